@@ -30,7 +30,7 @@ type Agent struct {
 	ConnectTimeout time.Duration
 	RequestTimeout time.Duration
 	MaxLine        int // bytes
-	// Why says how the agent was chosen if nobody named it.
+	// Why says how the agent was chosen if no person named it.
 	Why string
 }
 

@@ -76,8 +76,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreNone: an ambiguous text answers nothing. So does an answer to a question that nobody has read
-// in full.
+// TestAnswersThatAreNone: an ambiguous text answers nothing. An answer to a question that nobody has read
+// in full changes nothing either.
 func TestAnswersThatAreNone(t *testing.T) {
 	h := newHost(t)
 	q, end := h.turn(t, "@ask edit \"One\" path=a.txt options=y:allow_once:Yes,a:allow_always:Always wait=no\n@ask edit \"Two\" path=b.txt", 2)

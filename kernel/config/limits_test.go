@@ -53,7 +53,7 @@ func allowed(name string) []byte {
 	}
 }
 
-// TestHostileFilesStayCheap loads the worst files within the limits: none of them allocates more than 20 MB in all.
+// TestHostileFilesStayCheap loads the worst files within the limits: each allocates at most 20 MB in all.
 // BenchmarkHostileFiles measures the time.
 func TestHostileFilesStayCheap(t *testing.T) {
 	for name, text := range hostileFiles(maxProjectSize - 100) {

@@ -44,7 +44,7 @@ func Load(ws Workspace, dirs Dirs, environ []string, flags map[string]string) (*
 		}
 		l.putText(row, key, id, flags[key], "flag")
 	}
-	// From here on, the settings become the typed Config.
+	// The settings become the typed Config.
 	c := l.config
 	c.Providers, c.ContextWindows, c.Service.Channels = map[string]Provider{}, map[string]int{}, map[string]bool{}
 	for _, key := range l.order {

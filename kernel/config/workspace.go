@@ -141,7 +141,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// checkOwned works like checkWorkspace for a folder that nobody named: the folder must not belong to another user.
+// checkOwned works like checkWorkspace for a folder that Find found: the folder must not belong to another user.
 func checkOwned(root, home string) (Workspace, error) {
 	ws, err := checkWorkspace(root)
 	if err == nil && isForeign(ws.Dir(), home) {

@@ -1,6 +1,6 @@
 package language
 
-// chineseLapses says why a question ended without an answer.
+// chineseLapses translates the reasons for which a question ended without an answer.
 func chineseLapses() map[string]string {
 	return map[string]string{
 		"nobody_to_ask": "没有人可以询问", "time_is_up": "等待超时", "turn_cancelled": "这一轮已取消",
@@ -9,11 +9,11 @@ func chineseLapses() map[string]string {
 	}
 }
 
-// chineseFaults says in Chinese what is wrong: what HTTP answers say, what verifying a log found, why a run has no
-// answer, and what a turn warns of.
+// chineseFaults translates the faults in HTTP answers, the findings about a log, the reasons for a missing answer,
+// and the warnings of a turn.
 func chineseFaults() map[string]string {
 	return map[string]string{
-		// The kinds of problems of an HTTP answer.
+		// Kinds of problems of an HTTP answer.
 		"the request cannot be understood":                                       "无法理解该请求",
 		"a credential is needed":                                                 "需要凭据",
 		"the credential does not cover this":                                     "该凭据无权这样做",
@@ -87,7 +87,7 @@ func chineseFaults() map[string]string {
 		"there is no such time zone":                                             "没有这个时区",
 		"%d streams are open":                                                    "已打开 %d 个事件流",
 
-		// Of inputs.
+		// Inputs.
 		"project is missing": "缺少“project”",
 		"text must have something in it, in UTF-8, and not too much":                                                  "“text”不能为空，须为 UTF-8，且不能太长",
 		"an input's id is printable ASCII without blanks, 200 bytes at most":                                          "输入的标识须为不含空格的可打印 ASCII，最长 200 字节",
@@ -121,7 +121,7 @@ func chineseFaults() map[string]string {
 		"stopped by %s: %s":                                                                                           "由 %s 停止：%s",
 		"the event log was not made here and is not trusted: %s: %s":                                                  "事件日志不是在这里建立的，不受信任：%s：%s",
 
-		// Of questions, devices and teams.
+		// Questions, devices and teams.
 		"the question was closed without an answer: {lapse}":        "问题未经回答即关闭：%s",
 		"the question was closed at %s without an answer: {lapse}":  "问题于 %s 未经回答即关闭：%s",
 		"%s answered first from %s: %s":                             "%s 已先从 %s 回答：%s",
@@ -158,7 +158,7 @@ func chineseFaults() map[string]string {
 		"the answer does not count: {why}":                                                "回答不算数：%s",
 		"%s did not say whether the answer counts; it may still count":                    "%s 没有说明回答是否算数；它仍可能算数",
 
-		// Of logs.
+		// Logs.
 		"the run has no outcome yet":               "运行还没有结果",
 		"the event log is closed":                  "事件日志已关闭",
 		"the disk is full":                         "磁盘已满",
@@ -194,7 +194,7 @@ func chineseFaults() map[string]string {
 		"no signed checkpoint covers it":                          "没有已签名的检查点涵盖它",
 		"{why}: the end of a run makes one, where there is a key": "%s：有密钥时，一轮结束会生成一个",
 
-		// Why a run has no answer.
+		// Reasons for a missing answer.
 		"the agent has gone":                                                     "智能体已退出",
 		"the agent does not read its input":                                      "智能体不读取输入",
 		"the agent did not answer in time":                                       "智能体没有及时回答",
@@ -233,7 +233,7 @@ func chineseFaults() map[string]string {
 		"not executable: %s":            "不可执行：%s",
 		"no such working directory: %s": "没有这个工作目录：%s",
 
-		// What a turn warns of.
+		// Warnings of a turn.
 		"a form of the agent's was declined: {why}":                                                           "拒绝了智能体的一个表单：%s",
 		"other processes cannot answer this question: %s":                                                     "其他进程无法回答此问题：%s",
 		"the agent gave no reason for the end of its turn":                                                    "智能体没有说明这一轮为何结束",
@@ -251,7 +251,7 @@ func chineseFaults() map[string]string {
 		"its address is none of the web":                                                                      "它的地址不是网址",
 		"an event that this version cannot read: %s":                                                          "此版本无法读取的事件：%s",
 
-		// What verifying a log finds.
+		// Findings about a log.
 		"event %d is missing":                                                                                     "缺少事件 %d",
 		"events %d to %d are missing":                                                                             "缺少事件 %d 到 %d",
 		"event %d is missing, and all behind were renumbered":                                                     "缺少事件 %d，其后的都被重新编号",

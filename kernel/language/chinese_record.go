@@ -1,6 +1,6 @@
 package language
 
-// chineseRecord says in Chinese what stands on the record in English.
+// chineseRecord translates the English sentences of the record.
 func chineseRecord() *Recorded {
 	return recorded(map[string]map[string]string{
 		"verb": {
@@ -21,7 +21,7 @@ func chineseRecord() *Recorded {
 		"does":  {"runs commands": "运行命令", "writes to a file": "写入文件"},
 		"lapse": chineseLapses(),
 	}, map[string]string{
-		// Why a person is asked, or refused: of shell commands.
+		// Reasons to ask about a shell command, or to refuse it.
 		"everything in %s":                                                            "%s里的全部内容",
 		"{verb} a device: %s":                                                         "%s设备：%s",
 		"{verb} Perlica's own files: %s":                                              "%s Perlica 自己的文件：%s",
@@ -145,7 +145,7 @@ func chineseRecord() *Recorded {
 		"{kind} of {thing}: %s":                                                       "%s%s：%s",
 		"{kind} of Perlica's own files: %s":                                           "%s Perlica 自己的文件：%s",
 
-		// Of requests as a whole.
+		// Requests as a whole.
 		"cannot tell what the field %s means":                              "看不出字段 %s 的含义",
 		"a command that cannot be read":                                    "有一个无法读取的命令",
 		"the agent does not say which file it would {kind}":                "智能体没有说明它要%s哪个文件",
@@ -177,7 +177,7 @@ func chineseRecord() *Recorded {
 		"the mode allows what is ordinary":                                 "这个模式允许普通操作",
 		"the mode allows reading in the working directory":                 "这个模式允许在工作目录内读取",
 
-		// Of forms.
+		// Forms.
 		"the agent wants you to open this address: Perlica does not open it":    "智能体希望你打开这个地址：Perlica 不会打开它",
 		"the agent asks for approval in a form, and no rule answers a form":     "智能体用表单请求批准；没有任何规则会替人回答表单",
 		"the agent asks for a value; what you answer stays on record":           "智能体要你提供一个值；你的回答会留在记录里",
@@ -198,7 +198,7 @@ func chineseRecord() *Recorded {
 		"the agent is told that nothing is given":                             "不提供：会告诉智能体没有给出任何值",
 		"no: the agent is told that its request was cancelled":                "不允许：会告诉智能体它的请求已取消",
 
-		// What is approved.
+		// The scope of an approval.
 		"yes, and remember: {why}":   "同意，并记住：%s",
 		"{why}, for this session":    "%s，在本会话内",
 		"{why}, in this project":     "%s，在本项目内",
@@ -209,7 +209,7 @@ func chineseRecord() *Recorded {
 		"{kind} of %s":               "%s %s",
 		"{kind} of %s with %s":       "%s %s，参数 %s",
 
-		// What is known of a call whose outcome is not.
+		// Details of a call with an unknown outcome.
 		"the intent is on record; what else was is pruned":                                                    "调用的意图已记录；其余记录已被清除",
 		"the intent is on record; whether the prompt was sent is not":                                         "调用的意图已记录；是否已发给智能体则不知道",
 		"the prompt was sent and the agent's last answer is on record, but was not acted upon; %d lines came": "已发给智能体，它最后的回答也已记录，但没有得到处理；共收到 %d 行",
@@ -219,7 +219,7 @@ func chineseRecord() *Recorded {
 		"the prompt may have left; no answer came":                                                            "可能已发给智能体；没有收到回答",
 		"the agent does not know what became of the prompt":                                                   "智能体不知道这条消息的下落",
 
-		// Why a tool call that nobody was asked about should have been.
+		// Reasons for which a person should have been asked about a tool call.
 		"it ran although it was refused":                                         "被拒绝后仍然运行了",
 		"it ran and nobody was asked":                                            "未经询问就运行了",
 		"it was tried and failed, and nobody was asked":                          "未经询问就尝试运行，但失败了",
@@ -235,7 +235,7 @@ func chineseRecord() *Recorded {
 		"/cancel by %s from the %s":                                              "%s 在 %s 发出的 /stop",
 		"the bridge was told to stop":                                            "桥接程序正在停止",
 
-		// How a turn ended, and what is wrong with a command.
+		// The end of a turn, and faults of a command.
 		"no outcome on record yet": "还没有结果记录",
 		"failed: %s":               "失败：%s", "outcome unknown: %s": "结果不明：%s", "end_turn": "正常结束", "max_tokens": "达到 token 上限",
 		"max_turn_requests": "达到请求次数上限", "refusal": "智能体拒绝继续", "cancelled": "已取消",
@@ -253,7 +253,7 @@ func chineseRecord() *Recorded {
 		"%s does not offer to delete its sessions":                    "%s 不支持删除它的会话",
 		"run %s is not under way":                                     "运行 %s 不在进行中",
 
-		// Why a text does not fit a field of a form.
+		// Reasons for which a text does not fit a field of a form.
 		"the text does not fit: it must be of a kind that is known":              "文字不符合要求：类型未知",
 		"the text does not fit: it must be UTF-8 of at most %d bytes":            "文字不符合要求：须为 UTF-8，最长 %d 字节",
 		"the text does not fit: it must be a number, such as 12 or 0.5":          "文字不符合要求：须为数字，例如 12 或 0.5",
@@ -269,7 +269,7 @@ func chineseRecord() *Recorded {
 		"the text does not fit: it must be at least %d of %s":                    "文字不符合要求：至少选 %d 项：%s",
 		"the text does not fit: it must be at most %d of %s":                     "文字不符合要求：最多选 %d 项：%s",
 	}, chineseFaults(), map[string]string{
-		// What the lines of /log are called.
+		// Titles of the lines of /log.
 		"the input": "输入", "queued": "已排队", "taken back": "已撤回", "history cut": "历史已截断", "the call is on record": "调用已记录",
 		"the answer": "回答", "provider error": "智能体出错", "outcome unknown": "结果不明", "in all": "总计", "stopped": "已停止",
 		"refused": "已拒绝", "result": "结果", "over the limit": "超出上限", "timeout": "超时", "the agent is ready": "智能体已就绪",
@@ -279,7 +279,7 @@ func chineseRecord() *Recorded {
 		"chosen": "已选择", "renamed": "已改名", "selected": "已选中", "deleted": "已删除", "message finished": "消息已处理",
 		"contact session": "联系人的会话", "judged": "已判定", "a line that is no message": "不是消息的一行",
 
-		// And what they say.
+		// Texts of the lines of /log.
 		"payload withheld (%d bytes)": "内容未保留（%d 字节）",
 		"%s (%s) to %s: %s":           "%s（%s）发给 %s：%s",
 		"by %s":                       "由 %s",

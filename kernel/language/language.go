@@ -1,10 +1,9 @@
-// Package language holds every sentence that people read who talk to Perlica by a messaging channel: english.go and
-// chinese.go, and in chinese_record.go and chinese_faults.go what the record, errors and findings say in English, which
-// the page shows in their words, too.
+// Package language holds every sentence that people read on a messaging channel, in english.go and chinese.go. It
+// also translates the English sentences of the record, of errors and of findings, in chinese_record.go and
+// chinese_faults.go. The page uses these translations too.
 //
-// It promises that a sentence that one language has the others have, too, with the same insertions. It
-// decides nothing, and changes nothing on the record. What an agent says, and what a system or a library says of an
-// error, are not its business: they are the same for everybody.
+// Every language has every sentence, with the same insertions. The package decides nothing and changes nothing on
+// the record. It does not translate the words of an agent, or the error texts of the system and of libraries.
 package language
 
 import (
@@ -21,19 +20,19 @@ import (
 	"github.com/perlica/perlica/interaction/card"
 )
 
-// Language is one that a person can choose.
+// Language is a language that a person can choose.
 type Language string
 
-// The languages, by their codes in BCP 47.
+// A language is its code in BCP 47.
 const (
 	English Language = "en"
 	Chinese Language = "zh"
 )
 
-// All returns the languages that there are.
+// All returns all languages.
 func All() []Language { return []Language{English, Chinese} }
 
-// Find returns the language that a person names: by its code, or by its name in either language.
+// Find returns the language that a person names by its code, or by its name in any language.
 func Find(name string) (l Language, ok bool) {
 	switch strings.ToLower(strings.TrimSpace(name)) {
 	case "en", "english", "英文", "英语":
@@ -44,8 +43,8 @@ func Find(name string) (l Language, ok bool) {
 	return "", false
 }
 
-// Accepted is the language that a client asks for first, as the header Accept-Language has them; English if it asks for
-// none that there is.
+// Accepted returns the first known language of an Accept-Language header. It returns English if the header names no
+// known language.
 func Accepted(header string) Language {
 	l, most := English, 0.0
 	for part := range strings.SplitSeq(header, ",") {
@@ -53,7 +52,7 @@ func Accepted(header string) Language {
 		primary, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
 		q := 1.0
 		if given, ok := strings.CutPrefix(strings.ReplaceAll(weight, " ", ""), "q="); ok {
-			q, _ = strconv.ParseFloat(given, 64) // 0 if it is none
+			q, _ = strconv.ParseFloat(given, 64) // an invalid weight is 0
 		}
 		if q > most && slices.Contains(All(), Language(primary)) {
 			l, most = Language(primary), q
@@ -62,7 +61,7 @@ func Accepted(header string) Language {
 	return l
 }
 
-// Sentences returns the sentences of the language; those of a language that there is not are English.
+// Sentences returns the sentences of the language. For an unknown language it returns the English ones.
 func (l Language) Sentences() *Sentences {
 	if l == Chinese {
 		return chinese()
@@ -70,8 +69,7 @@ func (l Language) Sentences() *Sentences {
 	return english()
 }
 
-// Span is a duration as people say it: "2 hours", "5 minutes". What is shorter than the second unit is left
-// out.
+// Span writes a duration in the usual form: "2 hours", "5 minutes". It drops all but the two largest units.
 func (s *Sentences) Span(d time.Duration) string {
 	for i, unit := range []time.Duration{24 * time.Hour, time.Hour, time.Minute, time.Second} {
 		if d < unit {
@@ -94,7 +92,7 @@ func (s *Sentences) unit(i, n int) string {
 	return fmt.Sprintf(s.Units[i], n)
 }
 
-// Count is a number of something of which One and Many say it.
+// Count writes a number with the singular or the plural of a word.
 func Count(n int, one, many string) string {
 	if n == 1 {
 		return one
@@ -102,7 +100,7 @@ func Count(n int, one, many string) string {
 	return fmt.Sprintf(many, n)
 }
 
-// Error is what an error says, with the words of it that are known in the language.
+// Error returns the text of an error, with its known part in the language.
 func (s *Sentences) Error(err error) string {
 	if said, ok := s.known(err); ok {
 		return said
@@ -110,7 +108,7 @@ func (s *Sentences) Error(err error) string {
 	return err.Error()
 }
 
-// known is an error with the words of the first of those in it that is known.
+// known finds the first error in the chain with a known text, and returns the whole text with that part translated.
 func (s *Sentences) known(err error) (said string, ok bool) {
 	text := err.Error()
 	if said, ok = s.Errors[text]; !ok && s.Recorded != nil {
@@ -137,17 +135,18 @@ func (s *Sentences) known(err error) (said string, ok bool) {
 	return "", false
 }
 
-// Said is an error that is a sentence of the language in which its person is spoken to.
+// Said returns an error whose text is already in the reader's language.
 func Said(text string) error { return said(text) }
 
 type said string
 
 func (s said) Error() string { return string(s) }
 
-// In is what the error says, which is in the language already.
+// In returns the text, which is already in the reader's language.
 func (s said) In(*Sentences) string { return string(s) }
 
-// Fault is what an error says to the person whose command met it. One that is not known is a detail.
+// Fault returns an error's text for the person whose command failed. An unknown error text becomes a detail of a
+// general sentence.
 func (s *Sentences) Fault(err error) string {
 	if said, ok := s.known(err); ok {
 		return said
@@ -155,8 +154,8 @@ func (s *Sentences) Fault(err error) string {
 	return fmt.Sprintf(s.NotDone, err)
 }
 
-// Found is a check of /doctor that is not well, as a line of a list. What was found is about files and settings of the
-// machine, and there in English alone: in another language the check is named.
+// Found returns a list item for a failed check of /doctor. The finding concerns files and settings of the machine,
+// and it is in English only. In another language the item names only the check.
 func (s *Sentences) Found(status, name, detail, hint string) string {
 	line := fmt.Sprintf("- **%s** %s", s.check(status), s.check(name))
 	if s.Recorded == nil {
@@ -168,10 +167,10 @@ func (s *Sentences) Found(status, name, detail, hint string) string {
 	return line + "\n"
 }
 
-// check is a check of /doctor or its state.
+// check returns the name of a check of /doctor, or of its status.
 func (s *Sentences) check(name string) string { return cmp.Or(s.Checks[name], name) }
 
-// Usage is how a command is used: as help shows it, if it is one of those of a phone.
+// Usage shows the use of a command. For a phone's command it uses the argument names of the help text.
 func (s *Sentences) Usage(name, args string) string {
 	for _, c := range s.Commands {
 		if c.Name == name && s.Recorded != nil {
@@ -181,13 +180,13 @@ func (s *Sentences) Usage(name, args string) string {
 	return fmt.Sprintf(s.UseAs, strings.TrimSpace("/"+name+" "+args))
 }
 
-// Lay lays a question out for a phone.
+// Lay lays out a question for a phone.
 func (s *Sentences) Lay(q interaction.Question) card.Card {
 	q.Why = s.Translate(q.Why)
 	return s.Card.Lay(q, card.PhoneWidth)
 }
 
-// Option is an option as card.Label has it, with what Perlica says of it in the language.
+// Option returns the label of an option as card.Label does, with Perlica's own words in the language.
 func (s *Sentences) Option(o interaction.Option, most int) string {
 	sign, word := card.Kind(o)
 	kind := cmp.Or(s.Kinds[word], word)
@@ -201,7 +200,7 @@ func (s *Sentences) Option(o interaction.Option, most int) string {
 	return sign + " " + kind + " " + label
 }
 
-// Offered is the label of an answer that Perlica offers.
+// Offered returns the label of an answer that Perlica offers.
 func (s *Sentences) Offered(o interaction.Option, label string) string {
 	return cmp.Or(s.Offers[strings.TrimPrefix(o.ID, "perlica:remember-")], s.Translate(label))
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 )
 
-// texts are all sentences of a language by the names of their fields.
+// texts returns all sentences of a language by the names of their fields.
 func texts(l language.Language) map[string]string {
 	all := map[string]string{}
 	v := reflect.ValueOf(l.Sentences()).Elem()
@@ -52,7 +52,7 @@ func texts(l language.Language) map[string]string {
 	return all
 }
 
-// insertions are the verbs of a sentence, in the order of what is inserted.
+// insertions returns the verbs of a sentence, in the order of their insertions.
 func insertions(text string) []string {
 	verbs := regexp.MustCompile(`%(\[\d+\])?[a-z]`).FindAllString(text, -1)
 	slices.Sort(verbs)
@@ -61,7 +61,7 @@ func insertions(text string) []string {
 
 func count(text string) int { return len(regexp.MustCompile(`%[a-z]`).FindAllString(text, -1)) }
 
-// TestSameSentences: what one language says the others say, with the same insertions.
+// TestSameSentences: every language has the same sentences with the same insertions.
 func TestSameSentences(t *testing.T) {
 	english, chinese := texts(language.English), texts(language.Chinese)
 	if missing := slices.DeleteFunc(slices.Sorted(maps.Keys(english)), func(k string) bool { return chinese[k] != "" || english[k] == "" }); len(missing) > 0 {
@@ -77,7 +77,7 @@ func TestSameSentences(t *testing.T) {
 	}
 }
 
-// TestOneLanguage: a sentence is in its language; a code of a language, a sign or a name is in none.
+// TestOneLanguage: a sentence is in its language. Codes, symbols and names belong to no language.
 func TestOneLanguage(t *testing.T) {
 	none := []string{"ReactionAck", "Joint", "OptionIs", "Stop", "Languages", "Name"}
 	isHan := func(r rune) bool { return unicode.Is(unicode.Han, r) }
@@ -93,7 +93,7 @@ func TestOneLanguage(t *testing.T) {
 	}
 }
 
-// TestCardWords: in each language the rows of a question fit, and their bars stand below each other.
+// TestCardWords: in each language the rows of a question fit, and their bars are aligned.
 func TestCardWords(t *testing.T) {
 	for _, l := range language.All() {
 		words := l.Sentences().Card
@@ -122,7 +122,7 @@ func TestCardWords(t *testing.T) {
 	}
 }
 
-// TestRepeated: what stands ahead of a message that may come twice has the room that is kept for it.
+// TestRepeated: the text before a repeated message fits into its reserved space.
 func TestRepeated(t *testing.T) {
 	for _, l := range language.All() {
 		if mark := l.Sentences().Repeated; len(mark) > len("(possibly repeated)") {
@@ -131,7 +131,7 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestSpan: a duration is said as people say it.
+// TestSpan writes durations in the usual form.
 func TestSpan(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		2 * time.Hour: "2 hours", time.Minute: "1 minute", 90 * time.Minute: "1 hour 30 minutes", 25*time.Hour + time.Minute: "1 day 1 hour",
@@ -146,7 +146,7 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// TestError: of an error that is known the words are, and what stands around them is kept.
+// TestError translates the known part of an error and keeps the text around it.
 func TestError(t *testing.T) {
 	inner := errors.New("there is no such session")
 	if got := language.Chinese.Sentences().Error(fmt.Errorf("x: %w", inner)); got != "x: 没有这个会话" {

@@ -11,29 +11,37 @@ import (
 	"sync"
 )
 
-// A Recorded holds what English sentences on the record are in another language. What is on record stays as it is:
-// it is said in the language as it is shown.
+// A Recorded translates the English sentences of the record. The record itself stays unchanged: the translation
+// happens when a sentence is shown.
 //
-// A sentence is known by its form. In it %s, %q and %d stand for what is inserted, and a name in braces for one of a few
-// words: {verb}, {thing}, {kind}, {deed}, {lapse} for one of Words, {why} for another sentence, and {action} for words of the
-// agent's, perhaps behind a deed. A translation inserts the same, in the same order, or by number (%[2]s).
+// The key of a sentence is its form. In a form %s, %q and %d stand for insertions. A name in braces stands for one
+// of a few words. {verb}, {thing}, {kind}, {deed} and {lapse} stand for an entry of Words, and {why} for another
+// sentence. {action} stands for the agent's words, with an optional deed before them. A translation has the same
+// insertions, in the same order or by number (%[2]s).
 type Recorded struct {
-	Words     map[string]map[string]string // what each of the names in braces stands for
-	Sentences map[string]string            // by their forms: those that stand on the record as they are
-	Forms     map[string]string            // of what is told of an event, to be filled in, and single words
+	// Words has the possible words for each name in braces.
+	Words map[string]map[string]string
+	// Sentences holds the sentences that stand on the record as they are, by their forms.
+	Sentences map[string]string
+	// Forms holds single words, and the forms that Summarize fills with the details of an event.
+	Forms map[string]string
 
-	matchers func() []matcher // those of the sentences
+	// matchers returns the matchers of Sentences.
+	matchers func() []matcher
 }
 
 // matcher finds the sentences of a form.
 type matcher struct {
 	form    string
 	pattern *regexp.Regexp
-	holes   []string // what stands in each place: s, d, or a name
-	said    []string // what stands between them
+	// holes holds the kind of each insertion: s, d, or a name.
+	holes []string
+	// said holds the texts between the insertions.
+	said []string
 }
 
-// may reports whether a text may be of the form: what is inserted may be long, and most forms are told by what they say.
+// may is a fast test of a text against the fixed parts of the form. Insertions may be long, and most texts fail
+// this test.
 func (m matcher) may(text string) bool {
 	first, last := m.said[0], m.said[len(m.said)-1]
 	if !strings.HasPrefix(text, first) || !strings.HasSuffix(text, last) {
@@ -44,7 +52,7 @@ func (m matcher) may(text string) bool {
 
 var hole = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`%[sdvq]|\{[a-z]+\}`) })
 
-// recorded makes one of its tables.
+// recorded returns a Recorded of its tables.
 func recorded(words map[string]map[string]string, sentences, faults, forms map[string]string) *Recorded {
 	r := &Recorded{Words: words, Sentences: sentences, Forms: forms}
 	maps.Copy(r.Sentences, faults)
@@ -52,7 +60,7 @@ func recorded(words map[string]map[string]string, sentences, faults, forms map[s
 		for form := range r.Sentences {
 			list = append(list, r.matcher(form))
 		}
-		// What says more of a sentence is tried first.
+		// The form with more fixed text is tried first.
 		said := func(m matcher) int { return len(hole().ReplaceAllString(m.form, "")) + 100*strings.Count(m.form, "{") }
 		slices.SortFunc(list, func(a, b matcher) int { return cmp.Or(said(b)-said(a), strings.Compare(a.form, b.form)) })
 		return list
@@ -100,7 +108,7 @@ func alternatives(words map[string]string) string {
 	return strings.Join(list, "|")
 }
 
-// Translate returns a sentence of the record in the language; one that is not known stays as it is.
+// Translate returns a sentence of the record in the language. It returns an unknown sentence unchanged.
 func (s *Sentences) Translate(text string) string {
 	said, _ := s.translate(text)
 	return said
@@ -145,7 +153,7 @@ func (s *Sentences) translate(text string) (said string, ok bool) {
 	return text, false
 }
 
-// thing is something that can be lost, or everything in it.
+// thing translates an object that can be lost, or all its content.
 func (r *Recorded) thing(text string) string {
 	if in, all := strings.CutPrefix(text, "everything in "); all {
 		return fmt.Sprintf(r.Sentences["everything in %s"], r.Words["thing"][in])
@@ -153,7 +161,7 @@ func (r *Recorded) thing(text string) string {
 	return r.Words["thing"][text]
 }
 
-// action is what would be done, which begins with a deed where the agent's own words do not tell.
+// action translates a proposed action. It begins with a deed if the agent's own words do not name one.
 func (r *Recorded) action(text string) string {
 	for _, name := range []string{"deed", "kind"} {
 		for deed, said := range r.Words[name] {
@@ -168,7 +176,7 @@ func (r *Recorded) action(text string) string {
 	return text
 }
 
-// Form is a form of sentences of the record in the language, to be filled in.
+// Form returns a form of the record's sentences in the language. The caller fills in the insertions.
 func (s *Sentences) Form(english string) string {
 	if s.Recorded == nil {
 		return english

@@ -17,13 +17,13 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 )
 
-// latin are words of English, as opposed to what the test inserts.
+// latin matches English words, as opposed to the insertions of the test.
 var latin = regexp.MustCompile(`[A-Za-z]{2,}`)
 
-// own are the names that stay as they are in every language.
+// own are the names that stay the same in every language.
 var own = []string{"UTF", "Perlica", "shell", "git", "cd", "fork", "PATH", "token", "stop", "WebSocket", "ACP", "JSON", "RPC", "RFC", "ASCII", "MiB"}
 
-// quoted is what is to be written as it stands.
+// quoted matches texts that the reader types literally.
 var quoted = regexp.MustCompile(`“[^”]*”`)
 
 func english(text string) bool {
@@ -31,7 +31,7 @@ func english(text string) bool {
 	return slices.ContainsFunc(latin.FindAllString(text, -1), func(w string) bool { return !slices.Contains(own, w) })
 }
 
-// TestRecorded: what stands on the record has a translation that inserts the same.
+// TestRecorded: each sentence of the record has a translation with the same insertions.
 func TestRecorded(t *testing.T) {
 	places := regexp.MustCompile(`%(\[\d+\])?[sdvq]|\{[a-z]+\}`)
 	r := language.Chinese.Sentences().Recorded
@@ -59,7 +59,8 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// values are what an expression of a source file may be: a literal, or something that is inserted, by its name.
+// values returns the possible values of an expression in a source file: a literal, or the values of an insertion by
+// its name.
 type values func(name string) []string
 
 func (v values) of(e ast.Expr) []string {
@@ -88,7 +89,7 @@ func (v values) of(e ast.Expr) []string {
 	return []string{"§"}
 }
 
-// called is the name of the function that an expression calls.
+// called returns the name of the function that an expression calls.
 func called(c *ast.CallExpr) string {
 	switch f := c.Fun.(type) {
 	case *ast.Ident:
@@ -99,7 +100,7 @@ func called(c *ast.CallExpr) string {
 	return ""
 }
 
-// sources calls f for each node of the files that fit a pattern, tests aside.
+// sources calls f for each node of the files that match a pattern, except tests.
 func sources(t *testing.T, pattern string, f func(ast.Node, string)) {
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
@@ -126,7 +127,7 @@ func sources(t *testing.T, pattern string, f func(ast.Node, string)) {
 	}
 }
 
-// graveCauses reads the reasons for asking about a field of a tool call off the source.
+// graveCauses reads from the source the reasons to ask about a field of a tool call.
 func graveCauses(t *testing.T) (list []string) {
 	var v values = func(string) []string { return []string{"§"} }
 	keep := func(e ast.Expr) {
@@ -156,8 +157,8 @@ func graveCauses(t *testing.T) (list []string) {
 	return list
 }
 
-// TestReasons: each reason that the policy can give has a translation. They are read off its source, so that
-// one that is added and not translated is found.
+// TestReasons: each reason of the policy has a translation. The test reads the reasons from the source, so it finds
+// a new reason without a translation.
 func TestReasons(t *testing.T) {
 	const shell, policy = "../../policy/shell/*.go", "../../policy/*.go"
 	named := map[string][]string{"kind": {"edit", "change"}, "e": {"deny", "ask", "allow"}, "Kind": {"edit"}, "Why": {"removes a device: §"}, "unread": {"a command that cannot be read"}}
@@ -169,7 +170,7 @@ func TestReasons(t *testing.T) {
 		}
 		return []string{"§"}
 	}
-	// The words that are inserted.
+	// First come the words that are inserted.
 	deeds, does := map[string]bool{}, []string{}
 	sources(t, shell, func(n ast.Node, within string) {
 		switch n := n.(type) {
@@ -300,7 +301,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestEventsAreTranslated: whatever a line of /log says has a translation.
+// TestEventsAreTranslated: each text of a line of /log has a translation.
 func TestEventsAreTranslated(t *testing.T) {
 	say, forms := language.Chinese.Sentences(), map[string]bool{}
 	var v values = func(string) []string { return []string{"§"} }
@@ -340,7 +341,7 @@ func TestEventsAreTranslated(t *testing.T) {
 	}
 }
 
-// TestTranslate: sentences are known with what is inserted, and the words of others stay as they are.
+// TestTranslate: sentences with insertions are translated, and other people's words stay unchanged.
 func TestTranslate(t *testing.T) {
 	say := language.Chinese.Sentences()
 	for text, want := range map[string]string{

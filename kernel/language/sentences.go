@@ -2,18 +2,20 @@ package language
 
 import "github.com/perlica/perlica/interaction/card"
 
-// Command is a command that can be given by a message.
+// Command is a command that a message can give.
 type Command struct {
 	Name string
 	Args string // as help shows them
 	Help string
 }
 
-// Sentences are what a person can be told, in one language. What stands behind a field says what is inserted.
+// Sentences are all sentences for people, in one language. The comment after a field names its insertions, in their
+// order.
 type Sentences struct {
-	Name string // of the language, in itself
+	// Name is the language's name in the language itself.
+	Name string
 
-	// Durations: of one and of several days, hours, minutes and seconds, and what joins two of them.
+	// Durations: the singular and the plural of days, hours, minutes and seconds, and the text between two of them.
 	Unit, Units [4]string // the number
 	Joint       string
 
@@ -22,98 +24,103 @@ type Sentences struct {
 	WrongCode  string
 	AdminAlone string
 
-	// What comes of a message.
+	// The result of a message.
 	Ack, ReactionAck string // the second is an emoji
 	TooOld           string // its age, the longest age
-	NotRead          string // of what kind it is
+	NotRead          string // its kind
 	Unread           map[string]string
 	MayNotAsk        string
 	NotSent          string // the error
 	Elsewhere        string
 	Done             string
-	Silent           string // what is said for an agent that said nothing
-	Failed           string // the error, the text that had come
-	Unknown          string // what is known, the text that had come, the run
-	Died             string // what is known where nothing is on record
-	Interrupted      string // what a sign of progress says whose bridge died
-	Partial          string // the text
-	StoppedBecause   string // why
-	StoppedBy        string // who
-	Reasons          map[string]string
-	TokenLimit       string
-	EndedWith        string // the agent's stop reason
-	StopReasons      map[string]string
-	Unasked, Freed   string // how many
-	Pruned           string
-	WholeFile        string
-	CutFile          string
-	AnswerRefused    string // the error
-	NotYours         string
+	// Silent replaces the answer of an agent that answered nothing.
+	Silent  string
+	Failed  string // the error, the partial text
+	Unknown string // the known details, the partial text, the run
+	Died    string // the known details, without a record
+	// Interrupted is the last text of a progress message after the bridge died.
+	Interrupted    string
+	Partial        string // the text
+	StoppedBecause string // the reason
+	StoppedBy      string // the person
+	Reasons        map[string]string
+	TokenLimit     string
+	EndedWith      string // the agent's stop reason
+	StopReasons    map[string]string
+	Unasked, Freed string // the number
+	Pruned         string
+	WholeFile      string
+	CutFile        string
+	AnswerRefused  string // the error
+	NotYours       string
 
-	// What waits.
+	// Waiting inputs.
 	InLine, ForAgent   string // the number
 	TakeBack           string
 	SendIt, TakeItBack string // buttons
 	NotWaiting         string
 	NothingUnder       string
 	NothingWaits       string
-	SeveralHeld        string // how many
+	SeveralHeld        string // the number
 	NotHeld            string
 	HeldMark           string
 	HowToTakeBack      string
 	Held               string // the word of the message
-	HeldNotYours       string // what Held says
-	HeldOne            string // what Held says
-	HeldSeveral        string // how many questions, what Held says
+	HeldNotYours       string // the sentence Held
+	HeldOne            string // the sentence Held
+	HeldSeveral        string // the number of questions, the sentence Held
 	TakenBack          string
-	TakenBackBy        string // who, where
+	TakenBackBy        string // the person, the place
 	GoesOn             string
 
 	// Questions.
 	MayNotSay    string
-	InRunOf      string // whose
+	InRunOf      string // the person
 	Asks         string // title, agent, id
 	UseTool      string
 	Address      string // the address
 	TakesWord    string // the word
 	TakesText    string // the number
-	CardFile     string // how many messages it would be
+	CardFile     string // the number of messages that it would take
 	ByNumber     string // the id
 	ByButton     string // the id
 	YesTakesAll  string // the id
 	AlwaysBehind string
-	Card         card.Words        // of a question
-	Kinds        map[string]string // of options, by their words in interaction/card
-	Offers       map[string]string // what Perlica offers to remember, by the option's id
-	NotOpen      string
-	NotHere      string
-	NotWhole     string
-	ByID         string // the id
-	ByIDAndWord  string // the id, the word
-	NeedsText    string // how to answer
-	NeedsWord    string // how to answer
-	TooSoon      string // how to answer
-	GivesUp      string // the option, the agent
-	TheAgent     string
-	WhereMeant   string // how to answer
-	AnsweredBy   string // who, when, from where, the option
-	BridgeDied   string
-	BridgeEnded  string
-	ClosedWith   string // why
-	Closings     map[string]string
-	WhatItWas    string // what was answered, as rows
+	Card         card.Words // of a question
+	// Kinds names the kinds of options, by their words in interaction/card.
+	Kinds map[string]string
+	// Offers names the approvals that Perlica offers to remember, by the option's id.
+	Offers      map[string]string
+	NotOpen     string
+	NotHere     string
+	NotWhole    string
+	ByID        string // the id
+	ByIDAndWord string // the id, the word
+	NeedsText   string // the way to answer
+	NeedsWord   string // the way to answer
+	TooSoon     string // the way to answer
+	GivesUp     string // the option, the agent
+	TheAgent    string
+	WhereMeant  string // the way to answer
+	AnsweredBy  string // the person, the time, the place, the option
+	BridgeDied  string
+	BridgeEnded string
+	ClosedWith  string // the reason
+	Closings    map[string]string
+	WhatItWas   string // the answer, as rows
 
-	// What cannot be sent, and what may come twice.
-	Repeated      string // ahead of the message; no longer than in English
+	// Unsent messages, and messages that may arrive twice.
+	// Repeated stands before the message. It is no longer than the English text.
+	Repeated      string
 	UnsentMessage string
 	UnsentCard    string // the question's id
 	UnsentFile    string // its name
 	UnsentAnswer  string
 
 	// Progress.
-	Tool, Tools          string // the last one's title; how many, the last one's title
+	Tool, Tools          string // the last title; the number, the last title
 	NotOne               string // its title
-	NotOneOf, NotSeveral string // of how many, the last one's title; how many, of how many, the last one's title
+	NotOneOf, NotSeveral string // the number, the last title; the number refused, the number, the last title
 
 	// Commands.
 	Commands       []Command
@@ -132,20 +139,20 @@ type Sentences struct {
 	Discarded      string
 	LanguageIs     string // its name
 	Languages      string // the language in use
-	NoLanguage     string // what was said
+	NoLanguage     string // the typed text
 
 	// Several projects.
 	OneProject            string
-	ProjectIs, NoProject  string // its name; what was said
-	YouAreHere, NotServed string // behind its name
+	ProjectIs, NoProject  string // its name; the typed text
+	YouAreHere, NotServed string // after its name
 	HowToSwitch           string
 	InProject             string // its name
 	Unserved, FailedAt    string // its name
 
-	// What happens elsewhere.
+	// News from other front ends.
 	Follows, FollowsNot string
 	NeedsAdmin          string // the command
-	AtDesk, EndedAtDesk string // where it came from, the beginning of the input
+	AtDesk, EndedAtDesk string // the place, the beginning of the input
 	FailedAtDesk        string // the error
 	UnknownAtDesk       string
 	RestAtDesk          string // the run
@@ -164,9 +171,10 @@ type Sentences struct {
 	TeamElsewhere  string
 	UnsentTeamCard string // the question's id
 
-	// What the commands answer.
-	NotDone          string            // the error, where no more is known
-	Checks           map[string]string // the names of those of /doctor, and their states
+	// Answers of the commands.
+	NotDone string // the error, if it has no sentence of its own
+	// Checks names the checks of /doctor and their states.
+	Checks           map[string]string
 	AskedToStop      string
 	StopsElsewhere   string
 	Now              string
@@ -184,35 +192,36 @@ type Sentences struct {
 	Tokens           string
 	Stop             string
 	ChecksAreWell    string
-	SeeDoctor        string // where more is said of checks that are not well
-	NoSession        string
-	NewestTurns      string
-	NoTurns          string
-	OffLists         string
-	KeptAs           string
-	InMode           string
-	NoModes          string
-	UsesModel        string
-	NoModels         string
-	OptionIs         string
-	NoOptions        string
-	Revoked          string
-	NoApprovals      string
-	ApprovalBy       string
-	TheSession       string
-	ItsAgent         string
-	ItsModel         string
-	ItsMode          string
-	TheProject       string
-	TheLog           string
-	QuestionsWait    string
-	UseAs            string
-	NoCommand        string
-	NoCommandNear    string
+	// SeeDoctor names the place with the details of failed checks.
+	SeeDoctor     string
+	NoSession     string
+	NewestTurns   string
+	NoTurns       string
+	OffLists      string
+	KeptAs        string
+	InMode        string
+	NoModes       string
+	UsesModel     string
+	NoModels      string
+	OptionIs      string
+	NoOptions     string
+	Revoked       string
+	NoApprovals   string
+	ApprovalBy    string
+	TheSession    string
+	ItsAgent      string
+	ItsModel      string
+	ItsMode       string
+	TheProject    string
+	TheLog        string
+	QuestionsWait string
+	UseAs         string
+	NoCommand     string
+	NoCommandNear string
 
-	// Errors are what errors say that people can get, by the words of the error.
+	// Errors translates the errors that people can meet, by their English texts.
 	Errors map[string]string
 
-	// Recorded is what stands on the record; nil: the record is in this language.
+	// Recorded translates the record. Nil means that the record is in this language.
 	Recorded *Recorded
 }

@@ -14,7 +14,7 @@ import (
 
 // TestErrorsAreTranslated: each error that can reach a phone has a translation.
 func TestErrorsAreTranslated(t *testing.T) {
-	elsewhere := []string{ // of the bridge's own, and what becomes another error
+	elsewhere := []string{ // shown only at the bridge's own terminal, or replaced by another error
 		"that is not how it is used", "the bridge is closed", "that phone was paired by its name alone, which anyone can use",
 		"the bridge died while it was being sent", "it was removed", "it is being opened",
 	}
@@ -41,12 +41,12 @@ func TestErrorsAreTranslated(t *testing.T) {
 	}
 }
 
-// TestWhatIsAskedIsTranslated: so has what the kernel itself says in a question, of a call whose outcome is not known, and
-// of a tool that ran unasked.
+// TestWhatIsAskedIsTranslated: the kernel's own texts have a translation. They are in questions, in unknown
+// outcomes, and in reports of tools that ran without a question.
 func TestWhatIsAskedIsTranslated(t *testing.T) {
 	say, n := language.Chinese.Sentences(), 0
 	var v values = func(name string) []string {
-		if name == "label" { // told as it is assigned
+		if name == "label" { // the source assigns it
 			return []string{"go on"}
 		}
 		return []string{"§"}
@@ -110,11 +110,11 @@ func TestWhatIsAskedIsTranslated(t *testing.T) {
 	}
 }
 
-// TestFaultsAreTranslated: so has what an answer over HTTP says is wrong, what verifying a log finds, why a run has no
-// answer, and what a turn warns of.
+// TestFaultsAreTranslated: four kinds of texts have a translation. They are the faults in HTTP answers, the
+// findings about a log, the reasons for a missing answer, and the warnings of a turn.
 func TestFaultsAreTranslated(t *testing.T) {
 	say := language.Chinese.Sentences()
-	named := map[string][]string{ // what the source inserts
+	named := map[string][]string{ // insertions in the source
 		"where": {"checkpoint 2 of the file"}, "why": {"although lines before and behind it are"}, "and": {""}, "often": {"once"},
 		"what": {"a signature"}, "fault": {"the table § is missing"},
 	}
@@ -124,7 +124,7 @@ func TestFaultsAreTranslated(t *testing.T) {
 		}
 		return []string{"§"}
 	}
-	// filled is a format with what is inserted, in which a number is 2.
+	// filled returns a format with its insertions. Each number is 2.
 	filled := func(args []ast.Expr) string {
 		text := v.of(args[0])[0]
 		for _, verb := range regexp.MustCompile(`%\.?\d*[a-z]`).FindAllString(text, -1) {
@@ -152,11 +152,11 @@ func TestFaultsAreTranslated(t *testing.T) {
 	}
 	for _, of := range []struct {
 		files  string
-		called []string // in which the sentence is an argument
+		called []string // functions with the sentence as an argument
 		arg    int
 		least  int
 	}{
-		{"../../service/web/*.go", []string{"problem", "own"}, 0, 70},
+		{"../../service/web/*.go", []string{"problem"}, 0, 70},
 		{"../../service/web/device/*.go", []string{"New"}, 0, 14},
 		{"../../service/web/push/*.go", []string{"New"}, 0, 1},
 		{"../../eventlog/verify/*.go", []string{"find"}, 2, 40},
@@ -232,7 +232,7 @@ func TestFaultsAreTranslated(t *testing.T) {
 	}
 }
 
-// TestAccepted: the language is the one that is asked for first, and English where none is.
+// TestAccepted: the first known language of the header counts, otherwise English.
 func TestAccepted(t *testing.T) {
 	for header, want := range map[string]language.Language{
 		"": "en", "*": "en", "fr": "en", "zh": "zh", "zh-CN,zh;q=0.9,en;q=0.8": "zh", "en-GB,en;q=0.9,zh;q=0.8": "en", "fr, zh;q=0.5": "zh",

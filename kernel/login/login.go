@@ -1,5 +1,5 @@
-// Package login has a person log in to an agent, and out of it. That it begins and how it ended is on the
-// log; what is typed and shown is not.
+// Package login lets a person log in to an agent and out of it. The log records the start and the end of a login,
+// and not the texts typed and shown.
 package login
 
 import (
@@ -17,27 +17,32 @@ import (
 	"github.com/perlica/perlica/provider/process"
 )
 
-// ErrRecord is the error of a log that could not take what was to be recorded.
+// ErrRecord says that the log could not record the start or the end of a login.
 var ErrRecord = errors.New("the event log can be written no more")
 
-// Terminal says what runs in the person's terminal.
+// Terminal describes a command in the person's terminal.
 type Terminal struct {
-	Agent   agents.Agent
-	Args    []string // behind the agent's command
-	Env     []string // NAME=value, beside what Agent is given of Environ
-	Dir     string   // absolute
-	Environ []string // what its environment is chosen from
-	Limit   string   // the permission mode that runs which it starts do not loosen
+	Agent agents.Agent
+	// Args come after the agent's command.
+	Args []string
+	// Env holds NAME=value pairs in addition to Agent's share of Environ.
+	Env []string
+	Dir string // absolute
+	// Environ is the source of the command's environment.
+	Environ []string
+	// Limit is a permission mode. Runs that the command starts cannot loosen it.
+	Limit   string
 	Signals <-chan os.Signal
-	Starts  func(command []string) // called when that is on disk; secrets are masked
+	// Starts is called when the start of the command is on disk. Its argument has masked secrets.
+	Starts func(command []string)
 }
 
-// InTerminal runs an agent's command on this process's standard streams, and returns its exit code. That
-// it runs is on disk before it does; how it ended follows. A log that cannot take the one or the other is
+// InTerminal runs an agent's command on this process's standard streams, and returns its exit code. The start is on
+// disk before the command runs, and InTerminal records the end. If the log cannot record one of them, the error is
 // ErrRecord.
 func InTerminal(ctx context.Context, r *kernel.Runner, t Terminal) (code int, err error) {
 	argv := slices.Concat(t.Agent.Command, t.Args)
-	t.Agent.Env = append(slices.Clone(t.Agent.Env), "TERM", "COLORTERM") // it draws there
+	t.Agent.Env = append(slices.Clone(t.Agent.Env), "TERM", "COLORTERM") // the command draws on the terminal
 	env, err := t.Agent.Environ(t.Environ)
 	if err != nil {
 		return 0, err
@@ -54,15 +59,15 @@ func InTerminal(ctx context.Context, r *kernel.Runner, t Terminal) (code int, er
 	return code, err
 }
 
-// ByAgent calls do, which has a running agent log its person in or out by itself; what says which agent it
-// is and by which method of the protocol. That it begins is on disk before do is called; how it ended
-// follows. A log that cannot take the one or the other is ErrRecord.
+// ByAgent calls do, in which a running agent itself logs its person in or out. what names the agent and the method
+// of the protocol. The start is on disk before ByAgent calls do, and ByAgent records the end. If the log cannot
+// record one of them, the error is ErrRecord.
 func ByAgent(ctx context.Context, r *kernel.Runner, what fact.Login, do func() error) error {
 	what.Command = redact.Args(what.Command)
 	return recorded(ctx, r, what, func() (fact.LoginEnded, error) { return fact.LoginEnded{}, do() })
 }
 
-// recorded records that do begins, and how it ended, also where ctx is cancelled while it does.
+// recorded records the start and the end of do. It records the end also if ctx is canceled during do.
 func recorded(ctx context.Context, r *kernel.Runner, what fact.Login, do func() (fact.LoginEnded, error)) error {
 	ctx = context.WithoutCancel(ctx)
 	record := func(typ event.Type, payload any) error {
@@ -80,6 +85,6 @@ func recorded(ctx context.Context, r *kernel.Runner, what fact.Login, do func() 
 		ended.Error = err.Error()
 	}
 	err = errors.Join(err, record(event.LoginEnded, ended))
-	_, _ = r.Log().Checkpoint(ctx) // what is on record counts without it
+	_, _ = r.Log().Checkpoint(ctx) // the record counts without a checkpoint
 	return err
 }

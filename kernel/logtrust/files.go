@@ -14,16 +14,18 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// files says which files a log is: SQLite takes for a part of the database what lies in the
-// write-ahead log (-wal) beside it, so that one from elsewhere would bring its own events.
+// files identifies the files of a log. SQLite treats the write-ahead log (-wal) next to a database as a part of it.
+// So a foreign write-ahead log would bring foreign events.
 type files struct {
-	File string `json:"file,omitempty"` // the database's identity; empty: the system tells none
-	WAL  string `json:"wal,omitempty"`  // that of the write-ahead log with which it was last opened
+	// File is the identity of the database file. Empty means that the system has no such identity.
+	File string `json:"file,omitempty"`
+	// WAL is the identity of the write-ahead log at the last opening.
+	WAL string `json:"wal,omitempty"`
 
-	frames bool // something is in the write-ahead log
+	frames bool // the write-ahead log is not empty
 }
 
-// look says which files lie at path.
+// look returns the files that lie at path.
 func look(path string) (f files, err error) {
 	if f.File, err = identity(path); err != nil {
 		return f, err
@@ -33,18 +35,18 @@ func look(path string) (f files, err error) {
 		f.frames = info.Size() > 0
 		f.WAL, err = identity(path + "-wal")
 	}
-	if errors.Is(err, fs.ErrNotExist) { // or was removed with the end of another process
+	if errors.Is(err, fs.ErrNotExist) { // the end of another process may have removed it
 		f.WAL, f.frames, err = "", false, nil
 	}
 	return f, err
 }
 
-// hold reports whether now are the log's files. An empty write-ahead log is as good as none.
+// hold reports whether now are the log's files. An empty write-ahead log counts as an absent one.
 func (f files) hold(now files) bool {
 	return f.File == now.File && (!now.frames || f.WAL != "" && f.WAL == now.WAL)
 }
 
-// read returns what is kept of the log at path; a file that cannot be read counts as none.
+// read returns the entry of the log at path. It treats an unreadable entry as an absent one.
 func (s Store) read(path string) (entry, bool) {
 	path = real(path)
 	var e entry
@@ -54,7 +56,7 @@ func (s Store) read(path string) (entry, bool) {
 	return readBeside(path)
 }
 
-// readBeside reads the entry that lies beside a log.
+// readBeside reads the entry that lies next to a log.
 func readBeside(path string) (e entry, ok bool) {
 	name := besideName(path)
 	if disk.Check(name) != nil { // a clone may bring a pipe
@@ -64,18 +66,18 @@ func readBeside(path string) (e entry, ok bool) {
 	return e, err == nil && json.Unmarshal(b, &e) == nil && e.isProof(path)
 }
 
-// isProof reports whether an entry that lies beside its log says that the log was made here. It may have come
-// with a clone, but the identity of a file that did not exist yet nobody can write down.
+// isProof reports whether an entry next to its log proves that the log was made here. The entry may have come with
+// a clone. But nobody can know the identity of a file before the file exists.
 func (e *entry) isProof(path string) bool {
-	e.Path, e.Keys = path, nil // a clone may say anything
+	e.Path, e.Keys = path, nil // a clone may claim anything
 	now, err := identity(path)
 	return err == nil && now != "" && e.File == now
 }
 
-// besideName is where the entry of a log is kept if the user's state cannot be written.
+// besideName is the path of a log's entry if the state directory cannot be written.
 func besideName(path string) string { return strings.TrimSuffix(path, filepath.Ext(path)) + ".known" }
 
-// write keeps an entry: in the user's state, otherwise beside the log.
+// write stores an entry in the state directory, otherwise next to the log.
 func (s Store) write(e entry) error {
 	b, err := json.Marshal(e)
 	if err != nil {
@@ -91,8 +93,8 @@ func (s Store) write(e entry) error {
 	return err
 }
 
-// Logs returns the logs that were opened or trusted here, by path; of each its path and, unless it
-// was empty, its name. They may be gone.
+// Logs returns the path of each log that was opened or trusted here, and its name unless the log was empty. The
+// logs may no longer exist.
 func (s Store) Logs() (list []Log, err error) {
 	entries, err := s.entries()
 	for _, e := range entries {
@@ -102,8 +104,7 @@ func (s Store) Logs() (list []Log, err error) {
 	return list, err
 }
 
-// entries returns all that is kept. A file that is damaged is passed over: its log is looked at again
-// when it is opened next.
+// entries returns all stored entries. It skips a damaged file: the next opening checks its log again.
 func (s Store) entries() (list []entry, err error) {
 	files, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -134,11 +135,11 @@ func real(path string) string {
 	return path
 }
 
-// unfinished is how the name of a file begins that is still being written, or never was to its end.
+// unfinished is the prefix of a file that is not completely written.
 const unfinished = ".new-"
 
-// replace puts a whole file in the place of another. It does not wait for the disk: what a power
-// failure takes is found out anew from the log's signatures.
+// replace replaces a file atomically. It does not wait for the disk: after a power failure, the log's signatures
+// prove the lost entry again.
 func replace(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), unfinished+"*")
 	if err != nil {
@@ -149,7 +150,7 @@ func replace(path string, data []byte) error {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // it was not used
+		_ = os.Remove(f.Name()) // the file was not used
 	}
 	return err
 }

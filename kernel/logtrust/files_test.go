@@ -16,8 +16,8 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// killed appends events in a process of its own, which is killed with the log open: what it
-// appended lies in the write-ahead log.
+// killed appends events in another process and kills it with the log open. The events stay in the write-ahead
+// log.
 func killed(t *testing.T, s Store, path string, types ...event.Type) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
@@ -36,7 +36,7 @@ func killed(t *testing.T, s Store, path string, types ...event.Type) {
 	}
 }
 
-// TestKilled is the process of killed.
+// TestKilled is the process that killed starts.
 func TestKilled(t *testing.T) {
 	path, dir := os.Getenv("LOGTRUST_LOG"), os.Getenv("LOGTRUST_DIR")
 	if path == "" {
@@ -63,7 +63,7 @@ func TestKilled(t *testing.T) {
 	select {}
 }
 
-// put puts a copy of a file in the place of another.
+// put replaces a file with a copy of another.
 func put(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.Rename(elsewhere(t, from), to); err != nil {
@@ -71,7 +71,7 @@ func put(t *testing.T, from, to string) {
 	}
 }
 
-// refused returns nil if the log is not known, and was not opened for work.
+// refused returns nil if the log is unknown and Open refuses it.
 func refused(ctx context.Context, s Store, path string) error {
 	var unknown *UnknownError
 	log, _, err := s.Open(ctx, path, eventlog.Options{Context: "default", Keys: s.Keys})
@@ -84,7 +84,7 @@ func refused(ctx context.Context, s Store, path string) error {
 	return errors.Join(errors.New("it is known"), err)
 }
 
-// TestForgedWriteAheadLog: frames from elsewhere beside a database that is known are those of another log.
+// TestForgedWriteAheadLog: a foreign write-ahead log next to a known database makes the log unknown.
 func TestForgedWriteAheadLog(t *testing.T) {
 	me, other := user(t), user(t)
 	if now, err := identity(t.TempDir()); err != nil || now == "" {
@@ -131,8 +131,8 @@ func TestForgedWriteAheadLog(t *testing.T) {
 	}
 }
 
-// TestOwnWriteAheadLog: what a process that was killed left in the write-ahead log is known, no matter who
-// signed it, also where the log was moved; once it is another file it is not.
+// TestOwnWriteAheadLog: the write-ahead log of a killed process is known, whoever signed it, even after the log has
+// moved. Another write-ahead log in its place is not known.
 func TestOwnWriteAheadLog(t *testing.T) {
 	me := user(t)
 	me.Keys = nil

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// identity tells the file at path from every other that was or will be there: device, inode and the
-// time at which it was made, since inodes are used again.
+// identity distinguishes the file at path from every other file, past or future. It combines device, inode and
+// creation time, because the system reuses inodes.
 func identity(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identity tells the file at path from every other that was or will be there: device, inode and the
-// time at which it was made, since inodes are used again. It is empty where that time is not kept.
+// identity distinguishes the file at path from every other file, past or future. It combines device, inode and
+// creation time, because the system reuses inodes. It is empty on a file system without creation times.
 func identity(path string) (string, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_SYNC_AS_STAT, unix.STATX_INO|unix.STATX_BTIME, &st); err != nil {

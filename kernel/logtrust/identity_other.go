@@ -4,8 +4,7 @@ package logtrust
 
 import "os"
 
-// identity is empty: this system does not tell by one call what tells a file from another that
-// takes its place.
+// identity returns an empty string: on this system, no single call distinguishes a file from its replacement.
 func identity(path string) (string, error) {
 	_, err := os.Stat(path)
 	return "", err

@@ -1,10 +1,10 @@
-// Package logtrust says which event logs may be appended to on behalf of this user.
+// Package logtrust decides which event logs may be appended to on behalf of this user.
 //
-// A log answers for an agent: an input that it holds is not called again. One that came with a
-// clone could hold answers that no one gave, and a harmless run in it would sign them. So a log is
-// known if it was made here (its database, and the write-ahead log beside it), if a key of this machine or one that the user trusts signed all
-// its outcomes, or if the user trusted it. The package keeps that in a folder of the user's own state,
-// one file for each log, which are the list of the user's logs, too; it changes no log.
+// A log replaces an agent's answer: Perlica does not call again for an input that the log holds. A log from a clone
+// could hold false answers, and a harmless run in it would sign them. So a log is known in one of three cases. It
+// was made here, with its database and the write-ahead log next to it. Or a key of this machine, or a key that the
+// user trusts, signed all its outcomes. Or the user trusted it. The package stores one file for each known log in a
+// folder of the state directory. These files are also the list of the user's logs. The package changes no log.
 package logtrust
 
 import (
@@ -27,28 +27,28 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// Store is the folder in the user's state. The zero Store knows every log: it is for programs
-// that keep no such state.
+// Store is the folder in the state directory. The zero Store knows every log. It serves programs without such a
+// state.
 type Store struct {
 	Dir string
-	// Keys are those of this machine's user, and Trusted are verifier keys that the user trusts
-	// besides: whatever name they were written with, they count for every log.
+	// Keys are the keys of this machine's user. Trusted are additional verifier keys that the user trusts. They
+	// count for every log, whatever name they carry.
 	Keys    *evidence.Keys
 	Trusted []string
 }
 
-// UnknownError says that a log is not known here, or not as it is. Nothing of it was used. A person decides
-// whether it is trusted.
+// UnknownError says that a log is not known here, or has changed. Perlica used nothing of the log. A person decides
+// whether to trust it.
 type UnknownError struct {
 	Log    Log
 	Reason Reason
 	Why    string
 }
 
-// A Reason is why a log is not known.
+// A Reason says why a log is not known.
 type Reason string
 
-// The reasons.
+// A log is unknown for one of these reasons.
 const (
 	Stranger     Reason = "the event log was not made here and is not trusted"
 	RolledBack   Reason = "the event log is older than it was seen here"
@@ -57,24 +57,29 @@ const (
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("%s: %s: %s", e.Reason, e.Log.Path, e.Why) }
 
-// Log is what a person is shown of a log before trusting it.
+// Log describes a log for a person who decides about trust.
 type Log struct {
-	Path   string    `json:"path"`
-	Origin string    `json:"origin"` // its name: perlica/ID
-	Events int64     `json:"events"`
-	Made   time.Time `json:"made"`           // its first event
-	Newest time.Time `json:"newest"`         // its last event
-	Keys   []string  `json:"keys,omitempty"` // by which its newest checkpoint says it is signed, as NAME+ID
+	Path string `json:"path"`
+	// Origin is the log's name: perlica/ID.
+	Origin string `json:"origin"`
+	Events int64  `json:"events"`
+	// Made is the time of its first event.
+	Made time.Time `json:"made"`
+	// Newest is the time of its last event.
+	Newest time.Time `json:"newest"`
+	// Keys are the keys that the newest checkpoint names, as NAME+ID.
+	Keys []string `json:"keys,omitempty"`
 }
 
-// entry is what the store keeps of a log, in a file named by a hash of the log's path.
+// entry is the stored description of a log. The name of its file is a hash of the log's path.
 type entry struct {
 	Path   string `json:"path"`
-	Origin string `json:"origin,omitempty"` // empty: the log was empty
+	Origin string `json:"origin,omitempty"` // empty if the log was empty
 	files
-	Keys []Key `json:"keys,omitempty"` // that were trusted with it
+	// Keys are the keys that the user trusted with the log.
+	Keys []Key `json:"keys,omitempty"`
 
-	// Size and Leaf are the newest event that was seen, and Context is the folder's name then.
+	// Size and Leaf describe the newest event that was seen, and Context is the name of the folder then.
 	Size    int64  `json:"size,omitempty"`
 	Leaf    string `json:"leaf,omitempty"`
 	Context string `json:"context,omitempty"`
@@ -83,20 +88,20 @@ type entry struct {
 // Key is an Ed25519 public key in base64.
 type Key string
 
-// ParseKey reads the public key of a log's verifier key (NAME+ID+KEY, as https://c2sp.org/signed-note
-// has it). The error wraps evidence.ErrVerifierKey.
+// ParseKey reads the public key of a log's verifier key: NAME+ID+KEY, from https://c2sp.org/signed-note. The error
+// wraps evidence.ErrVerifierKey.
 func ParseKey(vkey string) (Key, error) {
 	if _, err := evidence.NewVerifier(vkey); err != nil {
 		return "", err
 	}
 	b, err := base64.StdEncoding.DecodeString(strings.SplitN(vkey, "+", 3)[2])
-	if err != nil || len(b) != 1+ed25519.PublicKeySize || b[0] != 1 { // a witness's, for example
+	if err != nil || len(b) != 1+ed25519.PublicKeySize || b[0] != 1 { // for example the key of a witness
 		return "", fmt.Errorf("%w of a log: %q", evidence.ErrVerifierKey, vkey)
 	}
 	return Key(base64.StdEncoding.EncodeToString(b[1:])), nil
 }
 
-// verifier checks what the key signed for the log that origin names.
+// verifier returns a verifier for the key's signatures on the log that origin names.
 func (k Key) verifier(origin string) (note.Verifier, error) {
 	public, err := base64.StdEncoding.DecodeString(string(k))
 	if err != nil {
@@ -105,25 +110,24 @@ func (k Key) verifier(origin string) (note.Verifier, error) {
 	return note.NewVerifier(evidence.VerifierKey(origin, public))
 }
 
-// Check returns nil if the log at path may be appended to, or if there is none yet; else an
-// *UnknownError. It opens the log for reading only, and not at all where its files are those that
-// were known at the last start. Of files that it sees for the first time it verifies all hashes, which
-// takes some two seconds for a million events.
+// Check returns nil if the log at path may be appended to or does not exist yet. Otherwise it returns an
+// *UnknownError. It opens the log for reading only, and it does not open a log whose files were known at the last
+// start. For new files it verifies all hashes.
 func (s Store) Check(ctx context.Context, path string) error {
 	if _, err := s.check(ctx, path); err != nil || s.Dir == "" {
 		return err
 	}
 	r, err := store.OpenReader(ctx, path)
 	if err != nil {
-		return nil // there is none, or opening it for work says what is wrong with it
+		return nil // the log does not exist, or opening it for work reports the fault
 	}
-	defer func() { _ = r.Close() }() // read from only
+	defer func() { _ = r.Close() }() // only read
 	return s.Compare(ctx, r)
 }
 
-// Open opens the log at path for work if Check lets it pass, and keeps that it is known. Another file
-// that took its place behind the check, or appeared where there was none, is checked for itself.
-// kept is why it could not be kept: then the log is looked at again when it is opened next.
+// Open opens the log at path for work if Check accepts it, and records that the log is known. If another file takes
+// its place after the check, or appears where no file was, Open checks that file too. kept is the error of
+// recording the log. After such an error, the next opening checks the log again.
 func (s Store) Open(ctx context.Context, path string, opt eventlog.Options) (log *eventlog.Log, kept, err error) {
 	before, err := s.check(ctx, path)
 	if err != nil {
@@ -142,8 +146,8 @@ func (s Store) Open(ctx context.Context, path string, opt eventlog.Options) (log
 	return log, s.add(ctx, &log.Reader, log.Newest(), nil), nil
 }
 
-// admit returns nil if the files at path are those that were let pass before, or pass themselves.
-// An empty write-ahead log, or one where none with frames was, is what opening the log made.
+// admit returns nil if the files at path passed the check before, or pass it now. Opening the log may create a
+// write-ahead log: admit accepts one that is empty, and one where no frames existed before.
 func (s Store) admit(ctx context.Context, path string, before files) error {
 	now, err := look(path)
 	if err != nil || before.File != "" && before.File == now.File && (!before.frames || !now.frames || before.WAL == now.WAL) {
@@ -153,7 +157,7 @@ func (s Store) admit(ctx context.Context, path string, before files) error {
 	return err
 }
 
-// check is Check without compare; it returns which files it let pass, or nothing if there is none.
+// check is Check without compare. It returns the accepted files, or nothing if no log exists.
 func (s Store) check(ctx context.Context, path string) (now files, err error) {
 	if s.Dir == "" {
 		return now, nil
@@ -170,15 +174,15 @@ func (s Store) check(ctx context.Context, path string) (now files, err error) {
 	}
 	r, err := store.OpenReader(ctx, path)
 	if err != nil {
-		return now, nil // opening it for work says what is wrong with it
+		return now, nil // opening it for work reports the fault
 	}
-	defer func() { _ = r.Close() }() // read from only
+	defer func() { _ = r.Close() }() // only read
 	origin, err := r.Origin(ctx)
 	if err != nil || origin == "" {
 		return now, err
 	}
 	if old, ok := s.read(path); ok && old.File == "" && now.File == "" && old.Origin == origin {
-		return now, nil // the system does not tell files apart
+		return now, nil // the system does not distinguish files
 	}
 	err = s.verify(ctx, r, origin)
 	if s.knows(path, now) {
@@ -191,8 +195,7 @@ func (s Store) check(ctx context.Context, path string) (now files, err error) {
 	return now, err
 }
 
-// knows reports whether the files are those of a log that was known at the last start, here or
-// where they were moved from.
+// knows reports whether the files were known at the last start, here or at a place from which they have moved.
 func (s Store) knows(path string, now files) bool {
 	if now.File == "" {
 		return false
@@ -200,11 +203,11 @@ func (s Store) knows(path string, now files) bool {
 	if e, ok := s.read(path); ok && e.hold(now) {
 		return true
 	}
-	list, _ := s.entries() // of what cannot be read nothing is known
+	list, _ := s.entries() // an unreadable list knows nothing
 	return slices.ContainsFunc(list, func(e entry) bool { return e.hold(now) })
 }
 
-// verify looks whether keys that are known here signed all outcomes that the log holds.
+// verify checks that known keys signed all outcomes of the log.
 func (s Store) verify(ctx context.Context, r *store.Reader, origin string) error {
 	known, err := s.verifiers(origin)
 	if err != nil {
@@ -244,7 +247,7 @@ func signs(c evidence.Checkpoint, known []note.Verifier) bool {
 	return err == nil && len(by) > 0
 }
 
-// verifiers are the keys whose signature makes the log that origin names a known one.
+// verifiers returns the keys whose signatures make the log that origin names a known one.
 func (s Store) verifiers(origin string) ([]note.Verifier, error) {
 	var list []note.Verifier
 	if s.Keys != nil {
@@ -258,7 +261,7 @@ func (s Store) verifiers(origin string) ([]note.Verifier, error) {
 		}
 		keys = append(keys, k)
 	}
-	kept, _ := s.entries() // of what cannot be read nothing is known
+	kept, _ := s.entries() // an unreadable list knows nothing
 	for _, e := range kept {
 		if e.Origin == origin {
 			keys = append(keys, e.Keys...)
@@ -268,7 +271,7 @@ func (s Store) verifiers(origin string) ([]note.Verifier, error) {
 	for _, k := range slices.Compact(keys) {
 		v, err := k.verifier(origin)
 		if err != nil {
-			continue // an entry that somebody edited
+			continue // a person edited this entry
 		}
 		if !slices.ContainsFunc(list, func(o note.Verifier) bool { return o.KeyHash() == v.KeyHash() }) {
 			list = append(list, v)
@@ -277,7 +280,7 @@ func (s Store) verifiers(origin string) ([]note.Verifier, error) {
 	return list, nil
 }
 
-// Describe says what a log is.
+// Describe returns a description of a log.
 func Describe(ctx context.Context, r *store.Reader) (l Log, err error) {
 	l.Path = r.Path()
 	if l.Origin, err = r.Origin(ctx); err != nil {
@@ -303,7 +306,7 @@ func Describe(ctx context.Context, r *store.Reader) (l Log, err error) {
 	return l, nil
 }
 
-// Add keeps that the log at path is known: it was made here, or Check let it pass.
+// Add records that the log at path is known: it was made here, or Check accepted it.
 func (s Store) Add(ctx context.Context, r *store.Reader) error {
 	if s.Dir == "" {
 		return nil
@@ -315,8 +318,8 @@ func (s Store) Add(ctx context.Context, r *store.Reader) error {
 	return s.add(ctx, r, n, nil)
 }
 
-// Trust makes a log known that was not made here. With a verifier key, later states of the same log
-// are known, too, as far as that key signed them.
+// Trust makes a log known that was not made here. With a verifier key, later states of this log are known as far as
+// that key signed them.
 func (s Store) Trust(ctx context.Context, r *store.Reader, vkey string) error {
 	n, err := newest(ctx, r)
 	if err != nil {
@@ -340,7 +343,7 @@ func (s Store) Trust(ctx context.Context, r *store.Reader, vkey string) error {
 	return s.add(ctx, r, n, []Key{key})
 }
 
-// add keeps that the log is known as it is.
+// add records that the log is known in its present state.
 func (s Store) add(ctx context.Context, r *store.Reader, n store.Newest, keys []Key) (err error) {
 	now, err := look(r.Path())
 	if err != nil {
@@ -354,7 +357,7 @@ func (s Store) add(ctx context.Context, r *store.Reader, n store.Newest, keys []
 		return nil
 	}
 	origin := e.Origin
-	if !same || origin == "" { // it was empty when it was made
+	if !same || origin == "" { // the log was empty when it was made
 		if origin, err = r.Origin(ctx); err != nil {
 			return err
 		}

@@ -13,14 +13,14 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// user is somebody with keys and a store of their own.
+// user returns the store of a user with keys.
 func user(t *testing.T) Store {
 	t.Helper()
 	dir := t.TempDir()
 	return Store{Dir: filepath.Join(dir, "logs"), Keys: evidence.UseKeys(filepath.Join(dir, "keys"))}
 }
 
-// write appends events through a handle with these keys; nil signs nothing.
+// write appends events through a handle with these keys. A nil keys signs nothing.
 func write(t *testing.T, path string, keys *evidence.Keys, types ...event.Type) {
 	t.Helper()
 	log, err := eventlog.Open(t.Context(), path, eventlog.Options{Context: "default", Keys: keys})
@@ -38,7 +38,7 @@ func write(t *testing.T, path string, keys *evidence.Keys, types ...event.Type) 
 	}
 }
 
-// elsewhere copies a log to where no store has seen it.
+// elsewhere copies a log to a place that no store has seen.
 func elsewhere(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -68,7 +68,7 @@ func TestCheck(t *testing.T) {
 	run := []event.Type{event.Requested, event.Responded, event.CallEnforced}
 	for name, tc := range map[string]struct {
 		make func(path string)
-		why  string // of the UnknownError; empty: the log is known
+		why  string // of the UnknownError; empty for a known log
 	}{
 		"no file":            {func(string) {}, ""},
 		"empty":              {func(path string) { write(t, path, nil) }, ""},
@@ -104,7 +104,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestMadeHere: what was added is known as long as it is that file, no matter who signed it.
+// TestMadeHere: an added log is known while its file stays the same, whoever signed it.
 func TestMadeHere(t *testing.T) {
 	me, other := user(t), user(t)
 	path := filepath.Join(t.TempDir(), "eventlog.db")
@@ -143,8 +143,8 @@ func TestMadeHere(t *testing.T) {
 	}
 }
 
-// TestAnotherFileBehindTheCheck: a log that appears between the check and the opening is not taken
-// for the one that passed, nor for one that was made here.
+// TestAnotherFileBehindTheCheck: a log that appears between the check and the opening does not count as the checked
+// one, or as made here.
 func TestAnotherFileBehindTheCheck(t *testing.T) {
 	me, other := user(t), user(t)
 	foreign := filepath.Join(t.TempDir(), "eventlog.db")
@@ -181,8 +181,8 @@ func TestAnotherFileBehindTheCheck(t *testing.T) {
 	}
 }
 
-// TestTrustedKey: with a key, later states of the same log are known as far as it signed them, and
-// no other log is.
+// TestTrustedKey: with a key, later states of the same log are known as far as it signed them. No other log is
+// known.
 func TestTrustedKey(t *testing.T) {
 	me, other := user(t), user(t)
 	path := filepath.Join(t.TempDir(), "eventlog.db")

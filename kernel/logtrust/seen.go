@@ -12,13 +12,12 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// see takes in the newest event of the log at path.
+// see stores the newest event of the log at path.
 func (e *entry) see(n store.Newest, path string) {
 	e.Size, e.Leaf, e.Context = n.Seq, hex.EncodeToString(n.Leaf[:]), contextOf(path)
 }
 
-// contextOf returns the name of the context whose folder holds the log at path, "" if that is no context's
-// folder.
+// contextOf returns the name of the context whose folder holds the log at path. It returns "" for any other folder.
 func contextOf(path string) string {
 	dir := filepath.Dir(path)
 	if filepath.Base(filepath.Dir(dir)) != "contexts" {
@@ -36,20 +35,19 @@ func newest(ctx context.Context, r *store.Reader) (n store.Newest, err error) {
 	return store.Newest{Seq: int64(e.Seq), Leaf: e.LeafHash, Context: e.Context}, nil
 }
 
-// Seen keeps the newest event of the log at path, which was just closed: a log that is found older is
-// refused. What cannot be kept is not: then an older log is not found out.
+// Seen records the newest event of the log at path, which was just closed. Later, an older state of the log is
+// refused. If Seen cannot record the event, an older state stays undetected.
 func (s Store) Seen(path string, n store.Newest) {
 	if s.Dir == "" {
 		return
 	}
 	if e, ok := s.read(path); ok && n.Seq > e.Size {
 		e.see(n, e.Path)
-		_ = s.write(e) // see above
+		_ = s.write(e) // the comment of Seen covers a failure
 	}
 }
 
-// Compare returns an *UnknownError if the log is not the one that belongs in its place, as far as is known
-// here: see compare.
+// Compare returns an *UnknownError if the log does not belong in its place, as compare decides.
 func (s Store) Compare(ctx context.Context, r *store.Reader) error {
 	if s.Dir == "" {
 		return nil
@@ -61,9 +59,9 @@ func (s Store) Compare(ctx context.Context, r *store.Reader) error {
 	return s.compare(ctx, r, n)
 }
 
-// compare returns an *UnknownError if the log was seen here with a later event or with another one in its
-// place, or if it is that of another context than its folder's. A log that lies where none was seen is compared
-// with what was seen of it elsewhere: it may be a copy, or the log itself that was moved, which passes.
+// compare returns an *UnknownError in two cases. A later event, or a different event in its place, was seen here.
+// Or the log belongs to another context than its folder. At a new place, compare uses the events that were seen
+// elsewhere: the log may be a copy, or may have moved. A moved log passes.
 func (s Store) compare(ctx context.Context, r *store.Reader, n store.Newest) error {
 	if n.Seq == 0 {
 		return nil // a new log
@@ -71,7 +69,7 @@ func (s Store) compare(ctx context.Context, r *store.Reader, n store.Newest) err
 	own, known := s.read(r.Path())
 	name := contextOf(real(r.Path()))
 	if known && own.isAt(n) && (n.Context == name || name == "") {
-		return nil // the usual case takes no look into the log
+		return nil // the usual case does not read the log
 	}
 	origin, err := r.Origin(ctx)
 	if err != nil {
@@ -87,7 +85,7 @@ func (s Store) compare(ctx context.Context, r *store.Reader, n store.Newest) err
 	}
 	seen := []entry{own}
 	if !known {
-		seen, _ = s.entries() // of what cannot be read nothing is known
+		seen, _ = s.entries() // an unreadable list knows nothing
 	}
 	for _, e := range seen {
 		if e.Origin != origin || e.isAt(n) {
@@ -104,12 +102,12 @@ func (s Store) compare(ctx context.Context, r *store.Reader, n store.Newest) err
 	return nil
 }
 
-// isAt reports whether n is what was seen.
+// isAt reports whether n is the event that was seen.
 func (e entry) isAt(n store.Newest) bool {
 	return e.Size == n.Seq && e.Leaf == hex.EncodeToString(n.Leaf[:])
 }
 
-// isIn reports whether the log, whose newest event is n, holds what was seen.
+// isIn reports whether the log with the newest event n holds the event that was seen.
 func (e entry) isIn(ctx context.Context, r *store.Reader, n store.Newest) (bool, error) {
 	if e.Size == 0 {
 		return true, nil
@@ -121,8 +119,8 @@ func (e entry) isIn(ctx context.Context, r *store.Reader, n store.Newest) (bool,
 	return err == nil && hex.EncodeToString(list[0][:]) == e.Leaf, err
 }
 
-// namesLater reports whether the second place of the intents names a later call than the log has: then it
-// keeps what the log lost from being called again, and says so.
+// namesLater reports whether the second place of the intents names a later call than the log has. In that case the
+// second place prevents another call for the lost inputs, and reports the loss.
 func namesLater(path string, size int64) bool {
 	c, err := intents.Read(path)
 	return err == nil && len(c.Lines) > 0 && c.Lines[len(c.Lines)-1].Seq > size

@@ -24,8 +24,8 @@ import (
 	"github.com/perlica/perlica/provider/predictable"
 )
 
-// frontEnd lists what runs and what is asked, follows the log as server-sent events, answers, and
-// sends inputs. A real one would know who is there.
+// frontEnd lists runs and questions, follows the log as server-sent events, answers, and sends inputs. A real one
+// would authenticate its users.
 func frontEnd(p *project.Project, r *kernel.Runner) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /runs", func(w http.ResponseWriter, req *http.Request) {
@@ -48,7 +48,7 @@ func frontEnd(p *project.Project, r *kernel.Runner) http.Handler {
 	mux.HandleFunc("GET /events", func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_ = http.NewResponseController(w).Flush()
-		after, _ := strconv.ParseInt(req.Header.Get("Last-Event-ID"), 10, 64) // without one: from the beginning
+		after, _ := strconv.ParseInt(req.Header.Get("Last-Event-ID"), 10, 64) // without it: from the beginning
 		for e, err := range r.FollowLog(req.Context(), event.Seq(after)) {
 			b, jerr := json.Marshal(streamjson.NewEntryLine(e))
 			if err != nil || jerr != nil {
@@ -77,11 +77,10 @@ func reply(w http.ResponseWriter, v any, err error) {
 		http.Error(w, err.Error(), http.StatusConflict)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(v) // the client may be gone
+	_ = json.NewEncoder(w).Encode(v) // the client may have disconnected
 }
 
-// Example_http opens a project and talks to it over HTTP: an input is sent, followed, and its
-// question answered.
+// Example_http opens a project and talks to it over HTTP. It sends an input, follows it, and answers its question.
 func Example_http() {
 	home, err := os.MkdirTemp("", "perlica-http")
 	check(err)
@@ -114,7 +113,7 @@ func Example_http() {
 		}
 		check(json.Unmarshal([]byte(line), &e))
 		if strings.HasPrefix(e.Type, "session.") {
-			continue // who holds the session comes whenever it was looked for
+			continue // the holder of the session depends on the time of the look
 		}
 		fmt.Println(strings.TrimSpace(e.Type + " " + e.Title + e.Text))
 		if e.Type == "question" {
@@ -178,7 +177,7 @@ func check(err error) {
 	}
 }
 
-// TestMain is the built-in agent where the registry starts Perlica's own executable as one.
+// TestMain runs the built-in agent if the registry starts this executable as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "agent" {
 		check(predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, predictable.Options{}))

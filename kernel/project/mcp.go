@@ -14,9 +14,8 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 )
 
-// MCPServers reads MCP servers in the form that Claude Code and others keep them in, a JSON object whose member
-// mcpServers has a server by each name. Nothing in it is expanded. A member that is not known is an error: it may
-// be what keeps a server from doing something.
+// MCPServers reads MCP servers in the form of Claude Code and others: a JSON object whose member mcpServers maps
+// names to servers. It expands nothing. An unknown member is an error, because it may forbid something to a server.
 func MCPServers(text []byte) ([]acp.McpServer, error) {
 	var file struct {
 		Servers map[string]*config.MCPServer `json:"mcpServers"`
@@ -42,7 +41,7 @@ func MCPServers(text []byte) ([]acp.McpServer, error) {
 	return servers, nil
 }
 
-// checkServer checks what is needed of a server, and fills its type in.
+// checkServer checks the required members of a server and sets its type.
 func checkServer(s *config.MCPServer) error {
 	if s.Type == "" && s.URL != "" {
 		s.Type = "http"

@@ -1,7 +1,6 @@
-// Package project is what every front end starts from: a project's folder with its configuration,
-// its log opened for work or for reading, the agent that is to answer, how its session is set up,
-// and who may answer its questions. It decides nothing about a run, which is the kernel's, and
-// knows no command line.
+// Package project holds the common start of every front end. It opens a project's folder, its configuration and its
+// log, chooses the agent, prepares the session, and says who may answer questions. It decides nothing about a run,
+// because the kernel does. It knows no command line.
 package project
 
 import (
@@ -22,20 +21,23 @@ import (
 	"github.com/perlica/perlica/kernel/logtrust"
 )
 
-// Project is a folder in which Perlica works, with the configuration that counts there.
+// Project is a folder in which Perlica works, with its configuration.
 type Project struct {
 	Dir       string // the working directory
 	Dirs      config.Dirs
 	Workspace config.Workspace
 	Config    *config.Config
-	Environ   []string // what agents' environments are chosen from
-	Attended  bool     // a person reads the notices: see agents.Resolver
+	// Environ is the source of the agents' environments.
+	Environ []string
+	// Attended says that a person reads the notices: see agents.Resolver.
+	Attended bool
 
-	team bool // its record is that of a team: see ForTeam
+	// team says that the record is a team's record: see ForTeam.
+	team bool
 }
 
-// Find finds the project of a directory and loads its configuration; settings take the place of
-// what the files say. With an error the project holds what could be found.
+// Find finds the project of a directory and loads its configuration. The settings override the files. With an error
+// the project holds the parts that were found.
 func Find(dir string, environ []string, settings map[string]string) (*Project, error) {
 	return load(dir, environ, settings, func(dirs config.Dirs) (config.Workspace, error) { return config.Find(dir, dirs.Home) })
 }
@@ -48,7 +50,7 @@ func At(root, dir string, environ []string, settings map[string]string) (*Projec
 	return load(dir, environ, settings, func(config.Dirs) (config.Workspace, error) { return config.At(root) })
 }
 
-// load is Find in the workspace that where finds.
+// load is Find for the workspace that where returns.
 func load(dir string, environ []string, settings map[string]string, where func(config.Dirs) (config.Workspace, error)) (*Project, error) {
 	p := &Project{Dir: dir, Config: &config.Config{}, Environ: environ}
 	var err error
@@ -72,11 +74,11 @@ func (p *Project) getenv(name string) string {
 	return ""
 }
 
-// Redactor masks what looks like a secret, and what the configuration names.
+// Redactor masks texts that look like secrets, and the texts that the configuration names.
 func (p *Project) Redactor() (*redact.Redactor, error) { return redact.New(p.Config.Redact...) }
 
-// Open opens the context's log for work, making it if need be. It fails as kernel.Open does. The
-// caller must call done, which closes the Runner and the debug trail.
+// Open opens the context's log for work and creates it if necessary. It fails as kernel.Open does. The caller must
+// call done, which closes the Runner and the debug trail.
 func (p *Project) Open(ctx context.Context, version string) (r *kernel.Runner, done func() error, err error) {
 	opt, err := p.options()
 	if err != nil {
@@ -98,8 +100,8 @@ func (p *Project) Open(ctx context.Context, version string) (r *kernel.Runner, d
 	return r, func() error { return errors.Join(r.Close(), t.Close()) }, nil
 }
 
-// OpenReader opens the context's log read-only. Before the first run there is no log, and the error is
-// a NoLogError. The caller must Close the Reader.
+// OpenReader opens the context's log read-only. Before the first run the log does not exist, and the error is a
+// NoLogError. The caller must Close the Reader.
 func (p *Project) OpenReader(ctx context.Context) (*store.Reader, config.ContextPaths, error) {
 	return p.open(ctx, store.OpenReader)
 }
@@ -125,7 +127,7 @@ func (p *Project) open(ctx context.Context, open func(context.Context, string) (
 	return log, paths, err
 }
 
-// A NoLogError says that the context has no log. It is fs.ErrNotExist.
+// A NoLogError says that the context has no log. It wraps fs.ErrNotExist.
 type NoLogError struct{ Path string }
 
 func (e NoLogError) Error() string { return "there is no event log yet: " + e.Path }
@@ -133,8 +135,7 @@ func (e NoLogError) Error() string { return "there is no event log yet: " + e.Pa
 // Unwrap returns fs.ErrNotExist.
 func (NoLogError) Unwrap() error { return fs.ErrNotExist }
 
-// options is what the configuration says of how its context is opened. It makes the folders of that
-// context.
+// options returns the configuration's options for opening the context. It creates the folders of that context.
 func (p *Project) options() (kernel.Options, error) {
 	redactor, err := p.Redactor()
 	if err != nil {
@@ -156,8 +157,8 @@ func (p *Project) options() (kernel.Options, error) {
 	}, err
 }
 
-// KnownLogs is the user's own record of which logs may be appended to. The environment may add keys
-// in PERLICA_TRUST_LOG, separated by spaces. The user's own log needs no record.
+// KnownLogs is the user's own record of the logs that may be appended to. The environment may add keys in
+// PERLICA_TRUST_LOG, separated by spaces. The user's own log needs no record.
 func (p *Project) KnownLogs() logtrust.Store {
 	if p.isUser() {
 		return logtrust.Store{}
@@ -168,14 +169,14 @@ func (p *Project) KnownLogs() logtrust.Store {
 // knownLogs is the folder of that record.
 func knownLogs(dirs config.Dirs) string { return filepath.Join(dirs.State, "logs") }
 
-// OwnFolders are the folders that hold what Perlica believes: the project's and the user's.
+// OwnFolders are the folders whose content Perlica trusts: the project's and the user's.
 func (p *Project) OwnFolders() []string {
 	own := []string{p.Workspace.Dir(), p.Dirs.Config, p.Dirs.State}
 	return slices.DeleteFunc(own, func(dir string) bool { return dir == "" })
 }
 
-// Vouchers are the user's own record of the standing approvals given and the contacts paired here.
+// Vouchers are the user's own record of the standing approvals and the paired contacts.
 func (p *Project) Vouchers() approvals.Vouchers { return approvals.NewVouchers(p.Dirs) }
 
-// Name is by which a team knows the project unless it is told otherwise: the name of its folder.
+// Name is the name of the project's folder. It is the project's default name in a team.
 func (p *Project) Name() string { return filepath.Base(p.Workspace.Root) }

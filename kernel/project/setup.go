@@ -23,29 +23,36 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// Choice is what a front end was asked for; what it leaves empty the session or the configuration
-// says.
+// Choice holds the choices of a front end's user. The session or the configuration fills an empty field.
 type Choice struct {
-	Provider    string   // the agent's name in the configuration or the registry
-	Command     string   // or an agent as a command line
-	Env         []string // names of variables that the agent is given, too
-	Dir         string   // its working directory, absolute
+	// Provider is the agent's name in the configuration or the registry.
+	Provider string
+	// Command is an agent's command line, as an alternative to Provider.
+	Command string
+	// Env names additional variables that the agent gets.
+	Env []string
+	// Dir is the agent's absolute working directory.
+	Dir         string
 	Model, Mode string
-	Append      string          // goes behind the agent's own system prompt
-	AddDirs     []string        // further roots of its session, absolute
-	Servers     []acp.McpServer // MCP servers beside the configured ones
-	Schema      json.RawMessage // that a model without an agent is asked to answer in; nil: any text
+	// Append comes after the agent's own system prompt.
+	Append string
+	// AddDirs are further roots of the session, absolute.
+	AddDirs []string
+	// Servers are MCP servers in addition to the configured ones.
+	Servers []acp.McpServer
+	// Schema is the JSON Schema for the answer of a model without an agent. Nil allows any text.
+	Schema json.RawMessage
 }
 
-// A GoneError says that a session's agent is neither in the configuration nor in the registry: its
-// command line was given, or it was configured once.
+// A GoneError says that neither the configuration nor the registry has a session's agent. A command line named the
+// agent, or the configuration had it earlier.
 type GoneError struct{ Provider string }
 
 func (e *GoneError) Error() string {
 	return fmt.Sprintf("the session is %s's, and there is no provider of that name here", e.Provider)
 }
 
-// An OtherAgentError says that a session is another agent's than the one that was chosen.
+// An OtherAgentError says that a session belongs to another agent than the chosen one.
 type OtherAgentError struct{ Session, Chosen string }
 
 func (e *OtherAgentError) Error() string {
@@ -61,8 +68,8 @@ func (p *Project) Resolver() agents.Resolver {
 	return agents.Resolver{Config: p.Config, Self: self, LookPath: exec.LookPath, Attended: p.Attended}
 }
 
-// Agent finds the agent that the choice, the session or the configuration names. The errors are a
-// *agents.Error, a *GoneError and an *OtherAgentError.
+// Agent finds the agent that the choice, the session or the configuration names. The errors are *agents.Error,
+// *GoneError and *OtherAgentError.
 func (p *Project) Agent(c Choice, s sessions.Session) (agent agents.Agent, err error) {
 	res := p.Resolver()
 	switch {
@@ -88,7 +95,7 @@ func (p *Project) Agent(c Choice, s sessions.Session) (agent agents.Agent, err e
 	return agent, err
 }
 
-// environ looks a variable up in what agents' environments are chosen from; the last one counts.
+// environ looks up a variable in the source of the agents' environments. The last one counts.
 func (p *Project) environ(name string) string {
 	for _, kv := range slices.Backward(p.Environ) {
 		if n, v, _ := strings.Cut(kv, "="); n == name {
@@ -98,10 +105,10 @@ func (p *Project) environ(name string) string {
 	return ""
 }
 
-// Setup is the agent session in which the inputs of s are answered; an empty s is a new one.
+// Setup describes the agent session that answers the inputs of s. An empty s means a new session.
 func (p *Project) Setup(c Choice, agent agents.Agent, s sessions.Session) kernel.Setup {
 	if agent.Model {
-		c.Model = "" // it is named on its command line
+		c.Model = "" // the command line already names it
 	}
 	earlier := s.Choice
 	if c.Mode != "" {
@@ -118,8 +125,8 @@ func (p *Project) Setup(c Choice, agent agents.Agent, s sessions.Session) kernel
 	}
 }
 
-// Conversation is the agent session in which a conversation in the session id goes on; provider
-// names the agent of one in which nothing was said yet. A person can be asked in it.
+// Conversation describes the agent session for a conversation in the session id. For a session without a turn,
+// provider names the agent. A person can be asked in the conversation.
 func (p *Project) Conversation(ctx context.Context, r *kernel.Runner, id event.SessionID, provider string) (kernel.Setup, error) {
 	var s sessions.Session
 	if id != "" {
@@ -129,7 +136,7 @@ func (p *Project) Conversation(ctx context.Context, r *kernel.Runner, id event.S
 		}
 		s, err = view.Find(ctx, string(id))
 		err = errors.Join(err, view.Close())
-		if err != nil && !errors.Is(err, sessions.ErrNoSession) { // one in which nothing was said yet is not on record
+		if err != nil && !errors.Is(err, sessions.ErrNoSession) { // a session without a turn is not on record
 			return kernel.Setup{}, err
 		}
 	}
@@ -147,14 +154,14 @@ func (p *Project) Conversation(ctx context.Context, r *kernel.Runner, id event.S
 	return setup, nil
 }
 
-// Mode is the permission mode of front ends at which a person can be asked.
+// Mode is the permission mode of front ends that can ask a person.
 func (p *Project) Mode() policy.Mode {
 	return cmp.Or(policy.Mode(p.Config.Permissions), policy.ModeAsk)
 }
 
-// Answering says who answers the agent's questions and how long they stay open. present means that
-// a person is there to be asked; wait is how long a question waits for one elsewhere. Where a person
-// is to be asked and there is none, the time is 0.
+// Answering returns the permission mode and the time that questions stay open. present means that a person can be
+// asked here. wait is the time for an answer from elsewhere. If a question needs a person and nobody is present,
+// the time is 0.
 func (p *Project) Answering(present bool, wait time.Duration) (policy.Mode, time.Duration) {
 	mode := p.Mode()
 	switch {
@@ -168,15 +175,15 @@ func (p *Project) Answering(present bool, wait time.Duration) (policy.Mode, time
 	return mode, 0
 }
 
-// defaultWindow is the context window assumed of an agent of which nothing is known.
+// defaultWindow is the context window, in tokens, that Perlica assumes for an unknown agent.
 const defaultWindow = 200_000
 
-// budget is how many tokens of history a prompt may carry.
+// budget is the number of tokens of history that a prompt may carry.
 func (p *Project) budget(agent string) int {
 	return int(float64(cmp.Or(p.Config.ContextWindows[agent], defaultWindow)) * p.Config.BudgetRatio)
 }
 
-// TempDirs are the directories for files that need not last, to which any process may write.
+// TempDirs are the directories for temporary files. Any process may write to them.
 func TempDirs() []string {
 	dirs := []string{os.TempDir()}
 	if os.PathSeparator == '/' && os.TempDir() != "/tmp" {

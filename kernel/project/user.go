@@ -13,28 +13,30 @@ import (
 
 // Used is a context of a project in which this user worked.
 type Used struct {
-	Dir     string `json:"project"` // absolute, links followed
+	Dir     string `json:"project"` // absolute, without links
 	Context string `json:"context"`
-	Log     string `json:"log"`              // the file
-	Origin  string `json:"origin,omitempty"` // the log's name, from its second use on
-	Gone    bool   `json:"gone"`             // the file is not there any more
+	Log     string `json:"log"` // the file
+	// Origin is the log's name. It is known after the log's second use.
+	Origin string `json:"origin,omitempty"`
+	// Gone says that the file no longer exists.
+	Gone bool `json:"gone"`
 }
 
-// List returns the contexts of all projects whose logs this user opened for work or trusted, by
-// directory. It changes nothing: of what is gone only the user knows whether it comes back.
+// List returns the contexts of all projects whose logs this user opened for work or trusted, by directory. It
+// changes nothing: only the user knows whether a missing log will come back.
 func List(dirs config.Dirs) (list []Used, err error) {
 	logs, err := logtrust.Store{Dir: knownLogs(dirs)}.Logs()
 	for _, l := range logs {
 		if root, context, ok := contextOf(l.Path); ok {
-			_, gone := os.Stat(l.Path) // what may not be looked at may be there
+			_, gone := os.Stat(l.Path) // an inaccessible log may exist
 			list = append(list, Used{root, context, l.Path, l.Origin, gone != nil && !errors.Is(gone, fs.ErrPermission)})
 		}
 	}
 	return list, err
 }
 
-// contextOf returns the project's directory and the context of which a file would be the log, if its
-// name is that of one. Links on the way to path must have been followed.
+// contextOf returns the project's directory and the context whose log is the file at path. ok is false if the path
+// is not the path of a log. The path must not contain links.
 func contextOf(path string) (root, context string, ok bool) {
 	dir, file := filepath.Split(path)
 	contexts, context := filepath.Split(filepath.Clean(dir))
@@ -53,7 +55,7 @@ func contextOf(path string) (root, context string, ok bool) {
 	}
 }
 
-// User is Find for what belongs to no project: the log below the user's own state.
+// User is Find for the user's own log, which belongs to no project and lies in the state directory.
 func User(dir string, environ []string, settings map[string]string) (*Project, error) {
 	settings = maps.Clone(settings)
 	if settings == nil {
@@ -65,8 +67,8 @@ func User(dir string, environ []string, settings map[string]string) (*Project, e
 	})
 }
 
-// ForTeam is Find for work that is done for a team: the agents, the settings and the rules are those of the directory,
-// and the record is the context of the team's name below the user's own state, which all directories share.
+// ForTeam is Find for work for a team. The agents, the settings and the rules come from the directory. The record
+// is the team's context in the state directory, and all directories share it.
 func ForTeam(dir string, environ []string, settings map[string]string, team string) (*Project, error) {
 	settings = maps.Clone(settings)
 	if settings == nil {
@@ -85,7 +87,7 @@ func Team(dir string, environ []string, team string) (*Project, error) {
 	return p, err
 }
 
-// isUser reports whether p is what User returns.
+// isUser reports whether p is a project that User returned.
 func (p *Project) isUser() bool {
 	ws, context := p.Dirs.Own()
 	return p.Workspace.Root == ws.Root && p.Config.ContextID == context

@@ -8,8 +8,8 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// OpenView opens a view at its path or, where nothing can be written, builds it anew in a
-// temporary file. The returned function removes that; call it after the view's Close.
+// OpenView opens a view at its path. If that path cannot be written, OpenView builds the view in a temporary file.
+// The caller calls remove after the view's Close, to delete that file.
 func OpenView[T any](path string, open func(path string) (T, error)) (view T, remove func(), err error) {
 	view, err = open(path)
 	if !errors.Is(err, disk.ErrReadOnly) {

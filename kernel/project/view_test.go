@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/eventlog/view"
 )
 
-// TestOpenViewWhereNothingCanBeWritten: a view that cannot be kept is built elsewhere.
+// TestOpenViewWhereNothingCanBeWritten builds a view in a temporary file.
 func TestOpenViewWhereNothingCanBeWritten(t *testing.T) {
 	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "log.db"), eventlog.Options{})
 	if err != nil {

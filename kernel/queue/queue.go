@@ -1,9 +1,8 @@
-// Package queue is the inputs that wait for their turn in a session that is open elsewhere, or whose
-// turn is under way.
+// Package queue holds the inputs that wait in a session whose turn is running or that another process has open.
 //
-// It promises that an input is on disk when Add returns, that all of a queue follows from the log, and
-// that an input which was called or withdrawn waits no more. It makes no call: the process that
-// holds the session takes the inputs in their order, and one input id is called at most once.
+// An input is on disk when Add returns, and the log alone determines the queue. An input that was called or
+// withdrawn no longer waits. The package makes no call. The process that holds the session takes the inputs in
+// their order, and each input id is called at most once.
 package queue
 
 import (
@@ -24,30 +23,30 @@ type Input struct {
 	fact.MessageQueued
 }
 
-// Why an input is not added, or not withdrawn.
+// Add and Withdraw return these errors.
 var (
 	ErrCalled    = errors.New("the input was called before")
 	ErrQueued    = errors.New("an input with this id was queued before")
 	ErrWithdrawn = errors.New("the input does not wait any more")
 )
 
-// ends are the events after which an input waits no more.
+// ends are the events after which an input no longer waits.
 var ends = []event.Type{event.MessageWithdrawn, event.Requested}
 
-// Queued is the event that an input waits in a session, and Withdrawn that it does so no more, for who appends
-// them together with events of its own, and knows that the input's id is new, or that it has taken the input out
-// of its line. The session may be empty: it is not known yet in which one it will be called.
+// Queued returns the event that an input waits in a session. It is for a caller that appends the event together
+// with its own events, and that knows the input's id to be new. The session may be empty, if it is not known yet.
 func Queued(session event.SessionID, id event.InputID, m fact.MessageQueued) event.Event {
 	return event.NewFact(event.MessageQueued, "user", event.Refs{Session: session, Input: id}, m)
 }
 
-// Withdrawn: see Queued.
+// Withdrawn returns the event that an input no longer waits. It is for a caller that has taken the input out of the
+// queue.
 func Withdrawn(session event.SessionID, id event.InputID, m fact.MessageWithdrawn) event.Event {
 	return event.NewFact(event.MessageWithdrawn, "user", event.Refs{Session: session, Input: id}, m)
 }
 
-// Add puts an input behind those that wait in a session. It fails with ErrCalled if its id was
-// called, in whatever session, and with ErrQueued if the session's queue has or had it.
+// Add appends an input to the queue of a session. It returns ErrCalled if any session called its id, and ErrQueued
+// if the session's queue has or had it.
 func Add(ctx context.Context, log *eventlog.Log, session event.SessionID, id event.InputID, m fact.MessageQueued) error {
 	intent, called, err := log.Intent(ctx, id)
 	if err != nil {
@@ -60,14 +59,14 @@ func Add(ctx context.Context, log *eventlog.Log, session event.SessionID, id eve
 	return unlessHas(ctx, log, unless, ErrQueued, Queued(session, id, m))
 }
 
-// Withdraw takes an input out of a session's queue. It fails with ErrWithdrawn if it does not wait
-// there any more. Only who takes inputs out of the queue to have them called may use it.
+// Withdraw removes an input from a session's queue. It returns ErrWithdrawn if the input no longer waits there.
+// Only the process that calls the session's inputs may use it.
 func Withdraw(ctx context.Context, log *eventlog.Log, session event.SessionID, id event.InputID, m fact.MessageWithdrawn) error {
 	unless := event.Query{Session: session, Input: id, Types: ends}
 	return unlessHas(ctx, log, unless, ErrWithdrawn, Withdrawn(session, id, m))
 }
 
-// unlessHas appends an event unless the log has one that it must not follow.
+// unlessHas appends an event unless the log has an event that forbids it.
 func unlessHas(ctx context.Context, log *eventlog.Log, unless event.Query, found error, e event.Event) error {
 	_, err := log.AppendUnless(ctx, unless, e)
 	var conflict *eventlog.ConflictError
@@ -77,15 +76,15 @@ func unlessHas(ctx context.Context, log *eventlog.Log, unless event.Query, found
 	return err
 }
 
-// A Queue is what waits in a session, as far as its log was read. It is for one goroutine at a time.
+// A Queue holds the waiting inputs of a session, up to the last Read. It is for one goroutine at a time.
 type Queue struct {
 	Session event.SessionID
-	Inputs  []Input // in the order in which they came
+	Inputs  []Input // in the order of their arrival
 
-	read event.Seq // up to this event
+	read event.Seq // the last event that was read
 }
 
-// Read reads what has come since the last Read. An input whose text was pruned is passed over.
+// Read reads the events since the last Read. It skips an input whose text was pruned.
 func (q *Queue) Read(ctx context.Context, log *store.Reader) error {
 	query := event.Query{Session: q.Session, After: q.read, Types: append([]event.Type{event.MessageQueued}, ends...)}
 	for e, err := range log.Events(ctx, query) {

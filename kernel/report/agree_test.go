@@ -27,11 +27,10 @@ var (
 	agreeSeed = flag.Uint64("agree-seed", 1, "what they are made from")
 )
 
-// TestVerifiersAgree holds log verify and docs/verify.py together: on logs of events in any order,
-// written in order, and on logs of which rows were changed, both name the same kind of damage at the
-// same event, or none.
+// TestVerifiersAgree compares log verify with docs/verify.py. Some logs have events in any order, some are in
+// order, and some have changed rows. Both verifiers name the same kind of damage at the same event, or no damage.
 func TestVerifiersAgree(t *testing.T) {
-	// python3 may be a script that chooses one and takes longer than the verification.
+	// python3 may be a wrapper script that takes longer than the verification.
 	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
 	if err != nil {
 		t.Skip("THE TWO VERIFIERS ARE NOT COMPARED: there is no python3:", err)
@@ -45,7 +44,7 @@ func TestVerifiersAgree(t *testing.T) {
 	for i := range *agreeLogs {
 		dice := rand.New(rand.NewPCG(*agreeSeed, uint64(i)))
 		path := filepath.Join(t.TempDir(), "eventlog.db")
-		origin := randomLog(t, dice, path, keys, i%3 == 0) // of two damages each may be named first
+		origin := randomLog(t, dice, path, keys, i%3 == 0) // with two damages, either may be named first
 		change := ""
 		if i%3 > 0 {
 			change = randomChange(dice)
@@ -77,7 +76,7 @@ func TestVerifiersAgree(t *testing.T) {
 	}
 }
 
-// randomLog writes events with ids of a few, in any order, as far as the log takes them.
+// randomLog writes events in any order, with few different ids. It skips events that the log refuses.
 func randomLog(t *testing.T, dice *rand.Rand, path string, keys *evidence.Keys, wild bool) (origin string) {
 	t.Helper()
 	ctx := context.Background()
@@ -87,7 +86,7 @@ func randomLog(t *testing.T, dice *rand.Rand, path string, keys *evidence.Keys, 
 	}
 	for n := range 2 + dice.IntN(6) {
 		for _, e := range randomRun(dice, n, wild) {
-			_, _ = l.Append(ctx, e) // one that conflicts is left out
+			_, _ = l.Append(ctx, e) // an event that conflicts is left out
 		}
 	}
 	if dice.IntN(8) == 0 {
@@ -110,7 +109,7 @@ func randomLog(t *testing.T, dice *rand.Rand, path string, keys *evidence.Keys, 
 	return origin
 }
 
-// randomRun is a sound run, of which a wild one has events left out, twice, or with other ids.
+// randomRun returns a sound run. A wild run has some events removed, doubled, or given other ids.
 func randomRun(dice *rand.Rand, n int, wild bool) (list []event.Event) {
 	refs := event.Refs{Session: "s", Run: event.RunID(fmt.Sprint("r", n)), Trace: event.TraceID(fmt.Sprint("t", n)), Input: event.InputID(fmt.Sprint("i", n))}
 	asked := refs
@@ -156,7 +155,7 @@ func randomRun(dice *rand.Rand, n int, wild bool) (list []event.Event) {
 	return list
 }
 
-// randomChange is what somebody does to a log with an SQL shell.
+// randomChange returns a change to a log by an SQL shell.
 func randomChange(dice *rand.Rand) string {
 	pick := func(list ...string) string { return list[dice.IntN(len(list))] }
 	seq := pick("(SELECT max(seq) FROM events)", "1", "2", fmt.Sprint(1+dice.IntN(30)))
@@ -193,7 +192,7 @@ func changeLog(t *testing.T, path, change string) {
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	// A forger puts the triggers back: verify.py does not look for missing ones.
+	// A forger puts the triggers back, because verify.py does not look for missing ones.
 	for _, statement := range store.Statements() {
 		if name, ok := strings.CutPrefix(statement, "CREATE TRIGGER "); ok {
 			if _, err := db.Exec("DROP TRIGGER " + strings.Fields(name)[0]); err != nil {
@@ -207,7 +206,7 @@ func changeLog(t *testing.T, path, change string) {
 	}
 }
 
-// goSays is the verdict in the words of docs/verify.py.
+// goSays returns the verdict in the words of docs/verify.py.
 func goSays(t *testing.T, path string, opt verify.Options) string {
 	t.Helper()
 	r, err := store.OpenReader(t.Context(), path)

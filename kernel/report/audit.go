@@ -12,20 +12,22 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// Audit holds what is on a log against the contract: at most one call for an input and for a
-// run, exactly one outcome for an intent, nothing sent before its intent, every answer given
-// by somebody who is named, no reply before its answer, and the ids of a run its own in all
-// of its events. It is an verify.Auditor; the zero value is ready.
+// Audit checks a log against the contract. An input and a run have at most one call, and an intent has exactly one
+// outcome. Nothing is sent before its intent. Every answer names its giver, and every reply follows its answer. The
+// events of a run carry only the run's ids. Audit is a verify.Auditor. The zero value is ready.
 //
-// It says nothing of events of types that it does not know, and nothing that depends on a
-// payload that is gone or on events that are missing.
+// Audit reports nothing about events of unknown types. It reports nothing that depends on a missing payload or on
+// missing events.
 type Audit struct {
-	gap       bool // events were missing: what is not known may have been there
+	// gap says that events were missing. They may have held any fact.
+	gap       bool
 	runs      map[event.RunID]*auditedRun
 	inputs    map[event.InputID]*auditedInput
 	questions map[event.InteractionID]*auditedQuestion
-	last      *auditedRun // that of the event before, as it mostly is
-	broken    []string    // by the event that is being looked at
+	// last is the run of the previous event, which is mostly the run of the next one.
+	last *auditedRun
+	// broken holds the rules that the current event breaks.
+	broken []string
 }
 
 type auditedRun struct {
@@ -34,12 +36,13 @@ type auditedRun struct {
 	session event.SessionID
 	input   event.InputID
 
-	intent    event.Seq
-	prompt    event.Seq
-	outcome   event.Seq
-	decided   int  // questions that a rule answered
-	replied   int  // to them
-	uncertain bool // a gap lies before its first event, or behind its intent
+	intent  event.Seq
+	prompt  event.Seq
+	outcome event.Seq
+	decided int // questions that a rule answered
+	replied int // replies to these
+	// uncertain says that events are missing before its first event or after its intent.
+	uncertain bool
 }
 
 type auditedInput struct {
@@ -54,15 +57,15 @@ type auditedQuestion struct {
 	resolved event.Seq
 }
 
-// NewAuditor returns an Audit, for who asks for an Auditor.
+// NewAuditor returns a new Audit as a verify.Auditor.
 func NewAuditor() verify.Auditor { return &Audit{} }
 
-// Wants says that a request's method and an answer's giver are looked at.
+// Wants returns true for events whose payload the Audit reads: the method of a request and the giver of an answer.
 func (a *Audit) Wants(t event.Type) bool {
 	return t == event.RequestSent || t == event.InteractionAnswered
 }
 
-// Gap says that events are missing.
+// Gap records that events are missing.
 func (a *Audit) Gap() {
 	a.gap = true
 	for _, r := range a.runs {
@@ -72,8 +75,8 @@ func (a *Audit) Gap() {
 	}
 }
 
-// Open returns the runs whose intent has no outcome, in the order of their intents. They are
-// no damage: they are under way, or the next start says what is known of them.
+// Open returns the runs whose intent has no outcome, in the order of their intents. An open run is not damage: it
+// is still running, or the next start records its outcome.
 func (a *Audit) Open() []event.RunID {
 	var list []*auditedRun
 	for _, r := range a.runs {
@@ -89,7 +92,7 @@ func (a *Audit) Open() []event.RunID {
 	return ids
 }
 
-// Event takes an event in and says which rules it breaks.
+// Event processes an event and returns the rules that it breaks.
 func (a *Audit) Event(e *event.Event) []string {
 	a.broken = a.broken[:0]
 	if e.Class != event.Fact && e.Class != event.Frame {
@@ -148,7 +151,7 @@ func same[T ~string](have *T, is T) bool {
 	return is == "" || *have == is
 }
 
-// known is what is known of an id; that of a new one is begun.
+// known returns the entry for an id, and creates it with begun if necessary.
 func known[K comparable, V any](all *map[K]*V, id K, begun V) *V {
 	if *all == nil {
 		*all = map[K]*V{}
@@ -189,13 +192,14 @@ func (a *Audit) requested(e *event.Event, r *auditedRun) {
 
 // isPrompt reports whether a line is the request that makes a call.
 func isPrompt(line []byte) bool {
-	if !bytes.Contains(line, []byte("prompt")) { // most are not, and parsing costs
+	if !bytes.Contains(line, []byte("prompt")) { // most lines fail this cheap test
 		return false
 	}
 	return member(line, "method") == acp.AgentMethodSessionPrompt
 }
 
-// member returns a text of a JSON object by its exact name, the last of several; "" if there is none.
+// member returns the text of a JSON object's member by its exact name. It returns the last of several, and "" if
+// the member is absent.
 func member(object []byte, name string) (text string) {
 	var members map[string]json.RawMessage // a struct's fields would match in any case
 	if json.Unmarshal(object, &members) != nil || json.Unmarshal(members[name], &text) != nil {
@@ -228,7 +232,7 @@ func (a *Audit) prompted(e *event.Event, r *auditedRun) {
 	in.prompt = e.Seq
 }
 
-// ended looks at an outcome. A provider may fail before there is an intent.
+// ended checks an outcome. A provider may fail before an intent exists.
 func (a *Audit) ended(e *event.Event, r *auditedRun) {
 	switch {
 	case r == nil:
@@ -272,7 +276,7 @@ func (a *Audit) question(e *event.Event) {
 	}
 }
 
-// resolved looks at the last word of a question.
+// resolved checks the last event of a question.
 func (a *Audit) resolved(e *event.Event) {
 	q := a.questions[e.Interaction]
 	if q == nil {
@@ -285,8 +289,8 @@ func (a *Audit) resolved(e *event.Event) {
 	q.resolved = e.Seq
 }
 
-// replied looks at what the agent was answered. The reply to a question follows its end; one that
-// belongs to no question follows what a rule decided.
+// replied checks a reply to the agent. The reply to a question follows the question's end. Any other reply follows
+// the decision of a rule.
 func (a *Audit) replied(e *event.Event, r *auditedRun) {
 	if e.Interaction != "" {
 		if q := a.questions[e.Interaction]; (q == nil || q.ended == 0) && !a.gap {

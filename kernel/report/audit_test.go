@@ -11,7 +11,7 @@ import (
 
 const promptLine = `{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{}}`
 
-// story is a log in short: "type run [interaction]" with what differs from a sound one.
+// step is an event in short: "type run [interaction]", with its differences from a sound one.
 type step struct {
 	t       event.Type
 	run     event.RunID
@@ -43,7 +43,7 @@ func events(steps []step) []*event.Event {
 	return list
 }
 
-// sound is a run in which nothing is wrong.
+// sound returns a run without a fault.
 func sound() []step {
 	return []step{
 		{t: event.MessageReceived, run: "1"},
@@ -77,12 +77,11 @@ func auditOf(list []*event.Event, gapBefore int) (broken []string, open []event.
 	return broken, a.Open()
 }
 
-// TestAuditRules breaks each rule once. Each is a mutant of a sound run; without its rule the
-// audit says nothing.
+// TestAuditRules breaks each rule once in a sound run. Without its rule the audit reports nothing.
 func TestAuditRules(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(s []step) []step
-		want   string // the only finding; "" is none
+		want   string // the only finding; "" for no finding
 	}{
 		"nothing":        {func(s []step) []step { return s }, ""},
 		"no outcome yet": {func(s []step) []step { return s[:13] }, ""},
@@ -139,7 +138,7 @@ func input(id event.InputID) func(*event.Event) {
 	return func(e *event.Event) { e.Input = id }
 }
 
-// TestAuditOpen: an intent without an outcome is listed, and is no damage.
+// TestAuditOpen: an intent without an outcome is listed, and is not damage.
 func TestAuditOpen(t *testing.T) {
 	list := events(append(sound()[:13], step{t: event.Requested, run: "2"}))
 	broken, open := auditOf(list, -1)
@@ -151,7 +150,7 @@ func TestAuditOpen(t *testing.T) {
 	}
 }
 
-// TestAuditBehindGaps: whatever is missing, nothing is said that depends on it.
+// TestAuditBehindGaps: the audit reports nothing that depends on missing events.
 func TestAuditBehindGaps(t *testing.T) {
 	all := events(sound())
 	for from := range all {
@@ -164,7 +163,7 @@ func TestAuditBehindGaps(t *testing.T) {
 	}
 }
 
-// BenchmarkAudit is what an event costs.
+// BenchmarkAudit measures the time per event.
 func BenchmarkAudit(b *testing.B) {
 	e := events([]step{{t: event.NotificationReceived, run: "1"}})[0]
 	var a report.Audit

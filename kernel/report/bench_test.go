@@ -15,13 +15,13 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// The log that the benchmarks ask: -args -events 1000000 -log DIR keeps it for a look by hand.
+// The benchmarks read this log. -args -events 1000000 -log DIR keeps it for inspection.
 var (
 	bigEvents = flag.Int("events", 20_000, "how many events the log of the benchmarks has")
 	bigDir    = flag.String("log", "", "folder to keep the log of the benchmarks in")
 )
 
-// eventsOfARun is how many events fillRun makes: 12 facts, 28 frames.
+// eventsOfARun is the number of events that fillRun makes: 12 facts and 28 frames.
 const eventsOfARun = 40
 
 // bigLog returns a log of many runs.
@@ -52,13 +52,13 @@ func bigLog(b *testing.B) (*store.Reader, string) {
 	return r, dir
 }
 
-// runID is the id of the nth run of the log; its end differs as much as its beginning.
+// runID returns the id of the nth run. Ids differ at their beginning as much as at their end.
 func runID(i int) string {
 	return fmt.Sprintf("0199%04x-%04x-7ccc-8ddd-%04x%08x", i>>16, i&0xffff, i&0xffff, uint32(i)*2654435761)
 }
 
-// fillRun records what a run makes: 40 events. Every input has the word "please", one in a
-// thousand "needle", the first of all "unique".
+// fillRun records the 40 events of a run. Every input has the word "please", one in a thousand has "needle", and
+// the first has "unique".
 func fillRun(tb testing.TB, l *eventlog.Log, i int) {
 	id := runID(i)
 	provider := []string{"claude", "codex", "gemini", "rare"}[min(i%1000, 3)%4]
@@ -117,8 +117,8 @@ func fillRun(tb testing.TB, l *eventlog.Log, i int) {
 	}
 }
 
-// searches are those that could be slow: a word that stands everywhere, one that stands once
-// and long ago, two that are frequent and never together, and filters that let little through.
+// searches are possibly slow searches: a word in every text, a word in one old text, two frequent words that never
+// meet, and filters that match few texts.
 var searches = map[string]Wanted{
 	"everywhere":     {Phrases: []string{"please"}},
 	"once-long-ago":  {Phrases: []string{"unique"}},
@@ -166,7 +166,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// BenchmarkFindRun is what precedes the story of a run.
+// BenchmarkFindRun measures the search for a run before its story.
 func BenchmarkFindRun(b *testing.B) {
 	log, _ := bigLog(b)
 	id := runID(*bigEvents / eventsOfARun / 2)

@@ -14,13 +14,13 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// What a reference to the log can lead to instead of something.
+// FindRecord, FindRun and FindSession return these errors.
 var (
 	ErrNotFound     = errors.New("nothing on the log has that number, id or name")
 	ErrAmbiguousRef = errors.New("more than one thing on the log matches")
 )
 
-// Found is what a reference names: exactly one of its fields is set, or of a question its run, too.
+// Found is the object that a reference names. Exactly one field is set. For a question, its run is set too.
 type Found struct {
 	Event    *event.Event
 	Run      event.RunID
@@ -28,10 +28,10 @@ type Found struct {
 	Question event.InteractionID
 }
 
-// FindRecord returns what ref names on the log: an event by its seq or its id; a run by its
-// id, by a unique beginning or end of it, or by its input's id; a session likewise or by its
-// name; a question by its id or a unique part of it. Runs come before sessions: the two often have
-// the same beginning. The error is ErrNotFound or ErrAmbiguousRef.
+// FindRecord returns the object that ref names on the log. An event has a seq and an id. A run has an id, a unique
+// beginning or end of it, and its input's id. A session has the same forms of its id, and a name. A question has an
+// id, or a unique part of it. Runs come before sessions, because the ids of both often have the same beginning. The
+// error is ErrNotFound or ErrAmbiguousRef.
 func FindRecord(ctx context.Context, log event.Reader, ref string) (Found, error) {
 	if e, ok, err := findEvent(ctx, log, ref); ok || err != nil {
 		return Found{Event: &e}, err
@@ -65,14 +65,14 @@ func findEvent(ctx context.Context, log event.Reader, ref string) (event.Event, 
 	for _, q := range []event.Query{{Run: event.RunID(ref)}, {Session: event.SessionID(ref)}} {
 		q.Class = event.Fact
 		if _, ok, err := log.Last(ctx, q); ok || err != nil {
-			return event.Event{}, false, err // the id of something larger, which is indexed
+			return event.Event{}, false, err // the id of a run, a session or a question, which is indexed
 		}
 	}
 	return log.Last(ctx, event.Query{ID: ref})
 }
 
-// FindRun returns the run with this id, with this unique beginning or end of an id, or with
-// the input of this id. The error is ErrNotFound or ErrAmbiguousRef.
+// FindRun returns the run that ref names. ref is an id, a unique beginning or end of an id, or the id of the run's
+// input. The error is ErrNotFound or ErrAmbiguousRef.
 func FindRun(ctx context.Context, log event.Reader, ref string) (event.RunID, error) {
 	if ref == "" {
 		return "", ErrNotFound
@@ -80,8 +80,8 @@ func FindRun(ctx context.Context, log event.Reader, ref string) (event.RunID, er
 	if e, ok, err := log.Last(ctx, event.Query{Run: event.RunID(ref), Class: event.Fact}); ok || err != nil {
 		return e.Run, err
 	}
-	// The intent's index knows inputs, and its outcome's the runs. Both are read before all
-	// inputs are, which takes long on a long log, and finds those that never got an intent.
+	// The log has an index of intents by input and of outcomes by run. FindRun reads these first, because reading
+	// all inputs takes long on a long log. Only the inputs show a run without an intent.
 	intent := event.Query{Types: []event.Type{event.Requested}, Input: event.InputID(ref)}
 	if e, ok, err := log.Last(ctx, intent); ok || err != nil {
 		return e.Run, err
@@ -106,14 +106,14 @@ func FindRun(ctx context.Context, log event.Reader, ref string) (event.RunID, er
 		parts.add(e.Run, isShortFor(ref, string(e.Run)))
 	}
 	if len(inputs.ids) > 0 {
-		// An input may have been tried again after a failure before its call.
+		// After a failure before the call, an input may have been tried again.
 		return inputs.ids[len(inputs.ids)-1], nil
 	}
 	return parts.one(ref)
 }
 
-// FindSession returns the session with this id, this name, or this unique beginning or end
-// of an id; also one that was deleted since. The error is ErrNotFound or ErrAmbiguousRef.
+// FindSession returns the session that ref names, even a deleted one. ref is an id, a name, or a unique beginning
+// or end of an id. The error is ErrNotFound or ErrAmbiguousRef.
 func FindSession(ctx context.Context, log event.Reader, ref string) (event.SessionID, error) {
 	if ref == "" {
 		return "", ErrNotFound
@@ -167,15 +167,15 @@ func (m matches[T]) one(ref string) (id T, err error) {
 	return m.ids[0], nil
 }
 
-// minShort is the least that is taken for a part of an id, shown is how much people are shown of
-// one: its end.
+// minShort is the minimum length of a part of an id. People see the last characters of an id, and shown is their
+// number.
 const (
 	minShort = 4
 	shown    = 8
 )
 
-// isShortFor reports whether ref is an id, or enough of its beginning, of its end, or of the
-// beginning of what is shown of it.
+// isShortFor reports whether ref is an id, or a sufficient part of it: of its beginning, of its end, or of the
+// beginning of its shown characters.
 func isShortFor(ref, id string) bool {
 	if len(ref) < minShort {
 		return false
@@ -183,14 +183,13 @@ func isShortFor(ref, id string) bool {
 	return strings.HasPrefix(id, ref) || strings.HasSuffix(id, ref) || strings.HasPrefix(id[max(0, len(id)-shown):], ref)
 }
 
-// What keeps a standing approval from being found.
+// FindApproval returns these errors.
 var (
 	ErrNoApproval        = errors.New("there is no such standing approval")
 	ErrAmbiguousApproval = errors.New("more than one standing approval matches")
 )
 
-// FindApproval returns the approval with this id, or with this unique beginning or end of
-// an id, among those that stand.
+// FindApproval returns the approval in the list that ref names. ref is an id, or a unique beginning or end of one.
 func FindApproval(list []policy.Approval, ref string) (policy.Approval, error) {
 	if i := slices.IndexFunc(list, func(a policy.Approval) bool { return a.ID == ref }); i >= 0 {
 		return list[i], nil
@@ -205,14 +204,14 @@ func FindApproval(list []policy.Approval, ref string) (policy.Approval, error) {
 	return policy.Approval{}, fmt.Errorf("%w: %s", ErrAmbiguousApproval, ref)
 }
 
-// What keeps a question from being found.
+// FindQuestion returns these errors.
 var (
 	ErrNoQuestion        = errors.New("there is no such question")
 	ErrAmbiguousQuestion = errors.New("more than one question matches")
 )
 
-// FindQuestion returns the question with this id, or with this unique beginning or end of
-// an id, whether it is open or not. The error is ErrNoQuestion or ErrAmbiguousQuestion.
+// FindQuestion returns the question that ref names, open or not. ref is an id, or a unique beginning or end of one.
+// The error is ErrNoQuestion or ErrAmbiguousQuestion.
 func FindQuestion(ctx context.Context, log event.Reader, ref string) (interaction.Question, error) {
 	q, err := interaction.Find(ctx, log, event.InteractionID(ref))
 	if ref != "" && err == nil {

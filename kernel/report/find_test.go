@@ -108,8 +108,8 @@ func TestFindRunPrefersTheLastTry(t *testing.T) {
 	}
 }
 
-// TestFindRunWithoutReadingInputs: runs with an intent or an outcome are found by what is
-// indexed, also where their inputs are gone.
+// TestFindRunWithoutReadingInputs: the indexes find runs with an intent or an outcome, even if the payloads of
+// their inputs are gone.
 func TestFindRunWithoutReadingInputs(t *testing.T) {
 	refs := func(run, input string) event.Refs {
 		return event.Refs{Session: sessionA, Run: event.RunID(run), Input: event.InputID(input)}

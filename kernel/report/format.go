@@ -14,10 +14,12 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// FormatOptions are those of the writers of formats: WriteHTML, WriteOTel, WriteCloudEvents.
+// FormatOptions are the options of WriteHTML, WriteOTel and WriteCloudEvents.
 type FormatOptions struct {
-	Mask    func(string) string // returns a text without its secrets; nil leaves all as it is
-	Version string              // of Perlica, where a format names who wrote it
+	// Mask returns a text without its secrets. Nil changes nothing.
+	Mask func(string) string
+	// Version is Perlica's version, for formats that name their writer.
+	Version string
 }
 
 func (o FormatOptions) mask(text string) string {
@@ -27,18 +29,18 @@ func (o FormatOptions) mask(text string) string {
 	return o.Mask(text)
 }
 
-// inputs yields the input of each run that q selects, oldest first: a run belongs to the time
-// of its input.
+// inputs yields the input of each run that q selects, oldest first. The time of a run is the time of its input.
 func inputs(ctx context.Context, log *store.Reader, q event.Query) iter.Seq2[event.Event, error] {
 	q.Types, q.Class = []event.Type{event.MessageReceived}, event.Fact
 	return log.Events(ctx, q)
 }
 
-// cloudEventPrefix goes before the types of events: the reversed name of who defines them.
+// cloudEventPrefix stands before the types of events. CloudEvents asks for the reversed name of the domain that
+// defines a type.
 const cloudEventPrefix = "com.github.perlica."
 
-// cloudEvent is an event as CloudEvents 1.0 has it in JSON. Extension attributes are named by
-// lower-case letters and digits, at most 20. What may not fit 32 bits is a string.
+// cloudEvent is an event in the JSON form of CloudEvents 1.0. The name of an extension attribute has at most 20
+// characters, all lower-case letters or digits. A number that may exceed 32 bits is a string.
 type cloudEvent struct {
 	SpecVersion string `json:"specversion"`
 	ID          string `json:"id"`
@@ -47,7 +49,8 @@ type cloudEvent struct {
 	Subject     string `json:"subject,omitempty"`
 	Time        string `json:"time"`
 	ContentType string `json:"datacontenttype,omitempty"`
-	TraceParent string `json:"traceparent,omitempty"` // the run's span in WriteOTel
+	// TraceParent is the run's span in WriteOTel.
+	TraceParent string `json:"traceparent,omitempty"`
 
 	Seq          string `json:"perlicaseq"`
 	Class        string `json:"perlicaclass"`
@@ -68,10 +71,9 @@ type cloudEvent struct {
 	Base64 []byte          `json:"data_base64,omitempty"`
 }
 
-// WriteCloudEvents writes the events that q selects as CloudEvents 1.0 in JSON, one a line. A
-// payload in which something would have to be masked is left out whole: its hash is that of
-// all of it. So is one that the log no longer holds. It reads the log once and keeps little in
-// memory.
+// WriteCloudEvents writes the events that q selects as CloudEvents 1.0 in JSON, one per line. It omits a payload
+// with a secret completely, because the hash covers the whole payload. It also omits a payload that the log no
+// longer has. It reads the log once and needs little memory.
 func WriteCloudEvents(ctx context.Context, w io.Writer, log *store.Reader, q event.Query, opt FormatOptions) error {
 	source, err := log.Origin(ctx)
 	if err != nil {

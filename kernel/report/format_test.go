@@ -28,9 +28,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// storyLog is a log with one of everything: a run with tools and questions, in whose texts
-// stands what would be obeyed by a browser; one that failed, with a secret; one of which
-// nothing but hashes is left. Its clock goes on by a quarter of a second an event.
+// storyLog returns a log with one of everything. One run has tools and questions, and its texts hold code that a
+// browser would execute. One run failed, with a secret. One run has only its hashes left. The clock advances a
+// quarter of a second per event.
 func storyLog(t *testing.T) *eventlog.Log {
 	t.Helper()
 	now := time.Date(2026, 11, 21, 6, 30, 0, 0, time.UTC)
@@ -139,7 +139,7 @@ func prunedEvents() []event.Event {
 	}
 }
 
-// What differs from log to log.
+// varies matches the parts that differ from log to log.
 var varies = []struct {
 	pattern *regexp.Regexp
 	with    string
@@ -148,7 +148,7 @@ var varies = []struct {
 	{regexp.MustCompile(`("perlicaleaf":"|<code>)[^"<]{40,}=`), "${1}HASH"},
 }
 
-// golden compares what a writer writes with a file.
+// golden compares a writer's output with a file.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	for _, v := range varies {
@@ -210,8 +210,8 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 
-// TestPageIsHarmless: the page's elements are the template's, closed as they were opened,
-// whatever stands in the texts; nothing is fetched from anywhere.
+// TestPageIsHarmless: the page has only the template's elements, each properly closed, whatever the texts hold. The
+// page fetches nothing.
 func TestPageIsHarmless(t *testing.T) {
 	text := written(t, WriteHTML, event.Query{}, false)
 	d := xml.NewDecoder(bytes.NewReader(text))
@@ -254,7 +254,7 @@ func TestPageIsHarmless(t *testing.T) {
 	}
 }
 
-// TestCloudEventsAreValid holds the names and values of attributes against the specification.
+// TestCloudEventsAreValid checks the names and values of attributes against the specification.
 func TestCloudEventsAreValid(t *testing.T) {
 	name := regexp.MustCompile(`^[a-z0-9]{1,20}$`)
 	ids := map[string]bool{}
@@ -280,7 +280,7 @@ func TestCloudEventsAreValid(t *testing.T) {
 	}
 }
 
-// TestSpansAreValid holds ids, parents and times of spans against what OTLP wants of them.
+// TestSpansAreValid checks the ids, parents and times of spans against OTLP.
 func TestSpansAreValid(t *testing.T) {
 	hexID := regexp.MustCompile(`^[0-9a-f]+$`)
 	seen := map[string]bool{}

@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// summarizeFrame says what a line of the protocol is.
+// summarizeFrame describes a line of the protocol.
 func summarizeFrame(line []byte) string {
 	if u, ok := provider.ParseUpdate(line, ""); ok {
 		switch {

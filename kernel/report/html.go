@@ -20,17 +20,16 @@ import (
 	"github.com/perlica/perlica/kernel"
 )
 
-// WriteHTML writes the runs whose inputs q selects as one page for people: each as the story
-// that Story tells, and at the end the log's root and its newest checkpoint. The page needs
-// nothing from elsewhere and has no scripts; whatever an agent wrote is text on it. It is
-// written run by run.
+// WriteHTML writes the runs whose inputs q selects as one page for people. It writes each run as Story tells it,
+// and at the end the log's root and its newest checkpoint. The page loads nothing and has no scripts. The agent's
+// words are only text on it. WriteHTML writes run by run.
 func WriteHTML(ctx context.Context, w io.Writer, log *store.Reader, q event.Query, opt FormatOptions) error {
 	out := bufio.NewWriter(w)
 	p := pageWriter{page: markup{out}, log: log, opt: opt, costs: map[string]float64{}}
 	return errors.Join(p.write(ctx, q), out.Flush())
 }
 
-// pageWriter writes one page and counts what is on it.
+// pageWriter writes one page and counts its content.
 type pageWriter struct {
 	page markup
 	log  *store.Reader
@@ -108,23 +107,23 @@ func (p *pageWriter) run(ctx context.Context, input event.Event) error {
 	r.fact("session", string(input.Session))
 	r.fact("input", string(input.Input))
 	p.page.run(r.pageRun)
-	return p.page.w.Flush() // the reader may have gone
+	return p.page.w.Flush() // the reader may have disconnected
 }
 
-// pageStory makes a run's story a part of the page.
+// pageStory turns a run's story into a part of the page.
 type pageStory struct {
 	pageRun
 	p     *pageWriter
 	start time.Time
-	tools map[string]time.Time // when they began
+	tools map[string]time.Time // the start of each tool call, by its id
 	ended bool
 }
 
-// text makes a text fit for the page: masked, and with nothing in it that is not seen.
+// text masks a text and makes invisible characters visible.
 func (r *pageStory) text(s string) string { return plain(r.p.opt.mask(s)) }
 
-// plain shows what a browser would hide: control characters, and those that turn the
-// direction in which a text is read.
+// plain replaces the characters that a browser would hide: control characters, and characters that turn the
+// direction of a text.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -153,7 +152,7 @@ func (r *pageStory) add(at time.Time, s pageStep) {
 	r.Steps = append(r.Steps, s)
 }
 
-// block is a text of its own, unless there is none.
+// block returns a text as one block, or nothing for an empty text.
 func (r *pageStory) block(s string) [][]pagePiece {
 	if s = strings.TrimRight(r.text(s), "\n"); s == "" {
 		return nil
@@ -250,7 +249,7 @@ func (r *pageStory) subject(q interaction.Question) (body [][]pagePiece) {
 	return body
 }
 
-// change is what a diff changes.
+// change returns the lines of a diff.
 func (r *pageStory) change(path, before, after string) (lines []pagePiece) {
 	text := string(diff.Diff(path, []byte(before), path, []byte(after)))
 	for line := range strings.Lines(r.text(text)) {
@@ -268,7 +267,7 @@ func (r *pageStory) change(path, before, after string) (lines []pagePiece) {
 	return lines
 }
 
-// changes are the files that a tool call changed of which nobody was asked.
+// changes returns the files that an unasked tool call changed.
 func (r *pageStory) changes(u *unasked) (body [][]pagePiece) {
 	if u == nil {
 		return nil

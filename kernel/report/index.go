@@ -16,17 +16,23 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// Kind says what a text on the log is.
+// Kind is the kind of a text on the log.
 type Kind string
 
-// The kinds of texts. Their order is part of the index.
+// The order of these kinds is part of the index.
 const (
-	kindInput    Kind = "input"    // what was asked
-	kindAnswer   Kind = "answer"   // what came of it: the agent's text, or the error
-	kindTool     Kind = "tool"     // the tools the agent used, or wanted used
-	kindQuestion Kind = "question" // what a person was asked, with all that was to be judged
-	kindDecision Kind = "decision" // who or what said yes or no, and who stopped a run
-	kindSession  Kind = "session"  // a session's name
+	// kindInput is the text of an input.
+	kindInput Kind = "input"
+	// kindAnswer is the agent's answer, or the error.
+	kindAnswer Kind = "answer"
+	// kindTool names the tools that the agent used or wanted to use.
+	kindTool Kind = "tool"
+	// kindQuestion is a question to a person, with everything that needs judgement.
+	kindQuestion Kind = "question"
+	// kindDecision names the person or the rule that decided, or the person that stopped a run.
+	kindDecision Kind = "decision"
+	// kindSession is a session's name.
+	kindSession Kind = "session"
 )
 
 // Kinds returns every kind of text.
@@ -34,11 +40,11 @@ func Kinds() []Kind {
 	return []Kind{kindInput, kindAnswer, kindTool, kindQuestion, kindDecision, kindSession}
 }
 
-// slots is how many texts an event can have in the index: at most one of a kind. A text's
-// number is seq times slots plus that of its kind, so that their order is that of the log.
+// slots is the maximum number of an event's texts in the index: at most one of each kind. The number of a text is
+// seq times slots plus the number of its kind, so the texts have the order of the log.
 const slots = 8
 
-// maxText is how much of a text is indexed.
+// maxText is the length in bytes of the indexed part of a text.
 const maxText = 1 << 20
 
 type passage struct {
@@ -46,14 +52,14 @@ type passage struct {
 	text string
 }
 
-// asked is what the decision about a question is found by, beside who made it.
+// asked holds the words of a question by which the decision about it can be found.
 type asked struct {
 	Title  string            `json:"title"`
-	Labels map[string]string `json:"labels"` // of the options, by id
+	Labels map[string]string `json:"labels"` // the options by id
 }
 
-// passages returns the texts of a fact. A fact that cannot be decoded, or was withheld, has
-// none. About a question that was answered, q tells what was asked.
+// passages returns the texts of a fact. It returns none for a fact that was withheld or cannot be decoded. If the
+// fact answers a question, q holds that question.
 func passages(e event.Event, q asked) []passage {
 	f, ok := texts[e.Type]
 	if !ok || e.Payload == nil {
@@ -76,7 +82,7 @@ func passages(e event.Event, q asked) []passage {
 	return kept
 }
 
-// texts finds the texts of each type of fact that has some.
+// texts returns the texts of each type of fact that has some.
 var texts = map[event.Type]func(event.Event, asked) ([]passage, error){
 	event.MessageReceived: one(kindInput, func(p fact.MessageReceived, _ asked) string {
 		return parts(p.Text, p.Attachments...)
@@ -123,7 +129,7 @@ var texts = map[event.Type]func(event.Event, asked) ([]passage, error){
 	event.SessionRenamed: one(kindSession, func(p fact.SessionRenamed, _ asked) string { return p.Name }),
 }
 
-// one makes a function on a payload one that finds an event's only text.
+// one turns a function on a payload into a function that returns an event's only text.
 func one[T any](k Kind, f func(T, asked) string) func(event.Event, asked) ([]passage, error) {
 	return func(e event.Event, q asked) ([]passage, error) {
 		p, err := fact.Decode[T](e)
@@ -154,7 +160,7 @@ func toolTitles(tools []fact.ToolSeen) string {
 	return strings.TrimPrefix(b.String(), " · ")
 }
 
-// questionText is all that was to be judged.
+// questionText returns everything in the question that needs judgement.
 func questionText(q interaction.Question) string {
 	s := q.Subject
 	list := append(append(append([]string{}, s.Commands...), s.Paths...), s.Text...)
@@ -167,7 +173,7 @@ func questionText(q interaction.Question) string {
 	return parts(q.Title, append(list, q.Why)...)
 }
 
-// parts joins what is not empty.
+// parts joins the nonempty texts.
 func parts(first string, more ...string) string {
 	var b strings.Builder
 	b.WriteString(first)
@@ -180,10 +186,9 @@ func parts(first string, more ...string) string {
 	return b.String()
 }
 
-// searchSchema: words has no copy of the texts, only where which word stands; what is shown
-// of a hit comes from the log. Provider, session and kind are words, too, in a column of
-// their own, so that a filter is one more word to find and no scan. stretches say of each
-// 512 events' texts from when they are: a clock may jump, so times are in no order.
+// searchSchema has an index of words without a copy of the texts, because a hit's text comes from the log.
+// Provider, session and kind are words in a separate column. So a filter is one more word and not a scan. stretches
+// holds the oldest and newest time in each 512 events: a clock may jump, so the times are not in order.
 const searchSchema = `
 	CREATE VIRTUAL TABLE words USING fts5(
 		text, chars, tags,
@@ -210,15 +215,16 @@ const searchSchema = `
 
 const stretch = 4096
 
-// indexer makes the index. It lives as long as the view.
+// indexer builds the index. It exists as long as the view.
 type indexer struct {
 	progress func(event.Seq)
 
-	tx    *sqlx.Tx // what the statements are prepared in; they end with it
+	// tx is the transaction of the prepared statements. They end with it.
+	tx    *sqlx.Tx
 	stmts map[string]*sqlx.Stmt
 }
 
-// stmt prepares a statement once for a transaction: a log is indexed in few.
+// stmt prepares a statement once per transaction. Indexing a log takes few transactions.
 func (x *indexer) stmt(ctx context.Context, tx *sqlx.Tx, query string) (*sqlx.Stmt, error) {
 	if x.tx != tx {
 		x.tx, x.stmts = tx, map[string]*sqlx.Stmt{}
@@ -242,7 +248,7 @@ func (x *indexer) exec(ctx context.Context, tx *sqlx.Tx, query string, args ...a
 	return err
 }
 
-// apply passes over what it cannot decode, as the view of the sessions does.
+// apply skips a fact that it cannot decode, as the view of the sessions does.
 func (x *indexer) apply(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	if x.progress != nil {
 		x.progress(e.Seq)
@@ -294,16 +300,16 @@ func textID(seq event.Seq, k Kind) int64 {
 	return int64(seq)*slots + slots - 1
 }
 
-// Tags are words that no text can hold by chance in their column.
+// The text columns cannot contain these words by chance, because they are in the column of tags.
 func kindTag(k Kind) string                { return "k" + string(k) }
 func providerTag(name string) string       { return "p" + hex.EncodeToString([]byte(name)) }
 func sessionTag(id event.SessionID) string { return "s" + hex.EncodeToString([]byte(id)) }
 
-// remember keeps what later facts are about: the provider of a session, what is asked.
+// remember stores the objects of later facts: the provider of a session and the open questions.
 func (x *indexer) remember(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	switch e.Type {
 	case event.SessionCreated, event.SessionRenamed, event.MessageReceived:
-		// The three have the fields of the first, or fewer.
+		// All three payloads have the fields of SessionCreated, or a part of them.
 		p, err := fact.Decode[fact.SessionCreated](e)
 		if err != nil {
 			return nil
@@ -315,7 +321,7 @@ func (x *indexer) remember(ctx context.Context, tx *sqlx.Tx, e event.Event) erro
 				provider = CASE ?2 WHEN '' THEN provider ELSE ?2 END,
 				name = CASE ?3 WHEN '' THEN name ELSE ?3 END`, string(e.Session), p.Provider, p.Name)
 	case event.SessionDeleted:
-		return x.exec(ctx, tx, `UPDATE sessions SET name = '' WHERE id = ?`, string(e.Session)) // it is free again
+		return x.exec(ctx, tx, `UPDATE sessions SET name = '' WHERE id = ?`, string(e.Session)) // the name is free again
 	case event.InteractionRequested:
 		p, err := fact.Decode[interaction.Question](e)
 		if err != nil {
@@ -338,7 +344,7 @@ func askedBy(p interaction.Question) asked {
 	return q
 }
 
-// question returns what the question was that e is about, if e is about one.
+// question returns the question that e is about, if e is about one.
 func (x *indexer) question(ctx context.Context, tx *sqlx.Tx, e event.Event) (q asked, err error) {
 	switch e.Type {
 	case event.InteractionAnswered, event.InteractionLapsed, event.InteractionAnswerRejected:
@@ -353,7 +359,7 @@ func (x *indexer) question(ctx context.Context, tx *sqlx.Tx, e event.Event) (q a
 	return q, err
 }
 
-// text returns one text that a query selects, or none.
+// text returns one text that a query selects, or "".
 func (x *indexer) text(ctx context.Context, tx *sqlx.Tx, query, id string) (string, error) {
 	s, err := x.stmt(ctx, tx, query)
 	if err != nil {

@@ -8,16 +8,15 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// Meter tells what each run used. An agent reports what its session has cost so far, some report the
-// tokens of the session so far, too, and some begin at nothing again when they are started anew: of two
-// reports from one session the difference counts, and all of the later one where it is less. The zero
-// value is ready.
+// Meter calculates the usage of each run. An agent reports the cost of its session so far. Some agents also report
+// the tokens of the session so far, and some start at zero again after a restart. Of two reports from one session,
+// the difference counts. If the later report is lower, all of it counts. The zero value is ready.
 type Meter struct {
 	costs  map[bill]float64
 	tokens map[account][2]int64
 }
 
-// account is a session of an agent's. Agents may give one id to sessions of several of ours.
+// account is an agent's session. An agent may give one id to several of our sessions.
 type account struct {
 	ours   event.SessionID
 	theirs event.ConversationID
@@ -30,8 +29,8 @@ type bill struct {
 
 func accountOf(refs event.Refs) account { return account{refs.Session, refs.Conversation} }
 
-// Add takes the next report from the agent's session that refs name and returns the tokens and the cost since the one
-// before it; 0 where the agent gives no number.
+// Add takes the next report from the agent's session in refs. It returns the tokens and the cost since the previous
+// report. It returns 0 for a number that the agent does not give.
 func (m *Meter) Add(refs event.Refs, said kernel.Result) (in, out int64, cost float64) {
 	if m.costs == nil {
 		m.costs, m.tokens = map[bill]float64{}, map[account][2]int64{}
@@ -50,7 +49,7 @@ func (m *Meter) Add(refs event.Refs, said kernel.Result) (in, out int64, cost fl
 		return in, out, cost
 	}
 	before := m.tokens[a]
-	m.tokens[a] = [2]int64{in, out} // also of an answer that does not say whose usage it has: of that time when none did
+	m.tokens[a] = [2]int64{in, out} // Older reports do not say OfSession, and their tokens may be the session's too.
 	if a.theirs == "" || !said.OfSession {
 		return in, out, cost
 	}
@@ -60,8 +59,8 @@ func (m *Meter) Add(refs event.Refs, said kernel.Result) (in, out int64, cost fl
 	return in, out, cost
 }
 
-// begin prepares the first report that is looked at of its session: what the session had reported
-// before is on the log, among what older selects.
+// begin prepares the first report of a session. The session's earlier reports are on the log, among the events that
+// older selects.
 func (m *Meter) begin(ctx context.Context, log event.Reader, refs event.Refs, said kernel.Result, older event.Query) error {
 	_, paid := m.costs[bill{accountOf(refs), currency(said.Cost)}]
 	_, counted := m.tokens[accountOf(refs)]
@@ -71,7 +70,7 @@ func (m *Meter) begin(ctx context.Context, log event.Reader, refs event.Refs, sa
 		return nil
 	}
 	older.Session, older.Types, older.Newest = refs.Session, []event.Type{event.Responded}, true
-	older.Limit = 32 // an agent that reports what it uses does so turn by turn
+	older.Limit = 32 // an agent that reports its usage does so in each turn
 	for e, err := range log.Events(ctx, older) {
 		if err != nil {
 			return err
@@ -95,7 +94,7 @@ func (m *Meter) begin(ctx context.Context, log event.Reader, refs event.Refs, sa
 	return nil
 }
 
-// currency is empty where there is no cost.
+// currency returns "" without a cost.
 func currency(c *fact.Cost) string {
 	if c == nil {
 		return ""
@@ -103,7 +102,7 @@ func currency(c *fact.Cost) string {
 	return c.Currency
 }
 
-// usedIn returns what changes an outcome from what the agent reported to what the run itself used.
+// usedIn returns a function that replaces the agent's report in an outcome by the run's own usage.
 func usedIn(ctx context.Context, log event.Reader) func(event.Event, *StepOutcome) error {
 	return func(e event.Event, o *StepOutcome) error {
 		var m Meter

@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// TestTokensOfARun: the tokens of an agent that counts those of its session are not added up; those of
-// an agent that counts each turn are.
+// TestTokensOfARun: the tokens of an agent that counts its session are not added up. The tokens of an agent that
+// counts each turn are added up.
 func TestTokensOfARun(t *testing.T) {
 	start := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	now := start
@@ -34,11 +34,11 @@ func TestTokensOfARun(t *testing.T) {
 		{"copilot", "a", 100, 10, 100, 10},
 		{"copilot", "a", 0, 0, 0, 0}, // without a number
 		{"copilot", "a", 250, 40, 150, 30},
-		{"copilot", "a", 60, 5, 60, 5}, // started anew
+		{"copilot", "a", 60, 5, 60, 5}, // started again
 		{"copilot", "b", 90, 9, 90, 9},
 		{"claude", "c", 100, 10, 100, 10},
 		{"claude", "c", 250, 40, 250, 40},
-		{"mine", "d", 100, 10, 100, 10}, // a configured one that says that it is copilot
+		{"mine", "d", 100, 10, 100, 10}, // a configured agent that says that it is copilot
 		{"mine", "d", 250, 40, 150, 30},
 	}
 	for i, turn := range turns {

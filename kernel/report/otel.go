@@ -19,8 +19,8 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// The parts of an OTLP request that are used here, in its JSON encoding: ids in hexadecimal,
-// 64-bit numbers as strings.
+// These are the used parts of an OTLP request in its JSON encoding. Ids are hexadecimal, and 64-bit numbers are
+// strings.
 type (
 	otelRequest struct {
 		ResourceSpans []otelResourceSpans `json:"resourceSpans"`
@@ -69,17 +69,17 @@ type (
 	}
 )
 
-// Kinds of spans and codes of a status, as OTLP numbers them.
+// Kinds of spans and codes of a status have these numbers in OTLP.
 const (
 	otelInternal = 1
 	otelClient   = 3
 	otelError    = 2
 )
 
-// otelSchema is the version of the semantic conventions by which spans are named.
+// otelSchema is the version of the semantic conventions for the names of spans.
 const otelSchema = "https://opentelemetry.io/schemas/1.41.0"
 
-// text adds an attribute; one that is empty says nothing.
+// text adds an attribute unless its value is empty.
 func (a *otelAttributes) text(key, value string) {
 	if value != "" {
 		*a = append(*a, otelAttribute{key, map[string]any{"stringValue": value}})
@@ -92,7 +92,7 @@ func (a *otelAttributes) number(key string, value int64) {
 
 func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
-// traceID is a run's trace as OpenTelemetry has it.
+// traceID returns the id of a run's trace in the form of OpenTelemetry.
 func traceID(r event.Refs) string {
 	if b, err := hex.DecodeString(string(r.Trace)); err == nil && len(b) == 16 && string(r.Trace) != "00000000000000000000000000000000" {
 		return hex.EncodeToString(b)
@@ -101,17 +101,16 @@ func traceID(r event.Refs) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// spanID follows from what the span is about, so that the same log gives the same spans.
+// spanID derives an id from the span's subject, so that the same log gives the same spans.
 func spanID(run event.RunID, what, id string) string {
 	sum := sha256.Sum256([]byte("perlica span\x00" + string(run) + "\x00" + what + "\x00" + id))
 	return hex.EncodeToString(sum[:8])
 }
 
-// WriteOTel writes the runs whose inputs q selects as OpenTelemetry traces: each line is an
-// OTLP request in JSON with the spans of one run, named by the semantic conventions for
-// generative AI: invoke_agent, below it execute_tool for what the agent reported, and a span
-// for each question, as long as it waited. It says how long, how much and by whom; not what
-// was asked and answered. Times are those of the events.
+// WriteOTel writes the runs whose inputs q selects as OpenTelemetry traces. Each line is an OTLP request in JSON
+// with the spans of one run. Their names follow the semantic conventions for generative AI. Below invoke_agent are
+// an execute_tool span for each reported tool call, and a span for the waiting time of each question. The spans
+// hold durations, numbers and names, and not the texts of inputs and answers. All times are times of events.
 func WriteOTel(ctx context.Context, w io.Writer, log *store.Reader, q event.Query, opt FormatOptions) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)
@@ -141,9 +140,10 @@ func WriteOTel(ctx context.Context, w io.Writer, log *store.Reader, q event.Quer
 type tracer struct {
 	opt   FormatOptions
 	run   event.RunID
-	spans []otelSpan     // the run's is the first
-	open  map[string]int // of tools and questions, by span id
-	end   time.Time      // of what was last heard
+	spans []otelSpan     // the first is the run's span
+	open  map[string]int // tools and questions, by span id
+	// end is the time of the last event.
+	end time.Time
 }
 
 // runSpans returns the spans of the run that has the input.
@@ -179,10 +179,10 @@ func runSpans(ctx context.Context, log *store.Reader, input event.Event, opt For
 	return t.spans, nil
 }
 
-// genAIProviders are the names of the conventions for those whose agents these are.
+// genAIProviders maps agents to the names of their makers in the conventions.
 var genAIProviders = map[string]string{"claude": "anthropic", "codex": "openai", "gemini": "gcp.gemini"}
 
-// identify finds who was called: in the intent, or in the input; and the agent's own session.
+// identify finds the called provider in the intent or in the input, and the id of the agent's session.
 func (t *tracer) identify(ctx context.Context, log *store.Reader, input event.Event) (provider, conversation string, err error) {
 	if m, err := fact.Decode[fact.MessageReceived](input); err == nil {
 		provider = m.Provider
@@ -313,7 +313,7 @@ func (t *tracer) damage(step Step, row string) {
 	t.spans[0].Events = append(t.spans[0].Events, e)
 }
 
-// note keeps what must not be overlooked, and who decided, as events of the run's span.
+// note adds important facts, and the names of the deciders, as events of the run's span.
 func (t *tracer) note(step Step, w StepNote) {
 	if w.Type.Outcome() { // without its payload
 		t.spans[0].End = nanos(step.At)
@@ -327,7 +327,7 @@ func (t *tracer) note(step Step, w StepNote) {
 		return
 	}
 	e := otelEvent{Time: nanos(step.At), Name: "perlica." + string(w.Type)}
-	if w.Type != event.LineMalformed { // whose text may be the answer's
+	if w.Type != event.LineMalformed { // its text may belong to the answer
 		e.Attributes.text("perlica.text", t.opt.mask(w.Text))
 	}
 	t.spans[0].Events = append(t.spans[0].Events, e)

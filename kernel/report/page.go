@@ -12,7 +12,7 @@ import (
 //go:embed page.css
 var pageStyle string
 
-// What the page is made of.
+// A page consists of these parts.
 type (
 	pageRun struct {
 		Run, Title string
@@ -21,22 +21,25 @@ type (
 	}
 	pageFact struct{ Name, Value string }
 	pageStep struct {
-		At    string
-		Class string // of the list's item: what it looks like
+		At string
+		// Class is the class of the list item, for its style.
+		Class string
 		Head  string
-		Note  string // dim, behind the head
-		Hide  bool   // the body is shown on demand
-		Body  [][]pagePiece
+		// Note is dim text after Head.
+		Note string
+		// Hide shows the body on demand.
+		Hide bool
+		Body [][]pagePiece
 	}
 	pagePiece struct{ Class, Text string }
 )
 
-// markup writes HTML. It is no html/template: that looks methods up by their names, so that
-// every program with it keeps all methods there are, and is a seventh larger and slower to start.
-type markup struct{ w *bufio.Writer } // whose Flush tells of errors
+// markup writes HTML. It does not use html/template: that package finds methods by name, so the linker keeps all
+// methods of the program.
+type markup struct{ w *bufio.Writer } // its Flush returns the errors
 
-// put writes markup with a %s for each text. A text is escaped, and may stand between tags or in
-// a quoted attribute; nowhere else.
+// put writes markup with a %s for each text. It escapes the texts. They may stand between tags or in a quoted
+// attribute, and nowhere else.
 func (m markup) put(format string, texts ...string) {
 	args := make([]any, len(texts))
 	for i, t := range texts {
@@ -56,7 +59,7 @@ func (m markup) head(version, origin, context, until string, masked bool) {
 <title>What the agent did, until %s</title>
 <style>
 `, version, until)
-	_, _ = m.w.WriteString(pageStyle) // Flush tells
+	_, _ = m.w.WriteString(pageStyle) // Flush returns the error
 	m.put(`</style>
 </head>
 <body>
@@ -115,7 +118,7 @@ func (m markup) step(s pageStep) {
 	m.put("</div></li>\n")
 }
 
-// tail ends the page with what is on it, and what the log was when it was written.
+// tail ends the page with the counts and the log's state at the time of writing.
 func (m markup) tail(counts string, events int64, root, note string) {
 	m.put(`</main>
 <footer>

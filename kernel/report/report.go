@@ -1,11 +1,10 @@
-// Package report tells a person what is on the log: it finds what a reference names, sums
-// an event up in a line, tells a run as a story, lists the turns of a session, searches for
-// words, and writes what is on record in forms that others read.
+// Package report describes the log to people. It finds the object that a reference names, sums up an event in a
+// line, tells a run as a story, and lists the turns of a session. It also searches for words, and writes the record
+// in other formats.
 //
-// It promises words for every type of event, whatever its payload turns out to hold. It
-// refuses to write to the log, to decide and to print. What it returns may hold whatever an
-// agent wrote, fit for no terminal; what it writes in a form is fit for that form.
+// Every type of event has a description, whatever its payload holds. The package does not write to the log, decide
+// or print. Its results may hold any text of an agent, which a terminal must not get unescaped. Each writer of a
+// format escapes the texts for that format.
 //
-// The one idea: nothing that is reported is stored anywhere but in the events. The index of
-// the search is a view of them.
+// The main idea is that reported facts are stored only in the events. The index of the search is a view of them.
 package report

@@ -10,38 +10,44 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// Run is a run as a list has it.
+// Run is a run in a list.
 type Run struct {
-	Run        event.RunID     `json:"run_id"`
-	Session    event.SessionID `json:"session_id"`
-	Input      event.InputID   `json:"input_id"`
-	At         time.Time       `json:"at"`
-	By         string          `json:"by"`
-	Source     string          `json:"source"`
-	Provider   string          `json:"provider"`
-	Called     bool            `json:"called"`  // the call is on record; an input that was refused has none
-	Outcome    kernel.Outcome  `json:"outcome"` // empty: none yet
-	StopReason string          `json:"stop_reason,omitempty"`
-	DurationMS int64           `json:"duration_ms,omitempty"` // absent: not known
-	Asked      int             `json:"asked"`
-	Allowed    int             `json:"allowed"`
-	Denied     int             `json:"denied"`
-	Tools      int             `json:"tools"`
-	Cost       *fact.Cost      `json:"cost,omitempty"`
-	Text       string          `json:"text"`
-	Pruned     bool            `json:"pruned,omitempty"`
-	Damage     string          `json:"damage,omitempty"` // the row of the first damaged event
+	Run      event.RunID     `json:"run_id"`
+	Session  event.SessionID `json:"session_id"`
+	Input    event.InputID   `json:"input_id"`
+	At       time.Time       `json:"at"`
+	By       string          `json:"by"`
+	Source   string          `json:"source"`
+	Provider string          `json:"provider"`
+	// Called says that the call is on record. A refused input has no call.
+	Called bool `json:"called"`
+	// Outcome is empty for a run without an outcome.
+	Outcome    kernel.Outcome `json:"outcome"`
+	StopReason string         `json:"stop_reason,omitempty"`
+	// DurationMS is absent if it is unknown.
+	DurationMS int64      `json:"duration_ms,omitempty"`
+	Asked      int        `json:"asked"`
+	Allowed    int        `json:"allowed"`
+	Denied     int        `json:"denied"`
+	Tools      int        `json:"tools"`
+	Cost       *fact.Cost `json:"cost,omitempty"`
+	Text       string     `json:"text"`
+	Pruned     bool       `json:"pruned,omitempty"`
+	// Damage is the row of the first damaged event.
+	Damage string `json:"damage,omitempty"`
 }
 
-// RunsQuery says which runs a list has.
+// RunsQuery selects the runs of a list.
 type RunsQuery struct {
-	Since, Before time.Time // when the input came; zero: no limit
+	// Since and Before limit the time of the input. Zero means no limit.
+	Since, Before time.Time
 	Session       event.SessionID
 	Provider      string // empty: all
-	Newest        int    // at most as many, the newest; negative: all
+	// Newest is the maximum number of runs, counted from the newest. Negative means all.
+	Newest int
 }
 
-// ReadRuns returns the runs that q selects, oldest first. more reports that there are older ones.
+// ReadRuns returns the runs that q selects, oldest first. more reports that older ones exist.
 func ReadRuns(ctx context.Context, log event.Reader, q RunsQuery) (list []Run, more bool, err error) {
 	inputs := event.Query{Types: []event.Type{event.MessageReceived}, Session: q.Session, Since: q.Since, Before: q.Before, Newest: true}
 	for e, err := range log.Events(ctx, inputs) {
@@ -73,12 +79,11 @@ func readRun(ctx context.Context, log event.Reader, id event.RunID) (Run, error)
 		if err != nil {
 			return run, err
 		}
-		_ = rec.Apply(e) // what cannot be read is known by its type
-		run.Called = run.Called || e.Type == event.Requested
+		_ = rec.Apply(e) // the type of an unreadable fact still counts
 		if !e.Type.Outcome() {
 			continue
 		}
-		// The outcomes have the field in common.
+		// All outcomes have this field.
 		if f, err := fact.Decode[fact.Responded](e); err == nil {
 			run.Tools = len(f.Tools)
 		}

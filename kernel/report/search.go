@@ -15,16 +15,16 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// Search is a view of the words on the log. It is made from facts alone, when somebody
-// searches; delete its file and it comes back.
+// Search is a view of the words on the log. Facts alone determine it, and OpenSearch builds it. If its file is
+// deleted, the next OpenSearch builds it again.
 type Search struct {
 	view *view.View
 	log  event.Reader
 }
 
-// OpenSearch opens the index in the file at path and applies what the log has since gained,
-// which is all of it the first time; progress, unless it is nil, is called with how far that is. The
-// caller must Close it, before the log.
+// OpenSearch opens the index in the file at path and applies the new events, or all of them the first time.
+// OpenSearch calls progress, unless it is nil, with the last applied event. The caller must Close the Search,
+// before the log.
 func OpenSearch(ctx context.Context, log event.Reader, path string, progress func(event.Seq)) (*Search, error) {
 	v, err := view.Open(ctx, log, path, nil, view.Projection{
 		Name: "search", Version: 3, Schema: searchSchema, Types: event.Known().For(event.Search), Apply: (&indexer{progress: progress}).apply,
@@ -38,32 +38,35 @@ func OpenSearch(ctx context.Context, log event.Reader, path string, progress fun
 // Close releases the index's file.
 func (s *Search) Close() error { return s.view.Close() }
 
-// Wanted is what to search for. A field that is zero allows everything.
+// Wanted is a search. A zero field allows everything.
 type Wanted struct {
-	Phrases  []string // each must be in the text: its words, in this order
-	Kinds    []Kind   // one of these
+	// Phrases must all be in the text. The words of a phrase must be in its order.
+	Phrases  []string
+	Kinds    []Kind // one of these
 	Provider string
 	Session  event.SessionID
 	Since    time.Time // not older than
 	Before   time.Time // older than
-	Width    int       // of an excerpt, in runes; 0 means 160
+	// Width is the width of an excerpt in runes. 0 means 160.
+	Width int
 }
 
 // Hit is a text that was found.
 type Hit struct {
-	Event    event.Event // that holds it
-	Kind     Kind
-	Provider string // of the session; may be empty
+	// Event is the event that holds the text.
+	Event event.Event
+	Kind  Kind
+	// Provider is the provider of the session. It may be empty.
+	Provider string
 	Excerpt  []Piece
 }
 
-// ErrNoWords says that a phrase has no letter and no digit in it.
+// ErrNoWords says that a phrase has no letter and no digit.
 var ErrNoWords = errors.New("there is no word in it that could be searched for")
 
-// Find yields the texts that have all that is wanted, newest first. Letters match whatever
-// their case and accents; what is neither letter nor digit only separates words. A text whose
-// event lost its payload since is not found. The error wraps ErrNoWords for such a phrase, or
-// for none at all.
+// Find yields the texts that match all of w, newest first. Case and accents do not matter, and all characters
+// except letters and digits only separate words. Find skips a text whose event has lost its payload. The error
+// wraps ErrNoWords for a phrase without words, or for a search without phrases.
 func (s *Search) Find(ctx context.Context, w Wanted) iter.Seq2[Hit, error] {
 	return func(yield func(Hit, error) bool) {
 		if err := s.find(ctx, w, func(h Hit) bool { return yield(h, nil) }); err != nil {
@@ -72,8 +75,7 @@ func (s *Search) Find(ctx context.Context, w Wanted) iter.Seq2[Hit, error] {
 	}
 }
 
-// findQuery: the words lead (CROSS JOIN), and come in the order of their numbers without being
-// sorted.
+// findQuery reads the words first (CROSS JOIN). They come in the order of their numbers, without a sort.
 const findQuery = `
 	SELECT texts.id
 	FROM words
@@ -117,7 +119,7 @@ func (s *Search) find(ctx context.Context, w Wanted, yield func(Hit) bool) error
 	}
 }
 
-// providers are those of the sessions that were looked up, as the log has them.
+// providers caches the providers of sessions on the log.
 type providers map[event.SessionID]string
 
 func (p providers) of(ctx context.Context, log event.Reader, id event.SessionID) (string, error) {
@@ -140,11 +142,11 @@ func (p providers) of(ctx context.Context, log event.Reader, id event.SessionID)
 	return name, nil
 }
 
-// chunk is how many texts are looked up at a time: while the caller looks at them, which may
-// take as long as a pager waits, nothing keeps another search from bringing the view up to date.
+// chunk is the number of texts per query. Between two queries another search can bring the view up to date, even if
+// the caller waits at a pager.
 const chunk = 128
 
-// expression is what is wanted, as FTS5 has it.
+// expression returns the search in the syntax of FTS5.
 func (w Wanted) expression() (string, error) {
 	var terms []string
 	for _, p := range w.Phrases {
@@ -185,7 +187,7 @@ func (w Wanted) times() (since, before int64) {
 	return since, before
 }
 
-// stretch returns between which numbers the texts from a time must lie.
+// stretch returns the limits for the numbers of texts in a time.
 func (s *Search) stretch(ctx context.Context, since, before int64) (low, high int64, err error) {
 	var first, last *int64
 	err = s.view.DB().QueryRowxContext(ctx, `
@@ -201,7 +203,7 @@ func (s *Search) stretch(ctx context.Context, since, before int64) (low, high in
 	return *first * stretch, (*last + 1) * stretch, nil
 }
 
-// hit reads what was found from the log; ok is false if it is not there any more.
+// hit reads a found text from the log. ok is false if the text is no longer there.
 func (s *Search) hit(ctx context.Context, id int64, w Wanted) (h Hit, ok bool, err error) {
 	seq := event.Seq(id / slots)
 	e, ok, err := s.log.Last(ctx, event.Query{After: seq - 1, Until: seq})
@@ -241,7 +243,7 @@ func (s *Search) asked(ctx context.Context, id event.InteractionID) (asked, erro
 	return askedBy(p), nil
 }
 
-// FindSession is the function FindSession, without reading the log for it.
+// FindSession works like the function FindSession, but does not read the log.
 func (s *Search) FindSession(ctx context.Context, ref string) (event.SessionID, error) {
 	var ids []event.SessionID
 	for _, where := range []string{

@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// searchIn opens an index of the log that is thrown away with the test.
+// searchIn opens an index of the log in the test's temporary folder.
 func searchIn(t *testing.T, log *eventlog.Log) *Search {
 	t.Helper()
 	s, err := OpenSearch(t.Context(), &log.Reader, filepath.Join(t.TempDir(), "search.db"), nil)
@@ -32,7 +32,7 @@ func searchIn(t *testing.T, log *eventlog.Log) *Search {
 	return s
 }
 
-// hits lists what is found, as seq and kind.
+// hits lists the found texts as seq and kind.
 func hits(t *testing.T, s *Search, w Wanted) string {
 	t.Helper()
 	var list []string
@@ -63,11 +63,11 @@ func TestSearchFindsEveryKind(t *testing.T) {
 		"删除":               "17 answer",
 		"my-session":       "1 session",
 		"it does not know": "19 answer",
-		"gone":             "", // its payload is
-		"onerror":          "", // a frame's
+		"gone":             "", // its payload is gone
+		"onerror":          "", // in a frame only
 		"end_turn":         "",
 		"claude":           "",
-		"kinput":           "", // a tag's
+		"kinput":           "", // a tag only
 	} {
 		if got := hits(t, s, Wanted{Phrases: []string{phrase}}); got != want {
 			t.Errorf("%q: %q, want %q", phrase, got, want)
@@ -77,7 +77,7 @@ func TestSearchFindsEveryKind(t *testing.T) {
 
 func TestSearchFilters(t *testing.T) {
 	s := searchIn(t, storyLog(t))
-	at := func(seq int) time.Time { // of an event
+	at := func(seq int) time.Time { // the time of an event
 		return time.Date(2026, 11, 21, 6, 30, 0, 0, time.UTC).Add(time.Duration(seq) * 250 * time.Millisecond)
 	}
 	for _, c := range []struct {
@@ -130,7 +130,7 @@ func TestSearchByTimeOverStretches(t *testing.T) {
 		switch i {
 		case 1200: // late on the log, early by the clock
 			clock, text = start.Add(-time.Hour), "word back"
-		case 100: // and the other way round
+		case 100: // the opposite
 			clock, text = start.Add(24*time.Hour), "word ahead"
 		}
 		if err := log.Record(event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Text: text})); err != nil {
@@ -158,8 +158,8 @@ func TestSearchByTimeOverStretches(t *testing.T) {
 	}
 }
 
-// everyInput is what a search finds that finds the only text of each event: more than are
-// looked up at a time.
+// everyInput returns the result of a search that finds the only text of each of n events. With a large n, the texts
+// exceed one chunk.
 func everyInput(n int) string {
 	var list []string
 	for seq := n; seq > 0; seq-- {
@@ -168,8 +168,8 @@ func everyInput(n int) string {
 	return strings.Join(list, ", ")
 }
 
-// TestSearchCatchesUp: what was added since is found by the next search, and a question
-// that was asked before it is known by its answer.
+// TestSearchCatchesUp: the next search finds new texts. It finds an answer by the words of a question that was
+// asked earlier.
 func TestSearchCatchesUp(t *testing.T) {
 	log := logWith(t)
 	path := filepath.Join(t.TempDir(), "search.db")
@@ -224,7 +224,7 @@ func TestSearchFindSession(t *testing.T) {
 	}
 }
 
-// TestSearchAsksNoSort: SQLite takes the words in the order of the log, and does not scan.
+// TestSearchAsksNoSort: SQLite reads the words in the order of the log, without a scan.
 func TestSearchAsksNoSort(t *testing.T) {
 	s := searchIn(t, storyLog(t))
 	var plan []struct {

@@ -13,39 +13,43 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// Stats are numbers of the runs of a log.
+// Stats are statistics of the runs of a log.
 type Stats struct {
 	Total    Numbers   `json:"total"`
 	Groups   []Group   `json:"by_day_and_provider"` // by day, then by provider
-	Answers  []Answers `json:"answers"`             // the most first
+	Answers  []Answers `json:"answers"`             // the most frequent first
 	Withheld int       `json:"withheld_payloads"`   // facts that could not be counted in full
-	Shares   []share   `json:"shares,omitempty"`    // with StatsQuery.By
-	// NotCounted are the logs, of those that were to be counted, that could not be read.
+	Shares   []share   `json:"shares,omitempty"`    // only with StatsQuery.By
+	// NotCounted lists the requested logs that could not be read.
 	NotCounted []string `json:"not_counted,omitempty"`
 }
 
-// share is the part that one person or one session has in the numbers.
+// share is the part of one person or one session in the numbers.
 type share struct {
-	Of   string `json:"of"`             // the person, the session's id; of several logs the project, or the worker of a team
-	Name string `json:"name,omitempty"` // the session's
+	// Of is the person or the session's id. For several logs it is the project, or the worker of a team.
+	Of string `json:"of"`
+	// Name is the session's name.
+	Name string `json:"name,omitempty"`
 	Numbers
 }
 
-// Group is the runs of a provider whose input came on one day.
+// Group holds the runs of a provider whose input came on one day.
 type Group struct {
-	Day      string `json:"day"` // of the zone that was asked for
+	// Day is in the requested time zone.
+	Day      string `json:"day"`
 	Provider string `json:"provider"`
 	Numbers
 }
 
-// Numbers are counts of runs and of what happened in them.
+// Numbers count runs and their events.
 type Numbers struct {
-	Runs       int                `json:"runs"`
-	Calls      int                `json:"calls"`
-	Responded  int                `json:"responded"`
-	Failed     int                `json:"provider_errors"`
-	Unknown    int                `json:"outcome_unknown"`
-	NoOutcome  int                `json:"no_outcome"` // yet, or refused before there was a call
+	Runs      int `json:"runs"`
+	Calls     int `json:"calls"`
+	Responded int `json:"responded"`
+	Failed    int `json:"provider_errors"`
+	Unknown   int `json:"outcome_unknown"`
+	// NoOutcome counts runs that are still open, or that were refused before a call.
+	NoOutcome  int                `json:"no_outcome"`
 	Asked      int                `json:"questions"`
 	Allowed    int                `json:"allowed"`
 	Denied     int                `json:"denied"`
@@ -57,23 +61,25 @@ type Numbers struct {
 	Costs      map[string]float64 `json:"cost,omitempty"` // by currency
 }
 
-// Answers are how many questions somebody or something answered.
+// Answers is the number of questions that one person or one rule answered.
 type Answers struct {
 	Kind string `json:"kind"` // person, rule, mode, standing, tier, no one
-	Who  string `json:"who"`  // the person's name; why there was no answer; empty for the others
-	N    int    `json:"n"`
+	// Who is the person's name, or the reason for a missing answer. It is empty for the other kinds.
+	Who string `json:"who"`
+	N   int    `json:"n"`
 }
 
-// StatsQuery says of which runs the numbers are.
+// StatsQuery selects the runs of the numbers.
 type StatsQuery struct {
-	Since, Before time.Time // when the input came; zero: no limit
-	Provider      string    // empty: all
-	By            string    // whose shares are counted: "person" or "session"; empty: no one's
-	Zone          *time.Location
+	// Since and Before limit the time of the input. Zero means no limit.
+	Since, Before time.Time
+	Provider      string // empty: all
+	// By is "person" or "session" and selects the shares. Empty means no shares.
+	By   string
+	Zone *time.Location
 }
 
-// ReadStats counts. It reads facts only. Of a fact whose payload is withheld its type is
-// counted.
+// ReadStats counts. It reads facts only. For a withheld payload it counts the type.
 func ReadStats(ctx context.Context, log event.Reader, q StatsQuery) (Stats, error) {
 	c := counter{q: q, runs: map[event.RunID]*counted{}, providers: map[event.SessionID]string{}, names: map[event.SessionID]string{}, answers: map[Answers]int{}}
 	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.SessionCreated, event.SessionRenamed}}) {
@@ -82,7 +88,7 @@ func ReadStats(ctx context.Context, log event.Reader, q StatsQuery) (Stats, erro
 		}
 		c.session(e)
 	}
-	// What begins before Before may end behind it.
+	// A run that begins before Before may end after it.
 	for e, err := range log.Events(ctx, event.Query{Class: event.Fact, Types: numbered, Since: q.Since}) {
 		if err != nil {
 			return Stats{}, err
@@ -95,14 +101,14 @@ func ReadStats(ctx context.Context, log event.Reader, q StatsQuery) (Stats, erro
 	return c.stats(), nil
 }
 
-// numbered are the facts that say something in numbers.
+// numbered are the types of facts that hold numbers.
 var numbered = []event.Type{
 	event.MessageReceived, event.Requested, event.Responded, event.ProviderError, event.OutcomeUnknown,
 	event.CallEnforced, event.ToolBlocked, event.PolicyUnasked, event.PolicyDecided, event.ReplyFailed,
 	event.InteractionRequested, event.InteractionAnswered, event.InteractionLapsed,
 }
 
-// usageReport is what an agent said at the end of a run of what was used.
+// usageReport is an agent's report of its usage at the end of a run.
 type usageReport struct {
 	refs event.Refs
 	said kernel.Result
@@ -115,10 +121,11 @@ type counter struct {
 	providers map[event.SessionID]string
 	names     map[event.SessionID]string
 	answers   map[Answers]int
-	reports   []usageReport // in order, also of runs that are not counted
+	// reports are in order. They include runs that do not count.
+	reports []usageReport
 }
 
-// counted is a run that is counted, without its texts.
+// counted is a run that counts, without its texts.
 type counted struct {
 	kernel.Record
 	costs    map[string]float64
@@ -126,7 +133,7 @@ type counted struct {
 	withheld int
 }
 
-// session takes in what is known of a session, also when its runs' own facts were pruned.
+// session stores the facts of a session. They help to describe runs whose own facts were pruned.
 func (c *counter) session(e event.Event) {
 	if s, err := fact.Decode[fact.SessionCreated](e); err == nil && e.Type == event.SessionCreated {
 		c.providers[e.Session], c.names[e.Session] = s.Provider, s.Name
@@ -136,7 +143,7 @@ func (c *counter) session(e event.Event) {
 	}
 }
 
-// share is whose part a run is.
+// share returns the person or the session that a run belongs to.
 func (c *counter) share(r *counted) share {
 	if c.q.By == "session" {
 		return share{Of: string(r.Session), Name: c.names[r.Session]}
@@ -152,10 +159,10 @@ func (c *counter) add(e event.Event) {
 		c.runs[e.Run] = r
 		c.order = append(c.order, r)
 	}
-	if r == nil { // of a run that began before Since, or after Before: what it cost tells what others did
+	if r == nil { // outside of the limits, but the next run counts the difference to its cost
 		r = &counted{}
 	}
-	_ = r.Apply(e) // what cannot be read is counted by its type
+	_ = r.Apply(e) // an unreadable fact counts by its type
 	if e.Type == event.Responded && (r.Cost != nil || r.Usage != nil) {
 		c.reports = append(c.reports, usageReport{e.Refs, kernel.Result{Cost: r.Cost, Usage: r.Usage, OfSession: r.OfSession}})
 	}
@@ -168,7 +175,7 @@ func (c *counter) add(e event.Event) {
 	}
 }
 
-// numbers are those of the run; its Runs, Calls and outcomes are 0 or 1.
+// numbers returns the numbers of the run. Its Runs, Calls and outcomes are 0 or 1.
 func (r *counted) numbers() Numbers {
 	p := r.Counted()
 	n := Numbers{
@@ -215,7 +222,7 @@ func (c *counter) addUsage(ctx context.Context, log event.Reader) error {
 	var m Meter
 	older := event.Query{Before: c.q.Since}
 	if c.q.Since.IsZero() {
-		older.Before = time.Unix(0, 0) // all was looked at
+		older.Before = time.Unix(0, 0) // all reports were read
 	}
 	for _, u := range c.reports {
 		if err := m.begin(ctx, log, u.refs, u.said, older); err != nil {
@@ -238,7 +245,7 @@ func (c *counter) stats() Stats {
 	s := Stats{Groups: []Group{}, Answers: []Answers{}}
 	groups, shares := map[[2]string]*Group{}, map[string]int{}
 	for _, r := range c.order {
-		provider := cmp.Or(r.Provider, c.providers[r.Session]) // the session's, where the run's own facts were pruned
+		provider := cmp.Or(r.Provider, c.providers[r.Session]) // the session's provider, if the run's own facts were pruned
 		if c.q.Provider != "" && provider != c.q.Provider {
 			continue
 		}
@@ -283,8 +290,8 @@ func (s *Stats) sort() {
 	})
 }
 
-// Add counts the runs of another log, too. Where of is not empty they are the share of that, such as a project, in place of
-// the shares that o has.
+// Add adds the runs of another log. If of is not empty, these runs become the share of that name, such as a
+// project, and replace the shares in o.
 func (s *Stats) Add(of string, o Stats) {
 	s.Total.add(o.Total)
 	s.Withheld += o.Withheld

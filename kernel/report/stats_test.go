@@ -14,8 +14,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// statsLog holds two runs of one provider on two days, and one of another's that never got
-// an intent.
+// statsLog holds two runs of one provider on two days, and a run of another provider that never got an intent.
 func statsLog(t *testing.T) *eventlog.Log {
 	t.Helper()
 	now := time.Date(2026, 3, 1, 23, 0, 0, 0, time.UTC)

@@ -17,16 +17,17 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Step is one thing that happened in a run, as its events tell it.
+// Step is one thing that happened in a run.
 type Step struct {
-	Seq  event.Seq // of the event with which it began
+	// Seq is the number of its first event.
+	Seq  event.Seq
 	At   time.Time
 	What any // one of the types below
 }
 
-// The kinds of steps.
+// A step is one of these.
 type (
-	// StepInput is what was asked, and by whom.
+	// StepInput is an input and its sender.
 	StepInput struct {
 		Run         event.RunID
 		Session     event.SessionID
@@ -37,60 +38,72 @@ type (
 		Sender      string
 		Dir         string
 		Provider    string
-		Rules       []string // of this run alone
-		Pruned      bool     // all but the ids
-		Damage      string   // the row that stands in place of all but the ids
+		// Rules are the rules of this run alone.
+		Rules []string
+		// Pruned says that only the ids are left.
+		Pruned bool
+		// Damage is the row that replaces everything but the ids.
+		Damage string
 	}
-	// StepSaid is a stretch of what the agent said or thought.
+	// StepSaid is a continuous text or thought of the agent.
 	StepSaid struct {
 		Text    string
 		Thought bool
 	}
-	// StepTool is a tool call as the agent first reported it, or its end.
+	// StepTool is the first report or the end of a tool call.
 	StepTool struct {
 		fact.ToolSeen
-		Call provider.ToolCall // all that was said of it so far
+		// Call is the whole state of the tool call at this point.
+		Call provider.ToolCall
 	}
-	// StepAsked is a question that was put to a person.
+	// StepAsked is a question to a person.
 	StepAsked struct{ interaction.Question }
-	// StepClosed says how a question ended and how long it took.
+	// StepClosed is the end of a question, with the time that it took.
 	StepClosed struct {
 		Question interaction.Question
-		Answer   *interaction.Answer // nil if there was none
-		Reason   interaction.Reason  // why there was none
-		Took     time.Duration
+		Answer   *interaction.Answer // nil without an answer
+		// Reason says why the question has no answer.
+		Reason interaction.Reason
+		Took   time.Duration
 	}
 	// StepOutcome is the outcome of the run.
 	StepOutcome struct {
-		kernel.Result      // its Cost is that of the run
-		Shown         bool // the text is that of the steps before
-		First         time.Duration
-		Known         string // of an unknown outcome
-		Damage        string // the row that stands in place of the outcome's text
-		in, out       int64  // tokens of the run
+		kernel.Result // its Cost is that of the run
+		// Shown says that the previous steps already hold the text.
+		Shown bool
+		First time.Duration
+		// Known holds the known details of an unknown outcome.
+		Known string
+		// Damage is the row that replaces the outcome's text.
+		Damage  string
+		in, out int64 // tokens of the run
 	}
-	// StepNote is any other fact, in words, and a piece of the answer that is no text.
+	// StepNote is any other fact, in words, or a piece of the answer that is not text.
 	StepNote struct {
 		Type    event.Type
 		Text    string
 		Bad     bool
 		Unasked *unasked // of policy.unasked_tool
 
-		of *event.Event // nil: Text is the agent's
+		// of is nil if Text is the agent's.
+		of *event.Event
 	}
 )
 
-// unasked is a tool call that a person should have been asked about and was not.
+// unasked is a tool call that ran without a question, although a person should have been asked.
 type unasked struct {
-	Call   provider.ToolCall    // as the agent reported it; empty for a change of its mode
-	Always interaction.Question // whose yes for good freed it; without an ID: there is none, or not on record
-	Yes    *interaction.Answer  // that yes, given at YesAt
-	YesAt  time.Time
+	// Call is the tool call as the agent reported it. It is empty for a change of the agent's mode.
+	Call provider.ToolCall
+	// Always is the question whose permanent yes allowed the call. Its ID is empty if no such question is on
+	// record.
+	Always interaction.Question
+	// Yes is that permanent yes. YesAt is its time.
+	Yes   *interaction.Answer
+	YesAt time.Time
 }
 
-// Story tells a run from its events, in the order in which they are on the log; q narrows
-// it further. Frames become what they mean; those that mean nothing to a reader, such as
-// the agent's start, are left out.
+// Story tells a run from its events, in the order of the log. q limits the events further. Story turns frames into
+// their meaning, and omits frames without a meaning for readers, such as the start of the agent.
 func Story(ctx context.Context, log event.Reader, run event.RunID, q event.Query) iter.Seq2[Step, error] {
 	q.Run = run
 	return func(yield func(Step, error) bool) {
@@ -112,19 +125,22 @@ func Story(ctx context.Context, log event.Reader, run event.RunID, q event.Query
 }
 
 type narrator struct {
-	yield   func(Step, error) bool
-	used    func(event.Event, *StepOutcome) error
-	run     kernel.Record
-	said    strings.Builder // what is being said; pieces of it may follow
-	thought bool            // whether that is a thought
+	yield func(Step, error) bool
+	used  func(event.Event, *StepOutcome) error
+	run   kernel.Record
+	// said is the current text. More of it may follow.
+	said strings.Builder
+	// thought says that the current text is a thought.
+	thought bool
 	saidAt  Step
-	spoken  strings.Builder // all messages so far
-	tools   map[acp.ToolCallId]provider.ToolCall
-	always  func(*unasked, event.InteractionID)
+	// spoken holds all messages so far.
+	spoken strings.Builder
+	tools  map[acp.ToolCallId]provider.ToolCall
+	always func(*unasked, event.InteractionID)
 }
 
-// findAlways reads the question whose yes for good freed the tool. What cannot be read stays empty: the
-// story goes on.
+// findAlways reads the question whose permanent yes allowed the tool. An unreadable question stays empty, and the
+// story continues.
 func (u *unasked) findAlways(ctx context.Context, log event.Reader, id event.InteractionID) {
 	q, err := interaction.Find(ctx, log, id)
 	if err != nil {
@@ -139,7 +155,7 @@ func (u *unasked) findAlways(ctx context.Context, log event.Reader, id event.Int
 	}
 }
 
-// flush tells what has been said so far; it is false if the caller's loop has ended.
+// flush yields the current text. It returns false if the caller's loop has ended.
 func (n *narrator) flush() bool {
 	if n.said.Len() == 0 {
 		return true
@@ -192,7 +208,7 @@ func (n *narrator) tell(e event.Event) bool {
 	return what == nil || n.put(e, what)
 }
 
-// damaged puts a row in the place of the text of an input or an outcome.
+// damaged puts a row in place of the text of an input or an outcome.
 func damaged(what any, row string) any {
 	switch w := what.(type) {
 	case StepInput:
@@ -205,7 +221,7 @@ func damaged(what any, row string) any {
 	return what
 }
 
-// Tokens are those of the run itself, also where the agent counts those of its session.
+// Tokens returns the run's own tokens, even if the agent counts the tokens of its session.
 func (o StepOutcome) Tokens() (in, out int64, ok bool) {
 	_, _, ok = o.Result.Tokens()
 	return o.in, o.out, ok
@@ -215,7 +231,7 @@ func note(e event.Event) StepNote {
 	return StepNote{Type: e.Type, Text: Summarize(e, nil), Bad: badNews[e.Type], of: &e}
 }
 
-// In is Words and Text in a language; the agent's own text is as it is.
+// In returns Words and Text in a language. It does not translate the agent's own text.
 func (n StepNote) In(say *language.Sentences) (words, text string) {
 	if text = n.Text; n.of != nil {
 		text = Summarize(*n.of, say)
@@ -225,7 +241,7 @@ func (n StepNote) In(say *language.Sentences) (words, text string) {
 
 // Words introduce the text of a note.
 func (n StepNote) Words() string {
-	switch n.Type { // that are no facts
+	switch n.Type { // these are not facts
 	case event.LineMalformed:
 		return "a line that is no message"
 	case event.NotificationReceived:
@@ -234,13 +250,13 @@ func (n StepNote) Words() string {
 	return cmp.Or(summaries[n.Type].title, string(n.Type))
 }
 
-// badNews are the facts that must not be overlooked.
+// badNews lists the facts that a reader must not overlook.
 var badNews = map[event.Type]bool{
 	event.PolicyUnasked: true, event.ReplyFailed: true, event.RequestTimeout: true,
 	event.LineMalformed: true, event.LineOversized: true, event.ToolBlocked: true,
 }
 
-// fact returns what a fact tells, or nil if another fact tells it.
+// fact returns the meaning of a fact, or nil if another fact has that meaning.
 func (n *narrator) fact(e event.Event) any {
 	q := n.run.Question(e.Interaction)
 	switch {
@@ -274,7 +290,7 @@ func (n *narrator) fact(e event.Event) any {
 			return nil
 		}
 	case e.Type == event.ToolResult, e.Type == event.InteractionResolved:
-		return nil // tool.blocked and acp.reply.* tell it
+		return nil // tool.blocked and acp.reply.* have this meaning
 	}
 	return note(e)
 }
@@ -297,7 +313,7 @@ func (n *narrator) say(e event.Event, s StepSaid) bool {
 	return true
 }
 
-// tool tells of a tool call when it is first reported and when it has ended.
+// tool yields a tool call at its first report and at its end.
 func (n *narrator) tool(e event.Event, t provider.ToolCall) bool {
 	call, known := n.tools[t.ID]
 	call.Merge(t)

@@ -16,9 +16,9 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Summarize says in a few words what an event holds, in a language as far as the event is one of a session or a run;
-// nil: English. It never fails: of what it cannot read it shows the beginning. The text may hold whatever an agent
-// wrote; it is neither cut to a width nor made fit for a terminal.
+// Summarize describes an event in a few words. It uses the language for events of sessions and runs. A nil say
+// means English. It never fails: it shows the beginning of an unreadable event. The text may hold any text of an
+// agent. Summarize neither cuts it to a width nor escapes it for a terminal.
 func Summarize(e event.Event, say *language.Sentences) string {
 	say = cmp.Or(say, language.English.Sentences())
 	if damage := e.Damage(); damage != nil {
@@ -43,8 +43,8 @@ func Summarize(e event.Event, say *language.Sentences) string {
 	return beginning(string(e.Payload))
 }
 
-// summarized is what a type of fact is called in a story, where its name is not enough, and what sums
-// up one of the type.
+// summarized holds the title of a fact's type in a story, if the type's name is not clear enough, and the function
+// that sums up such a fact.
 type summarized struct {
 	title string
 	text  func(*language.Sentences, event.Event) (string, error)
@@ -159,7 +159,7 @@ var summaries = map[event.Type]summarized{
 	}),
 	event.PolicyUnasked: translated("ran unasked", func(say *language.Sentences, p fact.UnaskedTool) string {
 		what := cmp.Or(p.Title, p.ID)
-		if to, ok := strings.CutPrefix(p.Title, "mode "); ok && p.ID == "" { // no tool: the agent's mode
+		if to, ok := strings.CutPrefix(p.Title, "mode "); ok && p.ID == "" { // not a tool but the agent's mode
 			what = fill(say, "mode %s", to)
 		}
 		text := fmt.Sprintf("%s (%s): %s", what, say.Form(cmp.Or(p.Kind, "of no kind")), say.Translate(p.Why))
@@ -285,7 +285,7 @@ var summaries = map[event.Type]summarized{
 	event.LogRewritten: summary(func(struct{}) string { return "nothing is left in the file of what was removed" }),
 }
 
-// summary makes a function on a payload one on its event.
+// summary turns a function on a payload into a function on its event.
 func summary[T any](f func(T) string) summarized { return titled("", f) }
 
 func titled[T any](title string, f func(T) string) summarized {
@@ -314,7 +314,7 @@ func rights(list []fact.Right) string {
 	return strings.Join(words, ", ")
 }
 
-// joined is a word and, where there is one, the beginning of a text that explains it.
+// joined returns a word, followed by the beginning of an explaining text if there is one.
 func joined(word, text string) string {
 	if text == "" {
 		return word
@@ -341,10 +341,10 @@ func optionIDs(options []interaction.Option) string {
 	return strings.Join(ids, ", ")
 }
 
-// summaryRunes is how much of a text a summary shows.
+// summaryRunes is the number of runes of a text that a summary shows.
 const summaryRunes = 200
 
-// beginning is the beginning of a text, on one line.
+// beginning returns the beginning of a text, on one line.
 func beginning(text string) string {
 	if len(text) > 8*summaryRunes {
 		text = strings.ToValidUTF8(text[:8*summaryRunes], "") + "…"
@@ -359,7 +359,7 @@ func beginning(text string) string {
 // words makes a reason such as time_is_up readable.
 func words(reason string) string { return strings.ReplaceAll(reason, "_", " ") }
 
-// changed sums up what was changed of a contact.
+// changed sums up a change of a contact.
 func changed(p fact.ContactChanged) string {
 	var what []string
 	if len(p.Rights) > 0 {

@@ -17,8 +17,8 @@ func TestSummarizeHasWordsForEveryFact(t *testing.T) {
 	}
 }
 
-// TestEveryTextIsSearched: the index is made of the types that have texts, and of the end of
-// sessions, whose names it forgets.
+// TestEveryTextIsSearched: the index reads the types that have texts. It also reads the deletion of sessions, to
+// forget their names.
 func TestEveryTextIsSearched(t *testing.T) {
 	for _, typ := range event.Known().Types() {
 		indexed := slices.Contains(event.Known().For(event.Search), typ)

@@ -8,33 +8,32 @@ import (
 	"unicode/utf8"
 )
 
-// What is searched for is words. SQLite finds them by its tokenizer unicode61, which knows
-// neither Chinese nor any other script that writes words without spaces between them: there
-// a whole sentence would be one word. Texts in such a dense script are therefore handed to it
-// as overlapping pairs of characters, and the last character of a run once more alone, so
-// that every character begins a token:
+// A search looks for words. SQLite finds them with its tokenizer unicode61. This tokenizer does not split Chinese,
+// or any other script without spaces: a whole sentence would be one word. So the index stores such dense text as
+// overlapping pairs of characters. After a run it stores the last character alone, so that every character begins a
+// token:
 //
 //	汉字典 test   becomes   汉字 字典 典 test
 //
-// A phrase to search for becomes the same, but for that last character where the phrase
-// ends with it: in the text, the run may go on.
+// A search phrase is split in the same way. If it ends with dense text, it lacks the last single character, because
+// in the text the run may continue.
 
-// dense are the scripts without spaces between words; and Hangul, whose particles are written
-// on to their words.
+// dense are the scripts without spaces between words. Hangul belongs to them, because its particles are joined to
+// its words.
 var dense = []*unicode.RangeTable{
 	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo, unicode.Yi,
 	unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tibetan,
-	// Marks of Japanese that belong to no script of their own.
+	// These marks of Japanese belong to no script.
 	{R16: []unicode.Range16{{Lo: 0x30fc, Hi: 0x30fc, Stride: 1}, {Lo: 0xff70, Hi: 0xff70, Stride: 1}}},
 }
 
-// run is a stretch of a text that is one word, or dense characters without a gap.
+// run is one word of a text, or a continuous sequence of dense characters.
 type run struct {
-	start, end int // in bytes
+	start, end int // bytes
 	dense      bool
 }
 
-// runs yields the words and the dense runs of a text. All else only separates them.
+// runs yields the words and the dense runs of a text. All other characters only separate them.
 func runs(text string) iter.Seq[run] {
 	return func(yield func(run) bool) {
 		var at run
@@ -43,7 +42,7 @@ func runs(text string) iter.Seq[run] {
 			r, n := utf8.DecodeRuneInString(text[i:])
 			word, isDense := classify(r, n)
 			if unicode.IsMark(r) && open {
-				word, isDense = true, at.dense // it belongs to what it stands on
+				word, isDense = true, at.dense // the mark belongs to the character before it
 			}
 			if open && (!word || isDense != at.dense) {
 				if !yield(at) {
@@ -78,8 +77,8 @@ func classify(r rune, size int) (word, isDense bool) {
 	return true, r >= 0x0e00 && unicode.In(r, dense...) && !unicode.IsDigit(r)
 }
 
-// segment returns a text as the index takes it: tokens with spaces between them; and each
-// of its dense characters once, likewise.
+// segment returns a text in the form of the index: tokens with spaces between them. It also returns each dense
+// character once, with spaces between them.
 func segment(text string) (tokens, chars string) {
 	var b, c strings.Builder
 	seen := map[rune]bool{}
@@ -102,8 +101,8 @@ func segment(text string) (tokens, chars string) {
 	return b.String(), c.String()
 }
 
-// pairs writes the overlapping pairs of a dense run, and its last character if that is
-// wanted or all there is.
+// pairs writes the overlapping pairs of a dense run. It writes the last character alone if last is set or if the
+// run has only that character.
 func pairs(b *strings.Builder, run string, last bool) {
 	_, n := utf8.DecodeRuneInString(run)
 	alone := n == len(run)
@@ -119,8 +118,8 @@ func pairs(b *strings.Builder, run string, last bool) {
 	}
 }
 
-// match returns a phrase as an expression of FTS5 that finds it; empty if there is no word
-// in it. Nothing of the phrase is syntax: only words come through, and within quotes.
+// match returns an FTS5 expression that finds a phrase, or "" for a phrase without words. The phrase adds no
+// syntax: match passes on only its words, in quotes.
 func match(phrase string) string {
 	var b strings.Builder
 	var list []run
@@ -162,17 +161,18 @@ var accents = sync.OnceValue(func() map[rune]rune {
 	return m
 })
 
-// Piece is a part of an excerpt. What was searched for is marked.
+// Piece is a part of an excerpt. The found words are marked.
 type Piece struct {
 	Text string `json:"text"`
 	Mark bool   `json:"mark,omitempty"`
 }
 
-// unit is what a phrase is compared by: a word, or one dense character.
+// unit is the unit of comparison of phrases: a word, or one dense character.
 type unit struct {
 	start, end int
 	text       string // folded
-	joined     bool   // dense, and the character before belongs to the same run
+	// joined says that the unit is dense and continues the run of the unit before.
+	joined bool
 }
 
 func units(text string) (list []unit) {
@@ -190,7 +190,7 @@ func units(text string) (list []unit) {
 	return list
 }
 
-// folded is a word with its letters folded and without the accents that the index leaves out.
+// folded returns a word with its letters folded, without the accents that the index omits.
 func folded(word string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.Is(left, r) {
@@ -204,8 +204,7 @@ func folded(word string) string {
 	}, word)
 }
 
-// left are the combining accents that unicode61 leaves out of words; other marks are letters to
-// it.
+// left are the combining accents that unicode61 omits from words. It treats other marks as letters.
 var left = &unicode.RangeTable{R16: []unicode.Range16{
 	{Lo: 0x300, Hi: 0x304, Stride: 1}, {Lo: 0x306, Hi: 0x30c, Stride: 1}, {Lo: 0x30f, Hi: 0x311, Stride: 2},
 	{Lo: 0x31b, Hi: 0x31b, Stride: 1}, {Lo: 0x323, Hi: 0x328, Stride: 1}, {Lo: 0x32d, Hi: 0x32e, Stride: 1},
@@ -214,7 +213,7 @@ var left = &unicode.RangeTable{R16: []unicode.Range16{
 
 type span struct{ start, end int }
 
-// occurrences returns where a phrase stands in a text, both taken apart.
+// occurrences returns the places of a phrase in a text. Both are split into units.
 func occurrences(text, phrase []unit) (found []span) {
 	if len(phrase) == 0 {
 		return nil
@@ -236,8 +235,8 @@ func begins(text, phrase []unit) bool {
 	return true
 }
 
-// excerpt returns some runes of a text around the first thing that was found, on one line.
-// If nothing of it can be located, that is the text's beginning.
+// excerpt returns some runes of a text around the first match, on one line. Without a match it returns the
+// beginning of the text.
 func excerpt(text string, phrases []string, runes int) []Piece {
 	marked := make([]bool, len(text)+1)
 	list := units(text)
@@ -245,7 +244,7 @@ func excerpt(text string, phrases []string, runes int) []Piece {
 	for _, p := range phrases {
 		for _, s := range occurrences(list, units(p)) {
 			if first < 0 {
-				first = s.start // of the first phrase that is there
+				first = s.start // the first phrase that is there
 			}
 			for i := s.start; i < s.end; i++ {
 				marked[i] = true
@@ -273,8 +272,8 @@ func excerpt(text string, phrases []string, runes int) []Piece {
 	return pieces
 }
 
-// window returns where to cut a text so that some runes are left, with what stands at the
-// byte at in its first third, and no word cut at its beginning if that can be helped.
+// window returns the limits of a part of a text with the given number of runes. The byte at is in the part's first
+// third. If possible, the part does not begin inside a word.
 func window(text string, at, runes int) (begin, end int) {
 	begin = at
 	for range runes / 3 {
@@ -300,7 +299,7 @@ func window(text string, at, runes int) (begin, end int) {
 	return begin, end
 }
 
-// onOneLine makes every stretch of space one, and keeps one at either end.
+// onOneLine replaces each stretch of space by one space, also at both ends.
 func onOneLine(s string) string {
 	var b strings.Builder
 	space := false

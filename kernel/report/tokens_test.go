@@ -50,7 +50,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// index is a table of words as the view of the search has it.
+// index returns a table of words as in the view of the search.
 func index(tb testing.TB) *sqlx.DB {
 	tb.Helper()
 	db, err := sqlx.Open("sqlite", ":memory:")
@@ -122,8 +122,7 @@ func TestWhatIsFound(t *testing.T) {
 	}
 }
 
-// TestMarks: an excerpt leaves out of a word the accents that the index leaves out, and no
-// other mark.
+// TestMarks: an excerpt omits the same accents from a word as the index, and no other marks.
 func TestMarks(t *testing.T) {
 	db := index(t)
 	for _, table := range []*unicode.RangeTable{unicode.Mn, unicode.Mc} {
@@ -139,7 +138,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// FuzzMatch: no phrase is a syntax error, and what an excerpt would mark is found.
+// FuzzMatch: no phrase is a syntax error, and the index finds every match that an excerpt marks.
 func FuzzMatch(f *testing.F) {
 	f.Add("please run rm -rf / now", 7, 20)
 	f.Add("我想删除文件 test", 3, 9)

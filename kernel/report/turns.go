@@ -11,28 +11,33 @@ import (
 	"github.com/perlica/perlica/kernel"
 )
 
-// Turn is an input of a session and what became of it.
+// Turn is an input of a session and its result.
 type Turn struct {
-	Run        event.RunID    `json:"run_id"`
-	Input      event.InputID  `json:"input_id"`
-	At         time.Time      `json:"at"`
-	Sender     string         `json:"sender"`
-	Source     string         `json:"source"`
-	Text       string         `json:"text"`
-	Outcome    kernel.Outcome `json:"outcome"` // empty: none yet
-	Answer     string         `json:"answer"`  // all that had arrived, if the outcome is an error
-	StopReason string         `json:"stop_reason,omitempty"`
-	Error      string         `json:"error,omitempty"`
-	DurationMS int64          `json:"duration_ms,omitempty"` // absent: not known
-	Pruned     bool           `json:"pruned,omitempty"`      // what is empty is no longer on record
-	Damage     string         `json:"damage,omitempty"`      // the row of the first damaged event
+	Run    event.RunID   `json:"run_id"`
+	Input  event.InputID `json:"input_id"`
+	At     time.Time     `json:"at"`
+	Sender string        `json:"sender"`
+	Source string        `json:"source"`
+	Text   string        `json:"text"`
+	// Outcome is empty for a turn without an outcome.
+	Outcome kernel.Outcome `json:"outcome"`
+	// Answer is the answer, or the partial answer before an error.
+	Answer     string `json:"answer"`
+	StopReason string `json:"stop_reason,omitempty"`
+	Error      string `json:"error,omitempty"`
+	// DurationMS is absent if it is unknown.
+	DurationMS int64 `json:"duration_ms,omitempty"`
+	// Pruned says that empty fields are no longer on record.
+	Pruned bool `json:"pruned,omitempty"`
+	// Damage is the row of the first damaged event.
+	Damage string `json:"damage,omitempty"`
 
-	Seq event.Seq `json:"-"` // of the input
+	// Seq is the number of the input's event.
+	Seq event.Seq `json:"-"`
 }
 
-// ReadTurns returns the newest n turns of a session among those whose inputs came before the event
-// before, oldest of them first, without reading the others; a negative n means all, and a before of
-// zero the newest of all.
+// ReadTurns returns the newest n turns of a session, oldest first. It counts only inputs that came before the event
+// before, and does not read the other turns. A negative n means all turns, and a zero before sets no limit.
 func ReadTurns(ctx context.Context, log event.Reader, s event.SessionID, before event.Seq, n int) ([]Turn, error) {
 	if n < 0 && before == 0 {
 		return readTurns(ctx, log, event.Query{Session: s})
@@ -56,7 +61,7 @@ func ReadTurns(ctx context.Context, log event.Reader, s event.SessionID, before 
 		return readTurns(ctx, log, event.Query{Session: s, After: first - 1})
 	}
 	var turns []Turn
-	for _, run := range slices.Backward(runs) { // recovery may have written an end behind before
+	for _, run := range slices.Backward(runs) { // recovery may have written an end after before
 		turn, err := readTurns(ctx, log, event.Query{Run: run})
 		if err != nil {
 			return nil, err
@@ -76,7 +81,7 @@ func readTurns(ctx context.Context, log event.Reader, q event.Query) ([]Turn, er
 		}
 		if at[e.Run] == nil {
 			if q.After > 0 && e.Type != event.MessageReceived {
-				continue // an older turn, whose end recovery wrote late
+				continue // recovery wrote the end of an older turn late
 			}
 			at[e.Run] = &kernel.Record{Result: kernel.Result{Run: e.Run}}
 			runs = append(runs, at[e.Run])
@@ -99,7 +104,7 @@ func readTurns(ctx context.Context, log event.Reader, q event.Query) ([]Turn, er
 	return turns, nil
 }
 
-// Ending says how a turn ended that was not simply answered; it is empty for one that was.
+// Ending describes the end of a turn without a normal answer. It returns an empty text for a normal answer.
 func (t Turn) Ending() string {
 	switch t.Outcome {
 	case "":
@@ -115,30 +120,39 @@ func (t Turn) Ending() string {
 	return t.StopReason
 }
 
-// OpenRun is a run that has no outcome, or one that is unknown and not judged yet.
+// OpenRun is a run without an outcome, or with an unknown outcome that no person has judged.
 type OpenRun struct {
-	Run       event.RunID     `json:"run_id"`
-	Session   event.SessionID `json:"session_id"`
-	Input     event.InputID   `json:"input_id"`
-	At        time.Time       `json:"at"`
-	Provider  string          `json:"provider"`
-	Text      string          `json:"text"` // of the input
-	Alive     bool            `json:"alive"`
-	Outcome   kernel.Outcome  `json:"outcome"`       // empty: none yet
-	Sent      bool            `json:"prompt_logged"` // the prompt was put on record, just before it was written
-	Lines     int             `json:"lines"`         // of the agent, behind the prompt
-	Answered  bool            `json:"answered"`      // one of them was an answer to a request
-	Arrived   string          `json:"arrived"`       // text of the agent's messages
-	Questions []string        `json:"questions"`     // that were asked
-	Known     string          `json:"known"`         // in words
-	Pruned    bool            `json:"pruned,omitempty"`
-	Damage    string          `json:"damage,omitempty"` // the row of the first damaged event
+	Run      event.RunID     `json:"run_id"`
+	Session  event.SessionID `json:"session_id"`
+	Input    event.InputID   `json:"input_id"`
+	At       time.Time       `json:"at"`
+	Provider string          `json:"provider"`
+	// Text is the text of the input.
+	Text  string `json:"text"`
+	Alive bool   `json:"alive"`
+	// Outcome is empty for a run without an outcome.
+	Outcome kernel.Outcome `json:"outcome"`
+	// Sent says that the prompt is on record. It was recorded just before it was written.
+	Sent bool `json:"prompt_logged"`
+	// Lines counts the agent's lines after the prompt.
+	Lines int `json:"lines"`
+	// Answered says that one of the lines is a response.
+	Answered bool `json:"answered"`
+	// Arrived is the text of the agent's messages.
+	Arrived string `json:"arrived"`
+	// Questions are the titles of the questions.
+	Questions []string `json:"questions"`
+	// Known holds the known details in words.
+	Known  string `json:"known"`
+	Pruned bool   `json:"pruned,omitempty"`
+	// Damage is the row of the first damaged event.
+	Damage string `json:"damage,omitempty"`
 
 	first event.Seq
 }
 
-// OpenRuns returns the runs that wait for an end or for a person's judgement, oldest first.
-// locks is the folder in which living runs hold their locks. It changes nothing.
+// OpenRuns returns the runs that wait for an end or for a person's judgement, oldest first. Running processes hold
+// the locks of their runs in the folder locks. OpenRuns changes nothing.
 func OpenRuns(ctx context.Context, log *store.Reader, locks string) ([]OpenRun, error) {
 	unfinished, err := kernel.ListUnfinished(ctx, log, locks)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package sessions is the view of a context's sessions: their names, what was said first in them,
-// when they were used, which is the current one.
+// Package sessions is the view of a context's sessions: their names, their first inputs, their last use, and the
+// current one.
 //
-// It promises that all of it follows from the log. It changes no log; package kernel does.
+// The log alone determines the view. The package changes no log, because package kernel does.
 package sessions
 
 import (
@@ -20,28 +20,32 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// Why a session was not found.
+// Find, Latest and Current return these errors.
 var (
 	ErrNoSession = errors.New("there is no such session")
 	ErrAmbiguous = errors.New("more than one session matches")
 )
 
-// Session is a conversation, locked to one provider.
+// Session is a conversation that is locked to one provider.
 type Session struct {
-	ID        event.SessionID `json:"id"`
-	Name      string          `json:"name"`
-	Provider  string          `json:"provider"`
-	Ephemeral bool            `json:"ephemeral"` // lists only on demand
-	Title     string          `json:"title"`     // the beginning of its first input
-	Turns     int             `json:"turns"`
-	Created   time.Time       `json:"created"`
-	Used      time.Time       `json:"used"` // when it last took an input
-	Current   bool            `json:"current"`
+	ID       event.SessionID `json:"id"`
+	Name     string          `json:"name"`
+	Provider string          `json:"provider"`
+	// Ephemeral keeps the session off the lists unless a caller asks for it.
+	Ephemeral bool `json:"ephemeral"`
+	// Title is the beginning of its first input.
+	Title   string    `json:"title"`
+	Turns   int       `json:"turns"`
+	Created time.Time `json:"created"`
+	// Used is the time of its last input.
+	Used    time.Time `json:"used"`
+	Current bool      `json:"current"`
 
-	Choice fact.SessionConfigured `json:"-"` // what was chosen in it, and is taken up again
+	// Choice holds the settings that were chosen in it. The next conversation uses them again.
+	Choice fact.SessionConfigured `json:"-"`
 }
 
-// View is the view of the sessions. Delete its file and it comes back from the log.
+// View is the view of the sessions. If its file is deleted, the next Open builds it from the log.
 type View struct{ view *view.View }
 
 var sessions = view.Projection{
@@ -63,12 +67,12 @@ var sessions = view.Projection{
 		) STRICT;
 		CREATE TABLE current (id TEXT NOT NULL) STRICT`,
 	Types:    event.Known().For(event.Sessions),
-	Withheld: true, // that there was a turn is known when its text is not
+	Withheld: true, // a turn counts even if its text is withheld
 	Apply:    applySession,
 }
 
-// applySession passes over what it cannot decode, as it does over what was withheld: a fact
-// of a later version must not keep a session from being found.
+// applySession skips withheld facts and facts that it cannot decode. A fact of a later version must not hide a
+// session.
 func applySession(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	exec := func(query string, args ...any) error {
 		_, err := tx.ExecContext(ctx, query, args...)
@@ -120,7 +124,7 @@ func applySession(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	return nil
 }
 
-// ephemeral is how long a session lists only on demand: 0 never, 1 always, 2 until its first input.
+// ephemeral says when a session needs a special request to be listed: 0 never, 1 always, 2 until its first input.
 func ephemeral(f fact.SessionCreated) int {
 	switch {
 	case !f.Ephemeral:
@@ -131,7 +135,7 @@ func ephemeral(f fact.SessionCreated) int {
 	return 1
 }
 
-// title is the first line of a text that is not empty, at most 80 runes of it.
+// title returns the first nonempty line of a text, at most 80 runes.
 func title(text string) string {
 	for line := range strings.SplitSeq(text, "\n") {
 		if line = strings.TrimSpace(line); line != "" {
@@ -158,7 +162,7 @@ func Open(ctx context.Context, r event.Reader, path string, key []byte) (*View, 
 // Close releases the view's file.
 func (s *View) Close() error { return s.view.Close() }
 
-// Named returns the sessions with this name but the one.
+// Named returns the sessions with this name, without the session except.
 func (s *View) Named(ctx context.Context, name string, except event.SessionID) ([]Session, error) {
 	return s.query(ctx, selectSessions+` WHERE s.name = ? AND s.id <> ?`, name, string(except))
 }
@@ -168,15 +172,15 @@ const selectSessions = `
 	FROM sessions AS s
 	LEFT JOIN current AS c ON c.id = s.id`
 
-// List returns the sessions, the last used first; the ephemeral ones only with all.
+// List returns the sessions, the last used first. It includes the ephemeral ones only with all.
 func (s *View) List(ctx context.Context, all bool) ([]Session, error) {
 	return s.query(ctx, selectSessions+`
 		WHERE ? OR NOT s.ephemeral
 		ORDER BY s.used DESC, s.seq DESC`, all)
 }
 
-// Find returns the session with this id, this name, this unique beginning or end of an id, or of
-// its last eight characters, or ErrNoSession or ErrAmbiguous.
+// Find returns the session that ref names. ref is an id, a name, a unique beginning or end of an id, or a unique
+// beginning of an id's last eight characters. The error is ErrNoSession or ErrAmbiguous.
 func (s *View) Find(ctx context.Context, ref string) (Session, error) {
 	found, err := s.query(ctx, selectSessions+`
 		WHERE s.id = ?1 OR s.name = ?1
@@ -197,8 +201,8 @@ func (s *View) Find(ctx context.Context, ref string) (Session, error) {
 	return found[0], nil
 }
 
-// Latest returns the session that was used last, or ErrNoSession. One without a name and in
-// which nothing was said is none to go on with.
+// Latest returns the session that was used last, or ErrNoSession. It skips a session without a name and without a
+// turn.
 func (s *View) Latest(ctx context.Context) (Session, error) {
 	return s.one(ctx, selectSessions+`
 		WHERE NOT s.ephemeral OR s.turns > 0
@@ -235,7 +239,7 @@ func (s *View) query(ctx context.Context, query string, args ...any) ([]Session,
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // rows.Err below tells
+	defer func() { _ = rows.Close() }() // rows.Err below reports the error
 	var list []Session
 	for rows.Next() {
 		var x Session
@@ -255,7 +259,7 @@ func (s *View) query(ctx context.Context, query string, args ...any) ([]Session,
 	return list, rows.Err()
 }
 
-// Answered counts the answered turns of a session; of one that is on no list there are none.
+// Answered counts the answered turns of a session. It returns 0 for an unlisted session.
 func (s *View) Answered(ctx context.Context, id event.SessionID) (n int, err error) {
 	if err := s.view.CatchUp(ctx); err != nil {
 		return 0, err

@@ -1,30 +1,29 @@
-// Package streamjson is the JSON in which results and notices leave Perlica: what
-// `perlica run --json` and `--output-format stream-json` print, and what a front end over HTTP
-// sends. It promises that a member keeps its meaning as long as Schema is the same; members and
-// types may be added.
+// Package streamjson is the JSON form of results and notices. `perlica run --json` and `--output-format
+// stream-json` print it, and a front end over HTTP sends it. A member keeps its meaning while Schema is the same.
+// Members and types may be added.
 //
-// A Line is a notice. Its member "type" says which others it has:
+// A Line is a notice. Its member "type" determines its other members:
 //
 //	run.started   run_id, input_id, session_id, provider, agent, mode
 //	text          text: a piece of the answer
 //	thought       text
-//	tool          update: a tool call or a change of one, as the agent wrote it
+//	tool          update: a tool call or its change, as the agent wrote it
 //	plan          entries
 //	usage         usage
-//	update        update: what has no type of its own, as the agent wrote it; words: the same in one row, where
-//	              a person is to see it
+//	update        update: any other update, as the agent wrote it; words: the same in one row, if
+//	              a person should see it
 //	question      id, title, options, subject, why, word, expires
-//	answer        id, answer, reason; or title, effect, by, why where a rule answered
+//	answer        id, answer, reason; or title, effect, by, why if a rule answered
 //	blocked       method: a request of the agent that was refused
 //	warning       subtype, detail
 //
-// Where a log is followed there are also:
+// A reader that follows a log also gets:
 //
 //	run.received  run_id, session_id, input_id, text, attachments, source, sender, at, pruned
 //	run.stopping  run_id, by, why
 //	run.finished  result: a Result; at
 //	session.held  by, pid, since
-//	session.freed run_id: of the turn whose process is gone, if there is one
+//	session.freed run_id: of the turn whose process has ended, if any
 package streamjson
 
 import (
@@ -39,10 +38,10 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Schema is the version of the JSON. It changes when a member changes its meaning or goes.
+// Schema is the version of the JSON. It changes when a member changes its meaning or is removed.
 const Schema = 1
 
-// A Line is a notice as an object: see the package.
+// A Line is a notice as an object: see the package comment.
 type Line map[string]any
 
 // NewLine returns a notice as a line.
@@ -52,8 +51,8 @@ func NewLine(n kernel.Notice) Line {
 	return line
 }
 
-// NewEntryLine returns a notice of a followed log as a line that also has seq, session_id and,
-// where it is of a run, run_id.
+// NewEntryLine returns a notice of a followed log as a line. The line also has seq and session_id, and it has
+// run_id if it belongs to a run.
 func NewEntryLine(e kernel.Entry) Line {
 	line := NewLine(e.Notice)
 	line["seq"], line["session_id"] = e.Seq, e.Refs.Session
@@ -63,7 +62,7 @@ func NewEntryLine(e kernel.Entry) Line {
 	return line
 }
 
-// members is the type of a notice and what it has of its own.
+// members returns the type of a notice and its own members.
 func members(n kernel.Notice) (kind string, line Line) {
 	switch n := n.(type) {
 	case kernel.Started:
@@ -99,7 +98,7 @@ func members(n kernel.Notice) (kind string, line Line) {
 	return followed(n)
 }
 
-// followed is members for what only a follower is given.
+// followed is members for the notices that only a follower gets.
 func followed(n kernel.Notice) (kind string, line Line) {
 	switch n := n.(type) {
 	case kernel.Received:
@@ -150,30 +149,32 @@ func update(n kernel.Updated) (kind string, line Line) {
 	return "update", line
 }
 
-// Who stops a turn: the values of stopped.by.
+// stopped.by has one of these values.
 const (
 	ByUser       = "user"
 	ByTerminated = "terminated"    // a signal, or the end of the terminal
 	ByTimeout    = "timeout"       // --timeout
-	ByPipe       = "closed_pipe"   // the reader of standard output went away
-	ByOutput     = "output_failed" // standard output could not be written
+	ByPipe       = "closed_pipe"   // the reader closed standard output
+	ByOutput     = "output_failed" // writing to standard output failed
 )
 
 // Result is the object that ends a run's JSON.
 type Result struct {
-	Type        string             `json:"type"`
-	Schema      int                `json:"schema"`
-	N           *int               `json:"n,omitempty"` // in stream-json
-	RunID       string             `json:"run_id"`
-	InputID     string             `json:"input_id"`
-	SessionID   string             `json:"session_id"`
-	Provider    string             `json:"provider"`
-	Text        string             `json:"text"`
-	Content     []Content          `json:"content,omitempty"` // what of the answer is no text
-	StopReason  string             `json:"stop_reason"`
-	Outcome     string             `json:"outcome"`
-	Usage       json.RawMessage    `json:"usage"`
-	OfSession   bool               `json:"usage_of_session,omitempty"` // Usage is that of the agent's session so far
+	Type      string `json:"type"`
+	Schema    int    `json:"schema"`
+	N         *int   `json:"n,omitempty"` // in stream-json
+	RunID     string `json:"run_id"`
+	InputID   string `json:"input_id"`
+	SessionID string `json:"session_id"`
+	Provider  string `json:"provider"`
+	Text      string `json:"text"`
+	// Content holds the pieces of the answer that are not text.
+	Content    []Content       `json:"content,omitempty"`
+	StopReason string          `json:"stop_reason"`
+	Outcome    string          `json:"outcome"`
+	Usage      json.RawMessage `json:"usage"`
+	// OfSession says that Usage counts the agent's whole session so far.
+	OfSession   bool               `json:"usage_of_session,omitempty"`
 	Cost        *fact.Cost         `json:"cost,omitempty"`
 	DurationMS  int64              `json:"duration_ms"`
 	Permissions fact.Permissions   `json:"permissions"`
@@ -181,21 +182,22 @@ type Result struct {
 	Blocked     int                `json:"blocked_tool_calls"`
 	Calls       int                `json:"calls"`
 	Replayed    bool               `json:"replayed,omitempty"`
-	Pruned      bool               `json:"pruned,omitempty"` // some of the recorded result
-	Stopped     *kernel.Stop       `json:"stopped,omitempty"`
-	Warnings    []string           `json:"warnings,omitempty"`
-	IsError     bool               `json:"is_error"`
-	Error       *provider.Error    `json:"error"`
+	// Pruned says that a part of the recorded result was pruned.
+	Pruned   bool            `json:"pruned,omitempty"`
+	Stopped  *kernel.Stop    `json:"stopped,omitempty"`
+	Warnings []string        `json:"warnings,omitempty"`
+	IsError  bool            `json:"is_error"`
+	Error    *provider.Error `json:"error"`
 }
 
-// Content is a piece of an answer that is no text, and the file that this command made of it.
+// Content is a piece of an answer that is not text, and the file that this command made of it.
 type Content struct {
 	provider.Block
 	Path string `json:"path,omitempty"`
 }
 
-// NewResult says what became of a run. err is why it was not accepted, if so, and kind what error
-// that is: "usage", provider.TypeRecord, or "perlica" for any other.
+// NewResult returns the result of a run. err says why the run was not accepted. kind is the kind of err: "usage",
+// provider.TypeRecord, or "perlica" for any other.
 func NewResult(res kernel.Result, err error, kind provider.ErrorType) Result {
 	r := Result{
 		Type: "result", Schema: Schema,
@@ -209,7 +211,7 @@ func NewResult(res kernel.Result, err error, kind provider.ErrorType) Result {
 		r.Content = append(r.Content, Content{Block: b})
 	}
 	if r.Replayed {
-		r.Calls = 0 // by this command; the record says what was called
+		r.Calls = 0 // this command made no call, and the record has the earlier ones
 	}
 	if r.Usage == nil {
 		r.Usage = json.RawMessage("null")
@@ -227,7 +229,7 @@ func NewResult(res kernel.Result, err error, kind provider.ErrorType) Result {
 	return r
 }
 
-// Kernel returns the result that NewResult was given, as far as it is in there.
+// Kernel returns the kernel's result, as far as r contains it.
 func (r Result) Kernel() kernel.Result {
 	res := kernel.Result{
 		Run: event.RunID(r.RunID), Input: event.InputID(r.InputID), Session: event.SessionID(r.SessionID), Provider: r.Provider,
@@ -244,7 +246,7 @@ func (r Result) Kernel() kernel.Result {
 	return res
 }
 
-// Failed reports whether a run has no whole answer.
+// Failed reports whether a run has no complete answer.
 func Failed(res kernel.Result) bool {
 	return res.Outcome != kernel.OutcomeResponded || slices.Contains([]string{"refusal", "max_tokens", "max_turn_requests"}, res.StopReason) ||
 		res.Stopped != nil && slices.Contains([]string{ByUser, ByTerminated, ByTimeout, ByPipe, ByOutput}, res.Stopped.By)
