@@ -73,24 +73,24 @@ type ProbeStep struct {
 // have ended. A canceled ctx ends the probe early.
 func Probe(ctx context.Context, a Agent, opt ProbeOptions) ProbeReport {
 	p := &probe{}
-	return p.visit(ctx, a, opt, func(ctx context.Context, _ *provider.Conn, _ acp.InitializeResponse) error {
-		return p.open(ctx, a, opt)
+	return p.visitAgent(ctx, a, opt, func(ctx context.Context, _ *provider.Conn, _ acp.InitializeResponse) error {
+		return p.openSession(ctx, a, opt)
 	})
 }
 
 // Visit works like Probe, but calls do after initialize instead of opening a session. An error of do becomes the
 // error of the report.
 func Visit(ctx context.Context, a Agent, opt ProbeOptions, do func(context.Context, *provider.Conn, acp.InitializeResponse) error) ProbeReport {
-	return (&probe{}).visit(ctx, a, opt, do)
+	return (&probe{}).visitAgent(ctx, a, opt, do)
 }
 
-func (p *probe) visit(ctx context.Context, a Agent, opt ProbeOptions, do func(context.Context, *provider.Conn, acp.InitializeResponse) error) ProbeReport {
+func (p *probe) visitAgent(ctx context.Context, a Agent, opt ProbeOptions, do func(context.Context, *provider.Conn, acp.InitializeResponse) error) ProbeReport {
 	p.report = ProbeReport{
 		Provider: a.ID, Command: redact.Args(a.Command),
 		Logins: []acp.AuthMethod{}, Modes: []acp.SessionMode{}, Selected: map[string]string{},
 		Options: []acp.SessionConfigOption{}, Warnings: []string{},
 	}
-	err := p.step("start", func() (err error) {
+	err := p.runStep("start", func() (err error) {
 		p.conn, err = provider.Start(a.Agent, provider.Options{
 			Recorder: p, Client: p, Dir: opt.Dir, Environ: opt.Environ,
 			MaxLine: a.MaxLine, ConnectTimeout: a.ConnectTimeout, RequestTimeout: a.RequestTimeout,
@@ -102,7 +102,7 @@ func (p *probe) visit(ctx context.Context, a Agent, opt ProbeOptions, do func(co
 		if err = p.initialize(ctx, opt.Version); err == nil {
 			err = do(ctx, p.conn, p.info)
 		}
-		p.end(ctx, err)
+		p.endProcess(ctx, err)
 	}
 	if err != nil && !errors.As(err, &p.report.Err) {
 		p.report.Err = &provider.Error{Provider: a.ID, Type: provider.TypeProtocol, Message: err.Error()}
@@ -130,8 +130,8 @@ type probe struct {
 	warnings []string
 }
 
-// step runs do and measures its time.
-func (p *probe) step(name string, do func() error) error {
+// runStep runs do and measures its time.
+func (p *probe) runStep(name string, do func() error) error {
 	began := time.Now()
 	err := do()
 	d := time.Since(began)
@@ -141,7 +141,7 @@ func (p *probe) step(name string, do func() error) error {
 
 func (p *probe) initialize(ctx context.Context, version string) error {
 	r := &p.report
-	return p.step(acp.AgentMethodInitialize, func() (err error) {
+	return p.runStep(acp.AgentMethodInitialize, func() (err error) {
 		p.info, err = p.conn.Initialize(ctx, version)
 		r.Protocol, r.Agent, r.Capabilities = int(p.info.ProtocolVersion), p.info.AgentInfo, p.info.AgentCapabilities
 		r.Logins = append(r.Logins, p.info.AuthMethods...)
@@ -149,11 +149,11 @@ func (p *probe) initialize(ctx context.Context, version string) error {
 	})
 }
 
-// open performs the steps between initialize and the first prompt.
-func (p *probe) open(ctx context.Context, a Agent, opt ProbeOptions) error {
+// openSession performs the steps between initialize and the first prompt.
+func (p *probe) openSession(ctx context.Context, a Agent, opt ProbeOptions) error {
 	r := &p.report
 	var s *provider.Session
-	err := p.step(acp.AgentMethodSessionNew, func() (err error) {
+	err := p.runStep(acp.AgentMethodSessionNew, func() (err error) {
 		s, err = p.conn.NewSession(ctx, opt.Dir, opt.Servers)
 		return err
 	})
@@ -165,43 +165,43 @@ func (p *probe) open(ctx context.Context, a Agent, opt ProbeOptions) error {
 		r.Modes, r.StartMode = append(r.Modes, s.Modes.AvailableModes...), string(s.Modes.CurrentModeId)
 	}
 	r.Mode = r.StartMode
-	err = p.step("select mode", func() error {
+	err = p.runStep("select mode", func() error {
 		mode, options, err := Choose(ctx, s, a.AskingOf(r.Agent), a.Mode, "")
 		if err == nil {
 			r.Mode, r.Selected = mode, options
 			if lacks := Unoffered(a.AskingOf(r.Agent), a.Mode, mode); lacks != "" {
-				p.warn(lacks)
+				p.addWarning(lacks)
 			}
 			r.Options = append(r.Options[:0], s.Options...)
 		}
 		return err
 	})
 	if err == nil && r.Capabilities.SessionCapabilities.Close != nil {
-		p.close(ctx, s)
+		p.closeSession(ctx, s)
 	}
 	return err
 }
 
-// close frees the session. A failure is only a warning.
-func (p *probe) close(ctx context.Context, s *provider.Session) {
+// closeSession frees the session. A failure is only a warning.
+func (p *probe) closeSession(ctx context.Context, s *provider.Session) {
 	ctx, cancel := context.WithTimeout(ctx, CloseTimeout)
 	defer cancel()
-	err := p.step(acp.AgentMethodSessionClose, func() error { return s.Close(ctx) })
+	err := p.runStep(acp.AgentMethodSessionClose, func() error { return s.Close(ctx) })
 	if err != nil {
-		p.warn("the session could not be closed: " + err.Error())
+		p.addWarning("the session could not be closed: " + err.Error())
 	}
 }
 
-// end ends the process. A process that failed gets no grace period.
-func (p *probe) end(ctx context.Context, failed error) {
-	err := p.step("end", func() error {
+// endProcess ends the process. A process that failed gets no grace period.
+func (p *probe) endProcess(ctx context.Context, failed error) {
+	err := p.runStep("end", func() error {
 		if failed != nil && ctx.Err() != nil {
 			p.conn.Kill()
 		}
 		return p.conn.End(ctx)
 	})
 	if err != nil {
-		p.warn(err.Error())
+		p.addWarning(err.Error())
 	}
 	p.said.Wait()
 	p.report.Stderr = p.conn.StderrTail()
@@ -210,7 +210,7 @@ func (p *probe) end(ctx context.Context, failed error) {
 	}
 }
 
-func (p *probe) warn(text string) {
+func (p *probe) addWarning(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.warnings = append(p.warnings, text)
@@ -230,7 +230,7 @@ func (p *probe) Drained() {}
 
 // RequestPermission denies the request, because no prompt was sent.
 func (p *probe) RequestPermission(r *provider.PermissionRequest) {
-	p.warn("the agent asked for permission before it was prompted: " + r.Tool.Title)
+	p.addWarning("the agent asked for permission before it was prompted: " + r.Tool.Title)
 	p.said.Go(func() { _ = r.Cancel() }) // the agent may be ending
 }
 
@@ -239,11 +239,11 @@ func (p *probe) RefusedPermission(provider.ToolCall) {}
 
 // Blocked stores a warning about the refused request.
 func (p *probe) Blocked(b provider.BlockedRequest) {
-	p.warn("the agent asked for " + b.Method + ", which was refused")
+	p.addWarning("the agent asked for " + b.Method + ", which was refused")
 }
 
 // SendHTTP refuses to send, because a probe makes no call.
 func (p *probe) SendHTTP() error { return errors.New("the agent is only looked at") }
 
 // Warning stores a warning.
-func (p *probe) Warning(w provider.Warning) { p.warn(w.Subtype + ": " + w.Detail) }
+func (p *probe) Warning(w provider.Warning) { p.addWarning(w.Subtype + ": " + w.Detail) }

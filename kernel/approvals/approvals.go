@@ -56,13 +56,13 @@ func hash(decision any) string {
 
 // Add vouches for a decision, a value of plain fields. When Add returns nil, the voucher survives a power failure.
 func (v Vouchers) Add(ctx context.Context, decision any) error {
-	return v.append(ctx, voucher(hash(decision), true))
+	return v.appendVoucher(ctx, voucher(hash(decision), true))
 }
 
 // Revoke withdraws the voucher of a decision. When Revoke returns nil, the withdrawal survives a power failure.
 // Only a later Add vouches again.
 func (v Vouchers) Revoke(ctx context.Context, decision any) error {
-	return v.append(ctx, voucher(hash(decision), false))
+	return v.appendVoucher(ctx, voucher(hash(decision), false))
 }
 
 func voucher(hash string, counts bool) event.Event {
@@ -73,7 +73,7 @@ func voucher(hash string, counts bool) event.Event {
 	return event.NewFact(t, "user", event.Refs{}, fact.Voucher{Decision: hash})
 }
 
-func (v Vouchers) append(ctx context.Context, e event.Event) error {
+func (v Vouchers) appendVoucher(ctx context.Context, e event.Event) error {
 	paths, err := v.dirs.EnsureOwn()
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (v Vouchers) append(ctx context.Context, e event.Event) error {
 	if err != nil {
 		return err
 	}
-	if err = v.migrate(ctx, log); err == nil {
+	if err = v.migrateFile(ctx, log); err == nil {
 		_, err = log.Append(ctx, e)
 	}
 	if err == nil {
@@ -161,9 +161,9 @@ func read(ctx context.Context, log *store.Reader) (known Known, last event.Seq, 
 // means revoked.
 func (v Vouchers) old() string { return filepath.Join(v.dirs.State, "approvals") }
 
-// migrate appends the hashes of an earlier version's file that the log does not have, and removes the file. If the
+// migrateFile appends the hashes of an earlier version's file that the log does not have, and removes the file. If the
 // file and the log disagree about a decision, the no counts.
-func (v Vouchers) migrate(ctx context.Context, log *eventlog.Log) error {
+func (v Vouchers) migrateFile(ctx context.Context, log *eventlog.Log) error {
 	for {
 		old, err := v.readOld()
 		if err != nil || old == nil {

@@ -89,8 +89,8 @@ func TestVouchers(t *testing.T) {
 	}
 }
 
-// write writes the file of an earlier version. A word vouches for a decision, and a dash before it revokes.
-func (v Vouchers) write(t *testing.T, words ...string) {
+// writeFile writes the file of an earlier version. A word vouches for a decision, and a dash before it revokes.
+func (v Vouchers) writeFile(t *testing.T, words ...string) {
 	t.Helper()
 	var text strings.Builder
 	for _, w := range words {
@@ -110,7 +110,7 @@ func (v Vouchers) write(t *testing.T, words ...string) {
 // If the file comes back, a no in the file or the log counts.
 func TestVouchersOfAnEarlierVersion(t *testing.T) {
 	v := here(t)
-	v.write(t, "a", "b", "-b", "c", "-d", "d")
+	v.writeFile(t, "a", "b", "-b", "c", "-d", "d")
 	want := map[string]bool{"a": true, "b": false, "c": true, "d": true, "e": false}
 	v.counts(t, want)
 	if _, err := os.Stat(filepath.Join(v.dirs.State, config.DirName)); err == nil {
@@ -128,7 +128,7 @@ func TestVouchersOfAnEarlierVersion(t *testing.T) {
 		t.Errorf("%d events", n)
 	}
 
-	v.write(t, "-a", "b", "c") // the state after a power failure, or after an earlier version ran again
+	v.writeFile(t, "-a", "b", "c") // the state after a power failure, or after an earlier version ran again
 	want = map[string]bool{"a": false, "b": true, "c": false, "d": true}
 	v.counts(t, want)
 	for range 2 {
@@ -147,7 +147,7 @@ func TestVouchersOfAnEarlierVersion(t *testing.T) {
 // writer moves the old file.
 func TestVouchersAtOnce(t *testing.T) {
 	v := here(t)
-	v.write(t, "old", "gone")
+	v.writeFile(t, "old", "gone")
 	want := map[string]bool{"old": true, "gone": false}
 	var wg sync.WaitGroup
 	for _, what := range []string{"a", "b", "c", "d"} {
@@ -188,7 +188,7 @@ func TestVouchersKilled(t *testing.T) {
 	var old []string
 	for round := range 12 {
 		old = append(old, "old"+string(rune('a'+round)))
-		v.write(t, old...)
+		v.writeFile(t, old...)
 		want[old[round]] = true
 		cmd := exec.Command(os.Args[0], "-test.run", "^TestVouchersKilled$")
 		cmd.Env = append(os.Environ(), "PERLICA_TEST_STATE="+v.dirs.State, "PERLICA_TEST_ROUND="+string(rune('a'+round)))
@@ -237,7 +237,7 @@ func TestVouchersThatCannotBeWritten(t *testing.T) {
 	if err := os.Remove(v.dirs.State); err != nil {
 		t.Fatal(err)
 	}
-	v.write(t, "a")
+	v.writeFile(t, "a")
 	if err := os.WriteFile(filepath.Join(v.dirs.State, config.DirName), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		t.Error(err)
 	}
 	h.Named = false
-	open, err := h.open(t.Context())
+	open, err := h.openQuestions(t.Context())
 	if err != nil || len(open) != 1 {
 		t.Fatalf("%d questions are open, %v", len(open), err)
 	}

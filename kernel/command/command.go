@@ -296,7 +296,7 @@ func (h *Host) arguments(ctx context.Context, name string, before []string) []st
 			}
 		}
 	case "allow", "deny", "choose":
-		open, _ := h.open(ctx) // an unreadable list completes nothing
+		open, _ := h.openQuestions(ctx) // an unreadable list completes nothing
 		return append(each(open, func(q interaction.Question) string { return short(string(q.ID)) }),
 			each(h.shown(), func(q asked) string { return short(string(q.ID)) })...)
 	}
@@ -304,7 +304,7 @@ func (h *Host) arguments(ctx context.Context, name string, before []string) []st
 }
 
 func (h *Host) sessionNames(ctx context.Context) (names []string) {
-	_ = h.view(ctx, func(v *sessions.View) error { // an unreadable list completes nothing
+	_ = h.viewSessions(ctx, func(v *sessions.View) error { // an unreadable list completes nothing
 		sessions, err := v.List(ctx, true)
 		for _, s := range sessions {
 			if s.Name != "" {

@@ -210,7 +210,7 @@ func (h *Host) help(_ context.Context, args []string) (Output, error) {
 		if o, _, ok := h.offers(); ok && len(o.Commands) > 0 {
 			b.WriteString(h.say().AgentsOwn)
 			for _, c := range o.Commands {
-				h.list(&b, false, agentsOwn(c.Name), h.literal(brief(c.Description)))
+				h.writeItem(&b, false, agentsOwn(c.Name), h.literal(brief(c.Description)))
 			}
 		}
 		b.WriteString(h.say().SlashSlash)
@@ -308,8 +308,8 @@ func (h *Host) offers() (kernel.Offers, string, bool) {
 	return h.Conversation.Offers()
 }
 
-// list writes one list item, and marks it if it is chosen.
-func (h *Host) list(b *strings.Builder, chosen bool, name, text string) {
+// writeItem writes one list item, and marks it if it is chosen.
+func (h *Host) writeItem(b *strings.Builder, chosen bool, name, text string) {
 	mark := ""
 	if chosen {
 		mark = h.say().Now

@@ -16,8 +16,8 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// open returns the open questions on this machine that the user may see.
-func (h *Host) open(ctx context.Context) ([]interaction.Question, error) {
+// openQuestions returns the open questions on this machine that the user may see.
+func (h *Host) openQuestions(ctx context.Context) ([]interaction.Question, error) {
 	if h.Runner == nil {
 		return nil, nil
 	}
@@ -29,7 +29,7 @@ func (h *Host) open(ctx context.Context) ([]interaction.Question, error) {
 func (h *Host) concerns(session event.SessionID) bool { return h.Only == "" || h.Only == session }
 
 func (h *Host) pending(ctx context.Context, _ []string) (Output, error) {
-	open, err := h.open(ctx)
+	open, err := h.openQuestions(ctx)
 	if err != nil {
 		return Output{}, err
 	}
@@ -104,11 +104,11 @@ func short(id string) string {
 	return id
 }
 
-// which finds the question that the first argument names, and returns the remaining arguments. Without a name it
+// questionOf finds the question that the first argument names, and returns the remaining arguments. Without a name it
 // returns the only waiting question. It never guesses between several: a guess could approve an unread question.
-func (h *Host) which(ctx context.Context, args []string, most int) (asked, []string, error) {
+func (h *Host) questionOf(ctx context.Context, args []string, most int) (asked, []string, error) {
 	if len(args) > 0 {
-		q, err := h.find(ctx, args[0])
+		q, err := h.findQuestion(ctx, args[0])
 		if err == nil {
 			return q, args[1:], nil
 		}
@@ -116,7 +116,7 @@ func (h *Host) which(ctx context.Context, args []string, most int) (asked, []str
 			return q, nil, err
 		}
 	}
-	here, err := h.open(ctx)
+	here, err := h.openQuestions(ctx)
 	open := h.shown()
 	for _, q := range here {
 		open = append(open, asked{Question: q})
@@ -137,9 +137,9 @@ func (h *Host) which(ctx context.Context, args []string, most int) (asked, []str
 	return open[0], args, nil
 }
 
-// find returns the question that ref names, on this machine or in the team. The error is report.ErrNoQuestion,
+// findQuestion returns the question that ref names, on this machine or in the team. The error is report.ErrNoQuestion,
 // report.ErrAmbiguousQuestion or ErrRight.
-func (h *Host) find(ctx context.Context, ref string) (q asked, err error) {
+func (h *Host) findQuestion(ctx context.Context, ref string) (q asked, err error) {
 	found := h.ofTeam(ref)
 	err = report.ErrNoQuestion
 	if h.Runner != nil {
@@ -178,7 +178,7 @@ func (h *Host) choose(ctx context.Context, args []string) (Output, error) {
 	if len(args) == 0 {
 		return Output{}, errUsage
 	}
-	q, rest, err := h.which(ctx, args, len(args))
+	q, rest, err := h.questionOf(ctx, args, len(args))
 	if err != nil {
 		return Output{}, err
 	}
@@ -186,7 +186,7 @@ func (h *Host) choose(ctx context.Context, args []string) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	return h.answer(ctx, q, c)
+	return h.answerQuestion(ctx, q, c)
 }
 
 // Means reads a line of /allow, /deny or /choose as an answer to a question. The arguments are the words after the
@@ -279,7 +279,7 @@ func (c Choice) GivesUp(say *language.Sentences, q interaction.Question) string 
 }
 
 func (h *Host) allow(ctx context.Context, args []string) (Output, error) {
-	q, rest, err := h.which(ctx, args, 1)
+	q, rest, err := h.questionOf(ctx, args, 1)
 	if err != nil {
 		return Output{}, err
 	}
@@ -287,11 +287,11 @@ func (h *Host) allow(ctx context.Context, args []string) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	return h.answer(ctx, q, c)
+	return h.answerQuestion(ctx, q, c)
 }
 
 func (h *Host) deny(ctx context.Context, args []string) (Output, error) {
-	q, rest, err := h.which(ctx, args, 0)
+	q, rest, err := h.questionOf(ctx, args, 0)
 	if err != nil {
 		return Output{}, err
 	}
@@ -299,10 +299,10 @@ func (h *Host) deny(ctx context.Context, args []string) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	return h.answer(ctx, q, c)
+	return h.answerQuestion(ctx, q, c)
 }
 
-func (h *Host) answer(ctx context.Context, q asked, c Choice) (Output, error) {
+func (h *Host) answerQuestion(ctx context.Context, q asked, c Choice) (Output, error) {
 	o := c.Option
 	if q.unnamed && o.Allows() && h.now().Sub(q.Asked) < interaction.ReadTime {
 		return Output{}, errTooSoon

@@ -28,8 +28,8 @@ func (h *Host) session(ctx context.Context, args []string) (Output, error) {
 	return do(ctx, args)
 }
 
-// view opens the list of sessions, calls do, and closes the list.
-func (h *Host) view(ctx context.Context, do func(*sessions.View) error) (err error) {
+// viewSessions opens the list of sessions, calls do, and closes the list.
+func (h *Host) viewSessions(ctx context.Context, do func(*sessions.View) error) (err error) {
 	v, err := h.Runner.Sessions(ctx)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (h *Host) sessionList(ctx context.Context, args []string) (Output, error) {
 		return Output{}, errUsage
 	}
 	var b strings.Builder
-	err := h.view(ctx, func(v *sessions.View) error {
+	err := h.viewSessions(ctx, func(v *sessions.View) error {
 		sessions, err := v.List(ctx, all)
 		for _, s := range sessions {
 			if !h.concerns(s.ID) {
@@ -52,7 +52,7 @@ func (h *Host) sessionList(ctx context.Context, args []string) (Output, error) {
 			}
 			name := cmp.Or(s.Name, short(string(s.ID)))
 			here := s.ID == h.Conversation.Session()
-			h.list(&b, here, name, h.about(s))
+			h.writeItem(&b, here, name, h.about(s))
 		}
 		return err
 	})
@@ -90,7 +90,7 @@ func (h *Host) findSession(ctx context.Context, args []string) (s sessions.Sessi
 	if len(args) == 0 {
 		return s, errUsage
 	}
-	err = h.view(ctx, func(v *sessions.View) error {
+	err = h.viewSessions(ctx, func(v *sessions.View) error {
 		s, err = v.Find(ctx, strings.Join(args, " "))
 		return err
 	})
@@ -135,7 +135,7 @@ func (h *Host) sessionCurrent(ctx context.Context, args []string) (Output, error
 	}
 	id := h.Conversation.Session()
 	s := sessions.Session{ID: id, Provider: h.Conversation.Provider()}
-	err := h.view(ctx, func(v *sessions.View) (err error) {
+	err := h.viewSessions(ctx, func(v *sessions.View) (err error) {
 		found, err := v.Find(ctx, string(id))
 		if errors.Is(err, sessions.ErrNoSession) { // the session has no turn yet
 			return nil
@@ -183,7 +183,7 @@ func (h *Host) save(ctx context.Context, args []string) (Output, error) {
 	id := h.Conversation.Session()
 	name := strings.Join(args, " ")
 	if name == "" {
-		err := h.view(ctx, func(v *sessions.View) error {
+		err := h.viewSessions(ctx, func(v *sessions.View) error {
 			s, err := v.Find(ctx, string(id))
 			name = cmp.Or(s.Name, s.Title)
 			return err

@@ -37,7 +37,7 @@ func (h *Host) provider(_ context.Context, args []string) (Output, error) {
 	}
 	var b strings.Builder
 	for _, l := range h.Agents.List() {
-		h.list(&b, false, l.ID, h.say().Form(string(l.State)))
+		h.writeItem(&b, false, l.ID, h.say().Form(string(l.State)))
 	}
 	return Output{Text: b.String()}, nil
 }
@@ -65,7 +65,7 @@ func (h *Host) mode(ctx context.Context, args []string) (Output, error) {
 		} else if m.Description != nil {
 			text = called + ": " + *m.Description
 		}
-		h.list(&b, string(m.Id) == o.Mode, string(m.Id), text)
+		h.writeItem(&b, string(m.Id) == o.Mode, string(m.Id), text)
 	}
 	if b.Len() == 0 {
 		return Output{Text: h.say().NoModes}, nil
@@ -96,7 +96,7 @@ func (h *Host) model(ctx context.Context, args []string) (Output, error) {
 	}
 	var b strings.Builder
 	for _, v := range values {
-		h.list(&b, v == now, v, "")
+		h.writeItem(&b, v == now, v, "")
 	}
 	return Output{Text: b.String()}, nil
 }
@@ -124,7 +124,7 @@ func (h *Host) option(ctx context.Context, args []string) (Output, error) {
 				values[i] += h.say().Now
 			}
 		}
-		h.list(&b, false, id, name+": "+strings.Join(values, ", "))
+		h.writeItem(&b, false, id, name+": "+strings.Join(values, ", "))
 	}
 	if b.Len() == 0 {
 		return Output{Text: h.say().NoOptions}, nil
@@ -154,7 +154,7 @@ func (h *Host) policy(ctx context.Context, args []string) (Output, error) {
 	}
 	var b strings.Builder
 	for _, a := range approvals {
-		h.list(&b, false, short(a.ID), fmt.Sprintf(h.say().ApprovalBy, h.say().Form(string(a.Effect)), h.say().Translate(a.String()), a.By))
+		h.writeItem(&b, false, short(a.ID), fmt.Sprintf(h.say().ApprovalBy, h.say().Form(string(a.Effect)), h.say().Translate(a.String()), a.By))
 	}
 	return Output{Text: b.String()}, nil
 }
@@ -166,30 +166,30 @@ func (h *Host) status(ctx context.Context, _ []string) (Output, error) {
 	}
 	var b strings.Builder
 	say := h.say()
-	err = h.view(ctx, func(v *sessions.View) error {
+	err = h.viewSessions(ctx, func(v *sessions.View) error {
 		s, err := v.Find(ctx, string(h.Conversation.Session()))
 		if errors.Is(err, sessions.ErrNoSession) { // the session has no turn yet
 			s, err = sessions.Session{Provider: h.Conversation.Provider()}, nil
 		}
-		h.list(&b, false, string(h.Conversation.Session()), say.TheSession+h.about(s))
+		h.writeItem(&b, false, string(h.Conversation.Session()), say.TheSession+h.about(s))
 		return err
 	})
 	if err != nil {
 		return Output{}, err
 	}
-	h.list(&b, false, h.Conversation.Provider(), say.ItsAgent)
+	h.writeItem(&b, false, h.Conversation.Provider(), say.ItsAgent)
 	if _, _, model := o.Models(); model != "" {
-		h.list(&b, false, model, say.ItsModel)
+		h.writeItem(&b, false, model, say.ItsModel)
 	}
 	if o.Mode != "" {
-		h.list(&b, false, agents.ModeName(o.Modes, o.Mode), say.ItsMode)
+		h.writeItem(&b, false, agents.ModeName(o.Modes, o.Mode), say.ItsMode)
 	}
-	open, err := h.open(ctx)
+	open, err := h.openQuestions(ctx)
 	if err != nil {
 		return Output{}, err
 	}
-	h.list(&b, false, h.Workspace.Root, say.TheProject)
-	h.list(&b, false, h.Runner.Log().Path(), say.TheLog)
+	h.writeItem(&b, false, h.Workspace.Root, say.TheProject)
+	h.writeItem(&b, false, h.Runner.Log().Path(), say.TheLog)
 	if len(open) > 0 {
 		fmt.Fprintf(&b, say.QuestionsWait, len(open))
 	}

@@ -37,7 +37,7 @@ func (w Workspace) Check(name string) (open []string, err error) {
 		case errors.Is(err, fs.ErrNotExist), path == paths.Logs && err != nil && !errors.Is(err, errLink):
 			continue
 		case err != nil:
-			return open, w.refuse(rel, err)
+			return open, w.refusePath(rel, err)
 		}
 		for _, name := range shared {
 			open = append(open, filepath.Join(w.Root, name))

@@ -41,7 +41,7 @@ func parseDocument(source string, data []byte) (*document, *Problem) {
 		return nil, p
 	}
 	w := &walker{data: data, line: 1, seen: d.lines, arrays: map[string]int{}}
-	if err := w.walk(); err != nil {
+	if err := w.walkTree(); err != nil {
 		return nil, &Problem{Source: source, Reason: err.Error(), Err: err}
 	}
 	return d, nil
@@ -70,7 +70,7 @@ type walker struct {
 	table string
 }
 
-func (w *walker) walk() error {
+func (w *walker) walkTree() error {
 	w.parser.Reset(w.data)
 	for w.parser.NextExpression() {
 		switch e := w.parser.Expression(); e.Kind {
@@ -91,7 +91,7 @@ func (w *walker) header(e *unstable.Node) string {
 			path = w.element(path)
 		}
 		path = join(path, string(it.Node().Data))
-		w.note(path, it.Node().Raw.Offset)
+		w.noteLine(path, it.Node().Raw.Offset)
 	}
 	if e.Kind == unstable.ArrayTable {
 		w.arrays[path]++
@@ -114,7 +114,7 @@ func (w *walker) element(path string) string {
 func (w *walker) keyValue(path string, e *unstable.Node) {
 	for it := e.Key(); it.Next(); {
 		path = join(path, string(it.Node().Data))
-		w.note(path, it.Node().Raw.Offset)
+		w.noteLine(path, it.Node().Raw.Offset)
 	}
 	w.value(path, e.Value())
 }
@@ -133,8 +133,8 @@ func (w *walker) value(path string, v *unstable.Node) {
 	}
 }
 
-// note records the line of the first mention of a path.
-func (w *walker) note(path string, offset uint32) {
+// noteLine records the line of the first mention of a path.
+func (w *walker) noteLine(path string, offset uint32) {
 	if to := int(offset); to > w.offset {
 		w.line += bytes.Count(w.data[w.offset:to], []byte("\n"))
 		w.offset = to

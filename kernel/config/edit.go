@@ -32,7 +32,7 @@ func Set(file, key, value string) error {
 		near := nearestKey(parts[len(parts)-1], below(parts[:len(parts)-1]))
 		return Problems{{Source: file, Key: key, Reason: "is not a key that can be set", Nearest: near}}
 	}
-	v, f := row.parse(value)
+	v, f := row.parseText(value)
 	if f != nil {
 		return Problems{{Source: file, Key: key, Reason: f.reason, Nearest: f.nearest}}
 	}
@@ -195,7 +195,7 @@ func SetProject(dirs Dirs, ws Workspace, key, value string) error {
 		return problems
 	}
 	row, _ := rowOf(key) // Set has checked both
-	v, _ := row.parse(value)
+	v, _ := row.parseText(value)
 	want, err := setKey(ws.ConfigFile(), before.config, strings.Split(key, "."), format(v))
 	if err != nil || !bytes.Equal(after.config, want) || !bytes.Equal(after.prompt, before.prompt) {
 		return err
@@ -249,7 +249,7 @@ func layoutOf(data []byte, path []string) layout {
 	for s.parser.NextExpression() {
 		switch e := s.parser.Expression(); e.Kind {
 		case unstable.Table:
-			parts, same, end := s.follow(e.Key(), 0)
+			parts, same, end := s.followKey(e.Key(), 0)
 			s.on = same == parts && parts < len(s.path)
 			s.depth = parts
 			if s.on && parts > s.l.shared {
@@ -267,9 +267,9 @@ func layoutOf(data []byte, path []string) layout {
 	return s.l
 }
 
-// follow returns the number of parts of a key, the number that match the next parts of the path, and the end of the
+// followKey returns the number of parts of a key, the number that match the next parts of the path, and the end of the
 // key.
-func (s *surveyor) follow(it unstable.Iterator, depth int) (parts, same int, end int) {
+func (s *surveyor) followKey(it unstable.Iterator, depth int) (parts, same int, end int) {
 	equal := true
 	for it.Next() {
 		n := it.Node()
@@ -286,7 +286,7 @@ func (s *surveyor) follow(it unstable.Iterator, depth int) (parts, same int, end
 
 // keyValue handles a key of a [table] on the path.
 func (s *surveyor) keyValue(e *unstable.Node) {
-	parts, same, end := s.follow(e.Key(), s.depth)
+	parts, same, end := s.followKey(e.Key(), s.depth)
 	if same == parts {
 		s.onPath(e, s.depth+parts, end)
 	}
@@ -323,7 +323,7 @@ func (s *surveyor) onPath(e *unstable.Node, depth, keyEnd int) {
 	}
 	for it := v.Children(); it.Next(); {
 		inner := it.Node()
-		if parts, same, end := s.follow(inner.Key(), depth); same == parts {
+		if parts, same, end := s.followKey(inner.Key(), depth); same == parts {
 			s.onPath(inner, depth+parts, end)
 		}
 	}

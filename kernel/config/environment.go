@@ -66,7 +66,7 @@ func (l *loader) environment(environ []string) {
 
 // putText sets a key from text.
 func (l *loader) putText(row *row, key, id, value, origin string) {
-	v, f := row.parse(value)
+	v, f := row.parseText(value)
 	if f != nil {
 		p := &Problem{Source: origin, Reason: f.reason, Nearest: f.nearest}
 		if !strings.HasPrefix(origin, environmentName) {
@@ -75,7 +75,7 @@ func (l *loader) putText(row *row, key, id, value, origin string) {
 		l.problems = append(l.problems, p)
 		return
 	}
-	l.put(setting{row: row, key: key, id: id, value: v, origin: origin})
+	l.putSetting(setting{row: row, key: key, id: id, value: v, origin: origin})
 }
 
 // rowOfVariable finds the key that a variable sets. If the variable fits the id of a provider in the files, it

@@ -27,7 +27,7 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p := newPlace(t)
 		p.project(string(data))
-		c, err := p.load(nil)
+		c, err := p.loadConfig(nil)
 		if problems, ok := err.(Problems); ok {
 			for _, problem := range problems {
 				if problem.Line < 1 && len(data) <= maxFileSize {

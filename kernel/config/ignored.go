@@ -31,7 +31,7 @@ func (w Workspace) ensureIgnored(root *os.Root) error {
 		}
 	}
 	if err := replaceIn(root, name, wanted); err != nil {
-		return w.refuse(name, err)
+		return w.refusePath(name, err)
 	}
 	return nil
 }

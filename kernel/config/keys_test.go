@@ -47,7 +47,7 @@ func TestTableOfKeys(t *testing.T) {
 			t.Errorf("%s: %v", r.name, problem)
 			continue
 		}
-		if _, f := r.decode(doc.tree["v"]); f != nil {
+		if _, f := r.decodeValue(doc.tree["v"]); f != nil {
 			t.Errorf("%s: its own literal %s %s", r.name, r.literal(), f.reason)
 		}
 		key := strings.Replace(r.name, anyID, "x", 1)
@@ -64,7 +64,7 @@ func TestDefaultsMeetTheirOwnChecks(t *testing.T) {
 			continue
 		}
 		doc, _ := parseDocument(r.name, []byte("v = "+format(r.def)))
-		v, f := r.decode(doc.tree["v"])
+		v, f := r.decodeValue(doc.tree["v"])
 		if f != nil || v != r.def {
 			t.Errorf("%s: default %v reads back as %v, %v", r.name, r.def, v, f)
 		}

@@ -101,7 +101,7 @@ func (l *layer) inOrder(path []string, tree map[string]any) []string {
 }
 
 func (l *layer) entry(at []string, row *row, id string, v any) {
-	value, f := row.decode(v)
+	value, f := row.decodeValue(v)
 	if f != nil {
 		l.problem(at, *f)
 		return
@@ -188,7 +188,7 @@ func (l *layer) element(list string, at []string, tree map[string]any) {
 			l.problem(here, fault{reason: "unknown key", nearest: nearest(name, below(at[:2]))})
 			continue
 		}
-		value, f := row.decode(tree[name])
+		value, f := row.decodeValue(tree[name])
 		if f != nil {
 			l.problem(here, *f)
 			continue
@@ -210,7 +210,7 @@ func (l *layer) element(list string, at []string, tree map[string]any) {
 func (l *layer) checkElement(e *element) string {
 	for i := range table {
 		if r := &table[i]; r.required && r.section() == e.list {
-			if name := r.name[len(e.list)+len("[]."):]; e.get(name) == nil {
+			if name := r.name[len(e.list)+len("[]."):]; e.valueOf(name) == nil {
 				return name + " is missing"
 			}
 		}
@@ -219,7 +219,7 @@ func (l *layer) checkElement(e *element) string {
 		return ""
 	}
 	for i := range l.elements {
-		if other := &l.elements[i]; other.list == e.list && other.get("name") == e.get("name") {
+		if other := &l.elements[i]; other.list == e.list && other.valueOf("name") == e.valueOf("name") {
 			return "the name is taken by the server at line " + strconv.Itoa(other.line)
 		}
 	}
@@ -228,10 +228,10 @@ func (l *layer) checkElement(e *element) string {
 
 // checkServer checks that a server's keys fit its type, and sets a missing type.
 func checkServer(e *element) string {
-	kind, _ := e.get("type").(string)
+	kind, _ := e.valueOf("type").(string)
 	if kind == "" {
 		kind = "stdio"
-		if e.get("command") == nil && e.get("url") != nil {
+		if e.valueOf("command") == nil && e.valueOf("url") != nil {
 			kind = "http"
 		}
 		row, _ := rowOf(serverSection + "[].type")
@@ -241,19 +241,19 @@ func checkServer(e *element) string {
 	if kind != "stdio" {
 		need, foreign = "url", []string{"command", "args", "env"}
 	}
-	if e.get(need) == nil {
+	if e.valueOf(need) == nil {
 		return "a server of type " + kind + " needs a " + need
 	}
 	for _, name := range foreign {
-		if e.get(name) != nil {
+		if e.valueOf(name) != nil {
 			return "a server of type " + kind + " has no " + name
 		}
 	}
 	return ""
 }
 
-// get returns the value of a key of the element, or nil.
-func (e *element) get(key string) any {
+// valueOf returns the value of a key of the element, or nil.
+func (e *element) valueOf(key string) any {
 	for i := range e.entries {
 		if e.entries[i].key == key {
 			return e.entries[i].value

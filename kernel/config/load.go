@@ -79,8 +79,8 @@ type loader struct {
 	problems Problems
 }
 
-// put sets a key over its earlier value, or adds to it.
-func (l *loader) put(s setting) {
+// putSetting sets a key over its earlier value, or adds to it.
+func (l *loader) putSetting(s setting) {
 	if old, ok := l.values[s.key]; !ok {
 		l.order = append(l.order, s.key)
 	} else if s.row.adds {
@@ -93,7 +93,7 @@ func (l *loader) put(s setting) {
 func (l *loader) defaults() {
 	for i := range table {
 		if r := &table[i]; r.static() && r.def != nil {
-			l.put(setting{row: r, key: r.name, value: r.def, origin: "default"})
+			l.putSetting(setting{row: r, key: r.name, value: r.def, origin: "default"})
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (l *loader) user(dirs Dirs) {
 	layer := readLayer("user file", path, data)
 	l.problems = append(l.problems, layer.problems...)
 	for _, e := range layer.entries {
-		l.put(e.setting)
+		l.putSetting(e.setting)
 	}
 	l.elements = append(l.elements, layer.elements...)
 }
@@ -128,7 +128,7 @@ func (l *loader) project(ws Workspace, dirs Dirs, environ []string) {
 	if files.config != nil {
 		layer := readLayer(projectFile, ws.ConfigFile(), files.config)
 		l.problems = append(l.problems, layer.problems...)
-		l.tighten(layer)
+		l.tightenLayer(layer)
 	}
 	switch {
 	case files.prompt == nil:
@@ -137,7 +137,7 @@ func (l *loader) project(ws Workspace, dirs Dirs, environ []string) {
 	case l.config.Project.Trusted:
 		l.config.SystemPrompt = string(files.prompt)
 	default:
-		l.withhold(ws.SystemPromptFile(), "text sent to the agent")
+		l.withholdSetting(ws.SystemPromptFile(), "text sent to the agent")
 	}
 }
 
@@ -188,7 +188,7 @@ func (l *loader) buildLists() {
 // replaced reports whether a later server has the name of the i-th element.
 func (l *loader) replaced(i int) bool {
 	return slices.ContainsFunc(l.elements[i+1:], func(later element) bool {
-		return later.list == serverSection && later.get("name") == l.elements[i].get("name")
+		return later.list == serverSection && later.valueOf("name") == l.elements[i].valueOf("name")
 	})
 }
 

@@ -33,7 +33,7 @@ func newPlace(t testing.TB) *place {
 	return p
 }
 
-func (p *place) write(path, data string) {
+func (p *place) writeFile(path, data string) {
 	p.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		p.t.Fatal(err)
@@ -43,16 +43,16 @@ func (p *place) write(path, data string) {
 	}
 }
 
-func (p *place) user(data string)    { p.t.Helper(); p.write(p.dirs.ConfigFile(), data) }
-func (p *place) project(data string) { p.t.Helper(); p.write(p.ws.ConfigFile(), data) }
+func (p *place) user(data string)    { p.t.Helper(); p.writeFile(p.dirs.ConfigFile(), data) }
+func (p *place) project(data string) { p.t.Helper(); p.writeFile(p.ws.ConfigFile(), data) }
 
-func (p *place) load(flags map[string]string) (*Config, error) {
+func (p *place) loadConfig(flags map[string]string) (*Config, error) {
 	return Load(p.ws, p.dirs, p.env, flags)
 }
 
 func (p *place) mustLoad() *Config {
 	p.t.Helper()
-	c, err := p.load(nil)
+	c, err := p.loadConfig(nil)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestLayers(t *testing.T) {
 	p.user("[context]\ndefault_id = 'user'\n")
 	check := func(flags map[string]string, want, origin string) {
 		t.Helper()
-		c, err := p.load(flags)
+		c, err := p.loadConfig(flags)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -350,7 +350,7 @@ func TestBadEnvironmentAndFlags(t *testing.T) {
 	p := newPlace(t)
 	p.project("")
 	p.env = []string{"PERLICA_LOG_STREAM_SYNC=maybe", "PERLICA_PERMISSIONS_MODE=alow", "PERLICA_TRUST_PROJECT=si"}
-	c, err := p.load(map[string]string{"context.default_id": "../..", "no.key": "1", "providers.x.adapter.args": "a", "runtime.logs.max_files": "x"})
+	c, err := p.loadConfig(map[string]string{"context.default_id": "../..", "no.key": "1", "providers.x.adapter.args": "a", "runtime.logs.max_files": "x"})
 	want := `environment PERLICA_TRUST_PROJECT: must be 1 or 0
 environment PERLICA_LOG_STREAM_SYNC: must be true or false
 environment PERLICA_PERMISSIONS_MODE: "alow" is none of ask, reads, deny, allow; did you mean "allow"?

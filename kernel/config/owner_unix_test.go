@@ -37,7 +37,7 @@ func TestConfigurationThatIsAPipe(t *testing.T) {
 	if err := syscall.Mkfifo(p.ws.ConfigFile(), 0o600); err != nil {
 		t.Skip(err)
 	}
-	if _, err := p.load(nil); !errors.Is(err, errIrregular) {
+	if _, err := p.loadConfig(nil); !errors.Is(err, errIrregular) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -85,7 +85,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	p.user("log.stream_sync = 1\r\nzzz = 1\r\n")
 	p.project("\xef\xbb\xbf[model]\ndefault_provider = 1\n[context]\ndefault_id = 'mine'\nid = 1\n")
 	p.env = []string{"PERLICA_LOG_STREAM_SYNC=x"}
-	c, err := p.load(nil)
+	c, err := p.loadConfig(nil)
 	var ps Problems
 	if !errors.As(err, &ps) || len(ps) != 5 {
 		t.Fatalf("got %v", err)
@@ -105,7 +105,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 func TestSyntaxErrorKeepsItsCause(t *testing.T) {
 	p := newPlace(t)
 	p.user("a = ")
-	_, err := p.load(nil)
+	_, err := p.loadConfig(nil)
 	var de *toml.DecodeError
 	if !errors.As(err, &de) {
 		t.Errorf("%#v", err)
@@ -129,7 +129,7 @@ func TestUnreadableFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, err := p.load(nil)
+		_, err := p.loadConfig(nil)
 		want := "USER: cannot be read: " + test.user + "\nPROJECT: cannot be read: " + test.project
 		if err == nil || p.text(err.Error()) != want {
 			t.Errorf("got %v, want %s", err, want)
@@ -145,11 +145,11 @@ func TestFileOfExactlyTheLimit(t *testing.T) {
 
 func TestProjectFileThatLeadsOutOfTheProject(t *testing.T) {
 	p := newPlace(t)
-	p.write(filepath.Join(p.dirs.Home, "secret"), "x")
+	p.writeFile(filepath.Join(p.dirs.Home, "secret"), "x")
 	if err := os.Symlink("../../secret", p.ws.ConfigFile()); err != nil {
 		t.Skip(err)
 	}
-	_, err := p.load(nil)
+	_, err := p.loadConfig(nil)
 	if err == nil || !strings.Contains(err.Error(), "escapes") {
 		t.Errorf("got %v", err)
 	}

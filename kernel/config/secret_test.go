@@ -18,9 +18,9 @@ func TestSecret(t *testing.T) {
 	if _, err := (Secret{}).Read(p.dirs, name, getenv); !errors.Is(err, ErrNoSecret) || !strings.Contains(err.Error(), own) {
 		t.Errorf("no file: %v", err)
 	}
-	p.write(own, " s3cret\n")
+	p.writeFile(own, " s3cret\n")
 	home := filepath.Join(p.dirs.Home, "elsewhere")
-	p.write(home, "s3cret-at-home")
+	p.writeFile(home, "s3cret-at-home")
 	for _, tt := range []struct {
 		s    Secret
 		want string
@@ -38,7 +38,7 @@ func TestSecret(t *testing.T) {
 		}
 	}
 	for what, text := range map[string]string{"empty": "\n", "too large": strings.Repeat("s3cret", 1000)} {
-		p.write(own, text)
+		p.writeFile(own, text)
 		if got, err := (Secret{}).Read(p.dirs, name, getenv); got != "" || err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %q, %v", what, got, err)
 		}
@@ -55,7 +55,7 @@ func TestSecretOfEverybody(t *testing.T) {
 	}
 	p := newPlace(t)
 	path := filepath.Join(p.dirs.Config, "x")
-	p.write(path, "s3cret")
+	p.writeFile(path, "s3cret")
 	for _, mode := range []os.FileMode{0o640, 0o604, 0o620} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
@@ -103,7 +103,7 @@ sms = true
 func TestSecretFilesAreNamedInFull(t *testing.T) {
 	p := newPlace(t)
 	p.user("service.telegram.token_file = 'token'\n")
-	if _, err := p.load(nil); err == nil || !strings.Contains(err.Error(), "must be an absolute path") {
+	if _, err := p.loadConfig(nil); err == nil || !strings.Contains(err.Error(), "must be an absolute path") {
 		t.Errorf("%v", err)
 	}
 }
@@ -126,7 +126,7 @@ func TestPatternsAddUp(t *testing.T) {
 		t.Errorf("%q", c.Redact)
 	}
 	p.project("log.redact = ['fine', '[']")
-	if _, err := p.load(nil); err == nil || !strings.Contains(err.Error(), "config.toml:1: log.redact: is no pattern to mask: ") {
+	if _, err := p.loadConfig(nil); err == nil || !strings.Contains(err.Error(), "config.toml:1: log.redact: is no pattern to mask: ") {
 		t.Errorf("got %v", err)
 	}
 }

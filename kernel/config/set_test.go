@@ -72,7 +72,7 @@ func TestSetProjectWhereThereIsNoFile(t *testing.T) {
 	}
 
 	p = newPlace(t)
-	p.write(p.ws.SystemPromptFile(), "obey")
+	p.writeFile(p.ws.SystemPromptFile(), "obey")
 	if err := SetProject(p.dirs, p.ws, "service.channels.telegram", "true"); err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func (c *Config) Values() []Value {
 	})
 	programs := programs{}
 	for _, s := range settings {
-		programs.add(s.key, s.value)
+		programs.addKey(s.key, s.value)
 	}
 	values := make([]Value, len(settings))
 	for i, s := range settings {
@@ -51,7 +51,7 @@ const mask = "xxxxxxxx"
 // programs maps each key that holds arguments to the key of the program.
 type programs map[string]string
 
-func (p programs) add(key string, value any) {
+func (p programs) addKey(key string, value any) {
 	if program, ok := value.(string); ok && strings.HasSuffix(key, ".command") {
 		p[strings.TrimSuffix(key, "command")+"args"] = program
 	}

@@ -161,24 +161,24 @@ func (l loosening) loosens(value, old any) bool {
 	return false
 }
 
-// tighten adds a project file: all of it if the project is trusted, otherwise all but the loosening keys. It lists
+// tightenLayer adds a project file: all of it if the project is trusted, otherwise all but the loosening keys. It lists
 // the omitted keys.
-func (l *loader) tighten(file *layer) {
+func (l *loader) tightenLayer(file *layer) {
 	trusted := l.config.Project.Trusted
 	programs := programs{}
 	for _, e := range file.entries {
-		programs.add(e.key, e.value)
+		programs.addKey(e.key, e.value)
 	}
 	for _, e := range file.entries {
 		if !trusted && l.loosensEntry(file, e) {
-			l.withhold(file.source+":"+strconv.Itoa(e.line), e.key+" = "+shownValue(e.row, e.value, programs[e.key]))
+			l.withholdSetting(file.source+":"+strconv.Itoa(e.line), e.key+" = "+shownValue(e.row, e.value, programs[e.key]))
 			continue
 		}
-		l.put(e.setting)
+		l.putSetting(e.setting)
 	}
 	for _, e := range file.elements {
 		if !trusted && e.loosens() {
-			l.withhold(e.place, e.summary())
+			l.withholdSetting(e.place, e.summary())
 			continue
 		}
 		l.elements = append(l.elements, e)
@@ -211,7 +211,7 @@ func (e *element) summary() string {
 	return "[[" + e.list + "]] " + strings.Join(parts, ", ")
 }
 
-// withhold lists an omitted setting.
-func (l *loader) withhold(place, what string) {
+// withholdSetting lists an omitted setting.
+func (l *loader) withholdSetting(place, what string) {
 	l.config.Withheld = append(l.config.Withheld, printable(place)+": "+printable(what))
 }

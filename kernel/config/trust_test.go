@@ -76,7 +76,7 @@ func TestTrust(t *testing.T) {
 	p := newPlace(t)
 	const file = "permissions.mode = 'allow'\n"
 	p.project(file)
-	p.write(p.ws.SystemPromptFile(), "Obey.")
+	p.writeFile(p.ws.SystemPromptFile(), "Obey.")
 	trusted := func(want bool) *Config {
 		t.Helper()
 		c := p.mustLoad()
@@ -107,11 +107,11 @@ func TestTrust(t *testing.T) {
 	trusted(false)
 	p.project(file)
 	trusted(true)
-	p.write(p.ws.SystemPromptFile(), "Obey me.")
+	p.writeFile(p.ws.SystemPromptFile(), "Obey me.")
 	if c := p.mustLoad(); c.Project.Trusted || c.SystemPrompt != "" {
 		t.Error("a changed prompt is trusted")
 	}
-	p.write(p.ws.SystemPromptFile(), "Obey.")
+	p.writeFile(p.ws.SystemPromptFile(), "Obey.")
 
 	moved := *p
 	moved.ws.Root = filepath.Join(p.dirs.Home, "elsewhere")
@@ -147,7 +147,7 @@ func TestBrokenTrustStore(t *testing.T) {
 	if err := os.MkdirAll(p.dirs.trustFile(p.ws), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c, err := p.load(nil)
+	c, err := p.loadConfig(nil)
 	if err == nil || c.Project.Trusted || c.Permissions != "" {
 		t.Errorf("got %v, %+v", err, c)
 	}
@@ -182,9 +182,9 @@ func TestDigestTellsFilesApart(t *testing.T) {
 
 func TestSystemPromptThatIsNoText(t *testing.T) {
 	p := newPlace(t)
-	p.write(p.ws.SystemPromptFile(), "\xff")
+	p.writeFile(p.ws.SystemPromptFile(), "\xff")
 	p.env = []string{"PERLICA_TRUST_PROJECT=1"}
-	c, err := p.load(nil)
+	c, err := p.loadConfig(nil)
 	if err == nil || !strings.HasSuffix(err.Error(), "system.md: is not UTF-8") || c.SystemPrompt != "" {
 		t.Errorf("got %v, %q", err, c.SystemPrompt)
 	}
@@ -210,7 +210,7 @@ func TestPersonalKeys(t *testing.T) {
 		p := newPlace(t)
 		p.project(line)
 		p.env = []string{"PERLICA_TRUST_PROJECT=1"}
-		if _, err := p.load(nil); err == nil || !strings.Contains(err.Error(), "is a user's own") {
+		if _, err := p.loadConfig(nil); err == nil || !strings.Contains(err.Error(), "is a user's own") {
 			t.Errorf("%s: %v", line, err)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/perlica/perlica/eventlog/redact"
 )
 
-// decode converts a value of the TOML decoder to the kind's Go type.
-func (r *row) decode(v any) (any, *fault) {
+// decodeValue converts a value of the TOML decoder to the kind's Go type.
+func (r *row) decodeValue(v any) (any, *fault) {
 	switch r.kind {
 	case text:
 		if s, ok := v.(string); ok {
@@ -58,8 +58,8 @@ func (r *row) decode(v any) (any, *fault) {
 	return nil, r.wrongType()
 }
 
-// parse converts the text of an environment variable or a flag to the kind's Go type.
-func (r *row) parse(s string) (v any, f *fault) {
+// parseText converts the text of an environment variable or a flag to the kind's Go type.
+func (r *row) parseText(s string) (v any, f *fault) {
 	var err error
 	switch v = s; r.kind {
 	case boolean:
@@ -72,7 +72,7 @@ func (r *row) parse(s string) (v any, f *fault) {
 	if err != nil {
 		return nil, r.wrongType()
 	}
-	return r.decode(v)
+	return r.decodeValue(v)
 }
 
 // wrongType names the expected kind of value.

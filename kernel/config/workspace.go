@@ -231,7 +231,7 @@ func (w Workspace) EnsureService() (ServicePaths, error) {
 	dir := filepath.Join(DirName, "service")
 	for _, d := range []string{dir, filepath.Join(dir, "files")} {
 		if err := ensureWithoutLinks(root, d); err != nil {
-			return paths, w.refuse(d, err)
+			return paths, w.refusePath(d, err)
 		}
 	}
 	return paths, nil
@@ -277,21 +277,21 @@ func (w Workspace) ensureDirs(root *os.Root, name string) error {
 	locks, logs := filepath.Join(context, "locks"), filepath.Join(context, "logs")
 	for _, dir := range []string{DirName, filepath.Dir(context), context, locks} {
 		if err := ensureDir(root, dir, dir != DirName); err != nil {
-			return w.refuse(dir, err)
+			return w.refusePath(dir, err)
 		}
 	}
 	for _, dir := range []string{context, locks} {
 		if err := refuseLinks(root, dir); err != nil {
-			return w.refuse(dir, err)
+			return w.refusePath(dir, err)
 		}
 	}
 	if err := ensureWithoutLinks(root, logs); errors.Is(err, errLink) {
-		return w.refuse(logs, err)
+		return w.refusePath(logs, err)
 	}
 	return nil // without its folder the debug trail loses its lines, and only those
 }
 
-func (w Workspace) refuse(path string, err error) error {
+func (w Workspace) refusePath(path string, err error) error {
 	return &WorkspaceError{Path: filepath.Join(w.Root, path), Reason: cause(err), Err: err}
 }
 

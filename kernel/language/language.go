@@ -102,17 +102,17 @@ func Count(n int, one, many string) string {
 
 // Error returns the text of an error, with its known part in the language.
 func (s *Sentences) Error(err error) string {
-	if said, ok := s.known(err); ok {
+	if said, ok := s.knownText(err); ok {
 		return said
 	}
 	return err.Error()
 }
 
-// known finds the first error in the chain with a known text, and returns the whole text with that part translated.
-func (s *Sentences) known(err error) (said string, ok bool) {
+// knownText finds the first error in the chain with a known text, and returns the whole text with that part translated.
+func (s *Sentences) knownText(err error) (said string, ok bool) {
 	text := err.Error()
 	if said, ok = s.Errors[text]; !ok && s.Recorded != nil {
-		said, ok = s.translate(text)
+		said, ok = s.translateText(text)
 	}
 	if ok {
 		return said, true
@@ -128,7 +128,7 @@ func (s *Sentences) known(err error) (said string, ok bool) {
 		if e == nil {
 			continue
 		}
-		if said, ok := s.known(e); ok {
+		if said, ok := s.knownText(e); ok {
 			return strings.Replace(text, e.Error(), said, 1), true
 		}
 	}
@@ -148,7 +148,7 @@ func (s said) In(*Sentences) string { return string(s) }
 // Fault returns an error's text for the person whose command failed. An unknown error text becomes a detail of a
 // general sentence.
 func (s *Sentences) Fault(err error) string {
-	if said, ok := s.known(err); ok {
+	if said, ok := s.knownText(err); ok {
 		return said
 	}
 	return fmt.Sprintf(s.NotDone, err)
@@ -157,7 +157,7 @@ func (s *Sentences) Fault(err error) string {
 // Found returns a list item for a failed check of /doctor. The finding concerns files and settings of the machine,
 // and it is in English only. In another language the item names only the check.
 func (s *Sentences) Found(status, name, detail, hint string) string {
-	line := fmt.Sprintf("- **%s** %s", s.check(status), s.check(name))
+	line := fmt.Sprintf("- **%s** %s", s.checkName(status), s.checkName(name))
 	if s.Recorded == nil {
 		line += ": " + detail
 		if hint != "" {
@@ -167,8 +167,8 @@ func (s *Sentences) Found(status, name, detail, hint string) string {
 	return line + "\n"
 }
 
-// check returns the name of a check of /doctor, or of its status.
-func (s *Sentences) check(name string) string { return cmp.Or(s.Checks[name], name) }
+// checkName returns the name of a check of /doctor, or of its status.
+func (s *Sentences) checkName(name string) string { return cmp.Or(s.Checks[name], name) }
 
 // Usage shows the use of a command. For a phone's command it uses the argument names of the help text.
 func (s *Sentences) Usage(name, args string) string {

@@ -40,9 +40,9 @@ type matcher struct {
 	said []string
 }
 
-// may is a fast test of a text against the fixed parts of the form. Insertions may be long, and most texts fail
+// mayMatch is a fast test of a text against the fixed parts of the form. Insertions may be long, and most texts fail
 // this test.
-func (m matcher) may(text string) bool {
+func (m matcher) mayMatch(text string) bool {
 	first, last := m.said[0], m.said[len(m.said)-1]
 	if !strings.HasPrefix(text, first) || !strings.HasSuffix(text, last) {
 		return false
@@ -110,11 +110,11 @@ func alternatives(words map[string]string) string {
 
 // Translate returns a sentence of the record in the language. It returns an unknown sentence unchanged.
 func (s *Sentences) Translate(text string) string {
-	said, _ := s.translate(text)
+	said, _ := s.translateText(text)
 	return said
 }
 
-func (s *Sentences) translate(text string) (said string, ok bool) {
+func (s *Sentences) translateText(text string) (said string, ok bool) {
 	r := s.Recorded
 	if r == nil || text == "" {
 		return text, r == nil
@@ -123,7 +123,7 @@ func (s *Sentences) translate(text string) (said string, ok bool) {
 		return said, true
 	}
 	for _, m := range r.matchers() {
-		if !m.may(text) {
+		if !m.mayMatch(text) {
 			continue
 		}
 		found := m.pattern.FindStringSubmatch(text)

@@ -41,13 +41,13 @@ func look(path string) (f files, err error) {
 	return f, err
 }
 
-// hold reports whether now are the log's files. An empty write-ahead log counts as an absent one.
-func (f files) hold(now files) bool {
+// match reports whether now are the log's files. An empty write-ahead log counts as an absent one.
+func (f files) match(now files) bool {
 	return f.File == now.File && (!now.frames || f.WAL != "" && f.WAL == now.WAL)
 }
 
-// read returns the entry of the log at path. It treats an unreadable entry as an absent one.
-func (s Store) read(path string) (entry, bool) {
+// readEntry returns the entry of the log at path. It treats an unreadable entry as an absent one.
+func (s Store) readEntry(path string) (entry, bool) {
 	path = real(path)
 	var e entry
 	if b, err := os.ReadFile(s.file(path)); err == nil && json.Unmarshal(b, &e) == nil && e.Path == path {
@@ -77,8 +77,8 @@ func (e *entry) isProof(path string) bool {
 // besideName is the path of a log's entry if the state directory cannot be written.
 func besideName(path string) string { return strings.TrimSuffix(path, filepath.Ext(path)) + ".known" }
 
-// write stores an entry in the state directory, otherwise next to the log.
-func (s Store) write(e entry) error {
+// writeEntry stores an entry in the state directory, otherwise next to the log.
+func (s Store) writeEntry(e entry) error {
 	b, err := json.Marshal(e)
 	if err != nil {
 		return err

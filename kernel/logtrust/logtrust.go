@@ -114,7 +114,7 @@ func (k Key) verifier(origin string) (note.Verifier, error) {
 // *UnknownError. It opens the log for reading only, and it does not open a log whose files were known at the last
 // start. For new files it verifies all hashes.
 func (s Store) Check(ctx context.Context, path string) error {
-	if _, err := s.check(ctx, path); err != nil || s.Dir == "" {
+	if _, err := s.checkFiles(ctx, path); err != nil || s.Dir == "" {
 		return err
 	}
 	r, err := store.OpenReader(ctx, path)
@@ -129,36 +129,36 @@ func (s Store) Check(ctx context.Context, path string) error {
 // its place after the check, or appears where no file was, Open checks that file too. kept is the error of
 // recording the log. After such an error, the next opening checks the log again.
 func (s Store) Open(ctx context.Context, path string, opt eventlog.Options) (log *eventlog.Log, kept, err error) {
-	before, err := s.check(ctx, path)
+	before, err := s.checkFiles(ctx, path)
 	if err != nil {
 		return nil, nil, err
 	}
 	if log, err = eventlog.Open(ctx, path, opt); err != nil || s.Dir == "" {
 		return log, nil, err
 	}
-	err = s.admit(ctx, path, before)
+	err = s.admitFiles(ctx, path, before)
 	if err == nil {
-		err = s.compare(ctx, &log.Reader, log.Newest())
+		err = s.compareNewest(ctx, &log.Reader, log.Newest())
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, log.Close())
 	}
-	return log, s.add(ctx, &log.Reader, log.Newest(), nil), nil
+	return log, s.addEntry(ctx, &log.Reader, log.Newest(), nil), nil
 }
 
-// admit returns nil if the files at path passed the check before, or pass it now. Opening the log may create a
-// write-ahead log: admit accepts one that is empty, and one where no frames existed before.
-func (s Store) admit(ctx context.Context, path string, before files) error {
+// admitFiles returns nil if the files at path passed the check before, or pass it now. Opening the log may create a
+// write-ahead log: admitFiles accepts one that is empty, and one where no frames existed before.
+func (s Store) admitFiles(ctx context.Context, path string, before files) error {
 	now, err := look(path)
 	if err != nil || before.File != "" && before.File == now.File && (!before.frames || !now.frames || before.WAL == now.WAL) {
 		return err
 	}
-	_, err = s.check(ctx, path)
+	_, err = s.checkFiles(ctx, path)
 	return err
 }
 
-// check is Check without compare. It returns the accepted files, or nothing if no log exists.
-func (s Store) check(ctx context.Context, path string) (now files, err error) {
+// checkFiles is Check without compareNewest. It returns the accepted files, or nothing if no log exists.
+func (s Store) checkFiles(ctx context.Context, path string) (now files, err error) {
 	if s.Dir == "" {
 		return now, nil
 	}
@@ -181,10 +181,10 @@ func (s Store) check(ctx context.Context, path string) (now files, err error) {
 	if err != nil || origin == "" {
 		return now, err
 	}
-	if old, ok := s.read(path); ok && old.File == "" && now.File == "" && old.Origin == origin {
+	if old, ok := s.readEntry(path); ok && old.File == "" && now.File == "" && old.Origin == origin {
 		return now, nil // the system does not distinguish files
 	}
-	err = s.verify(ctx, r, origin)
+	err = s.verifyOutcomes(ctx, r, origin)
 	if s.knows(path, now) {
 		return now, nil // another process has just made it
 	}
@@ -200,15 +200,15 @@ func (s Store) knows(path string, now files) bool {
 	if now.File == "" {
 		return false
 	}
-	if e, ok := s.read(path); ok && e.hold(now) {
+	if e, ok := s.readEntry(path); ok && e.match(now) {
 		return true
 	}
 	list, _ := s.entries() // an unreadable list knows nothing
-	return slices.ContainsFunc(list, func(e entry) bool { return e.hold(now) })
+	return slices.ContainsFunc(list, func(e entry) bool { return e.match(now) })
 }
 
-// verify checks that known keys signed all outcomes of the log.
-func (s Store) verify(ctx context.Context, r *store.Reader, origin string) error {
+// verifyOutcomes checks that known keys signed all outcomes of the log.
+func (s Store) verifyOutcomes(ctx context.Context, r *store.Reader, origin string) error {
 	known, err := s.verifiers(origin)
 	if err != nil {
 		return err
@@ -315,7 +315,7 @@ func (s Store) Add(ctx context.Context, r *store.Reader) error {
 	if err != nil {
 		return err
 	}
-	return s.add(ctx, r, n, nil)
+	return s.addEntry(ctx, r, n, nil)
 }
 
 // Trust makes a log known that was not made here. With a verifier key, later states of this log are known as far as
@@ -326,7 +326,7 @@ func (s Store) Trust(ctx context.Context, r *store.Reader, vkey string) error {
 		return err
 	}
 	if vkey == "" {
-		return s.add(ctx, r, n, nil)
+		return s.addEntry(ctx, r, n, nil)
 	}
 	key, err := ParseKey(vkey)
 	if err != nil {
@@ -337,22 +337,22 @@ func (s Store) Trust(ctx context.Context, r *store.Reader, vkey string) error {
 		return err
 	}
 	only := Store{Dir: s.Dir, Trusted: []string{vkey}}
-	if err := only.verify(ctx, r, origin); err != nil {
+	if err := only.verifyOutcomes(ctx, r, origin); err != nil {
 		return err
 	}
-	return s.add(ctx, r, n, []Key{key})
+	return s.addEntry(ctx, r, n, []Key{key})
 }
 
-// add records that the log is known in its present state.
-func (s Store) add(ctx context.Context, r *store.Reader, n store.Newest, keys []Key) (err error) {
+// addEntry records that the log is known in its present state.
+func (s Store) addEntry(ctx context.Context, r *store.Reader, n store.Newest, keys []Key) (err error) {
 	now, err := look(r.Path())
 	if err != nil {
 		return err
 	}
-	e, ok := s.read(r.Path())
+	e, ok := s.readEntry(r.Path())
 	same := ok && now.File != "" && e.File == now.File && len(keys) == 0
 	seen := e
-	seen.see(n, real(r.Path()))
+	seen.setNewest(n, real(r.Path()))
 	if same && e.WAL == now.WAL && seen.Size == e.Size && seen.Leaf == e.Leaf && seen.Context == e.Context {
 		return nil
 	}
@@ -366,6 +366,6 @@ func (s Store) add(ctx context.Context, r *store.Reader, n store.Newest, keys []
 		e.Keys = nil
 	}
 	e = entry{Path: real(r.Path()), Origin: origin, files: now, Keys: append(e.Keys, keys...)}
-	e.see(n, e.Path)
-	return s.write(e)
+	e.setNewest(n, e.Path)
+	return s.writeEntry(e)
 }

@@ -154,7 +154,7 @@ func TestAnotherFileBehindTheCheck(t *testing.T) {
 		if types != nil {
 			write(t, path, me.Keys, types...)
 		}
-		before, err := me.check(t.Context(), path)
+		before, err := me.checkFiles(t.Context(), path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ func TestAnotherFileBehindTheCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 		var unknown *UnknownError
-		if err := me.admit(t.Context(), path, before); !errors.As(err, &unknown) {
+		if err := me.admitFiles(t.Context(), path, before); !errors.As(err, &unknown) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// see stores the newest event of the log at path.
-func (e *entry) see(n store.Newest, path string) {
+// setNewest stores the newest event of the log at path.
+func (e *entry) setNewest(n store.Newest, path string) {
 	e.Size, e.Leaf, e.Context = n.Seq, hex.EncodeToString(n.Leaf[:]), contextOf(path)
 }
 
@@ -41,13 +41,13 @@ func (s Store) Seen(path string, n store.Newest) {
 	if s.Dir == "" {
 		return
 	}
-	if e, ok := s.read(path); ok && n.Seq > e.Size {
-		e.see(n, e.Path)
-		_ = s.write(e) // the comment of Seen covers a failure
+	if e, ok := s.readEntry(path); ok && n.Seq > e.Size {
+		e.setNewest(n, e.Path)
+		_ = s.writeEntry(e) // the comment of Seen covers a failure
 	}
 }
 
-// Compare returns an *UnknownError if the log does not belong in its place, as compare decides.
+// Compare returns an *UnknownError if the log does not belong in its place, as compareNewest decides.
 func (s Store) Compare(ctx context.Context, r *store.Reader) error {
 	if s.Dir == "" {
 		return nil
@@ -56,17 +56,17 @@ func (s Store) Compare(ctx context.Context, r *store.Reader) error {
 	if err != nil {
 		return err
 	}
-	return s.compare(ctx, r, n)
+	return s.compareNewest(ctx, r, n)
 }
 
-// compare returns an *UnknownError in two cases. A later event, or a different event in its place, was seen here.
-// Or the log belongs to another context than its folder. At a new place, compare uses the events that were seen
+// compareNewest returns an *UnknownError in two cases. A later event, or a different event in its place, was seen here.
+// Or the log belongs to another context than its folder. At a new place, compareNewest uses the events that were seen
 // elsewhere: the log may be a copy, or may have moved. A moved log passes.
-func (s Store) compare(ctx context.Context, r *store.Reader, n store.Newest) error {
+func (s Store) compareNewest(ctx context.Context, r *store.Reader, n store.Newest) error {
 	if n.Seq == 0 {
 		return nil // a new log
 	}
-	own, known := s.read(r.Path())
+	own, known := s.readEntry(r.Path())
 	name := contextOf(real(r.Path()))
 	if known && own.isAt(n) && (n.Context == name || name == "") {
 		return nil // the usual case does not read the log

@@ -103,15 +103,15 @@ func (p *Project) Open(ctx context.Context, version string) (r *kernel.Runner, d
 // OpenReader opens the context's log read-only. Before the first run the log does not exist, and the error is a
 // NoLogError. The caller must Close the Reader.
 func (p *Project) OpenReader(ctx context.Context) (*store.Reader, config.ContextPaths, error) {
-	return p.open(ctx, store.OpenReader)
+	return p.openLog(ctx, store.OpenReader)
 }
 
 // OpenToShow is OpenReader for a caller that shows the log: see store.OpenToShow.
 func (p *Project) OpenToShow(ctx context.Context) (*store.Reader, config.ContextPaths, error) {
-	return p.open(ctx, store.OpenToShow)
+	return p.openLog(ctx, store.OpenToShow)
 }
 
-func (p *Project) open(ctx context.Context, open func(context.Context, string) (*store.Reader, error)) (*store.Reader, config.ContextPaths, error) {
+func (p *Project) openLog(ctx context.Context, open func(context.Context, string) (*store.Reader, error)) (*store.Reader, config.ContextPaths, error) {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return nil, paths, err

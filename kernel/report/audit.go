@@ -100,7 +100,7 @@ func (a *Audit) Event(e *event.Event) []string {
 	}
 	var r *auditedRun
 	if e.Run != "" {
-		r = a.run(e)
+		r = a.runOf(e)
 	}
 	switch e.Type {
 	case event.Requested:
@@ -129,8 +129,8 @@ func (a *Audit) breaks(format string, args ...any) {
 	a.broken = append(a.broken, fmt.Sprintf(format, args...))
 }
 
-// run finds the event's run and compares its ids. An id that does not apply is empty.
-func (a *Audit) run(e *event.Event) *auditedRun {
+// runOf finds the event's run and compares its ids. An id that does not apply is empty.
+func (a *Audit) runOf(e *event.Event) *auditedRun {
 	r := a.last
 	if r == nil || r.id != e.Run {
 		r = known(&a.runs, e.Run, auditedRun{id: e.Run, uncertain: a.gap})

@@ -94,7 +94,7 @@ func FindRun(ctx context.Context, log event.Reader, ref string) (event.RunID, er
 			return "", err
 		}
 		if len(found) > 0 {
-			return matches[event.RunID]{found}.one(ref)
+			return matches[event.RunID]{found}.single(ref)
 		}
 	}
 	inputs, parts := matches[event.RunID]{}, matches[event.RunID]{}
@@ -102,14 +102,14 @@ func FindRun(ctx context.Context, log event.Reader, ref string) (event.RunID, er
 		if err != nil {
 			return "", err
 		}
-		inputs.add(e.Run, string(e.Input) == ref)
-		parts.add(e.Run, isShortFor(ref, string(e.Run)))
+		inputs.addID(e.Run, string(e.Input) == ref)
+		parts.addID(e.Run, isShortFor(ref, string(e.Run)))
 	}
 	if len(inputs.ids) > 0 {
 		// After a failure before the call, an input may have been tried again.
 		return inputs.ids[len(inputs.ids)-1], nil
 	}
-	return parts.one(ref)
+	return parts.single(ref)
 }
 
 // FindSession returns the session that ref names, even a deleted one. ref is an id, a name, or a unique beginning
@@ -128,7 +128,7 @@ func FindSession(ctx context.Context, log event.Reader, ref string) (event.Sessi
 		if err != nil {
 			return "", err
 		}
-		parts.add(e.Session, isShortFor(ref, string(e.Session)))
+		parts.addID(e.Session, isShortFor(ref, string(e.Session)))
 		switch e.Type {
 		case event.SessionDeleted:
 			delete(names, e.Session) // the name is free again
@@ -143,19 +143,19 @@ func FindSession(ctx context.Context, log event.Reader, ref string) (event.Sessi
 			return id, nil
 		}
 	}
-	return parts.one(ref)
+	return parts.single(ref)
 }
 
 // matches collects the different ids that a reference could mean.
 type matches[T ~string] struct{ ids []T }
 
-func (m *matches[T]) add(id T, ok bool) {
+func (m *matches[T]) addID(id T, ok bool) {
 	if ok && (len(m.ids) == 0 || m.ids[len(m.ids)-1] != id) {
 		m.ids = append(m.ids, id)
 	}
 }
 
-func (m matches[T]) one(ref string) (id T, err error) {
+func (m matches[T]) single(ref string) (id T, err error) {
 	for _, other := range m.ids {
 		if other != m.ids[0] {
 			return "", fmt.Errorf("%w: %s", ErrAmbiguousRef, ref)

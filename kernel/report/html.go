@@ -26,7 +26,7 @@ import (
 func WriteHTML(ctx context.Context, w io.Writer, log *store.Reader, q event.Query, opt FormatOptions) error {
 	out := bufio.NewWriter(w)
 	p := pageWriter{page: markup{out}, log: log, opt: opt, costs: map[string]float64{}}
-	return errors.Join(p.write(ctx, q), out.Flush())
+	return errors.Join(p.writePage(ctx, q), out.Flush())
 }
 
 // pageWriter writes one page and counts its content.
@@ -40,7 +40,7 @@ type pageWriter struct {
 	costs   map[string]float64
 }
 
-func (p *pageWriter) write(ctx context.Context, q event.Query) error {
+func (p *pageWriter) writePage(ctx context.Context, q event.Query) error {
 	origin, err := p.log.Origin(ctx)
 	if err != nil {
 		return err
@@ -57,18 +57,18 @@ func (p *pageWriter) write(ctx context.Context, q event.Query) error {
 	if err != nil {
 		return err
 	}
-	p.page.head(p.opt.Version, plain(origin), plain(first.Context), first.Time.UTC().Format(time.DateOnly), p.opt.Mask != nil)
+	p.page.putHead(p.opt.Version, plain(origin), plain(first.Context), first.Time.UTC().Format(time.DateOnly), p.opt.Mask != nil)
 	for e, err := range inputs(ctx, p.log, q) {
 		if err != nil {
 			return err
 		}
-		if err := p.run(ctx, e); err != nil {
+		if err := p.writeRun(ctx, e); err != nil {
 			return err
 		}
 	}
 	counts := []string{english.Plural(p.runs, "run", "") + " on this page", tokens(p.in, p.out), p.cost()}
 	counts = slices.DeleteFunc(counts, func(s string) bool { return s == "" })
-	p.page.tail(strings.Join(counts, ", "), size, root.String(), strings.TrimSpace(plain(note.Note)))
+	p.page.putTail(strings.Join(counts, ", "), size, root.String(), strings.TrimSpace(plain(note.Note)))
 	return nil
 }
 
@@ -88,25 +88,25 @@ func (p *pageWriter) cost() string {
 	return strings.Join(list, ", ")
 }
 
-func (p *pageWriter) run(ctx context.Context, input event.Event) error {
+func (p *pageWriter) writeRun(ctx context.Context, input event.Event) error {
 	p.runs++
 	r := pageStory{p: p, start: input.Time, tools: map[string]time.Time{}}
 	r.Run = plain(string(input.Run))
 	r.Title = "An input that is no longer on record"
-	r.fact("when", input.Time.UTC().Format("2006-01-02 15:04:05")+" UTC")
+	r.addFact("when", input.Time.UTC().Format("2006-01-02 15:04:05")+" UTC")
 	for step, err := range Story(ctx, p.log, input.Run, event.Query{}) {
 		if err != nil {
 			return err
 		}
-		r.tell(step)
+		r.tellStep(step)
 	}
 	if !r.ended {
-		r.fact("outcome", "none on record: the run is under way, or its process is gone")
+		r.addFact("outcome", "none on record: the run is under way, or its process is gone")
 	}
-	r.fact("run", string(input.Run))
-	r.fact("session", string(input.Session))
-	r.fact("input", string(input.Input))
-	p.page.run(r.pageRun)
+	r.addFact("run", string(input.Run))
+	r.addFact("session", string(input.Session))
+	r.addFact("input", string(input.Input))
+	p.page.putRun(r.pageRun)
 	return p.page.w.Flush() // the reader may have disconnected
 }
 
@@ -140,13 +140,13 @@ func plain(s string) string {
 	}, s)
 }
 
-func (r *pageStory) fact(name, value string) {
+func (r *pageStory) addFact(name, value string) {
 	if value != "" {
 		r.Facts = append(r.Facts, pageFact{name, r.text(value)})
 	}
 }
 
-func (r *pageStory) add(at time.Time, s pageStep) {
+func (r *pageStory) addStep(at time.Time, s pageStep) {
 	s.At = fmt.Sprintf("%+.3fs", at.Sub(r.start).Seconds())
 	s.Head, s.Note = r.text(s.Head), r.text(s.Note)
 	r.Steps = append(r.Steps, s)
@@ -160,7 +160,7 @@ func (r *pageStory) block(s string) [][]pagePiece {
 	return [][]pagePiece{{{Text: s}}}
 }
 
-func (r *pageStory) tell(step Step) {
+func (r *pageStory) tellStep(step Step) {
 	at := step.At
 	switch w := step.What.(type) {
 	case StepInput:
@@ -170,11 +170,11 @@ func (r *pageStory) tell(step Step) {
 		if w.Thought {
 			s = pageStep{Class: "thought", Head: "The agent thinks", Body: s.Body, Hide: true}
 		}
-		r.add(at, s)
+		r.addStep(at, s)
 	case StepTool:
 		r.tool(at, w)
 	case StepAsked:
-		r.add(at, pageStep{
+		r.addStep(at, pageStep{
 			Class: "question", Head: w.Subject.Provider + " asks: " + cmp.Or(w.Title, "use a tool"), Note: w.Why, Body: r.subject(w.Question),
 		})
 	case StepClosed:
@@ -187,29 +187,29 @@ func (r *pageStory) tell(step Step) {
 			class = "bad"
 		}
 		r.ended = r.ended || w.Type.Outcome()
-		r.add(at, pageStep{Class: class, Head: w.Words() + ": " + w.Text, Body: r.changes(w.Unasked)})
+		r.addStep(at, pageStep{Class: class, Head: w.Words() + ": " + w.Text, Body: r.changes(w.Unasked)})
 	}
 }
 
 func (r *pageStory) input(at time.Time, in StepInput) {
 	if in.Damage != "" {
 		r.Title = "A damaged input"
-		r.add(at, pageStep{Class: "bad", Head: in.Damage})
+		r.addStep(at, pageStep{Class: "bad", Head: in.Damage})
 		return
 	}
 	if in.Pruned {
-		r.add(at, pageStep{Class: "note", Head: "what was asked is no longer on record"})
+		r.addStep(at, pageStep{Class: "note", Head: "what was asked is no longer on record"})
 		return
 	}
 	r.Title = beginning(r.text(in.Text))
-	r.fact("asked by", in.Sender+" ("+in.Source+")")
-	r.fact("provider", in.Provider)
-	r.fact("in", in.Dir)
+	r.addFact("asked by", in.Sender+" ("+in.Source+")")
+	r.addFact("provider", in.Provider)
+	r.addFact("in", in.Dir)
 	body := r.block(in.Text)
 	for _, path := range in.Attachments {
 		body = append(body, r.block("attached: "+path)...)
 	}
-	r.add(at, pageStep{Class: "input", Head: in.Sender + " asks:", Body: body})
+	r.addStep(at, pageStep{Class: "input", Head: in.Sender + " asks:", Body: body})
 }
 
 func (r *pageStory) tool(at time.Time, t StepTool) {
@@ -227,7 +227,7 @@ func (r *pageStory) tool(at time.Time, t StepTool) {
 	if known {
 		s.Note += ", after " + at.Sub(began).Round(time.Millisecond).String()
 	}
-	r.add(at, s)
+	r.addStep(at, s)
 }
 
 func (r *pageStory) subject(q interaction.Question) (body [][]pagePiece) {
@@ -286,7 +286,7 @@ func (r *pageStory) changes(u *unasked) (body [][]pagePiece) {
 func (r *pageStory) closed(at time.Time, c StepClosed) {
 	after := "after " + c.Took.Round(time.Millisecond).String()
 	if c.Answer == nil {
-		r.add(at, pageStep{Class: "bad", Head: "No one answered: " + words(string(c.Reason)), Note: after})
+		r.addStep(at, pageStep{Class: "bad", Head: "No one answered: " + words(string(c.Reason)), Note: after})
 		return
 	}
 	label, class := c.Answer.Option, "good"
@@ -298,32 +298,32 @@ func (r *pageStory) closed(at time.Time, c StepClosed) {
 			}
 		}
 	}
-	r.add(at, pageStep{Class: class, Head: c.Answer.By + " answers: " + label, Note: "from " + c.Answer.Where + ", " + after})
+	r.addStep(at, pageStep{Class: class, Head: c.Answer.By + " answers: " + label, Note: "from " + c.Answer.Where + ", " + after})
 }
 
 func (r *pageStory) outcome(at time.Time, o StepOutcome) {
 	r.ended = true
-	r.fact("outcome", strings.TrimSpace(words(string(o.Outcome))+" "+o.StopReason))
+	r.addFact("outcome", strings.TrimSpace(words(string(o.Outcome))+" "+o.StopReason))
 	if o.Damage != "" {
-		r.add(at, pageStep{Class: "outcome bad", Head: words(string(o.Outcome)) + ": " + o.Damage})
+		r.addStep(at, pageStep{Class: "outcome bad", Head: words(string(o.Outcome)) + ": " + o.Damage})
 		return
 	}
 	if o.Pruned {
-		r.add(at, pageStep{Class: "outcome", Head: words(string(o.Outcome)) + ": what it said is no longer on record"})
+		r.addStep(at, pageStep{Class: "outcome", Head: words(string(o.Outcome)) + ": what it said is no longer on record"})
 		return
 	}
 	if o.Duration > 0 {
-		r.fact("took", o.Duration.Round(time.Millisecond).String())
+		r.addFact("took", o.Duration.Round(time.Millisecond).String())
 	}
 	s := pageStep{Class: "outcome", Head: "Responded: " + o.StopReason + " after " + o.Duration.Round(time.Millisecond).String()}
 	if in, out, ok := o.Tokens(); ok {
 		r.p.in, r.p.out = r.p.in+in, r.p.out+out
 		s.Note = tokens(in, out)
-		r.fact("tokens", fmt.Sprintf("%d in, %d out", in, out))
+		r.addFact("tokens", fmt.Sprintf("%d in, %d out", in, out))
 	}
 	if o.Cost != nil {
 		r.p.costs[r.text(o.Cost.Currency)] += o.Cost.Amount
-		r.fact("cost", fmt.Sprintf("%.4f %s", o.Cost.Amount, o.Cost.Currency))
+		r.addFact("cost", fmt.Sprintf("%.4f %s", o.Cost.Amount, o.Cost.Currency))
 	}
 	if o.Outcome != kernel.OutcomeResponded {
 		why := "no more is known"
@@ -335,5 +335,5 @@ func (r *pageStory) outcome(at time.Time, o StepOutcome) {
 	if !o.Shown {
 		s.Body = r.block(o.Text)
 	}
-	r.add(at, s)
+	r.addStep(at, s)
 }

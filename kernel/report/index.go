@@ -240,7 +240,7 @@ func (x *indexer) stmt(ctx context.Context, tx *sqlx.Tx, query string) (*sqlx.St
 	return s, nil
 }
 
-func (x *indexer) exec(ctx context.Context, tx *sqlx.Tx, query string, args ...any) error {
+func (x *indexer) execStatement(ctx context.Context, tx *sqlx.Tx, query string, args ...any) error {
 	s, err := x.stmt(ctx, tx, query)
 	if err == nil {
 		_, err = s.ExecContext(ctx, args...)
@@ -248,12 +248,12 @@ func (x *indexer) exec(ctx context.Context, tx *sqlx.Tx, query string, args ...a
 	return err
 }
 
-// apply skips a fact that it cannot decode, as the view of the sessions does.
-func (x *indexer) apply(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
+// applyFact skips a fact that it cannot decode, as the view of the sessions does.
+func (x *indexer) applyFact(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	if x.progress != nil {
 		x.progress(e.Seq)
 	}
-	if err := x.remember(ctx, tx, e); err != nil {
+	if err := x.rememberFact(ctx, tx, e); err != nil {
 		return err
 	}
 	q, err := x.question(ctx, tx, e)
@@ -269,21 +269,21 @@ func (x *indexer) apply(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 		return err
 	}
 	for _, p := range list {
-		if err := x.add(ctx, tx, e, p, provider); err != nil {
+		if err := x.addText(ctx, tx, e, p, provider); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (x *indexer) add(ctx context.Context, tx *sqlx.Tx, e event.Event, p passage, provider string) error {
+func (x *indexer) addText(ctx context.Context, tx *sqlx.Tx, e event.Event, p passage, provider string) error {
 	id, at := textID(e.Seq, p.kind), e.Time.UnixNano()
 	tokens, chars := segment(p.text)
 	tags := strings.Join([]string{kindTag(p.kind), providerTag(provider), sessionTag(e.Session)}, " ")
 	return errors.Join(
-		x.exec(ctx, tx, `INSERT INTO words (rowid, text, chars, tags) VALUES (?, ?, ?, ?)`, id, tokens, chars, tags),
-		x.exec(ctx, tx, `INSERT INTO texts (id, ts) VALUES (?, ?)`, id, at),
-		x.exec(ctx, tx, `
+		x.execStatement(ctx, tx, `INSERT INTO words (rowid, text, chars, tags) VALUES (?, ?, ?, ?)`, id, tokens, chars, tags),
+		x.execStatement(ctx, tx, `INSERT INTO texts (id, ts) VALUES (?, ?)`, id, at),
+		x.execStatement(ctx, tx, `
 			INSERT INTO stretches (n, oldest, newest)
 			VALUES (?1, ?2, ?2)
 			ON CONFLICT DO UPDATE SET oldest = min(oldest, ?2), newest = max(newest, ?2)`, id/stretch, at),
@@ -305,8 +305,8 @@ func kindTag(k Kind) string                { return "k" + string(k) }
 func providerTag(name string) string       { return "p" + hex.EncodeToString([]byte(name)) }
 func sessionTag(id event.SessionID) string { return "s" + hex.EncodeToString([]byte(id)) }
 
-// remember stores the objects of later facts: the provider of a session and the open questions.
-func (x *indexer) remember(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
+// rememberFact stores the objects of later facts: the provider of a session and the open questions.
+func (x *indexer) rememberFact(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	switch e.Type {
 	case event.SessionCreated, event.SessionRenamed, event.MessageReceived:
 		// All three payloads have the fields of SessionCreated, or a part of them.
@@ -314,14 +314,14 @@ func (x *indexer) remember(ctx context.Context, tx *sqlx.Tx, e event.Event) erro
 		if err != nil {
 			return nil
 		}
-		return x.exec(ctx, tx, `
+		return x.execStatement(ctx, tx, `
 			INSERT INTO sessions (id, provider, name)
 			VALUES (?1, ?2, ?3)
 			ON CONFLICT DO UPDATE SET
 				provider = CASE ?2 WHEN '' THEN provider ELSE ?2 END,
 				name = CASE ?3 WHEN '' THEN name ELSE ?3 END`, string(e.Session), p.Provider, p.Name)
 	case event.SessionDeleted:
-		return x.exec(ctx, tx, `UPDATE sessions SET name = '' WHERE id = ?`, string(e.Session)) // the name is free again
+		return x.execStatement(ctx, tx, `UPDATE sessions SET name = '' WHERE id = ?`, string(e.Session)) // the name is free again
 	case event.InteractionRequested:
 		p, err := fact.Decode[interaction.Question](e)
 		if err != nil {
@@ -331,7 +331,7 @@ func (x *indexer) remember(ctx context.Context, tx *sqlx.Tx, e event.Event) erro
 		if err != nil {
 			return err
 		}
-		return x.exec(ctx, tx, `INSERT INTO asked (id, question) VALUES (?, ?) ON CONFLICT DO NOTHING`, string(e.Interaction), string(text))
+		return x.execStatement(ctx, tx, `INSERT INTO asked (id, question) VALUES (?, ?) ON CONFLICT DO NOTHING`, string(e.Interaction), string(text))
 	}
 	return nil
 }

@@ -59,9 +59,9 @@ func (m *Meter) Add(refs event.Refs, said kernel.Result) (in, out int64, cost fl
 	return in, out, cost
 }
 
-// begin prepares the first report of a session. The session's earlier reports are on the log, among the events that
+// beginSession prepares the first report of a session. The session's earlier reports are on the log, among the events that
 // older selects.
-func (m *Meter) begin(ctx context.Context, log event.Reader, refs event.Refs, said kernel.Result, older event.Query) error {
+func (m *Meter) beginSession(ctx context.Context, log event.Reader, refs event.Refs, said kernel.Result, older event.Query) error {
 	_, paid := m.costs[bill{accountOf(refs), currency(said.Cost)}]
 	_, counted := m.tokens[accountOf(refs)]
 	paid = paid || said.Cost == nil
@@ -106,7 +106,7 @@ func currency(c *fact.Cost) string {
 func usedIn(ctx context.Context, log event.Reader) func(event.Event, *StepOutcome) error {
 	return func(e event.Event, o *StepOutcome) error {
 		var m Meter
-		err := m.begin(ctx, log, e.Refs, o.Result, event.Query{Until: e.Seq - 1})
+		err := m.beginSession(ctx, log, e.Refs, o.Result, event.Query{Until: e.Seq - 1})
 		var cost float64
 		o.in, o.out, cost = m.Add(e.Refs, o.Result)
 		if o.Cost != nil {

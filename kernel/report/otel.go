@@ -79,14 +79,14 @@ const (
 // otelSchema is the version of the semantic conventions for the names of spans.
 const otelSchema = "https://opentelemetry.io/schemas/1.41.0"
 
-// text adds an attribute unless its value is empty.
-func (a *otelAttributes) text(key, value string) {
+// addText adds an attribute unless its value is empty.
+func (a *otelAttributes) addText(key, value string) {
 	if value != "" {
 		*a = append(*a, otelAttribute{key, map[string]any{"stringValue": value}})
 	}
 }
 
-func (a *otelAttributes) number(key string, value int64) {
+func (a *otelAttributes) addNumber(key string, value int64) {
 	*a = append(*a, otelAttribute{key, map[string]any{"intValue": strconv.FormatInt(value, 10)}})
 }
 
@@ -124,9 +124,9 @@ func WriteOTel(ctx context.Context, w io.Writer, log *store.Reader, q event.Quer
 			return errors.Join(err, out.Flush())
 		}
 		res := otelResource{}
-		res.Attributes.text("service.name", "perlica")
-		res.Attributes.text("service.version", opt.Version)
-		res.Attributes.text("perlica.context", e.Context)
+		res.Attributes.addText("service.name", "perlica")
+		res.Attributes.addText("service.version", opt.Version)
+		res.Attributes.addText("perlica.context", e.Context)
 		req := otelRequest{[]otelResourceSpans{{res, []otelScopeSpans{{
 			Scope: otelScope{"github.com/perlica/perlica", opt.Version}, Spans: spans, SchemaURL: otelSchema,
 		}}}}}
@@ -152,24 +152,24 @@ func runSpans(ctx context.Context, log *store.Reader, input event.Event, opt For
 	t.spans = []otelSpan{{
 		TraceID: traceID(input.Refs), SpanID: spanID(input.Run, "run", ""), Kind: otelClient, Start: nanos(input.Time),
 	}}
-	provider, conversation, err := t.identify(ctx, log, input)
+	provider, conversation, err := t.identifyAgent(ctx, log, input)
 	if err != nil {
 		return nil, err
 	}
 	root := &t.spans[0]
 	root.Name = "invoke_agent " + provider
-	root.Attributes.text("gen_ai.operation.name", "invoke_agent")
-	root.Attributes.text("gen_ai.provider.name", cmp.Or(genAIProviders[provider], provider))
-	root.Attributes.text("gen_ai.agent.name", provider)
-	root.Attributes.text("gen_ai.conversation.id", conversation)
-	root.Attributes.text("perlica.run.id", string(input.Run))
-	root.Attributes.text("perlica.session.id", string(input.Session))
-	root.Attributes.text("perlica.input.id", string(input.Input))
+	root.Attributes.addText("gen_ai.operation.name", "invoke_agent")
+	root.Attributes.addText("gen_ai.provider.name", cmp.Or(genAIProviders[provider], provider))
+	root.Attributes.addText("gen_ai.agent.name", provider)
+	root.Attributes.addText("gen_ai.conversation.id", conversation)
+	root.Attributes.addText("perlica.run.id", string(input.Run))
+	root.Attributes.addText("perlica.session.id", string(input.Session))
+	root.Attributes.addText("perlica.input.id", string(input.Input))
 	for step, err := range Story(ctx, log, input.Run, event.Query{}) {
 		if err != nil {
 			return nil, err
 		}
-		t.tell(step)
+		t.tellStep(step)
 	}
 	for i := range t.spans {
 		if t.spans[i].End == "" {
@@ -182,8 +182,8 @@ func runSpans(ctx context.Context, log *store.Reader, input event.Event, opt For
 // genAIProviders maps agents to the names of their makers in the conventions.
 var genAIProviders = map[string]string{"claude": "anthropic", "codex": "openai", "gemini": "gcp.gemini"}
 
-// identify finds the called provider in the intent or in the input, and the id of the agent's session.
-func (t *tracer) identify(ctx context.Context, log *store.Reader, input event.Event) (provider, conversation string, err error) {
+// identifyAgent finds the called provider in the intent or in the input, and the id of the agent's session.
+func (t *tracer) identifyAgent(ctx context.Context, log *store.Reader, input event.Event) (provider, conversation string, err error) {
 	if m, err := fact.Decode[fact.MessageReceived](input); err == nil {
 		provider = m.Provider
 	}
@@ -191,15 +191,15 @@ func (t *tracer) identify(ctx context.Context, log *store.Reader, input event.Ev
 	return cmp.Or(provider, "unknown"), string(last.Conversation), err
 }
 
-func (t *tracer) tell(step Step) {
+func (t *tracer) tellStep(step Step) {
 	if step.At.After(t.end) {
 		t.end = step.At
 	}
 	switch w := step.What.(type) {
 	case StepInput:
-		t.damage(step, w.Damage)
+		t.addDamage(step, w.Damage)
 	case StepTool:
-		t.tool(step, w)
+		t.addTool(step, w)
 	case StepAsked:
 		t.asked(step, w)
 	case StepClosed:
@@ -207,7 +207,7 @@ func (t *tracer) tell(step Step) {
 	case StepOutcome:
 		t.outcome(step, w)
 	case StepNote:
-		t.note(step, w)
+		t.addNote(step, w)
 	}
 }
 
@@ -219,16 +219,16 @@ func (t *tracer) child(name, id string, at time.Time) *otelSpan {
 	return &t.spans[len(t.spans)-1]
 }
 
-func (t *tracer) tool(step Step, w StepTool) {
+func (t *tracer) addTool(step Step, w StepTool) {
 	id := spanID(t.run, "tool", w.ID)
 	i, known := t.open[id]
 	if !known {
 		name := cmp.Or(w.Kind, "other")
 		s := t.child("execute_tool "+name, id, step.At)
-		s.Attributes.text("gen_ai.operation.name", "execute_tool")
-		s.Attributes.text("gen_ai.tool.name", name)
-		s.Attributes.text("gen_ai.tool.call.id", t.opt.mask(w.ID))
-		s.Attributes.text("gen_ai.tool.description", t.opt.mask(w.Title))
+		s.Attributes.addText("gen_ai.operation.name", "execute_tool")
+		s.Attributes.addText("gen_ai.tool.name", name)
+		s.Attributes.addText("gen_ai.tool.call.id", t.opt.mask(w.ID))
+		s.Attributes.addText("gen_ai.tool.description", t.opt.mask(w.Title))
 		i = t.open[id]
 	}
 	s := &t.spans[i]
@@ -237,17 +237,17 @@ func (t *tracer) tool(step Step, w StepTool) {
 		s.End = nanos(step.At)
 	case "failed":
 		s.End = nanos(step.At)
-		s.Attributes.text("error.type", "tool_failed")
+		s.Attributes.addText("error.type", "tool_failed")
 		s.Status.Code = otelError
 	}
 }
 
 func (t *tracer) asked(step Step, w StepAsked) {
 	s := t.child("ask_permission", spanID(t.run, "question", string(w.ID)), step.At)
-	s.Attributes.text("perlica.question.id", string(w.ID))
-	s.Attributes.text("perlica.question.title", t.opt.mask(w.Title))
-	s.Attributes.text("perlica.question.tool.kind", w.Subject.Kind)
-	s.Attributes.text("perlica.question.why", t.opt.mask(w.Why))
+	s.Attributes.addText("perlica.question.id", string(w.ID))
+	s.Attributes.addText("perlica.question.title", t.opt.mask(w.Title))
+	s.Attributes.addText("perlica.question.tool.kind", w.Subject.Kind)
+	s.Attributes.addText("perlica.question.why", t.opt.mask(w.Why))
 }
 
 func (t *tracer) closed(step Step, w StepClosed) {
@@ -258,35 +258,35 @@ func (t *tracer) closed(step Step, w StepClosed) {
 	s := &t.spans[i]
 	s.End = nanos(step.At)
 	if w.Answer == nil {
-		s.Attributes.text("perlica.question.lapsed", string(w.Reason))
+		s.Attributes.addText("perlica.question.lapsed", string(w.Reason))
 		return
 	}
-	s.Attributes.text("perlica.answer.by", w.Answer.By)
-	s.Attributes.text("perlica.answer.where", w.Answer.Where)
-	s.Attributes.text("perlica.answer.option", w.Answer.Option)
+	s.Attributes.addText("perlica.answer.by", w.Answer.By)
+	s.Attributes.addText("perlica.answer.where", w.Answer.Where)
+	s.Attributes.addText("perlica.answer.option", w.Answer.Option)
 	for _, o := range w.Question.Options {
 		if o.ID == w.Answer.Option {
-			s.Attributes.text("perlica.answer.kind", o.Kind)
+			s.Attributes.addText("perlica.answer.kind", o.Kind)
 		}
 	}
 }
 
 func (t *tracer) outcome(step Step, w StepOutcome) {
-	t.damage(step, w.Damage)
+	t.addDamage(step, w.Damage)
 	s := &t.spans[0]
 	s.End = nanos(step.At)
-	s.Attributes.text("perlica.outcome", string(w.Outcome))
+	s.Attributes.addText("perlica.outcome", string(w.Outcome))
 	if w.StopReason != "" {
 		reasons := map[string]any{"values": []map[string]any{{"stringValue": w.StopReason}}}
 		s.Attributes = append(s.Attributes, otelAttribute{"gen_ai.response.finish_reasons", map[string]any{"arrayValue": reasons}})
 	}
 	if in, out, ok := w.Tokens(); ok {
-		s.Attributes.number("gen_ai.usage.input_tokens", in)
-		s.Attributes.number("gen_ai.usage.output_tokens", out)
+		s.Attributes.addNumber("gen_ai.usage.input_tokens", in)
+		s.Attributes.addNumber("gen_ai.usage.output_tokens", out)
 	}
 	if w.Cost != nil {
 		s.Attributes = append(s.Attributes, otelAttribute{"perlica.cost.amount", map[string]any{"doubleValue": w.Cost.Amount}})
-		s.Attributes.text("perlica.cost.currency", w.Cost.Currency)
+		s.Attributes.addText("perlica.cost.currency", w.Cost.Currency)
 	}
 	if w.Outcome == kernel.OutcomeResponded {
 		return
@@ -300,24 +300,24 @@ func (t *tracer) outcome(step Step, w StepOutcome) {
 	if w.Outcome == kernel.OutcomeUnknown {
 		kind = "outcome_unknown"
 	}
-	s.Attributes.text("error.type", kind)
+	s.Attributes.addText("error.type", kind)
 }
 
-// damage adds the row of a damaged event, if there is one, as an event of the run's span.
-func (t *tracer) damage(step Step, row string) {
+// addDamage adds the row of a damaged event, if there is one, as an event of the run's span.
+func (t *tracer) addDamage(step Step, row string) {
 	if row == "" {
 		return
 	}
 	e := otelEvent{Time: nanos(step.At), Name: "perlica.damaged"}
-	e.Attributes.text("perlica.text", row)
+	e.Attributes.addText("perlica.text", row)
 	t.spans[0].Events = append(t.spans[0].Events, e)
 }
 
-// note adds important facts, and the names of the deciders, as events of the run's span.
-func (t *tracer) note(step Step, w StepNote) {
+// addNote adds important facts, and the names of the deciders, as events of the run's span.
+func (t *tracer) addNote(step Step, w StepNote) {
 	if w.Type.Outcome() { // without its payload
 		t.spans[0].End = nanos(step.At)
-		t.spans[0].Attributes.text("perlica.outcome", strings.TrimPrefix(string(w.Type), "llm."))
+		t.spans[0].Attributes.addText("perlica.outcome", strings.TrimPrefix(string(w.Type), "llm."))
 		if w.Type != event.Responded {
 			t.spans[0].Status.Code = otelError
 		}
@@ -328,7 +328,7 @@ func (t *tracer) note(step Step, w StepNote) {
 	}
 	e := otelEvent{Time: nanos(step.At), Name: "perlica." + string(w.Type)}
 	if w.Type != event.LineMalformed { // its text may belong to the answer
-		e.Attributes.text("perlica.text", t.opt.mask(w.Text))
+		e.Attributes.addText("perlica.text", t.opt.mask(w.Text))
 	}
 	t.spans[0].Events = append(t.spans[0].Events, e)
 }

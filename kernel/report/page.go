@@ -38,9 +38,9 @@ type (
 // methods of the program.
 type markup struct{ w *bufio.Writer } // its Flush returns the errors
 
-// put writes markup with a %s for each text. It escapes the texts. They may stand between tags or in a quoted
+// putText writes markup with a %s for each text. It escapes the texts. They may stand between tags or in a quoted
 // attribute, and nowhere else.
-func (m markup) put(format string, texts ...string) {
+func (m markup) putText(format string, texts ...string) {
 	args := make([]any, len(texts))
 	for i, t := range texts {
 		args[i] = html.EscapeString(t)
@@ -48,8 +48,8 @@ func (m markup) put(format string, texts ...string) {
 	fmt.Fprintf(m.w, format, args...)
 }
 
-func (m markup) head(version, origin, context, until string, masked bool) {
-	m.put(`<!DOCTYPE html>
+func (m markup) putHead(version, origin, context, until string, masked bool) {
+	m.putText(`<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -60,73 +60,73 @@ func (m markup) head(version, origin, context, until string, masked bool) {
 <style>
 `, version, until)
 	_, _ = m.w.WriteString(pageStyle) // Flush returns the error
-	m.put(`</style>
+	m.putText(`</style>
 </head>
 <body>
 <header>
 <h1>What the agent did</h1>
 <p class="dim">Runs of Perlica from the event log %s, context %s. Times are UTC; those on the left count from the input.`, origin, context)
 	if masked {
-		m.put(` What looks like a secret is masked.`)
+		m.putText(` What looks like a secret is masked.`)
 	}
-	m.put(`</p>
+	m.putText(`</p>
 </header>
 <main>
 `)
 }
 
-func (m markup) run(r pageRun) {
-	m.put(`<article id="run-%s">
+func (m markup) putRun(r pageRun) {
+	m.putText(`<article id="run-%s">
 <h2>%s</h2>
 <dl>
 `, r.Run, r.Title)
 	for _, f := range r.Facts {
-		m.put("<dt>%s</dt><dd>%s</dd>\n", f.Name, f.Value)
+		m.putText("<dt>%s</dt><dd>%s</dd>\n", f.Name, f.Value)
 	}
-	m.put("</dl>\n<ol>\n")
+	m.putText("</dl>\n<ol>\n")
 	for _, s := range r.Steps {
-		m.step(s)
+		m.putStep(s)
 	}
-	m.put("</ol>\n</article>\n")
+	m.putText("</ol>\n</article>\n")
 }
 
-func (m markup) step(s pageStep) {
-	m.put(`<li class="%s"><time>%s</time><div>`, s.Class, s.At)
+func (m markup) putStep(s pageStep) {
+	m.putText(`<li class="%s"><time>%s</time><div>`, s.Class, s.At)
 	if s.Hide {
-		m.put(`<details><summary class="dim">%s</summary>`, s.Head)
+		m.putText(`<details><summary class="dim">%s</summary>`, s.Head)
 	} else {
-		m.put(`<p>%s`, s.Head)
+		m.putText(`<p>%s`, s.Head)
 		if s.Note != "" {
-			m.put(` <span class="dim">%s</span>`, s.Note)
+			m.putText(` <span class="dim">%s</span>`, s.Note)
 		}
-		m.put(`</p>`)
+		m.putText(`</p>`)
 	}
 	for _, pieces := range s.Body {
-		m.put(`<pre>`)
+		m.putText(`<pre>`)
 		for _, piece := range pieces {
 			if piece.Class != "" {
-				m.put(`<span class="%s">%s</span>`, piece.Class, piece.Text)
+				m.putText(`<span class="%s">%s</span>`, piece.Class, piece.Text)
 			} else {
-				m.put(`%s`, piece.Text)
+				m.putText(`%s`, piece.Text)
 			}
 		}
-		m.put(`</pre>`)
+		m.putText(`</pre>`)
 	}
 	if s.Hide {
-		m.put(`</details>`)
+		m.putText(`</details>`)
 	}
-	m.put("</div></li>\n")
+	m.putText("</div></li>\n")
 }
 
-// tail ends the page with the counts and the log's state at the time of writing.
-func (m markup) tail(counts string, events int64, root, note string) {
-	m.put(`</main>
+// putTail ends the page with the counts and the log's state at the time of writing.
+func (m markup) putTail(counts string, events int64, root, note string) {
+	m.putText(`</main>
 <footer>
 <p>%s.</p>
 <p>When this was written the log had %s events, and the root of its tree was <code>%s</code>. This page proves nothing by itself: <code>perlica log export</code> has the events with their hashes, <code>perlica log verify</code> checks them.</p>
 `, counts, fmt.Sprint(events), root)
 	if note != "" {
-		m.put("<p>Its newest checkpoint:</p>\n<pre>%s</pre>\n", note)
+		m.putText("<p>Its newest checkpoint:</p>\n<pre>%s</pre>\n", note)
 	}
-	m.put("</footer>\n</body>\n</html>\n")
+	m.putText("</footer>\n</body>\n</html>\n")
 }

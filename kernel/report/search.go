@@ -27,7 +27,7 @@ type Search struct {
 // before the log.
 func OpenSearch(ctx context.Context, log event.Reader, path string, progress func(event.Seq)) (*Search, error) {
 	v, err := view.Open(ctx, log, path, nil, view.Projection{
-		Name: "search", Version: 3, Schema: searchSchema, Types: event.Known().For(event.Search), Apply: (&indexer{progress: progress}).apply,
+		Name: "search", Version: 3, Schema: searchSchema, Types: event.Known().For(event.Search), Apply: (&indexer{progress: progress}).applyFact,
 	})
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ var ErrNoWords = errors.New("there is no word in it that could be searched for")
 // wraps ErrNoWords for a phrase without words, or for a search without phrases.
 func (s *Search) Find(ctx context.Context, w Wanted) iter.Seq2[Hit, error] {
 	return func(yield func(Hit, error) bool) {
-		if err := s.find(ctx, w, func(h Hit) bool { return yield(h, nil) }); err != nil {
+		if err := s.findHits(ctx, w, func(h Hit) bool { return yield(h, nil) }); err != nil {
 			yield(Hit{}, err)
 		}
 	}
@@ -84,7 +84,7 @@ const findQuery = `
 	ORDER BY words.rowid DESC
 	LIMIT ?`
 
-func (s *Search) find(ctx context.Context, w Wanted, yield func(Hit) bool) error {
+func (s *Search) findHits(ctx context.Context, w Wanted, yield func(Hit) bool) error {
 	expr, err := w.expression()
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (s *Search) find(ctx context.Context, w Wanted, yield func(Hit) bool) error
 			return fmt.Errorf("search: %w", err)
 		}
 		for _, id := range found {
-			h, ok, err := s.hit(ctx, id, w)
+			h, ok, err := s.readHit(ctx, id, w)
 			if err == nil && ok {
 				h.Provider, err = providers.of(ctx, s.log, h.Event.Session)
 			}
@@ -203,8 +203,8 @@ func (s *Search) stretch(ctx context.Context, since, before int64) (low, high in
 	return *first * stretch, (*last + 1) * stretch, nil
 }
 
-// hit reads a found text from the log. ok is false if the text is no longer there.
-func (s *Search) hit(ctx context.Context, id int64, w Wanted) (h Hit, ok bool, err error) {
+// readHit reads a found text from the log. ok is false if the text is no longer there.
+func (s *Search) readHit(ctx context.Context, id int64, w Wanted) (h Hit, ok bool, err error) {
 	seq := event.Seq(id / slots)
 	e, ok, err := s.log.Last(ctx, event.Query{After: seq - 1, Until: seq})
 	if err != nil || !ok {
@@ -258,7 +258,7 @@ func (s *Search) FindSession(ctx context.Context, ref string) (event.SessionID, 
 		if ref == "" || len(ids) == 0 {
 			continue
 		}
-		return matches[event.SessionID]{ids}.one(ref)
+		return matches[event.SessionID]{ids}.single(ref)
 	}
 	return "", fmt.Errorf("%w: %s", ErrNotFound, ref)
 }

@@ -93,7 +93,7 @@ func ReadStats(ctx context.Context, log event.Reader, q StatsQuery) (Stats, erro
 		if err != nil {
 			return Stats{}, err
 		}
-		c.add(e)
+		c.addEvent(e)
 	}
 	if err := c.addUsage(ctx, log); err != nil {
 		return Stats{}, err
@@ -151,7 +151,7 @@ func (c *counter) share(r *counted) share {
 	return share{Of: cmp.Or(r.Received.Sender, "unknown")}
 }
 
-func (c *counter) add(e event.Event) {
+func (c *counter) addEvent(e event.Event) {
 	r := c.runs[e.Run]
 	begins := e.Type == event.MessageReceived && (c.q.Before.IsZero() || e.Time.Before(c.q.Before))
 	if r == nil && begins {
@@ -225,7 +225,7 @@ func (c *counter) addUsage(ctx context.Context, log event.Reader) error {
 		older.Before = time.Unix(0, 0) // all reports were read
 	}
 	for _, u := range c.reports {
-		if err := m.begin(ctx, log, u.refs, u.said, older); err != nil {
+		if err := m.beginSession(ctx, log, u.refs, u.said, older); err != nil {
 			return err
 		}
 		in, out, cost := m.Add(u.refs, u.said)
@@ -254,8 +254,8 @@ func (c *counter) stats() Stats {
 		if groups[key] == nil {
 			groups[key] = &Group{Day: day, Provider: provider}
 		}
-		groups[key].add(n)
-		s.Total.add(n)
+		groups[key].addNumbers(n)
+		s.Total.addNumbers(n)
 		if c.q.By != "" {
 			of := c.share(r)
 			i, known := shares[of.Of]
@@ -263,7 +263,7 @@ func (c *counter) stats() Stats {
 				i, s.Shares = len(s.Shares), append(s.Shares, of)
 				shares[of.Of] = i
 			}
-			s.Shares[i].add(n)
+			s.Shares[i].addNumbers(n)
 		}
 		s.Withheld += r.withheld
 		for _, a := range r.answered() {
@@ -277,11 +277,11 @@ func (c *counter) stats() Stats {
 		a.N = n
 		s.Answers = append(s.Answers, a)
 	}
-	s.sort()
+	s.sortAll()
 	return s
 }
 
-func (s *Stats) sort() {
+func (s *Stats) sortAll() {
 	slices.SortFunc(s.Groups, func(a, b Group) int {
 		return cmp.Or(strings.Compare(a.Day, b.Day), strings.Compare(a.Provider, b.Provider))
 	})
@@ -293,14 +293,14 @@ func (s *Stats) sort() {
 // Add adds the runs of another log. If of is not empty, these runs become the share of that name, such as a
 // project, and replace the shares in o.
 func (s *Stats) Add(of string, o Stats) {
-	s.Total.add(o.Total)
+	s.Total.addNumbers(o.Total)
 	s.Withheld += o.Withheld
 	for _, g := range o.Groups {
 		i := slices.IndexFunc(s.Groups, func(x Group) bool { return x.Day == g.Day && x.Provider == g.Provider })
 		if i < 0 {
 			i, s.Groups = len(s.Groups), append(s.Groups, Group{Day: g.Day, Provider: g.Provider})
 		}
-		s.Groups[i].add(g.Numbers)
+		s.Groups[i].addNumbers(g.Numbers)
 	}
 	for _, a := range o.Answers {
 		i := slices.IndexFunc(s.Answers, func(x Answers) bool { return x.Kind == a.Kind && x.Who == a.Who })
@@ -318,12 +318,12 @@ func (s *Stats) Add(of string, o Stats) {
 		if i < 0 {
 			i, s.Shares = len(s.Shares), append(s.Shares, share{Of: x.Of, Name: x.Name})
 		}
-		s.Shares[i].add(x.Numbers)
+		s.Shares[i].addNumbers(x.Numbers)
 	}
-	s.sort()
+	s.sortAll()
 }
 
-func (n *Numbers) add(o Numbers) {
+func (n *Numbers) addNumbers(o Numbers) {
 	for _, c := range []struct {
 		to   *int
 		more int

@@ -116,11 +116,11 @@ func Story(ctx context.Context, log event.Reader, run event.RunID, q event.Query
 				yield(Step{}, err)
 				return
 			}
-			if !n.tell(e) {
+			if !n.tellEvent(e) {
 				return
 			}
 		}
-		n.flush()
+		n.flushText()
 	}
 }
 
@@ -155,8 +155,8 @@ func (u *unasked) findAlways(ctx context.Context, log event.Reader, id event.Int
 	}
 }
 
-// flush yields the current text. It returns false if the caller's loop has ended.
-func (n *narrator) flush() bool {
+// flushText yields the current text. It returns false if the caller's loop has ended.
+func (n *narrator) flushText() bool {
 	if n.said.Len() == 0 {
 		return true
 	}
@@ -166,32 +166,32 @@ func (n *narrator) flush() bool {
 	return n.yield(step, nil)
 }
 
-func (n *narrator) put(e event.Event, what any) bool {
-	return n.flush() && n.yield(Step{Seq: e.Seq, At: e.Time, What: what}, nil)
+func (n *narrator) yieldStep(e event.Event, what any) bool {
+	return n.flushText() && n.yield(Step{Seq: e.Seq, At: e.Time, What: what}, nil)
 }
 
-func (n *narrator) tell(e event.Event) bool {
+func (n *narrator) tellEvent(e event.Event) bool {
 	err := n.run.Apply(e)
 	damage := e.Damage()
 	if damage != nil && e.Type != event.MessageReceived && !e.Type.Outcome() {
 		step := note(e)
 		step.Bad = true
-		return n.put(e, step)
+		return n.yieldStep(e, step)
 	}
 	if e.Class == event.Frame && e.Type != event.LineMalformed {
 		switch u := n.run.Update; {
 		case u.Kind == provider.AgentMessageChunk && u.Block != nil:
-			return n.put(e, StepNote{Type: e.Type, Text: u.Block.String()})
+			return n.yieldStep(e, StepNote{Type: e.Type, Text: u.Block.String()})
 		case u.Kind == provider.AgentMessageChunk || u.Kind == provider.AgentThoughtChunk:
-			return n.say(e, StepSaid{Text: u.Text, Thought: u.Kind == provider.AgentThoughtChunk})
+			return n.addText(e, StepSaid{Text: u.Text, Thought: u.Kind == provider.AgentThoughtChunk})
 		case u.Tool != nil:
-			return n.tool(e, *u.Tool)
+			return n.tellTool(e, *u.Tool)
 		case u.Saying() != "":
-			return n.put(e, StepNote{Type: e.Type, Text: u.Saying()})
+			return n.yieldStep(e, StepNote{Type: e.Type, Text: u.Saying()})
 		}
 		return true
 	}
-	what := n.fact(e)
+	what := n.factStep(e)
 	if damage != nil {
 		what = damaged(what, damage.Row())
 	}
@@ -205,7 +205,7 @@ func (n *narrator) tell(e event.Event) bool {
 		}
 		what = o
 	}
-	return what == nil || n.put(e, what)
+	return what == nil || n.yieldStep(e, what)
 }
 
 // damaged puts a row in place of the text of an input or an outcome.
@@ -256,8 +256,8 @@ var badNews = map[event.Type]bool{
 	event.LineMalformed: true, event.LineOversized: true, event.ToolBlocked: true,
 }
 
-// fact returns the meaning of a fact, or nil if another fact has that meaning.
-func (n *narrator) fact(e event.Event) any {
+// factStep returns the meaning of a fact, or nil if another fact has that meaning.
+func (n *narrator) factStep(e event.Event) any {
 	q := n.run.Question(e.Interaction)
 	switch {
 	case e.Type == event.MessageReceived:
@@ -295,11 +295,11 @@ func (n *narrator) fact(e event.Event) any {
 	return note(e)
 }
 
-func (n *narrator) say(e event.Event, s StepSaid) bool {
+func (n *narrator) addText(e event.Event, s StepSaid) bool {
 	if s.Text == "" {
 		return true
 	}
-	if n.thought != s.Thought && !n.flush() {
+	if n.thought != s.Thought && !n.flushText() {
 		return false
 	}
 	if !s.Thought {
@@ -313,15 +313,15 @@ func (n *narrator) say(e event.Event, s StepSaid) bool {
 	return true
 }
 
-// tool yields a tool call at its first report and at its end.
-func (n *narrator) tool(e event.Event, t provider.ToolCall) bool {
+// tellTool yields a tool call at its first report and at its end.
+func (n *narrator) tellTool(e event.Event, t provider.ToolCall) bool {
 	call, known := n.tools[t.ID]
 	call.Merge(t)
 	n.tools[t.ID] = call
 	if known && !t.Over() {
 		return true
 	}
-	return n.put(e, StepTool{
+	return n.yieldStep(e, StepTool{
 		ToolSeen: fact.ToolSeen{ID: string(call.ID), Title: call.Title, Kind: string(call.Kind), Status: string(call.Status)}, Call: call,
 	})
 }

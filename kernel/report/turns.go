@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/kernel"
 )
 
-// Turn is an input of a session and its result.
-type Turn struct {
+// TurnSummary is an input of a session and its result.
+type TurnSummary struct {
 	Run    event.RunID   `json:"run_id"`
 	Input  event.InputID `json:"input_id"`
 	At     time.Time     `json:"at"`
@@ -38,7 +38,7 @@ type Turn struct {
 
 // ReadTurns returns the newest n turns of a session, oldest first. It counts only inputs that came before the event
 // before, and does not read the other turns. A negative n means all turns, and a zero before sets no limit.
-func ReadTurns(ctx context.Context, log event.Reader, s event.SessionID, before event.Seq, n int) ([]Turn, error) {
+func ReadTurns(ctx context.Context, log event.Reader, s event.SessionID, before event.Seq, n int) ([]TurnSummary, error) {
 	if n < 0 && before == 0 {
 		return readTurns(ctx, log, event.Query{Session: s})
 	}
@@ -60,7 +60,7 @@ func ReadTurns(ctx context.Context, log event.Reader, s event.SessionID, before 
 	if before == 0 {
 		return readTurns(ctx, log, event.Query{Session: s, After: first - 1})
 	}
-	var turns []Turn
+	var turns []TurnSummary
 	for _, run := range slices.Backward(runs) { // recovery may have written an end after before
 		turn, err := readTurns(ctx, log, event.Query{Run: run})
 		if err != nil {
@@ -71,7 +71,7 @@ func ReadTurns(ctx context.Context, log event.Reader, s event.SessionID, before 
 	return turns, nil
 }
 
-func readTurns(ctx context.Context, log event.Reader, q event.Query) ([]Turn, error) {
+func readTurns(ctx context.Context, log event.Reader, q event.Query) ([]TurnSummary, error) {
 	var runs []*kernel.Record
 	at := map[event.RunID]*kernel.Record{}
 	q.Types = []event.Type{event.MessageReceived, event.Responded, event.ProviderError, event.OutcomeUnknown}
@@ -90,9 +90,9 @@ func readTurns(ctx context.Context, log event.Reader, q event.Query) ([]Turn, er
 			return nil, err
 		}
 	}
-	var turns []Turn
+	var turns []TurnSummary
 	for _, r := range runs {
-		t := Turn{
+		t := TurnSummary{
 			Seq: r.First, Run: r.Run, Input: r.Input, At: r.At, Sender: r.Received.Sender, Source: r.Received.Source, Text: r.Received.Text, Pruned: r.Pruned, Damage: r.Damage,
 			Outcome: r.Outcome, Answer: r.Text, StopReason: r.StopReason, DurationMS: r.Duration.Milliseconds(),
 		}
@@ -105,7 +105,7 @@ func readTurns(ctx context.Context, log event.Reader, q event.Query) ([]Turn, er
 }
 
 // Ending describes the end of a turn without a normal answer. It returns an empty text for a normal answer.
-func (t Turn) Ending() string {
+func (t TurnSummary) Ending() string {
 	switch t.Outcome {
 	case "":
 		return "no outcome on record yet"
@@ -178,7 +178,7 @@ func OpenRuns(ctx context.Context, log *store.Reader, locks string) ([]OpenRun, 
 		}
 	}
 	for i := range list {
-		if err := list[i].read(ctx, log); err != nil {
+		if err := list[i].readFacts(ctx, log); err != nil {
 			return nil, err
 		}
 	}
@@ -186,7 +186,7 @@ func OpenRuns(ctx context.Context, log *store.Reader, locks string) ([]OpenRun, 
 	return list, nil
 }
 
-func (o *OpenRun) read(ctx context.Context, log event.Reader) error {
+func (o *OpenRun) readFacts(ctx context.Context, log event.Reader) error {
 	r, err := kernel.ReadRecord(ctx, log, o.Run, event.Query{})
 	if err != nil {
 		return err

@@ -164,7 +164,7 @@ func (s *View) Close() error { return s.view.Close() }
 
 // Named returns the sessions with this name, without the session except.
 func (s *View) Named(ctx context.Context, name string, except event.SessionID) ([]Session, error) {
-	return s.query(ctx, selectSessions+` WHERE s.name = ? AND s.id <> ?`, name, string(except))
+	return s.querySessions(ctx, selectSessions+` WHERE s.name = ? AND s.id <> ?`, name, string(except))
 }
 
 const selectSessions = `
@@ -174,7 +174,7 @@ const selectSessions = `
 
 // List returns the sessions, the last used first. It includes the ephemeral ones only with all.
 func (s *View) List(ctx context.Context, all bool) ([]Session, error) {
-	return s.query(ctx, selectSessions+`
+	return s.querySessions(ctx, selectSessions+`
 		WHERE ? OR NOT s.ephemeral
 		ORDER BY s.used DESC, s.seq DESC`, all)
 }
@@ -182,11 +182,11 @@ func (s *View) List(ctx context.Context, all bool) ([]Session, error) {
 // Find returns the session that ref names. ref is an id, a name, a unique beginning or end of an id, or a unique
 // beginning of an id's last eight characters. The error is ErrNoSession or ErrAmbiguous.
 func (s *View) Find(ctx context.Context, ref string) (Session, error) {
-	found, err := s.query(ctx, selectSessions+`
+	found, err := s.querySessions(ctx, selectSessions+`
 		WHERE s.id = ?1 OR s.name = ?1
 		ORDER BY s.used DESC`, ref)
 	if err == nil && len(found) == 0 && len(ref) >= 4 {
-		found, err = s.query(ctx, selectSessions+`
+		found, err = s.querySessions(ctx, selectSessions+`
 			WHERE substr(s.id, 1, length(?1)) = ?1 OR substr(s.id, -length(?1)) = ?1 OR substr(s.id, -8, length(?1)) = ?1
 			ORDER BY s.used DESC`, ref)
 	}
@@ -204,7 +204,7 @@ func (s *View) Find(ctx context.Context, ref string) (Session, error) {
 // Latest returns the session that was used last, or ErrNoSession. It skips a session without a name and without a
 // turn.
 func (s *View) Latest(ctx context.Context) (Session, error) {
-	return s.one(ctx, selectSessions+`
+	return s.findOne(ctx, selectSessions+`
 		WHERE NOT s.ephemeral OR s.turns > 0
 		ORDER BY s.used DESC, s.seq DESC
 		LIMIT 1`)
@@ -212,13 +212,13 @@ func (s *View) Latest(ctx context.Context) (Session, error) {
 
 // Current returns the session that was selected, or ErrNoSession.
 func (s *View) Current(ctx context.Context) (Session, error) {
-	return s.one(ctx, selectSessions+`
+	return s.findOne(ctx, selectSessions+`
 		WHERE c.id IS NOT NULL
 		LIMIT 1`)
 }
 
-func (s *View) one(ctx context.Context, query string, args ...any) (Session, error) {
-	found, err := s.query(ctx, query, args...)
+func (s *View) findOne(ctx context.Context, query string, args ...any) (Session, error) {
+	found, err := s.querySessions(ctx, query, args...)
 	if err == nil && len(found) == 0 {
 		err = ErrNoSession
 	}
@@ -228,7 +228,7 @@ func (s *View) one(ctx context.Context, query string, args ...any) (Session, err
 	return found[0], nil
 }
 
-func (s *View) query(ctx context.Context, query string, args ...any) ([]Session, error) {
+func (s *View) querySessions(ctx context.Context, query string, args ...any) ([]Session, error) {
 	if err := s.view.CatchUp(ctx); err != nil {
 		return nil, err
 	}

@@ -26,14 +26,14 @@ const (
 // runShown is a run in a list.
 type runShown struct {
 	place
-	report.Turn
+	report.TurnSummary
 	Session event.SessionID `json:"session_id"`
 	State   string          `json:"state"`
 }
 
 // run returns a run with its session and its state.
-func (l *eventLog) run(t report.Turn, session event.SessionID) (runShown, error) {
-	shown := runShown{place: l.place, Turn: t, Session: session, State: ended}
+func (l *eventLog) run(t report.TurnSummary, session event.SessionID) (runShown, error) {
+	shown := runShown{place: l.place, TurnSummary: t, Session: session, State: ended}
 	if t.Outcome != "" {
 		return shown, nil
 	}
@@ -190,7 +190,7 @@ func readFacts(ctx context.Context, log logReader, id event.RunID) (*kernel.Reco
 
 // recorded returns a recorded run for a list.
 func (l *eventLog) recorded(r *kernel.Record) (runShown, error) {
-	t := report.Turn{
+	t := report.TurnSummary{
 		Run: r.Run, Input: r.Input, At: r.At, Sender: r.Received.Sender, Source: r.Received.Source, Text: r.Received.Text, Pruned: r.Pruned, Damage: r.Damage,
 		Outcome: r.Outcome, Answer: r.Text, StopReason: r.StopReason, DurationMS: r.Duration.Milliseconds(), Seq: r.First,
 	}

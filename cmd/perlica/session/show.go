@@ -22,7 +22,7 @@ import (
 // shownSession is a session with its turns, as session show prints them.
 type shownSession struct {
 	sessions.Session
-	TurnList []report.Turn `json:"turn_list"`
+	TurnList []report.TurnSummary `json:"turn_list"`
 }
 
 func (a *app) sessionShowCommand() *cobra.Command {
@@ -51,7 +51,7 @@ Without REF it is the current one; -n says how many turns, --json has all of the
 				if err != nil {
 					return err
 				}
-				return a.Show(asJSON, shownSession{s, append([]report.Turn{}, turns...)}, func(w io.Writer, styles screen.Styles) error {
+				return a.Show(asJSON, shownSession{s, append([]report.TurnSummary{}, turns...)}, func(w io.Writer, styles screen.Styles) error {
 					return writeSession(w, styles, s, turns)
 				})
 			})
@@ -109,7 +109,7 @@ func (a *app) sessionToShow(ctx context.Context, view *sessions.View, args []str
 	return view.Find(ctx, args[0])
 }
 
-func writeSession(out io.Writer, s screen.Styles, x sessions.Session, turns []report.Turn) error {
+func writeSession(out io.Writer, s screen.Styles, x sessions.Session, turns []report.TurnSummary) error {
 	w := bufio.NewWriter(out)
 	_ = frame.WriteFields(w, s, "", 9, [][2]string{ // Flush returns the error.
 		{"session", string(x.ID)},
@@ -143,7 +143,7 @@ func writeSession(out io.Writer, s screen.Styles, x sessions.Session, turns []re
 }
 
 // writeTurnText writes a turn's input. The writer keeps its error.
-func writeTurnText(w io.Writer, s screen.Styles, t report.Turn) {
+func writeTurnText(w io.Writer, s screen.Styles, t report.TurnSummary) {
 	if t.Damage != "" {
 		fmt.Fprintln(w, s.Red(t.Damage))
 		if t.Text == "" {
