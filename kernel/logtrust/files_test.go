@@ -131,7 +131,7 @@ func TestForgedWriteAheadLog(t *testing.T) {
 	}
 }
 
-// TestOwnWriteAheadLog: the write-ahead log of a killed process is known, whoever signed it, even after the log has
+// TestOwnWriteAheadLog: the write-ahead log of a killed process is known, with any signer, even after the log has
 // moved. Another write-ahead log in its place is not known.
 func TestOwnWriteAheadLog(t *testing.T) {
 	me := user(t)

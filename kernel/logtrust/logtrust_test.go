@@ -104,7 +104,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestMadeHere: an added log is known while its file stays the same, whoever signed it.
+// TestMadeHere: an added log is known while its file stays the same, with any signer.
 func TestMadeHere(t *testing.T) {
 	me, other := user(t), user(t)
 	path := filepath.Join(t.TempDir(), "eventlog.db")
