@@ -38,25 +38,36 @@ func (r *reader) widens(name, value string, known role) (always, besideCommand b
 		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(plain, part) })
 	}
 	ends := func(end string) bool { return strings.HasSuffix(plain, end) }
-	number := value == "0" && slices.ContainsFunc([]string{"uid", "gid", "user", "group"}, ends)
-	off := !number && slices.Contains([]string{"", "false", "no", "off", "none", "disabled", "disable", "0", "null", "[]", "{}"}, value)
+	off := isOff(plain, value)
 	usual := off || value == "default" || value == "usedefault"
+	mayWiden := known == unknown || known == mode
+	requiresApproval := has([]string{"approv", "confirm"}) && !has([]string{"auto", "skip", "bypass", "no"})
 	switch {
-	case known == inert || known == text || known == body:
-	case (known == unknown || known == mode) && has(widening) && !has([]string{"disallow", "noapprov"}):
+	case slices.Contains([]role{inert, text, body}, known):
+	case mayWiden && has(widening) && !has([]string{"disallow", "noapprov"}):
 		// A field that requires approval asks for nothing. A field that drops the approval asks for more rights.
-		if (has([]string{"approv", "confirm"}) && !has([]string{"auto", "skip", "bypass", "no"})) || known == mode {
+		if requiresApproval || known == mode {
 			return off && known == unknown && value != "", false
 		}
 		return !usual, false
-	case (known == unknown || known == mode) && has(guards):
-		return off && value != "" && value != "null" || strings.HasPrefix(value, "{") && value != "{}", false
+	case mayWiden && has(guards):
+		given := value != "" && value != "null"
+		return given && (off || strings.HasPrefix(value, "{")), false
 	case slices.Contains(widensCommand, plain), known == unknown && (ends("user") || strings.Contains(plain, "network")):
 		return false, !usual
 	case known == unknown && slices.Contains(privilegedValues, value):
 		return slices.Contains([]string{"edit", "move", "delete"}, r.call.Kind), true
 	}
 	return false, false
+}
+
+// isOff reports whether a value switches the field of this name off. In a field with a user or a group, 0 means root.
+func isOff(plain, value string) bool {
+	if value == "0" {
+		id := func(end string) bool { return strings.HasSuffix(plain, end) }
+		return !slices.ContainsFunc([]string{"uid", "gid", "user", "group"}, id)
+	}
+	return slices.Contains([]string{"", "false", "no", "off", "none", "disabled", "disable", "null", "[]", "{}"}, value)
 }
 
 // naming are the endings of fields that hold the name of the tool or of its action.

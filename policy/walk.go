@@ -179,28 +179,7 @@ func shown(raw json.RawMessage) string {
 
 // readList reads a list: the words of one command, or several values of a role.
 func (r *reader) readList(name string, raw json.RawMessage, as role, depth int) {
-	all, isWords := words(raw)
-	s := r.scope()
-	switch {
-	case isWords && len(all) == 0 && commands[as]:
-		r.lost = r.lost || r.isExecute()
-		return
-	case isWords && len(all) == 0:
-		r.addField(name, "[]", Plain)
-		return
-	case isWords && strings.TrimSpace(all[0]) != "" && as == argv:
-		s.argv = append(s.argv, all...)
-		return
-	case isWords && strings.TrimSpace(all[0]) != "" && (as == command || as == program):
-		s.commands = append(s.commands, shell.Command{Argv: all})
-		return
-	case isWords && as == args:
-		s.addArgs(name, all)
-		return
-	case isWords && as == env:
-		for _, e := range all {
-			s.env, s.envName = append(s.env, e), name
-		}
+	if all, isWords := words(raw); isWords && r.readWords(name, all, as) {
 		return
 	}
 	list, ok := elements(raw)
@@ -225,6 +204,29 @@ func (r *reader) readList(name string, raw json.RawMessage, as role, depth int) 
 		r.readValue(at, e, as, depth+1)
 		r.leaveScope()
 	}
+}
+
+// readWords reads a list of words that is one command, its arguments or its variables. It returns false if the words
+// are values of their own.
+func (r *reader) readWords(name string, all []string, as role) bool {
+	s := r.scope()
+	switch {
+	case len(all) == 0 && commands[as]:
+		r.lost = r.lost || r.isExecute()
+	case len(all) == 0:
+		r.addField(name, "[]", Plain)
+	case as == argv && strings.TrimSpace(all[0]) != "":
+		s.argv = append(s.argv, all...)
+	case (as == command || as == program) && strings.TrimSpace(all[0]) != "":
+		s.commands = append(s.commands, shell.Command{Argv: all})
+	case as == args:
+		s.addArgs(name, all)
+	case as == env:
+		s.env, s.envName = append(s.env, all...), name
+	default:
+		return false
+	}
+	return true
 }
 
 // isEnclosedJSON reports whether a text is JSON that the tool will decode. Some tools pass the arguments of another tool

@@ -98,19 +98,8 @@ func marked(p map[string]any) bool {
 				return true
 			}
 		case string:
-			switch name {
-			case "title", "description", "type", "const":
-				if known().MatchString(v) {
-					return true
-				}
-			case "pattern":
-				if known().MatchString(strings.NewReplacer(`\`, "", "^", "", "(", " ", "?:", "", "[_-]", "_", "[-_]", "-").Replace(v)) || begins().MatchString(v) || isSecret(v) {
-					return true
-				}
-			default:
-				if known().MatchString(v) || name != "default" && isSecret(v) {
-					return true
-				}
+			if markedText(name, v) {
+				return true
 			}
 		case []any:
 			if strings.HasPrefix(name, "example") && slices.ContainsFunc(v, func(e any) bool { s, _ := e.(string); return known().MatchString(s) || isSecret(s) }) {
@@ -123,6 +112,20 @@ func marked(p map[string]any) bool {
 		}
 	}
 	return false
+}
+
+// patternText removes the signs of a regular expression that may stand inside the beginning of a key.
+var patternText = strings.NewReplacer(`\`, "", "^", "", "(", " ", "?:", "", "[_-]", "_", "[-_]", "-")
+
+// markedText is marked for one member that is a text.
+func markedText(name, v string) bool {
+	switch name {
+	case "title", "description", "type", "const", "default":
+		return known().MatchString(v)
+	case "pattern":
+		return known().MatchString(patternText.Replace(v)) || begins().MatchString(v) || isSecret(v)
+	}
+	return known().MatchString(v) || isSecret(v)
 }
 
 // isMark reports whether a member with this name, set to true, marks the value as a secret.
@@ -318,37 +321,55 @@ func lazily(expr string) func() *regexp.Regexp {
 func wordAt(list []string, i int, number, own bool) bool {
 	w := strings.TrimRight(list[i], "0123456789")
 	next, before := wordOr(list, i+1), wordOr(list, i-1)
-	switch {
-	case w == "token" || w == "tokens" || w == "jeton" || w == "jetons":
+	switch w {
+	case "token", "tokens", "jeton", "jetons":
 		return !harmless("token", list, i, number, own)
-	case strings.HasSuffix(w, "token") && len(w) > 5 || strings.HasSuffix(w, "tokens") && len(w) > 6:
-		return !slices.Contains([]string{"maxtokens", "mintokens", "maxtoken", "numtokens", "tokentokens", "eostoken", "bostoken", "padtoken", "stoptoken", "cancellationtoken", "nexttoken", "pagetoken", "subtoken", "subtokens", "pretoken", "detoken"}, w)
-	case strings.HasPrefix(w, "secret") && !strings.HasPrefix(w, "secretar") && !strings.HasPrefix(w, "secreti") || strings.HasSuffix(w, "secret") || strings.HasSuffix(w, "secrets"):
-		return !harmless("secret", list, i, number, own)
-	case w == "pin" || w == "pins":
+	case "pin", "pins":
 		return isSecretPin(list, i, own) && !(number && lengthAfter().MatchString(next))
-	case w == "pat":
+	case "pat":
 		return len(list) == 1 || before != "" && !slices.Contains([]string{"a", "the", "his", "her", "file"}, before) && next == "" || own
-	case w == "pass":
+	case "pass":
 		return len(list) == 1 || next == "" && !slices.Contains([]string{"boarding", "test", "first", "second", "third", "single", "high", "low", "band", "render", "by", "season", "to", "must", "mountain", "ski", "will", "tests", "checks", "multi", "all", "day"}, before) && len(list) <= 3
-	case w == "pwd":
+	case "pwd":
 		return len(list) <= 2
-	case w == "tan":
+	case "tan":
 		return own || before == "ihre" || len(list) == 1
-	case w == "cookie" || w == "cookies":
+	case "cookie", "cookies":
 		return len(list) == 1 || slices.ContainsFunc(list, func(o string) bool {
 			return slices.Contains([]string{"session", "auth", "value", "header", "string", "login", "browser", "paste", "your", "my", "enter"}, o)
 		}) && !slices.Contains(list, "banner") && !slices.Contains(list, "consent")
-	case w == "parola":
+	case "parola":
 		return next != "chiave"
-	case w == "bearer":
-		return true
-	case inList(keyWords, w):
-		return isAccessKey(list, i, own)
-	case len(w) > 5 && (strings.HasSuffix(w, "key") && service()[strings.TrimSuffix(w, "key")] || strings.HasSuffix(w, "keys") && service()[strings.TrimSuffix(w, "keys")]):
+	case "bearer":
 		return true
 	}
-	return false
+	switch {
+	case strings.HasSuffix(w, "token") || strings.HasSuffix(w, "tokens"):
+		return !slices.Contains(harmlessTokens, w)
+	case containsSecret(w):
+		return !harmless("secret", list, i, number, own)
+	case inList(keyWords, w):
+		return isAccessKey(list, i, own)
+	}
+	return isServiceKey(w)
+}
+
+// harmlessTokens are the words that end in "token" and name no secret.
+var harmlessTokens = strings.Fields(`maxtokens mintokens maxtoken numtokens tokentokens eostoken bostoken padtoken
+	stoptoken cancellationtoken nexttoken pagetoken subtoken subtokens pretoken detoken`)
+
+// containsSecret reports whether a word begins or ends with "secret". Words such as "secretary" do not count.
+func containsSecret(w string) bool {
+	if strings.HasSuffix(w, "secret") || strings.HasSuffix(w, "secrets") {
+		return true
+	}
+	return strings.HasPrefix(w, "secret") && !strings.HasPrefix(w, "secretar") && !strings.HasPrefix(w, "secreti")
+}
+
+// isServiceKey reports whether a word is the name of a service followed by "key".
+func isServiceKey(w string) bool {
+	name, ok := strings.CutSuffix(strings.TrimSuffix(w, "s"), "key")
+	return len(w) > 5 && ok && service()[name]
 }
 
 // isAccessKey reports whether the word for a key at i means a key that grants access.

@@ -175,7 +175,7 @@ var runners = table("runners", func(said string) runner {
 // makes superfluous if it protects everything outside the project.
 func (w *walker) judgeRecipes(name string, fs []field, st *state) {
 	r, found := runners(name)
-	if !found || len(w.place.Changed)+len(w.touched) == 0 || len(fs) == 2 && (fs[1].text == "--version" || fs[1].text == "--help") {
+	if !found || len(w.place.Changed)+len(w.touched) == 0 || asksForHelp(fs[1:]) {
 		return
 	}
 	operands := slices.DeleteFunc(slices.Clone(fs[1:]), func(f field) bool { return strings.HasPrefix(f.text, "-") && !slices.Contains(r.after, f.text) })

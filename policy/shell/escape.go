@@ -232,26 +232,20 @@ func (w *walker) judgeVariable(name string, value field, st *state) {
 	case name == "PERLICA_HOME" && !value.vague && strings.HasPrefix(value.text, "/"):
 		w.place.Own = append(slices.Clip(w.place.Own), slashPath(value.text))
 	case name == "SHELL":
-		if value.vague || value.text != "" && !slices.Contains(shells, path.Base(value.text)) || strings.Contains(value.text, ".") {
+		if !isUsualShell(value) {
 			w.askBecause("names a program that others will run: %s", shown)
 		}
 	case listed("programVars", name):
-		if !harmlessCommand(value) {
-			w.ifRefused(value, st)
-			w.askBecause("names a program that others will run: %s", shown)
-		}
+		w.programVariable(value, shown, st)
 	case listed("codeVars", name), strings.HasPrefix(name, "GIT_CONFIG_KEY_"), strings.HasPrefix(name, "BASH_FUNC_"):
-		if value.text != "" && value.text != "/dev/null" && value.text != "ignore" {
+		if !slices.Contains([]string{"", "/dev/null", "ignore"}, value.text) {
 			w.askBecause("names code that others will load: %s", shown)
 		}
 		if value.out != nil && name == "BASH_ENV" {
 			w.walkScript(value.out.text, st.child(nil), flow{})
 		}
 	case namesProgram().MatchString(name):
-		if !harmlessCommand(value) {
-			w.ifRefused(value, st)
-			w.askBecause("names a program that others will run: %s", shown)
-		}
+		w.programVariable(value, shown, st)
 	case name == "PYTHONPATH", name == "NODE_PATH", name == "RUBYLIB":
 		w.searchPath(name, value, st)
 	case flagVars().MatchString(name) && flagPrograms().MatchString(value.text):
@@ -260,8 +254,26 @@ func (w *walker) judgeVariable(name string, value field, st *state) {
 		w.askBecause("names code that a shell will run: %s", shown)
 	case erlangFlags().MatchString(name) && erlangCode().MatchString(value.text):
 		w.askBecause("names code that others will load: %s", shown)
-	case name == "NODE_OPTIONS" && requires().MatchString(value.text), (name == "JAVA_TOOL_OPTIONS" || name == "_JAVA_OPTIONS" || name == "JDK_JAVA_OPTIONS") && strings.Contains(value.text, "agent"):
+	case name == "NODE_OPTIONS" && requires().MatchString(value.text),
+		slices.Contains(javaOptions, name) && strings.Contains(value.text, "agent"):
 		w.askBecause("names code that others will load: %s", shown)
+	}
+}
+
+// javaOptions are the variables with options that every Java program reads.
+var javaOptions = []string{"JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"}
+
+// isUsualShell reports whether the value of SHELL is empty or names a known shell.
+func isUsualShell(value field) bool {
+	known := value.text == "" || slices.Contains(shells, path.Base(value.text))
+	return known && !value.vague && !strings.Contains(value.text, ".")
+}
+
+// programVariable asks about the value of a variable that names a program, unless the program is harmless.
+func (w *walker) programVariable(value field, shown string, st *state) {
+	if !harmlessCommand(value) {
+		w.ifRefused(value, st)
+		w.askBecause("names a program that others will run: %s", shown)
 	}
 }
 

@@ -55,35 +55,30 @@ func (w *walker) judgeExported(name string, value field, st *state) {
 	}
 	said := name + "=" + value.text
 	w.judgeHiddenIn(value, said, st)
-	if commandVars().MatchString(name) && !harmlessCommand(value) && value.text != "0" && value.text != "1" {
+	// The verdict keeps the first of equal findings, so the first case is enough.
+	switch {
+	case commandVars().MatchString(name) && !harmlessCommand(value) && !slices.Contains([]string{"0", "1"}, value.text):
 		w.askBecause("names a program that others will run: %s", said)
-	}
-	if hostVars().MatchString(name) && farHost().MatchString(value.text) && !local(value) {
+	case hostVars().MatchString(name) && farHost().MatchString(value.text) && !local(value):
 		w.askBecause("the value of %s is an address: %s", name, said)
-	}
-	if unguarded().MatchString(said) {
+	case unguarded().MatchString(said):
 		w.askBecause("takes away the check of the other side: %s", said)
-	}
-	if proxyVars().MatchString(name) && !local(value) {
+	case proxyVars().MatchString(name) && !local(value):
 		w.askBecause("sends what programs fetch by way of another machine: %s", said)
-	}
-	if strings.Contains(value.text, "$(") || strings.Contains(value.text, "`") || strings.HasPrefix(value.text, "+!") {
+	case strings.Contains(value.text, "$("), strings.Contains(value.text, "`"), strings.HasPrefix(value.text, "+!"):
 		w.askBecause("the value of %s may be a command: %s", name, said)
 	}
-	options := strings.HasPrefix(value.text, "-")
-	pieces := strings.FieldsFunc(value.text, func(r rune) bool { return r == ',' || r == '|' || r == ';' })
+	options, separators := strings.HasPrefix(value.text, "-"), ",|;"
 	if options {
-		pieces = strings.FieldsFunc(value.text, func(r rune) bool { return r == ' ' || r == ',' })
+		separators = " ,"
 	}
-	for _, piece := range pieces {
+	isSeparator := func(r rune) bool { return strings.ContainsRune(separators, r) }
+	for _, piece := range strings.FieldsFunc(value.text, isSeparator) {
 		if options && grants().MatchString(piece) {
 			w.askBecause("an option that needs a person's yes: %s", said)
 		}
 		if isURL(piece) && !strings.HasPrefix(piece, "file:") {
-			usual := usualPlaces().MatchString(piece) || publicVars().MatchString(name)
-			if !usual && !local(*part(value, piece)) && !localUser().MatchString(piece) {
-				w.askBecause("the value of %s is an address: %s", name, said)
-			}
+			w.exportedAddress(name, *part(value, piece), said)
 			continue
 		}
 		if options {
@@ -92,6 +87,14 @@ func (w *walker) judgeExported(name string, value field, st *state) {
 		for file := range strings.SplitSeq(strings.TrimPrefix(piece, "file://"), ":") {
 			w.exportedPath(name, *part(value, strings.TrimLeft(file, "@")), said, st)
 		}
+	}
+}
+
+// exportedAddress asks about an address in a variable's value that leads to an unusual machine.
+func (w *walker) exportedAddress(name string, f field, said string) {
+	usual := usualPlaces().MatchString(f.text) || publicVars().MatchString(name)
+	if !usual && !local(f) && !localUser().MatchString(f.text) {
+		w.askBecause("the value of %s is an address: %s", name, said)
 	}
 }
 

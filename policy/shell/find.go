@@ -234,18 +234,7 @@ func (w *walker) xargs(name string, fs []field, st *state, in flow) flow {
 	if o, ok := findOption(opts, "-a", "--arg-file"); ok && o.value != nil {
 		left, in = in, w.fileFlow(*o.value, st)
 	}
-	read := in.operands
-	switch {
-	case in.known && in.piped:
-		read = append(read, words(in.text, opts)...)
-	case len(read) == 0:
-		f := unknownField("what it reads")
-		f.origin, f.listed = in.origin, in.text == "" || in.written
-		read = []field{f}
-		if in.written {
-			read = append(words(in.text, opts), f)
-		}
-	}
+	read := wordsRead(in, opts)
 	if name == "parallel" {
 		inner, read = splitParallel(inner, read)
 	}
@@ -276,6 +265,22 @@ func (w *walker) xargs(name string, fs []field, st *state, in flow) flow {
 	out := w.judgeWords(command, st.clone(), left)
 	out.known, out.origin = false, out.origin|in.origin
 	return out
+}
+
+// wordsRead returns the words that xargs reads. An unknown input is one unknown word.
+func wordsRead(in flow, opts []option) []field {
+	switch {
+	case in.known && in.piped:
+		return append(in.operands, words(in.text, opts)...)
+	case len(in.operands) > 0:
+		return in.operands
+	}
+	f := unknownField("what it reads")
+	f.origin, f.listed = in.origin, in.text == "" || in.written
+	if in.written {
+		return append(words(in.text, opts), f)
+	}
+	return []field{f}
 }
 
 // words splits a known text into words as xargs does.

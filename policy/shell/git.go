@@ -84,7 +84,8 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 	switch {
 	case key == "core.hookspath" && value.text != "/dev/null" && value.text != "":
 		w.askBecause("names code that git will run: %s", shown(fs))
-	case key == "include.path" || strings.HasPrefix(key, "includeif.") || key == "protocol.ext.allow" || key == "core.worktree" || key == "init.templatedir":
+	case slices.Contains([]string{"include.path", "protocol.ext.allow", "core.worktree", "init.templatedir"}, key),
+		strings.HasPrefix(key, "includeif."):
 		w.askBecause("names code that git will run: %s", shown(fs))
 	case strings.HasPrefix(key, "alias.") && value.vague:
 		w.askUnknown("the text does not tell what the alias runs: %s", shown(fs))
@@ -207,9 +208,8 @@ func (w *walker) gitLoss(sub string, args, fs []field) {
 	for i, f := range args {
 		lost = lost || slices.Contains(words, f.text) && (i == 0 || strings.HasPrefix(f.text, "-"))
 		if len(f.text) > 2 && f.text[0] == '-' && f.text[1] != '-' {
-			for _, word := range words {
-				lost = lost || len(word) == 2 && strings.Contains(f.text[1:], word[1:])
-			}
+			letter := func(word string) bool { return len(word) == 2 && strings.Contains(f.text[1:], word[1:]) }
+			lost = lost || slices.ContainsFunc(words, letter)
 		}
 	}
 	if verb := map[string]string{"worktree": "remove", "submodule": "deinit"}[sub]; verb != "" {

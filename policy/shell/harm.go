@@ -44,19 +44,23 @@ func (w *walker) judgeHarm(name string, fs []field, st *state, in flow) bool {
 // lossOrContainer judges programs that act beyond the tree. Their operands may also contain a command.
 func (w *walker) lossOrContainer(name string, fs []field, st *state) {
 	w.judgeRemoteLoss(name, fs)
-	switch {
-	case name == "gh" && among(fs, "download"):
-		w.judgeDownload(name, fs, st)
-	case name == "docker" || name == "podman" || name == "nerdctl" || name == "docker-compose":
+	if isDiskTool(name) {
+		w.diskTool(name, fs, st)
+		return
+	}
+	switch name {
+	case "gh":
+		if among(fs, "download") {
+			w.judgeDownload(name, fs, st)
+		}
+	case "docker", "podman", "nerdctl", "docker-compose":
 		w.judgeContainer(fs, st)
 		w.copyOut(fs, st)
-	case name == "kubectl" || name == "oc":
+	case "kubectl", "oc":
 		w.copyOut(fs, st)
-	case isDiskTool(name):
-		w.diskTool(name, fs, st)
-	case name == "npm" || name == "yarn" || name == "pnpm" || name == "pip" || name == "pip3" || name == "bun" || name == "poetry" || name == "go":
+	case "npm", "yarn", "pnpm", "pip", "pip3", "bun", "poetry", "go":
 		w.packageSettings(fs)
-	case name == "java" || name == "javac" || name == "dpkg" || name == "rpm" || name == "installer":
+	case "java", "javac", "dpkg", "rpm", "installer":
 		for _, f := range fs[1:] {
 			if w.runsForeign(f, st) && !strings.HasPrefix(f.text, "-") {
 				w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
@@ -174,11 +178,12 @@ func (w *walker) judgeDestroy(f field, st *state, whole bool, verb string, fs []
 			continue
 		}
 		what, word := w.place.loss(target, f.glob)
+		certain := whole && !d.doubt
 		switch {
 		case w.ownFile(target, f.glob, shown(fs)):
-		case what == "" && whole && !f.glob && !d.doubt && w.place.holdsOwn(target):
+		case what == "" && certain && !f.glob && w.place.holdsOwn(target):
 			w.addFinding(Refused, verb+" Perlica's own files: "+shown(fs), "perlica")
-		case what != "" && whole && !d.doubt:
+		case what != "" && certain:
 			w.addFinding(Refused, verb+" "+what+": "+shown(fs), word)
 		case what != "" && d.doubt:
 			w.askBecause("%s %s if the cd before it fails: %s", verb, what, shown(fs))

@@ -70,16 +70,11 @@ func languageOf(name string) (language, bool) {
 func (w *walker) judgeInterpreter(name string, fs []field, st *state, in flow) {
 	l, _ := languageOf(name)
 	if l.words == nil {
-		w.askUnknown("a language that cannot be judged: %s", shown(fs))
-		for _, f := range fs[1:] {
-			w.ifRefused(*part(f, strings.ReplaceAll(f.text, `\`, "/")), st)
-		}
+		w.judgeUnreadable(fs, st)
 		return
 	}
-	for i, f := range fs[:len(fs)-1] {
-		if name == "deno" && fs[1].text == "task" && f.text == "--eval" {
-			w.walkNested(fs[i+1].text, fs[i+1], st.child(nil), flow{})
-		}
+	if name == "deno" {
+		w.denoTask(fs, st)
 	}
 	codes, inPlace := w.inlineCode(l, fs)
 	for _, code := range codes {
@@ -96,7 +91,7 @@ func (w *walker) judgeInterpreter(name string, fs []field, st *state, in flow) {
 	if len(codes) == 0 {
 		w.judgeStarted(operands, fs, st, in)
 	}
-	if (name == "deno" || name == "bun") && slices.ContainsFunc(operands[:min(4, len(operands))], func(f field) bool { return isURL(f.text) && !local(f) }) {
+	if (name == "deno" || name == "bun") && slices.ContainsFunc(operands[:min(4, len(operands))], isRemoteURL) {
 		w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
 	}
 	for _, f := range fs[1:] {
@@ -120,6 +115,30 @@ func (w *walker) judgeInterpreter(name string, fs []field, st *state, in flow) {
 		w.judgeScript(l, fs, operands, module, in)
 	}
 }
+
+// judgeUnreadable asks about code in a language without a table of words. A word that would be refused as a command is
+// refused.
+func (w *walker) judgeUnreadable(fs []field, st *state) {
+	w.askUnknown("a language that cannot be judged: %s", shown(fs))
+	for _, f := range fs[1:] {
+		w.ifRefused(*part(f, strings.ReplaceAll(f.text, `\`, "/")), st)
+	}
+}
+
+// denoTask judges the shell texts of deno task --eval.
+func (w *walker) denoTask(fs []field, st *state) {
+	if len(fs) < 2 || fs[1].text != "task" {
+		return
+	}
+	for i, f := range fs[:len(fs)-1] {
+		if f.text == "--eval" {
+			w.walkNested(fs[i+1].text, fs[i+1], st.child(nil), flow{})
+		}
+	}
+}
+
+// isRemoteURL reports whether a word is an address on another machine.
+func isRemoteURL(f field) bool { return isURL(f.text) && !local(f) }
 
 // judgeStarted judges the script of an interpreter by its place, or the package of deno's npm:NAME.
 func (w *walker) judgeStarted(operands, fs []field, st *state, in flow) {

@@ -169,8 +169,7 @@ func (w *walker) judgeDownload(name string, fs []field, st *state) {
 	opts, operands := options(fs[1:], valued, false)
 	at := st.clone()
 	for _, o := range opts {
-		dir := o.name == "--output-dir" || o.name == "--directory-prefix" || o.name == "-P" && name == "wget" || o.name == "--dir" || o.name == "-d" && name == "aria2c"
-		if dir && o.value != nil {
+		if o.value != nil && storesIn(name, o.name) {
 			w.judgeWrite(*o.value, st, "downloads to "+o.value.text)
 			at.chdir(*o.value)
 			at.pending = nil
@@ -198,20 +197,10 @@ func (w *walker) judgeDownload(name string, fs []field, st *state) {
 			w.askBecause("a setting on the command line: %s", shown(fs))
 		}
 	}
-	if o, ok := findOption(opts, "-X", "--request"); ok && o.value != nil && o.value.text == "DELETE" && !slices.ContainsFunc(operands, local) {
+	if requestsDelete(opts) && !slices.ContainsFunc(operands, local) {
 		w.askBecause("deletes something on another machine: %s", shown(fs))
 	}
-	remote := hasOption(opts, "-O", "-J", "--remote-name", "--remote-name-all", "--remote-header-name", "--content-disposition", "-d", "--download")
-	switch name {
-	case "curl", "http", "https", "xh":
-		if !remote || name != "curl" && !hasOption(opts, "-d", "--download") {
-			return
-		}
-	case "wget", "aria2c", "axel":
-		if stored {
-			return
-		}
-	default:
+	if !usesDefaultName(name, opts, stored) {
 		return
 	}
 	for _, f := range operands {
@@ -220,6 +209,33 @@ func (w *walker) judgeDownload(name string, fs []field, st *state) {
 	if hasOption(opts, "-J", "--remote-header-name", "--content-disposition", "-i", "--input-file") {
 		w.unnamed |= network
 	}
+}
+
+// requestsDelete reports whether the options choose the HTTP method DELETE.
+func requestsDelete(opts []option) bool {
+	o, ok := findOption(opts, "-X", "--request")
+	return ok && o.value != nil && o.value.text == "DELETE"
+}
+
+// storesIn reports whether an option names the directory in which a program stores its downloads.
+func storesIn(program, option string) bool {
+	return slices.Contains([]string{"--output-dir", "--directory-prefix", "--dir"}, option) ||
+		option == "-P" && program == "wget" || option == "-d" && program == "aria2c"
+}
+
+// usesDefaultName reports whether a program stores its download under a name from the address. stored reports whether
+// an option names the file.
+func usesDefaultName(name string, opts []option, stored bool) bool {
+	switch name {
+	case "curl":
+		return hasOption(opts, "-O", "-J", "--remote-name", "--remote-name-all", "--remote-header-name", "--content-disposition",
+			"-d", "--download")
+	case "http", "https", "xh":
+		return hasOption(opts, "-d", "--download")
+	case "wget", "aria2c", "axel":
+		return !stored
+	}
+	return false
 }
 
 // writtenOut matches the files that curl -w names.
@@ -324,22 +340,30 @@ func (w *walker) judgeSending(name string, fs []field, st *state, in flow) {
 	if (name == "scp" || name == "rsync") && isRemote(fs[1].text) && !isRemote(fs[len(fs)-1].text) {
 		return
 	}
-	leaves := in.origin.is(private | elsewhere)
-	for i := 1; i < len(fs) && !leaves; i++ {
-		option, _, _ := strings.Cut(fs[i].text, "=")
-		if !fs[i].origin.is(private) && (slices.Contains(used, option) || slices.Contains(used, fs[i-1].text)) {
-			continue
-		}
-		leaves = w.namesPrivate(fs[i], st)
-	}
-	if in.known && (strings.Contains(in.text, "/") || slices.Contains([]string{"sftp", "ftp", "lftp", "tftp"}, name)) {
-		for word := range strings.FieldsSeq(in.text) {
-			leaves = leaves || w.namesPrivate(literal(word), st)
-		}
-	}
-	if leaves {
+	if in.origin.is(private|elsewhere) || w.wordsNamePrivate(fs, used, st) || w.inputNamesPrivate(name, in, st) {
 		w.askBecause("sends something private away: %s", shown(fs))
 	}
+}
+
+// wordsNamePrivate reports whether a word of a sender is or names private data. The values of the options in used are
+// not sent.
+func (w *walker) wordsNamePrivate(fs []field, used []string, st *state) bool {
+	for i := 1; i < len(fs); i++ {
+		option, _, _ := strings.Cut(fs[i].text, "=")
+		unsent := slices.Contains(used, option) || slices.Contains(used, fs[i-1].text)
+		if (fs[i].origin.is(private) || !unsent) && w.namesPrivate(fs[i], st) {
+			return true
+		}
+	}
+	return false
+}
+
+// inputNamesPrivate reports whether the known input of a sender names a private file.
+func (w *walker) inputNamesPrivate(name string, in flow, st *state) bool {
+	if !in.known || !strings.Contains(in.text, "/") && !slices.Contains([]string{"sftp", "ftp", "lftp", "tftp"}, name) {
+		return false
+	}
+	return slices.ContainsFunc(strings.Fields(in.text), func(word string) bool { return w.namesPrivate(literal(word), st) })
 }
 
 // isLocal reports whether the table says that a program does not pass its command line on to others.

@@ -3,7 +3,6 @@ package shell
 import (
 	"cmp"
 	"encoding/base64"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -292,10 +291,7 @@ func (w *walker) recordUnpacked(name string, fs []field, st *state, in flow) {
 // decode returns the output of a program that decodes: the text if it is known, or an unknown flow. ok is false if
 // the command does not decode.
 func (w *walker) decode(name string, fs []field, st *state, in flow) (out flow, ok bool) {
-	decodes := name == "uudecode" || slices.ContainsFunc(fs[1:], func(f field) bool {
-		return slices.Contains([]string{"-d", "-D", "-di", "-id", "--decode", "-r", "-rp", "-pr"}, f.text) && (name != "xxd" || strings.Contains(f.text, "r"))
-	})
-	if !decodes {
+	if !decodes(name, fs) {
 		return flow{}, false
 	}
 	opts, operands := options(fs[1:], "wo --wrap --input --output", false)
@@ -326,6 +322,14 @@ func (w *walker) decode(name string, fs []field, st *state, in flow) (out flow, 
 		w.unnamed |= decoded // the name is in the file
 	}
 	return out, true
+}
+
+// decodes reports whether the words make the program decode its input.
+func decodes(name string, fs []field) bool {
+	if name == "xxd" {
+		return among(fs[1:], "-r", "-rp", "-pr")
+	}
+	return name == "uudecode" || among(fs[1:], "-d", "-D", "-di", "-id", "--decode", "-r", "-rp", "-pr")
 }
 
 // applyPatch judges the files in a patch in the format of Codex's apply_patch.

@@ -180,14 +180,7 @@ func (w *walker) optionRoles(p program, fs []field, st *state) {
 			break
 		}
 		if len(f.text) < 2 || f.text[0] != '-' || f.vague && strings.HasPrefix(f.text, "$") {
-			if name, value, has := strings.Cut(f.text, "="); has {
-				if r := p.role(name + "="); r != roleUnlisted {
-					w.optionValue(r, name+"=", *part(f, value), fs, st)
-				}
-			}
-			if p.role(f.text) == roleAsks {
-				w.askBecause("a word that needs a person's yes: %s", shown(fs))
-			}
+			w.operandRole(p, f, fs, st)
 			if operands = append(operands, f); p.stop > 0 && len(operands) >= p.stop {
 				break
 			}
@@ -195,27 +188,57 @@ func (w *walker) optionRoles(p program, fs []field, st *state) {
 		}
 		o, used := p.readOption(fs, i)
 		i += used
-		edited = edited || slices.Contains(p.edits, o.name) || slices.ContainsFunc(p.edits, func(e string) bool {
-			return len(e) == 2 && f.text[1] != '-' && strings.Contains(f.text[1:], e[1:])
-		})
-		w.judgeUpload(p, o, fs, st)
-		if r := p.role(o.name); r == roleAsks {
-			w.askBecause("an option that needs a person's yes: %s", shown(fs))
-		} else if o.value != nil && !(r == roleUnlisted && (p.reads || p.net && isURL(o.value.text))) {
-			w.optionValue(r, o.name, *o.value, fs, st)
-		}
+		edited = edited || p.startsEdit(o.name, f.text)
+		w.judgeOption(p, o, fs, st)
 		if slices.Contains(p.rest, o.name) {
 			break
 		}
 	}
-	switch {
-	case edited:
+	if edited {
 		for _, f := range operands {
 			if looksLikeFile(f) {
 				f.made = true
 				w.judgeWrite(f, st, "edits "+f.src)
 			}
 		}
+		return
+	}
+	w.judgeOperands(p, operands, fs, st)
+}
+
+// judgeOption judges one option by its role and its value.
+func (w *walker) judgeOption(p program, o option, fs []field, st *state) {
+	w.judgeUpload(p, o, fs, st)
+	if r := p.role(o.name); r == roleAsks {
+		w.askBecause("an option that needs a person's yes: %s", shown(fs))
+	} else if o.value != nil && !(r == roleUnlisted && (p.reads || p.net && isURL(o.value.text))) {
+		w.optionValue(r, o.name, *o.value, fs, st)
+	}
+}
+
+// operandRole judges an operand that the row gives a role: NAME=VALUE, or a word that is asked about.
+func (w *walker) operandRole(p program, f field, fs []field, st *state) {
+	if name, value, has := strings.Cut(f.text, "="); has {
+		if r := p.role(name + "="); r != roleUnlisted {
+			w.optionValue(r, name+"=", *part(f, value), fs, st)
+		}
+	}
+	if p.role(f.text) == roleAsks {
+		w.askBecause("a word that needs a person's yes: %s", shown(fs))
+	}
+}
+
+// startsEdit reports whether the option name, in the word text, makes the program write its operands. The letter of a
+// short option may stand in a cluster.
+func (p program) startsEdit(name, text string) bool {
+	return slices.Contains(p.edits, name) || text[1] != '-' && slices.ContainsFunc(p.edits, func(e string) bool {
+		return len(e) == 2 && strings.Contains(text[1:], e[1:])
+	})
+}
+
+// judgeOperands judges the operands of a program that does not write them all.
+func (w *walker) judgeOperands(p program, operands, fs []field, st *state) {
+	switch {
 	case p.last > 0 && len(operands) >= p.last:
 		last := operands[len(operands)-1]
 		last.made = true
@@ -344,34 +367,46 @@ func (w *walker) optionValue(r role, name string, v field, fs []field, st *state
 			w.askBecause("names a program that others will run: %s", shown(fs))
 		}
 	case roleWrites:
-		if !isStdin(v.text) && v.text != "" {
-			if _, file, ok := strings.Cut(v.text, ":"); ok && !strings.Contains(v.text[:1], "/") {
-				v = *part(v, file) // html:FILE
-			}
-			v.made = !listed("textPrograms", commandName(fs[0]))
-			w.judgeWrite(v, st, "writes to "+v.src)
-			w.markOrigin(v, st, w.privacy(fs, st))
-		}
+		w.optionWrites(v, fs, st)
 	case roleRuns:
 		w.walkNested(v.text, v, st.child(nil), flow{})
 		if !harmlessCommand(v) {
 			w.askBecause("names a program that others will run: %s", shown(fs))
 		}
 	case roleLoads:
-		if key, file, ok := strings.Cut(v.text, "="); ok && !strings.Contains(key, "/") {
-			v = *part(v, file)
-		}
-		if v.out != nil && strings.HasPrefix(name, "--") || isURL(v.text) || strings.HasPrefix(v.text, "data:") {
-			w.askUnknown("loads code from elsewhere: %s", shown(fs))
-		} else if w.loadsOutside(name, v, st) {
-			w.askBecause("loads code from outside the working directory: %s", shown(fs))
-		} else if w.runsForeign(v, st) {
-			w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
-		} else if name != "" || !isShell(commandName(fs[0])) {
-			w.judgeStart(v, fs, st, nil)
-		}
+		w.optionLoads(name, v, fs, st)
 	default:
 		w.judgeShape(name, v, fs, st)
+	}
+}
+
+// optionWrites judges the value of an option that names a file to write.
+func (w *walker) optionWrites(v field, fs []field, st *state) {
+	if isStdin(v.text) || v.text == "" {
+		return
+	}
+	if _, file, ok := strings.Cut(v.text, ":"); ok && !strings.Contains(v.text[:1], "/") {
+		v = *part(v, file) // html:FILE
+	}
+	v.made = !listed("textPrograms", commandName(fs[0]))
+	w.judgeWrite(v, st, "writes to "+v.src)
+	w.markOrigin(v, st, w.privacy(fs, st))
+}
+
+// optionLoads judges the value of an option, or an operand if name is "", that names a file with code.
+func (w *walker) optionLoads(name string, v field, fs []field, st *state) {
+	if key, file, ok := strings.Cut(v.text, "="); ok && !strings.Contains(key, "/") {
+		v = *part(v, file)
+	}
+	switch {
+	case v.out != nil && strings.HasPrefix(name, "--"), isURL(v.text), strings.HasPrefix(v.text, "data:"):
+		w.askUnknown("loads code from elsewhere: %s", shown(fs))
+	case w.loadsOutside(name, v, st):
+		w.askBecause("loads code from outside the working directory: %s", shown(fs))
+	case w.runsForeign(v, st):
+		w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
+	case name != "" || !isShell(commandName(fs[0])):
+		w.judgeStart(v, fs, st, nil)
 	}
 }
 

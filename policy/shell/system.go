@@ -24,23 +24,12 @@ func (w *walker) judgeMachine(name string, fs []field) bool {
 	if !found && !listed("changing", name) {
 		return false
 	}
-	args := fs[1:]
-	shows := len(args) == 0 && s.bare || len(args) == 1 && (args[0].text == "--help" || args[0].text == "--version")
+	shows := s.onlyShows(name, fs[1:])
 	if len(s.acts) > 0 {
-		shows = !slices.ContainsFunc(args, func(f field) bool {
-			return slices.ContainsFunc(s.acts, func(act string) bool {
-				word, _, _ := strings.Cut(f.text, "=")
-				return word == act || strings.EqualFold(word, act) && strings.HasPrefix(act, "/") || inOrder([]string{act}, []string{f.text}, false)
-			})
-		}) || len(args) == 0
+		shows = !slices.ContainsFunc(fs[1:], s.isAct)
 	}
-	for i, f := range args {
-		if len(s.acts) == 0 && slices.Contains(s.shows, f.text) && (i == 0 || strings.HasPrefix(args[i-1].text, "-") || strings.HasPrefix(f.text, "-") || name == "service" && i == 1) {
-			shows = true
-		}
-	}
-	if name == "systemctl" && len(args) > 0 {
-		shows = shows || among(args, s.shows...)
+	if name == "systemctl" && len(fs) > 1 {
+		shows = shows || among(fs[1:], s.shows...)
 	}
 	if !shows {
 		w.askBecause("changes the machine or what runs on it: %s", shown(fs))
@@ -48,25 +37,41 @@ func (w *walker) judgeMachine(name string, fs []field) bool {
 	return true
 }
 
-// judgeKill asks about signals to all processes, to a group, or to processes that the command does not start itself.
-func (w *walker) judgeKill(name string, fs []field, st *state) {
-	all := false
-	for i, f := range fs[1:] {
-		all = all || f.vague && f.origin.is(private) || parents().MatchString(f.src) ||
-			parents().MatchString(strings.ReplaceAll(f.text, unknownText, ""))
-		switch {
-		case name == "kill":
-		case slices.Contains(everyones, f.text), name != "killall" && slices.Contains(groups, f.text):
-			all = true
-		case f.text == "-P" && i+2 < len(fs):
-			all = all || !strings.Contains(fs[i+2].src, "$")
+// onlyShows reports whether a program without acts only shows something with these arguments.
+func (s setting) onlyShows(name string, args []field) bool {
+	if len(args) == 0 && s.bare || asksForHelp(args) {
+		return true
+	}
+	for i, f := range args {
+		// A word of shows counts as the first operand: as the first word, after an option, or as an option itself.
+		first := i == 0 || strings.HasPrefix(args[i-1].text, "-") || name == "service" && i == 1
+		if slices.Contains(s.shows, f.text) && (first || strings.HasPrefix(f.text, "-")) {
+			return true
 		}
 	}
+	return false
+}
+
+// isAct reports whether a word is one with which the program changes something.
+func (s setting) isAct(f field) bool {
+	word, _, _ := strings.Cut(f.text, "=")
+	return slices.ContainsFunc(s.acts, func(act string) bool {
+		windows := strings.HasPrefix(act, "/") && strings.EqualFold(word, act)
+		return word == act || windows || inOrder([]string{act}, []string{f.text}, false)
+	})
+}
+
+// asksForHelp reports whether the only argument is --help or --version.
+func asksForHelp(args []field) bool {
+	return len(args) == 1 && (args[0].text == "--help" || args[0].text == "--version")
+}
+
+// judgeKill asks about signals to all processes, to a group, or to processes that the command does not start itself.
+func (w *walker) judgeKill(name string, fs []field, st *state) {
+	all := name != "kill" && selectsOthers(name, fs)
 	above := procs().MatchString(w.text)
 	for _, f := range fs[1:] {
-		all = all || above && (f.vague || f.glob || strings.Contains(f.src, "$"))
-		pattern := name == "pkill" || name == "killall" && among(fs, "-r", "--regexp")
-		all = all || pattern && !strings.HasPrefix(f.text, "-") && covers(f.text)
+		all = all || namesParent(f) || above && (f.vague || f.glob || strings.Contains(f.src, "$"))
 	}
 	if name == "kill" && !among(fs[1:], "-l", "-L") {
 		all = all || slices.ContainsFunc(killed(fs), func(f field) bool { return foreignProcess(f, st) })
@@ -74,6 +79,28 @@ func (w *walker) judgeKill(name string, fs []field, st *state) {
 	if all {
 		w.askBecause("ends processes that are not its own: %s", shown(fs))
 	}
+}
+
+// namesParent reports whether a word may stand for a parent process of the command, or for Perlica.
+func namesParent(f field) bool {
+	return f.vague && f.origin.is(private) || parents().MatchString(f.src) ||
+		parents().MatchString(strings.ReplaceAll(f.text, unknownText, ""))
+}
+
+// selectsOthers reports whether the words of pkill or killall select processes that the command did not start.
+func selectsOthers(name string, fs []field) bool {
+	pattern := name == "pkill" || name == "killall" && among(fs, "-r", "--regexp")
+	for i, f := range fs[1:] {
+		switch {
+		case slices.Contains(everyones, f.text), name != "killall" && slices.Contains(groups, f.text):
+			return true
+		case f.text == "-P" && i+2 < len(fs) && !strings.Contains(fs[i+2].src, "$"):
+			return true
+		case pattern && !strings.HasPrefix(f.text, "-") && covers(f.text):
+			return true
+		}
+	}
+	return false
 }
 
 // everyones are words of pkill and killall that select the processes of a user or of the system. groups are words of
@@ -291,26 +318,13 @@ func (w *walker) judgeArchive(name string, fs []field, st *state) {
 		return
 	}
 	opts, _ := options(tarArgs(fs[1:]), "fCTXbgLHNVKIF --file --directory --files-from --exclude --exclude-from --to-command --checkpoint-action --use-compress-program --info-script --new-volume-script --rsh-command --rmt-command", false)
-	for _, o := range opts {
-		script := slices.Contains([]string{"--to-command", "--checkpoint-action", "--use-compress-program", "-I", "--info-script", "--new-volume-script", "-F", "--rsh-command", "--rmt-command"}, o.name)
-		if script && o.value != nil {
-			action, runs := strings.CutPrefix(o.value.text, "exec=")
-			if o.name == "--checkpoint-action" && !runs {
-				continue
-			}
-			w.walkNested(action, *part(*o.value, action), st.child(nil), flow{})
-			if o.name != "--use-compress-program" && o.name != "-I" || !harmlessCommand(*o.value) {
-				w.askBecause("runs a command for what it packs: %s", shown(fs))
-			}
-		}
-	}
+	w.tarScripts(opts, fs, st)
 	at := st.clone()
-	if o, ok := findOption(opts, "-C", "--directory"); ok && o.value != nil {
-		if hasOption(opts, "-x", "--extract", "--get") {
-			w.judgeWrite(*o.value, st, "unpacks to "+o.value.text)
-		}
+	unpacks := hasOption(opts, "-x", "--extract", "--get")
+	if o, ok := findOption(opts, "-C", "--directory"); ok && o.value != nil && unpacks {
+		w.judgeWrite(*o.value, st, "unpacks to "+o.value.text)
 	}
-	if hasOption(opts, "-P", "--absolute-names", "--absolute-paths") && hasOption(opts, "-x", "--extract", "--get") {
+	if unpacks && hasOption(opts, "-P", "--absolute-names", "--absolute-paths") {
 		w.askBecause("unpacks to wherever the archive says: %s", shown(fs))
 	}
 	if hasOption(opts, "--remove-files") {
@@ -320,6 +334,28 @@ func (w *walker) judgeArchive(name string, fs []field, st *state) {
 		if o.value.text != "-" {
 			w.judgeWrite(*o.value, at, "writes to "+o.value.text)
 			w.markOrigin(*o.value, at, w.privacy(fs, st))
+		}
+	}
+}
+
+// tarScriptOptions are the options of tar whose value is a command.
+var tarScriptOptions = strings.Fields(`--to-command --checkpoint-action --use-compress-program -I --info-script
+	--new-volume-script -F --rsh-command --rmt-command`)
+
+// tarScripts judges the commands in the options of tar.
+func (w *walker) tarScripts(opts []option, fs []field, st *state) {
+	for _, o := range opts {
+		if o.value == nil || !slices.Contains(tarScriptOptions, o.name) {
+			continue
+		}
+		action, runs := strings.CutPrefix(o.value.text, "exec=")
+		if o.name == "--checkpoint-action" && !runs {
+			continue
+		}
+		w.walkNested(action, *part(*o.value, action), st.child(nil), flow{})
+		compresses := o.name == "--use-compress-program" || o.name == "-I"
+		if !compresses || !harmlessCommand(*o.value) {
+			w.askBecause("runs a command for what it packs: %s", shown(fs))
 		}
 	}
 }

@@ -19,34 +19,45 @@ func (w *walker) lookup(name string, st *state) (field, bool) {
 		}
 		return v.field, !v.vague
 	}
-	switch {
-	case name == "HOME" && w.place.Home != "":
-		return literal(w.place.Home), true
-	case name == "PWD" && len(st.dirs) == 1 && st.dirs[0].path != "":
-		return literal(st.dirs[0].path), true
-	case (name == "TMPDIR" || name == "TMP" || name == "TEMP") && len(w.place.Temp) > 0:
-		f := literal(w.place.Temp[0])
-		f.unsure = true
-		return f, true
-	case name == "PATH" || name == "_perlica_path":
+	switch name {
+	case "PWD":
+		if len(st.dirs) == 1 && st.dirs[0].path != "" {
+			return literal(st.dirs[0].path), true
+		}
+	case "PATH", "_perlica_path":
 		return literal(pathText), true
-	case name == "PERLICA_HOME" && len(w.place.Own) > 0:
-		return literal(w.place.Own[0]), true
-	case name == "PERLICA_HOME" && w.place.Home != "":
-		return literal(w.place.Home + "/.config/perlica"), true
-	case xdgDirs[name] != "" && w.place.Home != "":
-		f := literal(w.place.Home + xdgDirs[name])
-		f.unsure = true
-		return f, true
-	case name == "IFS":
+	case "IFS":
 		return literal(" \t\n"), true
-	case name == "?" || name == "#" || name == "$" || name == "!" || name == "RANDOM" || name == "UID":
+	case "?", "#", "$", "!", "RANDOM", "UID":
 		return literal("0"), true
 	}
 	if len(name) == 1 && name[0] >= '1' && name[0] <= '9' && st.args != nil {
 		return nth(st.args, int(name[0]-'1'))
 	}
-	return field{}, false
+	return w.inherited(name)
+}
+
+// inherited returns the value of a variable that the environment sets, if the place determines it.
+func (w *walker) inherited(name string) (field, bool) {
+	value, unsure := "", false
+	switch {
+	case name == "HOME":
+		value = w.place.Home
+	case (name == "TMPDIR" || name == "TMP" || name == "TEMP") && len(w.place.Temp) > 0:
+		value, unsure = w.place.Temp[0], true
+	case name == "PERLICA_HOME" && len(w.place.Own) > 0:
+		value = w.place.Own[0]
+	case name == "PERLICA_HOME" && w.place.Home != "":
+		value = w.place.Home + "/.config/perlica"
+	case xdgDirs[name] != "" && w.place.Home != "":
+		value, unsure = w.place.Home+xdgDirs[name], true
+	}
+	if value == "" {
+		return field{}, false
+	}
+	f := literal(value)
+	f.unsure = unsure
+	return f, true
 }
 
 // expandParam expands a variable.

@@ -43,7 +43,7 @@ func (w *walker) judgeWrapper(name string, wr wrapper, fs []field, st *state, in
 		}
 		return flow{piped: in.piped, origin: in.origin}
 	}
-	if name == "exec" || name == "command" || name == "builtin" {
+	if slices.Contains([]string{"exec", "command", "builtin"}, name) {
 		inner = st
 	}
 	return w.judgeWords(operands, inner, in)
