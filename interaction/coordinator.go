@@ -140,7 +140,8 @@ func (c *Coordinator) Answer(ctx context.Context, id event.InteractionID, a Answ
 
 // maskedAnswer returns an answer as the log stores it.
 func (c *Coordinator) maskedAnswer(a Answer) (k Answer) {
-	if err := json.Unmarshal(c.log.Kept(event.NewFact(event.InteractionAnswered, "user", event.Refs{}, a).Payload), &k); err != nil {
+	if err := json.Unmarshal(c.log.Kept(event.NewFact(event.InteractionAnswered, "user", event.Refs{}, a).Payload),
+		&k); err != nil {
 		return Answer{} // the masked answer is no longer valid JSON
 	}
 	return k

@@ -133,7 +133,8 @@ func TestQuestionsInAnyOrder(t *testing.T) {
 	}
 	for i, option := range []string{"always", "once", "no"} {
 		ticket := tickets[2-i]
-		if err := other.Answer(t.Context(), ticket.ID, Answer{Option: option, By: "p", Always: option == "always"}); err != nil {
+		if err := other.Answer(t.Context(), ticket.ID, Answer{Option: option, By: "p",
+			Always: option == "always"}); err != nil {
 			t.Fatal(err)
 		}
 		<-ticket.Done()
@@ -193,9 +194,12 @@ func TestWhatDoesNotCountIsRecorded(t *testing.T) {
 func TestFreeTextApprovesNothing(t *testing.T) {
 	q := permission()
 	for _, s := range []string{
-		"", " ", "y", "yes", "Yes.", "yes please", "YES", "ok", "okay", "sure", "go ahead", "don't allow", "do not allow", "not ok",
-		"no, ok wait", "allow", "allow?", "never", "1.", "1)", "#1", "1 or 2", "-1", "+1", "0", "4", "01x", "1e0", "0001", "١", "١٢", "٣", "２", "२", "𝟏", "1١", "½", "①", "Ⅰ", "一", "二",
-		"2?", "2 no", "不可以", "先别", "可以", "好的", "不", "等等", "别", "是", "否", "拒绝", "允许", "同意", "不同意", "once?", "Once", "allow_once", "al", "Always!",
+		"", " ", "y", "yes", "Yes.", "yes please", "YES", "ok", "okay", "sure", "go ahead", "don't allow",
+		"do not allow", "not ok",
+		"no, ok wait", "allow", "allow?", "never", "1.", "1)", "#1", "1 or 2", "-1", "+1", "0", "4", "01x", "1e0",
+		"0001", "١", "١٢", "٣", "２", "२", "𝟏", "1١", "½", "①", "Ⅰ", "一", "二",
+		"2?", "2 no", "不可以", "先别", "可以", "好的", "不", "等等", "别", "是", "否", "拒绝", "允许", "同意", "不同意", "once?", "Once",
+		"allow_once", "al", "Always!",
 	} {
 		if o, err := q.Choose(s); err == nil {
 			t.Errorf("%q chose %s", s, o.ID)
@@ -211,7 +215,8 @@ func TestFreeTextApprovesNothing(t *testing.T) {
 }
 
 func TestChooseRefusesTheAmbiguous(t *testing.T) {
-	q := Question{Options: []Option{{ID: "2", Label: "Yes"}, {ID: "1", Label: "No"}, {ID: "a", Label: "Same"}, {ID: "b", Label: "Same"}}}
+	q := Question{Options: []Option{{ID: "2", Label: "Yes"}, {ID: "1", Label: "No"}, {ID: "a", Label: "Same"},
+		{ID: "b", Label: "Same"}}}
 	for _, s := range []string{"1", "2", "Same"} {
 		if o, err := q.Choose(s); !errors.Is(err, ErrAmbiguous) {
 			t.Errorf("%q chose %+v, %v", s, o, err)
@@ -225,9 +230,11 @@ func TestChooseRefusesTheAmbiguous(t *testing.T) {
 // TestLabelsThatSayTheContrary gives yes options the labels of a no: an agent may choose any label.
 func TestLabelsThatSayTheContrary(t *testing.T) {
 	for _, label := range []string{
-		"no", "No", "Reject", "reject", "No, thanks", "Don't allow", "Don’t allow", "Cancel", "nein", "не надо", "不", "拒绝", "取消", "denied", "reject_once", "no-thanks",
+		"no", "No", "Reject", "reject", "No, thanks", "Don't allow", "Don’t allow", "Cancel", "nein", "не надо", "不",
+		"拒绝", "取消", "denied", "reject_once", "no-thanks",
 	} {
-		for _, o := range []Option{{ID: "a", Label: label, Kind: "allow_once"}, {ID: label, Label: "a", Kind: "allow_always"}, {ID: "a", Label: label, Kind: "other"}} {
+		for _, o := range []Option{{ID: "a", Label: label, Kind: "allow_once"},
+			{ID: label, Label: "a", Kind: "allow_always"}, {ID: "a", Label: label, Kind: "other"}} {
 			q := Question{Options: []Option{o, {ID: "b", Label: "c", Kind: "reject_once"}}}
 			if got, err := q.Choose(label); !errors.Is(err, ErrAmbiguous) {
 				t.Errorf("%q chose %+v, %v", label, got, err)

@@ -16,9 +16,10 @@ func TestMaskedText(t *testing.T) {
 	path, dir := filepath.Join(t.TempDir(), "eventlog.db"), t.TempDir()
 	var cs [2]*Coordinator
 	for i := range cs {
-		log, err := eventlog.Open(t.Context(), path, eventlog.Options{Context: "default", Redact: func(p []byte) []byte {
-			return bytes.ReplaceAll(p, []byte("hush"), []byte("[redacted]"))
-		}})
+		log, err := eventlog.Open(t.Context(), path, eventlog.Options{Context: "default",
+			Redact: func(p []byte) []byte {
+				return bytes.ReplaceAll(p, []byte("hush"), []byte("[redacted]"))
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,8 @@ func Refusable(options []Option) []Option {
 	if slices.ContainsFunc(options, func(o Option) bool { return o.Kind == "reject_once" }) {
 		return options
 	}
-	deny := Option{ID: DenyID, Label: "no: the agent is told that its request was cancelled", Kind: "reject_once", Offer: true}
+	deny := Option{ID: DenyID, Label: "no: the agent is told that its request was cancelled", Kind: "reject_once",
+		Offer: true}
 	return append(options, deny)
 }
 

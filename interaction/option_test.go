@@ -18,8 +18,10 @@ func ids(options []Option) string {
 // TestOrder checks the order of kinds. Two options of one kind keep the agent's order.
 func TestOrder(t *testing.T) {
 	given := []Option{
-		{ID: "never", Kind: "reject_always"}, {ID: "always", Kind: "allow_always"}, {ID: "odd", Kind: "sure"}, {ID: "no", Kind: "reject_once"},
-		{ID: "once", Kind: "allow_once"}, {ID: "no2", Kind: "reject_once"}, {ID: "once2", Kind: "allow_once"}, {ID: "offer", Kind: "allow_once", Offer: true},
+		{ID: "never", Kind: "reject_always"}, {ID: "always", Kind: "allow_always"}, {ID: "odd",
+			Kind: "sure"}, {ID: "no", Kind: "reject_once"},
+		{ID: "once", Kind: "allow_once"}, {ID: "no2", Kind: "reject_once"}, {ID: "once2",
+			Kind: "allow_once"}, {ID: "offer", Kind: "allow_once", Offer: true},
 	}
 	before := ids(given)
 	if got := ids(Order(given)); got != "once once2 offer always odd no no2 never" {
@@ -58,7 +60,8 @@ func TestRefusable(t *testing.T) {
 // TestForGood checks that a yes for good, or an option of an unknown kind, needs a confirmation.
 func TestForGood(t *testing.T) {
 	for kind, want := range map[string]error{
-		"allow_once": nil, "reject_once": nil, "reject_always": nil, "allow_always": ErrAlways, "allow": ErrAlways, "": ErrAlways,
+		"allow_once": nil, "reject_once": nil, "reject_always": nil, "allow_always": ErrAlways, "allow": ErrAlways,
+		"": ErrAlways,
 	} {
 		q := Question{Options: []Option{{ID: "x", Label: "Reject", Kind: kind}}}
 		if err := q.Check(Answer{Option: "x", By: "me"}); !errors.Is(err, want) {

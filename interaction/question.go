@@ -120,9 +120,10 @@ var (
 	ErrNotAnOption     = errors.New("that is none of the options")
 	ErrAmbiguous       = errors.New("that can be meant in two ways")
 	ErrWord            = errors.New("a yes to this takes the word that the question names, typed exactly")
-	ErrAlways          = errors.New("that option is a yes for good and takes a confirmation of its own: the agent will not ask again, and Perlica cannot limit what it takes the yes to cover")
-	errNoName          = errors.New("an answer needs a name")
-	ErrAgent           = errors.New("an agent's process may not answer")
+	ErrAlways          = errors.New("that option is a yes for good and takes a confirmation of its own: the agent " +
+		"will not ask again, and Perlica cannot limit what it takes the yes to cover")
+	errNoName = errors.New("an answer needs a name")
+	ErrAgent  = errors.New("an agent's process may not answer")
 )
 
 // TakenError says that a question is already closed, and how it ended.
@@ -215,15 +216,17 @@ func (q Question) Choose(s string) (Option, error) {
 // noWords matches texts that a person could mean as a no. It need not be complete in any language: it guards against
 // labels that contradict the effect of their option.
 var noWords = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(^|\PL)(no|nope|nah|not|none|don['’]?t|never|reject|den(y|ied)|decline|disallow|refuse|forbid|cancel|stop|abort|block|skip|dismiss|` +
-		`nein|nicht|ablehnen|abbrechen|non|refuser|annuler|rechazar|cancelar|denegar|recusar|negar|rifiuta|annulla|nie|нет|не|отказ\pL*|отклон\pL*|отмен\pL*)(\PL|$)` +
+	return regexp.MustCompile(`(?i)(^|\PL)(no|nope|nah|not|none|don['’]?t|never|reject|den(y|ied)|decline|disallow|` +
+		`refuse|forbid|cancel|stop|abort|block|skip|dismiss|` +
+		`nein|nicht|ablehnen|abbrechen|non|refuser|annuler|rechazar|cancelar|denegar|recusar|negar|rifiuta|annulla|` +
+		`nie|нет|не|отказ\pL*|отклон\pL*|отмен\pL*)(\PL|$)` +
 		`|[不否拒别勿]|取消|停止|いいえ|キャンセル|아니|거부|취소|لا|नहीं`)
 })
 
 func soundsLikeNo(s string) bool { return noWords().MatchString(s) }
 
-// optionNumber reads a positive number of at most three ASCII digits, or returns 0. It refuses digits of other scripts: the
-// card does not show them, and a person may misread them.
+// optionNumber reads a positive number of at most three ASCII digits, or returns 0. It refuses digits of other scripts:
+// the card does not show them, and a person may misread them.
 func optionNumber(s string) int {
 	if len(s) > 3 || strings.Trim(s, "0123456789") != "" {
 		return 0

@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// wakeListener wakes this process for other processes. They connect to its socket and write nothing: the news is on the log.
+// wakeListener wakes this process for other processes. They connect to its socket and write nothing: the news is on the
+// log.
 type wakeListener struct {
 	listener net.Listener
 	wg       sync.WaitGroup
@@ -176,7 +177,8 @@ func TryListen(dir string) error {
 		return fmt.Errorf("interaction: the folder for sockets: %w", err)
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("interaction: the folder for sockets: %w", &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR})
+		return fmt.Errorf("interaction: the folder for sockets: %w",
+			&fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR})
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {

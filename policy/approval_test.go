@@ -10,7 +10,8 @@ import (
 
 // TestCovers kills the mutants with which an approval for "git status" covers more.
 func TestCovers(t *testing.T) {
-	status := Approval{Effect: Allow, Scope: ScopeSession, Session: "s1", Provider: "claude", Command: "git status", Dir: at.Dir}
+	status := Approval{Effect: Allow, Scope: ScopeSession, Session: "s1", Provider: "claude", Command: "git status",
+		Dir: at.Dir}
 	with := func(change func(*Approval)) Approval {
 		a := status
 		change(&a)
@@ -30,8 +31,14 @@ func TestCovers(t *testing.T) {
 		{"itself", status, execute("git status"), true},
 		{"white space", status, execute("  git   status "), true},
 		{"quotes", status, execute(`git "status"`), true},
-		{"words of a program", status, from("", func(r *Request) { r.Commands = []shell.Command{{Argv: []string{"git", "status"}}} }), true},
-		{"bash -lc", status, from("", func(r *Request) { r.Commands = []shell.Command{{Argv: []string{"bash", "-lc", "git status"}}} }), true},
+		{"words of a program", status, from("", func(r *Request) {
+			r.Commands = []shell.Command{{Argv: []string{"git",
+				"status"}}}
+		}), true},
+		{"bash -lc", status, from("", func(r *Request) {
+			r.Commands = []shell.Command{{Argv: []string{"bash", "-lc",
+				"git status"}}}
+		}), true},
 		{"another option", status, execute("git status -s"), false},
 		{"less", status, execute("git"), false},
 		{"another after it", status, execute("git status; ls"), false},
@@ -41,11 +48,16 @@ func TestCovers(t *testing.T) {
 		{"an assignment", status, execute("GIT_DIR=x git status"), false},
 		{"background", status, execute("git status &"), false},
 		{"one word", status, execute("'git status'"), false},
-		{"two commands", status, from("git status", func(r *Request) { r.Commands = append(r.Commands, shell.Command{Text: "ls"}) }), false},
+		{"two commands", status, from("git status", func(r *Request) {
+			r.Commands = append(r.Commands,
+				shell.Command{Text: "ls"})
+		}), false},
 		{"none", status, from("", func(r *Request) { r.Commands = nil }), false},
 		{"another session", status, from("git status", func(r *Request) { r.Session = "s2" }), false},
-		{"no session", with(func(a *Approval) { a.Session = "" }), from("git status", func(r *Request) { r.Session = "" }), false},
-		{"the context", with(func(a *Approval) { a.Scope = ScopeContext }), from("git status", func(r *Request) { r.Session = "s2" }), true},
+		{"no session", with(func(a *Approval) { a.Session = "" }),
+			from("git status", func(r *Request) { r.Session = "" }), false},
+		{"the context", with(func(a *Approval) { a.Scope = ScopeContext }),
+			from("git status", func(r *Request) { r.Session = "s2" }), true},
 		{"no scope", with(func(a *Approval) { a.Scope = "" }), execute("git status"), false},
 		{"another provider", status, from("git status", func(r *Request) { r.Provider = "codex" }), false},
 		{"any provider", with(func(a *Approval) { a.Provider = "" }), execute("git status"), true},
@@ -59,10 +71,13 @@ func TestCovers(t *testing.T) {
 		{"an unknown one", with(func(a *Approval) { a.Command = `rm -rf "$D"` }), execute(`rm -rf "$D"`), false},
 		{"an unparsable one", with(func(a *Approval) { a.Command = "a (" }), execute("a ("), false},
 		{"an always-asked one", with(func(a *Approval) { a.Command = "sudo ls" }), execute("sudo ls"), true},
-		{"patterns", with(func(a *Approval) { a.Command, a.Pattern = "", "git ..." }), execute("git log && git status"), true},
-		{"beyond patterns", with(func(a *Approval) { a.Command, a.Pattern = "", "git ..." }), execute("git log && ls"), false},
+		{"patterns", with(func(a *Approval) { a.Command, a.Pattern = "", "git ..." }), execute("git log && git status"),
+			true},
+		{"beyond patterns", with(func(a *Approval) { a.Command, a.Pattern = "", "git ..." }), execute("git log && ls"),
+			false},
 		{"a broad pattern", with(func(a *Approval) { a.Command, a.Pattern = "", "..." }), execute("sudo ls"), false},
-		{"a no, liberally", with(func(a *Approval) { a.Effect, a.Command, a.Pattern = Deny, "", "git ..." }), execute("ls; git log"), true},
+		{"a no, liberally", with(func(a *Approval) { a.Effect, a.Command, a.Pattern = Deny, "", "git ..." }),
+			execute("ls; git log"), true},
 	}
 	for _, test := range tests {
 		if got := test.a.Covers(test.r, noon); got != test.want {
@@ -140,8 +155,10 @@ func TestRemember(t *testing.T) {
 			t.Errorf("%+v covers the wrong things", o)
 		}
 	}
-	edit := Request{Kind: "edit", Session: "s1", Paths: []string{"/w/a.go"}, Options: options3, Place: shell.Place{Dir: "/w"}}
-	if o := edit.Offers(); len(o) != 2 || o[1].Offer() != "yes, and remember: edit of /w/a.go, in this project" || !o[1].Covers(edit, noon) {
+	edit := Request{Kind: "edit", Session: "s1", Paths: []string{"/w/a.go"}, Options: options3,
+		Place: shell.Place{Dir: "/w"}}
+	if o := edit.Offers(); len(o) != 2 || o[1].Offer() != "yes, and remember: edit of /w/a.go, in this project" ||
+		!o[1].Covers(edit, noon) {
 		t.Errorf("%+v", o)
 	}
 	many := edit
@@ -158,21 +175,24 @@ func TestRemember(t *testing.T) {
 	if o := execute("sudo ls").Offers(); len(o) != 2 {
 		t.Errorf("an always-asked command that is known: %+v", o)
 	}
-	if o := execute("git status\n\x1b[2J").Offers(); len(o) > 0 && o[0].Offer() != "yes, and remember: exactly `git status⏎ \uFFFD[2J`, for this session" {
+	if o := execute("git status\n\x1b[2J").Offers(); len(o) > 0 &&
+		o[0].Offer() != "yes, and remember: exactly `git status⏎ \uFFFD[2J`, for this session" {
 		t.Errorf("%q", o[0].Offer())
 	}
 }
 
 func TestApprovalJSON(t *testing.T) {
 	a := Approval{
-		ID: "7", Effect: Allow, Scope: ScopeSession, Session: "s1", Provider: "claude", Command: "git status", Dir: "/w",
+		ID: "7", Effect: Allow, Scope: ScopeSession, Session: "s1", Provider: "claude", Command: "git status",
+		Dir:     "/w",
 		Expires: noon.Add(time.Hour), By: "terminal", Made: noon,
 	}
 	raw, err := json.Marshal(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"id":"7","effect":"allow","scope":"session","session":"s1","provider":"claude","command":"git status","dir":"/w",` +
+	want := `{"id":"7","effect":"allow","scope":"session","session":"s1","provider":"claude","command":"git ` +
+		`status","dir":"/w",` +
 		`"expires":"2026-11-21T13:00:00Z","by":"terminal","made":"2026-11-21T12:00:00Z"}`
 	if string(raw) != want {
 		t.Errorf("got  %s\nwant %s", raw, want)

@@ -23,7 +23,8 @@ func TestChangedFiles(t *testing.T) {
 		t.Errorf("untouched: %+v", d)
 	}
 	d := p.Decide(changed, ModeAllow)
-	if d.Effect != Ask || d.Why != "runs x.sh, which this session changed: ./x.sh" || len(d.Allow) != 1 || d.Allow[0] != "./x.sh" {
+	if d.Effect != Ask || d.Why != "runs x.sh, which this session changed: ./x.sh" || len(d.Allow) != 1 ||
+		d.Allow[0] != "./x.sh" {
 		t.Errorf("changed: %+v", d)
 	}
 	if offers := changed.Offers(); len(offers) > 0 {

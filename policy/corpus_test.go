@@ -32,7 +32,8 @@ func corpus(t testing.TB) []line {
 			continue
 		}
 		fields := strings.SplitN(row, "\t", 3)
-		if len(fields) != 3 || !shell.Tier(fields[0]).Above(shell.Ordinary) && shell.Tier(fields[0]) != shell.Ordinary ||
+		if len(fields) != 3 || !shell.Tier(fields[0]).Above(shell.Ordinary) &&
+			shell.Tier(fields[0]) != shell.Ordinary ||
 			fields[1] != "inside" && fields[1] != "beyond" || fields[2] == "" {
 			t.Fatalf("testdata/corpus.txt, row %d: want tier, place and command: %q", i+1, row)
 		}

@@ -166,8 +166,8 @@ func readsInside(r Request) bool {
 	})
 }
 
-// firstMatching returns the first matching rule with the effect e, which is deny or ask. A deny rule that only may match
-// asks.
+// firstMatching returns the first matching rule with the effect e, which is deny or ask. A deny rule that only may
+// match asks.
 func (p *Policy) firstMatching(e Effect, r Request, a assessment) *Rule {
 	for i := range p.rules {
 		c := &p.rules[i]
@@ -281,7 +281,9 @@ func assess(r Request) assessment {
 		case r.noCommand():
 			a.addVerdict(j.Verdict)
 		default:
-			a.addVerdict(shell.Verdict{Tier: shell.AlwaysAsked, Why: "a shell may read it so: " + j.Verdict.Why, Unknown: true})
+			a.addVerdict(shell.Verdict{
+				Tier: shell.AlwaysAsked, Why: "a shell may read it so: " + j.Verdict.Why, Unknown: true,
+			})
 		}
 	}
 	for _, path := range r.Paths {
@@ -289,7 +291,8 @@ func assess(r Request) assessment {
 	}
 	for _, f := range r.Fields {
 		if f.Role == Grave {
-			a.addVerdict(shell.Verdict{Tier: shell.AlwaysAsked, Why: f.Cause + ": " + shell.Printable(f.Name) + " is " + shell.Printable(f.Value)})
+			why := f.Cause + ": " + shell.Printable(f.Name) + " is " + shell.Printable(f.Value)
+			a.addVerdict(shell.Verdict{Tier: shell.AlwaysAsked, Why: why})
 		}
 	}
 	a.addVerdict(r.modeVerdict())

@@ -282,7 +282,8 @@ func TestBadRules(t *testing.T) {
 			t.Errorf("%+v makes a policy", r)
 		}
 	}
-	if _, err := New([]Rule{{Effect: "x", Origin: "a.toml:3"}}, nil, nil); err == nil || err.Error() != `policy: rule a.toml:3: effect is "x", not allow, ask or deny` {
+	if _, err := New([]Rule{{Effect: "x", Origin: "a.toml:3"}}, nil, nil); err == nil ||
+		err.Error() != `policy: rule a.toml:3: effect is "x", not allow, ask or deny` {
 		t.Errorf("error: %v", err)
 	}
 }

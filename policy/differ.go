@@ -39,7 +39,8 @@ func Differs(approved []Request, reported ToolCall, at shell.Place) string {
 // hasPath reports whether a path belongs to the request, or is only the directory in which its command starts. A read
 // or a search may report any file, because the agent cannot know the found files in advance.
 func hasPath(r, got Request, p string) bool {
-	if len(got.Commands) > 0 && (p == r.Place.Dir || slices.ContainsFunc(got.Commands, func(c shell.Command) bool { return c.Dir == p })) {
+	if len(got.Commands) > 0 && (p == r.Place.Dir || slices.ContainsFunc(got.Commands,
+		func(c shell.Command) bool { return c.Dir == p })) {
 		return true
 	}
 	if len(r.Commands) > 0 && p == r.Place.Dir || (r.Kind == "read" || r.Kind == "search") && !acting(got.Kind) {

@@ -22,7 +22,8 @@ func TestDiffers(t *testing.T) {
 		{"execute", ls, ToolCall{RawInput: json.RawMessage(`{"command":["/bin/zsh","-lc","ls -la"]}`)}, true},
 		{"execute", ls, ToolCall{RawInput: json.RawMessage(`{"command":"/bin/bash -lc 'ls -la'"}`)}, true},
 		{"execute", ls, ToolCall{RawInput: json.RawMessage(`{"command":"ls","args":["-la"]}`)}, true},
-		{"execute", ls, ToolCall{RawInput: json.RawMessage(`{"command":"ls -la","timeout":9,"description":"List"}`)}, true},
+		{"execute", ls, ToolCall{RawInput: json.RawMessage(`{"command":"ls -la","timeout":9,"description":"List"}`)},
+			true},
 		{"execute", ls, ToolCall{Kind: "execute", Locations: []string{"/w/proj"}}, true},
 		{"execute", ls, ToolCall{RawInput: json.RawMessage(`{"command":"rm -rf /important"}`)}, false},
 		{"execute", ls, ToolCall{RawInput: json.RawMessage(`{"command":"ls -la; rm x"}`)}, false},
@@ -44,13 +45,16 @@ func TestDiffers(t *testing.T) {
 		{"search", `{"pattern":"x","path":"."}`, ToolCall{Kind: "search", Locations: []string{"/w/proj/b"}}, true},
 		{"other", `{"tool":"x"}`, ToolCall{RawInput: json.RawMessage(`{"tool":"y"}`)}, false},
 		{"other", `{"tool":"x"}`, ToolCall{RawInput: json.RawMessage(`{"command":"ls"}`)}, false},
-		{"other", `{"tool":"x"}`, ToolCall{Kind: "other", Title: "Deleted it", RawInput: json.RawMessage(`{"tool":"x"}`)}, true},
+		{"other", `{"tool":"x"}`, ToolCall{Kind: "other", Title: "Deleted it",
+			RawInput: json.RawMessage(`{"tool":"x"}`)}, true},
 		{"execute", ls, ToolCall{RawInput: json.RawMessage(`{"command":"ls -la","sudo":true}`)}, false},
 	} {
-		asked := ReadToolCall(ToolCall{Kind: test.kind, Title: "ls -la", RawInput: json.RawMessage(test.asked)}, place).Request
+		asked := ReadToolCall(ToolCall{Kind: test.kind, Title: "ls -la", RawInput: json.RawMessage(test.asked)},
+			place).Request
 		why := Differs([]Request{asked}, test.reported, place)
 		if (why == "") != test.same {
-			t.Errorf("%s, then %s %q %v: %q", test.asked, test.reported.RawInput, test.reported.Title, test.reported.Locations, why)
+			t.Errorf("%s, then %s %q %v: %q", test.asked, test.reported.RawInput, test.reported.Title,
+				test.reported.Locations, why)
 		}
 	}
 }

@@ -13,19 +13,23 @@ func (r *reader) addGrave(name, value, why string) {
 }
 
 // widening are parts of the names of fields that give a tool more rights or remove a protection.
-var widening = strings.Fields(`sudo asroot admin superuser privileg capabilit capadd elevat escalat permission impersonat runas
-	danger bypass approv confirm alwaysallow autoallow allowall yolo fullaccess unrestricted unsafe insecure unconfined trust seccomp
+var widening = strings.Fields(`sudo asroot admin superuser privileg capabilit capadd elevat escalat permission
+	impersonat runas
+	danger bypass approv confirm alwaysallow autoallow allowall yolo fullaccess unrestricted unsafe insecure
+	unconfined trust seccomp
 	securityopt writableroots allowedtools nosandbox unsandbox disablesandbox skipsandbox outsidesandbox withoutsandbox
 	hostnetwork networkaccess allownetwork enablenetwork`)
 
 // widensCommand are the names of fields that widen the rights of a command. Without a command these names mean
 // nothing special.
-var widensCommand = strings.Fields(`user username uid gid group groups supplementarygroups host hostname machine remote network net internet
+var widensCommand = strings.Fields(`user username uid gid group groups supplementarygroups host hostname machine
+	remote network net internet
 	root pid ipc userns device devices mount mounts volume volumes caps grant grants become identity account container
 	integrity`)
 
 // privilegedValues are values that ask for more rights in a field of any name.
-var privilegedValues = strings.Fields(`root administrator superuser system admin sudo runas elevated high unrestricted unconfined`)
+var privilegedValues = strings.Fields(`root administrator superuser system admin sudo runas elevated high ` +
+	`unrestricted unconfined`)
 
 // guards are parts of the names of fields that restrict a tool. Switching such a field off widens the tool's rights.
 var guards = strings.Fields(`sandbox isolat confine restrict readonly dryrun confirm approv`)
@@ -53,7 +57,8 @@ func (r *reader) widens(name, value string, known role) (always, besideCommand b
 	case mayWiden && has(guards):
 		given := value != "" && value != "null"
 		return given && (off || strings.HasPrefix(value, "{")), false
-	case slices.Contains(widensCommand, plain), known == unknown && (ends("user") || strings.Contains(plain, "network")):
+	case slices.Contains(widensCommand, plain), known == unknown &&
+		(ends("user") || strings.Contains(plain, "network")):
 		return false, !usual
 	case known == unknown && slices.Contains(privilegedValues, value):
 		return slices.Contains([]string{"edit", "move", "delete"}, r.call.Kind), true
@@ -76,15 +81,19 @@ var naming = strings.Fields(`tool toolname function functionname method action o
 // These are words in the names of tools and in titles. gravest words always name an action. graver words name one
 // only in a name without a reading word: get_release and list_runs are harmless.
 var (
-	gravest = strings.Fields(`delete del remove drop destroy erase purge wipe truncate nuke unlink rm rmdir trash uninstall revoke
+	gravest = strings.Fields(`delete del remove drop destroy erase purge wipe truncate nuke unlink rm rmdir trash
+		uninstall revoke
 		terminate kill shutdown reboot poweroff overwrite sudo rollback`)
-	graver = strings.Fields(`reset stop restart disable deploy undeploy publish release merge push send post put patch transfer pay charge refund
-		buy purchase withdraw submit approve grant rotate revert restore clear flush prune evict drain detach cancel ban kick invite sign
+	graver = strings.Fields(`reset stop restart disable deploy undeploy publish release merge push send post put patch
+		transfer pay charge refund
+		buy purchase withdraw submit approve grant rotate revert restore clear flush prune evict drain detach cancel
+		ban kick invite sign
 		migrate apply provision format email tweet upload execute exec eval run shell bash terminal`)
 	changing = strings.Fields(`add create new set update change assign make enable import`)
 	guarded  = strings.Fields(`user token secret key role permission member collaborator password credential webhook
 		policy admin access account`)
-	reading = strings.Fields(`get list read search find fetch view show query describe count check inspect lookup browse status explain diff log`)
+	reading = strings.Fields(`get list read search find fetch view show query describe count check inspect lookup ` +
+		`browse status explain diff log`)
 )
 
 // action returns the word of a name or title that describes removing, sending or running, or "".
@@ -140,7 +149,8 @@ func (r *reader) judgeName(name, value string, isName bool) {
 	if value == "true" && slices.Contains(gravest[:9], plain) {
 		r.addGrave(name, value, "the field asks to "+plain)
 	}
-	if r.isExecute() || !isName && !slices.ContainsFunc(naming, func(end string) bool { return strings.HasSuffix(plain, end) }) {
+	if r.isExecute() || !isName && !slices.ContainsFunc(naming,
+		func(end string) bool { return strings.HasSuffix(plain, end) }) {
 		return
 	}
 	if word := action(value); word != "" {
@@ -150,8 +160,8 @@ func (r *reader) judgeName(name, value string, isName bool) {
 
 var inQuotes = lazily(`^('[^']*'|"[^"]*")`)
 
-// judgeTitle judges a call by its title. If the call has no kind, or the kind "other", the title always counts. For other
-// kinds the title counts only if the call says nothing else.
+// judgeTitle judges a call by its title. If the call has no kind, or the kind "other", the title always counts. For
+// other kinds the title counts only if the call says nothing else.
 func (r *reader) judgeTitle() {
 	if len(r.commands) > 0 || slices.Contains([]string{"execute", "edit", "delete", "move"}, r.call.Kind) {
 		return // a call of these kinds without a command or a file is unreadable anyway

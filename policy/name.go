@@ -47,9 +47,11 @@ var general = sync.OnceValue(func() map[string]role {
 		script:      `script shellscript scripttext`,
 		stdin:       `stdin standardinput stdintext`,
 		env:         `env environment envvars environmentvariables envs`,
-		dir: `cwd workdir workingdir workingdirectory currentworkingdirectory currentdirectory chdir cd directory dir dirpath
+		dir: `cwd workdir workingdir workingdirectory currentworkingdirectory currentdirectory chdir cd directory dir
+			dirpath
 		directorypath startdir execdir projectdir`,
-		path: `path paths file files filepath filepaths filename filenames fullpath fullfilepath absolutepath absolutefilepath
+		path: `path paths file files filepath filepaths filename filenames fullpath fullfilepath absolutepath
+			absolutefilepath
 		relativepath relativeworkspacepath target targets targetfile targetfiles targetpath targetdirectory targetdir
 		destination destinations destinationpath destinationfile dest destpath dst dstpath source sources sourcepath
 		sourcefile src srcpath from frompath to topath oldpath newpath oldfile newfile oldfilepath newfilepath
@@ -59,8 +61,9 @@ var general = sync.OnceValue(func() map[string]role {
 		glob:    `glob globs globpattern include includes includepattern filepattern`,
 		address: `url urls uri uris href link endpoint`,
 		patch:   `patch patches patchtext diff diffs unifieddiff patchcontent changes`,
-		mode:    `mode modeid newmode targetmode approvalmode permissionmode approvalpolicy sandbox sandboxmode sandboxpolicy`,
-		input:   `input rawinput toolinput payload`,
+		mode: `mode modeid newmode targetmode approvalmode permissionmode approvalpolicy sandbox sandboxmode ` +
+			`sandboxpolicy`,
+		input: `input rawinput toolinput payload`,
 	})
 })
 
@@ -74,7 +77,8 @@ var byKind = sync.OnceValue(func() map[string]map[string]role {
 		"search": reads(),
 		"fetch":  reads(),
 		"think": table(map[role]string{
-			text: `prompt thought thoughts todos tasks plan text content subject message question questions query activeform agent subagenttype
+			text: `prompt thought thoughts todos tasks plan text content subject message question questions query
+				activeform agent subagenttype
 			intent fact`,
 		}),
 		"switch_mode": table(map[role]string{text: `plan text content message`}),
@@ -83,7 +87,8 @@ var byKind = sync.OnceValue(func() map[string]map[string]role {
 
 var bodies = sync.OnceValue(func() map[string]role {
 	return table(map[role]string{
-		body: `content contents filecontent filecontents filetext text newtext newstring newstr oldtext oldstring oldstr newcontent
+		body: `content contents filecontent filecontents filetext text newtext newstring newstr oldtext oldstring
+			oldstr newcontent
 		oldcontent newsource oldsource codeedit code data insert inserttext replacement replace search replacewith
 		instruction instructions newvalue oldvalue`,
 		input: `edits replacements hunks operations chunks`,
@@ -92,7 +97,8 @@ var bodies = sync.OnceValue(func() map[string]role {
 
 var reads = sync.OnceValue(func() map[string]role {
 	return table(map[role]string{
-		text: `query queries regex regexp text search searchterm searchquery prompt question questions objective keywords
+		text: `query queries regex regexp text search searchterm searchquery prompt question questions objective
+			keywords
 		alloweddomains blockeddomains type filetype headers`,
 		glob: `pattern patterns exclude excludes excludepattern ignore`,
 	})
@@ -136,7 +142,8 @@ func (r *reader) roleOf(name string) role {
 }
 
 // stopping are parts of the names of modes in which agents ask less.
-var stopping = []string{"bypass", "yolo", "acceptedit", "auto", "dontask", "neverask", "noask", "fullaccess", "danger", "never", "unrestricted", "onfailure", "trust"}
+var stopping = []string{"bypass", "yolo", "acceptedit", "auto", "dontask", "neverask", "noask", "fullaccess", "danger",
+	"never", "unrestricted", "onfailure", "trust"}
 
 // stopsAsking reports whether agents ask less in the mode with this name.
 func stopsAsking(mode string) bool {

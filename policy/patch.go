@@ -44,7 +44,8 @@ func (r *reader) addPatchedPaths() {
 	// both readings are possible. Then "a/.env" next to "/.env" counts as the file .env of the place.
 	meant := func(p string) string {
 		full := "/" + p
-		if !filepath.IsLocal(p) || !slices.Contains(others, full) || !strings.HasPrefix(full, strings.TrimSuffix(r.place.Dir, "/")+"/") {
+		if !filepath.IsLocal(p) || !slices.Contains(others, full) ||
+			!strings.HasPrefix(full, strings.TrimSuffix(r.place.Dir, "/")+"/") {
 			return p
 		}
 		return full

@@ -28,7 +28,8 @@ func project(t *testing.T) (shell.Place, func(string) string) {
 	if err := os.WriteFile(filepath.Join(root, "home/proj/a.go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := shell.Place{Dir: filepath.Join(root, "home/proj"), Home: filepath.Join(root, "home"), Temp: []string{filepath.Join(root, "tmp")}}
+	p := shell.Place{Dir: filepath.Join(root, "home/proj"), Home: filepath.Join(root, "home"),
+		Temp: []string{filepath.Join(root, "tmp")}}
 	return p, func(s string) string { return filepath.Join(root, s) }
 }
 

@@ -1,8 +1,8 @@
 // Package policy judges an agent's requests: allow, deny, or ask a person.
 //
-// A yes comes from a written rule, a standing approval, or the mode that the person chose, and it always picks an option
-// that allows once. No rule, approval or mode says yes to a command that destroys the root, the home, the working
-// directory or a device.
+// A yes comes from a written rule, a standing approval, or the mode that the person chose, and it always picks an
+// option that allows once. No rule, approval or mode says yes to a command that destroys the root, the home, the
+// working directory or a device.
 //
 // ReadToolCall reads a tool call once, for the judgement, for the display, and for the comparison with the call that
 // ran. Each field of the input is part of a command, one of the paths, or a field with a role that says whether

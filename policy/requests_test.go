@@ -34,7 +34,8 @@ func TestRequests(t *testing.T) {
 		count++
 		r := ReadToolCall(callOf(t, f, place.Dir), place).Request
 		r.Options = []Option{{ID: "y", Kind: "allow_once"}, {ID: "n", Kind: "reject_once"}}
-		for i, d := range []Decision{none.Decide(r, ModeAllow), none.Decide(r, ModeReads), denies.Decide(r, ModeAllow)} {
+		for i, d := range []Decision{none.Decide(r, ModeAllow), none.Decide(r, ModeReads),
+			denies.Decide(r, ModeAllow)} {
 			if want, got := f[2][i], letter(d); !answers(want, got) {
 				t.Errorf("answer %d is %c (%s): %s", i+1, got, d.Why, row)
 			}

@@ -53,7 +53,8 @@ func (s *scope) addArgs(name string, list []string) {
 func (r *reader) combineScope(s *scope) []shell.Command {
 	switch {
 	case len(s.argv) == 0:
-	case len(s.commands) == 1 && len(s.commands[0].Argv) == 0 && filepath.Base(s.commands[0].Text) != filepath.Base(s.argv[0]):
+	case len(s.commands) == 1 && len(s.commands[0].Argv) == 0 &&
+		filepath.Base(s.commands[0].Text) != filepath.Base(s.argv[0]):
 		s.addArgs("argv", s.argv)
 	default:
 		s.commands = append(s.commands, shell.Command{Argv: s.argv})

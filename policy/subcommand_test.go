@@ -83,7 +83,8 @@ func TestConstantSubstitutions(t *testing.T) {
 	}{
 		{"git commit -m *", "git commit -m \"$(cat <<'EOF'\nFix it\n\nSigned-off-by: A <a@b.c>\nEOF\n)\"", Allow},
 		{"git commit -m *", "git commit -m \"$(cat <<\"EOF\"\nFix $it `rm x`\nEOF\n)\"", Allow},
-		{"git commit ...", "git commit -m \"$(cat <<-'EOF'\n\tFix it's \"x\" (a) \\ $(ls)\n\tEOF\n)\" --no-verify", Allow},
+		{"git commit ...", "git commit -m \"$(cat <<-'EOF'\n\tFix it's \"x\" (a) \\ $(ls)\n\tEOF\n)\" --no-verify",
+			Allow},
 		{"git commit -m *", "git commit -m \"$(cat <<EOF\nFix it\nEOF\n)\"", Allow},
 		{"git commit -m *", "git commit -m \"$(cat <<EOF\nFix $X\nEOF\n)\"", Ask},
 		{"git commit -m *", "git commit -m \"$(cat <<EOF\nFix $(id)\nEOF\n)\"", Ask},

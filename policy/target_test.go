@@ -59,7 +59,8 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%s of %s in %s: %+v", test.kind, test.path, test.place.Dir, d)
 		}
 	}
-	r := Request{Kind: "edit", Place: place, Paths: []string{place.Dir}, Removes: []string{place.Dir}, Options: options3}
+	r := Request{Kind: "edit", Place: place, Paths: []string{place.Dir}, Removes: []string{place.Dir},
+		Options: options3}
 	if d := policyOf(t, nil).Decide(r, ModeAllow); d.Tier != shell.Refused {
 		t.Errorf("a patch that removes the working directory: %+v", d)
 	}
@@ -70,7 +71,8 @@ func TestTargets(t *testing.T) {
 func TestUnread(t *testing.T) {
 	place, in := project(t)
 	odd := []Field{{"invented", "git push --force", Unread, ""}}
-	command := Request{Kind: "execute", Commands: []shell.Command{{Text: "make"}}, HasCommand: true, Fields: odd, Guesses: []shell.Command{{Text: odd[0].Value}}}
+	command := Request{Kind: "execute", Commands: []shell.Command{{Text: "make"}}, HasCommand: true, Fields: odd,
+		Guesses: []shell.Command{{Text: odd[0].Value}}}
 	file := Request{Kind: "edit", Paths: []string{in("home/proj/a.go")}, Fields: odd}
 	hidden := Request{Kind: "execute", Title: "rm -rf /", Guesses: []shell.Command{{Text: "git status"}}}
 	lost := Request{Kind: "edit"}
@@ -115,8 +117,9 @@ func TestUnread(t *testing.T) {
 // TestSwitchMode checks that only a person allows a mode in which the agent asks less.
 func TestSwitchMode(t *testing.T) {
 	for mode, want := range map[string]Effect{
-		"": Ask, "bypassPermissions": Ask, "yolo": Ask, "acceptEdits": Ask, "auto": Ask, "agent-full-access": Ask, "whatever": Ask,
-		"default": Allow, "plan": Allow, "read-only": Allow, "ask": Allow,
+		"": Ask, "bypassPermissions": Ask, "yolo": Ask, "acceptEdits": Ask, "auto": Ask, "agent-full-access": Ask,
+		"whatever": Ask,
+		"default":  Allow, "plan": Allow, "read-only": Allow, "ask": Allow,
 	} {
 		r := Request{Kind: "switch_mode", Mode: mode, Place: at, Options: options3}
 		if d := policyOf(t, nil, Rule{Effect: Allow}).Decide(r, ModeAllow); d.Effect != want {
@@ -130,7 +133,8 @@ func TestSwitchMode(t *testing.T) {
 func TestWhatIsRemembered(t *testing.T) {
 	place, in := project(t)
 	command := func(change func(*Request)) Request {
-		r := Request{Provider: "p", Agent: "p --acp", Session: "s", Kind: "execute", Commands: []shell.Command{{Text: "make"}}, HasCommand: true,
+		r := Request{Provider: "p", Agent: "p --acp", Session: "s", Kind: "execute",
+			Commands: []shell.Command{{Text: "make"}}, HasCommand: true,
 			Fields: []Field{{"jobs", "4", Plain, ""}, {"timeout", "9", Inert, ""}}, Place: place, Options: options3}
 		change(&r)
 		return r
@@ -144,14 +148,17 @@ func TestWhatIsRemembered(t *testing.T) {
 		change func(*Request)
 		covers bool
 	}{
-		"the same":            {func(*Request) {}, true},
-		"another timeout":     {func(r *Request) { r.Fields[1].Value = "10" }, true},
-		"no timeout":          {func(r *Request) { r.Fields = r.Fields[:1] }, true},
-		"another field":       {func(r *Request) { r.Fields[0].Value = "5" }, false},
-		"one field more":      {func(r *Request) { r.Fields = append(r.Fields, Field{"keep", "true", Plain, ""}) }, false},
-		"one field less":      {func(r *Request) { r.Fields = r.Fields[1:] }, false},
-		"an unread field":     {func(r *Request) { r.Fields = append(r.Fields, Field{"then", "x y", Unread, ""}) }, false},
-		"arguments":           {func(r *Request) { r.Commands = []shell.Command{{Argv: []string{"make", "-rf"}}} }, false},
+		"the same":        {func(*Request) {}, true},
+		"another timeout": {func(r *Request) { r.Fields[1].Value = "10" }, true},
+		"no timeout":      {func(r *Request) { r.Fields = r.Fields[:1] }, true},
+		"another field":   {func(r *Request) { r.Fields[0].Value = "5" }, false},
+		"one field more": {func(r *Request) { r.Fields = append(r.Fields, Field{"keep", "true", Plain, ""}) },
+			false},
+		"one field less": {func(r *Request) { r.Fields = r.Fields[1:] }, false},
+		"an unread field": {func(r *Request) { r.Fields = append(r.Fields, Field{"then", "x y", Unread, ""}) },
+			false},
+		"arguments": {func(r *Request) { r.Commands = []shell.Command{{Argv: []string{"make", "-rf"}}} },
+			false},
 		"a variable":          {func(r *Request) { r.Commands[0].Env = []string{"A=b"} }, false},
 		"an input":            {func(r *Request) { r.Commands[0].Stdin = "x" }, false},
 		"a file":              {func(r *Request) { r.Paths = []string{in("home/proj/a.go")} }, false},
@@ -165,11 +172,13 @@ func TestWhatIsRemembered(t *testing.T) {
 		}
 	}
 	old := Approval{Effect: Allow, Scope: ScopeContext, Provider: "p", Command: "make"}
-	if old.Covers(command(func(*Request) {}), noon) || !old.Covers(command(func(r *Request) { r.Fields = r.Fields[1:] }), noon) {
+	if old.Covers(command(func(*Request) {}), noon) ||
+		!old.Covers(command(func(r *Request) { r.Fields = r.Fields[1:] }), noon) {
 		t.Error("an approval of before covers a request without further fields, and no other")
 	}
 
-	file := Request{Provider: "p", Session: "s", Kind: "edit", Paths: []string{in("home/proj/a.go")}, Place: place, Options: options3}
+	file := Request{Provider: "p", Session: "s", Kind: "edit", Paths: []string{in("home/proj/a.go")}, Place: place,
+		Options: options3}
 	a = file.Offers()[1]
 	if !a.Covers(file, noon) {
 		t.Errorf("%+v", a)

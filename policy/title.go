@@ -38,8 +38,8 @@ func (r *reader) takeTitle() {
 	}
 }
 
-// commandInTitle reads a title that is the command. The directory stands after the command, or alone in the content. If it
-// could stand in both places, the title is unreadable.
+// commandInTitle reads a title that is the command. The directory stands after the command, or alone in the content. If
+// it could stand in both places, the title is unreadable.
 func (r *reader) commandInTitle(title string) (shell.Command, bool) {
 	if title == "" || isCut(title) {
 		return shell.Command{}, false
@@ -70,5 +70,6 @@ func (r *reader) startDir(m []string) string {
 // isCut reports whether a text seems to be only the beginning of a longer text.
 func isCut(text string) bool {
 	text = strings.TrimSpace(text)
-	return text == "" || strings.HasSuffix(text, "…") || (strings.HasSuffix(text, "...") && !strings.HasSuffix(text, "/..."))
+	return text == "" || strings.HasSuffix(text, "…") ||
+		(strings.HasSuffix(text, "...") && !strings.HasSuffix(text, "/..."))
 }

@@ -47,7 +47,8 @@ func ReadToolCall(c ToolCall, at shell.Place) Reading {
 	return Reading{Request: Request{
 		Provider: c.Provider, Kind: c.Kind, Title: c.Title, Mode: r.mode,
 		Commands: r.commands, HasCommand: len(r.commands) > 0 || r.lost,
-		Paths: r.paths, Removes: r.removes, Changes: r.changes || len(c.Diffs) > 0, Fields: r.fields, Guesses: r.guesses, Place: at,
+		Paths: r.paths, Removes: r.removes, Changes: r.changes ||
+			len(c.Diffs) > 0, Fields: r.fields, Guesses: r.guesses, Place: at,
 	}, Bodies: r.bodies}
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-var place = shell.Place{Dir: "/w/proj", Home: "/home/me", Temp: []string{"/tmp"}, Own: []string{"/w/proj/.perlica_config"}}
+var place = shell.Place{Dir: "/w/proj", Home: "/home/me", Temp: []string{"/tmp"},
+	Own: []string{"/w/proj/.perlica_config"}}
 
 // readInput reads a tool call of an agent without its own table of fields.
 func readInput(kind, raw string) Request {
@@ -88,7 +89,8 @@ func TestCommands(t *testing.T) {
 		{`"ls -la"`, "", "execute", []string{"ls -la"}, true},
 	}
 	for _, test := range tests {
-		r := ReadToolCall(ToolCall{Provider: "x", Kind: test.kind, Title: test.title, RawInput: json.RawMessage(test.raw)}, place).Request
+		r := ReadToolCall(ToolCall{Provider: "x", Kind: test.kind, Title: test.title,
+			RawInput: json.RawMessage(test.raw)}, place).Request
 		ok := len(unread(r)) == 0 && (len(r.Commands) > 0 || !r.HasCommand && r.Kind != "execute")
 		if got := lines(r); ok != test.ok || !slices.Equal(got, test.want) {
 			t.Errorf("%s %q: %q %v, want %q", test.raw, test.title, got, ok, test.want)
@@ -134,17 +136,20 @@ func TestPaths(t *testing.T) {
 		`{"anything":"/etc/passwd"}`:                  {"/etc/passwd"},
 		`{"anything":"file:///etc/passwd"}`:           {"/etc/passwd"},
 		`{"changes":{"/etc/x":{"type":"add"}}}`:       {"/etc/x"},
-		`{"patch":"*** Begin Patch\n*** Delete File: /etc/passwd\n*** End Patch"}`:                                                {"/etc/passwd"},
-		`{"input":"*** Begin Patch\n*** Update File: a\n*** Move to: ../b\n@@\n-x\n+y"}`:                                          {"/w/proj/a", "/w/b"},
-		`"*** Begin Patch\n*** Add File: /etc/cron.d/x\n+y\n*** End Patch"`:                                                       {"/etc/cron.d/x"},
-		`{"diff":"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- /no\n+++ /neither\n y\n--- /dev/null\n+++ b/../../n\n"}`:                 {"/w/proj/x", "/n"},
-		`{"diff":"diff --git a/w/proj/n b/w/proj/n\n--- a/dev/null\n+++ b/w/proj/n\n@@ -1,0 +1,1 @@\n+x","fileName":"/w/proj/n"}`: {"/w/proj/n"},
+		`{"patch":"*** Begin Patch\n*** Delete File: /etc/passwd\n*** End Patch"}`:                                {"/etc/passwd"},
+		`{"input":"*** Begin Patch\n*** Update File: a\n*** Move to: ../b\n@@\n-x\n+y"}`:                          {"/w/proj/a", "/w/b"},
+		`"*** Begin Patch\n*** Add File: /etc/cron.d/x\n+y\n*** End Patch"`:                                       {"/etc/cron.d/x"},
+		`{"diff":"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- /no\n+++ /neither\n y\n--- /dev/null\n+++ b/../../n\n"}`: {"/w/proj/x", "/n"},
+		`{"diff":"diff --git a/w/proj/n b/w/proj/n\n--- a/dev/null\n+++ b/w/proj/n\n@@ -1,0 +1,1 ` +
+			`@@\n+x","fileName":"/w/proj/n"}`: {"/w/proj/n"},
 		// nothing says that the path is absolute
 		`{"diff":"--- a/w/proj/n\n+++ b/w/proj/n\n@@ -1 +1 @@\n-x\n+y"}`:                       {"/w/proj/w/proj/n"},
 		`{"diff":"--- a/../../etc/x\n+++ b/../../etc/x\n@@ -1 +1 @@\n-x\n+y","path":"/etc/x"}`: {"/etc/x", "/etc/x"},
-		`{"diff":"--- a/.env\n+++ b/.env\n@@ -1 +1 @@\n-x\n+y","path":"/.env"}`:                {"/.env", "/w/proj/.env"},
-		`{"diff":"--- i/.env\n+++ w/.env\n@@ -1 +1 @@\n-x\n+y"}`:                               {"/w/proj/.env", "/w/proj/i/.env", "/w/proj/w/.env"},
-		`{"diff":"diff --git a/x b/../y\nrename from x\nrename to ../y"}`:                      {"/w/proj/x", "/w/y"},
+		`{"diff":"--- a/.env\n+++ b/.env\n@@ -1 +1 @@\n-x\n+y","path":"/.env"}`: {"/.env",
+			"/w/proj/.env"},
+		`{"diff":"--- i/.env\n+++ w/.env\n@@ -1 +1 @@\n-x\n+y"}`: {"/w/proj/.env",
+			"/w/proj/i/.env", "/w/proj/w/.env"},
+		`{"diff":"diff --git a/x b/../y\nrename from x\nrename to ../y"}`: {"/w/proj/x", "/w/y"},
 	} {
 		if r := readInput("edit", raw); !slices.Equal(cleaned(r.Paths), want) {
 			t.Errorf("%s: %q, want %q", raw, r.Paths, want)

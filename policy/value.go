@@ -124,7 +124,8 @@ func looksLikePath(s string) bool {
 	}
 	lower := strings.ToLower(s)
 	return strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") || strings.HasPrefix(s, "../") || s == ".." ||
-		strings.HasPrefix(lower, "file:") || strings.HasPrefix(s, "$HOME") || strings.HasPrefix(s, "${HOME}") || filepath.IsAbs(s)
+		strings.HasPrefix(lower, "file:") || strings.HasPrefix(s, "$HOME") || strings.HasPrefix(s, "${HOME}") ||
+		filepath.IsAbs(s)
 }
 
 var plainWord = lazily(`^[\pL\pN][\pL\pN_:+-]*$`)
@@ -139,11 +140,13 @@ func isWord(s string) bool {
 var programs = sync.OnceValue(func() map[string]bool {
 	out := map[string]bool{}
 	for name := range strings.FieldsSeq(`sh bash zsh dash ksh fish csh tcsh pwsh powershell cmd busybox toybox
-		python python2 python3 perl ruby node nodejs deno bun php lua tclsh awk gawk mawk sed ed ex vi vim nvim nano emacs
+		python python2 python3 perl ruby node nodejs deno bun php lua tclsh awk gawk mawk sed ed ex vi vim nvim nano
+		emacs
 		rm rmdir unlink shred dd mkfs fdisk parted wipefs mv cp ln install rsync scp sftp ssh tee truncate touch mkdir
 		chmod chown chgrp chattr setfacl setcap mount umount swapoff losetup cryptsetup lvremove
 		sudo su doas pkexec runuser env nice nohup setsid timeout xargs find parallel watch script expect
-		curl wget nc ncat netcat socat telnet ftp aria2c git hg svn gh glab npm npx pnpm yarn pip pip3 pipx uv uvx poetry
+		curl wget nc ncat netcat socat telnet ftp aria2c git hg svn gh glab npm npx pnpm yarn pip pip3 pipx uv uvx
+		poetry
 		cargo go make cmake ninja gradle mvn docker podman kubectl helm terraform ansible aws gcloud az
 		systemctl service launchctl crontab at batch kill killall pkill reboot shutdown poweroff halt init
 		iptables nft ufw ip ifconfig sysctl modprobe insmod rmmod useradd userdel usermod passwd chpasswd visudo

@@ -114,7 +114,8 @@ func (r *reader) readObject(name string, list []member, depth int) {
 }
 
 // handed are the names of fields that pass arguments to another tool, next to that tool's name.
-var handed = []string{"arguments", "args", "params", "parameters", "input", "toolinput", "server", "servername", "mcpserver"}
+var handed = []string{"arguments", "args", "params", "parameters", "input", "toolinput", "server", "servername",
+	"mcpserver"}
 
 // readValue reads one value according to the role of its name.
 func (r *reader) readValue(name string, raw json.RawMessage, as role, depth int) {
@@ -229,11 +230,12 @@ func (r *reader) readWords(name string, all []string, as role) bool {
 	return true
 }
 
-// isEnclosedJSON reports whether a text is JSON that the tool will decode. Some tools pass the arguments of another tool
-// this way.
+// isEnclosedJSON reports whether a text is JSON that the tool will decode. Some tools pass the arguments of another
+// tool this way.
 func (r *reader) isEnclosedJSON(s string, as role) bool {
 	s = strings.TrimSpace(s)
-	return (as == unknown || (as == args || as == input) && !r.isExecute()) && s != "" && (s[0] == '{' || s[0] == '[') && json.Valid([]byte(s))
+	return (as == unknown || (as == args || as == input) && !r.isExecute()) && s != "" &&
+		(s[0] == '{' || s[0] == '[') && json.Valid([]byte(s))
 }
 
 // holdsCommand reports whether a text is JSON in which some member holds a command.
@@ -253,7 +255,8 @@ func (r *reader) holdsCommand(raw json.RawMessage, depth int) bool {
 }
 
 // editing are the verbs of editor tools that send the verb in the field "command".
-var editing = []string{"view", "create", "str_replace", "insert", "undo_edit", "write", "edit", "delete", "rename", "read"}
+var editing = []string{"view", "create", "str_replace", "insert", "undo_edit", "write", "edit", "delete", "rename",
+	"read"}
 
 // readText reads a text according to the role of its name.
 func (r *reader) readText(name, s string, as role) {

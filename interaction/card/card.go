@@ -167,7 +167,8 @@ func (l *layout) addActions() {
 		}
 	}
 	raw := string(s.RawInput)
-	if known := len(s.Fields) > 0 || s.Tier != "" && len(s.Commands)+len(s.Paths) > 0; !known && raw != "" && raw != "{}" && raw != "null" {
+	if known := len(s.Fields) > 0 || s.Tier != "" && len(s.Commands)+len(s.Paths) > 0; !known && raw != "" &&
+		raw != "{}" && raw != "null" {
 		l.addText("input", raw, true, Plain) // an older version did not record the fields
 	}
 	if s.Dir != "" {
@@ -189,7 +190,8 @@ func paths(s interaction.Subject) []string {
 		if !filepath.IsAbs(full) {
 			full = filepath.Join(s.Dir, full)
 		}
-		if !slices.Contains(list, full) && !slices.ContainsFunc(s.Paths, func(p string) bool { return p == d.Path || s.Dir == "" && strings.HasSuffix(p, "/"+d.Path) }) {
+		if !slices.Contains(list, full) && !slices.ContainsFunc(s.Paths,
+			func(p string) bool { return p == d.Path || s.Dir == "" && strings.HasSuffix(p, "/"+d.Path) }) {
 			list = append(list, d.Path)
 		}
 	}
@@ -218,7 +220,8 @@ func (l *layout) addTier() {
 	}
 	if len(parts) > 0 {
 		head := l.label("tier") + "  "
-		l.rows = append(l.rows, Row{Head: head, Text: Line(strings.Join(parts, ", "), l.width-width(head)), Must: true, Tone: tone})
+		l.rows = append(l.rows, Row{Head: head, Text: Line(strings.Join(parts, ", "), l.width-width(head)), Must: true,
+			Tone: tone})
 	}
 	if l.q.Why != "" {
 		l.addText("why", l.q.Why, true, Warning)

@@ -16,12 +16,20 @@ import (
 
 // words are parts of attacks and everyday texts.
 var words = []string{
-	"rm -rf src #", strings.Repeat(" ", 3600), strings.Repeat("\n", 60), "go test ./...", "\n  1 ✓ once      “Yes”", "\n? claude asks: hello\n",
-	"\r", "\r\n", "\t", strings.Repeat("\t", 90), "\v\f", "\u200b", "\u200d\ufeff\u2060", strings.Repeat("\u200b", 500), "\u202e", "\u2066evil\u2069",
-	"\u00a0", strings.Repeat("\u3000", 99), "\u2800", "\u3164", "\uffa0", "\u115f\u1160", "\U000e0041\U000e007f", "\ufe0f", "\U000e0100", "\ue000", "\U0010ffff", "\u0378",
-	"\x1b[2J\x1b[31m", "\x1b]0;t\a", "\x9b31m", "\u009b2J", "\xff\xfe", "\x00\x7f", "\u2028\u2029\u0085", strings.Repeat("x", 1500), "漢字とかな", strings.Repeat("漢", 300),
-	"👩‍👩‍👧‍👦", "🇩🇪🇫🇷", "✔️", "e\u0301", "a" + strings.Repeat("\u0336", 80), "\u0301\u0302", "שלום", "א / 1 ב", "مرحبا", "│ ", "  runs    │ ls", "⟨12 blanks⟩", "↩⏎⇥…", "“Yes”   2 ✗ no  “",
-	"”", "2 ✗ no", "  page 1 of 1: y", "from elsewhere: perlica pending show 12345678", "\n\n    indented\n\tcode {\n\t\t}\n", "Ж", "กำ", "", " ", "日本語 text", "…", "/", "root",
+	"rm -rf src #", strings.Repeat(" ", 3600), strings.Repeat("\n",
+		60), "go test ./...", "\n  1 ✓ once      “Yes”", "\n? claude asks: hello\n",
+	"\r", "\r\n", "\t", strings.Repeat("\t", 90), "\v\f", "\u200b", "\u200d\ufeff\u2060", strings.Repeat("\u200b",
+		500), "\u202e", "\u2066evil\u2069",
+	"\u00a0", strings.Repeat("\u3000",
+		99), "\u2800", "\u3164", "\uffa0", "\u115f\u1160", "\U000e0041\U000e007f", "\ufe0f", "\U000e0100", "\ue000",
+	"\U0010ffff", "\u0378",
+	"\x1b[2J\x1b[31m", "\x1b]0;t\a", "\x9b31m", "\u009b2J", "\xff\xfe", "\x00\x7f", "\u2028\u2029\u0085",
+	strings.Repeat("x", 1500), "漢字とかな", strings.Repeat("漢", 300),
+	"👩‍👩‍👧‍👦", "🇩🇪🇫🇷", "✔️", "e\u0301", "a" + strings.Repeat("\u0336",
+		80), "\u0301\u0302", "שלום", "א / 1 ב", "مرحبا", "│ ", "  runs    │ ls", "⟨12 blanks⟩", "↩⏎⇥…",
+	"“Yes”   2 ✗ no  “",
+	"”", "2 ✗ no", "  page 1 of 1: y", "from elsewhere: perlica pending show 12345678",
+	"\n\n    indented\n\tcode {\n\t\t}\n", "Ж", "กำ", "", " ", "日本語 text", "…", "/", "root",
 }
 
 // question returns a question made of random words.
@@ -40,20 +48,25 @@ func question(r *rand.Rand) interaction.Question {
 		return list
 	}
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
-	q := interaction.Question{ID: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Title: text(), Why: pick("", text()), Word: pick("", "", "root")}
+	q := interaction.Question{ID: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Title: text(), Why: pick("", text()),
+		Word: pick("", "", "root")}
 	q.Subject = interaction.Subject{
-		Provider: pick("claude", text()), Kind: pick("execute", "edit", text()), Commands: texts(), Dir: pick("", "/work", text()),
-		Paths: texts(), Tier: pick("", "ordinary", "always-asked", "refused"), Text: texts(), RawInput: []byte(pick("", "{}", text())),
+		Provider: pick("claude", text()), Kind: pick("execute", "edit", text()), Commands: texts(), Dir: pick("",
+			"/work", text()),
+		Paths: texts(), Tier: pick("", "ordinary", "always-asked",
+			"refused"), Text: texts(), RawInput: []byte(pick("", "{}", text())),
 	}
 	for range r.IntN(3) {
-		q.Subject.Fields = append(q.Subject.Fields, interaction.Field{Name: text(), Value: text(), Inert: r.IntN(2) == 0, Unread: r.IntN(2) == 0})
+		q.Subject.Fields = append(q.Subject.Fields, interaction.Field{Name: text(), Value: text(),
+			Inert: r.IntN(2) == 0, Unread: r.IntN(2) == 0})
 	}
 	for range r.IntN(2) {
 		q.Subject.Diffs = append(q.Subject.Diffs, interaction.Diff{Path: text(), Old: text(), New: text()})
 	}
 	for i := range r.IntN(6) {
 		q.Options = append(q.Options, interaction.Option{
-			ID: fmt.Sprint(i), Label: text(), Kind: pick("allow_once", "allow_always", "reject_once", "reject_always", text()), Offer: r.IntN(4) == 0,
+			ID: fmt.Sprint(i), Label: text(), Kind: pick("allow_once", "allow_always", "reject_once", "reject_always",
+				text()), Offer: r.IntN(4) == 0,
 		})
 	}
 	q.Options = interaction.Order(interaction.Refusable(q.Options))
@@ -87,9 +100,12 @@ func FuzzCard(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, a, b, label string, width, height uint8) {
 		q := interaction.Question{Title: b, Why: a, Subject: interaction.Subject{
-			Provider: a, Tier: "ordinary", Kind: "edit", Commands: []string{a, b}, Dir: b, Text: []string{a + b}, Paths: []string{b + a},
-			Fields: []interaction.Field{{Name: b, Value: a}, {Name: a, Value: b, Unread: true}}, Diffs: []interaction.Diff{{Path: a, Old: b, New: a}},
-		}, Options: interaction.Order(interaction.Refusable([]interaction.Option{{ID: "1", Label: label, Kind: "allow_once"}, {ID: "2", Label: a, Kind: b}}))}
+			Provider: a, Tier: "ordinary", Kind: "edit", Commands: []string{a,
+				b}, Dir: b, Text: []string{a + b}, Paths: []string{b + a},
+			Fields: []interaction.Field{{Name: b, Value: a},
+				{Name: a, Value: b, Unread: true}}, Diffs: []interaction.Diff{{Path: a, Old: b, New: a}},
+		}, Options: interaction.Order(interaction.Refusable([]interaction.Option{{ID: "1", Label: label,
+			Kind: "allow_once"}, {ID: "2", Label: a, Kind: b}}))}
 		if msg := check(q, int(width), int(height), rand.New(rand.NewPCG(uint64(width), uint64(height)))); msg != "" {
 			t.Fatal(msg)
 		}
@@ -162,7 +178,8 @@ func unseen(c Card, visible map[string]int) string {
 // unseeable reports whether a terminal shows nothing for r, or obeys it. It does not ask the card.
 func unseeable(r rune) bool {
 	return r != ' ' && !unicode.IsPrint(r) || unicode.In(r, unicode.C, unicode.Z, unicode.Me) && r != ' ' ||
-		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Bidi_Control, unicode.Join_Control) ||
+		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Bidi_Control,
+			unicode.Join_Control) ||
 		r == 0x2800 || r >= 0x334 && r <= 0x338
 }
 
@@ -180,7 +197,8 @@ func checkRows(c Card, width int) string {
 				return fmt.Sprintf("%q shows %U", s, r)
 			}
 		}
-		if strings.Contains(strings.TrimLeft(row.Text, " +-⇥"), "     ") || len(row.Text)-len(strings.TrimLeft(row.Text, " ")) > 25 {
+		if strings.Contains(strings.TrimLeft(row.Text, " +-⇥"), "     ") ||
+			len(row.Text)-len(strings.TrimLeft(row.Text, " ")) > 25 {
 			return fmt.Sprintf("%q has a run of blanks", s)
 		}
 		// The bar always stands in the same column, and exactly the rows of the agent's words have it.
@@ -190,7 +208,9 @@ func checkRows(c Card, width int) string {
 		if row.Agent != (hasBar && strings.HasPrefix(s, "  ")) {
 			return fmt.Sprintf("%q: of the agent: %v, with a bar: %v", s, row.Agent, hasBar)
 		}
-		if row.Agent && strings.TrimSpace(row.Head[:10]) != "" && !strings.Contains(" says diff inert runs path unread with input in why ", " "+strings.TrimSpace(row.Head[:10])+" ") {
+		if row.Agent && strings.TrimSpace(row.Head[:10]) != "" &&
+			!strings.Contains(" says diff inert runs path unread with input in why ", " "+
+				strings.TrimSpace(row.Head[:10])+" ") {
 			return fmt.Sprintf("%q has a label of the agent's", s)
 		}
 	}
@@ -205,18 +225,24 @@ func checkRows(c Card, width int) string {
 // TestText checks how the card shows single texts.
 func TestText(t *testing.T) {
 	for in, want := range map[string]string{
-		"go test ./...": "go test ./...", "a    b": "a    b", "a     b": "a⟨5 blanks⟩b", "\tif x {": "⇥   if x {", "    x": "    x", "a\tb": "a⇥b",
-		"a\t\tb": "a⟨2 tabs⟩b", strings.Repeat(" ", 25) + "x": "⟨25 blanks⟩x", "x  ": "x⟨2 blanks⟩", "a\r": "a⟨CR⟩", "\x1b[31m": "⟨ESC⟩[31m",
-		"a\u200b\u200bb": "a⟨2 × U+200B⟩b", "a\xffb": "a⟨0xFF⟩b", "⟨3 blanks⟩": "⟨U+27E8⟩3 blanks⟨U+27E9⟩", "e\u0301": "e\u0301",
-		"e\u0301\u0301\u0301": "e\u0301\u0301⟨U+0301⟩", "-\u0301": "-⟨U+0301⟩", "a\u0336": "a⟨U+0336⟩", "漢字 Ж é": "漢字 Ж é", "א / ב": "א⟨rtl⟩ / ב⟨rtl⟩",
-		"\u00a0": "⟨U+00A0⟩", "\ue000": "⟨U+E000⟩", "\U000e0041": "⟨U+E0041⟩", "\u3164": "⟨U+3164⟩", "\u2800": "⟨U+2800⟩", "👍": "👍",
+		"go test ./...": "go test ./...", "a    b": "a    b", "a     b": "a⟨5 blanks⟩b", "\tif x {": "⇥   if x {",
+		"    x": "    x", "a\tb": "a⇥b",
+		"a\t\tb": "a⟨2 tabs⟩b", strings.Repeat(" ", 25) +
+			"x": "⟨25 blanks⟩x", "x  ": "x⟨2 blanks⟩", "a\r": "a⟨CR⟩", "\x1b[31m": "⟨ESC⟩[31m",
+		"a\u200b\u200bb": "a⟨2 × U+200B⟩b", "a\xffb": "a⟨0xFF⟩b", "⟨3 blanks⟩": "⟨U+27E8⟩3 blanks⟨U+27E9⟩",
+		"e\u0301":             "e\u0301",
+		"e\u0301\u0301\u0301": "e\u0301\u0301⟨U+0301⟩", "-\u0301": "-⟨U+0301⟩", "a\u0336": "a⟨U+0336⟩",
+		"漢字 Ж é": "漢字 Ж é", "א / ב": "א⟨rtl⟩ / ב⟨rtl⟩",
+		"\u00a0": "⟨U+00A0⟩", "\ue000": "⟨U+E000⟩", "\U000e0041": "⟨U+E0041⟩", "\u3164": "⟨U+3164⟩",
+		"\u2800": "⟨U+2800⟩", "👍": "👍",
 	} {
 		if got := textOf(Words(nil).visible(in, false)); got != want {
 			t.Errorf("%q is shown as %q, want %q", in, got, want)
 		}
 	}
 	for in, want := range map[string]string{
-		" Run it\n": "Run it", "a\nb": "a⏎b", "a\n\nb": "a⟨2 line…", "a  b": "a⟨2 blan…", "0123456789abc": "01234567…", "“": "⟨U+201C⟩",
+		" Run it\n": "Run it", "a\nb": "a⏎b", "a\n\nb": "a⟨2 line…", "a  b": "a⟨2 blan…",
+		"0123456789abc": "01234567…", "“": "⟨U+201C⟩",
 	} {
 		if got := Line(in, 10); got != want {
 			t.Errorf("in a line %q is %q, want %q", in, got, want)
@@ -227,9 +253,11 @@ func TestText(t *testing.T) {
 // TestOnePage checks that a common question is short, and that the optional rows give way first.
 func TestOnePage(t *testing.T) {
 	q := interaction.Question{Title: "Change it", Subject: interaction.Subject{
-		Provider: "claude", Kind: "edit", Tier: "ordinary", Dir: "/w", Paths: []string{"/w/a.go"}, Text: []string{"what it is for"},
+		Provider: "claude", Kind: "edit", Tier: "ordinary", Dir: "/w", Paths: []string{"/w/a.go"}, Text: []string{
+			"what it is for"},
 		Diffs: []interaction.Diff{{Path: "/w/a.go", New: strings.Repeat("a line\n", 200)}},
-	}, Options: []interaction.Option{{ID: "y", Label: "Yes", Kind: "allow_once"}, {ID: "n", Label: "No", Kind: "reject_once"}}}
+	}, Options: []interaction.Option{{ID: "y", Label: "Yes", Kind: "allow_once"}, {ID: "n", Label: "No",
+		Kind: "reject_once"}}}
 	pages := func(change func(*interaction.Question)) int {
 		q := q
 		change(&q)
@@ -252,7 +280,10 @@ func TestOnePage(t *testing.T) {
 		"always asked": func(q *interaction.Question) { q.Subject.Tier = "always-asked" },
 		"no tier":      func(q *interaction.Question) { q.Subject.Tier = "" },
 		"a command":    func(q *interaction.Question) { q.Subject.Kind = "execute" },
-		"unread":       func(q *interaction.Question) { q.Subject.Fields = []interaction.Field{{Name: "x", Unread: true}} },
+		"unread": func(q *interaction.Question) {
+			q.Subject.Fields = []interaction.Field{{Name: "x",
+				Unread: true}}
+		},
 	} {
 		if n := pages(change); n < 10 {
 			t.Errorf("%s: all of the diff must be seen, on %d pages", name, n)
@@ -286,7 +317,8 @@ func TestMarked(t *testing.T) {
 		most := 1 + r.IntN(130)
 		for _, text := range []string{b.String(), Line(b.String(), 0)} {
 			for i, row := range strings.Split(Marked("perlica: "+text, most), "\n") {
-				if first := strings.HasPrefix(row, "perlica:"); first != (i == 0) || !first && !strings.HasPrefix(row, "  ┆ ") {
+				if first := strings.HasPrefix(row, "perlica:"); first != (i == 0) ||
+					!first && !strings.HasPrefix(row, "  ┆ ") {
 					t.Fatalf("seed %d: row %d is %q", seed, i, row)
 				}
 				if n := runewidth.StringWidth(row); n > max(most, MinWidth) {
@@ -298,7 +330,8 @@ func TestMarked(t *testing.T) {
 			}
 		}
 	}
-	if got, want := Marked("perlica: "+Line("א\u200b“", 0)+", it ran\n1 ✓ once", 0), "perlica: א⟨rtl⟩⟨U+200B⟩⟨U+201C⟩, it ran\n  ┆ 1 ✓ once"; got != want {
+	if got, want := Marked("perlica: "+Line("א\u200b“", 0)+
+		", it ran\n1 ✓ once", 0), "perlica: א⟨rtl⟩⟨U+200B⟩⟨U+201C⟩, it ran\n  ┆ 1 ✓ once"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -306,7 +339,8 @@ func TestMarked(t *testing.T) {
 // TestPathOnce checks that a file that an agent names twice is one row.
 func TestPathOnce(t *testing.T) {
 	var rows []string
-	for _, r := range Lay(interaction.Question{Subject: interaction.Subject{Paths: []string{"/a", "/b", "/a"}, Dir: "/"}}, 40).Rows {
+	for _, r := range Lay(interaction.Question{Subject: interaction.Subject{Paths: []string{"/a", "/b", "/a"},
+		Dir: "/"}}, 40).Rows {
 		if strings.HasPrefix(r.Head, "  path") {
 			rows = append(rows, r.Text)
 		}

@@ -53,13 +53,14 @@ func Note(text string, most int) (rows []Row) {
 	return rows
 }
 
-// layOutFooter lays out the options and as many hints as leave one row for the question. It returns false if the options do
-// not fit.
+// layOutFooter lays out the options and as many hints as leave one row for the question. It returns false if the
+// options do not fit.
 func (p *Pager) layOutFooter() bool {
 	short := Row{Head: "  " + Line(p.hints.Choose, p.width-2), Tone: Aside}
 	elsewhere := Note(p.hints.Elsewhere, p.width)
 	for _, hints := range [][]Row{
-		slices.Concat(Note(p.hints.Choose, p.width), elsewhere), append([]Row{short}, elsewhere...), elsewhere, {short}, nil,
+		slices.Concat(Note(p.hints.Choose, p.width), elsewhere), append([]Row{short},
+			elsewhere...), elsewhere, {short}, nil,
 	} {
 		p.keys = hints
 		if p.footHeight() < p.height && p.height > 1 {

@@ -86,10 +86,12 @@ func TestSpans(t *testing.T) {
 			t.Errorf("%s: %q", text, got)
 		}
 	}
-	if got := Commands("Run command: make all ?\n$ ls -l\nor `go test`"); !slices.Equal(got, []string{"make all", "ls -l", "go test"}) {
+	if got := Commands("Run command: make all ?\n$ ls -l\nor `go test`"); !slices.Equal(got,
+		[]string{"make all", "ls -l", "go test"}) {
 		t.Errorf("the commands are %q", got)
 	}
-	if got := Texts("m", fieldOf(`{"type":"boolean","title":"a","description":"b","enum":["c"]}`)); !slices.Equal(got, []string{"m", "a", "b", "c"}) {
+	if got := Texts("m", fieldOf(`{"type":"boolean","title":"a","description":"b","enum":["c"]}`)); !slices.Equal(got,
+		[]string{"m", "a", "b", "c"}) {
 		t.Errorf("the texts are %q", got)
 	}
 }
@@ -98,7 +100,8 @@ func TestSpans(t *testing.T) {
 // becomes neither.
 func TestAskLeave(t *testing.T) {
 	for property, want := range map[string]string{
-		`{"type":"boolean"}`: "allow_once yes, answer leave this out, reject_once no, reject_once the agent is told that nothing is given",
+		`{"type":"boolean"}`: "allow_once yes, answer leave this out, reject_once no, reject_once the agent is " +
+			"told that nothing is given",
 		`{"type":"string","enum":["Reject","Always allow","Allow once","No restrictions: run"]}`: "allow_once Allow once, answer No restrictions: run, answer leave this out, allow_always Always allow, reject_once Reject, reject_once the agent is told that nothing is given",
 	} {
 		fields, err := Read("Run it?", fieldOf(property))

@@ -12,7 +12,10 @@ import (
 // words splits a text into words in small letters, without accents and invisible characters. Lookalikes become the
 // Latin letters that they imitate, and camelCase becomes several words.
 func words(text string) []string {
-	return strings.FieldsFunc(folded(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(folded(text), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsMark(r) &&
+			!unicode.IsDigit(r)
+	})
 }
 
 // folded gives the same result for all spellings of a text that look alike.

@@ -19,7 +19,8 @@ import (
 )
 
 // ErrSecret says that a form asks for a value that must not be on the log.
-var ErrSecret = errors.New("it asks for something that looks like a secret, and what is answered here is on record for good")
+var ErrSecret = errors.New("it asks for something that looks like a secret, and what is answered here is on record " +
+	"for good")
 
 // errForm says that the schema does not describe a form.
 var errForm = errors.New("its schema is not that of a form")
@@ -221,20 +222,24 @@ const (
 
 // Decline returns the option, offered in every form, that gives the agent no value.
 func Decline() interaction.Option {
-	return interaction.Option{ID: DeclineID, Label: "the agent is told that nothing is given", Kind: "reject_once", Offer: true}
+	return interaction.Option{ID: DeclineID, Label: "the agent is told that nothing is given", Kind: "reject_once",
+		Offer: true}
 }
 
 // Ask adds the possible answers to a question: the values, a text, leaving the field out, and no.
 func (f Field) Ask(q *interaction.Question) {
 	q.Input, q.Options = f.input, nil
 	for i, v := range f.values {
-		q.Options = append(q.Options, interaction.Option{ID: valueID + strconv.Itoa(i+1), Label: v.label, Kind: "answer"})
+		q.Options = append(q.Options, interaction.Option{ID: valueID + strconv.Itoa(i+1), Label: v.label,
+			Kind: "answer"})
 	}
 	if f.input != nil {
-		q.Options = append(q.Options, interaction.Option{ID: textID, Label: f.kindOfText(), Kind: "answer", Offer: true, Text: true})
+		q.Options = append(q.Options, interaction.Option{ID: textID, Label: f.kindOfText(), Kind: "answer", Offer: true,
+			Text: true})
 	}
 	if !f.Required {
-		q.Options = append(q.Options, interaction.Option{ID: leaveID, Label: "leave this out", Kind: "answer", Offer: true})
+		q.Options = append(q.Options, interaction.Option{ID: leaveID, Label: "leave this out", Kind: "answer",
+			Offer: true})
 	}
 	q.Options = append(q.Options, Decline())
 }
@@ -246,7 +251,9 @@ func (f Field) kindOfText() string {
 	case "array":
 		return "type some of the values, or their numbers, with commas between them"
 	case "string":
-		if known := map[string]string{"email": "an email address", "uri": "an address", "date": "a date, such as 2026-11-24", "date-time": "a time, such as 2026-11-24T18:00:00Z"}[f.input.Format]; known != "" {
+		if known := map[string]string{"email": "an email address", "uri": "an address",
+			"date":      "a date, such as 2026-11-24",
+			"date-time": "a time, such as 2026-11-24T18:00:00Z"}[f.input.Format]; known != "" {
 			return "type " + known
 		}
 		return "type a text"

@@ -56,7 +56,8 @@ func TestValues(t *testing.T) {
 		{`{"type":"array","items":{"anyOf":[{"const":"a","title":"A"}]}}`, textID, "", `[]`},
 		{`{"type":"array","items":{"type":"string","enum":["a"]}}`, textID, "d", "some of a"},
 		{`{"type":"array","minItems":1,"items":{"type":"string","enum":["a"]}}`, textID, "", "at least 1 of a"},
-		{`{"type":"array","maxItems":1,"items":{"type":"string","enum":["a","b"]}}`, textID, "a,b", "at most 1 of a, b"},
+		{`{"type":"array","maxItems":1,"items":{"type":"string","enum":["a","b"]}}`, textID, "a,b",
+			"at most 1 of a, b"},
 		{`{"type":"array","default":["b"],"items":{"type":"string","enum":["a","b"]}}`, valueID + "1", "", `["b"]`},
 	} {
 		f := one(t, c.property)
@@ -88,8 +89,10 @@ func TestValues(t *testing.T) {
 // TestFields checks that fields keep the order of the schema, that optional fields can be left out, and that each
 // field can be refused.
 func TestFields(t *testing.T) {
-	fields, err := Read("Fill it in", []byte(`{"properties":{"z":{"type":"string","title":"Zed","description":"d"},"a":{"type":"array","items":{"enum":["x"]}}},"required":["a"]}`))
-	if err != nil || len(fields) != 2 || fields[0].Title != "Zed" || fields[1].Title != "a" || fields[0].Required || !fields[1].Required {
+	fields, err := Read("Fill it in",
+		[]byte(`{"properties":{"z":{"type":"string","title":"Zed","description":"d"},"a":{"type":"array","items":{"enum":["x"]}}},"required":["a"]}`))
+	if err != nil || len(fields) != 2 || fields[0].Title != "Zed" || fields[1].Title != "a" || fields[0].Required ||
+		!fields[1].Required {
 		t.Fatalf("%+v, %v", fields, err)
 	}
 	if _, ok, err := fields[0].Value(interaction.Answer{Option: leaveID}); ok || err != nil {
@@ -119,14 +122,17 @@ func TestFields(t *testing.T) {
 func TestNoForm(t *testing.T) {
 	for _, schema := range []string{
 		`[]`, `{"properties":[]}`, `{"properties":{"a":3}}`, `{"properties":{"a":{"type":"object"}}}`, `{"properties":{"a":{}}}`,
-		`{"properties":{"a":{"type":"string","enum":[1]}}}`, `{"properties":{` + strings.TrimSuffix(strings.Repeat(`"a":{"type":"string"},`, 51), ",") + `}}`,
+		`{"properties":{"a":{"type":"string","enum":[1]}}}`, `{"properties":{` +
+			strings.TrimSuffix(strings.Repeat(`"a":{"type":"string"},`, 51), ",") + `}}`,
 	} {
 		if fields, err := Read("Fill it in", []byte(schema)); !errors.Is(err, errForm) {
 			t.Errorf("%s: %v, %v", schema, fields, err)
 		}
 	}
-	for _, name := range []string{"password", "dbPassword", "api_key", "apiKey", "API key", "github-token", "Secret", "PIN", "pw", "密码", "Passwort", "access key"} {
-		for _, property := range []string{`"` + name + `":{"type":"string"}`, `"a":{"type":"string","title":"` + name + `"}`, `"a":{"type":"string","description":"Your ` + name + `"}`} {
+	for _, name := range []string{"password", "dbPassword", "api_key", "apiKey", "API key", "github-token", "Secret",
+		"PIN", "pw", "密码", "Passwort", "access key"} {
+		for _, property := range []string{`"` + name + `":{"type":"string"}`, `"a":{"type":"string","title":"` + name +
+			`"}`, `"a":{"type":"string","description":"Your ` + name + `"}`} {
 			if _, err := Read("Fill it in", []byte(`{"properties":{`+property+`}}`)); !errors.Is(err, ErrSecret) {
 				t.Errorf("%s: %v", property, err)
 			}
@@ -148,7 +154,8 @@ func TestNoForm(t *testing.T) {
 			t.Errorf("%s: %v", form, err)
 		}
 	}
-	for _, name := range []string{"max_tokens", "spinner", "branch", "compass", "secrets of the trade" /* is taken for one */, "secretary of state"} {
+	for _, name := range []string{"max_tokens", "spinner", "branch", "compass",
+		"secrets of the trade" /* is taken for one */, "secretary of state"} {
 		_, err := Read("Fill it in", []byte(`{"properties":{"`+name+`":{"type":"integer"}}}`))
 		if harmless := !strings.Contains(name, "trade"); (err == nil) != harmless {
 			t.Errorf("%s: %v", name, err)
@@ -158,7 +165,8 @@ func TestNoForm(t *testing.T) {
 
 // FuzzForm checks that every schema and answer gives valid JSON or an error.
 func FuzzForm(f *testing.F) {
-	f.Add(`{"properties":{"a":{"type":"string","enum":["x"]},"b":{"type":"integer","minimum":1}},"required":["b"]}`, "2")
+	f.Add(`{"properties":{"a":{"type":"string","enum":["x"]},"b":{"type":"integer","minimum":1}},"required":["b"]}`,
+		"2")
 	f.Fuzz(func(t *testing.T, schema, text string) {
 		fields, err := Read("Fill it in", []byte(schema))
 		if err != nil {

@@ -69,7 +69,8 @@ func fieldSecret(name string, raw json.RawMessage, said string, deep int) (what 
 	_ = json.Unmarshal(raw, &p) // the name counts even after an error
 	title, _ := p["title"].(string)
 	text, _ := p["description"].(string)
-	chosen := p["type"] == "boolean" || p["type"] == "array" || p["type"] == "object" || p["enum"] != nil || p["oneOf"] != nil
+	chosen := p["type"] == "boolean" || p["type"] == "array" || p["type"] == "object" || p["enum"] != nil ||
+		p["oneOf"] != nil
 	number := p["type"] == "integer" || p["type"] == "number"
 	texts := []string{name, title, text}
 	secret := slices.ContainsFunc(texts, isSecret)
@@ -102,11 +103,13 @@ func marked(p map[string]any) bool {
 				return true
 			}
 		case []any:
-			if strings.HasPrefix(name, "example") && slices.ContainsFunc(v, func(e any) bool { s, _ := e.(string); return known().MatchString(s) || isSecret(s) }) {
+			if strings.HasPrefix(name, "example") && slices.ContainsFunc(v,
+				func(e any) bool { s, _ := e.(string); return known().MatchString(s) || isSecret(s) }) {
 				return true
 			}
 		case map[string]any:
-			if name != "properties" && name != "items" && name != "definitions" && name != "$defs" && name != "patternProperties" && marked(v) {
+			if name != "properties" && name != "items" && name != "definitions" && name != "$defs" &&
+				name != "patternProperties" && marked(v) {
 				return true
 			}
 		}
@@ -131,17 +134,21 @@ func markedText(name, v string) bool {
 // isMark reports whether a member with this name, set to true, marks the value as a secret.
 func isMark(name string) bool {
 	joined := strings.Join(words(name), "")
-	return slices.ContainsFunc([]string{"secret", "sensitive", "password", "confidential", "masked", "hidden", "obscure", "redact"}, func(mark string) bool { return strings.Contains(joined, mark) })
+	return slices.ContainsFunc([]string{"secret", "sensitive", "password", "confidential", "masked", "hidden",
+		"obscure", "redact"}, func(mark string) bool { return strings.Contains(joined, mark) })
 }
 
 // known matches the beginnings of keys and tokens of known services.
 var known = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(^|[^A-Za-z0-9])(sk-|sk_(live|test)|rk_(live|test)|pk_live|gh[pousr]_|github_pat|glpat-|gldt-|xox[abeoprs]|xapp-|AKIA|ASIA|AIza|ya29|npm_|pypi-|hf_|dop_v1|shpat_|SG[.]|eyJ|lin_api|sq0|whsec_|AGE-SECRET|-----BEGIN|gsk_|pplx-|r8_|tvly-|dckr_pat|ATATT|figd_|ntn_|secret_)`)
+	return regexp.MustCompile(`(^|[^A-Za-z0-9])(sk-|sk_(live|test)|rk_(live|test)|pk_live|gh[pousr]_|github_pat|` +
+		`glpat-|gldt-|xox[abeoprs]|xapp-|AKIA|ASIA|AIza|ya29|npm_|pypi-|hf_|dop_v1|shpat_|SG[.]|eyJ|lin_api|sq0|` +
+		`whsec_|AGE-SECRET|-----BEGIN|gsk_|pplx-|r8_|tvly-|dckr_pat|ATATT|figd_|ntn_|secret_)`)
 })
 
 // begins matches the same beginnings inside a pattern, where any sign may follow.
 var begins = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(^|[^A-Za-z0-9])(gh[pousr]|sk|xox|xox[a-z]|glpat|AKIA|ASIA|A[KS]IA|AIza|npm|pypi|hf|whsec|eyJ|shpat|BEGIN)([^A-Za-z0-9]|$)`)
+	return regexp.MustCompile(`(^|[^A-Za-z0-9])(gh[pousr]|sk|xox|xox[a-z]|glpat|AKIA|ASIA|A[KS]IA|AIza|npm|pypi|hf|` +
+		`whsec|eyJ|shpat|BEGIN)([^A-Za-z0-9]|$)`)
 })
 
 // digits matches a pattern that allows only four to ten digits.
@@ -160,7 +167,9 @@ func isCode(p map[string]any, texts []string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool {
 		list := words(text)
 		i := slices.IndexFunc(list, func(w string) bool {
-			return slices.Contains([]string{"code", "codes", "codigo", "codice", "kod", "kodu", "kode", "cod", "kods", "passcode", "digits", "koд"}, w) || strings.Contains(w, "代码") || strings.Contains(w, "コード") || strings.Contains(w, "코드") || strings.Contains(w, folded("код"))
+			return slices.Contains([]string{"code", "codes", "codigo", "codice", "kod", "kodu", "kode", "cod", "kods",
+				"passcode", "digits", "koд"}, w) || strings.Contains(w, "代码") || strings.Contains(w, "コード") ||
+				strings.Contains(w, "코드") || strings.Contains(w, folded("код"))
 		})
 		return i >= 0 && !slices.ContainsFunc(list, func(w string) bool { return ordinaryCodes().MatchString(w) })
 	})
@@ -168,7 +177,11 @@ func isCode(p map[string]any, texts []string) bool {
 
 // ordinaryCodes matches the words before "code" that make a public code, such as "zip".
 var ordinaryCodes = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(zip|postal|post|postcode|area|country|dial|dialling|language|currency|error|exit|status|response|http|airport|station|product|item|color|colour|discount|coupon|promo|promotion|voucher|bar|qr|source|department|dept|branch|sort|swift|region|state|course|class|store|sku|naics|sic|hs|icd|tax|postale|postleitzahl|postal|cap|plz|postcodes|year|month|return|event|reason|char|character|key|unicode|ascii|morse|gate|flight|project|ticket|order|job|cost|gl|account|邮政|邮编|区号|почтовыи|индекс)$`)
+	return regexp.MustCompile(`^(zip|postal|post|postcode|area|country|dial|dialling|language|currency|error|exit|` +
+		`status|response|http|airport|station|product|item|color|colour|discount|coupon|promo|promotion|voucher|` +
+		`bar|qr|source|department|dept|branch|sort|swift|region|state|course|class|store|sku|naics|sic|hs|icd|tax|` +
+		`postale|postleitzahl|postal|cap|plz|postcodes|year|month|return|event|reason|char|character|key|unicode|` +
+		`ascii|morse|gate|flight|project|ticket|order|job|cost|gl|account|邮政|邮编|区号|почтовыи|индекс)$`)
 })
 
 // asksInLabels reports whether the labels of a choice ask for a secret. A choice between ways to log in does not.
@@ -204,7 +217,10 @@ func isMethod(texts []string) bool {
 }
 
 var methods = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(auth|authenti.*|method|methods|type|types|kind|login|signin|sign|how|mode|protocol|strategy|storage|provider|store|backend|which|manager|policy|option|factor|channel|scheme|mechanism|flow|format|source|scope|expiry|level|credentials?|metod[aeo]?|methode|tipo|typ|art|способ|тип|метод)$|方式|方法|类型|种类|方式|認証|인증 ?방식|유형`)
+	return regexp.MustCompile(`^(auth|authenti.*|method|methods|type|types|kind|login|signin|sign|how|mode|` +
+		`protocol|strategy|storage|provider|store|backend|which|manager|policy|option|factor|channel|scheme|` +
+		`mechanism|flow|format|source|scope|expiry|level|credentials?|metod[aeo]?|methode|tipo|typ|art|способ|тип|` +
+		`метод)$|方式|方法|类型|种类|方式|認証|인증 ?방식|유형`)
 })
 
 // isSecret reports whether a text names or requests a value that must not be on the log. It also accepts a few
@@ -231,7 +247,8 @@ func readingNamesSecret(text string, number bool) bool {
 	if joined := strings.Join(list, ""); foreign(joined) {
 		return true
 	}
-	for _, list := range [][]string{list, slices.DeleteFunc(slices.Clone(list), func(w string) bool { return little()[w] })} {
+	for _, list := range [][]string{list, slices.DeleteFunc(slices.Clone(list),
+		func(w string) bool { return little()[w] })} {
 		for i := range list {
 			if term, end := termAt(list, i); term != "" && !harmless(term, list, end, number, own) {
 				return true
@@ -252,13 +269,24 @@ func readingNamesSecret(text string, number bool) bool {
 
 // codes matches the texts about codes that prove a person's identity.
 var codes = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\b(verif\w*|one time|onetime|single use|log ?in|sign ?in|security|auth|authenti\w*|authori\w*|confirm\w*|backup|recovery|rescue|sms|texted|authenticator|access|unlock|secret|sent|otp|totp|2fa|mfa|two factor|2 step|2 factor|two step|temporary|emailed|pairing|invite|invitation|duo|okta|door|alarm|gate) (\w+ ){0,2}(codes?|digits|number pin)\b` +
-		`|\b(codes?|digits|number) (\w+ ){0,5}(authenticator|sms|texted|sent|emailed|received|receive|your phone|your email|your mail|your app|text message)\b` +
+	return regexp.MustCompile(`\b(verif\w*|one time|onetime|single use|log ?in|sign ?in|security|auth|authenti\w*|` +
+		`authori\w*|confirm\w*|backup|recovery|rescue|sms|texted|authenticator|access|unlock|secret|sent|otp|totp|` +
+		`2fa|mfa|two factor|2 step|2 factor|two step|temporary|emailed|pairing|invite|invitation|duo|okta|door|` +
+		`alarm|gate) (\w+ ){0,2}(codes?|digits|number pin)\b` +
+		`|\b(codes?|digits|number) (\w+ ){0,5}(authenticator|sms|texted|sent|emailed|received|receive|your phone|` +
+		`your email|your mail|your app|text message)\b` +
 		`|\bcodes? from (the|your|my|an) (email|e mail|mail|sms|text|message|phone)\b|\bcodes? from (your|my) \w+\b` +
-		`|\b(enter|type|paste|your|the) (\w+ )?\w*(4|5|6|7|8|four|five|six|seven|eight) ?(digit|digits|character|letter|figure)s? (\w+ )?(code|number|pin)s?\b|\b(4|6|8|four|six|eight) digits? codes?\b` +
-		`|\b(seed|recovery|mnemonic|backup|wallet|secret) (\w+ ){0,2}(phrases?|words?|seed|sentence)\b|\b(12|24|twelve|twenty four) (\w+ )?(words|word (\w+ )?phrase)\b` +
-		`|\b(security|secret|recovery) (question )?answers?\b|\banswers? (\w+ ){0,3}(security|secret|recovery) questions?\b|\bmothers? maiden\b|\bmaiden name\b|\b(card|credit|debit) (\w+ )?number\b|\bcard verification\b|\bsecurity number\b` +
-		`|\b(bank|routing) (account )?number\b|\bsigning (key|secret)\b|\bservice account (json|key|file)\b|\bpersonal access\b|\bauth\w* header\b|\bsession (id|cookie|key|token)\b|\bsudo (\w+ )?for\b|\bprivate (ssh |gpg |pgp |rsa )?key\b|\bconnection string\b|\bkey pair\b|\bpass (word|phrase|code|key)s?\b|\bunlock pattern\b|\bmaster (key|pass)\b`)
+		`|\b(enter|type|paste|your|the) (\w+ )?\w*(4|5|6|7|8|four|five|six|seven|eight) ?(digit|digits|character|` +
+		`letter|figure)s? (\w+ )?(code|number|pin)s?\b|\b(4|6|8|four|six|eight) digits? codes?\b` +
+		`|\b(seed|recovery|mnemonic|backup|wallet|secret) (\w+ ){0,2}(phrases?|words?|seed|sentence)\b|\b(12|24|` +
+		`twelve|twenty four) (\w+ )?(words|word (\w+ )?phrase)\b` +
+		`|\b(security|secret|recovery) (question )?answers?\b|\banswers? (\w+ ){0,3}(security|secret|recovery) ` +
+		`questions?\b|\bmothers? maiden\b|\bmaiden name\b|\b(card|credit|debit) (\w+ )?number\b|\bcard ` +
+		`verification\b|\bsecurity number\b` +
+		`|\b(bank|routing) (account )?number\b|\bsigning (key|secret)\b|\bservice account (json|key|file)\b|` +
+		`\bpersonal access\b|\bauth\w* header\b|\bsession (id|cookie|key|token)\b|\bsudo (\w+ )?for\b|` +
+		`\bprivate (ssh |gpg |pgp |rsa )?key\b|\bconnection string\b|\bkey pair\b|\bpass (word|phrase|code|` +
+		`key)s?\b|\bunlock pattern\b|\bmaster (key|pass)\b`)
 })
 
 // spelled joins the single letters that start at i into a word. It returns "" if they do not form one.
@@ -284,17 +312,23 @@ func sentCode(list []string) bool {
 	if i < 0 || slices.ContainsFunc(list, ordinaryCodes().MatchString) {
 		return false
 	}
-	return slices.ContainsFunc(list, proofWord().MatchString) || !strings.HasPrefix(list[i], "code") && slices.ContainsFunc(list, fromWord().MatchString) ||
+	return slices.ContainsFunc(list, proofWord().MatchString) ||
+		!strings.HasPrefix(list[i], "code") && slices.ContainsFunc(list, fromWord().MatchString) ||
 		codeFrom().MatchString(strings.Join(list, " "))
 }
 
 var (
-	codeWord  = lazily(`^(codes?|codigos?|codici|codice|kod|kody|kodu|kodunu|kode|kods?|cod|koodi|رمز|الرمز|कोड|код|кода|коды)$`)
+	codeWord = lazily(`^(codes?|codigos?|codici|codice|kod|kody|kodu|kodunu|kode|kods?|cod|koodi|رمز|الرمز|कोड|` +
+		`код|кода|коды)$`)
 	proofWord = lazily(`^(sms|mms|2fa|mfa|otp|totp|pin|texted|authenticator|whatsapp|telegram|` +
-		`recibido|recebido|recu|ricevuto|erhalten\w*|ontvangen|otrzymany|primit|enviado|enviada|envoye|inviato|gesendet\w*|zugesandt\w*|verstuurd|wyslany|gonderilen|` +
-		`digitos|digits?|chiffres|cifre|cifras|ziffern?|\d?stellig\w*|cijfers|cijferig\w*|cyfr\w*|haneli|ارقام|अंक|अंकों|смс|цифр\pL*)$`)
-	fromWord = lazily(`^(app|aplikacji|aplicacion|aplicativo|applicazione|uygulama\w*|telefono|telefone|telefon\w*|mail|email|correo|posta|письма|приложения|телефон\pL*)$`)
-	codeFrom = lazily(`\bcode (aus|uit|par|per|via|por|dal|de|da|du) (\w+ )?(app|mail|email|sms|telefon|telefoon|telephone|application|appli|courriel)\b`)
+		`recibido|recebido|recu|ricevuto|erhalten\w*|ontvangen|otrzymany|primit|enviado|enviada|envoye|inviato|` +
+		`gesendet\w*|zugesandt\w*|verstuurd|wyslany|gonderilen|` +
+		`digitos|digits?|chiffres|cifre|cifras|ziffern?|\d?stellig\w*|cijfers|cijferig\w*|cyfr\w*|haneli|ارقام|अंक|` +
+		`अंकों|смс|цифр\pL*)$`)
+	fromWord = lazily(`^(app|aplikacji|aplicacion|aplicativo|applicazione|uygulama\w*|telefono|telefone|telefon\w*|` +
+		`mail|email|correo|posta|письма|приложения|телефон\pL*)$`)
+	codeFrom = lazily(`\bcode (aus|uit|par|per|via|por|dal|de|da|du) (\w+ )?(app|mail|email|sms|telefon|telefoon|` +
+		`telephone|application|appli|courriel)\b`)
 )
 
 // lazilyExact returns a function that compiles expr at its first call. The expression applies to unchanged texts.
@@ -327,16 +361,20 @@ func wordAt(list []string, i int, number, own bool) bool {
 	case "pin", "pins":
 		return isSecretPin(list, i, own) && !(number && lengthAfter().MatchString(next))
 	case "pat":
-		return len(list) == 1 || before != "" && !slices.Contains([]string{"a", "the", "his", "her", "file"}, before) && next == "" || own
+		return len(list) == 1 || before != "" && !slices.Contains([]string{"a", "the", "his", "her", "file"}, before) &&
+			next == "" || own
 	case "pass":
-		return len(list) == 1 || next == "" && !slices.Contains([]string{"boarding", "test", "first", "second", "third", "single", "high", "low", "band", "render", "by", "season", "to", "must", "mountain", "ski", "will", "tests", "checks", "multi", "all", "day"}, before) && len(list) <= 3
+		return len(list) == 1 || next == "" && !slices.Contains([]string{"boarding", "test", "first", "second", "third",
+			"single", "high", "low", "band", "render", "by", "season", "to", "must", "mountain", "ski", "will", "tests",
+			"checks", "multi", "all", "day"}, before) && len(list) <= 3
 	case "pwd":
 		return len(list) <= 2
 	case "tan":
 		return own || before == "ihre" || len(list) == 1
 	case "cookie", "cookies":
 		return len(list) == 1 || slices.ContainsFunc(list, func(o string) bool {
-			return slices.Contains([]string{"session", "auth", "value", "header", "string", "login", "browser", "paste", "your", "my", "enter"}, o)
+			return slices.Contains([]string{"session", "auth", "value", "header", "string", "login", "browser", "paste",
+				"your", "my", "enter"}, o)
 		}) && !slices.Contains(list, "banner") && !slices.Contains(list, "consent")
 	case "parola":
 		return next != "chiave"
@@ -379,7 +417,9 @@ func isAccessKey(list []string, i int, own bool) bool {
 	switch {
 	case service()[before], service()[next], service()[next+wordOr(list, i+2)], service()[wordOr(list, i-2)+before]:
 		return !otherUses()[next]
-	case (next == "for" || next == folded("от") || next == folded("для") || next == "de" || next == "von" || next == "do") && (service()[wordOr(list, i+2)] || service()[wordOr(list, i+2)+wordOr(list, i+3)]), next == "to" && slices.Contains(list[i:], "unlock"):
+	case (next == "for" || next == folded("от") || next == folded("для") || next == "de" || next == "von" ||
+		next == "do") && (service()[wordOr(list, i+2)] || service()[wordOr(list, i+2)+wordOr(list, i+3)]),
+		next == "to" && slices.Contains(list[i:], "unlock"):
 		return true
 	case before == "" && (next == "" || !own), otherUses()[next]:
 		return false
@@ -393,9 +433,15 @@ func isAccessKey(list []string, i int, own bool) bool {
 func isSecretPin(list []string, i int, own bool) bool {
 	before, next := wordOr(list, i-1), wordOr(list, i+1)
 	switch {
-	case slices.Contains([]string{"gpio", "output", "input", "data", "clock", "led", "reset", "pinned", "map", "drop", "safety", "push", "bowling", "hair", "rolling", "reset", "analog", "digital", "signal", "to", "should", "tx", "rx", "sda", "scl", "board", "pinterest", "firing", "unpin", "or"}, before):
+	case slices.Contains([]string{"gpio", "output", "input", "data", "clock", "led", "reset", "pinned", "map", "drop",
+		"safety", "push", "bowling", "hair", "rolling", "reset", "analog", "digital", "signal", "to", "should", "tx",
+		"rx", "sda", "scl", "board", "pinterest", "firing", "unpin", "or"}, before):
 		return false
-	case slices.Contains([]string{"the", "this", "that", "to", "version", "versions", "dependency", "dependencies", "tab", "message", "comment", "post", "gpio", "it", "them", "these", "all", "exact", "package", "packages", "board", "up", "layout", "map", "numbering", "mode", "name", "actions", "items", "item", "toolbar", "sidebar", "location", "here", "strategy", "on", "image", "images", "digest", "commit", "config", "assignment", "mapping", "direction", "out"}, next):
+	case slices.Contains([]string{"the", "this", "that", "to", "version", "versions", "dependency", "dependencies",
+		"tab", "message", "comment", "post", "gpio", "it", "them", "these", "all", "exact", "package", "packages",
+		"board", "up", "layout", "map", "numbering", "mode", "name", "actions", "items", "item", "toolbar", "sidebar",
+		"location", "here", "strategy", "on", "image", "images", "digest", "commit", "config", "assignment", "mapping",
+		"direction", "out"}, next):
 		return own && next == "to" && before == "your"
 	}
 	return true
@@ -408,37 +454,60 @@ func harmless(term string, list []string, end int, number, own bool) bool {
 	switch {
 	case strings.HasPrefix(term, "token"), term == "jeton":
 		return !own && (tokenAfter().MatchString(next) || tokenBefore().MatchString(before)) ||
-			number && (tokenAfter().MatchString(next) || slices.ContainsFunc(list[:end], tokenBefore().MatchString) || strings.HasSuffix(list[end], "tokens"))
+			number && (tokenAfter().MatchString(next) || slices.ContainsFunc(list[:end], tokenBefore().MatchString) ||
+				strings.HasSuffix(list[end], "tokens"))
 	case strings.HasPrefix(term, "secret"), strings.HasPrefix(term, "credential"):
 		return !own && secretAfter().MatchString(next) || number && secretAfter().MatchString(next)
-	case strings.HasPrefix(term, "passw"), strings.HasPrefix(term, "passp"), strings.HasPrefix(term, "passc"), strings.HasPrefix(term, "pswd"):
-		return number && (lengthAfter().MatchString(next) || tokenBefore().MatchString(before)) || !own && passwordAfter().MatchString(next)
-	case strings.HasPrefix(term, "sessionid"), strings.HasPrefix(term, "kubeconfig"), strings.HasPrefix(term, "keyfile"), strings.HasPrefix(term, "keystore"):
-		return slices.Contains([]string{"path", "context", "location", "file", "type", "alias", "name", "format", "column"}, next)
-	case strings.HasPrefix(term, "cardnumber"), strings.HasPrefix(term, "creditcard"), strings.HasPrefix(term, "debitcard"):
-		return slices.Contains([]string{"type", "brand", "network", "form", "processor", "icon", "component", "column", "validator", "payment", "payments", "fee", "fees"}, next)
+	case strings.HasPrefix(term, "passw"), strings.HasPrefix(term, "passp"), strings.HasPrefix(term, "passc"),
+		strings.HasPrefix(term, "pswd"):
+		return number && (lengthAfter().MatchString(next) || tokenBefore().MatchString(before)) ||
+			!own && passwordAfter().MatchString(next)
+	case strings.HasPrefix(term, "sessionid"), strings.HasPrefix(term, "kubeconfig"),
+		strings.HasPrefix(term, "keyfile"), strings.HasPrefix(term, "keystore"):
+		return slices.Contains([]string{"path", "context", "location", "file", "type", "alias", "name", "format",
+			"column"}, next)
+	case strings.HasPrefix(term, "cardnumber"), strings.HasPrefix(term, "creditcard"),
+		strings.HasPrefix(term, "debitcard"):
+		return slices.Contains([]string{"type", "brand", "network", "form", "processor", "icon", "component", "column",
+			"validator", "payment", "payments", "fee", "fees"}, next)
 	}
 	return number && lengthAfter().MatchString(next)
 }
 
 var (
 	tokenAfter = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(limits?|counts?|budgets?|usage|size|length|window|windows|per|type|types|costs?|price|pricing|ratio|ring|expiry|expiration|lifetime|ttl|names?|symbol|address|standard|bucket|threshold|quota|economy|allowance|estimate|estimates|rate|stream|streaming|supply|decimals|kinds?|colors?|set|vocabulary|endpoint|url|issuer|scopes?|format|algorithm|based|refresh|rotation|max|maximum|counter|header|prefix|separator)$`)
+		return regexp.MustCompile(`^(limits?|counts?|budgets?|usage|size|length|window|windows|per|type|types|` +
+			`costs?|price|pricing|ratio|ring|expiry|expiration|lifetime|ttl|names?|symbol|address|standard|bucket|` +
+			`threshold|quota|economy|allowance|estimate|estimates|rate|stream|streaming|supply|decimals|kinds?|` +
+			`colors?|set|vocabulary|endpoint|url|issuer|scopes?|format|algorithm|based|refresh|rotation|max|` +
+			`maximum|counter|header|prefix|separator)$`)
 	})
 	tokenBefore = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(max|maximum|min|minimum|number|num|total|count|input|output|context|prompt|completion|stop|special|eos|bos|pad|separator|design|thinking|reasoning|syntax|erc20|governance|nft|cancellation|color|colour|theme|spacing|typography|limit|budget|many|fewer|more|cached|generated|new|reserved|n|k|1000|million|thousand|css|lexer|parser|next|page|utility|native|length|expire|expires|expiry|ttl|lifetime)$`)
+		return regexp.MustCompile(`^(max|maximum|min|minimum|number|num|total|count|input|output|context|prompt|` +
+			`completion|stop|special|eos|bos|pad|separator|design|thinking|reasoning|syntax|erc20|governance|nft|` +
+			`cancellation|color|colour|theme|spacing|typography|limit|budget|many|fewer|more|cached|generated|new|` +
+			`reserved|n|k|1000|million|thousand|css|lexer|parser|next|page|utility|native|length|expire|expires|` +
+			`expiry|ttl|lifetime)$`)
 	})
 	secretAfter = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(names?|manager|store|stores|ref|refs|reference|references|path|paths|santa|scanning|scanner|scan|rotation|engine|version|type|kind|backend|provider|helper|expiry|namespace|mount|location|length|detection|sharing|count|garden|sauce|level|source|prefix|policy|vault|file)$`)
+		return regexp.MustCompile(`^(names?|manager|store|stores|ref|refs|reference|references|path|paths|santa|` +
+			`scanning|scanner|scan|rotation|engine|version|type|kind|backend|provider|helper|expiry|namespace|` +
+			`mount|location|length|detection|sharing|count|garden|sauce|level|source|prefix|policy|vault|file)$`)
 	})
 	passwordAfter = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(field|fields|column|label|selector|policy|policies|generator|manager|hash|hashing|algorithm|placeholder|visibility|strength|less|protected|protection|rules?|complexity|length|expiry|expiration|rotation|requirements?|validation|validator|managers|reset|input|component|page|screen|form|flow|encoder|recovery|authentication|auth)$`)
+		return regexp.MustCompile(`^(field|fields|column|label|selector|policy|policies|generator|manager|hash|` +
+			`hashing|algorithm|placeholder|visibility|strength|less|protected|protection|rules?|complexity|length|` +
+			`expiry|expiration|rotation|requirements?|validation|validator|managers|reset|input|component|page|` +
+			`screen|form|flow|encoder|recovery|authentication|auth)$`)
 	})
 	lengthAfter = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(length|policy|min|max|minimum|maximum|expiry|expiration|rotation|strength|age|history|attempts|retries|complexity|lifetime|ttl|timeout|days|size|bits|rounds|cost|count|limit|limits|iterations|score|interval|duration|valid)$`)
+		return regexp.MustCompile(`^(length|policy|min|max|minimum|maximum|expiry|expiration|rotation|strength|age|` +
+			`history|attempts|retries|complexity|lifetime|ttl|timeout|days|size|bits|rounds|cost|count|limit|` +
+			`limits|iterations|score|interval|duration|valid)$`)
 	})
 	little = sync.OnceValue(func() map[string]bool {
-		return wordSet(`de, du, la, le, l, d, of, the, a, an, di, del, della, da, do, dos, das, der, die, den, el, los, las, het, een, un, une, para, per, pour, fur, for, dla, за, для, от, из`)
+		return wordSet(`de, du, la, le, l, d, of, the, a, an, di, del, della, da, do, dos, das, der, die, den, el, ` +
+			`los, las, het, een, un, une, para, per, pour, fur, for, dla, за, для, от, из`)
 	})
 	service   = sync.OnceValue(func() map[string]bool { return wordSet(services) })
 	otherKey  = sync.OnceValue(func() map[string]bool { return wordSet(otherKeys) })

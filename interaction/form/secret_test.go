@@ -57,7 +57,8 @@ func TestSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, schema := range []string{
-			`{"properties":{` + string(quoted) + `:{"type":"string"}}}`, `{"properties":{"v":{"type":"string","description":` + string(quoted) + `}}}`,
+			`{"properties":{` + string(quoted) +
+				`:{"type":"string"}}}`, `{"properties":{"v":{"type":"string","description":` + string(quoted) + `}}}`,
 			`{"title":` + string(quoted) + `,"properties":{"v":{"type":"string"}}}`,
 		} {
 			if _, err := Read("Deploy settings", []byte(schema)); !errors.Is(err, ErrSecret) {

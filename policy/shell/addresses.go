@@ -28,7 +28,8 @@ func (w *walker) cmake(fs []field, st *state, in flow) {
 		for _, f := range operands {
 			w.judgeDestroy(f, st, sub != "remove", "removes", fs)
 		}
-	case "copy", "copy_if_different", "copy_directory", "copy_directory_if_different", "rename", "create_symlink", "create_hardlink":
+	case "copy", "copy_if_different", "copy_directory", "copy_directory_if_different", "rename", "create_symlink",
+		"create_hardlink":
 		if len(operands) > 0 {
 			w.judgeWrite(operands[len(operands)-1], st, shown(fs))
 		}

@@ -12,8 +12,8 @@ const maxReferences = 8
 // identifiers matches the names in arithmetic. Bash evaluates the value of each name as arithmetic, too.
 var identifiers = lazily(`[A-Za-z_][A-Za-z0-9_]*`)
 
-// judgeArithmetic judges a text that bash evaluates as arithmetic. Bash expands the subscripts in the text once more, and
-// evaluates the values of its variables in the same way.
+// judgeArithmetic judges a text that bash evaluates as arithmetic. Bash expands the subscripts in the text once more,
+// and evaluates the values of its variables in the same way.
 func (w *walker) judgeArithmetic(f field, st *state, left int) {
 	text := f.text
 	switch {

@@ -74,8 +74,8 @@ func (w *walker) judgeWords(fs []field, st *state, in flow) flow {
 	return out
 }
 
-// judgeNamed judges the program and every function of this name. Which of them runs depends on the place of the call and
-// of the function.
+// judgeNamed judges the program and every function of this name. Which of them runs depends on the place of the call
+// and of the function.
 func (w *walker) judgeNamed(fs []field, st *state, in, out flow) flow {
 	name := commandName(fs[0])
 	if len(w.funcs[fs[0].text]) == 0 {
@@ -89,7 +89,8 @@ func (w *walker) judgeNamed(fs []field, st *state, in, out flow) flow {
 		if contents(name) && (in.origin.is(copied) || w.secrets(fs, st)) {
 			r.origin, out.origin = r.origin|copied, out.origin|copied
 		}
-		if matchesPhrase("secrets", name, fs) || listed("variablePrinters", name) && (len(fs) == 1 || fs[1].text == "-p") {
+		if matchesPhrase("secrets", name, fs) || listed("variablePrinters", name) &&
+			(len(fs) == 1 || fs[1].text == "-p") {
 			out.origin |= private
 			r.origin, r.piped, r.known = r.origin|private, true, false
 		}
@@ -195,7 +196,8 @@ func (w *walker) prints(name string, fs []field, st *state) (flow, bool) {
 		}
 	case "mktemp":
 		return w.mktemp(fs, st), true
-	case "ssh-agent", "direnv", "conda", "pyenv", "rbenv", "nodenv", "jenv", "brew", "fnm", "mise", "zoxide", "starship", "opam", "dircolors", "keychain", "luarocks", "minikube":
+	case "ssh-agent", "direnv", "conda", "pyenv", "rbenv", "nodenv", "jenv", "brew", "fnm", "mise", "zoxide",
+		"starship", "opam", "dircolors", "keychain", "luarocks", "minikube":
 		if len(fs) > 1 && !strings.Contains(fs[0].text, "/") && listed("hooks", fs[1].text) {
 			return flow{known: true}, true
 		}
@@ -294,7 +296,8 @@ func (w *walker) builtin(name string, fs []field, st *state) bool {
 			}
 		}
 		return false
-	case "read", "mapfile", "readarray", "getopts", "unset", "wait", "let", "export", "declare", "local", "readonly", "typeset":
+	case "read", "mapfile", "readarray", "getopts", "unset", "wait", "let", "export", "declare", "local", "readonly",
+		"typeset":
 		w.forgetDeclared(name, args, st)
 	case "shift":
 		st.args = nil
@@ -322,7 +325,8 @@ func (w *walker) aliases(name string, args []field, st *state) {
 }
 
 // results are the variables that builtins set although no operand names them.
-var results = map[string][]string{"read": {"REPLY"}, "mapfile": {"MAPFILE"}, "readarray": {"MAPFILE"}, "getopts": {"OPTARG", "OPTIND"}}
+var results = map[string][]string{"read": {"REPLY"}, "mapfile": {"MAPFILE"}, "readarray": {"MAPFILE"},
+	"getopts": {"OPTARG", "OPTIND"}}
 
 // namedBy are the options of builtins that take the name of a variable, also in the same word.
 var namedBy = map[string]string{"read": "a", "wait": "p"}
@@ -344,8 +348,8 @@ func (st *state) readVariables(name string, args []field, o origin) {
 	}
 }
 
-// forgetDeclared drops the known values of variables that are read or unset. It keeps variables that a command among the
-// operands of another command sets.
+// forgetDeclared drops the known values of variables that are read or unset. It keeps variables that a command among
+// the operands of another command sets.
 func (w *walker) forgetDeclared(name string, args []field, st *state) {
 	for _, key := range results[name] {
 		st.setVariable(key, variable{field: unknownField("")})

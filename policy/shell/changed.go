@@ -130,7 +130,8 @@ func (w *walker) startsProgram(fs []field, st *state) {
 	f := fs[0]
 	if strings.Contains(f.text, "/") {
 		w.judgeStart(f, fs, st, func(text field) {
-			if first, _, _ := strings.Cut(text.text, "\n"); strings.HasPrefix(first, "#!") && !shebang().MatchString(first) {
+			if first, _, _ := strings.Cut(text.text, "\n"); strings.HasPrefix(first, "#!") &&
+				!shebang().MatchString(first) {
 				w.asksOfChanged(f.text, fs)
 				return
 			}
@@ -178,9 +179,11 @@ func (w *walker) judgeRecipes(name string, fs []field, st *state) {
 	if !found || len(w.place.Changed)+len(w.touched) == 0 || asksForHelp(fs[1:]) {
 		return
 	}
-	operands := slices.DeleteFunc(slices.Clone(fs[1:]), func(f field) bool { return strings.HasPrefix(f.text, "-") && !slices.Contains(r.after, f.text) })
+	operands := slices.DeleteFunc(slices.Clone(fs[1:]),
+		func(f field) bool { return strings.HasPrefix(f.text, "-") && !slices.Contains(r.after, f.text) })
 	for i, f := range operands {
-		if r.first && i == 0 || i > 0 && (slices.Contains(r.after, operands[i-1].text) || path.Ext(f.text) == ".go" && path.Ext(operands[i-1].text) == ".go") {
+		if r.first && i == 0 || i > 0 && (slices.Contains(r.after, operands[i-1].text) ||
+			path.Ext(f.text) == ".go" && path.Ext(operands[i-1].text) == ".go") {
 			module, _, _ := strings.Cut(f.text, ":") // such as x.y:app
 			w.startsModule(f, fs, st, nil)
 			w.startsModule(*part(f, strings.ReplaceAll(module, ".", "/")), fs, st, nil)
@@ -192,7 +195,8 @@ func (w *walker) judgeRecipes(name string, fs []field, st *state) {
 	}
 	for _, pattern := range r.files {
 		pattern = "/**/" + pattern
-		written := slices.DeleteFunc(w.touched.matching(pattern), func(file string) bool { return !w.hides(file) && w.written[file].text == "" })
+		written := slices.DeleteFunc(w.touched.matching(pattern),
+			func(file string) bool { return !w.hides(file) && w.written[file].text == "" })
 		if files := append(w.place.Changed.matching(pattern), written...); len(files) > 0 {
 			w.asksOfChanged(files[0], fs)
 			return
@@ -202,7 +206,8 @@ func (w *walker) judgeRecipes(name string, fs []field, st *state) {
 
 // modules are the suffixes that turn an interpreter's operand into a file: the operand may be a file, a module name
 // or a folder.
-var modules = []string{"", ".py", ".js", ".cjs", ".mjs", ".ts", "/__main__.py", "/__init__.py", "/index.js", "/package.json"}
+var modules = []string{"", ".py", ".js", ".cjs", ".mjs", ".ts", "/__main__.py", "/__init__.py", "/index.js",
+	"/package.json"}
 
 // startsModule is starts for the operand of an interpreter.
 func (w *walker) startsModule(f field, fs []field, st *state, judge func(text field)) {

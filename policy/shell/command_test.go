@@ -14,8 +14,10 @@ func TestCanonical(t *testing.T) {
 		}
 	}
 	different := [][2]string{
-		{"rm *", "rm '*'"}, {"a ~", "a '~'"}, {"a $X", "a '$X'"}, {"a $X", `a "$X"`}, {"a; b", "a && b"}, {"a b", "'a b'"},
-		{"X=1 a", "'X=1' a"}, {"cat <<A\n$X\nA", "cat <<'A'\n$X\nA"}, {"{a,b}", "'{a,b}'"}, {"a | b", "a |& b"}, {"a", "! a"},
+		{"rm *", "rm '*'"}, {"a ~", "a '~'"}, {"a $X", "a '$X'"}, {"a $X", `a "$X"`}, {"a; b", "a && b"}, {"a b",
+			"'a b'"},
+		{"X=1 a", "'X=1' a"}, {"cat <<A\n$X\nA", "cat <<'A'\n$X\nA"}, {"{a,b}", "'{a,b}'"}, {"a | b", "a |& b"}, {"a",
+			"! a"},
 	}
 	for _, pair := range different {
 		x, okX := Command{Text: pair[0]}.Canonical()

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// judgeEscapes judges the tools that can run commands or write files from scripts in their own small languages. It reports
-// whether the program is one of them.
+// judgeEscapes judges the tools that can run commands or write files from scripts in their own small languages. It
+// reports whether the program is one of them.
 func (w *walker) judgeEscapes(name string, fs []field, st *state, in flow) bool {
 	switch name {
 	case "gdb", "lldb", "strace", "ltrace", "gcore", "reptyr":
@@ -40,14 +40,19 @@ func (w *walker) judgeEscapes(name string, fs []field, st *state, in flow) bool 
 }
 
 // debuggerCommands are the options of debuggers whose value is a debugger command.
-var debuggerCommands = []string{"-ex", "-iex", "-o", "-O", "--eval-command", "--init-eval-command", "--one-line", "-eval-command"}
+var debuggerCommands = []string{"-ex", "-iex", "-o", "-O", "--eval-command", "--init-eval-command", "--one-line",
+	"-eval-command"}
 
 // debuggerFiles matches debugger commands that write a file, with the file's name.
-var debuggerFiles = lazily(`^\s*(?:dump|append|save|gcore|generate-core-file|set logging file|process save-core)\b[^/~]*([/~]\S*)`)
+var debuggerFiles = lazily(`^\s*(?:dump|append|save|gcore|generate-core-file|set logging file|process ` +
+	`save-core)\b[^/~]*([/~]\S*)`)
 
 // debuggers judges the debugger commands on a command line.
 func (w *walker) debuggers(fs []field, st *state) {
-	if slices.ContainsFunc(fs[1:], func(f field) bool { return strings.Contains(f.src, "PPID") || strings.Contains(f.src, "ppid") }) {
+	if slices.ContainsFunc(fs[1:], func(f field) bool {
+		return strings.Contains(f.src, "PPID") ||
+			strings.Contains(f.src, "ppid")
+	}) {
 		w.askBecause("takes hold of a process that is not its own: %s", shown(fs))
 	}
 	for _, f := range valuesOf(fs, debuggerCommands) {
@@ -73,7 +78,8 @@ type tool struct {
 
 var tools = table("tools", func(said string) tool {
 	m := members(said, "runs", "valued", "writes", "outputs")
-	return tool{runs: m["runs"], valued: strings.Join(m["valued"], " "), writes: m["writes"], outputs: m["outputs"] != nil}
+	return tool{runs: m["runs"], valued: strings.Join(m["valued"], " "), writes: m["writes"],
+		outputs: m["outputs"] != nil}
 })
 
 // judgeTool judges the options of everyday tools that name a program or a file.
@@ -139,7 +145,10 @@ func (w *walker) lineCommands(fs []field, st *state) {
 // commandLetters matches a group of short options whose last letter takes a command.
 var commandLetters = lazily(`^-[A-Za-z]*c$`)
 
-var editorEscapes = lazily(`(?:^|[|:\s%.,0-9$])!\s*(.*)|\b(?:system|systemlist|job_start|term_start|jobstart|termopen|delete|writefile|libcall|rename|execute|feedkeys)\s*\(|^\s*:?\s*(?:term(?:inal)?|lua\w*|py3?\w*|python3?|ruby|perl\w*|tcl|mz\w*|source|so|exe\w*|set?\s+(?:shell|grepprg|makeprg|equalprg)\S*|make|grep|sil\w*\s+!.*|autocmd|au)\b`)
+var editorEscapes = lazily(`(?:^|[|:\s%.,0-9$])!\s*(.*)|\b(?:system|systemlist|job_start|term_start|jobstart|` +
+	`termopen|delete|writefile|libcall|rename|execute|feedkeys)\s*\(|^\s*:?\s*(?:term(?:inal)?|lua\w*|py3?\w*|` +
+	`python3?|ruby|perl\w*|tcl|mz\w*|source|so|exe\w*|set?\s+(?:shell|grepprg|makeprg|equalprg)\S*|make|grep|` +
+	`sil\w*\s+!.*|autocmd|au)\b`)
 
 // editorWrites matches the editor commands that write to a named file.
 var editorWrites = lazily(`^\s*:?[%0-9,$]*(?:w|wri|write|sav|saveas|wq|x|xit|up|update)!?\s+([^!\s]\S*)\s*$`)
@@ -160,7 +169,8 @@ func (w *walker) editorCommand(text string, f field, fs []field, st *state) {
 
 // judgeMake judges variables that name the shell, and make rules on the command line.
 func (w *walker) judgeMake(fs []field, st *state, in flow) {
-	if i := slices.IndexFunc(fs, func(f field) bool { return f.text == "--command" || f.text == "-c" }); i > 0 && commandName(fs[0]) == "just" {
+	if i := slices.IndexFunc(fs, func(f field) bool { return f.text == "--command" || f.text == "-c" }); i > 0 &&
+		commandName(fs[0]) == "just" {
 		w.judgeWords(fs[i+1:], st.child(nil), in)
 	}
 	for _, name := range []string{"Makefile", "makefile", "GNUmakefile"} {
@@ -175,7 +185,8 @@ func (w *walker) judgeMake(fs []field, st *state, in flow) {
 		}
 		switch {
 		case name == "SHELL" || name == ".SHELLFLAGS" || name == "MAKEFLAGS" && strings.Contains(value, "eval"):
-			if !slices.Contains([]string{"/bin/bash", "/bin/sh", "/usr/bin/bash", "bash", "sh", "/bin/zsh", "/usr/bin/env bash"}, value) {
+			if !slices.Contains([]string{"/bin/bash", "/bin/sh", "/usr/bin/bash", "bash", "sh", "/bin/zsh",
+				"/usr/bin/env bash"}, value) {
 				w.askBecause("names a program that others will run: %s", shown(fs))
 				w.walkNested(value, *part(f, value), st.child(nil), flow{})
 			}
@@ -213,7 +224,8 @@ const pathText = "${_perlica_path}"
 
 // xdgDirs are the default directories of programs, relative to the home directory.
 var xdgDirs = map[string]string{
-	"XDG_CONFIG_HOME": "/.config", "XDG_STATE_HOME": "/.local/state", "XDG_DATA_HOME": "/.local/share", "XDG_CACHE_HOME": "/.cache",
+	"XDG_CONFIG_HOME": "/.config", "XDG_STATE_HOME": "/.local/state", "XDG_DATA_HOME": "/.local/share",
+	"XDG_CACHE_HOME": "/.cache",
 }
 
 // judgeVariable judges the value of a variable that makes programs run or load something.
@@ -250,7 +262,8 @@ func (w *walker) judgeVariable(name string, value field, st *state) {
 		w.searchPath(name, value, st)
 	case flagVars().MatchString(name) && flagPrograms().MatchString(value.text):
 		w.askBecause("names a program that others will run: %s", shown)
-	case name == "ENV" && strings.ContainsAny(value.text, "/`$"), name == "PS4" && strings.ContainsAny(value.text, "`$"):
+	case name == "ENV" && strings.ContainsAny(value.text, "/`$"), name == "PS4" &&
+		strings.ContainsAny(value.text, "`$"):
 		w.askBecause("names code that a shell will run: %s", shown)
 	case erlangFlags().MatchString(name) && erlangCode().MatchString(value.text):
 		w.askBecause("names code that others will load: %s", shown)
@@ -278,12 +291,15 @@ func (w *walker) programVariable(value field, shown string, st *state) {
 }
 
 // namesProgram matches the names of variables that name a program.
-var namesProgram = lazily(`^(CC|CXX|CPP|LD|AR|AS|FC|HOSTCC|HOSTCXX|NM|RANLIB|CARGO|\w+_(RUNNER|WRAPPER|LINKER|PAGER|EDITOR|ASKPASS|COMMAND|CMD|LAUNCHER|CC|CXX))$`)
+var namesProgram = lazily(`^(CC|CXX|CPP|LD|AR|AS|FC|HOSTCC|HOSTCXX|NM|RANLIB|CARGO|\w+_(RUNNER|WRAPPER|LINKER|` +
+	`PAGER|EDITOR|ASKPASS|COMMAND|CMD|LAUNCHER|CC|CXX))$`)
 
 // flagVars matches variables that hold options. flagPrograms matches the options that name a program or code.
 var (
 	flagVars     = lazily(`FLAGS$|_OPTS$|_ARGS$|OPTIONS$`)
-	flagPrograms = lazily(`(^|[\s'"])(--eval|-toolexec|-exec|-overlay|-modfile|-vettool|-fplugin|-wrapper|-B/|-fuse-ld=/|-Clinker=|SHELL=|-C\s*linker=|-extld|-javaagent|-agentlib|-agentpath|--require|-r\s|--import|--loader)`)
+	flagPrograms = lazily(`(^|[\s'"])(--eval|-toolexec|-exec|-overlay|-modfile|-vettool|-fplugin|-wrapper|-B/|` +
+		`-fuse-ld=/|-Clinker=|SHELL=|-C\s*linker=|-extld|-javaagent|-agentlib|-agentpath|--require|-r\s|--import|` +
+		`--loader)`)
 )
 
 // erlangFlags matches variables that hold options of Erlang. erlangCode matches the options that name code.
@@ -302,16 +318,19 @@ func harmlessCommand(f field) bool {
 	switch {
 	case len(words) == 0:
 		return true
-	case f.vague && strings.HasPrefix(f.text, unknownText), strings.ContainsAny(f.text, ";|&`<>\n"), strings.Contains(f.text, "$("):
+	case f.vague && strings.HasPrefix(f.text, unknownText), strings.ContainsAny(f.text, ";|&`<>\n"),
+		strings.Contains(f.text, "$("):
 		return false
 	}
 	// A pager in a system directory is known by its name. One in the tree may be any program.
 	words[0] = unversioned(words[0])
-	if !listed("harmlessPrograms", words[0]) && !(strings.HasPrefix(words[0], "/usr/bin/") && listed("harmlessPrograms", path.Base(words[0]))) {
+	if !listed("harmlessPrograms", words[0]) && !(strings.HasPrefix(words[0], "/usr/bin/") &&
+		listed("harmlessPrograms", path.Base(words[0]))) {
 		return false
 	}
 	return !slices.ContainsFunc(words[1:], func(word string) bool {
-		return strings.HasPrefix(word, "+") || strings.HasPrefix(word, "-c") && words[0] != "ssh" || strings.Contains(word, "!") || sshCommands().MatchString(word)
+		return strings.HasPrefix(word, "+") || strings.HasPrefix(word, "-c") && words[0] != "ssh" ||
+			strings.Contains(word, "!") || sshCommands().MatchString(word)
 	})
 }
 
@@ -319,7 +338,8 @@ func harmlessCommand(f field) bool {
 var sshCommands = lazily(`(?i)(proxy|local|knownhosts)command`)
 
 // systemPath are the directories in which only the administrator can install programs.
-var systemPath = []string{"/bin", "/sbin", "/usr", "/snap", "/nix", "/opt/homebrew", "/System", "/Library", "/Applications"}
+var systemPath = []string{"/bin", "/sbin", "/usr", "/snap", "/nix", "/opt/homebrew", "/System", "/Library",
+	"/Applications"}
 
 // searchPath judges a list of directories in which programs, or the code that they load, are searched.
 func (w *walker) searchPath(name string, value field, st *state) {
@@ -329,7 +349,8 @@ func (w *walker) searchPath(name string, value field, st *state) {
 		}
 		for _, d := range st.dirs {
 			target := resolve(d.path, w.home(dir))
-			if !slices.ContainsFunc(append(systemPath, w.place.Dir, w.place.Home), func(s string) bool { return within(s, target) }) {
+			if !slices.ContainsFunc(append(systemPath, w.place.Dir, w.place.Home),
+				func(s string) bool { return within(s, target) }) {
 				w.askBecause("a %s with a directory outside the working directory and the home: %s", name, dir)
 			}
 		}

@@ -18,10 +18,12 @@ var ownName = lazily(`^[a-z][a-z0-9]*$`)
 var (
 	scratchVars = lazily(`(?i)(^|_)(TE?MP|(GO)?TE?MP_?DIR|(GO|GOMOD)?CACHE(_?(DIR|HOME|PATH))?|GOPATH|GOBIN|` +
 		`OUT(PUT)?(_?(DIR|FILE|PATH))?|LOGS?(_?(FILE|DIR|PATH))?|` +
-		`RESULTS?(_?DIR)?|REPORTS?(_?DIR)?|COVERAGE_FILE|GOCOVERDIR|TARGET_DIR|BUILD_DIR|DATA(_?DIR)?|DB(_?(PATH|FILE))?|` +
+		`RESULTS?(_?DIR)?|REPORTS?(_?DIR)?|COVERAGE_FILE|GOCOVERDIR|TARGET_DIR|BUILD_DIR|DATA(_?DIR)?|DB(_?(PATH|` +
+		`FILE))?|` +
 		`DATABASE(_?(PATH|FILE))?|` +
 		`STATE_?DIR|` +
-		`FIXTURES?(_?(DIR|FILE|PATH))?|INPUT(_?(DIR|FILE|PATH))?|PREFIX|DESTDIR|INDEX_FILE|WORK_?DIR|DEST|PID_?FILE|BROWSERS_PATH)$`)
+		`FIXTURES?(_?(DIR|FILE|PATH))?|INPUT(_?(DIR|FILE|PATH))?|PREFIX|DESTDIR|INDEX_FILE|WORK_?DIR|DEST|` +
+		`PID_?FILE|BROWSERS_PATH)$`)
 	installVars = lazily(`^(NVM_DIR|ANDROID_(HOME|SDK_ROOT|NDK_HOME)|PNPM_HOME|BUN_INSTALL|GOPATH|GOBIN|GOROOT|` +
 		`GOCACHE|GOMODCACHE|JAVA_HOME|` +
 		`KUBECONFIG|CARGO_HOME|` +
@@ -46,8 +48,8 @@ var unguarded = lazily(`^(NODE_TLS_REJECT_UNAUTHORIZED|PYTHONHTTPSVERIFY)=0|^GIT
 var grants = lazily(`^--?(auto-approve|yes|force|assume-yes|specs?|fplugin|B|load|init|` +
 	`eval|require|import|config|rcfile|init-file|preview|bind)(=|$)|^-XX:On|^-B[./]`)
 
-// judgeExported asks about the value of a variable that a program sees. It asks if the program may take code or settings
-// from the value's place, or send or write to it.
+// judgeExported asks about the value of a variable that a program sees. It asks if the program may take code or
+// settings from the value's place, or send or write to it.
 func (w *walker) judgeExported(name string, value field, st *state) {
 	same := value.text == "" || name == "HOME" && value.text == w.place.Home
 	if same || slices.Contains(ownVars, name) || ownName().MatchString(name) {
@@ -135,4 +137,5 @@ func (w *walker) rooted(text string) bool {
 }
 
 // systemRoots matches paths below the usual directories of a machine.
-var systemRoots = lazily(`^/(etc|home|root|var|usr|opt|srv|mnt|media|Users|proc|sys|dev|boot|lib|bin|tmp|private|Volumes)(/|$)`)
+var systemRoots = lazily(`^/(etc|home|root|var|usr|opt|srv|mnt|media|Users|proc|sys|dev|boot|lib|bin|tmp|private|` +
+	`Volumes)(/|$)`)

@@ -9,7 +9,10 @@ import (
 func (w *walker) sed(fs []field, st *state, in flow) {
 	opts, operands := options(fs[1:], "efl --expression --file --line-length", false)
 	scripts := values(opts, "-e", "--expression")
-	given := slices.ContainsFunc(opts, func(o option) bool { return slices.Contains([]string{"-e", "--expression", "-f", "--file"}, o.name) })
+	given := slices.ContainsFunc(opts, func(o option) bool {
+		return slices.Contains([]string{"-e", "--expression", "-f",
+			"--file"}, o.name)
+	})
 	if !given && len(operands) > 0 {
 		scripts = append(scripts, operands[0])
 		if operands[0].text == "" && len(operands) > 1 { // sed -i '' of BSD
@@ -33,7 +36,8 @@ func (w *walker) sed(fs []field, st *state, in flow) {
 }
 
 // sedAddress matches the address before a sed command.
-var sedAddress = lazily(`^\s*(?:(?:[0-9]+|\$|/(?:[^/\\\n]|\\.)*/[IM]*|\\(.)[^\n]*?)(?:~[0-9]+)?(?:\s*,\s*[+~]?(?:[0-9]+|\$|/(?:[^/\\\n]|\\.)*/[IM]*))?\s*)?!?\s*`)
+var sedAddress = lazily(`^\s*(?:(?:[0-9]+|\$|/(?:[^/\\\n]|\\.)*/[IM]*|` +
+	`\\(.)[^\n]*?)(?:~[0-9]+)?(?:\s*,\s*[+~]?(?:[0-9]+|\$|/(?:[^/\\\n]|\\.)*/[IM]*))?\s*)?!?\s*`)
 
 // sedEscapes reads a sed script up to the first command that runs or writes something. It returns the command that it
 // runs or the file that it writes.
@@ -111,7 +115,8 @@ func sedFlags(script string) (flags, rest string) {
 
 // awk judges programs that call system, read from or write to a command, or write to a file.
 func (w *walker) awk(fs []field, st *state, in flow) {
-	opts, operands := options(fs[1:], "vFfieEl --assign --field-separator --file --source --include --load --exec", true)
+	opts, operands := options(fs[1:], "vFfieEl --assign --field-separator --file --source --include --load --exec",
+		true)
 	programs := values(opts, "-e", "--source")
 	fromFile := false
 	for _, o := range opts {
@@ -147,9 +152,10 @@ func (w *walker) awk(fs []field, st *state, in flow) {
 }
 
 var (
-	awkCommands = lazily(`system\s*\(\s*"((?:[^"\\]|\\.)*)"|"((?:[^"\\]|\\.)*)"\s*\|&?\s*getline|\|&?\s*"((?:[^"\\]|\\.)*)"`)
-	awkCalls    = lazily(`\bsystem\s*\(|\|&?\s*getline|@load|@include|\bprintf?\b[^;}\n]*\|&?\s*["\w$]`)
-	awkStrings  = lazily(`"(?:[^"\\]|\\.)*"|/(?:[^/\\\n]|\\.)+/`)
+	awkCommands = lazily(`system\s*\(\s*"((?:[^"\\]|\\.)*)"|"((?:[^"\\]|\\.)*)"\s*\|&?\s*getline|` +
+		`\|&?\s*"((?:[^"\\]|\\.)*)"`)
+	awkCalls   = lazily(`\bsystem\s*\(|\|&?\s*getline|@load|@include|\bprintf?\b[^;}\n]*\|&?\s*["\w$]`)
+	awkStrings = lazily(`"(?:[^"\\]|\\.)*"|/(?:[^/\\\n]|\\.)+/`)
 )
 
 // awkEscape describes the first action of an awk program other than printing, or returns "".

@@ -193,8 +193,11 @@ func (w *walker) fd(fs []field, st *state) flow {
 	if end > 0 {
 		fs, command = fs[:end], fs[end+1:]
 	}
-	opts, operands := options(fs[1:], "dteESojcC --max-depth --min-depth --exact-depth --type --extension --exclude --size --owner --threads --color --base-directory --search-path --changed-within --changed-before --newer --older --format --max-results", false)
-	narrow := hasOption(opts, "-e", "--extension", "-S", "--size", "--changed-within", "--changed-before", "--newer", "--older", "-o", "--owner", "-1", "--max-results")
+	opts, operands := options(fs[1:], "dteESojcC --max-depth --min-depth --exact-depth --type --extension "+
+		"--exclude --size --owner --threads --color --base-directory --search-path --changed-within "+
+		"--changed-before --newer --older --format --max-results", false)
+	narrow := hasOption(opts, "-e", "--extension", "-S", "--size", "--changed-within", "--changed-before", "--newer",
+		"--older", "-o", "--owner", "-1", "--max-results")
 	if len(operands) > 0 {
 		narrow = narrow || strings.Trim(operands[0].text, ".*^$") != ""
 		operands = operands[1:]
@@ -225,7 +228,8 @@ func (w *walker) fd(fs []field, st *state) flow {
 	return flow{piped: true}
 }
 
-const xargsValued = "aEILnPsdJRSj --arg-file --delimiter --max-lines --max-args --max-procs --max-chars --replace --process-slot-var --jobs"
+const xargsValued = "aEILnPsdJRSj --arg-file --delimiter --max-lines --max-args --max-procs --max-chars --replace " +
+	"--process-slot-var --jobs"
 
 // xargs judges the command that receives the words of the input as arguments.
 func (w *walker) xargs(name string, fs []field, st *state, in flow) flow {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// judgeSurroundings asks about a known program because of its place or its inputs: a working directory outside, an input
-// from outside, or a private file that it copies.
+// judgeSurroundings asks about a known program because of its place or its inputs: a working directory outside, an
+// input from outside, or a private file that it copies.
 func (w *walker) judgeSurroundings(name string, fs []field, st *state, in flow, wrote bool) {
 	p, row := w.row(unversioned(name))
 	wr, wraps := wrappers(name)
@@ -58,7 +58,8 @@ func (w *walker) secret(f field, st *state) bool {
 
 // contents reports whether a program prints parts of the files that it reads.
 func contents(name string) bool {
-	if slices.Contains(strings.Fields("wc cksum sum stat du df ls tree file test [ find md5sum sha1sum sha256sum"), name) {
+	if slices.Contains(strings.Fields("wc cksum sum stat du df ls tree file test [ find md5sum sha1sum sha256sum"),
+		name) {
 		return false
 	}
 	return listed("textPrograms", name) || slices.Contains(strings.Fields("tee xxd sed gsed awk gawk mawk"), name)

@@ -29,7 +29,8 @@ func (w *walker) git(fs []field, st *state) {
 	if len(rest) == 0 {
 		return
 	}
-	if o, ok := findOption(global, "-C"); ok && o.value != nil && w.outside(*o.value, outer) && !listed("gitReaders", rest[0].text) {
+	if o, ok := findOption(global, "-C"); ok && o.value != nil && w.outside(*o.value, outer) &&
+		!listed("gitReaders", rest[0].text) {
 		w.askBecause("outside the working directory: %s", shown(fs))
 	}
 	for _, o := range global {
@@ -60,9 +61,11 @@ func (w *walker) gitAlias(key, text string, st *state) []field {
 	return nil
 }
 
-var gitProgramKinds = []string{"pager.", "filter.", "difftool.", "mergetool.", "merge.", "diff.", "credential.", "gpg.", "browser.", "man.", "trailer.", "submodule.", "remote.", "guitool.", "hook."}
+var gitProgramKinds = []string{"pager.", "filter.", "difftool.", "mergetool.", "merge.", "diff.", "credential.", "gpg.",
+	"browser.", "man.", "trailer.", "submodule.", "remote.", "guitool.", "hook."}
 
-var gitProgramEnds = []string{".cmd", ".command", ".clean", ".smudge", ".process", ".driver", ".textconv", ".helper", ".program", ".path", ".update", ".uploadpack", ".receivepack", ".vcs", ".pager"}
+var gitProgramEnds = []string{".cmd", ".command", ".clean", ".smudge", ".process", ".driver", ".textconv", ".helper",
+	".program", ".path", ".update", ".uploadpack", ".receivepack", ".vcs", ".pager"}
 
 // gitSetting judges one setting of git, for one command or for all later ones.
 func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
@@ -77,7 +80,8 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 	runs := listed("gitPrograms", key) || strings.HasPrefix(key, "pager.") ||
 		slices.ContainsFunc(gitProgramKinds, func(kind string) bool { return strings.HasPrefix(key, kind) }) &&
 			slices.ContainsFunc(gitProgramEnds, func(end string) bool { return strings.HasSuffix(key, end) })
-	quiet := []string{"true", "false", "", "cache", "store", "osxkeychain", "manager", "manager-core", "libsecret", "wincred", "cat", "0", "none"}
+	quiet := []string{"true", "false", "", "cache", "store", "osxkeychain", "manager", "manager-core", "libsecret",
+		"wincred", "cat", "0", "none"}
 	if gitAddresses().MatchString(key) && value.text != "true" && value.text != "" {
 		w.askBecause("changes where git sends or from where it fetches: %s", shown(fs))
 	}
@@ -239,7 +243,8 @@ func (w *walker) gitPaths(sub string, args, fs []field, st *state) {
 	dashes := slices.IndexFunc(args, func(f field) bool { return f.text == "--" })
 	paths := operands
 	if sub == "restore" {
-		if (hasOption(opts, "-S", "--staged") && !hasOption(opts, "-W", "--worktree")) || hasOption(opts, "-p", "--patch") {
+		if (hasOption(opts, "-S", "--staged") && !hasOption(opts, "-W", "--worktree")) ||
+			hasOption(opts, "-p", "--patch") {
 			return
 		}
 	} else {
@@ -273,13 +278,15 @@ func (w *walker) gitPaths(sub string, args, fs []field, st *state) {
 // looksLikePath reports whether an operand of a checkout is a file and not a branch.
 func looksLikePath(f field) bool {
 	t := f.text
-	return t == "." || t == ".." || f.glob || strings.HasPrefix(t, "./") || strings.HasPrefix(t, "../") || strings.HasPrefix(t, "/") || strings.HasSuffix(t, "/") || strings.HasPrefix(t, ":")
+	return t == "." || t == ".." || f.glob || strings.HasPrefix(t, "./") || strings.HasPrefix(t, "../") ||
+		strings.HasPrefix(t, "/") || strings.HasSuffix(t, "/") || strings.HasPrefix(t, ":")
 }
 
 func (w *walker) gitWrites(sub string, args, fs []field, st *state) {
 	switch sub {
 	case "clone":
-		opts, operands := options(args, "boucj --branch --origin --upload-pack --config --jobs --depth --reference --template --separate-git-dir --filter", false)
+		opts, operands := options(args, "boucj --branch --origin --upload-pack --config --jobs --depth --reference "+
+			"--template --separate-git-dir --filter", false)
 		if len(operands) > 1 {
 			w.judgeWrite(operands[1], st, shown(fs))
 		}
@@ -319,11 +326,14 @@ func (w *walker) gitTemplate(opts []option, fs []field) {
 
 func (w *walker) gitConfig(args, fs []field, st *state) {
 	opts, operands := options(args, "f --file --type --default", false)
-	if len(operands) > 0 && slices.Contains([]string{"set", "unset", "edit", "rename-section", "remove-section"}, operands[0].text) {
+	if len(operands) > 0 && slices.Contains([]string{"set", "unset", "edit", "rename-section", "remove-section"},
+		operands[0].text) {
 		operands = operands[1:]
 	}
-	changes := len(operands) > 1 || hasOption(opts, "--unset", "--unset-all", "--edit", "-e", "--add", "--replace-all", "--remove-section", "--rename-section")
-	if hasOption(opts, "--get", "--get-all", "--get-regexp", "--list", "-l") || !changes && !hasOption(opts, "--file", "-f") {
+	changes := len(operands) > 1 || hasOption(opts, "--unset", "--unset-all", "--edit", "-e", "--add", "--replace-all",
+		"--remove-section", "--rename-section")
+	if hasOption(opts, "--get", "--get-all", "--get-regexp", "--list", "-l") ||
+		!changes && !hasOption(opts, "--file", "-f") {
 		return
 	}
 	if hasOption(opts, "--global", "--system") && changes {
@@ -342,7 +352,8 @@ func (w *walker) judgePush(args, fs []field) {
 	opts, operands := options(args, "o --push-option --repo --receive-pack --exec", false)
 	forced := hasOption(opts, "-f", "-d", "--force", "--force-with-lease", "--mirror", "--delete", "--prune")
 	for i, f := range operands {
-		forced = forced || strings.HasPrefix(f.text, "+") || (i > 0 && strings.HasPrefix(f.text, ":") && len(f.text) > 1)
+		forced = forced || strings.HasPrefix(f.text, "+") ||
+			(i > 0 && strings.HasPrefix(f.text, ":") && len(f.text) > 1)
 	}
 	if forced && !hasOption(opts, "-n", "--dry-run") {
 		w.askBecause("a push that may take commits away: %s", shown(fs))

@@ -79,14 +79,18 @@ func (w *walker) copyOut(fs []field, st *state) {
 // packageSettings asks about settings with which a package manager runs other programs, or fetches from another
 // place.
 func (w *walker) packageSettings(fs []field) {
-	at := slices.IndexFunc(fs[:min(len(fs), 5)], func(f field) bool { return slices.Contains([]string{"set", "set-script", "-w"}, f.text) })
+	at := slices.IndexFunc(fs[:min(len(fs), 5)], func(f field) bool {
+		return slices.Contains([]string{"set",
+			"set-script", "-w"}, f.text)
+	})
 	if at < 0 {
 		return
 	}
 	for _, f := range fs[at+1:] {
 		key, _, _ := strings.Cut(f.text, "=")
 		plain := strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(key))
-		if listed("packageKeys", key) || strings.HasPrefix(key, "scripts.") || slices.ContainsFunc(packageKeyParts(), func(part string) bool { return strings.Contains(plain, part) }) {
+		if listed("packageKeys", key) || strings.HasPrefix(key, "scripts.") ||
+			slices.ContainsFunc(packageKeyParts(), func(part string) bool { return strings.Contains(plain, part) }) {
 			w.askBecause("names code that others will run: %s", shown(fs))
 		}
 	}
@@ -94,7 +98,8 @@ func (w *walker) packageSettings(fs []field) {
 
 // packageKeyParts are parts of the names of settings that name a program, code or a download place.
 var packageKeyParts = sync.OnceValue(func() []string {
-	return strings.Fields(`shell nodeoptions registry indexurl findlinks trustedhost yarnpath plugin initmodule onload userconfig
+	return strings.Fields(`shell nodeoptions registry indexurl findlinks trustedhost yarnpath plugin initmodule onload
+		userconfig
 	globalconfig editor viewer toolexec proxy mirror sumdb goflags`)
 })
 
@@ -151,7 +156,8 @@ var drive = lazily(`^[A-Za-z]:[\\/]*(\*(\.\*)?)?$`)
 // judgeRemove judges rm and similar commands.
 func (w *walker) judgeRemove(name string, fs []field, st *state) {
 	opts, operands := options(fs[1:], "", false)
-	recursive := hasOption(opts, "-r", "-R", "--recursive") || name == "rimraf" || name == "trash" || name == "rd" || name == "srm"
+	recursive := hasOption(opts, "-r", "-R", "--recursive") || name == "rimraf" || name == "trash" || name == "rd" ||
+		name == "srm"
 	for _, f := range operands {
 		w.judgeDestroy(f, st, recursive || f.swept, "removes", fs)
 	}
@@ -359,7 +365,8 @@ func (w *walker) judgeCopy(name string, fs []field, st *state) {
 			w.setuid(o.value.text, fs)
 		}
 	}
-	if symbolic := hasOption(opts, "-s", "--symbolic", "--symbolic-link"); symbolic || strings.HasSuffix(name, "ln") || name == "link" || hasOption(opts, "-l", "--link") {
+	if symbolic := hasOption(opts, "-s", "--symbolic", "--symbolic-link"); symbolic || strings.HasSuffix(name, "ln") ||
+		name == "link" || hasOption(opts, "-l", "--link") {
 		w.judgeLinks(sources, target, symbolic, fs, st)
 	}
 	if target == nil || (name == "scp" && isRemote(target.text)) {
@@ -369,8 +376,8 @@ func (w *walker) judgeCopy(name string, fs []field, st *state) {
 	w.copyOrigins(sources, *target, st)
 }
 
-// judgeLinks asks about links that lead out of the tree, because later writes to the link's name go there. The target of a
-// symbolic link is relative to the link's own directory.
+// judgeLinks asks about links that lead out of the tree, because later writes to the link's name go there. The target
+// of a symbolic link is relative to the link's own directory.
 func (w *walker) judgeLinks(sources []field, target *field, symbolic bool, fs []field, st *state) {
 	if target == nil && len(fs) > 1 {
 		sources = fs[len(fs)-1:]
@@ -395,7 +402,8 @@ func isRemote(s string) bool {
 }
 
 func (w *walker) rsync(fs []field, st *state) {
-	opts, operands := options(fs[1:], "efTBM --rsh --filter --exclude --include --files-from --partial-dir --backup-dir --rsync-path", false)
+	opts, operands := options(fs[1:], "efTBM --rsh --filter --exclude --include --files-from --partial-dir "+
+		"--backup-dir --rsync-path", false)
 	for _, f := range values(opts, "-e", "--rsh", "--rsync-path") {
 		w.walkNested(f.text, f, st.child(nil), flow{})
 	}

@@ -17,43 +17,95 @@ type language struct {
 }
 
 var (
-	pythonWords = lazily(`\b(os\.(remove|unlink|rmdir|removedirs|rename|renames|replace|system|popen|exec\w*|spawn\w*|posix_spawn\w*|kill|killpg|chmod|chown|symlink|link|mkfifo|truncate|startfile|fork|setuid|open|write)|` +
-		`shutil\.(rmtree|move|copy\w*|make_archive|unpack_archive|chown)|from\s+shutil\s+import|import\s+shutil\s+as|subprocess|pexpect|pty|socket|urllib|urllib2|urllib3|requests|httpx|aiohttp|ftplib|smtplib|telnetlib|paramiko|fabric|boto3|http\.client|http\.server|ctypes|cffi|multiprocessing|webbrowser|` +
-		`write_text|write_bytes|rmtree|unlink|rmdir|touch\(|eval|exec|execfile|__import__|importlib|compile|getattr|b64decode|fromhex|marshal|pickle|runpy|unlink|remove\(['"]/|truncate|mmap|fcntl|send2trash|sh\.|plumbum|asyncio\.create_subprocess\w*|to_csv|to_json|to_excel|savefig|writelines|from\s+os\s+import|import\s+os\s+as|psycopg2?|pymysql|sqlite3)\b|` +
-		`\.write\s*\(|\bopen\s*\([^)]*,\s*(mode\s*=\s*)?[bru]*['"][rb]*[waxWAX+]|\bopen\s*\([^)]*\+['"]|\bdump\s*\([^()]*,\s*open|\bsystem\s*\(|\bPath\([^)]*\)\.(rename|replace|chmod|symlink_to|hardlink_to|open)|__\w+__\s*\[|print\s*\(.*file\s*=\s*open`)
-	nodeWords = lazily(`\b(writeFile\w*|appendFile\w*|createWriteStream|writeSync|rm|rmSync|rmdir\w*|unlink\w*|rename(Sync)?|copyFile\w*|cpSync|truncate\w*|ftruncate\w*|symlink\w*|linkSync|chmod\w*|chown\w*|mkdtemp\w*|openSync|outputFile\w*|removeSync|emptyDir\w*|` +
-		`child_process|exec|execSync|execFile\w*|spawn|spawnSync|fork|worker_threads|cluster|process\.(kill|binding|dlopen|chdir|setuid)|https?|net|dgram|tls|http2|fetch|axios|WebSocket|XMLHttpRequest|undici|got|` +
-		`eval|Function|vm|atob|fromCharCode|import\s*\(|dlopen|Bun\.(write|spawn\w*|file|serve|connect|\$)|\$` + "`" + `|fsPromises|shelljs|execa|zx|rimraf|Deno\.(write\w*|remove\w*|rename\w*|copyFile\w*|truncate\w*|symlink\w*|chmod\w*|chown\w*|run|Command|connect\w*|listen\w*|serve|open\w*|create\w*|kill|dlopen|exit|mkdir))\b|\[['"]\w+['"]\s*\+|require\s*\(\s*[^'"\s]`)
-	perlWords = lazily(`\b(system|exec|unlink|rmdir|rename|fork|kill|chmod|chown|symlink|link|truncate|socket|connect|qx|eval|require|syswrite|sysopen|ioctl|syscall|binmode|File::\w+|IO::\w+|LWP|HTTP::\w+|Net::\w+|remove_tree|rmtree|pack|unpack|mkdir|utime|dbmopen|open3?|do\s*['"(])\b|` + "`" + `|\bopen\b[^;]*['"]\s*(\+?[>|]|.*\|\s*['"])|<[^>]*\|>|\|-|-\|`)
-	rubyWords = lazily(`\b(system|exec|spawn|fork|File\.(write|delete|unlink|rename|chmod|chown|symlink|link|truncate|open|new|binwrite)|IO\.(write|popen|binwrite|sysopen)|FileUtils|Dir\.(rmdir|delete|unlink|mkdir)|Pathname|Open3|PTY|Process|Net|Socket|TCPSocket|UDPSocket|URI|OpenURI|open|eval|instance_eval|class_eval|send|__send__|public_send|Kernel|Fiddle|syscall|ioctl|` +
-		`write|rm_rf|rm_r|remove_dir|unlink|load|pack|unpack1?|Excon|Faraday|HTTParty|require\s*['"](open-uri|net|socket|fileutils|open3|pty))\b|` + "`" + `|%x`)
-	phpWords    = lazily(`(?i)\b(unlink|rmdir|rename|copy|file_put_contents|fwrite|fputs|fopen|touch|mkdir|symlink|link|chmod|chown|chgrp|exec|shell_exec|system|passthru|popen|proc_open|pcntl_\w+|curl_\w+|fsockopen|stream_socket_\w+|socket_\w+|file_get_contents\s*\(\s*['"]\w+:|mail|eval|assert|create_function|call_user_func\w*|base64_decode|dl|(include|require)(_once)?(\s+['"$]|\s*\()|ftp_\w+|posix_kill|tempnam|move_uploaded_file|PDO|mysqli|Artisan)\b|file_get_contents\s*\(\s*['"]\w+:|` + "`")
-	luaWords    = lazily(`\b(os\.(execute|remove|rename|exit|tmpname)|io\.(popen|open|output|write)|load|loadstring|loadfile|dofile|require|package|socket|lfs|vim\.(fn|cmd|api|loop|uv|system))\b|\bos\s*\[|\bio\s*\[`)
-	rWords      = lazily(`\b(system2?|unlink|file\.(remove|rename|copy|create|symlink|append)|write\w*|saveRDS|save|sink|dump|download\.file|url|socketConnection|pipe|shell|eval|parse|source|install\.packages|cat\s*\([^)]*file|Sys\.(chmod|setenv|kill)|rm\s*\(\s*list)\b`)
-	juliaWords  = lazily("\\b(run|rm|mv|cp|write|open|download|connect|listen|touch|mkdir|mkpath|chmod|symlink|ccall|eval|include|HTTP|pipeline|spawn)\\s*[(.!]|`")
-	appleWords  = lazily(`(?i)\b(do\s+shell\s+script|delete|quit|keystroke|key\s+code|system\s+events|shut\s*down|restart|log\s+out|empty|move|duplicate|make\s+new|set\s+volume|open\s+location|write|eof|load\s+script|run\s+script|send|ObjC|NSTask|app\.doShellScript)\b`)
-	elixirWords = lazily(`\b(File\.(rm\w*|write\w*|rename|cp\w*|ln_s|touch|mkdir\w*|chmod|chown)|System\.(cmd|shell|halt|stop|put_env)|Port|:os|:httpc|:gen_tcp|:file|HTTPoison|Req|Code|Mix\.Task|Ecto|Repo\.delete\w*)\b`)
-	groovyWords = lazily(`\b(execute|ProcessBuilder|Runtime|delete\w*|write|withWriter|append|toURL|Socket|URL|newOutputStream|renameTo|eval|Eval|GroovyShell|System\.exit)\b|<<|["')]\s*\.!`)
-	tclWords    = lazily(`\b(exec|spawn|send|file\s+(delete|rename|copy|mkdir)|open|socket|eval|source|load)\b`)
-	otherWords  = lazily(`(?i)(\b|_)(system|exec\w*|shell\w*|sh|spawn\w*|popen|process\w*|\w*command|readProcess\w*|cmd|run\w*|rm\w*|del|delete\w*|remove\w*|unlink\w*|rename\w*|write\w*|append\w*|create\w*|mkdir\w*|copy\w*|move\w*|chmod\w*|spit|` +
-		`save\w*|fopen|open\w*|socket\w*|connect\w*|https?|url\w*|fetch\w*|download\w*|load\w*|eval\w*|cmdline|runtime|halt|kill\w*|os:\w+|file:\w+)\b|!`)
-	lispWords = lazily(`(?i)\b(shell-command\w*|call-process\w*|start-process\w*|delete-\w+|write-\w+|append-to-file|rename-file|make-network-process|url-\w+|eval|load|save-buffer|kill-emacs|shell|system|run-program|uiop|sh)\b`)
+	pythonWords = lazily(`\b(os\.(remove|unlink|rmdir|removedirs|rename|renames|replace|system|popen|exec\w*|` +
+		`spawn\w*|posix_spawn\w*|kill|killpg|chmod|chown|symlink|link|mkfifo|truncate|startfile|fork|setuid|open|` +
+		`write)|` +
+		`shutil\.(rmtree|move|copy\w*|make_archive|unpack_archive|chown)|from\s+shutil\s+import|` +
+		`import\s+shutil\s+as|subprocess|pexpect|pty|socket|urllib|urllib2|urllib3|requests|httpx|aiohttp|` +
+		`ftplib|smtplib|telnetlib|paramiko|fabric|boto3|http\.client|http\.server|ctypes|cffi|multiprocessing|` +
+		`webbrowser|` +
+		`write_text|write_bytes|rmtree|unlink|rmdir|touch\(|eval|exec|execfile|__import__|importlib|compile|` +
+		`getattr|b64decode|fromhex|marshal|pickle|runpy|unlink|remove\(['"]/|truncate|mmap|fcntl|send2trash|` +
+		`sh\.|plumbum|asyncio\.create_subprocess\w*|to_csv|to_json|to_excel|savefig|writelines|` +
+		`from\s+os\s+import|import\s+os\s+as|psycopg2?|pymysql|sqlite3)\b|` +
+		`\.write\s*\(|\bopen\s*\([^)]*,\s*(mode\s*=\s*)?[bru]*['"][rb]*[waxWAX+]|\bopen\s*\([^)]*\+['"]|` +
+		`\bdump\s*\([^()]*,\s*open|\bsystem\s*\(|\bPath\([^)]*\)\.(rename|replace|chmod|symlink_to|hardlink_to|` +
+		`open)|__\w+__\s*\[|print\s*\(.*file\s*=\s*open`)
+	nodeWords = lazily(`\b(writeFile\w*|appendFile\w*|createWriteStream|writeSync|rm|rmSync|rmdir\w*|unlink\w*|` +
+		`rename(Sync)?|copyFile\w*|cpSync|truncate\w*|ftruncate\w*|symlink\w*|linkSync|chmod\w*|chown\w*|` +
+		`mkdtemp\w*|openSync|outputFile\w*|removeSync|emptyDir\w*|` +
+		`child_process|exec|execSync|execFile\w*|spawn|spawnSync|fork|worker_threads|cluster|process\.(kill|` +
+		`binding|dlopen|chdir|setuid)|https?|net|dgram|tls|http2|fetch|axios|WebSocket|XMLHttpRequest|undici|got|` +
+		`eval|Function|vm|atob|fromCharCode|import\s*\(|dlopen|Bun\.(write|spawn\w*|file|serve|connect|\$)|\$` + "`" +
+		`|fsPromises|shelljs|execa|zx|rimraf|Deno\.(write\w*|remove\w*|rename\w*|copyFile\w*|truncate\w*|` +
+		`symlink\w*|chmod\w*|chown\w*|run|Command|connect\w*|listen\w*|serve|open\w*|create\w*|kill|dlopen|` +
+		`exit|mkdir))\b|\[['"]\w+['"]\s*\+|require\s*\(\s*[^'"\s]`)
+	perlWords = lazily(`\b(system|exec|unlink|rmdir|rename|fork|kill|chmod|chown|symlink|link|truncate|socket|` +
+		`connect|qx|eval|require|syswrite|sysopen|ioctl|syscall|binmode|File::\w+|IO::\w+|LWP|HTTP::\w+|Net::\w+|` +
+		`remove_tree|rmtree|pack|unpack|mkdir|utime|dbmopen|open3?|do\s*['"(])\b|` + "`" +
+		`|\bopen\b[^;]*['"]\s*(\+?[>|]|.*\|\s*['"])|<[^>]*\|>|\|-|-\|`)
+	rubyWords = lazily(`\b(system|exec|spawn|fork|File\.(write|delete|unlink|rename|chmod|chown|symlink|link|` +
+		`truncate|open|new|binwrite)|IO\.(write|popen|binwrite|sysopen)|FileUtils|Dir\.(rmdir|delete|unlink|mkdir)|` +
+		`Pathname|Open3|PTY|Process|Net|Socket|TCPSocket|UDPSocket|URI|OpenURI|open|eval|instance_eval|class_eval|` +
+		`send|__send__|public_send|Kernel|Fiddle|syscall|ioctl|` +
+		`write|rm_rf|rm_r|remove_dir|unlink|load|pack|unpack1?|Excon|Faraday|HTTParty|require\s*['"](open-uri|net|` +
+		`socket|fileutils|open3|pty))\b|` + "`" + `|%x`)
+	phpWords = lazily(`(?i)\b(unlink|rmdir|rename|copy|file_put_contents|fwrite|fputs|fopen|touch|mkdir|symlink|` +
+		`link|chmod|chown|chgrp|exec|shell_exec|system|passthru|popen|proc_open|pcntl_\w+|curl_\w+|fsockopen|` +
+		`stream_socket_\w+|socket_\w+|file_get_contents\s*\(\s*['"]\w+:|mail|eval|assert|create_function|` +
+		`call_user_func\w*|base64_decode|dl|(include|require)(_once)?(\s+['"$]|\s*\()|ftp_\w+|posix_kill|tempnam|` +
+		`move_uploaded_file|PDO|mysqli|Artisan)\b|file_get_contents\s*\(\s*['"]\w+:|` + "`")
+	luaWords = lazily(`\b(os\.(execute|remove|rename|exit|tmpname)|io\.(popen|open|output|write)|load|` +
+		`loadstring|loadfile|dofile|require|package|socket|lfs|vim\.(fn|cmd|api|loop|uv|system))\b|\bos\s*\[|\bio\s*\[`)
+	rWords = lazily(`\b(system2?|unlink|file\.(remove|rename|copy|create|symlink|append)|write\w*|saveRDS|` +
+		`save|sink|dump|download\.file|url|socketConnection|pipe|shell|eval|parse|source|install\.packages|` +
+		`cat\s*\([^)]*file|Sys\.(chmod|setenv|kill)|rm\s*\(\s*list)\b`)
+	juliaWords = lazily("\\b(run|rm|mv|cp|write|open|download|connect|listen|touch|mkdir|mkpath|chmod|symlink|" +
+		"ccall|eval|include|HTTP|pipeline|spawn)\\s*[(.!]|`")
+	appleWords = lazily(`(?i)\b(do\s+shell\s+script|delete|quit|keystroke|key\s+code|system\s+events|shut\s*down|` +
+		`restart|log\s+out|empty|move|duplicate|make\s+new|set\s+volume|open\s+location|write|eof|load\s+script|` +
+		`run\s+script|send|ObjC|NSTask|app\.doShellScript)\b`)
+	elixirWords = lazily(`\b(File\.(rm\w*|write\w*|rename|cp\w*|ln_s|touch|mkdir\w*|chmod|chown)|System\.(cmd|` +
+		`shell|halt|stop|put_env)|Port|:os|:httpc|:gen_tcp|:file|HTTPoison|Req|Code|Mix\.Task|Ecto|Repo\.delete\w*)\b`)
+	groovyWords = lazily(`\b(execute|ProcessBuilder|Runtime|delete\w*|write|withWriter|append|toURL|Socket|URL|` +
+		`newOutputStream|renameTo|eval|Eval|GroovyShell|System\.exit)\b|<<|["')]\s*\.!`)
+	tclWords   = lazily(`\b(exec|spawn|send|file\s+(delete|rename|copy|mkdir)|open|socket|eval|source|load)\b`)
+	otherWords = lazily(`(?i)(\b|_)(system|exec\w*|shell\w*|sh|spawn\w*|popen|process\w*|\w*command|` +
+		`readProcess\w*|cmd|run\w*|rm\w*|del|delete\w*|remove\w*|unlink\w*|rename\w*|write\w*|append\w*|create\w*|` +
+		`mkdir\w*|copy\w*|move\w*|chmod\w*|spit|` +
+		`save\w*|fopen|open\w*|socket\w*|connect\w*|https?|url\w*|fetch\w*|download\w*|load\w*|eval\w*|cmdline|` +
+		`runtime|halt|kill\w*|os:\w+|file:\w+)\b|!`)
+	lispWords = lazily(`(?i)\b(shell-command\w*|call-process\w*|start-process\w*|delete-\w+|write-\w+|` +
+		`append-to-file|rename-file|make-network-process|url-\w+|eval|load|save-buffer|kill-emacs|shell|system|` +
+		`run-program|uiop|sh)\b`)
 )
 
 // languages maps the names of interpreters to their languages; python3.12 is python.
 var languages = sync.OnceValue(func() map[string]language {
 	python := language{[]string{"-c"}, "cmWX", pythonWords}
-	node := language{[]string{"-e", "--eval", "-p", "--print", "-pe"}, "epr --eval --print --require --import", nodeWords}
+	node := language{[]string{"-e", "--eval", "-p", "--print", "-pe"}, "epr --eval --print --require --import",
+		nodeWords}
 	ruby := language{[]string{"-e"}, "erICEx", rubyWords}
 	return map[string]language{
-		"python": python, "python2": python, "python3": python, "pypy": python, "pypy3": python, "ipython": python, "ipython3": python, "bpython": python,
-		"node": node, "nodejs": node, "bun": {[]string{"-e", "--eval", "-p", "--print"}, "ep --eval --print", nodeWords}, "deno": {[]string{"eval", "repl", "-e"}, "", nodeWords},
-		"ts-node": node, "tsx": node, "perl": {[]string{"-e", "-E"}, "eEIMmxF", perlWords}, "raku": {[]string{"-e"}, "eI", perlWords}, "ruby": ruby, "irb": ruby, "jruby": ruby,
-		"php": {[]string{"-r", "-B", "-R", "-E", "--run"}, "rBREcdf --run", phpWords}, "lua": {[]string{"-e"}, "el", luaWords}, "luajit": {[]string{"-e"}, "el", luaWords},
-		"rscript": {[]string{"-e"}, "e", rWords}, "r": {[]string{"-e"}, "ef", rWords}, "julia": {[]string{"-e", "-E", "--eval", "--print"}, "eELpJ --eval --print", juliaWords}, "osascript": {[]string{"-e"}, "el", appleWords},
-		"elixir": {[]string{"-e", "--eval", "--rpc-eval"}, "erS --eval", elixirWords}, "groovy": {[]string{"-e"}, "e", groovyWords}, "tclsh": {nil, "", tclWords}, "expect": {[]string{"-c"}, "cf", tclWords},
-		"emacs": {[]string{"--eval", "-eval", "--execute", "-f"}, "flL --eval --execute --load", lispWords}, "guile": {[]string{"-c"}, "celL", lispWords}, "sbcl": {[]string{"--eval"}, "--eval --load", lispWords}, "scala": {[]string{"-e"}, "e", groovyWords}, "jshell": {nil, "", groovyWords},
-		"pwsh": {}, "powershell": {}, "cmd": {},
+		"python": python, "python2": python, "python3": python,
+		"pypy": python, "pypy3": python, "ipython": python, "ipython3": python, "bpython": python,
+		"node": node, "nodejs": node, "bun": {[]string{"-e", "--eval", "-p", "--print"}, "ep --eval --print",
+			nodeWords}, "deno": {[]string{"eval", "repl", "-e"}, "", nodeWords},
+		"ts-node": node, "tsx": node, "perl": {[]string{"-e", "-E"}, "eEIMmxF", perlWords}, "raku": {[]string{"-e"},
+			"eI", perlWords}, "ruby": ruby, "irb": ruby, "jruby": ruby,
+		"php": {[]string{"-r", "-B", "-R", "-E", "--run"}, "rBREcdf --run", phpWords}, "lua": {[]string{"-e"}, "el",
+			luaWords}, "luajit": {[]string{"-e"}, "el", luaWords},
+		"rscript": {[]string{"-e"}, "e", rWords}, "r": {[]string{"-e"}, "ef",
+			rWords}, "julia": {[]string{"-e", "-E", "--eval", "--print"}, "eELpJ --eval --print", juliaWords},
+		"osascript": {[]string{"-e"}, "el", appleWords},
+		"elixir":    {[]string{"-e", "--eval", "--rpc-eval"}, "erS --eval", elixirWords},
+		"groovy": {[]string{"-e"}, "e",
+			groovyWords}, "tclsh": {nil, "", tclWords}, "expect": {[]string{"-c"}, "cf", tclWords},
+		"emacs": {[]string{"--eval", "-eval", "--execute", "-f"}, "flL --eval --execute --load",
+			lispWords}, "guile": {[]string{"-c"}, "celL", lispWords},
+		"sbcl": {[]string{"--eval"}, "--eval --load", lispWords}, "scala": {[]string{"-e"}, "e", groovyWords},
+		"jshell": {nil, "", groovyWords},
+		"pwsh":   {}, "powershell": {}, "cmd": {},
 	}
 })
 
@@ -169,7 +221,8 @@ func (w *walker) judgeModule(l language, fs []field, st *state, in flow) {
 		}
 	}
 	at := slices.IndexFunc(fs, func(f field) bool { return f.text == "-m" })
-	if !slices.Contains(l.code, "-c") || at < 0 || at+1 >= len(fs) || slices.ContainsFunc(fs[1:at], func(f field) bool { return !strings.HasPrefix(f.text, "-") }) {
+	if !slices.Contains(l.code, "-c") || at < 0 || at+1 >= len(fs) ||
+		slices.ContainsFunc(fs[1:at], func(f field) bool { return !strings.HasPrefix(f.text, "-") }) {
 		return
 	}
 	if fs[at+1].text == "timeit" {
@@ -212,7 +265,8 @@ func (w *walker) inlineCode(l language, fs []field) (codes []field, inPlace bool
 		switch {
 		case strings.HasPrefix(text, "-") && !strings.HasPrefix(text, "--") && len(text) > 1:
 			letters, code := clustered(l, text)
-			inPlace = inPlace || strings.Contains(letters, "i") && (slices.Contains(l.code, "-E") || slices.Contains(l.code, "-e") && strings.Contains(l.valued, "C"))
+			inPlace = inPlace || strings.Contains(letters, "i") &&
+				(slices.Contains(l.code, "-E") || slices.Contains(l.code, "-e") && strings.Contains(l.valued, "C"))
 			if code < 0 && !slices.Contains(l.code, text) {
 				continue
 			}
@@ -253,7 +307,9 @@ func clustered(l language, text string) (letters string, code int) {
 var printing = lazily(`(?i)(\b(sys|process|io)\.|\$)?\bstd(out|err)(\.buffer)?[.:](write|puts|print)\w*`)
 
 // startedTexts matches the texts that code passes to a shell.
-var startedTexts = lazily(`(?:system|popen|exec|spawn|run|call|check_call|check_output|Popen|passthru|execute|cmd|shell|script|Command|sh|qx|%x)\w*\s*[({]?\s*(?:"([^"]*)"|'([^']*)'|` + "`([^`]*)`" + `)|^` + "`([^`]*)`" + `|spawn\s+([^\n;]+)`)
+var startedTexts = lazily(`(?:system|popen|exec|spawn|run|call|check_call|check_output|Popen|passthru|execute|cmd|` +
+	`shell|script|Command|sh|qx|%x)\w*\s*[({]?\s*(?:"([^"]*)"|'([^']*)'|` + "`([^`]*)`" + `)|^` + "`([^`]*)`" +
+	`|spawn\s+([^\n;]+)`)
 
 // codeWords judges the code after one of the words in the part codeWords.
 func (w *walker) codeWords(name string, fs []field) {
@@ -271,7 +327,8 @@ func (w *walker) codeWords(name string, fs []field) {
 		switch {
 		case has && slices.Contains(words[1:], word):
 			rest = append([]field{*part(f, value)}, rest...)
-		case len(f.text) > 5 && slices.ContainsFunc(words[1:], func(word string) bool { return strings.HasPrefix(f.text, word+" ") }):
+		case len(f.text) > 5 && slices.ContainsFunc(words[1:],
+			func(word string) bool { return strings.HasPrefix(f.text, word+" ") }):
 			rest = fs[i+1:]
 		case !slices.Contains(words[1:], f.text):
 			continue
@@ -308,5 +365,6 @@ func (w *walker) judgeCode(f field, l language, fs []field) {
 		w.walkNested(strings.Join(m[1:], ""), f, newState(w.place.Dir), flow{})
 	}
 	w.refusedOnly--
-	w.askBecause("code that writes, deletes, starts a process or opens a connection (%s): %s", strings.TrimSpace(found), shown(fs))
+	w.askBecause("code that writes, deletes, starts a process or opens a connection (%s): %s", strings.TrimSpace(found),
+		shown(fs))
 }

@@ -26,14 +26,17 @@ func (wr wrapper) runsCommand(fs []field) bool {
 var wrappers = table("wrappers", func(said string) wrapper {
 	m := members(said, "valued", "skip", "privileged", "assigns", "launcher", "subs", "texts", "packages")
 	return wrapper{
-		valued: strings.Join(m["valued"], " "), skip: figure(m["skip"]), privileged: m["privileged"] != nil, assigns: m["assigns"] != nil,
+		valued: strings.Join(m["valued"],
+			" "), skip: figure(m["skip"]), privileged: m["privileged"] != nil, assigns: m["assigns"] != nil,
 		launcher: m["launcher"] != nil, subs: m["subs"], texts: m["texts"] != nil,
 		packages: m["packages"] != nil,
 	}
 })
 
 // outputOptions are options that name an output file in any program.
-var outputOptions = []string{"-o", "--output", "--out", "--outfile", "--out-file", "--output-file", "--output-dir", "--outdir", "--out-dir", "--dest", "--destination", "--install-dir", "--prefix", "--target-dir", "--log-file", "--logfile"}
+var outputOptions = []string{"-o", "--output", "--out", "--outfile", "--out-file", "--output-file", "--output-dir",
+	"--outdir", "--out-dir", "--dest", "--destination", "--install-dir", "--prefix", "--target-dir", "--log-file",
+	"--logfile"}
 
 // judgeOutputs judges the output file of an unknown program, if the value of its option is a path.
 func (w *walker) judgeOutputs(fs []field, st *state) {
@@ -104,7 +107,8 @@ var scriptName = lazily(`^(npm|pnpm|yarn|bun|node):[\w*:-]+$`)
 
 // startsCommand reports whether a word could name a program.
 func startsCommand(f field) bool {
-	return f.text != "" && f.text[0] != '-' && !f.vague && !strings.ContainsAny(f.text, " \t\n;|&<>()") && !scriptName().MatchString(f.text)
+	return f.text != "" && f.text[0] != '-' && !f.vague && !strings.ContainsAny(f.text, " \t\n;|&<>()") &&
+		!scriptName().MatchString(f.text)
 }
 
 // takesCommand reports whether the name of an option says that its value is a command.
@@ -113,7 +117,8 @@ func takesCommand(option string) bool {
 		return true
 	}
 	words := strings.Split(strings.TrimLeft(option, "-"), "-")
-	return strings.HasPrefix(option, "--") && slices.ContainsFunc(words, func(word string) bool { return listed("commandWords", word) })
+	return strings.HasPrefix(option, "--") && slices.ContainsFunc(words,
+		func(word string) bool { return listed("commandWords", word) })
 }
 
 // optionScripts judges the values of options that take a command.
@@ -135,8 +140,8 @@ func (w *walker) optionScripts(fs []field, st *state) {
 	}
 }
 
-// judgeLauncher judges the command that a launcher runs: the command after its subcommands, or the texts that it passes to a
-// shell.
+// judgeLauncher judges the command that a launcher runs: the command after its subcommands, or the texts that it passes
+// to a shell.
 func (w *walker) judgeLauncher(wr wrapper, fs []field, st *state, in flow) flow {
 	w.suffixesOf(fs, st, in)
 	if wr.packages {

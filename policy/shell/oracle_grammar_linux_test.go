@@ -112,10 +112,12 @@ func (g *grammar) word(s string) string {
 	case 6:
 		x := g.variable()
 		g.setup = append(g.setup, x+"="+g.quoteText(s))
-		return g.pickOne("$"+x, "${"+x+"}", `"$`+x+`"`, "${"+x+":-y}", "${"+x+"%zz}", "${"+x+"/zz/y}", "${"+x+"@Q}", "${NOPE:-$"+x+"}", "${"+x+"[0]}")
+		return g.pickOne("$"+x, "${"+x+"}", `"$`+x+`"`, "${"+x+":-y}", "${"+x+"%zz}", "${"+x+"/zz/y}", "${"+x+
+			"@Q}", "${NOPE:-$"+x+"}", "${"+x+"[0]}")
 	case 7:
 		x := g.variable()
-		g.setup = append(g.setup, g.pickOne("declare ", "export ", "readonly ", "typeset ")+x+"="+g.quoteText(a), x+"+="+g.quoteText(b))
+		g.setup = append(g.setup, g.pickOne("declare ", "export ", "readonly ", "typeset ")+x+"="+g.quoteText(a), x+
+			"+="+g.quoteText(b))
 		return "$" + x
 	case 8:
 		x, y := g.variable(), g.variable()
@@ -138,8 +140,10 @@ func (g *grammar) word(s string) string {
 
 // assigned returns a command that sets a variable.
 func (g *grammar) assigned(x, s string) string {
-	return fmt.Sprintf(g.pickOne("read -r %s <<< %s", "printf -v %s %%s %s", "mapfile -t %s <<< %s", "for %s in %s; do :; done",
-		"%s=(%s)", "local %s=%s 2>/dev/null || read -r "+x+" <<< "+single(s), "IFS= read -r %s < <(echo %s)", "eval %s=%s", "let z=1 %s=0; "+x+"=%s"), x, single(s))
+	return fmt.Sprintf(g.pickOne("read -r %s <<< %s", "printf -v %s %%s %s", "mapfile -t %s <<< %s",
+		"for %s in %s; do :; done",
+		"%s=(%s)", "local %s=%s 2>/dev/null || read -r "+x+" <<< "+
+			single(s), "IFS= read -r %s < <(echo %s)", "eval %s=%s", "let z=1 %s=0; "+x+"=%s"), x, single(s))
 }
 
 // one chooses a row of a section in testdata/oracle.txt and fills it in.

@@ -30,10 +30,12 @@ func TestOracle(t *testing.T) {
 		v := classify(c, at)
 		if why := tooMild(c, v, d); why != "" {
 			failed++
-			t.Errorf("%s (-oracle-seed %d, command %d)\n%s\nchanged %q, gone %q", why, *oracleSeed, n, c, d.Outside[:min(4, len(d.Outside))], d.Gone)
+			t.Errorf("%s (-oracle-seed %d, command %d)\n%s\nchanged %q, gone %q", why, *oracleSeed, n, c,
+				d.Outside[:min(4, len(d.Outside))], d.Gone)
 		}
 	}
-	t.Logf("%d of %d commands did harm, %d took too long; the judgement of %d was too mild", harmful, *oracleCommands, late, failed)
+	t.Logf("%d of %d commands did harm, %d took too long; the judgement of %d was too mild", harmful, *oracleCommands,
+		late, failed)
 	if harmful*3 < *oracleCommands {
 		t.Errorf("only %d of %d commands did harm: the grammar or the sandbox is broken", harmful, *oracleCommands)
 	}
@@ -73,7 +75,8 @@ func oracleSees(t *testing.T, userNamespace bool) {
 		{command: "echo $$ $UID; touch new; rm -rf build; rm -f /tmp/t/scratch"},
 		{command: "pwd", output: "/home/me/work/proj\n"},
 		{command: "echo /home/*", output: "/home/me /home/you\n"},
-		{command: "ls /tools/bin/bash; touch /tools/x /tools/bin/rm; rm -f /tools/bin/bash; ls /tools/bin/bash 2>&1", output: "/tools/bin/bash\n"},
+		{command: "ls /tools/bin/bash; touch /tools/x /tools/bin/rm; rm -f /tools/bin/bash; ls /tools/bin/bash 2>&1",
+			output: "/tools/bin/bash\n"},
 		{command: "echo x > ~/.bashrc", outside: "/home/me/.bashrc"},
 		{command: "touch ../x", outside: "/home/me/work/x"},
 		{command: "chmod 600 /etc/hosts", outside: "/etc/hosts"},
@@ -85,7 +88,8 @@ func oracleSees(t *testing.T, userNamespace bool) {
 		{command: "cat /etc/hosts", output: "127.0.0.1 localhost\n"},
 	} {
 		d := s.tryCommand(t, test.command)
-		if test.outside == "" && test.gone == "" && len(d.Outside) > 0 || test.outside != "" && !slices.Contains(d.Outside, test.outside) {
+		if test.outside == "" && test.gone == "" && len(d.Outside) > 0 ||
+			test.outside != "" && !slices.Contains(d.Outside, test.outside) {
 			t.Errorf("%s: outside %q, want %q", test.command, d.Outside, test.outside)
 		}
 		if test.gone == "" && len(d.Gone) > 0 || test.gone != "" && !slices.Contains(d.Gone, test.gone) {

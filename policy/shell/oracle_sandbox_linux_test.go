@@ -160,8 +160,8 @@ func (s *sandbox) tryCommand(t *testing.T, command string) effect {
 	return d
 }
 
-// closeWarden ends the warden and every process in its namespaces. The end of this process does the same, because it closes
-// the pipe that the warden reads.
+// closeWarden ends the warden and every process in its namespaces. The end of this process does the same, because it
+// closes the pipe that the warden reads.
 func (s *sandbox) closeWarden() {
 	s.to.Close()
 	_ = s.process.Kill()
@@ -170,9 +170,12 @@ func (s *sandbox) closeWarden() {
 
 // toolNames are the programs in the commands. Only bash is required.
 var toolNames = []string{
-	"bash", "sh", "awk", "base64", "basename", "cat", "chgrp", "chmod", "cp", "csplit", "cut", "date", "dd", "dirname", "echo",
-	"env", "expr", "false", "find", "flock", "grep", "head", "install", "ln", "link", "ls", "mkdir", "mkfifo", "mktemp", "mv",
-	"nice", "nohup", "paste", "printf", "pwd", "readlink", "realpath", "rev", "rm", "rmdir", "sed", "seq", "setsid", "shred",
+	"bash", "sh", "awk", "base64", "basename", "cat", "chgrp", "chmod", "cp", "csplit", "cut", "date", "dd",
+	"dirname", "echo",
+	"env", "expr", "false", "find", "flock", "grep", "head", "install", "ln", "link", "ls", "mkdir", "mkfifo",
+	"mktemp", "mv",
+	"nice", "nohup", "paste", "printf", "pwd", "readlink", "realpath", "rev", "rm", "rmdir", "sed", "seq", "setsid",
+	"shred",
 	"shuf", "sleep", "sort", "split", "tac", "tail", "tar", "tee", "test", "timeout", "touch", "tr", "true", "truncate",
 	"uniq", "unlink", "wc", "xargs",
 }

@@ -104,7 +104,8 @@ func (w *warden) enterRoot() error {
 		return step("make mounts private", err)
 	}
 	const root = "/tmp" // exists everywhere; only this process sees the new mount
-	if err := unix.Mount("oracle", root, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=64m,nr_inodes=20000,mode=755"); err != nil {
+	if err := unix.Mount("oracle", root, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV,
+		"size=64m,nr_inodes=20000,mode=755"); err != nil {
 		return step("mount a tmpfs", err)
 	}
 	var st unix.Stat_t

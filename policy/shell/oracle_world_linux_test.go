@@ -20,13 +20,15 @@ var world = map[string]string{
 	"/home/me/.bashrc": "b\n", "/home/me/.ssh/id": "s\n", "/home/me/docs/cv": "cv\n", "/home/me/photo": "p\n",
 	"/home/me/work/plan": "w\n", "/home/me/work/other/main.c": "main\n", "/home/me/work/other/.hidden": "o\n",
 	"/home/me/work/proj/a": "kaa\n", "/home/me/work/proj/b.txt": "kbb\n", "/home/me/work/proj/src/x.go": "package x\n",
-	"/home/me/work/proj/build/x.o": "obj\n", "/home/me/work/proj/.git/HEAD": "ref\n", "/home/me/work/proj/.env": "A=1\n",
-	"/tmp/t/scratch": "t\n", "/dev/null": "",
+	"/home/me/work/proj/build/x.o": "obj\n", "/home/me/work/proj/.git/HEAD": "ref\n",
+	"/home/me/work/proj/.env": "A=1\n",
+	"/tmp/t/scratch":          "t\n", "/dev/null": "",
 }
 
 var links = map[string]string{
 	"/bin": "/tools/bin", "/sbin": "/tools/bin", "/usr/bin": "/tools/bin", "/lib": "/tools/lib", "/lib64": "/tools/lib",
-	"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2",
+	"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1",
+	"/dev/stderr": "/proc/self/fd/2",
 }
 
 // kept are the mounts: they are neither removed nor compared.

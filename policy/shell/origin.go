@@ -228,7 +228,8 @@ func storesIn(program, option string) bool {
 func usesDefaultName(name string, opts []option, stored bool) bool {
 	switch name {
 	case "curl":
-		return hasOption(opts, "-O", "-J", "--remote-name", "--remote-name-all", "--remote-header-name", "--content-disposition",
+		return hasOption(opts, "-O", "-J", "--remote-name", "--remote-name-all", "--remote-header-name",
+			"--content-disposition",
 			"-d", "--download")
 	case "http", "https", "xh":
 		return hasOption(opts, "-d", "--download")
@@ -281,11 +282,16 @@ func defaultName(f field) field {
 
 // privateNames are the names of files that contain keys or passwords. A name that ends in a slash is a directory.
 var privateNames = []string{
-	".ssh/", ".gnupg/", ".aws/", ".azure/", ".kube/", "gcloud/", ".password-store/", "keyrings/", "Keychains/", ".docker/config.json",
-	".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass", ".my.cnf", ".vault-token", ".config/gh/", "credentials.json",
-	".bash_history", ".zsh_history", ".env", ".env.local", ".env.production", "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "id_rsa", "id_dsa",
-	"id_ecdsa", "id_ed25519", "Cookies", "logins.json", "key4.db", ".terraform.tfstate", ".config/rclone/", ".cargo/credentials",
-	".cargo/credentials.toml", ".m2/settings.xml", ".claude/.credentials.json", ".codex/auth.json", ".mozilla/", ".config/google-chrome/", ".config/chromium/", "cookies.sqlite", ".config/op/", ".gem/credentials",
+	".ssh/", ".gnupg/", ".aws/", ".azure/", ".kube/", "gcloud/", ".password-store/", "keyrings/", "Keychains/",
+	".docker/config.json",
+	".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass", ".my.cnf", ".vault-token", ".config/gh/",
+	"credentials.json",
+	".bash_history", ".zsh_history", ".env", ".env.local", ".env.production", "/etc/shadow", "/etc/gshadow",
+	"/etc/sudoers", "id_rsa", "id_dsa",
+	"id_ecdsa", "id_ed25519", "Cookies", "logins.json", "key4.db", ".terraform.tfstate", ".config/rclone/",
+	".cargo/credentials",
+	".cargo/credentials.toml", ".m2/settings.xml", ".claude/.credentials.json", ".codex/auth.json", ".mozilla/",
+	".config/google-chrome/", ".config/chromium/", "cookies.sqlite", ".config/op/", ".gem/credentials",
 	".config/hub", ".config/doctl/", ".fly/config.yml", ".config/sops/", ".config/age/", ".local/share/keyrings/",
 }
 
@@ -306,7 +312,8 @@ func isPrivate(target string) bool {
 	if b := path.Base(target); b == "known_hosts" || b == "config" && strings.HasSuffix(target, ".ssh/config") {
 		return false
 	}
-	if !strings.Contains(target, "/.") && !slices.Contains(privateNames, path.Base(target)) && !privateDirs().MatchString(target) {
+	if !strings.Contains(target, "/.") && !slices.Contains(privateNames, path.Base(target)) &&
+		!privateDirs().MatchString(target) {
 		return false
 	}
 	return slices.ContainsFunc(privateNames, func(name string) bool {
@@ -331,7 +338,8 @@ func (w *walker) judgeSending(name string, fs []field, st *state, in flow) {
 	if words, ok := uploads(name); ok {
 		known = among(fs[1:], words...)
 	}
-	if !known && slices.ContainsFunc(fs[1:], func(f field) bool { return f.origin.is(private) }) && !w.isLocal(name, fs) {
+	if !known && slices.ContainsFunc(fs[1:], func(f field) bool { return f.origin.is(private) }) &&
+		!w.isLocal(name, fs) {
 		w.askBecause("sends something private away: %s", shown(fs))
 	}
 	if !known || len(fs) == 1 && !in.origin.is(private) {
@@ -363,7 +371,8 @@ func (w *walker) inputNamesPrivate(name string, in flow, st *state) bool {
 	if !in.known || !strings.Contains(in.text, "/") && !slices.Contains([]string{"sftp", "ftp", "lftp", "tftp"}, name) {
 		return false
 	}
-	return slices.ContainsFunc(strings.Fields(in.text), func(word string) bool { return w.namesPrivate(literal(word), st) })
+	return slices.ContainsFunc(strings.Fields(in.text),
+		func(word string) bool { return w.namesPrivate(literal(word), st) })
 }
 
 // isLocal reports whether the table says that a program does not pass its command line on to others.
@@ -373,7 +382,8 @@ func (w *walker) isLocal(name string, fs []field) bool {
 	}
 	p, _ := w.row(name)
 	wr, wraps := wrappers(name)
-	return p.reads || wraps && wr.runsCommand(fs) || isShell(name) || slices.ContainsFunc(localParts, func(part string) bool { return listed(part, name) })
+	return p.reads || wraps && wr.runsCommand(fs) || isShell(name) ||
+		slices.ContainsFunc(localParts, func(part string) bool { return listed(part, name) })
 }
 
 // localParts are the parts of the table whose programs do not pass their command line on.

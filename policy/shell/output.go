@@ -299,7 +299,8 @@ func (w *walker) decode(name string, fs []field, st *state, in flow) (out flow, 
 		in = w.fileFlow(operands[0], st)
 	}
 	out = flow{piped: true, origin: in.origin | decoded}
-	if text, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(in.text), "")); strings.HasSuffix(name, "base64") && err == nil && in.text != "" {
+	if text, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(in.text), "")); strings.HasSuffix(name,
+		"base64") && err == nil && in.text != "" {
 		out.text, out.known = string(text), in.known
 		if in.known {
 			out.origin = in.origin

@@ -28,9 +28,15 @@ func TestOwnCommand(t *testing.T) {
 		}
 	}
 	for words, want := range map[string]bool{
-		"": true, "no-such-command": true, "--service": true, "run -s x hi": true, "run -sx hi": true, "run -c hi": true, "run -qc hi": true,
-		"run --session=x hi": true, "run --continue hi": true, "run --allow x hi": true, "run --allow=x hi": true, "run --deny -c hi": false, "run --resume x hi": true, "run --mcp-config x hi": true, "run --append-system -c hi": false, "run --schema --version -c hi": true, "run -pc hi": true, "run -p hi": false, "run hi": false, "run pending allow": false, "exec -s x hi": true, "run --sess x hi": true,
-		"pending allow x --help": false, "log key": false, "log key rotate --json": true, "policy check -- perlica pending allow": false,
+		"": true, "no-such-command": true, "--service": true, "run -s x hi": true, "run -sx hi": true,
+		"run -c hi": true, "run -qc hi": true,
+		"run --session=x hi": true, "run --continue hi": true, "run --allow x hi": true, "run --allow=x hi": true,
+		"run --deny -c hi": false, "run --resume x hi": true, "run --mcp-config x hi": true,
+		"run --append-system -c hi": false, "run --schema --version -c hi": true, "run -pc hi": true,
+		"run -p hi": false, "run hi": false, "run pending allow": false, "exec -s x hi": true,
+		"run --sess x hi":        true,
+		"pending allow x --help": false, "log key": false, "log key rotate --json": true,
+		"policy check -- perlica pending allow": false,
 	} {
 		if got := refused(words); got != want {
 			t.Errorf("perlica %s: refused is %v, want %v", words, got, want)
@@ -43,8 +49,10 @@ func TestOwnFolders(t *testing.T) {
 	place := at
 	place.Own = []string{"/home/me/work/proj/state", "/srv/perlica/"}
 	for command, want := range map[string]Tier{
-		"echo x > state/y": Refused, "rm -rf state": Refused, "rm -rf /srv/perlica": Refused, "cp x /srv/perlica/log.db": Refused, "cp x /srv/*/log.db": AlwaysAsked,
-		"echo x > $PERLICA_HOME/y": Refused, "cat state/y": Ordinary, "cp state/y z": Ordinary, "echo x > states": Ordinary, "rm -rf stat*": Refused,
+		"echo x > state/y": Refused, "rm -rf state": Refused, "rm -rf /srv/perlica": Refused,
+		"cp x /srv/perlica/log.db": Refused, "cp x /srv/*/log.db": AlwaysAsked,
+		"echo x > $PERLICA_HOME/y": Refused, "cat state/y": Ordinary, "cp state/y z": Ordinary,
+		"echo x > states": Ordinary, "rm -rf stat*": Refused,
 	} {
 		if v := classify(command, place); v.Tier != want || want == Refused && v.Word != "perlica" {
 			t.Errorf("%s: %+v, want %s", command, v, want)

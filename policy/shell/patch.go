@@ -56,7 +56,8 @@ func (p *patchReader) readLine(line string) {
 		p.old, p.new = hunkLength(m[1]), hunkLength(m[2])
 		return
 	}
-	if m := diffMode().FindStringSubmatch(line); m != nil && !strings.HasPrefix(m[1], "1006") && !strings.HasPrefix(m[1], "1007") {
+	if m := diffMode().FindStringSubmatch(line); m != nil && !strings.HasPrefix(m[1], "1006") &&
+		!strings.HasPrefix(m[1], "1007") {
 		p.Odd = "the patch makes a link or a special file, mode " + m[1]
 	}
 	if m := patchFile().FindStringSubmatch(line); m != nil {
@@ -115,9 +116,9 @@ func (p *patchReader) unquoteName(name string, quoted bool) string {
 	return b.String()
 }
 
-// readFileLine reads a line that names one side of a diff. If the other side is /dev/null, the file is created or removed.
-// Some agents put a prefix before /dev/null, too. Other prefixes of git (diff.mnemonicPrefix) may also be folders, so
-// both readings are added.
+// readFileLine reads a line that names one side of a diff. If the other side is /dev/null, the file is created or
+// removed. Some agents put a prefix before /dev/null, too. Other prefixes of git (diff.mnemonicPrefix) may also be
+// folders, so both readings are added.
 func (p *patchReader) readFileLine(old bool, name string) {
 	if rest, ok := strings.CutPrefix(name, map[bool]string{true: "a/", false: "b/"}[old]); ok {
 		name = rest

@@ -144,7 +144,8 @@ func sameProgram(rule, program string) bool {
 	return rule == program || rule == strings.TrimRight(program, "0123456789.-")
 }
 
-// skipOption skips an option before the next word of the pattern. It tries an unknown option with a value and without one.
+// skipOption skips an option before the next word of the pattern. It tries an unknown option with a value and without
+// one.
 func (m *matcher) skipOption(i, j int) Answer {
 	if m.exact || i == 0 || i >= len(m.want) || j >= len(m.call) || strings.HasPrefix(m.want[i].text, "-") {
 		return No
@@ -178,7 +179,8 @@ var besideOption = lazily(`^([A-Za-z_][A-Za-z0-9_]*=|\+[A-Za-z0-9])`)
 // bareOptions are options before a subcommand that never take a value. Options that begin with --no- never take one
 // either.
 var bareOptions = []string{
-	"--", "--help", "--quiet", "--silent", "--verbose", "--paginate", "--bare", "--literal-pathspecs", "--offline", "--yes",
+	"--", "--help", "--quiet", "--silent", "--verbose", "--paginate", "--bare", "--literal-pathspecs", "--offline",
+	"--yes",
 }
 
 // twoValues are options before a subcommand that take two words.
@@ -186,7 +188,8 @@ var twoValues = []string{"--option", "--arg", "--argstr", "--override-input"}
 
 // goalPrograms are programs that take several goals, in any order.
 var goalPrograms = []string{
-	"make", "gmake", "bmake", "ninja", "samu", "just", "mvn", "mvnw", "mvnd", "gradle", "gradlew", "ant", "rake", "sbt", "lein", "tox",
+	"make", "gmake", "bmake", "ninja", "samu", "just", "mvn", "mvnw", "mvnd", "gradle", "gradlew", "ant", "rake",
+	"sbt", "lein", "tox",
 	"nox", "invoke", "inv", "doit", "scons", "xcodebuild", "fastlane", "mage", "task", "cake", "buck",
 }
 

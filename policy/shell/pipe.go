@@ -83,7 +83,8 @@ func handed(f field, in flow) (script field, ok bool) {
 
 // descriptor reports whether a path names an open file.
 func descriptor(target string) bool {
-	return strings.HasPrefix(target, "/dev/fd/") || strings.HasPrefix(target, "/proc/") && strings.Contains(target, "/fd/")
+	return strings.HasPrefix(target, "/dev/fd/") || strings.HasPrefix(target, "/proc/") &&
+		strings.Contains(target, "/fd/")
 }
 
 // openInput returns the flow that an input redirection opens. ok is false for other redirections.

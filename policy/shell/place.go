@@ -22,7 +22,8 @@ type Place struct {
 
 // slashed returns the place with clean paths that use slashes.
 func (p Place) slashed() Place {
-	return Place{Dir: slashPath(p.Dir), Home: slashPath(p.Home), Temp: slashPaths(p.Temp), Own: slashPaths(p.Own), Changed: p.Changed}
+	return Place{Dir: slashPath(p.Dir), Home: slashPath(p.Home), Temp: slashPaths(p.Temp), Own: slashPaths(p.Own),
+		Changed: p.Changed}
 }
 
 func slashPaths(list []string) (out []string) {
@@ -160,7 +161,8 @@ func sweeping(pattern string) bool {
 		ok, err := doublestar.Match(pattern, name)
 		return !ok || err != nil
 	}
-	return HasMeta(pattern) && slices.ContainsFunc(probes, func(row []string) bool { return !slices.ContainsFunc(row, spared) })
+	return HasMeta(pattern) && slices.ContainsFunc(probes,
+		func(row []string) bool { return !slices.ContainsFunc(row, spared) })
 }
 
 // HasMeta reports whether the pattern contains an unescaped *, ? or [.
@@ -219,7 +221,8 @@ const (
 
 var (
 	sinks = lazily(`^/dev/(null|zero|full|random|urandom|tty|stdin|stdout|stderr|fd(/.*)?)$`)
-	ports = lazily(`^/dev/((tty|console|ptmx|cu\.|video|i2c|spidev|gpio|lp|hidraw|kvm|fuse|uinput).*|(snd|input|usb|dri|tcp|udp|pts)/.*)$`)
+	ports = lazily(`^/dev/((tty|console|ptmx|cu\.|video|i2c|spidev|gpio|lp|hidraw|kvm|fuse|uinput).*|(snd|input|` +
+		`usb|dri|tcp|udp|pts)/.*)$`)
 	disks = lazily(`(?i)^//[.?]/(physicaldrive|harddisk|[a-z]:)`)
 )
 

@@ -7,10 +7,14 @@ import "testing"
 func TestPlanted(t *testing.T) {
 	at := Place{Dir: "/w/proj", Home: "/home/me", Temp: []string{"/tmp"}}
 	for _, name := range []string{
-		".git", ".GIT/config", ".git\u200c/hooks/pre-commit", ".git./config", ".git /config", "GIT~1/config", ".git::$INDEX_ALLOCATION/config",
-		"sub/.git/config", ".husky", ".husky/pre-commit", ".Claude/settings.local.json", "CLAUDE~1/settings.json", ".mcp.json", "MCP~1.JSO",
-		".envrc", "a/b/.envrc", ".github", ".github/workflows/ci.yml", ".GitLab-CI.yml", "GITLAB~1.YML", ".vscode/tasks.json", "x.code-workspace",
-		".npmrc", ".cargo/config.toml", ".ſsh/config", ".bashrc", "Jenkinsfile", ".idea/workspace.xml", ".pre-commit-config.yaml", ".dir-locals.el",
+		".git", ".GIT/config", ".git\u200c/hooks/pre-commit", ".git./config", ".git /config", "GIT~1/config",
+		".git::$INDEX_ALLOCATION/config",
+		"sub/.git/config", ".husky", ".husky/pre-commit", ".Claude/settings.local.json", "CLAUDE~1/settings.json",
+		".mcp.json", "MCP~1.JSO",
+		".envrc", "a/b/.envrc", ".github", ".github/workflows/ci.yml", ".GitLab-CI.yml", "GITLAB~1.YML",
+		".vscode/tasks.json", "x.code-workspace",
+		".npmrc", ".cargo/config.toml", ".ſsh/config", ".bashrc", "Jenkinsfile", ".idea/workspace.xml",
+		".pre-commit-config.yaml", ".dir-locals.el",
 	} {
 		if v := at.Change("edit", name, "/w/proj/"+name); v.Tier != AlwaysAsked {
 			t.Errorf("an edit of %q is %s", name, v.Tier)
@@ -23,18 +27,24 @@ func TestPlanted(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		".gitignore", ".gitattributes", ".github/CODEOWNERS", ".editorconfig", ".prettierrc", ".eslintrc.json", ".env", ".env.example", ".nvmrc",
-		".git/info/exclude", "src/git/config", "profile", "github/workflows/x.yml", "AGENTS.md", "CLAUDE.md", ".cursorrules", ".config/app.toml",
-		"Makefile", "package.json", "etc/passwd", "docs/vscode/tasks.json", "backup~1", ".dockerignore", ".golangci.yml",
+		".gitignore", ".gitattributes", ".github/CODEOWNERS", ".editorconfig", ".prettierrc", ".eslintrc.json",
+		".env", ".env.example", ".nvmrc",
+		".git/info/exclude", "src/git/config", "profile", "github/workflows/x.yml", "AGENTS.md", "CLAUDE.md",
+		".cursorrules", ".config/app.toml",
+		"Makefile", "package.json", "etc/passwd", "docs/vscode/tasks.json", "backup~1", ".dockerignore",
+		".golangci.yml",
 	} {
 		if v := at.Change("edit", name, "/w/proj/"+name); v.Tier != Ordinary {
 			t.Errorf("an edit of %q is %s: %s", name, v.Tier, v.Why)
 		}
 	}
 	for command, want := range map[string]Tier{
-		"mkdir -p .github/workflows": Ordinary, "mkdir .vscode": Ordinary, "rm -f .git/index.lock": Ordinary, "echo x > .github/workflows/ci.yml": AlwaysAsked,
-		"sed -i s/a/b/ .envrc": AlwaysAsked, "echo x | tee -a .npmrc": AlwaysAsked, "rm -rf .hus*": AlwaysAsked, "mv x .claude/settings.json": AlwaysAsked,
-		"cp -r hooks .husky": AlwaysAsked, "rm -rf node_modules .next": Ordinary, "cat .envrc .git/config": Ordinary, "cd .vscode && echo x > tasks.json": AlwaysAsked,
+		"mkdir -p .github/workflows": Ordinary, "mkdir .vscode": Ordinary, "rm -f .git/index.lock": Ordinary,
+		"echo x > .github/workflows/ci.yml": AlwaysAsked,
+		"sed -i s/a/b/ .envrc":              AlwaysAsked, "echo x | tee -a .npmrc": AlwaysAsked, "rm -rf .hus*": AlwaysAsked,
+		"mv x .claude/settings.json": AlwaysAsked,
+		"cp -r hooks .husky":         AlwaysAsked, "rm -rf node_modules .next": Ordinary, "cat .envrc .git/config": Ordinary,
+		"cd .vscode && echo x > tasks.json": AlwaysAsked,
 	} {
 		if v := Judge(Command{Text: command}, at).Verdict; v.Tier != want {
 			t.Errorf("%s is %s: %s", command, v.Tier, v.Why)

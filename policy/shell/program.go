@@ -39,9 +39,11 @@ type optionRole struct {
 
 // everyday looks up the rows of the part programs.
 var everyday = table("programs", func(said string) program {
-	m := members(said, "reads", "stop", "plain", "writes", "loads", "runs", "asks", "edits", "last", "first", "net", "rest")
+	m := members(said, "reads", "stop", "plain", "writes", "loads", "runs", "asks", "edits", "last", "first", "net",
+		"rest")
 	p := program{
-		reads: m["reads"] != nil, stop: figure(m["stop"]), edits: m["edits"], last: figure(m["last"]), net: m["net"] != nil, rest: m["rest"], first: m["first"] != nil,
+		reads: m["reads"] != nil, stop: figure(m["stop"]), edits: m["edits"], last: figure(m["last"]),
+		net: m["net"] != nil, rest: m["rest"], first: m["first"] != nil,
 		edit: m["edits"] != nil && len(m["edits"]) == 0,
 	}
 	for _, r := range []role{roleRuns, roleLoads, roleAsks, roleWrites, rolePlain} {
@@ -96,7 +98,8 @@ func (p program) matchOption(name string) (r role, glued string) {
 
 // programParts are the parts of the table whose names are known programs.
 var programParts = []string{
-	"programs", "wrappers", "textPrograms", "tools", "diskTools", "settings", "changing", "privileges", "fetchers", "senders", "losses", "clients", "terminals", "builtins",
+	"programs", "wrappers", "textPrograms", "tools", "diskTools", "settings", "changing", "privileges", "fetchers",
+	"senders", "losses", "clients", "terminals", "builtins",
 }
 
 // version matches the version at the end of a program's name.
@@ -113,7 +116,8 @@ func unversioned(name string) string {
 // isProgram reports whether the table knows a program.
 func isProgram(name string) bool {
 	name = unversioned(name)
-	return isShell(name) || isDiskTool(name) || slices.ContainsFunc(programParts, func(part string) bool { return listed(part, name) })
+	return isShell(name) || isDiskTool(name) || slices.ContainsFunc(programParts,
+		func(part string) bool { return listed(part, name) })
 }
 
 // judgeProgram asks about an unknown program, and judges the options of a known one.
@@ -159,7 +163,8 @@ func (w *walker) runnable(name string, fs []field, st *state) bool {
 // ownPath reports whether the PATH finds programs in the tree.
 func (w *walker) ownPath(st *state) bool {
 	return slices.ContainsFunc(strings.Split(st.vars["PATH"].text, ":"), func(dir string) bool {
-		return dir != "" && slices.ContainsFunc(w.targets(literal(dir), st), func(t string) bool { return within(w.place.Dir, t) })
+		return dir != "" && slices.ContainsFunc(w.targets(literal(dir), st),
+			func(t string) bool { return within(w.place.Dir, t) })
 	})
 }
 
@@ -413,11 +418,13 @@ func (w *walker) optionLoads(name string, v field, fs []field, st *state) {
 // loadsOutside reports whether a file with code lies where others may have put it. For an option this is everywhere
 // outside the working directory. For an operand, the temporary directories are safe, too.
 func (w *walker) loadsOutside(name string, v field, st *state) bool {
-	if !w.outside(v, st) && (name == "" || !slices.ContainsFunc(w.targets(v, st), func(t string) bool { return path.IsAbs(v.text) && !within(w.place.Dir, t) })) {
+	if !w.outside(v, st) && (name == "" || !slices.ContainsFunc(w.targets(v, st),
+		func(t string) bool { return path.IsAbs(v.text) && !within(w.place.Dir, t) })) {
 		return false
 	}
 	return !slices.ContainsFunc(w.targets(v, st), func(t string) bool {
-		return slices.ContainsFunc(systemPath, func(dir string) bool { return within(dir, t) }) || device(t) != notDevice
+		return slices.ContainsFunc(systemPath, func(dir string) bool { return within(dir, t) }) ||
+			device(t) != notDevice
 	})
 }
 
@@ -432,7 +439,8 @@ func (w *walker) judgeShape(name string, v field, fs []field, st *state) {
 		if !local(v) {
 			w.askBecause("the value of %s is an address: %s", name, shown(fs))
 		}
-	case strings.ContainsAny(v.text, " \t\n;|&`<>"), strings.Contains(v.text, "$("), long && takesCommand(name) && strings.Contains(v.text, "/"):
+	case strings.ContainsAny(v.text, " \t\n;|&`<>"), strings.Contains(v.text, "$("), long && takesCommand(name) &&
+		strings.Contains(v.text, "/"):
 		w.ifRefused(v, st)
 		w.askBecause("the value of %s may be a command: %s", name, shown(fs))
 	case w.outside(v, st):
@@ -451,13 +459,15 @@ func (w *walker) outside(f field, st *state) bool {
 	text := w.home(f.text)
 	if text == "" || !path.IsAbs(text) && !strings.Contains(text, "..") && !strings.HasPrefix(text, "~") {
 		for _, d := range st.dirs {
-			if d.path != "" && !d.doubt && strings.Contains(text, "/") && !w.place.writable(resolve(d.path, text), false) {
+			if d.path != "" && !d.doubt && strings.Contains(text, "/") &&
+				!w.place.writable(resolve(d.path, text), false) {
 				return true
 			}
 		}
 		return false
 	}
 	return slices.ContainsFunc(w.targets(*part(f, text), st), func(target string) bool {
-		return !w.place.writable(target, f.glob) && !slices.Contains(w.place.Temp, target) && device(target) != sinkDevice
+		return !w.place.writable(target, f.glob) && !slices.Contains(w.place.Temp, target) &&
+			device(target) != sinkDevice
 	})
 }

@@ -9,8 +9,11 @@ import (
 // twice in a part.
 func TestProgramsAreRead(t *testing.T) {
 	read := map[string]func(name string) bool{
-		"textPrograms": nil, "diskTools": nil, "changing": nil, "privileges": nil, "commandOptions": nil, "commandWords": nil, "rehearsals": nil,
-		"programVars": nil, "codeVars": nil, "harmlessPrograms": nil, "gitPrograms": nil, "packageKeys": nil, "narrowing": nil, "hooks": nil, "builtins": nil, "plainOptions": nil, "numbers": nil, "numberFilters": nil, "gitReaders": nil, "variablePrinters": nil, "local": nil, "silent": nil, "specialBuiltins": nil,
+		"textPrograms": nil, "diskTools": nil, "changing": nil, "privileges": nil, "commandOptions": nil,
+		"commandWords": nil, "rehearsals": nil,
+		"programVars": nil, "codeVars": nil, "harmlessPrograms": nil, "gitPrograms": nil, "packageKeys": nil,
+		"narrowing": nil, "hooks": nil, "builtins": nil, "plainOptions": nil, "numbers": nil, "numberFilters": nil,
+		"gitReaders": nil, "variablePrinters": nil, "local": nil, "silent": nil, "specialBuiltins": nil,
 		"messengers": nil, "messageOptions": nil, "gitCommands": nil, "sshOptions": nil,
 		"programs": func(name string) bool { _, ok := everyday(name); return ok },
 		"terminals": func(name string) bool {

@@ -43,7 +43,8 @@ func looksInside(name string, fs []field) bool {
 
 // rehearsed reports whether the words ask only for a dry run or for help.
 func rehearsed(fs []field) bool {
-	return fs[len(fs)-1].text == "-h" || slices.ContainsFunc(fs[1:], func(f field) bool { return listed("rehearsals", f.text) })
+	return fs[len(fs)-1].text == "-h" || slices.ContainsFunc(fs[1:],
+		func(f field) bool { return listed("rehearsals", f.text) })
 }
 
 // matchesPhrase reports whether a part of the table has a phrase that matches these words of a program.
@@ -56,7 +57,8 @@ func matchesPhrase(part, name string, fs []field) bool {
 	for _, f := range fs[1:min(len(fs), 200)] {
 		words = append(words, f.text)
 	}
-	return slices.ContainsFunc(strings.Split(said, ","), func(phrase string) bool { return inOrder(strings.Fields(phrase), words, false) })
+	return slices.ContainsFunc(strings.Split(said, ","),
+		func(phrase string) bool { return inOrder(strings.Fields(phrase), words, false) })
 }
 
 // inOrder reports whether the words of a phrase occur among words in this order. Options and their values may stand
@@ -102,9 +104,16 @@ var clients = table("clients", func(said string) client {
 })
 
 // statements matches statements that remove data, in SQL and in the languages of document stores.
-var statements = lazily(`(?is)\b(drop|truncate)\s+(table|database|schema|index|view|column|user|role|keyspace|if\b|materialized|type|function|trigger|sequence|owned|\w+)|` +
-	`\bdelete\s+from\b|\bdelete\s+\w+\s+where\b|\balter\s+table\s+\S+\s+drop\b|\bupdate\s+\S+\s+set\b|\bdropDatabase\b|\.(drop|remove|deleteMany|deleteOne|dropIndex|dropIndexes|findOneAndDelete|dropUser|updateMany)\s*\(|` +
-	`\b(flushall|flushdb)\b|\bcopy\s+.*\b(to|from)\s+program\b|(^|\n)\s*\.load\b|(^|[\n;])\s*(source|\\i|\\ir|\\\.|\.read)\s+['"]?[/~]|(^|;)\s*install\s+\w+|\bload\s+data\b|\bcreate\s+(or\s+replace\s+)?(extension|user|role)\b|\balter\s+(system|user|role)\b|\bgrant\s+.*\bto\b|\blo_(export|unlink)\b|\breplace\s+into\b|\bload_extension\b|\bwritefile\s*\(|\binto\s+(outfile|dumpfile)\b|\bpg_terminate_backend\b|\bshutdownServer\b|\breset\s+master\b|\bvacuum\s+into\b`)
+var statements = lazily(`(?is)\b(drop|truncate)\s+(table|database|schema|index|view|column|user|role|keyspace|if\b|` +
+	`materialized|type|function|trigger|sequence|owned|\w+)|` +
+	`\bdelete\s+from\b|\bdelete\s+\w+\s+where\b|\balter\s+table\s+\S+\s+drop\b|\bupdate\s+\S+\s+set\b|` +
+	`\bdropDatabase\b|\.(drop|remove|deleteMany|deleteOne|dropIndex|dropIndexes|findOneAndDelete|dropUser|` +
+	`updateMany)\s*\(|` +
+	`\b(flushall|flushdb)\b|\bcopy\s+.*\b(to|from)\s+program\b|(^|\n)\s*\.load\b|(^|[\n;])\s*(source|\\i|\\ir|\\\.|` +
+	`\.read)\s+['"]?[/~]|(^|;)\s*install\s+\w+|\bload\s+data\b|\bcreate\s+(or\s+replace\s+)?(extension|user|` +
+	`role)\b|\balter\s+(system|user|role)\b|\bgrant\s+.*\bto\b|\blo_(export|unlink)\b|\breplace\s+into\b|` +
+	`\bload_extension\b|\bwritefile\s*\(|\binto\s+(outfile|dumpfile)\b|\bpg_terminate_backend\b|` +
+	`\bshutdownServer\b|\breset\s+master\b|\bvacuum\s+into\b`)
 
 // sqlComments matches comments, which may stand between words that belong together.
 var sqlComments = lazily(`(?s)/\*(?:[^!].*?)??\*/|--[^\n]*`)
@@ -116,10 +125,12 @@ var (
 )
 
 // shellEscapes matches the lines that database clients pass to a shell.
-var shellEscapes = lazily(`(?m)(?:^|[;\s])(?:\\!|\.shell|\.system|\\system|system|!)\s+([^\n;]+)|\.(?:once|output|read|import)\s+['"]?\|\s*([^\n]+)|\\[go]\s*\|\s*([^\n]+)`)
+var shellEscapes = lazily(`(?m)(?:^|[;\s])(?:\\!|\.shell|\.system|\\system|system|!)\s+([^\n;]+)|\.(?:once|output|` +
+	`read|import)\s+['"]?\|\s*([^\n]+)|\\[go]\s*\|\s*([^\n]+)`)
 
 // statementFiles matches the files that special lines of database clients write.
-var statementFiles = lazily(`(?im)(?:^\s*\.(?:output|once|backup|save|log|trace)(?:\s+main)?|\\o|\\copy\b.*?\bto|\bcopy\b.*?\bto)\s+'?([/~.][^\s';]*)`)
+var statementFiles = lazily(`(?im)(?:^\s*\.(?:output|once|backup|save|log|trace)(?:\s+main)?|\\o|\\copy\b.*?\bto|` +
+	`\bcopy\b.*?\bto)\s+'?([/~.][^\s';]*)`)
 
 // judgeDatabase judges the statements for a database on the command line or in a known text.
 func (w *walker) judgeDatabase(name string, fs []field, st *state, in flow) {
@@ -167,7 +178,8 @@ func (w *walker) judgeStatement(f field, fs []field, st *state) bool {
 	return false
 }
 
-var readers = []string{"select", "explain", "pragma", "show", "describe", "desc", ".tables", ".schema", ".headers", ".mode", ".dump", ".databases", ".indexes", ".fullschema", "with", "values", "\\d", "\\dt", "\\l"}
+var readers = []string{"select", "explain", "pragma", "show", "describe", "desc", ".tables", ".schema", ".headers",
+	".mode", ".dump", ".databases", ".indexes", ".fullschema", "with", "values", "\\d", "\\dt", "\\l"}
 
 // reads reports whether all statements begin with a word that only reads.
 func reads(text string) bool {

@@ -84,7 +84,8 @@ func newWalker(at Place) *walker {
 	return &walker{
 		place:   at.slashed(),
 		verdict: Verdict{Tier: Ordinary},
-		funcs:   map[string][]function{}, active: map[*syntax.Stmt]bool{}, files: map[string]origin{}, written: map[string]flow{},
+		funcs:   map[string][]function{}, active: map[*syntax.Stmt]bool{},
+		files: map[string]origin{}, written: map[string]flow{},
 		touched: Changed{}, unseen: map[string]int{},
 		pipes: map[string]field{}, rows: map[string]*program{},
 	}

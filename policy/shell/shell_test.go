@@ -113,16 +113,21 @@ func TestHugeWork(t *testing.T) {
 		"substitutions": substitutions, "whiles": whiles, "loops": loops, "functions": functions,
 		"doubling": "X=a;" + strings.Repeat("X=$X$X;", 200) + "rm $X",
 		"eval":     `X='eval "$X"; eval "$X"'; eval "$X"`,
-		"if":       strings.Repeat("if ", 40000), "not": strings.Repeat("! ", 60000), "((": strings.Repeat("((", 200) + "x",
-		"sudo": strings.Repeat("sudo ", 20000) + "rm", "pipes": strings.Repeat("a|", 60000) + "b", "`": strings.Repeat("`", 400),
-		"args":      "set -- a b;" + strings.Repeat(`set -- "$@" "$@";`, 60) + `rm "$@"`,
-		"xargs":     "echo " + strings.Repeat("b", 50000) + " | xargs -I a sh -c '" + strings.Repeat("a", 50000) + "'",
-		"many":      "echo " + strings.Repeat("b ", 20000) + " | xargs -I a rm " + strings.Repeat("a ", 20000),
-		"echo":      "X=" + strings.Repeat("x", 1000) + strings.Repeat(";X=$(echo $X; echo $X)", 100),
-		"suffixes":  strings.Repeat("foo "+strings.Repeat("sh -c 'bar sh -c ls' ", 64)+"\n", 80),
-		"launchers": strings.Repeat("uv run ", 15000) + "x", "unknown": strings.Repeat("foo "+strings.Repeat("rm sh ", 40)+"\n", 300),
-		"meanings": strings.Repeat("f() { f; g; }; g() { f; ls; }; alias f='g x'; f; g\n", 800), "braces": strings.Repeat("{a,{b}", 400) + strings.Repeat("{a}", 30000),
-		"scripts": "tmux new " + strings.Repeat("'sed s/a/b/w;e ls' ", 3000), "awk": "awk '" + strings.Repeat(`{print "a" > (`, 8000) + "'",
+		"if":       strings.Repeat("if ", 40000), "not": strings.Repeat("! ", 60000), "((": strings.Repeat("((", 200) +
+			"x",
+		"sudo": strings.Repeat("sudo ", 20000) + "rm", "pipes": strings.Repeat("a|", 60000) +
+			"b", "`": strings.Repeat("`", 400),
+		"args":     "set -- a b;" + strings.Repeat(`set -- "$@" "$@";`, 60) + `rm "$@"`,
+		"xargs":    "echo " + strings.Repeat("b", 50000) + " | xargs -I a sh -c '" + strings.Repeat("a", 50000) + "'",
+		"many":     "echo " + strings.Repeat("b ", 20000) + " | xargs -I a rm " + strings.Repeat("a ", 20000),
+		"echo":     "X=" + strings.Repeat("x", 1000) + strings.Repeat(";X=$(echo $X; echo $X)", 100),
+		"suffixes": strings.Repeat("foo "+strings.Repeat("sh -c 'bar sh -c ls' ", 64)+"\n", 80),
+		"launchers": strings.Repeat("uv run ", 15000) +
+			"x", "unknown": strings.Repeat("foo "+strings.Repeat("rm sh ", 40)+"\n", 300),
+		"meanings": strings.Repeat("f() { f; g; }; g() { f; ls; }; alias f='g x'; f; g\n",
+			800), "braces": strings.Repeat("{a,{b}", 400) + strings.Repeat("{a}", 30000),
+		"scripts": "tmux new " + strings.Repeat("'sed s/a/b/w;e ls' ", 3000), "awk": "awk '" +
+			strings.Repeat(`{print "a" > (`, 8000) + "'",
 	} {
 		start := time.Now()
 		v := classify(c, at)
@@ -138,8 +143,9 @@ func TestHugeWork(t *testing.T) {
 // TestWhy kills the mutant whose reason names less than the loss and the command.
 func TestWhy(t *testing.T) {
 	for command, want := range map[string]Verdict{
-		"rm -fr ~":                {Refused, "removes the home directory: rm -fr ~", "home", false},
-		"true && rm -rf ./*":      {Refused, "removes everything in the working directory: rm -rf ./*", "directory", false},
+		"rm -fr ~": {Refused, "removes the home directory: rm -fr ~", "home", false},
+		"true && rm -rf ./*": {Refused, "removes everything in the working directory: rm -rf ./*", "directory",
+			false},
 		"sh -c 'rm -rf /'":        {Refused, "removes the root directory: rm -rf /", "root", false},
 		"dd if=x of=/dev/sda":     {Refused, "overwrites a device: dd if=x of=/dev/sda", "device", false},
 		"sudo ls":                 {AlwaysAsked, "changes privileges: sudo ls", "", false},

@@ -46,7 +46,9 @@ type flow struct {
 func (f flow) then(g flow) flow {
 	out := flow{
 		piped: f.piped || g.piped, known: f.known && g.known, text: f.text,
-		origin: f.origin | g.origin, number: f.number && g.text == "" || g.number && f.text == "" && !f.piped, written: f.written || g.written, operands: append(slices.Clip(f.operands), g.operands...),
+		origin: f.origin | g.origin, number: f.number && g.text == "" ||
+			g.number && f.text == "" && !f.piped, written: f.written ||
+			g.written, operands: append(slices.Clip(f.operands), g.operands...),
 	}
 	if len(f.text)+len(g.text) > maxText {
 		out.known = false
@@ -80,8 +82,8 @@ func (st *state) referred(name string) string {
 	return name
 }
 
-// setVariable gives a named variable a value. If the name has a subscript, the value is unknown, because the walker does not
-// know the element.
+// setVariable gives a named variable a value. If the name has a subscript, the value is unknown, because the walker
+// does not know the element.
 func (st *state) setVariable(name string, v variable) {
 	name, _, element := strings.Cut(name, "[")
 	if element {
@@ -92,9 +94,9 @@ func (st *state) setVariable(name string, v variable) {
 	}
 }
 
-// restoreVariable gives a variable its old value after a command with an assignment, as in NAME=value COMMAND. given are the
-// values for the command. A value that the command itself set may last. In some shells the assignments for a special
-// builtin last, too; lasts marks such a builtin.
+// restoreVariable gives a variable its old value after a command with an assignment, as in NAME=value COMMAND. given
+// are the values for the command. A value that the command itself set may last. In some shells the assignments for a
+// special builtin last, too; lasts marks such a builtin.
 func (st *state) restoreVariable(name string, before *state, given map[string]variable, lasts bool) {
 	old, had := before.vars[name]
 	now, has := st.vars[name]
@@ -142,7 +144,8 @@ func (st *state) joinStates(a, b *state) {
 		traps = withTrap(traps, t)
 	}
 	*st = state{
-		dirs: dirs, pending: pending, vars: vars, args: args, input: either(a.input, b.input), traps: traps, errexit: a.errexit && b.errexit,
+		dirs: dirs, pending: pending, vars: vars, args: args, input: either(a.input,
+			b.input), traps: traps, errexit: a.errexit && b.errexit,
 	}
 }
 
@@ -242,8 +245,8 @@ type function struct {
 	text string // the script around it
 }
 
-// declareFunction remembers a function and judges the parts of its body that do not depend on the arguments. The other parts
-// are judged at each call.
+// declareFunction remembers a function and judges the parts of its body that do not depend on the arguments. The other
+// parts are judged at each call.
 func (w *walker) declareFunction(c *syntax.FuncDecl, st *state) {
 	if c.Name == nil || c.Body == nil {
 		return

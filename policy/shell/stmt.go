@@ -112,8 +112,9 @@ func (w *walker) walkCommand(cmd syntax.Command, st *state, in flow) flow {
 	return flow{known: true}
 }
 
-// walkCoproc reads a simple command again, without the word coproc. The parser misreads its first word as the name of the
-// coprocess, which only a compound command can have. It also misreads operands of the form NAME=VALUE as assignments.
+// walkCoproc reads a simple command again, without the word coproc. The parser misreads its first word as the name of
+// the coprocess, which only a compound command can have. It also misreads operands of the form NAME=VALUE as
+// assignments.
 func (w *walker) walkCoproc(c *syntax.CoprocClause, st *state, in flow) flow {
 	call, simple := c.Stmt.Cmd.(*syntax.CallExpr)
 	if !simple {
@@ -167,7 +168,8 @@ func forget(n syntax.Node, st *state) {
 func (w *walker) references(c *syntax.DeclClause, st *state) {
 	named := c.Variant.Value == "nameref"
 	for _, a := range c.Args {
-		if a.Naked && a.Name == nil && a.Value != nil && strings.HasPrefix(a.Value.Lit(), "-") && strings.Contains(a.Value.Lit(), "n") {
+		if a.Naked && a.Name == nil && a.Value != nil && strings.HasPrefix(a.Value.Lit(), "-") &&
+			strings.Contains(a.Value.Lit(), "n") {
 			named = true
 		}
 		if named && a.Name != nil {

@@ -152,7 +152,8 @@ var parents = lazily(`(?i)\bppid\b|perlica|/proc/`)
 
 // judgeContainer asks about containers that reach the whole machine.
 func (w *walker) judgeContainer(fs []field, st *state) {
-	if among(fs[1:min(len(fs), 3)], "stop", "kill", "rm", "restart", "pause") && slices.ContainsFunc(fs[1:], allContainers) {
+	if among(fs[1:min(len(fs), 3)], "stop", "kill", "rm", "restart", "pause") &&
+		slices.ContainsFunc(fs[1:], allContainers) {
 		w.askBecause("ends containers that are not its own: %s", shown(fs))
 	}
 	for i, f := range fs[1:] {
@@ -170,11 +171,13 @@ func (w *walker) judgeContainer(fs []field, st *state) {
 		case "--privileged":
 			open = !has || value != "false"
 		case "--cap-add":
-			open = slices.Contains([]string{"all", "sys_admin", "cap_sys_admin", "sys_module", "sys_ptrace", "sys_rawio", "dac_read_search"}, lower)
+			open = slices.Contains([]string{"all", "sys_admin", "cap_sys_admin", "sys_module", "sys_ptrace",
+				"sys_rawio", "dac_read_search"}, lower)
 		case "--pid", "--ipc", "--userns", "--uts", "--cgroupns":
 			open = value == "host"
 		case "--device":
-			open = device(strings.SplitN(value, ":", 2)[0]) == diskDevice && !strings.HasPrefix(value, "/dev/nvidia") && !strings.HasPrefix(value, "/dev/kfd")
+			open = device(strings.SplitN(value, ":", 2)[0]) == diskDevice && !strings.HasPrefix(value, "/dev/nvidia") &&
+				!strings.HasPrefix(value, "/dev/kfd")
 		case "--security-opt":
 			open = strings.Contains(lower, "unconfined") || strings.Contains(lower, "disable")
 		case "-v", "--volume", "--mount":
@@ -226,7 +229,8 @@ func (w *walker) mounts(volume string, st *state) bool {
 		return !strings.HasSuffix(volume, ":ro") || target == "/"
 	}
 	system := []string{"/etc", "/usr", "/boot", "/sys", "/proc", "/var/run", "/run", "/bin", "/sbin", "/lib", "/root"}
-	return !strings.HasSuffix(volume, ":ro") && slices.ContainsFunc(system, func(dir string) bool { return within(dir, target) })
+	return !strings.HasSuffix(volume, ":ro") && slices.ContainsFunc(system,
+		func(dir string) bool { return within(dir, target) })
 }
 
 // judgePermissions judges chmod, chown and similar commands.
@@ -244,7 +248,8 @@ func (w *walker) judgePermissions(name string, fs []field, st *state) {
 		}
 	}
 	recursive := hasOption(opts, "-R", "--recursive")
-	dashed := name == "chmod" && slices.ContainsFunc(fs[1:], func(f field) bool { return minusMode().MatchString(f.text) })
+	dashed := name == "chmod" && slices.ContainsFunc(fs[1:],
+		func(f field) bool { return minusMode().MatchString(f.text) })
 	if len(operands) > 0 && !hasOption(opts, "--reference") && !dashed {
 		operands = operands[1:]
 	}
@@ -252,7 +257,10 @@ func (w *walker) judgePermissions(name string, fs []field, st *state) {
 		if recursive {
 			w.lockOut(f, st, fs)
 		}
-		if slices.ContainsFunc(w.targets(f, st), func(target string) bool { return slices.Contains(w.place.Temp, target) }) {
+		if slices.ContainsFunc(w.targets(f, st), func(target string) bool {
+			return slices.Contains(w.place.Temp,
+				target)
+		}) {
 			w.askBecause("changes the rights of what belongs to others, too: %s", shown(fs))
 		}
 		f.made = true // its content stays
@@ -293,7 +301,8 @@ func (w *walker) setuid(mode string, fs []field) {
 
 func (w *walker) editInPlace(fs []field, st *state) {
 	if !slices.ContainsFunc(fs[1:], func(f field) bool {
-		return strings.HasPrefix(f.text, "-i") || strings.HasPrefix(f.text, "--in-place") || strings.HasPrefix(f.text, "-pi")
+		return strings.HasPrefix(f.text, "-i") || strings.HasPrefix(f.text, "--in-place") ||
+			strings.HasPrefix(f.text, "-pi")
 	}) {
 		return
 	}
@@ -317,7 +326,9 @@ func (w *walker) judgeArchive(name string, fs []field, st *state) {
 		}
 		return
 	}
-	opts, _ := options(tarArgs(fs[1:]), "fCTXbgLHNVKIF --file --directory --files-from --exclude --exclude-from --to-command --checkpoint-action --use-compress-program --info-script --new-volume-script --rsh-command --rmt-command", false)
+	opts, _ := options(tarArgs(fs[1:]), "fCTXbgLHNVKIF --file --directory --files-from --exclude --exclude-from "+
+		"--to-command --checkpoint-action --use-compress-program --info-script --new-volume-script --rsh-command "+
+		"--rmt-command", false)
 	w.tarScripts(opts, fs, st)
 	at := st.clone()
 	unpacks := hasOption(opts, "-x", "--extract", "--get")
@@ -330,7 +341,8 @@ func (w *walker) judgeArchive(name string, fs []field, st *state) {
 	if hasOption(opts, "--remove-files") {
 		w.packAway(fs, st)
 	}
-	if o, ok := findOption(opts, "-f", "--file"); ok && o.value != nil && hasOption(opts, "-c", "-r", "-u", "--create", "--append") {
+	if o, ok := findOption(opts, "-f", "--file"); ok && o.value != nil &&
+		hasOption(opts, "-c", "-r", "-u", "--create", "--append") {
 		if o.value.text != "-" {
 			w.judgeWrite(*o.value, at, "writes to "+o.value.text)
 			w.markOrigin(*o.value, at, w.privacy(fs, st))
@@ -399,19 +411,22 @@ func tarArgs(args []field) []field {
 }
 
 func isDiskTool(name string) bool {
-	return name == "mkfs" || strings.HasPrefix(name, "mkfs.") || strings.HasPrefix(name, "newfs") || listed("diskTools", name)
+	return name == "mkfs" || strings.HasPrefix(name, "mkfs.") || strings.HasPrefix(name, "newfs") ||
+		listed("diskTools", name)
 }
 
 // diskTool judges programs that make, wipe or partition file systems.
 func (w *walker) diskTool(name string, fs []field, st *state) {
-	if among(fs[1:], "-l", "--list", "print", "list", "info", "status", "-V", "--version", "--help", "-h", "-I", "luksDump", "isLuks") {
+	if among(fs[1:], "-l", "--list", "print", "list", "info", "status", "-V", "--version", "--help", "-h", "-I",
+		"luksDump", "isLuks") {
 		return
 	}
 	for _, f := range fs[1:] {
 		switch {
 		case f.vague:
 			w.askUnknown("the text does not tell what it overwrites: %s", shown(fs))
-		case device(slashRaw(f.text)) == diskDevice || name == "diskutil" && strings.HasPrefix(strings.ToLower(f.text), "erase"):
+		case device(slashRaw(f.text)) == diskDevice || name == "diskutil" &&
+			strings.HasPrefix(strings.ToLower(f.text), "erase"):
 			w.addFinding(Refused, "overwrites a device: "+shown(fs), "device")
 		case strings.Contains(f.text, "/") && !strings.HasPrefix(f.text, "-"):
 			w.judgeWrite(f, st, shown(fs))

@@ -92,7 +92,8 @@ func (w *walker) expandParam(p *syntax.ParamExp, quoted bool, st *state) []run {
 // judgeSubscripts judges the parts that bash evaluates in ${a[x]}, ${a:x:y}, ${!a} and ${a@P}.
 func (w *walker) judgeSubscripts(p *syntax.ParamExp, st *state) {
 	assoc := p.Param != nil && st.vars[st.referred(p.Param.Value)].assoc
-	if index, ok := p.Index.(*syntax.Word); p.Index != nil && !assoc && !(ok && (index.Lit() == "@" || index.Lit() == "*")) {
+	if index, ok := p.Index.(*syntax.Word); p.Index != nil && !assoc &&
+		!(ok && (index.Lit() == "@" || index.Lit() == "*")) {
 		w.judgeArithmeticIn(p.Index, st)
 	}
 	if p.Slice != nil {
@@ -119,7 +120,8 @@ func (w *walker) judgeSubscripts(p *syntax.ParamExp, st *state) {
 
 // plainParam reports whether the expansion contains only operations that this package follows.
 func plainParam(p *syntax.ParamExp) bool {
-	return p.Param != nil && p.Flags == nil && !p.Excl && !p.Width && !p.IsSet && p.Slice == nil && p.Repl == nil && p.Names == 0 &&
+	return p.Param != nil && p.Flags == nil && !p.Excl && !p.Width && !p.IsSet && p.Slice == nil && p.Repl == nil &&
+		p.Names == 0 &&
 		p.NestedParam == nil && len(p.Modifiers) == 0
 }
 
@@ -143,8 +145,8 @@ func partly(v field, quoted bool) run {
 	return r
 }
 
-// applyOperator applies ${x-…}, ${x%…} and similar operators to a value. variants has already spread the alternatives of an
-// unknown value.
+// applyOperator applies ${x-…}, ${x%…} and similar operators to a value. variants has already spread the alternatives
+// of an unknown value.
 func (w *walker) applyOperator(e *syntax.Expansion, v field, ok bool, st *state) (field, bool) {
 	arg := w.scalar(e.Word, st)
 	alternate := e.Op == syntax.AlternateUnset || e.Op == syntax.AlternateUnsetOrNull

@@ -10,7 +10,8 @@ import (
 // judgeWrapper judges the command that a wrapper runs.
 func (w *walker) judgeWrapper(name string, wr wrapper, fs []field, st *state, in flow) flow {
 	opts, operands := options(fs[1:], wr.valued, true)
-	if wr.privileged && (len(operands) > 0 || !hasOption(opts, "-V", "--version", "--help", "-l", "--list", "-k", "-K")) {
+	if wr.privileged && (len(operands) > 0 || !hasOption(opts, "-V", "--version", "--help", "-l", "--list", "-k",
+		"-K")) {
 		w.askBecause("changes privileges: %s", shown(fs))
 	}
 	if name == "command" && hasOption(opts, "-v", "-V") {
@@ -147,7 +148,8 @@ func afterSplit(fs []field, opts []option, operands []field) []field {
 		return operands
 	}
 	for i, f := range fs {
-		if &fs[i] == o.value || strings.HasPrefix(f.text, "-") && o.value.text != "" && strings.HasSuffix(f.text, o.value.text) {
+		if &fs[i] == o.value || strings.HasPrefix(f.text, "-") && o.value.text != "" &&
+			strings.HasSuffix(f.text, o.value.text) {
 			return fs[i+1:]
 		}
 	}
@@ -177,7 +179,8 @@ func joined(operands []field) field {
 	return f
 }
 
-var shells = []string{"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "rbash", "fish", "yash", "csh", "tcsh", "at", "batch"}
+var shells = []string{"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "rbash", "fish", "yash", "csh", "tcsh", "at",
+	"batch"}
 
 func isShell(name string) bool {
 	_, ok := languageOf(name)
@@ -227,7 +230,8 @@ func minusOnly(args []field) []field {
 	var out []field
 	for i := 0; i < len(args); i++ {
 		text := args[i].text
-		valued := len(text) > 1 && text[1] != '-' && strings.ContainsAny(text[len(text)-1:], "oO") || text == "--rcfile" || text == "--init-file"
+		valued := len(text) > 1 && text[1] != '-' && strings.ContainsAny(text[len(text)-1:], "oO") ||
+			text == "--rcfile" || text == "--init-file"
 		from := i
 		if valued {
 			i++
@@ -315,6 +319,7 @@ func (w *walker) scriptFile(fs, operands []field, st *state, in flow) flow {
 func (w *walker) strange(f field, st *state) bool {
 	return !f.vague && w.outside(f, st) && slices.ContainsFunc(w.targets(f, st), func(t string) bool {
 		settings := w.place.Home != "" && strings.HasPrefix(t, w.place.Home+"/.")
-		return !settings && !descriptor(t) && !within("/etc", t) && !slices.ContainsFunc(systemPath, func(dir string) bool { return within(dir, t) })
+		return !settings && !descriptor(t) && !within("/etc", t) &&
+			!slices.ContainsFunc(systemPath, func(dir string) bool { return within(dir, t) })
 	})
 }
