@@ -19,7 +19,7 @@ type accumulator struct {
 
 	mu           sync.Mutex // guards the fields below
 	answer       provider.Answer
-	live         bool // between start and end
+	live         bool // between startTurn and endTurn
 	text         strings.Builder
 	content      []provider.Block // without the data, which is on record
 	joiner       joiner
@@ -44,15 +44,15 @@ func newAccumulator(now func() time.Time) *accumulator {
 	return &accumulator{now: now, toolOf: map[acp.ToolCallId]*toolSeen{}, agreed: map[string]bool{}}
 }
 
-// start opens the turn: from now on updates belong to it.
-func (a *accumulator) start() {
+// startTurn opens the turn: from now on updates belong to it.
+func (a *accumulator) startTurn() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.live, a.started = true, a.now()
 }
 
-// end closes the turn. It returns the update that completes the text, or one without text.
-func (a *accumulator) end() provider.Update {
+// endTurn closes the turn. It returns the update that completes the text, or one without text.
+func (a *accumulator) endTurn() provider.Update {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.live = false
@@ -74,12 +74,12 @@ func (a *accumulator) expectReplay(r *replayed) {
 	a.replayed = r
 }
 
-// update adds an update, and completes its text. It returns false if the update does not belong to the turn.
+// addUpdate adds an update, and completes its text. It returns false if the update does not belong to the turn.
 // A tool call of a model is not added, because a model was offered no tools.
-func (a *accumulator) update(u *provider.Update, model bool, agent speaker) bool {
+func (a *accumulator) addUpdate(u *provider.Update, model bool, agent speaker) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.live || a.replayed.has(*u) {
+	if !a.live || a.replayed.isRepeated(*u) {
 		return false
 	}
 	if a.first.IsZero() {
@@ -87,13 +87,13 @@ func (a *accumulator) update(u *provider.Update, model bool, agent speaker) bool
 	}
 	switch {
 	case u.Kind == provider.AgentThoughtChunk:
-		a.joiner.join(u)
+		a.joiner.joinText(u)
 	case u.Kind == provider.AgentMessageChunk:
-		a.joiner.join(u)
+		a.joiner.joinText(u)
 		a.text.WriteString(u.Text)
 		a.content = withBlock(a.content, *u)
 	case u.Tool != nil && !model:
-		a.mergeTool(*u.Tool).report(agent)
+		a.mergeTool(*u.Tool).addForm(agent)
 	case u.Usage != nil && u.Usage.Cost != nil:
 		a.cost = (*fact.Cost)(u.Usage.Cost)
 	}
@@ -109,7 +109,7 @@ func (a *accumulator) mergeTool(t provider.ToolCall) *toolSeen {
 		a.tools = append(a.tools, s)
 		a.toolOf[t.ID] = s
 	}
-	s.merge(t)
+	s.mergeReport(t)
 	return s
 }
 
@@ -121,8 +121,8 @@ func (a *accumulator) toolCall(id acp.ToolCallId) provider.ToolCall {
 	return provider.ToolCall{}
 }
 
-// ask counts a question about a tool call. It returns the call before and with the question's own report.
-func (a *accumulator) ask(t provider.ToolCall) (announced, whole provider.ToolCall) {
+// addQuestion counts a question about a tool call. It returns the call before and with the question's own report.
+func (a *accumulator) addQuestion(t provider.ToolCall) (announced, whole provider.ToolCall) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.perms.Asked++
@@ -132,8 +132,8 @@ func (a *accumulator) ask(t provider.ToolCall) (announced, whole provider.ToolCa
 	return announced, tool.call
 }
 
-// decide counts an answer to a question, and notes it at the tool call.
-func (a *accumulator) decide(q asking, yes bool) {
+// addDecision counts an answer to a question, and notes it at the tool call.
+func (a *accumulator) addDecision(q asking, yes bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.mergeTool(provider.ToolCall{ID: q.Tool.ID})
@@ -146,9 +146,9 @@ func (a *accumulator) decide(q asking, yes bool) {
 	s.approved = append(s.approved, q)
 }
 
-// lapse notes a question without an answer, which means no for the agent. counts tells whether the run counts
+// addLapse notes a question without an answer, which means no for the agent. counts tells whether the run counts
 // it as unanswered.
-func (a *accumulator) lapse(id acp.ToolCallId, counts bool) {
+func (a *accumulator) addLapse(id acp.ToolCallId, counts bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if counts {
@@ -157,15 +157,15 @@ func (a *accumulator) lapse(id acp.ToolCallId, counts bool) {
 	a.mergeTool(provider.ToolCall{ID: id}).refused = true
 }
 
-// decline notes a tool call with a question that no person could get.
-func (a *accumulator) decline(t provider.ToolCall) {
+// addDeclined notes a tool call with a question that no person could get.
+func (a *accumulator) addDeclined(t provider.ToolCall) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.mergeTool(t).declined = true
 }
 
-// agree notes a yes to a change of the mode.
-func (a *accumulator) agree(modes ...string) {
+// addAgreement notes a yes to a change of the mode.
+func (a *accumulator) addAgreement(modes ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, m := range modes {
@@ -253,8 +253,8 @@ func (a *accumulator) setUnasked(tools []fact.UnaskedTool) {
 	a.unaskedTools = append(tools, a.switched...)
 }
 
-// fill adds the sums to a result.
-func (a *accumulator) fill(res *Result) {
+// fillResult adds the sums to a result.
+func (a *accumulator) fillResult(res *Result) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	res.Text, res.Content = a.text.String(), a.content

@@ -68,8 +68,8 @@ func (s *agentSession) modeChosen() bool {
 	return s.modes.chosen || s.setup.Mode != agents.ModeNone && (s.setup.Mode != "" || asking.Mode != "" || asking.Option != "")
 }
 
-// strayModes returns the changes of the mode after the last turn.
-func (s *agentSession) strayModes() (events []event.Event) {
+// modesBetweenTurns returns the changes of the mode after the last turn.
+func (s *agentSession) modesBetweenTurns() (events []event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, to := range s.modes.between {
@@ -155,8 +155,8 @@ func (o Offers) Models() (id string, values []string, now string) {
 	return "", nil, ""
 }
 
-// earlier returns the mode and the model to choose: the earlier ones, if the agent still offers them.
-func (s *agentSession) earlier() (mode, model string) {
+// earlierChoices returns the mode and the model to choose: the earlier ones, if the agent still offers them.
+func (s *agentSession) earlierChoices() (mode, model string) {
 	mode, model = s.setup.Mode, s.setup.Model
 	if e := s.setup.Earlier.Mode; e != "" {
 		if agents.CheckMode(s.session, e) == nil {
@@ -192,10 +192,10 @@ func (s *agentSession) chooseOptions(ctx context.Context) {
 	}
 }
 
-// extend adds the further texts, directories and servers of the setup to the agent's session. The error is an
+// extendSetup adds the further texts, directories and servers of the setup to the agent's session. The error is an
 // *InputError if the agent cannot take one of them, because the prompt would reach another session than the
 // requested one.
-func (s *agentSession) extend() error {
+func (s *agentSession) extendSetup() error {
 	refuse := func(what string) error {
 		return &InputError{fmt.Errorf("%s does not take %s: nothing was sent", s.setup.Agent.ID, what)}
 	}

@@ -57,15 +57,15 @@ type agentSession struct {
 	r     *Runner
 	setup Setup
 
-	// launched is the process if Turn.Launch started it. Otherwise it is nil, and start starts the process.
+	// launched is the process if Turn.Launch started it. Otherwise it is nil, and startProcess starts it.
 	launched *process.Launched
-	conn     *provider.Conn // set by start before all other calls
+	conn     *provider.Conn // set by startProcess before all other calls
 	session  *provider.Session
 	info     acp.InitializeResponse
-	mode     string            // chosen by open
-	options  map[string]string // chosen by open
+	mode     string            // set by prepareSession
+	options  map[string]string // set by prepareSession
 	how      continuation      // the way in which the agent knows earlier turns
-	lost     []string          // the choices in Setup.Earlier that the agent refused; set by open
+	lost     []string          // the choices in Setup.Earlier that the agent refused; set by prepareSession
 	anew     bool              // the session has no earlier turns
 	prompted bool              // the agent was prompted and knows system text and transcript
 
@@ -73,7 +73,7 @@ type agentSession struct {
 	heard   chan struct{} // capacity 1: a line has come
 
 	closing       chan struct{} // closed when session/close is over; nil means that it was not sent
-	orphans       string        // the unmarked processes that Perlica ended with the agent; set by end
+	orphans       string        // the unmarked processes that Perlica ended with the agent; set by endProcess
 	closeErr      error         // the error of session/close; set before closing is closed
 	closeRecorded bool          // the end of the session is on record
 
@@ -93,8 +93,8 @@ func newAgentSession(r *Runner, setup Setup, base event.Refs, client *client) *a
 	return &agentSession{r: r, setup: setup, base: base, client: client, heard: make(chan struct{}, 1)}
 }
 
-// start starts the agent's process, or takes the launched one.
-func (s *agentSession) start() (err error) {
+// startProcess starts the agent's process, or takes the launched one.
+func (s *agentSession) startProcess() (err error) {
 	for _, dir := range append([]string{s.setup.Dir}, s.setup.AddDirs...) {
 		if !utf8.ValidString(dir) { // JSON would name another directory
 			return &InputError{fmt.Errorf("the agent cannot be told its directory %q: the name is not valid UTF-8; rename it or choose another one", dir)}
@@ -117,20 +117,20 @@ func (s Setup) process(environ []string, redactor *redact.Redactor) provider.Opt
 	return provider.Options{Dir: s.Dir, Environ: environ, Permissions: string(s.Limit), Redact: redactor.Lines()}
 }
 
-// open brings the agent to the point where it can be prompted.
-func (s *agentSession) open(ctx context.Context, strategy string) (err error) {
+// prepareSession brings the agent to the point where it can be prompted.
+func (s *agentSession) prepareSession(ctx context.Context, strategy string) (err error) {
 	if s.info, err = s.conn.Initialize(ctx, s.r.opt.Version); err != nil {
 		return s.recordTimeout(err)
 	}
 	s.setup.Agent.Asking = s.setup.Agent.AskingOf(s.info.AgentInfo)
-	if err := s.extend(); err != nil {
+	if err := s.extendSetup(); err != nil {
 		return err
 	}
-	if err := s.enter(ctx); err != nil {
+	if err := s.enterSession(ctx); err != nil {
 		return s.recordTimeout(err)
 	}
 	s.enterState()
-	mode, model := s.earlier()
+	mode, model := s.earlierChoices()
 	if s.mode, s.options, err = agents.Choose(ctx, s.session, s.setup.Agent.Asking, mode, model); err != nil {
 		return offered(s.recordTimeout(err))
 	}
@@ -154,8 +154,8 @@ func (s *agentSession) open(ctx context.Context, strategy string) (err error) {
 	}))
 }
 
-// enter opens a session of the agent, or continues the one with the latest turn.
-func (s *agentSession) enter(ctx context.Context) (err error) {
+// enterSession opens a session of the agent, or continues the one with the latest turn.
+func (s *agentSession) enterSession(ctx context.Context) (err error) {
 	s.how = continuedAnew
 	if !s.anew {
 		ok, err := s.continueNatively(ctx)
@@ -188,8 +188,8 @@ func (s *agentSession) recordTimeout(err error) error {
 	return err
 }
 
-// begin gives the session to a turn.
-func (s *agentSession) begin(c *client) {
+// beginTurn gives the session to a turn.
+func (s *agentSession) beginTurn(c *client) {
 	s.mu.Lock()
 	s.client = c
 	c.setConversation(string(s.base.Conversation))
@@ -201,8 +201,8 @@ func (s *agentSession) begin(c *client) {
 	}
 }
 
-// finish takes the session back from the turn. When it returns, no goroutine of the connection is in the turn.
-func (s *agentSession) finish() {
+// finishTurn takes the session back from the turn. When it returns, no goroutine of the connection is in the turn.
+func (s *agentSession) finishTurn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.client = nil
@@ -284,7 +284,7 @@ func (s *agentSession) RequestPermission(p *provider.PermissionRequest) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.client != nil {
-		s.client.questions.add(p)
+		s.client.questions.addRequest(p)
 		return
 	}
 	refs := s.base
@@ -298,7 +298,7 @@ func (s *agentSession) RefusedPermission(t provider.ToolCall) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.client != nil && t.ID != "" {
-		s.client.sums.decline(t)
+		s.client.sums.addDeclined(t)
 	}
 }
 
@@ -353,7 +353,7 @@ func (s *agentSession) beginClose() {
 		return
 	}
 	s.closing = make(chan struct{})
-	go func() { // end waits for it
+	go func() { // endProcess waits for it
 		defer close(s.closing)
 		ctx, cancel := context.WithTimeout(context.Background(), agents.CloseTimeout)
 		defer cancel()
@@ -363,12 +363,12 @@ func (s *agentSession) beginClose() {
 
 // beginEnd starts to end the process of an agent whose session is closed. No request may follow.
 func (s *agentSession) beginEnd() {
-	s.ending.Go(func() { _ = s.conn.End(context.Background()) }) // end returns the same error later
+	s.ending.Go(func() { _ = s.conn.End(context.Background()) }) // endProcess returns the same error later
 }
 
-// end waits for beginClose, if it was called, and ends the process. It returns the error of session/close,
+// endProcess waits for beginClose, if it was called, and ends the process. It returns the error of session/close,
 // which spoils nothing, because the outcome is on disk.
-func (s *agentSession) end(ctx context.Context) error {
+func (s *agentSession) endProcess(ctx context.Context) error {
 	if s.closing != nil {
 		<-s.closing
 	}
@@ -381,7 +381,7 @@ func (s *agentSession) end(ctx context.Context) error {
 	}
 	s.ending.Wait()
 	s.stray.Wait()
-	if late := s.strayModes(); len(late) > 0 {
+	if late := s.modesBetweenTurns(); len(late) > 0 {
 		_ = s.r.log.Record(late...) // Close of the log returns the error
 	}
 	if s.session != nil && !s.closeRecorded {

@@ -81,10 +81,10 @@ func TestAgentsFrames(t *testing.T) {
 			announced := c.sums.toolCall(tool.ID)
 			s := c.sums.mergeTool(*tool)
 			a := asking{PermissionRequest: &provider.PermissionRequest{Tool: s.call}, place: place}
-			a.dirs = startsWhere(c.reading(a).Request, c.read(announced, nil, place).Request)
+			a.dirs = startsWhere(c.reading(a).Request, c.readTool(announced, nil, place).Request)
 			req := c.reading(a).Request
 			if !asks {
-				s.report(speaker{agent, agent})
+				s.addForm(speaker{agent, agent})
 				ran++
 				if why := unreadable(req); why != "" && hasRun(s.Status) {
 					t.Errorf("%s: %s: %s", name, line, why)
@@ -108,7 +108,7 @@ func TestAgentsFrames(t *testing.T) {
 				t.Errorf("%s: %s: %s", name, s.Title, why)
 			}
 		}
-		c.show.close()
+		c.show.closeQueue()
 	}
 	if asked < 10 || ran < 20 {
 		t.Errorf("%d requests and %d reports were read", asked, ran)

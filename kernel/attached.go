@@ -127,12 +127,12 @@ type Carried struct {
 // c. A stop calls Cancel, which asks the agent to cancel the turn. Perlica does not end an agent that ignores
 // it.
 func (a *Attached) Prompt(ctx context.Context, t Turn, c Carried) (Result, error) {
-	if err := a.turnMu.wait(ctx, t.Stop); err != nil {
+	if err := a.turnMu.waitForLock(ctx, t.Stop); err != nil {
 		return Result{}, err
 	}
 	defer a.turnMu.Unlock()
 	t.Setup = a.setup
-	return a.r.answer(ctx, &t, attachedAgent{a, &c})
+	return a.r.answerInput(ctx, &t, attachedAgent{a, &c})
 }
 
 // attachedAgent is the agent of an Attached for one prompt of its client.
@@ -141,18 +141,18 @@ type attachedAgent struct {
 	carried *Carried
 }
 
-// accept takes the run's own lock. The Attached holds the session's lock. The caller holds turnMu.
-func (a attachedAgent) accept(ctx context.Context, t *Turn) (*run, error) {
+// acceptRun takes the run's own lock. The Attached holds the session's lock. The caller holds turnMu.
+func (a attachedAgent) acceptRun(ctx context.Context, t *Turn) (*run, error) {
 	run := a.r.newRun(*t, nil)
 	run.kept, run.created, run.carried = true, a.fresh, a.carried
-	if err := run.unlessStopped(ctx, run.lock); err != nil {
-		run.release()
+	if err := run.unlessStopped(ctx, run.takeLock); err != nil {
+		run.releaseLocks()
 		return nil, err
 	}
 	return run, nil
 }
 
-func (a attachedAgent) provide(ctx context.Context, run *run) error {
+func (a attachedAgent) provideAgent(ctx context.Context, run *run) error {
 	a.fresh = false
 	run.agent = a.agentSession
 	if a.retelling.Swap(false) {
@@ -160,17 +160,17 @@ func (a attachedAgent) provide(ctx context.Context, run *run) error {
 			return err
 		}
 	}
-	a.begin(run.client)
-	run.client.lifecycle.attach(a.conn)
+	a.beginTurn(run.client)
+	run.client.lifecycle.attachConn(a.conn)
 	return nil
 }
 
-func (a attachedAgent) takeBack(_ context.Context, run *run) {
-	a.finish()
-	run.client.detach()
+func (a attachedAgent) takeBackAgent(_ context.Context, run *run) {
+	a.finishTurn()
+	run.client.joinGoroutines()
 }
 
-func (a attachedAgent) release(run *run) { run.release() }
+func (a attachedAgent) releaseRun(run *run) { run.releaseLocks() }
 
 // ClosedByClient says that the agent has closed its session for the client.
 func (a *Attached) ClosedByClient() {
@@ -185,7 +185,7 @@ func (a *Attached) Close() {
 	if a.lock == nil {
 		return
 	}
-	_ = a.r.log.Record(append(a.strayModes(), a.closedFact())...) // Close of the log returns the error
+	_ = a.r.log.Record(append(a.modesBetweenTurns(), a.closedFact())...) // Close of the log returns the error
 	a.lock.Release()
 }
 
@@ -302,7 +302,7 @@ func (a *Attached) unprompted(u provider.Update) {
 		return
 	}
 	s := a.alone.tool(u.Tool.ID)
-	s.merge(*u.Tool)
+	s.mergeReport(*u.Tool)
 	if s.declined && s.Status != string(acp.ToolCallStatusCompleted) {
 		return // the agent asked and the answer was no
 	}
@@ -366,7 +366,7 @@ func (a *Attached) refusedAlone(t provider.ToolCall) {
 		return
 	}
 	s := a.alone.tool(t.ID)
-	s.merge(t)
+	s.mergeReport(t)
 	s.declined = true
 }
 
@@ -391,14 +391,14 @@ func (c *client) refuses(p *provider.PermissionRequest) bool {
 	a := asking{PermissionRequest: p, place: c.place()}
 	req := c.reading(a).Request
 	d := c.run.r.policy.Decide(req, c.run.t.Permissions)
-	c.sums.ask(p.Tool)
+	c.sums.addQuestion(p.Tool)
 	if d.Effect != policy.Deny {
 		return false
 	}
 	made := decision(req, d)
 	// A dead log ends the agent at its next line.
 	_ = c.run.r.log.Record(event.NewFact(event.PolicyDecided, "policy", c.refs(), made))
-	c.sums.decide(a, false)
-	c.show.add(Decided{made, p.ID})
+	c.sums.addDecision(a, false)
+	c.show.addNotice(Decided{made, p.ID})
 	return true
 }

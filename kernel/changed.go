@@ -47,8 +47,8 @@ type change struct {
 	fresh    bool              // a report came after its files were added
 }
 
-// changed returns the files that the session has changed so far.
-func (c *client) changed() (shell.Changed, error) {
+// changedFiles returns the files that the session has changed so far.
+func (c *client) changedFiles() (shell.Changed, error) {
 	r := c.run.r
 	r.mu.Lock()
 	s := r.changes[c.run.refs.Session]
@@ -72,7 +72,7 @@ func (c *client) changed() (shell.Changed, error) {
 			return nil, err
 		}
 		s.upTo = e.Seq
-		if e.Run != "" && s.find(e.Run) == nil {
+		if e.Run != "" && s.findRun(e.Run) == nil {
 			if s.addFiles(place); len(s.runs) == maxRuns {
 				for id := range s.runs[0].tools {
 					s.heard[id] = true
@@ -82,15 +82,15 @@ func (c *client) changed() (shell.Changed, error) {
 			s.runs = append(s.runs, &runChanges{e.Run, map[acp.ToolCallId]*change{}, map[string]provider.ToolCall{}})
 		}
 		if len(s.runs) > 0 && e.Payload != nil {
-			s.event(e, speaker)
+			s.addEvent(e, speaker)
 		}
 	}
 	s.addFiles(place)
 	return maps.Clone(s.files), nil
 }
 
-// find returns the tool calls of a run, or nil.
-func (s *changes) find(run event.RunID) *runChanges {
+// findRun returns the tool calls of a run, or nil.
+func (s *changes) findRun(run event.RunID) *runChanges {
 	i := slices.IndexFunc(s.runs, func(r *runChanges) bool { return r.run == run })
 	if i < 0 {
 		return nil
@@ -98,10 +98,10 @@ func (s *changes) find(run event.RunID) *runChanges {
 	return s.runs[i]
 }
 
-// event adds an event. An event between two runs belongs to the run of its tool call. An agent that loads its
+// addEvent adds an event. An event between two runs belongs to the run of its tool call. An agent that loads its
 // session repeats older tool calls, which are ignored.
-func (s *changes) event(e event.Event, agent speaker) {
-	run := s.find(e.Run)
+func (s *changes) addEvent(e event.Event, agent speaker) {
+	run := s.findRun(e.Run)
 	if run == nil {
 		run = s.runs[len(s.runs)-1]
 		if u, ok := provider.ParseUpdate(e.Payload, ""); ok && u.Tool != nil {
@@ -115,14 +115,14 @@ func (s *changes) event(e event.Event, agent speaker) {
 			}
 		}
 	}
-	run.event(e, agent)
+	run.addEvent(e, agent)
 }
 
-// event adds an event of the run.
-func (r *runChanges) event(e event.Event, agent speaker) {
+// addEvent adds an event of the run.
+func (r *runChanges) addEvent(e event.Event, agent speaker) {
 	if e.Type != event.NotificationReceived {
 		if sent, err := fact.Decode[fact.ReplySent](e); err == nil {
-			r.replied(sent, agent)
+			r.addReply(sent, agent)
 		}
 		return
 	}
@@ -131,16 +131,16 @@ func (r *runChanges) event(e event.Event, agent speaker) {
 	}
 	if u, ok := provider.ParseUpdate(e.Payload, ""); ok {
 		if u.Tool != nil {
-			t := r.tool(u.Tool.ID)
-			t.merge(*u.Tool)
-			t.report(agent)
+			t := r.toolCall(u.Tool.ID)
+			t.mergeReport(*u.Tool)
+			t.addForm(agent)
 			t.fresh = true
 		}
 		return
 	}
 	if id, call, ok := requestedTool(e.Payload); ok {
-		t := r.tool(call.ID)
-		t.merge(call)
+		t := r.toolCall(call.ID)
+		t.mergeReport(call)
 		r.asked[id] = t.call
 	}
 }
@@ -163,13 +163,13 @@ func requestedTool(line []byte) (id string, call provider.ToolCall, ok bool) {
 	return env.ID, call, true
 }
 
-// replied adds the answer to a request.
-func (r *runChanges) replied(sent fact.ReplySent, agent speaker) {
+// addReply adds the answer to a request.
+func (r *runChanges) addReply(sent fact.ReplySent, agent speaker) {
 	call, ok := r.asked[sent.RequestID]
 	if !ok {
 		return
 	}
-	t := r.tool(call.ID)
+	t := r.toolCall(call.ID)
 	t.fresh = true
 	switch form := callOf(agent, call); {
 	case !strings.HasPrefix(sent.Kind, "allow"):
@@ -181,7 +181,7 @@ func (r *runChanges) replied(sent fact.ReplySent, agent speaker) {
 	}
 }
 
-func (r *runChanges) tool(id acp.ToolCallId) *change {
+func (r *runChanges) toolCall(id acp.ToolCallId) *change {
 	t := r.tools[id]
 	if t == nil {
 		t = &change{}
@@ -201,7 +201,7 @@ func (s *changes) addFiles(place shell.Place) {
 			t.fresh = false
 			for _, form := range t.forms() {
 				if !covers(t.approved, form, place) {
-					s.add(form, place)
+					s.addForm(form, place)
 				}
 			}
 		}
@@ -229,8 +229,8 @@ func covers(approved []policy.ToolCall, form policy.ToolCall, place shell.Place)
 	})
 }
 
-// add adds the files that a form of a tool call changes.
-func (s *changes) add(form policy.ToolCall, place shell.Place) {
+// addForm adds the files that a form of a tool call changes.
+func (s *changes) addForm(form policy.ToolCall, place shell.Place) {
 	req := policy.ReadToolCall(form, place).Request
 	for _, cmd := range req.Commands {
 		maps.Copy(s.files, shell.Judge(cmd, place).Changed)

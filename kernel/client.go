@@ -42,21 +42,21 @@ func newClient(run *run) *client {
 	if run.r.opt.StreamSync {
 		log = run.r.log
 	}
-	c.show = newShower(run.t.Show, log, func(error) { c.lifecycle.kill() })
+	c.show = newShower(run.t.Show, log, func(error) { c.lifecycle.killAgent() })
 	return c
 }
 
-// detach waits for the goroutines of the turn. The connection must have ended, or must have been taken from
+// joinGoroutines waits for the goroutines of the turn. The connection must have ended, or must have been taken from
 // the turn.
-func (c *client) detach() {
-	c.questions.close()
+func (c *client) joinGoroutines() {
+	c.questions.closeQueue()
 	c.lifecycle.cancelling.Wait()
 }
 
-// close ends the turn's notices after all of them were shown.
-func (c *client) close() {
+// closeTurn ends the turn's notices after all of them were shown.
+func (c *client) closeTurn() {
 	c.lifecycle.end()
-	c.show.close()
+	c.show.closeQueue()
 }
 
 func (c *client) refs() event.Refs { return *c.at.Load() }
@@ -103,10 +103,10 @@ func (r *Runner) receivedEvent(f provider.Frame, refs event.Refs) event.Event {
 	return event.Event{Type: receivedTypes[f.Kind], Class: event.Frame, Actor: "agent", Refs: refs, Payload: f.Line}
 }
 
-// start opens the turn. The notice is shown with the next one, or when the prompt is written.
-func (c *client) start(n Started) {
-	c.show.hold(n) // first: the agent's updates are shown after it
-	c.sums.start()
+// startTurn opens the turn. The notice is shown with the next one, or when the prompt is written.
+func (c *client) startTurn(n Started) {
+	c.show.holdNotice(n) // first: the agent's updates are shown after it
+	c.sums.startTurn()
 }
 
 // Update adds an update of the agent to the turn and shows it. An update before the prompt belongs to the
@@ -114,27 +114,27 @@ func (c *client) start(n Started) {
 func (c *client) Update(u provider.Update) {
 	called := u.Tool != nil && c.run.t.Agent.Model // the model was offered no tool: nothing runs
 	switch {
-	case !c.sums.update(&u, c.run.t.Agent.Model, c.speaker()):
+	case !c.sums.addUpdate(&u, c.run.t.Agent.Model, c.speaker()):
 	case called:
 		b := provider.BlockedRequest{Method: u.Tool.Title, ID: string(u.Tool.ID), Params: u.Raw}
 		_ = c.run.r.log.Record(blockedEvents(b, c.refs())...) // an error ends the log, and with it the run
 		c.refused(b)
 	case c.run.carried == nil: // otherwise the agent's own client has its line
-		c.show.hold(Updated{u})
+		c.show.holdNotice(Updated{u})
 	}
 }
 
 // Drained shows the updates so far, unless the outcome follows at once. Then one commit makes both durable.
 func (c *client) Drained() {
 	if !c.answered || !c.run.t.Agent.Orderly {
-		c.show.flush()
+		c.show.flushQueue()
 	}
 }
 
 // refused counts and shows a request that was refused.
 func (c *client) refused(b provider.BlockedRequest) {
 	c.sums.addBlocked()
-	c.show.add(Blocked{Method: b.Method})
+	c.show.addNotice(Blocked{Method: b.Method})
 }
 
 func blockedEvents(b provider.BlockedRequest, refs event.Refs) []event.Event {
@@ -151,13 +151,13 @@ func (c *client) warn(subtype, detail string) {
 		c.run.r.opt.Trail.Warn(subtype, "run", string(c.run.refs.Run), "detail", detail)
 	}
 	if kept {
-		c.show.add(Warned{Subtype: subtype, Detail: detail})
+		c.show.addNotice(Warned{Subtype: subtype, Detail: detail})
 	}
 }
 
 // warnLate shows a warning after the outcome.
 func (c *client) warnLate(subtype, detail string) {
-	c.show.close()
+	c.show.closeQueue()
 	c.warn(subtype, detail)
 	c.show.show(Warned{Subtype: subtype, Detail: detail}) // its goroutine has ended
 }
@@ -169,8 +169,8 @@ const (
 	drainMost = 250 * time.Millisecond
 )
 
-// drain waits for the last updates of a turn.
-func (c *client) drain(closed <-chan struct{}) {
+// drainUpdates waits for the last updates of a turn.
+func (c *client) drainUpdates(closed <-chan struct{}) {
 	most := time.NewTimer(drainMost)
 	defer most.Stop()
 	for {
@@ -195,9 +195,9 @@ func (c *client) drain(closed <-chan struct{}) {
 // endTurn ends the turn: an update that comes now does not belong to it. It returns when every question has
 // its end on the log.
 func (c *client) endTurn() {
-	rest := c.sums.end()
+	rest := c.sums.endTurn()
 	if rest.Text != "" && c.run.carried == nil {
-		c.show.hold(Updated{rest})
+		c.show.holdNotice(Updated{rest})
 	}
 	c.lifecycle.end()
 	c.questions.awaitOpen()

@@ -29,8 +29,8 @@ type Conversation struct {
 	fresh   bool  // the session has no earlier turns; guarded by turnMu
 	epoch   int64 // of the Runner when the agent was started; guarded by turnMu
 
-	after sync.WaitGroup // the work of release
-	// next is the reservation of the next run, or nil. release writes it in the background. It may be read after
+	after sync.WaitGroup // the work of releaseRun
+	// next is the reservation of the next run, or nil. releaseRun writes it in the background. It may be read after
 	// after.Wait.
 	next *reservation
 
@@ -41,7 +41,7 @@ type Conversation struct {
 	closed  bool
 	lost    func(error) // set by Lost
 
-	watches sync.WaitGroup // one goroutine of watch for each agent
+	watches sync.WaitGroup // one goroutine of watchAgent for each agent
 }
 
 // ErrConversationClosed says that the conversation was closed.
@@ -82,7 +82,7 @@ func (c *Conversation) Provider() string { return c.setup.Agent.ID }
 func (c *Conversation) Warm() {
 	if !c.Alive() && c.turnMu.TryLock() {
 		defer c.turnMu.Unlock()
-		_, _ = c.begin() // the next input reports the error
+		_, _ = c.beginAgent() // the next input reports the error
 	}
 }
 
@@ -130,8 +130,8 @@ func (c *Conversation) Await(ctx context.Context) error {
 	}
 }
 
-// record records a new session before all its other events.
-func (c *Conversation) record() error {
+// recordSession records a new session before all its other events.
+func (c *Conversation) recordSession() error {
 	if !c.created {
 		return nil
 	}
@@ -143,15 +143,15 @@ func (c *Conversation) record() error {
 // Setup of the turn. An input that waits for another one gives up when ctx ends or the turn is stopped; then
 // nothing of it is on record.
 func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
-	if err := c.turnMu.wait(ctx, t.Stop); err != nil {
+	if err := c.turnMu.waitForLock(ctx, t.Stop); err != nil {
 		return Result{}, err
 	}
 	defer c.turnMu.Unlock()
-	if err := errors.Join(c.r.repair(ctx), c.forget(ctx)); err != nil {
+	if err := errors.Join(c.r.repairLog(ctx), c.forgetAgent(ctx)); err != nil {
 		return Result{}, err
 	}
 	t.Setup = c.setup
-	return c.r.answer(ctx, &t, c)
+	return c.r.answerInput(ctx, &t, c)
 }
 
 // isClosed reports whether Close was called. The result stays true or false while the caller holds turnMu.
@@ -167,8 +167,8 @@ type reservation struct {
 	lock *filelock.Lock
 }
 
-// accept takes the run's own lock. The conversation holds the session's lock. The caller holds turnMu.
-func (c *Conversation) accept(ctx context.Context, t *Turn) (*run, error) {
+// acceptRun takes the run's own lock. The conversation holds the session's lock. The caller holds turnMu.
+func (c *Conversation) acceptRun(ctx context.Context, t *Turn) (*run, error) {
 	if c.isClosed() {
 		return nil, ErrConversationClosed
 	}
@@ -176,7 +176,7 @@ func (c *Conversation) accept(ctx context.Context, t *Turn) (*run, error) {
 	run := c.r.newRun(*t, c.next)
 	c.next = nil
 	run.kept, run.created = true, c.fresh
-	err := run.unlessStopped(ctx, run.lock)
+	err := run.unlessStopped(ctx, run.takeLock)
 	run.recorded.Store(true) // from now on repair waits for the end of the run
 	if err == nil && c.epoch != c.r.epoch.Load() {
 		err = errors.New("the event log failed while the input waited; nothing was sent")
@@ -187,49 +187,49 @@ func (c *Conversation) accept(ctx context.Context, t *Turn) (*run, error) {
 		if subtype, fault := c.r.anchorFault(); fault != nil {
 			run.client.warn(subtype, fault.Error())
 		}
-		err = c.record()
+		err = c.recordSession()
 	}
 	if err != nil {
-		run.client.close()
-		c.release(run)
+		run.client.closeTurn()
+		c.releaseRun(run)
 		return nil, err
 	}
 	return run, nil
 }
 
-// provide waits for the living agent, or starts one.
-func (c *Conversation) provide(ctx context.Context, run *run) error {
+// provideAgent waits for the living agent, or starts one.
+func (c *Conversation) provideAgent(ctx context.Context, run *run) error {
 	c.fresh = false
 	c.dropGone(ctx)
-	l, err := c.begin()
+	l, err := c.beginAgent()
 	if err == nil {
-		err = run.await(ctx, l)
+		err = run.awaitAgent(ctx, l)
 	}
 	if err != nil {
 		run.agent = newAgentSession(c.r, c.setup, run.refs, run.client) // a session without a connection
 		return err
 	}
 	run.agent = l.agentSession
-	l.begin(run.client)
-	run.client.lifecycle.attach(l.conn)
+	l.beginTurn(run.client)
+	run.client.lifecycle.attachConn(l.conn)
 	return nil
 }
 
-// takeBack lets the agent rest, or ends an unusable one.
-func (c *Conversation) takeBack(ctx context.Context, run *run) {
+// takeBackAgent lets the agent rest, or ends an unusable one.
+func (c *Conversation) takeBackAgent(ctx context.Context, run *run) {
 	if l := c.present(); l != nil {
-		l.finish()
+		l.finishTurn()
 		c.afterTurn(ctx, l)
 	}
-	run.client.detach()
+	run.client.joinGoroutines()
 }
 
-// release frees the run's lock and reserves the next run's lock in the background, because a reservation takes
+// releaseRun frees the run's lock and reserves the next run's lock in the background, because a reservation takes
 // a tenth of the time from an input to its prompt. A failed reservation is repeated by the next run.
-func (c *Conversation) release(run *run) {
-	run.free()
+func (c *Conversation) releaseRun(run *run) {
+	run.freeLocks()
 	c.after.Go(func() {
-		run.sweep()
+		run.sweepLocks()
 		id := uuid.Must(uuid.NewV7())
 		if lock, err := filelock.Reserve(filelock.Run(c.r.opt.Paths.Locks, id.String())); err == nil {
 			c.next = &reservation{id, lock}
@@ -237,8 +237,8 @@ func (c *Conversation) release(run *run) {
 	})
 }
 
-// await waits until the agent can be prompted or the turn is stopped.
-func (run *run) await(ctx context.Context, l *keptAgent) error {
+// awaitAgent waits until the agent can be prompted or the turn is stopped.
+func (run *run) awaitAgent(ctx context.Context, l *keptAgent) error {
 	select {
 	case <-l.ready:
 		return l.err
@@ -278,7 +278,7 @@ func (c *Conversation) Close(ctx context.Context) error {
 		if l.err == nil {
 			l.beginClose()
 		}
-		c.drop(ctx, l)
+		c.dropAgent(ctx, l)
 	}
 	if c.after.Wait(); c.next != nil {
 		c.next.lock.Release()
@@ -302,9 +302,9 @@ func (q queue) TryLock() bool {
 	}
 }
 
-// wait locks the queue, unless ctx ends or stop receives first. If the queue is free, wait ignores stop, and
+// waitForLock locks the queue, unless ctx ends or stop receives first. If the queue is free, waitForLock ignores stop, and
 // the turn handles it.
-func (q queue) wait(ctx context.Context, stop <-chan Stop) error {
+func (q queue) waitForLock(ctx context.Context, stop <-chan Stop) error {
 	if q.TryLock() {
 		return nil
 	}

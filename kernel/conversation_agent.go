@@ -18,8 +18,8 @@ type keptAgent struct {
 	err    error              // the reason of a failed start
 }
 
-// begin returns the present agent, or starts one. The caller holds turnMu.
-func (c *Conversation) begin() (*keptAgent, error) {
+// beginAgent returns the present agent, or starts one. The caller holds turnMu.
+func (c *Conversation) beginAgent() (*keptAgent, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -31,7 +31,7 @@ func (c *Conversation) begin() (*keptAgent, error) {
 	if c.agent != nil {
 		return c.agent, nil
 	}
-	if err := c.record(); err != nil {
+	if err := c.recordSession(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -41,12 +41,12 @@ func (c *Conversation) begin() (*keptAgent, error) {
 		ready:        make(chan struct{}),
 	}
 	c.agent = l
-	go func() { // drop waits for ready
-		if l.err = l.start(); l.err == nil {
-			l.err = l.open(ctx, strategyKeep)
+	go func() { // dropAgent waits for ready
+		if l.err = l.startProcess(); l.err == nil {
+			l.err = l.prepareSession(ctx, strategyKeep)
 		}
 		if l.err == nil {
-			c.watches.Go(func() { c.watch(l) }) // before ready is closed, because Close waits for both
+			c.watches.Go(func() { c.watchAgent(l) }) // before ready is closed, because Close waits for both
 		}
 		close(l.ready)
 		if l.err == nil && c.turnMu.TryLock() { // otherwise an input holds turnMu, and its turn lets the agent rest
@@ -66,8 +66,8 @@ func (c *Conversation) Lost(f func(error)) {
 	c.lost = f
 }
 
-// watch waits for the end of an agent and drops it, unless a method or a turn did so before.
-func (c *Conversation) watch(l *keptAgent) {
+// watchAgent waits for the end of an agent and drops it, unless a method or a turn did so before.
+func (c *Conversation) watchAgent(l *keptAgent) {
 	<-l.conn.Gone()
 	c.turnMu.Lock()
 	defer c.turnMu.Unlock()
@@ -78,7 +78,7 @@ func (c *Conversation) watch(l *keptAgent) {
 		return
 	}
 	why := l.conn.Err()
-	c.drop(context.Background(), l)
+	c.dropAgent(context.Background(), l)
 	if lost != nil {
 		lost(why)
 	}
@@ -94,7 +94,7 @@ func (c *Conversation) dropGone(ctx context.Context) {
 	select {
 	case <-l.ready:
 		if l.err == nil && l.conn.Err() != nil {
-			c.drop(ctx, l)
+			c.dropAgent(ctx, l)
 		}
 	default: // it is being started
 	}
@@ -111,27 +111,27 @@ func (c *Conversation) afterTurn(ctx context.Context, l *keptAgent) {
 		return // it is still being started
 	}
 	if l.err != nil || l.conn.Err() != nil {
-		c.drop(ctx, l)
+		c.dropAgent(ctx, l)
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.idle > 0 && !c.closed {
 		c.rested = time.Now()
-		c.resting = time.AfterFunc(c.idle, c.rest)
+		c.resting = time.AfterFunc(c.idle, c.endIdle)
 	}
 }
 
-// rest ends an agent after its idle time. It does not close the agent's session, because the next input
+// endIdle ends an agent after its idle time. It does not close the agent's session, because the next input
 // continues it.
-func (c *Conversation) rest() {
+func (c *Conversation) endIdle() {
 	c.turnMu.Lock()
 	defer c.turnMu.Unlock()
 	c.mu.Lock()
 	l, idle := c.agent, time.Since(c.rested) >= c.idle // not idle means that an input has come since
 	c.mu.Unlock()
 	if l != nil && idle {
-		c.drop(context.Background(), l)
+		c.dropAgent(context.Background(), l)
 	}
 }
 
@@ -144,13 +144,13 @@ func (c *Conversation) Rest() bool {
 	defer c.turnMu.Unlock()
 	l := c.present()
 	if l != nil {
-		c.drop(context.Background(), l)
+		c.dropAgent(context.Background(), l)
 	}
 	return true
 }
 
-// drop ends an agent, once. The caller holds turnMu.
-func (c *Conversation) drop(ctx context.Context, l *keptAgent) {
+// dropAgent ends an agent, once. The caller holds turnMu.
+func (c *Conversation) dropAgent(ctx context.Context, l *keptAgent) {
 	c.mu.Lock()
 	mine := c.agent == l
 	if mine {
@@ -163,7 +163,7 @@ func (c *Conversation) drop(ctx context.Context, l *keptAgent) {
 	l.cancel()
 	<-l.ready
 	if l.conn != nil {
-		_ = l.end(ctx) // a failure is on record and spoils nothing
+		_ = l.endProcess(ctx) // a failure is on record and spoils nothing
 	}
 }
 
@@ -171,7 +171,7 @@ func (c *Conversation) drop(ctx context.Context, l *keptAgent) {
 // none runs. The mode holds as long as the conversation. An *InputError says that the agent does not offer the
 // mode.
 func (c *Conversation) SetMode(ctx context.Context, mode string) error {
-	return c.set(ctx, func(ctx context.Context, s *agentSession) error {
+	return c.setChoice(ctx, func(ctx context.Context, s *agentSession) error {
 		if err := agents.CheckMode(s.session, mode); err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func (c *Conversation) SetMode(ctx context.Context, mode string) error {
 			return err
 		}
 		c.setup.Mode, c.setup.Earlier.Mode, c.setup.Earlier.ModeName = mode, mode, s.otherModeName(mode)
-		c.keep(s.session.ModeOption, "")
+		c.keepOption(s.session.ModeOption, "")
 		s.applyChoice(mode)
 		return c.recordChoice(ctx)
 	})
@@ -188,7 +188,7 @@ func (c *Conversation) SetMode(ctx context.Context, mode string) error {
 
 // SetModel makes the agent use one of its models, under the conditions of SetMode.
 func (c *Conversation) SetModel(ctx context.Context, model string) error {
-	return c.set(ctx, func(ctx context.Context, s *agentSession) error {
+	return c.setChoice(ctx, func(ctx context.Context, s *agentSession) error {
 		id, err := agents.ModelOption(s.session, model)
 		if err != nil {
 			return err
@@ -197,7 +197,7 @@ func (c *Conversation) SetModel(ctx context.Context, model string) error {
 			return err
 		}
 		c.setup.Model, c.setup.Earlier.Model = model, model
-		c.keep(id, "")
+		c.keepOption(id, "")
 		return c.recordChoice(ctx)
 	})
 }
@@ -208,7 +208,7 @@ func (c *Conversation) ListModels(ctx context.Context) error {
 	if !c.setup.Agent.Model {
 		return nil
 	}
-	return c.set(ctx, func(ctx context.Context, s *agentSession) error {
+	return c.setChoice(ctx, func(ctx context.Context, s *agentSession) error {
 		s.listing.Store(true)
 		defer s.listing.Store(false)
 		return s.session.ListModels(ctx)
@@ -217,7 +217,7 @@ func (c *Conversation) ListModels(ctx context.Context) error {
 
 // SetOption sets one of the agent's config options, under the conditions of SetMode.
 func (c *Conversation) SetOption(ctx context.Context, id, value string) error {
-	return c.set(ctx, func(ctx context.Context, s *agentSession) error {
+	return c.setChoice(ctx, func(ctx context.Context, s *agentSession) error {
 		if err := agents.CheckOption(s.session, id, value); err != nil {
 			return err
 		}
@@ -227,14 +227,14 @@ func (c *Conversation) SetOption(ctx context.Context, id, value string) error {
 		if err := s.session.SetOption(ctx, id, value); err != nil {
 			return err
 		}
-		c.keep(id, value)
+		c.keepOption(id, value)
 		return c.recordChoice(ctx)
 	})
 }
 
-// keep remembers the value of a config option for the agent's next session. An empty value forgets the option.
+// keepOption remembers the value of a config option for the agent's next session. An empty value forgets the option.
 // The caller holds turnMu.
-func (c *Conversation) keep(id, value string) {
+func (c *Conversation) keepOption(id, value string) {
 	options := maps.Clone(c.setup.Earlier.Options)
 	delete(options, id)
 	if value != "" {
@@ -252,16 +252,16 @@ func (c *Conversation) recordChoice(ctx context.Context) error {
 	return err
 }
 
-func (c *Conversation) set(ctx context.Context, do func(context.Context, *agentSession) error) error {
-	if err := c.turnMu.wait(ctx, nil); err != nil {
+func (c *Conversation) setChoice(ctx context.Context, do func(context.Context, *agentSession) error) error {
+	if err := c.turnMu.waitForLock(ctx, nil); err != nil {
 		return err
 	}
 	defer c.turnMu.Unlock()
-	if err := errors.Join(c.r.repair(ctx), c.forget(ctx)); err != nil {
+	if err := errors.Join(c.r.repairLog(ctx), c.forgetAgent(ctx)); err != nil {
 		return err
 	}
 	c.dropGone(ctx)
-	l, err := c.begin()
+	l, err := c.beginAgent()
 	if err != nil {
 		return err
 	}

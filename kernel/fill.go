@@ -35,13 +35,13 @@ const byForm = "form"
 func (q *questions) fillForm(p *provider.PermissionRequest) {
 	f := &filling{c: q.c, q: q, p: p, content: map[string]json.RawMessage{}, ends: map[event.InteractionID]interaction.Resolution{}}
 	action, by := actionDecline, "policy"
-	if why := f.prepare(); why != "" {
+	if why := f.readForm(); why != "" {
 		_ = q.c.run.r.log.Record(event.NewFact(event.PolicyDecided, "policy", q.c.refs(), fact.PolicyDecided{
 			Title: p.Form.Message, Effect: string(policy.Deny), By: byForm, Why: why,
 		})) // a dead log ends the run at its next line
 		q.c.warn("form_declined", "a form of the agent's was declined: "+why)
 	} else {
-		action, by = f.ask()
+		action, by = f.askFields()
 	}
 	var err error
 	switch action {
@@ -84,8 +84,8 @@ type filling struct {
 	ends    map[event.InteractionID]interaction.Resolution
 }
 
-// prepare reads the form. It returns the reason why the form must not be asked, or "".
-func (f *filling) prepare() (why string) {
+// readForm reads the form. It returns the reason why the form must not be asked, or "".
+func (f *filling) readForm() (why string) {
 	c, ask := f.c, f.p.Form
 	if c.run.t.Permissions == policy.ModeDeny {
 		return "the permission mode is deny"
@@ -96,7 +96,7 @@ func (f *filling) prepare() (why string) {
 		if !ask.Approval {
 			tool = c.approved(tool, form.Texts(ask.Message, ask.Schema))
 		}
-		read := c.read(tool, nil, c.place())
+		read := c.readTool(tool, nil, c.place())
 		d := c.run.r.policy.Decide(read.Request, c.run.t.Permissions)
 		if d.Effect == policy.Deny {
 			return d.Why
@@ -140,7 +140,7 @@ func (c *client) approved(tool provider.ToolCall, texts []string) provider.ToolC
 	}
 	for _, span := range form.Spans(whole) {
 		one := provider.ToolCall{ID: tool.ID, Kind: tool.Kind, RawInput: rawJSON(map[string]any{"command": span})}
-		if c.run.r.policy.Decide(c.read(one, nil, c.place()).Request, c.run.t.Permissions).Effect == policy.Deny {
+		if c.run.r.policy.Decide(c.readTool(one, nil, c.place()).Request, c.run.t.Permissions).Effect == policy.Deny {
 			input["commands"] = []string{span}
 			break
 		}
@@ -164,9 +164,9 @@ const (
 	againID = "perlica:again"
 )
 
-// ask asks one question after the other, and returns the answer to the form and its author. It shows the
+// askFields asks one question after the other, and returns the answer to the form and its author. It shows the
 // values of several fields together before it sends them. The person may give them again.
-func (f *filling) ask() (action, by string) {
+func (f *filling) askFields() (action, by string) {
 	if len(f.fields) == 0 {
 		q := f.base
 		label := "go on"
@@ -174,7 +174,7 @@ func (f *filling) ask() (action, by string) {
 			label = "go on: I open the address myself"
 		}
 		q.Options = []interaction.Option{{ID: goOnID, Label: label, Kind: "answer", Offer: true}, form.Decline()}
-		a, why := f.put(q)
+		a, why := f.putQuestion(q)
 		return f.action(a, why)
 	}
 	for {
@@ -187,7 +187,7 @@ func (f *filling) ask() (action, by string) {
 		if len(f.fields) == 1 {
 			return action, by
 		}
-		a, why := f.put(f.review())
+		a, why := f.putQuestion(f.review())
 		if action, by = f.action(a, why); action != actionAccept || a.Option != againID {
 			return action, by
 		}
@@ -209,7 +209,7 @@ func (f *filling) askField(i int) (action, by string) {
 	} else {
 		field.Ask(&q)
 	}
-	a, why := f.put(q)
+	a, why := f.putQuestion(q)
 	if action, by = f.action(a, why); action != actionAccept {
 		return action, by
 	}
@@ -257,8 +257,8 @@ func (f *filling) action(a *interaction.Answer, why interaction.Reason) (action,
 	return actionAccept, a.By
 }
 
-// put asks one question and waits for its end.
-func (f *filling) put(q interaction.Question) (*interaction.Answer, interaction.Reason) {
+// putQuestion asks one question and waits for its end.
+func (f *filling) putQuestion(q interaction.Question) (*interaction.Answer, interaction.Reason) {
 	c, ctx := f.c, context.Background() // the end of a question is on the log, even if the caller's context ends
 	if c.run.t.AnswerIn > 0 {
 		if err := c.run.r.questions.Reachable(); err != nil {
@@ -268,20 +268,20 @@ func (f *filling) put(q interaction.Question) (*interaction.Answer, interaction.
 	q.Expires = c.sums.now().Add(c.run.t.AnswerIn)
 	t, err := c.run.r.questions.Ask(ctx, q)
 	if err != nil {
-		c.lifecycle.kill()
+		c.lifecycle.killAgent()
 		return nil, interaction.RunEnded
 	}
 	f.tickets = append(f.tickets, t)
 	subject := q.Subject
 	q = t.Question
 	q.Subject = subject
-	c.show.add(Asked{q, f.p.ID, c.run.t.AnswerIn > 0 && c.sums.isLive()})
-	if why := f.q.wait(t, f.p); why != "" {
+	c.show.addNotice(Asked{q, f.p.ID, c.run.t.AnswerIn > 0 && c.sums.isLive()})
+	if why := f.q.awaitEnd(t, f.p); why != "" {
 		_ = c.run.r.questions.Lapse(ctx, t, why) // the ticket's outcome holds an error of the log
 	}
 	a, lapsed, err := t.Outcome()
 	if err != nil {
-		c.lifecycle.kill()
+		c.lifecycle.killAgent()
 		return nil, interaction.RunEnded
 	}
 	end := interaction.Resolution{Reason: lapsed}
@@ -289,6 +289,6 @@ func (f *filling) put(q interaction.Question) (*interaction.Answer, interaction.
 		end.Option = a.Option
 	}
 	f.ends[t.ID] = end
-	c.show.add(Closed{Question: t.Question, Request: f.p.ID, Answer: a, Reason: lapsed})
+	c.show.addNotice(Closed{Question: t.Question, Request: f.p.ID, Answer: a, Reason: lapsed})
 	return a, lapsed
 }

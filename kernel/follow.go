@@ -78,7 +78,7 @@ func Follow(ctx context.Context, log event.Reader, locks string, session event.S
 	return func(yield func(Notice, error) bool) {
 		f := newFollower(ctx, log, locks, func(e Entry, err error) bool { return yield(e.Notice, err) })
 		f.session = session
-		f.run(func() error { return f.follow(func() error { return f.replay(turns) }) })
+		f.yieldError(func() error { return f.followLog(func() error { return f.replayTurns(turns) }) })
 	}
 }
 
@@ -130,15 +130,15 @@ func newFollower(ctx context.Context, log event.Reader, locks string, yield func
 	}
 }
 
-// run calls read and yields its error, unless the caller's loop or ctx ended.
-func (f *follower) run(read func() error) {
+// yieldError calls read and yields its error, unless the caller's loop or ctx ended.
+func (f *follower) yieldError(read func() error) {
 	if err := read(); err != nil && f.ctx.Err() == nil && !f.gone {
 		f.yield(Entry{}, err)
 	}
 }
 
-// follow runs until the caller's loop or ctx ends. begin yields the recorded events up to the head.
-func (f *follower) follow(begin func() error) error {
+// followLog runs until the caller's loop or ctx ends. begin yields the recorded events up to the head.
+func (f *follower) followLog(begin func() error) error {
 	wait, done, err := f.news() // before the head is read, so that no event falls between
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (f *follower) follow(begin func() error) error {
 		return err
 	}
 	for changed := true; !f.gone; {
-		behind, err := f.round(changed)
+		behind, err := f.yieldRound(changed)
 		if err != nil || f.gone {
 			return err
 		}
@@ -192,9 +192,9 @@ func (f *follower) news() (wait func() (bool, error), done func(), err error) {
 	}, func() { _ = changes.Close() }, nil // nothing was written
 }
 
-// round yields the events since the last round, and then the holders of the sessions. behind means that more
+// yieldRound yields the events since the last round, and then the holders of the sessions. behind means that more
 // events are ready, and the caller must not wait.
-func (f *follower) round(changed bool) (behind bool, err error) {
+func (f *follower) yieldRound(changed bool) (behind bool, err error) {
 	began := time.Now()
 	holders, err := f.lookAtHolders() // first: a process that is gone now has written its last event
 	if err != nil {
@@ -207,12 +207,12 @@ func (f *follower) round(changed bool) (behind bool, err error) {
 		}
 		more := to > f.known
 		if f.known = max(f.known, to); f.known > f.head {
-			if behind, err = f.some(event.Query{Session: f.session, After: f.head, Until: f.known}); err != nil || f.gone {
+			if behind, err = f.yieldSome(event.Query{Session: f.session, After: f.head, Until: f.known}); err != nil || f.gone {
 				return false, err
 			}
 		}
 		if more {
-			err = f.rest(time.Since(began))
+			err = f.restFor(time.Since(began))
 		}
 		if behind || err != nil {
 			return behind, err
@@ -227,8 +227,8 @@ func (f *follower) newest() (event.Seq, error) {
 	return e.Seq, err
 }
 
-// replay yields the newest turns of the session as far as they are on record.
-func (f *follower) replay(turns int) error {
+// replayTurns yields the newest turns of the session as far as they are on record.
+func (f *follower) replayTurns(turns int) error {
 	if turns <= 0 || f.head == 0 {
 		return nil
 	}
@@ -241,7 +241,7 @@ func (f *follower) replay(turns int) error {
 		runs = append(runs, e.Run)
 	}
 	for i := len(runs) - 1; i >= 0 && !f.gone; i-- {
-		if err := f.each(event.Query{Run: runs[i], Until: f.head}); err != nil {
+		if err := f.yieldEach(event.Query{Run: runs[i], Until: f.head}); err != nil {
 			return err
 		}
 	}
@@ -299,30 +299,30 @@ func (f *follower) putHolders(holders map[event.SessionID]*filelock.BusyError) {
 		default:
 			e.Notice = Freed{}
 		}
-		f.put(e)
+		f.putEntry(e)
 	}
 }
 
-func (f *follower) put(e Entry) {
+func (f *follower) putEntry(e Entry) {
 	if !f.muted && !f.gone {
 		f.gone = !f.yield(e, nil)
 	}
 }
 
-func (f *follower) each(q event.Query) error {
+func (f *follower) yieldEach(q event.Query) error {
 	for e, err := range f.log.Events(f.ctx, q) {
 		if err != nil {
 			return err
 		}
-		if err := f.event(e); err != nil || f.gone {
+		if err := f.yieldEvent(e); err != nil || f.gone {
 			return err
 		}
 	}
 	return nil
 }
 
-// event yields the notice of one event.
-func (f *follower) event(e event.Event) error {
+// yieldEvent yields the notice of one event.
+func (f *follower) yieldEvent(e event.Event) error {
 	if e.Run == "" {
 		return nil
 	}
@@ -330,7 +330,7 @@ func (f *follower) event(e event.Event) error {
 	if f.session == "" && !f.muted && e.Type != event.MessageReceived && (t == nil || e.Type == event.Requested && t.Run != e.Run) {
 		// The run was accepted before the first wanted event. It was not on the list of open runs, so it had
 		// not begun or has ended since.
-		if err := f.recall(e.Run, e.Seq-1); err != nil {
+		if err := f.recallRun(e.Run, e.Seq-1); err != nil {
 			return err
 		}
 		t = f.turns[e.Session]
@@ -358,7 +358,7 @@ func (f *follower) event(e event.Event) error {
 		t.Record = &Record{Result: Result{Run: e.Run}}
 	}
 	if n != nil {
-		f.put(Entry{Seq: e.Seq, Refs: e.Refs, Notice: n})
+		f.putEntry(Entry{Seq: e.Seq, Refs: e.Refs, Notice: n})
 	}
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 // freshAgent is the fresh strategy: each run starts an agent and ends it.
 type freshAgent struct{ r *Runner }
 
-// accept takes the lock of the session, so that no other run uses it, and the run's own lock.
-func (f freshAgent) accept(ctx context.Context, t *Turn) (*run, error) {
+// acceptRun takes the lock of the session, so that no other run uses it, and the run's own lock.
+func (f freshAgent) acceptRun(ctx context.Context, t *Turn) (*run, error) {
 	created := t.Session == ""
 	if created {
 		t.Session = newSessionID()
@@ -23,49 +23,49 @@ func (f freshAgent) accept(ctx context.Context, t *Turn) (*run, error) {
 			return err
 		}
 		run.locks = append(run.locks, lock)
-		return run.lock(ctx)
+		return run.takeLock(ctx)
 	})
 	if err != nil {
-		run.release()
+		run.releaseLocks()
 		return nil, err
 	}
 	return run, nil
 }
 
-// provide starts the agent and opens its session. The input is written at the same time.
-func (f freshAgent) provide(ctx context.Context, run *run) error {
+// provideAgent starts the agent and opens its session. The input is written at the same time.
+func (f freshAgent) provideAgent(ctx context.Context, run *run) error {
 	run.agent = newAgentSession(f.r, run.t.limited(), run.refs, run.client)
 	run.agent.launched = run.t.launched
 	run.agent.anew = run.created
-	err := run.agent.start()
+	err := run.agent.startProcess()
 	f.r.log.StartFlush()
 	if run.agent.conn != nil {
-		run.client.lifecycle.attach(run.agent.conn)
+		run.client.lifecycle.attachConn(run.agent.conn)
 	}
 	if err != nil {
 		return err
 	}
 	ctx, done := run.untilStopped(ctx)
 	defer done()
-	return run.agent.open(ctx, strategyFresh)
+	return run.agent.prepareSession(ctx, strategyFresh)
 }
 
-// takeBack frees the agent's session and ends the process. A failure here spoils nothing, because the
+// takeBackAgent frees the agent's session and ends the process. A failure here spoils nothing, because the
 // outcome is on disk.
-func (f freshAgent) takeBack(ctx context.Context, run *run) {
+func (f freshAgent) takeBackAgent(ctx context.Context, run *run) {
 	if run.agent.conn != nil {
 		run.agent.beginClose()
-		if err := run.agent.end(ctx); err != nil {
+		if err := run.agent.endProcess(ctx); err != nil {
 			run.client.warnLate("session_not_closed", err.Error())
 		}
 		if run.agent.orphans != "" {
 			run.client.warnLate("processes_left", "the agent left processes without its mark, and Perlica ended them: "+run.agent.orphans)
 		}
 	}
-	run.client.detach()
+	run.client.joinGoroutines()
 	if run.state.is(phaseEnded) {
 		run.warnOfAnchor()
 	}
 }
 
-func (f freshAgent) release(run *run) { run.release() }
+func (f freshAgent) releaseRun(run *run) { run.releaseLocks() }

@@ -188,7 +188,7 @@ func (s *agentSession) continueNatively(ctx context.Context) (bool, error) {
 			s.session, s.how = session, way.how
 			s.setConversation(session.ID)
 			if way.how == continuedLoad {
-				s.settle(ctx)
+				s.awaitSilence(ctx)
 			}
 			return true, nil
 		}

@@ -374,7 +374,7 @@ func TestLateQuestionsDoNotRace(t *testing.T) {
 // TestManyTools checks that the cost of a tool call does not grow with their number.
 func TestManyTools(t *testing.T) {
 	c := newClient(&run{r: &Runner{opt: Options{Now: time.Now}}})
-	defer c.show.close()
+	defer c.show.closeQueue()
 	best := time.Hour
 	for range 4 { // the machine may stand still, but not each time
 		began := time.Now()

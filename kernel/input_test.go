@@ -56,7 +56,7 @@ func TestSameIDAnotherInput(t *testing.T) {
 	}
 	defer lock.Release()
 	for _, in := range called {
-		if res, ok, err := r.replay(t.Context(), in); err != nil || !ok || res.Text != "answer" || len(res.Warnings) > 0 {
+		if res, ok, err := r.replayInput(t.Context(), in); err != nil || !ok || res.Text != "answer" || len(res.Warnings) > 0 {
 			t.Errorf("%+v: %+v, %t, %v", in, res, ok, err)
 		}
 	}
@@ -72,19 +72,19 @@ func TestSameIDAnotherInput(t *testing.T) {
 		{ID: "large", Text: "hello", Attachments: []string{a}},
 		{ID: "running", Text: "other"},
 	} {
-		res, ok, err := r.replay(t.Context(), in)
+		res, ok, err := r.replayInput(t.Context(), in)
 		var other *InputConflictError
 		if !ok || !errors.As(err, &other) || other.Recorded == other.Given || other.Input != in.ID || res.Text != "" {
 			t.Errorf("%+v: %+v, %t, %v", in, res, ok, err)
 		}
 	}
-	if _, _, err := r.replay(t.Context(), Input{ID: "running", Text: "hello"}); !errors.Is(err, ErrInputRunning) {
+	if _, _, err := r.replayInput(t.Context(), Input{ID: "running", Text: "hello"}); !errors.Is(err, ErrInputRunning) {
 		t.Errorf("the same input, under way: %v", err)
 	}
-	if _, _, err := r.replay(t.Context(), Input{ID: "plain", Text: "hello", Attachments: []string{"missing"}}); !isUsage(err) {
+	if _, _, err := r.replayInput(t.Context(), Input{ID: "plain", Text: "hello", Attachments: []string{"missing"}}); !isUsage(err) {
 		t.Errorf("an attachment that is missing: %v", err)
 	}
-	if _, ok, err := r.replay(t.Context(), Input{ID: "new", Text: "hello"}); ok || err != nil {
+	if _, ok, err := r.replayInput(t.Context(), Input{ID: "new", Text: "hello"}); ok || err != nil {
 		t.Errorf("an input that was never called: %t, %v", ok, err)
 	}
 }
@@ -99,7 +99,7 @@ func TestInputThatCannotBeCompared(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []event.InputID{"input old", "pruned"} {
-		res, ok, err := r.replay(t.Context(), Input{ID: id, Text: "other"})
+		res, ok, err := r.replayInput(t.Context(), Input{ID: id, Text: "other"})
 		if err != nil || !ok || res.Outcome != OutcomeResponded || len(res.Warnings) != 1 || !strings.HasPrefix(res.Warnings[0], "input_not_compared: ") {
 			t.Errorf("%s: %+v, %t, %v", id, res, ok, err)
 		}

@@ -8,7 +8,7 @@
 // Every effect has the same order: change the state, append the event, act, append the result. A crash may
 // lose the act, and never its record. After a crash, recovery reads the log in the same way.
 //
-// Runner.answer is the run of one input. An agentSource gives it the agent: freshAgent, Conversation or
+// Runner.answerInput is the run of one input. An agentSource gives it the agent: freshAgent, Conversation or
 // attachedAgent.
 //
 // # Goroutines
@@ -19,12 +19,12 @@
 //     for reading during the call. It owns client.answered, and the fields origins, earlier and alone of an
 //     Attached.
 //   - questions.decideLoop judges the questions of a turn in wire order. Each open question has a goroutine
-//     that awaits the answer. client.detach joins all of them.
-//   - shower.loop calls Turn.Show. client.close joins it.
+//     that awaits the answer. client.joinGoroutines joins all of them.
+//   - shower.showLoop calls Turn.Show. client.closeTurn joins it.
 //   - A Conversation starts its agent in one goroutine, which sets keptAgent.err and closes ready. Another one
 //     watches the agent until its end. A third one, joined by after, sets next. A timer ends an idle agent.
 //   - An agentSession has a goroutine for session/close, one for the end of the process, and one for each
-//     answer between two turns. agentSession.end joins them.
+//     answer between two turns. agentSession.endProcess joins them.
 //   - A timer of the Runner looks at the log while runs are under way, and the listener of
 //     interaction.Coordinator does so when another process wakes this one. Both send to run.remoteStop.
 //

@@ -26,21 +26,21 @@ func newLifecycle() *lifecycle {
 	return l
 }
 
-// attach gives the turn its connection. It is called once, or never if there is no agent.
-func (l *lifecycle) attach(conn *provider.Conn) {
+// attachConn gives the turn its connection. It is called once, or never if there is no agent.
+func (l *lifecycle) attachConn(conn *provider.Conn) {
 	l.conn = conn
 	close(l.attached)
 }
 
-// gone waits for attach. It returns a channel that is closed when the agent is gone.
+// gone waits for attachConn. It returns a channel that is closed when the agent is gone.
 func (l *lifecycle) gone() <-chan struct{} {
 	<-l.attached
 	return l.conn.Gone()
 }
 
-// kill ends the agent without another byte to it, because the log cannot be written. It does nothing if the
+// killAgent ends the agent without another byte to it, because the log cannot be written. It does nothing if the
 // turn ends without an agent.
-func (l *lifecycle) kill() {
+func (l *lifecycle) killAgent() {
 	select {
 	case <-l.attached:
 	case <-l.ended:

@@ -35,11 +35,11 @@ func (run *run) failEarly(ctx context.Context, err error) (Result, error) {
 			return Result{}, serr
 		}
 	}
-	return run.conclude(event.ProviderError, e)
+	return run.writeOutcome(event.ProviderError, e)
 }
 
-// finish records the outcome of the agent's answer, or of the error that came in its place.
-func (run *run) finish(a provider.Answer, err error) Result {
+// recordAnswer records the outcome of the agent's answer, or of the error that came in its place.
+func (run *run) recordAnswer(a provider.Answer, err error) Result {
 	run.awaitLastWords()
 	var e *provider.Error
 	outcome := event.Responded
@@ -55,7 +55,7 @@ func (run *run) finish(a provider.Answer, err error) Result {
 		run.client.warn("no_stop_reason", "the agent gave no reason for the end of its turn")
 	}
 	run.client.sums.setAnswer(a)
-	res, cerr := run.conclude(outcome, e)
+	res, cerr := run.writeOutcome(outcome, e)
 	if cerr != nil {
 		// The prompt has left and its outcome cannot be recorded. The agent ends, and the next start writes
 		// the outcome.
@@ -70,12 +70,12 @@ func (run *run) finish(a provider.Answer, err error) Result {
 func (run *run) awaitLastWords() {
 	if run.kept {
 		if !run.t.Agent.Orderly {
-			run.client.drain(nil)
+			run.client.drainUpdates(nil)
 		}
 		return
 	}
 	run.agent.beginClose()
-	run.client.drain(run.agent.closing)
+	run.client.drainUpdates(run.agent.closing)
 }
 
 // isAnswer reports whether the error is an answer of the agent, even a broken one.
@@ -98,10 +98,10 @@ func (r *Runner) masked(e *provider.Error) *provider.Error {
 	return &m
 }
 
-// conclude closes the questions, and writes the outcome and the facts with it. The last fact, the number of
-// calls, makes the log's checkpoint. conclude returns when the outcome is on disk and everything before it was
+// writeOutcome closes the questions, and writes the outcome and the facts with it. The last fact, the number of
+// calls, makes the log's checkpoint. writeOutcome returns when the outcome is on disk and everything before it was
 // shown.
-func (run *run) conclude(outcome event.Type, e *provider.Error) (Result, error) {
+func (run *run) writeOutcome(outcome event.Type, e *provider.Error) (Result, error) {
 	run.client.endTurn()
 	run.client.judgeTools()
 	if err := run.state.advance(outcome); err != nil {
@@ -130,7 +130,7 @@ func (run *run) conclude(outcome event.Type, e *provider.Error) (Result, error) 
 		write = run.r.log.AppendBeforeCheckpoint // the caller waits for the answer, and the log stays open for the checkpoint
 	}
 	_, err := write(context.Background(), events...)
-	run.client.show.close()
+	run.client.show.closeQueue()
 	res.Warnings = run.client.sums.listWarnings()
 	return res, err
 }
@@ -161,7 +161,7 @@ func (run *run) result() Result {
 	if run.call.MayHaveLeft() {
 		res.Calls = 1
 	}
-	run.client.sums.fill(&res)
+	run.client.sums.fillResult(&res)
 	if a := run.agent; a != nil {
 		res.OfSession = res.Usage != nil && a.setup.Agent.CountsSession(a.info.AgentInfo)
 	}

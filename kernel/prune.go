@@ -37,15 +37,15 @@ func (r *Runner) Prune(ctx context.Context, p event.Pruning) (done eventlog.Remo
 	}
 	done, err = r.log.Prune(ctx, p)
 	if err == nil && (done.Events > 0 || done.Resumed) {
-		r.seal(ctx)
+		r.makeCheckpoint(ctx)
 	}
 	// After an error, too: some payloads may be gone, and the views must not keep them.
 	return done, errors.Join(err, r.removeViews())
 }
 
-// seal makes a checkpoint that covers a person's change of the record. An unsigned checkpoint undoes nothing;
+// makeCheckpoint makes a checkpoint that covers a person's change of the record. An unsigned checkpoint undoes nothing;
 // doctor and the next run report it.
-func (r *Runner) seal(ctx context.Context) { _, _ = r.log.Checkpoint(ctx) }
+func (r *Runner) makeCheckpoint(ctx context.Context) { _, _ = r.log.Checkpoint(ctx) }
 
 // noRun returns ErrUnderWay if a run's process lives.
 func noRun(locks string) error {

@@ -45,14 +45,14 @@ func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	turns(t, r, "a")
 	all := event.Pruning{Until: 1000}
 
-	run, err := freshAgent{r}.accept(t.Context(), &Turn{})
+	run, err := freshAgent{r}.acceptRun(t.Context(), &Turn{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Prune(t.Context(), all); !errors.Is(err, ErrUnderWay) {
 		t.Errorf("pruned under a run: %v", err)
 	}
-	run.release()
+	run.releaseLocks()
 
 	lock, err := filelock.Acquire(pruneLockPath(r.opt.Paths.Locks))
 	if err != nil {
@@ -61,7 +61,7 @@ func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	if _, err := r.Prune(t.Context(), all); !errors.Is(err, ErrPruning) {
 		t.Errorf("pruned twice at once: %v", err)
 	}
-	if _, err := (freshAgent{r}).accept(t.Context(), &Turn{Setup: Setup{Session: "s"}}); !errors.Is(err, ErrPruning) {
+	if _, err := (freshAgent{r}).acceptRun(t.Context(), &Turn{Setup: Setup{Session: "s"}}); !errors.Is(err, ErrPruning) {
 		t.Errorf("a run began while payloads are removed: %v", err)
 	}
 	if held, err := filepath.Glob(filepath.Join(r.opt.Paths.Locks, "run-*")); err != nil || len(held) > 0 {
@@ -69,9 +69,9 @@ func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	}
 	accepted := make(chan error, 1)
 	go func() {
-		run, err := freshAgent{r}.accept(context.Background(), &Turn{Setup: Setup{Session: "s"}, Wait: true})
+		run, err := freshAgent{r}.acceptRun(context.Background(), &Turn{Setup: Setup{Session: "s"}, Wait: true})
 		if err == nil {
-			run.release()
+			run.releaseLocks()
 		}
 		accepted <- err
 	}()

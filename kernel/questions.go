@@ -29,12 +29,12 @@ type questions struct {
 	begin sync.Once                        // starts decideLoop with the first question
 	loop  sync.WaitGroup                   // decideLoop
 
-	deciding sync.Mutex     // held during judge, and while the run waits for open
+	deciding sync.Mutex     // held during judgeRequest, and while the run waits for open
 	open     sync.WaitGroup // one goroutine for each open question
 }
 
-// add queues a question. The connection's reader waits while the queue is full.
-func (q *questions) add(p *provider.PermissionRequest) {
+// addRequest queues a question. The connection's reader waits while the queue is full.
+func (q *questions) addRequest(p *provider.PermissionRequest) {
 	q.begin.Do(func() { q.loop.Go(q.decideLoop) })
 	select {
 	case q.queue <- p:
@@ -44,7 +44,7 @@ func (q *questions) add(p *provider.PermissionRequest) {
 
 func (q *questions) decideLoop() {
 	for p := range q.queue {
-		q.judge(p)
+		q.judgeRequest(p)
 	}
 }
 
@@ -55,17 +55,17 @@ func (q *questions) awaitOpen() {
 	q.open.Wait()
 }
 
-// close ends decideLoop after the queued questions, and waits for it and for the open ones. The caller makes
-// sure that add is not called any more.
-func (q *questions) close() {
+// closeQueue ends decideLoop after the queued questions, and waits for it and for the open ones. The caller makes
+// sure that addRequest is not called any more.
+func (q *questions) closeQueue() {
 	close(q.queue)
 	q.loop.Wait()
 	q.open.Wait()
 }
 
-// judge decides one question. Errors of the log need no handling here: the log is dead then, and the
+// judgeRequest decides one question. Errors of the log need no handling here: the log is dead then, and the
 // connection ends with the next line that cannot be recorded.
-func (q *questions) judge(p *provider.PermissionRequest) {
+func (q *questions) judgeRequest(p *provider.PermissionRequest) {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()
 	if p.Form != nil {
@@ -73,7 +73,7 @@ func (q *questions) judge(p *provider.PermissionRequest) {
 		return
 	}
 	live := q.c.sums.isLive()
-	announced, whole := q.c.sums.ask(p.Tool)
+	announced, whole := q.c.sums.addQuestion(p.Tool)
 	p.Tool = whole
 	if n := len(p.Options) - len(unambiguous(p.Options)); n > 0 {
 		q.c.warn("ambiguous_options", fmt.Sprintf("%d of the agent's options share an id with another and cannot be chosen: %s", n, p.Tool.Title))
@@ -81,52 +81,52 @@ func (q *questions) judge(p *provider.PermissionRequest) {
 	a := asking{PermissionRequest: p, place: q.c.place()}
 	unplaced := q.c.reading(a).Request
 	if len(unplaced.Commands) > 0 {
-		changed, err := q.c.changed()
+		changed, err := q.c.changedFiles()
 		if err != nil {
-			q.c.lifecycle.kill()
+			q.c.lifecycle.killAgent()
 			return
 		}
 		a.place.Changed = changed
 	}
-	a.dirs = startsWhere(unplaced, q.c.read(announced, nil, a.place).Request)
+	a.dirs = startsWhere(unplaced, q.c.readTool(announced, nil, a.place).Request)
 	read := q.c.reading(a)
 	req := read.Request
 	for {
 		asOf, err := q.lastSeq()
 		if err != nil {
-			q.c.lifecycle.kill()
+			q.c.lifecycle.killAgent()
 			return
 		}
 		d := q.c.run.r.policy.Decide(req, q.c.run.t.Permissions)
 		if q.needsPerson(d) || !live || q.c.lifecycle.isCancelled() {
-			q.put(a, read, d)
+			q.putQuestion(a, read, d)
 			return
 		}
-		if q.decided(a, req, d, asOf) {
+		if q.answerDecided(a, req, d, asOf) {
 			return
 		}
 	}
 }
 
-// put asks a person.
-func (q *questions) put(a asking, read policy.Reading, d policy.Decision) {
-	put := q.question(a.Tool, unambiguous(a.Options), read, d)
+// putQuestion asks a person.
+func (q *questions) putQuestion(a asking, read policy.Reading, d policy.Decision) {
+	question := q.question(a.Tool, unambiguous(a.Options), read, d)
 	if q.c.run.t.AnswerIn > 0 {
 		if err := q.c.run.r.questions.Reachable(); err != nil {
 			q.c.warn("unreachable", "other processes cannot answer this question: "+err.Error())
 		}
 	}
-	ticket, err := q.c.run.r.questions.Ask(context.Background(), put)
+	ticket, err := q.c.run.r.questions.Ask(context.Background(), question)
 	if err != nil {
-		q.c.lifecycle.kill()
+		q.c.lifecycle.killAgent()
 		return
 	}
-	subject := put.Subject
-	put = ticket.Question
-	put.Subject = subject
+	subject := question.Subject
+	question = ticket.Question
+	question.Subject = subject
 	// The notice precedes the notice of the question's end.
-	q.c.show.add(Asked{put, a.ID, q.c.run.t.AnswerIn > 0 && q.c.sums.isLive()})
-	q.open.Go(func() { q.await(ticket, a) })
+	q.c.show.addNotice(Asked{question, a.ID, q.c.run.t.AnswerIn > 0 && q.c.sums.isLive()})
+	q.open.Go(func() { q.awaitAnswer(ticket, a) })
 }
 
 // unambiguous returns the options with a unique id. With a shared id, the agent may read a no as a yes. An id
@@ -156,9 +156,9 @@ func (q *questions) lastSeq() (event.Seq, error) {
 	return e.Seq, err
 }
 
-// decided answers for a rule, a standing approval or a mode. It returns false if an approval was revoked after
+// answerDecided answers for a rule, a standing approval or a mode. It returns false if an approval was revoked after
 // asOf, because the decision may depend on it. Then nothing was recorded or answered.
-func (q *questions) decided(a asking, req policy.Request, d policy.Decision, asOf event.Seq) bool {
+func (q *questions) answerDecided(a asking, req policy.Request, d policy.Decision, asOf event.Seq) bool {
 	made := decision(req, d)
 	ruling := event.NewFact(event.PolicyDecided, "policy", q.c.refs(), made)
 	var unless event.Query
@@ -171,14 +171,14 @@ func (q *questions) decided(a asking, req policy.Request, d policy.Decision, asO
 		return false
 	}
 	if err != nil {
-		q.c.lifecycle.kill()
+		q.c.lifecycle.killAgent()
 		return true
 	}
 	if a.Claim() {
-		q.c.sums.decide(a, d.Effect == policy.Allow)
-		q.c.show.add(Decided{made, a.ID})
+		q.c.sums.addDecision(a, d.Effect == policy.Allow)
+		q.c.show.addNotice(Decided{made, a.ID})
 	} else { // the agent has been refused since
-		q.lapse(a.PermissionRequest, interaction.Withdrawn)
+		q.countLapse(a.PermissionRequest, interaction.Withdrawn)
 	}
 	reply(q.c.run.r, a.PermissionRequest, d.OptionID, "policy", q.c.refs())
 	return true
@@ -256,27 +256,27 @@ const (
 	offerPrefix = ownPrefix + "remember-"
 )
 
-// await waits for the end of a question and tells the agent.
-func (q *questions) await(t *interaction.Ticket, a asking) {
+// awaitAnswer waits for the end of a question and tells the agent.
+func (q *questions) awaitAnswer(t *interaction.Ticket, a asking) {
 	p := a.PermissionRequest
 	ctx := context.Background() // the end of a question is on the log, even if the caller's context ends
-	if why := q.wait(t, p); why != "" {
+	if why := q.awaitEnd(t, p); why != "" {
 		// The ticket's outcome holds an error of the log.
 		_ = q.c.run.r.questions.Lapse(ctx, t, why)
 	}
 	answer, lapsed, err := t.Outcome()
 	if err != nil {
-		q.c.lifecycle.kill()
+		q.c.lifecycle.killAgent()
 		return
 	}
 	res := interaction.Resolution{Reason: lapsed}
 	if answer != nil {
 		if res.Option, err = q.applyAnswer(ctx, t, *answer, a); err != nil {
-			q.c.lifecycle.kill()
+			q.c.lifecycle.killAgent()
 			return
 		}
 	} else {
-		q.lapse(p, lapsed)
+		q.countLapse(p, lapsed)
 		if lapsed == interaction.Unattended || lapsed == interaction.TimeUp {
 			o, _ := t.First(string(acp.PermissionOptionKindRejectOnce)) // one of Perlica's own options becomes cancelled
 			res.Option = o.ID
@@ -290,13 +290,13 @@ func (q *questions) await(t *interaction.Ticket, a asking) {
 	if answer != nil && !p.Claim() {
 		closed.Answer, closed.Reason = nil, interaction.Withdrawn // the agent was refused before it had the answer
 	}
-	q.c.show.add(closed) // before the agent reacts
+	q.c.show.addNotice(closed) // before the agent reacts
 	res.Sent = lapsed != interaction.Withdrawn && reply(q.c.run.r, p, res.Option, by, t.Refs)
 	_ = q.c.run.r.questions.Resolve(t, res) // an error of the log ends the run
 }
 
-// wait returns "" after an answer, otherwise the reason for the lack of one.
-func (q *questions) wait(t *interaction.Ticket, p *provider.PermissionRequest) interaction.Reason {
+// awaitEnd returns "" after an answer, otherwise the reason for the lack of one.
+func (q *questions) awaitEnd(t *interaction.Ticket, p *provider.PermissionRequest) interaction.Reason {
 	if q.c.lifecycle.isCancelled() {
 		return interaction.Cancelled
 	}
@@ -330,7 +330,7 @@ func (q *questions) applyAnswer(ctx context.Context, t *interaction.Ticket, said
 	if i < 0 {
 		// The coordinator accepts only known options, but other programs write this log, too.
 		q.c.warn("no_such_option", fmt.Sprintf("the answer of %s is none of the options, so the agent was told cancelled", said.By))
-		q.c.sums.decide(a, false)
+		q.c.sums.addDecision(a, false)
 		return "", nil
 	}
 	o := t.Options[i]
@@ -342,7 +342,7 @@ func (q *questions) applyAnswer(ctx context.Context, t *interaction.Ticket, said
 	case o.Offer:
 		for _, offer := range req.Offers() {
 			if offerPrefix+string(offer.Scope) == o.ID {
-				if err := q.c.run.r.remember(ctx, offer, said.By, t.Refs); err != nil {
+				if err := q.c.run.r.rememberApproval(ctx, offer, said.By, t.Refs); err != nil {
 					return "", err
 				}
 			}
@@ -351,20 +351,20 @@ func (q *questions) applyAnswer(ctx context.Context, t *interaction.Ticket, said
 		option = once.ID
 	}
 	if !a.Claim() {
-		q.lapse(a.PermissionRequest, interaction.Withdrawn)
+		q.countLapse(a.PermissionRequest, interaction.Withdrawn)
 		return option, nil
 	}
-	q.c.sums.decide(a, o.Allows())
+	q.c.sums.addDecision(a, o.Allows())
 	if o.Allows() && req.Kind == string(acp.ToolKindSwitchMode) {
-		q.c.sums.agree(o.ID, req.Mode)
+		q.c.sums.addAgreement(o.ID, req.Mode)
 	}
 	return option, nil
 }
 
-// lapse counts a question without an answer. It counts as unanswered if no person was there, and not if the
+// countLapse counts a question without an answer. It counts as unanswered if no person was there, and not if the
 // agent or its turn ended first.
-func (q *questions) lapse(p *provider.PermissionRequest, why interaction.Reason) {
-	q.c.sums.lapse(p.Tool.ID, why == interaction.Unattended || why == interaction.TimeUp)
+func (q *questions) countLapse(p *provider.PermissionRequest, why interaction.Reason) {
+	q.c.sums.addLapse(p.Tool.ID, why == interaction.Unattended || why == interaction.TimeUp)
 }
 
 // reply sends an option, or cancelled for an empty option, and records that the reply has left.

@@ -28,7 +28,7 @@ type Reading struct {
 func (r *Reading) Follow(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		f := newFollower(ctx, r.Log, r.Locks, r.yields(yield))
-		f.run(func() error { return f.follow(func() error { return f.resume(r.Log, r.At) }) })
+		f.yieldError(func() error { return f.followLog(func() error { return f.resumeTurns(r.Log, r.At) }) })
 	}
 }
 
@@ -43,11 +43,11 @@ func (r *Reading) Until(ctx context.Context, until event.Seq) iter.Seq2[Entry, e
 		}
 		f := r.f
 		f.ctx, f.head, f.gone, f.yield = ctx, until, false, r.yields(yield)
-		f.run(func() (err error) {
+		f.yieldError(func() (err error) {
 			if begun {
-				err = f.each(event.Query{After: r.At, Until: until})
+				err = f.yieldEach(event.Query{After: r.At, Until: until})
 			} else {
-				err = f.resume(r.Log, r.At)
+				err = f.resumeTurns(r.Log, r.At)
 			}
 			if err == nil && !f.gone {
 				r.At = max(r.At, until)
@@ -67,38 +67,38 @@ func (r *Reading) yields(yield func(Entry, error) bool) func(Entry, error) bool 
 	}
 }
 
-// resume reads the turns that are under way, and yields the recorded events after after.
-func (f *follower) resume(log openLog, after event.Seq) error {
+// resumeTurns reads the turns that are under way, and yields the recorded events after after.
+func (f *follower) resumeTurns(log openLog, after event.Seq) error {
 	if after = min(after, f.head); after > 0 {
 		runs, err := log.OpenRuns(f.ctx)
 		if err != nil {
 			return err
 		}
 		for _, run := range runs {
-			if err := f.recall(run, after); err != nil {
+			if err := f.recallRun(run, after); err != nil {
 				return err
 			}
 		}
 	}
-	return f.each(event.Query{After: after, Until: f.head})
+	return f.yieldEach(event.Query{After: after, Until: f.head})
 }
 
-// recall reads the recorded events of a run and yields nothing.
-func (f *follower) recall(run event.RunID, until event.Seq) error {
+// recallRun reads the recorded events of a run and yields nothing.
+func (f *follower) recallRun(run event.RunID, until event.Seq) error {
 	f.muted = true
 	defer func() { f.muted = false }()
-	return f.each(event.Query{Run: run, Until: until})
+	return f.yieldEach(event.Query{Run: run, Until: until})
 }
 
-// some yields a limited number of the selected events, and reports whether more may follow.
-func (f *follower) some(q event.Query) (more bool, err error) {
+// yieldSome yields a limited number of the selected events, and reports whether more may follow.
+func (f *follower) yieldSome(q event.Query) (more bool, err error) {
 	q.Limit = readMost
 	left, last := q.Limit, q.After
 	for e, err := range f.log.Events(f.ctx, q) {
 		if err != nil {
 			return false, err
 		}
-		if err := f.event(e); err != nil || f.gone {
+		if err := f.yieldEvent(e); err != nil || f.gone {
 			return false, err
 		}
 		left, last = left-1, e.Seq
@@ -120,8 +120,8 @@ const (
 	mostRest  = 500 * time.Millisecond
 )
 
-// rest sleeps in proportion to the time that the work took.
-func (f *follower) rest(took time.Duration) error {
+// restFor sleeps in proportion to the time that the work took.
+func (f *follower) restFor(took time.Duration) error {
 	timer := time.NewTimer(min(restTimes*took, mostRest))
 	defer timer.Stop()
 	select {

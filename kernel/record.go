@@ -261,7 +261,7 @@ func (r *Record) frame(e event.Event) {
 	case event.NotificationReceived, event.ResponseReceived:
 		u, ok := provider.ParseUpdate(e.Payload, string(e.Conversation))
 		if r.Sent {
-			r.joiner.join(&u)
+			r.joiner.joinText(&u)
 		}
 		if ok {
 			r.Update = u
@@ -348,9 +348,9 @@ type joiner struct {
 	halves provider.Halves
 }
 
-// join completes the text of an update: the line break before a new message, and the pending half of a
+// joinText completes the text of an update: the line break before a new message, and the pending half of a
 // character.
-func (j *joiner) join(u *provider.Update) {
+func (j *joiner) joinText(u *provider.Update) {
 	alone := j.halves.Join(u)
 	if u.Kind == provider.AgentMessageChunk && u.Text != "" {
 		if (j.open || alone != "") && u.Message != "" && j.last != "" && u.Message != j.last {

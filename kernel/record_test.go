@@ -53,9 +53,9 @@ func TestJoin(t *testing.T) {
 		got := ""
 		for _, p := range pieces {
 			u := provider.Update{Kind: provider.AgentMessageChunk, Message: p.id, Text: p.text}
-			j.join(&u)
+			j.joinText(&u)
 			thought := provider.Update{Kind: provider.AgentThoughtChunk, Message: "t", Text: "hm"}
-			j.join(&thought)
+			j.joinText(&thought)
 			got += u.Text
 		}
 		if got != want {

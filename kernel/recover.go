@@ -233,9 +233,9 @@ func (r *Runner) Content(ctx context.Context, run event.RunID) iter.Seq2[provide
 	}
 }
 
-// replay is Recorded for a repeated input, which must equal the called one. If the record cannot tell, because
+// replayInput is Recorded for a repeated input, which must equal the called one. If the record cannot tell, because
 // the intent was pruned, the result has a warning.
-func (r *Runner) replay(ctx context.Context, in Input) (res Result, ok bool, err error) {
+func (r *Runner) replayInput(ctx context.Context, in Input) (res Result, ok bool, err error) {
 	intent, ok, err := r.log.Intent(ctx, in.ID)
 	if err != nil || !ok {
 		return lostResult(err)
@@ -318,18 +318,18 @@ func (r *Runner) Resolve(ctx context.Context, run event.RunID, f fact.Resolved) 
 		return fmt.Errorf("%w: %s", ErrOutcomeKnown, e.Type)
 	}
 	if _, err = r.log.Append(ctx, event.NewFact(event.RunResolved, "user", e.Refs, f)); err == nil {
-		r.seal(ctx)
+		r.makeCheckpoint(ctx)
 	}
 	return err
 }
 
-// repair makes a failed log usable for the next input. It opens the file again, which must hold all
+// repairLog makes a failed log usable for the next input. It opens the file again, which must hold all
 // acknowledged events, and writes the outcome of this process's runs that could not write theirs. It does
 // nothing to a living log. The error is the reason why no input can be accepted.
 //
 // A run or a kept agent that was alive when the log failed has lines without a record and must not go on.
-// repair ends these runs first, and epoch keeps such an agent from being used again.
-func (r *Runner) repair(ctx context.Context) error {
+// repairLog ends these runs first, and epoch keeps such an agent from being used again.
+func (r *Runner) repairLog(ctx context.Context) error {
 	r.repairing.Lock()
 	defer r.repairing.Unlock()
 	dead := r.log.Err()
@@ -374,9 +374,9 @@ func (r *Runner) endRecorded(ctx context.Context) error {
 	return nil
 }
 
-// forget ends a kept agent whose lines are not all on record, and checks that the session itself is. The
+// forgetAgent ends a kept agent whose lines are not all on record, and checks that the session itself is. The
 // caller holds turnMu.
-func (c *Conversation) forget(ctx context.Context) error {
+func (c *Conversation) forgetAgent(ctx context.Context) error {
 	l := c.present()
 	if c.epoch == c.r.epoch.Load() {
 		return nil
@@ -387,7 +387,7 @@ func (c *Conversation) forget(ctx context.Context) error {
 		if l.conn != nil {
 			l.conn.Kill()
 		}
-		c.drop(ctx, l)
+		c.dropAgent(ctx, l)
 	}
 	_, there, err := c.r.log.Last(ctx, event.Query{Session: c.setup.Session})
 	if err != nil {

@@ -295,7 +295,7 @@ func TestApprovalsFromElsewhereDoNotCount(t *testing.T) {
 	}
 	given := got[0]
 	given.Effect = "allow"
-	if err := r.remember(t.Context(), given, "me", event.Refs{}); err != nil {
+	if err := r.rememberApproval(t.Context(), given, "me", event.Refs{}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := r.approvals(); err != nil || len(got) != 2 || got[1].By != "me" {

@@ -145,7 +145,7 @@ func TestLogIsReopenedBeforeATurn(t *testing.T) {
 		t.Error("the log lives")
 	}
 	repaired()
-	if err := r.repair(t.Context()); err != nil {
+	if err := r.repairLog(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	prune.Release()

@@ -18,8 +18,8 @@ const (
 	settleMost = 5 * time.Second
 )
 
-// settle waits until an agent that has loaded its session is silent.
-func (s *agentSession) settle(ctx context.Context) {
+// awaitSilence waits until an agent that has loaded its session is silent.
+func (s *agentSession) awaitSilence(ctx context.Context) {
 	most := time.NewTimer(settleMost)
 	defer most.Stop()
 	for {
@@ -71,15 +71,15 @@ func (run *run) expectReplay(ctx context.Context) error {
 	return nil
 }
 
-// has reports whether an update repeats an earlier turn.
-func (r *replayed) has(u provider.Update) bool {
+// isRepeated reports whether an update repeats an earlier turn.
+func (r *replayed) isRepeated(u provider.Update) bool {
 	switch {
 	case r == nil:
 		return false
 	case u.Tool != nil:
 		return r.on || r.justReplayed && r.tools[u.Tool.ID]
 	case u.Kind == provider.UserMessageChunk:
-		r.begin(u.Text)
+		r.beginTurn(u.Text)
 		return r.on
 	case u.Kind == provider.AgentThoughtChunk:
 		return r.on
@@ -93,8 +93,8 @@ func (r *replayed) has(u provider.Update) bool {
 	return r.on
 }
 
-// begin compares a repeated message of the user with the earlier inputs.
-func (r *replayed) begin(said string) {
+// beginTurn compares a repeated message of the user with the earlier inputs.
+func (r *replayed) beginTurn(said string) {
 	said = strings.TrimSpace(said)
 	if r.on = false; said == "" || strings.Contains(r.prompt, said) {
 		return

@@ -30,66 +30,67 @@ const cancelGrace = 15 * time.Second
 // left; nothing was sent then. The Result and the log hold everything that happens after that. If ctx is
 // cancelled, Run ends the agent, and the outcome is on record all the same.
 func (r *Runner) Run(ctx context.Context, t Turn) (Result, error) {
-	if err := r.repair(ctx); err != nil {
+	if err := r.repairLog(ctx); err != nil {
 		return Result{}, err
 	}
-	return r.answer(ctx, &t, freshAgent{r})
+	return r.answerInput(ctx, &t, freshAgent{r})
 }
 
 // An agentSource gives a run its agent: freshAgent starts one for each run, a Conversation keeps one alive,
 // and an Attached has one that belongs to a client of its own.
 type agentSource interface {
-	// accept returns a new run that holds its locks. The caller must call release.
-	accept(context.Context, *Turn) (*run, error)
-	// provide sets run.agent. With a nil error the agent can be prompted.
-	provide(context.Context, *run) error
-	// takeBack takes the agent from the run. It is called after the outcome.
-	takeBack(context.Context, *run)
-	// release gives the locks up.
-	release(*run)
+	// acceptRun returns a new run that holds its locks. The caller must call releaseRun.
+	acceptRun(context.Context, *Turn) (*run, error)
+	// provideAgent sets run.agent. With a nil error the agent can be prompted.
+	provideAgent(context.Context, *run) error
+	// takeBackAgent takes the agent from the run. It is called after the outcome.
+	takeBackAgent(context.Context, *run)
+	// releaseRun gives the locks up.
+	releaseRun(*run)
 }
 
-// answer is the run of one input, for every kind of agent. The numbers are the durable points of
-// ARCHITECTURE.md, section 2.
-func (r *Runner) answer(ctx context.Context, t *Turn, source agentSource) (Result, error) {
+// answerInput is the run of one input, for every kind of agent. The numbers are the durable points of
+// ARCHITECTURE.md, section 2. recordAnswer and failEarly write the outcome.
+func (r *Runner) answerInput(ctx context.Context, t *Turn, source agentSource) (Result, error) {
 	// An input id is called once, for ever.
 	if t.Input.ID == "" {
 		t.Input.ID = event.InputID(uuid.Must(uuid.NewV7()).String())
-	} else if res, ok, err := r.replay(ctx, t.Input); ok || err != nil {
+	} else if res, ok, err := r.replayInput(ctx, t.Input); ok || err != nil {
 		return res, err
 	}
 
 	// The session's lock keeps other runs out. By the loss of the run's own lock, recovery sees a crash.
-	run, err := source.accept(ctx, t)
+	run, err := source.acceptRun(ctx, t)
 	if err != nil {
 		return Result{}, err
 	}
-	defer source.release(run)
-	defer run.client.close()
+	defer source.releaseRun(run)
+	defer run.client.closeTurn()
 
 	// The input is written while the agent starts. If we die here, nothing was sent.
 	if err := run.recordInput(); err != nil {
 		return Result{}, err
 	}
-	err = source.provide(ctx, run)
+	err = source.provideAgent(ctx, run)
 
 	// ① The intent is synced, in two places. If we die after it, recovery finds an intent without an outcome.
 	if err == nil {
-		err = run.intend(ctx)
+		err = run.recordIntent(ctx)
 	}
 	var res Result
 	if err == nil {
 		// The tap records the prompt, and then writes it. Until the agent answers, the goroutines of the
 		// connection and of the client record what happens: ② each line before it is shown, ③ a decision
 		// before it is sent, ④ a question before it is shown, ⑤ an answer before it is sent.
-		answer, promptErr := run.prompt(ctx)
-		// ⑥ The outcome and its checkpoint are synced, then shown. After this the input has its result.
-		res = run.finish(answer, promptErr)
+		answer, promptErr := run.promptAgent(ctx)
+		// ⑥ The outcome is synced, in a fresh run together with the checkpoint. After this the input has its
+		// result.
+		res = run.recordAnswer(answer, promptErr)
 	} else {
 		res, err = run.failEarly(ctx, err)
 	}
 	// ⑦ The agent's process ends, unless it is kept, and the checkpoint's line is appended to the anchor.
-	source.takeBack(ctx, run)
+	source.takeBackAgent(ctx, run)
 
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) && conflict.Type == event.Requested {
@@ -103,7 +104,7 @@ func (r *Runner) answer(ctx context.Context, t *Turn, source agentSource) (Resul
 
 // otherResult returns the result of an input that another process called first, at the same time.
 func (r *Runner) otherResult(ctx context.Context, in Input) (Result, error) {
-	res, ok, err := r.replay(ctx, in)
+	res, ok, err := r.replayInput(ctx, in)
 	if err == nil && !ok {
 		err = ErrInputRunning
 	}
@@ -117,7 +118,7 @@ type run struct {
 	// refs are the references of the run's events, without the agent's session.
 	refs  event.Refs
 	state state
-	// own is the run's own lock if it was reserved, until method lock takes it. It may be nil.
+	// own is the run's own lock if it was reserved, until takeLock takes it. It may be nil.
 	own     *filelock.Lock
 	locks   []*filelock.Lock
 	created bool // the session is new and has no earlier turns
@@ -131,7 +132,7 @@ type run struct {
 	agent        *agentSession
 	client       *client
 	call         *provider.Call
-	promptSent   provider.Prompt // set by intend
+	promptSent   provider.Prompt // set by recordIntent
 	stopped      *Stop
 	stopRecorded bool // stopped is on record
 	// remoteStop receives a recorded stop of another process. Its capacity is 1.
@@ -161,12 +162,12 @@ func (r *Runner) newRun(t Turn, reserved *reservation) *run {
 		},
 	}
 	run.client = newClient(run)
-	r.enter(run)
+	r.enterRun(run)
 	return run
 }
 
-// lock takes the run's own lock. From then on no payloads are removed until the run ends.
-func (run *run) lock(ctx context.Context) error {
+// takeLock takes the run's own lock. From then on no payloads are removed until the run ends.
+func (run *run) takeLock(ctx context.Context) error {
 	dir := run.r.opt.Paths.Locks
 	own, err := run.own, error(nil)
 	if own != nil {
@@ -181,21 +182,21 @@ func (run *run) lock(ctx context.Context) error {
 	return waitForPrune(ctx, dir, run.t.Wait)
 }
 
-// release gives the locks up and removes their files.
-func (run *run) release() { run.over((*filelock.Lock).Release) }
+// releaseLocks gives the locks up and removes their files.
+func (run *run) releaseLocks() { run.giveUpLocks((*filelock.Lock).Release) }
 
-// free gives the locks up and leaves their files to sweep. It is for locks that no other run takes.
-func (run *run) free() { run.over((*filelock.Lock).Free) }
+// freeLocks gives the locks up and leaves their files to sweepLocks. It is for locks that no other run takes.
+func (run *run) freeLocks() { run.giveUpLocks((*filelock.Lock).Free) }
 
-func (run *run) over(giveUp func(*filelock.Lock)) {
-	run.r.leave(run)
+func (run *run) giveUpLocks(giveUp func(*filelock.Lock)) {
+	run.r.leaveRun(run)
 	for _, l := range run.locks {
 		giveUp(l)
 	}
 	close(run.released)
 }
 
-func (run *run) sweep() {
+func (run *run) sweepLocks() {
 	for _, l := range run.locks {
 		l.Sweep()
 	}
@@ -217,9 +218,9 @@ func (run *run) recordInput() error {
 	return run.r.log.Record(events...)
 }
 
-// intend puts the intent on disk, unless the turn was stopped. After that the input counts as called. A stop
+// recordIntent puts the intent on disk, unless the turn was stopped. After that the input counts as called. A stop
 // during the write still keeps the prompt from leaving.
-func (run *run) intend(ctx context.Context) error {
+func (run *run) recordIntent(ctx context.Context) error {
 	if err := run.checkStop(); err != nil {
 		return err
 	}
@@ -276,8 +277,8 @@ func (run *run) warnOfRepair() {
 	}
 }
 
-// send uses the call up and sends the prompt.
-func (run *run) send() *provider.PromptCall {
+// sendPrompt uses the call up and sends the prompt.
+func (run *run) sendPrompt() *provider.PromptCall {
 	if run.carried != nil {
 		return run.agent.conn.CarryPrompt(run.call, run.carried.Line)
 	}
@@ -293,14 +294,14 @@ func (run *run) cancelGrace() <-chan time.Time {
 	return time.After(cancelGrace)
 }
 
-// prompt makes the call, and returns when the agent has answered or is gone.
-func (run *run) prompt(ctx context.Context) (provider.Answer, error) {
-	run.client.start(Started{Result: run.result(), Agent: run.agentName(), Mode: run.t.Mode})
+// promptAgent makes the call, and returns when the agent has answered or is gone.
+func (run *run) promptAgent(ctx context.Context) (provider.Answer, error) {
+	run.client.startTurn(Started{Result: run.result(), Agent: run.agentName(), Mode: run.t.Mode})
 	if err := run.state.advance(event.RequestSent); err != nil {
-		panic(err) // intend has just succeeded
+		panic(err) // recordIntent has just succeeded
 	}
 	run.agent.prompted = true
-	call := run.send()
+	call := run.sendPrompt()
 	var grace <-chan time.Time
 	// answered is nil until the prompt is written, because Answered waits for that and a stop must not wait.
 	var answered <-chan struct{}
@@ -312,7 +313,7 @@ func (run *run) prompt(ctx context.Context) (provider.Answer, error) {
 			if !run.call.MayHaveLeft() {
 				return call.Answer()
 			}
-			run.client.show.flush()
+			run.client.show.flushQueue()
 			run.warnOfSpace() // while the agent works
 		case <-answered:
 			return call.Answer()

@@ -58,7 +58,7 @@ type Runner struct {
 	keys      *evidence.Keys // nil means that checkpoints are not signed
 	repairing sync.Mutex     // held while a failed log is opened again
 	epoch     atomic.Int64   // the number of attempts to open a failed log
-	looks     sync.RWMutex   // held for reading during look
+	looks     sync.RWMutex   // held for reading during lookAtLog
 
 	mu       sync.Mutex // guards the fields below
 	standing *approvals.Standing
@@ -130,17 +130,17 @@ func Open(ctx context.Context, opt Options) (*Runner, error) {
 	return r, nil
 }
 
-// enter adds a run to the runs that are under way.
-func (r *Runner) enter(run *run) {
+// enterRun adds a run to the runs that are under way.
+func (r *Runner) enterRun(run *run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.live[run.refs.Run] = run
 	if r.looking == nil {
-		r.looking = time.AfterFunc(lookEvery, r.look)
+		r.looking = time.AfterFunc(lookEvery, r.lookAtLog)
 	}
 }
 
-func (r *Runner) leave(run *run) {
+func (r *Runner) leaveRun(run *run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.live, run.refs.Run)
@@ -150,7 +150,7 @@ func (r *Runner) leave(run *run) {
 	}
 }
 
-func (r *Runner) look() {
+func (r *Runner) lookAtLog() {
 	r.looks.RLock() // Close waits for it
 	defer r.looks.RUnlock()
 	r.mu.Lock()
@@ -206,8 +206,8 @@ func (r *Runner) approvals() ([]policy.Approval, error) {
 	return list, err
 }
 
-// remember records a standing approval, before the answer with it takes effect.
-func (r *Runner) remember(ctx context.Context, a policy.Approval, by string, refs event.Refs) error {
+// rememberApproval records a standing approval, before the answer with it takes effect.
+func (r *Runner) rememberApproval(ctx context.Context, a policy.Approval, by string, refs event.Refs) error {
 	a.ID, a.By, a.Made = uuid.Must(uuid.NewV7()).String(), by, r.opt.Now().UTC()
 	if _, err := r.log.Append(ctx, event.NewFact(event.ApprovalRemembered, "user", refs, a)); err != nil {
 		return err

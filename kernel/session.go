@@ -76,10 +76,10 @@ func (r *Runner) deleteKept(ctx context.Context, setup Setup) (n int, err error)
 		return 0, nil
 	}
 	s := newAgentSession(r, setup, event.Refs{Session: setup.Session}, nil)
-	if err := s.start(); err != nil {
+	if err := s.startProcess(); err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, s.end(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, s.endProcess(context.WithoutCancel(ctx))) }()
 	if s.info, err = s.conn.Initialize(ctx, r.opt.Version); err != nil {
 		return 0, s.recordTimeout(err)
 	}

@@ -129,7 +129,7 @@ type shower struct {
 	upTo   eventlog.Mark // the events of the newest notice are recorded before it
 	bytes  int
 	due    bool // the queue must be shown
-	begun  bool // loop was started
+	begun  bool // showLoop was started
 	closed bool
 	failed bool
 }
@@ -144,14 +144,14 @@ func newShower(show func(Notice), log *eventlog.Log, fail func(error)) *shower {
 	return s
 }
 
-// add queues a notice and shows it with all earlier ones.
-func (s *shower) add(n Notice) {
-	s.hold(n)
-	s.flush()
+// addNotice queues a notice and shows it with all earlier ones.
+func (s *shower) addNotice(n Notice) {
+	s.holdNotice(n)
+	s.flushQueue()
 }
 
-// hold queues a notice until flush is called or the queue is full. After a fault of the disk nothing is shown.
-func (s *shower) hold(n Notice) {
+// holdNotice queues a notice until flushQueue is called or the queue is full. After a fault of the disk nothing is shown.
+func (s *shower) holdNotice(n Notice) {
 	size := 0
 	switch n := n.(type) {
 	case Updated:
@@ -162,7 +162,7 @@ func (s *shower) hold(n Notice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for (len(s.queue) >= showQueue || s.bytes > showBytes) && !s.closed && !s.failed {
-		s.begin()
+		s.wakeLoop()
 		s.change.Wait()
 	}
 	if s.failed || s.closed {
@@ -175,26 +175,26 @@ func (s *shower) hold(n Notice) {
 	}
 }
 
-// flush shows the queue.
-func (s *shower) flush() {
+// flushQueue shows the queue.
+func (s *shower) flushQueue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.queue) > 0 && !s.due {
-		s.begin()
+		s.wakeLoop()
 	}
 }
 
-// begin makes loop show the queue. The caller holds mu.
-func (s *shower) begin() {
+// wakeLoop makes showLoop show the queue. The caller holds mu.
+func (s *shower) wakeLoop() {
 	s.due = true
 	if !s.begun {
 		s.begun = true
-		go s.loop()
+		go s.showLoop()
 	}
 	s.change.Broadcast()
 }
 
-func (s *shower) loop() {
+func (s *shower) showLoop() {
 	defer close(s.done)
 	var batch []Notice
 	for {
@@ -208,7 +208,7 @@ func (s *shower) loop() {
 		s.mu.Unlock()
 		if s.log != nil {
 			if err := s.log.SyncTo(upTo); err != nil {
-				s.stop(err)
+				s.setFailed(err)
 				return
 			}
 		}
@@ -222,7 +222,7 @@ func (s *shower) loop() {
 	}
 }
 
-func (s *shower) stop(err error) {
+func (s *shower) setFailed(err error) {
 	s.mu.Lock()
 	s.failed = true
 	s.change.Broadcast()
@@ -230,11 +230,11 @@ func (s *shower) stop(err error) {
 	s.fail(err)
 }
 
-// close shows the queue and waits for the end of loop. Later calls do nothing.
-func (s *shower) close() {
+// closeQueue shows the queue and waits for the end of showLoop. Later calls do nothing.
+func (s *shower) closeQueue() {
 	s.mu.Lock()
 	s.closed = true
-	s.begin()
+	s.wakeLoop()
 	s.mu.Unlock()
 	<-s.done
 }

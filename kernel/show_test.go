@@ -39,14 +39,14 @@ func TestShownOnlyWhenOnDisk(t *testing.T) {
 		if err := r.log.Record(line); err != nil {
 			t.Fatal(err)
 		}
-		s.add(Updated{provider.Update{Text: fmt.Sprint(i + 1)}})
+		s.addNotice(Updated{provider.Update{Text: fmt.Sprint(i + 1)}})
 		if i%10 == 0 {
 			if err := r.log.Sync(); err != nil { // this makes several batches
 				t.Fatal(err)
 			}
 		}
 	}
-	s.close()
+	s.closeQueue()
 	if shown != 50 {
 		t.Errorf("%d of 50 were shown", shown)
 	}
@@ -66,8 +66,8 @@ func TestNothingIsShownThatCouldNotBeSynced(t *testing.T) {
 	if err := log.Record(event.NewFact("x", "user", event.Refs{}, struct{}{})); err != nil {
 		t.Fatal(err)
 	}
-	s.add(Updated{})
-	s.close()
+	s.addNotice(Updated{})
+	s.closeQueue()
 	if failed == nil || !errors.Is(log.Close(), failed) {
 		t.Errorf("reported: %v", failed)
 	}
@@ -135,20 +135,20 @@ func TestHeldNotices(t *testing.T) {
 		<-held // as many as fit next to those that are being shown
 		shown <- n
 	}, nil, func(err error) { t.Error(err) })
-	s.flush() // the queue is empty
+	s.flushQueue() // the queue is empty
 	go func() {
 		defer close(held)
 		for i := range 2 * showQueue { // more than the queue takes, without a flush
-			s.hold(Warned{Detail: strconv.Itoa(i)})
+			s.holdNotice(Warned{Detail: strconv.Itoa(i)})
 		}
 	}()
 	soon(t, "the room for the last", held)
-	s.flush()
-	s.hold(Updated{provider.Update{Raw: make([]byte, showBytes+1)}}) // this one fits, and the next does not
-	s.hold(Warned{Detail: "last"})
-	s.close()
-	s.close()
-	s.add(Warned{Detail: "too late"})
+	s.flushQueue()
+	s.holdNotice(Updated{provider.Update{Raw: make([]byte, showBytes+1)}}) // this one fits, and the next does not
+	s.holdNotice(Warned{Detail: "last"})
+	s.closeQueue()
+	s.closeQueue()
+	s.addNotice(Warned{Detail: "too late"})
 	for i := range 2 * showQueue {
 		if w, ok := (<-shown).(Warned); !ok || w.Detail != strconv.Itoa(i) {
 			t.Fatalf("%#v in place of %d", w, i)

@@ -35,7 +35,7 @@ type toolSeen struct {
 // maxForms is the number of forms of one tool call that are compared with the approved ones.
 const maxForms = 1000
 
-func (s *toolSeen) merge(t provider.ToolCall) {
+func (s *toolSeen) mergeReport(t provider.ToolCall) {
 	if t.Title != "" {
 		s.Title, s.call.Title = t.Title, t.Title
 	}
@@ -67,8 +67,8 @@ func hasRun(status string) bool {
 	return false
 }
 
-// report notes the form in which a tool is reported to run. The caller holds the accumulator's mu.
-func (s *toolSeen) report(agent speaker) {
+// addForm notes the form in which a tool is reported to run. The caller holds the accumulator's mu.
+func (s *toolSeen) addForm(agent speaker) {
 	if s.crowded || !hasRun(s.Status) {
 		return
 	}
@@ -131,7 +131,7 @@ func (c *client) judgeTools() {
 		}
 		u := fact.UnaskedTool{ToolSeen: t.ToolSeen, Why: why}
 		if !t.wasAsked {
-			req := c.read(t.call, nil, place).Request
+			req := c.readTool(t.call, nil, place).Request
 			if list, err := standing(); err == nil && c.covered(list, req) {
 				continue
 			}
@@ -177,7 +177,7 @@ func (c *client) unasked(t toolSeen, place shell.Place) string {
 		return ""
 	}
 	switch {
-	case !acts(c.read(t.call, nil, place).Request):
+	case !acts(c.readTool(t.call, nil, place).Request):
 		return ""
 	case failed(t):
 		return "it was tried and failed, and nobody was asked"
@@ -256,8 +256,8 @@ func (c *client) switchedMode(from, to string, modes []acp.SessionMode, chosen b
 	}
 }
 
-// read reads a tool call for policy and for the question.
-func (c *client) read(call provider.ToolCall, options []acp.PermissionOption, place shell.Place) policy.Reading {
+// readTool reads a tool call for policy and for the question.
+func (c *client) readTool(call provider.ToolCall, options []acp.PermissionOption, place shell.Place) policy.Reading {
 	read := policy.ReadToolCall(callOf(c.speaker(), call), place)
 	req := &read.Request
 	req.Session = string(c.run.refs.Session)
@@ -280,7 +280,7 @@ type asking struct {
 
 // reading returns the same result each time. It depends only on a and on the agent's name.
 func (c *client) reading(a asking) policy.Reading {
-	read := c.read(a.Tool, unambiguous(a.Options), a.place)
+	read := c.readTool(a.Tool, unambiguous(a.Options), a.place)
 	for i, dir := range a.dirs {
 		if dir != "" {
 			read.Request.Commands[i].Dir = dir

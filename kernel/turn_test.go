@@ -199,9 +199,9 @@ func TestStartedComesFirst(t *testing.T) {
 			}
 		}()
 		<-ready
-		c.start(Started{})
+		c.startTurn(Started{})
 		<-said
-		c.close()
+		c.closeTurn()
 		if _, ok := shown[0].(Started); !ok || len(shown) != 4 {
 			t.Fatalf("%d notices, the first is %T", len(shown), shown[0])
 		}
@@ -210,7 +210,7 @@ func TestStartedComesFirst(t *testing.T) {
 
 func shownText(c *client) string {
 	var res Result
-	c.sums.fill(&res)
+	c.sums.fillResult(&res)
 	return res.Text
 }
 
@@ -231,7 +231,7 @@ func TestAWarningAheadOfADeadLog(t *testing.T) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		c.close()
+		c.closeTurn()
 	}()
 	soon(t, "the end of the turn", closed)
 	if err := r.Close(); err == nil {
