@@ -11,9 +11,9 @@ import (
 
 const drawEvery = 50 * time.Millisecond
 
-// LiveText is changing text above a [StatusLine]. It is drawn at most twenty times a second, in place, from the first
+// liveText is changing text above a [StatusLine]. It is drawn at most twenty times a second, in place, from the first
 // changed row on. Rows that have left the screen are not drawn again. All methods are safe for concurrent use.
-type LiveText struct {
+type liveText struct {
 	s      *StatusLine
 	out    io.Writer
 	height func() int
@@ -28,26 +28,26 @@ type LiveText struct {
 	err     error
 }
 
-// drawFunc is the callback of [StatusLine.Live].
+// drawFunc is the callback of [StatusLine.showLive].
 type drawFunc = func(columns, room, gone int) (final string, rows []string)
 
-// Live returns changing text above the line. out is the terminal of the line. The caller must finish an earlier
-// LiveText first.
+// showLive returns changing text above the line. out is the terminal of the line. The caller must finish an earlier
+// liveText first.
 //
 // draw returns the text that became final since its last call, and the rows that may still change. Each row fits in the
 // columns, and there are at most room rows. gone is the number of the last returned rows that have left the screen:
 // those rows cannot change. If the final text ends within a line, draw returns no rows.
-func (s *StatusLine) Live(out io.Writer, height func() int, draw drawFunc) *LiveText {
-	l := &LiveText{s: s, out: out, height: height, draw: draw}
+func (s *StatusLine) showLive(out io.Writer, height func() int, draw drawFunc) *liveText {
+	l := &liveText{s: s, out: out, height: height, draw: draw}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live = l
 	return l
 }
 
-// Change calls f under the lock of draw. f changes the content. Change returns the first error of the terminal, also an
-// earlier one.
-func (l *LiveText) Change(f func()) error {
+// changeContent calls f under the lock of draw. f changes the content. Change returns the first error of the terminal,
+// also an earlier one.
+func (l *liveText) changeContent(f func()) error {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	f()
@@ -56,8 +56,8 @@ func (l *LiveText) Change(f func()) error {
 	return l.err
 }
 
-// Finish calls f as Change does and draws at once. After it, no row may change.
-func (l *LiveText) Finish(f func()) error {
+// finishContent calls f as Change does and draws at once. After it, no row may change.
+func (l *liveText) finishContent(f func()) error {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	l.s.atRest()
@@ -70,7 +70,7 @@ func (l *LiveText) Finish(f func()) error {
 }
 
 // paintWhenDue draws the changes, now or as soon as the limits allow.
-func (l *LiveText) paintWhenDue() {
+func (l *liveText) paintWhenDue() {
 	if !l.stale || l.s.aside || l.stop != nil {
 		return
 	}
@@ -86,14 +86,14 @@ func (l *LiveText) paintWhenDue() {
 	l.paintRows(now)
 }
 
-func (l *LiveText) onTimer() {
+func (l *liveText) onTimer() {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	l.stop = nil
 	l.paintWhenDue()
 }
 
-func (l *LiveText) cancelTimer() {
+func (l *liveText) cancelTimer() {
 	if l.stop != nil {
 		l.stop()
 		l.stop = nil
@@ -101,13 +101,13 @@ func (l *LiveText) cancelTimer() {
 }
 
 // forgetRows notes that the rows are not on the screen.
-func (l *LiveText) forgetRows() {
+func (l *liveText) forgetRows() {
 	l.stale = l.stale || len(l.rows) > 0
 	l.rows = nil
 }
 
 // noteWidth asks for a new drawing if the width of the terminal has changed.
-func (l *LiveText) noteWidth() {
+func (l *liveText) noteWidth() {
 	l.stale = l.stale || len(l.rows) > 0 && l.s.width() != l.columns
 }
 
@@ -120,7 +120,7 @@ func rowsOn(rows []string, columns int) (n int) {
 }
 
 // goneRows counts the rows that have left a screen of the given size. The status line is still on the screen.
-func (l *LiveText) goneRows(columns, height int) (n int) {
+func (l *liveText) goneRows(columns, height int) (n int) {
 	over := rowsOn(l.rows, columns) + l.s.drawnHeight(columns) - height
 	for ; n < len(l.rows) && over > 0; n++ {
 		over -= TextRows(l.rows[n], columns)
@@ -129,7 +129,7 @@ func (l *LiveText) goneRows(columns, height int) (n int) {
 }
 
 // paintRows draws the changed rows and the status line below them.
-func (l *LiveText) paintRows(now time.Time) {
+func (l *liveText) paintRows(now time.Time) {
 	s := l.s
 	l.cancelTimer()
 	columns, height := s.width(), l.height()
@@ -247,7 +247,7 @@ func rowAt(first, second []string, i int) string {
 
 // startPainting moves the cursor to the first changed row. Within an incomplete line, it stays there if the text
 // continues.
-func (l *LiveText) startPainting(p *painter, keep int, more bool) {
+func (l *liveText) startPainting(p *painter, keep int, more bool) {
 	if l.s.midline {
 		p.clean = true
 		if more {
@@ -266,7 +266,7 @@ func (l *LiveText) startPainting(p *painter, keep int, more bool) {
 	}
 }
 
-// drawBelow draws the status line below a LiveText, unless the text ended within a line.
+// drawBelow draws the status line below a liveText, unless the text ended within a line.
 func (s *StatusLine) drawBelow(p *painter, now time.Time) {
 	s.drawn = ""
 	if s.midline {

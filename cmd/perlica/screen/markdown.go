@@ -12,7 +12,7 @@ import (
 // be copied.
 type MarkdownStream struct {
 	w      io.Writer
-	live   *LiveText // nil means that only complete blocks are shown
+	live   *liveText // nil means that only complete blocks are shown
 	clean  *SafeWriter
 	split  splitter
 	page   page
@@ -46,7 +46,7 @@ func NewLiveMarkdownStream(
 	w io.Writer, status *StatusLine, styles Styles, size func() (columns, rows int),
 ) *MarkdownStream {
 	s := NewMarkdownStream(nil, styles, func() int { c, _ := size(); return c })
-	s.live = status.Live(w, func() int { _, r := size(); return r }, s.drawRows)
+	s.live = status.showLive(w, func() int { _, r := size(); return r }, s.drawRows)
 	return s
 }
 
@@ -54,7 +54,7 @@ func NewLiveMarkdownStream(
 // rest too.
 func (s *MarkdownStream) Write(p []byte) (n int, err error) {
 	if s.live != nil {
-		err := s.live.Change(func() { n, _ = s.clean.Write(p) }) // The LiveText keeps the text and draws it later.
+		err := s.live.changeContent(func() { n, _ = s.clean.Write(p) }) // The liveText keeps the text and draws it later.
 		return n, err
 	}
 	n, err = s.clean.Write(p)
@@ -67,7 +67,7 @@ func (s *MarkdownStream) Write(p []byte) (n int, err error) {
 // Flush shows the incomplete text as if it were complete. Call it before you show something below.
 func (s *MarkdownStream) Flush() error {
 	if s.live != nil {
-		return s.live.Finish(func() { _ = s.flushText() }) // as in Write
+		return s.live.finishContent(func() { _ = s.flushText() }) // as in Write
 	}
 	return s.flushText()
 }

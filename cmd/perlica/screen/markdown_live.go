@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// drawRows is the callback of [StatusLine.Live].
+// drawRows is the callback of [StatusLine.showLive].
 func (s *MarkdownStream) drawRows(columns, room, gone int) (final string, rows []string) {
 	if gone > 0 {
 		s.settleRows(gone, s.columns) // Rows that have left the screen cannot change.

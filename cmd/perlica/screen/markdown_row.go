@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// rowsOf breaks text into rows of at most the given columns, for a [LiveText]. Tabs become spaces. A style that spans
+// rowsOf breaks text into rows of at most the given columns, for a [liveText]. Tabs become spaces. A style that spans
 // two rows is set in both.
 func rowsOf(text string, columns int) (rows []string) {
 	columns = max(columns, 2)

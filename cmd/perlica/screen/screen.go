@@ -4,7 +4,7 @@
 //   - [Sanitize] and [SafeWriter] make an agent's text harmless: no terminal obeys it.
 //   - [Styles] colour text. [TextWidth] and [TextRows] measure it.
 //   - [TTY] is the terminal from which [Keys] reads keystrokes. [TTY.Session] restores the terminal's mode at its end.
-//   - [StatusLine] is the line at the bottom that shows the progress. [LiveText] stands above it and may still change.
+//   - [StatusLine] is the line at the bottom that shows the progress. Changing text may stand above it.
 //   - [Editor] is the line in which a person writes to an agent. [Pick] and [ShowPages] show lists.
 //   - [MarkdownStream] and [RenderMarkdown] show Markdown.
 //

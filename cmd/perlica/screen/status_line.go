@@ -56,7 +56,7 @@ type StatusLine struct {
 	midline bool        // the last output ended without a newline: there is no room for the line
 	aside   bool        // another program has the terminal
 	closed  bool
-	live    *LiveText // changing text above the line; nil means that there is none
+	live    *liveText // changing text above the line; nil means that there is none
 	settle  settling  // tells when a resized terminal may be drawn on
 }
 
