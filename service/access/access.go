@@ -1,8 +1,8 @@
-// Package access says what those who come in from outside may do, and how often they may guess.
+// Package access defines the rights of visitors from outside and the limits of their guesses.
 //
-// It promises one reading of rights, one form of a pairing code on record and one limit of guesses to
-// all front ends that people use from elsewhere. It knows no channel and no request, and keeps no
-// list of who is paired.
+// All front ends that people use from elsewhere share one reading of rights, one recorded form of a
+// pairing code and one limit of guesses. The package knows no channel and no request and keeps no
+// list of paired visitors.
 package access
 
 import (
@@ -14,18 +14,18 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// Right is something that a contact, a device or a program may do.
+// Right is an action that a contact, a device or a program may be allowed to do.
 type Right = fact.Right
 
-// The rights.
+// These are the rights.
 const (
-	Read    Right = "read"    // see what is on record; contacts of the bridge need no such right
+	Read    Right = "read"    // read the record; contacts of the bridge need no such right
 	Ask     Right = "ask"     // send inputs
-	Approve Right = "approve" // answer questions: a contact those of its own runs
-	Admin   Right = "admin"   // change what stays; a contact with Approve answers everybody's questions
+	Approve Right = "approve" // answer questions; a contact may answer those of its own runs
+	Admin   Right = "admin"   // change lasting settings; a contact that also has Approve may answer every question
 )
 
-// Rights are what a contact, a device or a program may do.
+// Rights lists the rights of a contact, a device or a program.
 type Rights []Right
 
 // OfContacts returns the rights that a contact of the bridge can have.
@@ -34,10 +34,10 @@ func OfContacts() Rights { return Rights{Ask, Approve, Admin} }
 // OfDevices returns the rights that a browser or a program can have.
 func OfDevices() Rights { return Rights{Read, Ask, Approve, Admin} }
 
-// Has reports whether r is among them.
+// Has reports whether the list contains r.
 func (rs Rights) Has(r Right) bool { return slices.Contains(rs, r) }
 
-// String is the form that Parse and Recorded read: "ask,approve".
+// String returns the form that Parse and Recorded read: "ask,approve".
 func (rs Rights) String() string { return rs.join(",") }
 
 func (rs Rights) join(sep string) string {
@@ -48,16 +48,16 @@ func (rs Rights) join(sep string) string {
 	return strings.Join(words, sep)
 }
 
-// Shown is how people read them: "ask, approve".
+// Shown returns the form for people: "ask, approve".
 func (rs Rights) Shown() string { return rs.join(", ") }
 
-// listed is "ask, approve and admin".
+// listed returns the form for sentences: "ask, approve and admin".
 func (rs Rights) listed() string {
 	return rs[:len(rs)-1].join(", ") + " and " + string(rs[len(rs)-1])
 }
 
-// Parse reads rights as a person writes them, out of those that there are for whom they are meant:
-// a contact, a device.
+// Parse reads rights as a person writes them. Each must be one of the rights in of. whom names the
+// owner for the error: a contact or a device.
 func Parse(s, whom string, of Rights) (Rights, error) {
 	rs := Recorded(s)
 	for _, r := range rs {
@@ -71,7 +71,7 @@ func Parse(s, whom string, of Rights) (Rights, error) {
 	return rs, nil
 }
 
-// Recorded reads rights as a view keeps them, which may be those of a later version.
+// Recorded reads rights as a view stores them. They may come from a later version.
 func Recorded(s string) (rs Rights) {
 	for word := range strings.SplitSeq(s, ",") {
 		if word = strings.TrimSpace(word); word != "" && !rs.Has(Right(word)) {
@@ -81,7 +81,8 @@ func Recorded(s string) (rs Rights) {
 	return rs
 }
 
-// Visible is a text in one line without the signs that no one sees, some of which turn text around.
+// Visible returns a text in one line without invisible characters. Some of these would reverse the
+// text.
 func Visible(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -95,14 +96,14 @@ func Visible(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// longestName is how much of a name is shown, in characters.
+// characters of a shown name
 const longestName = 48
 
-// Name is a name as it is kept and shown: people call themselves anything, and it must not look like
-// something that Perlica says.
+// Name returns the stored and shown form of a name. People may choose any name, and it must not
+// look like Perlica's own text.
 func Name(s string) string { return Cut(s, longestName) }
 
-// Cut is Visible, of at most so many characters.
+// Cut returns the Visible form of a text with at most this many characters.
 func Cut(s string, most int) string {
 	words := []rune(Visible(s))
 	if len(words) > most {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestParse: what a person writes becomes rights, out of those that there are for whom they are meant.
+// TestParse checks that a written text becomes rights out of the permitted ones.
 func TestParse(t *testing.T) {
 	for _, c := range []struct {
 		text, whom string
@@ -37,7 +37,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestName: a name is one line that shows what it is, and no longer than it may be.
+// TestName checks that a name is one visible line of limited length.
 func TestName(t *testing.T) {
 	for text, want := range map[string]string{
 		" Al\u202eice\n\x1b[2JBob ":      "Alice [2JBob",
@@ -51,7 +51,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// TestIsCode: the code of a pairing is its code, and nothing else is.
+// TestIsCode checks that only the code of a pairing matches it.
 func TestIsCode(t *testing.T) {
 	expires := time.Unix(1000, 0)
 	f, err := NewPairing("123456", Rights{Ask}, "alice", expires)
@@ -69,7 +69,7 @@ func TestIsCode(t *testing.T) {
 	}
 }
 
-// TestMayGuess: each wrong guess doubles what somebody has to wait, up to more than a day.
+// TestMayGuess checks that each wrong guess doubles the wait, up to more than a day.
 func TestMayGuess(t *testing.T) {
 	at := time.Unix(1000, 0)
 	for attempts, wait := range map[int]time.Duration{1: 2 * time.Second, 2: 4 * time.Second, 5: 32 * time.Second, 17: 1 << 17 * time.Second, 1000: 1 << 17 * time.Second} {
@@ -82,7 +82,8 @@ func TestMayGuess(t *testing.T) {
 	}
 }
 
-// TestRefusals: a few a minute are recorded, and each that is says how many were not.
+// TestRefusals checks that a few refusals a minute are recorded. Each record counts the unrecorded
+// ones before it.
 func TestRefusals(t *testing.T) {
 	var r Refusals
 	now := time.Unix(1000, 0)

@@ -12,20 +12,20 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// Limits are how long a pairing code counts, and how many guesses it stands.
+// Limits holds the lifetime of a pairing code and the number of allowed guesses.
 type Limits struct {
 	Time     time.Duration
 	Attempts int
 }
 
-// LimitsOfContacts returns those of a code of six digits, which is typed into a message.
+// LimitsOfContacts returns the limits of a code of six digits that a person types into a message.
 func LimitsOfContacts() Limits { return Limits{5 * time.Minute, 10} }
 
-// LimitsOfDevices returns those of a code in an address, which is opened in a browser.
+// LimitsOfDevices returns the limits of a code in an address that a browser opens.
 func LimitsOfDevices() Limits { return Limits{2 * time.Minute, 5} }
 
-// NewPairing is a code as it goes on record: its salted hash, which keeps it from being read there at
-// a glance, and the rights of who sends it in time.
+// NewPairing returns the recorded form of a code. It has the salted hash, so that a glance at the
+// record does not reveal the code, and the rights of a sender in time.
 func NewPairing(code string, rights Rights, by string, expires time.Time) (fact.Pairing, error) {
 	f := fact.Pairing{ID: uuid.Must(uuid.NewV7()).String(), Salt: make([]byte, 16), Rights: rights, Expires: expires, By: by}
 	if _, err := rand.Read(f.Salt); err != nil {
@@ -40,35 +40,37 @@ func hashCode(salt []byte, code string) []byte {
 	return sum[:]
 }
 
-// IsCode reports whether code is the one of which the salt and the hash are on record.
+// IsCode reports whether the recorded salt and hash belong to the code.
 func IsCode(salt, hash []byte, code string) bool {
 	return subtle.ConstantTimeCompare(hashCode(salt, code), hash) == 1
 }
 
-// firstDelay is how long somebody waits who guessed wrong once; it doubles each time.
+// firstDelay is the wait after the first wrong guess. It doubles with each further one.
 const firstDelay = 2 * time.Second
 
-// MayGuess reports whether enough time has passed since the last of so many wrong guesses.
+// MayGuess reports whether the wait after this number of wrong guesses is over.
 func MayGuess(attempts int, last, now time.Time) bool {
 	return attempts == 0 || now.Sub(last) >= firstDelay<<min(attempts-1, 16)
 }
 
-// How many refusals are recorded in a while; the rest are counted.
+// refusalsRecorded is the number of refusals that are recorded in refusalsWindow. Further ones are
+// only counted.
 const (
 	refusalsRecorded = 5
 	refusalsWindow   = time.Minute
 )
 
-// Refusals keeps strangers from filling a log: it says which of their attempts are recorded. The zero
-// Refusals has seen none.
+// Refusals limits the recorded refusals, so that strangers cannot fill a log. The zero value is
+// ready for use.
 type Refusals struct {
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	since    time.Time
 	recorded int
-	left     int // refused without an event since the last one with one
+	left     int // refusals since the last recorded one
 }
 
-// Record reports whether a refusal is recorded now, and how many were not since the last that was.
+// Record reports whether a refusal must be recorded now, and the number of unrecorded ones before
+// it.
 func (r *Refusals) Record(now time.Time) (unrecorded int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,8 +1,8 @@
-// Package attachment keeps the files that come with messages in a private folder.
+// Package attachment stores the files of messages in a private folder.
 //
-// It promises that a file is whole, synced and under its final name or not there at all, that
-// its name is harmless however the sender chose it, and that the same file of the same message
-// takes the same place when it comes again. It refuses what is larger than it may be.
+// A file is complete, synced and under its final name, or it does not exist. Its name is harmless
+// for every name of the sender. The same file of the same message gets the same path again. Files
+// over the size limit are refused.
 package attachment
 
 import (
@@ -20,15 +20,17 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// ErrTooLarge says that a file has more bytes than it may have.
+// ErrTooLarge says that a file is larger than the limit.
 var ErrTooLarge = errors.New("the file is too large")
 
-// maxName is where a name is cut; file systems take 255 bytes with what is put ahead of it.
+// maxName is the largest length of a name, in bytes. File systems accept 255 bytes including the
+// prefix.
 const maxName = 100
 
-// Save writes what r holds, at most limit bytes, into a file in dir, which it makes if need be,
-// and returns its path. The message's id and the number of the file in it make the name unique;
-// name, the sender's, is its end. When it returns nil the file survives a power failure.
+// Save writes the content of r to a file in dir and returns its path. It makes dir if necessary.
+// The content may have at most limit bytes. The message's id and the number of the file make the
+// name unique, and the sender's name is its end. After a nil error the file survives a power
+// failure.
 func Save(dir, message string, n int, name string, r io.Reader, limit int64) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
@@ -39,8 +41,8 @@ func Save(dir, message string, n int, name string, r io.Reader, limit int64) (pa
 	}
 	defer func() {
 		if err != nil {
-			_ = f.Close()           // may be closed; err says what happened
-			_ = os.Remove(f.Name()) // half a file is of no use
+			_ = f.Close()           // may be closed already; err has the cause
+			_ = os.Remove(f.Name()) // half a file is useless
 		}
 	}()
 	size, err := io.Copy(f, io.LimitReader(r, limit+1))
@@ -64,8 +66,8 @@ func Save(dir, message string, n int, name string, r io.Reader, limit int64) (pa
 	return path, disk.SyncDir(dir)
 }
 
-// Name is a file's name as it may stand on this machine: its last element, of letters, digits
-// and few signs, not too long, no hidden file and no name that a system keeps for itself.
+// Name returns a file's name in a form that is safe on this machine: its last element with letters,
+// digits and a few other characters. It is not too long, not hidden, and not reserved by a system.
 func Name(name string) string {
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
@@ -76,7 +78,7 @@ func Name(name string) string {
 		}
 		return '_'
 	}, name)
-	// The end says what it is: ".tar.gz". It is the front that is cut.
+	// The end of a name shows the type, such as ".tar.gz", so the front is cut.
 	for len(name) > maxName {
 		_, size := utf8.DecodeRuneInString(name)
 		name = name[size:]

@@ -1,11 +1,11 @@
-// Package bot keeps on record, in the user's own log, what belongs to none of the projects that one bot serves:
-// which ones these are, the project that each contact has chosen, to which one a message goes, and how far
-// each channel has been read.
+// Package bot records in the user's own log the facts that belong to no single project of a bot.
+// These are the list of projects, the chosen project of each contact, the project of each message,
+// and the cursor of each channel.
 //
-// It promises that a message is of one project for ever: that is on record before the project has it.
+// A message belongs to one project for ever. This is on record before the project gets the message.
 //
-// The one idea: a bot is known by the log of the project that it is the bot of, its home. What follows from the
-// log is in memory; there is no view.
+// A bot is identified by the log of its home, the project that it belongs to. The state that
+// follows from the log is in memory; there is no view.
 package bot
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// Place is the name of a log: its path, with links followed where it is there.
+// Place returns the name of a log: its path with resolved links, if the path exists.
 func Place(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -29,9 +29,9 @@ func Place(path string) string {
 	return path
 }
 
-// Projects returns the projects that the bot of a log serves beside its own, in the order in which they were
-// added. ever says that there was one at some time: since then its channels are read as this package
-// has it.
+// Projects returns the projects that a log's bot serves in addition to its own, in the order in
+// which they were added. ever reports whether there has been such a project. Since then, this
+// package has the cursors of the channels.
 func Projects(ctx context.Context, own *store.Reader, home string) (list []fact.ServedProject, ever bool, err error) {
 	types := []event.Type{event.ProjectAdded, event.ProjectRemoved}
 	for e, err := range own.Events(ctx, event.Query{Types: types, Class: event.Fact}) {
@@ -51,12 +51,12 @@ func Projects(ctx context.Context, own *store.Reader, home string) (list []fact.
 	return list, ever, nil
 }
 
-// Add has a bot serve a project from its next start on.
+// Add makes a bot serve a project from its next start on.
 func Add(ctx context.Context, own *eventlog.Log, f fact.ServedProject) error {
 	return record(ctx, own, event.NewFact(event.ProjectAdded, "user", event.Refs{}, f))
 }
 
-// Remove has a bot serve a project no more from its next start on.
+// Remove makes a bot stop serving a project from its next start on.
 func Remove(ctx context.Context, own *eventlog.Log, f fact.ServedProject) error {
 	return record(ctx, own, event.NewFact(event.ProjectRemoved, "user", event.Refs{}, f))
 }
@@ -66,29 +66,29 @@ func record(ctx context.Context, own *eventlog.Log, events ...event.Event) error
 	return err
 }
 
-// Record is what is on record of a bot. One process at a time has it, that of the bridge. Its methods may be
+// Record is the recorded state of a bot. Only the bridge's process has it. Its methods may be
 // called from several goroutines.
 type Record struct {
 	own  *eventlog.Log
 	home string
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	chosen map[fact.Peer]string
 	read   map[string]string
-	routes channel.Recent[string] // the newest
+	routes channel.Recent[string] // the newest ones
 }
 
-// newest is how many routes are kept in memory: as many as a channel.Recent takes.
+// newest is the number of routes in memory, which is the size of a channel.Recent.
 const newest = 4096
 
-// Open reads what the user's own log says of the bot of a log.
+// Open reads the state of a log's bot from the user's own log.
 func Open(ctx context.Context, own *eventlog.Log, home string) (*Record, error) {
 	r := &Record{own: own, home: home, chosen: map[fact.Peer]string{}, read: map[string]string{}}
 	for e, err := range own.Events(ctx, event.Query{Types: []event.Type{event.ProjectChosen, event.ChannelRead}, Class: event.Fact}) {
 		if err != nil {
 			return nil, err
 		}
-		r.apply(e)
+		r.applyEvent(e)
 	}
 	var routes []event.Event
 	for e, err := range own.Events(ctx, event.Query{Types: []event.Type{event.MessageRouted}, Class: event.Fact, Newest: true, Limit: newest}) {
@@ -98,13 +98,14 @@ func Open(ctx context.Context, own *eventlog.Log, home string) (*Record, error) 
 		routes = append(routes, e)
 	}
 	for _, e := range slices.Backward(routes) {
-		r.apply(e)
+		r.applyEvent(e)
 	}
 	return r, nil
 }
 
-// apply takes in an event, while no one else has the Record or mu is held. One that cannot be read is of a later version.
-func (r *Record) apply(e event.Event) {
+// applyEvent applies an event. The caller holds mu or is the only user. An unreadable event comes
+// from a later version.
+func (r *Record) applyEvent(e event.Event) {
 	switch e.Type {
 	case event.ProjectChosen:
 		if f := (fact.ProjectChosen{}); e.Decode(&f) == nil && f.Home == r.home {
@@ -121,30 +122,31 @@ func (r *Record) apply(e event.Event) {
 	}
 }
 
-// append puts events on record, all or none.
-func (r *Record) append(ctx context.Context, events ...event.Event) error {
+// appendEvents records events, all or none.
+func (r *Record) appendEvents(ctx context.Context, events ...event.Event) error {
 	if err := record(ctx, r.own, events...); err != nil {
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range events {
-		r.apply(e)
+		r.applyEvent(e)
 	}
 	return nil
 }
 
-// Home is the log of the project whose bot it is.
+// Home returns the log of the project that the bot belongs to.
 func (r *Record) Home() string { return r.home }
 
-// Chosen is the log of the project to which a contact's messages go; empty: it has none yet.
+// Chosen returns the log of the project that gets a contact's messages. It is empty if the contact
+// has none yet.
 func (r *Record) Chosen(who fact.Peer) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.chosen[who]
 }
 
-// Cursor returns how far a channel has been read; ok is false before its first message.
+// Cursor returns the cursor of a channel. ok is false before its first message.
 func (r *Record) Cursor(channel string) (cursor string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,30 +154,30 @@ func (r *Record) Cursor(channel string) (cursor string, ok bool) {
 	return cursor, ok
 }
 
-// Read puts on record how far a channel has been read. All that the cursor passes must be on record.
+// Read records the cursor of a channel. All messages before the cursor must be on record.
 func (r *Record) Read(ctx context.Context, channel, cursor string) error {
-	return r.append(ctx, event.NewFact(event.ChannelRead, "perlica", event.Refs{}, fact.ChannelRead{Home: r.home, Channel: channel, Cursor: cursor}))
+	return r.appendEvents(ctx, event.NewFact(event.ChannelRead, "perlica", event.Refs{}, fact.ChannelRead{Home: r.home, Channel: channel, Cursor: cursor}))
 }
 
-// Route puts on record to which project a message goes, and, if it is not the same, that its contact has chosen
-// that one: for all that comes behind it.
+// Route records the project of a message. If the chosen project differs from the contact's current
+// one, Route also records it as the contact's choice for all later messages.
 func (r *Record) Route(ctx context.Context, input event.InputID, who fact.Peer, message, log, chosen string) error {
 	f := fact.MessageRouted{Home: r.home, Channel: who.Channel, Message: message, Log: log}
 	events := []event.Event{event.NewFact(event.MessageRouted, "perlica", event.Refs{Input: input}, f)}
 	if chosen != r.Chosen(who) {
 		events = append(events, event.NewFact(event.ProjectChosen, "user", event.Refs{Input: input}, fact.ProjectChosen{Home: r.home, Peer: who, Log: chosen}))
 	}
-	return r.append(ctx, events...)
+	return r.appendEvents(ctx, events...)
 }
 
-// Routed returns the log of the project to which a message went, if it is one of the newest.
+// Routed returns the log of a message's project, if the message is one of the newest.
 func (r *Record) Routed(input event.InputID) (log string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.routes.Get(string(input))
 }
 
-// Find is Routed for all messages. It may read all of the log.
+// Find returns the log of any message's project. It may read the whole log.
 func (r *Record) Find(ctx context.Context, input event.InputID) (log string, ok bool, err error) {
 	if log, ok = r.Routed(input); ok {
 		return log, true, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// TestRecord: what is on record is the same for the next process, of messages that are no longer in memory, too, and
-// bots of other projects in the same log change nothing.
+// TestRecord checks that the next process reads the same state, also for messages that are no
+// longer in memory. Other bots in the same log do not change it.
 func TestRecord(t *testing.T) {
 	ctx := t.Context()
 	own, err := eventlog.Open(ctx, filepath.Join(t.TempDir(), "eventlog.db"), eventlog.Options{Context: "user"})
@@ -50,7 +50,7 @@ func TestRecord(t *testing.T) {
 		later = append(later, event.NewFact(event.MessageRouted, "perlica", event.Refs{Input: event.InputID(fmt.Sprint("later-", i))},
 			fact.MessageRouted{Home: "/lab", Channel: "local", Message: fmt.Sprint(i), Log: "/barn"}))
 	}
-	if err := r.append(ctx, later...); err != nil {
+	if err := r.appendEvents(ctx, later...); err != nil {
 		t.Fatal(err)
 	}
 	again, err := Open(ctx, own, "/lab")

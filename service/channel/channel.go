@@ -1,7 +1,7 @@
-// Package channel is what the bridge asks of a messaging platform: to poll, to send, and to say
-// what it can take. It promises that a text is cut and translated for a platform without a loss.
+// Package channel defines the bridge's interface to a messaging platform: polling, sending, and the
+// platform's limits. It cuts and translates a text for a platform without a loss.
 //
-// The one idea: a [Channel] carries messages and knows nothing of agents, rights or the log.
+// A [Channel] carries messages and knows nothing of agents, rights or the log.
 package channel
 
 import (
@@ -17,152 +17,153 @@ import (
 )
 
 // A Channel carries messages between people's phones and the bridge. It knows nothing of agents,
-// rights or the log: it takes messages from a cursor on, and sends what it is given. Its
-// methods may be called from several goroutines, Poll from one at a time.
+// rights or the log. It returns the messages after a cursor, and sends messages. Its methods may be
+// called from several goroutines, except Poll, which one goroutine calls at a time.
 //
-// Errors of Send are judged by their kind: one that wraps ErrNotSent says that the platform has
-// certainly not taken the message, a *RateLimitError besides when to come again, a
-// *RejectedError that it never will. After any other error it is not known.
+// Send has these kinds of errors. An error that wraps ErrNotSent says that the platform has
+// certainly not received the message. A *RateLimitError also says when to try again. A
+// *RejectedError says that the platform will never accept the message. After any other error the
+// result is unknown.
 type Channel interface {
-	// Name is the channel's id in the configuration and on the log: "telegram".
+	// Name returns the channel's id in the configuration and on the log, such as "telegram".
 	Name() string
-	// Limits are what the platform can take.
+	// Limits returns the platform's limits.
 	Limits() Limits
-	// Poll returns the messages behind the cursor and the cursor behind them. Without any it
-	// waits for some, for as long as the platform holds a request open. The empty cursor is
-	// the beginning of what the platform still has. A message may be returned again.
+	// Poll returns the messages after the cursor and the cursor after them. It waits for a message
+	// as long as the platform holds a request open. The empty cursor stands for the platform's
+	// oldest message. A message may be returned again.
 	Poll(ctx context.Context, cursor string) (messages []Inbound, next string, err error)
 	// Send sends one message and returns the platform's id of it.
 	Send(ctx context.Context, m Outbound) (id string, err error)
-	// After reports whether a message that Poll returned last came, in its chat, behind one that
-	// Send named sent: by the numbers of the platform, or, where it has none, by the order in which
-	// this channel was told. Clocks do not say that. Where it cannot be known it is false.
+	// After reports whether a message of the last Poll came after a message sent in the same chat,
+	// for which Send returned the id sent. It uses the platform's numbers or, without them, the
+	// order in which this channel learned of the messages. Clocks do not prove an order. After
+	// returns false if the order is unknown.
 	After(m Inbound, sent string) bool
 }
 
-// An Editor is a channel that can change a message that was sent.
+// An Editor is a channel that can change a sent message.
 type Editor interface {
 	Edit(ctx context.Context, id string, m Outbound) error
 }
 
-// A Streamer is a channel that can show an answer as it comes: in one message, which is edited and in the end
-// taken back.
+// A Streamer is a channel that can show an answer while it arrives, in one message that is edited
+// and finally deleted.
 type Streamer interface {
 	Editor
-	// Pace is how far apart at least the edits of one message in a chat are.
+	// Pace returns the shortest interval between two edits of a message in a chat.
 	Pace(chat string) time.Duration
-	// Remove takes a message that Send has returned the id of off the chat.
+	// Remove deletes a message for which Send has returned the id.
 	Remove(ctx context.Context, id string) error
 }
 
 // A Fetcher is a channel whose messages name files that are still on the platform.
 type Fetcher interface {
-	// Fetch brings a file of a message to this machine and returns its path; n is its place among the
-	// message's files. It may take minutes. A *RejectedError says that it never will be had. The same
-	// file of the same message takes the same place when it is fetched again.
+	// Fetch downloads a file of a message and returns its path. n is its position among the
+	// message's files. Fetch may take minutes. A *RejectedError says that the file can never be
+	// fetched. The same file of the same message gets the same path again.
 	Fetch(ctx context.Context, message string, n int, f File) (path string, err error)
 }
 
-// A Typist is a channel that can show that somebody is typing. The sign fades by itself within
-// seconds.
+// A Typist is a channel that can show a typing sign. The sign fades within seconds.
 type Typist interface {
 	Typing(ctx context.Context, chat string) error
 }
 
-// A Reactor is a channel that can put a sign on a message of a person.
+// A Reactor is a channel that can put a reaction on a person's message.
 type Reactor interface {
-	// React puts an emoji on a message that Poll returned; Send's promises are its own. Where that cannot be
-	// had in the chat it is a *RejectedError.
+	// React puts an emoji on a message that Poll returned. Its errors have the kinds of Send. A
+	// *RejectedError says that the chat has no such reactions.
 	React(ctx context.Context, message, emoji string) error
 }
 
-// A Menu is a channel whose platform shows people which commands there are.
+// A Menu is a channel with a platform that shows people the available commands.
 type Menu interface {
-	// SetMenu has the platform show the commands, each with what it does, to those who use it in a language; empty:
-	// to all others.
+	// SetMenu sets the commands and their help for the people that use a language. The empty
+	// language stands for all others.
 	SetMenu(ctx context.Context, language string, commands iter.Seq2[string, string]) error
 }
 
-// A Refuser is a channel whose sender waits for an answer: it can be told that a message was not
-// taken.
+// A Refuser is a channel with senders that wait for an answer. It can tell them that a message was
+// not accepted.
 type Refuser interface {
-	// Refuse answers a message that Poll returned, and that is not to be returned again.
+	// Refuse answers a message that Poll returned. Poll will not return it again.
 	Refuse(m Inbound, why *ConflictError)
 }
 
-// Limits are what a platform can take.
+// Limits describes the limits of a platform.
 type Limits struct {
-	Text    int  // the longest text of one message, in UTF-16 code units; 0: any
-	Buttons bool // options are buttons, else numbers
+	Text    int  // longest text of one message in UTF-16 code units; 0: any
+	Buttons bool // options are buttons, otherwise numbers
 	Files   bool // a long text may be sent as a file
 	Format  Format
-	// Dedupes says that the channel knows the keys of what it was sent, so that sending again
-	// does not make a second message.
+	// Dedupes says that the channel remembers the keys of sent messages. Sending again then makes
+	// no second message.
 	Dedupes bool
 }
 
-// Format is how a platform writes emphasis and code.
+// Format is a platform's notation of emphasis and code.
 type Format string
 
-// The formats.
+// These are the formats.
 const (
 	Plain    Format = "plain"
-	Markdown Format = "markdown" // CommonMark, as it is
+	Markdown Format = "markdown" // unchanged CommonMark
 	HTML     Format = "html"     // Telegram's subset: b, i, code, pre, a
 )
 
-// Inbound is a message of a person. Chat and Contact are the platform's own ids: answers go to
-// the chat, rights belong to the contact.
+// Inbound is a message of a person. Chat and Contact are the platform's ids: answers go to the
+// chat, and rights belong to the contact.
 type Inbound struct {
-	ID      string // the platform's, unique in its channel
+	ID      string // the platform's id, unique in its channel
 	Chat    string
 	Contact string
-	Name    string // of the contact, as the platform shows it
+	Name    string // the contact's name on the platform
 	Text    string
 	Files   []File
 	Sent    time.Time
-	Own     bool // it came from the bridge itself, or is an echo of what it sent
-	// Quoted says that these are somebody else's words, handed on: they answer no question, are
-	// no command and pair no one.
+	Own     bool // a message of the bridge itself, or its echo
+	// Quoted says that the words are another person's. They answer no question, are no command and
+	// pair no contact.
 	Quoted bool
-	// ReplyTo is the id of the message that it answers, if it does; of one that cannot be named,
-	// such as a story or a message of another chat, any words that are no id.
+	// ReplyTo is the id of the answered message, if there is one. If that message cannot be named,
+	// such as a story or a message of another chat, ReplyTo is a text that is not an id.
 	ReplyTo string
 	Shared  bool // several people read the chat
-	// Unread names what came that is neither a text nor a file, such as "a sticker": its sender is told that
-	// it is not read. Empty: there is a text, a file or a button.
+	// Unread names a content that is neither a text nor a file, such as "a sticker". The sender is
+	// told that it is not read. It is empty if the message has a text, a file or a button.
 	Unread string
-	Button string // the data of the button that was pressed, if one was; Text is then its label
+	Button string // the data of a pressed button; Text is then its label
 }
 
-// File is a file that came or goes with a message.
+// File is a file of a message in either direction.
 type File struct {
 	Name   string
-	Path   string // on this machine; empty: it is still on the platform
+	Path   string // on this machine; empty: the file is still on the platform
 	MIME   string
-	Remote string // the platform's id of it, with which a [Fetcher] has it; empty: it needs none
-	Size   int64  // in bytes, as far as the platform says so
+	Remote string // the platform's id for a [Fetcher]; empty: not needed
+	Size   int64  // bytes, as the platform reports them
 }
 
 // Outbound is a message to a person.
 type Outbound struct {
 	Chat    string
 	Text    string // in the channel's Format
-	Plain   bool   // the text has no formatting, whatever the channel's Format is
+	Plain   bool   // the text has no formatting in any Format
 	Buttons []Button
 	File    *File
-	ReplyTo string // the id of a message of the person; empty: none
-	Key     string // the same for every attempt to send the same message
-	Silent  bool   // it makes no sound where the platform can do without
+	ReplyTo string // the id of a person's message; may be empty
+	Key     string // the same for every attempt to send this message
+	Silent  bool   // without a sound, if the platform can
 }
 
 // Button is one answer to a question.
 type Button struct {
 	Label string
-	Data  string // comes back in Inbound.Button; at most 64 bytes
+	Data  string // returned in Inbound.Button; at most 64 bytes
 }
 
-// Wait returns when the time is over, or ctx ends; then it returns false.
+// Wait returns true after the time, or false when ctx ends.
 func Wait(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -172,10 +173,10 @@ func Wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ErrNotSent says that a message has certainly not been sent: it may be sent again.
+// ErrNotSent says that a message was certainly not sent and may be sent again.
 var ErrNotSent = errors.New("the message was not sent")
 
-// A RateLimitError says that the platform wants no more for a while; the message was not sent.
+// A RateLimitError says that the platform demands a pause. The message was not sent.
 type RateLimitError struct{ After time.Duration }
 
 func (e *RateLimitError) Error() string {
@@ -185,17 +186,17 @@ func (e *RateLimitError) Error() string {
 // Unwrap makes it an ErrNotSent.
 func (e *RateLimitError) Unwrap() error { return ErrNotSent }
 
-// A RejectedError says that the platform refuses for good what it was asked for, a message most often, and why.
+// A RejectedError says that the platform refuses a request for good, usually a message, and why.
 type RejectedError struct{ Why string }
 
 func (e *RejectedError) Error() string { return "the platform refuses: " + e.Why }
 
-// A ConflictError says that a message came with the id of an earlier one, and with another text,
-// another button or other files, or that this cannot be said because no digest of the earlier one is
-// on record. Nothing of it was used.
+// A ConflictError says that a message has the id of an earlier one but another text, button or
+// files. It also covers an earlier message without a recorded digest, which cannot be compared. The
+// message was not used.
 type ConflictError struct {
-	ID              string // the platform's
-	Recorded, Given string // the digests, as kernel.Runner.Digest makes them; Recorded may be empty
+	ID              string // the platform's id
+	Recorded, Given string // digests as kernel.Runner.Digest makes them; Recorded may be empty
 }
 
 func (e *ConflictError) Error() string {
@@ -205,8 +206,8 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("the message %s was received before with another text or other files: sha256 %s is recorded, %s was given", e.ID, e.Recorded, e.Given)
 }
 
-// Client is a copy of the given client, or of one of its own, that follows no redirect: what is
-// sent to an address is for that address.
+// Client returns a copy of the given client, or a new one, that follows no redirect. A request is
+// meant only for its own address.
 func Client(given *http.Client) *http.Client {
 	client := &http.Client{}
 	if given != nil {
@@ -216,8 +217,8 @@ func Client(given *http.Client) *http.Client {
 	return client
 }
 
-// Do makes a request. Its errors are without the URL, see [WithoutURL], and of the kinds that
-// [Channel] names: before there is a connection nothing can have been sent.
+// Do makes a request. Its errors contain no URL (see [WithoutURL]) and have the kinds of [Channel].
+// A failure before the connection proves that nothing was sent.
 func Do(client *http.Client, req *http.Request) (*http.Response, error) {
 	var connected atomic.Bool
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
@@ -228,7 +229,8 @@ func Do(client *http.Client, req *http.Request) (*http.Response, error) {
 	return resp, WithoutURL(err)
 }
 
-// WithoutURL takes the URL off an error of net/http: addresses hold tokens and secrets.
+// WithoutURL removes the URL from an error of net/http, because addresses may contain tokens and
+// secrets.
 func WithoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -237,16 +239,16 @@ func WithoutURL(err error) error {
 	return err
 }
 
-// mostRecent is how many a [Recent] keeps.
+// mostRecent is the size of a [Recent].
 const mostRecent = 4096
 
-// Recent keeps what was put in last. The zero value is empty.
+// Recent holds the values that were put in last. The zero value is empty.
 type Recent[T any] struct {
 	values map[string]T
-	keys   []string // the oldest first
+	keys   []string // oldest first
 }
 
-// Put keeps a value, in the place of the one that was there under its key.
+// Put stores a value under a key. It replaces an earlier one.
 func (r *Recent[T]) Put(key string, value T) {
 	if r.values == nil {
 		r.values = map[string]T{}
@@ -261,7 +263,7 @@ func (r *Recent[T]) Put(key string, value T) {
 	}
 }
 
-// Get returns what is kept under a key.
+// Get returns the value of a key.
 func (r *Recent[T]) Get(key string) (value T, ok bool) {
 	value, ok = r.values[key]
 	return value, ok

@@ -7,21 +7,21 @@ import (
 	"unicode/utf8"
 )
 
-// reserve is what numbering and the mark of a repeated message may take of a message.
+// reserve is the space in a message for the numbering and the mark of repetition.
 const reserve = len("(possibly repeated)\n") + len("(1000/1000)\n")
 
-// longestLang is the longest name of a language that is kept as one.
+// longestLang is the largest length of a language's name.
 const longestLang = 20
 
-// smallest is the least that a part may be given, whatever a platform says.
+// smallest is the smallest space of a part, whatever the platform says.
 const smallest = 20
 
-// Cut translates Markdown into a platform's format and cuts it into messages that the platform
-// takes: between paragraphs and code blocks where that is possible, else between lines, words
-// or characters. A code block that is cut is closed and opened again. Where there are several
-// messages, they are numbered. Nothing is lost.
+// Cut translates Markdown to a platform's format and cuts it into messages that the platform
+// accepts. It cuts between paragraphs and code blocks if possible, otherwise between lines, words
+// or characters. A cut code block is closed and opened again. Several messages are numbered.
+// Nothing is lost.
 func Cut(markdown string, limits Limits) []string {
-	blocks := parseBlocks(strings.ToValidUTF8(markdown, "\uFFFD")) // cutting looks for characters
+	blocks := parseBlocks(strings.ToValidUTF8(markdown, "\uFFFD")) // cutting needs valid characters
 	room := 0
 	if limits.Text > 0 {
 		room = max(limits.Text-reserve, smallest)
@@ -52,7 +52,7 @@ func Cut(markdown string, limits Limits) []string {
 	return parts
 }
 
-// Units is how long a text is for those who count in UTF-16.
+// Units returns the length of a text in UTF-16 code units.
 func Units(s string) int {
 	n := 0
 	for _, r := range s {
@@ -61,15 +61,15 @@ func Units(s string) int {
 	return n
 }
 
-// block is a paragraph, or a block of code.
+// block is a paragraph or a block of code.
 type block struct {
 	code bool
 	lang string
 	text string
 }
 
-// parseBlocks cuts Markdown at blank lines and at fences. A block of code that is not closed
-// reaches to the end.
+// parseBlocks cuts Markdown at blank lines and at fences. An unclosed block of code extends to the
+// end.
 func parseBlocks(markdown string) (list []block) {
 	var lines []string
 	fence, lang := "", ""
@@ -99,7 +99,7 @@ func parseBlocks(markdown string) (list []block) {
 			end(false)
 			fence, lang = mark, strings.TrimSpace(info)
 			if len(lang) > longestLang || strings.ContainsAny(lang, " \t") {
-				lines, lang = append(lines, lang), "" // it is more than a language, and must not be lost
+				lines, lang = append(lines, lang), "" // more than a language, which must not be lost
 			}
 		case trimmed == "":
 			end(false)
@@ -111,7 +111,7 @@ func parseBlocks(markdown string) (list []block) {
 	return list
 }
 
-// fitting cuts a block into pieces that fit into room by themselves.
+// fitting cuts a block into pieces that each fit into room.
 func fitting(b block, f Format, room int) []block {
 	if room == 0 || Units(b.render(f)) <= room {
 		return []block{b}
@@ -119,10 +119,10 @@ func fitting(b block, f Format, room int) []block {
 	var pieces []block
 	var cur strings.Builder
 	frame := Units(block{b.code, b.lang, ""}.render(f)) // of code
-	size, started := frame, false                       // size is that of cur as it is written
+	size, started := frame, false                       // size is the length of the rendered cur
 	add := func(text, glue string) {
-		// Lines are written each for itself: a whole takes no more than the sum. Parts of a line
-		// are not, and stay apart.
+		// Lines are rendered separately, so the whole is at most as long as the sum. This does not
+		// hold for parts of a line, so they stay separate.
 		n := Units(block{b.code, b.lang, text}.render(f)) - frame
 		if started && (glue == "" || size+len(glue)+n > room) {
 			pieces = append(pieces, block{b.code, b.lang, cur.String()})
@@ -146,7 +146,7 @@ func fitting(b block, f Format, room int) []block {
 	return append(pieces, block{b.code, b.lang, cur.String()})
 }
 
-// atoms cuts one line into texts that fit, at a space near the middle if there is one.
+// atoms cuts one line into texts that fit, at a space near the middle if possible.
 func atoms(b block, f Format, room int) []string {
 	if Units(b.render(f)) <= room || utf8.RuneCountInString(b.text) < 2 {
 		return []string{b.text}

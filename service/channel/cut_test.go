@@ -10,7 +10,8 @@ import (
 	"unicode"
 )
 
-// letters are what must not be lost: all but signs, spaces, and what cutting adds.
+// letters returns the characters that must survive: all except punctuation, spaces and the
+// additions of cutting.
 func letters(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -56,7 +57,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestCodeBlocksAreReopened: each part is a whole.
+// TestCodeBlocksAreReopened checks that each part is a complete code block.
 func TestCodeBlocksAreReopened(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("Look:\n\n```go\n")
@@ -78,7 +79,7 @@ func TestCodeBlocksAreReopened(t *testing.T) {
 	}
 }
 
-// TestHostileRepliesTakeAMoment: nothing that an agent says keeps the bridge busy.
+// TestHostileRepliesTakeAMoment checks that no text of an agent keeps the bridge busy.
 func TestHostileRepliesTakeAMoment(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it measures time, which the race detector makes of another kind")
@@ -90,7 +91,7 @@ func TestHostileRepliesTakeAMoment(t *testing.T) {
 			t.Errorf("%q took %s", unit, took)
 		}
 	}
-	begin := time.Now() // it took 40 s when each line had the lines before it written again
+	begin := time.Now() // rendering all earlier lines for each line would be quadratic
 	Cut(strings.Repeat("a line of an answer\n", 250_000), Limits{Text: 16_000, Format: Plain})
 	if took := time.Since(begin); took > 20*time.Second {
 		t.Errorf("5 MB took %s", took)
@@ -112,7 +113,7 @@ func FuzzCut(f *testing.F) {
 		for _, format := range []Format{Plain, Markdown, HTML} {
 			parts := Cut(text, Limits{Text: limit, Format: format})
 			for _, p := range parts {
-				if n := Units(p); n > limit+smallest && format != HTML { // tags around one character may be more
+				if n := Units(p); n > limit+smallest && format != HTML { // tags around one character may be longer
 					t.Errorf("%s: %d units, the limit is %d: %q", format, n, limit, p)
 				}
 			}
@@ -128,7 +129,7 @@ func FuzzCut(f *testing.F) {
 				}
 			}
 		}
-		// What Markdown marks aside, every letter arrives, wherever it is cut.
+		// Every letter arrives at every cut, apart from Markdown's own marks.
 		whole := letters(strings.Join(plainBlocks(text), "\n"))
 		if got := letters(joined(Cut(text, Limits{Text: limit, Format: Plain}))); !sameLetters(got, whole) {
 			t.Errorf("plain: %q became %q", whole, got)
@@ -140,7 +141,7 @@ func FuzzCut(f *testing.F) {
 	})
 }
 
-// plainBlocks are the texts of the blocks as they were written.
+// plainBlocks returns the texts of the blocks as they were written.
 func plainBlocks(text string) (list []string) {
 	for _, b := range parseBlocks(strings.ToValidUTF8(text, "\uFFFD")) {
 		list = append(list, b.text)
@@ -148,5 +149,5 @@ func plainBlocks(text string) (list []string) {
 	return list
 }
 
-// sameLetters compares texts; a link that was cut in two keeps its letters, too.
+// sameLetters compares texts. A link that was cut in two keeps its letters.
 func sameLetters(a, b string) bool { return a == b }

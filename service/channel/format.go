@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// render is a block as a platform writes it.
+// render returns a block in a platform's format.
 func (b block) render(f Format) string {
 	switch f {
 	case Markdown:
@@ -36,7 +36,7 @@ func (b block) render(f Format) string {
 	return b.text
 }
 
-// marks is how a format writes what Markdown marks.
+// marks is a format's notation of Markdown's marks.
 type marks struct {
 	escape             func(string) string
 	bold, italic, code [2]string
@@ -47,7 +47,7 @@ type marks struct {
 var (
 	plainMarks = marks{
 		escape: func(s string) string { return s },
-		code:   [2]string{"`", "`"}, // a name is told from a word
+		code:   [2]string{"`", "`"}, // distinguishes a name from a word
 		link: func(text, url string) string {
 			if text == url {
 				return url
@@ -77,7 +77,7 @@ func paragraph(text string, m marks) string {
 		if h := heading().FindStringSubmatch(lines[i]); h != nil {
 			if m.heading[0] == "" {
 				b.WriteString(inline(h[1], m, 0))
-			} else { // bold in bold is not taken by all
+			} else { // some platforms reject bold within bold
 				b.WriteString(m.heading[0] + m.escape(h[1]) + m.heading[1])
 			}
 			continue
@@ -87,22 +87,21 @@ func paragraph(text string, m marks) string {
 	return b.String()
 }
 
-// deepest is how far marks are looked for in marks.
+// deepest limits the nesting of marks.
 const deepest = 3
 
-// farthest is how far off the end of what is marked is looked for: a line of a million signs
-// takes a moment, not an hour.
+// farthest limits the search for the end of a mark, so that a line of a million marks stays fast.
 const farthest = 2000
 
-// inline translates code, emphasis and links within a line. What is not closed is text.
+// inline translates code, emphasis and links within a line. An unclosed mark is text.
 func inline(s string, m marks, depth int) string {
 	var b strings.Builder
-	plain := 0 // where the text begins that is not written yet
+	plain := 0 // start of the text that is not yet written
 	write := func(upto int) { b.WriteString(m.escape(s[plain:upto])) }
 	for i := 0; i < len(s); {
 		n, out := mark(s, i, m, depth)
 		if n == 0 {
-			if s[i] == '`' { // an opening that is not closed is no other opening
+			if s[i] == '`' { // an unclosed opening does not open again
 				n := len(s[i:]) - len(strings.TrimLeft(s[i:], "`"))
 				i += n
 				continue
@@ -119,7 +118,7 @@ func inline(s string, m marks, depth int) string {
 	return b.String()
 }
 
-// mark translates what is marked from i on, and returns how much of s it took.
+// mark translates the marked text at i and returns the length of the translated part of s.
 func mark(s string, i int, m marks, depth int) (n int, out string) {
 	s = s[:min(len(s), i+farthest)]
 	rest := s[i:]
@@ -170,8 +169,8 @@ func closing(s, ticks string) int {
 	return -1
 }
 
-// emphasis returns what stands between two signs, if they are emphasis: they touch their text,
-// and an underscore within a word is a part of it.
+// emphasis returns the text between two marks, if they are emphasis: they touch the text, and an
+// underscore within a word is a part of the word.
 func emphasis(s string, i int, sign string) (inner string, ok bool) {
 	rest := s[i+len(sign):]
 	end := unescaped(rest, sign)
@@ -194,7 +193,7 @@ func emphasis(s string, i int, sign string) (inner string, ok bool) {
 	return inner, true
 }
 
-// unescaped finds the first sign that no backslash takes for itself, or returns -1.
+// unescaped finds the first mark without a backslash before it, or returns -1.
 func unescaped(s, sign string) int {
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' {
@@ -218,7 +217,8 @@ var tag = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`</?(?:b|strong|i|em|u|s|a|code|pre|blockquote)(?:\s[^<>]*)?>`)
 })
 
-// Unformatted is a text in a format as plain text. Markdown can be read as it is.
+// Unformatted returns a formatted text as plain text. Markdown stays unchanged, because it is
+// readable.
 func Unformatted(text string, f Format) string {
 	if f != HTML {
 		return text

@@ -1,16 +1,16 @@
 // Package imessage carries messages over Messages on macOS, through the imsg command.
 //
-// It promises that imsg runs at most once at a time and for a limited time, that no message is on
-// its command line (texts go to the standard input of "imsg rpc"), and that a cursor never passes
-// a message that was not returned. It refuses systems other than macOS, and, unless told
-// otherwise, SMS, whose senders can be forged.
+// It runs imsg at most once at a time and for a limited time. No message is on its command line:
+// texts go to the standard input of "imsg rpc". A cursor never passes a message that was not
+// returned. The package refuses systems other than macOS. By default it also refuses SMS, because
+// their senders can be forged.
 //
-// The one idea: Messages numbers what it stores, in whatever chat, by one growing row id. That is
-// the cursor. Its chats are listed until one changes; then what is new in all that are active is
-// read twice, and of the second reading only what is as old as the first is returned: anything
-// between is complete, and has come to rest.
+// Messages numbers all stored messages of all chats by one growing row id, which is the cursor. The
+// channel lists the chats until one changes. It then reads the new messages of all active chats
+// twice. From the second reading it returns only rows up to the newest row of the first reading:
+// this range is complete and no longer changes.
 //
-// It was tried against a stand-in only, not on macOS.
+// The package was tested only with a stand-in, not on macOS.
 package imessage
 
 import (
@@ -31,7 +31,7 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// ErrSystem says that this is not macOS.
+// ErrSystem says that this system is not macOS.
 var ErrSystem = errors.New("imessage: Messages exists on macOS only")
 
 // ErrNoCommand says that imsg is not installed.
@@ -42,38 +42,38 @@ const (
 	defaultEvery   = 2 * time.Second
 	defaultTimeout = 30 * time.Second
 	defaultSettle  = 500 * time.Millisecond
-	maxText        = 10_000 // Messages names no limit; no one reads more in a bubble
+	maxText        = 10_000 // Messages has no documented limit, and a longer bubble is unreadable
 	maxMine        = 256
 )
 
-// Options are what Messages needs.
+// Options configures the channel.
 type Options struct {
-	Command string        // the program; empty: imsg, looked up in PATH
-	SMS     bool          // take messages that are no iMessages, too
-	Every   time.Duration // how often it looks for new messages; 0: 2 s
+	Command string        // the program; empty: imsg from PATH
+	SMS     bool          // also accept messages that are not iMessages
+	Every   time.Duration // interval of the looks for new messages; 0: 2 s
 	Timeout time.Duration // of one run of imsg; 0: 30 s
-	Settle  time.Duration // how long a message is left to come to rest; 0: 500 ms
-	System  string        // as runtime.GOOS, for tests; empty: the one that this is
+	Settle  time.Duration // wait until a new message no longer changes; 0: 500 ms
+	System  string        // replaces runtime.GOOS in tests; empty: this system
 }
 
 // Channel is the account that Messages is signed in with. Its methods may be called from several
-// goroutines, Poll from one at a time.
+// goroutines, except Poll, which one goroutine calls at a time.
 type Channel struct {
-	opt  Options
-	env  []string      // of imsg
-	turn chan struct{} // holds one element while imsg runs
+	opt Options
+	env []string      // of imsg
+	sem chan struct{} // capacity 1: held while imsg runs
 
-	// Of Poll alone.
-	seen map[int64]time.Time // when the last message of each chat was, as last listed
+	// Only Poll uses seen.
+	seen map[int64]time.Time // time of the last message of each chat, as last listed
 
 	mu   sync.Mutex
-	mine []string              // ids of what was sent, the last ones
-	rows channel.Recent[int64] // of the last messages that were seen or sent
+	mine []string              // ids of the last sent messages
+	rows channel.Recent[int64] // of the last seen or sent messages
 }
 
 var _ channel.Channel = (*Channel)(nil)
 
-// New returns the channel. It looks for imsg and runs nothing yet.
+// New returns the channel. It looks for imsg but does not run it yet.
 func New(opt Options) (*Channel, error) {
 	if system := cmp.Or(opt.System, runtime.GOOS); system != "darwin" {
 		return nil, fmt.Errorf("%w; this is %s", ErrSystem, system)
@@ -90,15 +90,15 @@ func prepare(opt Options, env []string) (*Channel, error) {
 	opt.Every = cmp.Or(max(opt.Every, 0), defaultEvery)
 	opt.Timeout = cmp.Or(max(opt.Timeout, 0), defaultTimeout)
 	opt.Settle = cmp.Or(max(opt.Settle, 0), defaultSettle)
-	return &Channel{opt: opt, env: env, turn: make(chan struct{}, 1), seen: map[int64]time.Time{}}, nil
+	return &Channel{opt: opt, env: env, sem: make(chan struct{}, 1), seen: map[int64]time.Time{}}, nil
 }
 
-// Name is "imessage".
+// Name returns "imessage".
 func (c *Channel) Name() string { return "imessage" }
 
 // Probe runs imsg once.
 func (c *Channel) Probe(ctx context.Context) (string, error) {
-	out, err := c.run(ctx, nil, "chats", "--limit", "1", "--json")
+	out, err := c.runCommand(ctx, nil, "chats", "--limit", "1", "--json")
 	if err == nil {
 		_, err = lines[chat](out)
 	}
@@ -108,18 +108,18 @@ func (c *Channel) Probe(ctx context.Context) (string, error) {
 	return "Messages", nil
 }
 
-// Limits are those of Messages: no buttons, no formatting.
+// Limits returns the limits of Messages, which has no buttons and no formatting.
 func (c *Channel) Limits() channel.Limits {
 	return channel.Limits{Text: maxText, Files: true, Format: channel.Plain}
 }
 
 const (
 	maxOutput = 64 << 20
-	maxWords  = 200             // of what imsg says when it fails
-	grace     = 2 * time.Second // for its output, when it was ended
+	maxWords  = 200             // of an error message of imsg
+	grace     = 2 * time.Second // for its output after it was ended
 )
 
-// environment is what imsg needs of ours; the secrets of other channels are none of its business.
+// environment returns the environment of imsg. It does not contain the secrets of other channels.
 func environment() (env []string) {
 	for _, name := range []string{"HOME", "PATH", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "SHELL", "__CF_USER_TEXT_ENCODING"} {
 		if v, ok := os.LookupEnv(name); ok {
@@ -129,12 +129,12 @@ func environment() (env []string) {
 	return env
 }
 
-// run runs imsg, when it is this call's turn, and returns what it prints. An error wraps
-// channel.ErrNotSent if it was not started.
-func (c *Channel) run(ctx context.Context, input []byte, args ...string) ([]byte, error) {
+// runCommand waits for its turn, runs imsg and returns its output. An error wraps
+// channel.ErrNotSent if imsg was not started.
+func (c *Channel) runCommand(ctx context.Context, input []byte, args ...string) ([]byte, error) {
 	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
+	case c.sem <- struct{}{}:
+		defer func() { <-c.sem }()
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: %w", channel.ErrNotSent, ctx.Err())
 	}
@@ -157,11 +157,11 @@ func (c *Channel) run(ctx context.Context, input []byte, args ...string) ([]byte
 	return out.Bytes(), fmt.Errorf("imsg %s: %w: %.*q", args[0], err, maxWords, said)
 }
 
-// capped is a buffer with an end.
+// capped is a buffer with a limit.
 type capped struct {
 	bytes.Buffer
 	max  int
-	drop bool // what is too much is dropped, else it is an error
+	drop bool // drop further bytes; otherwise they are an error
 }
 
 var errTooMuch = errors.New("imsg prints too much")
@@ -176,7 +176,7 @@ func (b *capped) Write(p []byte) (int, error) {
 	return 0, errTooMuch
 }
 
-// lines decodes what imsg prints with --json: an object a line.
+// lines decodes the output of imsg with --json: one object in each line.
 func lines[T any](out []byte) (list []T, err error) {
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var one T

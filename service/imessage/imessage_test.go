@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// world is a stand-in's folder and a channel that runs it.
+// world is the folder of a stand-in and a channel that runs it.
 type world struct {
 	*Channel
 	dir string
@@ -35,7 +35,7 @@ func start(t *testing.T, change ...func(*Options)) *world {
 		f(&opt)
 	}
 	c, err := prepare(opt, []string{
-		standIn + "=" + dir, "GORACE=atexit_sleep_ms=0", // else each run of a race build takes a second to leave
+		standIn + "=" + dir, "GORACE=atexit_sleep_ms=0", // otherwise each run of a race build exits a second later
 		"PATH=" + os.Getenv("PATH"), "SYSTEMROOT=" + os.Getenv("SYSTEMROOT"),
 	})
 	if err != nil {
@@ -82,7 +82,7 @@ func (w *world) poll(t *testing.T, cursor string) ([]channel.Inbound, string) {
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// said is a message, a minute a row.
+// said returns a message; each row is a minute later.
 func said(row, chat int64, text string) message {
 	return message{ID: row, Chat: chat, GUID: fmt.Sprintf("G%d", row), Sender: "ada@example.com", SenderName: "Ada", Text: text, Created: noon.Add(time.Duration(row) * time.Minute)}
 }
@@ -140,7 +140,7 @@ func TestPoll(t *testing.T) {
 	if list, _ := w.poll(t, cursor); texts(list) != "last" {
 		t.Errorf("then %+v", list)
 	}
-	// Another process goes on from the cursor.
+	// Another process continues at the cursor.
 	if list, _ := start2(t, w).poll(t, cursor); texts(list) != "last" {
 		t.Errorf("after a restart %+v", list)
 	}
@@ -163,7 +163,8 @@ func TestSMS(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: what came while the bridge was down is more than imsg shows unasked.
+// TestManyAtOnce checks that the channel reads all messages of an outage, although imsg shows fewer
+// by default.
 func TestManyAtOnce(t *testing.T) {
 	w := start(t)
 	var d db
@@ -180,14 +181,14 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestStoredWhileRead: a message that is stored in a chat that was read already, and has a lower
-// row than one that is read then, is not passed.
+// TestStoredWhileRead checks a message that is stored during a reading in a chat that was already
+// read. Its row is lower than a row that is read then. The cursor must not pass it.
 func TestStoredWhileRead(t *testing.T) {
 	w := start(t)
 	w.write(t, db{said(1, 1, "old"), said(2, 2, "older")})
 	_, cursor := w.poll(t, "")
 	w.write(t, db{said(1, 1, "old"), said(2, 2, "older"), said(3, 2, "three")})
-	// After the first history is read, of chat 2, rows 4 and 5 are stored there and in chat 1.
+	// After the first history of chat 2 was read, row 4 is stored there and row 5 in chat 1.
 	next := db{said(1, 1, "old"), said(2, 2, "older"), said(3, 2, "three"), said(4, 2, "four"), said(5, 1, "five")}
 	if err := store(filepath.Join(w.dir, "after-history"), next); err != nil {
 		t.Fatal(err)
@@ -205,7 +206,8 @@ func TestStoredWhileRead(t *testing.T) {
 	}
 }
 
-// TestCorrection: what Messages shows as somebody's for a moment, and then as ours, is ours.
+// TestCorrection checks a sent message that Messages first shows as another person's. It counts as
+// sent.
 func TestCorrection(t *testing.T) {
 	w := start(t)
 	w.write(t, db{said(1, 1, "old")})
@@ -326,7 +328,7 @@ func TestPollFaults(t *testing.T) {
 	}
 }
 
-// TestOneAtATime: the stand-in notes it when it meets another one of itself.
+// TestOneAtATime checks that the stand-in never meets another instance of itself.
 func TestOneAtATime(t *testing.T) {
 	w := start(t)
 	ctx, cancel := context.WithCancel(t.Context())

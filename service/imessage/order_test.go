@@ -6,8 +6,8 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// TestAfter: rows are the order. What was sent has the row that imsg names, or the one in which it is
-// seen; of what is not known nothing is said.
+// TestAfter checks that rows are the order. A sent message has the row that imsg names, or the row
+// in which it is seen. The order of an unknown message is unknown.
 func TestAfter(t *testing.T) {
 	w := start(t)
 	w.write(t, db{said(5, 1, "old")})

@@ -13,11 +13,11 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// Which chats are looked at: those that changed, and whatever moves at all when one did. A
-// message that comes late does not always change its chat's last date.
+// These constants choose the chats that are read: changed chats and, after a change, all active
+// chats. A late message does not always change the last date of its chat.
 const (
 	active = 24 * time.Hour     // before the newest message
-	past   = 7 * 24 * time.Hour // before the cursor, for chats that were not listed before
+	past   = 7 * 24 * time.Hour // before the cursor, for newly listed chats
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 	mostHistory  = 50_000
 )
 
-// chat and message are what imsg prints, as far as it is used.
+// chat and message hold the used members of imsg's output.
 type chat struct {
 	ID      int64     `json:"id"`
 	Service string    `json:"service"`
@@ -54,11 +54,11 @@ type attachment struct {
 	MIME    string `json:"mime_type"`
 	Missing bool   `json:"missing"`
 	Path    string `json:"original_path"`
-	Path2   string `json:"path"` // as its documentation calls it
+	Path2   string `json:"path"` // another name in imsg's documentation
 }
 
-// Poll returns what was written behind the cursor, when there is something. The empty cursor is
-// now, not the beginning: what people wrote for years was not written to the bridge.
+// Poll waits for messages after the cursor and returns them. The empty cursor stands for now:
+// earlier messages were not written to the bridge.
 func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
 	row, since, err := parse(cursor)
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, s
 	}
 }
 
-// parse is what a cursor says: the last row, and when the newest message was.
+// parse returns the last row of a cursor and the time of the newest message.
 func parse(cursor string) (row int64, since time.Time, err error) {
 	if cursor == "" {
 		return 0, time.Time{}, nil
@@ -95,8 +95,8 @@ func parse(cursor string) (row int64, since time.Time, err error) {
 	return row, time.Unix(unix, 0), nil
 }
 
-// look returns the messages of rows behind row up to end, all of them, in their order; end is row
-// where there are none. newest is when the newest of all messages was.
+// look returns all messages after row up to end, in order. end is row if there are none. newest is
+// the time of the newest of all messages.
 func (c *Channel) look(ctx context.Context, row int64, since time.Time) (list []message, end int64, newest time.Time, err error) {
 	chats, err := c.chats(ctx, since)
 	if err != nil || len(chats) == 0 {
@@ -107,7 +107,7 @@ func (c *Channel) look(ctx context.Context, row int64, since time.Time) (list []
 		return nil, row, newest, nil
 	}
 	found := map[int64]message{}
-	if err := c.read(ctx, chats, row, since, newest, found); err != nil {
+	if err := c.readChats(ctx, chats, row, since, newest, found); err != nil {
 		return nil, row, newest, err
 	}
 	end = row
@@ -115,8 +115,8 @@ func (c *Channel) look(ctx context.Context, row int64, since time.Time) (list []
 		end = max(end, id)
 	}
 	if end > row && !since.IsZero() {
-		// What was stored while the chats were read one after the other may lie in one that was
-		// read before. All rows up to end are there by now: a second reading has them, and the
+		// A message that was stored during the first reading may lie in a chat that was read
+		// before. All rows up to end exist by now. The second reading finds them and the
 		// corrections that Messages makes within moments.
 		if !channel.Wait(ctx, c.opt.Settle) {
 			return nil, row, newest, ctx.Err()
@@ -125,11 +125,11 @@ func (c *Channel) look(ctx context.Context, row int64, since time.Time) (list []
 		if err != nil {
 			return nil, row, newest, err
 		}
-		if err := c.read(ctx, again, row, since, newest, found); err != nil {
+		if err := c.readChats(ctx, again, row, since, newest, found); err != nil {
 			return nil, row, newest, err
 		}
 	}
-	// As they were listed first: what changed since then is looked at next time.
+	// The first list counts, so later changes are read next time.
 	for _, ch := range chats {
 		c.seen[ch.ID] = ch.Last
 	}
@@ -146,10 +146,10 @@ func (c *Channel) changed(ch chat) bool {
 	return !ok || !last.Equal(ch.Last)
 }
 
-// chats lists the chats, the newest first, as far back as they matter.
+// chats lists the relevant chats, newest first.
 func (c *Channel) chats(ctx context.Context, since time.Time) ([]chat, error) {
 	for limit := firstChats; ; limit *= 4 {
-		out, err := c.run(ctx, nil, "chats", "--limit", strconv.Itoa(limit), "--json")
+		out, err := c.runCommand(ctx, nil, "chats", "--limit", strconv.Itoa(limit), "--json")
 		if err != nil {
 			return nil, err
 		}
@@ -163,8 +163,8 @@ func (c *Channel) chats(ctx context.Context, since time.Time) ([]chat, error) {
 	}
 }
 
-// read adds to found what the chats that matter hold behind row.
-func (c *Channel) read(ctx context.Context, chats []chat, row int64, since, newest time.Time, found map[int64]message) error {
+// readChats adds the messages of the relevant chats after row to found.
+func (c *Channel) readChats(ctx context.Context, chats []chat, row int64, since, newest time.Time, found map[int64]message) error {
 	for _, ch := range chats {
 		_, known := c.seen[ch.ID]
 		moves := !ch.Last.Before(newest.Add(-active)) || known && c.changed(ch) || !known && !ch.Last.Before(since.Add(-past))
@@ -186,7 +186,7 @@ func (c *Channel) read(ctx context.Context, chats []chat, row int64, since, newe
 // history reads a chat back to row.
 func (c *Channel) history(ctx context.Context, id, row int64, since time.Time) ([]message, error) {
 	for limit := firstHistory; ; limit *= 4 {
-		out, err := c.run(ctx, nil, "history", "--chat-id", strconv.FormatInt(id, 10), "--limit", strconv.Itoa(limit), "--attachments", "--json")
+		out, err := c.runCommand(ctx, nil, "history", "--chat-id", strconv.FormatInt(id, 10), "--limit", strconv.Itoa(limit), "--attachments", "--json")
 		if err != nil {
 			return nil, err
 		}
@@ -201,7 +201,7 @@ func (c *Channel) history(ctx context.Context, id, row int64, since time.Time) (
 	}
 }
 
-// nameOf is what a message is called: most have an id of Messages' own.
+// nameOf returns the id of a message. Most messages have an id of Messages.
 func nameOf(guid string, row int64) string {
 	if guid == "" && row > 0 {
 		return fmt.Sprintf("row:%d", row)
@@ -209,12 +209,12 @@ func nameOf(guid string, row int64) string {
 	return guid
 }
 
-// inbound is what the bridge gets of messages.
+// inbound returns the bridge's form of messages.
 func (c *Channel) inbound(list []message) (in []channel.Inbound) {
 	for _, m := range list {
 		one := channel.Inbound{
 			ID: m.GUID, Chat: strconv.FormatInt(m.Chat, 10), Contact: m.Sender, Name: m.SenderName, ReplyTo: cmp.Or(m.ReplyTo, m.Thread),
-			Text: strings.TrimSpace(strings.ReplaceAll(m.Text, "\ufffc", "")), // which stands where a file is shown
+			Text: strings.TrimSpace(strings.ReplaceAll(m.Text, "\ufffc", "")), // the placeholder of a file
 			Sent: m.Created, Own: m.FromMe || c.isMine(m.GUID),
 		}
 		one.ID = nameOf(m.GUID, m.ID)
@@ -228,7 +228,7 @@ func (c *Channel) inbound(list []message) (in []channel.Inbound) {
 			one.Files = append(one.Files, channel.File{Name: a.Name, Path: path, MIME: a.MIME})
 		}
 		if m.Reaction || m.Sender == "" && !one.Own || one.Text == "" && len(one.Files) == 0 {
-			continue // a thumb, a group's new name
+			continue // a reaction, or a group's new name
 		}
 		in = append(in, one)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// What imsg rpc says of itself: codes of JSON-RPC.
+// These are the codes of JSON-RPC that imsg rpc returns.
 const (
 	parseError     = -32700
 	invalidRequest = -32600
@@ -21,8 +21,8 @@ const (
 	invalidParams  = -32602
 )
 
-// Send sends a text, a file, or both. Its id is Messages' own, or empty: imsg cannot always tell.
-// Buttons and ReplyTo are left out, Messages has neither.
+// Send sends a text, a file, or both. It returns the id of Messages, or an empty id, because imsg
+// does not always know it. Send ignores Buttons and ReplyTo, because Messages has neither.
 func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	chat, err := strconv.ParseInt(m.Chat, 10, 64)
 	if err != nil {
@@ -50,13 +50,13 @@ func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) 
 	return id, nil
 }
 
-// call makes one request to an imsg rpc of its own, which ends with its input.
+// call makes one request to a separate imsg rpc, which ends with its input.
 func (c *Channel) call(ctx context.Context, params any) (id string, err error) {
 	request, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "1", "method": "send", "params": params})
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", channel.ErrNotSent, err)
 	}
-	out, runErr := c.run(ctx, append(request, '\n'), "rpc")
+	out, runErr := c.runCommand(ctx, append(request, '\n'), "rpc")
 	type response struct {
 		ID     any `json:"id"`
 		Result *struct {
@@ -70,7 +70,7 @@ func (c *Channel) call(ctx context.Context, params any) (id string, err error) {
 			Data    string `json:"data"`
 		} `json:"error"`
 	}
-	// What it answered counts, however it ended then.
+	// The response counts, whatever happened afterwards.
 	list, err := lines[response](out)
 	for _, r := range list {
 		switch {
@@ -99,8 +99,8 @@ func judge(code int, said string) error {
 	return fmt.Errorf("imsg says %s", said)
 }
 
-// remember keeps the id of a message that was sent: Messages may show it, for a moment, as
-// somebody else's.
+// remember stores the id of a sent message, because Messages may show it for a moment as another
+// person's.
 func (c *Channel) remember(id string) {
 	if id == "" {
 		return
@@ -119,7 +119,7 @@ func (c *Channel) isMine(id string) bool {
 	return slices.Contains(c.mine, id)
 }
 
-// place takes note of where Messages has stored a message.
+// place records the row of a message.
 func (c *Channel) place(id string, row int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,8 +128,8 @@ func (c *Channel) place(id string, row int64) {
 	}
 }
 
-// After reports whether a message was stored behind one that was sent. Of what imsg gives no id,
-// and Messages has not shown yet, that is not known.
+// After reports whether a message was stored after a sent one. The order is unknown if imsg
+// returned no id and Messages has not shown the sent message yet.
 func (c *Channel) After(m channel.Inbound, sent string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

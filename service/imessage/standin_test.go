@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// standIn is the variable that makes this binary imsg, with the folder that it keeps.
+// standIn is the variable that makes this binary imsg. Its value is the folder of the stand-in.
 const standIn = "PERLICA_TEST_IMSG"
 
 func TestMain(m *testing.M) {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// db is what Messages has stored. Chats from 1000 on are SMS.
+// db holds the stored messages. Chats from 1000 on are SMS.
 type db []message
 
 func store(name string, d db) error {
@@ -41,8 +41,8 @@ func store(name string, d db) error {
 	return os.Rename(name+".new", name)
 }
 
-// imsg is the stand-in. In its folder: db; mode, how it misbehaves; after-history, what db is
-// once a history was read; log, its command lines; sent, what was sent last.
+// imsg is the stand-in. Its folder has these files: db; mode, the misbehaviour; after-history, the
+// db after the first read history; log, the command lines; sent, the last sent message.
 func imsg(dir string, args []string) error {
 	alone, err := os.OpenFile(filepath.Join(dir, "running"), os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/provider/descent"
 )
 
-// line is one line in either direction; one field of it is set.
+// line is one line in either direction. One of its fields is set.
 type line struct {
 	Hello    *hello   `json:"hello,omitempty"`
 	Message  *Message `json:"message,omitempty"`
@@ -22,7 +22,7 @@ type line struct {
 	Send     *Arrived `json:"send,omitempty"`
 	Got      string   `json:"got,omitempty"`
 	Typing   bool     `json:"typing,omitempty"`
-	Token    string   `json:"token,omitempty"` // for a phone that has none
+	Token    string   `json:"token,omitempty"` // for a phone without a token
 }
 
 type hello struct {
@@ -30,7 +30,7 @@ type hello struct {
 	Token string `json:"token,omitempty"`
 }
 
-// place is when, and by which connection, a phone said that it has a message.
+// place records when a phone confirmed a message, and by which connection.
 type place struct {
 	n  int
 	by *phone
@@ -38,7 +38,7 @@ type place struct {
 
 // phone is one connection.
 type phone struct {
-	contact string // empty: it has not said who it is
+	contact string // empty: the phone has not identified itself
 	name    string
 	since   int // counted as messages are
 	conn    net.Conn
@@ -65,7 +65,7 @@ func (c *Channel) accept() {
 	}
 }
 
-// serve reads from one phone until it is gone.
+// serve reads the lines of one phone until it is gone.
 func (c *Channel) serve(p *phone) {
 	defer func() {
 		_ = p.conn.Close() // it may be closed already
@@ -74,7 +74,7 @@ func (c *Channel) serve(p *phone) {
 		delete(c.conns, p)
 		if c.phones[p.contact] == p {
 			delete(c.phones, p.contact)
-			for other := range c.conns { // one that was there before goes on
+			for other := range c.conns { // an earlier connection of the contact takes over
 				if other.contact == p.contact {
 					c.phones[p.contact] = other
 					c.changed()
@@ -99,14 +99,14 @@ func (c *Channel) serve(p *phone) {
 	}
 }
 
-// hear takes one line of a phone, and reports whether it may go on.
+// hear handles one line of a phone and reports whether the connection may continue.
 func (c *Channel) hear(p *phone, l line) bool {
 	if l.Hello != nil && p.contact == "" {
 		token := l.Hello.Token
 		if len(token) < leastToken {
-			// Ahead of all else, so that the phone has it before it is anybody.
+			// The phone must have its token before it counts as a contact.
 			token = rand.Text()
-			if p.write(line{Token: token}) != nil {
+			if p.writeLine(line{Token: token}) != nil {
 				return false
 			}
 		}
@@ -119,7 +119,7 @@ func (c *Channel) hear(p *phone, l line) bool {
 		c.changed()
 		return true
 	}
-	if p.contact == "" || l.Hello != nil { // it has to say who it is, once
+	if p.contact == "" || l.Hello != nil { // the phone must identify itself exactly once
 		return false
 	}
 	c.mu.Lock()
@@ -140,8 +140,8 @@ func (c *Channel) hear(p *phone, l line) bool {
 	return true
 }
 
-// write sends a line to a phone, or loses it.
-func (p *phone) write(l line) error {
+// writeLine sends a line to a phone, or loses it.
+func (p *phone) writeLine(l line) error {
 	b, err := json.Marshal(l)
 	if err != nil {
 		return err

@@ -10,8 +10,9 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// TestAfter: a message is behind a card if its phone said that it has the card and then spoke, or if it
-// connected when another phone of the contact had said so.
+// TestAfter checks the order of a message and a card. The message is later if its phone first
+// confirmed the card. It is also later if its phone connected after another phone of the contact
+// had confirmed it.
 func TestAfter(t *testing.T) {
 	c, path := listen(t, DefaultLimits())
 	id := ContactID("alice", aliceToken)
@@ -20,7 +21,7 @@ func TestAfter(t *testing.T) {
 	polled(t, c, "")
 	r := alice(t, path)
 	r.says(line{Message: &Message{ID: "hello"}})
-	for n := 0; n < 2; { // the second phone is there
+	for n := 0; n < 2; { // the second phone is connected
 		list, _ := polled(t, c, "")
 		n = len(list)
 	}
@@ -52,7 +53,8 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// TestTheOtherPhoneGoesOn: when the one that came last leaves, the contact's other one is sent what comes.
+// TestTheOtherPhoneGoesOn checks that the contact's other phone gets the messages after the newest
+// one has left.
 func TestTheOtherPhoneGoesOn(t *testing.T) {
 	c, path := listen(t, DefaultLimits())
 	id := ContactID("alice", aliceToken)
@@ -83,7 +85,7 @@ func TestTheOtherPhoneGoesOn(t *testing.T) {
 	}
 }
 
-// TestConnectionsThatAreEnded: those that do not speak as they should.
+// TestConnectionsThatAreEnded checks that a connection with a wrong protocol is closed.
 func TestConnectionsThatAreEnded(t *testing.T) {
 	const hi = `{"hello":{"name":"a","token":"` + aliceToken + `"}}` + "\n"
 	for name, words := range map[string]string{
@@ -95,7 +97,7 @@ func TestConnectionsThatAreEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, path := listen(t, DefaultLimits())
 			r := dial(t, path)
-			_, _ = r.Write([]byte(words)) // it may be closed before all is written
+			_, _ = r.Write([]byte(words)) // the connection may be closed before all is written
 			if l, ok := r.hears(); ok {
 				t.Errorf("it heard %+v", l)
 			}
@@ -108,8 +110,8 @@ func TestConnectionsThatAreEnded(t *testing.T) {
 	}
 }
 
-// TestListen: no one else enters the folder, one process listens, what a killed one left is replaced, and
-// Close may be called again.
+// TestListen checks that only the user can enter the folder, one process listens, a killed
+// process's socket is replaced, and Close may be called again.
 func TestListen(t *testing.T) {
 	c, path := listen(t, DefaultLimits())
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o700 {
@@ -138,7 +140,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestTwoReadings holds that a line which two programs may read differently ends its connection, and says nothing.
+// TestTwoReadings checks that an ambiguous line ends its connection and delivers no message.
 func TestTwoReadings(t *testing.T) {
 	c, path := listen(t, DefaultLimits())
 	for name, text := range map[string]string{

@@ -1,13 +1,12 @@
 // Package local is the bridge's own channel: a Unix socket, and phones that connect to it.
 //
-// It promises that a message is accepted only once the bridge has it on disk, that no one but
-// the user can connect, that what is sent twice arrives once, and that a contact is anyone who has its
-// token, whatever names others give themselves. It refuses nothing else: who may do what is the
-// bridge's to judge.
+// A message is accepted only after the bridge has it on disk. Only the user can connect. A repeated
+// message arrives once. A contact is identified by its token, whatever names others use. The
+// channel refuses nothing else, because the bridge judges rights.
 //
-// The one idea: JSON lines, one object each. A phone says "hello" with its token, or is given one;
-// then "message" until it is "accepted" or "refused"; the bridge says "send" or "edit" until the phone has
-// "got" it.
+// The protocol has JSON lines with one object each. A phone sends "hello" with its token, or gets a
+// new token. It then repeats "message" until the message is "accepted" or "refused". The bridge
+// repeats "send" until the phone has "got" it.
 package local
 
 import (
@@ -34,7 +33,7 @@ import (
 // Name is the channel's name.
 const Name = "local"
 
-// Message is what a phone says.
+// Message is a message from a phone.
 type Message struct {
 	ID      string    `json:"id"`
 	Text    string    `json:"text"`
@@ -44,13 +43,13 @@ type Message struct {
 	Files   []string  `json:"files,omitempty"` // paths
 }
 
-// Arrived is what a phone is sent.
+// Arrived is a message to a phone.
 type Arrived struct {
 	Key     string           `json:"key"` // its id
 	Text    string           `json:"text"`
 	Buttons []channel.Button `json:"buttons,omitempty"`
 	ReplyTo string           `json:"reply_to,omitempty"`
-	File    string           `json:"file,omitempty"` // its name
+	File    string           `json:"file,omitempty"` // the file's name
 	Content []byte           `json:"content,omitempty"`
 	Edits   string           `json:"edits,omitempty"` // the key of the message that it replaces
 }
@@ -58,11 +57,11 @@ type Arrived struct {
 // maxLine is the longest line that is read.
 const maxLine = 8 << 20
 
-// maxSocketPath is the longest path that every system takes for a socket.
+// maxSocketPath is the longest path of a socket on every system.
 const maxSocketPath = 103
 
-// Path is where the bridge of a project listens: in the user's folder for sockets, or, where
-// its path is too long, in one of the system's folder for temporary files.
+// Path returns the socket of a project's bridge. It lies in the user's folder for sockets, or in
+// the system's temporary folder if that path is too long.
 func Path(runtime, root string) string {
 	name := "phone-" + hashed(root) + ".sock"
 	if path := filepath.Join(runtime, name); len(path) <= maxSocketPath {
@@ -71,14 +70,14 @@ func Path(runtime, root string) string {
 	return filepath.Join(os.TempDir(), "perlica-"+hashed(runtime), name)
 }
 
-// leastToken is the shortest token that is taken for one.
+// leastToken is the shortest accepted token.
 const leastToken = 20
 
-// longestName is how much of a name goes into a contact's id, in characters.
+// longestName limits the part of a name in a contact's id, in characters.
 const longestName = 32
 
-// ContactID is the contact that a phone with this token is. The name is there for people to read;
-// the token alone makes it that contact, and cannot be told from it.
+// ContactID returns the contact of a phone with this token. The name helps people to read the id.
+// Only the token identifies the contact, and the id does not reveal it.
 func ContactID(name, token string) string {
 	readable := []rune(strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._@", r) {
@@ -94,21 +93,21 @@ func hashed(s string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Channel is the channel. The caller must Close it, after the bridge.
+// Channel is the local channel. The caller must Close it after the bridge.
 type Channel struct {
 	limits   channel.Limits
-	instance string // of the cursor: messages are numbered anew by each process
+	instance string // part of the cursor, because each process counts messages from 1
 	listener net.Listener
 	wg       sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows; never held during I/O
+	mu      sync.Mutex // guards the fields below; never held during I/O
 	change  chan struct{}
 	count   int
 	waiting []numbered
 	phones  map[string]*phone
 	got     map[string]chan struct{}
 	conns   map[*phone]bool
-	places  channel.Recent[place] // of what phones have got, by contact and key
+	places  channel.Recent[place] // of confirmed messages, by contact and key
 }
 
 // numbered is a message that the bridge has not confirmed.
@@ -118,22 +117,22 @@ type numbered struct {
 	Message
 }
 
-// DefaultLimits are those of a phone in a terminal.
+// DefaultLimits returns the limits of a phone in a terminal.
 func DefaultLimits() channel.Limits {
 	return channel.Limits{Text: 16_000, Format: channel.Plain, Dedupes: true}
 }
 
-// dying is how long a socket may be held behind its process's death: by a child that was just being
-// started, and has not closed yet what is not its own.
+// dying is the time for which a socket may survive its process. A child that is just starting may
+// still hold it.
 const dying = 500 * time.Millisecond
 
-// Listen opens the socket. No one but the user can enter its folder.
+// Listen opens the socket. Only the user can enter its folder.
 func Listen(path string, limits channel.Limits) (*Channel, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("local: the folder for sockets: %w", err)
 	}
-	// Only its owner may change a folder's mode: this fails in somebody else's.
+	// Only the owner can change a folder's mode, so this fails in another user's folder.
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("local: the folder for sockets: %w", err)
 	}
@@ -147,7 +146,7 @@ func Listen(path string, limits channel.Limits) (*Channel, error) {
 			return nil, fmt.Errorf("local: another process listens on %s", path)
 		}
 	}
-	_ = os.Remove(path) // of a process that was killed
+	_ = os.Remove(path) // left by a killed process
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("local: %w", err)
@@ -165,7 +164,7 @@ func (c *Channel) Close() error {
 	err := c.listener.Close()
 	c.mu.Lock()
 	for p := range c.conns {
-		_ = p.conn.Close() // its reader tells
+		_ = p.conn.Close() // its reader reports errors
 	}
 	c.mu.Unlock()
 	c.wg.Wait()
@@ -175,20 +174,20 @@ func (c *Channel) Close() error {
 	return err
 }
 
-// Name is "local".
+// Name returns "local".
 func (c *Channel) Name() string { return Name }
 
-// Limits are those given to Listen.
+// Limits returns the limits that were given to Listen.
 func (c *Channel) Limits() channel.Limits { return c.limits }
 
-// changed wakes the goroutines that wait. The caller holds mu.
+// changed wakes the waiting goroutines. The caller holds mu.
 func (c *Channel) changed() {
 	close(c.change)
 	c.change = make(chan struct{})
 }
 
-// After reports whether a message that waits came behind one that was sent: its phone had said that
-// it has that, or connected when another of the same contact had said so.
+// After reports whether a waiting message came after a sent one. Its phone had confirmed the sent
+// message, or connected after another phone of the contact had confirmed it.
 func (c *Channel) After(m channel.Inbound, sent string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,7 +200,7 @@ func (c *Channel) After(m channel.Inbound, sent string) bool {
 	return false
 }
 
-// Poll confirms the messages up to the cursor to their phones: the bridge has them. Then it
+// Poll confirms the messages up to the cursor to their phones, because the bridge has them. It then
 // waits for others.
 func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
 	c.confirm(cursor)
@@ -239,7 +238,7 @@ func (c *Channel) confirm(cursor string) {
 	}
 	c.mu.Unlock()
 	for _, m := range done {
-		_ = m.from.write(line{Accepted: m.ID}) // if it is lost the phone says it again, and it is known
+		_ = m.from.writeLine(line{Accepted: m.ID}) // a phone without this line repeats the message, which is then recognised
 	}
 }
 
@@ -256,8 +255,8 @@ func (m numbered) inbound() channel.Inbound {
 	return in
 }
 
-// Send waits for the contact's phone, however long that takes, and until it has the message.
-// The message's id is its key.
+// Send waits until the contact's phone has the message, for an unlimited time. The message's id is
+// its key.
 func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	a := Arrived{Key: m.Key, Text: m.Text, Buttons: m.Buttons, ReplyTo: m.ReplyTo}
 	if m.File != nil {
@@ -267,15 +266,15 @@ func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) 
 		}
 		a.File, a.Content = m.File.Name, b
 	}
-	return m.Key, c.hand(ctx, m.Chat, a)
+	return m.Key, c.deliver(ctx, m.Chat, a)
 }
 
 // Edit replaces the text of a message.
 func (c *Channel) Edit(ctx context.Context, id string, m channel.Outbound) error {
-	return c.hand(ctx, m.Chat, Arrived{Key: m.Key + "/edit/" + hashed(m.Text), Text: m.Text, Edits: id})
+	return c.deliver(ctx, m.Chat, Arrived{Key: m.Key + "/edit/" + hashed(m.Text), Text: m.Text, Edits: id})
 }
 
-// Typing shows that somebody is typing.
+// Typing shows a typing sign.
 func (c *Channel) Typing(_ context.Context, chat string) error {
 	c.mu.Lock()
 	p := c.phones[chat]
@@ -283,11 +282,11 @@ func (c *Channel) Typing(_ context.Context, chat string) error {
 	if p == nil {
 		return channel.ErrNotSent
 	}
-	return p.write(line{Typing: true})
+	return p.writeLine(line{Typing: true})
 }
 
-// hand gives a phone a message until it has it.
-func (c *Channel) hand(ctx context.Context, chat string, a Arrived) error {
+// deliver repeats a message until the phone has it.
+func (c *Channel) deliver(ctx context.Context, chat string, a Arrived) error {
 	written := false
 	for {
 		c.mu.Lock()
@@ -312,8 +311,8 @@ func (c *Channel) hand(ctx context.Context, chat string, a Arrived) error {
 			}
 		}
 		written = true
-		if p.write(line{Send: &a}) != nil {
-			_ = p.conn.Close() // it is of no more use; its reader takes it off the list
+		if p.writeLine(line{Send: &a}) != nil {
+			_ = p.conn.Close() // useless from now on; its reader removes it from the list
 		}
 		select {
 		case <-got:
@@ -328,14 +327,14 @@ func (c *Channel) hand(ctx context.Context, chat string, a Arrived) error {
 	}
 }
 
-// Refusal says that a message was not taken: its id was received before, with another text or with one
-// that is not on record any more, and it is of no use to say it again.
+// Refusal says that a message was not accepted. Its id was received before with another text, or
+// with one that is no longer on record. Repeating the message is useless.
 type Refusal struct {
 	ID    string `json:"id"`
 	Error string `json:"error"`
 }
 
-// Refuse tells the phone why the message is not taken.
+// Refuse tells the phone why the message is not accepted.
 func (c *Channel) Refuse(m channel.Inbound, why *channel.ConflictError) {
 	c.mu.Lock()
 	var refused []numbered
@@ -348,6 +347,6 @@ func (c *Channel) Refuse(m channel.Inbound, why *channel.ConflictError) {
 	})
 	c.mu.Unlock()
 	for _, w := range refused {
-		_ = w.from.write(line{Refused: &Refusal{w.ID, why.Error()}}) // if it is lost the phone says it again
+		_ = w.from.writeLine(line{Refused: &Refusal{w.ID, why.Error()}}) // a phone without this line repeats the message
 	}
 }

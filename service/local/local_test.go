@@ -15,12 +15,12 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// patience is how long a test waits for what must come.
+// patience limits the wait for an expected event.
 const patience = 30 * time.Second
 
 func listen(t *testing.T, limits channel.Limits) (*Channel, string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "local") // short: sockets
+	dir, err := os.MkdirTemp("", "local") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func (r *raw) says(l line) {
 	}
 }
 
-// hears is the next line; ok is false where the connection is closed instead.
+// hears returns the next line. ok is false if the connection is closed instead.
 func (r *raw) hears() (l line, ok bool) {
 	r.t.Helper()
 	if !r.in.Scan() {
@@ -88,7 +88,7 @@ func (r *raw) hears() (l line, ok bool) {
 	return l, true
 }
 
-// alice connects and says who she is.
+// alice connects and identifies herself.
 func alice(t *testing.T, path string) *raw {
 	t.Helper()
 	r := dial(t, path)
@@ -96,7 +96,7 @@ func alice(t *testing.T, path string) *raw {
 	return r
 }
 
-// polled are the messages behind a cursor; there must be some.
+// polled returns the messages after a cursor. It fails if there are none.
 func polled(t *testing.T, c *Channel, cursor string) ([]channel.Inbound, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -108,7 +108,7 @@ func polled(t *testing.T, c *Channel, cursor string) ([]channel.Inbound, string)
 	return list, next
 }
 
-// sent is what became of a message that is being sent.
+// sent is the result of sending a message.
 type sent struct {
 	id  string
 	err error
@@ -133,7 +133,8 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// TestContactID: the token makes the contact; the name is for people, and harmless.
+// TestContactID checks that the token identifies the contact, and that the name in the id is
+// readable and harmless.
 func TestContactID(t *testing.T) {
 	id := ContactID("Ada/../B:c d", "token-1")
 	if !strings.HasPrefix(id, "Ada_.._B_c_d-") {
@@ -147,7 +148,8 @@ func TestContactID(t *testing.T) {
 	}
 }
 
-// TestATokenIsGiven: to a phone that has none, and to one with too short a one, ahead of all else.
+// TestATokenIsGiven checks that a phone without a token, or with a short one, gets a token before
+// any other line.
 func TestATokenIsGiven(t *testing.T) {
 	c, path := listen(t, DefaultLimits())
 	for _, own := range []string{"", "short"} {
@@ -166,8 +168,8 @@ func TestATokenIsGiven(t *testing.T) {
 	}
 }
 
-// TestAcceptedBehindTheCursor: a message is accepted when the caller gives its cursor back, not before, and
-// comes again until then. The cursor of another process proves nothing.
+// TestAcceptedBehindTheCursor checks that a message is accepted only when the caller returns its
+// cursor, and is repeated until then. The cursor of another process does not count.
 func TestAcceptedBehindTheCursor(t *testing.T) {
 	c, path := listen(t, DefaultLimits())
 	r := alice(t, path)
@@ -192,7 +194,7 @@ func TestAcceptedBehindTheCursor(t *testing.T) {
 	}
 }
 
-// TestPollEndsWithItsContext.
+// TestPollEndsWithItsContext checks that Poll returns when its context ends.
 func TestPollEndsWithItsContext(t *testing.T) {
 	c, _ := listen(t, DefaultLimits())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -202,7 +204,7 @@ func TestPollEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestSendWaitsForThePhone: until it is there, and until it says that it has the message.
+// TestSendWaitsForThePhone checks that Send waits for the phone and for its confirmation.
 func TestSendWaitsForThePhone(t *testing.T) {
 	c, path := listen(t, DefaultLimits())
 	id := ContactID("alice", aliceToken)
@@ -232,7 +234,8 @@ func TestSendWaitsForThePhone(t *testing.T) {
 	}
 }
 
-// TestSendWithoutAPhone: nothing was sent, certainly; once it was written that is not known.
+// TestSendWithoutAPhone checks that a message without a phone was certainly not sent. After it was
+// written, the result is unknown.
 func TestSendWithoutAPhone(t *testing.T) {
 	c, path := listen(t, DefaultLimits())
 	id := ContactID("alice", aliceToken)
@@ -259,8 +262,8 @@ func TestSendWithoutAPhone(t *testing.T) {
 	}
 }
 
-// TestAPhoneThatGoesAway: what it did not say that it has is given to it again, where it knows keys; else it
-// is not known whether it has it.
+// TestAPhoneThatGoesAway checks an unconfirmed message. A phone that remembers keys gets it again.
+// Otherwise the result is unknown.
 func TestAPhoneThatGoesAway(t *testing.T) {
 	for name, dedupes := range map[string]bool{"knows keys": true, "does not": false} {
 		t.Run(name, func(t *testing.T) {
@@ -291,7 +294,8 @@ func TestAPhoneThatGoesAway(t *testing.T) {
 	}
 }
 
-// TestEditAndTyping: an edit names the message whose text it replaces, and each has a key of its own.
+// TestEditAndTyping checks that an edit names the message that it replaces, and that each edit has
+// its own key.
 func TestEditAndTyping(t *testing.T) {
 	c, path := listen(t, DefaultLimits())
 	id := ContactID("alice", aliceToken)
@@ -321,7 +325,8 @@ func TestEditAndTyping(t *testing.T) {
 	}
 }
 
-// TestRefuse: the phone learns why, and the message is not returned again.
+// TestRefuse checks that the phone learns the reason and that Poll does not return the message
+// again.
 func TestRefuse(t *testing.T) {
 	c, path := listen(t, DefaultLimits())
 	r := alice(t, path)

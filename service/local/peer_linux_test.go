@@ -10,13 +10,14 @@ import (
 	"github.com/perlica/perlica/provider/descent"
 )
 
-// socketVar makes this test binary a phone that says one thing.
+// socketVar makes this test binary a phone that sends one message.
 const socketVar = "PERLICA_TEST_SOCKET"
 
-// runnerVar makes it a Perlica that runs agents first, and a child of that does the rest.
+// runnerVar makes this test binary a Perlica that runs agents. Its child does the rest.
 const runnerVar = "PERLICA_TEST_RUNNER"
 
-// TestCall is what another process does. It leaves when the bridge lets go of it, or has the message.
+// TestCall runs in the other process. It ends when the bridge closes the connection or has the
+// message.
 func TestCall(t *testing.T) {
 	path := os.Getenv(socketVar)
 	if path == "" {
@@ -35,12 +36,12 @@ func TestCall(t *testing.T) {
 	if err != nil {
 		os.Exit(1)
 	}
-	_, _ = conn.Write([]byte(`{"hello":{"contact":"p","name":"p"}}` + "\n" + `{"message":{"id":"1","text":"/allow"}}` + "\n")) // it may be closed already
+	_, _ = conn.Write([]byte(`{"hello":{"contact":"p","name":"p"}}` + "\n" + `{"message":{"id":"1","text":"/allow"}}` + "\n")) // the connection may be closed already
 	_, _ = conn.Read(make([]byte, 100))
 	os.Exit(0)
 }
 
-// call has another process be a phone.
+// call starts another process as a phone.
 func call(t *testing.T, path string, env ...string) *os.Process {
 	t.Helper()
 	self, err := os.Executable()
@@ -56,8 +57,8 @@ func call(t *testing.T, path string, env ...string) *os.Process {
 	return p
 }
 
-// TestAgentsAreRefused holds that a phone below a Perlica that runs agents is let go of unheard, and
-// another one is heard.
+// TestAgentsAreRefused checks that the bridge closes the connection of a phone below a Perlica that
+// runs agents without reading it. Another phone is heard.
 func TestAgentsAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	c, err := Listen(path, DefaultLimits())
@@ -74,7 +75,7 @@ func TestAgentsAreRefused(t *testing.T) {
 	if _, err := person.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := call(t, path, runnerVar+"=yes").Wait(); err != nil { // it is let go of, or it would wait for an answer
+	if _, err := call(t, path, runnerVar+"=yes").Wait(); err != nil { // the bridge closed the connection; otherwise the process would wait for an answer
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

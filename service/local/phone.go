@@ -14,37 +14,36 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// Phone is the other end of the channel: it connects, again and again, keeps what it says until
-// the bridge has it, and is shown what it is sent once, whatever is sent twice. Its token makes it
-// the contact that it is.
+// Phone is the other end of the channel. It connects repeatedly, keeps each message until the
+// bridge has it, and shows each arrived message once. Its token identifies the contact.
 type Phone struct {
 	Path  string
 	Name  string
-	Token string // empty: the bridge gives it one, which is kept here; do not change it while it runs
-	// Keep is called with the token that the bridge has given. May be nil: then it is forgotten
+	Token string // empty: the bridge gives one, which is stored here; constant during Run
+	// Keep is called with the token that the bridge has given. It may be nil; the token then ends
 	// with the phone.
 	Keep func(token string)
-	// Show is called with what arrives, one at a time.
+	// Show is called with each arrived message, one at a time.
 	Show func(Arrived)
-	// Refused is called when the bridge does not take a message. May be nil.
+	// Refused is called when the bridge does not accept a message. It may be nil.
 	Refused func(Refusal)
-	// Typing is called when the bridge shows that somebody is typing, Online when the phone is
-	// connected or is not any more. Both may be nil.
+	// Typing is called for a typing sign. Online is called when the phone connects or disconnects.
+	// Both may be nil.
 	Typing func()
 	Online func(bool)
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	out  []Message
 	conn net.Conn
 	seen map[string]bool
-	due  string        // the key of what is being shown, of which the bridge was not told yet
+	due  string        // the key of the message that is being shown and not yet confirmed
 	idle chan struct{} // closed when out becomes empty
 }
 
-// retryEvery is how often a phone looks for a bridge.
+// retryEvery is the interval of the attempts to connect.
 const retryEvery = 100 * time.Millisecond
 
-// Say queues a message for the bridge and returns its id; one that has an id keeps it.
+// Say queues a message for the bridge and returns its id. A given id stays.
 func (p *Phone) Say(m Message) string {
 	if m.ID == "" {
 		m.ID = rand.Text()
@@ -54,18 +53,19 @@ func (p *Phone) Say(m Message) string {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.got() // the person who answers what is being shown has seen it
+	// An answer to the shown message proves that the person has seen it.
+	p.got()
 	p.out = append(p.out, m)
 	if p.idle == nil {
 		p.idle = make(chan struct{})
 	}
 	if p.conn != nil && p.Token != "" {
-		p.write(line{Message: &m})
+		p.writeLine(line{Message: &m})
 	}
 	return m.ID
 }
 
-// Flush waits until the bridge has all that was said.
+// Flush waits until the bridge has all messages.
 func (p *Phone) Flush(ctx context.Context) error {
 	p.mu.Lock()
 	idle := p.idle
@@ -92,28 +92,30 @@ func (p *Phone) Run(ctx context.Context) {
 	}
 }
 
-// write loses the line if the bridge is gone: what is kept is said again. The caller holds mu.
-func (p *Phone) write(l line) {
+// writeLine loses the line if the bridge is gone, because kept messages are sent again. The caller
+// holds mu.
+func (p *Phone) writeLine(l line) {
 	b, err := json.Marshal(l)
 	if err == nil {
-		_ = p.conn.SetWriteDeadline(time.Now().Add(10 * time.Second)) // the write tells
+		_ = p.conn.SetWriteDeadline(time.Now().Add(10 * time.Second)) // an error shows at the write
 		_, err = p.conn.Write(append(b, '\n'))
 	}
 	if err != nil {
-		_ = p.conn.Close() // the reader sees it
+		_ = p.conn.Close() // the reader notices it
 	}
 }
 
 func (p *Phone) serve(ctx context.Context, conn net.Conn) {
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // the reader sees it
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // the reader notices it
 	defer stop()
 	p.mu.Lock()
 	if p.seen == nil {
 		p.seen = map[string]bool{}
 	}
 	p.conn = conn
-	p.write(line{Hello: &hello{p.Name, p.Token}})
-	if p.Token != "" { // else what it says would be said by no one that it could be again
+	p.writeLine(line{Hello: &hello{p.Name, p.Token}})
+	// Without a token a message would have no lasting sender.
+	if p.Token != "" {
 		p.sayAll()
 	}
 	p.mu.Unlock()
@@ -127,7 +129,7 @@ func (p *Phone) serve(ctx context.Context, conn net.Conn) {
 		if strict.Unmarshal(in.Bytes(), &l) != nil {
 			break
 		}
-		p.take(l)
+		p.handleLine(l)
 	}
 	p.mu.Lock()
 	p.conn = nil
@@ -138,14 +140,14 @@ func (p *Phone) serve(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// sayAll says what the bridge has not accepted. The caller holds mu.
+// sayAll sends all messages that the bridge has not accepted. The caller holds mu.
 func (p *Phone) sayAll() {
 	for _, m := range p.out {
-		p.write(line{Message: &m})
+		p.writeLine(line{Message: &m})
 	}
 }
 
-func (p *Phone) take(l line) {
+func (p *Phone) handleLine(l line) {
 	switch {
 	case l.Token != "":
 		p.mu.Lock()
@@ -181,7 +183,7 @@ func (p *Phone) take(l line) {
 	}
 }
 
-// done forgets a message of which the bridge has said what becomes of it.
+// done forgets a message that the bridge has accepted or refused.
 func (p *Phone) done(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,10 +196,10 @@ func (p *Phone) done(id string) {
 	}
 }
 
-// got tells the bridge that what is being shown has arrived. The caller holds mu.
+// got confirms the message that is being shown. The caller holds mu.
 func (p *Phone) got() {
 	if p.due != "" && p.conn != nil {
-		p.write(line{Got: p.due})
+		p.writeLine(line{Got: p.due})
 	}
 	p.due = ""
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// run keeps a phone connected until the test ends, or the function that it returns is called.
+// run keeps a phone connected until the test ends or leave is called.
 func run(t *testing.T, p *Phone) (leave func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -18,8 +18,8 @@ func run(t *testing.T, p *Phone) (leave func()) {
 	return leave
 }
 
-// TestPhoneKeepsWhatItSays: until it is accepted, through a bridge that goes away, under the same id; a
-// message that is refused is not said again either.
+// TestPhoneKeepsWhatItSays checks that a phone repeats a message under the same id until it is
+// accepted, also after a restart of the bridge. A refused message is not repeated.
 func TestPhoneKeepsWhatItSays(t *testing.T) {
 	c, path := listen(t, DefaultLimits())
 	refused := make(chan Refusal, 1)
@@ -59,8 +59,8 @@ func TestPhoneKeepsWhatItSays(t *testing.T) {
 	}
 }
 
-// TestPhoneShowsOnce: what is sent again, because nobody said that it arrived, is shown once and told each
-// time.
+// TestPhoneShowsOnce checks that an unconfirmed message that is sent again is shown once and
+// confirmed each time.
 func TestPhoneShowsOnce(t *testing.T) {
 	c, path := listen(t, DefaultLimits())
 	var shown []string
@@ -77,8 +77,8 @@ func TestPhoneShowsOnce(t *testing.T) {
 	}
 }
 
-// TestPhoneIsGivenAToken: it keeps the first one, says nothing before it has it, and is the same contact
-// when it comes back.
+// TestPhoneIsGivenAToken checks that a phone keeps its first token, sends nothing before it has
+// one, and is the same contact after a reconnection.
 func TestPhoneIsGivenAToken(t *testing.T) {
 	c, path := listen(t, DefaultLimits())
 	kept := make(chan string, 9)

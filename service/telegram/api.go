@@ -2,14 +2,14 @@ package telegram
 
 import "encoding/json"
 
-// The limits of the Bot API, in UTF-16 code units and bytes.
+// These are limits of the Bot API, in UTF-16 code units and bytes.
 const (
 	maxText    = 4096
 	maxCaption = 1024
 	maxData    = 64
 )
 
-// answer is what every method returns.
+// answer is the result of every method.
 type answer struct {
 	OK          bool            `json:"ok"`
 	Result      json.RawMessage `json:"result"`
@@ -21,8 +21,8 @@ type answer struct {
 	} `json:"parameters"`
 }
 
-// update is one thing that happened. Of the Bot API's objects only what is used is named here:
-// what Telegram adds later is no reason to fail.
+// update is one event. The objects here name only the used members of the Bot API, so later
+// additions of Telegram cause no failure.
 type update struct {
 	ID       int64     `json:"update_id"`
 	Message  *message  `json:"message"`
@@ -33,18 +33,18 @@ type update struct {
 type message struct {
 	ID       int64     `json:"message_id"`
 	From     *user     `json:"from"`
-	Sender   *chat     `json:"sender_chat"` // who speaks is hidden behind a chat
+	Sender   *chat     `json:"sender_chat"` // the speaker is hidden behind a chat
 	Chat     chat      `json:"chat"`
 	Date     int64     `json:"date"`
 	Text     string    `json:"text"`
 	Caption  string    `json:"caption"`
 	ReplyTo  *message  `json:"reply_to_message"`
-	External *struct{} `json:"external_reply"` // it answers a message of another chat
+	External *struct{} `json:"external_reply"` // a reply to a message of another chat
 	Story    *struct{} `json:"reply_to_story"`
 	Quote    *struct{} `json:"quote"`
 	Via      *struct{} `json:"via_bot"`         // a bot has written the words
-	Offline  bool      `json:"is_from_offline"` // it was written earlier, and sent by itself
-	Forward  *struct{} `json:"forward_origin"`  // there for a message that is handed on
+	Offline  bool      `json:"is_from_offline"` // written earlier and sent automatically
+	Forward  *struct{} `json:"forward_origin"`  // set for a forwarded message
 	Forward6 int64     `json:"forward_date"`    // the same before version 7 of the Bot API
 	Document *file     `json:"document"`
 	Photo    []file    `json:"photo"` // one picture in several sizes
@@ -54,11 +54,11 @@ type message struct {
 	Note     *file     `json:"video_note"`
 	Keyboard *keyboard `json:"reply_markup"`
 	Thread   int64     `json:"message_thread_id"`
-	Topic    bool      `json:"is_topic_message"` // else Thread is a row of answers
+	Topic    bool      `json:"is_topic_message"` // otherwise Thread is a row of replies
 	Album    string    `json:"media_group_id"`   // the same for all messages of one album
 	Changed  int64     `json:"edit_date"`
 
-	// What is neither a text nor a file.
+	// These members are neither a text nor a file.
 	Sticker  *struct{} `json:"sticker"`
 	Location *struct{} `json:"location"`
 	Contact  *struct{} `json:"contact"`
@@ -103,11 +103,11 @@ type button struct {
 	Data string `json:"callback_data"`
 }
 
-// outgoing are the parameters of sendMessage and editMessageText.
+// outgoing holds the parameters of sendMessage and editMessageText.
 type outgoing struct {
 	Chat      string    `json:"chat_id"`
 	Thread    int64     `json:"message_thread_id,omitempty"` // the topic of a forum
-	Message   int64     `json:"message_id,omitempty"`        // that is edited
+	Message   int64     `json:"message_id,omitempty"`        // the edited message
 	Text      string    `json:"text"`
 	ParseMode string    `json:"parse_mode,omitempty"`
 	ReplyTo   *reply    `json:"reply_parameters,omitempty"`
@@ -118,11 +118,12 @@ type outgoing struct {
 
 type reply struct {
 	Message int64 `json:"message_id"`
-	// A message that was deleted in the meantime is answered all the same.
+	// Anyway lets a reply go even if its message was deleted in the meantime.
 	Anyway bool `json:"allow_sending_without_reply"`
 }
 
-// preview is turned off: a link in an agent's words must not make Telegram's servers fetch it.
+// preview turns off link previews, because a link in an agent's words must not make Telegram's
+// servers fetch it.
 type preview struct {
 	Disabled bool `json:"is_disabled"`
 }

@@ -16,20 +16,20 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// maxAnswer is more than the server has to say: a hundred updates.
+// maxAnswer exceeds the largest answer of the server, which has a hundred updates.
 const maxAnswer = 16 << 20
 
-// badRequest is an answer 400: the server has understood and will not do it.
+// badRequest is an answer 400: the server has understood the request and refuses it.
 type badRequest struct {
 	*channel.RejectedError
-	moved int64 // the chat that a group has become; 0: none
+	moved int64 // the new chat of a migrated group; 0: not migrated
 }
 
 // Unwrap makes it a *channel.RejectedError.
 func (e *badRequest) Unwrap() error { return e.RejectedError }
 
-// call makes one request with JSON parameters and decodes its result into result, unless that
-// is nil. Its errors are of the kinds that channel.Channel names.
+// call makes one request with JSON parameters and decodes its result into result, unless result is
+// nil. Its errors have the kinds of channel.Channel.
 func (c *Channel) call(ctx context.Context, method string, params, result any) error {
 	body, err := json.Marshal(params)
 	if err != nil {
@@ -39,14 +39,14 @@ func (c *Channel) call(ctx context.Context, method string, params, result any) e
 }
 
 func (c *Channel) post(ctx context.Context, method, kind string, body io.Reader, size int64, result any) error {
-	err := c.try(ctx, method, kind, body, size, result)
+	err := c.tryOnce(ctx, method, kind, body, size, result)
 	if err == nil {
 		return nil
 	}
-	return c.clean(fmt.Errorf("telegram: %s: %w", method, err))
+	return c.cleanError(fmt.Errorf("telegram: %s: %w", method, err))
 }
 
-func (c *Channel) try(ctx context.Context, method, kind string, body io.Reader, size int64, result any) error {
+func (c *Channel) tryOnce(ctx context.Context, method, kind string, body io.Reader, size int64, result any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/bot"+string(c.opt.Token)+"/"+method, body)
 	if err != nil {
 		return fmt.Errorf("%w: %w", channel.ErrNotSent, channel.WithoutURL(err))
@@ -81,8 +81,8 @@ func (c *Channel) try(ctx context.Context, method, kind string, body io.Reader, 
 	return nil
 }
 
-// unmarshalResult reads the result of a method. A list of updates is only divided here: one update that has two
-// readings must not stop the others.
+// unmarshalResult decodes the result of a method. A list of updates is only divided here, because
+// one ambiguous update must not stop the others.
 func unmarshalResult(text []byte, result any) error {
 	if _, list := result.(*[]json.RawMessage); list {
 		return json.Unmarshal(text, result)
@@ -90,9 +90,9 @@ func unmarshalResult(text []byte, result any) error {
 	return strict.Unmarshal(text, result)
 }
 
-// foreign is the error of an answer that is no JSON: it is of something between here and the server, such as a
-// proxy, which may lose its way to it for a moment. What it says is the server's word only where it must be so,
-// from either of them.
+// foreign returns the error of an answer that is not JSON. The answer comes from a program between
+// here and the server, such as a proxy that has lost its way for a moment. It counts as the
+// server's own only if both would mean the same.
 func foreign(resp *http.Response) error {
 	switch code := resp.StatusCode; code {
 	case http.StatusTooManyRequests, http.StatusRequestEntityTooLarge:
@@ -107,7 +107,7 @@ func foreign(resp *http.Response) error {
 	}
 }
 
-// refusal is the error of an answer that is no yes.
+// refusal returns the error of a refusing answer.
 func refusal(resp *http.Response, a answer) error {
 	code := a.ErrorCode
 	if code == 0 {
@@ -141,26 +141,26 @@ func refusal(resp *http.Response, a answer) error {
 func retryAfter(resp *http.Response, a answer) time.Duration {
 	seconds := a.Parameters.RetryAfter
 	if seconds <= 0 {
-		seconds, _ = strconv.Atoi(resp.Header.Get("Retry-After")) // 0 if it is none
+		seconds, _ = strconv.Atoi(resp.Header.Get("Retry-After")) // 0 if it is not a number
 	}
 	return time.Duration(max(seconds, 1)) * time.Second
 }
 
-// clean returns err, or, if the token is in its text after all (a proxy's words, a transport of
-// the caller's own), an error of the same kind without it.
-func (c *Channel) clean(err error) error {
+// cleanError returns err, or an error of the same kind without the token if err contains it. A
+// proxy or the caller's own transport may have put it there.
+func (c *Channel) cleanError(err error) error {
 	if !strings.Contains(err.Error(), c.secret) {
 		return err
 	}
-	text := c.hide(err.Error())
+	text := c.hideToken(err.Error())
 	var bad *badRequest
 	var rejected *channel.RejectedError
 	var kind error
 	switch {
 	case errors.As(err, &bad):
-		return &badRequest{&channel.RejectedError{Why: c.hide(bad.Why)}, bad.moved}
+		return &badRequest{&channel.RejectedError{Why: c.hideToken(bad.Why)}, bad.moved}
 	case errors.As(err, &rejected):
-		return &channel.RejectedError{Why: c.hide(rejected.Why)}
+		return &channel.RejectedError{Why: c.hideToken(rejected.Why)}
 	case errors.Is(err, context.Canceled):
 		kind = context.Canceled
 	case errors.Is(err, context.DeadlineExceeded):
@@ -172,9 +172,9 @@ func (c *Channel) clean(err error) error {
 	return &cleaned{text, kind}
 }
 
-func (c *Channel) hide(text string) string { return strings.ReplaceAll(text, c.secret, "(token)") }
+func (c *Channel) hideToken(text string) string { return strings.ReplaceAll(text, c.secret, "(token)") }
 
-// cleaned is an error whose text held the token.
+// cleaned is an error with a removed token.
 type cleaned struct {
 	text string
 	kind error

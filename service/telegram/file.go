@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// files are what a message brings, a picture in its largest size only.
+// files returns the files of a message, and only the largest size of a picture.
 func (m *message) files() (list []file) {
 	for _, f := range []struct {
 		f    *file
@@ -50,10 +50,10 @@ func (m *message) largest() *file {
 	return &m.Photo[len(m.Photo)-1]
 }
 
-// fileTime is how many times as long as another request a file may take.
+// fileTime is the factor of a file's time limit to that of another request.
 const fileTime = 10
 
-// Fetch brings a file that Poll has named into the private folder.
+// Fetch downloads a file that Poll has named to the private folder.
 func (c *Channel) Fetch(ctx context.Context, message string, n int, f channel.File) (string, error) {
 	switch {
 	case c.opt.Files == "":
@@ -67,8 +67,8 @@ func (c *Channel) Fetch(ctx context.Context, message string, n int, f channel.Fi
 	if err := c.call(ctx, "getFile", map[string]string{"file_id": f.Remote}, &at); err != nil {
 		return "", err
 	}
-	// A server in local mode names a file of its own disk. What a server says is no reason to
-	// open a file of ours.
+	// A server in local mode names a file on its own disk. A server's words must never open a file
+	// on this machine.
 	if at.Path == "" || path.IsAbs(at.Path) || strings.Contains(at.Path, "..") || strings.ContainsAny(at.Path, `\:`) {
 		return "", &channel.RejectedError{Why: "the server does not hand it out over HTTP"}
 	}
@@ -77,7 +77,7 @@ func (c *Channel) Fetch(ctx context.Context, message string, n int, f channel.Fi
 	case errors.Is(err, attachment.ErrTooLarge):
 		return "", tooLarge()
 	case err != nil:
-		return "", c.clean(fmt.Errorf("telegram: a file: %w", err))
+		return "", c.cleanError(fmt.Errorf("telegram: a file: %w", err))
 	}
 	return saved, nil
 }
@@ -97,7 +97,7 @@ func (c *Channel) download(ctx context.Context, message string, n int, name, at 
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read, or is of no use
+	defer func() { _ = resp.Body.Close() }() // it was read or is not needed
 	if resp.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("the server answers %d", resp.StatusCode)
 	}
@@ -110,13 +110,13 @@ func (c *Channel) sendDocument(ctx context.Context, m channel.Outbound, o outgoi
 	if err != nil {
 		return "", &channel.RejectedError{Why: "its file cannot be read: " + err.Error()}
 	}
-	defer func() { _ = f.Close() }() // only read
+	defer func() { _ = f.Close() }() // it was only read
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return "", &channel.RejectedError{Why: "its file is none"}
 	}
-	// All but the file is made first, so that the length is known and nothing has to be
-	// written by another goroutine.
+	// The rest of the form is made first. The length is then known, and no other goroutine has to
+	// write.
 	var form bytes.Buffer
 	w := multipart.NewWriter(&form)
 	thread := ""

@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// TestTopics: answers to what is written in a topic of a forum go there, as texts, files and signs of
-// typing; what is written there answers no message for that alone.
+// TestTopics checks that answers to a message in a forum's topic go to this topic: texts, files and
+// typing signs. A message in a topic is not a reply for that reason alone.
 func TestTopics(t *testing.T) {
 	w := start(t, nil)
 	forum := map[string]any{"id": -100, "type": "supergroup", "is_forum": true}
@@ -48,7 +48,8 @@ func TestTopics(t *testing.T) {
 	}
 }
 
-// TestAlbum: the messages of an album are one, with all files, also if some come a moment later.
+// TestAlbum checks that the messages of an album become one with all files, also if some arrive a
+// moment later.
 func TestAlbum(t *testing.T) {
 	w := start(t, nil)
 	picture := func(members map[string]any) {
@@ -76,8 +77,8 @@ func TestAlbum(t *testing.T) {
 	}
 }
 
-// TestCommandsInGroups: a command may be addressed to this bot by its name, and one to another bot is none of
-// its business; an edited message is said not to be read.
+// TestCommandsInGroups checks that a command may name this bot. A command for another bot is
+// ignored. An edited message is reported as unread.
 func TestCommandsInGroups(t *testing.T) {
 	w := start(t, nil)
 	for _, text := range []string{"/help@Test_Bot", "/choose@test_bot 1 a@b", "/help@other_bot", "/path/a@b is full", "mail a@other_bot"} {

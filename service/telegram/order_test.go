@@ -7,8 +7,8 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// TestAfter: the numbers of a chat are its order, whatever the clocks say. Chats have nothing to do
-// with each other.
+// TestAfter checks that the numbers of a chat are its order, whatever the clocks say. The numbers
+// of two chats are unrelated.
 func TestAfter(t *testing.T) {
 	w := start(t, nil)
 	w.SayMore(42, 7, "Ada", map[string]any{"text": "before", "date": 4_000_000_000})
@@ -29,8 +29,8 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// TestRepliesElsewhere: what answers a story, or a message of another chat, answers no message
-// here, but something.
+// TestRepliesElsewhere checks that a reply to a story, or to a message of another chat, counts as a
+// reply but not to a message here.
 func TestRepliesElsewhere(t *testing.T) {
 	w := start(t, nil)
 	here := map[string]any{"message_id": 5, "date": 1, "chat": map[string]any{"id": 42}}
@@ -39,7 +39,7 @@ func TestRepliesElsewhere(t *testing.T) {
 		{"external_reply": map[string]any{"message_id": 5}},
 		{"external_reply": map[string]any{"message_id": 5}, "quote": map[string]any{"text": "x"}, "reply_to_message": here},
 		{"quote": map[string]any{"text": "x"}},
-		{"reply_to_message": here, "quote": map[string]any{"text": "x"}}, // a part of that one
+		{"reply_to_message": here, "quote": map[string]any{"text": "x"}}, // a part of that message
 	} {
 		more["text"] = "1"
 		w.SayMore(42, 7, "Ada", more)
@@ -55,8 +55,8 @@ func TestRepliesElsewhere(t *testing.T) {
 	}
 }
 
-// TestAnothersWords: those that a bot has written, and those that were written long before they
-// were sent, are not said now by a person. Bots are no one.
+// TestAnothersWords checks words of another bot, and words written long before they were sent. They
+// do not count as a person's present words. Bots are not people.
 func TestAnothersWords(t *testing.T) {
 	w := start(t, nil)
 	w.SayMore(42, 7, "Ada", map[string]any{"text": "1", "via_bot": map[string]any{"id": 3, "is_bot": true}})

@@ -14,25 +14,25 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// staleAfter is when an offset is not used any more: a week without an update, and Telegram
-// numbers them anew. An offset from before could confirm what no one has seen.
+// staleAfter is the age at which an offset is no longer used. After a week without an update,
+// Telegram restarts its numbers. An old offset could confirm unseen updates.
 const staleAfter = 6 * 24 * time.Hour
 
-// pollSlack is how much later than the server promises its answer may come.
+// pollSlack is the tolerated delay of the server's answer.
 const pollSlack = 15 * time.Second
 
-// tries is how often a sign of waiting is tried to be ended.
+// tries limits the attempts to end a waiting sign.
 const tries = 3
 
-// press is a button that was pressed and shows that it waits.
+// press is a pressed button that shows a waiting sign.
 type press struct {
 	id     string
 	update int64
 	tried  int
 }
 
-// Poll returns what people wrote and pressed. It confirms to the server what lies before the
-// cursor and nothing else. Their files are named, for [Channel.Fetch].
+// Poll returns the messages and presses of people. It confirms only the updates before the cursor
+// to the server. It names the files of messages for [Channel.Fetch].
 func (c *Channel) Poll(ctx context.Context, cursor string) (list []channel.Inbound, next string, err error) {
 	offset, err := c.offset(cursor)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *Channel) Poll(ctx context.Context, cursor string) (list []channel.Inbou
 	raw, err := c.updates(ctx, offset, c.opt.PollFor)
 	release()
 	if err == nil && endsInAlbum(raw) && channel.Wait(ctx, c.albumWait) {
-		var all []json.RawMessage // nothing is confirmed yet: they come again, with the rest
+		var all []json.RawMessage // not yet confirmed: the updates come again with the rest
 		if all, err = c.updates(ctx, offset, 0); len(all) >= len(raw) {
 			raw = all
 		}
@@ -70,14 +70,15 @@ func (c *Channel) Poll(ctx context.Context, cursor string) (list []channel.Inbou
 			album = of
 		}
 		next = fmt.Sprintf("%d@%d", id.ID+1, c.now().Unix())
-		if id.ID+1 == offset { // the server has forgotten what was confirmed: nothing moves
+		if id.ID+1 == offset { // the server has forgotten the confirmation, so the cursor stays
 			next = cursor
 		}
 	}
 	return list, next, nil
 }
 
-// updates asks the server for what has happened from the offset on; it waits for something that long.
+// updates asks the server for the events from the offset on. It waits for an event at most for
+// wait.
 func (c *Channel) updates(ctx context.Context, offset int64, wait time.Duration) (raw []json.RawMessage, err error) {
 	params := struct {
 		Offset  int64    `json:"offset,omitempty"`
@@ -90,15 +91,15 @@ func (c *Channel) updates(ctx context.Context, offset int64, wait time.Duration)
 	return raw, err
 }
 
-// endsInAlbum reports whether the last update is of an album, of which more may come: the messages of one
-// come one by one, within a moment.
+// endsInAlbum reports whether the last update belongs to an album. More of it may come, because the
+// messages of an album arrive one after the other within a moment.
 func endsInAlbum(raw []json.RawMessage) bool {
 	var u update
 	return len(raw) > 0 && strict.Unmarshal(raw[len(raw)-1], &u) == nil && u.Message != nil && u.Message.Album != ""
 }
 
-// learnName asks for the bot's name, by which commands in groups are addressed. Without it they count as
-// addressed to this bot.
+// learnName asks for the bot's name, which commands in groups may contain. Without the name all
+// commands count as commands for this bot.
 func (c *Channel) learnName(ctx context.Context) {
 	if c.username != "" {
 		return
@@ -111,7 +112,7 @@ func (c *Channel) learnName(ctx context.Context) {
 	}
 }
 
-// offset is what a cursor says: the next update's number, and when the last one came.
+// offset returns the next update's number in a cursor. It is 0 for a stale cursor.
 func (c *Channel) offset(cursor string) (int64, error) {
 	if cursor == "" {
 		return 0, nil
@@ -123,14 +124,14 @@ func (c *Channel) offset(cursor string) (int64, error) {
 		return 0, fmt.Errorf("telegram: %.40q is no cursor of this channel", cursor)
 	}
 	if c.now().Sub(time.Unix(unix, 0)) > staleAfter {
-		return 0, nil // taken updates may come again; the caller knows their ids
+		return 0, nil // known updates may come again; the caller recognises their ids
 	}
 	return n, nil
 }
 
-// answerPresses ends the sign of waiting on the buttons that the caller has taken, beside the
-// poll. It is no more than politeness: it is given up when the poll is over, and tried again
-// with the next. The function that it returns waits for its goroutine.
+// answerPresses ends the waiting signs of the buttons that the caller has received, concurrently
+// with the poll. It is best effort: it stops with the poll and is repeated with the next one. The
+// caller calls release to wait for its goroutine.
 func (c *Channel) answerPresses(ctx context.Context, offset int64) (release func()) {
 	var taken []press
 	for _, p := range c.presses {
@@ -139,14 +140,14 @@ func (c *Channel) answerPresses(ctx context.Context, offset int64) (release func
 			taken = append(taken, p)
 		}
 	}
-	c.presses = nil // what was not taken comes again, and is noted then
+	c.presses = nil // unreceived presses come again and are added then
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	var left []press
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for _, p := range taken {
 			params := map[string]string{"callback_query_id": p.id}
-			var refused *channel.RejectedError // too old, which is as good
+			var refused *channel.RejectedError // too old, which is fine
 			if err := c.call(ctx, "answerCallbackQuery", params, nil); err != nil && !errors.As(err, &refused) {
 				left = append(left, p)
 			}
@@ -159,11 +160,11 @@ func (c *Channel) answerPresses(ctx context.Context, offset int64) (release func
 	}
 }
 
-// inbound is what an update says, if it is of a person; album names the album that it belongs to.
+// inbound returns the message of an update, if it comes from a person. album names its album.
 func (c *Channel) inbound(raw json.RawMessage, id int64) (m channel.Inbound, album string, ok bool) {
 	var u update
 	if strict.Unmarshal(raw, &u) != nil {
-		return m, "", false // an unknown form, or one with two readings: it must not stop the next updates
+		return m, "", false // an unknown or ambiguous update must not stop the next ones
 	}
 	switch {
 	case u.Callback != nil && u.Callback.Message != nil && !u.Callback.From.Bot:
@@ -172,7 +173,7 @@ func (c *Channel) inbound(raw json.RawMessage, id int64) (m channel.Inbound, alb
 	case u.Message != nil && c.isPersons(u.Message):
 		m, ok = c.written(u.Message)
 		return m, u.Message.Album, ok
-	case u.Edited != nil && c.isPersons(u.Edited) && u.Edited.Text+u.Edited.Caption != "": // else a location that moves
+	case u.Edited != nil && c.isPersons(u.Edited) && u.Edited.Text+u.Edited.Caption != "": // otherwise a moving location
 		m, _ = c.written(u.Edited)
 		m.ID += ":" + decimal(u.Edited.Changed)
 		m.Text, m.Files, m.Unread = "", nil, "an edited message"
@@ -181,8 +182,8 @@ func (c *Channel) inbound(raw json.RawMessage, id int64) (m channel.Inbound, alb
 	return m, "", false
 }
 
-// isPersons reports whether a message is of a person, or of this bot. Behind a chat anybody may hide: an
-// anonymous administrator has the same id in every group. Rights belong to people.
+// isPersons reports whether a message comes from a person or from this bot. A chat hides its
+// speaker: an anonymous administrator has the same id in every group. Rights belong to people.
 func (c *Channel) isPersons(m *message) bool {
 	return m.From != nil && m.Sender == nil && (!m.From.Bot || decimal(m.From.ID) == c.self)
 }
@@ -204,7 +205,7 @@ func (c *Channel) pressed(b *callback) channel.Inbound {
 	return m
 }
 
-// chatOf is where answers to a message go: its chat, and in a forum its topic.
+// chatOf returns the chat for answers to a message, with the topic in a forum.
 func chatOf(m *message) string {
 	if m.Topic && m.Thread != 0 {
 		return decimal(m.Chat.ID) + "/" + decimal(m.Thread)
@@ -212,8 +213,8 @@ func chatOf(m *message) string {
 	return decimal(m.Chat.ID)
 }
 
-// isShared reports whether several people read a chat. Servers of before its type was said have groups
-// with negative ids.
+// isShared reports whether several people read a chat. Older servers do not report the type, but
+// their groups have negative ids.
 func (c chat) isShared() bool { return c.Type != "" && c.Type != "private" || c.ID < 0 }
 
 func (c *Channel) written(msg *message) (m channel.Inbound, ok bool) {
@@ -234,7 +235,7 @@ func (c *Channel) written(msg *message) (m channel.Inbound, ok bool) {
 		m.ReplyTo = elsewhere
 	}
 	if msg.Topic && msg.ReplyTo != nil && msg.ReplyTo.ID == msg.Thread {
-		m.ReplyTo = "" // what is written in a topic answers the message that made it
+		m.ReplyTo = "" // a message in a topic formally answers the message that made the topic
 	}
 	for _, f := range msg.files() {
 		m.Files = append(m.Files, channel.File{Name: f.Name, MIME: f.MIME, Remote: f.ID, Size: f.Size})
@@ -242,10 +243,10 @@ func (c *Channel) written(msg *message) (m channel.Inbound, ok bool) {
 	if m.Text == "" && len(m.Files) == 0 {
 		m.Unread = msg.unread()
 	}
-	return m, m.Text != "" || len(m.Files) > 0 || m.Unread != "" // else somebody has joined a group
+	return m, m.Text != "" || len(m.Files) > 0 || m.Unread != "" // otherwise a service message, such as a new member
 }
 
-// unread names what a message is that has neither a text nor a file, if a person has sent it.
+// unread names the content of a person's message that has neither a text nor a file.
 func (m *message) unread() string {
 	for _, kind := range []struct {
 		there *struct{}
@@ -260,8 +261,8 @@ func (m *message) unread() string {
 	return ""
 }
 
-// addressed is a text without the bot's name behind a command, with which commands in groups are addressed;
-// ok is false if it is another bot's.
+// addressed returns a text without the bot's name after a command, which commands in groups
+// contain. ok is false for another bot's name.
 func (c *Channel) addressed(text string) (string, bool) {
 	if !strings.HasPrefix(text, "/") {
 		return text, true
@@ -280,21 +281,22 @@ func (c *Channel) addressed(text string) (string, bool) {
 	return command + text[end:], true
 }
 
-// elsewhere is what a message answers that is not in its chat, or cannot be named.
+// elsewhere is the ReplyTo of a message that answers a message of another place.
 const elsewhere = "elsewhere"
 
-// After reports whether a message came behind one that was sent: Telegram numbers the messages of a
-// chat in their order.
+// After reports whether a message came after a sent one. Telegram numbers the messages of a chat in
+// order.
 func (c *Channel) After(m channel.Inbound, sent string) bool {
 	chat, number, err := parseID(m.ID)
 	chat2, number2, err2 := parseID(sent)
 	return err == nil && err2 == nil && chat == chat2 && number2 > 0 && number > number2
 }
 
-// messageID names a message in its channel; Telegram numbers them in each chat.
+// messageID names a message in its channel, because Telegram numbers the messages of each chat
+// separately.
 func messageID(m *message) string { return decimal(m.Chat.ID) + ":" + decimal(m.ID) }
 
-// parseID is the chat and the number of a message.
+// parseID returns the chat and the number of a message.
 func parseID(id string) (chat string, number int64, err error) {
 	chat, n, ok := strings.Cut(id, ":")
 	number, err = strconv.ParseInt(n, 10, 64)

@@ -14,8 +14,8 @@ import (
 )
 
 // Send sends a text with buttons, a file, or a file with a text. A text that is too long for a
-// caption goes ahead of its file; where only the text arrives, the error is of no kind that says
-// that nothing was sent.
+// caption goes before its file. If only the text arrives, the error does not say that nothing was
+// sent.
 func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	o, err := compose(m)
 	if err != nil {
@@ -31,14 +31,14 @@ func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	// The text's message has the buttons.
+	// The message with the text has the buttons.
 	if _, err := c.document(ctx, m, outgoing{Chat: o.Chat, Thread: o.Thread}); err != nil {
 		return "", fmt.Errorf("telegram: the text was sent, but not its file: %s", err.Error())
 	}
 	return id, nil
 }
 
-// Edit changes the text and the buttons of a message that Send has returned the id of.
+// Edit changes the text and the buttons of a message with an id from Send.
 func (c *Channel) Edit(ctx context.Context, id string, m channel.Outbound) error {
 	chat, number, err := parseID(id)
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *Channel) Edit(ctx context.Context, id string, m channel.Outbound) error
 	}
 	o.Message = number
 	if o.Keyboard == nil {
-		o.Keyboard = &keyboard{Rows: [][]button{}} // buttons that are gone must not be pressed
+		o.Keyboard = &keyboard{Rows: [][]button{}} // removed buttons must not be pressed
 	}
 	_, err = c.formatted(ctx, o, "editMessageText")
 	if said(err, "message is not modified") {
@@ -60,7 +60,7 @@ func (c *Channel) Edit(ctx context.Context, id string, m channel.Outbound) error
 	return err
 }
 
-// Remove deletes a message of the bot, which Telegram allows for two days.
+// Remove deletes a message of the bot. Telegram allows this for two days.
 func (c *Channel) Remove(ctx context.Context, id string) error {
 	chat, number, err := parseID(id)
 	if err != nil {
@@ -75,8 +75,8 @@ func (c *Channel) Remove(ctx context.Context, id string) error {
 	return c.call(ctx, "deleteMessage", params, nil)
 }
 
-// Pace leaves room for what is not optional: https://core.telegram.org/bots/faq allows a bot about one message a
-// second in a chat, and twenty a minute in a group.
+// Pace leaves room for other messages. https://core.telegram.org/bots/faq allows a bot about one
+// message a second in a chat, and twenty a minute in a group.
 func (c *Channel) Pace(chat string) time.Duration {
 	if strings.HasPrefix(chat, "-") { // a group
 		return 10 * time.Second
@@ -84,7 +84,7 @@ func (c *Channel) Pace(chat string) time.Duration {
 	return 3 * time.Second
 }
 
-// React puts an emoji on a message of a person.
+// React puts an emoji on a person's message.
 func (c *Channel) React(ctx context.Context, message, emoji string) error {
 	chat, number, err := parseID(message)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *Channel) React(ctx context.Context, message, emoji string) error {
 	return c.call(ctx, "setMessageReaction", params, nil)
 }
 
-// SetMenu sets the list that Telegram shows to who types a slash.
+// SetMenu sets the list that Telegram shows after a typed slash.
 func (c *Channel) SetMenu(ctx context.Context, language string, commands iter.Seq2[string, string]) error {
 	type item struct {
 		Command string `json:"command"`
@@ -122,7 +122,7 @@ func (c *Channel) SetMenu(ctx context.Context, language string, commands iter.Se
 	return c.call(ctx, "setMyCommands", params, nil)
 }
 
-// Typing shows for some seconds that somebody is typing.
+// Typing shows a typing sign for some seconds.
 func (c *Channel) Typing(ctx context.Context, chat string) error {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
@@ -131,11 +131,11 @@ func (c *Channel) Typing(ctx context.Context, chat string) error {
 		Thread int64  `json:"message_thread_id,omitempty"`
 		Action string `json:"action"`
 	}{Action: "typing"}
-	params.Chat, params.Thread, _ = place(chat) // what is no chat the server refuses
+	params.Chat, params.Thread, _ = place(chat) // the server refuses an invalid chat
 	return c.call(ctx, "sendChatAction", params, nil)
 }
 
-// place is the chat that a message goes to, and the topic in it, if the chat is a forum's.
+// place returns the chat of a message and, in a forum, the topic.
 func place(chat string) (id string, thread int64, err error) {
 	id, topic, forum := strings.Cut(chat, "/")
 	if _, err = strconv.ParseInt(id, 10, 64); err == nil && forum {
@@ -147,13 +147,13 @@ func place(chat string) (id string, thread int64, err error) {
 	return id, thread, nil
 }
 
-// compose checks what can be checked without the server.
+// compose checks a message as far as possible without the server.
 func compose(m channel.Outbound) (o outgoing, err error) {
 	chat, thread, err := place(m.Chat)
 	if err != nil {
 		return o, err
 	}
-	if channel.Units(m.Text) > maxText { // Telegram counts without the tags; with them is on the safe side
+	if channel.Units(m.Text) > maxText { // Telegram counts without the tags, so counting them is safe
 		return o, &channel.RejectedError{Why: fmt.Sprintf("its text is longer than %d", maxText)}
 	}
 	o = outgoing{Chat: chat, Thread: thread, Text: m.Text, ParseMode: "HTML", Preview: preview{true}, Silent: m.Silent}
@@ -162,7 +162,7 @@ func compose(m channel.Outbound) (o outgoing, err error) {
 	}
 	if m.ReplyTo != "" {
 		in, number, err := parseID(m.ReplyTo)
-		if err == nil && in == chat { // a press has no message; elsewhere there is none to answer
+		if err == nil && in == chat { // a press has no message, and a message elsewhere cannot be answered
 			o.ReplyTo = &reply{number, true}
 		}
 	}
@@ -178,7 +178,7 @@ func compose(m channel.Outbound) (o outgoing, err error) {
 	return o, nil
 }
 
-// formatted sends or edits a text, as plain text if the server does not take its formatting.
+// formatted sends or edits a text. If the server refuses its formatting, it sends plain text.
 func (c *Channel) formatted(ctx context.Context, o outgoing, method string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
@@ -209,14 +209,15 @@ func (c *Channel) document(ctx context.Context, m channel.Outbound, o outgoing) 
 	return id, err
 }
 
-// plain is o without its formatting.
+// plain returns o without its formatting.
 func (o outgoing) plain() outgoing {
 	o.ParseMode = ""
 	o.Text = channel.Unformatted(o.Text, channel.HTML)
 	return o
 }
 
-// moved is the chat that a group has become, if an error says so. Telegram has sent nothing then.
+// moved returns the new chat of a migrated group if the error names it. Telegram has sent nothing
+// in this case.
 func moved(err error) string {
 	var bad *badRequest
 	if !errors.As(err, &bad) || bad.moved == 0 {
@@ -231,13 +232,13 @@ func said(err error, words string) bool {
 	return errors.As(err, &bad) && strings.Contains(bad.Why, words)
 }
 
-// asJSON is a value for a form's field; none for nil.
+// asJSON returns a value as a form's field, or "" for nil.
 func asJSON[T any](v *T) string {
 	if v == nil {
 		return ""
 	}
 	b, err := json.Marshal(v)
-	if err != nil { // a struct of strings and numbers
+	if err != nil { // strings and numbers always encode
 		return ""
 	}
 	return string(b)

@@ -32,7 +32,7 @@ func TestSendAndEdit(t *testing.T) {
 	if id != "42:2" || m.ReplyTo != n || m.ParseMode != "HTML" || len(m.Buttons) != 1 || m.Buttons[0].Text != "Yes" {
 		t.Errorf("%q: %+v", id, m)
 	}
-	for range 2 { // the second time it is not modified, which is what was wanted
+	for range 2 { // the second edit changes nothing, which counts as success
 		if err := w.bot.Edit(t.Context(), id, channel.Outbound{Chat: "42", Text: "<b>Ada</b> said yes"}); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestSendFaults(t *testing.T) {
 	}
 }
 
-// TestAGroupThatMoved: what is for a group that has become another one goes there.
+// TestAGroupThatMoved checks that a message for a migrated group goes to its new chat.
 func TestAGroupThatMoved(t *testing.T) {
 	server := telegramtest.New(token)
 	old := 0
@@ -157,7 +157,7 @@ func TestAGroupThatMoved(t *testing.T) {
 	}
 }
 
-// TestRefusedHere: what Telegram would refuse does not leave.
+// TestRefusedHere checks that a message that Telegram would refuse is not sent.
 func TestRefusedHere(t *testing.T) {
 	w := start(t, nil)
 	for name, m := range map[string]channel.Outbound{
@@ -183,7 +183,7 @@ func TestRefusedHere(t *testing.T) {
 }
 
 func TestNoServer(t *testing.T) {
-	w := start(t, nil, func(o *telegram.Options) { o.BaseURL = "http://127.0.0.1:1" }) // a port that no one else can get in the meantime
+	w := start(t, nil, func(o *telegram.Options) { o.BaseURL = "http://127.0.0.1:1" }) // a port that no other process can get in the meantime
 	_, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: "x"})
 	if !errors.Is(err, channel.ErrNotSent) {
 		t.Errorf("a refused connection: %v", err)
@@ -202,7 +202,7 @@ func TestNoServer(t *testing.T) {
 	holdsToken(t, err)
 }
 
-// leaky is a transport whose errors hold the address.
+// leaky is a transport with errors that contain the address.
 type leaky struct{ err error }
 
 func (l leaky) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -220,7 +220,7 @@ func TestATransportThatTells(t *testing.T) {
 	}
 }
 
-// TestRedirectIsNotFollowed: the server that is redirected to would get the address, and with it the
+// TestRedirectIsNotFollowed checks that a redirect's server does not get the address with the
 // token.
 func TestRedirectIsNotFollowed(t *testing.T) {
 	var seen atomic.Int32
@@ -252,7 +252,7 @@ func TestFilesLeave(t *testing.T) {
 	}
 }
 
-// TestTextWithoutItsFile: where half was sent, no error says that nothing was.
+// TestTextWithoutItsFile checks that no error claims that nothing was sent after half was sent.
 func TestTextWithoutItsFile(t *testing.T) {
 	w := start(t, only("sendDocument", telegramtest.Fault{Status: 429, RetryAfter: 3}))
 	_, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: strings.Repeat("x", 1025), File: &channel.File{Name: "a", Path: temp(t, "x")}})
@@ -261,7 +261,7 @@ func TestTextWithoutItsFile(t *testing.T) {
 	}
 }
 
-// TestFilesArrive: a poll names files, and fetches none.
+// TestFilesArrive checks that a poll names files without fetching them.
 func TestFilesArrive(t *testing.T) {
 	w := start(t, nil, func(o *telegram.Options) { o.MaxFile = 10 })
 	w.AddFile("pic", telegramtest.File{Data: []byte("jpeg")})
@@ -307,7 +307,8 @@ func TestFilesArrive(t *testing.T) {
 	}
 }
 
-// TestAFileThatNeverComes is no refusal, and shows no token.
+// TestAFileThatNeverComes checks that an interrupted download is not a refusal and that its error
+// does not contain the token.
 func TestAFileThatNeverComes(t *testing.T) {
 	w := start(t, func(method string, _ int) telegramtest.Fault { return telegramtest.Fault{Drop: method == "file"} })
 	w.AddFile("doc", telegramtest.File{Data: []byte("text")})

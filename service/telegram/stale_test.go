@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/service/telegram/telegramtest"
 )
 
-// TestStaleCursor: an offset of last week confirms nothing, since Telegram may have begun to
-// number anew.
+// TestStaleCursor checks that an offset of last week confirms nothing, because Telegram may have
+// restarted its numbers by then.
 func TestStaleCursor(t *testing.T) {
 	s := telegramtest.New("1:abc")
 	h := httptest.NewServer(s)

@@ -1,14 +1,14 @@
-// Package telegram carries messages over the Telegram Bot API, by long polling.
+// Package telegram carries messages over the Telegram Bot API by long polling.
 //
-// It promises that an update is confirmed to the server only by the Poll whose cursor lies
-// behind it, so that none is lost between the server and the caller's disk; that the token
-// appears in no error and no text that it returns; and that a message is sent at most once for
-// each Send, unless the server has refused its formatting, in which case it goes as plain text.
-// It refuses redirects, since an address that holds the token must not be handed on.
+// A Poll confirms an update to the server only if its cursor lies after the update. No update is
+// therefore lost between the server and the caller's disk. No error and no returned text contains
+// the token. Each Send sends a message at most once. If the server refuses its formatting, the
+// message is sent as plain text. The package follows no redirect, because an address with the token
+// must not reach another server.
 //
-// The one idea: the offset of getUpdates is the cursor. Libraries for the Bot API keep it to
-// themselves and move it ahead when an update is taken from the wire, or cannot give up a long
-// poll; hence the few methods that are needed are called over net/http here.
+// The offset of getUpdates is the cursor. Libraries for the Bot API keep the offset to themselves,
+// advance it when an update arrives, or cannot interrupt a long poll. This package therefore calls
+// the few needed methods over net/http.
 package telegram
 
 import (
@@ -31,48 +31,49 @@ import (
 // DefaultBaseURL is Telegram's own server.
 const DefaultBaseURL = "https://api.telegram.org"
 
-// What Options leave open.
+// These are the defaults of Options.
 const (
-	defaultMaxFile = 20 << 20 // what Telegram's own server hands out
+	defaultMaxFile = 20 << 20 // the limit of Telegram's own server
 	defaultPollFor = 50 * time.Second
 	defaultTimeout = 30 * time.Second
 )
 
-// Token is a bot's secret. However it is printed, it does not show.
+// Token is a bot's secret. It is hidden in every printed form.
 type Token string
 
-// Format writes something else than the token, for every verb.
+// Format writes a placeholder for every verb.
 func (Token) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(token)") }
 
-// MarshalText writes something else than the token.
+// MarshalText returns a placeholder.
 func (Token) MarshalText() ([]byte, error) { return []byte("(token)"), nil }
 
-// LogValue is something else than the token.
+// LogValue returns a placeholder.
 func (Token) LogValue() slog.Value { return slog.StringValue("(token)") }
 
-// Options are what a bot needs.
+// Options configures a bot.
 type Options struct {
 	Token   Token
 	BaseURL string        // of a Bot API server; empty: DefaultBaseURL
-	Files   string        // the private folder for files that are fetched; empty: none are
-	MaxFile int64         // of a file that comes, in bytes; 0: 20 MiB
-	PollFor time.Duration // how long the server holds a poll open; 0: 50 s
-	Timeout time.Duration // of any other request, a tenth of a file's; 0: 30 s
-	Client  *http.Client  // nil: one of its own. Its CheckRedirect is not used
+	Files   string        // the private folder of fetched files; empty: files are refused
+	MaxFile int64         // of a received file, in bytes; 0: 20 MiB
+	PollFor time.Duration // time for which the server holds a poll open; 0: 50 s
+	Timeout time.Duration // of other requests, a tenth of a file's; 0: 30 s
+	Client  *http.Client  // nil: a new client. CheckRedirect is ignored
 }
 
-// Channel is a bot. Its methods may be called from several goroutines, Poll from one at a time.
+// Channel is a bot. Its methods may be called from several goroutines, except Poll, which one
+// goroutine calls at a time.
 type Channel struct {
 	opt    Options
 	client *http.Client
-	base   string // without a slash at its end
+	base   string // without a trailing slash
 	self   string // the bot's own id
-	secret string // the part of the token that must not be seen
+	secret string // the secret part of the token
 	now    func() time.Time
 
-	// Of Poll alone.
-	presses   []press // buttons whose sign of waiting is to be ended
-	username  string  // the bot's; empty until the server has said it
+	// Only Poll uses the fields below.
+	presses   []press // buttons with a waiting sign to end
+	username  string  // the bot's name; empty until the server has returned it
 	albumWait time.Duration
 }
 
@@ -89,7 +90,7 @@ var tokenForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^([0-9]+):([A-Za-z0-9_-]+)$`)
 })
 
-// New returns the channel of a bot. It contacts no one yet.
+// New returns the channel of a bot. It contacts no server yet.
 func New(opt Options) (*Channel, error) {
 	m := tokenForm().FindStringSubmatch(string(opt.Token))
 	if m == nil {
@@ -98,7 +99,7 @@ func New(opt Options) (*Channel, error) {
 	opt.BaseURL = cmp.Or(opt.BaseURL, DefaultBaseURL)
 	u, err := url.Parse(opt.BaseURL)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		// The text is not repeated: people paste tokens into it.
+		// The error does not repeat the text, because people paste tokens into it.
 		return nil, errors.New("telegram: the base URL is no address of an HTTP server")
 	}
 	opt.MaxFile = cmp.Or(max(opt.MaxFile, 0), defaultMaxFile)
@@ -110,10 +111,10 @@ func New(opt Options) (*Channel, error) {
 	}, nil
 }
 
-// Name is "telegram".
+// Name returns "telegram".
 func (c *Channel) Name() string { return "telegram" }
 
-// Probe asks the server who the bot is.
+// Probe asks the server for the bot's name.
 func (c *Channel) Probe(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
@@ -124,8 +125,8 @@ func (c *Channel) Probe(ctx context.Context) (string, error) {
 	return fmt.Sprintf("@%s (%s)", me.Username, name(&me)), nil
 }
 
-// PairingLink is the address that opens a chat with the bot, in which the first press of a button sends the
-// code, as https://core.telegram.org/bots/features#deep-linking says.
+// PairingLink returns an address that opens a chat with the bot. The first press of a button there
+// sends the code, see https://core.telegram.org/bots/features#deep-linking.
 func (c *Channel) PairingLink(ctx context.Context, code string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
@@ -136,7 +137,7 @@ func (c *Channel) PairingLink(ctx context.Context, code string) (string, error) 
 	return "https://t.me/" + url.PathEscape(me.Username) + "?start=" + url.QueryEscape(code), nil
 }
 
-// Limits are those of the Bot API.
+// Limits returns the limits of the Bot API.
 func (c *Channel) Limits() channel.Limits {
 	return channel.Limits{Text: maxText, Buttons: true, Files: true, Format: channel.HTML}
 }

@@ -32,7 +32,7 @@ type world struct {
 	url string
 }
 
-// start starts a server and a bot; faults may be nil.
+// start starts a server and a bot. faults may be nil.
 func start(t *testing.T, faults func(method string, n int) telegramtest.Fault, change ...func(*telegram.Options)) *world {
 	t.Helper()
 	s := telegramtest.New(token)
@@ -62,7 +62,7 @@ func (w *world) poll(t *testing.T, cursor string) ([]channel.Inbound, string) {
 	return list, next
 }
 
-// only misbehaves in the first calls of one method.
+// only returns faults for the first calls of one method.
 func only(method string, faults ...telegramtest.Fault) func(string, int) telegramtest.Fault {
 	return func(m string, n int) telegramtest.Fault {
 		if m == method && n < len(faults) {
@@ -72,7 +72,7 @@ func only(method string, faults ...telegramtest.Fault) func(string, int) telegra
 	}
 }
 
-// holdsToken fails if an error shows the token in any way of printing.
+// holdsToken fails if an error shows the token in any printed form.
 func holdsToken(t *testing.T, err error) {
 	t.Helper()
 	for e := err; e != nil; e = errors.Unwrap(e) {
@@ -142,7 +142,8 @@ func TestMessagesArrive(t *testing.T) {
 	}
 }
 
-// TestForwarded: they are another person's words, as every version of the Bot API says it.
+// TestForwarded checks that forwarded messages are another person's words, in the notation of every
+// version of the Bot API.
 func TestForwarded(t *testing.T) {
 	w := start(t, nil)
 	w.SayMore(42, 7, "Ada", map[string]any{"text": "1", "forward_origin": map[string]any{"type": "user", "date": 1}})
@@ -154,8 +155,8 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
-// TestRedelivered: until the cursor is given back, and whenever the server forgets an offset,
-// the same messages come with the same ids.
+// TestRedelivered checks that messages come again with the same ids until the cursor is returned,
+// and after the server has forgotten an offset.
 func TestRedelivered(t *testing.T) {
 	w := start(t, only("getUpdates", telegramtest.Fault{}, telegramtest.Fault{}, telegramtest.Fault{}, telegramtest.Fault{Forget: true}))
 	w.Say(42, 7, "Ada", "one")
@@ -256,7 +257,7 @@ func (h heard) Close() error {
 	return err
 }
 
-// TestPress: the sign of waiting ends when the caller has the press, not before.
+// TestPress checks that the waiting sign ends only after the caller has received the press.
 func TestPress(t *testing.T) {
 	answers := make(chan struct{}, 10)
 	w := start(t, only("answerCallbackQuery", telegramtest.Fault{Status: 500}), func(o *telegram.Options) {
@@ -277,7 +278,7 @@ func TestPress(t *testing.T) {
 	if w.Calls("answerCallbackQuery") != 0 {
 		t.Error("the press was answered before it was taken")
 	}
-	for range 2 { // the first fails
+	for range 2 { // the first attempt fails
 		done := make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
@@ -285,7 +286,8 @@ func TestPress(t *testing.T) {
 			_, _, _ = w.bot.Poll(ctx, next)
 		}()
 		select {
-		case <-answers: // and it is known what became of it; the poll would give that up
+		case <-answers:
+			// The result is known now. The end of the poll would cancel the attempt.
 		case <-done:
 			t.Error("the poll ended before the press was answered")
 		}

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestFieldsAreDocumented: docs/channel-webhook.md has each field of what comes in and of what is posted.
+// TestFieldsAreDocumented checks that docs/channel-webhook.md lists each field of received and
+// posted bodies.
 func TestFieldsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/channel-webhook.md")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/service/webhook"
 )
 
-// TestAfter: a message came behind a card if it came for the first time when the receiver had said
-// that it has the card. Seconds on its clock are no matter.
+// TestAfter checks that a message came after a card if its first attempt followed the receiver's
+// confirmation of the card. Seconds on its clock do not matter.
 func TestAfter(t *testing.T) {
 	r := receive(t, func(http.ResponseWriter, int) {})
 	for id, want := range map[string]bool{"early": false, "late": true} {
@@ -21,7 +21,7 @@ func TestAfter(t *testing.T) {
 				o.Handover = 500 * time.Millisecond
 			}
 		})
-		if id == "early" { // its first attempt, which is not taken
+		if id == "early" { // its first attempt, which is not accepted
 			if a := <-send(t, c, hello(id)); a.status != http.StatusServiceUnavailable {
 				t.Fatalf("%+v", a)
 			}
@@ -42,8 +42,8 @@ func TestAfter(t *testing.T) {
 	}
 }
 
-// TestAGatewayThatWasCutOff hands on what was written long before the card: that is no answer.
-// Two seconds in either direction are nothing.
+// TestAGatewayThatWasCutOff checks a message written long before the card and delivered later. It
+// is not an answer. Two seconds of difference in either direction do not matter.
 func TestAGatewayThatWasCutOff(t *testing.T) {
 	r := receive(t, func(http.ResponseWriter, int) {})
 	c := open(t, to(r.URL))
@@ -67,7 +67,7 @@ func TestAGatewayThatWasCutOff(t *testing.T) {
 	}
 }
 
-// TestIDsAreOneLine: nothing that is shown of a message makes a line of its own.
+// TestIDsAreOneLine checks that no shown value of a message contains a line break.
 func TestIDsAreOneLine(t *testing.T) {
 	c := open(t)
 	for _, body := range []string{

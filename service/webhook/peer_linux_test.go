@@ -12,13 +12,13 @@ import (
 	"github.com/perlica/perlica/service/webhook"
 )
 
-// addrVar makes this test binary a process that sends one message and leaves with the status.
+// addrVar makes this test binary a process that sends one message and exits with the status.
 const addrVar = "PERLICA_TEST_WEBHOOK"
 
-// runnerVar makes it a Perlica that runs agents first, and a child of that does the rest.
+// runnerVar makes this test binary a Perlica that runs agents. Its child does the rest.
 const runnerVar = "PERLICA_TEST_RUNNER"
 
-// TestPost is what another process does.
+// TestPost runs in the other process.
 func TestPost(t *testing.T) {
 	addr := os.Getenv(addrVar)
 	if addr == "" {
@@ -60,7 +60,7 @@ func again(t *testing.T, env ...string) int {
 	return state.ExitCode()
 }
 
-// asRunner lets a child do what is to be done, where this process is to be a Perlica that runs agents.
+// asRunner lets a child do the work if this process is to be a Perlica that runs agents.
 func asRunner(t *testing.T) {
 	if os.Getenv(runnerVar) != "yes" {
 		return
@@ -71,8 +71,8 @@ func asRunner(t *testing.T) {
 	os.Exit(again(t))
 }
 
-// TestAgentsAreRefused holds that a message over loopback from a process below a Perlica that runs
-// agents is refused, signature or not, and one from another process is not.
+// TestAgentsAreRefused checks loopback messages. A process below a Perlica that runs agents is
+// refused, with any signature. Another process is not.
 func TestAgentsAreRefused(t *testing.T) {
 	c := open(t, func(o *webhook.Options) { o.Handover = time.Millisecond })
 	addr := addrVar + "=" + c.Addr().String()

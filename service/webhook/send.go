@@ -17,10 +17,10 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// post is the body of what is posted.
+// post is the body of a posted request.
 type post struct {
 	Type    string   `json:"type"`         // "message" or "edit"
-	ID      string   `json:"id,omitempty"` // of the message that is edited, as its receiver named it
+	ID      string   `json:"id,omitempty"` // the receiver's id of the edited message
 	Chat    string   `json:"chat"`
 	Text    string   `json:"text"`
 	Format  string   `json:"format"`
@@ -38,11 +38,11 @@ type button struct {
 
 const (
 	maxPosted = 32 << 20        // of a file
-	maxAnswer = 64 << 10        // more than a receiver has to say
-	moment    = 5 * time.Second // where it does not say how long
+	maxAnswer = 64 << 10        // more than any receiver answers
+	moment    = 5 * time.Second // the pause if the receiver names none
 )
 
-// Send posts a message. Its id is what the receiver names it, else its key.
+// Send posts a message. Its id is the receiver's id, or its key if the receiver returns none.
 func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	p, err := c.compose("message", m)
 	if err != nil {
@@ -87,13 +87,13 @@ func (c *Channel) compose(kind string, m channel.Outbound) (p post, err error) {
 	return p, nil
 }
 
-// load reads a file that is to be posted.
+// load reads a file for posting.
 func load(f *channel.File) (*file, error) {
 	r, err := os.Open(f.Path)
 	if err != nil {
 		return nil, fmt.Errorf("its file cannot be read: %w", err)
 	}
-	defer func() { _ = r.Close() }() // only read
+	defer func() { _ = r.Close() }() // it was only read
 	b, err := io.ReadAll(io.LimitReader(r, maxPosted+1))
 	if err != nil {
 		return nil, fmt.Errorf("its file cannot be read: %w", err)
@@ -121,7 +121,8 @@ func (c *Channel) post(ctx context.Context, p post) (id string, err error) {
 		return "", fmt.Errorf("webhook: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read
-	// What cannot be read of an answer 2xx is an id that is not known; the message was taken.
+	// The message was accepted with a 2xx answer. An unreadable answer only means that its id is
+	// unknown.
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err := judge(resp, text); err != nil {
 		return "", fmt.Errorf("webhook: %w", err)
@@ -141,14 +142,14 @@ func (c *Channel) sign(req *http.Request, p post, body []byte) {
 	if p.Key != "" {
 		req.Header.Set(KeyHeader, p.Key)
 	}
-	// With this header net/http takes a POST for repeatable, and repeats it by itself when a
-	// connection that it used before breaks. Whether it is, is for the caller to say. A
-	// connection of its own for each request has no such past, and its errors are plain.
+	// With this header, net/http takes a POST for repeatable and repeats it when a reused
+	// connection breaks. Only the caller may decide that. A new connection for each request
+	// prevents it, and its errors are clear.
 	req.GetBody = nil
 	req.Close = true
 }
 
-// judge is the error of an answer, of the kinds that channel.Channel names.
+// judge returns the error of an answer, with the kinds of channel.Channel.
 func judge(resp *http.Response, text []byte) error {
 	const most = 200
 	code := resp.StatusCode
@@ -159,22 +160,23 @@ func judge(resp *http.Response, text []byte) error {
 	case code == http.StatusTooManyRequests:
 		return &channel.RateLimitError{After: retryAfter(resp, moment)}
 	case code == http.StatusServiceUnavailable && retryAfter(resp, 0) > 0:
-		// One that says when to come again has not taken it. Without that word it may be a
-		// proxy's, whose receiver is busy with the message.
+		// A 503 with a time to come again has not accepted the message. Without a time it may come
+		// from a proxy while the receiver handles the message.
 		return &channel.RateLimitError{After: retryAfter(resp, 0)}
 	case code >= 300 && code < 400:
 		return fmt.Errorf("%w: the receiver redirects, which is not followed (%s)", channel.ErrNotSent, said)
 	case code == http.StatusUnauthorized, code == http.StatusProxyAuthRequired:
 		return fmt.Errorf("%w: the receiver does not accept the signature (%s)", channel.ErrNotSent, said)
 	case code == http.StatusRequestTimeout, code == http.StatusConflict:
-		// It gave up reading, or is busy with the same key.
+		// The receiver stopped reading, or is busy with the same key.
 	case code >= 400 && code < 500, code == http.StatusNotImplemented:
 		return &channel.RejectedError{Why: said}
 	}
 	return fmt.Errorf("the receiver answers %s", said)
 }
 
-// retryAfter is what the header says, in seconds or as a date; otherwise if it says nothing.
+// retryAfter returns the pause of the header, in seconds or as a date. It returns otherwise if the
+// header is absent.
 func retryAfter(resp *http.Response, otherwise time.Duration) time.Duration {
 	const most = 24 * time.Hour
 	text := resp.Header.Get("Retry-After")

@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/service/webhook"
 )
 
-// receiver takes replies.
+// receiver receives replies.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -94,7 +94,7 @@ func TestPosts(t *testing.T) {
 			t.Errorf("the headers are %v", h)
 		}
 	}
-	// What we posted, sent back as it is, is no message.
+	// A posted reply that is sent back unchanged is not a message.
 	back := send(t, c, r.bodies[0], func(req *http.Request) {
 		req.Header.Set(webhook.TimestampHeader, r.heads[0].Get(webhook.TimestampHeader))
 		req.Header.Set(webhook.SignatureHeader, r.heads[0].Get(webhook.SignatureHeader))
@@ -146,8 +146,8 @@ func TestJudgement(t *testing.T) {
 	}
 }
 
-// TestPostedOnce: net/http repeats a request with an idempotency key by itself when a connection
-// that was used before is cut.
+// TestPostedOnce checks that a request is posted once. net/http would repeat a request with an
+// idempotency key after a reused connection breaks.
 func TestPostedOnce(t *testing.T) {
 	r := receive(t, func(_ http.ResponseWriter, n int) {
 		if n == 2 {
@@ -165,7 +165,7 @@ func TestPostedOnce(t *testing.T) {
 }
 
 func TestReplyIsNotTaken(t *testing.T) {
-	c := open(t, to("http://127.0.0.1:1/hook-secret")) // a port that no one else can get in the meantime
+	c := open(t, to("http://127.0.0.1:1/hook-secret")) // a port that no other process can get in the meantime
 	_, err := c.Send(t.Context(), channel.Outbound{Chat: "a", Text: "x"})
 	if !errors.Is(err, channel.ErrNotSent) || strings.Contains(err.Error(), "hook-secret") {
 		t.Errorf("a refused connection: %v", err)
@@ -190,7 +190,7 @@ func TestRefusedHere(t *testing.T) {
 	}
 }
 
-// TestPlain: a text that has no formatting says so to its receiver, whatever the others have.
+// TestPlain checks that a text without formatting is marked as plain.
 func TestPlain(t *testing.T) {
 	r := receive(t, func(http.ResponseWriter, int) {})
 	ch := open(t, to(r.URL), func(o *webhook.Options) { o.Format = channel.HTML })

@@ -25,8 +25,8 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// message is the body of a request. Fields that are not listed are refused: that is also why a
-// reply that is sent back to us, with our own signature, is no message.
+// message is the body of a request. Unlisted fields are refused. For this reason a reply that is
+// sent back with its own signature is not a message.
 type message struct {
 	ID      string    `json:"id"`
 	Chat    string    `json:"chat"`
@@ -39,17 +39,17 @@ type message struct {
 	Files   []file    `json:"files"`
 }
 
-// file goes either way.
+// file is a file in either direction.
 type file struct {
 	Name string `json:"name"`
 	MIME string `json:"mime,omitempty"`
 	Data []byte `json:"data"` // base64
 }
 
-// maxID is the longest id of anything.
+// maxID limits the length of all ids.
 const maxID = 256
 
-// refusal is an answer that is not 202.
+// refusal is an answer other than 202.
 type refusal struct {
 	status int
 	why    string
@@ -57,7 +57,7 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.why }
 
-// Refuse answers 409 with both digests, or 202 with a warning where none is on record.
+// Refuse answers 409 with both digests, or 202 with a warning if there is no recorded digest.
 func (c *Channel) Refuse(m channel.Inbound, why *channel.ConflictError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,13 +71,14 @@ func (c *Channel) Refuse(m channel.Inbound, why *channel.ConflictError) {
 	})
 }
 
-// take is POST /messages.
-func (c *Channel) take(w http.ResponseWriter, r *http.Request) {
-	came := c.tick() // before its body has come, which may take its time
+// takeMessage serves POST /messages.
+func (c *Channel) takeMessage(w http.ResponseWriter, r *http.Request) {
+	// The number is taken before the body arrives, which may take long.
+	came := c.tick()
 	var m channel.Inbound
 	err := notAnAgent(r)
 	if err == nil {
-		m, err = c.read(w, r)
+		m, err = c.readMessage(w, r)
 	}
 	if err == nil {
 		err = c.handOver(r.Context(), m, came)
@@ -99,11 +100,11 @@ func (c *Channel) take(w http.ResponseWriter, r *http.Request) {
 		status, said = no.status, map[string]string{"error": no.why}
 	}
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(said) // a client that left repeats
+	_ = json.NewEncoder(w).Encode(said) // a disconnected client repeats
 }
 
-// notAnAgent refuses a request of a process that descends from an agent: it could answer the
-// questions of that agent with the secret that it reads somewhere.
+// notAnAgent refuses a request of a process that descends from an agent. Such a process could read
+// the secret and answer the questions of its own agent.
 func notAnAgent(r *http.Request) error {
 	here, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
@@ -111,7 +112,7 @@ func notAnAgent(r *http.Request) error {
 	}
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
-		return nil // of a listener that is none of TCP
+		return nil // the listener does not use TCP
 	}
 	at, err := netip.ParseAddrPort(here.String())
 	if err != nil {
@@ -121,14 +122,14 @@ func notAnAgent(r *http.Request) error {
 	switch err := descent.CheckTCP(peer, at); {
 	case errors.As(err, &agent):
 		return &refusal{http.StatusForbidden, err.Error()}
-	case err != nil: // it may be seen the next time
+	case err != nil: // the process may be visible next time
 		return &refusal{http.StatusServiceUnavailable, err.Error()}
 	}
 	return nil
 }
 
-// read takes a message from a request: signature first, then what it says.
-func (c *Channel) read(w http.ResponseWriter, r *http.Request) (in channel.Inbound, err error) {
+// readMessage reads a message from a request. It checks the signature before the content.
+func (c *Channel) readMessage(w http.ResponseWriter, r *http.Request) (in channel.Inbound, err error) {
 	stamp := r.Header.Get(TimestampHeader)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, c.opt.MaxBody))
 	var large *http.MaxBytesError
@@ -141,7 +142,7 @@ func (c *Channel) read(w http.ResponseWriter, r *http.Request) (in channel.Inbou
 	if !hmac.Equal([]byte(r.Header.Get(SignatureHeader)), []byte(Sign(c.opt.Secret, stamp, body))) {
 		return in, &refusal{http.StatusUnauthorized, "the signature does not match"}
 	}
-	// Only those who know the secret learn more than that.
+	// Only a client that knows the secret learns the further reasons.
 	unix, err := strconv.ParseInt(stamp, 10, 64)
 	if age := c.now().Sub(time.Unix(unix, 0)); err != nil || age > window || age < -window {
 		return in, &refusal{http.StatusUnauthorized, fmt.Sprintf("%s is not within %s of the time here", TimestampHeader, window)}
@@ -159,7 +160,7 @@ func (c *Channel) read(w http.ResponseWriter, r *http.Request) (in channel.Inbou
 	in = channel.Inbound{
 		ID: m.ID, Chat: m.Chat, Contact: m.Contact, Name: m.Name, Text: m.Text, Sent: m.Sent, ReplyTo: m.ReplyTo, Button: m.Button,
 	}
-	in.Files, err = c.keep(m)
+	in.Files, err = c.keepFiles(m)
 	return in, err
 }
 
@@ -184,8 +185,8 @@ func (m *message) check() error {
 	return nil
 }
 
-// keep puts a message's files into the private folder.
-func (c *Channel) keep(m message) (list []channel.File, err error) {
+// keepFiles stores a message's files in the private folder.
+func (c *Channel) keepFiles(m message) (list []channel.File, err error) {
 	if len(m.Files) > 0 && c.opt.Files == "" {
 		return nil, &refusal{http.StatusBadRequest, "files are not taken"}
 	}
@@ -193,11 +194,11 @@ func (c *Channel) keep(m message) (list []channel.File, err error) {
 		return nil, nil
 	}
 	for i, f := range m.Files {
-		// Another content under a known id must not take the place of the one that was received.
+		// Other content under a known id must not replace the received file.
 		place := fmt.Sprintf("%s\n%x", m.ID, sha256.Sum256(f.Data))
 		path, err := attachment.Save(c.opt.Files, place, i, f.Name, bytes.NewReader(f.Data), c.opt.MaxBody)
 		if err != nil {
-			return nil, &refusal{http.StatusServiceUnavailable, "a file could not be kept"} // why is no business of the sender's
+			return nil, &refusal{http.StatusServiceUnavailable, "a file could not be kept"} // the sender does not learn the reason
 		}
 		list = append(list, channel.File{Name: attachment.Name(f.Name), Path: path, MIME: f.MIME})
 	}
@@ -206,11 +207,11 @@ func (c *Channel) keep(m message) (list []channel.File, err error) {
 
 // handOver waits until the caller of Poll has the message.
 func (c *Channel) handOver(ctx context.Context, m channel.Inbound, came int64) error {
-	h, err := c.join(m, came)
+	h, err := c.joinMessage(m, came)
 	if err != nil {
 		return err
 	}
-	defer c.leave(h)
+	defer c.leaveMessage(h)
 	select {
 	case <-h.taken:
 		if h.refused != nil {
@@ -221,11 +222,11 @@ func (c *Channel) handOver(ctx context.Context, m channel.Inbound, came int64) e
 	case <-c.closed:
 	case <-ctx.Done():
 	}
-	// It may have been taken all the same: then it comes again, and is known by its id.
+	// The message may have been accepted anyway. It then comes again and is recognised by its id.
 	return &refusal{http.StatusServiceUnavailable, "the message was not taken in time: send it again"}
 }
 
-func (c *Channel) join(m channel.Inbound, came int64) (*handover, error) {
+func (c *Channel) joinMessage(m channel.Inbound, came int64) (*handover, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	came = c.cameFirst(m.ID, came)
@@ -240,17 +241,17 @@ func (c *Channel) join(m channel.Inbound, came int64) (*handover, error) {
 	return h, nil
 }
 
-func (c *Channel) leave(h *handover) {
+func (c *Channel) leaveMessage(h *handover) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting = slices.DeleteFunc(c.waiting, func(w *handover) bool { return w == h })
 }
 
-// Poll returns the messages whose senders wait. The cursor that it is given says which of them
-// the caller has: these are accepted, which their senders take for an end. A cursor of another
-// process is like none.
+// Poll returns the messages with waiting senders. The given cursor says which of them the caller
+// has. These are accepted, and their senders stop repeating them. A cursor of another process
+// counts as empty.
 func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
-	c.accept(c.number(cursor))
+	c.acceptUpTo(c.number(cursor))
 	for {
 		list, next, arrived := c.pending(cursor)
 		if len(list) > 0 {
@@ -266,7 +267,7 @@ func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, s
 	}
 }
 
-// number is the last message that a cursor covers.
+// number returns the last message that a cursor covers.
 func (c *Channel) number(cursor string) int64 {
 	epoch, digits, _ := strings.Cut(cursor, ":")
 	n, err := strconv.ParseInt(digits, 10, 64)
@@ -276,18 +277,18 @@ func (c *Channel) number(cursor string) int64 {
 	return n
 }
 
-// accept ends the waiting of those that the caller has.
-func (c *Channel) accept(upTo int64) {
+// acceptUpTo ends the wait of the messages that the caller has.
+func (c *Channel) acceptUpTo(upTo int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.waiting) > 0 && c.waiting[0].number <= upTo { // they are in their order
+	for len(c.waiting) > 0 && c.waiting[0].number <= upTo { // waiting is in order
 		close(c.waiting[0].taken)
 		c.waiting = c.waiting[1:]
 	}
 }
 
-// pending are the messages that wait, the cursor behind them, and what is closed when the next
-// one comes.
+// pending returns the waiting messages, the cursor after them, and a channel that is closed when
+// the next one arrives.
 func (c *Channel) pending(cursor string) (list []channel.Inbound, next string, arrived <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,15 +1,15 @@
-// Package webhook takes messages in over HTTP and posts replies to an address, for every
+// Package webhook receives messages over HTTP and posts replies to an address. It serves every
 // platform that has a gateway.
 //
-// It promises that a message is accepted (202) only when the caller of Poll has it: a request
-// waits until the next Poll with a cursor behind its message, which proves that the message was
-// kept; without that it gets 503 and the sender repeats. It promises that what it posts is signed
-// as what it takes must be, and posted once for each Send. It refuses what is not signed with the
-// shared secret within five minutes of its time, other addresses than this machine's unless told
-// to, and redirects.
+// A message is accepted (202) only when the caller of Poll has it. A request waits until the next
+// Poll with a cursor after its message, which proves that the message was stored. Otherwise the
+// request gets 503, and the sender repeats it. Posted replies are signed in the same way as
+// received messages, and posted once for each Send. The package refuses messages that are not
+// signed with the shared secret within five minutes of their time. It also refuses redirects and,
+// by default, addresses of other machines.
 //
-// The one idea: a message's id is its idempotency key. A sender repeats until it gets 202, and
-// the caller, who knows the ids that it has, takes a repeated one as what it is.
+// A message's id is its idempotency key. A sender repeats a message until it gets 202. The caller
+// knows the ids of its messages and recognises a repetition.
 package webhook
 
 import (
@@ -36,14 +36,14 @@ import (
 // ErrClosed says that the channel was closed.
 var ErrClosed = errors.New("webhook: the channel is closed")
 
-// The headers of a signed request.
+// These are the headers of a signed request.
 const (
 	TimestampHeader = "Perlica-Timestamp" // seconds since 1970
 	SignatureHeader = "Perlica-Signature" // "v1=" and HMAC-SHA256 in hex
 	KeyHeader       = "Idempotency-Key"
 )
 
-// DefaultListen is where messages are taken unless Options say otherwise.
+// DefaultListen is the address for received messages if Options names none.
 const DefaultListen = "127.0.0.1:8787"
 
 const (
@@ -52,72 +52,72 @@ const (
 	defaultMaxBody  = 1 << 20
 	defaultHandover = 20 * time.Second
 	defaultTimeout  = 30 * time.Second
-	maxWaiting      = 256 // requests that wait for Poll; more are told to come again
+	maxWaiting      = 256 // requests that wait for Poll; further ones must come again
 )
 
-// Secret is what both sides know. However it is printed, it does not show.
+// Secret is the secret that both sides know. It is hidden in every printed form.
 type Secret string
 
-// Format writes something else than the secret, for every verb.
+// Format writes a placeholder for every verb.
 func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(secret)") }
 
-// MarshalText writes something else than the secret.
+// MarshalText returns a placeholder.
 func (Secret) MarshalText() ([]byte, error) { return []byte("(secret)"), nil }
 
-// LogValue is something else than the secret.
+// LogValue returns a placeholder.
 func (Secret) LogValue() slog.Value { return slog.StringValue("(secret)") }
 
-// Options are what a webhook needs.
+// Options configures a webhook.
 type Options struct {
 	Listen   string // host:port; empty: DefaultListen
-	ReplyURL string // where replies are posted
+	ReplyURL string // the address for replies
 	Secret   Secret // at least 16 bytes
-	// AllowRemote lets others than this machine send messages, and lets replies go to another
-	// machine without TLS.
+	// AllowRemote lets other machines send messages, and lets replies go to another machine without
+	// TLS.
 	AllowRemote bool
-	Dedupes     bool           // the receiver of replies knows the keys it has seen
+	Dedupes     bool           // the receiver of replies remembers the keys
 	Buttons     bool           // the receiver shows buttons
 	Format      channel.Format // of replies; empty: Markdown
-	Text        int            // the longest text that the receiver takes; 0: any
+	Text        int            // longest text of the receiver; 0: any
 	MaxBody     int64          // of a request, in bytes; 0: 1 MiB
-	Files       string         // the private folder for files that come; empty: they are refused
-	// Accept says whose files are kept; nil: everybody's. A stranger should not be able to fill
-	// the disk.
+	Files       string         // the private folder of received files; empty: files are refused
+	// Accept reports whether a contact's files are stored. nil accepts all contacts. A stranger
+	// should not be able to fill the disk.
 	Accept   func(contact string) bool
-	Handover time.Duration // how long a request waits for Poll; 0: 20 s
+	Handover time.Duration // time for which a request waits for Poll; 0: 20 s
 	Timeout  time.Duration // of posting a reply; 0: 30 s
-	Client   *http.Client  // nil: one of its own. Its CheckRedirect is not used
+	Client   *http.Client  // nil: a new client. CheckRedirect is ignored
 }
 
-// Channel is a webhook. Its methods may be called from several goroutines, Poll from one at a
-// time.
+// Channel is a webhook. Its methods may be called from several goroutines, except Poll, which one
+// goroutine calls at a time.
 type Channel struct {
 	opt    Options
 	client *http.Client
 	server *http.Server
 	addr   net.Addr
-	served chan error // of the goroutine that serves
+	served chan error // the result of the serving goroutine
 	now    func() time.Time
-	epoch  string // of this process: a cursor of another proves nothing
+	epoch  string // identifies this process in cursors
 
 	closed chan struct{}
 	once   sync.Once
 	err    error // of Close
 
 	mu      sync.Mutex
-	waiting []*handover           // in the order they came
-	last    int64                 // the number of the last thing that happened
-	first   channel.Recent[int64] // when messages that were not accepted came first
+	waiting []*handover           // in the order of arrival
+	last    int64                 // the number of the last event
+	first   channel.Recent[int64] // the first attempt of each message that was not accepted
 	sent    channel.Recent[sending]
-	arrived chan struct{} // closed and replaced when one came
+	arrived chan struct{} // closed and replaced when a message arrives
 }
 
-// handover is a message whose request waits for its answer.
+// handover is a message with a waiting request.
 type handover struct {
 	number  int64
 	came    int64 // the number of its first attempt
 	message channel.Inbound
-	taken   chan struct{} // closed when the caller has the message, or refuses it
+	taken   chan struct{} // closed when the caller has or refuses the message
 	refused error         // set before taken is closed
 }
 
@@ -138,7 +138,7 @@ func Open(opt Options) (*Channel, error) {
 	}
 	c.addr = l.Addr()
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /messages", c.take)
+	mux.HandleFunc("POST /messages", c.takeMessage)
 	c.server = &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 20 * time.Second, IdleTimeout: time.Minute,
 		WriteTimeout: 20*time.Second + c.opt.Handover + 10*time.Second, MaxHeaderBytes: 16 << 10,
@@ -148,7 +148,7 @@ func Open(opt Options) (*Channel, error) {
 	return c, nil
 }
 
-// Check says what is wrong with options, as far as it can be known without listening.
+// Check returns the fault of options, as far as it is known without listening.
 func Check(opt Options) error {
 	if _, err := prepare(opt); err != nil {
 		return fmt.Errorf("webhook: %w", err)
@@ -171,7 +171,7 @@ func prepare(opt Options) (*Channel, error) {
 	}
 	u, err := url.Parse(opt.ReplyURL)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return nil, errors.New("the reply URL is no http address") // it may hold a secret of its own
+		return nil, errors.New("the reply URL is no http address") // the text may contain a secret
 	}
 	if u.Scheme == "http" && !isLoopback(u.Hostname()) && !opt.AllowRemote {
 		return nil, errors.New("replies would go to another machine without TLS, which is not allowed")
@@ -194,26 +194,26 @@ func isLoopback(host string) bool {
 	return err == nil && a.Unmap().IsLoopback()
 }
 
-// Name is "webhook".
+// Name returns "webhook".
 func (c *Channel) Name() string { return "webhook" }
 
-// Limits are what the options say of the receiver.
+// Limits returns the receiver's limits from the options.
 func (c *Channel) Limits() channel.Limits {
 	return channel.Limits{Text: c.opt.Text, Buttons: c.opt.Buttons, Files: true, Format: c.opt.Format, Dedupes: c.opt.Dedupes}
 }
 
-// Addr is where messages are taken.
+// Addr returns the address for received messages.
 func (c *Channel) Addr() net.Addr { return c.addr }
 
-// Close answers those who wait with 503, stops listening and waits until that is done. It may be
-// called again, with the same result; afterwards Poll returns ErrClosed. Sending still works.
+// Close answers the waiting requests with 503, stops listening and waits for the end. It may be
+// called again with the same result. Later, Poll returns ErrClosed, and sending still works.
 func (c *Channel) Close() error {
 	c.once.Do(func() {
 		close(c.closed)
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		c.err = c.server.Shutdown(ctx)
-		if c.err != nil { // somebody does not end a request
+		if c.err != nil { // a client does not end its request
 			c.err = c.server.Close()
 		}
 		if err := <-c.served; !errors.Is(err, http.ErrServerClosed) {
@@ -223,7 +223,7 @@ func (c *Channel) Close() error {
 	return c.err
 }
 
-// Sign is the value of SignatureHeader for a body sent at a time, both as they are sent.
+// Sign returns the value of SignatureHeader for a body and a timestamp, both as they are sent.
 func Sign(secret Secret, timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(timestamp + ".")) // never fails
@@ -231,17 +231,17 @@ func Sign(secret Secret, timestamp string, body []byte) string {
 	return "v1=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// stale is how much older than a card a message may say that it is: a gateway that was cut off may
-// hand on much later what was written long before. It is no matter of seconds: clocks differ.
+// stale is the largest age of a message relative to a card. A gateway that was cut off may deliver
+// old messages much later. Seconds do not matter, because clocks differ.
 const stale = time.Minute
 
-// sending is when the receiver had a message.
+// sending records when the receiver confirmed a message.
 type sending struct {
 	number int64
 	at     time.Time
 }
 
-// tick numbers what happens.
+// tick numbers an event.
 func (c *Channel) tick() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -249,7 +249,7 @@ func (c *Channel) tick() int64 {
 	return c.last
 }
 
-// cameFirst returns when a message came for the first time, if it was not accepted then. The
+// cameFirst returns the number of a message's first attempt, if it was not accepted then. The
 // caller holds mu.
 func (c *Channel) cameFirst(id string, now int64) int64 {
 	if before, ok := c.first.Get(id); ok {
@@ -259,7 +259,7 @@ func (c *Channel) cameFirst(id string, now int64) int64 {
 	return now
 }
 
-// landed takes note that the receiver has a message.
+// landed records that the receiver has a message.
 func (c *Channel) landed(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,8 +267,8 @@ func (c *Channel) landed(id string) {
 	c.sent.Put(id, sending{c.last, c.now()})
 }
 
-// After reports whether a message that waits came behind the answer of the receiver that it has
-// what was sent: for the first time, however often it was repeated.
+// After reports whether a waiting message came after the receiver confirmed a sent one. The
+// message's first attempt counts.
 func (c *Channel) After(m channel.Inbound, sent string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

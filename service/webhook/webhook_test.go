@@ -24,7 +24,7 @@ import (
 
 const secret = "0123456789abcdef-not-secret"
 
-// open opens a channel on a port of its own.
+// open opens a channel on a free port.
 func open(t *testing.T, change ...func(*webhook.Options)) *webhook.Channel {
 	t.Helper()
 	opt := webhook.Options{
@@ -47,14 +47,14 @@ func open(t *testing.T, change ...func(*webhook.Options)) *webhook.Channel {
 	return c
 }
 
-// answer is what a sender gets.
+// answer is the response to a sender.
 type answer struct {
 	status int
 	body   string
 	header http.Header
 }
 
-// send sends a body, signed now, and hands its answer to a channel.
+// send sends a body, signed now, and returns a channel of its answer.
 func send(t *testing.T, c *webhook.Channel, body string, change ...func(*http.Request)) <-chan answer {
 	t.Helper()
 	stamp := strconv.FormatInt(time.Now().Unix(), 10)
@@ -85,7 +85,7 @@ func hello(id string) string {
 	return fmt.Sprintf(`{"id":%q,"chat":"desk","contact":"ada","name":"Ada","text":"hello"}`, id)
 }
 
-// taken is a Poll that must bring messages.
+// taken calls Poll, which must return messages.
 func taken(t *testing.T, c *webhook.Channel, cursor string) ([]channel.Inbound, string) {
 	t.Helper()
 	list, next, err := c.Poll(t.Context(), cursor)
@@ -95,7 +95,7 @@ func taken(t *testing.T, c *webhook.Channel, cursor string) ([]channel.Inbound, 
 	return list, next
 }
 
-// accept is a Poll that says what was taken, and ends.
+// accept calls Poll with a cursor that accepts messages, and ends it.
 func accept(t *testing.T, c *webhook.Channel, cursor string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -105,7 +105,8 @@ func accept(t *testing.T, c *webhook.Channel, cursor string) {
 	}
 }
 
-// TestAcceptedWhenTaken: the answer waits for the Poll that proves that the message was kept.
+// TestAcceptedWhenTaken checks that the answer waits for the Poll that proves that the message was
+// stored.
 func TestAcceptedWhenTaken(t *testing.T) {
 	c := open(t)
 	done := send(t, c, `{"id":"m1","chat":"desk","contact":"ada","name":"Ada","text":"hi","sent":"2024-01-02T03:04:05Z","reply_to":"r1","button":"q1 2"}`)
@@ -116,12 +117,12 @@ func TestAcceptedWhenTaken(t *testing.T) {
 	if got := fmt.Sprintf("%+v", list); got != fmt.Sprintf("%+v", []channel.Inbound{want}) {
 		t.Errorf("got %s", got)
 	}
-	// A caller that could not keep it asks again from where it was.
+	// A caller that could not store it asks again with the earlier cursor.
 	again, _ := taken(t, c, "")
 	if len(again) != 1 || again[0].ID != "m1" {
 		t.Errorf("again %+v", again)
 	}
-	// A cursor of another process proves nothing.
+	// A cursor of another process does not count.
 	if other, _ := taken(t, c, "ABC:99"); len(other) != 1 {
 		t.Errorf("with another's cursor %+v", other)
 	}
@@ -136,8 +137,8 @@ func TestAcceptedWhenTaken(t *testing.T) {
 	}
 }
 
-// TestRefuse: a message that the bridge does not take is answered with both digests, and its file does
-// not take the place of the one that came before under its id.
+// TestRefuse checks that a refused message is answered with both digests. Its file does not replace
+// the file of the earlier message with this id.
 func TestRefuse(t *testing.T) {
 	c := open(t)
 	with := func(content string) string {
@@ -162,7 +163,8 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestNotCompared: of a message whose digest is not on record the sender learns that it was not compared.
+// TestNotCompared checks that a sender learns that its message was not compared, because the
+// earlier digest is not on record.
 func TestNotCompared(t *testing.T) {
 	c := open(t)
 	sent := send(t, c, hello("m1"))
@@ -175,7 +177,8 @@ func TestNotCompared(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatWasTaken: of two that wait, the cursor behind the first accepts the first.
+// TestOnlyWhatWasTaken checks that the cursor after the first of two waiting messages accepts only
+// the first.
 func TestOnlyWhatWasTaken(t *testing.T) {
 	c := open(t)
 	first := send(t, c, hello("m1"))
@@ -347,7 +350,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestTheCommandInTheDocs runs what docs/channel-webhook.md says.
+// TestTheCommandInTheDocs runs the command in docs/channel-webhook.md.
 func TestTheCommandInTheDocs(t *testing.T) {
 	for _, tool := range []string{"sh", "curl", "openssl", "cut", "date"} {
 		if _, err := exec.LookPath(tool); err != nil || runtime.GOOS == "windows" {

@@ -14,30 +14,30 @@ import (
 	"unicode/utf16"
 )
 
-// Fault is how the server misbehaves in one call.
+// Fault is the server's misbehaviour in one call.
 type Fault struct {
-	// Status, if not 0, is answered instead of doing anything, with RetryAfter seconds for 429;
-	// with Late, when all was done.
+	// Status, if not 0, is answered without any effect, or after the effect with Late. A 429 has
+	// RetryAfter seconds.
 	Status     int
 	RetryAfter int
 	Late       bool
-	// Say is the description or, with Raw, the whole answer.
+	// Say is the description of the answer. With Raw it is the whole answer.
 	Say string
 	Raw bool
-	// Drop cuts the connection without doing anything. Lose cuts it when all was done, Half
-	// in the middle of the answer.
+	// Drop cuts the connection before the effect, Lose after it, and Half in the middle of the
+	// answer.
 	Drop, Lose, Half bool
-	// Forget takes getUpdates' offset for missing: updates come again.
+	// Forget ignores the offset of getUpdates, so updates come again.
 	Forget bool
 }
 
-// request is what a method is given, whatever form it came in.
+// request holds the parameters of a method in any encoding.
 type request struct {
 	values map[string]any
 	file   *File
 }
 
-// problem is an answer that is no.
+// problem is a refusing answer.
 type problem struct {
 	code int
 	text string
@@ -57,11 +57,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f := s.count(method)
 	switch {
 	case f.Drop:
-		panic(http.ErrAbortHandler) // net/http's way of cutting a connection
+		panic(http.ErrAbortHandler) // net/http's way to cut a connection
 	case f.Late:
 	case f.Status != 0 && f.Raw:
 		w.WriteHeader(f.Status)
-		_, _ = io.WriteString(w, f.Say) // a client that left does not mind
+		_, _ = io.WriteString(w, f.Say) // a disconnected client does not mind
 		return
 	case f.Status != 0:
 		answer(w, nil, &problem{f.Status, f.Say}, f.RetryAfter)
@@ -81,7 +81,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case f.Half:
 		w.Header().Set("Content-Length", "1000")
 		_, _ = io.WriteString(w, `{"ok":true,"result":{"mess`)
-		_ = http.NewResponseController(w).Flush() // the cut comes anyway
+		_ = http.NewResponseController(w).Flush() // the cut follows anyway
 		panic(http.ErrAbortHandler)
 	}
 	answer(w, result, p, 0)
@@ -110,12 +110,12 @@ func answer(w http.ResponseWriter, result any, p *problem, retryAfter int) {
 		}
 		w.WriteHeader(p.code)
 	}
-	_ = json.NewEncoder(w).Encode(body) // a client that left does not mind
+	_ = json.NewEncoder(w).Encode(body) // a disconnected client does not mind
 }
 
 func read(r *http.Request) (req request, err error) {
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/") {
-		b, err := io.ReadAll(r.Body) // to its end, or no one sees the client leave
+		b, err := io.ReadAll(r.Body) // to the end, so that a leaving client is noticed
 		if err != nil {
 			return req, err
 		}
@@ -153,7 +153,7 @@ func (r request) text(name string) string {
 	case json.Number:
 		return v.String()
 	default:
-		b, _ := json.Marshal(v) // it was JSON a moment ago
+		b, _ := json.Marshal(v) // it came from JSON
 		return string(b)
 	}
 }
@@ -185,7 +185,7 @@ func (s *Server) do(r *http.Request, method string, req request, f Fault) (any, 
 	return nil, &problem{http.StatusNotFound, "Not Found"}
 }
 
-// updates waits for updates as long as it is asked to.
+// updates waits for updates as long as the request says.
 func (s *Server) updates(r *http.Request, req request, f Fault) (any, *problem) {
 	late := time.NewTimer(time.Duration(req.number("timeout")) * time.Second)
 	defer late.Stop()
@@ -208,7 +208,7 @@ func (s *Server) updates(r *http.Request, req request, f Fault) (any, *problem) 
 				continue
 			}
 			one := map[string]json.RawMessage{}
-			_ = json.Unmarshal(u.Body, &one) // it was made here
+			_ = json.Unmarshal(u.Body, &one) // the server made it
 			one["update_id"] = json.RawMessage(strconv.FormatInt(u.ID, 10))
 			list = append(list, one)
 		}
@@ -227,7 +227,7 @@ func (s *Server) updates(r *http.Request, req request, f Fault) (any, *problem) 
 	}
 }
 
-// send keeps a message or a change of one.
+// send stores a new or changed message.
 func (s *Server) send(method string, req request) (any, *problem) {
 	m := Sent{Chat: req.number("chat_id"), Thread: req.number("message_thread_id"), Text: req.text("text") + req.text("caption"), ParseMode: req.text("parse_mode"), Silent: req.text("disable_notification") == "true", File: req.file}
 	most := 4096
@@ -237,7 +237,7 @@ func (s *Server) send(method string, req request) (any, *problem) {
 	var replyTo struct {
 		ID int64 `json:"message_id"`
 	}
-	_ = json.Unmarshal([]byte(req.text("reply_parameters")), &replyTo) // none is none
+	_ = json.Unmarshal([]byte(req.text("reply_parameters")), &replyTo) // missing parameters stay 0
 	m.ReplyTo = replyTo.ID
 	var markup struct {
 		Rows [][]Button `json:"inline_keyboard"`
@@ -276,7 +276,7 @@ func (s *Server) send(method string, req request) (any, *problem) {
 	return map[string]any{"message_id": m.ID, "date": 1700000000, "chat": map[string]any{"id": m.Chat}, "text": m.Text}, nil
 }
 
-// remove takes a message off.
+// remove deletes a message.
 func (s *Server) remove(req request) (any, *problem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -292,10 +292,10 @@ func (s *Server) remove(req request) (any, *problem) {
 	return true, nil
 }
 
-// menu keeps the commands for a language.
+// menu stores the commands for a language.
 func (s *Server) menu(req request) (any, *problem) {
 	var list []Command
-	_ = json.Unmarshal([]byte(req.text("commands")), &list) // none is none
+	_ = json.Unmarshal([]byte(req.text("commands")), &list) // missing commands are an empty list
 	for _, c := range list {
 		if !commandName.MatchString(c.Command) || c.Description == "" || len(c.Description) > 256 {
 			return nil, &problem{400, "Bad Request: BOT_COMMAND_INVALID"}
@@ -309,10 +309,10 @@ func (s *Server) menu(req request) (any, *problem) {
 
 var commandName = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 
-// react puts a reaction on a message of a person, as far as Telegram knows the emoji.
+// react stores a reaction on a person's message, if Telegram knows the emoji.
 func (s *Server) react(req request) (any, *problem) {
 	var list []struct{ Emoji string }
-	_ = json.Unmarshal([]byte(req.text("reaction")), &list) // none is none
+	_ = json.Unmarshal([]byte(req.text("reaction")), &list) // a missing reaction is an empty list
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch n := req.number("message_id"); {
@@ -331,7 +331,7 @@ var (
 	entity = regexp.MustCompile(`&(lt|gt|amp|quot|#\d+);`)
 )
 
-// parses reports whether a text is of the HTML that Telegram takes, as far as the bridge uses it.
+// parses reports whether Telegram accepts the HTML of a text, as far as the bridge uses it.
 func parses(text string) bool {
 	var open []string
 	for _, m := range tag.FindAllStringSubmatch(text, -1) {
@@ -379,5 +379,5 @@ func (s *Server) serveFile(w http.ResponseWriter, at string) {
 		return
 	}
 	w.Header().Set("Content-Length", fmt.Sprint(len(f.Data)))
-	_, _ = w.Write(f.Data) // a client that left does not mind
+	_, _ = w.Write(f.Data) // a disconnected client does not mind
 }

@@ -1,10 +1,10 @@
-// Package telegramtest is a Bot API server for tests: real HTTP, no Telegram.
+// Package telegramtest is a Bot API server for tests, with real HTTP and without Telegram.
 //
-// It promises what the bridge depends on: updates are numbered and kept until an offset beyond
-// them confirms them, a poll is held open, formatting that cannot be parsed is refused, and what
-// was sent is remembered; with a journal all of it outlives the server's process, however that
-// ends. It refuses what Telegram refuses, as far as the bridge meets it. It misbehaves on
-// request, see [Fault].
+// It has the properties that the bridge depends on. Updates are numbered and kept until a larger
+// offset confirms them. A poll is held open. Wrong formatting is refused. Sent messages are
+// remembered. A journal preserves this state after any end of the process. The server refuses the
+// same requests as Telegram, as far as the bridge makes them. It misbehaves on request, see
+// [Fault].
 package telegramtest
 
 import (
@@ -21,50 +21,50 @@ import (
 	"sync"
 )
 
-// Server is a Bot API server with one bot. It is an http.Handler; its methods may be called
-// from several goroutines.
+// Server is a Bot API server with one bot. It is an http.Handler. Its methods may be called from
+// several goroutines.
 type Server struct {
-	// Fault is asked ahead of each call: the method, and how often it was called before, from
-	// 0. It is set before the first request and must be safe to call from several goroutines.
+	// Fault is called before each call with the method and the number of its earlier calls. It must
+	// be set before the first request and be safe for several goroutines.
 	Fault func(method string, n int) Fault
-	// MaxFile is the largest file that it hands out; 0: 20 MiB.
+	// MaxFile is the largest file that the server returns. 0 means 20 MiB.
 	MaxFile int64
 
 	token   string
-	journal *os.File // nil: nothing is kept
+	journal *os.File // nil: the state is not stored
 
 	mu      sync.Mutex
-	changed chan struct{} // closed and replaced with every change
+	changed chan struct{} // closed and replaced at every change
 	calls   map[string]int
 	record
 }
 
-// record is what the journal holds, whole or a change of it a line.
+// record is the content of the journal: each line is a whole state or a change.
 type record struct {
 	Updates   []Update        `json:"updates,omitempty"`
-	Confirmed int64           `json:"confirmed,omitempty"` // the next update that is not
+	Confirmed int64           `json:"confirmed,omitempty"` // the first unconfirmed update
 	Sent      []Sent          `json:"sent,omitempty"`
 	Files     map[string]File `json:"files,omitempty"`
 	Last      int64           `json:"last,omitempty"` // the last message's number
 	Reactions []Reaction      `json:"reactions,omitempty"`
 
-	Menus map[string][]Command `json:"menus,omitempty"` // by the code of their language
+	Menus map[string][]Command `json:"menus,omitempty"` // by language code
 }
 
-// Command is one that the platform shows to people.
+// Command is a command that the platform shows.
 type Command struct {
 	Command     string `json:"command"`
 	Description string `json:"description"`
 }
 
-// Reaction is an emoji of the bot on a message of a person.
+// Reaction is an emoji of the bot on a person's message.
 type Reaction struct {
 	Chat    int64  `json:"chat"`
 	Message int64  `json:"message"`
 	Emoji   string `json:"emoji"`
 }
 
-// Update is an update as it goes to the bot.
+// Update is an update as the bot gets it.
 type Update struct {
 	ID   int64           `json:"update_id"`
 	Body json.RawMessage `json:"body"` // the other members
@@ -75,13 +75,13 @@ type Sent struct {
 	ID        int64    `json:"id"`
 	Chat      int64    `json:"chat"`
 	Thread    int64    `json:"thread,omitempty"` // the topic of a forum
-	Text      string   `json:"text"`             // of a file: its caption
+	Text      string   `json:"text"`             // the caption of a file
 	ParseMode string   `json:"parse_mode,omitempty"`
 	ReplyTo   int64    `json:"reply_to,omitempty"`
 	Buttons   []Button `json:"buttons,omitempty"`
 	Silent    bool     `json:"silent,omitempty"`
 	File      *File    `json:"file,omitempty"`
-	Edits     []string `json:"edits,omitempty"` // the texts that it had before
+	Edits     []string `json:"edits,omitempty"` // its earlier texts
 	Removed   bool     `json:"removed,omitempty"`
 }
 
@@ -91,31 +91,31 @@ type Button struct {
 	Data string `json:"callback_data"`
 }
 
-// File is a file that goes either way.
+// File is a file in either direction.
 type File struct {
 	Name string `json:"name"`
 	Data []byte `json:"data"`
 }
 
-// New returns a server that keeps nothing.
+// New returns a server that stores nothing.
 func New(token string) *Server {
 	return &Server{token: token, changed: make(chan struct{}), calls: map[string]int{}, record: record{Files: map[string]File{}, Confirmed: 1}}
 }
 
-// Open returns a server that goes on where the journal ends; without the file it is a new one.
+// Open returns a server that continues at the end of the journal, or a new one.
 func Open(token, journal string) (*Server, error) {
 	s := New(token)
 	b, err := os.ReadFile(journal)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	b = b[:bytes.LastIndexByte(b, '\n')+1] // a change that was cut off by a kill: no one was told of it
+	b = b[:bytes.LastIndexByte(b, '\n')+1] // an interrupted last change was never acknowledged
 	for line := range bytes.Lines(b) {
 		var r record
 		if err := json.Unmarshal(line, &r); err != nil {
 			return nil, fmt.Errorf("telegramtest: %s: %w", journal, err)
 		}
-		s.apply(r)
+		s.applyChange(r)
 	}
 	if s.journal, err = os.OpenFile(journal, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 		return nil, err
@@ -133,8 +133,8 @@ func (s *Server) Close() error {
 	return s.journal.Close()
 }
 
-// apply takes over a change.
-func (s *Server) apply(r record) {
+// applyChange applies a change.
+func (s *Server) applyChange(r record) {
 	for _, u := range r.Updates {
 		if !slices.ContainsFunc(s.Updates, func(old Update) bool { return old.ID == u.ID }) {
 			s.Updates = append(s.Updates, u)
@@ -159,9 +159,9 @@ func (s *Server) apply(r record) {
 	maps.Copy(s.Menus, r.Menus)
 }
 
-// change applies and keeps a change; the caller holds mu.
+// change applies and stores a change. The caller holds mu.
 func (s *Server) change(r record) {
-	s.apply(r)
+	s.applyChange(r)
 	close(s.changed)
 	s.changed = make(chan struct{})
 	if s.journal == nil {
@@ -172,16 +172,16 @@ func (s *Server) change(r record) {
 		_, err = s.journal.Write(append(b, '\n'))
 	}
 	if err != nil {
-		panic(fmt.Sprintf("telegramtest: the journal: %v", err)) // a test that goes on would lie
+		panic(fmt.Sprintf("telegramtest: the journal: %v", err)) // the test must not continue with a wrong state
 	}
 }
 
-// Say is a message of a person. It returns the message's number in its chat.
+// Say adds a message of a person. It returns the message's number in its chat.
 func (s *Server) Say(chat, contact int64, name, text string) (message int64) {
 	return s.SayMore(chat, contact, name, map[string]any{"text": text})
 }
 
-// SayMore is a message of a person with members of the Bot API's Message.
+// SayMore adds a message of a person with members of the Bot API's Message.
 func (s *Server) SayMore(chat, contact int64, name string, members map[string]any) (message int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +196,7 @@ func (s *Server) SayMore(chat, contact int64, name string, members map[string]an
 	return s.Last
 }
 
-// Press is a person's press of a button below a message of the bot.
+// Press adds a person's press of a button below a message of the bot.
 func (s *Server) Press(contact int64, name string, message int64, data string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,7 +217,7 @@ func (s *Server) Press(contact int64, name string, message int64, data string) {
 	}
 }
 
-// Push is any update; body holds its members but for the id.
+// Push adds any update. body holds its members except the id.
 func (s *Server) Push(body map[string]any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,50 +233,50 @@ func (s *Server) push(body map[string]any, r record) {
 	s.change(r)
 }
 
-// AddFile makes a file that getFile knows by id.
+// AddFile adds a file that getFile finds by id.
 func (s *Server) AddFile(id string, f File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.change(record{Files: map[string]File{id: f}})
 }
 
-// Messages are what the bot has sent, in that order.
+// Messages returns the bot's messages in the order of sending.
 func (s *Server) Messages() []Sent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.Sent)
 }
 
-// Reacted are the reactions of the bot, in their order.
+// Reacted returns the bot's reactions in order.
 func (s *Server) Reacted() []Reaction {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.record.Reactions)
 }
 
-// Menu are the commands that are shown in a language.
+// Menu returns the commands that are shown in a language.
 func (s *Server) Menu(language string) []Command {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.record.Menus[language])
 }
 
-// Unconfirmed is how many updates the bot has not confirmed.
+// Unconfirmed returns the number of updates that the bot has not confirmed.
 func (s *Server) Unconfirmed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.Updates) + 1 - int(s.Confirmed)
 }
 
-// Calls is how often a method was called.
+// Calls returns how often a method was called.
 func (s *Server) Calls(method string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls[method]
 }
 
-// Wait returns when ok, asked after every change and every call, returns true; or with ctx's
-// error.
+// Wait returns when ok returns true, which it checks after every change and every call, or with
+// ctx's error.
 func (s *Server) Wait(ctx context.Context, ok func() bool) error {
 	for {
 		s.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	"github.com/perlica/perlica/service/telegram/telegramtest"
 )
 
-// TestJournal: a server that was killed, in the middle of a line too, goes on where it was.
+// TestJournal checks that a server continues after a kill, also one in the middle of a line.
 func TestJournal(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "journal")
 	s, err := telegramtest.Open("1:a", name)
