@@ -57,6 +57,7 @@ golden: ## rewrite golden files and what the documents take from the code
 	go test ./cmd/perlica -run TestFlagsInDocs -update
 	go test ./eventlog -run TestFormatPage -update
 	go test ./kernel/config -update
+	go test ./kernel/language -update
 	go test ./kernel/report -update
 	go test ./provider/registry -run TestAgentsTable -update-agents
 	go test ./provider/predictable -run TestDocs -update

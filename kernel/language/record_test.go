@@ -140,7 +140,7 @@ func graveCauses(t *testing.T) (list []string) {
 	look := func(n ast.Node, _ string) {
 		switch n := n.(type) {
 		case *ast.CallExpr:
-			if called(n) == "grave" && len(n.Args) == 3 {
+			if called(n) == "addGrave" && len(n.Args) == 3 {
 				keep(n.Args[2])
 			}
 		case *ast.AssignStmt:
@@ -157,9 +157,8 @@ func graveCauses(t *testing.T) (list []string) {
 	return list
 }
 
-// TestReasons: each reason of the policy has a translation. The test reads the reasons from the source, so it finds
-// a new reason without a translation.
-func TestReasons(t *testing.T) {
+// reasons collects the reasons of the policy to ask a person, or to refuse.
+func (m messages) reasons(t *testing.T) {
 	const shell, policy = "../../policy/shell/*.go", "../../policy/*.go"
 	named := map[string][]string{"kind": {"edit", "change"}, "e": {"deny", "ask", "allow"}, "Kind": {"edit"}, "Why": {"removes a device: §"}, "unread": {"a command that cannot be read"}}
 	named["Cause"] = graveCauses(t)
@@ -175,10 +174,10 @@ func TestReasons(t *testing.T) {
 	sources(t, shell, func(n ast.Node, within string) {
 		switch n := n.(type) {
 		case *ast.CallExpr:
-			if called(n) == "destroy" {
+			if called(n) == "judgeDestroy" {
 				named["verb"] = append(named["verb"], v.of(n.Args[3])...)
 			}
-			if name := called(n); name == "write" || name == "writeAll" {
+			if name := called(n); name == "judgeWrite" || name == "judgeWrites" {
 				if deed, _, _ := strings.Cut(v.of(n.Args[2])[0], "§"); strings.TrimSpace(deed) != "" {
 					deeds[strings.TrimSpace(deed)] = true
 				}
@@ -231,12 +230,12 @@ func TestReasons(t *testing.T) {
 		switch n := n.(type) {
 		case *ast.CallExpr:
 			switch called(n) {
-			case "ask", "unknown":
-				if !slices.Contains([]string{"ask", "unknown"}, within) {
+			case "askBecause", "askUnknown":
+				if !slices.Contains([]string{"askBecause", "askUnknown"}, within) {
 					note(filled(n.Args[0], n.Args[1:], within))
 				}
-			case "add":
-				if len(n.Args) == 3 && within != "ask" {
+			case "addFinding":
+				if within != "askBecause" {
 					note(v.of(n.Args[1]))
 				}
 			case "Unclear":
@@ -260,13 +259,13 @@ func TestReasons(t *testing.T) {
 					continue
 				}
 				for _, text := range v.of(n.Rhs[i]) {
-					if n.Tok == token.ADD_ASSIGN && within == "judge" {
+					if n.Tok == token.ADD_ASSIGN && within == "judgeRequest" {
 						text = "removes a device: §" + text
 					}
 					if n.Tok == token.ADD_ASSIGN && within == "modeVerdict" {
 						text = "the agent would change its mode" + text
 					}
-					if n.Tok != token.ADD_ASSIGN || within == "judge" || within == "modeVerdict" {
+					if n.Tok != token.ADD_ASSIGN || within == "judgeRequest" || within == "modeVerdict" {
 						note([]string{text})
 					}
 				}
@@ -287,12 +286,15 @@ func TestReasons(t *testing.T) {
 			continue
 		}
 		n++
-		if said := say.Translate(reason); said == reason || english(strings.ReplaceAll(said, "PATH=", "")) || strings.Count(said, "§") != strings.Count(reason, "§") {
+		said := say.Translate(reason)
+		if m.add("reasons of the policy", reason, said); said == reason || english(strings.ReplaceAll(said, "PATH=", "")) || strings.Count(said, "§") != strings.Count(reason, "§") {
 			t.Errorf("%q has no translation: %q", reason, said)
 		}
 	}
 	for deed := range deeds {
-		if said := say.Translate("outside the working directory: " + deed + " §"); english(said) {
+		text := "outside the working directory: " + deed + " §"
+		said := say.Translate(text)
+		if m.add("reasons of the policy", text, said); english(said) {
 			t.Errorf("%q has no translation: %q", deed, said)
 		}
 	}
@@ -301,8 +303,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestEventsAreTranslated: each text of a line of /log has a translation.
-func TestEventsAreTranslated(t *testing.T) {
+// events collects the texts of the lines of /log.
+func (m messages) events(t *testing.T) {
 	say, forms := language.Chinese.Sentences(), map[string]bool{}
 	var v values = func(string) []string { return []string{"§"} }
 	sources(t, "../report/*.go", func(n ast.Node, within string) {
@@ -332,7 +334,8 @@ func TestEventsAreTranslated(t *testing.T) {
 		if !latin.MatchString(strings.NewReplacer("%s", "", "%d", "").Replace(form)) {
 			continue
 		}
-		if n++; say.Form(form) == form {
+		n++
+		if m.add("lines of /log", form, say.Form(form)); say.Form(form) == form {
 			t.Errorf("%q has no translation", form)
 		}
 	}

@@ -1,8 +1,13 @@
 package language_test
 
 import (
+	"flag"
+	"fmt"
 	"go/ast"
 	"go/token"
+	"maps"
+	"os"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,8 +17,54 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 )
 
-// TestErrorsAreTranslated: each error that can reach a phone has a translation.
-func TestErrorsAreTranslated(t *testing.T) {
+var update = flag.Bool("update", false, "rewrite the golden file")
+
+// messages holds the messages of the sources with their translations, by the place where a person meets them.
+type messages map[string]map[string]string
+
+func (m messages) add(place, english, chinese string) {
+	if m[place] == nil {
+		m[place] = map[string]string{}
+	}
+	m[place][english] = chinese
+}
+
+// TestMessages: each message that a person can meet on a phone or a page has a translation. testdata/messages.txt lists
+// the messages, so that a change of words shows in its diff. There § stands for an insertion.
+func TestMessages(t *testing.T) {
+	m, ran := messages{}, 0
+	collectors := map[string]func(*testing.T){
+		"errors": m.errors, "questions": m.questions, "faults": m.faults, "reasons": m.reasons, "events": m.events,
+	}
+	for name, collect := range collectors {
+		t.Run(name, func(t *testing.T) {
+			ran++
+			collect(t)
+		})
+	}
+	if ran < len(collectors) { // -run names one of them
+		return
+	}
+	var list strings.Builder
+	for _, place := range slices.Sorted(maps.Keys(m)) {
+		fmt.Fprintf(&list, "# %s\n", place)
+		for _, text := range slices.Sorted(maps.Keys(m[place])) {
+			fmt.Fprintf(&list, "%s\n\t%s\n", text, m[place][text])
+		}
+	}
+	const file = "testdata/messages.txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(list.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(file); err != nil || string(want) != list.String() {
+		t.Errorf("%s differs from the messages in the sources (%v): run go test ./kernel/language -update", file, err)
+	}
+}
+
+// errors collects the errors that can reach a phone.
+func (m messages) errors(t *testing.T) {
 	elsewhere := []string{ // shown only at the bridge's own terminal, or replaced by another error
 		"that is not how it is used", "the bridge is closed", "that phone was paired by its name alone, which anyone can use",
 		"the bridge died while it was being sent", "it was removed", "it is being opened",
@@ -33,17 +84,20 @@ func TestErrorsAreTranslated(t *testing.T) {
 				return
 			}
 			text, err := strconv.Unquote(lit.Value)
-			if err != nil || known[text] != "" || slices.Contains(elsewhere, text) {
+			if err != nil || slices.Contains(elsewhere, text) {
 				return
 			}
-			t.Errorf("%s: %q has no translation", pattern, text)
+			if known[text] == "" {
+				t.Errorf("%s: %q has no translation", pattern, text)
+			}
+			m.add("errors at a phone", text, known[text])
 		})
 	}
 }
 
-// TestWhatIsAskedIsTranslated: the kernel's own texts have a translation. They are in questions, in unknown
-// outcomes, and in reports of tools that ran without a question.
-func TestWhatIsAskedIsTranslated(t *testing.T) {
+// questions collects the kernel's own texts in questions, in unknown outcomes, and in reports of tools that ran
+// without a question.
+func (m messages) questions(t *testing.T) {
 	say, n := language.Chinese.Sentences(), 0
 	var v values = func(name string) []string {
 		if name == "label" { // the source assigns it
@@ -57,7 +111,8 @@ func TestWhatIsAskedIsTranslated(t *testing.T) {
 			return
 		}
 		n++
-		if said := say.Translate(text); said == text || english(strings.NewReplacer("2026-11-24T18:00:00Z", "", "2026-11-24", "").Replace(said)) {
+		said := say.Translate(text)
+		if m.add("questions and unknown outcomes", text, said); said == text || english(strings.NewReplacer("2026-11-24T18:00:00Z", "", "2026-11-24", "").Replace(said)) {
 			t.Errorf("%q has no translation: %q", text, said)
 		}
 	}
@@ -110,9 +165,9 @@ func TestWhatIsAskedIsTranslated(t *testing.T) {
 	}
 }
 
-// TestFaultsAreTranslated: four kinds of texts have a translation. They are the faults in HTTP answers, the
-// findings about a log, the reasons for a missing answer, and the warnings of a turn.
-func TestFaultsAreTranslated(t *testing.T) {
+// faults collects the faults in HTTP answers, the findings about a log, the reasons for a missing answer, and the
+// warnings of a turn.
+func (m messages) faults(t *testing.T) {
 	say := language.Chinese.Sentences()
 	named := map[string][]string{ // insertions in the source
 		"where": {"checkpoint 2 of the file"}, "why": {"although lines before and behind it are"}, "and": {""}, "often": {"once"},
@@ -181,7 +236,8 @@ func TestFaultsAreTranslated(t *testing.T) {
 				return
 			}
 			n++
-			if said := say.Translate(text); said == text {
+			said := say.Translate(text)
+			if m.add(path.Join("kernel/language", of.files), text, said); said == text {
 				t.Errorf("%s: %q has no translation", of.files, text)
 			}
 		})
@@ -222,7 +278,8 @@ func TestFaultsAreTranslated(t *testing.T) {
 				return
 			}
 			n++
-			if said := say.Translate(text); said == text {
+			said := say.Translate(text)
+			if m.add("reasons for a missing answer", text, said); said == text {
 				t.Errorf("%s: %q has no translation", files, text)
 			}
 		})
