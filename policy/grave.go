@@ -43,7 +43,7 @@ func (r *reader) widens(name, value string, known role) (always, besideCommand b
 	}
 	ends := func(end string) bool { return strings.HasSuffix(plain, end) }
 	off := isOff(plain, value)
-	usual := off || value == "default" || value == "usedefault"
+	usual := off || slices.Contains([]string{"default", "usedefault"}, value)
 	mayWiden := known == unknown || known == mode
 	requiresApproval := has([]string{"approv", "confirm"}) && !has([]string{"auto", "skip", "bypass", "no"})
 	switch {
@@ -129,7 +129,7 @@ func action(text string) string {
 	return says(graver)
 }
 
-// separated splits camelCase into words.
+// separated splits a name in camel case into words.
 func separated(text string) string {
 	var b strings.Builder
 	before := ' '

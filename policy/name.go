@@ -159,7 +159,7 @@ var ofAgent = sync.OnceValue(func() map[string]map[string]role {
 			inert: `subagenttype model activeform headlimit outputmode taskid shellid bashid cellid`,
 			text:  `todos questions plan`,
 		}),
-		// @agentclientprotocol/codex-acp 2.6 sends {command, cwd, url, additionalPermissions}.
+		// @agentclientprotocol/codex-acp 2.6 sends "command", "cwd", "url" and "additionalPermissions".
 		"codex": table(map[role]string{inert: `itemid environmentid reasoningeffort status`}),
 		// @google/gemini-cli 0.61 sends no rawInput at all. @qwen-code/qwen-code 0.15 sends the arguments of its
 		// tools as the model wrote them.

@@ -10,7 +10,7 @@ import (
 )
 
 // words splits a text into words in small letters, without accents and invisible characters. Lookalikes become the
-// Latin letters that they imitate, and camelCase becomes several words.
+// Latin letters that they imitate, and a name in camel case becomes several words.
 func words(text string) []string {
 	return strings.FieldsFunc(folded(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsMark(r) &&

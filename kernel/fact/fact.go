@@ -193,7 +193,7 @@ type UnaskedTool struct {
 type ToolBlocked struct {
 	Method    string          `json:"method"`
 	RequestID string          `json:"request_id"`
-	Reason    string          `json:"reason"` // ReasonBlocked
+	Reason    string          `json:"reason"` // the constant reasonBlocked of package kernel
 	Params    json.RawMessage `json:"params,omitempty"`
 }
 
@@ -202,7 +202,7 @@ type ToolResult struct {
 	OK        bool   `json:"ok"`
 	Method    string `json:"method"`
 	RequestID string `json:"request_id"`
-	Reason    string `json:"reason"` // ReasonBlocked
+	Reason    string `json:"reason"` // the constant reasonBlocked of package kernel
 }
 
 // MessageReceived is the payload of inbound.message.received. It is the input.

@@ -117,8 +117,8 @@ func (p *patchReader) unquoteName(name string, quoted bool) string {
 }
 
 // readFileLine reads a line that names one side of a diff. If the other side is /dev/null, the file is created or
-// removed. Some agents put a prefix before /dev/null, too. Other prefixes of git (diff.mnemonicPrefix) may also be
-// folders, so both readings are added.
+// removed. Some agents put a prefix before /dev/null, too. Other prefixes of git (its setting "diff.mnemonicPrefix")
+// may also be folders, so both readings are added.
 func (p *patchReader) readFileLine(old bool, name string) {
 	if rest, ok := strings.CutPrefix(name, map[bool]string{true: "a/", false: "b/"}[old]); ok {
 		name = rest
