@@ -45,7 +45,7 @@ func (s *StatusLine) showLive(out io.Writer, height func() int, draw drawFunc) *
 	return l
 }
 
-// changeContent calls f under the lock of draw. f changes the content. Change returns the first error of the terminal,
+// changeContent calls f under the lock of draw. f changes the content. It returns the first error of the terminal,
 // also an earlier one.
 func (l *liveText) changeContent(f func()) error {
 	l.s.mu.Lock()
@@ -56,7 +56,7 @@ func (l *liveText) changeContent(f func()) error {
 	return l.err
 }
 
-// finishContent calls f as Change does and draws at once. After it, no row may change.
+// finishContent calls f as changeContent does and draws at once. After it, no row may change.
 func (l *liveText) finishContent(f func()) error {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
