@@ -111,3 +111,27 @@ func BenchmarkVerify(b *testing.B) {
 		b.Errorf("%d checkpoints, %d anchors", rep.Checkpoints, rep.Anchors)
 	}
 }
+
+// BenchmarkHeaders checks the same log without the payloads.
+func BenchmarkHeaders(b *testing.B) {
+	dir := *benchLog
+	if dir == "" {
+		dir = b.TempDir()
+	}
+	path, _ := runLog(b, dir, *benchEvents)
+	r, err := store.OpenReader(b.Context(), path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	size, _, err := r.Head(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if err := verify.Headers(b.Context(), r, 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(size)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+}

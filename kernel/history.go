@@ -3,10 +3,12 @@ package kernel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
@@ -24,23 +26,30 @@ type history struct {
 	tokens  int        // an estimate for turns
 }
 
-// history reads the answered turns of a session before the run, newest first, until the budget of tokens is
-// used up. It counts the other turns without reading them, and the caller reports them. The same log gives the
-// same cut. A turn with a pruned text is left out, too.
+// history reads the answered turns of a session before the run, newest first, and keeps them until the budget of
+// tokens is used up. It counts the other turns, and the caller reports them. The same log gives the same cut. A turn
+// with a pruned text is left out, too. The error wraps disk.ErrCorrupt if the session had more inputs or answers
+// than the log selects now.
 func (r *Runner) history(ctx context.Context, s event.SessionID, before event.RunID, budget int) (history, error) {
 	var h history
-	answered := 0
+	hadInputs, hadAnswers, err := r.counts(ctx, s) // before the events are read: the log has at least these
+	if err != nil {
+		return h, err
+	}
+	inputs, answered, full := 0, 0, false
 	answers := map[event.RunID]string{}
 	q := event.Query{Session: s, Types: []event.Type{event.MessageReceived, event.Responded}, Newest: true}
 	for e, err := range r.log.Events(ctx, q) {
 		if err != nil {
 			return h, err
 		}
-		if e.Run == before {
-			continue
-		}
 		if e.Type == event.Responded {
 			answered++
+		} else {
+			inputs++
+		}
+		if e.Run == before || full {
+			continue
 		}
 		if e.Payload == nil {
 			if _, ok := answers[e.Run]; ok || e.Type == event.Responded {
@@ -67,32 +76,29 @@ func (r *Runner) history(ctx context.Context, s event.SessionID, before event.Ru
 			return h, err
 		}
 		t := turnText{asked(m), answer}
-		if h.tokens+t.tokens() > budget {
-			if answered, err = r.answered(ctx, s); err != nil {
-				return h, err
-			}
-			break
+		if full = h.tokens+t.tokens() > budget; full {
+			continue
 		}
 		h.tokens += t.tokens()
 		h.turns = append(h.turns, t)
+	}
+	if inputs < hadInputs || answered < hadAnswers {
+		return h, fmt.Errorf("%w: the session had %d inputs and %d answers, and the log gives %d and %d; perlica log verify",
+			disk.ErrCorrupt, hadInputs, hadAnswers, inputs, answered)
 	}
 	h.dropped = answered - len(h.turns) - h.gone
 	slices.Reverse(h.turns)
 	return h, nil
 }
 
-// answered counts the answered turns of a session. It asks the view, because reading a log of thousands of
-// turns takes long.
-func (r *Runner) answered(ctx context.Context, s event.SessionID) (n int, err error) {
+// counts returns how many inputs and answers of a session the view of the sessions has counted.
+func (r *Runner) counts(ctx context.Context, s event.SessionID) (inputs, answers int, err error) {
 	view, err := r.Sessions(ctx)
-	if err == nil {
-		n, err = view.Answered(ctx, s)
-		err = errors.Join(err, view.Close())
+	if err != nil {
+		return 0, 0, err
 	}
-	if err == nil && n > 0 { // otherwise the session was taken off the lists
-		return n, nil
-	}
-	return r.log.Count(ctx, event.Query{Session: s, Types: []event.Type{event.Responded}})
+	inputs, answers, err = view.Counts(ctx, s)
+	return inputs, answers, errors.Join(err, view.Close())
 }
 
 // asked returns the input for the transcript. It only names the attachments.
@@ -231,5 +237,12 @@ func (r *Runner) SessionOf(ctx context.Context, conversation string) (event.Sess
 // turn of the fresh strategy it also holds the earlier turns, in a transcript.
 func (r *Runner) latestConversation(ctx context.Context, id event.SessionID) (event.ConversationID, error) {
 	last, _, err := r.log.Last(ctx, event.Query{Session: id, Types: []event.Type{event.Requested}})
+	if err != nil {
+		return "", err
+	}
+	answer, ok, err := r.log.Last(ctx, event.Query{Session: id, After: last.Seq, Types: []event.Type{event.Responded}})
+	if ok && answer.Run != last.Run {
+		err = fmt.Errorf("%w: the answer in event %d has no intent; perlica log verify", disk.ErrCorrupt, answer.Seq)
+	}
 	return last.Conversation, err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/provider/replay"
 )
 
@@ -111,6 +112,9 @@ func recordOfLog(ctx context.Context, path string, f frame.EventFilter) (r *repl
 		return nil, frame.ExplainUnreadable(err, path)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
+	if err := verify.Headers(ctx, log, 0); err != nil {
+		return nil, err
+	}
 	q, err := f.Query(ctx, log, time.Now())
 	if err != nil {
 		return nil, err

@@ -91,9 +91,29 @@ func (w *world) says(command string) (string, int) {
 // recordedText is the text that forgedLog records. The forger replaces it by forgedText.
 const recordedText, forgedText = "100 euro", "900 euro"
 
-// forgedLog makes a log with a session, a question, an approval and a contact, and forges their payloads. It drops
-// the triggers and restores them, and deletes the views. change is the forger's change of each row.
+// forgedLog is recordedLog with the payloads forged and without the views. change is the forger's change of each row.
 func (w *world) forgedLog(change string) (run, question string) {
+	w.t.Helper()
+	run, question = w.recordedLog()
+	w.unview()
+	w.forge(`UPDATE events SET ` + change + ` WHERE instr(payload, '` + recordedText + `')`)
+	return run, question
+}
+
+// forge changes the project's log by SQL: the triggers are dropped first and put back.
+func (w *world) forge(change string) {
+	w.t.Helper()
+	path := logFile(w.project)
+	w.sql(path, `DROP TRIGGER events_lose_nothing_but_payloads; DROP TRIGGER events_are_not_deleted; `+change)
+	for _, sql := range store.Statements() {
+		if strings.Contains(sql, "TRIGGER events_") {
+			w.sql(path, sql)
+		}
+	}
+}
+
+// recordedLog makes a log with a session, a question, an approval and a contact.
+func (w *world) recordedLog() (run, question string) {
 	w.t.Helper()
 	must := func(out string, code int) {
 		w.t.Helper()
@@ -126,13 +146,6 @@ func (w *world) forgedLog(change string) (run, question string) {
 	}
 	if err := errors.Join(err, log.Close()); err != nil || question == "" {
 		w.t.Fatal(err)
-	}
-	w.unview()
-	w.sql(path, `DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET `+change+` WHERE instr(payload, '`+recordedText+`')`)
-	for _, sql := range store.Statements() {
-		if strings.Contains(sql, "events_lose_nothing_but_payloads") {
-			w.sql(path, sql)
-		}
 	}
 	return run, question
 }
@@ -180,6 +193,78 @@ func TestReadersOfAForgedLog(t *testing.T) {
 			}
 			// The session's history is not sent in a prompt.
 			if out, code := w.says("run -s work hello"); code == 0 || !damaged.MatchString(out) {
+				t.Errorf("run: exit code %d: %s", code, out)
+			}
+		})
+	}
+}
+
+// forgedColumn is the text that the forger writes into a column.
+const forgedColumn = "f0f0f0f0-1111-7222-8333-f0f0f0f0f0f0"
+
+// forgeries are changes that take an event out of a selection or put it into another one, each by its SQL.
+func forgeries() map[string]string {
+	const first, second = `(SELECT min(seq) FROM events WHERE type = 'llm.responded')`, `(SELECT min(seq) FROM events WHERE type = 'interaction.requested')`
+	set := func(column, value, where string) string {
+		return `UPDATE events SET ` + column + ` = ` + value + ` WHERE seq = ` + where
+	}
+	list := map[string]string{
+		"type of an outcome":  set("type", "'x.forged'", first),
+		"type of an input":    set("type", "'x.forged'", `(SELECT min(seq) FROM events WHERE type = 'inbound.message.received')`),
+		"type of a question":  set("type", "'x.forged'", second),
+		"type of an end":      set("type", "'acp.response.sent'", `(SELECT min(seq) FROM events WHERE type = 'llm.single_call.enforced')`),
+		"class":               set("class", "'frame'", first),
+		"time":                set("ts", "1", first),
+		"interaction":         set("interaction_id", "'"+forgedColumn+"'", second),
+		"input":               set("input_id", "'"+forgedColumn+"'", `(SELECT min(seq) FROM events WHERE type = 'llm.requested')`),
+		"leaf":                set("leaf", "zeroblob(32)", first),
+		"order":               `UPDATE events SET seq = 1000000 WHERE seq = 5; UPDATE events SET seq = 5 WHERE seq = 6; UPDATE events SET seq = 6 WHERE seq = 1000000`,
+		"deleted frame":       `DELETE FROM events WHERE seq = (SELECT min(seq) FROM events WHERE class = 'frame')`,
+		"deleted outcome":     `DELETE FROM events WHERE seq = ` + first,
+		"deleted first":       `DELETE FROM events WHERE seq = 1`,
+		"deleted end of runs": `DELETE FROM events WHERE seq >= (SELECT max(seq) FROM events WHERE type = 'llm.single_call.enforced')`,
+	}
+	for _, column := range []string{"event_id", "actor", "writer", "context_id", "session_id", "conversation_id", "run_id", "trace_id"} {
+		list[column] = set(column, "'"+forgedColumn+"'", first)
+	}
+	return list
+}
+
+// TestReadersOfForgedColumns holds that no command ends with 0 where a column was forged, or an event moved or
+// deleted, and that no command shows the forged text; neither with the views of the genuine log nor without views.
+// It fails if CheckAlongside is not called, if Hide keeps the header, or if the view applies events unchecked.
+func TestReadersOfForgedColumns(t *testing.T) {
+	unused := map[string]bool{"type of a question": true, "type of an end": true, "order": true, "input": true, "interaction": true, "deleted frame": true}
+	damaged := regexp.MustCompile(`(?i)damage|does not have its recorded hash|is missing|older than it was seen`)
+	for name, change := range forgeries() {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			run, question := w.recordedLog()
+			w.says("session list")
+			w.forge(change)
+			names := strings.NewReplacer("RUN", run, "QUESTION", question, "LOG", logFile(w.project))
+			hold := func(command string) {
+				out, code := w.says(names.Replace(command))
+				if code != 1 || !damaged.MatchString(out) {
+					t.Errorf("%s: exit code %d: %s", command, code, out)
+				}
+				if i := strings.Index(out, forgedColumn[:8]); i >= 0 {
+					t.Errorf("%s shows the forged text: …%s", command, out[max(0, i-100):min(len(out), i+100)])
+				}
+			}
+			hold("session list")
+			// The view of the sessions has seen all events: a run compares with it the events that it uses.
+			if out, code := w.says("run -q -s work hello"); !unused[name] && (code == 0 || !damaged.MatchString(out)) {
+				t.Errorf("run with the views: exit code %d: %s", code, out)
+			}
+			w.unview()
+			for _, commands := range logReaders {
+				for _, command := range commands {
+					hold(command)
+				}
+			}
+			w.unview()
+			if out, code := w.says("run -q -s work hello"); code == 0 || !damaged.MatchString(out) {
 				t.Errorf("run: exit code %d: %s", code, out)
 			}
 		})

@@ -101,14 +101,25 @@ const (
 	Damaged = "damaged"
 )
 
-// A DamagedError says that an event differs from the recorded event.
+// A DamagedError says that an event differs from the recorded event. If Header, Missing and Root are false, the
+// payload differs.
 type DamagedError struct {
 	Seq Seq
-	// Header is true if the header differs, and false if the payload differs.
+	// Header is true if the header differs.
 	Header bool
+	// Missing is true if the log or a checkpoint covers later events and the event is not there.
+	Missing bool
+	// Root is true if the events up to Seq do not have the root of their checkpoint.
+	Root bool
 }
 
 func (e *DamagedError) Error() string {
+	switch {
+	case e.Missing:
+		return fmt.Sprintf("event %d is missing", e.Seq)
+	case e.Root:
+		return fmt.Sprintf("the events up to %d do not have the root of their checkpoint", e.Seq)
+	}
 	part := "payload"
 	if e.Header {
 		part = "header"
@@ -131,8 +142,14 @@ func (e *Event) Check() *DamagedError {
 	return nil
 }
 
-// Hide removes the payload from an event that Check found to be damaged, and marks the event.
-func (e *Event) Hide() { e.Payload, e.Withheld = nil, Damaged }
+// Hide removes the payload from an event that Check found to be damaged, and marks the event. It also removes
+// a header that does not match the leaf, except the number.
+func (e *Event) Hide() {
+	if e.Leaf() != e.LeafHash {
+		*e = Event{Seq: e.Seq, LeafHash: e.LeafHash}
+	}
+	e.Payload, e.Withheld = nil, Damaged
+}
 
 // Damage returns the damage of an event that Hide marked, otherwise nil.
 func (e *Event) Damage() *DamagedError {

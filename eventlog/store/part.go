@@ -88,9 +88,12 @@ func (h Hashes) AbsentAt(from int64) (a tree.Subtree, ok bool, err error) {
 }
 
 // Columns are the columns of events, in the order of AppendArgs.
-const Columns = `seq, event_id, ts, type, class, actor, writer, context_id,
+const Columns = HeaderColumns + `, payload`
+
+// HeaderColumns are the columns of events without the payload.
+const HeaderColumns = `seq, event_id, ts, type, class, actor, writer, context_id,
 	session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
-	payload_len, payload_sha256, leaf, payload`
+	payload_len, payload_sha256, leaf`
 
 const rowMarks = `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 

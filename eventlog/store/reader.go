@@ -49,6 +49,10 @@ type prunings struct {
 type shown struct {
 	mu    sync.Mutex
 	found map[event.Seq]*event.DamagedError // guarded by mu
+
+	stop    context.CancelFunc // ends the check
+	checked chan struct{}      // closed when the check has ended; nil: there is no check
+	err     error              // of the check; set before checked is closed
 }
 
 // OpenToShow is OpenReader for a caller that shows the log. A damaged event has no payload and the
@@ -59,6 +63,31 @@ func OpenToShow(ctx context.Context, path string) (*Reader, error) {
 		r.shown = &shown{found: map[event.Seq]*event.DamagedError{}}
 	}
 	return r, err
+}
+
+// ToShow reports whether OpenToShow made the Reader.
+func (r *Reader) ToShow() bool { return r.shown != nil }
+
+// CheckAlongside has check look at the whole log in a goroutine, while the caller reads. Close ends the goroutine.
+// A reader that selects events does not meet an event that a changed column took out of the selection.
+func (r *Reader) CheckAlongside(ctx context.Context, check func(context.Context, *Reader) error) {
+	ctx, r.shown.stop = context.WithCancel(ctx)
+	r.shown.checked = make(chan struct{})
+	go func() {
+		defer close(r.shown.checked)
+		if err := check(ctx, r); ctx.Err() == nil || errors.Is(err, disk.ErrCorrupt) {
+			r.shown.err = err // otherwise nobody waits for it
+		}
+	}()
+}
+
+// AwaitCheck waits for the check of CheckAlongside and returns its error. It returns nil if there is no check.
+func (r *Reader) AwaitCheck() error {
+	if r.shown == nil || r.shown.checked == nil {
+		return nil
+	}
+	<-r.shown.checked
+	return r.shown.err
 }
 
 // Damaged returns an error that wraps disk.ErrCorrupt and names the first damaged event that a
@@ -155,7 +184,13 @@ func emptyOrForeign(ctx context.Context, db *sqlx.DB) error {
 }
 
 // Close releases the file. A Log is closed by its own Close.
-func (r *Reader) Close() error { return r.db.Close() }
+func (r *Reader) Close() error {
+	if r.shown != nil && r.shown.stop != nil {
+		r.shown.stop()
+		<-r.shown.checked
+	}
+	return r.db.Close()
+}
 
 // Path returns the absolute path of the log's file.
 func (r *Reader) Path() string { return r.path }

@@ -176,20 +176,8 @@ func (s *scanner) scanRows(b *Block, first int64) error {
 func (s *scanner) addRow(b *Block, stmt *sqlite.Stmt) int64 {
 	seq := stmt.ColumnInt64(0)
 	s.addAbsent(b, seq)
-	s.flaw = sound
 	e := b.newEvent()
-	e.Seq, e.ID, e.Time = event.Seq(seq), string(s.columnBytes(stmt, 1)), time.Unix(0, stmt.ColumnInt64(2))
-	e.Type, e.Class = event.Type(s.intern(stmt, 3)), event.Class(s.intern(stmt, 4))
-	e.Actor, e.Writer, e.Context = s.intern(stmt, 5), s.intern(stmt, 6), s.intern(stmt, 7)
-	e.Session, e.Conversation = event.SessionID(s.intern(stmt, 8)), event.ConversationID(s.intern(stmt, 9))
-	e.Run, e.Trace = event.RunID(s.intern(stmt, 10)), event.TraceID(s.intern(stmt, 11))
-	e.Interaction, e.Input = event.InteractionID(s.intern(stmt, 12)), event.InputID(s.intern(stmt, 13))
-	e.PayloadLen = stmt.ColumnInt64(14)
-	var sum, leaf [sha256.Size + 1]byte // one byte more than a hash, to detect a longer one
-	if stmt.ColumnBytes(15, sum[:]) != sha256.Size || stmt.ColumnBytes(16, leaf[:]) != tlog.HashSize {
-		s.flaw = badColumn
-	}
-	e.PayloadSHA256, e.LeafHash = [sha256.Size]byte(sum[:]), tlog.Hash(leaf[:])
+	s.header(e, stmt)
 	n := stmt.ColumnLen(17)
 	s.payload = slices.Grow(s.payload[:0], n)[:n]
 	stmt.ColumnBytes(17, s.payload)
@@ -202,6 +190,24 @@ func (s *scanner) addRow(b *Block, stmt *sqlite.Stmt) int64 {
 	}
 	b.checkLast(payload, s.flaw)
 	return seq
+}
+
+// header reads the header and the leaf of the current row of stmt.
+func (s *scanner) header(e *event.Event, stmt *sqlite.Stmt) {
+	s.flaw = sound
+	seq := stmt.ColumnInt64(0)
+	e.Seq, e.ID, e.Time = event.Seq(seq), string(s.columnBytes(stmt, 1)), time.Unix(0, stmt.ColumnInt64(2))
+	e.Type, e.Class = event.Type(s.intern(stmt, 3)), event.Class(s.intern(stmt, 4))
+	e.Actor, e.Writer, e.Context = s.intern(stmt, 5), s.intern(stmt, 6), s.intern(stmt, 7)
+	e.Session, e.Conversation = event.SessionID(s.intern(stmt, 8)), event.ConversationID(s.intern(stmt, 9))
+	e.Run, e.Trace = event.RunID(s.intern(stmt, 10)), event.TraceID(s.intern(stmt, 11))
+	e.Interaction, e.Input = event.InteractionID(s.intern(stmt, 12)), event.InputID(s.intern(stmt, 13))
+	e.PayloadLen = stmt.ColumnInt64(14)
+	var sum, leaf [sha256.Size + 1]byte // one byte more than a hash, to detect a longer one
+	if stmt.ColumnBytes(15, sum[:]) != sha256.Size || stmt.ColumnBytes(16, leaf[:]) != tlog.HashSize {
+		s.flaw = badColumn
+	}
+	e.PayloadSHA256, e.LeafHash = [sha256.Size]byte(sum[:]), tlog.Hash(leaf[:])
 }
 
 // columnBytes returns a column's bytes. The next call overwrites them.

@@ -21,6 +21,7 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/verify"
 )
 
 // Projection defines a view: a function from facts to tables. The same facts in the same order must
@@ -47,6 +48,8 @@ type View struct {
 	def    Projection
 	key    []byte
 
+	// checked is the last event whose header was checked.
+	checked event.Seq
 	// damaged is the value in the file when the position was last read.
 	damaged bool
 	// sealed is SQLite's data_version at the last comparison of the seal.
@@ -165,6 +168,7 @@ func (v *View) CatchUp(ctx context.Context) error {
 
 // dropTables drops all tables. The next applyPortion makes them again.
 func (v *View) dropTables(ctx context.Context) error {
+	v.checked = 0
 	tx, err := v.db.BeginTxx(ctx, nil)
 	if err != nil {
 		return err
@@ -237,6 +241,10 @@ func (v *View) applyPortion(ctx context.Context, end event.Event, ok bool) (even
 	if err != nil || ok && at >= end.Seq {
 		return at, err
 	}
+	damaged, err := v.checkHeaders(ctx, at, end.Seq)
+	if err != nil {
+		return 0, err
+	}
 	// The position moves even if no event mattered, so that no event is read twice.
 	if at+portion < end.Seq {
 		last, ok, err := v.reader.Last(ctx, event.Query{After: at, Until: at + portion})
@@ -247,7 +255,6 @@ func (v *View) applyPortion(ctx context.Context, end event.Event, ok bool) (even
 			end = last
 		}
 	}
-	damaged := false
 	for e, err := range v.reader.Events(ctx, event.Query{After: at, Until: end.Seq, Types: v.def.Types, Class: event.Fact}) {
 		if err != nil {
 			return 0, err
@@ -274,6 +281,23 @@ func (v *View) applyPortion(ctx context.Context, end event.Event, ok bool) (even
 		}
 	}
 	return end.Seq, tx.Commit()
+}
+
+// checkHeaders checks the headers of the events after one: a changed column may have taken an event out of the
+// selection of the view. A log that is open to be shown may be damaged.
+func (v *View) checkHeaders(ctx context.Context, after, until event.Seq) (damaged bool, err error) {
+	log, ok := v.reader.(*store.Reader)
+	if !ok || v.checked >= until {
+		return false, nil
+	}
+	err = verify.Headers(ctx, log, after)
+	if log.ToShow() && errors.Is(err, disk.ErrCorrupt) {
+		return true, nil
+	}
+	if err == nil {
+		v.checked = until
+	}
+	return false, err
 }
 
 // checkSeal returns errStale if the seal of the view is wrong. It compares again only after a

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 )
 
 // identity distinguishes the file at path from every other file, past or future. It combines device, inode and
@@ -18,4 +19,12 @@ func identity(path string) (string, error) {
 		return "", nil
 	}
 	return fmt.Sprintf("%d:%d:%d.%09d", st.Dev, st.Ino, st.Birthtimespec.Sec, st.Birthtimespec.Nsec), nil
+}
+
+// changed returns the time at which the system last noted a change of the file, or the zero time.
+func changed(info os.FileInfo) time.Time {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return time.Unix(st.Ctimespec.Unix())
+	}
+	return time.Time{}
 }

@@ -3,6 +3,9 @@ package logtrust
 import (
 	"fmt"
 	"io/fs"
+	"os"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,4 +21,12 @@ func identity(path string) (string, error) {
 		return "", nil
 	}
 	return fmt.Sprintf("%d:%d:%d:%d.%09d", st.Dev_major, st.Dev_minor, st.Ino, st.Btime.Sec, st.Btime.Nsec), nil
+}
+
+// changed returns the time at which the system last noted a change of the file, or the zero time.
+func changed(info os.FileInfo) time.Time {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return time.Unix(st.Ctim.Unix())
+	}
+	return time.Time{}
 }

@@ -106,9 +106,19 @@ func (p *Project) OpenReader(ctx context.Context) (*store.Reader, config.Context
 	return p.openLog(ctx, store.OpenReader)
 }
 
-// OpenToShow is OpenReader for a caller that shows the log: see store.OpenToShow.
+// OpenToShow is OpenReader for a caller that shows the log: see OpenLogToShow.
 func (p *Project) OpenToShow(ctx context.Context) (*store.Reader, config.ContextPaths, error) {
-	return p.openLog(ctx, store.OpenToShow)
+	return p.openLog(ctx, func(ctx context.Context, path string) (*store.Reader, error) { return OpenLogToShow(ctx, p.Dirs, path) })
+}
+
+// OpenLogToShow opens the log at path to show it, as store.OpenToShow does. The headers of the whole log are checked
+// while the caller reads.
+func OpenLogToShow(ctx context.Context, dirs config.Dirs, path string) (*store.Reader, error) {
+	r, err := store.OpenToShow(ctx, path)
+	if err == nil {
+		r.CheckAlongside(ctx, logtrust.Store{Dir: knownLogs(dirs)}.Headers)
+	}
+	return r, err
 }
 
 func (p *Project) openLog(ctx context.Context, open func(context.Context, string) (*store.Reader, error)) (*store.Reader, config.ContextPaths, error) {

@@ -259,14 +259,14 @@ func (s *View) querySessions(ctx context.Context, query string, args ...any) ([]
 	return list, rows.Err()
 }
 
-// Answered counts the answered turns of a session. It returns 0 for an unlisted session.
-func (s *View) Answered(ctx context.Context, id event.SessionID) (n int, err error) {
+// Counts returns how many inputs and answers of a session the log had. A session that is on no list has none.
+func (s *View) Counts(ctx context.Context, id event.SessionID) (inputs, answers int, err error) {
 	if err := s.view.CatchUp(ctx); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	err = s.view.DB().GetContext(ctx, &n, `SELECT answered FROM sessions WHERE id = ?`, string(id))
+	err = s.view.DB().QueryRowxContext(ctx, `SELECT turns, answered FROM sessions WHERE id = ?`, string(id)).Scan(&inputs, &answers)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
-	return n, err
+	return inputs, answers, err
 }

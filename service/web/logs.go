@@ -173,7 +173,7 @@ func (l *eventLog) openReader(ctx context.Context) (logReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := store.OpenToShow(ctx, l.used.Log)
+	r, err := project.OpenLogToShow(context.WithoutCancel(ctx), l.opt.Dirs, l.used.Log) // its check outlives the request
 	if errors.Is(err, fs.ErrNotExist) && l.used.Origin == "" {
 		// Another process is just creating the log.
 		return nil, nil

@@ -284,7 +284,11 @@ func CloseShown(log *store.Reader, err *error) {
 
 // shownDamage adds the damage that a command met to its error, unless the error names damage already.
 func shownDamage(log *store.Reader, err error) error {
+	whole := log.AwaitCheck()
 	damaged := log.Damaged()
+	if damaged == nil {
+		damaged = whole
+	}
 	if damaged == nil || errors.Is(err, disk.ErrCorrupt) {
 		return err
 	}

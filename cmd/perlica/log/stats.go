@@ -120,7 +120,7 @@ func (a *app) statsOfProjects(ctx context.Context, stats *report.Stats, q report
 		if a.ContextFlag != "" && a.ContextFlag != u.Context {
 			continue
 		}
-		one, err := statsOf(ctx, u.Log, q)
+		one, err := statsOf(ctx, dirs, u.Log, q)
 		switch {
 		case errors.As(err, new(*event.DamagedError)):
 			damaged = errors.Join(damaged, fmt.Errorf("%s: %w", u.Log, err))
@@ -134,8 +134,8 @@ func (a *app) statsOfProjects(ctx context.Context, stats *report.Stats, q report
 	return damaged
 }
 
-func statsOf(ctx context.Context, path string, q report.StatsQuery) (report.Stats, error) {
-	log, err := store.OpenToShow(ctx, path)
+func statsOf(ctx context.Context, dirs config.Dirs, path string, q report.StatsQuery) (report.Stats, error) {
+	log, err := project.OpenLogToShow(ctx, dirs, path)
 	if err != nil {
 		return report.Stats{}, err
 	}

@@ -1,0 +1,107 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/mod/sumdb/tlog"
+	"zombiezen.com/go/sqlite"
+
+	"github.com/perlica/perlica/eventlog/disk"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/eventlog/tree"
+)
+
+// Headers checks the events after a number without their payloads: no event is missing, each header has its
+// leaf, and the newest checkpoint has the root of these leaves. A caller that selects events thereby learns that
+// no changed column took an event out of the selection. If there is damage, the error wraps disk.ErrCorrupt and
+// the event.DamagedError of the first damaged event. Headers uses one core; BenchmarkHeaders measures it.
+func Headers(ctx context.Context, r *store.Reader, after event.Seq) (err error) {
+	// The checkpoint is read before the events, so the events that it covers are there.
+	newest, _, err := r.LastCheckpoint(ctx, 0)
+	if err != nil {
+		return err
+	}
+	h := headers{newest: newest, scanner: scanner{field: make([]byte, 4096)}}
+	if h.tree, err = r.Hashes(ctx).Frontier(int64(after)); err != nil {
+		return err
+	}
+	if h.conn, err = connect(r); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, disk.Explain(h.conn.Close())) }()
+	h.conn.SetInterrupt(ctx.Done())
+	err = h.scan(r, int64(after))
+	if ctx.Err() != nil && !errors.Is(err, disk.ErrCorrupt) {
+		return context.Cause(ctx) // it interrupted the scan
+	}
+	return err
+}
+
+// headers is one call of Headers. Of the scanner it uses the connection, the texts and the absent subtrees.
+type headers struct {
+	scanner
+	newest evidence.Checkpoint
+	tree   tree.Range // of the events so far
+}
+
+func (h *headers) scan(r *store.Reader, after int64) error {
+	if r.Version >= 2 {
+		err := query(h.conn, `SELECT seq, level, hash FROM absent WHERE seq > ? ORDER BY seq`, func(stmt *sqlite.Stmt) error {
+			a := tree.Subtree{Seq: stmt.ColumnInt64(0), Level: stmt.ColumnInt(1)}
+			stmt.ColumnBytes(2, a.Hash[:])
+			h.absent = append(h.absent, a)
+			return nil
+		}, after)
+		if err != nil {
+			return err
+		}
+	}
+	err := query(h.conn, `SELECT `+store.HeaderColumns+` FROM events WHERE seq > ? ORDER BY seq`, func(stmt *sqlite.Stmt) error {
+		var e event.Event
+		h.header(&e, stmt)
+		if err := h.skip(int64(e.Seq)); err != nil {
+			return err
+		}
+		if h.flaw != sound || e.Leaf() != e.LeafHash {
+			return damage(&event.DamagedError{Seq: e.Seq, Header: true})
+		}
+		return h.add(0, e.LeafHash)
+	}, after)
+	if err != nil {
+		return err
+	}
+	end := max(h.tree.Size, h.newest.Size)
+	if n := len(h.absent); n > 0 {
+		end = max(end, h.absent[n-1].Last())
+	}
+	return h.skip(end + 1)
+}
+
+// skip adds the absent subtrees before an event. It returns an error if the event does not follow then.
+func (h *headers) skip(seq int64) error {
+	for ; len(h.absent) > 0 && h.absent[0].Seq < seq && h.absent[0].Seq == h.tree.Size+1 && wellFormed(h.absent[0]); h.absent = h.absent[1:] {
+		if err := h.add(h.absent[0].Level, h.absent[0].Hash); err != nil {
+			return err
+		}
+	}
+	if seq != h.tree.Size+1 {
+		return damage(&event.DamagedError{Seq: event.Seq(h.tree.Size + 1), Missing: true})
+	}
+	return nil
+}
+
+// add adds a leaf, or a subtree of this level, and compares the root with the newest checkpoint.
+func (h *headers) add(level int, hash tlog.Hash) error {
+	h.tree.AddSubtree(level, hash)
+	h.tree.Nodes = h.tree.Nodes[:0]
+	if h.tree.Size == h.newest.Size && h.tree.Root() != h.newest.Root {
+		return damage(&event.DamagedError{Seq: event.Seq(h.newest.Size), Root: true})
+	}
+	return nil
+}
+
+func damage(e *event.DamagedError) error { return fmt.Errorf("%w: %w", disk.ErrCorrupt, e) }
