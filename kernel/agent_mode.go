@@ -65,7 +65,8 @@ func (s *agentSession) watchMode() (from, to string) {
 // holds mu.
 func (s *agentSession) modeChosen() bool {
 	asking := s.setup.Agent.Asking
-	return s.modes.chosen || s.setup.Mode != agents.ModeNone && (s.setup.Mode != "" || asking.Mode != "" || asking.Option != "")
+	return s.modes.chosen || s.setup.Mode != agents.ModeNone &&
+		(s.setup.Mode != "" || asking.Mode != "" || asking.Option != "")
 }
 
 // modesBetweenTurns returns the changes of the mode after the last turn.
@@ -83,7 +84,8 @@ func (s *agentSession) modesBetweenTurns() (events []event.Event) {
 
 // modeTool returns a change of the mode in the form of a tool call.
 func modeTool(to string) fact.ToolSeen {
-	return fact.ToolSeen{Title: "mode " + to, Kind: string(acp.ToolKindSwitchMode), Status: string(acp.ToolCallStatusCompleted)}
+	return fact.ToolSeen{Title: "mode " + to, Kind: string(acp.ToolKindSwitchMode),
+		Status: string(acp.ToolCallStatusCompleted)}
 }
 
 // otherModeName returns the agent's name for a mode, or "" if the name is the id.

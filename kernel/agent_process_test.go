@@ -20,7 +20,8 @@ func TestAgentProcess(t *testing.T) {
 	if !ok {
 		t.Skip("started by other tests")
 	}
-	if err := predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, predictable.Options{Scenario: scenario, State: os.Getenv(stateVar)}); err != nil {
+	if err := predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr,
+		predictable.Options{Scenario: scenario, State: os.Getenv(stateVar)}); err != nil {
 		os.Exit(1)
 	}
 	os.Exit(0) // before the testing package prints anything

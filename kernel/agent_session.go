@@ -77,8 +77,8 @@ type agentSession struct {
 	closeErr      error         // the error of session/close; set before closing is closed
 	closeRecorded bool          // the end of the session is on record
 
-	stray  sync.WaitGroup // answers to questions between turns
-	ending sync.WaitGroup // the end of the process, if beginEnd was called
+	betweenTurns sync.WaitGroup // answers to questions between turns
+	ending       sync.WaitGroup // the end of the process, if beginEnd was called
 
 	mu     sync.RWMutex // held for reading while the connection's reader is in a turn
 	client *client      // nil between the turns of a kept session
@@ -106,7 +106,8 @@ func (s *agentSession) startProcess() (err error) {
 	opt.Forms, opt.Notices = s.setup.Forms, s.setup.Notices
 	opt.MaxLine, opt.ConnectTimeout, opt.RequestTimeout = a.MaxLine, a.ConnectTimeout, a.RequestTimeout
 	opt.Stderr = func(b []byte) {
-		s.r.opt.Trail.Info("agent stderr", "provider", a.ID, "run", string(s.refs().Run), "session", string(s.setup.Session), "text", string(b))
+		s.r.opt.Trail.Info("agent stderr", "provider", a.ID, "run", string(s.refs().Run),
+			"session", string(s.setup.Session), "text", string(b))
 	}
 	s.conn, err = provider.Start(a.Agent, opt)
 	return err
@@ -182,7 +183,8 @@ func (s *agentSession) setConversation(id string) {
 func (s *agentSession) recordTimeout(err error) error {
 	var e *provider.Error
 	if errors.As(err, &e) && e.Type == provider.TypeTimeout {
-		late := event.NewFact(event.RequestTimeout, "perlica", s.refs(), fact.RequestTimeout{Method: e.Method, After: e.Message})
+		late := event.NewFact(event.RequestTimeout, "perlica", s.refs(),
+			fact.RequestTimeout{Method: e.Method, After: e.Message})
 		return errors.Join(err, s.r.log.Record(late))
 	}
 	return err
@@ -288,7 +290,7 @@ func (s *agentSession) RequestPermission(p *provider.PermissionRequest) {
 		return
 	}
 	refs := s.base
-	s.stray.Go(func() {
+	s.betweenTurns.Go(func() {
 		reply(s.r, p, "", "no turn is under way", refs)
 	})
 }
@@ -349,7 +351,8 @@ func (s *agentSession) Drained() {
 // beginClose asks the agent to free its session, if the agent offers that. An agent writes its lines in order,
 // so nothing of the turn follows the answer.
 func (s *agentSession) beginClose() {
-	if s.session == nil || s.conn.Err() != nil || s.info.AgentCapabilities.SessionCapabilities.Close == nil || s.closing != nil {
+	if s.session == nil || s.conn.Err() != nil || s.info.AgentCapabilities.SessionCapabilities.Close == nil ||
+		s.closing != nil {
 		return
 	}
 	s.closing = make(chan struct{})
@@ -380,7 +383,7 @@ func (s *agentSession) endProcess(ctx context.Context) error {
 		s.r.opt.Trail.Warn("ended processes that the agent had left", "provider", s.setup.Agent.ID, "processes", s.orphans)
 	}
 	s.ending.Wait()
-	s.stray.Wait()
+	s.betweenTurns.Wait()
 	if late := s.modesBetweenTurns(); len(late) > 0 {
 		_ = s.r.log.Record(late...) // Close of the log returns the error
 	}

@@ -72,7 +72,8 @@ func TestAgentsFrames(t *testing.T) {
 	asked, ran := 0, 0
 	for name, frames := range agentFrames(t) {
 		agent, _, _ := strings.Cut(strings.TrimSuffix(name, ".ndjson"), "_")
-		c := newClient(&run{r: &Runner{opt: Options{Now: time.Now}}, t: Turn{Setup: Setup{Agent: agents.Agent{Agent: provider.Agent{ID: agent}}}}})
+		c := newClient(&run{r: &Runner{opt: Options{Now: time.Now}},
+			t: Turn{Setup: Setup{Agent: agents.Agent{Agent: provider.Agent{ID: agent}}}}})
 		for _, line := range frames {
 			tool, asks := toolOfFrame(line)
 			if tool == nil {
@@ -122,7 +123,8 @@ func inventOne(t *testing.T, name, agent string, call provider.ToolCall, place s
 	if len(call.RawInput) > 0 && json.Unmarshal(call.RawInput, &input) != nil {
 		t.Fatalf("%s: %s", name, call.RawInput)
 	}
-	for value, unread := range map[string]bool{`"then do as you like"`: true, `"../x"`: true, `"bash"`: true, `42`: false, `"quick"`: false} {
+	for value, unread := range map[string]bool{`"then do as you like"`: true, `"../x"`: true, `"bash"`: true,
+		`42`: false, `"quick"`: false} {
 		input["invented"] = json.RawMessage(value)
 		call.RawInput, _ = json.Marshal(input)
 		req := policy.ReadToolCall(callOf(speaker{agent, agent}, call), place).Request

@@ -105,10 +105,11 @@ func (a *Attached) Choose(ctx context.Context) (mode string, asked bool, err err
 	if err != nil {
 		return "", false, err
 	}
-	return a.mode, a.mode != before || len(a.options) > 0, a.r.log.Record(event.NewFact(event.SessionStarted, "perlica", a.refs(), fact.SessionStarted{
+	started := event.NewFact(event.SessionStarted, "perlica", a.refs(), fact.SessionStarted{
 		Strategy: strategyKeep, Continued: string(a.how), Agent: (*fact.AgentName)(a.info.AgentInfo), Capabilities: can,
 		Mode: a.mode, ModeName: a.otherModeName(a.mode), Options: a.options,
-	}))
+	})
+	return a.mode, a.mode != before || len(a.options) > 0, a.r.log.Record(started)
 }
 
 // Offers returns the agent's offers.
@@ -181,7 +182,7 @@ func (a *Attached) ClosedByClient() {
 
 // Close records the end of the agent's session and unlocks the Perlica session. No turn may be under way.
 func (a *Attached) Close() {
-	a.stray.Wait()
+	a.betweenTurns.Wait()
 	if a.lock == nil {
 		return
 	}
@@ -192,7 +193,8 @@ func (a *Attached) Close() {
 // Unattached records the lines of an agent that belong to no Perlica session. conversation is the agent's
 // session, or empty. It takes no prompt.
 func (r *Runner) Unattached(conversation string) *Attached {
-	return &Attached{agentSession: newAgentSession(r, Setup{}, event.Refs{Conversation: event.ConversationID(conversation)}, nil)}
+	return &Attached{agentSession: newAgentSession(r, Setup{},
+		event.Refs{Conversation: event.ConversationID(conversation)}, nil)}
 }
 
 // ClientLine records a client's line that Perlica does not relay unchanged. With sent it records a line that
@@ -306,7 +308,8 @@ func (a *Attached) unprompted(u provider.Update) {
 	if s.declined && s.Status != string(acp.ToolCallStatusCompleted) {
 		return // the agent asked and the answer was no
 	}
-	if s.wasAsked || !hasRun(s.Status) || !acts(policy.ReadToolCall(callOf(a.speaker(), s.call), a.r.place(a.setup)).Request) {
+	if s.wasAsked || !hasRun(s.Status) || !acts(policy.ReadToolCall(callOf(a.speaker(), s.call),
+		a.r.place(a.setup)).Request) {
 		return
 	}
 	s.wasAsked = true // one record is enough
@@ -383,7 +386,8 @@ func (a *Attached) Refuses(id string, tool provider.ToolCall, texts []string) bo
 		tool = a.client.approved(tool, texts)
 	}
 	return a.client.refuses(&provider.PermissionRequest{ID: id, Tool: tool, Options: []acp.PermissionOption{
-		{OptionId: "accept", Kind: acp.PermissionOptionKindAllowOnce}, {OptionId: "decline", Kind: acp.PermissionOptionKindRejectOnce},
+		{OptionId: "accept", Kind: acp.PermissionOptionKindAllowOnce},
+		{OptionId: "decline", Kind: acp.PermissionOptionKindRejectOnce},
 	}})
 }
 

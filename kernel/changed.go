@@ -31,9 +31,9 @@ type changes struct {
 
 // runChanges are the tool calls of a run.
 type runChanges struct {
-	run   event.RunID
-	tools map[acp.ToolCallId]*change
-	asked map[string]provider.ToolCall // the tool calls of requests, by request id
+	run                event.RunID
+	tools              map[acp.ToolCallId]*change
+	pendingPermissions map[string]provider.ToolCall // the tool calls of requests, by request id
 }
 
 // maxRuns is the number of runs that are kept, because their tool calls may still be reported.
@@ -126,7 +126,8 @@ func (r *runChanges) addEvent(e event.Event, agent speaker) {
 		}
 		return
 	}
-	if !bytes.Contains(e.Payload, []byte(`toolCall`)) && !bytes.Contains(e.Payload, []byte(`"fs/`)) && !bytes.Contains(e.Payload, []byte(`"terminal/`)) {
+	if !bytes.Contains(e.Payload, []byte(`toolCall`)) && !bytes.Contains(e.Payload, []byte(`"fs/`)) &&
+		!bytes.Contains(e.Payload, []byte(`"terminal/`)) {
 		return
 	}
 	if u, ok := provider.ParseUpdate(e.Payload, ""); ok {
@@ -141,7 +142,7 @@ func (r *runChanges) addEvent(e event.Event, agent speaker) {
 	if id, call, ok := requestedTool(e.Payload); ok {
 		t := r.toolCall(call.ID)
 		t.mergeReport(call)
-		r.asked[id] = t.call
+		r.pendingPermissions[id] = t.call
 	}
 }
 
@@ -165,7 +166,7 @@ func requestedTool(line []byte) (id string, call provider.ToolCall, ok bool) {
 
 // addReply adds the answer to a request.
 func (r *runChanges) addReply(sent fact.ReplySent, agent speaker) {
-	call, ok := r.asked[sent.RequestID]
+	call, ok := r.pendingPermissions[sent.RequestID]
 	if !ok {
 		return
 	}
@@ -223,9 +224,10 @@ func covers(approved []policy.ToolCall, form policy.ToolCall, place shell.Place)
 		read := policy.ReadToolCall(a, place)
 		shown := append(slices.Clone(a.Diffs), read.Bodies...)
 		written := append(slices.Clone(form.Diffs), policy.ReadToolCall(form, place).Bodies...)
-		return policy.Differs([]policy.Request{read.Request}, form, place) == "" && !slices.ContainsFunc(written, func(d policy.Diff) bool {
-			return !slices.ContainsFunc(shown, func(s policy.Diff) bool { return s.New == d.New && s.Path == d.Path })
-		})
+		return policy.Differs([]policy.Request{read.Request}, form, place) == "" &&
+			!slices.ContainsFunc(written, func(d policy.Diff) bool {
+				return !slices.ContainsFunc(shown, func(s policy.Diff) bool { return s.New == d.New && s.Path == d.Path })
+			})
 	})
 }
 

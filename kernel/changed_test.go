@@ -43,7 +43,8 @@ func (c *changing) asked(script string) string {
 	c.t.Helper()
 	res := c.run(policy.ModeAllow, "", script)
 	why := ""
-	for e, err := range c.r.log.Events(context.Background(), event.Query{Run: res.Run, Types: []event.Type{event.InteractionRequested}}) {
+	for e, err := range c.r.log.Events(context.Background(), event.Query{Run: res.Run,
+		Types: []event.Type{event.InteractionRequested}}) {
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -126,31 +127,40 @@ func TestWhatCountsAsChanged(t *testing.T) {
 		script string // the first turn
 		asked  bool   // the second turn asks about ./x.sh
 	}{
-		"a person allowed it":             {policy.ModeAsk, "allow_once", `@ask edit "Write" path=x.sh new=ls`, false},
-		"a person refused it":             {policy.ModeAsk, "reject_once", `@ask edit "Write" path=x.sh new=ls`, false},
-		"the mode allowed it":             {policy.ModeAllow, "", `@ask edit "Write" path=x.sh new=ls`, true},
-		"allowed and not reported":        {policy.ModeAllow, "", `@ask edit "Write" announce=no path=x.sh new=ls`, true},
-		"nobody was asked":                {policy.ModeAsk, "allow_once", wroteScript, true},
-		"it wrote another text":           {policy.ModeAsk, "allow_once", `@ask edit "Write" id=a path=x.sh new=ls` + "\n" + `@tool edit "Write" id=a path=x.sh new=id`, true},
-		"it wrote another file":           {policy.ModeAsk, "allow_once", `@ask edit "Write" id=a path=y.sh new=ls` + "\n" + `@tool edit "Write" id=a path=x.sh new=ls`, true},
-		"an earlier change stays":         {policy.ModeAsk, "allow_once", wroteScript + "\n" + `@ask edit "Write" path=x.sh new=ls`, true},
-		"a command wrote it":              {policy.ModeAllow, "", `@ask execute "Write" command="echo ls > x.sh"`, true},
-		"a command wrote it unasked":      {policy.ModeAllow, "", `@tool execute "Write" command="sed -i s/a/b/ x.sh"`, true},
-		"a person allowed the command":    {policy.ModeAsk, "allow_once", `@ask execute "Write" command="echo ls > x.sh"`, false},
-		"a command wrote another":         {policy.ModeAllow, "", `@tool execute "Write" command="echo ls > y.sh"`, false},
-		"moved there":                     {policy.ModeAllow, "", `@tool execute "Move" command="mv y.sh x.sh"`, true},
-		"read":                            {policy.ModeAllow, "", `@tool read "Read" path=x.sh`, false},
-		"a tool of another kind":          {policy.ModeAllow, "", `@tool other "Tool" input={"file_path":"x.sh","content":"ls"}`, true},
-		"it failed, but was tried":        {policy.ModeAllow, "", `@tool edit "Write" path=x.sh new=ls steps=in_progress,failed`, true},
-		"announced and not begun":         {policy.ModeAllow, "", `@tool edit "Write" path=x.sh new=ls steps=pending`, false},
-		"refused, and done all the same":  {policy.ModeAsk, "reject_once", `@ask edit "Write" id=a path=x.sh new=ls` + "\n" + `@tool edit "Write" id=a path=x.sh new=ls`, true},
-		"the agent's own always":          {policy.ModeAsk, "allow_always", `@ask edit "Write" path=x.sh new=ls`, false},
-		"freed by the agent's own always": {policy.ModeAsk, "allow_always", `@ask edit "Write" path=y.sh new=ls` + "\n" + wroteScript, true},
+		"a person allowed it":      {policy.ModeAsk, "allow_once", `@ask edit "Write" path=x.sh new=ls`, false},
+		"a person refused it":      {policy.ModeAsk, "reject_once", `@ask edit "Write" path=x.sh new=ls`, false},
+		"the mode allowed it":      {policy.ModeAllow, "", `@ask edit "Write" path=x.sh new=ls`, true},
+		"allowed and not reported": {policy.ModeAllow, "", `@ask edit "Write" announce=no path=x.sh new=ls`, true},
+		"nobody was asked":         {policy.ModeAsk, "allow_once", wroteScript, true},
+		"it wrote another text": {policy.ModeAsk, "allow_once",
+			`@ask edit "Write" id=a path=x.sh new=ls` + "\n" + `@tool edit "Write" id=a path=x.sh new=id`, true},
+		"it wrote another file": {policy.ModeAsk, "allow_once",
+			`@ask edit "Write" id=a path=y.sh new=ls` + "\n" + `@tool edit "Write" id=a path=x.sh new=ls`, true},
+		"an earlier change stays": {policy.ModeAsk, "allow_once",
+			wroteScript + "\n" + `@ask edit "Write" path=x.sh new=ls`, true},
+		"a command wrote it":         {policy.ModeAllow, "", `@ask execute "Write" command="echo ls > x.sh"`, true},
+		"a command wrote it unasked": {policy.ModeAllow, "", `@tool execute "Write" command="sed -i s/a/b/ x.sh"`, true},
+		"a person allowed the command": {policy.ModeAsk, "allow_once", `@ask execute "Write" command="echo ls > x.sh"`,
+			false},
+		"a command wrote another": {policy.ModeAllow, "", `@tool execute "Write" command="echo ls > y.sh"`, false},
+		"moved there":             {policy.ModeAllow, "", `@tool execute "Move" command="mv y.sh x.sh"`, true},
+		"read":                    {policy.ModeAllow, "", `@tool read "Read" path=x.sh`, false},
+		"a tool of another kind": {policy.ModeAllow, "",
+			`@tool other "Tool" input={"file_path":"x.sh","content":"ls"}`, true},
+		"it failed, but was tried": {policy.ModeAllow, "",
+			`@tool edit "Write" path=x.sh new=ls steps=in_progress,failed`, true},
+		"announced and not begun": {policy.ModeAllow, "", `@tool edit "Write" path=x.sh new=ls steps=pending`, false},
+		"refused, and done all the same": {policy.ModeAsk, "reject_once",
+			`@ask edit "Write" id=a path=x.sh new=ls` + "\n" + `@tool edit "Write" id=a path=x.sh new=ls`, true},
+		"the agent's own always": {policy.ModeAsk, "allow_always", `@ask edit "Write" path=x.sh new=ls`, false},
+		"freed by the agent's own always": {policy.ModeAsk, "allow_always",
+			`@ask edit "Write" path=y.sh new=ls` + "\n" + wroteScript, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newChanging(t)
 			c.run(test.mode, test.answer, test.script)
-			if why := c.asked(runsScript); (why != "") != test.asked || test.asked && !strings.Contains(why, "x.sh, which this session changed") {
+			if why := c.asked(runsScript); (why != "") != test.asked || test.asked &&
+				!strings.Contains(why, "x.sh, which this session changed") {
 				t.Errorf("asked because %q, want asked %v", why, test.asked)
 			}
 		})
@@ -209,7 +219,8 @@ func TestReplayedToolCalls(t *testing.T) {
 				}
 				return res
 			}
-			if res := turn(`@ask edit "Write" id=told path=x.sh new=ls`, policy.ModeAsk, time.Minute); res.Permissions.Allowed != 1 {
+			if res := turn(`@ask edit "Write" id=told path=x.sh new=ls`, policy.ModeAsk,
+				time.Minute); res.Permissions.Allowed != 1 {
 				t.Fatalf("%+v", res)
 			}
 			for range test.between {

@@ -139,8 +139,10 @@ func (c *client) refused(b provider.BlockedRequest) {
 
 func blockedEvents(b provider.BlockedRequest, refs event.Refs) []event.Event {
 	return []event.Event{
-		event.NewFact(event.ToolBlocked, "agent", refs, fact.ToolBlocked{Method: b.Method, RequestID: b.ID, Reason: reasonBlocked, Params: b.Params}),
-		event.NewFact(event.ToolResult, "perlica", refs, fact.ToolResult{Method: b.Method, RequestID: b.ID, Reason: reasonBlocked}),
+		event.NewFact(event.ToolBlocked, "agent", refs, fact.ToolBlocked{Method: b.Method, RequestID: b.ID,
+			Reason: reasonBlocked, Params: b.Params}),
+		event.NewFact(event.ToolResult, "perlica", refs, fact.ToolResult{Method: b.Method, RequestID: b.ID,
+			Reason: reasonBlocked}),
 	}
 }
 

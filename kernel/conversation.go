@@ -136,7 +136,8 @@ func (c *Conversation) recordSession() error {
 		return nil
 	}
 	c.created = false
-	return c.r.log.Record(newSessionFact(c.setup.Session, fact.SessionCreated{Provider: c.setup.Agent.ID, Ephemeral: true, Conversation: true}))
+	return c.r.log.Record(newSessionFact(c.setup.Session, fact.SessionCreated{Provider: c.setup.Agent.ID,
+		Ephemeral: true, Conversation: true}))
 }
 
 // Run answers one input with at most one call, like Runner.Run, in the agent's living session. It ignores the

@@ -248,7 +248,8 @@ func (c *Conversation) keepOption(id, value string) {
 
 // recordChoice records the choices, so that the next agent session takes them up again.
 func (c *Conversation) recordChoice(ctx context.Context) error {
-	_, err := c.r.log.Append(ctx, event.NewFact(event.SessionConfigured, "user", event.Refs{Session: c.setup.Session}, c.setup.Earlier))
+	_, err := c.r.log.Append(ctx, event.NewFact(event.SessionConfigured, "user", event.Refs{Session: c.setup.Session},
+		c.setup.Earlier))
 	return err
 }
 

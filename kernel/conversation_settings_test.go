@@ -17,7 +17,8 @@ func TestSettings(t *testing.T) {
 		t.Errorf("%+v, %t", o, ok)
 	}
 	var input *InputError
-	if err := c.SetMode(t.Context(), "yolo"); !errors.As(err, &input) || !strings.Contains(err.Error(), "it has ask, auto") {
+	if err := c.SetMode(t.Context(), "yolo"); !errors.As(err, &input) ||
+		!strings.Contains(err.Error(), "it has ask, auto") {
 		t.Errorf("%v", err)
 	}
 	if err := c.SetModel(t.Context(), "x"); !errors.As(err, &input) {
@@ -55,10 +56,12 @@ func TestModesAsAnOption(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	var input *InputError
-	if err := c.SetMode(t.Context(), "yolo"); !errors.As(err, &input) || !strings.Contains(err.Error(), "it has build, plan") {
+	if err := c.SetMode(t.Context(), "yolo"); !errors.As(err, &input) ||
+		!strings.Contains(err.Error(), "it has build, plan") {
 		t.Errorf("%v", err)
 	}
-	if err := errors.Join(c.SetOption(t.Context(), "m", "build"), c.SetMode(t.Context(), "plan"), c.SetOption(t.Context(), "effort", "high")); err != nil {
+	if err := errors.Join(c.SetOption(t.Context(), "m", "build"), c.SetMode(t.Context(), "plan"),
+		c.SetOption(t.Context(), "effort", "high")); err != nil {
 		t.Fatal(err)
 	}
 	if mode, effort := present(); mode != "plan" || effort != "high" {

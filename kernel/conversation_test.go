@@ -79,7 +79,8 @@ func TestOneAgentSessionForManyInputs(t *testing.T) {
 	first := say(t, c, "@show pid")
 	second := say(t, c, "@show history\n@show pid")
 	closeConversation(t, c)
-	if first.Outcome != OutcomeResponded || second.Outcome != OutcomeResponded || first.Run == second.Run || first.Session != c.Session() {
+	if first.Outcome != OutcomeResponded || second.Outcome != OutcomeResponded || first.Run == second.Run ||
+		first.Session != c.Session() {
 		t.Fatalf("%+v\n%+v", first, second)
 	}
 	if !strings.HasSuffix(second.Text, first.Text) || !strings.Contains(second.Text, "@show pid") {
@@ -226,7 +227,8 @@ func TestAStopComesBeforeItsQuestionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		over := make(chan struct{})
 		defer close(over)
-		for name, read := range map[string]func(){"read": func() { <-time.After(cancelFirst / 2) }, "deaf": func() { <-over }} {
+		for name, read := range map[string]func(){"read": func() { <-time.After(cancelFirst / 2) },
+			"deaf": func() { <-over }} {
 			run := &run{r: r, agent: &agentSession{}}
 			run.client = newClient(run)
 			ended := func() bool {

@@ -97,7 +97,8 @@ func TestAnswerFromElsewhere(t *testing.T) {
 			return other.AnswerQuestion(t.Context(), q, interaction.Answer{Option: "y", By: "me"})
 		}},
 		"killed before it woke": {true, true, func(t *testing.T, other *Runner, q interaction.Question) error {
-			_, err := other.log.Append(t.Context(), event.NewFact(event.InteractionAnswered, "user", q.Refs, interaction.Answer{Option: "y", By: "me"}))
+			_, err := other.log.Append(t.Context(), event.NewFact(event.InteractionAnswered, "user", q.Refs,
+				interaction.Answer{Option: "y", By: "me"}))
 			return err
 		}},
 		"cannot wake": {false, true, func(t *testing.T, other *Runner, q interaction.Question) error {
@@ -180,10 +181,12 @@ func TestCancelledBeforeThePrompt(t *testing.T) {
 	if res := <-done; res.Calls != 0 || res.Outcome != OutcomeProviderError || res.Stopped == nil {
 		t.Errorf("%+v", res)
 	}
-	if n, err := other.log.Count(t.Context(), event.Query{Run: run, Types: []event.Type{event.Requested}}); n != 0 || err != nil {
+	if n, err := other.log.Count(t.Context(), event.Query{Run: run, Types: []event.Type{event.Requested}}); n != 0 ||
+		err != nil {
 		t.Errorf("%d intents, %v", n, err)
 	}
-	if n, err := other.log.Count(t.Context(), event.Query{Run: run, Types: []event.Type{event.CancelRequested}}); n != 1 || err != nil {
+	if n, err := other.log.Count(t.Context(), event.Query{Run: run,
+		Types: []event.Type{event.CancelRequested}}); n != 1 || err != nil {
 		t.Errorf("%d cancellations, %v", n, err)
 	}
 	closeConversation(t, c)

@@ -84,7 +84,8 @@ func exampleWorld() (home, dir string, environ []string, agent agents.Agent) {
 	check(os.Mkdir(dir, 0o700))
 	self, err := os.Executable()
 	check(err)
-	return home, dir, append(os.Environ(), "PERLICA_HOME="+home, "KERNEL_TEST_SCENARIO=#"), agents.Agent{Agent: provider.Agent{
-		ID: "example", Command: []string{self, "-test.run=^TestAgentProcess$"}, Env: []string{"KERNEL_TEST_SCENARIO"},
-	}}
+	return home, dir, append(os.Environ(), "PERLICA_HOME="+home,
+			"KERNEL_TEST_SCENARIO=#"), agents.Agent{Agent: provider.Agent{
+			ID: "example", Command: []string{self, "-test.run=^TestAgentProcess$"}, Env: []string{"KERNEL_TEST_SCENARIO"},
+		}}
 }

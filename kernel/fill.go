@@ -33,7 +33,8 @@ const byForm = "form"
 // fillForm asks a person to fill in the agent's form, with one question for each field, or to open its
 // address. No rule and no mode fills in a form. A form that must not be asked is declined, with a warning.
 func (q *questions) fillForm(p *provider.PermissionRequest) {
-	f := &filling{c: q.c, q: q, p: p, content: map[string]json.RawMessage{}, ends: map[event.InteractionID]interaction.Resolution{}}
+	f := &filling{c: q.c, q: q, p: p, content: map[string]json.RawMessage{},
+		ends: map[event.InteractionID]interaction.Resolution{}}
 	action, by := actionDecline, "policy"
 	if why := f.readForm(); why != "" {
 		_ = q.c.run.r.log.Record(event.NewFact(event.PolicyDecided, "policy", q.c.refs(), fact.PolicyDecided{
@@ -117,7 +118,8 @@ func (f *filling) readForm() (why string) {
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
 			return "its address is none of the web"
 		}
-		f.base.Subject.Fields = []interaction.Field{{Name: "address", Value: ask.URL}, {Name: "host", Value: form.Host(u.Hostname())}}
+		f.base.Subject.Fields = []interaction.Field{{Name: "address", Value: ask.URL},
+			{Name: "host", Value: form.Host(u.Hostname())}}
 		f.base.Why = "the agent wants you to open this address: Perlica does not open it"
 		return ""
 	}

@@ -74,7 +74,8 @@ const copyEvery = time.Second
 //
 // A log of another machine, such as the copy of a worker's log on a team's hub, is read once a second. Its
 // holder is unknown here, and its questions are answered elsewhere.
-func Follow(ctx context.Context, log event.Reader, locks string, session event.SessionID, turns int) iter.Seq2[Notice, error] {
+func Follow(ctx context.Context, log event.Reader, locks string, session event.SessionID,
+	turns int) iter.Seq2[Notice, error] {
 	return func(yield func(Notice, error) bool) {
 		f := newFollower(ctx, log, locks, func(e Entry, err error) bool { return yield(e.Notice, err) })
 		f.session = session
@@ -233,7 +234,8 @@ func (f *follower) replayTurns(turns int) error {
 		return nil
 	}
 	var runs []event.RunID
-	q := event.Query{Session: f.session, Until: f.head, Types: []event.Type{event.MessageReceived}, Newest: true, Limit: turns}
+	q := event.Query{Session: f.session, Until: f.head, Types: []event.Type{event.MessageReceived}, Newest: true,
+		Limit: turns}
 	for e, err := range f.log.Events(f.ctx, q) {
 		if err != nil {
 			return err
@@ -327,7 +329,8 @@ func (f *follower) yieldEvent(e event.Event) error {
 		return nil
 	}
 	t := f.turns[e.Session]
-	if f.session == "" && !f.muted && e.Type != event.MessageReceived && (t == nil || e.Type == event.Requested && t.Run != e.Run) {
+	if f.session == "" && !f.muted && e.Type != event.MessageReceived &&
+		(t == nil || e.Type == event.Requested && t.Run != e.Run) {
 		// The run was accepted before the first wanted event. It was not on the list of open runs, so it had
 		// not begun or has ended since.
 		if err := f.recallRun(e.Run, e.Seq-1); err != nil {

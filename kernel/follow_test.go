@@ -115,7 +115,8 @@ func TestFollow(t *testing.T) {
 	done := make(chan Result, 1)
 	go func() {
 		res, err := c.Run(t.Context(), Turn{
-			Input: Input{Text: "@say one\n@read /etc/passwd\n@ask execute Build command=make", Source: "test"}, Permissions: policy.ModeAsk, AnswerIn: time.Hour,
+			Input: Input{Text: "@say one\n@read /etc/passwd\n@ask execute Build command=make",
+				Source: "test"}, Permissions: policy.ModeAsk, AnswerIn: time.Hour,
 			Show: func(n Notice) {
 				if q, ok := n.(Asked); ok {
 					asked <- q.Question
@@ -128,7 +129,8 @@ func TestFollow(t *testing.T) {
 		done <- res
 	}()
 	q := <-asked
-	turn := []string{"received " + "@say one\n@read /etc/passwd\n@ask execute Build command=make", "started by test", "said one"}
+	turn := []string{"received " + "@say one\n@read /etc/passwd\n@ask execute Build command=make", "started by test",
+		"said one"}
 	late := watch(t, r, c.Session(), 1)
 	late.expect(turn...)
 	for _, w := range []*watched{now, late} {
@@ -168,7 +170,8 @@ func TestFollowTheKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.expect("lapsed may I?: "+string(interaction.Crashed), "finished outcome_unknown: half an , 1 call")
-	append1(t, r, event.NewFact(event.CancelRequested, "user", event.Refs{Session: "s", Run: run}, Stop{By: "user", Why: "late"}))
+	append1(t, r, event.NewFact(event.CancelRequested, "user", event.Refs{Session: "s", Run: run},
+		Stop{By: "user", Why: "late"}))
 	w.expect("stopping: late")
 }
 

@@ -19,8 +19,10 @@ import (
 func TestForgedApprovals(t *testing.T) {
 	r := openRunner(t)
 	r.opt.ViewKey = []byte("a secret of the user's")
-	no := policy.Approval{ID: "n", Effect: policy.Deny, Scope: policy.ScopeContext, Command: "make", By: "me", Made: time.Unix(1, 0).UTC()}
-	yes := policy.Approval{ID: "y", Effect: policy.Allow, Scope: policy.ScopeContext, Command: "make test", By: "me", Made: time.Unix(1, 0).UTC()}
+	no := policy.Approval{ID: "n", Effect: policy.Deny, Scope: policy.ScopeContext, Command: "make", By: "me",
+		Made: time.Unix(1, 0).UTC()}
+	yes := policy.Approval{ID: "y", Effect: policy.Allow, Scope: policy.ScopeContext, Command: "make test", By: "me",
+		Made: time.Unix(1, 0).UTC()}
 	for _, a := range []policy.Approval{no, yes} {
 		append1(t, r, event.NewFact(event.ApprovalRemembered, "user", event.Refs{}, a))
 		if err := r.opt.Vouchers.Add(t.Context(), a); err != nil {
@@ -56,7 +58,8 @@ func TestForgedApprovals(t *testing.T) {
 	if _, err := db.Exec(`DROP TABLE position; DROP TABLE seal; CREATE VIEW position AS SELECT 1 AS id; CREATE TABLE t (x) STRICT`); err == nil {
 		t.Error("a table without a type")
 	}
-	if err := errors.Join(r.standing.Close(), os.Remove(r.opt.Paths.Approvals), os.Mkdir(r.opt.Paths.Approvals, 0o700)); err != nil {
+	if err := errors.Join(r.standing.Close(), os.Remove(r.opt.Paths.Approvals),
+		os.Mkdir(r.opt.Paths.Approvals, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	if got := decide(); got != policy.Ask {

@@ -75,7 +75,7 @@ func (r *Runner) history(ctx context.Context, s event.SessionID, before event.Ru
 		if err != nil {
 			return h, err
 		}
-		t := turnText{asked(m), answer}
+		t := turnText{pastInput(m), answer}
 		if full = h.tokens+t.tokens() > budget; full {
 			continue
 		}
@@ -101,8 +101,8 @@ func (r *Runner) counts(ctx context.Context, s event.SessionID) (inputs, answers
 	return inputs, answers, errors.Join(err, view.Close())
 }
 
-// asked returns the input for the transcript. It only names the attachments.
-func asked(m fact.MessageReceived) string {
+// pastInput returns the input for the transcript. It only names the attachments.
+func pastInput(m fact.MessageReceived) string {
 	text := m.Text
 	for _, path := range m.Attachments {
 		text += "\n[attached then, not repeated: " + filepath.Base(path) + "]"
@@ -201,7 +201,8 @@ func (s *agentSession) continueNatively(ctx context.Context) (bool, error) {
 		if gone := s.conn.Err(); gone != nil || ctx.Err() != nil {
 			return false, err
 		}
-		s.r.opt.Trail.Warn("the agent does not continue its session", "session", string(s.setup.Session), "way", string(way.how), "error", err.Error())
+		s.r.opt.Trail.Warn("the agent does not continue its session", "session", string(s.setup.Session),
+			"way", string(way.how), "error", err.Error())
 	}
 	return false, nil
 }

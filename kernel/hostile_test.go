@@ -90,7 +90,8 @@ func TestRecoveryOfAnUnlistedRun(t *testing.T) {
 		r := openRunner(t)
 		run := abandon(t, r, 4)
 		tamper(t, r, `DELETE FROM open_runs`)
-		if list, err := ListUnfinished(t.Context(), &r.log.Reader, r.opt.Paths.Locks); err != nil || len(list) != 1 || list[0].Run != run {
+		if list, err := ListUnfinished(t.Context(), &r.log.Reader, r.opt.Paths.Locks); err != nil || len(list) != 1 ||
+			list[0].Run != run {
 			t.Errorf("%s: listed %+v, %v", name, list, err)
 		}
 		if _, err := r.log.Prune(t.Context(), event.Pruning{Until: 4, Run: run}); !errors.Is(err, disk.ErrUnfinished) {
@@ -174,7 +175,8 @@ func TestRecoveryWithFactsOfALaterVersion(t *testing.T) {
 	if got, err := r.Recover(t.Context()); err != nil || len(got) != 1 {
 		t.Fatalf("recovered %v, %v", got, err)
 	}
-	if end, err := interaction.Closed(t.Context(), &r.log.Reader, "q"); err != nil || end == nil || end.Lapsed != interaction.Crashed {
+	if end, err := interaction.Closed(t.Context(), &r.log.Reader, "q"); err != nil || end == nil ||
+		end.Lapsed != interaction.Crashed {
 		t.Errorf("the question: %+v, %v", end, err)
 	}
 }
@@ -187,7 +189,8 @@ func TestSessionsWithFactsOfALaterVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ty := range []event.Type{event.SessionCreated, event.SessionRenamed, event.MessageReceived} {
-		append1(t, r, event.Event{Type: ty, Class: event.Fact, Refs: event.Refs{Session: "s"}, Payload: []byte(`["not", "ours"]`)})
+		append1(t, r, event.Event{Type: ty, Class: event.Fact, Refs: event.Refs{Session: "s"},
+			Payload: []byte(`["not", "ours"]`)})
 	}
 	view, err := r.Sessions(t.Context())
 	if err != nil {
@@ -245,7 +248,8 @@ func testSetup(t *testing.T, r *Runner) Setup {
 	r.opt.Environ = append(os.Environ(), scenarioVar+"=#", "GORACE=atexit_sleep_ms=0")
 	return Setup{
 		Agent: agents.Agent{
-			Agent:          provider.Agent{ID: "test", Command: []string{self, "-test.run=^TestAgentProcess$"}, Env: []string{scenarioVar, "GORACE"}},
+			Agent: provider.Agent{ID: "test", Command: []string{self, "-test.run=^TestAgentProcess$"},
+				Env: []string{scenarioVar, "GORACE"}},
 			ConnectTimeout: time.Minute, RequestTimeout: time.Minute,
 		},
 		Dir: t.TempDir(),
@@ -290,7 +294,8 @@ func TestAnAnswerThatIsNoOption(t *testing.T) {
 		if late && in < time.Minute {
 			continue
 		}
-		if late || err != nil || res.Text != "permission: cancelled\n" || res.Outcome != OutcomeResponded || res.Permissions.Allowed > 0 {
+		if late || err != nil || res.Text != "permission: cancelled\n" || res.Outcome != OutcomeResponded ||
+			res.Permissions.Allowed > 0 {
 			t.Errorf("late %t: %+v, %v", late, res, err)
 		}
 		return
@@ -349,7 +354,8 @@ func TestAnswersRaceWithTheirEnds(t *testing.T) {
 				}
 			}
 		}
-		if len(ends) != 1 || (ends[0].Type == event.InteractionAnswered) != (aerr == nil) || len(yes) > 0 && (aerr != nil || yes[0].Seq < ends[0].Seq) {
+		if len(ends) != 1 || (ends[0].Type == event.InteractionAnswered) != (aerr == nil) || len(yes) > 0 &&
+			(aerr != nil || yes[0].Seq < ends[0].Seq) {
 			t.Fatalf("turn %d: ends %v, yes %v, answer %v", i, ends, yes, aerr)
 		}
 	}

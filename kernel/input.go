@@ -244,7 +244,9 @@ func (run *run) attachment(f file) acp.ContentBlock {
 	case can.Image && mime != "":
 		return acp.ImageBlock(base64.StdEncoding.EncodeToString(f.data), mime)
 	case can.EmbeddedContext && utf8.Valid(f.data):
-		return acp.ResourceBlock(acp.EmbeddedResourceResource{TextResourceContents: &acp.TextResourceContents{Uri: f.uri, Text: string(f.data)}})
+		return acp.ResourceBlock(acp.EmbeddedResourceResource{
+			TextResourceContents: &acp.TextResourceContents{Uri: f.uri, Text: string(f.data)},
+		})
 	}
 	return acp.ResourceLinkBlock(f.name, f.uri)
 }

@@ -40,7 +40,8 @@ func TestSameIDAnotherInput(t *testing.T) {
 		}
 		return path
 	}
-	a, b, empty, large := write("a", "A"), write("b", "A"), write("empty", ""), write("large", strings.Repeat("x", maxEmbedded+1))
+	a, b, empty, large := write("a", "A"), write("b", "A"), write("empty", ""), write("large",
+		strings.Repeat("x", maxEmbedded+1))
 	called := map[event.InputID]Input{
 		"plain": {ID: "plain", Text: "hello"},
 		"with":  {ID: "with", Text: "hello", Attachments: []string{a, empty}},
@@ -56,7 +57,8 @@ func TestSameIDAnotherInput(t *testing.T) {
 	}
 	defer lock.Release()
 	for _, in := range called {
-		if res, ok, err := r.replayInput(t.Context(), in); err != nil || !ok || res.Text != "answer" || len(res.Warnings) > 0 {
+		if res, ok, err := r.replayInput(t.Context(), in); err != nil || !ok || res.Text != "answer" ||
+			len(res.Warnings) > 0 {
 			t.Errorf("%+v: %+v, %t, %v", in, res, ok, err)
 		}
 	}
@@ -81,7 +83,8 @@ func TestSameIDAnotherInput(t *testing.T) {
 	if _, _, err := r.replayInput(t.Context(), Input{ID: "running", Text: "hello"}); !errors.Is(err, ErrInputRunning) {
 		t.Errorf("the same input, under way: %v", err)
 	}
-	if _, _, err := r.replayInput(t.Context(), Input{ID: "plain", Text: "hello", Attachments: []string{"missing"}}); !isUsage(err) {
+	if _, _, err := r.replayInput(t.Context(), Input{ID: "plain", Text: "hello",
+		Attachments: []string{"missing"}}); !isUsage(err) {
 		t.Errorf("an attachment that is missing: %v", err)
 	}
 	if _, ok, err := r.replayInput(t.Context(), Input{ID: "new", Text: "hello"}); ok || err != nil {
@@ -100,7 +103,8 @@ func TestInputThatCannotBeCompared(t *testing.T) {
 	}
 	for _, id := range []event.InputID{"input old", "pruned"} {
 		res, ok, err := r.replayInput(t.Context(), Input{ID: id, Text: "other"})
-		if err != nil || !ok || res.Outcome != OutcomeResponded || len(res.Warnings) != 1 || !strings.HasPrefix(res.Warnings[0], "input_not_compared: ") {
+		if err != nil || !ok || res.Outcome != OutcomeResponded || len(res.Warnings) != 1 ||
+			!strings.HasPrefix(res.Warnings[0], "input_not_compared: ") {
 			t.Errorf("%s: %+v, %t, %v", id, res, ok, err)
 		}
 	}

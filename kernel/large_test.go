@@ -30,16 +30,21 @@ func largeSession(tb testing.TB, r *Runner, n int) event.SessionID {
 			return event.Event{Type: ty, Class: event.Frame, Actor: "agent", Refs: refs, Payload: []byte(line)}
 		}
 		events := []event.Event{
-			event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Text: fmt.Sprintf("question %d: what is it that we were talking about?", i), Provider: "test", Sender: "me", Source: "chat"}),
-			event.NewFact(event.Requested, "perlica", refs, fact.Requested{Provider: "test", CallIndex: 1, Strategy: strategyKeep}),
+			event.NewFact(event.MessageReceived, "user", refs,
+				fact.MessageReceived{Text: fmt.Sprintf("question %d: what is it that we were talking about?", i),
+					Provider: "test", Sender: "me", Source: "chat"}),
+			event.NewFact(event.Requested, "perlica", refs, fact.Requested{Provider: "test", CallIndex: 1,
+				Strategy: strategyKeep}),
 			frame(event.RequestSent, `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{}}`),
 		}
 		for range 5 {
-			events = append(events, frame(event.NotificationReceived, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"c","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a piece of the answer, which has some more words"}}}}`))
+			events = append(events, frame(event.NotificationReceived,
+				`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"c","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a piece of the answer, which has some more words"}}}}`))
 		}
 		record(append(events,
 			frame(event.ResponseReceived, `{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}`),
-			event.NewFact(event.Responded, "agent", refs, fact.Responded{Provider: "test", Text: "a piece of the answer, which has some more words", StopReason: "end_turn"}),
+			event.NewFact(event.Responded, "agent", refs, fact.Responded{Provider: "test",
+				Text: "a piece of the answer, which has some more words", StopReason: "end_turn"}),
 			event.NewFact(event.CallEnforced, "perlica", refs, fact.Enforced{Calls: 1}))...)
 	}
 	if err := r.log.Sync(); err != nil {
@@ -62,7 +67,8 @@ func BenchmarkLargeSession(b *testing.B) {
 	}
 	_, err := os.Stat(paths.EventLog)
 	made := err == nil
-	r, err := Open(b.Context(), Options{Paths: paths, Context: "default", Vouchers: approvals.NewVouchers(config.Dirs{State: dir})})
+	r, err := Open(b.Context(), Options{Paths: paths, Context: "default",
+		Vouchers: approvals.NewVouchers(config.Dirs{State: dir})})
 	if err != nil {
 		b.Fatal(err)
 	}

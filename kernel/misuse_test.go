@@ -46,7 +46,8 @@ func TestAConversationMisused(t *testing.T) {
 	late, cancel := context.WithCancel(t.Context())
 	cancel()
 	wg.Go(func() {
-		if res, err := c.Run(late, Turn{Input: Input{Text: "late", Source: "test"}, Permissions: policy.ModeDeny}); err == nil && res.Calls > 0 {
+		if res, err := c.Run(late, Turn{Input: Input{Text: "late", Source: "test"},
+			Permissions: policy.ModeDeny}); err == nil && res.Calls > 0 {
 			t.Errorf("an input was sent for nobody: %+v", res)
 		}
 	})
@@ -58,7 +59,8 @@ func TestAConversationMisused(t *testing.T) {
 	wg.Go(func() { closeConversation(t, c) })
 	stop <- Stop{By: "user", Why: "enough"}
 	wg.Wait()
-	if _, err := c.Run(t.Context(), Turn{Input: Input{Text: "after", Source: "test"}}); !errors.Is(err, ErrConversationClosed) {
+	if _, err := c.Run(t.Context(), Turn{Input: Input{Text: "after", Source: "test"}}); !errors.Is(err,
+		ErrConversationClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 	if all, _ := sent(t, r, "session/prompt"); all != 5 {

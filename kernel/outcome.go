@@ -45,7 +45,8 @@ func (run *run) recordAnswer(a provider.Answer, err error) Result {
 	outcome := event.Responded
 	if err != nil {
 		if !errors.As(err, &e) {
-			e = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeProtocol, Message: err.Error(), Method: acp.AgentMethodSessionPrompt}
+			e = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeProtocol, Message: err.Error(),
+				Method: acp.AgentMethodSessionPrompt}
 		}
 		outcome = event.OutcomeUnknown
 		if !run.call.MayHaveLeft() || !e.Unknown && isAnswer(e) {
@@ -61,7 +62,8 @@ func (run *run) recordAnswer(a provider.Answer, err error) Result {
 		// the outcome.
 		run.agent.conn.Kill()
 		res.Outcome = OutcomeUnknown
-		res.Err = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeRecord, Message: cerr.Error(), Method: acp.AgentMethodSessionPrompt}
+		res.Err = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeRecord, Message: cerr.Error(),
+			Method: acp.AgentMethodSessionPrompt}
 	}
 	return res
 }
@@ -117,10 +119,11 @@ func (run *run) writeOutcome(outcome event.Type, e *provider.Error) (Result, err
 	for _, u := range res.Unasked {
 		events = append(events, event.NewFact(event.PolicyUnasked, "agent", refs, u))
 	}
-	events = append(events, run.outcomeFact(outcome, refs, res), event.NewFact(event.CallEnforced, "perlica", refs, fact.Enforced{
-		Calls: res.Calls, Blocked: res.Blocked, LinesLost: run.r.opt.TrailLost(), Permissions: res.Permissions,
-		Unasked: len(res.Unasked) - res.Freed(), Freed: res.Freed(),
-	}))
+	events = append(events, run.outcomeFact(outcome, refs, res),
+		event.NewFact(event.CallEnforced, "perlica", refs, fact.Enforced{
+			Calls: res.Calls, Blocked: res.Blocked, LinesLost: run.r.opt.TrailLost(), Permissions: res.Permissions,
+			Unasked: len(res.Unasked) - res.Freed(), Freed: res.Freed(),
+		}))
 	if run.agent.closedInTime() {
 		events = append(events, run.agent.closedFact())
 		run.agent.beginEnd() // the agent takes as long to leave as the write takes
@@ -142,7 +145,8 @@ func (run *run) outcomeFact(outcome event.Type, refs event.Refs, res Result) eve
 			DurationMS: res.Duration.Milliseconds(), FirstMS: run.client.sums.firstUpdate().Milliseconds(), Tools: run.client.sums.toolsSeen(),
 		})
 	}
-	f := fact.Failed{Error: res.Err, DurationMS: res.Duration.Milliseconds(), Text: res.Text, Content: res.Content, Tools: run.client.sums.toolsSeen()}
+	f := fact.Failed{Error: res.Err, DurationMS: res.Duration.Milliseconds(), Text: res.Text, Content: res.Content,
+		Tools: run.client.sums.toolsSeen()}
 	if outcome == event.OutcomeUnknown {
 		f.NoticedBy, f.Known = "run", "the prompt may have left; no answer came"
 		if res.Err != nil && res.Err.Unknown {

@@ -177,7 +177,8 @@ func TestHistorySaysWhatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	h, err := r.history(t.Context(), "s", "", 1000)
-	if err != nil || len(h.turns) != 2 || h.turns[0].answer != "answer a" || h.turns[1].answer != "answer c" || h.gone != 1 || h.dropped != 0 {
+	if err != nil || len(h.turns) != 2 || h.turns[0].answer != "answer a" || h.turns[1].answer != "answer c" ||
+		h.gone != 1 || h.dropped != 0 {
 		t.Errorf("%+v, %v", h, err)
 	}
 }
@@ -185,12 +186,14 @@ func TestHistorySaysWhatIsGone(t *testing.T) {
 func TestRecordedAfterPruning(t *testing.T) {
 	r := pruneRunner(t)
 	turns(t, r, "a")
-	append1(t, r, event.NewFact(event.CancelRequested, "timeout", event.Refs{Run: "a"}, Stop{By: "timeout", Why: "it took too long"}))
+	append1(t, r, event.NewFact(event.CancelRequested, "timeout", event.Refs{Run: "a"},
+		Stop{By: "timeout", Why: "it took too long"}))
 	if _, err := r.Prune(t.Context(), event.Pruning{Until: 1000, Run: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	res, ok, err := r.Recorded(t.Context(), "input a")
-	if err != nil || !ok || res.Outcome != OutcomeResponded || !res.Pruned || !res.Replayed || res.Calls != 1 || res.Session != "s" ||
+	if err != nil || !ok || res.Outcome != OutcomeResponded || !res.Pruned || !res.Replayed || res.Calls != 1 ||
+		res.Session != "s" ||
 		res.Stopped == nil || res.Stopped.By != "timeout" {
 		t.Errorf("%+v, %t, %v", res, ok, err)
 	}

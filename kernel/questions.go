@@ -212,7 +212,8 @@ func commandTexts(req policy.Request) (texts []string, dir string) {
 }
 
 // question makes the question for a person from the agent's request.
-func (q *questions) question(call provider.ToolCall, options []acp.PermissionOption, read policy.Reading, d policy.Decision) interaction.Question {
+func (q *questions) question(call provider.ToolCall, options []acp.PermissionOption, read policy.Reading,
+	d policy.Decision) interaction.Question {
 	req := read.Request
 	out := interaction.Question{
 		Title: call.Title,
@@ -225,7 +226,8 @@ func (q *questions) question(call provider.ToolCall, options []acp.PermissionOpt
 	}
 	out.Subject.Commands, out.Subject.Dir = commandTexts(req)
 	for _, f := range req.Fields {
-		out.Subject.Fields = append(out.Subject.Fields, interaction.Field{Name: f.Name, Value: f.Value, Inert: f.Role == policy.Inert, Unread: f.Role == policy.Unread})
+		out.Subject.Fields = append(out.Subject.Fields, interaction.Field{Name: f.Name, Value: f.Value,
+			Inert: f.Role == policy.Inert, Unread: f.Role == policy.Unread})
 	}
 	for _, t := range call.Content {
 		switch {
@@ -325,11 +327,13 @@ func (q *questions) awaitEnd(t *interaction.Ticket, p *provider.PermissionReques
 }
 
 // applyAnswer applies a person's answer and returns the agent's option for it.
-func (q *questions) applyAnswer(ctx context.Context, t *interaction.Ticket, said interaction.Answer, a asking) (string, error) {
+func (q *questions) applyAnswer(ctx context.Context, t *interaction.Ticket, said interaction.Answer,
+	a asking) (string, error) {
 	i := slices.IndexFunc(t.Options, func(o interaction.Option) bool { return o.ID == said.Option })
 	if i < 0 {
 		// The coordinator accepts only known options, but other programs write this log, too.
-		q.c.warn("no_such_option", fmt.Sprintf("the answer of %s is none of the options, so the agent was told cancelled", said.By))
+		q.c.warn("no_such_option", fmt.Sprintf("the answer of %s is none of the options, so the agent was told cancelled",
+			said.By))
 		q.c.sums.addDecision(a, false)
 		return "", nil
 	}

@@ -49,10 +49,10 @@ type Record struct {
 	Refused    []fact.ToolBlocked // refused requests of the agent
 	Unreadable int                // tools that ran without a question, with unreadable payloads
 
-	joiner   joiner
-	asked    map[event.InteractionID]int // indexes into Questions
-	prompted bool                        // for Notice: the agent's updates belong to the run
-	ended    time.Time                   // for Notice: the time of the outcome
+	joiner        joiner
+	questionIndex map[event.InteractionID]int // indexes into Questions
+	prompted      bool                        // for Notice: the agent's updates belong to the run
+	ended         time.Time                   // for Notice: the time of the outcome
 }
 
 // Question is a question of a run and its end.
@@ -156,7 +156,9 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 		q := r.question(e)
 		q.Reason, q.Closed = p.Reason, e.Time
 	}),
-	event.PolicyDecided: reader(func(r *Record, _ event.Event, p fact.PolicyDecided) { r.Decisions = append(r.Decisions, p) }),
+	event.PolicyDecided: reader(func(r *Record, _ event.Event, p fact.PolicyDecided) {
+		r.Decisions = append(r.Decisions, p)
+	}),
 	event.ReplyFailed: reader(func(r *Record, e event.Event, p fact.ReplySent) {
 		n := len(r.Decisions)
 		switch {
@@ -221,12 +223,12 @@ func (r *Record) failed(outcome Outcome, p fact.Failed) {
 
 // question returns the question of an event, and adds it if it is new.
 func (r *Record) question(e event.Event) *Question {
-	i, known := r.asked[e.Interaction]
+	i, known := r.questionIndex[e.Interaction]
 	if !known {
 		if i = len(r.Questions); i == 0 {
-			r.asked = map[event.InteractionID]int{}
+			r.questionIndex = map[event.InteractionID]int{}
 		}
-		r.asked[e.Interaction] = i
+		r.questionIndex[e.Interaction] = i
 		r.Questions = append(r.Questions, Question{Question: interaction.Question{ID: e.Interaction, Refs: e.Refs}})
 	}
 	return &r.Questions[i]
@@ -247,7 +249,7 @@ func (r *Record) decided(e event.Event) Notice {
 
 // Question returns the question with the id.
 func (r *Record) Question(id event.InteractionID) Question {
-	if i, known := r.asked[id]; known {
+	if i, known := r.questionIndex[id]; known {
 		return r.Questions[i]
 	}
 	return Question{Question: interaction.Question{ID: id}}

@@ -16,7 +16,8 @@ func TestRecordOfAnything(t *testing.T) {
 	for _, typ := range event.Known().Types() {
 		r := &Record{}
 		for _, payload := range [][]byte{nil, []byte(`"no object"`)} {
-			e := event.Event{Seq: 1, Type: typ, Class: typ.Class(), Payload: payload, Refs: event.Refs{Run: "r", Interaction: "q"}}
+			e := event.Event{Seq: 1, Type: typ, Class: typ.Class(), Payload: payload,
+				Refs: event.Refs{Run: "r", Interaction: "q"}}
 			if err := r.Apply(e); (err != nil) != (payload != nil && readers[typ] != nil) {
 				t.Errorf("%s: %v", typ, err)
 			}
@@ -70,14 +71,16 @@ func TestContentOnRecord(t *testing.T) {
 	r := openRunner(t)
 	chunk := `@update {"sessionUpdate":"agent_message_chunk","messageId":"`
 	c := converse(t, r, "", "", "")
-	res, err := c.Run(t.Context(), Turn{Input: Input{Source: "test", Text: chunk + `1","content":{"type":"text","text":"one"}}` + "\n" +
-		chunk + `2","content":{"type":"image","mimeType":"image/png","data":"aGVsbG8="}}` + "\n" +
-		chunk + `2","content":{"type":"resource_link","uri":"file:///etc/passwd","name":"pw"}}` + "\n" +
-		chunk + `2","content":{"type":"text","text":"two"}}`}})
+	res, err := c.Run(t.Context(), Turn{Input: Input{Source: "test",
+		Text: chunk + `1","content":{"type":"text","text":"one"}}` + "\n" +
+			chunk + `2","content":{"type":"image","mimeType":"image/png","data":"aGVsbG8="}}` + "\n" +
+			chunk + `2","content":{"type":"resource_link","uri":"file:///etc/passwd","name":"pw"}}` + "\n" +
+			chunk + `2","content":{"type":"text","text":"two"}}`}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []provider.Block{{Kind: "image", MIME: "image/png", Size: 5}, {Kind: "resource_link", URI: "file:///etc/passwd", Name: "pw"}}
+	want := []provider.Block{{Kind: "image", MIME: "image/png", Size: 5},
+		{Kind: "resource_link", URI: "file:///etc/passwd", Name: "pw"}}
 	if res.Text != "one\ntwo" || !reflect.DeepEqual(res.Content, want) {
 		t.Errorf("the run has %q, %+v", res.Text, res.Content)
 	}
@@ -112,7 +115,8 @@ func TestHalvesOnRecord(t *testing.T) {
 	shown := ""
 	c := converse(t, r, "", "", "")
 	res, err := c.Run(t.Context(), Turn{
-		Input: Input{Source: "test", Text: strings.Join([]string{chunk(`a\ud83d`), chunk(`\ude00 b`), chunk(`\ud83d`)}, "\n")},
+		Input: Input{Source: "test", Text: strings.Join([]string{chunk(`a\ud83d`), chunk(`\ude00 b`), chunk(`\ud83d`)},
+			"\n")},
 		Show: func(n Notice) {
 			if u, ok := n.(Updated); ok && u.Kind == provider.AgentMessageChunk {
 				shown += u.Text

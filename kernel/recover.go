@@ -145,7 +145,9 @@ func (r *Runner) resolveRest(ctx context.Context, id event.RunID) error {
 		}
 		resolved = append(resolved, event.NewFact(event.InteractionResolved, "perlica", e.Refs, res))
 	}
-	slices.SortFunc(resolved, func(a, b event.Event) int { return strings.Compare(string(a.Interaction), string(b.Interaction)) })
+	slices.SortFunc(resolved, func(a, b event.Event) int {
+		return strings.Compare(string(a.Interaction), string(b.Interaction))
+	})
 	return r.log.Record(resolved...)
 }
 
@@ -179,7 +181,8 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 		event.NewFact(event.OutcomeUnknown, "perlica", left.Refs, fact.Failed{
 			Error: e, Text: left.Said.String(), Content: left.Blocks, NoticedBy: "recovery", Known: left.Progress(),
 		}),
-		event.NewFact(event.CallEnforced, "perlica", left.Refs, fact.Enforced{Calls: 1, Blocked: len(left.Refused), Permissions: left.Counted()}))
+		event.NewFact(event.CallEnforced, "perlica", left.Refs, fact.Enforced{Calls: 1, Blocked: len(left.Refused),
+			Permissions: left.Counted()}))
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) {
 		return false, nil
@@ -344,7 +347,8 @@ func (r *Runner) repairLog(ctx context.Context) error {
 		return fmt.Errorf("%w; it cannot be opened again: %w", dead, err)
 	}
 	r.opt.Trail.Warn("the event log was opened again", "error", dead.Error())
-	_, err := r.recoverAll(ctx, cause{"record_failed", "the event log could not be written, and the outcome was not recorded"})
+	_, err := r.recoverAll(ctx, cause{"record_failed",
+		"the event log could not be written, and the outcome was not recorded"})
 	return err
 }
 

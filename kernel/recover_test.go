@@ -28,7 +28,8 @@ func openAlone(t *testing.T) *Runner {
 	if err := os.Mkdir(paths.Locks, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Open(t.Context(), Options{Paths: paths, Context: "default", Vouchers: approvals.NewVouchers(config.Dirs{State: dir})})
+	r, err := Open(t.Context(), Options{Paths: paths, Context: "default",
+		Vouchers: approvals.NewVouchers(config.Dirs{State: dir})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,8 @@ func TestRecoveryCountsAnswers(t *testing.T) {
 		event.NewFact(event.InteractionAnswered, "user", answered, interaction.Answer{Option: "y"}),
 		event.NewFact(event.ReplySent, "perlica", answered, fact.ReplySent{Outcome: "selected", Option: "y"}))
 	got, err := r.Recover(t.Context())
-	if want := (fact.Permissions{Asked: 6, Allowed: 3, Denied: 1, Unanswered: 1}); err != nil || len(got) != 1 || got[0].Permissions != want {
+	if want := (fact.Permissions{Asked: 6, Allowed: 3, Denied: 1, Unanswered: 1}); err != nil || len(got) != 1 ||
+		got[0].Permissions != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
 	if err := r.log.Sync(); err != nil {
@@ -159,7 +161,8 @@ func TestRecoveryCountsAnswers(t *testing.T) {
 		}
 	}
 	died := interaction.Resolution{Reason: interaction.Crashed}
-	want := map[event.InteractionID]interaction.Resolution{"q1": died, "q2": died, "q3": died, "q4": died, "q5": {Option: "y", Sent: true}}
+	want := map[event.InteractionID]interaction.Resolution{"q1": died, "q2": died, "q3": died, "q4": died,
+		"q5": {Option: "y", Sent: true}}
 	if !maps.Equal(resolved, want) {
 		t.Errorf("resolved: %+v, want %+v", resolved, want)
 	}
@@ -196,7 +199,8 @@ func TestHistoryIsCutTheSameWayEveryTime(t *testing.T) {
 			append1(t, r, event.NewFact(event.OutcomeUnknown, "perlica", refs, fact.Failed{}))
 			continue // a turn without an answer is not in the history
 		}
-		append1(t, r, event.NewFact(event.Responded, "agent", refs, fact.Responded{Text: "answer " + string(run) + "\n@exit 3"}))
+		append1(t, r, event.NewFact(event.Responded, "agent", refs,
+			fact.Responded{Text: "answer " + string(run) + "\n@exit 3"}))
 	}
 	each := turnText{"question a", "answer a\n@exit 3"}.tokens()
 	for budget, want := range map[int]struct {
@@ -220,7 +224,8 @@ func TestHistoryIsCutTheSameWayEveryTime(t *testing.T) {
 			kept += strings.TrimPrefix(turn.input, "question ")
 		}
 		if kept != want.kept || h.dropped != want.dropped || h.tokens > budget {
-			t.Errorf("budget %d: kept %q, dropped %d, %d tokens; want %q, %d", budget, kept, h.dropped, h.tokens, want.kept, want.dropped)
+			t.Errorf("budget %d: kept %q, dropped %d, %d tokens; want %q, %d", budget, kept, h.dropped, h.tokens, want.kept,
+				want.dropped)
 		}
 		for line := range strings.SplitSeq(h.transcript(), "\n") {
 			if strings.HasPrefix(line, "@") || strings.HasPrefix(line, "answer") {
@@ -241,7 +246,8 @@ func TestSessionsAreAView(t *testing.T) {
 		t.Error("two sessions of one name")
 	}
 	append1(t, r, newSessionFact("ephemeral-1", fact.SessionCreated{Provider: "p", Ephemeral: true}))
-	append1(t, r, event.NewFact(event.MessageReceived, "user", event.Refs{Session: id}, fact.MessageReceived{Text: "\n  the title \nmore"}))
+	append1(t, r, event.NewFact(event.MessageReceived, "user", event.Refs{Session: id},
+		fact.MessageReceived{Text: "\n  the title \nmore"}))
 	if err := r.SelectSession(ctx, id); err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +313,8 @@ func TestTranscriptNamesWhatWasAttached(t *testing.T) {
 	r := openRunner(t)
 	refs := event.Refs{Session: "s", Run: "a", Input: "a"}
 	append1(t, r,
-		event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Text: "look", Attachments: []string{"/x/plan.png"}}),
+		event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Text: "look",
+			Attachments: []string{"/x/plan.png"}}),
 		event.NewFact(event.Requested, "perlica", refs, fact.Requested{}),
 		event.NewFact(event.Responded, "agent", refs, fact.Responded{Text: "seen"}))
 	h, err := r.history(t.Context(), "s", "z", 1000)

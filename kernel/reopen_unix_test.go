@@ -97,7 +97,9 @@ func TestAConversationOutlivesItsLog(t *testing.T) {
 	}
 	repaired()
 	third := say(t, c, "@show pid\n@show params")
-	if third.Outcome != OutcomeResponded || len(third.Warnings) > 0 || strings.HasPrefix(third.Text, first.Text) || !strings.Contains(third.Text, "earlier turns") || !strings.Contains(third.Text, "> pid: ") && !strings.Contains(third.Text, `u003e pid: `) {
+	if third.Outcome != OutcomeResponded || len(third.Warnings) > 0 || strings.HasPrefix(third.Text, first.Text) ||
+		!strings.Contains(third.Text, "earlier turns") || !strings.Contains(third.Text, "> pid: ") &&
+		!strings.Contains(third.Text, `u003e pid: `) {
 		t.Errorf("%+v; the first: %q", third, first.Text)
 	}
 	if res := say(t, c, "a fourth"); res.Outcome != OutcomeResponded {
@@ -152,7 +154,8 @@ func TestLogIsReopenedBeforeATurn(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("the agent was prompted")
 	}
-	if res := say(t, c, "@show pid\n@show history"); strings.HasPrefix(res.Text, first.Text) || strings.Contains(res.Text, "unheard") {
+	if res := say(t, c, "@show pid\n@show history"); strings.HasPrefix(res.Text, first.Text) ||
+		strings.Contains(res.Text, "unheard") {
 		t.Errorf("%q; the first: %q", res.Text, first.Text)
 	}
 	closeConversation(t, c)

@@ -31,7 +31,8 @@ func (s *agentSession) awaitSilence(ctx context.Context) {
 		case <-idle.C:
 		case <-most.C:
 			idle.Stop()
-			s.Warning(provider.Warning{Subtype: "history_told_late", Detail: "the agent still tells of earlier turns; they may be in the answer"})
+			s.Warning(provider.Warning{Subtype: "history_told_late",
+				Detail: "the agent still tells of earlier turns; they may be in the answer"})
 		case <-s.conn.Gone():
 			idle.Stop()
 		case <-ctx.Done():
@@ -100,7 +101,8 @@ func (r *replayed) beginTurn(said string) {
 		return
 	}
 	for _, t := range r.turns {
-		if asked := strings.TrimSpace(t.input); asked != "" && (strings.Contains(said, asked) || strings.Contains(asked, said)) {
+		input := strings.TrimSpace(t.input)
+		if input != "" && (strings.Contains(said, input) || strings.Contains(input, said)) {
 			r.on, r.justReplayed, r.rest = true, true, t.answer
 		}
 	}

@@ -208,7 +208,8 @@ func (run *run) recordInput() error {
 	run.recorded.Store(true)
 	var events []event.Event
 	if run.created && !run.kept { // otherwise the conversation has recorded the session
-		events = append(events, newSessionFact(run.refs.Session, fact.SessionCreated{Provider: run.t.Agent.ID, Ephemeral: true}))
+		events = append(events, newSessionFact(run.refs.Session, fact.SessionCreated{Provider: run.t.Agent.ID,
+			Ephemeral: true}))
 	}
 	in := run.t.Input
 	events = append(events, event.NewFact(event.MessageReceived, "user", run.refs, fact.MessageReceived{
@@ -273,7 +274,8 @@ func (run *run) warnOfRepair() {
 			"the event log lost the intents of %s that were called before; their outcome counts as unknown", english.Plural(found.Lost, "input", "")))
 	}
 	if found.Added > 0 {
-		run.r.opt.Trail.Warn("the second place of the intents was not complete; its lines were made from the log", "lines", found.Added)
+		run.r.opt.Trail.Warn("the second place of the intents was not complete; its lines were made from the log",
+			"lines", found.Added)
 	}
 }
 

@@ -37,7 +37,8 @@ func (r *Runner) RenameSession(ctx context.Context, id event.SessionID, name str
 	if err := r.checkName(ctx, name, id); err != nil {
 		return err
 	}
-	_, err := r.log.Append(ctx, event.NewFact(event.SessionRenamed, "user", event.Refs{Session: id}, fact.SessionRenamed{Name: name}))
+	_, err := r.log.Append(ctx, event.NewFact(event.SessionRenamed, "user", event.Refs{Session: id},
+		fact.SessionRenamed{Name: name}))
 	return err
 }
 

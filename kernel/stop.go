@@ -53,7 +53,8 @@ func (r *Runner) lookForStops() {
 	}
 	r.mu.Unlock()
 	for _, run := range live {
-		e, ok, err := r.log.Last(context.Background(), event.Query{Run: run.refs.Run, Types: []event.Type{event.CancelRequested}})
+		e, ok, err := r.log.Last(context.Background(), event.Query{Run: run.refs.Run,
+			Types: []event.Type{event.CancelRequested}})
 		if err != nil || !ok {
 			continue
 		}
@@ -140,7 +141,8 @@ func (run *run) recordStop(ctx context.Context, s Stop) error {
 	if err := run.state.advance(event.CancelRequested); err != nil {
 		return err
 	}
-	_, err := run.r.log.Append(context.WithoutCancel(ctx), event.NewFact(event.CancelRequested, s.By, run.client.refs(), s))
+	_, err := run.r.log.Append(context.WithoutCancel(ctx), event.NewFact(event.CancelRequested, s.By,
+		run.client.refs(), s))
 	return err
 }
 

@@ -103,7 +103,8 @@ func (c *client) speaker() speaker {
 
 // callOf converts a tool call for policy.
 func callOf(agent speaker, call provider.ToolCall) policy.ToolCall {
-	out := policy.ToolCall{Provider: agent.provider, Agent: agent.known, Kind: string(call.Kind), Title: call.Title, RawInput: call.RawInput}
+	out := policy.ToolCall{Provider: agent.provider, Agent: agent.known, Kind: string(call.Kind), Title: call.Title,
+		RawInput: call.RawInput}
 	for _, l := range call.Locations {
 		out.Locations = append(out.Locations, l.Path)
 	}

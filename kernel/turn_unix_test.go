@@ -42,7 +42,8 @@ func TestAnswerToAnUnreadPrompt(t *testing.T) {
 		}
 		done <- res
 	}()
-	if res := soon(t, "the end", done); res.Outcome != OutcomeResponded || res.Text != "enough" || res.StopReason != "end_turn" || res.Calls != 1 || res.Stopped == nil {
+	if res := soon(t, "the end", done); res.Outcome != OutcomeResponded || res.Text != "enough" ||
+		res.StopReason != "end_turn" || res.Calls != 1 || res.Stopped == nil {
 		t.Errorf("%+v", res)
 	}
 }

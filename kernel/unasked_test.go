@@ -41,7 +41,8 @@ func TestAYesForGoodFrees(t *testing.T) {
 	defer closeConversation(t, c)
 	turn := func(text string) Result {
 		res, err := c.Run(t.Context(), Turn{
-			Input: Input{Text: text, Source: "test"}, Permissions: policy.ModeAsk, AnswerIn: time.Minute, Show: choosing(t, r, "allow_always"),
+			Input: Input{Text: text, Source: "test"}, Permissions: policy.ModeAsk, AnswerIn: time.Minute, Show: choosing(t,
+				r, "allow_always"),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -98,12 +99,15 @@ func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 		text string
 		why  string // of tool b; empty means no record
 	}{
-		"failed":         {twins + reports("b", "make b", "failed"), ""},
-		"under way":      {twins + reports("b", "make b", "in_progress"), "it ran and nobody was asked"},
-		"then failed":    {twins + reports("b", "make b", "in_progress,failed"), "it was tried and failed, and nobody was asked"},
-		"ran":            {twins + reports("b", "make b", "completed"), "it ran although it was refused"},
-		"allowed later":  {twins + "@sleep 100ms\n" + ask("8", "b", "make b") + "@sleep 100ms\n" + reports("b", "make b", "completed"), ""},
-		"another ran":    {twins + "@sleep 100ms\n" + ask("8", "b", "make b") + "@sleep 100ms\n" + reports("b", "make c", "completed"), "not what was allowed"},
+		"failed":    {twins + reports("b", "make b", "failed"), ""},
+		"under way": {twins + reports("b", "make b", "in_progress"), "it ran and nobody was asked"},
+		"then failed": {twins + reports("b", "make b", "in_progress,failed"),
+			"it was tried and failed, and nobody was asked"},
+		"ran": {twins + reports("b", "make b", "completed"), "it ran although it was refused"},
+		"allowed later": {twins + "@sleep 100ms\n" + ask("8", "b", "make b") + "@sleep 100ms\n" + reports("b", "make b",
+			"completed"), ""},
+		"another ran": {twins + "@sleep 100ms\n" + ask("8", "b", "make b") + "@sleep 100ms\n" + reports("b", "make c",
+			"completed"), "not what was allowed"},
 		"not understood": {`@request session/request_permission {"sessionId":"$session","toolCall":{"toolCallId":"b","title":"make b"},"options":3} wait=no rpcid=7` + "\n" + reports("b", "make b", "failed"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +117,8 @@ func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 			for try := 0; try < 20 && len(res.Warnings) == 0; try++ {
 				conv := converse(t, r, "", "", "")
 				var err error
-				res, err = conv.Run(t.Context(), Turn{Input: Input{Text: c.text, Source: "test"}, Permissions: policy.ModeAllow, AnswerIn: time.Minute})
+				res, err = conv.Run(t.Context(), Turn{Input: Input{Text: c.text, Source: "test"}, Permissions: policy.ModeAllow,
+					AnswerIn: time.Minute})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -199,7 +204,8 @@ func TestRevokedWhileItIsDecided(t *testing.T) {
 		t.Errorf("%+v, %v", res, err)
 	}
 	revoked := false
-	for e, err := range r.log.Events(t.Context(), event.Query{Types: []event.Type{event.ApprovalRevoked, event.PolicyDecided}}) {
+	for e, err := range r.log.Events(t.Context(), event.Query{Types: []event.Type{event.ApprovalRevoked,
+		event.PolicyDecided}}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -261,7 +261,7 @@ func TestUnusableLog(t *testing.T) {
 		j := w.startCmd(cmd)
 		j.exits(0)
 		j.says("warning: checkpoint not anchored: eventlog: anchor: the disk is full")
-		j.says("when there is room, 'perlica log checkpoint' makes up for it")
+		j.says("after you free space, run 'perlica log checkpoint'")
 		if got := j.stdout.String(); got != "You said: hello" {
 			t.Errorf("stdout %q", got)
 		}
