@@ -35,9 +35,9 @@ var addressed = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^#([0-9a-fA-F-]{8,36})\s+(.+)$`)
 })
 
-// answer finds out whether the message answers a question. It sets f.Kind only if the message is an
+// readAnswer finds out whether the message answers a question. It sets f.Kind only if the message is an
 // answer, or is an answer that cannot count. Free text chooses no option.
-func (r *answerReader) answer(ctx context.Context, f *fact.BridgeReceived) error {
+func (r *answerReader) readAnswer(ctx context.Context, f *fact.BridgeReceived) error {
 	if r.m.Button != "" {
 		r.awaitCards(ctx)
 		r.pressed(f)

@@ -96,11 +96,11 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound
 	code := codeIn(m)
 	p, open, err := b.records.openPairing(ctx, now)
 	if err != nil || !open || code == "" {
-		return b.ignore(who, now), err
+		return b.ignoreStranger(who, now), err
 	}
 	may, first, err := b.records.mayTry(ctx, who, now)
 	if err != nil || !may {
-		return b.ignore(who, now), err
+		return b.ignoreStranger(who, now), err
 	}
 	// The attempt is recorded before it is judged. A crash in between gives no further attempt.
 	if _, err := b.log().Append(ctx, event.NewFact(event.PairingAttempted, "user", event.Refs{}, fact.PairingAttempted{Pairing: p.id, Peer: who})); err != nil {
@@ -135,8 +135,8 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound
 	}, nil
 }
 
-// ignore records that a stranger was ignored, unless too many were recorded recently.
-func (b *Bridge) ignore(who fact.Peer, now time.Time) []event.Event {
+// ignoreStranger records that a stranger was ignored, unless too many were recorded recently.
+func (b *Bridge) ignoreStranger(who fact.Peer, now time.Time) []event.Event {
 	unrecorded, ok := b.strangers.Record(now)
 	if !ok {
 		return nil

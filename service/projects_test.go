@@ -189,9 +189,10 @@ func botProcess() int {
 	return 1
 }
 
-// TestProjectsDeathAtEachPoint kills the bot at several points: after a message has a project but
-// before the project has it, before its cursor, after a change of the project, and after the cursor
-// while the platform does not know it. Each message is called once in the project for which it was
+// TestProjectsDeathAtEachPoint kills the bot at several points. A message has a project, but the
+// project does not have the message. The project has it, but the cursor is not recorded. The
+// contact has changed the project in between. The cursor is recorded, but the platform does not
+// know it. Each message is called once in the project for which it was
 // written.
 func TestProjectsDeathAtEachPoint(t *testing.T) {
 	for _, point := range []string{"1", "2", "3", "read"} {

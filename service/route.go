@@ -208,7 +208,7 @@ func (p *Projects) meant(ctx context.Context, ch channel.Channel, m channel.Inbo
 		return asks, nil
 	}
 	var f fact.BridgeReceived
-	if err := b.newAnswerReader(ch, who, m).answer(ctx, &f); err != nil || f.Kind == "" {
+	if err := b.newAnswerReader(ch, who, m).readAnswer(ctx, &f); err != nil || f.Kind == "" {
 		return nil, err
 	}
 	return asks, nil

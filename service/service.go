@@ -9,10 +9,16 @@
 //
 // # Goroutines and locks
 //
-//   - Bridge.Run starts a goroutine of pollChannel and one of menus for each channel, and one of watchTeam for a team. It waits for them after its context has ended.
-//   - Each contact has an inbox with two goroutines of handleQueue. One handles the inputs and commands of inbox.queue and owns the conversation and the running turn. The other one handles inbox.first: answers and commands that do not wait. inboxWG counts these goroutines, the submission of answers to a team, and the reading of the log for followers.
-//   - Each contact has an outbox with one goroutine that sends its messages in order, and a second outbox for the ends of status messages. outboxWG counts them.
-//   - A running turn has a status with up to two goroutines, one for the typing sign and one for the message. status.wg counts them.
+//   - Bridge.Run starts a goroutine of pollChannel and one of menus for each channel, and one of
+//     watchTeam for a team. It waits for them after its context has ended.
+//   - Each contact has an inbox with two goroutines of handleQueue. One handles the inputs and
+//     commands of inbox.queue and owns the conversation and the running turn. The other one
+//     handles inbox.first: answers and commands that do not wait. inboxWG counts these goroutines,
+//     the submission of answers to a team, and the reading of the log for followers.
+//   - Each contact has an outbox with one goroutine that sends its messages in order, and a second
+//     outbox for the ends of status messages. outboxWG counts them.
+//   - A running turn has a status with up to two goroutines, one for the typing sign and one for
+//     the message. status.wg counts them.
 //   - Projects.Run starts a goroutine of serveProject for each project except the home.
 //
 // Locks are taken in this order: inbox.opening, Bridge.mu, inbox.mu, then slots.mu. Bridge.mu comes

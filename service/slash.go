@@ -52,7 +52,7 @@ func (b *Bridge) classifyMessage(ctx context.Context, ch channel.Channel, c Cont
 		return nil
 	}
 	r := b.newAnswerReader(ch, c.key(), m)
-	if err := r.answer(ctx, f); err != nil || f.Kind != "" {
+	if err := r.readAnswer(ctx, f); err != nil || f.Kind != "" {
 		return err
 	}
 	f.Kind = kindInput

@@ -93,8 +93,8 @@ func (b *Bridge) sendInstead(ctx context.Context, q *queued) (ok bool) {
 	return b.commitEvents(ctx, queueEvent(q.input, f)) == nil
 }
 
-// lost reports whether an unsendable part of a card is the card's first such part while its
-// question waits.
+// lost records that a part of a card cannot be sent. It reports whether this is the card's first
+// lost part and the question is still open.
 func (b *Bridge) lost(q *queued) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

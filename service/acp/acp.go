@@ -10,10 +10,13 @@
 //
 // # Goroutines and locks
 //
-//   - Serve's goroutine handles the client's lines in order, one after the other. It owns relay.recovered, session.last and request.loaded. It hands each line to the Conn, which writes it.
+//   - Serve's goroutine handles the client's lines in order, one after the other. It owns
+//     relay.recovered and session.last. It hands each line to the Conn, which writes it.
 //   - readLines reads the client's lines.
-//   - The reading goroutine of the Conn calls Pass, Local and the recorder's Received for each line of the agent, in order. The writing goroutine of the Conn calls the recorder's Sent.
-//   - Each prompt has a goroutine (prompt.runTurn). A session that opens, closes or changes its mode has one, too. relay.turns counts these goroutines, and Serve waits for them.
+//   - The reading goroutine of the Conn calls Pass, Local and the recorder's Received for each
+//     line of the agent, in order. The writing goroutine of the Conn calls the recorder's Sent.
+//   - Each prompt has a goroutine (prompt.runTurn). A session that opens, closes or changes its
+//     mode has one, too. relay.turns counts these goroutines, and Serve waits for them.
 //   - writeBatches is the only goroutine that writes to the client.
 //
 // The locks relay.mu, prompt.mu and output.mu each guard the fields that the structs name. No

@@ -42,16 +42,16 @@ func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) 
 		}
 		params["file"] = m.File.Path
 	}
-	id, err := c.call(ctx, params)
+	id, err := c.callRPC(ctx, params)
 	if err != nil {
 		return "", fmt.Errorf("imessage: %w", err)
 	}
-	c.remember(id)
+	c.rememberSent(id)
 	return id, nil
 }
 
-// call makes one request to a separate imsg rpc, which ends with its input.
-func (c *Channel) call(ctx context.Context, params any) (id string, err error) {
+// callRPC makes one request to a separate imsg rpc, which ends with its input.
+func (c *Channel) callRPC(ctx context.Context, params any) (id string, err error) {
 	request, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "1", "method": "send", "params": params})
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", channel.ErrNotSent, err)
@@ -99,9 +99,9 @@ func judge(code int, said string) error {
 	return fmt.Errorf("imsg says %s", said)
 }
 
-// remember stores the id of a sent message, because Messages may show it for a moment as another
+// rememberSent stores the id of a sent message, because Messages may show it for a moment as another
 // person's.
-func (c *Channel) remember(id string) {
+func (c *Channel) rememberSent(id string) {
 	if id == "" {
 		return
 	}

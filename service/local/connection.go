@@ -47,7 +47,7 @@ type phone struct {
 	writing sync.Mutex
 }
 
-func (c *Channel) accept() {
+func (c *Channel) acceptPhones() {
 	for {
 		conn, err := c.listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -61,12 +61,12 @@ func (c *Channel) accept() {
 		c.mu.Lock()
 		c.conns[p] = true
 		c.mu.Unlock()
-		c.wg.Go(func() { c.serve(p) })
+		c.wg.Go(func() { c.servePhone(p) })
 	}
 }
 
-// serve reads the lines of one phone until it is gone.
-func (c *Channel) serve(p *phone) {
+// servePhone reads the lines of one phone until it is gone.
+func (c *Channel) servePhone(p *phone) {
 	defer func() {
 		_ = p.conn.Close() // it may be closed already
 		c.mu.Lock()
@@ -93,14 +93,14 @@ func (c *Channel) serve(p *phone) {
 		if strict.Unmarshal(in.Bytes(), &l) != nil {
 			return
 		}
-		if !c.hear(p, l) {
+		if !c.handleLine(p, l) {
 			return
 		}
 	}
 }
 
-// hear handles one line of a phone and reports whether the connection may continue.
-func (c *Channel) hear(p *phone, l line) bool {
+// handleLine handles one line of a phone and reports whether the connection may continue.
+func (c *Channel) handleLine(p *phone, l line) bool {
 	if l.Hello != nil && p.contact == "" {
 		token := l.Hello.Token
 		if len(token) < leastToken {

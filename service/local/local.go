@@ -155,7 +155,7 @@ func Listen(path string, limits channel.Limits) (*Channel, error) {
 		limits: limits, instance: rand.Text(), listener: l, change: make(chan struct{}),
 		phones: map[string]*phone{}, got: map[string]chan struct{}{}, conns: map[*phone]bool{},
 	}
-	c.wg.Go(c.accept)
+	c.wg.Go(c.acceptPhones)
 	return c, nil
 }
 
@@ -203,7 +203,7 @@ func (c *Channel) After(m channel.Inbound, sent string) bool {
 // Poll confirms the messages up to the cursor to their phones, because the bridge has them. It then
 // waits for others.
 func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
-	c.confirm(cursor)
+	c.confirmUpTo(cursor)
 	for {
 		c.mu.Lock()
 		change := c.change
@@ -224,7 +224,7 @@ func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, s
 	}
 }
 
-func (c *Channel) confirm(cursor string) {
+func (c *Channel) confirmUpTo(cursor string) {
 	instance, number, _ := strings.Cut(cursor, "/")
 	n, err := strconv.Atoi(number)
 	if instance != c.instance || err != nil {

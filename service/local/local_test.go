@@ -164,7 +164,7 @@ func TestATokenIsGiven(t *testing.T) {
 		if want := ContactID("alice", l.Token); len(list) != 1 || list[0].Contact != want || list[0].Chat != want || list[0].Name != "alice" {
 			t.Errorf("got %+v, want it of %s", list, want)
 		}
-		c.confirm(next)
+		c.confirmUpTo(next)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestAcceptedBehindTheCursor(t *testing.T) {
 		t.Errorf("got %+v", m)
 	}
 	r.says(line{Message: &Message{ID: "2", Text: "more"}})
-	c.confirm(next)
+	c.confirmUpTo(next)
 	if l, ok := r.hears(); !ok || l.Accepted != "1" {
 		t.Errorf("it heard %+v", l)
 	}

@@ -71,7 +71,7 @@ func TestAgentsAreRefused(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Fatalf("a process that no agent started was not heard: %v, %v", list, err)
 	}
-	c.confirm(cursor)
+	c.confirmUpTo(cursor)
 	if _, err := person.Wait(); err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (p *Phone) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", p.Path)
 		if err == nil {
-			p.serve(ctx, conn)
+			p.serveConn(ctx, conn)
 		}
 		channel.Wait(ctx, retryEvery)
 	}
@@ -105,7 +105,7 @@ func (p *Phone) writeLine(l line) {
 	}
 }
 
-func (p *Phone) serve(ctx context.Context, conn net.Conn) {
+func (p *Phone) serveConn(ctx context.Context, conn net.Conn) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // the reader notices it
 	defer stop()
 	p.mu.Lock()

@@ -47,7 +47,7 @@ func TestPhoneKeepsWhatItSays(t *testing.T) {
 	if p.Flush(ctx) == nil {
 		t.Error("it has been accepted already")
 	}
-	c.confirm(next)
+	c.confirmUpTo(next)
 	if err := p.Flush(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -91,7 +91,7 @@ func TestPhoneIsGivenAToken(t *testing.T) {
 	if len(list) != 1 || list[0].Contact != ContactID("alice", token) || !<-online {
 		t.Fatalf("got %+v with the token %s", list, token)
 	}
-	c.confirm(next)
+	c.confirmUpTo(next)
 	if err := p.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,13 @@
 //
 // # Goroutines and locks
 //
-//   - Worker.Run claims inputs in its own goroutine. It starts four more: findClaims looks for claims without an outcome, pulseHub reads answers and stops, sendReports sends the reports of the outbox, and copyLog sends the log. Run waits for all of them.
+//   - Worker.Run claims inputs in its own goroutine. It starts four more and waits for them.
+//     findClaims
+//     looks for claims without an outcome. pulseHub reads answers and stops. sendReports sends the
+//     reports of the outbox. copyLog sends the log.
 //   - Each claim in work has a goroutine in Worker.tasks. It owns the run and its slot.
-//   - Worker.copied is a separate connection that only copyLog uses, so that a batch of the copy delays no claim.
+//   - Worker.copied is a separate connection that only copyLog uses, so that a batch of the copy
+//     delays no claim.
 //
 // Team.mu guards the pinned members. Refresh holds it while it appends to the log. Worker.mu,
 // outbox.mu and Team.mu each guard the fields that their structs name. No goroutine takes one of

@@ -28,17 +28,17 @@ type badRequest struct {
 // Unwrap makes it a *channel.RejectedError.
 func (e *badRequest) Unwrap() error { return e.RejectedError }
 
-// call makes one request with JSON parameters and decodes its result into result, unless result is
+// callMethod makes one request with JSON parameters and decodes its result into result, unless result is
 // nil. Its errors have the kinds of channel.Channel.
-func (c *Channel) call(ctx context.Context, method string, params, result any) error {
+func (c *Channel) callMethod(ctx context.Context, method string, params, result any) error {
 	body, err := json.Marshal(params)
 	if err != nil {
 		return fmt.Errorf("telegram: %s: %w: %w", method, channel.ErrNotSent, err)
 	}
-	return c.post(ctx, method, "application/json", bytes.NewReader(body), int64(len(body)), result)
+	return c.postBody(ctx, method, "application/json", bytes.NewReader(body), int64(len(body)), result)
 }
 
-func (c *Channel) post(ctx context.Context, method, kind string, body io.Reader, size int64, result any) error {
+func (c *Channel) postBody(ctx context.Context, method, kind string, body io.Reader, size int64, result any) error {
 	err := c.tryOnce(ctx, method, kind, body, size, result)
 	if err == nil {
 		return nil

@@ -64,7 +64,7 @@ func (c *Channel) Fetch(ctx context.Context, message string, n int, f channel.Fi
 	ctx, cancel := context.WithTimeout(ctx, fileTime*c.opt.Timeout)
 	defer cancel()
 	var at file
-	if err := c.call(ctx, "getFile", map[string]string{"file_id": f.Remote}, &at); err != nil {
+	if err := c.callMethod(ctx, "getFile", map[string]string{"file_id": f.Remote}, &at); err != nil {
 		return "", err
 	}
 	// A server in local mode names a file on its own disk. A server's words must never open a file
@@ -72,7 +72,7 @@ func (c *Channel) Fetch(ctx context.Context, message string, n int, f channel.Fi
 	if at.Path == "" || path.IsAbs(at.Path) || strings.Contains(at.Path, "..") || strings.ContainsAny(at.Path, `\:`) {
 		return "", &channel.RejectedError{Why: "the server does not hand it out over HTTP"}
 	}
-	saved, err := c.download(ctx, message, n, f.Name, at.Path)
+	saved, err := c.downloadFile(ctx, message, n, f.Name, at.Path)
 	switch {
 	case errors.Is(err, attachment.ErrTooLarge):
 		return "", tooLarge()
@@ -84,7 +84,7 @@ func (c *Channel) Fetch(ctx context.Context, message string, n int, f channel.Fi
 
 func tooLarge() error { return &channel.RejectedError{Why: "it is too large"} }
 
-func (c *Channel) download(ctx context.Context, message string, n int, name, at string) (string, error) {
+func (c *Channel) downloadFile(ctx context.Context, message string, n int, name, at string) (string, error) {
 	parts := strings.Split(at, "/")
 	for i, p := range parts {
 		parts[i] = url.PathEscape(p)
@@ -139,7 +139,7 @@ func (c *Channel) sendDocument(ctx context.Context, m channel.Outbound, o outgoi
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
 	var sent message
-	if err := c.post(ctx, "sendDocument", w.FormDataContentType(), body, int64(len(b))+info.Size(), &sent); err != nil {
+	if err := c.postBody(ctx, "sendDocument", w.FormDataContentType(), body, int64(len(b))+info.Size(), &sent); err != nil {
 		return "", err
 	}
 	return messageID(&sent), nil

@@ -87,7 +87,7 @@ func (c *Channel) updates(ctx context.Context, offset int64, wait time.Duration)
 	}{offset, int(wait / time.Second), []string{"message", "edited_message", "callback_query"}}
 	ctx, cancel := context.WithTimeout(ctx, wait+pollSlack)
 	defer cancel()
-	err = c.call(ctx, "getUpdates", params, &raw)
+	err = c.callMethod(ctx, "getUpdates", params, &raw)
 	return raw, err
 }
 
@@ -107,7 +107,7 @@ func (c *Channel) learnName(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
 	var me user
-	if err := c.call(ctx, "getMe", struct{}{}, &me); err == nil {
+	if err := c.callMethod(ctx, "getMe", struct{}{}, &me); err == nil {
 		c.username = me.Username
 	}
 }
@@ -148,7 +148,7 @@ func (c *Channel) answerPresses(ctx context.Context, offset int64) (release func
 		for _, p := range taken {
 			params := map[string]string{"callback_query_id": p.id}
 			var refused *channel.RejectedError // too old, which is fine
-			if err := c.call(ctx, "answerCallbackQuery", params, nil); err != nil && !errors.As(err, &refused) {
+			if err := c.callMethod(ctx, "answerCallbackQuery", params, nil); err != nil && !errors.As(err, &refused) {
 				left = append(left, p)
 			}
 		}

@@ -72,7 +72,7 @@ func (c *Channel) Remove(ctx context.Context, id string) error {
 	}{chat, number}
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
-	return c.call(ctx, "deleteMessage", params, nil)
+	return c.callMethod(ctx, "deleteMessage", params, nil)
 }
 
 // Pace leaves room for other messages. https://core.telegram.org/bots/faq allows a bot about one
@@ -101,7 +101,7 @@ func (c *Channel) React(ctx context.Context, message, emoji string) error {
 	}{chat, number, []reaction{{"emoji", emoji}}}
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
-	return c.call(ctx, "setMessageReaction", params, nil)
+	return c.callMethod(ctx, "setMessageReaction", params, nil)
 }
 
 // SetMenu sets the list that Telegram shows after a typed slash.
@@ -119,7 +119,7 @@ func (c *Channel) SetMenu(ctx context.Context, language string, commands iter.Se
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
-	return c.call(ctx, "setMyCommands", params, nil)
+	return c.callMethod(ctx, "setMyCommands", params, nil)
 }
 
 // Typing shows a typing sign for some seconds.
@@ -132,7 +132,7 @@ func (c *Channel) Typing(ctx context.Context, chat string) error {
 		Action string `json:"action"`
 	}{Action: "typing"}
 	params.Chat, params.Thread, _ = place(chat) // the server refuses an invalid chat
-	return c.call(ctx, "sendChatAction", params, nil)
+	return c.callMethod(ctx, "sendChatAction", params, nil)
 }
 
 // place returns the chat of a message and, in a forum, the topic.
@@ -183,13 +183,13 @@ func (c *Channel) formatted(ctx context.Context, o outgoing, method string) (str
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
 	var sent message
-	err := c.call(ctx, method, o, &sent)
+	err := c.callMethod(ctx, method, o, &sent)
 	if chat := moved(err); chat != "" {
 		o.Chat, o.ReplyTo = chat, nil // the messages of the old group have other numbers
-		err = c.call(ctx, method, o, &sent)
+		err = c.callMethod(ctx, method, o, &sent)
 	}
 	if said(err, "can't parse") {
-		err = c.call(ctx, method, o.plain(), &sent)
+		err = c.callMethod(ctx, method, o.plain(), &sent)
 	}
 	if err != nil {
 		return "", err

@@ -119,7 +119,7 @@ func (c *Channel) Probe(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
 	var me user
-	if err := c.call(ctx, "getMe", struct{}{}, &me); err != nil {
+	if err := c.callMethod(ctx, "getMe", struct{}{}, &me); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("@%s (%s)", me.Username, name(&me)), nil
@@ -131,7 +131,7 @@ func (c *Channel) PairingLink(ctx context.Context, code string) (string, error) 
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
 	var me user
-	if err := c.call(ctx, "getMe", struct{}{}, &me); err != nil {
+	if err := c.callMethod(ctx, "getMe", struct{}{}, &me); err != nil {
 		return "", err
 	}
 	return "https://t.me/" + url.PathEscape(me.Username) + "?start=" + url.QueryEscape(code), nil

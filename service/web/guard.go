@@ -108,7 +108,7 @@ func (s *Server) outside(r *http.Request) error {
 	case r.Header.Get("Upgrade") != "" && r.URL.Path != acpPath:
 		return badRequest.problem("nothing here is upgraded to another protocol")
 	}
-	if !s.limits.ofClient.allow(s.opt.Client(r)) {
+	if !s.limits.ofClient.allowName(s.opt.Client(r)) {
 		return tooMany.problem("")
 	}
 	return nil
@@ -199,7 +199,7 @@ func (s *Server) admitVisitor(r *request, right access.Right) error {
 		return stranger(err)
 	}
 	r.visitor = v
-	if !s.limits.ofVisitor.allow(v.ID) {
+	if !s.limits.ofVisitor.allowName(v.ID) {
 		return tooMany.problem("")
 	}
 	if right != "" && !v.Rights.Has(right) {
@@ -292,7 +292,7 @@ type limit struct {
 	of map[string]*rate.Limiter
 }
 
-func (l *limit) allow(name string) bool {
+func (l *limit) allowName(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.of) >= mostLimited {

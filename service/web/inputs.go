@@ -319,10 +319,10 @@ func (s *Server) runInput(f *pendingInput, l *eventLog, in inputBodyJSON, dir st
 		return kernel.Result{}, unfit.problem("the device that sent it was revoked while it waited, and nothing was sent")
 	}
 	s.liveSessions.makeRoom(k)
-	if err := s.choose(k, in); err != nil {
+	if err := s.chooseOffers(k, in); err != nil {
 		return kernel.Result{}, err
 	}
-	defer s.learn(l.place, k)
+	defer s.learnOffers(l.place, k)
 	res, err := k.conv.Run(s.hard, t)
 	if errors.Is(err, kernel.ErrInputRunning) {
 		if intent, ok, ierr := k.runner.Log().Intent(context.WithoutCancel(s.hard), t.Input.ID); ok && ierr == nil {

@@ -55,8 +55,8 @@ type learnedKey struct {
 	provider string
 }
 
-// learn stores the current offers of a live session's agent.
-func (s *Server) learn(at place, k *liveSession) {
+// learnOffers stores the current offers of a live session's agent.
+func (s *Server) learnOffers(at place, k *liveSession) {
 	o, _, ok := k.conv.Offers()
 	if !ok {
 		return
@@ -83,9 +83,9 @@ func (s *Server) offered(key sessionKey, provider string) *offers {
 	return s.learned.of[learnedKey{key.at, provider}]
 }
 
-// choose sets the mode and the model that an input asks for. If that fails, the input is not sent:
+// chooseOffers sets the mode and the model that an input asks for. If that fails, the input is not sent:
 // its sender would get the answer of another model or mode.
-func (s *Server) choose(k *liveSession, in inputBodyJSON) error {
+func (s *Server) chooseOffers(k *liveSession, in inputBodyJSON) error {
 	if in.Model == "" && in.Mode == "" {
 		return nil
 	}

@@ -228,7 +228,7 @@ func (s *Server) answer(w http.ResponseWriter, r *request) error {
 	if err := signed(r, q.Question, body, &a); err != nil {
 		return err
 	}
-	err = l.answer(context.WithoutCancel(r.Context()), q, a)
+	err = l.submitAnswer(context.WithoutCancel(r.Context()), q, a)
 	// The answer counts. The asking process sees it at its next check.
 	if err != nil && !errors.Is(err, kernel.ErrNotWoken) {
 		p := asProblem(err)
@@ -247,10 +247,10 @@ func (s *Server) answer(w http.ResponseWriter, r *request) error {
 	}{l.place, q.ID, q.Refs.Run, a.Option, a.By})
 }
 
-// answer submits an answer. It returns nil if the answer counts.
-func (l *eventLog) answer(ctx context.Context, q pendingQuestion, a interaction.Answer) error {
+// submitAnswer submits an answer. It returns nil if the answer counts.
+func (l *eventLog) submitAnswer(ctx context.Context, q pendingQuestion, a interaction.Answer) error {
 	if c := l.copied(); c != nil {
-		return c.answer(ctx, q, a)
+		return c.submitAnswer(ctx, q, a)
 	}
 	runner, _, err := l.openRunner(ctx)
 	if err != nil {

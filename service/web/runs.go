@@ -264,7 +264,7 @@ func (s *Server) stopRun(r *request, l *eventLog, log logReader, id event.RunID,
 		if err != nil {
 			return err
 		}
-		return c.cancel(context.WithoutCancel(r.Context()), rec.Input, r.visitor.Label())
+		return c.cancelInput(context.WithoutCancel(r.Context()), rec.Input, r.visitor.Label())
 	}
 	runner, _, err := l.openRunner(context.WithoutCancel(r.Context()))
 	if err != nil {

@@ -158,9 +158,9 @@ func (c *workerCopy) closed(ctx context.Context, id event.InteractionID) (*inter
 	return &interaction.TakenError{Answer: end.Answer, Lapsed: end.Reason}, nil
 }
 
-// answer proposes an answer to the asking worker and waits for the reply. It acts as the member
+// submitAnswer proposes an answer to the asking worker and waits for the reply. It acts as the member
 // that this machine belongs to.
-func (c *workerCopy) answer(ctx context.Context, q pendingQuestion, a interaction.Answer) error {
+func (c *workerCopy) submitAnswer(ctx context.Context, q pendingQuestion, a interaction.Answer) error {
 	if q.there == nil {
 		end, err := c.closed(ctx, q.ID)
 		switch {
@@ -189,8 +189,8 @@ func (c *workerCopy) answer(ctx context.Context, q pendingQuestion, a interactio
 	return nil
 }
 
-// cancel asks the worker to stop the run of an input.
-func (c *workerCopy) cancel(ctx context.Context, input event.InputID, by string) error {
+// cancelInput asks the worker to stop the run of an input.
+func (c *workerCopy) cancelInput(ctx context.Context, input event.InputID, by string) error {
 	_, err := c.team.Cancel(ctx, string(input), by, source)
 	switch {
 	case errors.Is(err, team.ErrNoRight):

@@ -14,10 +14,14 @@
 // # Goroutines and locks
 //
 //   - The goroutine of each request runs its handler. It owns its request and its follower.
-//   - New starts watchQuestions and recoverRuns. watchQuestions owns the set of known questions and starts the goroutine of watchTeam. Close joins both.
-//   - joinInput starts one goroutine for each pending input. Server.turns counts it together with the open ACP connections. Close waits for turns.
-//   - Each followed log has a goroutine of its feed. This goroutine reads the log, and its child watches the file. It ends with the last follower.
-//   - Each ACP connection has a goroutine that reads messages, one that sends pings, and one that waits for a revocation.
+//   - New starts watchQuestions and recoverRuns. watchQuestions owns the set of known questions
+//     and starts the goroutine of watchTeam. Close joins both.
+//   - joinInput starts one goroutine for each pending input. Server.turns counts it together with
+//     the open ACP connections. Close waits for turns.
+//   - Each followed log has a goroutine of its feed. This goroutine reads the log, and its child
+//     watches the file. It ends with the last follower.
+//   - Each ACP connection has a goroutine that reads messages, one that sends pings, and one that
+//     waits for a revocation.
 //
 // Locks are taken in this order: liveSessions.opening before liveSessions.mu, logs.mu before
 // eventLog.mu, and eventLog.mu before feed.mu. The backlog's channel sem is held while a segment is

@@ -44,7 +44,7 @@ const (
 
 // Send posts a message. Its id is the receiver's id, or its key if the receiver returns none.
 func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) {
-	p, err := c.compose("message", m)
+	p, err := c.composePost("message", m)
 	if err != nil {
 		return "", err
 	}
@@ -53,7 +53,7 @@ func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) 
 			return "", &channel.RejectedError{Why: err.Error()}
 		}
 	}
-	id, err := c.post(ctx, p)
+	id, err := c.postReply(ctx, p)
 	if err != nil {
 		return "", err
 	}
@@ -64,16 +64,16 @@ func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) 
 
 // Edit posts a message's new text and buttons with its id. A receiver that cannot edit refuses it.
 func (c *Channel) Edit(ctx context.Context, id string, m channel.Outbound) error {
-	p, err := c.compose("edit", m)
+	p, err := c.composePost("edit", m)
 	if err != nil {
 		return err
 	}
 	p.ID = id
-	_, err = c.post(ctx, p)
+	_, err = c.postReply(ctx, p)
 	return err
 }
 
-func (c *Channel) compose(kind string, m channel.Outbound) (p post, err error) {
+func (c *Channel) composePost(kind string, m channel.Outbound) (p post, err error) {
 	if n := channel.Units(m.Text); c.opt.Text > 0 && n > c.opt.Text {
 		return p, &channel.RejectedError{Why: fmt.Sprintf("its text has %d characters, and %d are allowed", n, c.opt.Text)}
 	}
@@ -104,7 +104,7 @@ func load(f *channel.File) (*file, error) {
 	return &file{Name: attachment.Name(f.Name), MIME: f.MIME, Data: b}, nil
 }
 
-func (c *Channel) post(ctx context.Context, p post) (id string, err error) {
+func (c *Channel) postReply(ctx context.Context, p post) (id string, err error) {
 	body, err := json.Marshal(p)
 	if err != nil {
 		return "", fmt.Errorf("webhook: %w: %w", channel.ErrNotSent, err)
@@ -115,7 +115,7 @@ func (c *Channel) post(ctx context.Context, p post) (id string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("webhook: %w: %w", channel.ErrNotSent, channel.WithoutURL(err))
 	}
-	c.sign(req, p, body)
+	c.signRequest(req, p, body)
 	resp, err := channel.Do(c.client, req)
 	if err != nil {
 		return "", fmt.Errorf("webhook: %w", err)
@@ -134,7 +134,7 @@ func (c *Channel) post(ctx context.Context, p post) (id string, err error) {
 	return said.ID, nil
 }
 
-func (c *Channel) sign(req *http.Request, p post, body []byte) {
+func (c *Channel) signRequest(req *http.Request, p post, body []byte) {
 	stamp := strconv.FormatInt(c.now().Unix(), 10)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set(TimestampHeader, stamp)

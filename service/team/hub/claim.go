@@ -58,7 +58,7 @@ const short = 8 << 10
 const claimColumns = `i.id, i.generation, i.sender, i.digest, i.project, i.provider, i.labels, i.worker, i.session, i.permissions, i.priority, i.not_before, i.replaces, i.attachments, i.signature`
 
 // claimSQL is the statement of a claim. It finds the rows of a lane and of the inputs by an index,
-// in their order, for every size of the tables and every estimate of the server. The LIMIT prevents
+// in their order. It does so for every size of the tables and every estimate of the server. The LIMIT prevents
 // a scan of all inputs. The row of the input decides what the input requires and when it may run.
 // The queue's lane and its ready flag only tell where to look, because a person with a member's
 // password may write them.

@@ -116,9 +116,9 @@ type Batch struct {
 	Size   int64 // of the copy before
 	Events []event.Event
 
-	// Gone and the lists below name content that the worker's log no longer has: payloads of
-	// events, texts and attachments of inputs, the texts of results, and questions with their
-	// answers.
+	// Gone and the lists below name content that the worker's log no longer has. Gone names
+	// payloads of events, Inputs the texts and attachments, Runs the texts of results, and
+	// Questions the questions with their answers.
 	Gone                    []int64
 	Inputs, Runs, Questions []string
 
