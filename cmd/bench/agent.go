@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// agent is an ACP agent that writes stamped updates: "flood N" writes N updates of 200
-// bytes, "think N" N thoughts of that length, "stamp N" writes N updates 2 ms apart that hold the
-// time, "ask N" asks N times for permission and says when the answer came, anything else is
-// answered at once. Without ACP around it, it is the bare line source, too.
+// agent is an ACP agent that writes stamped updates. "flood N" writes N updates of 200 bytes, and "think N" writes N
+// thoughts of that size. "stamp N" writes N updates with the time, 2 ms apart. "ask N" asks N times for permission
+// and reports when the answer came. It answers every other prompt at once. Without ACP it serves as the bare line
+// source.
 func agent() {
 	in := bufio.NewReader(os.Stdin)
 	out := bufio.NewWriterSize(os.Stdout, 64<<10)

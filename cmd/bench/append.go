@@ -13,10 +13,10 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// payload has 1 KiB, as a line of an agent's has.
+// payload has 1 KiB, like a line of an agent.
 var payload = []byte(strings.Repeat("0123456789abcdef", 64))
 
-// sample is an event like those of a run.
+// sample returns an event like those of a run.
 func sample(class event.Class) event.Event {
 	const id = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
 	e := event.Event{
@@ -29,7 +29,7 @@ func sample(class event.Class) event.Event {
 	return e
 }
 
-// batch returns n of them.
+// batch returns n sample events.
 func batch(n int) []event.Event {
 	list := make([]event.Event, n)
 	for i := range list {
@@ -38,12 +38,12 @@ func batch(n int) []event.Event {
 	return list
 }
 
-// openLog opens a log of its own.
+// openLog opens a new log.
 func openLog(dir, name string) *eventlog.Log {
 	return must(eventlog.Open(context.Background(), filepath.Join(dir, name), eventlog.Options{Context: "default"}))
 }
 
-// repeat returns a side that does f n times a round.
+// repeat returns a side that calls f n times in a round.
 func repeat(n int, f func()) *side {
 	return &side{ops: n, round: func() {
 		for range n {
@@ -52,25 +52,24 @@ func repeat(n int, f func()) *side {
 	}}
 }
 
-// appends returns a side that appends n single events a round.
+// appends returns a side that appends n single events in a round.
 func appends(l *eventlog.Log, n int, e event.Event) *side {
 	return repeat(n, func() { must(l.Append(context.Background(), e)) })
 }
 
-// rowBytes is about what a row takes: the payload and what is around it.
+// rowBytes is about the size of a row in bytes: the payload and its overhead.
 const rowBytes = 1024 + 384
 
-// durable compares one durable append with one durable row, and with the same bytes appended
-// to a file and synced.
+// durable compares one durable append with one durable row, and with the same bytes appended to a file and synced.
 func durable(dir string, _ options) {
 	frames, facts := openLog(dir, "durable-frames.db"), openLog(dir, "durable-facts.db")
 	prepared, plain := openBare(dir), openBare(dir)
 	raw := must(os.OpenFile(filepath.Join(dir, "raw"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600))
 	bytes := make([]byte, rowBytes)
-	const n = 100 // so many that the switch from side to side hardly counts
+	const n = 100 // With so many operations, the switch between sides hardly counts.
 	frame, fact := appends(frames, n, sample(event.Frame)), appends(facts, n, sample(event.Fact))
-	row := repeat(n, func() { plain.exec(payload) })
-	again := repeat(n, func() { prepared.insert(payload) })
+	row := repeat(n, func() { plain.execRow(payload) })
+	again := repeat(n, func() { prepared.insertRow(payload) })
 	line := repeat(n, func() {
 		must(raw.Write(bytes))
 		check(dataSync(raw))
@@ -86,23 +85,23 @@ func durable(dir string, _ options) {
 	closeAll(frames, facts, prepared.db, plain.db, raw)
 }
 
-// groups compares commits of many events with those of many rows.
+// groups compares commits of many events with commits of many rows.
 func groups(dir string, _ options) {
 	log, bare := openLog(dir, "groups.db"), openBare(dir)
 	for _, n := range []int{10, 100, 1000} {
 		events := batch(n)
 		ours := &side{ops: n, round: func() { must(log.Append(context.Background(), events...)) }}
-		theirs := &side{ops: n, round: func() { bare.commit(n, payload) }}
+		theirs := &side{ops: n, round: func() { bare.commitRows(n, payload) }}
 		compare(max(40, 2000/n), ours, theirs)
 		rates(fmt.Sprintf("events of 1 KiB, %d a commit", n), ours, theirs, "at least 0.9")
 		cpus(ours, theirs, "at most 1.25")
 	}
-	// Anyone who records does not wait, and works while the writer does.
+	// The caller of Record does not wait and works at the same time as the writer.
 	const n = 10_000
 	ours := &side{ops: n, round: func() { stream(log, n) }}
 	theirs := &side{ops: n, round: func() {
 		for range n / 1000 {
-			bare.commit(1000, payload)
+			bare.commitRows(1000, payload)
 		}
 	}}
 	compare(10, ours, theirs)
@@ -111,7 +110,7 @@ func groups(dir string, _ options) {
 	closeAll(log, bare.db)
 }
 
-// stream records n events as an agent's updates are, and waits for the last.
+// stream records n events like the updates of an agent and waits for the last one.
 func stream(l *eventlog.Log, n int) {
 	e := sample(event.Frame)
 	for range n {
@@ -140,7 +139,7 @@ func growth(dir string, _ options) {
 	closeAll(logs[0], logs[1])
 }
 
-// reopened measures how long it takes to open the log at path and append one event.
+// reopened measures the time for opening the log at path and appending one event.
 func reopened(path string) time.Duration {
 	var took []time.Duration
 	for range 20 {

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// A side is one of the programs of a comparison within this process.
+// side is one program of a comparison within this process.
 type side struct {
 	round func() // does ops operations
 	ops   int
 
-	took []time.Duration // of an operation, by round
-	cpu  time.Duration   // of this process in the meantime, all together
-	done int             // operations
+	took []time.Duration // time of an operation, by round
+	cpu  time.Duration   // total processor time of this process during the rounds
+	done int             // number of operations
 }
 
-// compare does rounds of all sides in turn, after one that is not counted: the machine may have
-// other work, and so each side gets the same share of it.
+// compare runs rounds of all sides in turn, after one warm-up round. Other work on the machine then affects each side
+// equally.
 func compare(rounds int, sides ...*side) {
 	for i := range rounds + 1 {
 		for _, s := range sides {
@@ -36,19 +36,18 @@ func compare(rounds int, sides ...*side) {
 	}
 }
 
-// rate is how many operations a second the side does in the round at the median.
-func (s *side) rate() float64 { return 1 / median(slices.Clone(s.took)).Seconds() }
+// opsPerSecond returns the side's operations per second in the median round.
+func (s *side) opsPerSecond() float64 { return 1 / median(slices.Clone(s.took)).Seconds() }
 
-// cpuTime is how much processor time an operation takes, in microseconds.
+// cpuTime returns the processor time of an operation in microseconds.
 func (s *side) cpuTime() float64 { return float64(s.cpu.Nanoseconds()) / 1e3 / float64(s.done) }
 
-// rates prints how two sides compare.
+// rates prints the rates of two sides.
 func rates(what string, ours, bare *side, promise string) {
-	ratio(what, ours.rate(), bare.rate(), "1/s", promise)
+	ratio(what, ours.opsPerSecond(), bare.opsPerSecond(), "1/s", promise)
 }
 
-// cpus prints how the processor times of two sides compare, which other work on the machine
-// hardly changes.
+// cpus prints the processor times of two sides. Other work on the machine hardly changes these times.
 func cpus(ours, bare *side, promise string) {
 	if ours.cpu == 0 {
 		fmt.Printf("%-52s (not known on this system)\n", "  processor time")
@@ -57,14 +56,14 @@ func cpus(ours, bare *side, promise string) {
 	ratio("  processor time", ours.cpuTime(), bare.cpuTime(), "µs", promise)
 }
 
-// barePragmas are the log's, and the comment makes the size of a page the first, as there.
+// barePragmas are the pragmas of the log. The comment keeps page_size in the first place, as in the log.
 const barePragmas = "?_pragma=busy_timeout(10000)&_pragma=/**/page_size(8192)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
 	"&_pragma=wal_autocheckpoint(1000)&_txlock=immediate"
 
-// bareLog is a table of the log's form without anything of ours: no hashes, no indexes.
+// bareLog is a table like the log's, without hashes and indexes.
 type bareLog struct {
 	db                  *sql.DB
-	conn                *sql.Conn // the one of db
+	conn                *sql.Conn // the connection of db
 	begin, commitTx, in *sql.Stmt
 	n                   int64
 }
@@ -75,7 +74,7 @@ func openBare(dir string) *bareLog {
 	db.SetMaxOpenConns(1)
 	must(db.Exec(`CREATE TABLE e (seq INTEGER PRIMARY KEY, a TEXT, ts INTEGER, b TEXT, c TEXT, d TEXT, e TEXT, f TEXT, g TEXT,
 		h TEXT, i TEXT, j TEXT, k TEXT, l TEXT, m INTEGER, n BLOB, o BLOB, p BLOB) STRICT`))
-	// All on one connection: a transaction of database/sql would prepare its statements anew.
+	// One connection keeps the prepared statements. A transaction of database/sql would prepare them again.
 	conn := must(db.Conn(context.Background()))
 	prepare := func(query string) *sql.Stmt { return must(conn.PrepareContext(context.Background(), query)) }
 	return &bareLog{db: db, conn: conn, begin: prepare(`BEGIN IMMEDIATE`), commitTx: prepare(`COMMIT`), in: prepare(insertBare)}
@@ -85,27 +84,27 @@ const insertBare = `INSERT INTO e VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
 
 var bareHash = make([]byte, 32)
 
-// row returns the values of the next row.
-func (b *bareLog) row(payload []byte) []any {
+// rowValues returns the values of the next row.
+func (b *bareLog) rowValues(payload []byte) []any {
 	const id = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
 	b.n++
 	return []any{b.n, id, time.Now().UnixNano(), "acp.notification.received", "frame", "agent", id, "default",
 		id, "s", id, "0199aaaabbbb7ccc8dddffffffffffff", "", id, len(payload), bareHash, bareHash, payload}
 }
 
-// insert adds one row by the prepared statement: by itself, a durable one.
-func (b *bareLog) insert(payload []byte) { must(b.in.Exec(b.row(payload)...)) }
+// insertRow adds one durable row with the prepared statement.
+func (b *bareLog) insertRow(payload []byte) { must(b.in.Exec(b.rowValues(payload)...)) }
 
-// exec adds one row, a durable one, by a statement that is prepared for it alone, as db.Exec does.
-func (b *bareLog) exec(payload []byte) {
-	must(b.conn.ExecContext(context.Background(), insertBare, b.row(payload)...))
+// execRow adds one durable row and prepares a statement for it, as db.Exec does.
+func (b *bareLog) execRow(payload []byte) {
+	must(b.conn.ExecContext(context.Background(), insertBare, b.rowValues(payload)...))
 }
 
-// commit inserts n rows of one payload in one durable transaction.
-func (b *bareLog) commit(n int, payload []byte) {
+// commitRows inserts n rows of one payload in one durable transaction.
+func (b *bareLog) commitRows(n int, payload []byte) {
 	must(b.begin.Exec())
 	for range n {
-		b.insert(payload)
+		b.insertRow(payload)
 	}
 	must(b.commitTx.Exec())
 }
@@ -114,7 +113,7 @@ func (b *bareLog) commit(n int, payload []byte) {
 func (b *bareLog) commitAll(payloads [][]byte) {
 	must(b.begin.Exec())
 	for _, p := range payloads {
-		b.insert(p)
+		b.insertRow(p)
 	}
 	must(b.commitTx.Exec())
 }

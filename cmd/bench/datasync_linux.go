@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// dataSync has the file's data on the disk, and of its metadata what is needed to read it.
+// dataSync syncs the file's data and the metadata that reading it needs.
 func dataSync(f *os.File) error { return syscall.Fdatasync(int(f.Fd())) }

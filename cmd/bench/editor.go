@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// How much is done in a round of the editor's comparisons.
+// These are the sizes of a round of the editor's comparisons.
 const (
 	editorRounds    = 20
 	editorLines     = 100
@@ -26,8 +26,8 @@ const (
 	editorStarts    = 40
 )
 
-// editors compares 'perlica acp' with a bare relay, both processes of their own in front of the same
-// agent, and this program their client. They take turns.
+// editors compares 'perlica acp' with a bare relay. Each is a process with the same agent, and this program is the
+// client. They take turns.
 func editors(dir string, _ options) {
 	perlica := filepath.Join(dir, "perlica")
 	build(perlica, "./cmd/perlica")
@@ -37,9 +37,9 @@ func editors(dir string, _ options) {
 		e.open()
 	}
 	both := []*editor{ours, bare}
-	paced := inTurns(both, (*editor).paced)
-	answered := inTurns(both, (*editor).questions)
-	burst := inTurns(both, (*editor).burst)
+	paced := inTurns(both, (*editor).readPaced)
+	answered := inTurns(both, (*editor).answerQuestions)
+	burst := inTurns(both, (*editor).readBurst)
 	ours.end()
 	bare.end()
 	rate := func(d []time.Duration) float64 { return editorBurst / median(d).Seconds() / 1000 }
@@ -52,12 +52,12 @@ func editors(dir string, _ options) {
 	memory(dir, perlica, "message chunks, 1,000 a turn", "flood", slices.Repeat([]int{1000}, 100)...)
 }
 
-// inTurns has the editors do something in turns, and returns how long it took each.
+// inTurns calls do for each editor in turn and returns the times.
 func inTurns(all []*editor, do func(*editor) []time.Duration) [][]time.Duration {
 	took := make([][]time.Duration, len(all))
 	for i := range editorRounds + 1 {
 		for n, e := range all {
-			if t := do(e); i > 0 { // the first makes the files and warms the caches
+			if t := do(e); i > 0 { // The first round makes the files and fills the caches.
 				took[n] = append(took[n], t...)
 			}
 		}
@@ -65,24 +65,24 @@ func inTurns(all []*editor, do func(*editor) []time.Duration) [][]time.Duration 
 	return took
 }
 
-// insertRate is how many rows of the flood's lines a second a loop of inserts writes, in thousands.
+// insertRate returns the rate of a loop that inserts the flood's lines as rows, in thousand rows per second.
 func insertRate(dir string) float64 {
 	log := openBare(dir)
 	payload := make([]byte, 200)
-	loop := repeat(editorBurst/1000, func() { log.commit(1000, payload) })
+	loop := repeat(editorBurst/1000, func() { log.commitRows(1000, payload) })
 	compare(5, loop)
 	check(log.db.Close())
-	return loop.rate()
+	return loop.opsPerSecond()
 }
 
-// editor is a client of the protocol, with what stands between it and its agent.
+// editor is a client of the protocol with the program between it and its agent.
 type editor struct {
 	*peer
 	dir string
 	id  int
 }
 
-// startEditor starts a command in a folder of its own, with nothing of the caller's environment.
+// startEditor starts a command in a new folder with an empty environment.
 func startEditor(dir string, argv ...string) *editor {
 	e := &editor{dir: must(os.MkdirTemp(dir, "project"))}
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -92,12 +92,12 @@ func startEditor(dir string, argv ...string) *editor {
 	return e
 }
 
-// request sends a request and reads up to its answer; each gets the lines before it.
-func (e *editor) request(method string, params any, each func(line []byte)) []byte {
+// sendRequest sends a request and reads until its answer. each gets the lines before it.
+func (e *editor) sendRequest(method string, params any, each func(line []byte)) []byte {
 	e.id++
 	e.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, e.id, method, must(json.Marshal(params))))
 	for {
-		line := e.line()
+		line := e.readLine()
 		if !isResponse(line) {
 			each(line)
 			continue
@@ -110,28 +110,28 @@ func (e *editor) request(method string, params any, each func(line []byte)) []by
 }
 
 func (e *editor) initialize() {
-	e.request("initialize", map[string]any{"protocolVersion": 1}, func([]byte) {})
+	e.sendRequest("initialize", map[string]any{"protocolVersion": 1}, func([]byte) {})
 }
 
 func (e *editor) open() {
 	e.initialize()
-	e.request("session/new", map[string]any{"cwd": e.dir, "mcpServers": []any{}}, func([]byte) {})
+	e.sendRequest("session/new", map[string]any{"cwd": e.dir, "mcpServers": []any{}}, func([]byte) {})
 }
 
 func (e *editor) prompt(script string, each func(line []byte)) {
-	e.request("session/prompt", map[string]any{
+	e.sendRequest("session/prompt", map[string]any{
 		"sessionId": "s", "prompt": []any{map[string]string{"type": "text", "text": script}},
 	}, each)
 }
 
-// paced returns how late lines were that the agent wrote one by one.
-func (e *editor) paced() (late []time.Duration) {
+// readPaced returns the delays of lines that the agent wrote one by one.
+func (e *editor) readPaced() (late []time.Duration) {
 	e.prompt(fmt.Sprint("stamp ", editorLines), func(line []byte) { late = append(late, time.Since(stamp(line))) })
 	return late
 }
 
-// burst returns how long the lines took that the agent wrote at once, from the prompt on.
-func (e *editor) burst() []time.Duration {
+// readBurst returns the times from the prompt to each line that the agent wrote at once.
+func (e *editor) readBurst() []time.Duration {
 	start, n := time.Now(), 0
 	var last time.Time
 	e.prompt(fmt.Sprint("flood ", editorBurst), func([]byte) { n, last = n+1, time.Now() })
@@ -141,8 +141,8 @@ func (e *editor) burst() []time.Duration {
 	return []time.Duration{last.Sub(start)}
 }
 
-// questions returns how long answers took to be with the agent.
-func (e *editor) questions() (took []time.Duration) {
+// answerQuestions returns the times until answers reached the agent.
+func (e *editor) answerQuestions() (took []time.Duration) {
 	var sent time.Time
 	e.prompt(fmt.Sprint("ask ", editorQuestions), func(line []byte) {
 		if !bytes.Contains(line, []byte("session/request_permission")) {
@@ -161,7 +161,7 @@ func (e *editor) questions() (took []time.Duration) {
 	return took
 }
 
-// starts compares how long it takes from the start of a process until it has answered initialize.
+// starts compares the time from the start of a process to its answer to initialize.
 func starts(dir, perlica string) {
 	self := must(os.Executable())
 	var took [2][]time.Duration
@@ -170,7 +170,7 @@ func starts(dir, perlica string) {
 			start := time.Now()
 			e := startEditor(dir, argv...)
 			e.initialize()
-			if i > 1 { // the first make the files and warm the caches
+			if i > 1 { // The first rounds make the files and fill the caches.
 				took[n] = append(took[n], time.Since(start))
 			}
 			e.end()
@@ -180,8 +180,7 @@ func starts(dir, perlica string) {
 	fmt.Printf("%-52s %10.2f %10.2f %-9s more  %5.2f  (at most 15)\n", "perlica acp, to the answer to initialize", ms(ours), ms(agent), "ms", ms(ours-agent))
 }
 
-// memory prints the resident memory of 'perlica acp' after the first tenth of a session's updates, and
-// after all.
+// memory prints the resident memory of 'perlica acp' after a tenth of a session's updates and after all updates.
 func memory(dir, perlica, what, verb string, turns ...int) {
 	e := startEditor(dir, perlica, "acp", "--", must(os.Executable()), "agent")
 	e.open()
@@ -202,7 +201,7 @@ func memory(dir, perlica, what, verb string, turns ...int) {
 	ratio("resident memory: 100,000 and 10,000 "+what, last, first, "MB", "flat")
 }
 
-// resident is the resident memory of a process, in megabytes; 0: not known.
+// resident returns the resident memory of a process in megabytes, or 0 if it is unknown.
 func resident(pid int) float64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -215,15 +214,15 @@ func resident(pid int) float64 {
 	return 0
 }
 
-// relay is the bare relay's process: each line is a durable row before it goes on, an answer of the
-// client two; of what the agent has written at once, up to 1,000 lines are committed together.
+// relay is the process of the bare relay. Each line becomes a durable row before it is passed on, and an answer of
+// the client becomes two rows. It commits up to 1,000 waiting lines of the agent together.
 func relay(dir string) {
 	log, agent := openBare(dir), startPeer("agent")
-	var mu sync.Mutex // of the log
+	var mu sync.Mutex // guards the log
 	var agentSide sync.WaitGroup
 	agentSide.Go(func() {
 		for {
-			lines, err := waiting(agent.out)
+			lines, err := readWaiting(agent.out)
 			if len(lines) > 0 {
 				mu.Lock()
 				log.commitAll(lines)
@@ -244,9 +243,9 @@ func relay(dir string) {
 		}
 		check(err)
 		mu.Lock()
-		log.commit(1, line)
+		log.commitRows(1, line)
 		if isResponse(line) {
-			log.commit(1, line)
+			log.commitRows(1, line)
 		}
 		mu.Unlock()
 		must(agent.stdin.Write(line))
@@ -257,15 +256,15 @@ func relay(dir string) {
 	check(log.db.Close())
 }
 
-// waiting waits for a line and returns it with those that are at hand then.
-func waiting(r *bufio.Reader) (lines [][]byte, err error) {
+// readWaiting waits for a line and returns it with all lines that are buffered then.
+func readWaiting(r *bufio.Reader) (lines [][]byte, err error) {
 	for len(lines) < 1000 {
 		line, err := r.ReadBytes('\n')
 		if err != nil {
 			return lines, err
 		}
 		lines = append(lines, line)
-		rest, err := r.Peek(r.Buffered()) // which is there
+		rest, err := r.Peek(r.Buffered()) // The buffer has these bytes.
 		if err != nil || bytes.IndexByte(rest, '\n') < 0 {
 			return lines, err
 		}

@@ -1,6 +1,5 @@
-// Command bench measures Perlica against bare programs in one run, and prints ratios:
-// absolute figures do not travel. Run it with 'make bench'; docs/performance.md says what
-// the lines mean.
+// Command bench measures Perlica against bare programs in one run and prints ratios, because absolute figures differ
+// between machines. Run it with 'make bench'. docs/performance.md explains the lines.
 package main
 
 import (
@@ -18,14 +17,14 @@ import (
 	"github.com/perlica/perlica/provider/predictable"
 )
 
-// A comparison is what can be measured under a name.
+// comparison is a named measurement.
 type comparison struct {
 	name  string
 	takes string
 	do    func(dir string, opt options)
 }
 
-// comparisons are all, in the order in which they are made.
+// comparisons lists all comparisons in their order.
 var comparisons = []comparison{
 	{"process", "2 s", processes},
 	{"flood", "3 s", floods},
@@ -41,7 +40,7 @@ var comparisons = []comparison{
 	{"million", "3 minutes and 4 GB", million},
 }
 
-// parts are what the program is to itself: the processes it compares.
+// parts are the other processes of a comparison, which run this program, too.
 var parts = map[string]func(args []string){
 	"agent": func([]string) { agent() },
 	"predictable": func([]string) {
@@ -53,7 +52,7 @@ var parts = map[string]func(args []string){
 	"followers": func(args []string) { followAll(args[0], args[1]) },
 }
 
-// A failure is the error by which a comparison ends: there is nothing to go on with.
+// failure is the error that ends a comparison.
 type failure struct{ error }
 
 func check(err error) {
@@ -67,8 +66,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// ended exits where a failure ended what was being done; it is to be deferred.
-func ended(what *string) {
+// exitOnFailure exits if a failure ended the current work. The caller defers it.
+func exitOnFailure(what *string) {
 	switch p := recover().(type) {
 	case nil:
 	case failure:
@@ -88,7 +87,7 @@ type options struct {
 
 func main() {
 	what := "bench:"
-	defer ended(&what)
+	defer exitOnFailure(&what)
 	if len(os.Args) > 1 {
 		if play, ok := parts[os.Args[1]]; ok {
 			play(os.Args[2:])
@@ -118,27 +117,27 @@ func main() {
 			what = "bench: " + c.name + ":"
 			measure(c, opt)
 		case flag.NArg() == 0, flag.NArg() > 1 && slices.Contains(flag.Args(), c.name):
-			alone(c.name)
+			runInProcess(c.name)
 		}
 	}
 }
 
-// alone does one comparison in a process of its own: one that has run an agent is known by that from then on, and so are
-// the programs that it starts.
-func alone(name string) {
+// runInProcess runs one comparison in a new process. A process that has run an agent is recognised as its parent, and
+// so are the programs that it starts.
+func runInProcess(name string) {
 	var args []string
 	flag.Visit(func(f *flag.Flag) { args = append(args, "-"+f.Name+"="+f.Value.String()) })
 	cmd := exec.Command(must(os.Executable()), append(args, name)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if cmd.Run() != nil { // it has said why
+	if cmd.Run() != nil { // It has printed the reason.
 		os.Exit(1)
 	}
 }
 
-// measure does one comparison in a folder of its own.
+// measure runs one comparison in a temporary folder.
 func measure(c comparison, opt options) {
 	dir := must(os.MkdirTemp("", "perlica-bench"))
-	defer func() { _ = os.RemoveAll(dir) }() // what is left is in the system's temporary folder
+	defer func() { _ = os.RemoveAll(dir) }() // The system cleans its temporary folder.
 	fmt.Printf("%s (takes about %s)\n", c.name, c.takes)
 	c.do(dir, opt)
 }
@@ -165,14 +164,14 @@ func processes(dir string, opt options) {
 	command := func(argv ...string) *exec.Cmd {
 		cmd := exec.Command(argv[0], argv[1:]...)
 		cmd.Dir = project
-		// Nothing but the built-in agent is on PATH.
+		// Only the built-in agent is on PATH.
 		cmd.Env = []string{"PATH=" + dir, "HOME=" + dir, "PERLICA_HOME=" + filepath.Join(dir, "home")}
 		return cmd
 	}
 	ours, theirs := []string{perlica, "run", "hello"}, []string{bare, filepath.Join(project, "bare.db")}
 	var a, b []time.Duration
 	var peak int64
-	for i := range opt.rounds + 2 { // the first two make the files and warm the caches
+	for i := range opt.rounds + 2 { // The first two rounds make the files and fill the caches.
 		for argv, to := range map[*[]string]*[]time.Duration{&ours: &a, &theirs: &b} {
 			cmd := command((*argv)...)
 			start := time.Now()
@@ -193,7 +192,7 @@ func processes(dir string, opt options) {
 	syncs(command, ours, theirs)
 }
 
-// output runs a command to its end.
+// output runs a command and returns its output.
 func output(cmd *exec.Cmd) []byte {
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -202,7 +201,7 @@ func output(cmd *exec.Cmd) []byte {
 	return out
 }
 
-// build makes a program of its package, as it is released.
+// build builds a program from its package with the flags of a release.
 func build(out, pkg string) {
 	cmd := exec.Command("go", "build", "-o", out, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -211,7 +210,7 @@ func build(out, pkg string) {
 
 var syncLine = regexp.MustCompile(`(?m)\b(fsync|fdatasync)\(`)
 
-// syncs counts the data syncs of both programs with strace, where there is one.
+// syncs counts the data syncs of both programs with strace, if it is installed.
 func syncs(command func(...string) *exec.Cmd, ours, theirs []string) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {

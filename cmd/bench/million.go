@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// million measures whole processes that read logs of a million events, and what it takes to
-// open one and append an event. The logs are those of the packages' own benchmarks.
+// million measures whole processes that read logs of a million events, and the time for opening one and appending an
+// event. The benchmarks of the packages make the logs.
 func million(dir string, opt options) {
 	perlica := filepath.Join(dir, "perlica")
 	build(perlica, "./cmd/perlica")
@@ -28,7 +28,7 @@ func million(dir string, opt options) {
 		return cmd
 	}
 	adopt(runs, "eventlog.db", "search.db")
-	output(command(runs, "log", "search", "please", "-n", "1")) // the index is made by the first search
+	output(command(runs, "log", "search", "please", "-n", "1")) // The first search makes the index.
 	adopt(signed, "eventlog.db", "eventlog.anchor")
 	move(filepath.Join(signed, "keys"), filepath.Join(signed, "home", "state", "keys"))
 	id := fmt.Sprintf("0199%04x-%04x-7ccc-8ddd-%04x%08x", 0, 12_345, 12_345, uint32(12_345*2654435761&0xffffffff))
@@ -54,19 +54,19 @@ func million(dir string, opt options) {
 		{"/v1/runs/" + id, "at most 20"}, {"/v1/runs/" + id + "/story", ""}, {"/v1/runs", ""}, {"/v1/sessions", ""}, {"/v1/questions", ""},
 		{"/v1/search?q=unique", ""}, {"/v1/events?limit=100&after=0", ""},
 	} {
-		fmt.Printf("%-52s %10.1f ms                         (%s)\n", "GET "+strings.Replace(line.path, id, "{id}", 1), ms(s.get(line.path, 25)), line.promise)
+		fmt.Printf("%-52s %10.1f ms                         (%s)\n", "GET "+strings.Replace(line.path, id, "{id}", 1), ms(s.timeGet(line.path, 25)), line.promise)
 	}
 	s.end()
 	took := reopened(contextFile(signed, "eventlog.db"))
 	fmt.Printf("%-52s %10.1f ms                         (%s)\n", "open, and append one event", ms(took), "at most 20")
 }
 
-// contextFile is the place of a file of the default context in the project.
+// contextFile returns the path of a file of the default context in the project.
 func contextFile(project, name string) string {
 	return filepath.Join(project, ".perlica_config", "contexts", "default", name)
 }
 
-// makeLog has a benchmark of this repository make its log in dir, unless it is there.
+// makeLog runs a benchmark of this repository that makes its log in dir, unless the log exists.
 func makeLog(dir, pkg string, args ...string) {
 	if _, err := os.Stat(contextFile(dir, "eventlog.db")); err == nil {
 		return
@@ -76,14 +76,14 @@ func makeLog(dir, pkg string, args ...string) {
 	output(exec.Command("go", argv...))
 }
 
-// adopt makes the files that a benchmark made those of a project.
+// adopt moves the files of a benchmark into a project.
 func adopt(project string, names ...string) {
 	for _, name := range names {
 		move(filepath.Join(project, name), contextFile(project, name))
 	}
 }
 
-// move renames a file and makes the folders that it takes; what is gone has been moved before.
+// move renames a file and makes the needed folders. A missing file has been moved before.
 func move(from, to string) {
 	check(os.MkdirAll(filepath.Dir(to), 0o700))
 	if err := os.Rename(from, to); !errors.Is(err, os.ErrNotExist) {
@@ -91,7 +91,7 @@ func move(from, to string) {
 	}
 }
 
-// times starts a process some times, and returns its median time and its peak of memory.
+// times starts a process several times and returns its median time and its peak memory.
 func times(command func(log string, argv ...string) *exec.Cmd, log string, argv []string, rounds int) (took time.Duration, peak int64) {
 	var all []time.Duration
 	for range rounds {

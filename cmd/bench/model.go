@@ -20,25 +20,27 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// modelRounds is how many answers are asked for, to measure the first chunk of each.
+// modelRounds is the number of answers whose first chunk is measured.
 const modelRounds = 100
 
-// modelServer speaks Chat Completions: its only chunk is the time at which it is written, and the end comes
-// a little behind, so that the chunk is shown by itself.
+// modelServer speaks Chat Completions. Its only chunk contains the time of writing. The end comes a little later, so
+// that the chunk is shown alone.
 func modelServer(pause time.Duration) *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":\"%d\"}}]}\n\n", time.Now().UnixNano()) // who asked may have left
+		// The client may have left.
+		_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":\"%d\"}}]}\n\n", time.Now().UnixNano())
 		if pause > 0 {
 			w.(http.Flusher).Flush()
 			time.Sleep(pause)
 		}
-		_, _ = fmt.Fprint(w, "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n") // likewise
+		// The client may have left.
+		_, _ = fmt.Fprint(w, "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 	}))
 }
 
-// models compares a run with a model whose server answers at once with one of the built-in agent, and
-// how late the first chunk is behind the server's with a bare proxy that makes its rows durable.
+// models compares a run of a model whose server answers at once with a run of the built-in agent. It also compares
+// the delay of the first chunk with that of a bare proxy with durable rows.
 func models(dir string, opt options) {
 	perlica := filepath.Join(dir, "perlica")
 	build(perlica, "./cmd/perlica")
@@ -63,7 +65,7 @@ func modelRuns(perlica, dir string, opt options) {
 		return time.Since(start)
 	}
 	var ours, hello []time.Duration
-	for i := range opt.rounds + 2 { // the first two make the files and warm the caches
+	for i := range opt.rounds + 2 { // The first two rounds make the files and fill the caches.
 		a, b := command("run", "--provider", "mine", "hello"), command("run", "hello")
 		if i >= 2 {
 			ours, hello = append(ours, a), append(hello, b)
@@ -75,16 +77,16 @@ func modelRuns(perlica, dir string, opt options) {
 	}
 }
 
-// modelPeak is the peak of the agent's resident memory, in a session of a hundred prompts.
+// modelPeak returns the peak resident memory of the agent in a session of a hundred prompts.
 func modelPeak(perlica, url string) int64 {
 	p := startCommand(exec.Command(perlica, "agent", "model", "--api", "openai-chat", "--model", "m", "--base-url", url))
-	p.ask(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`)
+	p.askLine(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`)
 	p.send(`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}`)
 	var v struct{ Result struct{ SessionID string } }
-	check(json.Unmarshal(p.line(), &v))
+	check(json.Unmarshal(p.readLine(), &v))
 	for range modelRounds {
 		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":"hello"}]}}`, v.Result.SessionID))
-		for !bytes.Contains(p.line(), []byte(`"stopReason"`)) {
+		for !bytes.Contains(p.readLine(), []byte(`"stopReason"`)) {
 		}
 	}
 	p.end()
@@ -114,12 +116,12 @@ func modelChunks(perlica, dir string) {
 			check(fmt.Errorf("outcome %s: %v", res.Outcome, res.Err))
 		}
 		p.send("hello")
-		line := p.line()
-		bare.commit(2, line)
-		if bareLate := time.Since(stamp(line)); i >= 10 { // the first make the files and warm the caches
+		line := p.readLine()
+		bare.commitRows(2, line)
+		if bareLate := time.Since(stamp(line)); i >= 10 { // The first rounds make the files and fill the caches.
 			ours, theirs = append(ours, late), append(theirs, bareLate)
 		}
-		p.line() // the end
+		p.readLine() // the end
 	}
 	check(c.Close(context.Background()))
 	check(r.Close())
@@ -127,8 +129,8 @@ func modelChunks(perlica, dir string) {
 	ratio("a model's first chunk, durable and shown", ms(median(ours)), ms(median(theirs)), "ms", "at most 1.2")
 }
 
-// ask is a bare proxy of a model's server: for each line it makes a request, and writes a line for the
-// first chunk and one for the end.
+// ask is a bare proxy of a model's server. For each line it makes a request and writes a line for the first chunk and
+// a line for the end.
 func ask(url string) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {

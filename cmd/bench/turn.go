@@ -22,7 +22,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// runner opens a kernel on a fresh folder.
+// runner opens a kernel on a new folder.
 func runner(dir string, streamSync bool) (*kernel.Runner, string) {
 	dir = must(os.MkdirTemp(dir, "log"))
 	paths := config.ContextPaths{
@@ -49,7 +49,7 @@ func turn(r *kernel.Runner, dir, text string, show func(kernel.Notice)) kernel.R
 	return res
 }
 
-// floods compares the rate of updates that an agent writes as fast as it can.
+// floods compares the rates of updates that an agent writes as fast as it can.
 func floods(dir string, opt options) {
 	updates := opt.updates
 	r, project := runner(dir, true)
@@ -80,7 +80,7 @@ func floods(dir string, opt options) {
 	payload := make([]byte, 200)
 	start := time.Now()
 	for n := 0; n < updates; n += 1000 {
-		bare.commit(1000, payload)
+		bare.commitRows(1000, payload)
 	}
 	bareTime := time.Since(start)
 	check(bare.db.Close())
@@ -90,7 +90,7 @@ func floods(dir string, opt options) {
 		float64(after.Sys-before.Sys)/(1<<20), float64(len(res.Text))/(1<<20), "MB")
 }
 
-// singles compares how late one update is with the front end.
+// singles compares the delays of single updates until the front end has them.
 func singles(dir string, _ options) {
 	const n = 300
 	bare := bareSingles(dir, n)
@@ -111,27 +111,27 @@ func singles(dir string, _ options) {
 	}
 }
 
-// bareSingles is a line proxy with one durable insert a line.
+// bareSingles is a line proxy with one durable insert for each line.
 func bareSingles(dir string, n int) time.Duration {
 	bare, p := openBare(dir), startPeer("agent")
 	p.send(fmt.Sprintf(`{"id":1,"method":"session/prompt","params":{"prompt":[{"text":"stamp %d"}]}}`, n))
 	var late []time.Duration
 	for range n {
-		line := p.line()
-		bare.commit(1, line)
+		line := p.readLine()
+		bare.commitRows(1, line)
 		late = append(late, time.Since(stamp(line)))
 	}
 	p.end()
 	return median(late)
 }
 
-// stamp is the time in an update of the agent's.
+// stamp returns the time in an update of the agent.
 func stamp(line []byte) time.Time {
 	i := bytes.LastIndex(line, []byte(`"text":"`)) + len(`"text":"`)
 	return time.Unix(0, must(strconv.ParseInt(string(line[i:i+19]), 10, 64)))
 }
 
-// peer is this program as a line source, of one of its kinds.
+// peer is this program as a line source.
 type peer struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -156,16 +156,16 @@ func (p *peer) end() {
 
 func (p *peer) send(line string) { must(io.WriteString(p.stdin, line+"\n")) }
 
-// line is the next that the peer writes.
-func (p *peer) line() []byte { return must(p.out.ReadBytes('\n')) }
+// readLine reads the next line of the peer.
+func (p *peer) readLine() []byte { return must(p.out.ReadBytes('\n')) }
 
-// ask sends a line and waits for one.
-func (p *peer) ask(line string) {
+// askLine sends a line and waits for a line.
+func (p *peer) askLine(line string) {
 	p.send(line)
-	p.line()
+	p.readLine()
 }
 
-// prompts compares an empty prompt, from its intent to its outcome on disk.
+// prompts compares the times of an empty prompt from its intent to its outcome on disk.
 func prompts(dir string, _ options) {
 	const n = 100
 	r, project := runner(dir, true)
@@ -179,28 +179,28 @@ func prompts(dir string, _ options) {
 		all, commit := barePrompt(bare)
 		theirs, commits = append(theirs, all), append(commits, commit)
 	}
-	// The last event's time is when it was recorded; it was on disk one commit later.
+	// The last event has the time of its recording. It was on disk one commit later.
 	ratio("an empty prompt, durable both ways", ms(median(ours)+median(commits)), ms(median(theirs)), "ms", "at most 1.25")
 }
 
-// barePrompt prompts a fresh peer, as each run does, with a durable row before and one
-// behind. It returns how long that took, and how long the second row.
+// barePrompt prompts a new peer, as each run does, with a durable row before and after it. It returns the total time
+// and the time of the second row.
 func barePrompt(bare *bareLog) (all, commit time.Duration) {
 	p := startPeer("agent")
 	for _, method := range []string{"initialize", "session/new"} {
-		p.ask(fmt.Sprintf(`{"id":1,"method":%q}`, method))
+		p.askLine(fmt.Sprintf(`{"id":1,"method":%q}`, method))
 	}
 	start := time.Now()
-	bare.commit(1, bareHash)
-	p.ask(`{"id":1,"method":"session/prompt","params":{"prompt":[{"text":"nothing"}]}}`)
+	bare.commitRows(1, bareHash)
+	p.askLine(`{"id":1,"method":"session/prompt","params":{"prompt":[{"text":"nothing"}]}}`)
 	second := time.Now()
-	bare.commit(1, bareHash)
+	bare.commitRows(1, bareHash)
 	end := time.Now()
 	p.end()
 	return end.Sub(start), end.Sub(second)
 }
 
-// promptTime is the time between a run's intent and its last event.
+// promptTime returns the time between a run's intent and its last event.
 func promptTime(r *kernel.Runner, run event.RunID) time.Duration {
 	var from, to time.Time
 	for e, err := range r.Log().Events(context.Background(), event.Query{Run: run, Class: event.Fact}) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// peakMemory is the peak of a process's resident memory in bytes, 0 if it is not known.
+// peakMemory returns the peak resident memory of a process in bytes, or 0 if it is unknown.
 func peakMemory(p *os.ProcessState) int64 {
 	usage, ok := p.SysUsage().(*syscall.Rusage)
 	if !ok {
@@ -21,7 +21,7 @@ func peakMemory(p *os.ProcessState) int64 {
 	return int64(usage.Maxrss) << 10
 }
 
-// processCPU is the processor time that this process has taken, 0 if it is not known.
+// processCPU returns the processor time of this process, or 0 if it is unknown.
 func processCPU() time.Duration {
 	var usage syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {

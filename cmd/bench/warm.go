@@ -17,17 +17,17 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// What the agent is asked in each turn: it says one thing, and answers.
+// This is the agent's script for each turn: it says one thing and answers.
 const (
 	warmRounds = 300
 	warmText   = "hello"
-	warmPause  = 10 * time.Millisecond // no one types faster; what a turn leaves to be done is done then
+	warmPause  = 10 * time.Millisecond // Nobody types faster. The rest of a turn's work happens in this pause.
 )
 
-// warm compares a turn of a living session of the predictable agent, from the input to the
-// outcome on disk and to the first piece of the answer, with the same turn over a line proxy that
-// makes two durable appends: before the prompt, and behind the answer or before the first piece
-// is shown. They take turns, so that what else the machine does meets all.
+// warm compares a turn in a running session of the predictable agent with the same turn over a line proxy. It
+// measures the time until the outcome is on disk and until the first piece of the answer is shown. The proxy makes
+// two durable appends: before the prompt, and after the answer or before the first piece. They take turns, so that
+// other work on the machine affects both.
 func warm(dir string, _ options) {
 	warmTurns(dir, true, "a warm turn, durable both ways")
 	warmTurns(dir, false, "  with log.stream_sync = false")
@@ -43,10 +43,10 @@ func warmTurns(dir string, streamSync bool, what string) {
 		time.Sleep(warmPause)
 		a, f := warmOurs(c)
 		time.Sleep(warmPause)
-		ba, _ := answers.turn()
+		ba, _ := answers.runTurn()
 		time.Sleep(warmPause)
-		_, bf := lines.turn()
-		if i >= 20 { // the first make the files and warm the caches
+		_, bf := lines.runTurn()
+		if i >= 20 { // The first rounds make the files and fill the caches.
 			all, first, bareAll, bareFirst = append(all, a), append(first, f), append(bareAll, ba), append(bareFirst, bf)
 		}
 	}
@@ -75,24 +75,24 @@ func warmOurs(c *kernel.Conversation) (all, first time.Duration) {
 	return all, first
 }
 
-// A lineProxy stands between the caller and an agent, as Perlica does, and is a process: this
-// program with "proxy", how it appends, and a folder.
+// lineProxy stands between the caller and an agent, like Perlica. It is a process of this program with the arguments
+// "proxy", its way of appending, and a folder.
 type lineProxy struct {
 	*peer
 	id int
 }
 
-// How a proxy appends, besides what is asked, before it passes that on.
+// These are the proxy's appends in addition to the prompt. Each comes before the text is passed on.
 const (
-	wholeAnswers = "answers" // the whole answer, before the response is passed on
-	firstLines   = "lines"   // the first line of the answer, before it is passed on
+	wholeAnswers = "answers" // the whole answer, before the response
+	firstLines   = "lines"   // the first line of the answer
 )
 
 // startProxy starts a proxy and opens a session of the same agent.
 func startProxy(how, dir string) *lineProxy {
 	l := &lineProxy{peer: startPeer("proxy", how, dir)}
-	l.ask(l.request(`"method":"initialize","params":{"protocolVersion":1}`))
-	l.ask(l.request(fmt.Sprintf(`"method":"session/new","params":{"cwd":%q,"mcpServers":[]}`, dir)))
+	l.askLine(l.request(`"method":"initialize","params":{"protocolVersion":1}`))
+	l.askLine(l.request(fmt.Sprintf(`"method":"session/new","params":{"cwd":%q,"mcpServers":[]}`, dir)))
 	return l
 }
 
@@ -101,12 +101,12 @@ func (p *lineProxy) request(members string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, p.id, members)
 }
 
-// turn asks, and reads the answer to its end.
-func (p *lineProxy) turn() (all, first time.Duration) {
+// runTurn sends a prompt and reads the whole answer.
+func (p *lineProxy) runTurn() (all, first time.Duration) {
 	start := time.Now()
 	p.send(p.request(`"method":"session/prompt","params":{"sessionId":"session-1","prompt":[{"type":"text","text":"` + warmText + `"}]}`))
 	for {
-		line := p.line()
+		line := p.readLine()
 		if first == 0 {
 			first = time.Since(start)
 		}
@@ -118,7 +118,7 @@ func (p *lineProxy) turn() (all, first time.Duration) {
 
 func isResponse(line []byte) bool { return !bytes.Contains(line, []byte(`"method"`)) }
 
-// proxy is the proxy's process.
+// proxy is the process of the proxy.
 func proxy(how, dir string) {
 	log, agent := openBare(dir), startPeer("predictable")
 	in := bufio.NewReader(os.Stdin)
@@ -132,22 +132,22 @@ func proxy(how, dir string) {
 		check(err)
 		durable := bytes.Contains(line, []byte("session/prompt"))
 		if durable {
-			log.commit(1, line)
+			log.commitRows(1, line)
 		}
 		must(agent.stdin.Write(line))
 		passAnswer(agent, log, durable, how)
 	}
 }
 
-// passAnswer passes the agent's lines on, up to its response.
+// passAnswer passes the agent's lines on until its response.
 func passAnswer(agent *peer, log *bareLog, durable bool, how string) {
 	var answer bytes.Buffer
 	for ended := false; !ended; {
-		line := agent.line()
+		line := agent.readLine()
 		answer.Write(line)
 		ended = isResponse(line)
 		if durable && (how == wholeAnswers && ended || how == firstLines && answer.Len() == len(line)) {
-			log.commit(1, answer.Bytes())
+			log.commitRows(1, answer.Bytes())
 		}
 		must(os.Stdout.Write(line))
 	}

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// How many follow a flood over HTTP, how many of them slowly, and of how many updates it is.
+// These are the number of followers of a flood over HTTP, the number of slow ones, and the number of updates.
 const (
 	webFollowers = 200
 	webSlow      = 40
@@ -27,8 +27,8 @@ const (
 	webRounds    = 9
 )
 
-// webs compares a run in 'perlica web' that many follow, from another process, with the same run alone. They
-// take turns.
+// webs compares a run in 'perlica web' that another process follows many times with the same run without followers.
+// They take turns.
 func webs(dir string, _ options) {
 	perlica := filepath.Join(dir, "perlica")
 	build(perlica, "./cmd/perlica")
@@ -42,12 +42,12 @@ func webs(dir string, _ options) {
 	})
 	var alone, followed, whole []time.Duration
 	for i := range webRounds + 1 {
-		took := s.flood()
-		f := s.follow()
+		took := s.runFlood()
+		f := s.startFollowers()
 		start := time.Now()
-		with := s.flood()
-		f.end()
-		if i > 0 { // the first makes the files and warms the caches
+		with := s.runFlood()
+		f.waitEnd()
+		if i > 0 { // The first round makes the files and fills the caches.
 			alone, followed, whole = append(alone, took), append(followed, with), append(whole, time.Since(start))
 		}
 	}
@@ -59,7 +59,7 @@ func webs(dir string, _ options) {
 	}
 }
 
-// webServer is 'perlica web' in a process of its own.
+// webServer is a process of 'perlica web'.
 type webServer struct {
 	cmd            *exec.Cmd
 	at             string // host:port
@@ -68,7 +68,7 @@ type webServer struct {
 
 var webAddress = regexp.MustCompile(`the page is at http://([0-9.:]+)/`)
 
-// startWeb starts it in a project. A command is one of perlica's.
+// startWeb starts the server in a project. command returns a command of perlica.
 func startWeb(project string, command func(argv ...string) *exec.Cmd) *webServer {
 	s := &webServer{project: project}
 	cmd := command("web", "token", fmt.Sprint("bench-", os.Getpid()), "--rights", "read,ask")
@@ -82,7 +82,7 @@ func startWeb(project string, command func(argv ...string) *exec.Cmd) *webServer
 		}
 	}
 	go func() {
-		for lines.Scan() { // else it waits for who reads
+		for lines.Scan() { // Otherwise the server waits for a reader.
 		}
 	}()
 	return s
@@ -93,13 +93,13 @@ func (s *webServer) end() {
 	check(s.cmd.Wait())
 }
 
-// get returns how long a request takes, at the median of so many.
-func (s *webServer) get(path string, rounds int) time.Duration {
+// timeGet returns the median time of a request.
+func (s *webServer) timeGet(path string, rounds int) time.Duration {
 	var all []time.Duration
 	for range rounds {
 		req := must(http.NewRequest("GET", "http://"+s.at+path, nil))
 		req.Header.Set("Authorization", "Bearer "+s.token)
-		req.Header.Set("Accept", "application/json") // of events a page, not a stream
+		req.Header.Set("Accept", "application/json") // a page of events and not a stream
 		start := time.Now()
 		res := must(http.DefaultClient.Do(req))
 		answer := must(io.ReadAll(res.Body))
@@ -111,8 +111,8 @@ func (s *webServer) get(path string, rounds int) time.Duration {
 	return median(all)
 }
 
-// flood has one run of many updates, and returns how long it took.
-func (s *webServer) flood() time.Duration {
+// runFlood starts one run of many updates and returns its time.
+func (s *webServer) runFlood() time.Duration {
 	body := must(json.Marshal(map[string]any{"project": s.project, "text": fmt.Sprintf("@stream %d 40", webUpdates), "wait": true}))
 	req := must(http.NewRequest("POST", "http://"+s.at+"/v1/inputs", bytes.NewReader(body)))
 	req.Header.Set("Authorization", "Bearer "+s.token)
@@ -128,15 +128,15 @@ func (s *webServer) flood() time.Duration {
 	return took
 }
 
-// followers are the process of those who follow: this program with "followers", the address and the token.
+// followers is the process of the followers: this program with the arguments "followers", the address and the token.
 type followers struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
-// follow starts them, and returns when all of them follow.
-func (s *webServer) follow() *followers {
+// startFollowers starts the followers and returns when all of them follow.
+func (s *webServer) startFollowers() *followers {
 	cmd := exec.Command(must(os.Executable()), "followers", s.at, s.token)
 	cmd.Stderr = os.Stderr
 	f := &followers{cmd: cmd, in: must(cmd.StdinPipe()), out: bufio.NewReader(must(cmd.StdoutPipe()))}
@@ -145,13 +145,13 @@ func (s *webServer) follow() *followers {
 	return f
 }
 
-// end says that the run is over, and waits until each has all of it.
-func (f *followers) end() {
+// waitEnd tells the followers that the run is over and waits until each has all events.
+func (f *followers) waitEnd() {
 	check(f.in.Close())
 	check(f.cmd.Wait())
 }
 
-// followAll is the process of the followers. It fails where one misses an event, or gets one twice.
+// followAll is the process of the followers. It fails if a follower misses an event or gets one twice.
 func followAll(at, token string) {
 	over := make(chan struct{})
 	var opened, all sync.WaitGroup
@@ -163,7 +163,7 @@ func followAll(at, token string) {
 			if i < webSlow {
 				f.over = over
 			}
-			failed <- f.run(opened.Done)
+			failed <- f.followRun(opened.Done)
 		})
 	}
 	opened.Wait()
@@ -180,7 +180,7 @@ func followAll(at, token string) {
 // webFollower follows all logs.
 type webFollower struct {
 	at, token string
-	over      <-chan struct{} // of a slow one: closed when the run is over; then it goes on at its cursor, no slower than others
+	over      <-chan struct{} // of a slow follower: closed when the run is over; it then continues at full speed
 	cursor    string
 	texts     int
 	finished  bool
@@ -188,12 +188,12 @@ type webFollower struct {
 
 var errSlow = errors.New("the run is over")
 
-// run reads until the run has finished.
-func (f *webFollower) run(opened func()) error {
-	err := f.read(f.over, opened)
+// followRun reads until the run has finished.
+func (f *webFollower) followRun(opened func()) error {
+	err := f.readStream(f.over, opened)
 	if f.over != nil && !f.finished && (errors.Is(err, errSlow) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)) {
 		<-f.over
-		err = f.read(nil, func() {})
+		err = f.readStream(nil, func() {})
 	}
 	if err == nil && f.texts != webUpdates {
 		err = fmt.Errorf("a follower, slow: %t, has %d updates of %d", f.over != nil, f.texts, webUpdates)
@@ -201,8 +201,8 @@ func (f *webFollower) run(opened func()) error {
 	return err
 }
 
-// read reads a stream. A slow one takes four kilobytes in 20 ms.
-func (f *webFollower) read(over <-chan struct{}, opened func()) error {
+// readStream reads a stream. A slow follower reads four kilobytes in 20 ms.
+func (f *webFollower) readStream(over <-chan struct{}, opened func()) error {
 	req, err := http.NewRequest("GET", "http://"+f.at+"/v1/events", nil)
 	if err != nil {
 		return err
@@ -218,18 +218,18 @@ func (f *webFollower) read(over <-chan struct{}, opened func()) error {
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("a follower, slow: %t, gets %s", f.over != nil, res.Status)
 	}
-	defer func() { _ = res.Body.Close() }() // it is read from only
+	defer func() { _ = res.Body.Close() }() // A body that was only read loses nothing.
 	from := io.Reader(res.Body)
 	if over != nil {
 		from = &slowly{res.Body, over}
 	}
 	in := bufio.NewScanner(from)
-	in.Buffer(make([]byte, 4<<10), 8<<20) // the outcome has all of the text
+	in.Buffer(make([]byte, 4<<10), 8<<20) // The outcome contains the whole text.
 	cursor, text := "", false
 	for in.Scan() {
 		line := in.Bytes()
 		switch {
-		case len(line) == 0: // the event is whole
+		case len(line) == 0: // The event is complete.
 			if f.cursor = cmp.Or(cursor, f.cursor); text {
 				f.texts++
 			}
@@ -245,11 +245,11 @@ func (f *webFollower) read(over <-chan struct{}, opened func()) error {
 			f.finished = bytes.Contains(line, []byte(`"type":"run.finished"`))
 		}
 	}
-	f.finished = false // it was cut off in the middle
+	f.finished = false // It was cut off in the middle.
 	return cmp.Or(in.Err(), io.ErrUnexpectedEOF)
 }
 
-// slowly reads a little at a time, until the run is over.
+// slowly reads slowly until the run is over.
 type slowly struct {
 	from io.Reader
 	over <-chan struct{}

@@ -1,9 +1,8 @@
-// Command measure counts the figures by which the structure of this tree is judged, from the
-// source, and prints them as a table. Run it with 'make measure'.
+// Command measure counts figures of the tree's structure in the source and prints them as a table. Run it with 'make
+// measure'.
 //
-// It judges nothing: layout_test.go and ratchet_test.go hold the limits. Product code is the code that
-// the program is built of: test files, the packages that serve only tests, cmd/bench and cmd/measure
-// are left out.
+// It sets no limits: layout_test.go and ratchet_test.go do. Product code is the code of the program. Test files,
+// packages that serve only tests, cmd/bench and cmd/measure are not part of it.
 package main
 
 import (
@@ -53,8 +52,8 @@ func row(name, format string, args ...any) {
 	fmt.Printf("%-44s %s\n", name, fmt.Sprintf(format, args...))
 }
 
-// printFunctions prints the unexported functions that the product uses once, and the functions with
-// the most decisions.
+// printFunctions prints the unexported functions that the product uses once, and the functions with the most
+// decisions.
 func (t *tree) printFunctions() {
 	functions, once, short := t.usedOnce()
 	row("functions", "%d", functions)
@@ -90,7 +89,7 @@ func (t *tree) printFunctions() {
 
 func percent(part, whole int) int { return (100*part + whole/2) / max(whole, 1) }
 
-// symbol is the name of a function after the name of its receiver's type.
+// symbol returns the name of a function after the name of its receiver's type.
 func symbol(d *ast.FuncDecl) string {
 	if d.Recv == nil {
 		return d.Name.Name
@@ -106,8 +105,8 @@ func symbol(d *ast.FuncDecl) string {
 	return name
 }
 
-// complexity is McCabe's number, with && and || counted. A case of one line is a row of a table and
-// does not count.
+// complexity returns McCabe's number, with && and || counted. A case of one line counts as a row of a table and adds
+// nothing.
 func complexity(d *ast.FuncDecl) int {
 	n := 1
 	ast.Inspect(d, func(node ast.Node) bool {
@@ -163,7 +162,7 @@ func (t *tree) printLines() {
 	row("lines over 120, 160 columns", "%d, %d (in tests %d, %d more)", product[0], product[1], tests[0], tests[1])
 }
 
-// printNames prints the exported names of the product, and those of no use to another package.
+// printNames prints the exported names of the product, and the names that no other package uses.
 func (t *tree) printNames() {
 	exported, unused := t.exported()
 	row("exported package-level names", "%d", exported)

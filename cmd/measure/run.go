@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// binary is the size of the program as it is released.
+// binary returns the size of the released program in bytes.
 func (t *tree) binary() (int64, error) {
 	dir, err := os.MkdirTemp("", "measure")
 	if err != nil {
@@ -44,7 +44,7 @@ func (t *tree) build(name string, flags ...string) error {
 // insertsEvents is the method of package eventlog that inserts events.
 const insertsEvents = "batchWriter.insertRows"
 
-// stack is added to package eventlog for the measurement. It writes the number of frames of ours from main.
+// stack is added to package eventlog for the measurement. It writes the number of our frames from main.
 const stack = `package eventlog
 
 import (
@@ -76,8 +76,8 @@ func measureStack() {
 }
 `
 
-// frames is the largest number of frames of ours between main and an insert of one 'perlica run'. The
-// program is built with a method that counts them: go build takes the changed files from an overlay.
+// frames returns the largest number of our frames between main and an insert of one 'perlica run'. The measured
+// program has a method that counts them: go build gets the changed files as an overlay.
 func (t *tree) frames() (int, error) {
 	dir, err := os.MkdirTemp("", "measure")
 	if err != nil {
@@ -130,7 +130,7 @@ func (t *tree) frames() (int, error) {
 	return most, nil
 }
 
-// withCount is the file of package eventlog that inserts events, with a call of measureStack.
+// withCount returns the file of package eventlog that inserts events, with a call of measureStack.
 func (t *tree) withCount() (name string, text []byte, err error) {
 	for _, f := range t.all {
 		if f.test || filepath.Dir(f.name) != "eventlog" {

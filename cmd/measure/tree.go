@@ -28,30 +28,30 @@ const module = "github.com/perlica/perlica/"
 // aids are the folders outside the product: programs that measure.
 var aids = []string{"cmd/bench", "cmd/bench/bare", "cmd/measure"}
 
-// A tree is the source in a folder.
+// tree is the source in a folder.
 type tree struct {
 	dir     string
 	fset    *token.FileSet
 	product []*pack          // sorted by path; built for this system
-	all     map[string]*file // every Go file by its name, whatever system it is for
+	all     map[string]*file // every Go file by name, for every system
 	exports map[string]string
 }
 
-// A pack is a package of the product.
+// pack is a package of the product.
 type pack struct {
 	path    string
 	files   []*file
-	imports []string // of our own
+	imports []string // imports of our own packages
 	info    types.Info
 }
 
-// A file is a Go file.
+// file is a Go file.
 type file struct {
 	name    string
-	test    bool // or it serves only tests
+	test    bool // A test file, or a file that serves only tests.
 	ast     *ast.File
 	code    int   // lines that are neither blank nor a comment
-	columns []int // of each line; a tab counts as one
+	columns []int // width of each line; a tab counts as one
 }
 
 // listed is a part of the output of go list.
@@ -60,7 +60,7 @@ type listed struct {
 	GoFiles, Imports   []string
 }
 
-// load reads and type-checks the tree. Imports come from the compiler's export data.
+// load reads and type-checks the tree. The compiler's export data provides the imports.
 func load(dir string) (*tree, error) {
 	t := &tree{dir: dir, fset: token.NewFileSet(), all: map[string]*file{}, exports: map[string]string{}}
 	if err := t.parse(); err != nil {
@@ -131,7 +131,7 @@ func (t *tree) parse() error {
 	})
 }
 
-// codeLines counts the lines on which a token stands.
+// codeLines counts the lines that contain a token.
 func codeLines(text []byte) (n int) {
 	file := token.NewFileSet().AddFile("", -1, len(text))
 	var s scanner.Scanner
@@ -168,7 +168,7 @@ func (t *tree) check() error {
 	return nil
 }
 
-// imports counts the imports between packages of the product, and finds the longest chain of them.
+// imports counts the imports between packages of the product and finds the longest chain.
 func (t *tree) imports() (edges, floors int, chain []string) {
 	byPath, longest := map[string]*pack{}, map[string][]string{}
 	for _, p := range t.product {
@@ -197,8 +197,8 @@ func (t *tree) imports() (edges, floors int, chain []string) {
 	return edges, len(chain), chain
 }
 
-// usedOnce counts the functions and methods, the unexported ones that the product mentions exactly
-// once, and the declarations of at most five lines among these.
+// usedOnce counts the functions and methods, the unexported ones that the product mentions exactly once, and those of
+// them with at most five lines.
 func (t *tree) usedOnce() (functions, once, short int) {
 	for _, p := range t.product {
 		uses := map[types.Object]int{}
@@ -227,8 +227,8 @@ func (t *tree) usedOnce() (functions, once, short int) {
 	return functions, once, short
 }
 
-// exported counts the exported names of the product, and lists those that neither another package's
-// code or tests mention nor docs/api.txt promises.
+// exported counts the exported names of the product. It lists names that no other package mentions and that
+// docs/api.txt does not promise.
 func (t *tree) exported() (count int, unused []string) {
 	used := t.mentioned()
 	for _, name := range t.promised() {
@@ -280,7 +280,7 @@ func declared(f *ast.File, yield func(string)) {
 	}
 }
 
-// mentioned holds "folder.Name" for every name of ours that a file mentions of another folder.
+// mentioned returns "folder.Name" for each of our names that a file of another folder mentions.
 func (t *tree) mentioned() map[string]bool {
 	used := map[string]bool{}
 	for _, f := range t.all {
@@ -309,7 +309,7 @@ func (t *tree) mentioned() map[string]bool {
 	return used
 }
 
-// promised lists the package-level names in docs/api.txt.
+// promised returns the package-level names in docs/api.txt.
 func (t *tree) promised() (names []string) {
 	text, err := os.ReadFile(filepath.Join(t.dir, "docs", "api.txt"))
 	if err != nil {

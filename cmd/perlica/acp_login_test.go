@@ -43,7 +43,7 @@ func (w *world) logins() (list []string) {
 }
 
 // TestLogin checks that the arguments of an editor run the agent's command in the terminal, with the environment of
-// an agent and no more. Perlica returns the agent's exit code, and both the start and the end are on record.
+// an agent only. Perlica returns the agent's exit code, and both the start and the end are on record.
 func TestLogin(t *testing.T) {
 	w := newWorld(t)
 	w.env = append(w.env, "OTHER=other", "GIVEN=given")

@@ -141,7 +141,7 @@ func TestYesterday(t *testing.T) {
 
 // The part of docs/replay.md ends here.
 
-// TestReplayInDocs compares the programs of docs/replay.md with those that run here.
+// TestReplayInDocs compares the programs of docs/replay.md with the programs in this file.
 func TestReplayInDocs(t *testing.T) {
 	page := documents(t)["docs/replay.md"]
 	for file, language := range map[string]string{filepath.Join(clientFolder, "client.test.mjs"): "js", "replay_client_test.go": "go"} {

@@ -1,5 +1,5 @@
-// Command bare is what perlica run is compared with: it opens an SQLite file, commits one
-// durable row, and closes it.
+// Command bare is the program that perlica run is compared with. It opens an SQLite file, commits one durable row and
+// closes the file.
 package main
 
 import (

@@ -207,7 +207,7 @@ func (a *App) ProgramEnv() []string {
 	return append(slices.Clone(a.Environ), descent.PersonVariable+"=yes")
 }
 
-// needsTerminal refuses an action if this process runs in a namespace of its own and no terminal controls it. In such
+// needsTerminal refuses an action if this process runs in another namespace and no terminal controls it. In such
 // a namespace only a controlling terminal shows that a person acts.
 func needsTerminal(what string) error {
 	if line, _ := descent.Self(); !line.Hidden { // agentOfProcess has handled the error.

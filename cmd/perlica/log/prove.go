@@ -250,7 +250,7 @@ func (a *app) verifyProof(file string, keys []string, asJSON bool) error {
 	return err
 }
 
-// checkProof finds the kind of a proof and fills in what the proof shows.
+// checkProof finds the kind of a proof and fills in the proven facts.
 func (a *app) checkProof(v *checkedProof, text string, known []note.Verifier) (err error) {
 	var verify func(...note.Verifier) ([]evidence.Signature, error)
 	var head evidence.Checkpoint

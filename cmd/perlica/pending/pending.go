@@ -26,7 +26,7 @@ import (
 type app struct{ *frame.App }
 
 // Command returns the command pending with its subcommands. Without a subcommand it lists the open questions, because
-// a person who is called to answer types no more.
+// a person in a hurry types only this word.
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	list := a.pendingListCommand()
