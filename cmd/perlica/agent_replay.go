@@ -28,7 +28,7 @@ func replayCommand(a *frame.App) *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use: "replay FILE", Annotations: frame.ReadOnly.Annotation(),
-		Short: "Say again what an agent has said, from a record of it",
+		Short: "Replay an agent from a record of it",
 		Long: `An ACP agent every word of which comes from a record: a real session as a test of a
 client, without a key and without a network. FILE is what 'perlica session export --replay'
 writes, an export of the log, or a log itself (eventlog.db) with --run or --session.
@@ -63,7 +63,7 @@ command line is wrong.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.BoolVar(&check, "check", false, "say what is in the record, and serve nothing")
+	fl.BoolVar(&check, "check", false, "describe the record, and serve nothing")
 	fl.BoolVar(&opt.InOrder, "in-order", false, "answer a prompt that is not in the record with the next turn of it")
 	fl.BoolVar(&opt.AnyAnswer, "any-answer", false, "go on whatever a question is answered, and without a cancel where the record has one")
 	fl.Float64Var(&opt.Speed, "speed", 0, "the pace as a `number`: 1 is that of the record, 2 twice as fast; without it nothing waits")
@@ -92,7 +92,7 @@ func readRecord(ctx context.Context, path string, f frame.EventFilter) (r *repla
 	case string(head) == magic:
 		r, err = recordOfLog(ctx, path, f)
 	case chosen:
-		return nil, frame.WithHint(frame.UsageErrorf("--run and --session belong to a log, and this is none"), "of an export or a file of frames everything is replayed")
+		return nil, frame.WithHint(frame.UsageErrorf("--run and --session need a log, and this file is not a log"), "of an export or a file of frames everything is replayed")
 	default:
 		r, err = replay.New(replay.Read(io.MultiReader(bytes.NewReader(head[:n]), file)))
 	}

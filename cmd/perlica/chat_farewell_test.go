@@ -30,7 +30,7 @@ func TestChatFarewell(t *testing.T) {
 	s.send("/save kept", "kept")
 	s.send("again", "You said: again")
 	s.bye()
-	s.shows("session " + id + " (kept): perlica -s " + id)
+	s.shows("session " + id + " (kept): continue it with: perlica -s " + id)
 	w.logged(2, "session.created")
 	w.audit()
 }

@@ -145,7 +145,7 @@ func TestChoicesAreTakenUpAgain(t *testing.T) {
 	w.logged(1, "session.configured", `{"mode":"auto"}`)
 
 	s = w.terminal(nil, "-c")
-	s.expect("taken up again as it was chosen in this session, as far as the agent offers it: mode auto")
+	s.expect("set again as chosen in this session, as far as the agent offers it: mode auto")
 	s.expect("predictable auto ❯ \x1b[K")
 	s.bye()
 	j := w.run("run", "-c", "again")

@@ -58,7 +58,7 @@ func TestChatTalks(t *testing.T) {
 	s.prompt("")
 	s.send("@show pid", "\r\n")
 	s.bye()
-	s.shows("goes on with it")
+	s.shows("continue it with: perlica -s ")
 	w.logged(1, "session.created")
 	w.logged(1, "acp.request.sent", `"method":"session/new"`)
 	w.logged(2, "acp.request.sent", `"method":"session/prompt"`)

@@ -54,7 +54,7 @@ Without the package bash-completion, put this into ~/.bashrc instead:
 
   perlica completion zsh > "${fpath[1]}/_perlica"
 
-Where that folder is not yours, put this into ~/.zshrc, behind compinit:
+Where that folder is not yours, put this into ~/.zshrc, after compinit:
 
   . <(perlica completion zsh)`, func(root *cobra.Command, w io.Writer, described bool) error {
 		if described {
@@ -99,7 +99,7 @@ func completionCommand(a *frame.App) *cobra.Command {
 				})
 			},
 		}
-		cmd.Flags().BoolVar(&plain, "no-descriptions", false, "offer words without what they mean")
+		cmd.Flags().BoolVar(&plain, "no-descriptions", false, "offer words without their descriptions")
 		list = append(list, cmd)
 	}
 	return frame.Group("completion", "Print the script with which a shell completes the command line",

@@ -169,7 +169,7 @@ At a terminal, 'perlica' without a command is the chat.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand(root))
 	root.PersistentFlags().StringVar(&a.ContextFlag, "context", "", "use another set of databases, by its `name`")
-	root.PersistentFlags().StringVar(&a.ProjectFlag, "project", "", "the `folder` of the project; without it .perlica_config is looked for")
+	root.PersistentFlags().StringVar(&a.ProjectFlag, "project", "", "the `folder` of the project; without it, Perlica searches for .perlica_config")
 	root.Flags().BoolP("print", "p", false, "send one input, print the answer, exit: the same as 'perlica run', with its flags")
 	root.Flags().BoolVar(&serves, "service", false, "run the messaging bridge in the foreground: the same as 'perlica service'")
 	root.CompletionOptions.DisableDefaultCmd = true // completionCommand replaces it.

@@ -150,7 +150,7 @@ func TestUnusableLog(t *testing.T) {
 		if err := os.WriteFile(logFile(w.project), []byte(strings.Repeat("my notes\n", 1000)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		w.refuses("not an event log of Perlica", "hint: move the file and the .anchor and .intents beside it away")
+		w.refuses("not an event log of Perlica", "hint: to start a new log, move the file, its .anchor and its .intents away")
 	})
 	t.Run("another database", func(t *testing.T) {
 		w := newWorld(t)
@@ -183,7 +183,7 @@ func TestUnusableLog(t *testing.T) {
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
-		w.refuses("damaged", "hint: move the file and the .anchor and .intents beside it away")
+		w.refuses("damaged", "hint: to start a new log, move the file, its .anchor and its .intents away")
 	})
 	t.Run("cut off", func(t *testing.T) {
 		w := newWorld(t)

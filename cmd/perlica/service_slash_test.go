@@ -14,7 +14,7 @@ import (
 // commandsFromAPhone are all slash commands with the replies for contacts who may ask, who may also approve, and who
 // may also change settings.
 var commandsFromAPhone = []struct{ text, ask, approve, admin string }{
-	everybody("/help", "what can be said here"),
+	everybody("/help", "list these commands"),
 	everybody("/help cancel", "stop the turn"),
 	everybody("/pending", "No questions are waiting"),
 	approvers("/choose 1", "no question waits"),

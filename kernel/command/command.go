@@ -58,7 +58,7 @@ type Command struct {
 // Commands returns all commands in the order of the help text.
 func Commands() []Command {
 	return []Command{
-		{"help", "[COMMAND]", "what can be said here", Read, (*Host).help},
+		{"help", "[COMMAND]", "list these commands", Read, (*Host).help},
 		{"pending", "", "the questions that wait for an answer", Read, (*Host).pending},
 		{"choose", "[ID] N|TEXT", "answer a question with one of its options: number, id or exact label", Approve, (*Host).choose},
 		{"allow", "[ID] [WORD]", "say yes to a question, this once", Approve, (*Host).allow},

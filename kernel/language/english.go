@@ -138,7 +138,7 @@ var english = sync.OnceValue(func() *Sentences {
 		NotSeveral: "%d of %d tool calls were not completed, the last: %s",
 
 		Commands: []Command{
-			{"help", "[COMMAND]", "what can be said here"},
+			{"help", "[COMMAND]", "list these commands"},
 			{"status", "", "your session, its agent, model and mode"},
 			{"new", "", "go on in a new session"},
 			{"stop", "[RUN]", "stop the turn that is under way"},

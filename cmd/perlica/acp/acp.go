@@ -67,7 +67,7 @@ Exit codes: 0 the editor closed its side; 1 the agent ended; 2 usage or configur
 			}
 			if len(args) > 0 {
 				if f.Provider != "" || f.Agent != "" {
-					return frame.UsageErrorf("--provider, --agent and a command behind -- exclude each other")
+					return frame.UsageErrorf("--provider, --agent and a command after -- exclude each other")
 				}
 				f.Agent = agents.CommandLine(args)
 			}
@@ -80,7 +80,7 @@ Exit codes: 0 the editor closed its side; 1 the agent ended; 2 usage or configur
 	fl := cmd.Flags()
 	fl.StringVar(&f.Provider, "provider", "", "the agent's `name` in the configuration or the registry")
 	fl.StringVar(&f.Agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
-	fl.StringArrayVar(&f.Env, "env", nil, "hand the agent this `variable` of the environment, too")
+	fl.StringArrayVar(&f.Env, "env", nil, "pass this environment `variable` to the agent, too")
 	fl.StringVar(&f.Mode, "mode", "", "the agent's mode, by its `id`; \"none\" leaves it as it starts")
 	fl.StringVar(&f.Permissions, "permissions", "", "who answers the agent's questions, a `mode`: ask, reads, deny or allow (default ask)")
 	fl.StringVar(&setup, "setup", "", "print what to put into the configuration of an `editor`: "+strings.Join(editors(), ", "))
@@ -91,7 +91,7 @@ Exit codes: 0 the editor closed its side; 1 the agent ended; 2 usage or configur
 func (a *app) serveEditor(ctx context.Context, f dialog.Flags) error {
 	if screen.IsTerminal(a.Stdin) && screen.IsTerminal(a.Stdout) {
 		return frame.WithHint(frame.UsageErrorf("this speaks a protocol with an editor, which starts it; there is nothing to type here"),
-			"'perlica acp --setup EDITOR' says what to paste where; 'perlica' talks to an agent in this terminal")
+			"'perlica acp --setup EDITOR' prints the editor's configuration; 'perlica' talks to an agent in this terminal")
 	}
 	ctx, stop := frame.CatchSignals(ctx, 0)
 	defer stop.Release()

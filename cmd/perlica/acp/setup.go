@@ -18,7 +18,7 @@ type editorSetup struct {
 }
 
 var known = []editorSetup{
-	{"zed", "~/.config/zed/settings.json, beside what is there", func(argv []string) string {
+	{"zed", "~/.config/zed/settings.json, in addition to its content", func(argv []string) string {
 		return pretty(map[string]any{"agent_servers": map[string]any{"Perlica": map[string]any{
 			"type": "custom", "command": argv[0], "args": argv[1:], "env": map[string]string{},
 		}}})

@@ -257,6 +257,6 @@ func (c *chat) enqueue(text string, say func(string)) {
 	case before == 0:
 		say("queued, sent after this turn: " + frame.OneLine(text) + " (Up takes it back)")
 	default:
-		say(fmt.Sprintf("queued behind %d: %s (Up takes it back)", before, frame.OneLine(text)))
+		say(fmt.Sprintf("queued after %d: %s (Up takes it back)", before, frame.OneLine(text)))
 	}
 }

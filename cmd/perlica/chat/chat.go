@@ -66,7 +66,7 @@ func (a *app) addChatFlags(cmd *cobra.Command, f *Flags) {
 	dialog.AddFlags(cmd, &f.Flags)
 	fl := cmd.Flags()
 	fl.StringVar(&f.Permissions, "permissions", "", "who answers the agent's questions, a `mode`: ask, reads, deny or allow")
-	fl.BoolVar(&f.Resume, "resume", false, "choose the session to go on with from a list")
+	fl.BoolVar(&f.Resume, "resume", false, "choose the session to continue from a list")
 	cmd.MarkFlagsMutuallyExclusive("resume", "session", "continue")
 	fl.BoolVar(&f.Thoughts, "thoughts", false, "show the agent's thoughts")
 	dialog.AddTeamFlags(cmd, &f.Team)
@@ -400,5 +400,5 @@ func (c *chat) farewellText(s sessions.Session) string {
 	if s.Name != "" {
 		name = " (" + frame.OneLine(s.Name) + ")"
 	}
-	return fmt.Sprintf("session %s%s: perlica -s %s%s goes on with it", id, name, id, with)
+	return fmt.Sprintf("session %s%s: continue it with: perlica -s %s%s", id, name, id, with)
 }

@@ -8,7 +8,7 @@ const keysHelp = "- `Enter` — sends the line; during a turn it queues it\n" +
 	"- `Shift-Tab` — the next of the agent's modes\n" +
 	"- `Up, Down` — earlier lines; during a turn Up takes back what was queued last\n" +
 	"- `Ctrl-R, Ctrl-S` — search the earlier lines\n" +
-	"- `Tab` — completes commands, sessions, providers, and paths behind `@`\n" +
+	"- `Tab` — completes commands, sessions, providers, and paths after `@`\n" +
 	"- `Ctrl-G, Ctrl-X Ctrl-E` — edits the line in `$VISUAL` or `$EDITOR`\n" +
 	"- `Ctrl-A, Ctrl-E, Alt-B, Alt-F, Ctrl-Left, Ctrl-Right` — begin, end, word by word\n" +
 	"- `Ctrl-U, Ctrl-K, Ctrl-W, Alt-D, Ctrl-Y` — delete, and put back\n" +

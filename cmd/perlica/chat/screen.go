@@ -44,7 +44,7 @@ func (c *chat) printGreeting(s sessions.Session, choice fact.SessionConfigured) 
 	}
 	c.printNote(what)
 	if text := frame.DescribeChoices(choice); text != "" {
-		c.printNote("taken up again as it was chosen in this session, as far as the agent offers it: " + text)
+		c.printNote("set again as chosen in this session, as far as the agent offers it: " + text)
 	}
 }
 
@@ -90,7 +90,7 @@ func (c *chat) reportStart(conv *kernel.Conversation, hint func(error) string, e
 		c.showOffers(conv)
 		o, _, _ := conv.Offers()
 		for _, lost := range o.Lost {
-			c.printNoteAbove("as it was chosen in this session before, it cannot be: " + frame.OneLine(lost))
+			c.printNoteAbove("the agent does not take the earlier choice again:  " + frame.OneLine(lost))
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (c *chat) chatWithTeam() error {
 			return err
 		}
 		if c.team.worker != "" {
-			c.printNote(fmt.Sprintf("session %s at %s: perlica --team -s %[1]s goes on with it", frame.ShortID(c.team.session), c.team.worker))
+			c.printNote(fmt.Sprintf("session %s at %s: continue it with: perlica --team -s %[1]s", frame.ShortID(c.team.session), c.team.worker))
 		}
 		return c.stoppedBy()
 	})
@@ -103,7 +103,7 @@ func (c *chat) answerByTeam(ctx context.Context, in kernel.Input, say *dialog.Pr
 
 // teamCommands are the commands of a chat with a team and their descriptions.
 var teamCommands = [][2]string{
-	{"/help", "what can be said here"},
+	{"/help", "list these commands"},
 	{"/again", "put the last input back into the line; sending it is a new input"},
 	{"/attach PATH", "add a file to the next input"},
 	{"/clear", "begin a new session with the next line"},

@@ -132,7 +132,7 @@ func (a *app) initProject() error {
 	}
 	return a.Write(func(w io.Writer) error {
 		_, err := io.WriteString(w, "Made "+screen.Sanitize(frame.ShownPath(p, path))+`: every key as a comment, with its default.
-What runs leave behind lies beside it; .gitignore keeps that out of git.
+The files of runs lie next to it; .gitignore keeps them out of git.
 
 Next:
   perlica provider list             which agents there are, and how to install them

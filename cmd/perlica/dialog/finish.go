@@ -108,7 +108,7 @@ func (p *Printer) explainEnd(res kernel.Result) {
 		p.printFault("the outcome is unknown: "+frame.ProviderMessage(res.Err),
 			"the prompt may have been carried out; nothing was sent. To ask again, give another --input-id; 'perlica log verify' says what the log lost")
 	case res.Outcome == kernel.OutcomeUnknown:
-		p.printFault("the outcome is unknown: "+frame.ProviderMessage(res.Err), "the prompt may have been carried out; nothing is sent again by itself. What is known: "+show)
+		p.printFault("the outcome is unknown: "+frame.ProviderMessage(res.Err), "the prompt may have been carried out; Perlica does not send it again. The known facts:  "+show)
 	case res.Err != nil:
 		p.printFault(frame.ProviderMessage(res.Err), p.errorHint(res, show))
 	case res.Outcome == kernel.OutcomeProviderError:

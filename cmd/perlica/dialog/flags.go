@@ -62,11 +62,11 @@ func AddFlags(cmd *cobra.Command, f *Flags) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.Provider, "provider", "", "the agent's `name` in the configuration or the registry")
 	fl.StringVar(&f.Agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
-	fl.StringArrayVar(&f.Env, "env", nil, "hand the agent this `variable` of the environment, too")
+	fl.StringArrayVar(&f.Env, "env", nil, "pass this environment `variable` to the agent, too")
 	fl.StringVarP(&f.Session, "session", "s", "", "continue a `session`: its id, the beginning of it, or its name")
 	fl.BoolVarP(&f.Cont, "continue", "c", false, "continue the session that was used last")
 	fl.StringVar(&f.Cwd, "cwd", "", "the agent's working `directory`")
-	fl.StringArrayVar(&f.AddDirs, "add-dir", nil, "give the agent this `directory` beside its working directory; may be repeated")
+	fl.StringArrayVar(&f.AddDirs, "add-dir", nil, "give the agent this `directory` in addition to its working directory; may be repeated")
 	fl.StringVar(&f.Model, "model", "", "the agent's model, by its `id`")
 	fl.StringVar(&f.SaveTo, "save-to", "", "write images and files that the agent sends to this `directory`")
 	fl.StringVar(&f.Mode, "mode", "", "the agent's mode, by its `id`; \"none\" leaves it as it starts")
@@ -232,7 +232,7 @@ func goneHint(ctx context.Context, r *kernel.Runner, f Flags, s sessions.Session
 	case filepath.Base(command[0]) != s.Provider:
 		return frame.WithHint(err, "it was in the configuration: put it back there; its last command line was: %s", agents.CommandLine(command))
 	}
-	return frame.WithHint(err, "it was begun with --agent; to go on with the same agent: %s",
+	return frame.WithHint(err, "the session was begun with --agent; to continue it with the same agent: %s",
 		agents.CommandLine(append(strings.Fields(f.Program), "-s", frame.SessionName(s, frame.ShortID(s.ID)), "--agent", agents.CommandLine(command))))
 }
 

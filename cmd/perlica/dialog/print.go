@@ -313,7 +313,7 @@ func (p *Printer) Stopping() { p.stopping("waiting for the agent; Ctrl-C ends it
 
 // StoppingElsewhere works like Stopping for a turn in a process of another machine.
 func (p *Printer) StoppingElsewhere() {
-	p.stopping("waiting for the worker; Ctrl-C ends the waiting, and the input goes on there")
+	p.stopping("waiting for the worker; Ctrl-C ends the wait, and the worker continues")
 }
 
 func (p *Printer) stopping(text string) {

@@ -79,7 +79,7 @@ func (s *questionScreen) layOutPages() error {
 	}
 	s.pager = card.NewPager(s.q, s.width, s.height, card.Hints{
 		Choose:    keysHint(s.q, s.k.AnswerTo != nil && !s.k.Away),
-		Turn:      "y goes on, v shows all, n or Esc no",
+		Turn:      "y next page, v all pages, n or Esc no",
 		Small:     "This screen is too small: no yes can be given here, n or Esc is no.",
 		Elsewhere: "from elsewhere: " + elsewhere,
 	})

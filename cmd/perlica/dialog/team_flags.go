@@ -25,7 +25,7 @@ type TeamFlags struct {
 func AddTeamFlags(cmd *cobra.Command, f *TeamFlags) {
 	fl := cmd.Flags()
 	fl.BoolVar(&f.on, "team", false, "hand inputs to the team of team.url, and wait for their results; see docs/team.md")
-	fl.StringVar(&f.project, "team-project", "", "with --team: the project, by its `name` in the team; else that of this folder")
+	fl.StringVar(&f.project, "team-project", "", "with --team: the project, by its `name` in the team (default: that of this folder)")
 	fl.StringArrayVar(&f.labels, "team-label", nil, "with --team: a `label` that the worker must have; may be repeated")
 }
 
@@ -54,7 +54,7 @@ func (f TeamFlags) Meant(cmd *cobra.Command, p *project.Project) (bool, error) {
 	}
 	for _, name := range []string{"continue", "resume"} {
 		if on && flagChanged(cmd, name) {
-			return on, frame.WithHint(frame.UsageErrorf("--%s and --team exclude each other", name), "-s names the session: perlica session list --team; --team=false goes on with one of this machine")
+			return on, frame.WithHint(frame.UsageErrorf("--%s and --team exclude each other", name), "-s names the session: perlica session list --team; --team=false continues one of this machine")
 		}
 	}
 	for _, name := range []string{"team-project", "team-label", "team-priority", "team-not-before"} {

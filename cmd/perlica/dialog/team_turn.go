@@ -119,7 +119,7 @@ func (r *teamTurn) waitForEnd(ctx context.Context, before bool) (res kernel.Resu
 	if err != nil {
 		var cause *kernel.StoppedError
 		if errors.As(err, &cause) {
-			r.Say.Line("perlica: the input goes on at its worker: perlica team inputs " + r.id)
+			r.Say.Line("perlica: the worker continues the input: perlica team inputs " + r.id)
 		}
 		return res, s.Worker, &TeamPendingError{err}
 	}
@@ -188,7 +188,7 @@ func (r *teamTurn) showRest(res kernel.Result) {
 	}
 	rest, ok := r.live.Rest(res.Text)
 	if !ok {
-		r.Say.Note("warning: what was shown so far, from the copy of the worker's log, is not the beginning of the result's text, which follows: the worker's log may mask secrets, or somebody edited the copy, which 'perlica log verify --team' would find")
+		r.Say.Note("warning: the text shown so far comes from the copy of the worker's log and differs from the result's text, which follows. The worker's log may mask secrets, or somebody edited the copy: check it with 'perlica log verify --team'")
 		rest = "\n" + res.Text
 	}
 	if rest != "" {

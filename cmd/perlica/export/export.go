@@ -98,7 +98,7 @@ func Run(ctx context.Context, a *frame.App, f Flags) error {
 	}
 	left := "nothing was written"
 	if f.Out == "-" {
-		left = "what was written has no end"
+		left = "the export is incomplete"
 	}
 	return frame.Interruptible(ctx, left, func(ctx context.Context) error {
 		return a.Reading(ctx, func(log *store.Reader, p *project.Project) error { return write(ctx, a, log, p, f) })

@@ -20,7 +20,7 @@ import (
 func AddReplayFlags(cmd *cobra.Command, f *Flags) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.replay, "replay", "", "write the lines of the protocol alone to this `file`, for 'perlica agent replay'; - is standard output")
-	fl.BoolVar(&f.redact, "redact", false, "with --replay: mask in each line what the redaction rules find")
+	fl.BoolVar(&f.redact, "redact", false, "with --replay: mask every match of the redaction rules")
 	for _, other := range []string{"output", "format"} {
 		cmd.MarkFlagsMutuallyExclusive("replay", other)
 	}

@@ -214,7 +214,7 @@ func needsTerminal(what string) error {
 		return nil
 	}
 	return requireTerminal(WithHint(ExitUsage.With(fmt.Errorf(
-		"%s takes a terminal here: this process is in a namespace of its own, and an agent may have made it", what)), personHint))
+		"%s needs a terminal here: this process is in a namespace of its own, and an agent may have made it", what)), personHint))
 }
 
 // requireTerminal returns refusal if no terminal controls this process.

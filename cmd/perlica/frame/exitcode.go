@@ -276,11 +276,11 @@ func hintOfLog(err error) string {
 	case errors.Is(err, disk.ErrNoLocks):
 		return "a log needs a disk with working locks; on a network disk its lock service may be down"
 	case IsTooManyOpenFiles(err):
-		return "raise the limit of open files (ulimit -n), or end what has so many open"
+		return "raise the limit of open files (ulimit -n), or end the program that has so many files open"
 	case errors.As(err, &linked):
 		return linked.Hint()
 	case errors.Is(err, disk.ErrMoved):
-		return "end what else works in its folder, then look at what is left of it: perlica log verify"
+		return "end other programs that use its folder, then check the log: perlica log verify"
 	case errors.Is(err, disk.ErrFull), errors.Is(err, disk.ErrIO), errors.Is(err, syscall.ENOSPC):
 		const again = "see that the disk has room and is well, then try again"
 		if before := (*logError)(nil); errors.As(err, &before) {
@@ -292,7 +292,7 @@ func hintOfLog(err error) string {
 	case errors.As(err, new(*event.DamagedError)):
 		return "'perlica log verify' checks the whole log and says what to do"
 	case errors.Is(err, disk.ErrCorrupt), errors.Is(err, disk.ErrForeign):
-		return "move the file and the .anchor and .intents beside it away to start a new log, and keep them: 'perlica log verify FILE' says what is wrong with it, and a new log does not know which inputs were called"
+		return "to start a new log, move the file, its .anchor and its .intents away and keep them: 'perlica log verify FILE' says what is wrong; a new log does not know which inputs were called"
 	case errors.Is(err, disk.ErrPart):
 		return "'perlica log tail' and 'perlica log show' read it; --context NAME chooses another log"
 	case errors.Is(err, disk.ErrNewer):

@@ -36,7 +36,7 @@ func AllowFlags(commands []string) string {
 // ProviderMessage describes an error of an agent in one line.
 func ProviderMessage(e *provider.Error) string {
 	if e == nil {
-		return "no more is known"
+		return "no details are known"
 	}
 	return e.Error()
 }

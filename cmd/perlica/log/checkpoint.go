@@ -65,7 +65,7 @@ func witnesses(urls, keys []string) (list []*witness.Witness, err error) {
 		return nil, err
 	}
 	if len(urls) == 0 && len(keys) > 0 {
-		return nil, frame.UsageErrorf("--witness-key is for --witness, and there is none")
+		return nil, frame.UsageErrorf("--witness-key needs --witness")
 	}
 	for _, u := range urls {
 		if err := witness.CheckURL(u); err != nil {
@@ -115,7 +115,7 @@ func (a *app) logCheckpoint(ctx context.Context, list []*witness.Witness, asJSON
 	case err != nil && c.Note == "":
 		return err
 	case err != nil: // The checkpoint is signed and stored.
-		a.Note("warning: the checkpoint is not in the anchor beside the log: " + err.Error())
+		a.Note("warning: the checkpoint is not in the anchor next to the log: " + err.Error())
 	}
 	out := checkpointJSON{Origin: c.Origin, Size: c.Size, Root: c.Root.String()}
 	var failed error

@@ -19,7 +19,7 @@ import (
 func (a *app) logImportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "import FILE DB", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Make a log of what 'perlica log export' wrote",
+		Short: "Make a log from an export of 'perlica log export'",
 		Long: `Make a new database DB of an export, with the same events, numbers and hashes. FILE is
 JSON lines as 'perlica log export' writes them; - is standard input.
 

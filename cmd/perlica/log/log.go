@@ -112,7 +112,7 @@ func (a *app) readNamed(name string, most int64) ([]byte, error) {
 	}
 	b, err := io.ReadAll(io.LimitReader(a.Stdin, most+1))
 	if err == nil && int64(len(b)) > most {
-		err = fmt.Errorf("standard input has more than %d MiB, which is too much for what it should be", most>>20)
+		err = fmt.Errorf("standard input has more than %d MiB, which is too much for its purpose", most>>20)
 	}
 	return b, err
 }
@@ -137,7 +137,7 @@ func readGiven(name string, most int64) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case info.Size() > most || int64(len(b)) > most:
-		return nil, fmt.Errorf("%s has more than %d MiB, which is too much for what it should be", name, most>>20)
+		return nil, fmt.Errorf("%s has more than %d MiB, which is too much for its purpose", name, most>>20)
 	case len(b) == 0:
 		return nil, fmt.Errorf("%s is empty", name)
 	}

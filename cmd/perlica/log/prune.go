@@ -51,10 +51,10 @@ logs/ are not touched. See docs/retention.md.`,
 	fl.StringVar(&f.Before, "before", "", "events before this `time`: 90d, yesterday, 2026-11-21, or RFC 3339")
 	fl.StringVar(&f.Run, "run", "", "events of this `run`: its id, the beginning or end of it, or its input's id")
 	fl.StringVarP(&f.Session, "session", "s", "", "events of this `session`: its id, the beginning or end of it, or its name")
-	fl.StringVar(&f.keep, "keep", "", "\"facts\": remove only the lines of the protocol; `what` else there is stays")
+	fl.StringVar(&f.keep, "keep", "", "the `kind` to keep: \"facts\" removes only the lines of the protocol")
 	fl.StringVar(&f.why, "why", "", "a `text` for the record")
 	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
-	fl.BoolVarP(&f.dryRun, "dry-run", "n", false, "say what would be removed, and remove nothing")
+	fl.BoolVarP(&f.dryRun, "dry-run", "n", false, "show the payloads that would be removed, and remove nothing")
 	frame.CompleteFlag(cmd, "run", frame.CompleteRuns(a.App))
 	frame.CompleteFlag(cmd, "session", a.CompleteSessions)
 	frame.CompleteFlag(cmd, "keep", cobra.FixedCompletions([]string{"facts"}, cobra.ShellCompDirectiveNoFileComp))
@@ -63,7 +63,7 @@ logs/ are not touched. See docs/retention.md.`,
 
 func (a *app) logPrune(ctx context.Context, f pruneFlags) error {
 	if f.Before == "" && f.Run == "" && f.Session == "" {
-		return frame.WithHint(frame.UsageErrorf("what is to be removed? --before, --run or --session says it"), "--dry-run says what would be")
+		return frame.WithHint(frame.UsageErrorf("name the payloads to remove with --before, --run or --session"), "--dry-run shows the effect")
 	}
 	if f.keep != "" && f.keep != "facts" {
 		return frame.UsageErrorf("--keep is facts, not %q", f.keep)
@@ -142,9 +142,9 @@ func pruneErr(err error) error {
 	case errors.Is(err, kernel.ErrPruning):
 		return frame.WithHint(err, "another process does it; wait for it")
 	case errors.Is(err, disk.ErrBusy):
-		return frame.WithHint(err, "another process uses the log, a reader or a database browser; end it, then run the same command again: it goes on where this one ended")
+		return frame.WithHint(err, "another process uses the log, a reader or a database browser; end it, then run the same command again: it continues where this one ended")
 	case errors.Is(err, disk.ErrFull):
-		return frame.WithHint(err, "make room on the disk, then run the same command again: it goes on where this one ended")
+		return frame.WithHint(err, "make room on the disk, then run the same command again: it continues where this one ended")
 	}
 	return err
 }

@@ -26,7 +26,7 @@ func (a *app) logRunsCommand() *cobra.Command {
 	n := runsDefault
 	cmd := &cobra.Command{
 		Use: "runs", Annotations: frame.ReadOnly.Annotation(),
-		Short: "List the runs: when, who, what came of it, and the first words",
+		Short: "List the runs: time, person, outcome and first words",
 		Long: `List the runs, a line each, the newest last: when the input came, by whom and in which
 session, the provider, how it ended and how long it took, how many questions were asked, how
 many of them allowed and denied, how many tools ran, the cost, and the first words of the

@@ -37,7 +37,7 @@ func (a *app) logSearchCommand() *cobra.Command {
 	var f searchFlags
 	cmd := &cobra.Command{
 		Use: "search WORDS...", Annotations: frame.ReadOnly.Annotation(),
-		Short: "Find words in what was asked, answered, done and decided",
+		Short: "Find words in inputs, answers, tool calls and decisions",
 		Long: `Find words in the facts of the log: inputs, answers and errors, tool calls, questions
 with all that was to be judged, decisions, and the names of sessions. The newest is
 first. The lines of the protocol are not searched.
@@ -68,7 +68,7 @@ Exit codes: 0 something was found; 1 nothing was, or the log cannot be read; 2 u
 		},
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return frame.WithHint(frame.ExitUsage.With(err), "words that begin with - go behind --, or into one argument with others: 'rm -rf'; see '%s --help'", cmd.CommandPath())
+		return frame.WithHint(frame.ExitUsage.With(err), "put words that begin with - after --, or into one argument with others: 'rm -rf'; see '%s --help'", cmd.CommandPath())
 	})
 	fl := cmd.Flags()
 	fl.StringVar(&f.since, "since", "", "only what happened since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
@@ -171,7 +171,7 @@ func (a *app) openSearch(ctx context.Context, log event.Reader, at, of string) (
 		})
 	})
 	if err == nil && used != at {
-		a.Note("the index cannot be written where it belongs, so each search makes it anew; make the folder writable to keep it")
+		a.Note("the index cannot be saved in its folder, so each search builds it again; make the folder writable")
 	}
 	if errors.Is(err, disk.ErrBusy) {
 		err = frame.WithHint(err, "another search is making the index; try again when it is done")

@@ -61,7 +61,7 @@ all events that match are shown, unless -n says how many.`,
 		},
 	}
 	cmd.Flags().IntVarP(&n, "lines", "n", tailDefault, "how many events; -1 for all")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is added, until Ctrl-C")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow new events until Ctrl-C")
 	frame.AddEventFilterFlags(a.App, cmd, &f)
 	return cmd
 }

@@ -89,7 +89,7 @@ func (a *app) logTrust(ctx context.Context, f trustFlags, args []string) error {
 		}
 	}
 	if refused > 0 {
-		return frame.WithHint(frame.ExitFailure.With(errors.New("not trusted")), "what is not trusted can be read; nothing of it is used")
+		return frame.WithHint(frame.ExitFailure.With(errors.New("not trusted")), "a log that is not trusted can be read, but not used")
 	}
 	return nil
 }

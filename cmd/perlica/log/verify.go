@@ -40,7 +40,7 @@ func (a *app) logVerifyCommand() *cobra.Command {
 	var f verifyFlags
 	cmd := &cobra.Command{
 		Use: "verify [FILE]", Annotations: frame.ReadOnly.Annotation(),
-		Short: "Recompute every hash of the log and say what holds",
+		Short: "Recompute every hash of the log and report the result",
 		Long: `Recompute the log from its events: every payload's hash, every event's leaf, and the
 root of the RFC 6962 Merkle tree over all of them; then compare with what is stored, with
 every checkpoint and its signature, and with the anchor beside the file. Then judge the
@@ -347,7 +347,7 @@ func (v verified) resultText() string {
 		payloads = "Every payload that is there"
 	}
 	if v.Absent > 0 {
-		numbers = "of what is absent there are hashes"
+		numbers = "the absent events are hashes only"
 	}
 	once := "\nNo input was sent twice."
 	if v.Absent > 0 {
@@ -370,7 +370,7 @@ func (v verified) writeSigned(line func(format string, args ...any)) {
 		line("signed: up to event %d; %s and %s of the anchor hold", v.Signed, frame.Count(v.Checkpoints, "checkpoint"), frame.Count(v.Anchors, "line"))
 	}
 	if v.Uncovered > 0 {
-		line("not covered: %s behind event %d, which no key that is asked for has signed", frame.Count(int(v.Uncovered), "event"), v.Signed)
+		line("not covered: %s after event %d; no required key has signed them", frame.Count(int(v.Uncovered), "event"), v.Signed)
 	}
 	for _, n := range []struct {
 		n    int64

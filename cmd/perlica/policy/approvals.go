@@ -19,7 +19,7 @@ import (
 )
 
 func (a *app) policyApprovalsCommand() *cobra.Command {
-	return frame.Group("approvals", "List and revoke what a person told Perlica to remember",
+	return frame.Group("approvals", "List and revoke the answers that Perlica remembers",
 		`An approval is a standing yes or no that a person gave at a question: for a session or
 for the context, for exactly one command or path. Rules of the configuration come first.`,
 		a.approvalsListCommand(), a.approvalsRevokeCommand())

@@ -31,7 +31,7 @@ type app struct{ *frame.App }
 // Command returns the command policy with its subcommands.
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
-	return frame.Group("policy", "See what would be decided, and what was remembered",
+	return frame.Group("policy", "Explain decisions, and list remembered answers",
 		`Policy answers an agent's questions where it can: rules of the configuration first, then
 what a person told Perlica to remember, then the mode of --permissions. It is no sandbox:
 it judges what an agent asks for, not what it does. See docs/permissions.md.`,
@@ -50,7 +50,7 @@ func (a *app) policyCheckCommand() *cobra.Command {
 	var f checkFlags
 	cmd := &cobra.Command{
 		Use: "check [--kind KIND] [--path PATH]… [-- COMMAND…]", Annotations: frame.ReadOnly.Annotation(),
-		Short: "Say what would be decided about a request",
+		Short: "Explain the decision about a request",
 		Long: `Say what would be decided if an agent asked for permission to run a command or to touch a
 path: the effect, what decided, why, and the tier of the command. Nothing is run, asked
 or recorded.
@@ -74,7 +74,7 @@ the effect, and 2 for a request that makes no sense.`,
 	fl.StringVar(&f.kind, "kind", "", "what `kind` of tool asks: "+strings.Join(toolKinds, ", ")+" (default: execute for a command)")
 	fl.StringArrayVar(&f.paths, "path", nil, "a `path` that the tool would touch; may be repeated")
 	fl.StringVar(&f.provider, "provider", "", "whose agent asks, by its `name` (default: the one that 'run' would use)")
-	fl.StringVar(&f.permissions, "permissions", "", "the `mode`: ask, reads, deny or allow (default: the configuration's, else ask)")
+	fl.StringVar(&f.permissions, "permissions", "", "the `mode`: ask, reads, deny or allow (default: the configuration's, otherwise ask)")
 	fl.StringVarP(&f.session, "session", "s", "", "the `session` it would happen in, for what was remembered for one session")
 	fl.StringVar(&f.cwd, "cwd", "", "the agent's working `directory`")
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")

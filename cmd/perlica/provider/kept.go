@@ -42,7 +42,7 @@ PERLICA is the session in which Perlica has the agent's; 'perlica session delete
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
-	fl.StringArrayVar(&f.env, "env", nil, "hand the agent this `variable` of the environment, too")
+	fl.StringArrayVar(&f.env, "env", nil, "pass this environment `variable` to the agent, too")
 	fl.BoolVarP(&all, "all", "a", false, "those of every directory")
 	fl.BoolVar(&f.json, "json", false, "print a JSON array")
 	return cmd

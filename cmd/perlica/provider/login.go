@@ -44,7 +44,7 @@ what was typed or shown. The exit code is that of the agent's program, or 1.`,
 			return a.withVisit(cmd.Context(), args[0], env, func(v *visit) error { return v.logIn(cmd.Context(), strings.Join(args[1:], "")) })
 		},
 	}
-	cmd.Flags().StringArrayVar(&env, "env", nil, "hand the agent this `variable` of the environment, too")
+	cmd.Flags().StringArrayVar(&env, "env", nil, "pass this environment `variable` to the agent, too")
 	return cmd
 }
 
@@ -62,7 +62,7 @@ was asked and what came of it is on your own log.`,
 			return a.withVisit(cmd.Context(), args[0], env, func(v *visit) error { return v.logOut(cmd.Context()) })
 		},
 	}
-	cmd.Flags().StringArrayVar(&env, "env", nil, "hand the agent this `variable` of the environment, too")
+	cmd.Flags().StringArrayVar(&env, "env", nil, "pass this environment `variable` to the agent, too")
 	return cmd
 }
 
@@ -112,7 +112,7 @@ func (a *app) findVisit(f testFlags, name string) (*visit, error) {
 
 // callRunning starts the agent and calls do. Ctrl-C ends it.
 func (v *visit) callRunning(ctx context.Context, do func(context.Context, *provider.Conn, acp.InitializeResponse) error) error {
-	return frame.Interruptible(ctx, "the agent was ended; it may have done what it was asked for", func(ctx context.Context) error {
+	return frame.Interruptible(ctx, "the agent was ended; it may have completed the request", func(ctx context.Context) error {
 		var refused error // an error of do, not of the agent
 		r := agents.Visit(ctx, v.agent, v.options, func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) error {
 			err := do(ctx, c, info)

@@ -57,7 +57,7 @@ ready for a prompt.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
-	fl.StringArrayVar(&f.env, "env", nil, "hand the agent this `variable` of the environment, too")
+	fl.StringArrayVar(&f.env, "env", nil, "pass this environment `variable` to the agent, too")
 	fl.StringVar(&f.cwd, "cwd", "", "the agent's working `directory`")
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd

@@ -293,7 +293,7 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 	defer asker.Close()
 	t.Setup, t.Wait, t.Input, t.Rules = p.Setup(c, agent, session), f.Wait, f.Input(a.App, text), f.RuleTexts()
 	if choice := frame.DescribeChoices(t.Earlier); choice != "" {
-		say.Note("taken up again as it was chosen in this session, as far as the agent offers it: " + choice)
+		say.Note("set again as chosen in this session, as far as the agent offers it: " + choice)
 	}
 	t.Permissions, t.AnswerIn = p.Answering(asker.Available(), f.WaitPermissions)
 	t.Forms = t.AnswerIn > 0 && t.Permissions != policy.ModeDeny

@@ -153,7 +153,7 @@ func (a *app) toggleChannel(name string, on bool) error {
 	if err := config.SetProject(p.Dirs, p.Workspace, "service.channels."+name, fmt.Sprint(on)); err != nil {
 		return err
 	}
-	if err := a.Say("%s: %s; a bridge that runs has to be started anew", name, map[bool]string{true: "enabled", false: "disabled"}[on]); err != nil {
+	if err := a.Say("%s: %s; restart the bridge if it runs", name, map[bool]string{true: "enabled", false: "disabled"}[on]); err != nil {
 		return err
 	}
 	if p, err = a.Locate(nil); err != nil {

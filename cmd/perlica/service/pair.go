@@ -18,7 +18,7 @@ import (
 func (a *app) servicePairCommand() *cobra.Command {
 	var rights string
 	cmd := &cobra.Command{
-		Use: "pair [CONTACT]", Annotations: frame.PersonOnly.Annotation(), Short: "Show a code with which somebody is paired",
+		Use: "pair [CONTACT]", Annotations: frame.PersonOnly.Annotation(), Short: "Show a code that pairs a contact",
 		Long: `Show a code of six digits. The contact that sends it to a channel of the bridge within five
 minutes is paired. It counts once, and replaces the code before.
 

@@ -224,7 +224,7 @@ func (a *app) findBridge(ctx context.Context, p *project.Project, connected <-ch
 			return frame.WithHint(errors.New("no bridge runs for this project"), "start it in another terminal: 'perlica service'")
 		case held != nil && time.Since(begun) > listenTime:
 			return frame.WithHint(errors.New("the bridge of this project does not serve the channel local"),
-				"'perlica service channel enable local', and start the bridge anew")
+				"'perlica service channel enable local', and restart the bridge")
 		}
 	}
 }

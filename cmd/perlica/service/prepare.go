@@ -66,7 +66,7 @@ func prepareWebhook(a *app, p *project.Project, paired func(string) bool) (openC
 		return nil, err
 	}
 	if s.ReplyURL == "" {
-		return nil, frame.WithHint(errors.New("the address for the replies of the webhook: there is none"),
+		return nil, frame.WithHint(errors.New("the webhook has no address for its replies"),
 			"set service.webhook.reply_url in %s", agents.CommandLine([]string{p.Dirs.ConfigFile()}))
 	}
 	opt := webhook.Options{

@@ -200,7 +200,7 @@ func (a *app) stateOf(ctx context.Context, f fact.ServedProject, bridge *service
 	case err != nil:
 		return err.Error(), ""
 	case held != nil && (bridge == nil || held.PID != bridge.PID):
-		return fmt.Sprintf("served by another bridge, process %d", held.PID), "end that one, and start this bridge anew"
+		return fmt.Sprintf("served by another bridge, process %d", held.PID), "end that one, and restart this bridge"
 	case bridge == nil:
 		return "not running", ""
 	case held == nil:
@@ -260,7 +260,7 @@ another with /project.`,
 				return err
 			}
 			a.Note("pair there, too: 'perlica service pair' in " + frame.OneLine(f.Project))
-			return a.Say("%s: added; a bridge that runs has to be started anew", frame.OneLine(f.Project))
+			return a.Say("%s: added; restart the bridge if it runs", frame.OneLine(f.Project))
 		},
 	}
 }
@@ -288,9 +288,9 @@ by its folder. What waits there stays on its record, and is answered when a brid
 				if err := a.recordServed(cmd.Context(), p, f, bot.Remove); err != nil {
 					return err
 				}
-				return a.Say("%s: removed; a bridge that runs has to be started anew", frame.OneLine(f.Project))
+				return a.Say("%s: removed; restart the bridge if it runs", frame.OneLine(f.Project))
 			}
-			return frame.WithHint(fmt.Errorf("the bot of this project does not serve %q beside it", args[0]), "see 'perlica service projects'")
+			return frame.WithHint(fmt.Errorf("the bot of this project does not serve %q", args[0]), "see 'perlica service projects'")
 		},
 	}
 }
@@ -298,7 +298,7 @@ by its folder. What waits there stays on its record, and is answered when a brid
 func (a *app) serviceProjectsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "projects", Annotations: frame.ReadOnly.Annotation(), Short: "List the projects that this project's bot serves beside it",
+		Use: "projects", Annotations: frame.ReadOnly.Annotation(), Short: "List the other projects that this project's bot serves",
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := a.Locate(nil)

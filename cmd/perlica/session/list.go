@@ -21,7 +21,7 @@ func (a *app) sessionListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Annotations: frame.ReadOnly.Annotation(),
 		Aliases: []string{"ls"},
-		Short:   "List the sessions, the last used first, and what runs in them",
+		Short:   "List the sessions and their running turns, the last used first",
 		Long: `List the sessions, the last used first. A star marks the current one. Where a process
 holds a session, such as a chat, it is said instead of when it was last used, and whether
 a turn is under way. Sessions that a run made for itself are listed while it runs, and

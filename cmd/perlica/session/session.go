@@ -185,7 +185,7 @@ the log. If it does not offer that or fails, the session stays on the lists.`,
 		Args: frame.Exactly("REF"), ValidArgsFunction: frame.CompleteFirst(a.CompleteSessions),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.sessionDelete(cmd.Context(), args[0], kept) },
 	}
-	cmd.Flags().BoolVar(&kept, "from-agent", false, "have the agent delete what it keeps of the session, too")
+	cmd.Flags().BoolVar(&kept, "from-agent", false, "delete the agent's own data of the session, too")
 	return cmd
 }
 
@@ -204,7 +204,7 @@ func (a *app) sessionDelete(ctx context.Context, ref string, kept bool) error {
 			return frame.ExitUsage.With(frame.WithHint(err, "without --from-agent it goes off the lists alone; nothing was deleted"))
 		}
 		n := 0
-		err = frame.Interruptible(ctx, "the agent may have deleted what it was asked to", func(ctx context.Context) error {
+		err = frame.Interruptible(ctx, "the agent may have deleted the session", func(ctx context.Context) error {
 			n, err = r.DeleteKept(ctx, p.Setup(project.Choice{}, agent, s))
 			return err
 		})

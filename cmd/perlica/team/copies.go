@@ -38,7 +38,7 @@ func (a *app) keepCommand() *cobra.Command {
 	var once bool
 	cmd := &cobra.Command{
 		Use: "keep", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Verify the copies of all workers' logs, and cosign what is sound",
+		Short: "Verify the copies of all workers' logs, and cosign the sound ones",
 		Long: `Verify the copies of all workers' logs on the hub: every hash is computed again, every
 signed checkpoint compared, the rules of the contract judged. The newest checkpoint of each
 copy that is sound is cosigned (C2SP cosignature/v1), if it holds all that this machine cosigned
@@ -46,7 +46,7 @@ before: what that is stands in its own log. Its own copy is verified and not cos
 
 A copy is read from its beginning at the start and once an hour, else only what is new.`,
 		Example: `  perlica team keep
-  perlica team keep --once     # exit code 1 if a copy is not what it should be`,
+  perlica team keep --once     # exit code 1 if a copy fails the check`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error { return a.keepCopies(cmd.Context(), t, once) })
@@ -105,7 +105,7 @@ func (a *app) tellVerdicts(list []hub.Verdict, said map[string]string) (err erro
 		text := fmt.Sprintf("%s: %s, signed up to %d, cosigned here up to %d", v.Worker, frame.Count(int(v.Size), "event"), v.Checkpoint, v.Cosigned)
 		if v.Problem != "" {
 			text = v.Worker + ": " + v.Problem
-			err = frame.WithHint(errors.New("not all copies are what they should be"), toVerify)
+			err = frame.WithHint(errors.New("not all copies passed the check"), toVerify)
 		}
 		if said[v.Worker] != text {
 			said[v.Worker] = text
@@ -133,7 +133,7 @@ log of it. A copy that is not sound is not written.`,
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&file, "output", "o", "", "write to this `file`; - is standard output; else WORKER.jsonl")
+	cmd.Flags().StringVarP(&file, "output", "o", "", "write to this `file`; - is standard output (default: WORKER.jsonl)")
 	return cmd
 }
 
@@ -144,7 +144,7 @@ func (a *app) fetchCopies(ctx context.Context, t *team.Team, worker, file string
 	err := a.WriteTo(file, func(w io.Writer) (err error) {
 		v, sum, err = t.Fetch(ctx, worker, w, audit)
 		if err == nil && !v.Sound() {
-			err = frame.WithHint(fmt.Errorf("the copy of %s is not what it should be: %s", worker, v.Problem), toVerify)
+			err = frame.WithHint(fmt.Errorf("the copy of %s did not pass the check: %s", worker, v.Problem), toVerify)
 		}
 		return err
 	})

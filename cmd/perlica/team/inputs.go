@@ -26,8 +26,8 @@ func (a *app) inputsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "inputs [ID]", Annotations: frame.ReadOnly.Annotation(),
-		Short: "List the newest inputs and what has become of them, or show one",
-		Long: `List the newest inputs and what has become of them, or show one with its result.
+		Short: "List the newest inputs and their states, or show one",
+		Long: `List the newest inputs and their states, or show one with its result.
 
 States: waiting (its time has not come), queued, claimed, responded, provider_error,
 outcome_unknown, refused (by its owner, without a call), withdrawn, adopted (closed by an
@@ -148,7 +148,7 @@ To have it done again, submit a new input under a new id, with "replaces" naming
 				if err := t.Resolve(cmd.Context(), args[0], note); err != nil {
 					return err
 				}
-				return a.Say("closed by your opinion; what its owner's log says counts before it")
+				return a.Say("closed by your judgement; if its owner reports another outcome, that one counts")
 			})
 		},
 	}

@@ -253,7 +253,7 @@ func (a *app) answerQuestion(ctx context.Context, t *team.Team, id, choice, text
 		}
 	}
 	if len(found) != 1 {
-		return frame.WithHint(fmt.Errorf("no open question is named %s", id), "perlica team pending shows the open ones, each with the name by which it is answered as it is shown")
+		return frame.WithHint(fmt.Errorf("no open question is named %s", id), "'perlica team pending' lists the open questions with the names that answer them")
 	}
 	q := found[0]
 	option, err := q.Choose(choice)

@@ -60,7 +60,7 @@ With --json each id is printed with what it came to: new, there or differs.`,
 	}
 	asJSON := cmd.Flags().Bool("json", false, "print one JSON object a line")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "read the inputs from a `file`; - is standard input")
-	cmd.Flags().StringVar(&name, "project", "", "the project of lines that name none, by its `name`; else that of this folder")
+	cmd.Flags().StringVar(&name, "project", "", "the project of lines that name none, by its `name` (default: that of this folder)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if file == "" {
 			return frame.WithHint(frame.UsageErrorf("'perlica team submit' needs a file"), "perlica team submit -f inputs.ndjson; one input: perlica run --team")
@@ -265,7 +265,7 @@ func (a *app) submitInputs(ctx context.Context, t *team.Team, in *inputs, asJSON
 	var stopped *kernel.StoppedError
 	switch {
 	case errors.As(err, &fate):
-		return frame.WithHint(frame.ExitUnknown.With(err), "nothing is sent to another generation by itself; 'perlica team inputs' shows what is there")
+		return frame.WithHint(frame.ExitUnknown.With(err), "Perlica sends nothing to another generation; 'perlica team inputs' lists its inputs")
 	case errors.As(err, &stopped):
 		return frame.WithHint(frame.StopExitCode(stopped.Stop).With(fmt.Errorf("%s: %d of %d inputs were handed over", stopped.Stop.Why, handed, total)),
 			"the same file can be submitted again if its lines have ids; a line without one is a new input each time")

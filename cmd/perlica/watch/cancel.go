@@ -20,7 +20,7 @@ func CancelCommand(c *frame.App) *cobra.Command {
 	a := &app{c}
 	return &cobra.Command{
 		Use: "cancel [RUN]", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Stop a turn, whatever process it happens in",
+		Short: "Stop a turn in any process",
 		Long: `Stop the turn that is under way: its agent is asked to cancel, as with Ctrl-C in its own
 terminal, and its process reports how it ended. RUN is its run's id, or the beginning or end of
 it; without it there must be one only. The stop is on record when this command returns.`,

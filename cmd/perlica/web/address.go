@@ -27,7 +27,7 @@ func (f settings) listenAddress(getenv func(string) string) (*address, error) {
 	var err error
 	if f.by != "" {
 		if proxy, err = parseNetwork(f.by); err != nil {
-			return nil, frame.UsageErrorf("--behind-proxy %q is no address and no network", f.by)
+			return nil, frame.UsageErrorf("--behind-proxy %q is neither an address nor a network", f.by)
 		}
 	}
 	if f.url != "" {

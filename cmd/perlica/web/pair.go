@@ -107,7 +107,7 @@ func (a *app) canAsk() error {
 		err = tty.Close()
 	}
 	if err != nil || !screen.IsTerminal(a.Stderr) {
-		return frame.WithHint(frame.UsageErrorf("a browser is paired at a terminal, where a key is pressed; there is none"), "run 'perlica web pair' in a terminal of your own; a program gets 'perlica web token'")
+		return frame.WithHint(frame.UsageErrorf("pairing a browser needs a terminal for a key press, and there is no terminal"), "run 'perlica web pair' in a terminal of your own; a program gets 'perlica web token'")
 	}
 	return nil
 }
