@@ -29,15 +29,14 @@ func replayCommand(a *frame.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "replay FILE", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Replay an agent from a record of it",
-		Long: `An ACP agent every word of which comes from a record: a real session as a test of a
-client, without a key and without a network. FILE is what 'perlica session export --replay'
-writes, an export of the log, or a log itself (eventlog.db) with --run or --session.
+		Long: `An ACP agent that repeats a record: a real session as a test of a client, without a key and
+without a network. FILE is a file of 'perlica session export --replay', an export of the log,
+or a log itself (eventlog.db) with --run or --session.
 
-A turn is chosen by its prompt: the same text as in the record. Other requests get the
-recorded answer to the same method, the next one each time. A question is asked again; if it
-is answered otherwise than in the record, the turn ends with an error that says so. What the
-record does not have is answered with an error that says what is expected. See
-docs/replay.md.
+The text of a prompt selects the recorded turn. Every other request gets the next recorded
+answer to its method. The agent asks its questions again. If an answer differs from the
+record, the turn ends with an error. A request without a recorded answer gets an error that
+names the expected request. See docs/replay.md.
 
 Exit codes: 0 the client has left; 1 the record cannot be read, or it lacks a line; 2 the
 command line is wrong.`,

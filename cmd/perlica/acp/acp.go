@@ -34,18 +34,17 @@ func Command(a *frame.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "acp [-- COMMAND ARG…]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Stand between an editor and its agent, as an ACP agent",
-		Long: `Be the ACP agent that an editor starts, and start the real one: what the editor
-and the agent say to each other goes on byte for byte, and is on the record. Each prompt
-is an input that makes at most one call; questions are judged by the policy, and can be
-answered in the editor, at another terminal ('perlica pending') or from a phone: the
-first answer counts.
+		Long: `Be the ACP agent that an editor starts, and start the real agent. Perlica passes on and
+records every line between the editor and the agent, byte for byte. Each prompt is an input
+that makes at most one call. The policy judges questions. A person can answer them in the
+editor, at another terminal ('perlica pending') or from a phone: the first answer counts.
 
-Put it into the editor's configuration where the agent's command stands; --setup prints
-what to paste. See docs/acp.md.
+Replace the agent's command in the editor's configuration by this one; --setup prints the
+text to paste. See docs/acp.md.
 
-From the first argument on that is none of these flags, all are the agent's: an editor adds
-them for a login. Then the agent's command runs with them in this terminal, on record, and
-its exit code is passed on; nothing is relayed.
+The first argument that is not one of these flags, and all arguments after it, belong to the
+agent: an editor adds them for a login. Perlica then runs the agent's command with them in this
+terminal, records it, and returns its exit code.
 
 Exit codes: 0 the editor closed its side; 1 the agent ended; 2 usage or configuration;
 7 the event log could not be written; 130, 143 a signal.`,

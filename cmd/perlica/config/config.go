@@ -35,11 +35,10 @@ func (a *app) configShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show [KEY…]", SuggestFor: []string{"get", "list"}, Annotations: frame.ReadOnly.Annotation(),
 		Short: "Show every value and where it comes from",
-		Long: `Show every key that has a value, the value, and the layer that set it. With arguments
-only these keys, and what lies below them. Secrets are masked.
+		Long: `Show every key that has a value, the value, and the layer that set it. Arguments select keys
+and everything below them. Secrets are masked.
 
-With a broken configuration the problems are printed, and what was valid of it; the exit
-code is 2.`,
+A broken configuration prints its problems and its valid values; the exit code is 2.`,
 		Example: `  perlica config show
   perlica config show runtime.logs providers.claude
   perlica config show --json | jq -r '.values[] | select(.key == "permissions.mode").value'`,
@@ -173,9 +172,9 @@ func (a *app) configCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "check", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Check the configuration; exit code 2 if it is broken",
-		Long: `Check all files and the environment. Every mistake is printed, with its file and line
-and the nearest key that exists. Also printed: keys that are accepted and do nothing,
-what is probably not meant, and what the project's file may not do before it is trusted.`,
+		Long: `Check all files and the environment. Every mistake is printed with its file, its line
+and the nearest existing key. Warnings name keys without effect, probable mistakes, and
+settings of the project's file that do not count before the file is trusted.`,
 		Example: `  perlica config check && perlica run "…"`,
 		Args:    frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(*cobra.Command, []string) error { return a.configCheck(asJSON) },

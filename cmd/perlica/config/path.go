@@ -105,11 +105,11 @@ func InitCommand(c *frame.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "init", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Write .perlica_config with commented defaults",
-		Long: `Make .perlica_config with a config.toml in which every key stands as a comment, with
-its default and what it does. It is not needed: everything works without it.
+		Long: `Make .perlica_config with a config.toml that lists every key as a comment, with its default
+and its effect. The file is optional: everything works without it.
 
-It is made at the top of the git work tree, else in the working directory. A file that
-exists is never overwritten.`,
+The folder is made at the top of the git work tree, otherwise in the working directory. An
+existing file is never overwritten.`,
 		Example: `  perlica init
   perlica config show`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,

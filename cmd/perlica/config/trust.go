@@ -20,12 +20,12 @@ func (a *app) configTrustCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "trust", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Let the project's own files count in full",
-		Long: `A project's files come with its repository. Until they are trusted they may only make
-things stricter: commands, environment lists, MCP servers, rules that allow and texts
-for the agent are left aside.
+		Long: `A project's files come with its repository. Until you trust them, they may only make things
+stricter: commands, environment lists, MCP servers, rules that allow and texts for the agent
+do not count.
 
-This shows what would begin to count, and asks. Trust is for exactly these contents, in
-this place, by this user: after any change of the files it is asked for again. In CI,
+This command shows the settings that would begin to count, and asks. Your trust covers exactly
+these contents in this place. After any change of the files Perlica asks again. In CI,
 PERLICA_TRUST_PROJECT=1 does the same for one command.`,
 		Example: `  perlica config trust
   perlica config trust --yes

@@ -39,11 +39,11 @@ func Command(c *frame.App, setups Setups) *cobra.Command {
 		Use: "doctor", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Check what runs depend on; exit code 1 if something is broken",
 		Long: `Check the configuration, the workspace, the disk, the event log and its views, runs that
-did not end, the agents, the messaging bridge, and the team's hub. Each result is ok, warn or fail, and
-says what to do.
+did not end, the agents, the messaging bridge, and the team's hub. Each result is ok, warn or fail, with a
+hint.
 
-Nothing is changed: files are opened read-only, no run is recovered, no agent is started,
-and what is made to try whether a folder can be written is removed again.`,
+Nothing is changed: files are opened read-only, no run is recovered and no agent is started.
+A file that tests whether a folder can be written is removed again.`,
 		Example: `  perlica doctor
   perlica doctor --format json | jq '.checks[] | select(.status != "ok")'`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,

@@ -46,20 +46,20 @@ func Command(a *frame.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "export", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Write the log, or a part of it, so that others can check it",
-		Long: `Write the log, or some of its events, as JSON lines from which anybody can recompute
-the log's root, without the database and without Perlica: an event a line, and for what
-was not selected the few hashes that it takes. Where a signed checkpoint covers what is
-selected it is in the first line. See docs/export.md.
+		Long: `Write the log, or some of its events, as JSON lines. Anyone can recompute the log's root
+from them, without the database and without Perlica. Each selected event is a line, and a
+few hashes stand for the other events. If a signed checkpoint covers the selected events, it
+is in the first line. See docs/export.md.
 
 The other formats are for reading and prove nothing: html is one self-contained page, otel
-OTLP traces in JSON lines by the conventions for generative AI, cloudevents a CloudEvents
-1.0 object for each event.
+is OTLP traces in JSON lines by the conventions for generative AI, and cloudevents is a
+CloudEvents 1.0 object for each event.
 
-A payload in which the redaction rules find a secret is withheld: its length and its hash
-are exported, its text is not. --raw exports it as it is. Only payloads are looked at,
-not the ids beside them, and no rule finds every secret.
+A payload with a secret is withheld: its length and its hash are exported, and its text is
+not. --raw exports it unchanged. The redaction rules look at payloads only, not at ids, and
+no rule finds every secret.
 
-'perlica log import' makes a log of it again.
+'perlica log import' makes a log from the export.
 
 Exit codes: 0 it was written; 1 it was not, or the log is damaged.`,
 		Example: `  perlica log export -o log.jsonl

@@ -25,17 +25,17 @@ func (a *app) logCheckpointCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "checkpoint", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Sign the log as it is now, and print the signed note",
-		Long: `Sign the tree over all events of the log with your key, store the signed note with the
-log and in the anchor beside it, and print it. The end of every run does the same.
+		Long: `Sign the tree over all events of the log with your key. Store the signed note in the log and
+in the anchor next to it, and print it. The end of every run does the same.
 
 The note is a https://c2sp.org/tlog-checkpoint: the name of the log, the number of its
 events, the root of their tree, and the signature. A copy that lies where the log's owner
 cannot change it (a ticket, a chat, a git tag) proves later that nothing was rewritten or
 cut off: see docs/evidence.md.
 
---witness hands the note to a https://c2sp.org/tlog-witness, a server of others that signs
-only what holds all it saw of this log before; what it signed is stored and printed. Only a
-checkpoint and hashes are sent, no event. Without --witness nothing is contacted.
+--witness sends the note to a https://c2sp.org/tlog-witness, a server of another operator. It
+signs only a checkpoint that contains everything it saw of this log before. The signature is
+stored and printed. The witness gets a checkpoint and hashes, and no event.
 
 Exit codes: 0 signed, and by every witness; 1 not.`,
 		Example: `  perlica log checkpoint

@@ -40,10 +40,10 @@ func (a *app) logKeyShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Print the verifier keys of this context's log",
-		Long: `Print by which keys the checkpoints of this context's log can be verified: the one in use,
-and those that it replaced. They are no secret: give them to those who check checkpoints and
-proofs, by a way on which nobody can exchange them. The file that the command names is one:
-it holds the private key.
+		Long: `Print the keys that verify the checkpoints of this context's log: the key in use and the
+keys that it replaced. They are public: give them to everyone who checks checkpoints and
+proofs, in a way that nobody can tamper with. The named file is secret: it has the private
+key.
 
 A verifier key is made of the log's name, the key's id and the public key, as
 https://c2sp.org/signed-note has it. The same key signs all your logs, each under its name.`,
@@ -104,11 +104,11 @@ func (a *app) logKeyRotateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "rotate", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Replace the key by a new one",
-		Long: `Make a new key for the checkpoints of all your logs. What the old one signed still counts
-here: its public half is kept. Its private half is gone, and with it the means to sign in
-its name.
+		Long: `Make a new key for the checkpoints of all your logs. Signatures of the old key still count
+here, because its public half is kept. Its private half is deleted, so nobody can sign with
+it any longer.
 
-Those who verify your checkpoints elsewhere need the new verifier key: 'perlica log key
+Everyone who verifies your checkpoints elsewhere needs the new verifier key: 'perlica log key
 show' prints it.`,
 		Example: `  perlica log key rotate`,
 		Args:    frame.Exactly(), ValidArgsFunction: frame.NoFiles,

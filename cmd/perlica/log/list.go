@@ -15,8 +15,8 @@ func (a *app) logListCommand() *cobra.Command {
 		Aliases: []string{"ls"},
 		Short:   "List the logs of all projects in which you used Perlica",
 		Long: `List the logs of all projects in which you used Perlica, by folder. A project is on the
-list from the first command that opens its log for work, or trusts it; commands that only
-read put nothing there. What is gone, or was moved, stays on the list and is marked so.`,
+list from the first command that opens its log for work, or trusts it. Commands that only
+read add nothing. A log that is gone or was moved stays on the list and is marked.`,
 		Example: `  perlica log list
   perlica log list --json | jq -r '.[] | select(.gone | not).project'`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,

@@ -26,14 +26,13 @@ func (a *app) logOpenCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "open", Annotations: frame.PersonOnly.Annotation(),
 		Short: "List the runs without an outcome, or with an unknown one",
-		Long: `List the runs that wait for something: those under way, and those whose outcome is
-unknown and that nobody has judged yet. Of each it says what is known: whether the prompt
-was put on record, which happens just before it is written to the agent's pipe, and what
-came back.
+		Long: `List the running runs, and the runs with an unknown outcome that nobody has judged yet. For
+each run, the list says whether the prompt was recorded, which happens just before it is
+written to the agent's pipe, and which replies came back.
 
-Runs whose process has died get their outcome first, as by the next 'perlica run': that it
-is unknown. Nothing is ever sent again. What became of such a run only a person can find
-out; 'perlica log resolve' puts the judgement on record and takes the run off this list.`,
+A run whose process has died gets the outcome "unknown" first, like at the next 'perlica run'.
+Nothing is ever sent again. Only a person can find out the result of such a run.
+'perlica log resolve' records the judgement and removes the run from this list.`,
 		Example: `  perlica log open
   perlica log open --json | jq -r '.[] | select(.alive | not) | .run_id'`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
@@ -157,10 +156,10 @@ func (a *app) logResolveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "resolve RUN --sent | --not-sent --note TEXT", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Put on record what became of a run whose outcome is unknown",
-		Long: `Put a person's judgement on record: whether the prompt of a run whose outcome is unknown
-was sent, and how that was found out. It changes nothing else: nothing is sent, and the
-input's id stays used. A later judgement takes the place of an earlier one; both stay on
-the log. RUN is named as for 'perlica log show'.`,
+		Long: `Record a person's judgement: whether the prompt of a run with an unknown outcome was sent,
+and how the person knows. This changes nothing else: nothing is sent, and the input's id
+stays used. A later judgement replaces an earlier one; both stay on the log. RUN is named
+as for 'perlica log show'.`,
 		Example: `  perlica log resolve 1a2b3c4d --sent --note "the commit it made is there"
   perlica log resolve job-17 --not-sent --note "the provider's list of requests has none"`,
 		Args: frame.Exactly("RUN"), ValidArgsFunction: frame.CompleteFirst(frame.CompleteRuns(a.App)),

@@ -39,16 +39,16 @@ func (a *app) logSearchCommand() *cobra.Command {
 		Use: "search WORDS...", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Find words in inputs, answers, tool calls and decisions",
 		Long: `Find words in the facts of the log: inputs, answers and errors, tool calls, questions
-with all that was to be judged, decisions, and the names of sessions. The newest is
-first. The lines of the protocol are not searched.
+with their whole content, decisions, and the names of sessions. The newest hit is first.
+The lines of the protocol are not searched.
 
-All words must be in one text. An argument is a phrase: its words stand side by side,
-so 'rm -rf' in quotes finds that command. Case, accents and whatever is neither letter
-nor digit make no difference. Chinese, Japanese, Korean, Thai and the like need no
-spaces: any two characters, or one, are found within a sentence.
+All words must be in one text. An argument is a phrase: 'rm -rf' in quotes finds that
+command. Case, accents and other characters than letters and digits make no difference.
+Chinese, Japanese, Korean, Thai and similar scripts need no spaces: any one or two
+characters are found within a sentence.
 
-The index is a view beside the log, made by the first search and brought up to date by
-each. Delete search.db and it comes back. With --team the copies of all workers' logs on the
+The index is a view next to the log. The first search makes it, and each search updates it.
+If you delete search.db, the next search makes it again. With --team the copies of all workers' logs on the
 team's hub are searched: see docs/team.md.
 
 Exit codes: 0 something was found; 1 nothing was, or the log cannot be read; 2 usage.`,

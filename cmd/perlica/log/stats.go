@@ -38,8 +38,7 @@ by project: those of 'perlica log list'. With --team the copies of all workers' 
 team's hub are counted, with --by worker by worker. Tokens and cost are what agents report;
 many report none.
 
-Of payloads that were removed ('perlica log prune') the types are counted, and how many
-there are is said.`,
+Removed payloads ('perlica log prune') are counted by type, and their number is shown.`,
 		Example: `  perlica log stats --since 30d
   perlica log stats --by person --since tuesday
   perlica log stats --provider claude --json | jq .total`,

@@ -40,8 +40,8 @@ func (a *app) logTailCommand() *cobra.Command {
 		Use: "tail", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Show the newest events, oldest of them first",
 		Long: `Show the newest events of the log, one line each, the oldest of them first: time,
-seq, type, what the event is about, and what it says. With -f it goes on to show what
-any process adds, until Ctrl-C.
+seq, type, subject and text. With -f it also shows the events that any process adds, until
+Ctrl-C.
 
 The ids are the ends of ids; commands take them as they are. With --since or --before
 all events that match are shown, unless -n says how many.`,

@@ -45,13 +45,13 @@ func (a *app) logVerifyCommand() *cobra.Command {
 root of the RFC 6962 Merkle tree over all of them; then compare with what is stored, with
 every checkpoint and its signature, and with the anchor beside the file. Then judge the
 events themselves: at most one call for an input, one outcome for an intent, nothing sent
-before its intent, every answer given by somebody who is named.
-Without FILE it is the log of this context. FILE is a log, or what 'perlica log export'
-wrote; - is standard input, for an export alone. Nothing is written.
+before its intent, every answer with a name.
+Without FILE it is the log of this context. FILE is a log or an export of 'perlica log
+export'; - is standard input, for an export only. Nothing is written.
 
-It finds edits, deletions, insertions and reorderings, and a cut end where a checkpoint or
-the anchor covers it. Against anyone who holds the key as well, keep a checkpoint elsewhere
-and give it with --since.
+It finds edits, deletions, insertions and reorderings, and a cut end that a checkpoint or
+the anchor covers. Someone with the file and the key can forge both. Against that, keep a
+checkpoint elsewhere and pass it with --since.
 
 Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`,
 		Example: `  perlica log verify

@@ -24,9 +24,9 @@ func (a *app) pendingAllowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "allow ID", Annotations: frame.AnswersQuestion.Annotation(),
 		Short: "Say yes to a question, this once",
-		Long: `Say yes to a question: the first of the agent's options that allows once. The ID is
-always needed, so that a yes never goes to another question than the one that was read.
-A question about something that no rule may allow names a word; --word gives it.
+		Long: `Say yes to a question: choose the first of the agent's options that allows once. The ID is
+required, so that a yes goes only to the question that you have read. A question about
+something that no rule may allow names a word; --word gives it.
 
 Exit codes: 0 the answer counts; 1 somebody was first, or nobody waits for it any more;
 2 usage, or an agent's process answered, which is refused.`,
@@ -52,9 +52,9 @@ func (a *app) pendingDenyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "deny [ID]", Annotations: frame.AnswersQuestion.Annotation(),
 		Short: "Say no to a question, this once",
-		Long: `Say no to a question: the first of the agent's options that rejects once; where it
-offers none, it is told that its request was cancelled. If exactly one question waits, ID
-may be left out: a no can be asked for again.`,
+		Long: `Say no to a question: choose the first of the agent's options that rejects once. If the agent
+offers no such option, its request is cancelled. If exactly one question waits, you may
+leave out the ID.`,
 		Args: frame.Between(0, "ID"), ValidArgsFunction: frame.CompleteFirst(a.completeQuestions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.answerPending(cmd.Context(), args, interaction.Answer{}, func(q interaction.Question) (interaction.Option, error) {

@@ -51,14 +51,14 @@ func (a *app) policyCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "check [--kind KIND] [--path PATH]… [-- COMMAND…]", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Explain the decision about a request",
-		Long: `Say what would be decided if an agent asked for permission to run a command or to touch a
-path: the effect, what decided, why, and the tier of the command. Nothing is run, asked
-or recorded.
+		Long: `Explain the decision about an agent's request to run a command or to touch a path: the
+effect, the rule or mode that decided, the reason, and the tier of the command. Nothing is
+run, asked or recorded.
 
 One word is a text for a shell, several are the words of one command: check 'a && b' is
 two commands, check -- a '&&' b is one. A path without a command needs --kind.
 
-Effects: allow; deny; ask, which is no where there is nobody to ask. The row "allow" names
+Effects: allow; deny; ask, which means no if nobody can be asked. The row "allow" names
 the rules with which 'perlica run' would say yes, if rules can. The exit code is 0 whatever
 the effect, and 2 for a request that makes no sense.`,
 		Example: `  perlica policy check -- git push -f

@@ -27,15 +27,15 @@ func (a *app) providerLoginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "login NAME [LOGIN]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Log in to an agent by one of the ways that it offers",
-		Long: `Start an agent, ask it which logins it offers, and use one: LOGIN is the id of one of
-them, and can be left out where there is one only. No prompt is sent.
+		Long: `Start an agent, ask it for its logins, and use one of them. LOGIN is its id, and may be left
+out if there is only one. No prompt is sent.
 
-Some agents log in by themselves, by a page in the browser; others name arguments with
-which their own program is run in this terminal. That command is shown in full, and is run
-after you have confirmed it. A login by a variable of the environment is explained.
+Some agents open a page in the browser. Other agents name arguments for their own program,
+which then runs in this terminal. Perlica shows the whole command and runs it after you have
+confirmed it. Perlica explains a login by an environment variable.
 
-That a login began and how it ended is on your own log ('perlica log tail --user'), not
-what was typed or shown. The exit code is that of the agent's program, or 1.`,
+Your own log ('perlica log tail --user') records the start and the end of a login, and not
+the typed or shown text. The exit code is that of the agent's program, or 1.`,
 		Example: `  perlica provider login claude
   perlica provider login codex chatgpt`,
 		Args:              frame.Between(1, "NAME", "LOGIN"),

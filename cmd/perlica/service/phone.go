@@ -31,14 +31,14 @@ func (a *app) phoneCommand() *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use: "phone", Annotations: frame.PersonOnly.Annotation(), Short: "Be the phone of the bridge's local channel",
-		Long: `Each line that is typed is a message to the bridge of this project; what it sends is
-printed. It needs no account and no network: the way to try 'perlica service'.
+		Long: `Each typed line is a message to the bridge of this project, and each message of the bridge
+is printed. The phone needs no account and no network: use it to try 'perlica service'.
 
-A line that ends with a backslash goes on in the next one. "@N text" answers the Nth
+A backslash at the end continues a line. "@N text" answers the Nth
 message that was printed. Ctrl-D leaves.
 
-A phone is who it is by a token that the bridge gives it, not by its name. It is kept in your own
-folder for state, for each project and NAME.`,
+The bridge knows a phone by a token and not by its name. The token is kept in your own state
+folder, for each project and NAME.`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if name == "" {

@@ -22,11 +22,11 @@ func (a *app) sessionListCommand() *cobra.Command {
 		Use: "list", Annotations: frame.ReadOnly.Annotation(),
 		Aliases: []string{"ls"},
 		Short:   "List the sessions and their running turns, the last used first",
-		Long: `List the sessions, the last used first. A star marks the current one. Where a process
-holds a session, such as a chat, it is said instead of when it was last used, and whether
-a turn is under way. Sessions that a run made for itself are listed while it runs, and
-with --all. With --team all sessions of all workers are listed, as the copies of their logs on
-the team's hub have them: -s goes on with any.`,
+		Long: `List the sessions, the last used first. A star marks the current one. If a process
+such as a chat holds a session, the list shows the process instead of the last use, and
+whether a turn is running. Sessions that a run made for itself are listed while it runs, and
+with --all. With --team all sessions of all workers are listed, from the copies of their logs
+on the team's hub: -s continues any of them.`,
 		Example: `  perlica session list
   perlica session list --all --json | jq -r '.[].id'
   perlica session list --json | jq -r '.[] | select(.run_id).id'   # where a turn is under way`,

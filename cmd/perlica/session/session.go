@@ -54,8 +54,8 @@ func (a *app) sessionNewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "new [NAME]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Make a session, select it, and print its id",
-		Long: `Make a session and make it the current one. It stays with its provider: the one that
---provider names, else the default one. Its id is printed.`,
+		Long: `Make a session and make it the current one. It keeps its provider: the provider of
+--provider, otherwise the default. The command prints its id.`,
 		Example: `  perlica session new
   perlica session new refactoring --provider claude
   id=$(perlica session new); perlica run -s "$id" "hello"`,
@@ -173,13 +173,12 @@ func (a *app) sessionDeleteCommand() *cobra.Command {
 		Use: "delete REF", Annotations: frame.PersonOnly.Annotation(),
 		Aliases: []string{"rm"},
 		Short:   "Take a session off the lists; the log keeps it",
-		Long: `Take a session off every list. It cannot be continued any more; what happened in it
-stays on the log, and 'perlica log show ID' still shows it. A session in which a run is
-under way is not deleted.
+		Long: `Remove a session from every list. Nobody can continue it. Its events stay on the log, and
+'perlica log show ID' still shows them. A session with a running run is not deleted.
 
-With --from-agent the agent is started first and deletes what it keeps of the session
-itself, where it offers that (ACP's session/delete). What it was asked and answered is on
-the log. If it does not offer that or fails, the session stays on the lists.`,
+With --from-agent the agent is started first and deletes its own data of the session, if it
+supports this (ACP's session/delete). The request and the answer are on the log. If the agent
+does not support this or fails, the session stays on the lists.`,
 		Example: `  perlica session delete 1a2b3c4d
   perlica session delete refactoring --from-agent`,
 		Args: frame.Exactly("REF"), ValidArgsFunction: frame.CompleteFirst(a.CompleteSessions),

@@ -71,12 +71,11 @@ func (a *app) sessionExportCommand() *cobra.Command {
 		Use: "export [REF]", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Write the record of a session, so that others can check it",
 		Long: `Write all events of a session; without REF, of the current one. It is the same as
-'perlica log export --session REF', which says what is written and what is withheld.
+'perlica log export --session REF', whose help explains the content.
 
-With --replay it is not the record that is written, but the lines alone that the agent and
-Perlica sent each other: what 'perlica agent replay' needs, and nothing else of the log. A
-line in which there seems to be a secret is an error, unless --redact masks it or --raw
-writes it as it is.`,
+With --replay the file has only the lines between the agent and Perlica, for 'perlica agent
+replay'. A line with a possible secret is an error, unless --redact masks it or --raw writes
+it unchanged.`,
 		Example: `  perlica session export -o session.jsonl
   perlica session export refactoring --replay refactoring.frames --redact
   perlica session export refactoring --format html -o refactoring.html`,

@@ -41,10 +41,11 @@ func (a *app) keepCommand() *cobra.Command {
 		Short: "Verify the copies of all workers' logs, and cosign the sound ones",
 		Long: `Verify the copies of all workers' logs on the hub: every hash is computed again, every
 signed checkpoint compared, the rules of the contract judged. The newest checkpoint of each
-copy that is sound is cosigned (C2SP cosignature/v1), if it holds all that this machine cosigned
-before: what that is stands in its own log. Its own copy is verified and not cosigned.
+copy that is sound is cosigned (C2SP cosignature/v1), if it contains everything that this machine
+cosigned before, according to its own log. Its own copy is verified and not cosigned.
 
-A copy is read from its beginning at the start and once an hour, else only what is new.`,
+A copy is read from its beginning at the start and once an hour. In between, only its new
+events are read.`,
 		Example: `  perlica team keep
   perlica team keep --once     # exit code 1 if a copy fails the check`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,

@@ -132,9 +132,9 @@ func (a *app) resolveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "resolve ID", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Close an input whose owner does not come back, by your opinion",
-		Long: `Close an input whose owner does not come back. That is an opinion beside the record: it
-moves nothing, and is overtaken by what the owner's log says if it comes back after all.
-To have it done again, submit a new input under a new id, with "replaces" naming this one.`,
+		Long: `Close an input whose owner does not come back. This records your judgement and starts nothing.
+If the owner comes back, its log has precedence. To repeat the work, submit a new input under
+a new id, with "replaces" naming this one.`,
 		Args: frame.Exactly("ID"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {

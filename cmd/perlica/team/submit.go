@@ -51,9 +51,9 @@ func (a *app) submitCommand() *cobra.Command {
 		Long: `Hand many inputs to the team: a JSON object a line, with text and, if wanted, id, files,
 project, provider, labels, permissions, priority (higher first), not_before (RFC 3339) and
 replaces (the id of an input that this one is to be done instead of). An id that the hub
-knows is not submitted again; under another text it is an error.
+knows is not submitted again; with another text it is an error.
 
-With --json each id is printed with what it came to: new, there or differs.`,
+With --json each id is printed with its result: new, there or differs.`,
 		Example: `  perlica team submit -f inputs.ndjson
   jq -c '{id: .number|tostring, text: .title}' issues.json | perlica team submit -f -`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,

@@ -194,10 +194,10 @@ func (a *app) leaveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "leave NAME", Annotations: frame.PersonOnly.Annotation(),
 		Short: "End a membership, as an admin",
-		Long: `End a membership. The hub takes nothing more from it at once; workers pin that within
-a minute. What it submitted and is claimed already goes on. What it has claimed itself
-the hub hears no more of: it is named, for 'perlica team resolve'. Revoke its role's
-password, too.`,
+		Long: `End a membership. The hub refuses the member at once, and workers record this within a minute.
+Its submitted inputs that are claimed already continue. The command lists the inputs that it
+has claimed itself, for 'perlica team resolve', because the hub gets no result for them.
+Revoke its role's password, too.`,
 		Args: frame.Exactly("NAME"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {

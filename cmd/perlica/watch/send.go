@@ -33,12 +33,12 @@ func SendCommand(c *frame.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "send SESSION (TEXT… | -)", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Put an input into the queue of a chat in another terminal",
-		Long: `Put an input into the queue of a session that is open in a chat. The chat sends it when it
-is its turn, as what is queued there: after an answer, or when the person at the chat confirms
-it. It is on record when this command returns, which does not wait for the answer: 'perlica
-watch SESSION' shows it. With - the text is read from standard input.
+		Long: `Put an input into the queue of a session that is open in a chat. The chat sends it in
+its turn like the other queued inputs: after an answer, or when the person at the chat confirms
+it. The input is on record when this command returns. The command does not wait for the answer:
+'perlica watch SESSION' shows it. With - the text is read from standard input.
 
-Where no chat is open nothing is queued: 'perlica run -s SESSION' sends an input there.`,
+Without an open chat nothing is queued: 'perlica run -s SESSION' sends an input there.`,
 		Example: `  perlica send refactoring "and run the tests"
   git diff | perlica send --input-id "$id" 3f2a91bc -`,
 		Args: frame.AtLeast("SESSION", "TEXT"), ValidArgsFunction: frame.CompleteFirst(a.CompleteSessions),

@@ -38,16 +38,15 @@ func Command(c *frame.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "watch [SESSION]", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Follow a living session from another terminal",
-		Long: `Follow a session: what is asked and answered in it, tool calls and questions, whatever
-process they happen in, until Ctrl-C. SESSION is a name, an id, or a unique beginning or
-end of one; without it, the session that was used last. The answers go to standard
-output, everything else to standard error.
+		Long: `Follow a session of any process until Ctrl-C: inputs, answers, tool calls and questions.
+SESSION is a name, an id, or a unique beginning or end of an id; without it, the session that
+was used last. The answers go to standard output, everything else to standard error.
 
 At a terminal its questions can be answered here, too; the first answer counts, wherever
 it is given. Watching itself changes nothing.
 
-With --team SESSION is a worker's, as the copies of their logs on the team's hub have it: what
-is shown is as far behind as the copy. 'perlica team pending' answers its questions.`,
+With --team SESSION is a session of a worker, read from the copy of its log on the team's
+hub: the output is as late as the copy. 'perlica team pending' answers its questions.`,
 		Example: `  perlica watch
   perlica watch refactoring -n 5`,
 		Args: frame.Between(0, "SESSION"), ValidArgsFunction: frame.CompleteFirst(a.CompleteSessions),

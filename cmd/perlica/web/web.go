@@ -25,13 +25,13 @@ func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	var f settings
 	cmd := frame.Group("web", "Show the page to browsers, and serve HTTP to programs",
-		`Serve the page and HTTP in the foreground: what runs, what asks and what happened, in all
-projects in which you used Perlica; --only DIR shows one. It listens on this machine alone
-unless something else is said, and shows nothing to anyone who was not let in: the first
-start shows an address that lets one browser in, 'perlica web pair' another one, and
+		`Serve the page and the HTTP API in the foreground: running turns, open questions and the
+record of all your projects; --only DIR shows one project. The server listens on this machine
+only, unless --listen names another address. It shows nothing to strangers: the first start
+shows an address that admits one browser, 'perlica web pair' admits another one, and
 'perlica web token' makes a credential for a program.
 
-Who may come in is the user's to say, not a project's: it counts in all projects.
+The user decides about access, and no project can. It counts in all projects.
 
 SIGTERM and Ctrl-C end the streams and let turns under way end, for a while; a second one
 ends at once. See docs/web.md and docs/http.md.`,
@@ -99,8 +99,8 @@ func (a *app) readDevices(ctx context.Context) (list []device.Device, err error)
 func (a *app) revokeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "revoke NAME", Annotations: frame.PersonOnly.Annotation(), Short: "Keep a browser or a program out from now on",
-		Long: `Take the rights of a browser or a program away, which is named as 'perlica web devices' shows
-it, or by its id. What it is being sent ends within a second.`,
+		Long: `Revoke the rights of a browser or a program. Name it as 'perlica web devices' does, or by its
+id. Its open streams end within a second.`,
 		Example: "  perlica web revoke phone",
 		Args:    frame.Exactly("NAME"),
 		ValidArgsFunction: frame.CompleteFirst(func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
