@@ -77,7 +77,8 @@ func openBare(dir string) *bareLog {
 	// One connection keeps the prepared statements. A transaction of database/sql would prepare them again.
 	conn := must(db.Conn(context.Background()))
 	prepare := func(query string) *sql.Stmt { return must(conn.PrepareContext(context.Background(), query)) }
-	return &bareLog{db: db, conn: conn, begin: prepare(`BEGIN IMMEDIATE`), commitTx: prepare(`COMMIT`), in: prepare(insertBare)}
+	return &bareLog{db: db, conn: conn, begin: prepare(`BEGIN IMMEDIATE`), commitTx: prepare(`COMMIT`),
+		in: prepare(insertBare)}
 }
 
 const insertBare = `INSERT INTO e VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`

@@ -43,10 +43,12 @@ func editors(dir string, _ options) {
 	ours.end()
 	bare.end()
 	rate := func(d []time.Duration) float64 { return editorBurst / median(d).Seconds() / 1000 }
-	ratio("a line of the agent, durable and at the editor", ms(median(paced[0])), ms(median(paced[1])), "ms", "at most 1.2")
+	ratio("a line of the agent, durable and at the editor", ms(median(paced[0])), ms(median(paced[1])), "ms",
+		"at most 1.2")
 	ratio("  in a burst", rate(burst[0]), rate(burst[1]), "1000/s", "at least 0.6")
 	ratio("  against a loop of inserts", rate(burst[0]), insertRate(dir), "1000/s", "at least 0.6")
-	ratio("an answer in the editor, with the agent", ms(median(answered[0])), ms(median(answered[1])), "ms", "two rows: at most 1")
+	ratio("an answer in the editor, with the agent", ms(median(answered[0])), ms(median(answered[1])), "ms",
+		"two rows: at most 1")
 	starts(dir, perlica)
 	memory(dir, perlica, "thoughts in one turn", "think", 10_000, 90_000)
 	memory(dir, perlica, "message chunks, 1,000 a turn", "flood", slices.Repeat([]int{1000}, 100)...)
@@ -177,7 +179,8 @@ func starts(dir, perlica string) {
 		}
 	}
 	ours, agent := median(took[0]), median(took[1])
-	fmt.Printf("%-52s %10.2f %10.2f %-9s more  %5.2f  (at most 15)\n", "perlica acp, to the answer to initialize", ms(ours), ms(agent), "ms", ms(ours-agent))
+	fmt.Printf("%-52s %10.2f %10.2f %-9s more  %5.2f  (at most 15)\n", "perlica acp, to the answer to initialize",
+		ms(ours), ms(agent), "ms", ms(ours-agent))
 }
 
 // memory prints the resident memory of 'perlica acp' after a tenth of a session's updates and after all updates.

@@ -187,7 +187,8 @@ func processes(dir string, opt options) {
 	}
 	ratio("perlica run hello, whole process", ms(median(a)), ms(median(b)), "ms", "at most 2.5")
 	if peak > 0 {
-		fmt.Printf("%-52s %10.1f %10s %-9s              (at most 16)\n", "  its peak of resident memory", float64(peak)/(1<<20), "", "MB")
+		fmt.Printf("%-52s %10.1f %10s %-9s              (at most 16)\n", "  its peak of resident memory",
+			float64(peak)/(1<<20), "", "MB")
 	}
 	syncs(command, ours, theirs)
 }
@@ -227,5 +228,6 @@ func syncs(command func(...string) *exec.Cmd, ours, theirs []string) {
 		}
 		counts[i] = len(syncLine.FindAll(trace.Bytes(), -1))
 	}
-	fmt.Printf("%-52s %10d %10d %-9s more  %5d  (at most 3)\n", "  its data syncs", counts[0], counts[1], "", counts[0]-counts[1])
+	fmt.Printf("%-52s %10d %10d %-9s more  %5d  (at most 3)\n", "  its data syncs", counts[0], counts[1], "",
+		counts[0]-counts[1])
 }

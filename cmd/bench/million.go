@@ -43,7 +43,8 @@ func million(dir string, opt options) {
 		{"log prove", "milliseconds", signed, 15, []string{"log", "prove", "500000"}},
 		{"log search, a word of every input", "at most 100", runs, 15, []string{"log", "search", "please"}},
 		{"log search, a word that is there once", "at most 100", runs, 15, []string{"log", "search", "unique"}},
-		{"log search, words that never stand together", "at most 100", runs, 15, []string{"log", "search", "please", "tests"}},
+		{"log search, words that never stand together", "at most 100", runs, 15,
+			[]string{"log", "search", "please", "tests"}},
 		{"log show RUN", "at most 50", runs, 15, []string{"log", "show", id}},
 	} {
 		took, peak := times(command, line.log, line.argv, line.rounds)
@@ -51,10 +52,12 @@ func million(dir string, opt options) {
 	}
 	s := startWeb(runs, func(argv ...string) *exec.Cmd { return command(runs, argv...) })
 	for _, line := range []struct{ path, promise string }{
-		{"/v1/runs/" + id, "at most 20"}, {"/v1/runs/" + id + "/story", ""}, {"/v1/runs", ""}, {"/v1/sessions", ""}, {"/v1/questions", ""},
+		{"/v1/runs/" + id, "at most 20"}, {"/v1/runs/" + id + "/story", ""}, {"/v1/runs", ""}, {"/v1/sessions", ""},
+		{"/v1/questions", ""},
 		{"/v1/search?q=unique", ""}, {"/v1/events?limit=100&after=0", ""},
 	} {
-		fmt.Printf("%-52s %10.1f ms                         (%s)\n", "GET "+strings.Replace(line.path, id, "{id}", 1), ms(s.timeGet(line.path, 25)), line.promise)
+		fmt.Printf("%-52s %10.1f ms                         (%s)\n", "GET "+strings.Replace(line.path, id, "{id}", 1),
+			ms(s.timeGet(line.path, 25)), line.promise)
 	}
 	s.end()
 	took := reopened(contextFile(signed, "eventlog.db"))
@@ -92,7 +95,8 @@ func move(from, to string) {
 }
 
 // times starts a process several times and returns its median time and its peak memory.
-func times(command func(log string, argv ...string) *exec.Cmd, log string, argv []string, rounds int) (took time.Duration, peak int64) {
+func times(command func(log string, argv ...string) *exec.Cmd, log string, argv []string,
+	rounds int) (took time.Duration, peak int64) {
 	var all []time.Duration
 	for range rounds {
 		cmd := command(log, argv...)

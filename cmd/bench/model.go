@@ -73,7 +73,8 @@ func modelRuns(perlica, dir string, opt options) {
 	}
 	ratio("perlica run with a model, whole process; run hello", ms(median(ours)), ms(median(hello)), "ms", "at most 1.3")
 	if peak := modelPeak(perlica, server.URL); peak > 0 {
-		fmt.Printf("%-52s %10.1f %10s %-9s              (at most 30)\n", "  the agent's peak of resident memory", float64(peak)/(1<<20), "", "MB")
+		fmt.Printf("%-52s %10.1f %10s %-9s              (at most 30)\n", "  the agent's peak of resident memory",
+			float64(peak)/(1<<20), "", "MB")
 	}
 }
 

@@ -38,8 +38,9 @@ func runner(dir string, streamSync bool) (*kernel.Runner, string) {
 // turn runs one input through Perlica with this program as the agent.
 func turn(r *kernel.Runner, dir, text string, show func(kernel.Notice)) kernel.Result {
 	res := must(r.Run(context.Background(), kernel.Turn{
-		Input:       kernel.Input{Text: text, Source: "bench", Sender: "bench"},
-		Setup:       kernel.Setup{Agent: agents.Agent{Agent: provider.Agent{ID: "bench", Command: []string{must(os.Executable()), "agent"}}}, Dir: dir},
+		Input: kernel.Input{Text: text, Source: "bench", Sender: "bench"},
+		Setup: kernel.Setup{Agent: agents.Agent{Agent: provider.Agent{ID: "bench",
+			Command: []string{must(os.Executable()), "agent"}}}, Dir: dir},
 		Permissions: policy.ModeDeny,
 		Show:        show,
 	}))
@@ -68,7 +69,8 @@ func floods(dir string, opt options) {
 	})
 	runtime.ReadMemStats(&after)
 	recorded := 0
-	for _, err := range r.Log().Events(context.Background(), event.Query{Run: res.Run, Types: []event.Type{event.NotificationReceived}}) {
+	for _, err := range r.Log().Events(context.Background(),
+		event.Query{Run: res.Run, Types: []event.Type{event.NotificationReceived}}) {
 		check(err)
 		recorded++
 	}
@@ -85,8 +87,10 @@ func floods(dir string, opt options) {
 	bareTime := time.Since(start)
 	check(bare.db.Close())
 	rate := func(d time.Duration) float64 { return float64(updates) / d.Seconds() / 1000 }
-	ratio(fmt.Sprintf("%d updates, all recorded, synced and shown", updates), rate(last.Sub(first)), rate(bareTime), "1000/s", "at least 0.6")
-	fmt.Printf("%-52s %10.1f %10.1f %-9s              (the second is the answer's own text)\n", "  memory from the system, grown",
+	ratio(fmt.Sprintf("%d updates, all recorded, synced and shown", updates), rate(last.Sub(first)), rate(bareTime),
+		"1000/s", "at least 0.6")
+	fmt.Printf("%-52s %10.1f %10.1f %-9s              (the second is the answer's own text)\n",
+		"  memory from the system, grown",
 		float64(after.Sys-before.Sys)/(1<<20), float64(len(res.Text))/(1<<20), "MB")
 }
 

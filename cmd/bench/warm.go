@@ -35,7 +35,8 @@ func warm(dir string, _ options) {
 
 func warmTurns(dir string, streamSync bool, what string) {
 	r, project := runner(dir, streamSync)
-	agent := agents.Agent{Agent: provider.Agent{ID: "bench", Command: []string{must(os.Executable()), "predictable"}, Orderly: true}}
+	agent := agents.Agent{Agent: provider.Agent{ID: "bench", Command: []string{must(os.Executable()), "predictable"},
+		Orderly: true}}
 	c := must(r.Converse(context.Background(), kernel.Setup{Agent: agent, Dir: project}, 0, "bench"))
 	answers, lines := startProxy(wholeAnswers, dir), startProxy(firstLines, dir)
 	var all, first, bareAll, bareFirst []time.Duration
@@ -104,7 +105,8 @@ func (p *lineProxy) request(members string) string {
 // runTurn sends a prompt and reads the whole answer.
 func (p *lineProxy) runTurn() (all, first time.Duration) {
 	start := time.Now()
-	p.send(p.request(`"method":"session/prompt","params":{"sessionId":"session-1","prompt":[{"type":"text","text":"` + warmText + `"}]}`))
+	p.send(p.request(`"method":"session/prompt","params":{"sessionId":"session-1","prompt":[{"type":"text","text":"` +
+		warmText + `"}]}`))
 	for {
 		line := p.readLine()
 		if first == 0 {

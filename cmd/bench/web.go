@@ -52,10 +52,12 @@ func webs(dir string, _ options) {
 		}
 	}
 	s.end()
-	ratio(fmt.Sprintf("a run of %d updates, followed by %d", webUpdates, webFollowers), ms(median(followed)), ms(median(alone)), "ms", "at most 1.3")
+	ratio(fmt.Sprintf("a run of %d updates, followed by %d", webUpdates, webFollowers), ms(median(followed)),
+		ms(median(alone)), "ms", "at most 1.3")
 	fmt.Printf("%-52s %10.2f %10s %-9s\n", "  until each has all of it", median(whole).Seconds(), "", "s")
 	if peak := peakMemory(s.cmd.ProcessState); peak > 0 {
-		fmt.Printf("%-52s %10.1f %10s %-9s              (at most 200)\n", "  the server's peak of resident memory", float64(peak)/(1<<20), "", "MB")
+		fmt.Printf("%-52s %10.1f %10s %-9s              (at most 200)\n", "  the server's peak of resident memory",
+			float64(peak)/(1<<20), "", "MB")
 	}
 }
 
@@ -113,7 +115,8 @@ func (s *webServer) timeGet(path string, rounds int) time.Duration {
 
 // runFlood starts one run of many updates and returns its time.
 func (s *webServer) runFlood() time.Duration {
-	body := must(json.Marshal(map[string]any{"project": s.project, "text": fmt.Sprintf("@stream %d 40", webUpdates), "wait": true}))
+	body := must(json.Marshal(map[string]any{"project": s.project, "text": fmt.Sprintf("@stream %d 40", webUpdates),
+		"wait": true}))
 	req := must(http.NewRequest("POST", "http://"+s.at+"/v1/inputs", bytes.NewReader(body)))
 	req.Header.Set("Authorization", "Bearer "+s.token)
 	req.Header.Set("Content-Type", "application/json")
@@ -191,7 +194,8 @@ var errSlow = errors.New("the run is over")
 // followRun reads until the run has finished.
 func (f *webFollower) followRun(opened func()) error {
 	err := f.readStream(f.over, opened)
-	if f.over != nil && !f.finished && (errors.Is(err, errSlow) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)) {
+	if f.over != nil && !f.finished && (errors.Is(err, errSlow) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET)) {
 		<-f.over
 		err = f.readStream(nil, func() {})
 	}

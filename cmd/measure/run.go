@@ -92,7 +92,8 @@ func (t *tree) frames() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	changed, added, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "added.go"), filepath.Join(dir, "overlay.json")
+	changed, added, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "added.go"),
+		filepath.Join(dir, "overlay.json")
 	replace, err := json.Marshal(map[string]map[string]string{"Replace": {
 		filepath.Join(root, name):                      changed,
 		filepath.Join(root, "eventlog", "measured.go"): added,

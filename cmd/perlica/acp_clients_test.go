@@ -41,7 +41,8 @@ func behindThis(dir string) behind {
 func (w *world) real(name string) behind {
 	w.t.Helper()
 	dir := w.t.TempDir()
-	args, err := json.Marshal(append([]string{"AGENT_HOME=" + dir}, append(strings.Fields(os.Getenv("PERLICA_REAL_AGENT")), "exec", name, dir)...))
+	args, err := json.Marshal(append([]string{"AGENT_HOME=" + dir},
+		append(strings.Fields(os.Getenv("PERLICA_REAL_AGENT")), "exec", name, dir)...))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -127,7 +128,8 @@ func (w *world) typeScript(dir string, b behind) {
 		w.t.Fatal(err)
 	}
 	cmd := exec.Command("node", "--test", absolute(w.t, filepath.Join(clientFolder, "acp.test.mjs")))
-	cmd.Dir, cmd.Env = dir, append(slices.Clone(w.env), "AGENT="+string(flags), "SCRIPT="+string(script), "PROJECTS="+string(projects))
+	cmd.Dir, cmd.Env = dir, append(slices.Clone(w.env), "AGENT="+string(flags), "SCRIPT="+string(script),
+		"PROJECTS="+string(projects))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		w.t.Errorf("%v\n%s", err, out)
 	}
@@ -153,7 +155,8 @@ func (w *world) typeScript(dir string, b behind) {
 func (w *world) acpx(b behind, flags []string, args ...string) *exec.Cmd {
 	w.t.Helper()
 	all := slices.Concat([]string{absolute(w.t, filepath.Join(clientFolder, "node_modules", "acpx", "dist", "cli.js")),
-		"--agent", fmt.Sprintf("perlica acp %s '%s'", b.Flags[0], b.Flags[1]), "--cwd", w.project, "--format", "text", "--ttl", b.Keep}, flags, args)
+		"--agent", fmt.Sprintf("perlica acp %s '%s'", b.Flags[0], b.Flags[1]), "--cwd", w.project, "--format", "text",
+		"--ttl", b.Keep}, flags, args)
 	cmd := exec.Command("node", all...)
 	cmd.Dir, cmd.Env = w.project, w.env
 	return cmd
@@ -228,14 +231,16 @@ func TestACPX(t *testing.T) {
 // at another front end.
 func TestEditorAnswers(t *testing.T) {
 	needsClient(t, "acpx")
-	const ordinary, asked, refused = `@ask execute "Build it" command="make all"`, `@ask execute "Install it" command="sudo apt install x"`, `@ask execute "Free it" command="rm -rf /"`
+	const ordinary, asked, refused = `@ask execute "Build it" command="make all"`,
+		`@ask execute "Install it" command="sudo apt install x"`, `@ask execute "Free it" command="rm -rf /"`
 	for answers, persons := range map[string][]string{
 		"ordinary": {"Install it", "Free it"}, "asked": {"Free it"}, "none": {"Build it", "Install it", "Free it"},
 	} {
 		t.Run(answers, func(t *testing.T) {
 			w := newWorld(t)
 			w.env = append(w.env, "PERLICA_EDITOR_ANSWERS="+answers)
-			j := w.startCmd(w.acpx(behindThis(t.TempDir()), []string{"--approve-all"}, "exec", strings.Join([]string{ordinary, asked, refused}, "\n")))
+			j := w.startCmd(w.acpx(behindThis(t.TempDir()), []string{"--approve-all"}, "exec",
+				strings.Join([]string{ordinary, asked, refused}, "\n")))
 			for _, title := range persons {
 				w.until(1, "interaction.requested", title)
 				w.run("pending", "deny", w.questionOf(title)).exits(0)

@@ -50,7 +50,8 @@ func TestLogin(t *testing.T) {
 	agent := w.loginAgent(`echo "args: $*"`, `test -t 0 && test -t 1 && test -t 2 && echo "on a terminal"`,
 		`echo "env: $TERM $GIVEN ${OTHER:-none} ${PERLICA_AGENT_ID%%:*}"`,
 		`read word; echo "typed: $word"`, `exit 7`)
-	s := w.terminal(nil, "acp", "--agent", agent, "--env", "GIVEN", "--cli", "auth", "login", "--api-key", "hunter2hunter2", "--provider", "x")
+	s := w.terminal(nil, "acp", "--agent", agent, "--env", "GIVEN", "--cli", "auth", "login", "--api-key",
+		"hunter2hunter2", "--provider", "x")
 	s.expect("this terminal is the agent's: ")
 	s.expect("args: --acp --cli auth login --api-key hunter2hunter2 --provider x")
 	s.expect("on a terminal")
@@ -59,7 +60,8 @@ func TestLogin(t *testing.T) {
 	s.expect("typed: secret")
 	s.exits(7)
 	got := w.logins()
-	if len(got) != 2 || !strings.Contains(got[0], `"--acp","--cli","auth","login","--api-key","`) || strings.Contains(got[0], "hunter2") || !strings.Contains(got[0], `"cwd":`+strconv.Quote(w.project)) ||
+	if len(got) != 2 || !strings.Contains(got[0], `"--acp","--cli","auth","login","--api-key","`) ||
+		strings.Contains(got[0], "hunter2") || !strings.Contains(got[0], `"cwd":`+strconv.Quote(w.project)) ||
 		!strings.HasPrefix(got[1], "acp.login.ended ") || !strings.Contains(got[1], `"exit_code":7`) {
 		t.Errorf("%q", got)
 	}
@@ -105,7 +107,8 @@ func TestLoginSignals(t *testing.T) {
 // TestLoginLeavesNothing checks that the processes of a login are ended and that the person gets the terminal back.
 func TestLoginLeavesNothing(t *testing.T) {
 	w := newWorld(t)
-	s := w.terminal(nil, "acp", "--agent", w.loginAgent("trap '' HUP", "setsid sleep 1000 &", "sleep 1000 &", "exit 0"), "login")
+	s := w.terminal(nil, "acp", "--agent", w.loginAgent("trap '' HUP", "setsid sleep 1000 &", "sleep 1000 &", "exit 0"),
+		"login")
 	s.exits(0)
 	w.gone()
 }
@@ -136,7 +139,8 @@ func TestEditorIsNoTerminal(t *testing.T) {
 	s = w.terminal(nil, "acp", "my-agent")
 	s.expect(`takes no argument "my-agent"`)
 	s.exits(2)
-	if entries, err := os.ReadDir(w.home); err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != ".perlica" }) {
+	if entries, err := os.ReadDir(w.home); err != nil ||
+		slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() != ".perlica" }) {
 		t.Errorf("%v (%v)", entries, err)
 	}
 }

@@ -25,7 +25,9 @@ for all of them. Made for trying Perlica, and any other ACP client.`,
 		},
 	}
 	pred.Flags().StringVar(&opt.Scenario, "scenario", "", "a `file` with a scenario, or the scenario itself")
-	pred.Flags().StringVar(&opt.State, "state", "", "keep sessions in this `directory`, so that later processes can load them")
-	return frame.Group("agent", "Be an ACP agent on standard input and output", "Be an ACP agent on standard input and output: Perlica itself, or any other client, starts it.",
+	pred.Flags().StringVar(&opt.State, "state", "",
+		"keep sessions in this `directory`, so that later processes can load them")
+	return frame.Group("agent", "Be an ACP agent on standard input and output",
+		"Be an ACP agent on standard input and output: Perlica itself, or any other client, starts it.",
 		pred, modelCommand(a), replayCommand(a))
 }

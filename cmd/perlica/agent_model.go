@@ -60,7 +60,8 @@ it for a provider with providers.NAME.model.api; see docs/models.md.`,
 	fl := cmd.Flags()
 	fl.StringVar(&api, "api", "", "the `protocol`: anthropic, openai, openai-chat or gemini")
 	fl.StringVar(&s.Model, "model", "", "the model, by its maker's `name`")
-	fl.StringVar(&s.BaseURL, "base-url", "", "the `address` of the API, without the path of its endpoint (default: the maker's)")
+	fl.StringVar(&s.BaseURL, "base-url", "",
+		"the `address` of the API, without the path of its endpoint (default: the maker's)")
 	fl.StringVar(&s.Proxy, "proxy", "", "the `address` of a proxy (default: what HTTPS_PROXY and NO_PROXY say)")
 	fl.BoolVar(&s.Blind, "no-images", false, "refuse images and PDFs: the model takes text alone")
 	fl.StringVar(&key.Env, "key-env", "", "the `variable` of the environment that holds the key")

@@ -46,7 +46,8 @@ command line is wrong.`,
 		Args: frame.Exactly("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("speed") && !(opt.Speed > 0 && opt.Speed < math.Inf(1)) {
-				return frame.WithHint(frame.UsageErrorf("--speed must be more than 0"), "without --speed nothing waits; 1 is the pace of the record, 2 twice as fast")
+				return frame.WithHint(frame.UsageErrorf("--speed must be more than 0"),
+					"without --speed nothing waits; 1 is the pace of the record, 2 twice as fast")
 			}
 			r, err := readRecord(cmd.Context(), args[0], f)
 			if err = export.HintGone(err); err != nil && !check {
@@ -64,10 +65,12 @@ command line is wrong.`,
 	fl := cmd.Flags()
 	fl.BoolVar(&check, "check", false, "describe the record, and serve nothing")
 	fl.BoolVar(&opt.InOrder, "in-order", false, "answer a prompt that is not in the record with the next turn of it")
-	fl.BoolVar(&opt.AnyAnswer, "any-answer", false, "go on whatever a question is answered, and without a cancel where the record has one")
+	fl.BoolVar(&opt.AnyAnswer, "any-answer", false,
+		"go on whatever a question is answered, and without a cancel where the record has one")
 	fl.Float64Var(&opt.Speed, "speed", 0, "the pace as a `number`: 1 is that of the record, 2 twice as fast; without it nothing waits")
 	fl.StringVar(&f.Run, "run", "", "of a log, this `run`: its id, the beginning or end of it, or its input's id")
-	fl.StringVarP(&f.Session, "session", "s", "", "of a log, this `session`: its id, the beginning or end of it, or its name")
+	fl.StringVarP(&f.Session, "session", "s", "",
+		"of a log, this `session`: its id, the beginning or end of it, or its name")
 	cmd.MarkFlagsMutuallyExclusive("run", "session")
 	return cmd
 }
@@ -91,7 +94,8 @@ func readRecord(ctx context.Context, path string, f frame.EventFilter) (r *repla
 	case string(head) == magic:
 		r, err = recordOfLog(ctx, path, f)
 	case chosen:
-		return nil, frame.WithHint(frame.UsageErrorf("--run and --session need a log, and this file is not a log"), "of an export or a file of frames everything is replayed")
+		return nil, frame.WithHint(frame.UsageErrorf("--run and --session need a log, and this file is not a log"),
+			"of an export or a file of frames everything is replayed")
 	default:
 		r, err = replay.New(replay.Read(io.MultiReader(bytes.NewReader(head[:n]), file)))
 	}
@@ -99,7 +103,8 @@ func readRecord(ctx context.Context, path string, f frame.EventFilter) (r *repla
 	case errors.Is(err, replay.ErrNoRecord):
 		err = frame.WithHint(err, "'perlica session export --replay FILE' writes one")
 	case err == nil && len(r.Exchanges) == 0:
-		err = frame.WithHint(errors.New("no line of the protocol is in it"), "nothing was said; choose another run or session")
+		err = frame.WithHint(errors.New("no line of the protocol is in it"),
+			"nothing was said; choose another run or session")
 	}
 	return r, err
 }
@@ -133,7 +138,8 @@ func writeRecord(w io.Writer, r *replay.Record, s screen.Styles, width int) erro
 	for i, method := range order {
 		order[i] = fmt.Sprintf("%s %d", method, times[method])
 	}
-	_, err := fmt.Fprintf(w, "%s in %s: %s\n", frame.Count(r.Lines, "line"), took(r.Millis), screen.Sanitize(strings.Join(order, ", ")))
+	_, err := fmt.Fprintf(w, "%s in %s: %s\n", frame.Count(r.Lines, "line"), took(r.Millis),
+		screen.Sanitize(strings.Join(order, ", ")))
 	if err != nil {
 		return err
 	}

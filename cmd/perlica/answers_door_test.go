@@ -55,7 +55,8 @@ func TestThreeDoorsAtOnce(t *testing.T) {
 		var body []byte
 		var terminal *job
 		all.Go(func() {
-			res := w.asks(t.Context(), token, "POST", at+"/v1/questions/"+q.ID+"/answer", map[string]any{"option": "allow-once", "digest": q.Digest}, "")
+			res := w.asks(t.Context(), token, "POST", at+"/v1/questions/"+q.ID+"/answer",
+				map[string]any{"option": "allow-once", "digest": q.Digest}, "")
 			status = res.StatusCode
 			body, _ = io.ReadAll(res.Body) // The checks below report a missing part.
 		})
@@ -83,11 +84,14 @@ func TestThreeDoorsAtOnce(t *testing.T) {
 		}
 		first[a.Where]++
 		b.sent(n, "permission: "+a.Option) // the answer that the agent got
-		if won := a.Where == "web"; won != (status == http.StatusOK) || !won && (status != http.StatusConflict || !strings.Contains(string(body), a.By)) {
+		if won := a.Where == "web"; won != (status == http.StatusOK) || !won &&
+			(status != http.StatusConflict || !strings.Contains(string(body), a.By)) {
 			t.Errorf("round %d: %s was first, and HTTP says %d %s", round, answers[0], status, body)
 		}
-		if won := a.Where == "pending"; won != (terminal.wait() == 0) || !won && !strings.Contains(terminal.stderr.String(), a.By) {
-			t.Errorf("round %d: %s was first, and the terminal says %d %q", round, answers[0], terminal.wait(), terminal.stderr.String())
+		if won := a.Where == "pending"; won != (terminal.wait() == 0) || !won &&
+			!strings.Contains(terminal.stderr.String(), a.By) {
+			t.Errorf("round %d: %s was first, and the terminal says %d %q", round, answers[0], terminal.wait(),
+				terminal.stderr.String())
 		}
 		if !strings.Contains(ended.Text, a.By) {
 			t.Errorf("round %d: %s was first, and the phone says %q", round, answers[0], ended.Text)

@@ -23,7 +23,8 @@ func TestCommandAlone(t *testing.T) {
 		}
 		got, _, err := root.Find([]string{want.Name()})
 		if err != nil || usages(got) != usages(want) {
-			t.Errorf("%s: %v, and its help is\n%s\nwhere among the others it is\n%s", want.Name(), err, usages(got), usages(want))
+			t.Errorf("%s: %v, and its help is\n%s\nwhere among the others it is\n%s", want.Name(), err, usages(got),
+				usages(want))
 		}
 	}
 }

@@ -39,9 +39,12 @@ func TestPages(t *testing.T) {
 		parts         []string // parts that must have been visible, in this order
 		pages         int
 	}{
-		"blanks 100x24":   {100, 24, attack(strings.Repeat(" ", 3600)), []string{"│ rm -rf src #⟨3600 blanks⟩go test ./..."}, 1},
-		"blanks 60x10":    {60, 10, attack(strings.Repeat(" ", 3600)), []string{"│ rm -rf src #⟨3600 blanks⟩go test ./..."}, 0},
-		"lines 100x24":    {100, 24, attack(strings.Repeat(`\n`, 61)), []string{"│ rm -rf src #", "│ ⟨60 blank lines⟩", "│ go test ./..."}, 1},
+		"blanks 100x24": {100, 24, attack(strings.Repeat(" ", 3600)), []string{"│ rm -rf src #⟨3600 blanks⟩go test ./..."},
+			1},
+		"blanks 60x10": {60, 10, attack(strings.Repeat(" ", 3600)), []string{"│ rm -rf src #⟨3600 blanks⟩go test ./..."},
+			0},
+		"lines 100x24": {100, 24, attack(strings.Repeat(`\n`, 61)),
+			[]string{"│ rm -rf src #", "│ ⟨60 blank lines⟩", "│ go test ./..."}, 1},
 		"invisible 60x10": {60, 10, attack(`\u200b\u202e`), []string{"⟨U+200B⟩⟨U+202E⟩"}, 0},
 		// counts as 80x24
 		"unknown size": {0, 0, `@ask execute "Long" command="` + long + `"`, []string{"│ echo one", "rm -rf src"}, 2},
@@ -58,7 +61,8 @@ func TestPages(t *testing.T) {
 			if c.pages > 0 && pages < c.pages {
 				t.Errorf("a yes after %d pages", pages)
 			}
-			shown := strings.Join(strings.Fields(strings.NewReplacer("┆", "", "↩", "").Replace(sgr.ReplaceAllString(s.text(), ""))), " ")
+			shown := strings.Join(strings.Fields(strings.NewReplacer("┆", "", "↩",
+				"").Replace(sgr.ReplaceAllString(s.text(), ""))), " ")
 			for _, part := range c.parts {
 				i := strings.Index(shown, part)
 				if i < 0 {
@@ -100,7 +104,8 @@ func TestTooSmall(t *testing.T) {
 // TestResized checks that pages seen at another size do not count and are shown again.
 func TestResized(t *testing.T) {
 	w := newWorld(t)
-	s := w.terminalOf(100, 24, nil, "run", `@ask execute "Long" command="`+strings.Repeat("echo one two three four five; ", 60)+`rm x"`)
+	s := w.terminalOf(100, 24, nil, "run", `@ask execute "Long" command="`+
+		strings.Repeat("echo one two three four five; ", 60)+`rm x"`)
 	if n := s.lastPage(); n < 2 {
 		t.Errorf("%d pages", n)
 	}
@@ -141,9 +146,10 @@ func TestChatPages(t *testing.T) {
 func TestOtherRows(t *testing.T) {
 	wide := strings.Repeat("─", 78)
 	for name, script := range map[string]string{
-		"a tool's title": `@tool other "\u200b` + wide + "? forged" + strings.Repeat("─", 72) + `  1 ✓ forged" id=a` + "\n@say end of it",
-		"an option":      `@ask execute "Run\n? forged\n  1 ✓ forged\u200b" command="ls" options="a:reject_once:No,b:allow_once:Yes,b:allow_once:Yes"` + "\n@say end of it",
-		"an error":       `@error -32603 "\u200bboom\n? forged\n  1 ✓ forged` + wide + wide + ` end of it"`,
+		"a tool's title": `@tool other "\u200b` + wide + "? forged" + strings.Repeat("─", 72) + `  1 ✓ forged" id=a` +
+			"\n@say end of it",
+		"an option": `@ask execute "Run\n? forged\n  1 ✓ forged\u200b" command="ls" options="a:reject_once:No,b:allow_once:Yes,b:allow_once:Yes"` + "\n@say end of it",
+		"an error":  `@error -32603 "\u200bboom\n? forged\n  1 ✓ forged` + wide + wide + ` end of it"`,
 	} {
 		for _, where := range []string{"run", "chat", "watch"} {
 			t.Run(name+" in "+where, func(t *testing.T) {
@@ -167,7 +173,8 @@ func TestOtherRows(t *testing.T) {
 				s.expect("end of it")
 				for line := range strings.SplitSeq(s.text(), "\n") {
 					for row := range rowsOf(sgr.ReplaceAllString(line, ""), 80) {
-						if i := strings.Index(row, "forged"); i >= 0 && !strings.Contains(row[:i], "┆") && strings.TrimLeft(row[:i], " ?1✓") == "" {
+						if i := strings.Index(row, "forged"); i >= 0 && !strings.Contains(row[:i], "┆") &&
+							strings.TrimLeft(row[:i], " ?1✓") == "" {
 							t.Errorf("a row is %q", row)
 						}
 						if strings.ContainsRune(row, 0x200b) {

@@ -85,7 +85,8 @@ func TestChatSlash(t *testing.T) {
 	s.expect("attached: my notes.txt")
 	s.expect("attached: the other.txt")
 	s.prompt("")
-	w.logged(1, "inbound.message.received", `"attachments":["`+filepath.Join(w.project, "my notes.txt")+`","`+filepath.Join(w.project, "the other.txt")+`"]`)
+	w.logged(1, "inbound.message.received",
+		`"attachments":["`+filepath.Join(w.project, "my notes.txt")+`","`+filepath.Join(w.project, "the other.txt")+`"]`)
 	s.press("/again\r") // It brings back the files of /attach. The text brings back the others.
 	s.expect("attached again: my notes.txt")
 	s.expect("predictable ask +1 file ❯ see @\"my notes.txt\" and @\"the other.txt\"")
@@ -95,7 +96,8 @@ func TestChatSlash(t *testing.T) {
 	s.expect("attached: my notes.txt\r\n")
 	s.expect("You said: and that")
 	s.prompt("")
-	w.logged(1, "inbound.message.received", `"text":"and that","attachments":["`+filepath.Join(w.project, "my notes.txt")+`"]`)
+	w.logged(1, "inbound.message.received",
+		`"text":"and that","attachments":["`+filepath.Join(w.project, "my notes.txt")+`"]`)
 	if err := os.Remove(filepath.Join(w.project, "my notes.txt")); err != nil {
 		t.Fatal(err)
 	}

@@ -67,28 +67,36 @@ func TestChatKilled(t *testing.T) {
 		then                 func(w *world, s *terminal)
 		unknown, calls       int // calls < 0: the prompt may have left
 	}{
-		{name: "while the agent starts", scenario: "[initialize]\n@hang", keys: "hello\r", until: []string{"inbound.message.received"}},
-		{name: "before the intent", scenario: "[session/new]\n@hang", keys: "hello\r", until: []string{"inbound.message.received"}},
+		{name: "while the agent starts", scenario: "[initialize]\n@hang", keys: "hello\r",
+			until: []string{"inbound.message.received"}},
+		{name: "before the intent", scenario: "[session/new]\n@hang", keys: "hello\r",
+			until: []string{"inbound.message.received"}},
 		{name: "after the intent", keys: "@hang\r", until: []string{"llm.requested"}, unknown: 1, calls: -1},
 		// The agent may still read one line, the answer to its own request.
 		{name: "in the middle of the prompt", scenario: "[session/new]\n@ignore stdin\n@request vendor/x wait=no",
-			keys: "\x1b[200~" + strings.Repeat("x", 300_000) + "\x1b[201~\r", until: []string{"acp.request.sent", sent}, unknown: 1, calls: 1},
+			keys: "\x1b[200~" + strings.Repeat("x", 300_000) +
+				"\x1b[201~\r", until: []string{"acp.request.sent", sent}, unknown: 1, calls: 1},
 		{name: "after the prompt", keys: "@hang\r", until: []string{"acp.request.sent", sent}, unknown: 1, calls: 1},
-		{name: "at the first chunk", keys: "@say begun\x0a@hang\r", until: []string{"acp.notification.received", "begun"}, unknown: 1, calls: 1},
-		{name: "while the answer streams", keys: "@stream 1000000 100\r", until: []string{"acp.notification.received", "agent_message_chunk"}, unknown: 1, calls: 1},
-		{name: "after the answer to a question", keys: question + "\x0a@hang\r", until: []string{"interaction.requested"}, unknown: 1, calls: 1,
+		{name: "at the first chunk", keys: "@say begun\x0a@hang\r", until: []string{"acp.notification.received", "begun"},
+			unknown: 1, calls: 1},
+		{name: "while the answer streams", keys: "@stream 1000000 100\r",
+			until: []string{"acp.notification.received", "agent_message_chunk"}, unknown: 1, calls: 1},
+		{name: "after the answer to a question", keys: question + "\x0a@hang\r", until: []string{"interaction.requested"},
+			unknown: 1, calls: 1,
 			then: func(w *world, s *terminal) {
 				s.ask("Run it")
 				s.press("y")
 				w.until(1, "acp.reply.sent", `"option":"allow-once"`)
 			}},
-		{name: "while it is cancelled", keys: "@ignore cancel\x0a@hang\r", until: []string{"acp.request.sent", sent}, unknown: 1, calls: 1,
+		{name: "while it is cancelled", keys: "@ignore cancel\x0a@hang\r", until: []string{"acp.request.sent", sent},
+			unknown: 1, calls: 1,
 			then: func(w *world, s *terminal) {
 				s.press("\x03")
 				w.until(1, "acp.notification.sent", "session/cancel")
 			}},
 		{name: "after the outcome", keys: "hello\r", until: []string{"llm.single_call.enforced"}, calls: 1},
-		{name: "while it leaves", scenario: "[session/close]\n@hang", keys: "hello\r", until: []string{"llm.single_call.enforced"}, calls: 1,
+		{name: "while it leaves", scenario: "[session/close]\n@hang", keys: "hello\r",
+			until: []string{"llm.single_call.enforced"}, calls: 1,
 			then: func(w *world, s *terminal) {
 				s.expect("You said: hello")
 				s.prompt("") // A key of the turn does not appear in the line.

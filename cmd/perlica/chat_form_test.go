@@ -60,7 +60,8 @@ func TestChatForm(t *testing.T) {
 			s.sees(`result {"action":"decline"}`)
 			s.prompt("")
 			s.bye()
-			if text := s.drawn().All(); !strings.Contains(strings.ReplaceAll(text, "\n", ""), `{"action":"accept","content":{"b":false,"n":3}}`) {
+			if text := s.drawn().All(); !strings.Contains(strings.ReplaceAll(text, "\n", ""),
+				`{"action":"accept","content":{"b":false,"n":3}}`) {
 				t.Errorf("the agent was not given the values:\n%s", text)
 			}
 			w.audit()

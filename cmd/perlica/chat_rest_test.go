@@ -85,7 +85,8 @@ func TestChatIdle(t *testing.T) {
 // TestChatLosesItsTerminal checks that each way of closing a terminal cancels the turn, closes its question with the
 // true reason, and leaves no process.
 func TestChatLosesItsTerminal(t *testing.T) {
-	for name, keys := range map[string]string{"at the prompt": "half a li", "in a turn": "@hang\r", "at a question": question + "\r"} {
+	for name, keys := range map[string]string{"at the prompt": "half a li", "in a turn": "@hang\r",
+		"at a question": question + "\r"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			s := w.chat()

@@ -92,7 +92,8 @@ func TestUnaskedStory(t *testing.T) {
 	s.press("y")
 	s.sees("permission: allow-always")
 	s.prompt("")
-	s.press(`@tool execute "make y" command="make y"` + "\x0a" + `@tool edit "Edit a.go" path=a.go old="a\n" new="b\n"` + "\r")
+	s.press(`@tool execute "make y" command="make y"` + "\x0a" + `@tool edit "Edit a.go" path=a.go old="a\n" new="b\n"` +
+		"\r")
 	s.sees("✓ Edit a.go")
 	s.prompt("")
 	s.bye()

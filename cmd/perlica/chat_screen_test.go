@@ -14,8 +14,10 @@ import (
 func TestChatShows(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
-	s.press(`@say # Head\n\nlist[int] [/INST] **un\u001b[2Jclosed\n\n` + "```go" + `\nfunc main() {\n\tx()\n}\n` + "```" + `\n\n- a\n- \x07b` + "\x0a" +
-		`@plan completed:Read in_progress:Write` + "\x0a" + `@tool edit "Change it" path=a.txt old="one" new="1\n2"` + "\x0a@tokens 1234 56\r")
+	s.press(`@say # Head\n\nlist[int] [/INST] **un\u001b[2Jclosed\n\n` + "```go" + `\nfunc main() {\n\tx()\n}\n` + "```" +
+		`\n\n- a\n- \x07b` + "\x0a" +
+		`@plan completed:Read in_progress:Write` + "\x0a" + `@tool edit "Change it" path=a.txt old="one" new="1\n2"` +
+		"\x0a@tokens 1234 56\r")
 	s.sees("Head\n\nlist[int] [/INST] **un␛[2Jclosed\n\n```go\nfunc main() {\n        x()\n}\n```\n\n• a\n• ␇b\n")
 	s.shows("\tx()\r\n") // The code can be copied.
 	s.expect("  ✓ Read\r\n  ▸ Write\r\n")

@@ -178,7 +178,8 @@ func TestTeamAtATerminal(t *testing.T) {
 	s.exits(0)
 
 	inputs := filepath.Join(t.TempDir(), "inputs.ndjson")
-	if err := os.WriteFile(inputs, []byte(strings.Repeat(`{"text": "x", "labels": ["none"]}`+"\n", 2500)), 0o600); err != nil {
+	if err := os.WriteFile(inputs, []byte(strings.Repeat(`{"text": "x", "labels": ["none"]}`+"\n", 2500)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	s = w.terminal(nil, "team", "submit", "-f", inputs)
@@ -187,7 +188,8 @@ func TestTeamAtATerminal(t *testing.T) {
 	s.exits(0)
 
 	many := filepath.Join(t.TempDir(), "many.ndjson")
-	if err := os.WriteFile(many, []byte(strings.Repeat(`{"text": "x", "labels": ["none"]}`+"\n", 40_000)), 0o600); err != nil {
+	if err := os.WriteFile(many, []byte(strings.Repeat(`{"text": "x", "labels": ["none"]}`+"\n", 40_000)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	s = w.terminal(nil, "team", "submit", "-f", many)
@@ -200,11 +202,13 @@ func TestTeamAtATerminal(t *testing.T) {
 	// bob may ask but not approve.
 	server.SQL(t, database, "CREATE ROLE terminal_bob LOGIN IN ROLE perlica_member")
 	alice := w.env
-	w.env = append(slices.Clone(alice), "PERLICA_HOME="+t.TempDir(), "PERLICA_TEAM_URL="+server.URL("terminal_bob", database))
+	w.env = append(slices.Clone(alice), "PERLICA_HOME="+t.TempDir(),
+		"PERLICA_TEAM_URL="+server.URL("terminal_bob", database))
 	w.run("team", "join", "bob").exits(0)
 	bob := w.env
 	w.env = alice
-	key := regexp.MustCompile(`(?m)^bob .*(perlica/team\+\S+)`).FindStringSubmatch(w.run("team", "confirm").stdout.String())
+	key := regexp.MustCompile(`(?m)^bob .*(perlica/team\+\S+)`).FindStringSubmatch(w.run("team",
+		"confirm").stdout.String())
 	if key == nil {
 		t.Fatal("bob does not ask to join")
 	}

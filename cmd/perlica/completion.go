@@ -22,7 +22,8 @@ func describeForShells(root *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			name, usage := pflag.UnquoteUsage(f)
 			f.Usage = usage
-			if _, has := cmd.GetFlagCompletionFunc(f.Name); !has && slices.Contains([]string{"file", "directory", "text"}, name) {
+			if _, has := cmd.GetFlagCompletionFunc(f.Name); !has &&
+				slices.Contains([]string{"file", "directory", "text"}, name) {
 				frame.CompleteFlag(cmd, f.Name, files)
 			}
 		})
@@ -112,7 +113,8 @@ func writeBash(root *cobra.Command, w io.Writer, described bool) error {
 	if err := root.GenBashCompletionV2(&script, described); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, strings.Replace(script.String(), `    _get_comp_words_by_ref "$@" cur prev words cword`+"\n", bareBash, 1))
+	_, err := io.WriteString(w, strings.Replace(script.String(),
+		`    _get_comp_words_by_ref "$@" cur prev words cword`+"\n", bareBash, 1))
 	return err
 }
 

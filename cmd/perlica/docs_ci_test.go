@@ -45,7 +45,8 @@ func TestCIRecipe(t *testing.T) {
 		cmd := exec.Command("sh", "-ec", recipe) // as most CI systems do
 		cmd.Dir = project
 		cmd.Env = []string{
-			"PATH=" + filepath.Dir(perlica) + ":/usr/bin:/bin", "HOME=" + t.TempDir(), "CHECKPOINT_KEY=" + secret, "CI_JOB_NAME=review", "CI_COMMIT_SHA=" + sha,
+			"PATH=" + filepath.Dir(perlica) + ":/usr/bin:/bin", "HOME=" + t.TempDir(), "CHECKPOINT_KEY=" + secret,
+			"CI_JOB_NAME=review", "CI_COMMIT_SHA=" + sha,
 		}
 		out, err := cmd.CombinedOutput()
 		if cmd.ProcessState == nil {
@@ -60,19 +61,22 @@ func TestCIRecipe(t *testing.T) {
 	}
 	const key = ciKey
 	for i, want := range []string{`"calls":1`, `"calls":0,"replayed":true`, `"calls":0,"replayed":true`} {
-		if code, result := job(key); code != 0 || !strings.Contains(result, want) || !strings.Contains(result, "You said: hello") {
+		if code, result := job(key); code != 0 || !strings.Contains(result, want) ||
+			!strings.Contains(result, "You said: hello") {
 			t.Errorf("job %d: code %d, %s", i+1, code, result)
 		}
 	}
 	sha = "3c4d"
-	if err := os.WriteFile(filepath.Join(project, "review.md"), []byte(`@ask execute "Build" command=make`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(project, "review.md"), []byte(`@ask execute "Build" command=make`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if code, result := job(key); code != 0 || !strings.Contains(result, `"unanswered":1`) {
 		t.Errorf("asked, and no one is there: code %d, %s", code, result)
 	}
 	other := strings.Replace(key, "AAEC", "BBEC", 1)
-	if code, result := job(other); code != 1 || !strings.Contains(result, "is not trusted") || strings.Contains(result, "You said") {
+	if code, result := job(other); code != 1 || !strings.Contains(result, "is not trusted") ||
+		strings.Contains(result, "You said") {
 		t.Errorf("with another key: code %d, %s", code, result)
 	}
 }
@@ -110,7 +114,8 @@ func TestPullRequestAction(t *testing.T) {
 	}
 	repository, runner := t.TempDir(), t.TempDir()
 	summary := filepath.Join(runner, "summary.md")
-	env := []string{"PATH=" + filepath.Dir(perlica) + ":/usr/bin:/bin", "HOME=" + t.TempDir(), "RUNNER_TEMP=" + runner, "GITHUB_STEP_SUMMARY=" + summary,
+	env := []string{"PATH=" + filepath.Dir(perlica) + ":/usr/bin:/bin", "HOME=" + t.TempDir(), "RUNNER_TEMP=" + runner,
+		"GITHUB_STEP_SUMMARY=" + summary,
 		"CHECKPOINT_KEY=" + ciKey, "BASE=HEAD~1", "HEAD=HEAD", "GIT_CONFIG_NOSYSTEM=1"}
 	shell := func(script string) (string, error) {
 		cmd := exec.Command("bash", "-e", "-c", script)

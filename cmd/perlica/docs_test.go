@@ -122,7 +122,8 @@ func shownCommands(page string) (lines [][]string) {
 	add := func(text string) {
 		words := aWord.FindAllString(text, -1)
 		for i, w := range words {
-			if w != "perlica" || isFormat(words[i:]) || i > 0 && !strings.ContainsAny(words[i-1], "|;&(") && !slices.Contains([]string{"$", "-m"}, words[i-1]) {
+			if w != "perlica" || isFormat(words[i:]) || i > 0 && !strings.ContainsAny(words[i-1], "|;&(") &&
+				!slices.Contains([]string{"$", "-m"}, words[i-1]) {
 				continue
 			}
 			var args []string
@@ -270,7 +271,8 @@ func typedInto(t *testing.T, home, dir, line string) string {
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir = dir
 	// PATH has nothing else, because the test must not call the agents of the person who runs it.
-	cmd.Env = []string{"PATH=" + filepath.Dir(perlica), "HOME=" + home, "PERLICA_HOME=" + filepath.Join(home, "perlica"), "TERM=dumb"}
+	cmd.Env = []string{"PATH=" + filepath.Dir(perlica), "HOME=" + home, "PERLICA_HOME=" + filepath.Join(home, "perlica"),
+		"TERM=dumb"}
 	screen, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 100})
 	if errors.Is(err, pty.ErrUnsupported) {
 		t.Skip("there are no terminals")

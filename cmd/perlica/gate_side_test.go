@@ -44,13 +44,22 @@ func TestEveryCommandHasASide(t *testing.T) {
 // TestSidesOfPersons checks the commands that an agent must never use.
 func TestSidesOfPersons(t *testing.T) {
 	persons := map[string]frame.Access{
-		"perlica chat": frame.PersonOnly, "perlica acp": frame.PersonOnly, "perlica phone": frame.PersonOnly, "perlica send": frame.PersonOnly, "perlica cancel": frame.PersonOnly, "perlica init": frame.PersonOnly, "perlica config trust": frame.PersonOnly, "perlica provider default": frame.PersonOnly,
-		"perlica pending allow": frame.AnswersQuestion, "perlica pending deny": frame.AnswersQuestion, "perlica pending choose": frame.AnswersQuestion,
-		"perlica policy approvals revoke": frame.PersonOnly, "perlica log prune": frame.PersonOnly, "perlica log resolve": frame.PersonOnly, "perlica log open": frame.PersonOnly,
-		"perlica log import": frame.PersonOnly, "perlica log checkpoint": frame.PersonOnly, "perlica log key rotate": frame.PersonOnly,
-		"perlica service": frame.PersonOnly, "perlica service pair": frame.PersonOnly, "perlica service unpair": frame.PersonOnly, "perlica service channel enable": frame.PersonOnly,
-		"perlica service channel disable": frame.PersonOnly, "perlica session new": frame.PersonOnly, "perlica session use": frame.PersonOnly,
-		"perlica web": frame.PersonOnly, "perlica web pair": frame.PersonOnly, "perlica web revoke": frame.PersonOnly, "perlica web token": frame.PersonOnly, "perlica session rename": frame.PersonOnly, "perlica session delete": frame.PersonOnly,
+		"perlica chat": frame.PersonOnly, "perlica acp": frame.PersonOnly, "perlica phone": frame.PersonOnly,
+		"perlica send": frame.PersonOnly, "perlica cancel": frame.PersonOnly, "perlica init": frame.PersonOnly,
+		"perlica config trust": frame.PersonOnly, "perlica provider default": frame.PersonOnly,
+		"perlica pending allow": frame.AnswersQuestion, "perlica pending deny": frame.AnswersQuestion,
+		"perlica pending choose":          frame.AnswersQuestion,
+		"perlica policy approvals revoke": frame.PersonOnly, "perlica log prune": frame.PersonOnly,
+		"perlica log resolve": frame.PersonOnly, "perlica log open": frame.PersonOnly,
+		"perlica log import": frame.PersonOnly, "perlica log checkpoint": frame.PersonOnly,
+		"perlica log key rotate": frame.PersonOnly,
+		"perlica service":        frame.PersonOnly, "perlica service pair": frame.PersonOnly,
+		"perlica service unpair": frame.PersonOnly, "perlica service channel enable": frame.PersonOnly,
+		"perlica service channel disable": frame.PersonOnly, "perlica session new": frame.PersonOnly,
+		"perlica session use": frame.PersonOnly,
+		"perlica web":         frame.PersonOnly, "perlica web pair": frame.PersonOnly, "perlica web revoke": frame.PersonOnly,
+		"perlica web token": frame.PersonOnly, "perlica session rename": frame.PersonOnly,
+		"perlica session delete": frame.PersonOnly,
 	}
 	everyCommand(t, func(cmd *cobra.Command, _ []string) {
 		if want, ok := persons[cmd.CommandPath()]; ok {
@@ -84,7 +93,8 @@ func TestSidesAgreeWithThePolicy(t *testing.T) {
 			}
 		}
 	})
-	for _, words := range [][]string{{"acp", "--provider", "claude", "--cli", "--help"}, {"run", "-c", "x"}, {"run", "-s", "x", "y"}, {"--service"}} {
+	for _, words := range [][]string{{"acp", "--provider", "claude", "--cli", "--help"}, {"run", "-c", "x"},
+		{"run", "-s", "x", "y"}, {"--service"}} {
 		if !refused(words) {
 			t.Errorf("package shell lets %q pass", words)
 		}

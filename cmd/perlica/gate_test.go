@@ -24,7 +24,8 @@ func (w *world) gated(texts ...string) (open func(text string)) {
 		fmt.Fprintf(&cases, "\t*'%s'*) while [ -e '%s' ]; do sleep 0.02; done ;;\n", text, gate(text))
 	}
 	agent := filepath.Join(dir, "agent")
-	text := "perlica agent predictable | while IFS= read -r line; do\n\tcase $line in\n" + cases.String() + "\tesac\n\tprintf '%s\\n' \"$line\"\ndone\n"
+	text := "perlica agent predictable | while IFS= read -r line; do\n\tcase $line in\n" + cases.String() +
+		"\tesac\n\tprintf '%s\\n' \"$line\"\ndone\n"
 	if err := os.WriteFile(agent, []byte(text), 0o600); err != nil {
 		w.t.Fatal(err)
 	}

@@ -33,7 +33,8 @@ func imsgIn(dir string, args []string) error {
 	}
 	switch args[0] {
 	case "chats":
-		return json.NewEncoder(os.Stdout).Encode(map[string]any{"id": 1, "service": "iMessage", "last_message_at": lastSaid(db)})
+		return json.NewEncoder(os.Stdout).Encode(map[string]any{"id": 1, "service": "iMessage",
+			"last_message_at": lastSaid(db)})
 	case "history":
 		_, err := os.Stdout.Write(db)
 		return err

@@ -53,5 +53,6 @@ func versionLine(a *frame.App) string {
 			v = info.Main.Version
 		}
 	}
-	return fmt.Sprintf("perlica %s (ACP protocol version %d, %s, %s/%s)", v, acp.ProtocolVersionNumber, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("perlica %s (ACP protocol version %d, %s, %s/%s)", v, acp.ProtocolVersionNumber, runtime.Version(),
+		runtime.GOOS, runtime.GOARCH)
 }

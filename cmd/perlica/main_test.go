@@ -63,7 +63,8 @@ func answerOften(a *app, id, option, by, times string) error {
 		for range n {
 			go func() {
 				outcome := "accepted"
-				if err := r.AnswerQuestion(context.Background(), q, interaction.Answer{Option: option, By: by, Where: "race"}); err != nil {
+				if err := r.AnswerQuestion(context.Background(), q,
+					interaction.Answer{Option: option, By: by, Where: "race"}); err != nil {
 					outcome = "refused: " + err.Error()
 				}
 				outcomes <- outcome
@@ -139,7 +140,8 @@ func scripts(t *testing.T) []string {
 	return slices.DeleteFunc(all, func(file string) bool {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		family, _, _ := strings.Cut(name, "_")
-		return !slices.Contains([]string{"acp", "agent", "form", "gate", "pending", "send", "service", "session", "team", "watch", "web"}, family) &&
+		return !slices.Contains([]string{"acp", "agent", "form", "gate", "pending", "send", "service", "session", "team",
+			"watch", "web"}, family) &&
 			!slices.Contains([]string{"run_hello", "run_faults", "run_answer", "run_attach"}, name)
 	})
 }

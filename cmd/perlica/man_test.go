@@ -63,7 +63,8 @@ func TestManPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"\n.TP\n\\fB-f\\fP, \\fB--file\\fP \\fIfile\\fP\nread the text", "\n.TP\n\\fB--json\\fP\n", "text, json or stream-json (default text)\n",
+		"\n.TP\n\\fB-f\\fP, \\fB--file\\fP \\fIfile\\fP\nread the text", "\n.TP\n\\fB--json\\fP\n",
+		"text, json or stream-json (default text)\n",
 	} {
 		if !strings.Contains(string(run), want) {
 			t.Errorf("perlica-run.1 does not have %q:\n%s", want, run)

@@ -93,7 +93,8 @@ type client struct {
 
 func (c client) SessionUpdate(context.Context, acp.SessionNotification) error { return nil }
 
-func (c client) RequestPermission(_ context.Context, p acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
+func (c client) RequestPermission(_ context.Context, p acp.RequestPermissionRequest) (acp.RequestPermissionResponse,
+	error) {
 	c.asked <- *p.ToolCall.Title
 	for _, o := range p.Options {
 		if o.Kind == acp.PermissionOptionKindAllowOnce {
@@ -144,7 +145,8 @@ func TestYesterday(t *testing.T) {
 // TestReplayInDocs compares the programs of docs/replay.md with the programs in this file.
 func TestReplayInDocs(t *testing.T) {
 	page := documents(t)["docs/replay.md"]
-	for file, language := range map[string]string{filepath.Join(clientFolder, "client.test.mjs"): "js", "replay_client_test.go": "go"} {
+	for file, language := range map[string]string{filepath.Join(clientFolder, "client.test.mjs"): "js",
+		"replay_client_test.go": "go"} {
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

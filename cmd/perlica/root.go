@@ -138,7 +138,8 @@ At a terminal, 'perlica' without a command is the chat.`,
 				return nil
 			}
 			switch {
-			case len(args) == 1 && strings.ContainsRune(args[0], ' ') && screen.IsTerminal(a.Stdin) && screen.IsTerminal(a.Stderr):
+			case len(args) == 1 && strings.ContainsRune(args[0], ' ') && screen.IsTerminal(a.Stdin) &&
+				screen.IsTerminal(a.Stderr):
 				flags.First = args[0]
 			case len(args) > 0:
 				return unknownCommand(cmd, args[0])
@@ -169,9 +170,12 @@ At a terminal, 'perlica' without a command is the chat.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand(root))
 	root.PersistentFlags().StringVar(&a.ContextFlag, "context", "", "use another set of databases, by its `name`")
-	root.PersistentFlags().StringVar(&a.ProjectFlag, "project", "", "the `folder` of the project; without it, Perlica searches for .perlica_config")
-	root.Flags().BoolP("print", "p", false, "send one input, print the answer, exit: the same as 'perlica run', with its flags")
-	root.Flags().BoolVar(&serves, "service", false, "run the messaging bridge in the foreground: the same as 'perlica service'")
+	root.PersistentFlags().StringVar(&a.ProjectFlag, "project", "",
+		"the `folder` of the project; without it, Perlica searches for .perlica_config")
+	root.Flags().BoolP("print", "p", false,
+		"send one input, print the answer, exit: the same as 'perlica run', with its flags")
+	root.Flags().BoolVar(&serves, "service", false,
+		"run the messaging bridge in the foreground: the same as 'perlica service'")
 	root.CompletionOptions.DisableDefaultCmd = true // completionCommand replaces it.
 	if len(args) > 0 && commands[args[0]] != nil {  // Building the other commands would take time for nothing.
 		root.AddCommand(commands[args[0]](a.App))
@@ -190,9 +194,12 @@ At a terminal, 'perlica' without a command is the chat.`,
 
 // commands are the commands below the root.
 var commands = map[string]func(*frame.App) *cobra.Command{
-	"acp": acp.Command, "agent": agentCommand, "cancel": watch.CancelCommand, "chat": chat.Command, "completion": completionCommand, "config": config.Command, "doctor": doctorCommand, "init": config.InitCommand,
-	"log": log.Command, "pending": pending.Command, "phone": service.PhoneCommand, "policy": policy.Command, "provider": provider.Command,
-	"run": runCommand, "send": watch.SendCommand, "service": serviceCommand, "session": session.Command, "version": versionCommand, "watch": watch.Command,
+	"acp": acp.Command, "agent": agentCommand, "cancel": watch.CancelCommand, "chat": chat.Command,
+	"completion": completionCommand, "config": config.Command, "doctor": doctorCommand, "init": config.InitCommand,
+	"log": log.Command, "pending": pending.Command, "phone": service.PhoneCommand, "policy": policy.Command,
+	"provider": provider.Command,
+	"run":      runCommand, "send": watch.SendCommand, "service": serviceCommand, "session": session.Command,
+	"version": versionCommand, "watch": watch.Command,
 	"team": team.Command, "web": web.Command,
 }
 

@@ -306,7 +306,8 @@ func TestDisk(t *testing.T) {
 			text := w.script(turn...)
 			j := w.start("run", "--json", "--input-id=i", text)
 			j.exits(6)
-			if out := j.stdout.String(); !strings.Contains(out, `"outcome":"outcome_unknown"`) || !strings.Contains(out, `"error_type":"record"`) {
+			if out := j.stdout.String(); !strings.Contains(out, `"outcome":"outcome_unknown"`) ||
+				!strings.Contains(out, `"error_type":"record"`) {
 				t.Errorf("stdout %.500q", out)
 			}
 			j.says("warning: disk low: only ")
@@ -329,7 +330,8 @@ func TestSlowDisk(t *testing.T) {
 	trace := filepath.Join(w.home, "trace")
 	slow := func(args ...string) *job {
 		cmd := w.command()
-		strace := []string{"strace", "-f", "-qq", "-o", trace, "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:delay_exit=150000"}
+		strace := []string{"strace", "-f", "-qq", "-o", trace, "-e", "trace=fsync,fdatasync", "-e",
+			"inject=fsync,fdatasync:delay_exit=150000"}
 		path, err := exec.LookPath(strace[0])
 		if err != nil {
 			t.Skip("strace is not installed: no disk is slow here")

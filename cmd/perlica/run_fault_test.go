@@ -61,7 +61,8 @@ func (w *world) tmpfs(size string) (remount func(options string)) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		w.t.Fatal(err)
 	}
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "mode=700,size="+size, "perlica-test", dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "mode=700,size="+size, "perlica-test",
+		dir).CombinedOutput(); err != nil {
 		w.t.Skipf("no tmpfs: %v: %s", err, out)
 	}
 	w.t.Cleanup(func() {

@@ -13,7 +13,8 @@ import (
 func TestNoLocks(t *testing.T) {
 	w := newWorld(t)
 	w.run("run", "hello").exits(0)
-	trace := []string{"-f", "-o", filepath.Join(t.TempDir(), "trace"), "-e", "trace=fcntl", "-e", "inject=fcntl:error=ENOLCK:when=4+"}
+	trace := []string{"-f", "-o", filepath.Join(t.TempDir(), "trace"), "-e", "trace=fcntl", "-e",
+		"inject=fcntl:error=ENOLCK:when=4+"}
 	if out, err := exec.Command("strace", append(trace, "true")...).CombinedOutput(); err != nil {
 		t.Skipf("strace is not installed, or may not trace here: %v, %.200s", err, out)
 	}

@@ -169,7 +169,8 @@ func TestModelExchange(t *testing.T) {
 			}
 			head, body, _ := bytes.Cut(list[0].there, []byte("\r\n\r\n"))
 			line, _, _ := strings.Cut(string(head), "\r\n")
-			if want := "POST " + strings.TrimPrefix(sent[0].URL, url) + " HTTP/1.1"; line != want || sent[0].Body != string(body) {
+			if want := "POST " + strings.TrimPrefix(sent[0].URL, url) + " HTTP/1.1"; line != want ||
+				sent[0].Body != string(body) {
 				t.Errorf("%q with %q captured, the log has %q with %q", line, body, want, sent[0].Body)
 			}
 			if got, want := fieldSet(head), sent[0].fields(stream.key); !slices.Equal(got, want) || len(sent[0].Withheld) != 1 {
@@ -180,7 +181,8 @@ func TestModelExchange(t *testing.T) {
 			for _, r := range received {
 				back = append(append(back, r.Body...), r.Base64...)
 			}
-			if got, want := received[0].fields(), fieldSet(head); !slices.Equal(got, want) || received[0].Status != "200 OK" || !bytes.Equal(back, body) {
+			if got, want := received[0].fields(), fieldSet(head); !slices.Equal(got, want) || received[0].Status != "200 OK" ||
+				!bytes.Equal(back, body) {
 				t.Errorf("%q %q with %d bytes, want %q with %d", received[0].Status, got, len(back), want, len(body))
 			}
 			w.noFileHas(modelKey)
@@ -230,7 +232,8 @@ func (w *world) noProcessKnows(key string) {
 // noFileHas fails if a file below the home or the project, or an export, contains a text.
 func (w *world) noFileHas(text string) {
 	w.t.Helper()
-	for _, args := range [][]string{{"log", "export"}, {"log", "show", "--last"}, {"provider", "list", "--json"}, {"provider", "show", "mine"}, {"config", "show"}} {
+	for _, args := range [][]string{{"log", "export"}, {"log", "show", "--last"}, {"provider", "list", "--json"},
+		{"provider", "show", "mine"}, {"config", "show"}} {
 		j := w.start(args...)
 		j.wait()
 		if strings.Contains(j.stdout.String()+j.stderr.String(), text) {
@@ -258,9 +261,11 @@ func (w *world) noFileHas(text string) {
 // file and on no screen.
 func TestModelEchoesKey(t *testing.T) {
 	w := newWorld(t)
-	body := `{"error":{"message":"Incorrect API key provided: ` + modelKey + `","type":"invalid_request_error","code":"` + modelKey + `"}}`
+	body := `{"error":{"message":"Incorrect API key provided: ` + modelKey + `","type":"invalid_request_error","code":"` +
+		modelKey + `"}}`
 	url, all := captures(t, func(net.Conn, *http.Request) []byte {
-		return fmt.Appendf(nil, "HTTP/1.1 401 no %s\r\nX-Key: %s\r\nX-Request-Id: %s\r\nContent-Length: %d\r\n\r\n%s", modelKey, modelKey, modelKey, len(body), body)
+		return fmt.Appendf(nil, "HTTP/1.1 401 no %s\r\nX-Key: %s\r\nX-Request-Id: %s\r\nContent-Length: %d\r\n\r\n%s",
+			modelKey, modelKey, modelKey, len(body), body)
 	})
 	w.model("openai", url)
 	j := w.run("run", "--provider=mine", "hello")
@@ -319,7 +324,8 @@ func TestModelDurable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Args = append([]string{"strace", "-f", "-y", "-s", "100000", "-o", trace, "-e", "trace=pwrite64,fsync,fdatasync,connect", cmd.Path}, cmd.Args[1:]...)
+	cmd.Args = append([]string{"strace", "-f", "-y", "-s", "100000", "-o", trace, "-e",
+		"trace=pwrite64,fsync,fdatasync,connect", cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = path
 	w.startCmd(cmd).exits(0)
 	b, err := os.ReadFile(trace)
@@ -345,7 +351,8 @@ func TestModelChat(t *testing.T) {
 	url, all := captures(t, func(_ net.Conn, r *http.Request) []byte {
 		if r.Method == http.MethodGet {
 			list := `{"data":[{"id":"m"},{"id":"maker/other"}]}`
-			return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(list), list)
+			return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+				len(list), list)
 		}
 		return answer
 	})
@@ -363,7 +370,8 @@ func TestModelChat(t *testing.T) {
 	}
 	s.bye()
 	list := all()
-	if len(list) != 3 || !bytes.HasPrefix(list[1].there, []byte("GET /models HTTP/1.1\r\n")) || !bytes.Contains(list[2].there, []byte(`"model":"maker/other"`)) {
+	if len(list) != 3 || !bytes.HasPrefix(list[1].there, []byte("GET /models HTTP/1.1\r\n")) ||
+		!bytes.Contains(list[2].there, []byte(`"model":"maker/other"`)) {
 		t.Errorf("captured: %q", list)
 	}
 	if sent := w.exchange("_perlica.dev/http/send"); len(sent) != 3 || sent[1].Method != "GET" || sent[1].Body != "" {

@@ -46,7 +46,8 @@ func TestInterruptTwice(t *testing.T) {
 	j.exits(130)
 	lines := strings.Split(strings.TrimSpace(j.stdout.String()), "\n")
 	var res streamjson.Result
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &res); err != nil || res.Type != "result" || res.Outcome != "outcome_unknown" || !strings.HasSuffix(res.Text, "half") || *res.N != len(lines) {
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &res); err != nil || res.Type != "result" ||
+		res.Outcome != "outcome_unknown" || !strings.HasSuffix(res.Text, "half") || *res.N != len(lines) {
 		t.Errorf("the last of %d lines is %s (%v)", len(lines), lines[len(lines)-1], err)
 	}
 	if strings.Contains(j.stdout.String(), "cancel_unconfirmed") {
@@ -177,7 +178,8 @@ func TestIgnoredSignals(t *testing.T) {
 	w := newWorld(t)
 	open := w.gated(" whole")
 	cmd := w.command()
-	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `trap "" HUP INT; exec perlica run "$0"`, w.script("@say half", "@say  whole")}
+	cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `trap "" HUP INT; exec perlica run "$0"`,
+		w.script("@say half", "@say  whole")}
 	j := w.startCmd(cmd)
 	w.until(1, "acp.notification.received", "half")
 	j.signal(syscall.SIGHUP)
@@ -264,7 +266,8 @@ func TestStuckReader(t *testing.T) {
 func TestDeafAgent(t *testing.T) {
 	w := newWorld(t)
 	// The agent may still read one line, the answer to its own request.
-	j := w.start("run", w.script("@ignore stdin", "@ignore eof", "@request vendor/x wait=no", "@sleep 50ms", "@say deaf", "@hang"))
+	j := w.start("run", w.script("@ignore stdin", "@ignore eof", "@request vendor/x wait=no", "@sleep 50ms", "@say deaf",
+		"@hang"))
 	w.until(1, "acp.notification.received", "deaf")
 	j.signal(syscall.SIGINT)
 	w.until(1, "run.cancel_requested")

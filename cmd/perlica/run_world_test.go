@@ -256,7 +256,8 @@ func (j *job) over() bool {
 func (j *job) exits(code int) {
 	j.w.t.Helper()
 	if got := j.wait(); got != code {
-		j.w.t.Errorf("%.200q: exit code %d, want %d; stdout %.500q, stderr %.1000q", j.cmd.Args, got, code, j.stdout.String(), j.stderr.String())
+		j.w.t.Errorf("%.200q: exit code %d, want %d; stdout %.500q, stderr %.1000q", j.cmd.Args, got, code, j.stdout.String(),
+			j.stderr.String())
 	}
 }
 

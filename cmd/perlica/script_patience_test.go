@@ -84,7 +84,8 @@ func cmdPhone(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		_ = os.WriteFile(enough, nil, 0o600) // Without this file the script would not end, which shows the fault.
 	}()
-	line := "(cat " + shellWords(args[1:2]) + "; while [ ! -e enough ]; do sleep 0.05; done) | perlica phone --wait 100ms --as " + shellWords(args[:1]) + " >heard"
+	line := "(cat " + shellWords(args[1:2]) +
+		"; while [ ! -e enough ]; do sleep 0.05; done) | perlica phone --wait 100ms --as " + shellWords(args[:1]) + " >heard"
 	err := ts.Exec("/bin/sh", "-c", line)
 	close(ended)
 	<-listened

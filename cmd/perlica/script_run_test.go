@@ -56,7 +56,8 @@ func readLog(path string) (events []event.Event, err error) {
 // countEvents counts the events of a type whose payload contains all parts.
 func countEvents(events []event.Event, typ string, parts ...string) (n int) {
 	for _, e := range events {
-		if string(e.Type) == typ && !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(string(e.Payload), p) }) {
+		if string(e.Type) == typ && !slices.ContainsFunc(parts,
+			func(p string) bool { return !strings.Contains(string(e.Payload), p) }) {
 			n++
 		}
 	}
@@ -90,7 +91,8 @@ func auditLog(path string) error {
 		case e.Type == event.RequestSent && strings.Contains(string(e.Payload), `"method":"session/prompt"`):
 			prompts[e.Run]++
 			if intents[e.Run] != 1 || outcomes[e.Run] != 0 {
-				return fmt.Errorf("event %d: a prompt with %d intents and %d outcomes before it", e.Seq, intents[e.Run], outcomes[e.Run])
+				return fmt.Errorf("event %d: a prompt with %d intents and %d outcomes before it", e.Seq, intents[e.Run],
+					outcomes[e.Run])
 			}
 		case e.Type.Outcome():
 			outcomes[e.Run]++

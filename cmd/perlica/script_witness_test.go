@@ -87,7 +87,8 @@ func (w *scriptWitness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		out.Header().Set("Content-Type", "text/x.tlog.size")
 		out.WriteHeader(http.StatusConflict)
 		fmt.Fprintln(out, w.last.Size)
-	case old == c.Size && c.Root != w.last.Root, 0 < old && old < c.Size && tlog.CheckTree(path, c.Size, c.Root, old, w.last.Root) != nil:
+	case old == c.Size && c.Root != w.last.Root, 0 < old && old < c.Size &&
+		tlog.CheckTree(path, c.Size, c.Root, old, w.last.Root) != nil:
 		http.Error(out, "inconsistent", http.StatusUnprocessableEntity)
 	default:
 		const at = 1763694000

@@ -47,7 +47,8 @@ func (g *gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = json.Unmarshal(body, &p)
 	}
-	if err != nil || r.Header.Get(webhook.SignatureHeader) != webhook.Sign(g.secret, r.Header.Get(webhook.TimestampHeader), body) {
+	if err != nil || r.Header.Get(webhook.SignatureHeader) != webhook.Sign(g.secret, r.Header.Get(webhook.TimestampHeader),
+		body) {
 		http.Error(rw, "not signed", http.StatusUnauthorized)
 		return
 	}
@@ -128,7 +129,8 @@ func TestWebhook(t *testing.T) {
 	j.says("openssl rand -hex 32")
 	path := w.secretly("webhook.secret", string(g.secret))
 	w.run("service", "channel", "test", "webhook").says("service.webhook.reply_url")
-	w.config(fmt.Sprintf("[service.webhook]\nlisten = %q\nreply_url = %q\nbuttons = true\n", address, receiver.URL+"/s3cret-place"))
+	w.config(fmt.Sprintf("[service.webhook]\nlisten = %q\nreply_url = %q\nbuttons = true\n", address,
+		receiver.URL+"/s3cret-place"))
 	w.run("service", "channel", "test", "webhook").exits(0)
 
 	bridge := w.bridge()
@@ -164,13 +166,17 @@ func TestWebhook(t *testing.T) {
 	g.got("^You said: hello$")
 	accepted(say("text", `@ask execute "Look around" command="ls -la"`))
 	card, id := g.got("ls -la")
-	i := slices.IndexFunc(card.Buttons, func(b struct{ Label, Data string }) bool { return strings.Contains(b.Label, "“Allow once”") })
+	i := slices.IndexFunc(card.Buttons, func(b struct{ Label, Data string }) bool {
+		return strings.Contains(b.Label,
+			"“Allow once”")
+	})
 	if i < 0 {
 		t.Fatalf("the card is %+v", card)
 	}
 	accepted(say("button", card.Buttons[i].Data, "text", "Allow once", "reply_to", id))
 	g.got("permission: allow-once")
-	if edit, _ := g.got("answered at .* from webhook: Allow once"); edit.Type != "edit" || edit.ID != id || len(edit.Buttons) > 0 {
+	if edit, _ := g.got("answered at .* from webhook: Allow once"); edit.Type != "edit" || edit.ID != id ||
+		len(edit.Buttons) > 0 {
 		t.Errorf("the card became %+v", edit)
 	}
 	bridge.signal(syscall.SIGTERM)
@@ -178,7 +184,8 @@ func TestWebhook(t *testing.T) {
 	if n := w.prompts(); n != 2 {
 		t.Errorf("%d calls", n)
 	}
-	if strings.Contains(bridge.stderr.String(), string(g.secret)) || strings.Contains(w.run("config", "show").stdout.String(), "s3cret-place") {
+	if strings.Contains(bridge.stderr.String(), string(g.secret)) ||
+		strings.Contains(w.run("config", "show").stdout.String(), "s3cret-place") {
 		t.Error("a secret is shown")
 	}
 	w.nowhere(string(g.secret), path)
@@ -195,14 +202,16 @@ func TestIMessage(t *testing.T) {
 	w.run("service", "channel", "test", "imessage").exits(2)
 	without := w.bridge()
 	code := without.code()
-	if got := without.stderr.String(); !strings.Contains(got, `warning: a channel is not served channel="imessage" error="left out: it exists on macOS only"`) {
+	if got := without.stderr.String(); !strings.Contains(got,
+		`warning: a channel is not served channel="imessage" error="left out: it exists on macOS only"`) {
 		t.Errorf("the bridge says %s", got)
 	}
 	if n := w.count("service.channel_failed"); n != 1 {
 		t.Errorf("%d are on record", n)
 	}
 	status := w.run("service", "status").stdout.String()
-	if !strings.Contains(status, "channel imessage: left out: it exists on macOS only") || !strings.Contains(status, "channel local: well") {
+	if !strings.Contains(status, "channel imessage: left out: it exists on macOS only") ||
+		!strings.Contains(status, "channel local: well") {
 		t.Errorf("the status is %s", status)
 	}
 	if j := w.run("doctor"); !regexp.MustCompile(`channel-imessage +left out`).MatchString(j.stdout.String()) {
@@ -224,7 +233,8 @@ func TestIMessage(t *testing.T) {
 		t.Helper()
 		row++
 		b, err := json.Marshal(map[string]any{
-			"id": row, "chat_id": 1, "guid": fmt.Sprint("G", row), "sender": "ada@example.com", "text": text, "created_at": time.Now().Add(time.Duration(row) * time.Second),
+			"id": row, "chat_id": 1, "guid": fmt.Sprint("G", row), "sender": "ada@example.com", "text": text,
+			"created_at": time.Now().Add(time.Duration(row) * time.Second),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -116,7 +116,8 @@ func TestSystemdUnit(t *testing.T) {
 	unit := documented(t, "perlica.service`:")
 	known := map[string][]string{
 		"[Unit]": {"Description", "After"},
-		"[Service]": {"Type", "WorkingDirectory", "ExecStart", "ExecReload", "Restart", "RestartSec", "WatchdogSec", "TimeoutStopSec",
+		"[Service]": {"Type", "WorkingDirectory", "ExecStart", "ExecReload", "Restart", "RestartSec", "WatchdogSec",
+			"TimeoutStopSec",
 			"KillMode", "NotifyAccess"},
 		"[Install]": {"WantedBy"},
 	}
@@ -134,7 +135,8 @@ func TestSystemdUnit(t *testing.T) {
 			t.Errorf("%s has the line %q", section, line)
 		}
 	}
-	if seen["Type"] != "notify" || seen["KillMode"] != "mixed" || !strings.HasSuffix(seen["ExecStart"], "perlica service") {
+	if seen["Type"] != "notify" || seen["KillMode"] != "mixed" ||
+		!strings.HasSuffix(seen["ExecStart"], "perlica service") {
 		t.Errorf("%q", seen)
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
@@ -166,7 +168,8 @@ func TestSystemdUnit(t *testing.T) {
 func TestLaunchdJob(t *testing.T) {
 	d := xml.NewDecoder(strings.NewReader(documented(t, "org.perlica.service.plist`")))
 	known := map[string]string{ // with the kind of its value
-		"Label": "string", "ProgramArguments": "array", "WorkingDirectory": "string", "RunAtLoad": "true", "KeepAlive": "dict",
+		"Label": "string", "ProgramArguments": "array", "WorkingDirectory": "string", "RunAtLoad": "true",
+		"KeepAlive":      "dict",
 		"SuccessfulExit": "false", "ExitTimeOut": "integer", "StandardErrorPath": "string", "EnvironmentVariables": "dict",
 	}
 	var path []string

@@ -42,7 +42,8 @@ func TestServiceOfATeam(t *testing.T) {
 	cmd.Dir = filepath.Join(w.home, ".perlica", "state", "teams")
 	shown := w.startCmd(cmd)
 	shown.wait()
-	if out := shown.stdout.String(); !strings.Contains(out, `"by":"carol (local:carol-`) || !strings.Contains(out, `"where":"local"`) {
+	if out := shown.stdout.String(); !strings.Contains(out, `"by":"carol (local:carol-`) ||
+		!strings.Contains(out, `"where":"local"`) {
 		t.Errorf("on record: %s", out)
 	}
 	w.logged(1, "service.team_question", "alice")

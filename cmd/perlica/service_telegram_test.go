@@ -165,17 +165,20 @@ func TestTelegram(t *testing.T) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if j := run(0, "service", "channel", "test", "telegram"); !strings.Contains(j.stdout.String(), "there it is @test_bot (Test Bot)") {
+	if j := run(0, "service", "channel", "test", "telegram"); !strings.Contains(j.stdout.String(),
+		"there it is @test_bot (Test Bot)") {
 		t.Errorf("the test says %q", j.stdout.String())
 	}
 
 	bridge := w.bridge()
 	b.AddFile("notes", telegramtest.File{Name: "notes.txt", Data: []byte("what was noted")})
-	document := map[string]any{"caption": "read this", "date": time.Now().Unix(), "document": map[string]any{"file_id": "notes", "file_name": "notes.txt"}}
+	document := map[string]any{"caption": "read this", "date": time.Now().Unix(),
+		"document": map[string]any{"file_id": "notes", "file_name": "notes.txt"}}
 	b.SayMore(5, 5, "Mallory", document)
 	b.say(bridge.code())
 	b.sent(0, "You are paired")
-	if j := run(0, "service", "pair"); !strings.Contains(j.stderr.String(), "https://t.me/test_bot?start="+strings.TrimSpace(j.stdout.String())) {
+	if j := run(0, "service", "pair"); !strings.Contains(j.stderr.String(),
+		"https://t.me/test_bot?start="+strings.TrimSpace(j.stdout.String())) {
 		t.Errorf("no address is shown: %q", j.stderr.String())
 	}
 	b.say("hello")
@@ -201,7 +204,8 @@ func TestTelegram(t *testing.T) {
 	}
 	b.SayMore(7, 7, "Ada", document)
 	b.sent(4, "^You said: read this")
-	if found, err := filepath.Glob(filepath.Join(w.project, ".perlica_config", "service", "files", "telegram", "*notes.txt")); len(found) != 1 || err != nil {
+	if found, err := filepath.Glob(filepath.Join(w.project, ".perlica_config", "service", "files", "telegram",
+		"*notes.txt")); len(found) != 1 || err != nil {
 		t.Errorf("Ada's file: %v, %v", found, err)
 	}
 	for _, m := range b.Messages() {
@@ -210,7 +214,8 @@ func TestTelegram(t *testing.T) {
 		}
 	}
 	if s := run(0, "doctor").stdout.String(); !regexp.MustCompile(`(?m)^ok +bridge +runs: process \d+`).MatchString(s) ||
-		!regexp.MustCompile(`(?m)^ok +bridge-contacts +1 contact is paired`).MatchString(s) || !regexp.MustCompile(`(?m)^ok +channel-telegram +enabled`).MatchString(s) {
+		!regexp.MustCompile(`(?m)^ok +bridge-contacts +1 contact is paired`).MatchString(s) ||
+		!regexp.MustCompile(`(?m)^ok +channel-telegram +enabled`).MatchString(s) {
 		t.Errorf("doctor says %s", s)
 	}
 

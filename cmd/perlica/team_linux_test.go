@@ -39,7 +39,10 @@ func TestTeamScripts(t *testing.T) {
 		t.Fatal("no scripts:", err)
 	}
 	if testing.Short() { // These scripts take a while.
-		files = slices.DeleteFunc(files, func(file string) bool { return strings.Contains(file, "submit") || strings.Contains(file, "three") })
+		files = slices.DeleteFunc(files, func(
+			file string) bool {
+			return strings.Contains(file, "submit") || strings.Contains(file, "three")
+		})
 	}
 	runScripts(t, files, func(env *testscript.Env) error {
 		db := s.Database(t)

@@ -68,9 +68,11 @@ func TestWatchLooksLikeTheChat(t *testing.T) {
 	watch := w.terminal(nil, "watch")
 	watch.expect("You said: hello")
 	chat.press("\x1b[200~" + `@plan completed:Read in_progress:Write` + "\n" +
-		`@tool edit "Change it" path=a.txt old="one" new="1\n2"` + "\n" + "@say **bold** and `code`\n@tokens 1234 56\x1b[201~\r")
+		`@tool edit "Change it" path=a.txt old="one" new="1\n2"` + "\n" +
+		"@say **bold** and `code`\n@tokens 1234 56\x1b[201~\r")
 	for _, s := range []*terminal{chat, watch} {
-		for _, text := range []string{"✓ Read", "▸ Write", "Change it (+2 −1)", "bold and code", "plan 1/2: Write", "1,234 tokens in, 56 out"} {
+		for _, text := range []string{"✓ Read", "▸ Write", "Change it (+2 −1)", "bold and code", "plan 1/2: Write",
+			"1,234 tokens in, 56 out"} {
 			s.expect(text)
 		}
 	}

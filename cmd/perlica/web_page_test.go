@@ -32,7 +32,8 @@ func (w *world) browser() *page {
 	if err != nil {
 		w.t.Skip("there is no Chromium here: the page is not tested")
 	}
-	opts := []chromedp.ExecAllocatorOption{chromedp.ExecPath(name), chromedp.Flag("accept-lang", "en"), chromedp.Flag("disable-dev-shm-usage", true)}
+	opts := []chromedp.ExecAllocatorOption{chromedp.ExecPath(name), chromedp.Flag("accept-lang", "en"),
+		chromedp.Flag("disable-dev-shm-usage", true)}
 	if os.Geteuid() == 0 {
 		opts = append(opts, chromedp.NoSandbox)
 	}
@@ -41,7 +42,8 @@ func (w *world) browser() *page {
 			w.t.Errorf("on the page: %s", e.ExceptionDetails.Text)
 		}
 	}
-	ctx, cancel := chromedp.NewContext(context.Background(), chromedp.WithAllocatorOptions(opts...), chromedp.WithListener(thrown))
+	ctx, cancel := chromedp.NewContext(context.Background(), chromedp.WithAllocatorOptions(opts...),
+		chromedp.WithListener(thrown))
 	w.t.Cleanup(cancel)
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 800)); err != nil {
 		w.t.Fatal(err)
@@ -63,7 +65,8 @@ func (p *page) wait(expression string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[chromedp.Void]("Boolean("+expression+")", chromedp.WithPollingTimeout(patience))); err != nil {
+	if _, err := chromedp.Run(ctx, chromedp.Poll[chromedp.Void]("Boolean("+expression+")",
+		chromedp.WithPollingTimeout(patience))); err != nil {
 		p.t.Fatalf("waited for %s: %v, on the page:\n%s", expression, err, p.text())
 	}
 }
@@ -99,7 +102,8 @@ func (p *page) sends(text string) {
 	p.wait("document.querySelector('.composer textarea')")
 	b, _ := json.Marshal(text) // A string always has a JSON form.
 	p.do(chromedp.Click(chromedp.CSS(".composer textarea")))
-	if _, err := chromedp.Run(p.ctx, chromedp.Evaluate[any]("void (document.activeElement.value = "+string(b)+")")); err != nil {
+	if _, err := chromedp.Run(p.ctx, chromedp.Evaluate[any]("void (document.activeElement.value = "+string(b)+
+		")")); err != nil {
 		p.t.Fatal(err)
 	}
 	p.do(chromedp.SendKeys(chromedp.CSS(".composer textarea"), kb.Enter))

@@ -102,7 +102,8 @@ func TestWebKilled(t *testing.T) {
 	in["wait"] = true
 	res = w.asks(t.Context(), token, "POST", at+"/v1/inputs", in, "")
 	b, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK || !bytes.Contains(b, []byte(`"outcome":"outcome_unknown"`)) || !bytes.Contains(b, []byte(`"replayed":true`)) {
+	if err != nil || res.StatusCode != http.StatusOK || !bytes.Contains(b, []byte(`"outcome":"outcome_unknown"`)) ||
+		!bytes.Contains(b, []byte(`"replayed":true`)) {
 		t.Errorf("%d %s %v", res.StatusCode, b, err)
 	}
 	after, _ := w.follows(token, at+"/v1/events", cursor, "run.finished")

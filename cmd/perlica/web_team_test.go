@@ -115,7 +115,8 @@ func TestWebOfATeam(t *testing.T) {
 	ask("POST", "/v1/runs/"+last+"/cancel"+of, map[string]any{}, http.StatusAccepted, last)
 	stopped.wait()
 	waits("/v1/runs/"+last+of, `"state":"ended"`)
-	for kind, want := range map[string]string{"team.answered": `"option":"` + yes + `"`, "team.stop_requested": `"input":"two"`} {
+	for kind, want := range map[string]string{"team.answered": `"option":"` + yes + `"`,
+		"team.stop_requested": `"input":"two"`} {
 		cmd := w.command("log", "tail", "--context", "team", "--json", "-n", "1000", "--type", kind)
 		cmd.Dir = filepath.Join(w.home, ".perlica", "state", "teams")
 		shown := w.startCmd(cmd)
@@ -126,7 +127,8 @@ func TestWebOfATeam(t *testing.T) {
 	}
 
 	// Every other request is refused, because the worker decides.
-	ask("POST", "/v1/inputs", map[string]any{"project": "team", "context": "alice", "text": "no"}, http.StatusUnprocessableEntity, "only its worker")
+	ask("POST", "/v1/inputs", map[string]any{"project": "team", "context": "alice", "text": "no"},
+		http.StatusUnprocessableEntity, "only its worker")
 	ask("GET", "/v1/verify"+of, nil, http.StatusUnprocessableEntity, "perlica log verify --team")
 	ask("GET", "/v1/proofs/1"+of, nil, http.StatusUnprocessableEntity, "")
 	ask("GET", "/v1/providers"+of, nil, http.StatusNotFound, "")

@@ -81,15 +81,18 @@ Exit codes: 0 the editor closed its side; 1 the agent ended; 2 usage or configur
 	fl.StringVar(&f.Agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
 	fl.StringArrayVar(&f.Env, "env", nil, "pass this environment `variable` to the agent, too")
 	fl.StringVar(&f.Mode, "mode", "", "the agent's mode, by its `id`; \"none\" leaves it as it starts")
-	fl.StringVar(&f.Permissions, "permissions", "", "who answers the agent's questions, a `mode`: ask, reads, deny or allow (default ask)")
-	fl.StringVar(&setup, "setup", "", "print what to put into the configuration of an `editor`: "+strings.Join(editors(), ", "))
+	fl.StringVar(&f.Permissions, "permissions", "",
+		"who answers the agent's questions, a `mode`: ask, reads, deny or allow (default ask)")
+	fl.StringVar(&setup, "setup", "", "print what to put into the configuration of an `editor`: "+
+		strings.Join(editors(), ", "))
 	cmd.MarkFlagsMutuallyExclusive("provider", "agent")
 	return cmd
 }
 
 func (a *app) serveEditor(ctx context.Context, f dialog.Flags) error {
 	if screen.IsTerminal(a.Stdin) && screen.IsTerminal(a.Stdout) {
-		return frame.WithHint(frame.UsageErrorf("this speaks a protocol with an editor, which starts it; there is nothing to type here"),
+		return frame.WithHint(frame.UsageErrorf(
+			"this speaks a protocol with an editor, which starts it; there is nothing to type here"),
 			"'perlica acp --setup EDITOR' prints the editor's configuration; 'perlica' talks to an agent in this terminal")
 	}
 	ctx, stop := frame.CatchSignals(ctx, 0)
@@ -128,7 +131,8 @@ func (a *app) serveEditor(ctx context.Context, f dialog.Flags) error {
 }
 
 // prepareStart finds the project of the working directory, the user's own log and the agent.
-func (a *app) prepareStart(f dialog.Flags) (here, own *project.Project, choice project.Choice, agent agents.Agent, err error) {
+func (a *app) prepareStart(f dialog.Flags) (here, own *project.Project, choice project.Choice, agent agents.Agent,
+	err error) {
 	here, warning, err := a.LocateLimited(f.ConfigFlags())
 	if err != nil {
 		return nil, nil, choice, agent, frame.ExitUsage.With(err)

@@ -48,9 +48,11 @@ func (a *app) runLogin(cmd *cobra.Command, f dialog.Flags, setup string) error {
 	first := a.AgentArgs[0]
 	switch {
 	case setup != "", !strings.HasPrefix(first, "-") && f.Provider == "" && f.Agent == "":
-		return frame.WithHint(frame.UsageErrorf("'%s' takes no argument %q", cmd.CommandPath(), first), "put the agent's command after --")
+		return frame.WithHint(frame.UsageErrorf("'%s' takes no argument %q", cmd.CommandPath(), first),
+			"put the agent's command after --")
 	case !screen.IsTerminal(a.Stdin):
-		return frame.WithHint(frame.UsageErrorf("'%s' has no flag %s. The arguments from there on belong to the agent's login, which needs a terminal on standard input", cmd.CommandPath(), first),
+		return frame.WithHint(frame.UsageErrorf(
+			"'%s' has no flag %s. The arguments from there on belong to the agent's login, which needs a terminal on standard input", cmd.CommandPath(), first),
 			"see '%s --help'", cmd.CommandPath())
 	}
 	p, own, _, agent, err := a.prepareStart(f)

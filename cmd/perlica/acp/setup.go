@@ -24,7 +24,8 @@ var known = []editorSetup{
 		}}})
 	}},
 	{"jetbrains", "~/.jetbrains/acp.json", func(argv []string) string {
-		return pretty(map[string]any{"agent_servers": map[string]any{"Perlica": map[string]any{"command": argv[0], "args": argv[1:]}}})
+		return pretty(map[string]any{"agent_servers": map[string]any{"Perlica": map[string]any{"command": argv[0],
+			"args": argv[1:]}}})
 	}},
 	{"nvim", "the configuration of codecompanion.nvim", func(argv []string) string {
 		var quoted []string
@@ -54,7 +55,8 @@ var known = []editorSetup{
 		return "(setq agent-shell-anthropic-claude-acp-command '(" + strings.Join(quoted, " ") + "))"
 	}},
 	{"acpx", "~/.acpx/config.json", func(argv []string) string {
-		return pretty(map[string]any{"agents": map[string]any{"perlica": map[string]any{"command": agents.CommandLine(argv)}}})
+		return pretty(map[string]any{"agents": map[string]any{"perlica": map[string]any{"command": agents.CommandLine(
+			argv)}}})
 	}},
 }
 
@@ -92,7 +94,8 @@ func (a *app) printSetup(name string, f dialog.Flags) error {
 			return a.Say("%s", e.text(argv))
 		}
 	}
-	return frame.WithHint(frame.UsageErrorf("--setup: there is no editor %q", name), "it knows %s; in any other, put this in place of the agent's command: %s",
+	return frame.WithHint(frame.UsageErrorf("--setup: there is no editor %q", name),
+		"it knows %s; in any other, put this in place of the agent's command: %s",
 		strings.Join(editors(), ", "), agents.CommandLine(argv))
 }
 

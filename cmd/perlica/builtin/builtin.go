@@ -20,7 +20,8 @@ import (
 
 func init() {
 	// The front end reports errors in a scenario.
-	if len(os.Args) == 0 || !slices.Equal(os.Args[1:], []string{"agent", "predictable"}) || os.Getenv(predictable.EnvScenario) != "" {
+	if len(os.Args) == 0 || !slices.Equal(os.Args[1:], []string{"agent", "predictable"}) ||
+		os.Getenv(predictable.EnvScenario) != "" {
 		return
 	}
 	if err := Serve(context.Background(), predictable.Options{}); err != nil {

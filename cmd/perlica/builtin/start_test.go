@@ -33,8 +33,10 @@ var mayInit = map[string]string{
 // frontEnd lists packages that the agent's process must not initialise. Only packages that allocate at start are
 // listed, because the order of the others is not fixed.
 var frontEnd = []string{
-	"github.com/spf13/", "github.com/yuin/goldmark", "github.com/perlica/perlica/policy", "github.com/perlica/perlica/eventlog",
-	"github.com/perlica/perlica/kernel", "golang.org/x/", "github.com/go-faster", "log/slog", "math/big", "mime", "modernc.org/m",
+	"github.com/spf13/", "github.com/yuin/goldmark", "github.com/perlica/perlica/policy",
+	"github.com/perlica/perlica/eventlog",
+	"github.com/perlica/perlica/kernel", "golang.org/x/", "github.com/go-faster", "log/slog", "math/big", "mime",
+	"modernc.org/m",
 	"modernc.org/sqlite", "mvdan.cc/sh", "net/http", "path/filepath",
 }
 
@@ -75,7 +77,8 @@ func TestStart(t *testing.T) {
 		found := inits(t, program, "version")
 		for name, bytes := range found {
 			if bytes > maxInit && mayInit[name] == "" {
-				t.Errorf("%s allocates %d bytes at start; make it when it is first used, or list it in mayInit with the reason", name, bytes)
+				t.Errorf("%s allocates %d bytes at start; make it when it is first used, or list it in mayInit with the reason",
+					name, bytes)
 			}
 		}
 		for name := range mayInit {

@@ -150,7 +150,8 @@ func (b *backlog) takeBack(n int) (line string, err error) {
 		in.Text = typed
 	}
 	b.readNew()
-	if strings.HasPrefix(in.Text, "/") && !slices.Contains(b.c.agentCommands(), strings.TrimPrefix(strings.Fields(in.Text)[0], "/")) {
+	if strings.HasPrefix(in.Text, "/") && !slices.Contains(b.c.agentCommands(),
+		strings.TrimPrefix(strings.Fields(in.Text)[0], "/")) {
 		return "/" + in.Text, nil // Without the slash it would be a command of the chat.
 	}
 	return in.Text, nil
@@ -166,7 +167,8 @@ func (b *backlog) listInputs() string {
 	}
 	var lines []string
 	for i, in := range b.q.Inputs {
-		lines = append(lines, fmt.Sprintf("%d: %s (%s, %s, %s)", i+1, frame.OneLine(in.Text), in.Sender, in.Source, frame.ShortID(string(in.ID))))
+		lines = append(lines, fmt.Sprintf("%d: %s (%s, %s, %s)", i+1, frame.OneLine(in.Text), in.Sender, in.Source,
+			frame.ShortID(string(in.ID))))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -207,7 +209,8 @@ func (b *backlog) watchLog(ctx context.Context) {
 				b.arrive()
 			default:
 				in := b.q.Inputs[n-1]
-				b.c.printNoteAbove(fmt.Sprintf("queued by %s (%s): %s", frame.OneLine(in.Sender), frame.OneLine(in.Source), frame.OneLine(in.Text)))
+				b.c.printNoteAbove(fmt.Sprintf("queued by %s (%s): %s", frame.OneLine(in.Sender), frame.OneLine(in.Source),
+					frame.OneLine(in.Text)))
 			}
 		}
 		b.mu.Unlock()
@@ -218,7 +221,8 @@ func (b *backlog) watchLog(ctx context.Context) {
 func (c *chat) sendQueued(in queue.Input) {
 	c.setHead(len(in.Attachments), c.backlog.countWaiting()-1)
 	fmt.Fprintln(c.a.Stderr, c.promptText()+frame.OneLine(in.Text))
-	c.sendInput(in.Text, kernel.Input{ID: in.ID, Text: in.Text, Attachments: in.Attachments, Source: in.Source, Sender: in.Sender})
+	c.sendInput(in.Text, kernel.Input{ID: in.ID, Text: in.Text, Attachments: in.Attachments, Source: in.Source,
+		Sender: in.Sender})
 }
 
 // handleLineDuringTurn handles a line that was entered during a turn. It reports through say.

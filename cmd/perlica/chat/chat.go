@@ -65,7 +65,8 @@ one call. The agent lives as long as the chat. TEXT is sent first.
 func (a *app) addChatFlags(cmd *cobra.Command, f *Flags) {
 	dialog.AddFlags(cmd, &f.Flags)
 	fl := cmd.Flags()
-	fl.StringVar(&f.Permissions, "permissions", "", "who answers the agent's questions, a `mode`: ask, reads, deny or allow")
+	fl.StringVar(&f.Permissions, "permissions", "",
+		"who answers the agent's questions, a `mode`: ask, reads, deny or allow")
 	fl.BoolVar(&f.Resume, "resume", false, "choose the session to continue from a list")
 	cmd.MarkFlagsMutuallyExclusive("resume", "session", "continue")
 	fl.BoolVar(&f.Thoughts, "thoughts", false, "show the agent's thoughts")

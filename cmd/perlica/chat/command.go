@@ -258,9 +258,11 @@ func (c *chat) copyAnswer() {
 
 // exportSession writes the record of this session to a new file.
 func (c *chat) exportSession(path string) {
-	f := export.Flags{EventFilter: frame.EventFilter{Session: string(c.conv.Session())}, Out: c.absolutePath(path), Format: "jsonl"}
+	f := export.Flags{EventFilter: frame.EventFilter{Session: string(c.conv.Session())}, Out: c.absolutePath(path),
+		Format: "jsonl"}
 	if _, err := os.Lstat(f.Out); err == nil {
-		c.a.Complain(frame.WithHint(fmt.Errorf("%s is there already", path), "choose another name; 'perlica session export -o' replaces files"))
+		c.a.Complain(frame.WithHint(fmt.Errorf("%s is there already", path),
+			"choose another name; 'perlica session export -o' replaces files"))
 		return
 	}
 	_, _ = c.r.Log().Checkpoint(c.ctx) // Otherwise the export reports that no signature covers its end.
@@ -360,7 +362,8 @@ func (c *chat) pathsMatching(path, mark string, fits func(name, base string) boo
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if !fits(name, base) || !strings.HasPrefix(base, ".") && strings.HasPrefix(name, ".") || name != screen.Sanitize(name) {
+		if !fits(name, base) || !strings.HasPrefix(base, ".") && strings.HasPrefix(name, ".") ||
+			name != screen.Sanitize(name) {
 			continue
 		}
 		if info, err := os.Stat(filepath.Join(c.absolutePath(dir), name)); err == nil && info.IsDir() {
@@ -403,7 +406,8 @@ func (c *chat) pastedText(text string) string {
 		path = regexp.MustCompile(`\\(.)`).ReplaceAllString(path, "$1")
 	}
 	images := []string{".png", ".jpg", ".jpeg", ".gif", ".webp"}
-	if strings.ContainsAny(path, "\n\"") || !filepath.IsAbs(path) || !slices.Contains(images, strings.ToLower(filepath.Ext(path))) || !isFile(path) {
+	if strings.ContainsAny(path, "\n\"") || !filepath.IsAbs(path) ||
+		!slices.Contains(images, strings.ToLower(filepath.Ext(path))) || !isFile(path) {
 		return text
 	}
 	return `@"` + path + `" `

@@ -41,7 +41,8 @@ func (c *chat) showWholeResult(number string) error {
 		return c.pageElsewhere(pager, rows)
 	}
 	text := strings.Split(strings.TrimSuffix(frame.RenderRows(rows, c.styles), "\n"), "\n")
-	err = screen.ShowPages(c.ctx, c.keys.keys, c.a.Stderr, func() int { return max(screen.TerminalHeight(c.a.Stderr), 2) }, text)
+	err = screen.ShowPages(c.ctx, c.keys.keys, c.a.Stderr, func() int { return max(screen.TerminalHeight(c.a.Stderr), 2) },
+		text)
 	if errors.Is(err, io.EOF) {
 		return nil // The next line notices that the terminal is gone.
 	}

@@ -241,7 +241,8 @@ func (l *sessionList) chooseByNumber(keys *screen.Keys, words string) (s session
 	shown = shown[:min(len(shown), 20)]
 	for i, s := range shown {
 		at := slices.IndexFunc(l.list, func(o sessions.Session) bool { return o.ID == s.ID })
-		fmt.Fprintf(l.c.a.Stderr, "%2d  %s\n", i+1, strings.Join(l.sessionRow(at, max(screen.TerminalWidth(l.c.a.Stderr), 40)-5), ""))
+		fmt.Fprintf(l.c.a.Stderr, "%2d  %s\n", i+1,
+			strings.Join(l.sessionRow(at, max(screen.TerminalWidth(l.c.a.Stderr), 40)-5), ""))
 	}
 	fmt.Fprint(l.c.a.Stderr, "number: ")
 	line, err := keys.Line(l.ctx)

@@ -32,7 +32,8 @@ type teamSession struct {
 func (c *chat) chatWithTeam() error {
 	return team.Use(c.ctx, c.p, c.a.Version, func(t *team.Team) error {
 		c.team, c.backlog = &teamSession{t: t}, &backlog{c: c}
-		c.host, c.hint = &command.Host{By: frame.UserName(c.a.Getenv), Where: "chat", Team: c.workers}, func(error) string { return "" }
+		c.host, c.hint = &command.Host{By: frame.UserName(c.a.Getenv), Where: "chat", Team: c.workers},
+			func(error) string { return "" }
 		release := c.handleSignals()
 		defer release()
 		if err := c.openTeamSession(); err != nil {
@@ -42,7 +43,8 @@ func (c *chat) chatWithTeam() error {
 			return err
 		}
 		if c.team.worker != "" {
-			c.printNote(fmt.Sprintf("session %s at %s: continue it with: perlica --team -s %[1]s", frame.ShortID(c.team.session), c.team.worker))
+			c.printNote(fmt.Sprintf("session %s at %s: continue it with: perlica --team -s %[1]s", frame.ShortID(c.team.session),
+				c.team.worker))
 		}
 		return c.stoppedBy()
 	})
@@ -53,7 +55,8 @@ func (c *chat) openTeamSession() error {
 	name := c.team.t.State().Name
 	if c.f.Session == "" {
 		c.continueTeamSession("", "")
-		c.printNote("a new session with the team " + name + "; a worker begins it with your first line, and /help lists the commands")
+		c.printNote("a new session with the team " + name +
+			"; a worker begins it with your first line, and /help lists the commands")
 		return nil
 	}
 	s, l, err := c.team.t.FindSession(c.ctx, c.f.Session, c.f.Team.Project(c.p), c.printNote)
@@ -76,7 +79,8 @@ func (c *chat) continueTeamSession(worker string, session event.SessionID) {
 
 // answerByTeam sends an input to the team and waits for its result. The next input continues the session that the
 // worker began.
-func (c *chat) answerByTeam(ctx context.Context, in kernel.Input, say *dialog.Printer, ask *dialog.Asker, show func(kernel.Notice), stop *frame.Stopper) (kernel.Result, error) {
+func (c *chat) answerByTeam(ctx context.Context, in kernel.Input, say *dialog.Printer, ask *dialog.Asker,
+	show func(kernel.Notice), stop *frame.Stopper) (kernel.Result, error) {
 	err := c.team.t.Refresh(ctx) // An admin may have adopted another server since the last line.
 	if err != nil {
 		err = c.team.t.Refresh(ctx) // This call only reads. The server may have closed an idle connection.

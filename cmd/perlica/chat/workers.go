@@ -73,7 +73,8 @@ func (w *workers) updateQuestions(ctx context.Context, t *team.Team, list []team
 			open = append(open, was[i])
 			continue
 		}
-		o := teamQuestion{command.TeamQuestion{Question: q.Question, Worker: q.There.Worker, Input: q.There.Input}, q.There.ID}
+		o := teamQuestion{command.TeamQuestion{Question: q.Question, Worker: q.There.Worker, Input: q.There.Input},
+			q.There.ID}
 		o.ID = q.Name()
 		var err error
 		if o.Sender, o.Project, err = q.From(ctx, t); err != nil {
@@ -84,8 +85,10 @@ func (w *workers) updateQuestions(ctx context.Context, t *team.Team, list []team
 	w.mu.Lock()
 	w.open, w.away = open, nil
 	w.mu.Unlock()
-	w.announceQuestions("a question of the team at %s; /pending shows it", "%d questions of the team; /pending shows them", questionsMissingFrom(open, was))
-	w.announceQuestions("no longer open at %s", "%d questions of the team are no longer open", questionsMissingFrom(was, open))
+	w.announceQuestions("a question of the team at %s; /pending shows it", "%d questions of the team; /pending shows them",
+		questionsMissingFrom(open, was))
+	w.announceQuestions("no longer open at %s", "%d questions of the team are no longer open",
+		questionsMissingFrom(was, open))
 	return nil
 }
 

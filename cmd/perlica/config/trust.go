@@ -63,7 +63,8 @@ func (a *app) askTrust(ctx context.Context, yes bool) error {
 	}
 	switch {
 	case p.Config.Project.Digest == "":
-		return frame.WithHint(fmt.Errorf("there is nothing to trust: %s does not exist", frame.ShownPath(p, p.Workspace.ConfigFile())), "'perlica init' makes it")
+		return frame.WithHint(fmt.Errorf("there is nothing to trust: %s does not exist",
+			frame.ShownPath(p, p.Workspace.ConfigFile())), "'perlica init' makes it")
 	case p.Config.Project.Trusted:
 		return a.Say("%s is trusted already.", frame.ShownPath(p, p.Workspace.ConfigFile()))
 	}

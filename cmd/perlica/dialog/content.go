@@ -144,7 +144,8 @@ func (p *Printer) explainContent(res kernel.Result) {
 		p.Note("the answer has " + strings.Join(parts, "; ") + "; --save-to DIR writes them to files")
 	case len(parts) > 0:
 		p.Note("the answer has " + strings.Join(parts, "; "))
-	case len(res.Content) == 0 && !p.usageShownElsewhere && res.Outcome == kernel.OutcomeResponded && res.Stopped == nil && !res.Pruned && strings.TrimSpace(res.Text) == "":
+	case len(res.Content) == 0 && !p.usageShownElsewhere && res.Outcome == kernel.OutcomeResponded && res.Stopped == nil &&
+		!res.Pruned && strings.TrimSpace(res.Text) == "":
 		p.Note("the answer is empty")
 	}
 	for _, s := range p.saved {

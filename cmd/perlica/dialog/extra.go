@@ -15,11 +15,14 @@ import (
 // AddExtraFlags adds the flags of run that not every agent supports, and their aliases from other programs.
 func AddExtraFlags(cmd *cobra.Command, f *Flags) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.Append, "append-system", "", "add this `text` after the agent's own system prompt; @FILE reads it from a file")
-	fl.StringVar(&f.McpFile, "mcp-config", "", "hand the agent the MCP servers in this `file`, too: a JSON object with mcpServers")
+	fl.StringVar(&f.Append, "append-system", "",
+		"add this `text` after the agent's own system prompt; @FILE reads it from a file")
+	fl.StringVar(&f.McpFile, "mcp-config", "",
+		"hand the agent the MCP servers in this `file`, too: a JSON object with mcpServers")
 	fl.StringVar(&f.Session, "resume", "", "continue a `session`: the same as --session")
 	fl.BoolP("print", "p", false, "changes nothing: run always prints the answer and exits")
-	fl.BoolVar(&f.Verbose, "verbose", false, "print the agent's plan, thoughts and actions, and the ids, on standard error")
+	fl.BoolVar(&f.Verbose, "verbose", false,
+		"print the agent's plan, thoughts and actions, and the ids, on standard error")
 	frame.CompleteFlag(cmd, "append-system", frame.NoFiles) // A name without @ would be sent as the text.
 	cmd.MarkFlagsMutuallyExclusive("session", "resume")
 	cmd.MarkFlagsMutuallyExclusive("resume", "continue")

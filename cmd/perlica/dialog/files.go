@@ -102,7 +102,8 @@ func (f Flags) SavePipes(p *project.Project) ([]string, error) {
 			return nil, err
 		}
 		sum := sha256.Sum256(b)
-		if paths[i], err = attachment.Save(own.Files, hex.EncodeToString(sum[:]), i, "pipe", bytes.NewReader(b), frame.MaxInput); err != nil {
+		if paths[i], err = attachment.Save(own.Files, hex.EncodeToString(sum[:]), i, "pipe", bytes.NewReader(b),
+			frame.MaxInput); err != nil {
 			return nil, err
 		}
 	}

@@ -57,7 +57,8 @@ func (p *Printer) Explain(res kernel.Result) {
 	p.explainEnd(res)
 	p.explainContent(res)
 	if n := res.Permissions.Unanswered; n > 0 && res.Stopped == nil && res.Err == nil {
-		p.printFault(fmt.Sprintf("%s went unanswered because there was no one to ask; the answer was no", frame.Count(n, "question")),
+		p.printFault(fmt.Sprintf("%s went unanswered because there was no one to ask; the answer was no",
+			frame.Count(n, "question")),
 			"to allow ordinary commands: --permissions allow; to allow one: --allow 'COMMAND'; to be asked later, in 'perlica pending': --wait-permissions 10m")
 	}
 	for _, u := range res.Unasked {
@@ -108,7 +109,8 @@ func (p *Printer) explainEnd(res kernel.Result) {
 		p.printFault("the outcome is unknown: "+frame.ProviderMessage(res.Err),
 			"the prompt may have been carried out; nothing was sent. To ask again, give another --input-id; 'perlica log verify' says what the log lost")
 	case res.Outcome == kernel.OutcomeUnknown:
-		p.printFault("the outcome is unknown: "+frame.ProviderMessage(res.Err), "the prompt may have been carried out; Perlica does not send it again. The known facts:  "+show)
+		p.printFault("the outcome is unknown: "+frame.ProviderMessage(res.Err),
+			"the prompt may have been carried out; Perlica does not send it again. The known facts:  "+show)
 	case res.Err != nil:
 		p.printFault(frame.ProviderMessage(res.Err), p.errorHint(res, show))
 	case res.Outcome == kernel.OutcomeProviderError:

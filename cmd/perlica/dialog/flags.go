@@ -66,7 +66,8 @@ func AddFlags(cmd *cobra.Command, f *Flags) {
 	fl.StringVarP(&f.Session, "session", "s", "", "continue a `session`: its id, the beginning of it, or its name")
 	fl.BoolVarP(&f.Cont, "continue", "c", false, "continue the session that was used last")
 	fl.StringVar(&f.Cwd, "cwd", "", "the agent's working `directory`")
-	fl.StringArrayVar(&f.AddDirs, "add-dir", nil, "give the agent this `directory` in addition to its working directory; may be repeated")
+	fl.StringArrayVar(&f.AddDirs, "add-dir", nil,
+		"give the agent this `directory` in addition to its working directory; may be repeated")
 	fl.StringVar(&f.Model, "model", "", "the agent's model, by its `id`")
 	fl.StringVar(&f.SaveTo, "save-to", "", "write images and files that the agent sends to this `directory`")
 	fl.StringVar(&f.Mode, "mode", "", "the agent's mode, by its `id`; \"none\" leaves it as it starts")
@@ -90,7 +91,8 @@ func (f Flags) Check() error {
 	if f.WaitPermissions < 0 {
 		return frame.UsageErrorf("--wait-permissions is negative: %s", f.WaitPermissions)
 	}
-	if len(f.InputID) > 200 || !utf8.ValidString(f.InputID) || strings.ContainsFunc(f.InputID, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	if len(f.InputID) > 200 || !utf8.ValidString(f.InputID) ||
+		strings.ContainsFunc(f.InputID, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return frame.UsageErrorf("--input-id is at most 200 bytes of UTF-8 without control characters")
 	}
 	if _, err := process.Environ(nil, f.Env); err != nil {
@@ -172,7 +174,8 @@ func (f Flags) Choice() (c project.Choice, err error) {
 
 // Input returns a text as an input for the kernel.
 func (f Flags) Input(a *frame.App, text string) kernel.Input {
-	return kernel.Input{ID: event.InputID(f.InputID), Text: text, Attachments: f.Attach, Source: "run", Sender: frame.UserName(a.Getenv)}
+	return kernel.Input{ID: event.InputID(f.InputID), Text: text, Attachments: f.Attach, Source: "run",
+		Sender: frame.UserName(a.Getenv)}
 }
 
 // Find finds the session of -s or -c. -s may also name a run. Without these flags Find returns a new session.
@@ -188,7 +191,8 @@ func (f Flags) Find(ctx context.Context, r *kernel.Runner) (s sessions.Session, 
 	if f.Cont {
 		s, err := view.Latest(ctx)
 		if errors.Is(err, sessions.ErrNoSession) {
-			err = frame.WithHint(fmt.Errorf("%w: nothing was run here yet", err), "leave out -c for a first session, or choose another log with --context")
+			err = frame.WithHint(fmt.Errorf("%w: nothing was run here yet", err),
+				"leave out -c for a first session, or choose another log with --context")
 		}
 		return s, err
 	}
@@ -205,7 +209,8 @@ func (f Flags) Find(ctx context.Context, r *kernel.Runner) (s sessions.Session, 
 }
 
 // ChooseAgent chooses the agent that answers in a session.
-func (f Flags) ChooseAgent(ctx context.Context, p *project.Project, r *kernel.Runner, c project.Choice, s sessions.Session) (agents.Agent, error) {
+func (f Flags) ChooseAgent(ctx context.Context, p *project.Project, r *kernel.Runner, c project.Choice,
+	s sessions.Session) (agents.Agent, error) {
 	agent, err := p.Agent(c, s)
 	var gone *project.GoneError
 	var other *project.OtherAgentError
@@ -230,10 +235,12 @@ func goneHint(ctx context.Context, r *kernel.Runner, f Flags, s sessions.Session
 	case len(command) == 0:
 		return frame.WithHint(err, "if it was begun with --agent, say --agent again")
 	case filepath.Base(command[0]) != s.Provider:
-		return frame.WithHint(err, "it was in the configuration: put it back there; its last command line was: %s", agents.CommandLine(command))
+		return frame.WithHint(err, "it was in the configuration: put it back there; its last command line was: %s",
+			agents.CommandLine(command))
 	}
 	return frame.WithHint(err, "the session was begun with --agent; to continue it with the same agent: %s",
-		agents.CommandLine(append(strings.Fields(f.Program), "-s", frame.SessionName(s, frame.ShortID(s.ID)), "--agent", agents.CommandLine(command))))
+		agents.CommandLine(append(strings.Fields(f.Program), "-s", frame.SessionName(s, frame.ShortID(s.ID)), "--agent",
+			agents.CommandLine(command))))
 }
 
 // CompleteFlags sets the completions for the flags of run that a command has.

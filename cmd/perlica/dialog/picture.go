@@ -59,7 +59,8 @@ func picture(b []byte, columns int, getenv func(string) string) string {
 func imageProtocol(getenv func(string) string) string {
 	name, program := getenv("TERM"), getenv("TERM_PROGRAM")
 	switch {
-	case name == "dumb", getenv("TMUX") != "", getenv("STY") != "", strings.HasPrefix(name, "screen"), strings.HasPrefix(name, "tmux"):
+	case name == "dumb", getenv("TMUX") != "", getenv("STY") != "", strings.HasPrefix(name, "screen"),
+		strings.HasPrefix(name, "tmux"):
 		return ""
 	case name == "xterm-kitty", name == "xterm-ghostty":
 		return "kitty"

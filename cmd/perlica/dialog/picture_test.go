@@ -40,19 +40,20 @@ func TestPicture(t *testing.T) {
 		image []byte
 		drawn *regexp.Regexp
 	}{
-		"kitty":                  {"TERM=xterm-kitty", asPNG.Bytes(), kitty},
-		"ghostty":                {"TERM=xterm-ghostty", asPNG.Bytes(), kitty},
-		"kitty takes no GIF":     {"TERM=xterm-kitty", asGIF.Bytes(), nil},
-		"iTerm2":                 {"TERM_PROGRAM=iTerm.app", asGIF.Bytes(), iterm},
-		"iTerm2 over ssh":        {"LC_TERMINAL=iTerm2", asPNG.Bytes(), iterm},
-		"WezTerm":                {"TERM_PROGRAM=WezTerm", asPNG.Bytes(), iterm},
-		"behind tmux":            {"TERM_PROGRAM=iTerm.app TMUX=/tmp/tmux", asPNG.Bytes(), nil},
-		"behind screen":          {"TERM=screen.xterm-kitty LC_TERMINAL=iTerm2", asPNG.Bytes(), nil},
-		"xterm":                  {"TERM=xterm-256color", asPNG.Bytes(), nil},
-		"dumb":                   {"TERM=dumb TERM_PROGRAM=iTerm.app", asPNG.Bytes(), nil},
-		"no image":               {"TERM=xterm-kitty", []byte("\x1b]0;evil\a"), nil},
-		"a bomb":                 {"TERM=xterm-kitty", bomb, nil},
-		"more bytes than a page": {"TERM=xterm-kitty", append(bytes.Clone(asPNG.Bytes()), make([]byte, pictureBytes)...), nil},
+		"kitty":              {"TERM=xterm-kitty", asPNG.Bytes(), kitty},
+		"ghostty":            {"TERM=xterm-ghostty", asPNG.Bytes(), kitty},
+		"kitty takes no GIF": {"TERM=xterm-kitty", asGIF.Bytes(), nil},
+		"iTerm2":             {"TERM_PROGRAM=iTerm.app", asGIF.Bytes(), iterm},
+		"iTerm2 over ssh":    {"LC_TERMINAL=iTerm2", asPNG.Bytes(), iterm},
+		"WezTerm":            {"TERM_PROGRAM=WezTerm", asPNG.Bytes(), iterm},
+		"behind tmux":        {"TERM_PROGRAM=iTerm.app TMUX=/tmp/tmux", asPNG.Bytes(), nil},
+		"behind screen":      {"TERM=screen.xterm-kitty LC_TERMINAL=iTerm2", asPNG.Bytes(), nil},
+		"xterm":              {"TERM=xterm-256color", asPNG.Bytes(), nil},
+		"dumb":               {"TERM=dumb TERM_PROGRAM=iTerm.app", asPNG.Bytes(), nil},
+		"no image":           {"TERM=xterm-kitty", []byte("\x1b]0;evil\a"), nil},
+		"a bomb":             {"TERM=xterm-kitty", bomb, nil},
+		"more bytes than a page": {"TERM=xterm-kitty", append(bytes.Clone(asPNG.Bytes()), make([]byte, pictureBytes)...),
+			nil},
 	} {
 		getenv := func(key string) string {
 			for _, v := range strings.Fields(c.env) {

@@ -21,7 +21,8 @@ func PrimeCaches() {
 		for _, answer := range []any{new(acp.InitializeResponse), new(acp.NewSessionResponse), new(acp.PromptResponse)} {
 			_ = json.Unmarshal([]byte(`{"agentCapabilities":{}}`), answer)
 		}
-		for _, v := range []any{acp.InitializeRequest{}, fact.SessionStarted{}, fact.Requested{}, fact.Responded{}, fact.Enforced{}} {
+		for _, v := range []any{acp.InitializeRequest{}, fact.SessionStarted{}, fact.Requested{}, fact.Responded{},
+			fact.Enforced{}} {
 			_, _ = json.Marshal(v)
 		}
 		_, _ = os.FindProcess(os.Getpid())

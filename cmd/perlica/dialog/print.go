@@ -70,7 +70,8 @@ type Printer struct {
 // NewPrinter returns a Printer for one run. A closed standard output stops the run through stop.
 func NewPrinter(ctx context.Context, a *frame.App, f Flags, stop *frame.Stopper) *Printer {
 	p := &Printer{
-		a: a, format: f.Format, quiet: f.Quiet, newline: f.Newline, thoughts: f.Thoughts || f.Verbose, verbose: f.Verbose, stop: stop, adHoc: f.Agent != "", strict: f.Strict, saveTo: f.SaveTo,
+		a: a, format: f.Format, quiet: f.Quiet, newline: f.Newline, thoughts: f.Thoughts ||
+			f.Verbose, verbose: f.Verbose, stop: stop, adHoc: f.Agent != "", strict: f.Strict, saveTo: f.SaveTo,
 		Styles: screen.NewStyles(a.Getenv, screen.IsTerminal(a.Stderr)),
 		Tools:  map[acp.ToolCallId]string{}, sayings: map[string]bool{},
 	}

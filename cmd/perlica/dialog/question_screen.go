@@ -285,7 +285,8 @@ func (s *questionScreen) isDeliberate(ctx context.Context, o interaction.Option)
 // recordChoice records the chosen option. An option that allows for good needs a second key. A dangerous action needs
 // the typed word.
 func (s *questionScreen) recordChoice(ctx context.Context, o interaction.Option) (done bool, err error) {
-	answer := interaction.Answer{Option: o.ID, By: frame.UserName(s.k.a.Getenv), Where: s.k.where, Shown: s.pager.Shown(), Origin: s.k.a.Origin()}
+	answer := interaction.Answer{Option: o.ID, By: frame.UserName(s.k.a.Getenv), Where: s.k.where, Shown: s.pager.Shown(),
+		Origin: s.k.a.Origin()}
 	if o.Always() {
 		if answer.Always, done, err = s.confirmAlways(ctx); !answer.Always || err != nil {
 			return done, err
@@ -293,7 +294,8 @@ func (s *questionScreen) recordChoice(ctx context.Context, o interaction.Option)
 	}
 	switch {
 	case s.q.Word != "" && o.Allows():
-		answer.Text, err = s.readLine(ctx, "Type "+s.k.say.Styles.Bold(card.Line(s.q.Word, 0))+" and Enter to go on, Esc to go back: ")
+		answer.Text, err = s.readLine(ctx, "Type "+s.k.say.Styles.Bold(card.Line(s.q.Word, 0))+
+			" and Enter to go on, Esc to go back: ")
 	case o.Text:
 		answer.Text, err = s.readValue(ctx)
 	}
@@ -358,7 +360,8 @@ func (s *questionScreen) confirmAlways(ctx context.Context) (yes, done bool, err
 }
 
 // recordAnswer puts an answer on the log. done means that the question needs no further key.
-func (k *Asker) recordAnswer(ctx context.Context, q interaction.Question, answer interaction.Answer) (done bool, err error) {
+func (k *Asker) recordAnswer(ctx context.Context, q interaction.Question, answer interaction.Answer) (done bool,
+	err error) {
 	if k.AnswerTo != nil {
 		answer.Where = "watch"
 		err = k.AnswerTo(context.WithoutCancel(ctx), q, answer)

@@ -17,7 +17,8 @@ func TeamAnswerError(err error) error {
 	case errors.As(err, &uncounted):
 		return fmt.Errorf("the answer does not count: %s", uncounted.Why)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return frame.WithHint(errors.New("the worker has not said whether the answer counts"), "it may still: perlica team pending")
+		return frame.WithHint(errors.New("the worker has not said whether the answer counts"),
+			"it may still: perlica team pending")
 	}
 	return err
 }

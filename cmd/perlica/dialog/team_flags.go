@@ -25,7 +25,8 @@ type TeamFlags struct {
 func AddTeamFlags(cmd *cobra.Command, f *TeamFlags) {
 	fl := cmd.Flags()
 	fl.BoolVar(&f.on, "team", false, "hand inputs to the team of team.url, and wait for their results; see docs/team.md")
-	fl.StringVar(&f.project, "team-project", "", "with --team: the project, by its `name` in the team (default: that of this folder)")
+	fl.StringVar(&f.project, "team-project", "",
+		"with --team: the project, by its `name` in the team (default: that of this folder)")
 	fl.StringArrayVar(&f.labels, "team-label", nil, "with --team: a `label` that the worker must have; may be repeated")
 }
 
@@ -37,7 +38,8 @@ func AddTeamRunFlags(cmd *cobra.Command, f *TeamFlags) {
 }
 
 // localFlags say how an agent runs on this machine. They exclude --team.
-var localFlags = []string{"agent", "env", "cwd", "add-dir", "model", "mode", "allow", "deny", "wait", "wait-permissions",
+var localFlags = []string{"agent", "env", "cwd", "add-dir", "model", "mode", "allow", "deny", "wait",
+	"wait-permissions",
 	"append-system", "mcp-config", "save-to", "schema"}
 
 // Meant reports whether inputs go to the team. Without --team, the setting team.default decides. The error names
@@ -49,12 +51,14 @@ func (f TeamFlags) Meant(cmd *cobra.Command, p *project.Project) (bool, error) {
 	}
 	for _, name := range localFlags {
 		if on && flagChanged(cmd, name) {
-			return on, frame.WithHint(frame.UsageErrorf("--%s and --team exclude each other: the worker's own settings count", name), "--team=false runs it here")
+			return on, frame.WithHint(frame.UsageErrorf("--%s and --team exclude each other: the worker's own settings count",
+				name), "--team=false runs it here")
 		}
 	}
 	for _, name := range []string{"continue", "resume"} {
 		if on && flagChanged(cmd, name) {
-			return on, frame.WithHint(frame.UsageErrorf("--%s and --team exclude each other", name), "-s names the session: perlica session list --team; --team=false continues one of this machine")
+			return on, frame.WithHint(frame.UsageErrorf("--%s and --team exclude each other", name),
+				"-s names the session: perlica session list --team; --team=false continues one of this machine")
 		}
 	}
 	for _, name := range []string{"team-project", "team-label", "team-priority", "team-not-before"} {
@@ -73,7 +77,8 @@ func flagChanged(cmd *cobra.Command, name string) bool {
 // Draft returns a text as an input for the team, with the values of the flags.
 func (f TeamFlags) Draft(p *project.Project, df Flags, text string) (d team.Draft, err error) {
 	d = team.Draft{
-		ID: df.InputID, Text: text, Project: f.Project(p), Provider: df.Provider, Permissions: df.Permissions, Labels: f.labels, Priority: f.priority,
+		ID: df.InputID, Text: text, Project: f.Project(
+			p), Provider: df.Provider, Permissions: df.Permissions, Labels: f.labels, Priority: f.priority,
 	}
 	if f.notBefore != "" {
 		if d.NotBefore, err = time.Parse(time.RFC3339, f.notBefore); err != nil {

@@ -55,7 +55,8 @@ func (e *TeamPendingError) Unwrap() error { return e.error }
 
 // Answer sends an input to a team and waits for its result, as a Runner does on this machine. worker names the worker
 // that answered. The error is a *TeamPendingError if the team has accepted the input.
-func (at TeamTerminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (res kernel.Result, worker string, err error) {
+func (at TeamTerminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (res kernel.Result, worker string,
+	err error) {
 	live, err := t.Live(ctx)
 	if err != nil {
 		return res, "", err
@@ -79,7 +80,9 @@ func (at TeamTerminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (
 		return res, "", err
 	}
 	if came[r.id] == hub.Differs {
-		return res, "", frame.WithHint(frame.UsageErrorf("the input %s was submitted before with another text or other attachments", r.id), "another input takes another --input-id")
+		return res, "", frame.WithHint(frame.UsageErrorf(
+			"the input %s was submitted before with another text or other attachments", r.id),
+			"another input takes another --input-id")
 	}
 	at.Say.Elsewhere = " --team"
 	at.Stop.Tell(at.Say.StoppingElsewhere)
@@ -89,7 +92,8 @@ func (at TeamTerminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (
 
 // unknownOutcome returns the result of an input whose outcome nobody knows.
 func unknownOutcome(id, why string) kernel.Result {
-	return kernel.Result{Input: event.InputID(id), Outcome: kernel.OutcomeUnknown, Err: &provider.Error{Type: provider.TypeGone, Subtype: "team", Message: why}}
+	return kernel.Result{Input: event.InputID(id), Outcome: kernel.OutcomeUnknown,
+		Err: &provider.Error{Type: provider.TypeGone, Subtype: "team", Message: why}}
 }
 
 // waitForEnd waits for the end of the input. A stop cancels the input on the hub.
@@ -146,7 +150,8 @@ func (r *teamTurn) cancelInput(ctx context.Context) {
 func (r *teamTurn) resultOfStatus(s hub.Status, stopped *kernel.Stop, before bool) (kernel.Result, error) {
 	switch s.State {
 	case hub.Withdrawn:
-		return kernel.Result{}, &kernel.StoppedError{Stop: localStop(stopped, kernel.Stop{By: "user", Why: "withdrawn from the queue"})}
+		return kernel.Result{}, &kernel.StoppedError{Stop: localStop(stopped,
+			kernel.Stop{By: "user", Why: "withdrawn from the queue"})}
 	case hub.Adopted, hub.Lost:
 		return unknownOutcome(r.id, "the hub was replaced before the input's outcome was known there"), nil
 	case hub.Resolved:
@@ -168,7 +173,8 @@ func (r *teamTurn) resultOfStatus(s hub.Status, stopped *kernel.Stop, before boo
 		if found.Stopped != nil {
 			return kernel.Result{}, &kernel.StoppedError{Stop: localStop(stopped, *found.Stopped)}
 		}
-		return kernel.Result{}, frame.WithHint(frame.ExitFailure.With(fmt.Errorf("%s made no call: %s", s.Worker, why)), "a new input takes a new id")
+		return kernel.Result{}, frame.WithHint(frame.ExitFailure.With(fmt.Errorf("%s made no call: %s", s.Worker, why)),
+			"a new input takes a new id")
 	}
 	res := found.Kernel()
 	res.Replayed = before
@@ -217,7 +223,8 @@ const copyWait = 2 * time.Second
 func (r *teamTurn) showStatus(s hub.Status, open []hub.Question) {
 	if s.State != r.shownState && !s.Ended() {
 		r.shownState = s.State
-		r.Say.SetStatus(cmp.Or(map[string]string{hub.Claimed: s.Worker + " is working", hub.Queued: "waiting for a worker", hub.Waiting: "waiting for its time"}[s.State], s.State))
+		r.Say.SetStatus(cmp.Or(map[string]string{hub.Claimed: s.Worker + " is working", hub.Queued: "waiting for a worker",
+			hub.Waiting: "waiting for its time"}[s.State], s.State))
 	}
 	if s.State == hub.Queued && !r.untakenAt.IsZero() && time.Now().After(r.untakenAt) {
 		r.untakenAt = time.Time{}
@@ -234,7 +241,8 @@ func (r *teamTurn) showStatus(s hub.Status, open []hub.Question) {
 			r.firstSeen[shown.ID] = time.Now()
 		}
 		// The agent's earlier text comes first, unless the copy is late.
-		if !r.shownQuestions[shown.ID] && (r.inCopy[shown.ID] || r.live.Show == nil || time.Since(r.firstSeen[shown.ID]) > copyWait) {
+		if !r.shownQuestions[shown.ID] && (r.inCopy[shown.ID] || r.live.Show == nil ||
+			time.Since(r.firstSeen[shown.ID]) > copyWait) {
 			r.openQuestions[shown.ID], r.shownQuestions[shown.ID] = q, true
 			r.questionsByID.Store(shown.ID, q)
 			mine := r.t.May(team.Approve) == nil

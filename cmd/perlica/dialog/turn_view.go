@@ -51,9 +51,11 @@ func NewTurnView(a *frame.App, say *Printer, folded func(tool string) string) *T
 	if screen.IsTerminal(a.Stdout) && !a.HasDumbTerminal() {
 		styles := screen.NewStyles(a.Getenv, true)
 		if v.quick && sameTerminal(a.Stdout, a.Stderr) {
-			v.stream = screen.NewLiveMarkdownStream(say.raw, say.Status, styles, func() (int, int) { return screen.TerminalWidth(a.Stdout), screen.TerminalHeight(a.Stdout) })
+			v.stream = screen.NewLiveMarkdownStream(say.raw, say.Status, styles,
+				func() (int, int) { return screen.TerminalWidth(a.Stdout), screen.TerminalHeight(a.Stdout) })
 		} else {
-			v.stream = screen.NewMarkdownStream(say.Status.Through(say.raw), styles, func() int { return screen.TerminalWidth(a.Stdout) })
+			v.stream = screen.NewMarkdownStream(say.Status.Through(say.raw), styles,
+				func() int { return screen.TerminalWidth(a.Stdout) })
 		}
 		say.out, say.Answer = v.stream, nil
 	}
@@ -166,7 +168,8 @@ func (v *TurnView) showToolResult(t provider.ToolCall) {
 	rows, more := frame.ToolResultRows(t, width, true)
 	text := frame.RenderRows(rows, v.Say.Styles)
 	if more > 0 {
-		text += "  " + v.Say.Styles.Dim(card.Line("… "+frame.Count(more, "more line")+": "+v.folded(string(t.ID)), width-2)) + "\n"
+		text += "  " + v.Say.Styles.Dim(card.Line("… "+frame.Count(more, "more line")+": "+v.folded(string(t.ID)), width-2)) +
+			"\n"
 	}
 	if text != "" {
 		v.Say.Line(strings.TrimSuffix(text, "\n"))
@@ -269,7 +272,8 @@ func (v *TurnView) Full() string {
 // Usage returns the tokens and cost of the turn that the agent reports. Agents that count nothing report zero.
 func (v *TurnView) Usage(res kernel.Result) string {
 	var parts []string
-	if res.Outcome == kernel.OutcomeResponded && res.Stopped == nil && !res.Pruned && res.Damage == "" && strings.TrimSpace(res.Text) == "" && len(res.Content) == 0 {
+	if res.Outcome == kernel.OutcomeResponded && res.Stopped == nil && !res.Pruned && res.Damage == "" &&
+		strings.TrimSpace(res.Text) == "" && len(res.Content) == 0 {
 		parts = append(parts, "nothing was said")
 	}
 	if in, out, ok := res.Tokens(); ok && in+out > 0 {

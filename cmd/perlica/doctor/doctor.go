@@ -145,7 +145,8 @@ func (r doctorReport) summary() string {
 
 // writeCheck prints a result with its hint. width is the width of the terminal in columns, and 0 means no limit.
 func writeCheck(w io.Writer, c checkup.Check, s screen.Styles, width int) error {
-	mark := map[checkup.Status]string{checkup.OK: s.Green("ok  "), checkup.Warn: s.Yellow("warn"), checkup.Fail: s.Red("FAIL")}[c.Status]
+	mark := map[checkup.Status]string{checkup.OK: s.Green("ok  "), checkup.Warn: s.Yellow("warn"),
+		checkup.Fail: s.Red("FAIL")}[c.Status]
 	const name, indent = 20, 26
 	room := math.MaxInt
 	if width > 0 {

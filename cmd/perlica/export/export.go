@@ -87,14 +87,16 @@ func AddFlags(cmd *cobra.Command, f *Flags) {
 // Run runs log export and session export.
 func Run(ctx context.Context, a *frame.App, f Flags) error {
 	if _, ok := exportFormats()[f.Format]; !ok {
-		return frame.WithHint(frame.UsageErrorf("there is no format %q", f.Format), "there is %s", strings.Join(formatNames(), ", "))
+		return frame.WithHint(frame.UsageErrorf("there is no format %q", f.Format), "there is %s",
+			strings.Join(formatNames(), ", "))
 	}
 	write := Write
 	switch {
 	case f.replay != "":
 		write, f.Out = writeReplay, f.replay
 	case f.redact:
-		return frame.WithHint(frame.UsageErrorf("--redact belongs to --replay"), "an export that can be checked withholds a payload with a secret as a whole")
+		return frame.WithHint(frame.UsageErrorf("--redact belongs to --replay"),
+			"an export that can be checked withholds a payload with a secret as a whole")
 	}
 	left := "nothing was written"
 	if f.Out == "-" {
@@ -211,7 +213,8 @@ func exportFormats() map[string]exportFormat {
 }
 
 // reportFormat makes an exportFormat of a format that people and other tools read.
-func reportFormat(write func(context.Context, io.Writer, *store.Reader, event.Query, report.FormatOptions) error) exportFormat {
+func reportFormat(write func(context.Context, io.Writer, *store.Reader, event.Query,
+	report.FormatOptions) error) exportFormat {
 	return func(ctx context.Context, w io.Writer, job exportJob) (*export.Summary, error) {
 		s := job.opt.Selection
 		q := event.Query{Run: s.Run, Session: s.Session, Since: s.Since, Before: s.Before}

@@ -54,7 +54,8 @@ func writeReplay(ctx context.Context, a *frame.App, log *store.Reader, p *projec
 }
 
 // withoutSecrets masks possible secrets in the frames, or refuses a line with a secret.
-func withoutSecrets(frames iter.Seq2[replay.Frame, error], mask func([]byte) []byte, masks bool) iter.Seq2[replay.Frame, error] {
+func withoutSecrets(frames iter.Seq2[replay.Frame, error], mask func([]byte) []byte, masks bool) iter.Seq2[replay.Frame,
+	error] {
 	return func(yield func(replay.Frame, error) bool) {
 		for f, err := range frames {
 			if err == nil {

@@ -85,7 +85,8 @@ func (a *App) PersonOnly(what string) error {
 	case err != nil:
 		return WithHint(ExitUsage.With(fmt.Errorf("%s is refused: %w", what, err)), personHint)
 	case ok:
-		return WithHint(ExitUsage.With(&byAgentError{what, agent}), "do it in a terminal of your own, which no agent has started")
+		return WithHint(ExitUsage.With(&byAgentError{what, agent}),
+			"do it in a terminal of your own, which no agent has started")
 	}
 	return needsTerminal(what)
 }
@@ -214,7 +215,8 @@ func needsTerminal(what string) error {
 		return nil
 	}
 	return requireTerminal(WithHint(ExitUsage.With(fmt.Errorf(
-		"%s needs a terminal here: this process is in a namespace of its own, and an agent may have made it", what)), personHint))
+		"%s needs a terminal here: this process is in a namespace of its own, and an agent may have made it", what)),
+		personHint))
 }
 
 // requireTerminal returns refusal if no terminal controls this process.
@@ -279,9 +281,11 @@ func (a *App) LocateLimited(f map[string]string) (p *project.Project, warning st
 	own = cmp.Or(own, string(policy.ModeAsk))
 	if descent.Stricter(own, limit) != own {
 		p.Config.Permissions = limit
-		return p, fmt.Sprintf("this run is started by %s: its permissions are %q, as that agent's are, not %q", agentsOf(line), limit, own), nil
+		return p, fmt.Sprintf("this run is started by %s: its permissions are %q, as that agent's are, not %q",
+			agentsOf(line), limit, own), nil
 	}
-	return p, fmt.Sprintf("this run is started by %s: its permissions are no looser than that agent's", agentsOf(line)), nil
+	return p, fmt.Sprintf("this run is started by %s: its permissions are no looser than that agent's", agentsOf(line)),
+		nil
 }
 
 func agentsOf(line descent.Line) string {

@@ -40,7 +40,8 @@ func AddEventFilterFlags(a *App, cmd *cobra.Command, f *EventFilter) {
 func AddReferenceFlags(a *App, cmd *cobra.Command, f *EventFilter) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.Run, "run", "", "only events of this `run`: its id, the beginning or end of it, or its input's id")
-	fl.StringVarP(&f.Session, "session", "s", "", "only events of this `session`: its id, the beginning or end of it, or its name")
+	fl.StringVarP(&f.Session, "session", "s", "",
+		"only events of this `session`: its id, the beginning or end of it, or its name")
 	fl.StringVar(&f.Since, "since", "", "only events since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
 	fl.StringVar(&f.Before, "before", "", "only events before this `time`")
 	CompleteFlag(cmd, "run", CompleteRuns(a))

@@ -9,7 +9,8 @@ import (
 
 func TestMatchTypes(t *testing.T) {
 	got, err := matchTypes([]string{"llm.*", "llm.responded", "policy.decided"})
-	want := []event.Type{event.Requested, event.Responded, event.ProviderError, event.OutcomeUnknown, event.CallEnforced, event.PolicyDecided}
+	want := []event.Type{event.Requested, event.Responded, event.ProviderError, event.OutcomeUnknown, event.CallEnforced,
+		event.PolicyDecided}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("matchTypes = %v, %v, want %v", got, err, want)
 	}

@@ -159,7 +159,8 @@ func RefusalExitCode(err error) ExitCode {
 	switch {
 	case errors.As(err, &exit):
 		return exit.code
-	case errors.Is(err, sessions.ErrNoSession), errors.Is(err, sessions.ErrAmbiguous), errors.Is(err, filelock.ErrBusy), errors.Is(err, kernel.ErrInputRunning),
+	case errors.Is(err, sessions.ErrNoSession), errors.Is(err, sessions.ErrAmbiguous), errors.Is(err, filelock.ErrBusy),
+		errors.Is(err, kernel.ErrInputRunning),
 		errors.Is(err, kernel.ErrPruning):
 		return ExitSession
 	case errors.As(err, &log), errors.As(err, &write), errors.Is(err, disk.ErrClosed), errors.Is(err, disk.ErrCorrupt):
@@ -227,7 +228,8 @@ func hintOfPlace(err error) string {
 		return "work in the project's folder, or name it: --project DIR"
 	case errors.As(err, &workspace) && !errors.Is(err, syscall.ENOSPC) && !IsTooManyOpenFiles(err):
 		// These two errors have other hints.
-		return "make that folder yours to write, name another project's folder (--project DIR), or work below it: " + NewProjectHint
+		return "make that folder yours to write, name another project's folder (--project DIR), or work below it: " +
+			NewProjectHint
 	}
 	return ""
 }

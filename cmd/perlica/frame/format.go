@@ -46,7 +46,8 @@ func ProviderMessage(e *provider.Error) string {
 func LoginHint(id string, adHoc bool, held []string) string {
 	// Nobody knows the purpose of a variable that the registry does not list.
 	if i := slices.IndexFunc(held, func(name string) bool { return !registry.Uses(name) }); i >= 0 {
-		return "the agent asks for " + strings.Join(held, ", ") + ", set here and not handed to it; if it may have that: '--env " + held[i] + "'"
+		return "the agent asks for " + strings.Join(held, ", ") +
+			", set here and not handed to it; if it may have that: '--env " + held[i] + "'"
 	}
 	if len(held) > 0 {
 		return "set here and not handed to the agent: " + strings.Join(held, ", ") + "; '--env " + held[0] + "' hands it over"

@@ -45,7 +45,8 @@ type App struct {
 
 // NewApp returns the App for the current process.
 func NewApp(version string) *App {
-	return &App{Version: version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Getenv: os.Getenv, System: runtime.GOOS}
+	return &App{Version: version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(),
+		Getenv: os.Getenv, System: runtime.GOOS}
 }
 
 // CheckExclusive returns an error if the user gave two flags that exclude each other.
@@ -82,7 +83,8 @@ func (a *App) WriteTo(name string, f func(w io.Writer) error) (err error) {
 	case isOfTheLog(name):
 		return WithHint(UsageErrorf("%s lies where logs are kept", name), "choose another name for --output")
 	case err == nil && preciousKind(name) != "":
-		return WithHint(UsageErrorf("%s is %s, and would be replaced", name, preciousKind(name)), "choose another name for --output")
+		return WithHint(UsageErrorf("%s is %s, and would be replaced", name, preciousKind(name)),
+			"choose another name for --output")
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -192,7 +194,8 @@ func Between(least int, names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return WithHint(UsageErrorf("'%s' needs %s", cmd.CommandPath(), strings.Join(names[len(args):least], " and ")), "%s", cmd.UseLine())
+			return WithHint(UsageErrorf("'%s' needs %s", cmd.CommandPath(), strings.Join(names[len(args):least], " and ")), "%s",
+				cmd.UseLine())
 		case len(args) > len(names):
 			return WithHint(UsageErrorf("'%s' takes no argument %q", cmd.CommandPath(), args[len(names)]), "%s", cmd.UseLine())
 		}

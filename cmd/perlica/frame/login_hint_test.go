@@ -10,7 +10,8 @@ func TestTimeoutHint(t *testing.T) {
 	if got := TimeoutHint("mine", false); !strings.Contains(got, "providers.mine.acp.connect_timeout") {
 		t.Error(got)
 	}
-	if got := TimeoutHint("mine", true); strings.Contains(got, "providers.mine") || !strings.Contains(got, "docs/configuration.md") {
+	if got := TimeoutHint("mine", true); strings.Contains(got, "providers.mine") ||
+		!strings.Contains(got, "docs/configuration.md") {
 		t.Error(got)
 	}
 }

@@ -42,7 +42,9 @@ func TestParseWhen(t *testing.T) {
 			t.Errorf("parseWhen(%q) = %v, %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "whenever", "yesterdays", "last", "2 weeks", "-2 weeks ago", "2 moons ago", "99999 years ago", "60000 years ago", "-2h", "-1d", "99999999d", "2026-13-01", "7", "d", "1.5d", "2999-01-01", "0001-01-01"} {
+	for _, text := range []string{"", "whenever", "yesterdays", "last", "2 weeks", "-2 weeks ago", "2 moons ago",
+		"99999 years ago", "60000 years ago", "-2h", "-1d", "99999999d", "2026-13-01", "7", "d", "1.5d", "2999-01-01",
+		"0001-01-01"} {
 		if got, err := ParseTime(text, now); !errors.Is(err, errWhen) {
 			t.Errorf("parseWhen(%q) = %v, %v, want an error", text, got, err)
 		}

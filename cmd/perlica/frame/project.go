@@ -132,8 +132,10 @@ func ViewSessions(ctx context.Context, log *store.Reader, p *project.Project, f 
 
 // ViewSessionsAt calls f with the view of the sessions of a log. The view lies in the file at path. key is the key of
 // sessions.Open.
-func ViewSessionsAt(ctx context.Context, log event.Reader, path string, key []byte, f func(*sessions.View) error) (err error) {
-	view, remove, err := project.OpenView(path, func(path string) (*sessions.View, error) { return sessions.Open(ctx, log, path, key) })
+func ViewSessionsAt(ctx context.Context, log event.Reader, path string, key []byte,
+	f func(*sessions.View) error) (err error) {
+	view, remove, err := project.OpenView(path,
+		func(path string) (*sessions.View, error) { return sessions.Open(ctx, log, path, key) })
 	if err != nil {
 		return err
 	}
@@ -214,14 +216,16 @@ func (a *App) LocateToRead() (*project.Project, error) {
 			return p, err
 		}
 	}
-	fmt.Fprintf(a.Stderr, "perlica: warning: the configuration has mistakes, see 'perlica config check': %s\n", screen.Sanitize(problems[0].Error()))
+	fmt.Fprintf(a.Stderr, "perlica: warning: the configuration has mistakes, see 'perlica config check': %s\n",
+		screen.Sanitize(problems[0].Error()))
 	return p, nil
 }
 
 // Open opens the context's log for work. The caller calls the returned function to close it.
 func (a *App) Open(ctx context.Context, p *project.Project) (*kernel.Runner, func() error, error) {
 	for _, passed := range p.Workspace.Passed {
-		a.Note("warning: " + passed.Path + " " + passed.Reason + " and is not used; --project " + filepath.Dir(passed.Path) + " uses it")
+		a.Note("warning: " + passed.Path + " " + passed.Reason + " and is not used; --project " + filepath.Dir(passed.Path) +
+			" uses it")
 	}
 	r, done, err := p.Open(ctx, a.Version)
 	var unknown *logtrust.UnknownError
@@ -235,7 +239,8 @@ func (a *App) Open(ctx context.Context, p *project.Project) (*kernel.Runner, fun
 	}
 	if paths, err := p.Workspace.Context(p.Config.ContextID); err == nil {
 		if exposed := disk.Exposed(paths.EventLog); exposed != "" {
-			a.Note(fmt.Sprintf("warning: every user of this machine can write %[1]s, and replace the log: chmod o-w %[1]s", exposed))
+			a.Note(fmt.Sprintf("warning: every user of this machine can write %[1]s, and replace the log: chmod o-w %[1]s",
+				exposed))
 		}
 	}
 	return r, done, nil

@@ -55,7 +55,8 @@ func TerminalResizes() (changes <-chan os.Signal, stop func()) {
 // other code handles. The signal then takes its usual effect. The goroutine lives as long as the process.
 func BeforeFatalSignal(restore func() error) {
 	ch := make(chan os.Signal, 1)
-	signal.Notify(ch, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGVTALRM,
+	signal.Notify(ch, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM,
+		syscall.SIGVTALRM,
 		syscall.SIGXCPU, syscall.SIGTRAP, syscall.SIGSYS)
 	go func() {
 		sig := (<-ch).(syscall.Signal)

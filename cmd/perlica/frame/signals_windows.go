@@ -13,7 +13,8 @@ func SurviveBrokenPipes() {}
 
 // IsClosedPipe reports whether the reader of a pipe is gone.
 func IsClosedPipe(err error) bool {
-	return errors.Is(err, syscall.EPIPE) || errors.Is(err, windows.ERROR_BROKEN_PIPE) || errors.Is(err, windows.ERROR_NO_DATA)
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, windows.ERROR_BROKEN_PIPE) ||
+		errors.Is(err, windows.ERROR_NO_DATA)
 }
 
 // Suspend does nothing: Windows has no job control.

@@ -52,8 +52,10 @@ Exit codes: 0 signed, and by every witness; 1 not.`,
 	}
 	fl := cmd.Flags()
 	fl.BoolVar(&asJSON, "json", false, "print one JSON object")
-	fl.StringArrayVar(&urls, "witness", nil, "have the witness at this `URL` (its submission prefix) sign, too; may be repeated")
-	fl.StringArrayVar(&keys, "witness-key", nil, "a witness's verifier `KEY`; if one is given, only what such keys signed counts; may be repeated")
+	fl.StringArrayVar(&urls, "witness", nil,
+		"have the witness at this `URL` (its submission prefix) sign, too; may be repeated")
+	fl.StringArrayVar(&keys, "witness-key", nil,
+		"a witness's verifier `KEY`; if one is given, only what such keys signed counts; may be repeated")
 	frame.CompleteFlag(cmd, "witness", frame.NoFiles)
 	frame.CompleteFlag(cmd, "witness-key", frame.NoFiles)
 	return cmd
@@ -142,7 +144,8 @@ func (a *app) logCheckpoint(ctx context.Context, list []*witness.Witness, asJSON
 }
 
 // requestCosignature asks a witness to cosign a checkpoint and stores the cosignature.
-func (a *app) requestCosignature(ctx context.Context, w *witness.Witness, log *eventlog.Log, c evidence.Checkpoint) (evidence.Checkpoint, error) {
+func (a *app) requestCosignature(ctx context.Context, w *witness.Witness, log *eventlog.Log,
+	c evidence.Checkpoint) (evidence.Checkpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, witnessTimeout)
 	defer cancel()
 	cosigned, err := w.Cosign(ctx, &log.Reader, c)

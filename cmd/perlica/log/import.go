@@ -65,9 +65,11 @@ func (a *app) logImport(ctx context.Context, file, db string) (err error) {
 	var taken *fs.PathError
 	switch {
 	case errors.As(err, &bad):
-		return frame.WithHint(fmt.Errorf("%s: %w", file, err), "nothing was imported; export the log again, or ask for the file again")
+		return frame.WithHint(fmt.Errorf("%s: %w", file, err),
+			"nothing was imported; export the log again, or ask for the file again")
 	case errors.Is(err, fs.ErrExist) && errors.As(err, &taken):
-		return frame.WithHint(fmt.Errorf("%s exists", screen.Sanitize(taken.Path)), "import makes a new log: choose another name, or move that away")
+		return frame.WithHint(fmt.Errorf("%s exists", screen.Sanitize(taken.Path)),
+			"import makes a new log: choose another name, or move that away")
 	case err != nil:
 		return err
 	}

@@ -81,13 +81,15 @@ func keysOf(ctx context.Context, log *store.Reader, k *evidence.Keys, p *project
 		s.Keys = append(s.Keys, shownKey{Key: key, Retired: i > 0})
 	}
 	if len(s.Keys) == 0 {
-		return s, frame.WithHint(fmt.Errorf("there is no key yet: %s", s.File), "the next 'perlica run' makes it, or 'perlica log checkpoint'")
+		return s, frame.WithHint(fmt.Errorf("there is no key yet: %s", s.File),
+			"the next 'perlica run' makes it, or 'perlica log checkpoint'")
 	}
 	return s, nil
 }
 
 func (k shownKeys) writeText(w io.Writer, s screen.Styles) error {
-	_, err := fmt.Fprintf(w, "%s %s\n%s %s\n", s.Dim("file   "), screen.Sanitize(k.File), s.Dim("log    "), screen.Sanitize(k.Origin))
+	_, err := fmt.Fprintf(w, "%s %s\n%s %s\n", s.Dim("file   "), screen.Sanitize(k.File), s.Dim("log    "),
+		screen.Sanitize(k.Origin))
 	for _, key := range k.Keys {
 		word := s.Green("in use ")
 		if key.Retired {

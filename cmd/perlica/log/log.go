@@ -38,7 +38,8 @@ prune takes something away, and says so on the log. See docs/log.md and docs/evi
 		a.logTailCommand(), a.logRunsCommand(), a.logShowCommand(), a.logSearchCommand(), a.logVerifyCommand(),
 		a.logCheckpointCommand(), a.logProveCommand(), a.logKeyCommand(), a.logOpenCommand(), a.logResolveCommand(),
 		a.logStatsCommand(), export.Command(a.App), a.logImportCommand(), a.logPruneCommand(), a.logTrustCommand(), a.logListCommand())
-	cmd.PersistentFlags().BoolVar(&a.UserFlag, "user", false, "the log of what belongs to no project, below your own state")
+	cmd.PersistentFlags().BoolVar(&a.UserFlag, "user", false,
+		"the log of what belongs to no project, below your own state")
 	return cmd
 }
 
@@ -152,7 +153,8 @@ func verifiers(keys []string, flag string) (list []note.Verifier, err error) {
 		}
 		v, err := evidence.NewVerifier(k)
 		if err != nil {
-			return nil, frame.WithHint(frame.UsageErrorf("%s: %w", flag, err), "a verifier key is one word, such as 'perlica log key show' prints")
+			return nil, frame.WithHint(frame.UsageErrorf("%s: %w", flag, err),
+				"a verifier key is one word, such as 'perlica log key show' prints")
 		}
 		list = append(list, v)
 	}

@@ -93,7 +93,8 @@ func keyFlags(by []evidence.Checkpoint, p *project.Project) string {
 }
 
 // makeProof makes a proof and returns the checkpoints that it uses.
-func makeProof(ctx context.Context, log *store.Reader, consistency bool, args []string) (encoding.TextMarshaler, []evidence.Checkpoint, error) {
+func makeProof(ctx context.Context, log *store.Reader, consistency bool, args []string) (encoding.TextMarshaler,
+	[]evidence.Checkpoint, error) {
 	if consistency {
 		return proveConsistency(ctx, log, args)
 	}
@@ -154,7 +155,8 @@ func findSeqs(ctx context.Context, log *store.Reader, ref string) (list []event.
 	return list, nil
 }
 
-func proveConsistency(ctx context.Context, log *store.Reader, files []string) (encoding.TextMarshaler, []evidence.Checkpoint, error) {
+func proveConsistency(ctx context.Context, log *store.Reader, files []string) (encoding.TextMarshaler,
+	[]evidence.Checkpoint, error) {
 	list := make([]evidence.Checkpoint, 2)
 	for i, name := range files {
 		b, err := readGiven(name, maxNote)
@@ -162,7 +164,8 @@ func proveConsistency(ctx context.Context, log *store.Reader, files []string) (e
 			return nil, nil, err
 		}
 		if list[i], err = parseKept(b); err != nil {
-			return nil, nil, frame.WithHint(fmt.Errorf("%s: %w", name, err), "it must be a signed note as 'perlica log checkpoint' prints it")
+			return nil, nil, frame.WithHint(fmt.Errorf("%s: %w", name, err),
+				"it must be a signed note as 'perlica log checkpoint' prints it")
 		}
 	}
 	if len(files) == 1 {
@@ -171,7 +174,8 @@ func proveConsistency(ctx context.Context, log *store.Reader, files []string) (e
 			return nil, nil, err
 		}
 		if !ok {
-			return nil, nil, frame.WithHint(fmt.Errorf("no checkpoint on the log covers the %d events of %s", list[0].Size, files[0]),
+			return nil, nil, frame.WithHint(fmt.Errorf("no checkpoint on the log covers the %d events of %s", list[0].Size,
+				files[0]),
 				"'perlica log checkpoint' makes one; if there are fewer events by now, 'perlica log verify' says what was lost")
 		}
 		list[1] = c
@@ -308,7 +312,8 @@ func (a *app) ownVerifiers(origin string) ([]note.Verifier, error) {
 	}
 	list := k.Verifiers(origin)
 	if len(list) == 0 {
-		return nil, frame.WithHint(frame.UsageErrorf("--key is missing, and there is no key of yours"), "whose log it is gets the key from 'perlica log key show'")
+		return nil, frame.WithHint(frame.UsageErrorf("--key is missing, and there is no key of yours"),
+			"whose log it is gets the key from 'perlica log key show'")
 	}
 	return list, nil
 }
@@ -319,7 +324,8 @@ func (v checkedProof) writeText(w io.Writer, s screen.Styles) error {
 		_, err := fmt.Fprintf(w, "%s %s\n%s\n", s.Red("NOT PROVEN"), file, screen.Sanitize(v.Damage))
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s %s\nlog:        %s\ncheckpoint: %d events, root %s\n", s.Green("PROVEN"), file, screen.Sanitize(v.Origin), v.Size, v.Root)
+	_, err := fmt.Fprintf(w, "%s %s\nlog:        %s\ncheckpoint: %d events, root %s\n", s.Green("PROVEN"), file,
+		screen.Sanitize(v.Origin), v.Size, v.Root)
 	for _, by := range v.Signed {
 		how := "signed by:  " + by.Name
 		switch {
@@ -336,7 +342,8 @@ func (v checkedProof) writeText(w io.Writer, s screen.Styles) error {
 		return err
 	}
 	if v.Kind == "consistency" {
-		_, err = fmt.Fprintf(w, "The log of %d events holds all %d events of the earlier checkpoint, unchanged.\n", v.Size, v.OldSize)
+		_, err = fmt.Fprintf(w, "The log of %d events holds all %d events of the earlier checkpoint, unchanged.\n", v.Size,
+			v.OldSize)
 		return err
 	}
 	events := v.Events

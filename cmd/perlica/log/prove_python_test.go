@@ -78,7 +78,8 @@ func (c *checked) byPython(t *testing.T, text string) error {
 	if err := os.WriteFile(c.file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(c.python, filepath.Join("..", "..", "..", "docs", "check-proof.py"), c.file, c.key).CombinedOutput()
+	out, err := exec.Command(c.python, filepath.Join("..", "..", "..", "docs", "check-proof.py"), c.file,
+		c.key).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
@@ -183,7 +184,8 @@ func TestProofsOfAQuestion(t *testing.T) {
 		texts = append(texts, marshalled(t, prove(log, seq)))
 	}
 	files := func(texts ...string) string { return strings.Join(texts, "\n") }
-	for what, good := range map[string]string{"a question": files(texts[:3]...), "another": files(texts[3:]...), "a request alone": texts[0]} {
+	for what, good := range map[string]string{"a question": files(texts[:3]...), "another": files(texts[3:]...),
+		"a request alone": texts[0]} {
 		if py, ours := log.byPython(t, good), log.byPerlica(good); py != nil || ours != nil {
 			t.Errorf("%s: check-proof.py: %v; log verify: %v", what, py, ours)
 		}

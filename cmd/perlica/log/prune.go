@@ -50,7 +50,8 @@ logs/ are not touched. See docs/retention.md.`,
 	fl := cmd.Flags()
 	fl.StringVar(&f.Before, "before", "", "events before this `time`: 90d, yesterday, 2026-11-21, or RFC 3339")
 	fl.StringVar(&f.Run, "run", "", "events of this `run`: its id, the beginning or end of it, or its input's id")
-	fl.StringVarP(&f.Session, "session", "s", "", "events of this `session`: its id, the beginning or end of it, or its name")
+	fl.StringVarP(&f.Session, "session", "s", "",
+		"events of this `session`: its id, the beginning or end of it, or its name")
 	fl.StringVar(&f.keep, "keep", "", "the `kind` to keep: \"facts\" removes only the lines of the protocol")
 	fl.StringVar(&f.why, "why", "", "a `text` for the record")
 	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
@@ -63,7 +64,8 @@ logs/ are not touched. See docs/retention.md.`,
 
 func (a *app) logPrune(ctx context.Context, f pruneFlags) error {
 	if f.Before == "" && f.Run == "" && f.Session == "" {
-		return frame.WithHint(frame.UsageErrorf("name the payloads to remove with --before, --run or --session"), "--dry-run shows the effect")
+		return frame.WithHint(frame.UsageErrorf("name the payloads to remove with --before, --run or --session"),
+			"--dry-run shows the effect")
 	}
 	if f.keep != "" && f.keep != "facts" {
 		return frame.UsageErrorf("--keep is facts, not %q", f.keep)
@@ -91,15 +93,16 @@ func (a *app) logPrune(ctx context.Context, f pruneFlags) error {
 		}
 	}
 	p.By, p.Why = frame.UserName(a.Getenv), f.why
-	return frame.Interruptible(ctx, "some of it may be removed: the same command completes it", func(ctx context.Context) error {
-		return a.Writing(ctx, func(r *kernel.Runner, _ *project.Project) error {
-			done, err := r.Prune(ctx, p)
-			if err != nil {
-				return pruneErr(err)
-			}
-			return a.sayPruned(done)
+	return frame.Interruptible(ctx, "some of it may be removed: the same command completes it",
+		func(ctx context.Context) error {
+			return a.Writing(ctx, func(r *kernel.Runner, _ *project.Project) error {
+				done, err := r.Prune(ctx, p)
+				if err != nil {
+					return pruneErr(err)
+				}
+				return a.sayPruned(done)
+			})
 		})
-	})
 }
 
 func (f pruneFlags) pruningOf(ctx context.Context, log *store.Reader) (p event.Pruning, err error) {
@@ -126,7 +129,8 @@ func (a *app) sayPruned(done eventlog.Removal) error {
 		a.Note("there is nothing to remove")
 		return nil
 	case done.Events == 0:
-		return a.Say("nothing was left to remove; the log's files were rewritten: %s, now %s", inBytes(done.Before), inBytes(done.After))
+		return a.Say("nothing was left to remove; the log's files were rewritten: %s, now %s", inBytes(done.Before),
+			inBytes(done.After))
 	}
 	return a.Say("removed %s of %s; the log's files took %s and take %s now",
 		frame.Count(int(done.Events), "payload"), inBytes(done.Bytes), inBytes(done.Before), inBytes(done.After))

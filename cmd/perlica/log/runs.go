@@ -45,7 +45,8 @@ input. The newest 20 are listed; with --since or --before, all that match.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVarP(&f.Session, "session", "s", "", "only runs of this `session`: its id, the beginning or end of it, or its name")
+	fl.StringVarP(&f.Session, "session", "s", "",
+		"only runs of this `session`: its id, the beginning or end of it, or its name")
 	fl.StringVar(&f.Since, "since", "", "only runs since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
 	fl.StringVar(&f.Before, "before", "", "only runs before this `time`")
 	fl.StringVar(&providerID, "provider", "", "only runs of this `provider`")
@@ -81,7 +82,8 @@ func (a *app) logRuns(ctx context.Context, log event.Reader, f frame.EventFilter
 
 // runsGrid returns a table with a row for each run.
 func runsGrid(list []report.Run) frame.Grid {
-	g := frame.Grid{Head: []string{"WHEN", "RUN", "SESSION", "BY", "PROVIDER", "OUTCOME", "TOOK", "ASKED", "TOOLS", "COST", "TEXT"}}
+	g := frame.Grid{Head: []string{"WHEN", "RUN", "SESSION", "BY", "PROVIDER", "OUTCOME", "TOOK", "ASKED", "TOOLS", "COST",
+		"TEXT"}}
 	for _, r := range list {
 		took, asked, tools, cost := "", "", "", ""
 		if r.DurationMS > 0 {

@@ -68,7 +68,9 @@ Exit codes: 0 something was found; 1 nothing was, or the log cannot be read; 2 u
 		},
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return frame.WithHint(frame.ExitUsage.With(err), "put words that begin with - after --, or into one argument with others: 'rm -rf'; see '%s --help'", cmd.CommandPath())
+		return frame.WithHint(frame.ExitUsage.With(err),
+			"put words that begin with - after --, or into one argument with others: 'rm -rf'; see '%s --help'",
+			cmd.CommandPath())
 	})
 	fl := cmd.Flags()
 	fl.StringVar(&f.since, "since", "", "only what happened since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
@@ -81,7 +83,8 @@ Exit codes: 0 something was found; 1 nothing was, or the log cannot be read; 2 u
 	fl.BoolVar(&f.json, "json", false, "one JSON object a line")
 	frame.CompleteFlag(cmd, "provider", a.CompleteProviders)
 	frame.CompleteFlag(cmd, "session", a.CompleteSessions)
-	frame.CompleteFlag(cmd, "kind", cobra.FixedCompletions(strings.Split(kindNames(), ", "), cobra.ShellCompDirectiveNoFileComp))
+	frame.CompleteFlag(cmd, "kind", cobra.FixedCompletions(strings.Split(kindNames(), ", "),
+		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -161,7 +164,8 @@ func (a *app) openSearch(ctx context.Context, log event.Reader, at, of string) (
 	if err != nil {
 		return nil, nil, err
 	}
-	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), screen.SystemClock())
+	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr),
+		screen.SystemClock())
 	defer func() { _ = status.Close() }() // The terminal may be gone.
 	used := ""
 	s, remove, err := project.OpenView(at, func(path string) (*report.Search, error) {
@@ -183,7 +187,8 @@ func (a *app) openSearch(ctx context.Context, log event.Reader, at, of string) (
 func (a *app) printHits(hits iter.Seq2[searchHit, error], f searchFlags) error {
 	n, err := a.writeHits(hits, f)
 	if errors.Is(err, report.ErrNoWords) {
-		return frame.WithHint(frame.UsageErrorf("%w", err), "a word has a letter or a digit; other signs are not searched for")
+		return frame.WithHint(frame.UsageErrorf("%w", err),
+			"a word has a letter or a digit; other signs are not searched for")
 	}
 	if err == nil && n == 0 {
 		a.Note("nothing was found")

@@ -45,7 +45,8 @@ copies of all workers' logs on the team's hub: see docs/team.md.`,
   perlica log show 1a2b3c4d --type 'interaction.*'
   perlica log show my-session --since 2h
   perlica log show 1a2b3c4d --json > run.ndjson`,
-		Args: frame.Between(0, "RUN, SESSION, QUESTION, SEQ or EVENT-ID"), ValidArgsFunction: frame.CompleteFirst(frame.CompleteRuns(a.App)),
+		Args: frame.Between(0, "RUN, SESSION, QUESTION, SEQ or EVENT-ID"), ValidArgsFunction: frame.CompleteFirst(
+			frame.CompleteRuns(a.App)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if inTeam {
 				return frame.IgnoreClosedPipe(a.showOfTeam(cmd.Context(), strings.Join(args, ""), len(args) == 0, f))
@@ -107,7 +108,8 @@ func (a *app) noteOthers(ctx context.Context, log event.Reader, q event.Query, f
 	if !ok || f.Since == "" && f.Before == "" && f.Session == "" {
 		return nil
 	}
-	n, err := counter.Count(ctx, event.Query{Types: []event.Type{event.MessageReceived}, Session: q.Session, Run: q.Run, Since: q.Since, Before: q.Before})
+	n, err := counter.Count(ctx, event.Query{Types: []event.Type{event.MessageReceived}, Session: q.Session, Run: q.Run,
+		Since: q.Since, Before: q.Before})
 	if err == nil && n > 1 {
 		command := "perlica log runs"
 		for _, flag := range [][2]string{{"--session", f.Session}, {"--since", f.Since}, {"--before", f.Before}} {
@@ -115,14 +117,16 @@ func (a *app) noteOthers(ctx context.Context, log event.Reader, q event.Query, f
 				command += " " + flag[0] + " '" + flag[1] + "'"
 			}
 		}
-		a.Note(fmt.Sprintf("this is the last of %d runs that match; '%s' lists them", n, strings.ReplaceAll(command, "'", "\"")))
+		a.Note(fmt.Sprintf("this is the last of %d runs that match; '%s' lists them", n,
+			strings.ReplaceAll(command, "'", "\"")))
 	}
 	return err
 }
 
 // lastRun returns the run that began last among those that q may select.
 func lastRun(ctx context.Context, log event.Reader, q event.Query) (event.RunID, error) {
-	e, ok, err := log.Last(ctx, event.Query{Types: []event.Type{event.MessageReceived}, Session: q.Session, Run: q.Run, Since: q.Since, Before: q.Before})
+	e, ok, err := log.Last(ctx, event.Query{Types: []event.Type{event.MessageReceived}, Session: q.Session, Run: q.Run,
+		Since: q.Since, Before: q.Before})
 	if err == nil && !ok {
 		err = errors.New("there is no such run on the log yet")
 	}
@@ -136,7 +140,8 @@ func narrowQuery(q *event.Query, found report.Found) bool {
 			(q.Class == "" || q.Class == e.Class) && (q.Types == nil || slices.Contains(q.Types, e.Type)) &&
 			!e.Time.Before(q.Since) && (q.Before.IsZero() || e.Time.Before(q.Before))
 	}
-	if found.Run != "" && q.Run != "" && q.Run != found.Run || found.Session != "" && q.Session != "" && q.Session != found.Session {
+	if found.Run != "" && q.Run != "" && q.Run != found.Run || found.Session != "" && q.Session != "" &&
+		q.Session != found.Session {
 		return false
 	}
 	q.Interaction = found.Question
@@ -148,13 +153,15 @@ func narrowQuery(q *event.Query, found report.Found) bool {
 	return true
 }
 
-func (a *app) tellSession(ctx context.Context, log event.Reader, out *eventWriter, id event.SessionID, q event.Query) error {
+func (a *app) tellSession(ctx context.Context, log event.Reader, out *eventWriter, id event.SessionID,
+	q event.Query) error {
 	turns, err := report.ReadTurns(ctx, log, id, 0, -1)
 	if err != nil {
 		return err
 	}
 	for i, t := range turns {
-		if !q.Since.IsZero() && t.At.Before(q.Since) || !q.Before.IsZero() && !t.At.Before(q.Before) || q.Run != "" && q.Run != t.Run {
+		if !q.Since.IsZero() && t.At.Before(q.Since) || !q.Before.IsZero() && !t.At.Before(q.Before) || q.Run != "" &&
+			q.Run != t.Run {
 			continue
 		}
 		if i > 0 {

@@ -53,11 +53,13 @@ Removed payloads ('perlica log prune') are counted by type, and their number is 
 	addTeamFlag(cmd, &inTeam)
 	fl.BoolVar(&f.Json, "json", false, "print one JSON object")
 	frame.CompleteFlag(cmd, "provider", a.CompleteProviders)
-	frame.CompleteFlag(cmd, "by", cobra.FixedCompletions([]string{"day", "person", "session", "project", "worker"}, cobra.ShellCompDirectiveNoFileComp))
+	frame.CompleteFlag(cmd, "by", cobra.FixedCompletions([]string{"day", "person", "session", "project", "worker"},
+		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-func (a *app) logStats(ctx context.Context, f frame.EventFilter, q report.StatsQuery, by string, inTeam bool) (err error) {
+func (a *app) logStats(ctx context.Context, f frame.EventFilter, q report.StatsQuery, by string,
+	inTeam bool) (err error) {
 	q.Zone = time.Local
 	if q.Since, q.Before, err = frame.ParseTimeRange(f.Since, f.Before, time.Now()); err != nil {
 		return err
@@ -72,7 +74,8 @@ func (a *app) logStats(ctx context.Context, f frame.EventFilter, q report.StatsQ
 	}
 	switch {
 	case by == "project" && inTeam:
-		return frame.WithHint(frame.UsageErrorf("--by project is about this machine's own logs, without --team"), "with --team it is day, person, session or worker")
+		return frame.WithHint(frame.UsageErrorf("--by project is about this machine's own logs, without --team"),
+			"with --team it is day, person, session or worker")
 	case by == "worker" && !inTeam:
 		return frame.UsageErrorf("--by worker needs --team")
 	case inTeam:
@@ -149,7 +152,8 @@ func statsGrid(stats report.Stats, by string) frame.Grid {
 	if by == "day" {
 		of = append(of, "PROVIDER")
 	}
-	g := frame.Grid{Head: append(of, "RUNS", "CALLS", "OK", "ERROR", "UNKNOWN", "ASKED", "YES", "NO", "NOBODY", "BLOCKED", "UNASKED", "TOKENS", "COST")}
+	g := frame.Grid{Head: append(of, "RUNS", "CALLS", "OK", "ERROR", "UNKNOWN", "ASKED", "YES", "NO", "NOBODY", "BLOCKED",
+		"UNASKED", "TOKENS", "COST")}
 	rows := 0
 	for _, x := range stats.Shares {
 		name := x.Of
@@ -191,7 +195,8 @@ func writeStats(w io.Writer, s screen.Styles, width int, stats report.Stats, by 
 		lines = append(lines, how+": "+strconv.Itoa(x.N))
 	}
 	if stats.Withheld > 0 {
-		lines = append(lines, fmt.Sprintf("%s were removed: what they said is not counted", frame.Count(stats.Withheld, "payload")))
+		lines = append(lines, fmt.Sprintf("%s were removed: what they said is not counted",
+			frame.Count(stats.Withheld, "payload")))
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintln(w, frame.OneLine(line)); err != nil {
@@ -202,7 +207,8 @@ func writeStats(w io.Writer, s screen.Styles, width int, stats report.Stats, by 
 }
 
 func statsRow(n report.Numbers, row ...string) []string {
-	for _, c := range []int{n.Runs, n.Calls, n.Responded, n.Failed, n.Unknown, n.Asked, n.Allowed, n.Denied, n.Unanswered, n.Blocked, n.Unasked} {
+	for _, c := range []int{n.Runs, n.Calls, n.Responded, n.Failed, n.Unknown, n.Asked, n.Allowed, n.Denied, n.Unanswered,
+		n.Blocked, n.Unasked} {
 		row = append(row, strconv.Itoa(c))
 	}
 	tokens := ""

@@ -47,7 +47,8 @@ func (n *storyWriter) writeStory(step report.Step) {
 	case report.StepTool:
 		n.writeTool(step, w)
 	case report.StepAsked:
-		n.writeLine(step.At, n.s.Yellow("? ")+n.s.Bold(frame.QuestionTitle(w.Question))+n.s.Dim(fmt.Sprintf("  question %s, event %d", frame.OneLine(frame.ShortID(w.ID)), step.Seq)))
+		n.writeLine(step.At, n.s.Yellow("? ")+n.s.Bold(frame.QuestionTitle(w.Question))+
+			n.s.Dim(fmt.Sprintf("  question %s, event %d", frame.OneLine(frame.ShortID(w.ID)), step.Seq)))
 		n.writeStyled(frame.RenderRows(card.Lay(w.Question, frame.DefaultWidth).Rows[1:], n.s))
 	case report.StepClosed:
 		n.writeLine(step.At, n.writeQuestionEnd(w)+n.s.Dim(fmt.Sprintf(", event %d", step.Seq)))
@@ -175,7 +176,8 @@ func (n *storyWriter) writeUnasked(note report.StepNote) {
 	if u.Always.ID == "" {
 		return
 	}
-	n.writeLine(time.Time{}, "freed by a yes for good to “"+frame.QuestionTitle(u.Always)+"”"+n.s.Dim("  question "+frame.OneLine(frame.ShortID(u.Always.ID))))
+	n.writeLine(time.Time{}, "freed by a yes for good to “"+frame.QuestionTitle(u.Always)+"”"+
+		n.s.Dim("  question "+frame.OneLine(frame.ShortID(u.Always.ID))))
 	if a := u.Yes; a != nil {
 		label := frame.OneLine(a.Option)
 		for _, o := range u.Always.Options {
@@ -183,7 +185,8 @@ func (n *storyWriter) writeUnasked(note report.StepNote) {
 				label = card.Label(o, 60)
 			}
 		}
-		n.writeLine(time.Time{}, fmt.Sprintf("  %s answered from %s at %s: %s", frame.OneLine(a.By), frame.OneLine(a.Where), u.YesAt.Local().Format(lineTime), n.s.Bold(label)))
+		n.writeLine(time.Time{}, fmt.Sprintf("  %s answered from %s at %s: %s", frame.OneLine(a.By), frame.OneLine(a.Where),
+			u.YesAt.Local().Format(lineTime), n.s.Bold(label)))
 	}
 }
 

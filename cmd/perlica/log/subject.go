@@ -39,7 +39,10 @@ func (a *app) toVerify(ctx context.Context, args []string) (subject, error) {
 	if err != nil {
 		return subject{file: file}, err
 	}
-	s := subject{Closer: log, file: file, check: func(ctx context.Context, opt verify.Options) (verify.Report, error) { return verify.Log(ctx, log, opt) }}
+	s := subject{Closer: log, file: file, check: func(ctx context.Context, opt verify.Options) (verify.Report,
+		error) {
+		return verify.Log(ctx, log, opt)
+	}}
 	s.origin, _ = log.Origin(ctx) // The verification reports an error.
 	s.size, _, _ = log.Head(ctx)  // The verification reports an error.
 	return s, nil
@@ -66,7 +69,8 @@ func (a *app) exportToVerify(name string) (s subject, err error) {
 	begin, _ := buffered.Peek(512) // A shorter file has a shorter start.
 	if s.export = logexport.IsExport(string(begin)); !s.export {
 		if name == "-" {
-			return s, frame.WithHint(errors.New("standard input is no export of a log"), "what 'perlica log export' writes is verified so; a log is verified as a FILE")
+			return s, frame.WithHint(errors.New("standard input is no export of a log"),
+				"what 'perlica log export' writes is verified so; a log is verified as a FILE")
 		}
 		return s, s.Close()
 	}
@@ -87,7 +91,8 @@ func (a *app) exportToVerify(name string) (s subject, err error) {
 func (a *app) logToVerify(ctx context.Context, args []string) (*store.Reader, string, error) {
 	if len(args) > 0 {
 		if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
-			return nil, args[0], frame.WithHint(fmt.Errorf("%s is a folder", args[0]), "a log is the file eventlog.db in the folder of its context")
+			return nil, args[0], frame.WithHint(fmt.Errorf("%s is a folder", args[0]),
+				"a log is the file eventlog.db in the folder of its context")
 		}
 		log, err := store.OpenReader(ctx, args[0])
 		switch {
@@ -118,7 +123,8 @@ func (noLogAtError) Unwrap() error   { return fs.ErrNotExist }
 
 // verifyWithProgress verifies the log and shows the progress on a terminal.
 func (a *app) verifyWithProgress(ctx context.Context, log subject, opt verify.Options) (verify.Report, error) {
-	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), screen.SystemClock())
+	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr),
+		screen.SystemClock())
 	defer func() { _ = status.Close() }() // The terminal may be gone.
 	shown := int64(0)
 	opt.Progress = func(n int64) {

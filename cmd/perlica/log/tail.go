@@ -116,7 +116,8 @@ func (a *app) tailReader(ctx context.Context, p *project.Project, follow bool) (
 }
 
 // tailTo writes the newest n events that q selects. With follow it then writes new events until ctx ends.
-func (a *app) tailTo(ctx context.Context, w io.Writer, log *store.Reader, q event.Query, asJSON bool, n int, follow bool) error {
+func (a *app) tailTo(ctx context.Context, w io.Writer, log *store.Reader, q event.Query, asJSON bool, n int,
+	follow bool) error {
 	changes, err := log.Changes(ctx) // Changes must start before Head is read, so that no event is missed.
 	if err != nil {
 		return err
@@ -143,7 +144,8 @@ func (a *app) tailTo(ctx context.Context, w io.Writer, log *store.Reader, q even
 
 // followLog writes new events after the first size events, as far as q selects them, until ctx ends. It fails when
 // the log is no longer in its place, because new events then go elsewhere.
-func (o *eventWriter) followLog(ctx context.Context, log *store.Reader, changes *store.Changes, q event.Query, size int64) error {
+func (o *eventWriter) followLog(ctx context.Context, log *store.Reader, changes *store.Changes, q event.Query,
+	size int64) error {
 	opened, err := os.Stat(log.Path())
 	for err == nil {
 		if _, err := changes.Wait(ctx, movedPoll); err != nil {

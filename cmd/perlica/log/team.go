@@ -182,7 +182,8 @@ func mergeNewest(searches []iter.Seq2[searchHit, error]) iter.Seq2[searchHit, er
 // showOfTeam shows the thing that ref names in the copies, or the newest run.
 func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f frame.EventFilter) error {
 	if _, err := strconv.ParseInt(ref, 10, 64); err == nil && len(ref) < 8 {
-		return frame.WithHint(frame.UsageErrorf("the number of an event counts in one log, and --team is about several"), "give the event's whole id")
+		return frame.WithHint(frame.UsageErrorf("the number of an event counts in one log, and --team is about several"),
+			"give the event's whole id")
 	}
 	return a.withCopies(ctx, func(logs []*hub.CopyReader) error {
 		var at *hub.CopyReader
@@ -223,7 +224,8 @@ func placeIn(ctx context.Context, l *hub.CopyReader, ref string, last bool, f fr
 		_, err := report.FindRecord(ctx, l, ref)
 		return time.Time{}, err
 	}
-	e, ok, err := l.Last(ctx, event.Query{Types: []event.Type{event.MessageReceived}, Session: q.Session, Run: q.Run, Since: q.Since, Before: q.Before})
+	e, ok, err := l.Last(ctx, event.Query{Types: []event.Type{event.MessageReceived}, Session: q.Session, Run: q.Run,
+		Since: q.Since, Before: q.Before})
 	if err == nil && !ok {
 		err = report.ErrNotFound
 	}

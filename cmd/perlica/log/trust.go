@@ -43,7 +43,8 @@ and 'perlica log show' read it.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.logTrust(cmd.Context(), f, args) },
 	}
 	cmd.Flags().StringVar(&f.below, "below", "", "all logs of projects below this `directory`")
-	cmd.Flags().StringVar(&f.key, "key", "", "the verifier `key` that signed it: later states of the log that it signed are trusted, too")
+	cmd.Flags().StringVar(&f.key, "key", "",
+		"the verifier `key` that signed it: later states of the log that it signed are trusted, too")
 	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	return cmd
 }
@@ -89,7 +90,8 @@ func (a *app) logTrust(ctx context.Context, f trustFlags, args []string) error {
 		}
 	}
 	if refused > 0 {
-		return frame.WithHint(frame.ExitFailure.With(errors.New("not trusted")), "a log that is not trusted can be read, but not used")
+		return frame.WithHint(frame.ExitFailure.With(errors.New("not trusted")),
+			"a log that is not trusted can be read, but not used")
 	}
 	return nil
 }

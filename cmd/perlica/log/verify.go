@@ -62,13 +62,15 @@ Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.team {
 				if len(args) > 0 || f.since+f.proof != "" || len(f.keys) > 0 || f.requireSignature {
-					return frame.WithHint(frame.UsageErrorf("--team goes with --json alone"), "'perlica team fetch WORKER' makes a FILE of one copy")
+					return frame.WithHint(frame.UsageErrorf("--team goes with --json alone"),
+						"'perlica team fetch WORKER' makes a FILE of one copy")
 				}
 				return a.verifyTeam(cmd.Context(), f.json)
 			}
 			if f.proof != "" {
 				if len(args) > 0 || f.since != "" {
-					return frame.WithHint(frame.UsageErrorf("--proof is checked without any log"), "leave out FILE and --since, and verify the log by itself")
+					return frame.WithHint(frame.UsageErrorf("--proof is checked without any log"),
+						"leave out FILE and --since, and verify the log by itself")
 				}
 				return a.verifyProof(f.proof, f.keys, f.json)
 			}
@@ -83,7 +85,8 @@ Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`
 	fl.StringVar(&f.since, "since", "", "the log must be a continuation of this checkpoint: a `FILE`, or - for standard input")
 	fl.StringArrayVar(&f.keys, "key", nil, "a verifier `KEY`: a checkpoint that holds must be signed by it, and what is not covered is said; may be repeated")
 	fl.BoolVar(&f.team, "team", false, "verify the copies of all workers' logs on the team's hub, by the keys that are pinned here; see docs/team.md")
-	fl.BoolVar(&f.requireSignature, "require-signature", false, "a log of which nothing is signed by one of the keys is damaged; --key says so, too")
+	fl.BoolVar(&f.requireSignature, "require-signature", false,
+		"a log of which nothing is signed by one of the keys is damaged; --key says so, too")
 	fl.StringVar(&f.proof, "proof", "", "check this `FILE` of 'perlica log prove', or - for standard input, without any log")
 	return cmd
 }
@@ -159,7 +162,10 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	}
 	own, warning := a.ownKeys(log.origin)
 	for _, key := range own {
-		if !slices.ContainsFunc(opt.Keys, func(k note.Verifier) bool { return k.Name() == key.Name() && k.KeyHash() == key.KeyHash() }) {
+		if !slices.ContainsFunc(opt.Keys, func(
+			k note.Verifier) bool {
+			return k.Name() == key.Name() && k.KeyHash() == key.KeyHash()
+		}) {
 			opt.Keys = append(opt.Keys, key)
 		}
 	}
@@ -175,7 +181,8 @@ func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v ve
 	case errors.Is(err, verify.ErrOtherLog):
 		return v, frame.WithHint(err, "every log has a name of its own, the first line of its checkpoints")
 	case errors.Is(err, evidence.ErrCheckpoint):
-		return v, frame.WithHint(fmt.Errorf("--since %s: %w", f.since, err), "the copy was changed, or somebody else signed it; the log was not verified")
+		return v, frame.WithHint(fmt.Errorf("--since %s: %w", f.since, err),
+			"the copy was changed, or somebody else signed it; the log was not verified")
 	case err != nil:
 		return v, err
 	}
@@ -201,7 +208,8 @@ func (a *app) verifyOptions(f verifyFlags) (opt verify.Options, err error) {
 	}
 	c, err := parseKept(text)
 	if err != nil {
-		return opt, frame.WithHint(fmt.Errorf("--since %s: %w", f.since, err), "a checkpoint is what 'perlica log checkpoint' prints")
+		return opt, frame.WithHint(fmt.Errorf("--since %s: %w", f.since, err),
+			"a checkpoint is what 'perlica log checkpoint' prints")
 	}
 	opt.Since = &c
 	return opt, nil
@@ -365,12 +373,15 @@ func (v verified) writeSigned(line func(format string, args ...any)) {
 	case v.Signed == 0 && v.Checkpoints+v.Anchors == 0:
 		line("signed: nothing; keep the number and the root elsewhere, to tell later whether the log was rewritten")
 	case v.Signed == 0:
-		line("signed: nothing by a key that is known here; %s and %s of the anchor hold", frame.Count(v.Checkpoints, "checkpoint"), frame.Count(v.Anchors, "line"))
+		line("signed: nothing by a key that is known here; %s and %s of the anchor hold",
+			frame.Count(v.Checkpoints, "checkpoint"), frame.Count(v.Anchors, "line"))
 	default:
-		line("signed: up to event %d; %s and %s of the anchor hold", v.Signed, frame.Count(v.Checkpoints, "checkpoint"), frame.Count(v.Anchors, "line"))
+		line("signed: up to event %d; %s and %s of the anchor hold", v.Signed, frame.Count(v.Checkpoints, "checkpoint"),
+			frame.Count(v.Anchors, "line"))
 	}
 	if v.Uncovered > 0 {
-		line("not covered: %s after event %d; no required key has signed them", frame.Count(int(v.Uncovered), "event"), v.Signed)
+		line("not covered: %s after event %d; no required key has signed them", frame.Count(int(v.Uncovered), "event"),
+			v.Signed)
 	}
 	for _, n := range []struct {
 		n    int64

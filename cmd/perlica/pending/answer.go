@@ -34,14 +34,16 @@ Exit codes: 0 the answer counts; 1 somebody was first, or nobody waits for it an
   perlica pending allow 3f2a91bc --word delete`,
 		Args: frame.Exactly("ID"), ValidArgsFunction: frame.CompleteFirst(a.completeQuestions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.answerPending(cmd.Context(), args, interaction.Answer{Text: word}, func(q interaction.Question) (interaction.Option, error) {
-				o, ok := q.First("allow_once")
-				if !ok {
-					return o, frame.WithHint(errors.New("the agent offers no way to allow this once"),
-						"'perlica pending choose %s N' takes any of its options, with --always where it is a yes for good", frame.ShortID(q.ID))
-				}
-				return o, nil
-			})
+			return a.answerPending(cmd.Context(), args, interaction.Answer{Text: word},
+				func(q interaction.Question) (interaction.Option, error) {
+					o, ok := q.First("allow_once")
+					if !ok {
+						return o, frame.WithHint(errors.New("the agent offers no way to allow this once"),
+							"'perlica pending choose %s N' takes any of its options, with --always where it is a yes for good",
+							frame.ShortID(q.ID))
+					}
+					return o, nil
+				})
 		},
 	}
 	cmd.Flags().StringVar(&word, "word", "", "the `word` that a dangerous question names")
@@ -57,14 +59,16 @@ offers no such option, its request is cancelled. If exactly one question waits, 
 leave out the ID.`,
 		Args: frame.Between(0, "ID"), ValidArgsFunction: frame.CompleteFirst(a.completeQuestions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.answerPending(cmd.Context(), args, interaction.Answer{}, func(q interaction.Question) (interaction.Option, error) {
-				o, ok := q.Refusal()
-				if !ok { // no option refuses
-					return o, frame.WithHint(errors.New("the agent offers no way to reject this once"),
-						"'perlica pending choose %s N' takes any of its options; Ctrl-C at the run cancels the turn", frame.ShortID(q.ID))
-				}
-				return o, nil
-			})
+			return a.answerPending(cmd.Context(), args, interaction.Answer{},
+				func(q interaction.Question) (interaction.Option, error) {
+					o, ok := q.Refusal()
+					if !ok { // no option refuses
+						return o, frame.WithHint(errors.New("the agent offers no way to reject this once"),
+							"'perlica pending choose %s N' takes any of its options; Ctrl-C at the run cancels the turn",
+							frame.ShortID(q.ID))
+					}
+					return o, nil
+				})
 		},
 	}
 }
@@ -132,7 +136,8 @@ func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]
 
 // answerPending finds the question, lets choose pick the option, answers, and prints the full answer. It makes no
 // context: without a context, no question was ever asked.
-func (a *app) answerPending(ctx context.Context, args []string, answer interaction.Answer, choose func(interaction.Question) (interaction.Option, error)) error {
+func (a *app) answerPending(ctx context.Context, args []string, answer interaction.Answer,
+	choose func(interaction.Question) (interaction.Option, error)) error {
 	var q interaction.Question
 	err := a.Reading(ctx, func(log *store.Reader, p *project.Project) (err error) {
 		q, err = a.findQuestion(ctx, log, p, args)
@@ -173,15 +178,18 @@ func (a *app) explainAnswerError(q interaction.Question, o interaction.Option, e
 	var taken *interaction.TakenError
 	switch {
 	case errors.As(err, &taken):
-		return frame.WithHint(fmt.Errorf("your answer does not count: %w", taken), "perlica log show %s", frame.ShortID(q.Refs.Run))
+		return frame.WithHint(fmt.Errorf("your answer does not count: %w", taken), "perlica log show %s",
+			frame.ShortID(q.Refs.Run))
 	case errors.Is(err, interaction.ErrAgent):
 		return frame.WithHint(frame.ExitUsage.With(err), "answer in a terminal of your own, which no agent has started")
 	case errors.Is(err, interaction.ErrWord):
-		return frame.WithHint(fmt.Errorf("%w: %s", err, q.Word), "read it first: perlica pending show %s; then add --word", frame.ShortID(q.ID))
+		return frame.WithHint(fmt.Errorf("%w: %s", err, q.Word), "read it first: perlica pending show %s; then add --word",
+			frame.ShortID(q.ID))
 	case errors.Is(err, interaction.ErrAlways):
 		return frame.WithHint(err, "perlica pending choose %s %d --always", frame.ShortID(q.ID), slices.Index(q.Options, o)+1)
 	case errors.Is(err, kernel.ErrRunGone):
-		return frame.WithHint(err, "perlica log show %s tells what is known; nothing is sent again", frame.ShortID(q.Refs.Run))
+		return frame.WithHint(err, "perlica log show %s tells what is known; nothing is sent again",
+			frame.ShortID(q.Refs.Run))
 	case errors.Is(err, kernel.ErrNotWoken):
 		return frame.WithHint(err, "it is seen as soon as that process looks again; it may be suspended")
 	}

@@ -45,7 +45,8 @@ id, as it is listed.`,
 }
 
 // openQuestions returns the open questions of the context. Without a log there are no questions.
-func (a *app) openQuestions(ctx context.Context, log *store.Reader, p *project.Project) ([]interaction.Question, error) {
+func (a *app) openQuestions(ctx context.Context, log *store.Reader, p *project.Project) ([]interaction.Question,
+	error) {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return nil, err
@@ -79,7 +80,8 @@ type pendingQuestion struct {
 
 func newPendingQuestion(q interaction.Question) pendingQuestion {
 	return pendingQuestion{
-		Question: q, Short: frame.ShortID(q.ID), Run: string(q.Refs.Run), Session: string(q.Refs.Session), Asked: q.Asked, Open: true,
+		Question: q, Short: frame.ShortID(q.ID), Run: string(q.Refs.Run), Session: string(
+			q.Refs.Session), Asked: q.Asked, Open: true,
 	}
 }
 
@@ -129,7 +131,8 @@ func (a *app) printPending(open []interaction.Question, asJSON bool) error {
 		if q.Word != "" {
 			title = "(needs a word) " + title // A cut title must keep this part.
 		}
-		g.Add(frame.ShortID(q.ID), frame.FormatDuration(max(0, now.Sub(q.Asked)).Round(time.Second))+" ago", q.Subject.Provider, frame.ShortID(q.Refs.Run), title)
+		g.Add(frame.ShortID(q.ID), frame.FormatDuration(max(0, now.Sub(q.Asked)).Round(time.Second))+" ago",
+			q.Subject.Provider, frame.ShortID(q.Refs.Run), title)
 	}
 	return a.Table(g)
 }
@@ -166,7 +169,8 @@ how it ended.`,
 
 // findQuestion finds the question that the first argument names. Without an argument, exactly one question must be
 // open.
-func (a *app) findQuestion(ctx context.Context, log *store.Reader, p *project.Project, args []string) (interaction.Question, error) {
+func (a *app) findQuestion(ctx context.Context, log *store.Reader, p *project.Project,
+	args []string) (interaction.Question, error) {
 	if len(args) > 0 {
 		q, err := report.FindQuestion(ctx, log, args[0])
 		switch {
@@ -184,13 +188,15 @@ func (a *app) findQuestion(ctx context.Context, log *store.Reader, p *project.Pr
 	case len(open) == 0:
 		return interaction.Question{}, errors.New("no question waits")
 	case len(open) > 1:
-		return interaction.Question{}, frame.WithHint(frame.UsageErrorf("%d questions wait; which one is meant?", len(open)), "see 'perlica pending list'")
+		return interaction.Question{}, frame.WithHint(frame.UsageErrorf("%d questions wait; which one is meant?", len(open)),
+			"see 'perlica pending list'")
 	}
 	return open[0], nil
 }
 
 // describeQuestion says whether a question is open, or how it ended.
-func (a *app) describeQuestion(ctx context.Context, log *store.Reader, p *project.Project, q interaction.Question) (pendingQuestion, error) {
+func (a *app) describeQuestion(ctx context.Context, log *store.Reader, p *project.Project,
+	q interaction.Question) (pendingQuestion, error) {
 	shown := newPendingQuestion(q)
 	end, err := interaction.Closed(ctx, log, q.ID)
 	if err != nil {
@@ -228,7 +234,8 @@ func renderPending(p pendingQuestion, s screen.Styles, width int, now time.Time)
 		b.WriteString(frame.RenderRows(card.Note(fmt.Sprintf(format, args...), width), s))
 	}
 	note("question %s, run %s, asked %s ago, open until %s",
-		p.Short, frame.ShortID(p.Run), frame.FormatDuration(max(0, now.Sub(q.Asked)).Round(time.Second)), q.Expires.Local().Format(time.DateTime))
+		p.Short, frame.ShortID(p.Run), frame.FormatDuration(max(0,
+			now.Sub(q.Asked)).Round(time.Second)), q.Expires.Local().Format(time.DateTime))
 	if !p.Open {
 		note("closed: %s", p.Ended)
 		return b.String()

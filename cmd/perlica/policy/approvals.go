@@ -78,7 +78,8 @@ func (a *app) approvalsListCommand() *cobra.Command {
 			now := time.Now()
 			g := frame.Grid{Head: []string{"APPROVAL", "EFFECT", "PROVIDER", "BY", "MADE", "UNTIL", "WHAT"}}
 			for _, l := range list {
-				g.Add(frame.ShortID(l.ID), string(l.Effect), cmp.Or(l.Provider, "any"), l.By, frame.FormatAge(l.Made, now), l.validUntil(), l.scopeText())
+				g.Add(frame.ShortID(l.ID), string(l.Effect), cmp.Or(l.Provider, "any"), l.By, frame.FormatAge(l.Made, now),
+					l.validUntil(), l.scopeText())
 			}
 			return a.Table(g)
 		},
@@ -163,7 +164,8 @@ func (a *app) revokeApprovals(ctx context.Context, args []string) error {
 	}
 	return a.Write(func(w io.Writer) error {
 		for _, x := range list {
-			if _, err := fmt.Fprintln(w, frame.OneLine(fmt.Sprintf("revoked %s: %s %s", frame.ShortID(x.ID), x.Effect, x))); err != nil {
+			if _, err := fmt.Fprintln(w, frame.OneLine(fmt.Sprintf("revoked %s: %s %s", frame.ShortID(x.ID), x.Effect,
+				x))); err != nil {
 				return err
 			}
 		}

@@ -71,22 +71,27 @@ the effect, and 2 for a request that makes no sense.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.kind, "kind", "", "what `kind` of tool asks: "+strings.Join(toolKinds, ", ")+" (default: execute for a command)")
+	fl.StringVar(&f.kind, "kind", "", "what `kind` of tool asks: "+strings.Join(toolKinds, ", ")+
+		" (default: execute for a command)")
 	fl.StringArrayVar(&f.paths, "path", nil, "a `path` that the tool would touch; may be repeated")
 	fl.StringVar(&f.provider, "provider", "", "whose agent asks, by its `name` (default: the one that 'run' would use)")
-	fl.StringVar(&f.permissions, "permissions", "", "the `mode`: ask, reads, deny or allow (default: the configuration's, otherwise ask)")
-	fl.StringVarP(&f.session, "session", "s", "", "the `session` it would happen in, for what was remembered for one session")
+	fl.StringVar(&f.permissions, "permissions", "",
+		"the `mode`: ask, reads, deny or allow (default: the configuration's, otherwise ask)")
+	fl.StringVarP(&f.session, "session", "s", "",
+		"the `session` it would happen in, for what was remembered for one session")
 	fl.StringVar(&f.cwd, "cwd", "", "the agent's working `directory`")
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
 	frame.CompleteFlag(cmd, "kind", cobra.FixedCompletions(toolKinds, cobra.ShellCompDirectiveNoFileComp))
-	frame.CompleteFlag(cmd, "permissions", cobra.FixedCompletions([]string{"ask", "reads", "deny", "allow"}, cobra.ShellCompDirectiveNoFileComp))
+	frame.CompleteFlag(cmd, "permissions", cobra.FixedCompletions([]string{"ask", "reads", "deny", "allow"},
+		cobra.ShellCompDirectiveNoFileComp))
 	frame.CompleteFlag(cmd, "provider", a.CompleteProviders)
 	frame.CompleteFlag(cmd, "session", a.CompleteSessions)
 	return cmd
 }
 
 // toolKinds are the kinds of tools in ACP.
-var toolKinds = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
+var toolKinds = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode",
+	"other"}
 
 func (a *app) policyCheck(ctx context.Context, f checkFlags, args []string) error {
 	flags := map[string]string{}
@@ -132,9 +137,11 @@ func (f checkFlags) validate(args []string) error {
 	case !known:
 		return frame.UsageErrorf("there is no kind %q; the kinds are %s", f.kind, strings.Join(toolKinds, ", "))
 	case len(args) == 0 && len(f.paths) == 0 && f.kind == "":
-		return frame.WithHint(frame.UsageErrorf("there is nothing to check"), "perlica policy check -- git push -f, or --kind edit --path FILE")
+		return frame.WithHint(frame.UsageErrorf("there is nothing to check"),
+			"perlica policy check -- git push -f, or --kind edit --path FILE")
 	case len(args) == 0 && f.kind == "":
-		return frame.WithHint(frame.UsageErrorf("a path without a command needs --kind"), "--kind read, edit, delete, move or search")
+		return frame.WithHint(frame.UsageErrorf("a path without a command needs --kind"),
+			"--kind read, edit, delete, move or search")
 	case len(args) == 1 && strings.TrimSpace(args[0]) == "":
 		return frame.UsageErrorf("the command is empty")
 	}
@@ -142,7 +149,8 @@ func (f checkFlags) validate(args []string) error {
 }
 
 // checkRequest returns the request that an agent would make.
-func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags, args []string) (policy.Request, error) {
+func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags, args []string) (policy.Request,
+	error) {
 	dir := p.Dir
 	if f.cwd != "" {
 		abs, err := filepath.Abs(f.cwd)
@@ -257,7 +265,8 @@ func (c checkedRequest) decidedBy() string {
 	case c.Rule != nil:
 		return "a rule"
 	case c.Approval != nil:
-		return fmt.Sprintf("the standing approval %s, said %s on %s", frame.ShortID(c.Approval.ID), c.Approval.By, c.Approval.Made.Local().Format(time.DateOnly))
+		return fmt.Sprintf("the standing approval %s, said %s on %s", frame.ShortID(c.Approval.ID), c.Approval.By,
+			c.Approval.Made.Local().Format(time.DateOnly))
 	case c.By == policy.ByTier:
 		return "the tier of the request"
 	}

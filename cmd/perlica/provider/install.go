@@ -27,7 +27,10 @@ Client Protocol. After a yes, run that command. Perlica changes nothing else.`,
 		Example:           `  perlica provider install claude`,
 		Args:              frame.Exactly("NAME"),
 		ValidArgsFunction: frame.CompleteFirst(a.CompleteProviders),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.providerInstall(cmd.Context(), args[0], yes) },
+		RunE: func(cmd *cobra.Command,
+			args []string) error {
+			return a.providerInstall(cmd.Context(), args[0], yes)
+		},
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "run the command without a question")
 	return cmd
@@ -48,11 +51,13 @@ func (a *app) providerInstall(ctx context.Context, name string, yes bool) error 
 	}
 	argv := l.Installer
 	if argv == nil || l.State == agents.Disabled {
-		return frame.WithHint(fmt.Errorf("there is no command that installs %s", l.ID), "see 'perlica provider show %s'", l.ID)
+		return frame.WithHint(fmt.Errorf("there is no command that installs %s", l.ID), "see 'perlica provider show %s'",
+			l.ID)
 	}
 	program, err := res.Find(argv[0])
 	if err != nil {
-		return frame.WithHint(fmt.Errorf("%s installs %s, and %s is not on PATH", l.Install, l.ID, argv[0]), "%s", installerHint(argv[0]))
+		return frame.WithHint(fmt.Errorf("%s installs %s, and %s is not on PATH", l.Install, l.ID, argv[0]), "%s",
+			installerHint(argv[0]))
 	}
 	if argv[0] == "npm" {
 		a.checkNode(ctx, res)
@@ -101,6 +106,7 @@ func (a *app) checkNode(ctx context.Context, res agents.Resolver) {
 	version := strings.TrimSpace(string(out))
 	major, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	if n, err := strconv.Atoi(major); err == nil && n < oldestNode {
-		a.Note(fmt.Sprintf("node on PATH is %s: npm then installs an old version without a word; use Node.js %d or newer", version, oldestNode))
+		a.Note(fmt.Sprintf("node on PATH is %s: npm then installs an old version without a word; use Node.js %d or newer",
+			version, oldestNode))
 	}
 }

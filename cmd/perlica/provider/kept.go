@@ -67,7 +67,8 @@ func (a *app) providerSessions(ctx context.Context, f testFlags, name string, al
 	var more bool
 	err = v.callRunning(ctx, func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) (err error) {
 		if info.AgentCapabilities.SessionCapabilities.List == nil {
-			return frame.ExitFailure.With(frame.WithHint(fmt.Errorf("%s does not offer to list its sessions", v.agent.ID), "'perlica session list' lists those of Perlica"))
+			return frame.ExitFailure.With(frame.WithHint(fmt.Errorf("%s does not offer to list its sessions", v.agent.ID),
+				"'perlica session list' lists those of Perlica"))
 		}
 		dir := v.project.Dir
 		if all {
@@ -86,7 +87,8 @@ func (a *app) providerSessions(ctx context.Context, f testFlags, name string, al
 	list := []keptSession{}
 	for _, s := range found {
 		list = append(list, keptSession{
-			ID: string(s.SessionId), Title: *cmp.Or(s.Title, new(string)), Updated: *cmp.Or(s.UpdatedAt, new(string)), Dir: s.Cwd,
+			ID: string(s.SessionId), Title: *cmp.Or(s.Title, new(string)), Updated: *cmp.Or(s.UpdatedAt,
+				new(string)), Dir: s.Cwd,
 			AddDirs: append([]string{}, s.AdditionalDirectories...), Session: held[event.ConversationID(s.SessionId)],
 		})
 	}

@@ -41,7 +41,8 @@ the typed or shown text. The exit code is that of the agent's program, or 1.`,
 		Args:              frame.Between(1, "NAME", "LOGIN"),
 		ValidArgsFunction: frame.CompleteFirst(a.CompleteProviders),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withVisit(cmd.Context(), args[0], env, func(v *visit) error { return v.logIn(cmd.Context(), strings.Join(args[1:], "")) })
+			return a.withVisit(cmd.Context(), args[0], env,
+				func(v *visit) error { return v.logIn(cmd.Context(), strings.Join(args[1:], "")) })
 		},
 	}
 	cmd.Flags().StringArrayVar(&env, "env", nil, "pass this environment `variable` to the agent, too")
@@ -82,7 +83,8 @@ func (a *app) withVisit(ctx context.Context, name string, env []string, do func(
 		return err
 	}
 	if v.agent.Model || v.agent.ID == agents.Predictable {
-		return frame.ExitFailure.With(frame.WithHint(fmt.Errorf("%s has no login", v.agent.ID), "see 'perlica provider show %s'", v.agent.ID))
+		return frame.ExitFailure.With(frame.WithHint(fmt.Errorf("%s has no login", v.agent.ID),
+			"see 'perlica provider show %s'", v.agent.ID))
 	}
 	if v.own, err = project.User(v.project.Dir, a.Environ, nil); err != nil {
 		return frame.ExitUsage.With(err)
@@ -111,32 +113,35 @@ func (a *app) findVisit(f testFlags, name string) (*visit, error) {
 }
 
 // callRunning starts the agent and calls do. Ctrl-C ends it.
-func (v *visit) callRunning(ctx context.Context, do func(context.Context, *provider.Conn, acp.InitializeResponse) error) error {
-	return frame.Interruptible(ctx, "the agent was ended; it may have completed the request", func(ctx context.Context) error {
-		var refused error // an error of do, not of the agent
-		r := agents.Visit(ctx, v.agent, v.options, func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) error {
-			err := do(ctx, c, info)
-			if e := (*provider.Error)(nil); !errors.As(err, &e) {
-				refused = err
+func (v *visit) callRunning(ctx context.Context,
+	do func(context.Context, *provider.Conn, acp.InitializeResponse) error) error {
+	return frame.Interruptible(ctx, "the agent was ended; it may have completed the request",
+		func(ctx context.Context) error {
+			var refused error // an error of do, not of the agent
+			r := agents.Visit(ctx, v.agent, v.options,
+				func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) error {
+					err := do(ctx, c, info)
+					if e := (*provider.Error)(nil); !errors.As(err, &e) {
+						refused = err
+					}
+					return err
+				})
+			switch {
+			case refused != nil:
+				return refused
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case r.Err == nil:
+				return nil
 			}
-			return err
+			if r.Stderr != "" {
+				fmt.Fprintln(v.Stderr, v.Styles(v.Stderr).Dim("standard error")+"\n"+indentedTail(r.Stderr))
+			}
+			if r.Err.Type == provider.TypeTimeout {
+				return frame.ExitFailure.With(frame.WithHint(r.Err, "%s", frame.TimeoutHint(v.agent.ID, false)))
+			}
+			return frame.ExitFailure.With(r.Err)
 		})
-		switch {
-		case refused != nil:
-			return refused
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case r.Err == nil:
-			return nil
-		}
-		if r.Stderr != "" {
-			fmt.Fprintln(v.Stderr, v.Styles(v.Stderr).Dim("standard error")+"\n"+indentedTail(r.Stderr))
-		}
-		if r.Err.Type == provider.TypeTimeout {
-			return frame.ExitFailure.With(frame.WithHint(r.Err, "%s", frame.TimeoutHint(v.agent.ID, false)))
-		}
-		return frame.ExitFailure.With(r.Err)
-	})
 }
 
 // recordLogin records a login action of the agent on the user's own log and runs it.
@@ -160,7 +165,8 @@ func loginLogError(err error) error {
 func (v *visit) logOut(ctx context.Context) error {
 	err := v.callRunning(ctx, func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) error {
 		if info.AgentCapabilities.Auth.Logout == nil {
-			return frame.ExitFailure.With(frame.WithHint(fmt.Errorf("%s offers no logout", v.agent.ID), "use the agent's own command: see 'perlica provider show %s'", v.agent.ID))
+			return frame.ExitFailure.With(frame.WithHint(fmt.Errorf("%s offers no logout", v.agent.ID),
+				"use the agent's own command: see 'perlica provider show %s'", v.agent.ID))
 		}
 		return v.recordLogin(ctx, fact.Login{Method: acp.AgentMethodLogout}, func() error { return c.Logout(ctx) })
 	})
@@ -176,7 +182,8 @@ func (v *visit) logIn(ctx context.Context, id string) error {
 		if chosen, err = v.chooseLogin(info.AuthMethods, id); err != nil || chosen.Agent == nil {
 			return err
 		}
-		v.Note(fmt.Sprintf("%s logs in by itself: %s; it may open a browser, and Ctrl-C ends it", v.agent.ID, frame.OneLine(chosen.Agent.Name)))
+		v.Note(fmt.Sprintf("%s logs in by itself: %s; it may open a browser, and Ctrl-C ends it", v.agent.ID,
+			frame.OneLine(chosen.Agent.Name)))
 		what := fact.Login{Method: acp.AgentMethodAuthenticate, Login: chosen.Agent.Id}
 		return v.recordLogin(ctx, what, func() error { return c.Authenticate(ctx, chosen.Agent.Id) })
 	})
@@ -202,13 +209,15 @@ func (v *visit) chooseLogin(list []acp.AuthMethod, id string) (acp.AuthMethod, e
 		rows = append(rows, row{frame.OneLine(own), frame.OneLine(name)})
 	}
 	if len(list) == 0 {
-		return acp.AuthMethod{}, frame.ExitFailure.With(frame.WithHint(fmt.Errorf("%s offers no login", v.agent.ID), "%s", frame.LoginHint(v.agent.ID, false, v.agent.HeldBack(v.Environ, nil))))
+		return acp.AuthMethod{}, frame.ExitFailure.With(frame.WithHint(fmt.Errorf("%s offers no login", v.agent.ID), "%s",
+			frame.LoginHint(v.agent.ID, false, v.agent.HeldBack(v.Environ, nil))))
 	}
 	if err := v.Write(func(w io.Writer) error { return writeRows(w, v.Styles(v.Stdout), rows) }); err != nil {
 		return acp.AuthMethod{}, err
 	}
 	if id == "" {
-		return acp.AuthMethod{}, frame.WithHint(frame.UsageErrorf("%s offers %d logins, which are above", v.agent.ID, len(list)), "name one: 'perlica provider login %s %s'", v.agent.ID, rows[0].name)
+		return acp.AuthMethod{}, frame.WithHint(frame.UsageErrorf("%s offers %d logins, which are above", v.agent.ID,
+			len(list)), "name one: 'perlica provider login %s %s'", v.agent.ID, rows[0].name)
 	}
 	return acp.AuthMethod{}, frame.UsageErrorf("%s offers no login %q; those that it offers are above", v.agent.ID, id)
 }
@@ -232,11 +241,13 @@ func (v *visit) explainVariables(m *acp.AuthMethodEnvVarInline) error {
 	for _, one := range m.Vars {
 		names = append(names, frame.OneLine(one.Name))
 	}
-	hint := fmt.Sprintf("set it, and hand it to the agent by '--env %s' or providers.%s.adapter.env_allowlist", strings.Join(names, " --env "), v.agent.ID)
+	hint := fmt.Sprintf("set it, and hand it to the agent by '--env %s' or providers.%s.adapter.env_allowlist",
+		strings.Join(names, " --env "), v.agent.ID)
 	if m.Link != nil {
 		hint += "; it is had at " + frame.OneLine(*m.Link)
 	}
-	return frame.ExitFailure.With(frame.WithHint(fmt.Errorf("this login of %s is the environment's %s", v.agent.ID, strings.Join(names, ", ")), "%s", hint))
+	return frame.ExitFailure.With(frame.WithHint(fmt.Errorf("this login of %s is the environment's %s", v.agent.ID,
+		strings.Join(names, ", ")), "%s", hint))
 }
 
 // runTerminalLogin runs the agent's program in this terminal with the arguments of the login method.
@@ -267,7 +278,8 @@ func (v *visit) runTerminalLogin(ctx context.Context, m *acp.AuthMethodTerminalI
 	caught, stop := frame.CatchDuringChild()
 	defer stop()
 	code, err := login.InTerminal(ctx, r, login.Terminal{
-		Agent: v.agent, Args: m.Args, Env: env, Dir: v.project.Dir, Environ: v.Environ, Limit: string(v.project.Mode()), Signals: caught,
+		Agent: v.agent, Args: m.Args, Env: env, Dir: v.project.Dir, Environ: v.Environ, Limit: string(
+			v.project.Mode()), Signals: caught,
 		Starts: func([]string) {},
 	})
 	if err = loginLogError(err); err == nil {

@@ -111,7 +111,8 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 	case f.json:
 		return frame.ExitFailure.With(nil)
 	}
-	return frame.ExitFailure.With(frame.WithHint(r.Err, "%s", probeHint(r, f.agent != "", agent.HeldBack(a.Environ, r.Err.LoginVars))))
+	return frame.ExitFailure.With(frame.WithHint(r.Err, "%s",
+		probeHint(r, f.agent != "", agent.HeldBack(a.Environ, r.Err.LoginVars))))
 }
 
 // modelNeeds checks the requirements of a model without an agent, and sends one request to it. The error names the
@@ -123,7 +124,8 @@ func (a *app) modelNeeds(ctx context.Context, p *project.Project, agent *agents.
 	list := p.Resolver().Requirements(ctx, agent.ID, true, p.Dirs, a.Getenv)
 	for _, n := range list {
 		if !n.OK {
-			return list, frame.ExitFailure.With(frame.WithHint(fmt.Errorf("%s is not ready, its %s: %s", agent.ID, n.Name, n.Detail), "%s", n.Hint))
+			return list, frame.ExitFailure.With(frame.WithHint(fmt.Errorf("%s is not ready, its %s: %s", agent.ID, n.Name,
+				n.Detail), "%s", n.Hint))
 		}
 	}
 	return list, p.Resolver().UseModel(agent, "", nil, p.Dirs, a.Getenv)
@@ -160,7 +162,8 @@ func probeHint(r agents.ProbeReport, adHoc bool, held []string) string {
 	if r.Stderr != "" {
 		return "what the agent wrote to its standard error is above"
 	}
-	return "is this an agent that speaks ACP on its standard input and output? See 'perlica provider show " + r.Provider + "'"
+	return "is this an agent that speaks ACP on its standard input and output? See 'perlica provider show " + r.Provider +
+		"'"
 }
 
 func (a *app) printProbe(r agents.ProbeReport, asJSON bool) error {
@@ -209,7 +212,8 @@ func probeRows(r agents.ProbeReport) []row {
 	}
 	rows = append(rows, row{"modes", modes(r)})
 	for _, o := range r.Options {
-		if s := o.Select; len(r.Modes) > 0 && s != nil && s.Category != nil && *s.Category == acp.SessionConfigOptionCategoryMode {
+		if s := o.Select; len(r.Modes) > 0 && s != nil && s.Category != nil &&
+			*s.Category == acp.SessionConfigOptionCategoryMode {
 			continue // The name repeats the id.
 		}
 		rows = append(rows, optionRow(o, r.Selected))

@@ -217,7 +217,8 @@ func (a *app) checkDefault(l agents.Listing, name string) error {
 	}
 	var notes []string
 	if now.Config.DefaultProvider != name {
-		notes = append(notes, fmt.Sprintf("it does not count here: the default is %q by %s", now.Config.DefaultProvider, originOf(now.Config, defaultKey)))
+		notes = append(notes, fmt.Sprintf("it does not count here: the default is %q by %s", now.Config.DefaultProvider,
+			originOf(now.Config, defaultKey)))
 		for _, w := range now.Config.Withheld {
 			if strings.Contains(w, defaultKey) {
 				notes[0] = "it counts after 'perlica config trust': the project's file defines this provider itself"

@@ -69,10 +69,13 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 	fl.StringVar(&f.InputID, "input-id", "", "this input's own `id`: an id that was called before makes no call")
 	fl.StringVarP(&f.File, "file", "f", "", "read the text from a `file`; - is standard input")
 	fl.StringArrayVar(&f.Attach, "attach", nil, "add a `file` to the input")
-	fl.StringVar(&f.Permissions, "permissions", "", "who answers the agent's questions, a `mode`: ask, reads, deny or allow (default ask; without a terminal the answer is no, and the exit code 5)")
-	fl.StringArrayVar(&f.Allow, "allow", nil, "a rule for this run: allow this `command`, such as 'go test ./...'; may be repeated")
+	fl.StringVar(&f.Permissions, "permissions", "",
+		"who answers the agent's questions, a `mode`: ask, reads, deny or allow (default ask; without a terminal the answer is no, and the exit code 5)")
+	fl.StringArrayVar(&f.Allow, "allow", nil,
+		"a rule for this run: allow this `command`, such as 'go test ./...'; may be repeated")
 	fl.StringArrayVar(&f.Deny, "deny", nil, "a rule for this run: deny this `command`; may be repeated")
-	fl.DurationVar(&f.WaitPermissions, "wait-permissions", 0, "without a terminal: leave questions open this long for 'perlica pending'")
+	fl.DurationVar(&f.WaitPermissions, "wait-permissions", 0,
+		"without a terminal: leave questions open this long for 'perlica pending'")
 	fl.StringVar(&f.Format, "output-format", "text", "the `format`: text, json or stream-json")
 	fl.BoolVar(&f.Json, "json", false, "the same as --output-format json")
 	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "print nothing but the answer, errors and questions")
@@ -106,7 +109,8 @@ func (a *app) runInput(cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, 
 		return frame.UsageErrorf("--output-format is text, json or stream-json, not %q", f.Format)
 	}
 	if cmd.Flags().Changed("timeout") && f.Timeout == 0 {
-		return frame.WithHint(frame.UsageErrorf("--timeout 0s is not a time above zero"), "without --timeout the call may take as long as it likes")
+		return frame.WithHint(frame.UsageErrorf("--timeout 0s is not a time above zero"),
+			"without --timeout the call may take as long as it likes")
 	}
 	ctx, stop := frame.CatchSignals(cmd.Context(), f.Timeout)
 	defer stop.Release()
@@ -142,7 +146,8 @@ func (a *app) runInput(cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, 
 	}
 	// The other exit codes take precedence.
 	if misfit != nil && slices.Contains([]frame.ExitCode{0, frame.ExitStrict, frame.ExitUnanswered}, code) {
-		return frame.ExitFailure.With(frame.WithHint(misfit, "nothing is sent again; the answer is on record: perlica log show %s", res.Run))
+		return frame.ExitFailure.With(frame.WithHint(misfit,
+			"nothing is sent again; the answer is on record: perlica log show %s", res.Run))
 	}
 	if code != 0 {
 		return code.With(nil)
@@ -151,7 +156,8 @@ func (a *app) runInput(cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, 
 }
 
 // answerInput gathers the input and lets the kernel or a team answer it.
-func (a *app) answerInput(ctx context.Context, cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args []string, stop *frame.Stopper, say *dialog.Printer) (kernel.Result, error) {
+func (a *app) answerInput(ctx context.Context, cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args []string,
+	stop *frame.Stopper, say *dialog.Printer) (kernel.Result, error) {
 	if err := f.Check(); err != nil {
 		return kernel.Result{}, err
 	}
@@ -203,7 +209,8 @@ func (a *app) answerInput(ctx context.Context, cmd *cobra.Command, f dialog.Flag
 }
 
 // answerHere lets the kernel answer the input.
-func (a *app) answerHere(ctx context.Context, p *project.Project, f dialog.Flags, text string, stop *frame.Stopper, say *dialog.Printer) (kernel.Result, error) {
+func (a *app) answerHere(ctx context.Context, p *project.Project, f dialog.Flags, text string, stop *frame.Stopper,
+	say *dialog.Printer) (kernel.Result, error) {
 	t, end := a.launchAgent(p, f)
 	defer func() {
 		if err := end(); err != nil {
@@ -256,7 +263,8 @@ func (a *app) launchAgent(p *project.Project, f dialog.Flags) (t kernel.Turn, en
 }
 
 // runTurn recovers the runs of ended processes, chooses session and agent, and runs the turn.
-func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner, f dialog.Flags, t kernel.Turn, text string, stop *frame.Stopper, say *dialog.Printer) (kernel.Result, error) {
+func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner, f dialog.Flags, t kernel.Turn,
+	text string, stop *frame.Stopper, say *dialog.Printer) (kernel.Result, error) {
 	var recovered []kernel.Result
 	if r.Unfinished() {
 		var err error
@@ -313,7 +321,8 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 	}
 	var other *kernel.InputConflictError
 	if errors.As(err, &other) {
-		err = frame.WithHint(err, "another input takes another --input-id; what was called: perlica log show %s", frame.ShortID(other.Run))
+		err = frame.WithHint(err, "another input takes another --input-id; what was called: perlica log show %s",
+			frame.ShortID(other.Run))
 	}
 	return res, err
 }
@@ -357,7 +366,8 @@ func (a *app) inputText(f dialog.Flags, args []string, say *dialog.Printer, call
 	case strings.TrimSpace(text) == "":
 		return "", frame.WithHint(errors.New("there is no text to send"), `perlica run "your question", or pipe it in`)
 	case !utf8.ValidString(text):
-		return "", frame.WithHint(errors.New("the text is not valid UTF-8, so it cannot be sent as it is"), "add binary files with --attach")
+		return "", frame.WithHint(errors.New("the text is not valid UTF-8, so it cannot be sent as it is"),
+			"add binary files with --attach")
 	case len(text) > frame.MaxInput:
 		return "", fmt.Errorf("the text has %d bytes; the limit is %d", len(text), frame.MaxInput)
 	}
@@ -406,9 +416,11 @@ func (a *app) checkCalled(ctx context.Context, p *project.Project, id string) er
 		return nil // The run itself reports this error.
 	}
 	defer func() { _ = log.Close() }() // A log that was only read loses nothing.
-	if _, ok, err := log.Last(ctx, event.Query{Input: event.InputID(id), Types: []event.Type{event.Requested}}); err != nil || !ok {
+	if _, ok, err := log.Last(ctx, event.Query{Input: event.InputID(id),
+		Types: []event.Type{event.Requested}}); err != nil || !ok {
 		return nil
 	}
-	return frame.WithHint(frame.UsageErrorf("the input %s was called before, and standard input has no end: its text cannot be compared", id),
+	return frame.WithHint(frame.UsageErrorf(
+		"the input %s was called before, and standard input has no end: its text cannot be compared", id),
 		"give </dev/null if there is no more text; the recorded result: perlica log show %s", id)
 }

@@ -33,7 +33,8 @@ func readSchema(f dialog.Flags) (*schema, error) {
 	if err := cmp.Or(strict.Check(b), json.Unmarshal(b, &s)); err != nil {
 		var kind *json.UnmarshalTypeError
 		if errors.As(err, &kind) && kind.Field == "" { // The error would name a type of the library.
-			return nil, frame.UsageErrorf("--schema %s is not a JSON Schema: that is an object, true or false, not %s", path, kind.Value)
+			return nil, frame.UsageErrorf("--schema %s is not a JSON Schema: that is an object, true or false, not %s", path,
+				kind.Value)
 		}
 		return nil, frame.UsageErrorf("--schema %s is not a JSON Schema: %v", path, err)
 	}
@@ -42,7 +43,8 @@ func readSchema(f dialog.Flags) (*schema, error) {
 	}
 	resolved, err := s.Resolve(nil)
 	if err != nil {
-		return nil, frame.WithHint(frame.UsageErrorf("--schema %s: %v", path, err), "a schema has all it refers to in itself; nothing is fetched")
+		return nil, frame.WithHint(frame.UsageErrorf("--schema %s: %v", path, err),
+			"a schema has all it refers to in itself; nothing is fetched")
 	}
 	return &schema{b, resolved}, nil
 }
@@ -102,7 +104,8 @@ func (s *schema) checkAnswer(text string) error {
 		return fmt.Errorf("the answer does not fit --schema: %w", err)
 	}
 	if err := s.resolved.Validate(v); err != nil {
-		return errors.New("the answer does not fit --schema: " + strings.ReplaceAll(strings.TrimPrefix(err.Error(), "validating root: "), "validating /", "/"))
+		return errors.New("the answer does not fit --schema: " +
+			strings.ReplaceAll(strings.TrimPrefix(err.Error(), "validating root: "), "validating /", "/"))
 	}
 	return nil
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // answerByTeam sends the input to the team and waits for its result.
-func (a *app) answerByTeam(ctx context.Context, p *project.Project, f dialog.Flags, tf dialog.TeamFlags, text string, stop *frame.Stopper, say *dialog.Printer) (res kernel.Result, err error) {
+func (a *app) answerByTeam(ctx context.Context, p *project.Project, f dialog.Flags, tf dialog.TeamFlags, text string,
+	stop *frame.Stopper, say *dialog.Printer) (res kernel.Result, err error) {
 	d, err := tf.Draft(p, f, text)
 	if err != nil {
 		return res, err

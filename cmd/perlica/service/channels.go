@@ -33,7 +33,8 @@ var errNoChannel = errors.New("no channel is enabled")
 func servedChannels(p *project.Project) (names []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(p.Config.Service.Channels)) {
 		if channels[name] == nil {
-			return nil, frame.ExitUsage.With(frame.WithHint(fmt.Errorf("service.channels: there is no channel %q", name), "see 'perlica service channel list'"))
+			return nil, frame.ExitUsage.With(frame.WithHint(fmt.Errorf("service.channels: there is no channel %q", name),
+				"see 'perlica service channel list'"))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(channels)) {
@@ -52,7 +53,8 @@ const leftOut = "left out: it exists on macOS only"
 
 // openChannels opens the configured channels and lists the channels that this system cannot have. paired reports the
 // paired contacts after the bridge was opened.
-func (a *app) openChannels(p *project.Project, paired func(channel, contact string) bool) (list []channel.Channel, left []service.ChannelStatus, done func() error, err error) {
+func (a *app) openChannels(p *project.Project, paired func(channel, contact string) bool) (list []channel.Channel,
+	left []service.ChannelStatus, done func() error, err error) {
 	done = func() error {
 		var err error
 		for _, c := range list {
@@ -118,7 +120,8 @@ func (a *app) serviceChannelCommand() *cobra.Command {
 	}
 	toggle := func(word string, on bool) *cobra.Command {
 		return &cobra.Command{
-			Use: word + " NAME", Annotations: frame.PersonOnly.Annotation(), Short: strings.ToUpper(word[:1]) + word[1:] + " a channel, in the project's configuration",
+			Use: word + " NAME", Annotations: frame.PersonOnly.Annotation(), Short: strings.ToUpper(word[:1]) + word[1:] +
+				" a channel, in the project's configuration",
 			Args: frame.Exactly("NAME"), ValidArgsFunction: names,
 			RunE: func(_ *cobra.Command, args []string) error { return a.toggleChannel(args[0], on) },
 		}
@@ -153,7 +156,8 @@ func (a *app) toggleChannel(name string, on bool) error {
 	if err := config.SetProject(p.Dirs, p.Workspace, "service.channels."+name, fmt.Sprint(on)); err != nil {
 		return err
 	}
-	if err := a.Say("%s: %s; restart the bridge if it runs", name, map[bool]string{true: "enabled", false: "disabled"}[on]); err != nil {
+	if err := a.Say("%s: %s; restart the bridge if it runs", name,
+		map[bool]string{true: "enabled", false: "disabled"}[on]); err != nil {
 		return err
 	}
 	if p, err = a.Locate(nil); err != nil {

@@ -59,7 +59,8 @@ func (a *app) serviceStatusCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *store.Reader, p *project.Project, asJSON bool) error {
+func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *store.Reader, p *project.Project,
+	asJSON bool) error {
 	s, err := r.Status(ctx)
 	if err != nil {
 		return err
@@ -110,7 +111,8 @@ func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *store.
 			fmt.Fprintf(w, "sending failed: %s\n", screen.Sanitize(rep.LastWhy))
 		}
 		if rep.Failed > 0 {
-			fmt.Fprintf(w, "%s could not be sent and %s given up\n", frame.Count(rep.Failed, "message"), map[bool]string{true: "was", false: "were"}[rep.Failed == 1])
+			fmt.Fprintf(w, "%s could not be sent and %s given up\n", frame.Count(rep.Failed, "message"),
+				map[bool]string{true: "was", false: "were"}[rep.Failed == 1])
 		}
 		_, err := fmt.Fprintf(w, "strangers ignored: %d\n", rep.Ignored)
 		return err
@@ -194,7 +196,8 @@ func (a *app) serviceUnpairCommand() *cobra.Command {
 
 // unconfirmed says that a contact has no rights, and how to confirm it.
 func unconfirmed(c service.Contact) string {
-	return frame.OneLine(fmt.Sprintf("%s is on record, but not paired by you here, and has no rights: %s", c.Label(), service.Confirming(c)))
+	return frame.OneLine(fmt.Sprintf("%s is on record, but not paired by you here, and has no rights: %s", c.Label(),
+		service.Confirming(c)))
 }
 
 // contactRef returns the shortest reference by which findContact finds a contact of a list.
@@ -213,7 +216,8 @@ func contactRef(c service.Contact, list []service.Contact) string {
 
 // findContact finds the contact CHANNEL:ID in the first list that has it. A local phone may be named by its own name
 // if the name is unique.
-func findContact(ctx context.Context, ref string, lists ...func(context.Context) ([]service.Contact, error)) (service.Contact, error) {
+func findContact(ctx context.Context, ref string,
+	lists ...func(context.Context) ([]service.Contact, error)) (service.Contact, error) {
 	for _, read := range lists {
 		list, err := read(ctx)
 		if err != nil {
@@ -233,7 +237,8 @@ func findContact(ctx context.Context, ref string, lists ...func(context.Context)
 		case 1:
 			return called[0], nil
 		default:
-			return service.Contact{}, frame.WithHint(fmt.Errorf("%d contacts call themselves %q", len(called), called[0].Name), "name one as 'perlica service contacts' shows it")
+			return service.Contact{}, frame.WithHint(fmt.Errorf("%d contacts call themselves %q", len(called), called[0].Name),
+				"name one as 'perlica service contacts' shows it")
 		}
 	}
 	return service.Contact{}, frame.WithHint(fmt.Errorf("there is no contact %q", ref), "see 'perlica service contacts'")
@@ -317,7 +322,8 @@ func (i *invitation) nextText(ctx context.Context, paired bool) string {
 		return i.printChanged("no one is paired: 'perlica service pair' shows a code")
 	}
 	i.left--
-	if i.code, err = service.OpenPairing(ctx, i.log, service.DefaultRights(), frame.UserName(i.a.Getenv), now); err != nil {
+	if i.code, err = service.OpenPairing(ctx, i.log, service.DefaultRights(), frame.UserName(i.a.Getenv),
+		now); err != nil {
 		return ""
 	}
 	i.view.log.Info("no one is paired: send this code to a channel within five minutes", "code", i.code)

@@ -56,7 +56,8 @@ admin changes what stays and, with approve, answers everybody's questions.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&rights, "rights", "ask,approve", "what the contact may do: `rights` out of ask, approve and admin")
+	cmd.Flags().StringVar(&rights, "rights", "ask,approve",
+		"what the contact may do: `rights` out of ask, approve and admin")
 	return cmd
 }
 

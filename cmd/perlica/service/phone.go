@@ -44,14 +44,16 @@ folder, for each project and NAME.`,
 			if name == "" {
 				name = frame.UserName(a.Getenv)
 			}
-			if strings.TrimSpace(name) == "" || strings.ContainsFunc(name, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) }) {
+			if strings.TrimSpace(name) == "" || strings.ContainsFunc(name,
+				func(r rune) bool { return r == '/' || !unicode.IsPrint(r) }) {
 				return frame.UsageErrorf("--as %q: a name in one line and without slashes is needed", name)
 			}
 			return a.runPhone(cmd.Context(), name, wait)
 		},
 	}
 	cmd.Flags().StringVar(&name, "as", "", "who is calling, a `name` (default: you)")
-	cmd.Flags().DurationVar(&wait, "wait", 2*time.Second, "after the end of the input: how long without a message before it leaves")
+	cmd.Flags().DurationVar(&wait, "wait", 2*time.Second,
+		"after the end of the input: how long without a message before it leaves")
 	return cmd
 }
 
@@ -118,7 +120,8 @@ func (a *app) runPhone(ctx context.Context, name string, wait time.Duration) err
 	connected := make(chan struct{})
 	var once sync.Once
 	phone := &local.Phone{
-		Path: local.Path(p.Dirs.Runtime, p.Workspace.Root), Name: name, Token: strings.TrimSpace(string(token)), Show: h.showMessage,
+		Path: local.Path(p.Dirs.Runtime, p.Workspace.Root), Name: name, Token: strings.TrimSpace(
+			string(token)), Show: h.showMessage,
 		Keep: func(token string) {
 			if err := keepToken(file, token); err != nil {
 				a.Note("the token of this phone could not be kept; once it has left, it is a stranger: " + err.Error())
@@ -221,7 +224,8 @@ func (a *app) findBridge(ctx context.Context, p *project.Project, connected <-ch
 		case err != nil:
 			return err
 		case held == nil && time.Since(begun) > startTime:
-			return frame.WithHint(errors.New("no bridge runs for this project"), "start it in another terminal: 'perlica service'")
+			return frame.WithHint(errors.New("no bridge runs for this project"),
+				"start it in another terminal: 'perlica service'")
 		case held != nil && time.Since(begun) > listenTime:
 			return frame.WithHint(errors.New("the bridge of this project does not serve the channel local"),
 				"'perlica service channel enable local', and restart the bridge")

@@ -111,12 +111,14 @@ func (a *app) readSecret(p *project.Project, what string, s config.Secret, name,
 	case err == nil:
 		return v, nil
 	case errors.As(err, &shared):
-		return "", frame.WithHint(fmt.Errorf("%s: %w", what, err), "'chmod 600 %s'; if others may have read it, get a new one", agents.CommandLine([]string{shared.Path}))
+		return "", frame.WithHint(fmt.Errorf("%s: %w", what, err),
+			"'chmod 600 %s'; if others may have read it, get a new one", agents.CommandLine([]string{shared.Path}))
 	case errors.Is(err, config.ErrNoSecret) && s.Env != "":
 		return "", frame.WithHint(fmt.Errorf("%s: %w", what, err), "set it where the bridge is started")
 	case errors.Is(err, config.ErrNoSecret):
 		path := s.Path(p.Dirs, name)
-		return "", frame.WithHint(fmt.Errorf("%s: %w", what, err), how, agents.CommandLine([]string{filepath.Dir(path)}), agents.CommandLine([]string{path}))
+		return "", frame.WithHint(fmt.Errorf("%s: %w", what, err), how, agents.CommandLine([]string{filepath.Dir(path)}),
+			agents.CommandLine([]string{path}))
 	}
 	return "", fmt.Errorf("%s: %w", what, err)
 }
@@ -132,7 +134,8 @@ func (a *app) channelSetups(p *project.Project) (list []service.Setup) {
 	}
 	for _, name := range names {
 		_, err := channels[name](a, p, nil)
-		list = append(list, service.Setup{Name: name, Err: err, Hint: frame.ExplicitHint(err), Left: len(names) > 1 && errors.Is(err, imessage.ErrSystem)})
+		list = append(list, service.Setup{Name: name, Err: err, Hint: frame.ExplicitHint(err), Left: len(names) > 1 &&
+			errors.Is(err, imessage.ErrSystem)})
 	}
 	return list
 }

@@ -82,7 +82,8 @@ func namesOf(p *project.Project, list []fact.ServedProject) []string {
 // openProjects opens the bridges of the other projects and joins them with the open bridge of the home project. home
 // has the options of that bridge. reloads read the settings of the other projects again. done closes the other
 // projects and is never nil.
-func (a *app) openProjects(ctx context.Context, p *project.Project, list []fact.ServedProject, b *service.Bridge, home service.Options) (all *service.Projects, reloads []func(), done func() error, err error) {
+func (a *app) openProjects(ctx context.Context, p *project.Project, list []fact.ServedProject, b *service.Bridge,
+	home service.Options) (all *service.Projects, reloads []func(), done func() error, err error) {
 	done = func() error { return nil }
 	own, err := project.User(p.Dir, a.Environ, nil)
 	if err != nil {
@@ -117,7 +118,8 @@ func (a *app) openProjects(ctx context.Context, p *project.Project, list []fact.
 }
 
 // openProject opens the bridge of an added project. done closes its log.
-func (a *app) openProject(ctx context.Context, f fact.ServedProject, name string, home service.Options) (b *service.Bridge, done func() error, err error) {
+func (a *app) openProject(ctx context.Context, f fact.ServedProject, name string,
+	home service.Options) (b *service.Bridge, done func() error, err error) {
 	p, err := a.findProject(f)
 	if err != nil {
 		return nil, nil, err
@@ -133,7 +135,8 @@ func (a *app) openProject(ctx context.Context, f fact.ServedProject, name string
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err = service.Open(ctx, bridgeOptions(a, p, runner, paths, home.Channels, slog.New(projectRows{home.Log.Handler(), name})))
+	b, err = service.Open(ctx, bridgeOptions(a, p, runner, paths, home.Channels,
+		slog.New(projectRows{home.Log.Handler(), name})))
 	if err != nil {
 		return nil, nil, errors.Join(err, done())
 	}
@@ -290,7 +293,8 @@ by its folder. What waits there stays on its record, and is answered when a brid
 				}
 				return a.Say("%s: removed; restart the bridge if it runs", frame.OneLine(f.Project))
 			}
-			return frame.WithHint(fmt.Errorf("the bot of this project does not serve %q", args[0]), "see 'perlica service projects'")
+			return frame.WithHint(fmt.Errorf("the bot of this project does not serve %q", args[0]),
+				"see 'perlica service projects'")
 		},
 	}
 }
@@ -337,7 +341,8 @@ func (a *app) findOther(dir string) (*project.Project, error) {
 }
 
 // recordServed records in the user's own log that a project is served or is no longer served.
-func (a *app) recordServed(ctx context.Context, p *project.Project, f fact.ServedProject, write func(context.Context, *eventlog.Log, fact.ServedProject) error) error {
+func (a *app) recordServed(ctx context.Context, p *project.Project, f fact.ServedProject,
+	write func(context.Context, *eventlog.Log, fact.ServedProject) error) error {
 	var err error
 	if f.Home, err = homeOf(p); err != nil {
 		return err

@@ -91,7 +91,8 @@ func (a *app) serveBridge(ctx context.Context, companion Companion) (err error) 
 		return err
 	}
 	r := &openBridges{runner: runner} // The log is open before any channel is polled.
-	list, left, closeChannels, err := a.openChannels(p, func(channel, contact string) bool { return r.isPaired(ctx, channel, contact) })
+	list, left, closeChannels, err := a.openChannels(p,
+		func(channel, contact string) bool { return r.isPaired(ctx, channel, contact) })
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,8 @@ func (a *app) linkTeam(p *project.Project) *team.Link {
 }
 
 // bridgeOptions returns the options of a project's bridge.
-func bridgeOptions(a *app, p *project.Project, runner *kernel.Runner, paths config.ServicePaths, channels []channel.Channel, log *slog.Logger) service.Options {
+func bridgeOptions(a *app, p *project.Project, runner *kernel.Runner, paths config.ServicePaths,
+	channels []channel.Channel, log *slog.Logger) service.Options {
 	return service.Options{
 		Runner: runner, Context: p.Config.ContextID, Version: a.Version,
 		View: paths.Bridge, Lock: paths.Lock, Files: paths.Files, Channels: channels, Settings: serviceSettings(p),

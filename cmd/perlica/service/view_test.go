@@ -22,12 +22,14 @@ func TestScreenRows(t *testing.T) {
 	defer func() { _ = null.Close() }() // Nothing was written to it.
 	a := &app{&frame.App{Stderr: null, Getenv: func(string) string { return "" }}}
 	s := newServiceView(a)
-	ada := service.Contact{Channel: "telegram", ID: "4711471147", Name: "Ada Lovelace", Rights: access.Rights{access.Ask, access.Approve, access.Admin}}
+	ada := service.Contact{Channel: "telegram", ID: "4711471147", Name: "Ada Lovelace",
+		Rights: access.Rights{access.Ask, access.Approve, access.Admin}}
 	twin := service.Contact{Channel: "telegram", ID: "1", Name: "Twin"}
 	other := service.Contact{Channel: "telegram", ID: "2", Name: "Twin"}
 	text := s.renderText(service.Live{
 		Status: service.Status{
-			Since: time.Now(), Unsent: 12, Contacts: []service.Contact{ada, twin, other}, Unconfirmed: []service.Contact{ada, twin},
+			Since: time.Now(), Unsent: 12, Contacts: []service.Contact{ada, twin, other}, Unconfirmed: []service.Contact{ada,
+				twin},
 			Channels: []service.ChannelStatus{{Name: "imessage", Error: leftOut, Since: time.Now()}},
 		},
 		Turns: []string{"Ada Lovelace (telegram): hello"}, Questions: []string{"Ada Lovelace (telegram): Run the tests"}, Queued: 30, InLine: 20,
@@ -38,9 +40,11 @@ func TestScreenRows(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"  waiting   30 messages of 20 contacts to be answered\n", "  sending   12 messages\n", "  contacts  2 on record only",
+		"  waiting   30 messages of 20 contacts to be answered\n", "  sending   12 messages\n",
+		"  contacts  2 on record only",
 		"  pairing   send 123 456 to a channel", "  contact   Ada Lovelace (telegram): ask, approve, admin\n",
-		"  contact   Twin (telegram:1)", "  contact   Twin (telegram:2)", "  question  Ada Lovelace (telegram): Run the tests\n",
+		"  contact   Twin (telegram:1)", "  contact   Twin (telegram:2)",
+		"  question  Ada Lovelace (telegram): Run the tests\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("without %q:\n%s", want, text)

@@ -66,7 +66,8 @@ type listedSession struct {
 }
 
 // listSessions returns the sessions, and the sessions of single runs that are running.
-func listSessions(ctx context.Context, view *sessions.View, log *store.Reader, p *project.Project, all bool) ([]listedSession, error) {
+func listSessions(ctx context.Context, view *sessions.View, log *store.Reader, p *project.Project,
+	all bool) ([]listedSession, error) {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return nil, err
@@ -106,7 +107,8 @@ func listSessions(ctx context.Context, view *sessions.View, log *store.Reader, p
 }
 
 // heldBy returns a session with its holder and its running turn.
-func heldBy(ctx context.Context, log *store.Reader, s sessions.Session, holder *filelock.BusyError) (listedSession, error) {
+func heldBy(ctx context.Context, log *store.Reader, s sessions.Session, holder *filelock.BusyError) (listedSession,
+	error) {
 	one := listedSession{Session: s}
 	if holder == nil {
 		return one, nil
@@ -116,7 +118,8 @@ func heldBy(ctx context.Context, log *store.Reader, s sessions.Session, holder *
 	if err != nil || !ok {
 		return one, err
 	}
-	_, over, err := log.Last(ctx, event.Query{Run: begun.Run, Types: event.Known().Where(func(r *event.Row) bool { return r.Run == event.Ends })})
+	_, over, err := log.Last(ctx, event.Query{Run: begun.Run,
+		Types: event.Known().Where(func(r *event.Row) bool { return r.Run == event.Ends })})
 	if err == nil && !over {
 		one.Run = begun.Run
 	}

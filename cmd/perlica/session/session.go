@@ -33,7 +33,8 @@ without -s or -c makes a session of its own, which is listed with --all only.`,
 
 // changingSession finds a session, opens the context for writing and calls f. It does not make a context that has no
 // log.
-func (a *app) changingSession(ctx context.Context, ref string, f func(r *kernel.Runner, s sessions.Session) error) error {
+func (a *app) changingSession(ctx context.Context, ref string,
+	f func(r *kernel.Runner, s sessions.Session) error) error {
 	s, err := a.foundSession(ctx, ref)
 	if err != nil {
 		return err
@@ -143,7 +144,8 @@ code 1 if there is none.`,
 func current(ctx context.Context, view *sessions.View) (sessions.Session, error) {
 	s, err := view.Current(ctx)
 	if errors.Is(err, sessions.ErrNoSession) {
-		err = frame.WithHint(errors.New("no session is selected"), "'perlica session use REF' selects one, 'perlica session new' makes one")
+		err = frame.WithHint(errors.New("no session is selected"),
+			"'perlica session use REF' selects one, 'perlica session new' makes one")
 	}
 	return s, err
 }
@@ -200,7 +202,8 @@ func (a *app) sessionDelete(ctx context.Context, ref string, kept bool) error {
 		}
 		agent, err := p.Agent(project.Choice{}, s)
 		if err != nil {
-			return frame.ExitUsage.With(frame.WithHint(err, "without --from-agent it goes off the lists alone; nothing was deleted"))
+			return frame.ExitUsage.With(frame.WithHint(err,
+				"without --from-agent it goes off the lists alone; nothing was deleted"))
 		}
 		n := 0
 		err = frame.Interruptible(ctx, "the agent may have deleted the session", func(ctx context.Context) error {

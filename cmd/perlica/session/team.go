@@ -70,7 +70,8 @@ func (a *app) printWorkers(list []workersSession, asJSON bool) error {
 	now := time.Now()
 	g := frame.Grid{Head: []string{"WORKER", "SESSION", "PROVIDER", "TURNS", "LAST USED", "TITLE"}}
 	for _, s := range list {
-		g.Add(s.Worker, frame.SessionName(s.Session, frame.ShortID(s.ID)), s.Provider, strconv.Itoa(s.Turns), frame.FormatAge(s.Used, now), s.Title)
+		g.Add(s.Worker, frame.SessionName(s.Session, frame.ShortID(s.ID)), s.Provider, strconv.Itoa(s.Turns),
+			frame.FormatAge(s.Used, now), s.Title)
 	}
 	return a.Table(g)
 }

@@ -50,7 +50,10 @@ events are read.`,
   perlica team keep --once     # exit code 1 if a copy fails the check`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error { return a.keepCopies(cmd.Context(), t, once) })
+			return a.withTeam(cmd.Context(), func(t *team.Team,
+				_ *project.Project) error {
+				return a.keepCopies(cmd.Context(), t, once)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&once, "once", false, "verify each copy once, and end")
@@ -103,7 +106,8 @@ func (a *app) keepCopies(ctx context.Context, t *team.Team, once bool) error {
 // tellVerdicts prints changed verdicts and returns an error if a copy is damaged.
 func (a *app) tellVerdicts(list []hub.Verdict, said map[string]string) (err error) {
 	for _, v := range list {
-		text := fmt.Sprintf("%s: %s, signed up to %d, cosigned here up to %d", v.Worker, frame.Count(int(v.Size), "event"), v.Checkpoint, v.Cosigned)
+		text := fmt.Sprintf("%s: %s, signed up to %d, cosigned here up to %d", v.Worker, frame.Count(int(v.Size), "event"),
+			v.Checkpoint, v.Cosigned)
 		if v.Problem != "" {
 			text = v.Worker + ": " + v.Problem
 			err = frame.WithHint(errors.New("not all copies passed the check"), toVerify)
@@ -159,7 +163,8 @@ func (a *app) fetchCopies(ctx context.Context, t *team.Team, worker, file string
 	for _, key := range append(t.LogKeys(worker, v.Origin), t.WitnessKeys()...) {
 		keys = append(keys, "--key '"+key+"'")
 	}
-	count, command := fmt.Sprintf("%s of %s, of %d on the hub", frame.Count(int(sum.Events), "event"), worker, v.Size), "perlica log verify "+file+" "+strings.Join(keys, " ")
+	count, command := fmt.Sprintf("%s of %s, of %d on the hub", frame.Count(int(sum.Events), "event"), worker, v.Size),
+		"perlica log verify "+file+" "+strings.Join(keys, " ")
 	if file == "-" {
 		a.printNotes(count + "; verify them anywhere: " + command)
 		return nil

@@ -18,7 +18,8 @@ import (
 )
 
 // states are the states by which inputs are listed.
-var states = []string{hub.Waiting, hub.Queued, hub.Claimed, "responded", "provider_error", "outcome_unknown", hub.Refused, hub.Withdrawn, hub.Adopted, hub.Resolved, hub.Lost}
+var states = []string{hub.Waiting, hub.Queued, hub.Claimed, "responded", "provider_error", "outcome_unknown",
+	hub.Refused, hub.Withdrawn, hub.Adopted, hub.Resolved, hub.Lost}
 
 func (a *app) inputsCommand() *cobra.Command {
 	var state string
@@ -80,8 +81,10 @@ func (a *app) showInput(ctx context.Context, t *team.Team, id string, asJSON boo
 	}
 	return a.Show(asJSON, s, func(w io.Writer, st screen.Styles) error {
 		rows := [][2]string{
-			{"input     ", s.ID}, {"submitted ", s.Submitted.Local().Format(time.DateTime) + " by " + s.Sender}, {"project   ", s.Project},
-			{"generation", s.Generation}, {"state     ", s.State}, {"worker    ", s.Worker}, {"closed by ", s.By}, {"note      ", s.Note}, {"replaces  ", s.Replaces},
+			{"input     ", s.ID}, {"submitted ", s.Submitted.Local().Format(time.DateTime) + " by " + s.Sender},
+			{"project   ", s.Project},
+			{"generation", s.Generation}, {"state     ", s.State}, {"worker    ", s.Worker}, {"closed by ", s.By},
+			{"note      ", s.Note}, {"replaces  ", s.Replaces},
 		}
 		if r, err := team.ResultOf(s); err == nil {
 			rows = append(rows, [2]string{"run       ", r.RunID})
@@ -143,7 +146,8 @@ a new id, with "replaces" naming this one.`,
 				case err != nil:
 					return err
 				case s.State != hub.Claimed && s.State != hub.Adopted && s.State != hub.Lost && s.State != "outcome_unknown":
-					return frame.WithHint(fmt.Errorf("the input is %s", s.State), "what waits is withdrawn: perlica team cancel %s", args[0])
+					return frame.WithHint(fmt.Errorf("the input is %s", s.State), "what waits is withdrawn: perlica team cancel %s",
+						args[0])
 				}
 				if err := t.Resolve(cmd.Context(), args[0], note); err != nil {
 					return err

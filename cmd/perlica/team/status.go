@@ -61,7 +61,8 @@ func (a *app) statusCommand() *cobra.Command {
 
 func gather(ctx context.Context, t *team.Team) (s statusJSON, err error) {
 	state := t.State()
-	s = statusJSON{Team: state.Name, Server: state.Server, Schema: state.Schema, Generation: state.Generation, Adopted: state.Adopted}
+	s = statusJSON{Team: state.Name, Server: state.Server, Schema: state.Schema, Generation: state.Generation,
+		Adopted: state.Adopted}
 	if s.Inputs, err = t.Hub.Counts(ctx); err != nil {
 		return s, err
 	}
@@ -123,7 +124,8 @@ func (a *app) workersCommand() *cobra.Command {
 				}
 				g := frame.Grid{Head: []string{"WORKER", "HEARD", "SLOTS", "PROJECTS", "LABELS"}}
 				for _, w := range list {
-					g.Add(w.Name, frame.FormatDuration(max(0, now.Sub(w.Heard)).Round(time.Second))+" ago", fmt.Sprint(w.Slots), strings.Join(w.Projects, ","), strings.Join(w.Labels, ","))
+					g.Add(w.Name, frame.FormatDuration(max(0, now.Sub(w.Heard)).Round(time.Second))+" ago", fmt.Sprint(w.Slots),
+						strings.Join(w.Projects, ","), strings.Join(w.Labels, ","))
 				}
 				return a.Table(g)
 			})
@@ -161,7 +163,10 @@ The worker that asked decides whether an answer counts: the first one on its log
 		Short: "List the open questions of all workers, with their options",
 		Args:  frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error { return a.listQuestions(cmd.Context(), t, asJSON) })
+			return a.withTeam(cmd.Context(), func(t *team.Team,
+				_ *project.Project) error {
+				return a.listQuestions(cmd.Context(), t, asJSON)
+			})
 		},
 	}
 	cmd := frame.Group("pending", "List the open questions of all workers, and answer them", `List the open questions of all workers, and answer them.
@@ -223,7 +228,8 @@ func (a *app) listQuestions(ctx context.Context, t *team.Team, asJSON bool) erro
 			if _, err := io.WriteString(w, a.renderQuestion(q.Question)); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(w, "question %s of %s: perlica team pending choose %[1]s N (input %[3]s)\n", nameOf(q), q.There.Worker, idOf(q.There.Input))
+			_, err := fmt.Fprintf(w, "question %s of %s: perlica team pending choose %[1]s N (input %[3]s)\n", nameOf(q),
+				q.There.Worker, idOf(q.There.Input))
 			if err != nil {
 				return err
 			}
@@ -240,7 +246,8 @@ func (a *app) renderQuestion(q interaction.Question) string {
 
 func (a *app) answerQuestion(ctx context.Context, t *team.Team, id, choice, text string, always bool) error {
 	if len(id) < nameLength {
-		return frame.WithHint(frame.UsageErrorf("a question is named by at least %d digits, not %q", nameLength, id), "perlica team pending shows the open ones with their names")
+		return frame.WithHint(frame.UsageErrorf("a question is named by at least %d digits, not %q", nameLength, id),
+			"perlica team pending shows the open ones with their names")
 	}
 	open, err := team.OpenQuestions(ctx, t, "")
 	if err != nil {
@@ -253,14 +260,16 @@ func (a *app) answerQuestion(ctx context.Context, t *team.Team, id, choice, text
 		}
 	}
 	if len(found) != 1 {
-		return frame.WithHint(fmt.Errorf("no open question is named %s", id), "'perlica team pending' lists the open questions with the names that answer them")
+		return frame.WithHint(fmt.Errorf("no open question is named %s", id),
+			"'perlica team pending' lists the open questions with the names that answer them")
 	}
 	q := found[0]
 	option, err := q.Choose(choice)
 	if err != nil {
 		return frame.ExitUsage.With(err)
 	}
-	ans := interaction.Answer{Option: option.ID, Text: text, By: frame.UserName(a.Getenv), Where: "terminal", Always: always}
+	ans := interaction.Answer{Option: option.ID, Text: text, By: frame.UserName(a.Getenv), Where: "terminal",
+		Always: always}
 	if err := q.Check(ans); err != nil {
 		return frame.ExitUsage.With(err)
 	}

@@ -60,10 +60,12 @@ With --json each id is printed with its result: new, there or differs.`,
 	}
 	asJSON := cmd.Flags().Bool("json", false, "print one JSON object a line")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "read the inputs from a `file`; - is standard input")
-	cmd.Flags().StringVar(&name, "project", "", "the project of lines that name none, by its `name` (default: that of this folder)")
+	cmd.Flags().StringVar(&name, "project", "",
+		"the project of lines that name none, by its `name` (default: that of this folder)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if file == "" {
-			return frame.WithHint(frame.UsageErrorf("'perlica team submit' needs a file"), "perlica team submit -f inputs.ndjson; one input: perlica run --team")
+			return frame.WithHint(frame.UsageErrorf("'perlica team submit' needs a file"),
+				"perlica team submit -f inputs.ndjson; one input: perlica run --team")
 		}
 		return a.withTeam(cmd.Context(), func(t *team.Team, p *project.Project) error {
 			in, err := a.openInputs(file, cmp.Or(name, p.Name()))
@@ -219,7 +221,8 @@ func progressBar(done, whole int) string {
 
 // submitInputs checks all inputs, submits them and prints their results.
 func (a *app) submitInputs(ctx context.Context, t *team.Team, in *inputs, asJSON bool) error {
-	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr), screen.SystemClock())
+	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr),
+		screen.SystemClock())
 	defer func() { _ = status.Close() }() // The terminal may be gone.
 	total := 0
 	for _, err := range in.readDrafts() {
@@ -256,7 +259,8 @@ func (a *app) submitInputs(ctx context.Context, t *team.Team, in *inputs, asJSON
 	})
 	_ = status.Close() // The terminal may be gone.
 	if len(counts) > 0 && !asJSON {
-		err = errors.Join(err, a.Say("%d new, %d there before, %d under the id of another input", counts[hub.New], counts[hub.There], counts[hub.Differs]))
+		err = errors.Join(err, a.Say("%d new, %d there before, %d under the id of another input", counts[hub.New],
+			counts[hub.There], counts[hub.Differs]))
 	}
 	if unsure {
 		a.Note("warning: the standby has not confirmed them: if the server fails now they may be lost")
@@ -265,14 +269,17 @@ func (a *app) submitInputs(ctx context.Context, t *team.Team, in *inputs, asJSON
 	var stopped *kernel.StoppedError
 	switch {
 	case errors.As(err, &fate):
-		return frame.WithHint(frame.ExitUnknown.With(err), "Perlica sends nothing to another generation; 'perlica team inputs' lists its inputs")
+		return frame.WithHint(frame.ExitUnknown.With(err),
+			"Perlica sends nothing to another generation; 'perlica team inputs' lists its inputs")
 	case errors.As(err, &stopped):
-		return frame.WithHint(frame.StopExitCode(stopped.Stop).With(fmt.Errorf("%s: %d of %d inputs were handed over", stopped.Stop.Why, handed, total)),
+		return frame.WithHint(frame.StopExitCode(stopped.Stop).With(fmt.Errorf("%s: %d of %d inputs were handed over",
+			stopped.Stop.Why, handed, total)),
 			"the same file can be submitted again if its lines have ids; a line without one is a new input each time")
 	case err != nil:
 		return err
 	case counts[hub.Differs] > 0:
-		return frame.WithHint(errors.New("some ids are those of other inputs"), "another input takes another id; --json says which")
+		return frame.WithHint(errors.New("some ids are those of other inputs"),
+			"another input takes another id; --json says which")
 	}
 	return nil
 }
@@ -286,7 +293,8 @@ type submitted struct {
 // handOver submits the inputs until the end or a stop. After a stop the error is a *kernel.StoppedError. It calls
 // tell for each batch with the results and the number of submitted inputs. It returns the number of inputs by result,
 // and whether a standby has not confirmed some of them.
-func (a *app) handOver(ctx context.Context, stop <-chan kernel.Stop, t *team.Team, in *inputs, tell func([]submitted, int) error) (counts map[string]int, unsure bool, err error) {
+func (a *app) handOver(ctx context.Context, stop <-chan kernel.Stop, t *team.Team, in *inputs,
+	tell func([]submitted, int) error) (counts map[string]int, unsure bool, err error) {
 	counts = map[string]int{}
 	n := 0
 	for batch, err := range in.readBatches() {

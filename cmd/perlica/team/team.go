@@ -119,7 +119,8 @@ The first admin's own key needs no confirmation.`,
 			if confirmed {
 				return a.Say("%s belongs to the team %s", t.As, t.State().Name)
 			}
-			return a.Say("%s asks to belong to the team %s, with the key\n%s\nAn admin confirms it: perlica team confirm %s", t.As, t.State().Name, t.Key, t.As)
+			return a.Say("%s asks to belong to the team %s, with the key\n%s\nAn admin confirms it: perlica team confirm %s",
+				t.As, t.State().Name, t.Key, t.As)
 		},
 	}
 	cmd.Flags().StringVar(&url, "hub", "", "the hub's connection string, a `URL`; it is kept in your own configuration")
@@ -157,7 +158,9 @@ Rights: ask (submit, stop and resolve inputs), approve (answer questions), admin
 					return frame.WithHint(fmt.Errorf("%s does not ask to join", args[0]), "perlica team confirm lists who does")
 				}
 				if key == "" {
-					yes, err := a.Confirm(cmd.Context(), fmt.Sprintf("%s, who logs in as %s, has the key %s\nIs that the key that 'perlica team join' printed there?", asked[i].Name, asked[i].Login, asked[i].Key))
+					yes, err := a.Confirm(cmd.Context(),
+						fmt.Sprintf("%s, who logs in as %s, has the key %s\nIs that the key that 'perlica team join' printed there?",
+							asked[i].Name, asked[i].Login, asked[i].Key))
 					switch {
 					case err != nil:
 						return frame.WithHint(err, "--key KEY confirms the one that 'perlica team join' printed there")
@@ -173,7 +176,8 @@ Rights: ask (submit, stop and resolve inputs), approve (answer questions), admin
 			})
 		},
 	}
-	cmd.Flags().StringSliceVar(&rights, "rights", rights, "what the member may do: ask, approve, admin; a `list` with commas")
+	cmd.Flags().StringSliceVar(&rights, "rights", rights,
+		"what the member may do: ask, approve, admin; a `list` with commas")
 	cmd.Flags().StringVar(&key, "key", "", "confirm this `key` without being asked")
 	return cmd
 }
@@ -259,7 +263,8 @@ hub has never seen cannot be known: submit under a new id what must not be done 
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				if !yes {
-					ok, err := a.Confirm(cmd.Context(), "Every input without an outcome on this hub is closed as unknown and never claimed again, and ids that this hub has forgotten can be called once more. Adopt it?")
+					ok, err := a.Confirm(cmd.Context(),
+						"Every input without an outcome on this hub is closed as unknown and never claimed again, and ids that this hub has forgotten can be called once more. Adopt it?")
 					switch {
 					case err != nil:
 						return err
@@ -276,7 +281,8 @@ hub has never seen cannot be known: submit under a new id what must not be done 
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&even, "even", false, "also where the server is the same as far as it can tell: a copy of its disk was put back")
+	cmd.Flags().BoolVar(&even, "even", false,
+		"also where the server is the same as far as it can tell: a copy of its disk was put back")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
 }

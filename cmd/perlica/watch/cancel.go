@@ -48,20 +48,23 @@ func (a *app) cancelTurn(ctx context.Context, r *kernel.Runner, p *project.Proje
 	var names []string
 	for _, u := range unfinished {
 		id := string(u.Run)
-		if u.Alive && (len(args) == 0 || strings.HasPrefix(id, args[0]) || strings.HasSuffix(id, args[0]) || strings.HasPrefix(frame.ShortID(id), args[0])) {
+		if u.Alive && (len(args) == 0 || strings.HasPrefix(id, args[0]) || strings.HasSuffix(id, args[0]) ||
+			strings.HasPrefix(frame.ShortID(id), args[0])) {
 			live, names = append(live, u.Run), append(names, frame.ShortID(id))
 		}
 	}
 	switch {
 	case len(live) == 0 && len(args) > 0:
-		return frame.WithHint(fmt.Errorf("no turn of run %s is under way", frame.OneLine(args[0])), "for what was said and done: perlica log show %s", frame.OneLine(args[0]))
+		return frame.WithHint(fmt.Errorf("no turn of run %s is under way", frame.OneLine(args[0])),
+			"for what was said and done: perlica log show %s", frame.OneLine(args[0]))
 	case len(live) == 0:
 		return errors.New("no turn is under way")
 	case len(live) > 1:
 		return frame.ExitUsage.With(fmt.Errorf("%d turns are under way: name one: %s", len(live), strings.Join(names, ", ")))
 	}
 	by := frame.UserName(a.Getenv)
-	if err := r.CancelRun(ctx, live[0], kernel.Stop{By: streamjson.ByUser, Why: "perlica cancel by " + by, Person: by}); err != nil {
+	if err := r.CancelRun(ctx, live[0], kernel.Stop{By: streamjson.ByUser, Why: "perlica cancel by " + by,
+		Person: by}); err != nil {
 		return err
 	}
 	return a.Say("run %s was told to stop", names[0])

@@ -121,7 +121,8 @@ func (a *app) sendInput(ctx context.Context, ref string, id event.InputID, text 
 		if i := slices.IndexFunc(q.Inputs, func(in queue.Input) bool { return in.ID == id }); i >= 0 {
 			place = fmt.Sprintf("number %d in its queue", i+1)
 		}
-		return a.Say("input %s is on record, %s; to follow the session: perlica watch %s", id, place, frame.ShortID(string(s.ID)))
+		return a.Say("input %s is on record, %s; to follow the session: perlica watch %s", id, place,
+			frame.ShortID(string(s.ID)))
 	})
 }
 
@@ -142,8 +143,10 @@ func (a *app) explainNoChat(p *project.Project, s sessions.Session) error {
 	}
 	name := frame.SessionName(s, frame.ShortID(s.ID))
 	if !held {
-		return frame.WithHint(fmt.Errorf("session %s is not open in a chat; nothing was queued", name), "to send it now: perlica run -s %s …", frame.ShortID(s.ID))
+		return frame.WithHint(fmt.Errorf("session %s is not open in a chat; nothing was queued", name),
+			"to send it now: perlica run -s %s …", frame.ShortID(s.ID))
 	}
-	return frame.WithHint(fmt.Errorf("session %s is open, but not in a chat: a %s has it; nothing was queued", name, cmp.Or(by, "run")),
+	return frame.WithHint(fmt.Errorf("session %s is open, but not in a chat: a %s has it; nothing was queued", name,
+		cmp.Or(by, "run")),
 		"to send it afterwards: perlica run --wait -s %s …", frame.ShortID(s.ID))
 }

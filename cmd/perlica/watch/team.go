@@ -45,7 +45,8 @@ type retryingReader struct {
 // waitAndRetry waits after an error of the hub and reports whether to try again.
 func (p retryingReader) waitAndRetry(ctx context.Context, err error) bool {
 	var version *hub.VersionError
-	if err == nil || ctx.Err() != nil || errors.Is(err, hub.ErrEdited) || errors.Is(err, hub.ErrNotAllowed) || errors.Is(err, hub.ErrNoTeam) || errors.As(err, &version) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, hub.ErrEdited) || errors.Is(err, hub.ErrNotAllowed) ||
+		errors.Is(err, hub.ErrNoTeam) || errors.As(err, &version) {
 		if err == nil && *p.away {
 			*p.away = false
 			p.note("the hub answers again")

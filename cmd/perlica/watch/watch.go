@@ -97,7 +97,8 @@ func (a *app) watchHere(ctx context.Context, args []string, turns int, thoughts 
 }
 
 // followSession shows the notices of a session. worker is empty for a session of this machine.
-func (a *app) followSession(ctx context.Context, s sessions.Session, worker string, thoughts bool, notices func(context.Context) iter.Seq2[kernel.Notice, error]) error {
+func (a *app) followSession(ctx context.Context, s sessions.Session, worker string, thoughts bool,
+	notices func(context.Context) iter.Seq2[kernel.Notice, error]) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	w := newWatcher(ctx, a, thoughts, end)
@@ -118,7 +119,8 @@ func (a *app) followSession(ctx context.Context, s sessions.Session, worker stri
 }
 
 // sessionToWatch finds the named session, or the one that was used last.
-func (a *app) sessionToWatch(ctx context.Context, log *store.Reader, p *project.Project, args []string) (s sessions.Session, err error) {
+func (a *app) sessionToWatch(ctx context.Context, log *store.Reader, p *project.Project,
+	args []string) (s sessions.Session, err error) {
 	err = frame.ViewSessions(ctx, log, p, func(view *sessions.View) (err error) {
 		s, err = findSession(ctx, view, args)
 		return err
@@ -220,7 +222,8 @@ func (w *watcher) showNotice(n kernel.Notice) {
 
 // newView returns the view of a turn.
 func (w *watcher) newView(run event.RunID) *dialog.TurnView {
-	return dialog.NewTurnView(w.a.App, w.say, func(string) string { return "perlica log show " + frame.ShortID(run) + w.say.Elsewhere })
+	return dialog.NewTurnView(w.a.App, w.say,
+		func(string) string { return "perlica log show " + frame.ShortID(run) + w.say.Elsewhere })
 }
 
 // showInput shows an input and its sender.

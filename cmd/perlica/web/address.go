@@ -31,7 +31,8 @@ func (f settings) listenAddress(getenv func(string) string) (*address, error) {
 		}
 	}
 	if f.url != "" {
-		if public, err = url.Parse(f.url); err != nil || public.Host == "" || public.Scheme != "http" && public.Scheme != "https" || public.RawQuery != "" || public.Fragment != "" {
+		if public, err = url.Parse(f.url); err != nil || public.Host == "" || public.Scheme != "http" &&
+			public.Scheme != "https" || public.RawQuery != "" || public.Fragment != "" {
 			return nil, frame.UsageErrorf("--public-url %q is no http or https address", f.url)
 		}
 	}
@@ -65,10 +66,12 @@ func (at *address) setNames(f settings, proxy netip.Prefix, public *url.URL) err
 	}
 	switch {
 	case at.tls == nil && !proxy.IsValid() && !ip.IsLoopback():
-		return frame.WithHint(frame.UsageErrorf("%s can be reached from other machines, and nothing there is encrypted", at.Addr()),
+		return frame.WithHint(frame.UsageErrorf("%s can be reached from other machines, and nothing there is encrypted",
+			at.Addr()),
 			"--tls-cert and --tls-key, or --behind-proxy with the address of a proxy that speaks TLS; 127.0.0.1 is this machine alone")
 	case ip.IsUnspecified() && public == nil:
-		return frame.WithHint(frame.UsageErrorf("%s has no name of its own", at.Addr()), "--public-url says how browsers ask for it")
+		return frame.WithHint(frame.UsageErrorf("%s has no name of its own", at.Addr()),
+			"--public-url says how browsers ask for it")
 	}
 	names := []string{"127.0.0.1", "localhost", "[::1]"}
 	if !ip.IsLoopback() && !ip.IsUnspecified() {
@@ -80,7 +83,8 @@ func (at *address) setNames(f settings, proxy netip.Prefix, public *url.URL) err
 			at.hosts = append(at.hosts, name)
 		}
 	}
-	if at.url = scheme + "://127.0.0.1" + port + "/"; !ip.IsLoopback() && !ip.IsUnspecified() || ip.Is6() && ip.IsLoopback() {
+	if at.url = scheme + "://127.0.0.1" + port + "/"; !ip.IsLoopback() && !ip.IsUnspecified() || ip.Is6() &&
+		ip.IsLoopback() {
 		at.url = scheme + "://" + strings.TrimSuffix(net.JoinHostPort(ip.String(), ""), ":") + port + "/"
 	}
 	if proxy.IsValid() {
@@ -94,7 +98,8 @@ func (at *address) setNames(f settings, proxy netip.Prefix, public *url.URL) err
 
 // openListener returns the socket from systemd or a new one.
 func openListener(addr string, getenv func(string) string) (net.Listener, error) {
-	if n, err := strconv.Atoi(getenv("LISTEN_FDS")); err == nil && n > 0 && getenv("LISTEN_PID") == strconv.Itoa(os.Getpid()) {
+	if n, err := strconv.Atoi(getenv("LISTEN_FDS")); err == nil && n > 0 &&
+		getenv("LISTEN_PID") == strconv.Itoa(os.Getpid()) {
 		const first = 3 // the first descriptor of sd_listen_fds(3)
 		file := os.NewFile(first, "systemd")
 		l, err := net.FileListener(file)
@@ -124,7 +129,8 @@ func tlsConfig(cert, key string, getenv func(string) string) (*tls.Config, error
 	}
 	pair, err := tls.LoadX509KeyPair(home(cert), home(key))
 	if err != nil {
-		return nil, frame.WithHint(frame.UsageErrorf("the certificate cannot be used: %w", err), "--tls-cert and --tls-key name a pair of PEM files")
+		return nil, frame.WithHint(frame.UsageErrorf("the certificate cannot be used: %w", err),
+			"--tls-cert and --tls-key name a pair of PEM files")
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }

@@ -92,7 +92,8 @@ func ServeWithBridge(ctx context.Context, c *frame.App, say func(string)) (wait 
 	}
 	over := make(chan error, 1)
 	go func() {
-		err := s.serveRequests(ctx, func() {}, func(context.Context) { say("the page is at " + s.at.url + "; 'perlica web pair' lets a browser in") })
+		err := s.serveRequests(ctx, func() {},
+			func(context.Context) { say("the page is at " + s.at.url + "; 'perlica web pair' lets a browser in") })
 		if err != nil {
 			say("the page is not served any more: " + err.Error())
 		}
@@ -160,7 +161,8 @@ func (a *app) openSite(ctx context.Context, f settings, here, own *project.Proje
 	s.closing = append(s.closing, s.devices.Close)
 	s.handler = web.New(web.Options{
 		Dirs: own.Dirs, Environ: a.Environ, Version: a.Version, Here: here, Only: f.only != "", Devices: s.devices,
-		Page: page.Files(), Hosts: at.hosts, Base: at.base, Client: at.client, Trail: runner.Trail(), Team: a.teamOpener(here, f.only != ""),
+		Page: page.Files(), Hosts: at.hosts, Base: at.base, Client: at.client, Trail: runner.Trail(), Team: a.teamOpener(here,
+			f.only != ""),
 	})
 	return s, nil
 }
@@ -272,9 +274,11 @@ type address struct {
 func listenError(addr string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return frame.WithHint(fmt.Errorf("%s is taken: another program, or another 'perlica web', listens there", addr), "--listen chooses another address")
+		return frame.WithHint(fmt.Errorf("%s is taken: another program, or another 'perlica web', listens there", addr),
+			"--listen chooses another address")
 	case errors.Is(err, syscall.EACCES):
-		return frame.WithHint(fmt.Errorf("%s may not be listened on: %w", addr, err), "--listen chooses another port; those below 1024 are the system's")
+		return frame.WithHint(fmt.Errorf("%s may not be listened on: %w", addr, err),
+			"--listen chooses another port; those below 1024 are the system's")
 	}
 	return frame.WithHint(fmt.Errorf("cannot listen on %s: %w", addr, err), "--listen takes HOST:PORT")
 }

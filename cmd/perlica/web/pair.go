@@ -54,7 +54,8 @@ y pairs the browser, any other key refuses it.
 			})
 		},
 	}
-	cmd.Flags().StringVar(&rights, "rights", defaultRights, "what the browser may do: `rights` out of read, ask, approve and admin")
+	cmd.Flags().StringVar(&rights, "rights", defaultRights,
+		"what the browser may do: `rights` out of read, ask, approve and admin")
 	return cmd
 }
 
@@ -95,7 +96,8 @@ func announcedAddress(p *project.Project) (string, error) {
 	}
 	at := filelock.Holder(path).By
 	if !held || at == "" {
-		return "", frame.WithHint(errors.New("nothing serves the page now"), "start 'perlica web'; the first time it pairs a browser by itself")
+		return "", frame.WithHint(errors.New("nothing serves the page now"),
+			"start 'perlica web'; the first time it pairs a browser by itself")
 	}
 	return at, nil
 }
@@ -107,7 +109,9 @@ func (a *app) canAsk() error {
 		err = tty.Close()
 	}
 	if err != nil || !screen.IsTerminal(a.Stderr) {
-		return frame.WithHint(frame.UsageErrorf("pairing a browser needs a terminal for a key press, and there is no terminal"), "run 'perlica web pair' in a terminal of your own; a program gets 'perlica web token'")
+		return frame.WithHint(frame.UsageErrorf(
+			"pairing a browser needs a terminal for a key press, and there is no terminal"),
+			"run 'perlica web pair' in a terminal of your own; a program gets 'perlica web token'")
 	}
 	return nil
 }

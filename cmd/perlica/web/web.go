@@ -76,7 +76,8 @@ func (a *app) devicesCommand() *cobra.Command {
 			}
 			g := frame.Grid{Head: []string{"NAME", "ID", "KIND", "RIGHTS", "PAIRED", "BROWSER"}}
 			for _, d := range list {
-				g.Add(frame.OneLine(d.Name), d.ID, string(d.Kind), d.Rights.Shown(), d.Paired.Local().Format(time.DateTime), frame.OneLine(d.Browser))
+				g.Add(frame.OneLine(d.Name), d.ID, string(d.Kind), d.Rights.Shown(), d.Paired.Local().Format(time.DateTime),
+					frame.OneLine(d.Browser))
 			}
 			return a.Table(g)
 		},
@@ -103,7 +104,8 @@ func (a *app) revokeCommand() *cobra.Command {
 id. Its open streams end within a second.`,
 		Example: "  perlica web revoke phone",
 		Args:    frame.Exactly("NAME"),
-		ValidArgsFunction: frame.CompleteFirst(func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: frame.CompleteFirst(func(cmd *cobra.Command, _ []string, _ string) ([]string,
+			cobra.ShellCompDirective) {
 			list, err := a.readDevices(cmd.Context())
 			var names []string
 			for _, d := range list {
@@ -159,6 +161,7 @@ func (a *app) tokenCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&rights, "rights", "ask", "what the program may do: `rights` out of read, ask, approve and admin")
+	cmd.Flags().StringVar(&rights, "rights", "ask",
+		"what the program may do: `rights` out of read, ask, approve and admin")
 	return cmd
 }
