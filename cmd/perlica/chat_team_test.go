@@ -115,7 +115,7 @@ func TestChatWithATeam(t *testing.T) {
 	away(server.Away)
 	s.press("\x03")
 	s.expect("the stop has not reached the hub yet")
-	s.expect("waiting for the worker; Ctrl-C ends the waiting")
+	s.expect("waiting for the worker; Ctrl-C ends the wait")
 	s.press("\x03")
 	s.expect("the worker continues the input: perlica team inputs ")
 	s.finds(`alice ❯ \x1b\[K`)

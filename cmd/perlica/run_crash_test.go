@@ -313,7 +313,7 @@ func TestDisk(t *testing.T) {
 			j.says("warning: disk low: only ")
 			j.says("the outcome is unknown")
 			j.says("the disk is full")
-			j.says("hint: the prompt may have been carried out; nothing is sent again")
+			j.says("hint: the prompt may have been carried out; Perlica does not send it again")
 			w.gone()
 			remove(t, fill)
 			remount("rw,size=64m")
