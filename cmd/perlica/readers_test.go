@@ -24,17 +24,21 @@ import (
 // logReaders are the commands that show the log, with the arguments that TestReadersOfAForgedLog uses. RUN and
 // QUESTION stand for the ids of the forged run and question.
 var logReaders = map[string][]string{
-	"perlica log show":              {"log show RUN", "log show work", "log show 3", "log show 3 --json", "log show RUN --json", "log show QUESTION", "log show --type llm.*"},
-	"perlica log tail":              {"log tail -n 200", "log tail -n 200 --json", "log tail -n 200 --facts"},
-	"perlica log runs":              {"log runs", "log runs --json"},
-	"perlica log search":            {"log search euro", "log search euro --json"},
-	"perlica log stats":             {"log stats", "log stats --json", "log stats --by person", "log stats --by session", "log stats --by project"},
-	"perlica log verify":            {"log verify", "log verify --json"},
-	"perlica log prove":             {"log prove 3", "log prove QUESTION"},
-	"perlica log export":            {"log export", "log export --format html", "log export --format otel", "log export --format cloudevents", "log export --run RUN --format html"},
-	"perlica session list":          {"session list", "session list --all --json"},
-	"perlica session show":          {"session show work", "session show work --json"},
-	"perlica session export":        {"session export work", "session export work --format html", "session export work --replay -"},
+	"perlica log show": {"log show RUN", "log show work", "log show 3", "log show 3 --json",
+		"log show RUN --json", "log show QUESTION", "log show --type llm.*"},
+	"perlica log tail":   {"log tail -n 200", "log tail -n 200 --json", "log tail -n 200 --facts"},
+	"perlica log runs":   {"log runs", "log runs --json"},
+	"perlica log search": {"log search euro", "log search euro --json"},
+	"perlica log stats": {"log stats", "log stats --json", "log stats --by person", "log stats --by session",
+		"log stats --by project"},
+	"perlica log verify": {"log verify", "log verify --json"},
+	"perlica log prove":  {"log prove 3", "log prove QUESTION"},
+	"perlica log export": {"log export", "log export --format html", "log export --format otel",
+		"log export --format cloudevents", "log export --run RUN --format html"},
+	"perlica session list": {"session list", "session list --all --json"},
+	"perlica session show": {"session show work", "session show work --json"},
+	"perlica session export": {"session export work", "session export work --format html",
+		"session export work --replay -"},
 	"perlica agent replay":          {"agent replay LOG --run RUN", "agent replay LOG --session work"},
 	"perlica pending show":          {"pending show QUESTION", "pending show QUESTION --json"},
 	"perlica policy approvals list": {"policy approvals list", "policy approvals list --json"},
@@ -47,13 +51,19 @@ var noLogReaders = map[string]string{
 	"perlica log list": "lists files", "perlica log key show": "shows keys", "perlica log trust": "shows times and keys",
 	"perlica watch":        "ends by a signal alone: TestFollowersOfAForgedLog",
 	"perlica pending list": "lists questions of living runs", "perlica session current": "shows ids of the view",
-	"perlica policy check": "shows rules", "perlica config show": "shows settings", "perlica config path": "shows paths", "perlica config check": "shows settings",
-	"perlica provider list": "lists agents", "perlica provider show": "shows an agent", "perlica provider sessions": "shows the agent's list",
-	"perlica provider test": "probes an agent", "perlica agent predictable": "is an agent", "perlica agent model": "is an agent",
-	"perlica service status": "shows processes", "perlica service projects": "shows folders", "perlica service channel list": "lists channels", "perlica service channel test": "probes a channel",
+	"perlica policy check": "shows rules", "perlica config show": "shows settings", "perlica config path": "shows paths",
+	"perlica config check":  "shows settings",
+	"perlica provider list": "lists agents", "perlica provider show": "shows an agent",
+	"perlica provider sessions": "shows the agent's list",
+	"perlica provider test":     "probes an agent", "perlica agent predictable": "is an agent",
+	"perlica agent model":    "is an agent",
+	"perlica service status": "shows processes", "perlica service projects": "shows folders",
+	"perlica service channel list": "lists channels", "perlica service channel test": "probes a channel",
 	"perlica web devices": "shows the user's own log by the same function, Reading",
-	"perlica team inputs": "shows the hub", "perlica team status": "shows the hub", "perlica team workers": "shows the hub", "perlica team members": "shows the hub",
-	"perlica team pending list": "shows the hub", "perlica team log fetch": "checks each event of the copy", "perlica team fetch": "checks each event of the copy",
+	"perlica team inputs": "shows the hub", "perlica team status": "shows the hub",
+	"perlica team workers": "shows the hub", "perlica team members": "shows the hub",
+	"perlica team pending list": "shows the hub", "perlica team log fetch": "checks each event of the copy",
+	"perlica team fetch":   "checks each event of the copy",
 	"perlica service logs": "shows the debug trail", "perlica version": "shows no log", "perlica help": "shows no log",
 }
 
@@ -61,7 +71,8 @@ var noLogReaders = map[string]string{
 func TestEveryReaderIsInTheTable(t *testing.T) {
 	everyCommand(t, func(cmd *cobra.Command, words []string) {
 		path := cmd.CommandPath()
-		if cmd.RunE == nil && cmd.Run == nil || frame.AccessOf(cmd) != frame.ReadOnly || strings.HasPrefix(path, "perlica completion") {
+		if cmd.RunE == nil && cmd.Run == nil || frame.AccessOf(cmd) != frame.ReadOnly ||
+			strings.HasPrefix(path, "perlica completion") {
 			return
 		}
 		if cmd.HasSubCommands() {
@@ -136,8 +147,10 @@ func (w *world) recordedLog() (run, question string) {
 		w.t.Fatal(err)
 	}
 	_, err = log.Append(w.t.Context(),
-		event.NewFact(event.ApprovalRemembered, "user", event.Refs{}, map[string]any{"id": "a", "effect": "allow", "kind": recordedText, "by": "x"}),
-		event.NewFact(event.ContactPaired, "user", event.Refs{}, map[string]any{"channel": "c", "contact": "d", "name": recordedText, "rights": []string{"ask"}}))
+		event.NewFact(event.ApprovalRemembered, "user", event.Refs{},
+			map[string]any{"id": "a", "effect": "allow", "kind": recordedText, "by": "x"}),
+		event.NewFact(event.ContactPaired, "user", event.Refs{},
+			map[string]any{"channel": "c", "contact": "d", "name": recordedText, "rights": []string{"ask"}}))
 	for e, eerr := range log.Events(w.t.Context(), event.Query{}) {
 		err = errors.Join(err, eerr)
 		if e.Type == event.InteractionRequested {
@@ -170,10 +183,11 @@ func TestReadersOfAForgedLog(t *testing.T) {
 	for name, change := range map[string]string{
 		"payload": `payload = CAST(replace(CAST(payload AS TEXT), '` + recordedText + `', '` + forgedText + `') AS BLOB)`,
 		// The forger changes the hash in the header to fit the payload, but not the leaf.
-		"payload and length": `payload = CAST(replace(CAST(payload AS TEXT), '` + recordedText + `', '` + forgedText + `!') AS BLOB), payload_len = payload_len + 1`,
-		"emptied":            `payload = x''`,
-		"removed":            `payload = NULL`,
-		"header":             `actor = '` + forgedText + `'`,
+		"payload and length": `payload = CAST(replace(CAST(payload AS TEXT), '` + recordedText + `', '` + forgedText +
+			`!') AS BLOB), payload_len = payload_len + 1`,
+		"emptied": `payload = x''`,
+		"removed": `payload = NULL`,
+		"header":  `actor = '` + forgedText + `'`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -204,19 +218,23 @@ const forgedColumn = "f0f0f0f0-1111-7222-8333-f0f0f0f0f0f0"
 
 // forgeries are changes that take an event out of a selection or put it into another one, each by its SQL.
 func forgeries() map[string]string {
-	const first, second = `(SELECT min(seq) FROM events WHERE type = 'llm.responded')`, `(SELECT min(seq) FROM events WHERE type = 'interaction.requested')`
+	const first, second = `(SELECT min(seq) FROM events WHERE type = 'llm.responded')`,
+		`(SELECT min(seq) FROM events WHERE type = 'interaction.requested')`
 	set := func(column, value, where string) string {
 		return `UPDATE events SET ` + column + ` = ` + value + ` WHERE seq = ` + where
 	}
 	list := map[string]string{
-		"type of an outcome":  set("type", "'x.forged'", first),
-		"type of an input":    set("type", "'x.forged'", `(SELECT min(seq) FROM events WHERE type = 'inbound.message.received')`),
-		"type of a question":  set("type", "'x.forged'", second),
-		"type of an end":      set("type", "'acp.response.sent'", `(SELECT min(seq) FROM events WHERE type = 'llm.single_call.enforced')`),
-		"class":               set("class", "'frame'", first),
-		"time":                set("ts", "1", first),
-		"interaction":         set("interaction_id", "'"+forgedColumn+"'", second),
-		"input":               set("input_id", "'"+forgedColumn+"'", `(SELECT min(seq) FROM events WHERE type = 'llm.requested')`),
+		"type of an outcome": set("type", "'x.forged'", first),
+		"type of an input": set("type", "'x.forged'",
+			`(SELECT min(seq) FROM events WHERE type = 'inbound.message.received')`),
+		"type of a question": set("type", "'x.forged'", second),
+		"type of an end": set("type", "'acp.response.sent'",
+			`(SELECT min(seq) FROM events WHERE type = 'llm.single_call.enforced')`),
+		"class":       set("class", "'frame'", first),
+		"time":        set("ts", "1", first),
+		"interaction": set("interaction_id", "'"+forgedColumn+"'", second),
+		"input": set("input_id", "'"+forgedColumn+"'",
+			`(SELECT min(seq) FROM events WHERE type = 'llm.requested')`),
 		"leaf":                set("leaf", "zeroblob(32)", first),
 		"order":               `UPDATE events SET seq = 1000000 WHERE seq = 5; UPDATE events SET seq = 5 WHERE seq = 6; UPDATE events SET seq = 6 WHERE seq = 1000000`,
 		"deleted frame":       `DELETE FROM events WHERE seq = (SELECT min(seq) FROM events WHERE class = 'frame')`,
@@ -224,7 +242,8 @@ func forgeries() map[string]string {
 		"deleted first":       `DELETE FROM events WHERE seq = 1`,
 		"deleted end of runs": `DELETE FROM events WHERE seq >= (SELECT max(seq) FROM events WHERE type = 'llm.single_call.enforced')`,
 	}
-	for _, column := range []string{"event_id", "actor", "writer", "context_id", "session_id", "conversation_id", "run_id", "trace_id"} {
+	for _, column := range []string{"event_id", "actor", "writer", "context_id", "session_id", "conversation_id", "run_id",
+		"trace_id"} {
 		list[column] = set(column, "'"+forgedColumn+"'", first)
 	}
 	return list
@@ -234,7 +253,8 @@ func forgeries() map[string]string {
 // deleted, and that no command shows the forged text; neither with the views of the genuine log nor without views.
 // It fails if CheckAlongside is not called, if Hide keeps the header, or if the view applies events unchecked.
 func TestReadersOfForgedColumns(t *testing.T) {
-	unused := map[string]bool{"type of a question": true, "type of an end": true, "order": true, "input": true, "interaction": true, "deleted frame": true}
+	unused := map[string]bool{"type of a question": true, "type of an end": true, "order": true, "input": true,
+		"interaction": true, "deleted frame": true}
 	damaged := regexp.MustCompile(`(?i)damage|does not have its recorded hash|is missing|older than it was seen`)
 	for name, change := range forgeries() {
 		t.Run(name, func(t *testing.T) {
@@ -280,14 +300,16 @@ func TestFollowersOfAForgedLog(t *testing.T) {
 		w.unview()
 		j := w.start(strings.Fields(command)...)
 		w.eventually("damage is shown", func() error {
-			if out := j.stdout.String() + j.stderr.String(); !strings.Contains(strings.ToLower(out), "damaged") || !strings.Contains(out, "permission: reject-once") {
+			if out := j.stdout.String() + j.stderr.String(); !strings.Contains(strings.ToLower(out), "damaged") ||
+				!strings.Contains(out, "permission: reject-once") {
 				return errors.New(out)
 			}
 			return nil
 		})
 		j.signal(syscall.SIGINT)
 		j.exits(1)
-		if out := j.stdout.String() + j.stderr.String(); strings.Contains(out, forgedText) || strings.Contains(out, "nothing was said") {
+		if out := j.stdout.String() + j.stderr.String(); strings.Contains(out, forgedText) ||
+			strings.Contains(out, "nothing was said") {
 			t.Errorf("%s: %s", command, out)
 		}
 	}

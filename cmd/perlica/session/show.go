@@ -51,9 +51,10 @@ Without REF it is the current one; -n says how many turns, --json has all of the
 				if err != nil {
 					return err
 				}
-				return a.Show(asJSON, shownSession{s, append([]report.TurnSummary{}, turns...)}, func(w io.Writer, styles screen.Styles) error {
-					return writeSession(w, styles, s, turns)
-				})
+				return a.Show(asJSON, shownSession{s, append([]report.TurnSummary{}, turns...)},
+					func(w io.Writer, styles screen.Styles) error {
+						return writeSession(w, styles, s, turns)
+					})
 			})
 		},
 	}
