@@ -3,11 +3,16 @@ package logtrust
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
@@ -64,5 +69,56 @@ func TestHeadersAreKept(t *testing.T) {
 	defer other.Close()
 	if err := s.Headers(t.Context(), other); !errors.Is(err, disk.ErrCorrupt) {
 		t.Errorf("after the change: %v", err)
+	}
+}
+
+// TestHeadersOfALargeLog checks that a change among the newest events, and one among events that were never found
+// sound here, is found in a log of more than recentEvents. It fails if the check starts at the sound events.
+func TestHeadersOfALargeLog(t *testing.T) {
+	s, path := user(t), filepath.Join(t.TempDir(), "eventlog.db")
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	log, err := eventlog.Open(t.Context(), path, eventlog.Options{Context: "default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := event.NewFact(event.SessionRenamed, "user", event.Refs{}, struct{}{})
+	for range (recentEvents + 100) / 100 {
+		if _, err := log.Append(t.Context(), slices.Repeat([]event.Event{one}, 100)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ sound, changed int }{{0, 5}, {50, 60}, {recentEvents + 100, recentEvents}} {
+		kept := s.file(real(path)) + ".sound"
+		if err := os.WriteFile(kept, fmt.Appendf(nil, "%d\nanother state", test.sound), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		db := sqlx.MustOpen("sqlite", path)
+		var old string
+		err := db.Get(&old, `SELECT actor FROM events WHERE seq = ?`, test.changed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, actor := range []string{"forged", old} {
+			db.MustExec(`DROP TRIGGER IF EXISTS events_lose_nothing_but_payloads`)
+			db.MustExec(`UPDATE events SET actor = ? WHERE seq = ?`, actor, test.changed)
+			r, err := store.OpenReader(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Headers(t.Context(), r); errors.Is(err, disk.ErrCorrupt) != (actor == "forged") {
+				t.Errorf("sound up to %d, event %d by %q: %v", test.sound, test.changed, actor, err)
+			}
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
