@@ -393,7 +393,7 @@ func cardText(say *language.Sentences, q interaction.Question, pressed bool) str
 
 const buttonPrefix = "q:"
 
-// columns of an option on a button; the card shows the whole option
+// buttonWidth is the number of columns of an option on a button. The card shows the whole option.
 const buttonWidth = 40
 
 func buttons(say *language.Sentences, q interaction.Question) (list []fact.Button) {

@@ -96,7 +96,7 @@ func Visible(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// characters of a shown name
+// longestName is the largest length of a shown name, in characters.
 const longestName = 48
 
 // Name returns the stored and shown form of a name. People may choose any name, and it must not

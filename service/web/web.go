@@ -20,8 +20,8 @@
 //     the open ACP connections. Close waits for turns.
 //   - Each followed log has a goroutine of its feed. This goroutine reads the log, and its child
 //     watches the file. It ends with the last follower.
-//   - Each ACP connection has a goroutine that reads messages, one that sends pings, and one that
-//     waits for a revocation.
+//   - Each ACP connection has three goroutines. They read messages, send pings, and wait for a
+//     revocation.
 //
 // Locks are taken in this order: liveSessions.opening before liveSessions.mu, logs.mu before
 // eventLog.mu, and eventLog.mu before feed.mu. The backlog's channel sem is held while a segment is
