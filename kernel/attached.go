@@ -118,8 +118,8 @@ func (a *Attached) Offers() Offers { return a.offers() }
 // ChosenMode says that the client is choosing a mode.
 func (a *Attached) ChosenMode(mode string) { a.expectMode(mode) }
 
-// Carried is a session/prompt of the agent's own client.
-type Carried struct {
+// ClientPrompt is a session/prompt of the agent's own client.
+type ClientPrompt struct {
 	Line   []byte // the request
 	Cancel func() error
 }
@@ -127,7 +127,7 @@ type Carried struct {
 // Prompt answers an input with at most one call, like Runner.Run. The input's Prompt is the one in the line of
 // c. A stop calls Cancel, which asks the agent to cancel the turn. Perlica does not end an agent that ignores
 // it.
-func (a *Attached) Prompt(ctx context.Context, t Turn, c Carried) (Result, error) {
+func (a *Attached) Prompt(ctx context.Context, t Turn, c ClientPrompt) (Result, error) {
 	if err := a.turnMu.waitForLock(ctx, t.Stop); err != nil {
 		return Result{}, err
 	}
@@ -139,13 +139,13 @@ func (a *Attached) Prompt(ctx context.Context, t Turn, c Carried) (Result, error
 // attachedAgent is the agent of an Attached for one prompt of its client.
 type attachedAgent struct {
 	*Attached
-	carried *Carried
+	clientPrompt *ClientPrompt
 }
 
 // acceptRun takes the run's own lock. The Attached holds the session's lock. The caller holds turnMu.
 func (a attachedAgent) acceptRun(ctx context.Context, t *Turn) (*run, error) {
 	run := a.r.newRun(*t, nil)
-	run.kept, run.created, run.carried = true, a.fresh, a.carried
+	run.kept, run.created, run.clientPrompt = true, a.fresh, a.clientPrompt
 	if err := run.unlessStopped(ctx, run.takeLock); err != nil {
 		run.releaseLocks()
 		return nil, err

@@ -119,7 +119,7 @@ func (c *client) Update(u provider.Update) {
 		b := provider.BlockedRequest{Method: u.Tool.Title, ID: string(u.Tool.ID), Params: u.Raw}
 		_ = c.run.r.log.Record(blockedEvents(b, c.refs())...) // an error ends the log, and with it the run
 		c.refused(b)
-	case c.run.carried == nil: // otherwise the agent's own client has its line
+	case c.run.clientPrompt == nil: // otherwise the agent's own client has its line
 		c.show.holdNotice(Updated{u})
 	}
 }
@@ -198,7 +198,7 @@ func (c *client) drainUpdates(closed <-chan struct{}) {
 // its end on the log.
 func (c *client) endTurn() {
 	rest := c.sums.endTurn()
-	if rest.Text != "" && c.run.carried == nil {
+	if rest.Text != "" && c.run.clientPrompt == nil {
 		c.show.holdNotice(Updated{rest})
 	}
 	c.lifecycle.end()

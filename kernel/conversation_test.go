@@ -239,7 +239,7 @@ func TestAStopComesBeforeItsQuestionsEnd(t *testing.T) {
 					return false
 				}
 			}
-			run.carried = &Carried{Cancel: func() error {
+			run.clientPrompt = &ClientPrompt{Cancel: func() error {
 				read()
 				if name == "read" && ended() {
 					t.Error("the questions ended before the agent had read that its turn is cancelled")

@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// twoRunners opens two runners on one context, which stand for two processes. Each has its own log handle and,
+// twoRunners opens two runners on one context, which stand for two processes. Each uses its own log handle and,
 // if it listens, its own socket.
 func twoRunners(t *testing.T, listen bool) (asker, other *Runner) {
 	t.Helper()

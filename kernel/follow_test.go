@@ -197,8 +197,8 @@ func TestFollowTheQuietlyKilled(t *testing.T) {
 	w.expect("freed")
 }
 
-// TestFollowLog checks a follower of the whole log that begins at any event. It yields the same as one that
-// began at the first event, and then the new events of all sessions.
+// TestFollowLog checks a follower of the whole log that begins at any event. It yields the same events
+// as a follower from the first event on, and then the new events of all sessions.
 func TestFollowLog(t *testing.T) {
 	r := openRunner(t)
 	one, two := converse(t, r, "", "", ""), converse(t, r, "", "", "")

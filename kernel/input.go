@@ -173,7 +173,7 @@ func (r *Runner) digest(in Input, files []file) string {
 
 // makePrompt returns the prompt in the form of the wire, its attachments, and the cut of the history.
 func (run *run) makePrompt(ctx context.Context) (provider.Prompt, []file, *fact.Truncated, error) {
-	if run.carried != nil {
+	if run.clientPrompt != nil {
 		return run.t.Input.Prompt, nil, nil, nil
 	}
 	files, err := run.t.Input.files()

@@ -8,7 +8,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// alphabet has every event type that can concern a run's phase.
+// alphabet lists every event type that can concern a run's phase.
 var alphabet = []event.Type{
 	event.Requested, event.RequestSent, event.InteractionRequested, event.InteractionAnswered,
 	event.CancelRequested, event.Responded, event.ProviderError, event.OutcomeUnknown,

@@ -239,8 +239,8 @@ func inputOnly(run string) event.Event {
 	return event.NewFact(event.MessageReceived, "user", event.Refs{Run: event.RunID(run)}, fact.MessageReceived{Text: "x"})
 }
 
-// TestIdleConversationHoldsNoRunLock checks that an idle conversation has no run, so payloads can be pruned,
-// and that no lock file is left at the end.
+// TestIdleConversationHoldsNoRunLock checks that payloads can be pruned while a conversation is idle, and that
+// no lock file is left at the end.
 func TestIdleConversationHoldsNoRunLock(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")

@@ -128,7 +128,7 @@ type run struct {
 	recorded atomic.Bool   // at least one event of the run is recorded
 	released chan struct{} // closed when the locks are given up
 
-	carried      *Carried // the prompt of the agent's own client, or nil
+	clientPrompt *ClientPrompt // the prompt of the agent's own client, or nil
 	agent        *agentSession
 	client       *client
 	call         *provider.Call
@@ -281,8 +281,8 @@ func (run *run) warnOfRepair() {
 
 // sendPrompt uses the call up and sends the prompt.
 func (run *run) sendPrompt() *provider.PromptCall {
-	if run.carried != nil {
-		return run.agent.conn.CarryPrompt(run.call, run.carried.Line)
+	if run.clientPrompt != nil {
+		return run.agent.conn.CarryPrompt(run.call, run.clientPrompt.Line)
 	}
 	return run.agent.session.Prompt(run.call, run.promptSent)
 }
@@ -290,7 +290,7 @@ func (run *run) sendPrompt() *provider.PromptCall {
 // cancelGrace returns a channel that fires when an agent has not confirmed a cancellation in time. For an
 // agent with a client of its own it is nil: the agent may have other turns and is not ended.
 func (run *run) cancelGrace() <-chan time.Time {
-	if run.carried != nil {
+	if run.clientPrompt != nil {
 		return nil
 	}
 	return time.After(cancelGrace)

@@ -132,7 +132,7 @@ func TestHeldNotices(t *testing.T) {
 	shown := make(chan Notice, 3*showQueue)
 	held := make(chan struct{})
 	s := newShower(func(n Notice) {
-		<-held // as many as fit next to those that are being shown
+		<-held // as many as fit next to the notices that are being shown
 		shown <- n
 	}, nil, func(err error) { t.Error(err) })
 	s.flushQueue() // the queue is empty

@@ -121,8 +121,8 @@ const cancelFirst = 100 * time.Millisecond
 // question ended may go on and end the turn as if nobody had stopped it. The stop is on record.
 func (run *run) cancelTurn() {
 	cancel := run.agent.session.Cancel
-	if run.carried != nil {
-		cancel = run.carried.Cancel
+	if run.clientPrompt != nil {
+		cancel = run.clientPrompt.Cancel
 	}
 	// A deaf agent must not keep us from ending it. The end of the connection ends this goroutine.
 	sent := make(chan struct{})

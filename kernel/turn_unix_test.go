@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// hasty answers a prompt after its first byte, and reads no more of it.
+// hasty answers a prompt after its first byte, and leaves the rest unread.
 const hasty = `
 read x; echo '{"id":0,"result":{"protocolVersion":1}}'
 read x; echo '{"id":1,"result":{"sessionId":"s"}}'

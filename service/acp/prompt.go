@@ -89,7 +89,7 @@ func (p *prompt) runTurn(before <-chan struct{}) {
 	if err == nil {
 		t := s.place.Turn
 		t.Input, t.Stop, t.Show = p.input, p.stop, p.showNotice
-		res, err = s.at.Prompt(r.ctx, t, kernel.Carried{Line: p.line, Cancel: p.cancelAgent})
+		res, err = s.at.Prompt(r.ctx, t, kernel.ClientPrompt{Line: p.line, Cancel: p.cancelAgent})
 	}
 	p.endStops(res)
 	r.mu.Lock()
