@@ -117,9 +117,9 @@ type Process struct {
 // These errors explain why an answer does not count.
 var (
 	ErrUnknownQuestion = errors.New("there is no such question")
-	ErrNotAnOption     = errors.New("that is none of the options")
-	ErrAmbiguous       = errors.New("that can be meant in two ways")
-	ErrWord            = errors.New("a yes to this takes the word that the question names, typed exactly")
+	ErrNotAnOption     = errors.New("that is not one of the options")
+	ErrAmbiguous       = errors.New("that has two possible meanings")
+	ErrWord            = errors.New("a yes to this needs the exact word from the question")
 	ErrAlways          = errors.New("that option is a yes for good and takes a confirmation of its own: the agent " +
 		"will not ask again, and Perlica cannot limit what it takes the yes to cover")
 	errNoName = errors.New("an answer needs a name")

@@ -29,8 +29,8 @@ const (
 	ByMode     By = "mode"
 )
 
-// Decision is the policy's answer to a request. Ask means that a person must answer. Without a person the answer is
-// then no.
+// Decision is the policy's answer to a request. Ask means that a person must answer. If no person can be asked, the
+// answer is no.
 type Decision struct {
 	Effect   Effect
 	Tier     shell.Tier

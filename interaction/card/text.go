@@ -257,7 +257,7 @@ func textOf(cells []cell) string {
 	return b.String()
 }
 
-// Line shows a text as one line of at most most columns; 0 means no limit. Invisible characters are spelled out, and
+// Line shows a text as one line of at most "most" columns; 0 means no limit. Invisible characters are spelled out, and
 // a longer line is cut.
 func Line(text string, most int) string { return Words(nil).Line(text, most) }
 
@@ -289,7 +289,7 @@ func (w Words) lineOf(text string, most int) string {
 // restPrefix begins each row of [Marked] but the first.
 const restPrefix = "  " + restBar
 
-// Marked lays out a text of Perlica's that may contain an agent's words, in rows of at most most columns; 0 means no
+// Marked lays out a text of Perlica's that may contain an agent's words, in rows of at most "most" columns; 0 means no
 // limit. Each row but the first begins with a bar, so a reader cannot mistake it for a row of Perlica's. The caller
 // passes the agent's words through [Line] first, because Marked keeps Perlica's signs.
 func Marked(text string, most int) string {
@@ -304,7 +304,7 @@ func Marked(text string, most int) string {
 	return strings.Join(rows, "\n"+restPrefix)
 }
 
-// Rows breaks a line of Perlica's into rows of at most most columns. It breaks at a blank and drops the blank. It
+// Rows breaks a line of Perlica's into rows of at most "most" columns. It breaks at a blank and drops the blank. It
 // breaks a longer word in the middle and marks that row with a sign. The caller passes the agent's words through
 // [Line] first.
 func Rows(line string, most int) []string {

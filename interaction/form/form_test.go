@@ -36,7 +36,7 @@ func TestValues(t *testing.T) {
 		{`{"type":"string","format":"date-time"}`, textID, "2026-02-28T10:00:00Z", `"2026-02-28T10:00:00Z"`},
 		{`{"type":"string","format":"hostname"}`, textID, "any", `"any"`},
 		{`{"type":"string","default":"main"}`, valueID + "1", "", `"main"`},
-		{`{"type":"string","default":"main","maxLength":2}`, valueID + "1", "", "none of the options"},
+		{`{"type":"string","default":"main","maxLength":2}`, valueID + "1", "", "not one of the options"},
 		{`{"type":"integer"}`, textID, " 12 ", `12`},
 		{`{"type":"integer"}`, textID, "1.5", "a whole number"},
 		{`{"type":"integer"}`, textID, `"1"`, "a number"},
@@ -49,9 +49,9 @@ func TestValues(t *testing.T) {
 		{`{"type":"string","enum":["a","b"]}`, valueID + "2", "", `"b"`},
 		{`{"type":"string","enum":["a","b"],"default":"b"}`, valueID + "1", "", `"b"`},
 		{`{"type":"string","oneOf":[{"const":"x","title":"The X"}]}`, valueID + "1", "", `"x"`},
-		{`{"type":"string","enum":["a"]}`, valueID + "2", "", "none of the options"},
+		{`{"type":"string","enum":["a"]}`, valueID + "2", "", "not one of the options"},
 		{`{"type":"string","enum":["a"]}`, textID, "a", "kind that is known"},
-		{`{"type":"string"}`, leaveID, "", "none of the options"}, // the field is required
+		{`{"type":"string"}`, leaveID, "", "not one of the options"}, // the field is required
 		{`{"type":"array","items":{"type":"string","enum":["a","b","c"]}}`, textID, "c, 1, a", `["c","a"]`},
 		{`{"type":"array","items":{"anyOf":[{"const":"a","title":"A"}]}}`, textID, "", `[]`},
 		{`{"type":"array","items":{"type":"string","enum":["a"]}}`, textID, "d", "some of a"},

@@ -58,7 +58,7 @@ func chineseFaults() map[string]string {
 		"the body cannot be read":                                                "无法读取请求体",
 		"the body: %q cannot be a %s":                                            "请求体：%s 不能是 %s",
 		"there is no event %q on the log":                                        "日志里没有事件 %s",
-		"that is none of the options: %q":                                        "没有这个选项：%s",
+		"that is not one of the options: %q":                                     "没有这个选项：%s",
 		"the body: %s":                                                           "请求体：%s",
 		"the body has more than one JSON value":                                  "请求体含有不止一个 JSON 值",
 		"the body must be a JSON object":                                         "请求体须为一个 JSON 对象",

@@ -20,7 +20,7 @@ func (w *walker) judgeArithmetic(f field, st *state, left int) {
 	case strings.Trim(text, "0123456789") == "" || left == 0:
 		return
 	case f.origin.is(foreign):
-		w.askUnknown("arithmetic on what was downloaded or decoded: %s", text)
+		w.askUnknown("arithmetic on downloaded or decoded text: %s", text)
 	case strings.Contains(text, unknownText):
 		w.askUnknown("the text does not tell what the arithmetic evaluates: %s", f.src)
 	}

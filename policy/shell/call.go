@@ -51,7 +51,7 @@ func (w *walker) judgeWords(fs []field, st *state, in flow) flow {
 	}
 	switch {
 	case fs[0].origin.is(foreign), strings.Contains(fs[0].text, "/") && w.runsForeign(fs[0], st):
-		w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
+		w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
 		return out
 	case fs[0].vague || fs[0].glob:
 		w.askUnknown("the text does not tell which command this is: %s", shown(fs))
@@ -428,7 +428,7 @@ func (w *walker) eval(fs []field, st *state, in flow) flow {
 func (w *walker) walkNested(text string, from field, st *state, in flow) flow {
 	switch {
 	case from.origin.is(foreign):
-		w.askUnknown("runs what it downloads or decodes: %s", from.src)
+		w.askUnknown("runs downloaded or decoded code: %s", from.src)
 	case from.vague:
 		w.askUnknown("the text does not tell what the shell is given to run: %s", from.src)
 	}

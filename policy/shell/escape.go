@@ -175,7 +175,7 @@ func (w *walker) judgeMake(fs []field, st *state, in flow) {
 	}
 	for _, name := range []string{"Makefile", "makefile", "GNUmakefile"} {
 		if w.originOf(literal(name), st).is(foreign) {
-			w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
+			w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
 		}
 	}
 	for i, f := range fs[1:] {
@@ -198,7 +198,7 @@ func (w *walker) judgeMake(fs []field, st *state, in flow) {
 			if script, ok := handed(fs[i+2], in); ok {
 				w.makeRules(script, fs, st)
 			} else if w.runsForeign(fs[i+2], st) {
-				w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
+				w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
 			}
 		}
 	}
@@ -234,7 +234,7 @@ func (w *walker) judgeVariable(name string, value field, st *state) {
 	switch {
 	case name == "PATH":
 		if !strings.Contains(value.text, pathText) {
-			w.askBecause("a PATH that does not keep what was in it: PATH=%s", value.text)
+			w.askBecause("a PATH without its earlier folders: PATH=%s", value.text)
 		}
 		w.searchPath(name, value, st)
 	case name == "LD_LIBRARY_PATH":

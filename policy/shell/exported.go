@@ -64,9 +64,9 @@ func (w *walker) judgeExported(name string, value field, st *state) {
 	case hostVars().MatchString(name) && farHost().MatchString(value.text) && !local(value):
 		w.askBecause("the value of %s is an address: %s", name, said)
 	case unguarded().MatchString(said):
-		w.askBecause("takes away the check of the other side: %s", said)
+		w.askBecause("turns off the check of the other machine: %s", said)
 	case proxyVars().MatchString(name) && !local(value):
-		w.askBecause("sends what programs fetch by way of another machine: %s", said)
+		w.askBecause("sends downloads through another machine: %s", said)
 	case strings.Contains(value.text, "$("), strings.Contains(value.text, "`"), strings.HasPrefix(value.text, "+!"):
 		w.askBecause("the value of %s may be a command: %s", name, said)
 	}

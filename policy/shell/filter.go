@@ -129,7 +129,7 @@ func (w *walker) awk(fs []field, st *state, in flow) {
 			if script, ok := handed(*o.value, in); ok {
 				programs = append(programs, script)
 			} else if w.runsForeign(*o.value, st) {
-				w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
+				w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
 			}
 		case "-i", "--include":
 			if o.value != nil && o.value.text == "inplace" && len(operands) > 1 {

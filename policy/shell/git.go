@@ -136,7 +136,7 @@ func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
 			return
 		}
 		if hasOption(opts, "-f", "--force") {
-			w.askBecause("removes what may be in no commit: %s", shown(fs))
+			w.askBecause("removes files that may be in no commit: %s", shown(fs))
 		}
 		for _, f := range operands {
 			w.judgeDestroy(f, st, hasOption(opts, "-r") && w.place.owns(f.text, f.glob), "removes", fs)
@@ -220,7 +220,7 @@ func (w *walker) gitLoss(sub string, args, fs []field) {
 		lost = lost && len(args) > 0 && args[0].text == verb
 	}
 	if lost && !hasOption(opts, "--dry-run") {
-		w.askBecause("loses what no commit holds: %s", shown(fs))
+		w.askBecause("loses changes that are in no commit: %s", shown(fs))
 	}
 }
 
@@ -252,7 +252,7 @@ func (w *walker) gitPaths(sub string, args, fs []field, st *state) {
 		case hasOption(opts, "-p", "--patch"):
 			return
 		case hasOption(opts, "-f", "--force"):
-			w.askBecause("loses what no commit holds: %s", shown(fs))
+			w.askBecause("loses changes that are in no commit: %s", shown(fs))
 			return
 		case dashes >= 0:
 			paths = args[dashes+1:]
@@ -267,7 +267,7 @@ func (w *walker) gitPaths(sub string, args, fs []field, st *state) {
 	if len(paths) == 0 {
 		return
 	}
-	w.askBecause("loses what no commit holds: %s", shown(fs))
+	w.askBecause("loses changes that are in no commit: %s", shown(fs))
 	for _, f := range paths {
 		if w.place.owns(f.text, f.glob) {
 			w.judgeWrite(f, st, shown(fs))

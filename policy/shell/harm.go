@@ -63,7 +63,7 @@ func (w *walker) lossOrContainer(name string, fs []field, st *state) {
 	case "java", "javac", "dpkg", "rpm", "installer":
 		for _, f := range fs[1:] {
 			if w.runsForeign(f, st) && !strings.HasPrefix(f.text, "-") {
-				w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
+				w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
 			}
 		}
 	}
@@ -196,7 +196,7 @@ func (w *walker) judgeDestroy(f field, st *state, whole bool, verb string, fs []
 		case what != "":
 			w.askBecause("%s %s: %s", verb, what, shown(fs))
 		case !w.place.writable(target, f.glob) && !d.doubt:
-			w.askBecause("%s what is outside the working directory: %s", verb, shown(fs))
+			w.askBecause("%s something outside the working directory: %s", verb, shown(fs))
 		default:
 			if why := w.place.planted(target, f.glob); why != "" {
 				w.askBecause("%s: %s", why, shown(fs))

@@ -12,7 +12,7 @@ import (
 // processes, open the network or hide any of these. Code without such words is ordinary, like a script on disk.
 type language struct {
 	code   []string // options whose value is code; a word without a dash is a subcommand
-	valued string   // options that take a value, of one letter or long
+	valued string   // options that take a value, short and long
 	words  func() *regexp.Regexp
 }
 
@@ -144,11 +144,11 @@ func (w *walker) judgeInterpreter(name string, fs []field, st *state, in flow) {
 		w.judgeStarted(operands, fs, st, in)
 	}
 	if (name == "deno" || name == "bun") && slices.ContainsFunc(operands[:min(4, len(operands))], isRemoteURL) {
-		w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
+		w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
 	}
 	for _, f := range fs[1:] {
 		if w.originOf(f, st).is(foreign) {
-			w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
+			w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
 		}
 	}
 	if inPlace {
@@ -245,10 +245,10 @@ func (w *walker) judgeScript(l language, fs, operands []field, module bool, in f
 	code, ok := handed(script, in)
 	switch {
 	case len(operands) > 0 && w.unnamed.is(foreign) && !module:
-		w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
+		w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
 	case script.out == nil && (!in.piped || !isStdin(script.text)):
 	case code.origin.is(foreign):
-		w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
+		w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
 	case code.origin.is(altered):
 		w.askUnknown("runs code from a file that this session changed: %s", shown(fs))
 	case ok:

@@ -167,7 +167,7 @@ func alternatives(b *syntax.BraceExp) []*syntax.Word {
 		step = -1
 	}
 	for c := from; c != to+step; c += step {
-		// Between Z and a there are "[" and the backslash, so the characters are quoted.
+		// The range from Z to a contains "[" and the backslash, so each character is quoted.
 		out = append(out, &syntax.Word{Parts: []syntax.WordPart{&syntax.SglQuoted{Value: string(rune(c))}}})
 	}
 	return out

@@ -280,8 +280,8 @@ func (at Place) athome(target string) bool {
 		!slices.ContainsFunc(at.Temp, func(t string) bool { return within(at.Home, t) && within(t, target) })
 }
 
-// dotfile reports whether the target is hidden in the home, or lies in a hidden directory there, while the home is
-// the working directory or lies in it.
+// dotfile reports whether the target is hidden in the home, or lies in a hidden directory there. It applies only if
+// the home is the working directory or lies in it.
 func (at Place) dotfile(target string) bool {
 	return at.Home != "" && within(at.Home, target) && within(at.Dir, at.Home) &&
 		strings.HasPrefix(strings.TrimPrefix(target, strings.TrimSuffix(at.Home, "/")+"/"), ".")

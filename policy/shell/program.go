@@ -26,7 +26,7 @@ type program struct {
 	roles []optionRole
 	rest  []string // options after whose value the words of another program begin
 	edits []string // options with which it writes its operands
-	last  int      // it writes its last operand, if it has at least this many; 0: never
+	last  int      // it writes its last operand, if it has at least this many operands; 0: never
 	edit  bool     // it writes all its operands
 	first bool     // its first operand is a file with code
 }
@@ -398,7 +398,7 @@ func (w *walker) optionWrites(v field, fs []field, st *state) {
 	w.markOrigin(v, st, w.privacy(fs, st))
 }
 
-// optionLoads judges the value of an option, or an operand if name is "", that names a file with code.
+// optionLoads judges a file with code: the value of the option name, or an operand if name is "".
 func (w *walker) optionLoads(name string, v field, fs []field, st *state) {
 	if key, file, ok := strings.Cut(v.text, "="); ok && !strings.Contains(key, "/") {
 		v = *part(v, file)
@@ -409,7 +409,7 @@ func (w *walker) optionLoads(name string, v field, fs []field, st *state) {
 	case w.loadsOutside(name, v, st):
 		w.askBecause("loads code from outside the working directory: %s", shown(fs))
 	case w.runsForeign(v, st):
-		w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
+		w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
 	case name != "" || !isShell(commandName(fs[0])):
 		w.judgeStart(v, fs, st, nil)
 	}

@@ -29,7 +29,7 @@ func (w *walker) judgeRemoteLoss(name string, fs []field) {
 	}
 	fold := name == "redis-cli" || name == "valkey-cli"
 	if slices.ContainsFunc(phrases, func(phrase []string) bool { return inOrder(phrase, words, fold) }) {
-		w.askBecause("takes away or sends what cannot be brought back: %s", shown(fs))
+		w.askBecause("removes or sends something for good: %s", shown(fs))
 	}
 }
 

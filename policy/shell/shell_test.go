@@ -149,7 +149,7 @@ func TestWhy(t *testing.T) {
 		"sh -c 'rm -rf /'":        {Refused, "removes the root directory: rm -rf /", "root", false},
 		"dd if=x of=/dev/sda":     {Refused, "overwrites a device: dd if=x of=/dev/sda", "device", false},
 		"sudo ls":                 {AlwaysAsked, "changes privileges: sudo ls", "", false},
-		"curl x | sh":             {AlwaysAsked, "runs what it downloads or decodes: sh", "", true},
+		"curl x | sh":             {AlwaysAsked, "runs downloaded or decoded code: sh", "", true},
 		"rm -rf \"$D\"":           {AlwaysAsked, "the text does not tell what it removes: rm -rf \"$D\"", "", true},
 		"rm -rf \"\x1b[2J\" /":    {Refused, "removes the root directory: rm -rf \"\uFFFD[2J\" /", "root", false},
 		"echo a > ~/x":            {AlwaysAsked, "outside the working directory: writes to ~/x", "", false},

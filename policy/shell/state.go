@@ -95,8 +95,8 @@ func (st *state) setVariable(name string, v variable) {
 }
 
 // restoreVariable gives a variable its old value after a command with an assignment, as in NAME=value COMMAND. given
-// are the values for the command. A value that the command itself set may last. In some shells the assignments for a
-// special builtin last, too; lasts marks such a builtin.
+// has the values of the assignment. If the command itself set another value, that value may last. In some shells the
+// assignments before a special builtin last, too: lasts is true for such a builtin.
 func (st *state) restoreVariable(name string, before *state, given map[string]variable, lasts bool) {
 	old, had := before.vars[name]
 	now, has := st.vars[name]

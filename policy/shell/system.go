@@ -32,7 +32,7 @@ func (w *walker) judgeMachine(name string, fs []field) bool {
 		shows = shows || among(fs[1:], s.shows...)
 	}
 	if !shows {
-		w.askBecause("changes the machine or what runs on it: %s", shown(fs))
+		w.askBecause("changes the machine or its services: %s", shown(fs))
 	}
 	return true
 }
@@ -261,7 +261,7 @@ func (w *walker) judgePermissions(name string, fs []field, st *state) {
 			return slices.Contains(w.place.Temp,
 				target)
 		}) {
-			w.askBecause("changes the rights of what belongs to others, too: %s", shown(fs))
+			w.askBecause("changes the rights of files that belong to others: %s", shown(fs))
 		}
 		f.made = true // its content stays
 		w.judgeWrite(f, st, shown(fs))
@@ -367,7 +367,7 @@ func (w *walker) tarScripts(opts []option, fs []field, st *state) {
 		w.walkNested(action, *part(*o.value, action), st.child(nil), flow{})
 		compresses := o.name == "--use-compress-program" || o.name == "-I"
 		if !compresses || !harmlessCommand(*o.value) {
-			w.askBecause("runs a command for what it packs: %s", shown(fs))
+			w.askBecause("runs a command for the files that it packs: %s", shown(fs))
 		}
 	}
 }

@@ -271,7 +271,7 @@ func (w *walker) shellInput(fs []field, st *state, in flow) flow {
 	out := flow{piped: true, known: in.known, origin: in.origin}
 	switch {
 	case in.origin.is(foreign):
-		w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
+		w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
 	case !in.piped:
 		return out
 	case !in.known:
@@ -305,7 +305,7 @@ func (w *walker) scriptFile(fs, operands []field, st *state, in flow) flow {
 	case isStdin(f.text):
 		return w.shellInput(fs, st, in)
 	case w.runsForeign(f, st):
-		w.askUnknown("runs what it downloads or decodes: %s", shown(fs))
+		w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
 	case w.strange(f, st):
 		w.askBecause("runs a script outside the working directory: %s", shown(fs))
 	case f.vague, slices.ContainsFunc(w.targets(f, st), descriptor):
