@@ -114,6 +114,7 @@ func (s *Sentences) Translate(text string) string {
 	return said
 }
 
+// translateText prefers the form with the fewest unknown sentences in the places of {why}, because {why} matches any text.
 func (s *Sentences) translateText(text string) (said string, ok bool) {
 	r := s.Recorded
 	if r == nil || text == "" {
@@ -122,6 +123,7 @@ func (s *Sentences) translateText(text string) (said string, ok bool) {
 	if said, ok := r.Sentences[text]; ok {
 		return said, true
 	}
+	said, least := text, -1
 	for _, m := range r.matchers() {
 		if !m.mayMatch(text) {
 			continue
@@ -130,27 +132,43 @@ func (s *Sentences) translateText(text string) (said string, ok bool) {
 		if found == nil {
 			continue
 		}
-		args := make([]any, 0, len(m.holes))
-		for i, name := range m.holes {
-			arg := found[i+1]
-			switch n, err := strconv.Atoi(arg); {
-			case name == "d" && err == nil:
-				args = append(args, n)
-				continue
-			case name == "why":
-				arg = s.Translate(arg)
-			case name == "action":
-				arg = r.action(arg)
-			case name == "thing":
-				arg = r.thing(arg)
-			case r.Words[name] != nil:
-				arg = r.Words[name][arg]
-			}
-			args = append(args, arg)
+		filled, unknown := s.fill(m, found[1:])
+		if least < 0 || unknown < least {
+			said, least = filled, unknown
 		}
-		return fmt.Sprintf(r.Sentences[m.form], args...), true
+		if unknown == 0 {
+			break
+		}
 	}
-	return text, false
+	return said, least >= 0
+}
+
+// fill inserts the translated parts of a text into the translation of its form. unknown counts the sentences that have no
+// translation.
+func (s *Sentences) fill(m matcher, found []string) (said string, unknown int) {
+	r := s.Recorded
+	args := make([]any, 0, len(m.holes))
+	for i, name := range m.holes {
+		arg := found[i]
+		switch n, err := strconv.Atoi(arg); {
+		case name == "d" && err == nil:
+			args = append(args, n)
+			continue
+		case name == "why":
+			known := false
+			if arg, known = s.translateText(arg); !known {
+				unknown++
+			}
+		case name == "action":
+			arg = r.action(arg)
+		case name == "thing":
+			arg = r.thing(arg)
+		case r.Words[name] != nil:
+			arg = r.Words[name][arg]
+		}
+		args = append(args, arg)
+	}
+	return fmt.Sprintf(r.Sentences[m.form], args...), unknown
 }
 
 // thing translates an object that can be lost, or all its content.
