@@ -122,10 +122,10 @@ func (v *verification) reportShift(from map[event.Seq]event.Seq) map[event.Seq]b
 		from[s] = 0
 	}
 	if delta > 0 {
-		v.find(first, Deleted, "%s missing, and all behind were renumbered", spanOf(first, first+delta-1))
+		v.find(first, Deleted, "%s missing, and all later events were renumbered", spanOf(first, first+delta-1))
 		return inserted
 	}
-	v.find(first+delta, Inserted, "%s inserted, and all behind were renumbered", numbered(first+delta, first-1, "was", "were"))
+	v.find(first+delta, Inserted, "%s inserted, and all later events were renumbered", numbered(first+delta, first-1, "was", "were"))
 	for s := first + delta; s < first; s++ {
 		inserted[s] = true
 	}

@@ -180,7 +180,7 @@ func (v *verification) addBlock(b *Block) {
 			v.markGap()
 			continue
 		case r.flaw == absent && !wellFormed(tree.Subtree{Seq: int64(r.Seq), Level: r.level}):
-			v.find(event.Seq(v.tree.Size+1), Inserted, "what is absent from event %d on is no part of a tree", seq)
+			v.find(event.Seq(v.tree.Size+1), Inserted, "what is absent from event %d on is not a part of a tree", seq)
 			v.markGap()
 			continue
 		}
@@ -276,7 +276,7 @@ func (v *verification) skipTo(b *Block, size int64) {
 		v.addMissing(b, size)
 		v.compareSeals()
 	case v.unread != nil && v.tree.Size == size:
-		v.find(0, Unreadable, "something behind event %d cannot be read: %v", size, v.unread)
+		v.find(0, Unreadable, "something after event %d cannot be read: %v", size, v.unread)
 		v.unread = nil
 	}
 }

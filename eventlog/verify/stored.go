@@ -165,7 +165,7 @@ func (f *file) addAbsent(stmt *sqlite.Stmt) {
 	ok := stmt.ColumnLen(2) == len(a.Hash) && stmt.ColumnBytes(2, a.Hash[:]) == len(a.Hash) &&
 		wellFormed(a) && (n == 0 || a.Seq > f.absent[n-1].Last())
 	if !ok {
-		f.v.find(0, Tree, "what is absent from event %d on is no part of a tree", a.Seq)
+		f.v.find(0, Tree, "what is absent from event %d on is not a part of a tree", a.Seq)
 		return
 	}
 	f.absent = append(f.absent, a)

@@ -169,10 +169,10 @@ func Names(ctx context.Context, log *store.Reader, ref string) (bool, error) {
 }
 
 // errUnnamed says that an answer must name its question.
-var errUnnamed = errors.New("that does not say which question is meant: put its id behind the command, as /pending shows it")
+var errUnnamed = errors.New("that does not say which question is meant: put its id after the command, as /pending shows it")
 
 // errTooSoon says that an unnamed yes came before anyone could read the question.
-var errTooSoon = errors.New("the question came only just now: read it and say it again, or put its id behind the command")
+var errTooSoon = errors.New("the question came only just now: read it and say it again, or put its id after the command")
 
 func (h *Host) choose(ctx context.Context, args []string) (Output, error) {
 	if len(args) == 0 {
@@ -310,7 +310,7 @@ func (h *Host) answerQuestion(ctx context.Context, q asked, c Choice) (Output, e
 	a := interaction.Answer{Option: o.ID, By: h.By, Where: h.Where, Origin: h.Origin, Always: c.Always}
 	switch {
 	case o.Text && c.Word == "":
-		return Output{}, errors.New("that option asks for a text: write it behind the number")
+		return Output{}, errors.New("that option asks for a text: write it after the number")
 	case o.Text, q.Word != "" && o.Allows():
 		a.Text = c.Word
 	case c.Word != "":

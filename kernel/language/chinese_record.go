@@ -313,7 +313,7 @@ func chineseRecord() *Recorded {
 		"%s with %s":     "%s，智能体 %s",
 		"with %s":        "智能体 %s", "as it is": "保持不变", "mode %s": "模式 %s", "model %s": "模型 %s", "strategy %s": "方式 %s",
 		"to %s": "改为 %s", "is the current one": "现在是当前会话", "is off the lists": "已移出列表",
-		"no more is known": "其余不知道", "; noticed by a later start": "；由之后的启动发现",
+		"nothing else is known": "其余不知道", "; noticed by a later start": "；由之后的启动发现",
 		"%s (%s), by %s":                 "%s（%s），由 %s",
 		"%s says that the prompt %s: %s": "%s 认定输入%s：%s", "was not sent": "没有发出", "was sent": "已经发出",
 		"answered": "已回答", "failed": "失败", "unknown": "不明", "done": "已完成", "withdrawn": "已撤回",

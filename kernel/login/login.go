@@ -18,7 +18,7 @@ import (
 )
 
 // ErrRecord says that the log could not record the start or the end of a login.
-var ErrRecord = errors.New("the event log can be written no more")
+var ErrRecord = errors.New("the event log cannot be written")
 
 // Terminal describes a command in the person's terminal.
 type Terminal struct {

@@ -27,7 +27,7 @@ type Input struct {
 var (
 	ErrCalled    = errors.New("the input was called before")
 	ErrQueued    = errors.New("an input with this id was queued before")
-	ErrWithdrawn = errors.New("the input does not wait any more")
+	ErrWithdrawn = errors.New("the input no longer waits")
 )
 
 // ends are the events after which an input no longer waits.

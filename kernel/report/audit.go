@@ -173,10 +173,10 @@ func (a *Audit) requested(e *event.Event, r *auditedRun) {
 		r.intent = e.Seq
 	}
 	if r.prompt > 0 {
-		a.breaks("the intent comes behind its prompt, which is event %d", r.prompt)
+		a.breaks("the intent comes after its prompt, which is event %d", r.prompt)
 	}
 	if r.outcome > 0 {
-		a.breaks("the intent comes behind its outcome, which is event %d", r.outcome)
+		a.breaks("the intent comes after its outcome, which is event %d", r.outcome)
 	}
 	if e.Input == "" {
 		a.breaks("an intent to call has no input")
@@ -272,7 +272,7 @@ func (a *Audit) question(e *event.Event) {
 		q.ended = e.Seq
 	}
 	if e.Type == event.InteractionAnswered && e.Payload != nil && member(e.Payload, "by") == "" {
-		a.breaks("an answer was given by nobody")
+		a.breaks("an answer does not name the person who gave it")
 	}
 }
 

@@ -95,12 +95,12 @@ func TestAuditRules(t *testing.T) {
 		"an input's second": {func(s []step) []step {
 			return append(s, step{t: event.RequestSent, run: "2", payload: promptLine, change: input("i-1")})
 		}, "16: a prompt was sent before the intent|16: a second prompt was sent for input i-1"},
-		"a prompt too early":   {func(s []step) []step { s[2], s[3] = s[3], s[2]; return s }, "3: a prompt was sent before|4: the intent comes behind its prompt"},
+		"a prompt too early":   {func(s []step) []step { s[2], s[3] = s[3], s[2]; return s }, "3: a prompt was sent before|4: the intent comes after its prompt"},
 		"a second outcome":     {func(s []step) []step { return append(s, step{t: event.OutcomeUnknown, run: "1"}) }, "16: run 1 has a second outcome; the first is event 14"},
 		"an outcome of nought": {func(s []step) []step { return []step{s[0], s[13]} }, "2: run 1 has an outcome without"},
-		"an intent too late":   {func(s []step) []step { return []step{s[0], {t: event.ProviderError, run: "1"}, s[2]} }, "3: the intent comes behind its outcome"},
-		"an unnamed answer":    {func(s []step) []step { s[5].payload = `{"option":"o","by":""}`; return s }, "6: an answer was given by nobody"},
-		"no answer at all":     {func(s []step) []step { s[5].payload = `7`; return s }, "6: an answer was given by nobody"},
+		"an intent too late":   {func(s []step) []step { return []step{s[0], {t: event.ProviderError, run: "1"}, s[2]} }, "3: the intent comes after its outcome"},
+		"an unnamed answer":    {func(s []step) []step { s[5].payload = `{"option":"o","by":""}`; return s }, "6: an answer does not name the person who gave it"},
+		"no answer at all":     {func(s []step) []step { s[5].payload = `7`; return s }, "6: an answer does not name the person who gave it"},
 		"a pruned answer":      {func(s []step) []step { s[5].payload = ""; return s }, ""},
 		"a pruned prompt":      {func(s []step) []step { s[3].payload = ""; return s }, ""},
 		"an unasked answer":    {func(s []step) []step { return append(s[:4:4], s[5:]...) }, "5: interaction.answered comes before its question"},

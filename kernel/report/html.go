@@ -326,7 +326,7 @@ func (r *pageStory) outcome(at time.Time, o StepOutcome) {
 		r.addFact("cost", fmt.Sprintf("%.4f %s", o.Cost.Amount, o.Cost.Currency))
 	}
 	if o.Outcome != kernel.OutcomeResponded {
-		why := "no more is known"
+		why := "nothing else is known"
 		if o.Err != nil {
 			why = o.Err.Error()
 		}

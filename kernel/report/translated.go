@@ -52,7 +52,7 @@ func translated[T any](title string, f func(*language.Sentences, T) string) summ
 }
 
 func failedSummary(say *language.Sentences, p fact.Failed) string {
-	text := say.Form("no more is known")
+	text := say.Form("nothing else is known")
 	if p.Error != nil {
 		text = p.Error.Translated(say.Translate).Error()
 	}

@@ -140,7 +140,7 @@ var errClientGone = errors.New("the client closed its side")
 // A RecordError says that the log cannot be written. The relay then passes no further line.
 type RecordError struct{ Err error }
 
-func (e *RecordError) Error() string { return "the event log can be written no more: " + e.Err.Error() }
+func (e *RecordError) Error() string { return "the event log cannot be written: " + e.Err.Error() }
 
 // Unwrap returns the log's error.
 func (e *RecordError) Unwrap() error { return e.Err }

@@ -93,7 +93,7 @@ func (s *Server) outside(r *http.Request) error {
 		return nil
 	}
 	if !slices.Contains(s.opt.Hosts, strings.ToLower(r.Host)) {
-		return misdirected.problem("ask one of the names that the configuration lists")
+		return misdirected.problem("use one of the host names in the configuration")
 	}
 	if p := r.URL.Path; p == "" || p[0] != '/' || path.Clean(p) != strings.TrimSuffix(p, "/") && p != "/" || strings.Contains(p, "\\") {
 		return notFound.problem("the path is not in its shortest form")
@@ -120,7 +120,7 @@ func (s *Server) origin(r *http.Request) error {
 	if o := r.Header["Origin"]; len(o) > 0 {
 		u, err := url.Parse(o[0])
 		if err != nil || len(o) > 1 || u.Scheme != "http" && u.Scheme != "https" || !slices.Contains(s.opt.Hosts, strings.ToLower(u.Host)) {
-			return foreignOrigin.problem("the Origin is none of this server's")
+			return foreignOrigin.problem("the Origin does not belong to this server")
 		}
 	}
 	switch site := r.Header.Get("Sec-Fetch-Site"); site {
@@ -203,7 +203,7 @@ func (s *Server) admitVisitor(r *request, right access.Right) error {
 		return tooMany.problem("")
 	}
 	if right != "" && !v.Rights.Has(right) {
-		return forbidden.problem(fmt.Sprintf("this takes the right %q", right))
+		return forbidden.problem(fmt.Sprintf("this needs the right %q", right))
 	}
 	return nil
 }

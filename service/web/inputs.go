@@ -370,7 +370,7 @@ func below(p *project.Project, dir string) (string, error) {
 		return "", forbidden.problem("the working directory leads out of the project")
 	}
 	if info, err := os.Stat(full); err != nil || !info.IsDir() {
-		return "", unfit.problem("the working directory is none")
+		return "", unfit.problem("the working directory is not a directory")
 	}
 	return full, nil
 }

@@ -45,7 +45,7 @@ func (s *Server) pairing(w http.ResponseWriter, r *request) error {
 	// A browser adds members to a key that are not needed.
 	var key device.JWK
 	if err := strict.Unmarshal(body.Key, &key); err != nil {
-		return badRequest.problem("the key is none")
+		return badRequest.problem("the key cannot be read")
 	}
 	word, err := s.opt.Devices.Ask(r.Context(), body.Pairing, body.Name, key, s.opt.Devices.From(r.Request))
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Server) revoke(w http.ResponseWriter, r *request) error {
 	}
 	id := r.PathValue("id")
 	if id != r.visitor.ID && !r.visitor.Rights.Has(access.Admin) {
-		return forbidden.problem(`this takes the right "admin", but for one's own device`)
+		return forbidden.problem(`this needs the right "admin", but for one's own device`)
 	}
 	// The id must be exact; a name is not accepted.
 	if _, ok := s.opt.Devices.Find(id); !ok {

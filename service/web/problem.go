@@ -69,7 +69,7 @@ var (
 	badRequest     = kind{"bad-request", http.StatusBadRequest, "the request cannot be understood"}
 	unauthorized   = kind{"unauthorized", http.StatusUnauthorized, "a credential is needed"}
 	forbidden      = kind{"forbidden", http.StatusForbidden, "the credential does not cover this"}
-	foreignOrigin  = kind{"foreign-origin", http.StatusForbidden, "a page from elsewhere asked"}
+	foreignOrigin  = kind{"foreign-origin", http.StatusForbidden, "a page of another site sent the request"}
 	notFound       = kind{"not-found", http.StatusNotFound, "there is no such thing"}
 	badMethod      = kind{"method", http.StatusMethodNotAllowed, "the method is not for this path"}
 	inputDiffers   = kind{"input-differs", http.StatusConflict, "the input's id was used for another input"}
@@ -82,7 +82,7 @@ var (
 	logReplaced    = kind{"log-replaced", http.StatusGone, "the cursor is of a log that was replaced"}
 	tooLarge       = kind{"too-large", http.StatusRequestEntityTooLarge, "the request is too large"}
 	mediaType      = kind{"media-type", http.StatusUnsupportedMediaType, "the body must be application/json"}
-	misdirected    = kind{"misdirected", http.StatusMisdirectedRequest, "this server does not go by that name"}
+	misdirected    = kind{"misdirected", http.StatusMisdirectedRequest, "this server does not have that host name"}
 	unfit          = kind{"unfit", http.StatusUnprocessableEntity, "the request cannot be done as it stands"}
 	wordNeeded     = kind{"word-needed", http.StatusUnprocessableEntity, "a yes takes the word, typed"}
 	alwaysNeeded   = kind{"always-needed", http.StatusUnprocessableEntity, "a yes for good takes a confirmation"}

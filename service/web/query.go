@@ -92,7 +92,7 @@ func (r *request) page(v any) error {
 		err = strict.Unmarshal(b, v)
 	}
 	if err != nil {
-		return badRequest.problem("page is none that was handed out")
+		return badRequest.problem("the page marker is not valid: ask for the first page")
 	}
 	return nil
 }

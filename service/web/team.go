@@ -169,7 +169,7 @@ func (c *workerCopy) submitAnswer(ctx context.Context, q pendingQuestion, a inte
 		case end != nil:
 			return end
 		}
-		return questionClosed.problem("the hub does not have it any more")
+		return questionClosed.problem("the hub no longer has it")
 	}
 	if err := q.Check(a); err != nil {
 		return err

@@ -30,8 +30,8 @@ func (v Visitor) Label() string { return v.Name + " (web:" + v.ID + ")" }
 // These errors are the reasons why a request does not come from a device.
 var (
 	ErrNone      = errors.New("the request has no credential")
-	ErrMalformed = errors.New("the credential does not have the form that is read here")
-	ErrNonce     = errors.New("the nonce is not, or not any more, one of this server: sign again with the one of this answer")
+	ErrMalformed = errors.New("the credential has an unknown form")
+	ErrNonce     = errors.New("this server does not know the nonce: sign again with the nonce of this answer")
 	ErrClock     = errors.New("the device's clock differs from the server's by more than ten minutes")
 	ErrSignature = errors.New("the signature is not the device's over this request and its body")
 	ErrReplayed  = errors.New("this signed request was made before")

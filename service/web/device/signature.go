@@ -39,7 +39,7 @@ type JWK struct {
 }
 
 // ErrKey says that the key is not a public key on the curve P-256.
-var ErrKey = errors.New("the key is no public key on the curve P-256")
+var ErrKey = errors.New("the key is not a public key on the curve P-256")
 
 // record encodes the key as SubjectPublicKeyInfo.
 func (k JWK) record() ([]byte, error) {

@@ -32,7 +32,7 @@ type Keys struct {
 }
 
 // ErrSubscription says that a subscription is invalid.
-var ErrSubscription = errors.New("that is no subscription at a public push service")
+var ErrSubscription = errors.New("that is not a subscription at a public push service")
 
 // longest limits the length of an endpoint.
 const longest = 2000
