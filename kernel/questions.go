@@ -332,8 +332,8 @@ func (q *questions) applyAnswer(ctx context.Context, t *interaction.Ticket, said
 	i := slices.IndexFunc(t.Options, func(o interaction.Option) bool { return o.ID == said.Option })
 	if i < 0 {
 		// The coordinator accepts only known options, but other programs write this log, too.
-		q.c.warn("no_such_option", fmt.Sprintf("the answer of %s is not one of the options, so the agent got the answer cancelled",
-			said.By))
+		q.c.warn("no_such_option",
+			fmt.Sprintf("the answer of %s is not one of the options, so the agent got the answer cancelled", said.By))
 		q.c.sums.addDecision(a, false)
 		return "", nil
 	}

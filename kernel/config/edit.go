@@ -222,7 +222,7 @@ type layout struct {
 	shared int
 	// tableDepth is the length of the path of the [table] that contains it.
 	tableDepth int
-	// dotted says that it is a dotted key, which no [table] may reopen.
+	// dotted says that the nearest relative is a dotted key, which no [table] may reopen.
 	dotted bool
 	// after is an offset in the line after which a new line goes.
 	after int

@@ -62,7 +62,7 @@ type row struct {
 	loosens loosening
 	// personal makes the key an error in a project's file, even a trusted one.
 	personal bool
-	// exampleID stands for <id> in examples. Empty means the provider of the constant.
+	// exampleID stands for <id> in examples. Empty means the constant exampleID.
 	exampleID string
 	store     func(target, any)
 }

@@ -203,7 +203,7 @@ func (s Store) knows(path string, now files) bool {
 	if e, ok := s.readEntry(path); ok && e.match(now) {
 		return true
 	}
-	list, _ := s.entries() // an unreadable list knows nothing
+	list, _ := s.entries() // an unreadable list counts as an empty one
 	return slices.ContainsFunc(list, func(e entry) bool { return e.match(now) })
 }
 
@@ -261,7 +261,7 @@ func (s Store) verifiers(origin string) ([]note.Verifier, error) {
 		}
 		keys = append(keys, k)
 	}
-	kept, _ := s.entries() // an unreadable list knows nothing
+	kept, _ := s.entries() // an unreadable list counts as an empty one
 	for _, e := range kept {
 		if e.Origin == origin {
 			keys = append(keys, e.Keys...)

@@ -85,7 +85,7 @@ func (s Store) compareNewest(ctx context.Context, r *store.Reader, n store.Newes
 	}
 	seen := []entry{own}
 	if !known {
-		seen, _ = s.entries() // an unreadable list knows nothing
+		seen, _ = s.entries() // an unreadable list counts as an empty one
 	}
 	for _, e := range seen {
 		if e.Origin != origin || e.isAt(n) {

@@ -219,7 +219,7 @@ const stretch = 4096
 type indexer struct {
 	progress func(event.Seq)
 
-	// tx is the transaction of the prepared statements. They end with it.
+	// tx is the transaction of the prepared statements. The statements end with it.
 	tx    *sqlx.Tx
 	stmts map[string]*sqlx.Stmt
 }
