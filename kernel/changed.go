@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"maps"
 	"path/filepath"
@@ -31,9 +32,18 @@ type changes struct {
 
 // runChanges are the tool calls of a run.
 type runChanges struct {
-	run                event.RunID
-	tools              map[acp.ToolCallId]*change
-	pendingPermissions map[string]provider.ToolCall // the tool calls of requests, by request id
+	run     event.RunID
+	tools   map[acp.ToolCallId]*change
+	pending map[string]*pendingRequest // by request id
+	line    func(event.Seq) []byte     // reads a line of the log
+}
+
+// A pendingRequest is a request without an answer. Its tool call stays in the log until a report or the answer
+// needs it, because it may have megabytes.
+type pendingRequest struct {
+	tool   acp.ToolCallId
+	seq    event.Seq
+	merged bool // the tool call has this report
 }
 
 // maxRuns is the number of runs that are kept, because their tool calls may still be reported.
@@ -79,7 +89,7 @@ func (c *client) changedFiles() (shell.Changed, error) {
 				}
 				s.runs = slices.Delete(s.runs, 0, 1)
 			}
-			s.runs = append(s.runs, &runChanges{e.Run, map[acp.ToolCallId]*change{}, map[string]provider.ToolCall{}})
+			s.runs = append(s.runs, &runChanges{e.Run, map[acp.ToolCallId]*change{}, map[string]*pendingRequest{}, r.lineOf})
 		}
 		if len(s.runs) > 0 && e.Payload != nil {
 			s.addEvent(e, speaker)
@@ -87,6 +97,16 @@ func (c *client) changedFiles() (shell.Changed, error) {
 	}
 	s.addFiles(place)
 	return maps.Clone(s.files), nil
+}
+
+// lineOf returns the payload of an event, or nil if it cannot be read.
+func (r *Runner) lineOf(seq event.Seq) []byte {
+	for e, err := range r.log.Events(context.Background(), event.Query{After: seq - 1, Until: seq}) {
+		if err == nil {
+			return e.Payload
+		}
+	}
+	return nil
 }
 
 // findRun returns the tool calls of a run, or nil.
@@ -133,6 +153,7 @@ func (r *runChanges) addEvent(e event.Event, agent speaker) {
 	if u, ok := provider.ParseUpdate(e.Payload, ""); ok {
 		if u.Tool != nil {
 			t := r.toolCall(u.Tool.ID)
+			r.mergePending(t)
 			t.mergeReport(*u.Tool)
 			t.addForm(agent)
 			t.fresh = true
@@ -140,9 +161,18 @@ func (r *runChanges) addEvent(e event.Event, agent speaker) {
 		return
 	}
 	if id, call, ok := requestedTool(e.Payload); ok {
-		t := r.toolCall(call.ID)
-		t.mergeReport(call)
-		r.pendingPermissions[id] = t.call
+		r.pending[id] = &pendingRequest{tool: call.ID, seq: e.Seq}
+	}
+}
+
+// mergePending merges the requests about a tool call that came before its report.
+func (r *runChanges) mergePending(t *change) {
+	for _, p := range slices.SortedFunc(maps.Values(r.pending), func(a, b *pendingRequest) int { return cmp.Compare(a.seq, b.seq) }) {
+		if p.tool == t.call.ID && !p.merged {
+			_, call, _ := requestedTool(r.line(p.seq))
+			t.mergeReport(call)
+			p.merged = true
+		}
 	}
 }
 
@@ -166,13 +196,20 @@ func requestedTool(line []byte) (id string, call provider.ToolCall, ok bool) {
 
 // addReply adds the answer to a request.
 func (r *runChanges) addReply(sent fact.ReplySent, agent speaker) {
-	call, ok := r.pendingPermissions[sent.RequestID]
-	if !ok {
+	p := r.pending[sent.RequestID]
+	if p == nil {
 		return
 	}
-	t := r.toolCall(call.ID)
+	delete(r.pending, sent.RequestID)
+	t := r.toolCall(p.tool)
 	t.fresh = true
-	switch form := callOf(agent, call); {
+	_, call, _ := requestedTool(r.line(p.seq))
+	asked := t.toolSeen
+	asked.mergeReport(call)
+	if !p.merged {
+		t.mergeReport(call)
+	}
+	switch form := callOf(agent, asked.call); {
 	case !strings.HasPrefix(sent.Kind, "allow"):
 		t.refused = true
 	case sent.By == "policy":
