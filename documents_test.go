@@ -21,6 +21,7 @@ var (
 	backticked = regexp.MustCompile("`([^`\n]+)`")
 	fileName   = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
 	goTest     = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w*\b`)
+	word       = regexp.MustCompile(`\S*[\pL\pN]\S*`) // not the bars of a table
 	mdLink     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 )
 
@@ -54,16 +55,17 @@ func TestArchitectureNamesWhatExists(t *testing.T) {
 			t.Errorf("ARCHITECTURE.md names %s, which does not exist", m[1])
 		}
 	}
-	if n := len(bytes.Fields(text)); n > 5100 {
-		t.Errorf("ARCHITECTURE.md has %d words, want at most 5100", n)
+	if n := len(word.FindAll(text, -1)); n > 4000 {
+		t.Errorf("ARCHITECTURE.md has %d words, want at most 4000", n)
 	}
 }
 
-// TestCodeMap compares the code map of ARCHITECTURE.md with the first sentence of each package comment.
+// TestCodeMap compares the code map of ARCHITECTURE.md with the first sentence of each package comment. It leaves out
+// the families of commands, whose names say enough, and the packages for tests.
 func TestCodeMap(t *testing.T) {
 	lines := map[string]string{}
 	for _, s := range sources(t) {
-		if s.test || s.ast.Doc == nil || strings.HasSuffix(s.dir, "test") {
+		if s.test || s.ast.Doc == nil || strings.HasSuffix(s.dir, "test") || slices.Contains(families, s.dir) {
 			continue
 		}
 		sentence := new(doc.Package).Synopsis(s.ast.Doc.Text())
