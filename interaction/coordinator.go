@@ -19,13 +19,13 @@ import (
 // may call its methods.
 type Coordinator struct {
 	log    *eventlog.Log
-	dir    string // folder of the sockets; empty: this process neither wakes others nor is woken
+	dir    string // folder of the sockets; empty means that this process neither wakes others nor is woken
 	now    func() time.Time
 	waking *wakeListener
 
 	mu    sync.Mutex // guards the fields below; never held during I/O
 	open  []*Ticket  // in the order of asking
-	woken func()     // nil: a wake-up concerns only the questions
+	woken func()     // nil means that a wake-up concerns only the questions
 }
 
 // OnWake registers f. The Coordinator calls f whenever another process wakes this one, or this process looks by
@@ -184,7 +184,7 @@ type lapse struct {
 
 // Resolution is the end of a question for the agent.
 type Resolution struct {
-	Option string `json:"option,omitempty"` // the agent's option that was sent; empty: cancelled
+	Option string `json:"option,omitempty"` // the agent's option that was sent; empty means cancelled
 	Sent   bool   `json:"sent"`             // the reply was sent
 	Reason Reason `json:"reason,omitempty"` // the reason if there was no answer
 }

@@ -100,7 +100,7 @@ type Shown struct {
 // Origin identifies the process that gave an answer, for later investigations.
 type Origin struct {
 	User      string    `json:"user"`               // the system's user, independent of By
-	Terminal  string    `json:"terminal,omitempty"` // the controlling terminal; empty: none
+	Terminal  string    `json:"terminal,omitempty"` // the controlling terminal; empty means none
 	Process   Process   `json:"process"`
 	Ancestors []Process `json:"ancestors,omitempty"` // the parent first; may be incomplete
 	// Agent is the agent from which the process descends. Such an answer does not count. Empty means that no agent is

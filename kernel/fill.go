@@ -243,7 +243,7 @@ func (f *filling) review() interaction.Question {
 	}
 	q.Options = []interaction.Option{
 		{ID: goOnID, Label: "send these values", Kind: "answer", Offer: true},
-		{ID: againID, Label: "give them anew", Kind: "answer", Offer: true}, form.Decline(),
+		{ID: againID, Label: "enter them again", Kind: "answer", Offer: true}, form.Decline(),
 	}
 	return q
 }

@@ -284,7 +284,7 @@ func (r *Record) frame(e event.Event) {
 	}
 }
 
-// Counted returns the numbers of the run's questions, like the run itself counts them in fact.Enforced.
+// Counted returns the numbers of the run's questions, as fact.Enforced counts them.
 func (r *Record) Counted() (p fact.Permissions) {
 	decided := func(yes bool) {
 		if yes {

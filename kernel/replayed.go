@@ -55,7 +55,7 @@ type replayed struct {
 	rest         string // the rest of its answer
 }
 
-// maxReplayed is the number of tokens of earlier turns that are compared.
+// maxReplayed limits the earlier turns that are compared, in tokens.
 const maxReplayed = 1 << 20
 
 // expectReplay prepares the turn for an agent that has continued its session.

@@ -117,8 +117,8 @@ func errStopped(s Stop) error { return errors.New("stopped before the prompt was
 // cancellation.
 const cancelFirst = 100 * time.Millisecond
 
-// cancelTurn asks the agent to cancel, and closes its questions after that. An agent that reads first that its
-// question ended may go on and end the turn as if nobody had stopped it. The stop is on record.
+// cancelTurn asks the agent to cancel, and then closes the agent's questions. In the other order the agent might
+// continue and end the turn as usual. The caller has recorded the stop.
 func (run *run) cancelTurn() {
 	cancel := run.agent.session.Cancel
 	if run.clientPrompt != nil {

@@ -23,7 +23,7 @@ type Approval struct {
 	Effect   Effect `json:"effect"` // allow or deny
 	Scope    Scope  `json:"scope"`
 	Session  string `json:"session,omitempty"`  // set with ScopeSession
-	Provider string `json:"provider,omitempty"` // empty: any
+	Provider string `json:"provider,omitempty"` // empty means any
 
 	// One of these three fields names the subject. Command matches the same words after parsing and nothing else.
 	// Pattern has the form of a rule's command. Path is one file.
@@ -31,8 +31,8 @@ type Approval struct {
 	Pattern string `json:"pattern,omitempty"`
 	Path    string `json:"path,omitempty"`
 
-	Kind string `json:"kind,omitempty"` // ACP tool kind; empty: any
-	Dir  string `json:"dir,omitempty"`  // starting directory of a command; empty: any
+	Kind string `json:"kind,omitempty"` // ACP tool kind; empty means any
+	Dir  string `json:"dir,omitempty"`  // starting directory of a command; empty means any
 
 	// Agent is the agent's program and its arguments; empty means any agent. LeadsTo is the target of Path; empty
 	// means Path itself.
@@ -42,7 +42,7 @@ type Approval struct {
 	// settings. Each line has the form NAME=value.
 	Settings string `json:"settings,omitempty"`
 
-	Expires time.Time `json:"expires,omitzero"` // zero: never
+	Expires time.Time `json:"expires,omitzero"` // zero means never
 	By      string    `json:"by"`               // name of the person
 	Made    time.Time `json:"made"`
 }

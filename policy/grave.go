@@ -49,7 +49,7 @@ func (r *reader) widens(name, value string, known role) (always, besideCommand b
 	switch {
 	case slices.Contains([]role{inert, text, body}, known):
 	case mayWiden && has(widening) && !has([]string{"disallow", "noapprov"}):
-		// A field that requires approval asks for nothing. A field that drops the approval asks for more rights.
+		// Such a field grants nothing while it is on. Switching it off widens the rights.
 		if requiresApproval || known == mode {
 			return off && known == unknown && value != "", false
 		}

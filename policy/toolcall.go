@@ -12,7 +12,7 @@ import (
 // ToolCall is a tool call as an agent reports it.
 type ToolCall struct {
 	Provider  string // the provider's id, for rules
-	Agent     string // id of the known agent, which selects its table of fields; empty: Provider
+	Agent     string // id of the known agent, which selects its table of fields; empty means Provider
 	Kind      string // ACP tool kind
 	Title     string
 	RawInput  json.RawMessage

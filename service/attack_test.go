@@ -49,7 +49,7 @@ type busy struct {
 	*local.Channel
 	late  bool          // the platform has the card before it answers
 	asked chan struct{} // a card is being sent
-	word  chan error    // nil: the card arrives
+	word  chan error    // nil means that the card arrives
 }
 
 func (b *busy) Send(ctx context.Context, m channel.Outbound) (id string, err error) {

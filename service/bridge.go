@@ -33,7 +33,7 @@ type Bridge struct {
 	inboxWG   sync.WaitGroup
 	slots     *slots
 	strangers access.Refusals
-	projects  *Projects // nil: the bot serves one project; fixed before Run
+	projects  *Projects // nil means that the bot serves one project; fixed before Run
 	served    *served   // this bridge's entry in projects; fixed before Run
 
 	// Run sets the contexts before it does anything else.

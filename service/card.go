@@ -52,7 +52,7 @@ type card struct {
 
 	mu      sync.Mutex        // guards the fields below
 	sent    map[string]string // the platform's ids of the arrived messages
-	sending chan struct{}     // nil: no message is being sent; closed when its result is known
+	sending chan struct{}     // closed when the message is sent or has failed; nil means that none is being sent
 	since   time.Time         // arrival of the last message; zero means that an earlier bridge sent it
 	lost    bool              // a part of the card cannot be sent
 }
@@ -203,7 +203,7 @@ func (b *Bridge) markSending(q *queued) (arrived func(id string, sent bool)) {
 func (b *Bridge) mayAnswer(c Contact, id event.InteractionID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	a := b.openQuestions[id] // nil: the question is closed
+	a := b.openQuestions[id] // nil means that the question is closed
 	return c.Rights.Has(access.Approve) && (a == nil || a.owner == c.key() || c.Rights.Has(access.Admin))
 }
 

@@ -10,7 +10,7 @@ import (
 
 // Checkup examines a bridge for doctor without changing it.
 type Checkup struct {
-	Records *Records // nil: the log does not exist or cannot be read
+	Records *Records // nil means that the log does not exist or cannot be read
 	Lock    string   // the file of the lock
 	Setups  []Setup  // of the configured channels
 

@@ -28,7 +28,7 @@ type inbox struct {
 	first         []received // messages that do not wait for the queue
 	pending       *received  // the message from queue that is being handled
 	decided       bool       // the pending message can no longer be taken back
-	giveUp        func()     // ends the wait of the pending message; nil: it does not wait
+	giveUp        func()     // ends the wait of the pending message; nil means that it does not wait
 	conv          *kernel.Conversation
 	opening       sync.Mutex // held while conv is opened or replaced; taken before mu
 	now           *received  // the message of the running turn

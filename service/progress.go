@@ -38,18 +38,18 @@ type status struct {
 	m      received
 	say    *language.Sentences
 	stream bool   // the message shows the answer so far
-	where  string // the project's name; empty: the bot serves one project
+	where  string // the project's name; empty means that the bot serves one project
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	dirty  chan struct{} // capacity 1
 
-	id string // of the queued message; empty: not yet made; owned by keepUpdated
+	id string // of the queued message; empty means not yet made; owned by keepUpdated
 
 	mu      sync.Mutex // guards the fields below
 	answer  strings.Builder
 	tools   int
 	title   string
-	seen    map[string]bool // true: the tool call was completed
+	seen    map[string]bool // true means that the tool call was completed
 	refused int             // questions and requests without a yes
 }
 

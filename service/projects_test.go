@@ -180,7 +180,7 @@ func botProcess() int {
 		fmt.Fprintln(os.Stderr, "bot:", err)
 		return 1
 	}
-	left, _ := strconv.Atoi(os.Getenv(dieVar)) // 0: never
+	left, _ := strconv.Atoi(os.Getenv(dieVar)) // 0 means never
 	b, err := u.open(context.Background(), &gathering{full: ch, n: 3, point: os.Getenv(dieVar)}, nil, func(o *service.Options) { o.Log = slog.New(nthMessage{left: &left}) })
 	if err == nil {
 		err = b.Run(context.Background())

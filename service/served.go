@@ -17,11 +17,11 @@ type Opener func(ctx context.Context) (b *Bridge, done func() error, err error)
 // served is one of the projects.
 type served struct {
 	log, name string
-	open      Opener        // nil: the home
+	open      Opener        // nil means the home
 	wanted    chan struct{} // capacity 1: a message needs this project, which is not served
 
 	mu     sync.Mutex // guards the fields below
-	b      *Bridge    // nil: not open
+	b      *Bridge    // nil means not open
 	err    error      // the reason why the project is not served
 	closed error      // errors of closed bridges
 }

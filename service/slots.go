@@ -10,7 +10,7 @@ import (
 // its agent waits, and the person may take hours.
 type slots struct {
 	mu   sync.Mutex // guards the fields below
-	free int        // negative: answered turns run in addition to the limit
+	free int        // negative means that answered turns run in addition to the limit
 	line []chan struct{}
 }
 

@@ -39,7 +39,7 @@ func TestChatForm(t *testing.T) {
 			s.ask("asks: Sure")
 			s.press("1")
 			s.sees("\n  with    │ 数目: 3\n  with    │ Sure: true\n")
-			s.sees("\n  1 ✓ answer    send these values\n  2 ✓ answer    give them anew\n")
+			s.sees("\n  1 ✓ answer    send these values\n  2 ✓ answer    enter them again\n")
 			s.ask("send these values")
 			s.press("2")
 			s.sees("\n  1 ✓ answer    “3”\n  2 ✓ answer    type a number\n") // The earlier value comes first.

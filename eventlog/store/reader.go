@@ -51,7 +51,7 @@ type shown struct {
 	found map[event.Seq]*event.DamagedError // guarded by mu
 
 	stop    context.CancelFunc // ends the check
-	checked chan struct{}      // closed when the check has ended; nil: there is no check
+	checked chan struct{}      // closed when the check has ended; nil means that there is no check
 	err     error              // of the check; set before checked is closed
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/eventlog/intents"
 )
 
-// readIntents reads the second place of the intents. The caller reads it before the log's size, so
-// that the log has all intents that it names as appended.
+// readIntents reads the second place of the intents. The caller reads the log's size
+// afterwards. The size then covers every intent that the second place names as appended.
 func (f *file) readIntents() {
 	var err error
 	if f.intents, err = intents.Read(f.reader.Path()); err != nil {

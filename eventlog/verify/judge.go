@@ -153,5 +153,5 @@ func (v *verification) reportNode(n tree.Node) {
 		return
 	}
 	first := max(n.N<<n.Level, v.good) + 1
-	v.find(event.Seq(first), Tree, "the stored hash over %s does not follow from them: from event %d on they are not all as they were written, or it is not", below(n), first)
+	v.find(event.Seq(first), Tree, "the stored hash over %s does not match these events: the hash was changed, or an event from event %d on was", below(n), first)
 }

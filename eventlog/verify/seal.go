@@ -18,20 +18,21 @@ import (
 // seal is a checkpoint that is compared with the log, from any place.
 type seal struct {
 	evidence.Checkpoint
-	// size is the size at which it is compared. It differs from that of a damaged checkpoint.
+	// size is the number of events at which the checkpoint is compared with the log. A damaged
+	// checkpoint may state another number.
 	size  int64
 	where string
-	// kind is the kind of damage if it does not match.
+	// kind is the kind of damage if the checkpoint does not match the log.
 	kind   Damage
 	known  bool                 // a known key signed it
 	wanted bool                 // a key of Options.Signers signed it
 	others []evidence.Signature // signatures of known witnesses
-	// claim means that it is the unsigned claim of the source. It can only show damage of the
-	// source.
+	// claim means that the source states this tree head without a signature. A mismatch shows only
+	// that the source is damaged.
 	claim bool
 	// bare means that a line of the anchor lacks the signature that is stored for its size.
 	bare bool
-	// fault says why it is invalid for any log.
+	// fault says why the checkpoint is invalid for any log.
 	fault string
 }
 

@@ -189,7 +189,7 @@ func SetProject(dirs Dirs, ws Workspace, key, value string) error {
 	if err != nil || !trusted {
 		return err
 	}
-	ws.Exists = true // by now
+	ws.Exists = true // Set has created the folder.
 	after, problems := readProject(ws)
 	if len(problems) > 0 {
 		return problems

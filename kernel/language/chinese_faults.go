@@ -282,7 +282,7 @@ func chineseFaults() map[string]string {
 		"the tree in the file cannot be read: {why}":                                                              "无法读取文件里的树：%s",
 		"the stored hashes of the tree cannot be read: {why}":                                                     "无法读取存储的树哈希：%s",
 		"the stored hash over events %d to %d is wrong, or missing":                                               "涵盖事件 %d 到 %d 的存储哈希不对或缺失",
-		"the stored hash over events %d to %d does not follow from them: from event %d on they are not all as they were written, or it is not": "涵盖事件 %d 到 %d 的存储哈希与它们不符：从事件 %d 起有事件或该哈希不是写入时的样子",
+		"the stored hash over events %d to %d does not match these events: the hash was changed, or an event from event %d on was": "涵盖事件 %d 到 %d 的存储哈希与它们不符：从事件 %d 起有事件或该哈希不是写入时的样子",
 		"the hash over events %d to %d is missing":                                       "缺少涵盖事件 %d 到 %d 的哈希",
 		"a hash is stored at an impossible place: level %d, number %d":                   "有哈希存储在不可能的位置：第 %d 层，编号 %d",
 		"run %q is listed as open by event %d, and that does not follow from the events": "运行 %s 被列为由事件 %d 开始而未结束，但从事件看并非如此",
@@ -362,7 +362,7 @@ func chineseFaults() map[string]string {
 		"the question had ended already, in event %d":                         "这个问题已在事件 %d 中结束",
 		"an answer does not name the person who gave it":                      "有回答没有署名",
 		"the question was resolved already, in event %d":                      "这个问题已在事件 %d 中了结",
-		"the agent was answered before the question was":                      "问题得到回答之前就已回复智能体",
+		"the agent got the answer before the question ended":                  "问题结束之前就已回复智能体",
 		"the agent was answered, and neither a person nor a rule had decided": "已回复智能体，而没有人或规则作过决定",
 	}
 }

@@ -5,7 +5,7 @@ func chineseRecord() *Recorded {
 	return recorded(map[string]map[string]string{
 		"verb": {
 			"removes": "删除", "overwrites": "覆盖", "moves away": "移走", "packs and removes": "打包后删除",
-			"empties what the source lacks in": "按来源清空",
+			"removes extra files from": "按来源清理",
 		},
 		"thing": {
 			"the root directory": "根目录", "the home directory": "用户主目录", "the working directory": "工作目录",
@@ -26,7 +26,7 @@ func chineseRecord() *Recorded {
 		"{verb} a device: %s":                                                         "%s设备：%s",
 		"{verb} Perlica's own files: %s":                                              "%s Perlica 自己的文件：%s",
 		"{verb} {thing}: %s":                                                          "%s%s：%s",
-		"{verb} {thing} if the cd before it fails: %s":                                "如果前面的 cd 失败，就会%s%s：%s",
+		"{verb} {thing} if the earlier cd fails: %s":                                  "如果前面的 cd 失败，就会%s%s：%s",
 		"{verb} something outside the working directory: %s":                          "%s工作目录以外的内容：%s",
 		"{verb} the repository's history: %s":                                         "%s仓库的历史：%s",
 		"removes the root directory: %s":                                              "删除根目录：%s",
@@ -186,7 +186,7 @@ func chineseRecord() *Recorded {
 		"go on":                                     "继续",
 		"go on: I open the address myself":          "继续：我自己打开这个地址",
 		"send these values":                         "发送这些值",
-		"give them anew":                            "重新填写",
+		"enter them again":                          "重新填写",
 		"leave this out":                            "跳过这一项",
 		"type a text":                               "输入文字",
 		"type a number":                             "输入数字",

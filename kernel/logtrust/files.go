@@ -66,8 +66,8 @@ func readBeside(path string) (e entry, ok bool) {
 	return e, err == nil && json.Unmarshal(b, &e) == nil && e.isProof(path)
 }
 
-// isProof reports whether an entry next to its log proves that the log was made here. The entry may have come with
-// a clone. But nobody can know the identity of a file before the file exists.
+// isProof reports whether an entry next to its log proves that the log was made here. The proof is the file's
+// identity: an entry from a clone cannot name it, because the identity does not exist before the file.
 func (e *entry) isProof(path string) bool {
 	e.Path, e.Keys = path, nil // a clone may claim anything
 	now, err := identity(path)

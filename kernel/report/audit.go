@@ -294,7 +294,7 @@ func (a *Audit) resolved(e *event.Event) {
 func (a *Audit) replied(e *event.Event, r *auditedRun) {
 	if e.Interaction != "" {
 		if q := a.questions[e.Interaction]; (q == nil || q.ended == 0) && !a.gap {
-			a.breaks("the agent was answered before the question was")
+			a.breaks("the agent got the answer before the question ended")
 		}
 		return
 	}

@@ -108,7 +108,7 @@ func TestAuditRules(t *testing.T) {
 		"answered and lapsed":  {func(s []step) []step { return append(s, step{t: event.InteractionLapsed, run: "1", q: "q"}) }, "16: the question had ended already"},
 		"another's answer":     {func(s []step) []step { s[5].run = "3"; return s }, "6: interaction.answered belongs to another run"},
 		"asked twice":          {func(s []step) []step { return append(s, s[4]) }, "16: the question was asked before"},
-		"told too early":       {func(s []step) []step { s[5], s[6] = s[6], s[5]; return s }, "6: the agent was answered before the question was"},
+		"told too early":       {func(s []step) []step { s[5], s[6] = s[6], s[5]; return s }, "6: the agent got the answer before the question ended"},
 		"told by nobody":       {func(s []step) []step { return append(s[:7:7], s[8:]...) }, "8: the agent was answered, and neither"},
 		"told once too often":  {func(s []step) []step { return append(s, s[8]) }, "16: the agent was answered, and neither"},
 		"another trace":        {func(s []step) []step { s[14].change = func(e *event.Event) { e.Trace = "x" }; return s }, `15: llm.single_call.enforced has other ids than its run: trace "x"`},

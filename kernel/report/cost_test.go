@@ -30,7 +30,7 @@ func TestWhatARunCosts(t *testing.T) {
 		run      string
 		agent    event.ConversationID
 		soFar    float64
-		currency string // empty: USD
+		currency string // empty means USD
 		silent   bool
 	}{
 		{run: "1", agent: "a", soFar: 1},

@@ -42,7 +42,7 @@ type RunsQuery struct {
 	// Since and Before limit the time of the input. Zero means no limit.
 	Since, Before time.Time
 	Session       event.SessionID
-	Provider      string // empty: all
+	Provider      string // empty means all
 	// Newest is the maximum number of runs, counted from the newest. Negative means all.
 	Newest int
 }

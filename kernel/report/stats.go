@@ -73,7 +73,7 @@ type Answers struct {
 type StatsQuery struct {
 	// Since and Before limit the time of the input. Zero means no limit.
 	Since, Before time.Time
-	Provider      string // empty: all
+	Provider      string // empty means all
 	// By is "person" or "session" and selects the shares. Empty means no shares.
 	By   string
 	Zone *time.Location

@@ -159,7 +159,7 @@ func (w *walker) asksOfChanged(file string, fs []field) {
 // runner is the table row of a program that runs code of the project.
 type runner struct {
 	files  []string // names of its recipe files
-	when   []string // words with which it runs recipes; empty: always
+	when   []string // words with which it runs recipes; empty means always
 	unless []string // words with which it runs no recipe
 	after  []string // words before a file with code
 	first  bool     // its first operand is a file with code

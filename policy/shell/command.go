@@ -12,7 +12,7 @@ import (
 type Command struct {
 	Text  string
 	Argv  []string
-	Dir   string   // starting directory; empty: the working directory
+	Dir   string   // starting directory; empty means the working directory
 	Env   []string // NAME=value, set for the command
 	Stdin string   // input, if the request names it
 }

@@ -192,7 +192,7 @@ func (w *walker) judgeDestroy(f field, st *state, whole bool, verb string, fs []
 		case what != "" && certain:
 			w.addFinding(Refused, verb+" "+what+": "+shown(fs), word)
 		case what != "" && d.doubt:
-			w.askBecause("%s %s if the cd before it fails: %s", verb, what, shown(fs))
+			w.askBecause("%s %s if the earlier cd fails: %s", verb, what, shown(fs))
 		case what != "":
 			w.askBecause("%s %s: %s", verb, what, shown(fs))
 		case !w.place.writable(target, f.glob) && !d.doubt:
@@ -412,7 +412,7 @@ func (w *walker) rsync(fs []field, st *state) {
 	}
 	target := operands[len(operands)-1]
 	if slices.ContainsFunc(opts, func(o option) bool { return strings.HasPrefix(o.name, "--del") }) {
-		w.judgeDestroy(target, st, true, "empties what the source lacks in", fs)
+		w.judgeDestroy(target, st, true, "removes extra files from", fs)
 	}
 	w.judgeWrite(target, st, shown(fs))
 }

@@ -12,7 +12,7 @@ type wrapper struct {
 	privileged bool     // it changes the user or the rights of the command
 	assigns    bool     // NAME=value may stand before the command
 	launcher   bool     // only the command is known of it
-	subs       []string // the subcommands that run a command; empty: it always does
+	subs       []string // subcommands that run a command; empty means that none is needed
 	texts      bool     // each operand is a text for a shell
 	packages   bool     // it runs programs of the project's packages
 }

@@ -22,11 +22,11 @@ const (
 type program struct {
 	net   bool // it fetches from any address
 	reads bool // it only reads: options without a role are harmless
-	stop  int  // number of operands before the words of another program; 0: never
+	stop  int  // number of operands before the words of another program; 0 means never
 	roles []optionRole
 	rest  []string // options after whose value the words of another program begin
 	edits []string // options with which it writes its operands
-	last  int      // it writes its last operand, if it has at least this many operands; 0: never
+	last  int      // it writes its last operand, if it has at least this many operands; 0 means never
 	edit  bool     // it writes all its operands
 	first bool     // its first operand is a file with code
 }

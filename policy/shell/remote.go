@@ -95,7 +95,7 @@ func inOrder(phrase, words []string, fold bool) bool {
 type client struct {
 	valued string   // options that take a value
 	text   []string // options whose value is a statement
-	from   int      // index of the first operand with statements; 0: none
+	from   int      // index of the first operand with statements; 0 means none
 }
 
 var clients = table("clients", func(said string) client {

@@ -74,9 +74,9 @@ type walker struct {
 	sinks     []*sink               // the sinks of the current statement
 	unnamed   origin                // origins of the files with unknown names
 
-	declaring   int  // above zero: reading the body of a function before its call
-	refusedOnly int  // above zero: only refused commands count
-	packages    int  // above zero: a launcher runs a program of the project's packages
+	declaring   int  // above zero while the body of a function is read before its call
+	refusedOnly int  // above zero while only refused commands count
+	packages    int  // above zero while a launcher runs a program of the project's packages
 	suffixes    bool // the words are a suffix of an unknown program's words
 }
 

@@ -227,7 +227,7 @@ func readFailure(raw json.RawMessage) *apiError {
 	return &apiError{Message: cmp.Or(v.Message, v.Type), Kind: cmp.Or(v.Type, v.Status, code)}
 }
 
-// failureOr returns the error in an event of a stream.
+// failureOr returns the error in an event of a stream, or a general error if the event names none.
 func failureOr(data []byte) *apiError {
 	if e := nestedFailure(data); e != nil {
 		return e

@@ -56,7 +56,7 @@ func TestAgentFaults(t *testing.T) {
 	for name, at := range map[string]struct {
 		scenario string
 		play     func(w *world)
-		ends     string // words of the relay's error; empty: the agent still works
+		ends     string // words of the relay's error; empty means that the agent still works
 		intents  int
 	}{
 		"it dies in initialize": {"[initialize]\n@stderr last words\n@exit 3", func(w *world) {

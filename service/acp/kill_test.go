@@ -21,7 +21,7 @@ type killed struct {
 	in    *os.File
 	lines *bufio.Reader
 	see   func(message) // called for each line that ask does not wait for; may be nil
-	dies  int           // the relay is killed after the answer to this request, and nothing is sent before; 0: none
+	dies  int           // number of the request after whose answer the relay is killed; 0 means none
 }
 
 // startKilled starts a relay in the world of a folder. The command wrap runs it.

@@ -8,8 +8,8 @@ import (
 
 // outLine is a line for the client.
 type outLine struct {
-	text    []byte       // without its line feed; nil: nothing is sent
-	durable func() error // waits until the line is on disk; nil: the line needs no record
+	text    []byte       // without its line feed; nil means that nothing is sent
+	durable func() error // waits until the line is on disk; nil means that the line needs no record
 	ready   bool         // if false, the line and all later lines wait for releaseLine
 }
 

@@ -15,7 +15,7 @@ import (
 type stopLine struct {
 	line    []byte
 	cancels bool    // the line asks the agent to cancel; otherwise it closes the session
-	prompt  *prompt // the only stopped prompt; nil: all prompts of a session
+	prompt  *prompt // the only stopped prompt; nil means all prompts of a session
 	sent    sync.Once
 }
 

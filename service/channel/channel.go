@@ -93,7 +93,7 @@ type Refuser interface {
 
 // Limits describes the limits of a platform.
 type Limits struct {
-	Text    int  // longest text of one message in UTF-16 code units; 0: any
+	Text    int  // longest text of one message in UTF-16 code units; 0 means any
 	Buttons bool // options are buttons, otherwise numbers
 	Files   bool // a long text may be sent as a file
 	Format  Format
@@ -139,9 +139,9 @@ type Inbound struct {
 // File is a file of a message in either direction.
 type File struct {
 	Name   string
-	Path   string // on this machine; empty: the file is still on the platform
+	Path   string // on this machine; empty means that the file is still on the platform
 	MIME   string
-	Remote string // the platform's id for a [Fetcher]; empty: not needed
+	Remote string // the platform's id for a [Fetcher]; empty means not needed
 	Size   int64  // bytes, as the platform reports them
 }
 

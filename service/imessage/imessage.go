@@ -48,12 +48,12 @@ const (
 
 // Options configures the channel.
 type Options struct {
-	Command string        // the program; empty: imsg from PATH
+	Command string        // the program; empty means imsg from PATH
 	SMS     bool          // also accept messages that are not iMessages
-	Every   time.Duration // interval of the looks for new messages; 0: 2 s
-	Timeout time.Duration // of one run of imsg; 0: 30 s
-	Settle  time.Duration // wait until a new message no longer changes; 0: 500 ms
-	System  string        // replaces runtime.GOOS in tests; empty: this system
+	Every   time.Duration // interval of the looks for new messages; 0 means 2 s
+	Timeout time.Duration // of one run of imsg; 0 means 30 s
+	Settle  time.Duration // wait until a new message no longer changes; 0 means 500 ms
+	System  string        // replaces runtime.GOOS in tests; empty means this system
 }
 
 // Channel is the account that Messages is signed in with. Its methods may be called from several

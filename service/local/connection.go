@@ -38,7 +38,7 @@ type place struct {
 
 // phone is one connection.
 type phone struct {
-	contact string // empty: the phone has not identified itself
+	contact string // empty means that the phone has not identified itself
 	name    string
 	since   int // counted as messages are
 	conn    net.Conn

@@ -19,7 +19,7 @@ import (
 type Phone struct {
 	Path  string
 	Name  string
-	Token string // empty: the bridge gives one, which is stored here; constant during Run
+	Token string // empty means that the bridge gives one, which is stored here; constant during Run
 	// Keep is called with the token that the bridge has given. It may be nil; the token then ends
 	// with the phone.
 	Keep func(token string)

@@ -25,15 +25,15 @@ const MaxInput = 64 << 20
 
 // Draft is an input before it is signed.
 type Draft struct {
-	ID          string // empty: a new id is made
+	ID          string // empty means that a new id is made
 	Text        string
 	Attachments []File
 	Project     string
 	Provider    string
 	Labels      []string
 	Worker      string          // of the session
-	Session     event.SessionID // the worker's session that the input continues; empty: a new one
-	Permissions string          // empty: the worker's mode
+	Session     event.SessionID // the worker's session that the input continues; empty means a new one
+	Permissions string          // empty means the worker's mode
 	Priority    int
 	NotBefore   time.Time
 	Replaces    string

@@ -24,7 +24,7 @@ const (
 type database struct {
 	gen      uint8 // the present generation, from 1 on
 	identity uint8 // the timeline on which it began
-	there    uint8 // the generation of the input; 0: not there
+	there    uint8 // the generation of the input; 0 means not there
 	queued   bool
 	owner    int8 // the worker that claimed the input; -1: none
 	closed   bool
@@ -53,7 +53,7 @@ type world struct {
 	logs     [nWorkers]bool // the worker's log has an intent
 	procs    [nWorkers][nProcs]process
 	calls    uint8
-	signed   uint8 // the generation for which the input was signed; 0: not yet
+	signed   uint8 // the generation for which the input was signed; 0 means not yet
 	fate     bool  // the submission was interrupted, and the sender does not know its fate
 	adopted  uint8 // number of adoptions
 	timeline uint8 // the newest one

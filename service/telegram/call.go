@@ -22,7 +22,7 @@ const maxAnswer = 16 << 20
 // badRequest is an answer 400: the server has understood the request and refuses it.
 type badRequest struct {
 	*channel.RejectedError
-	moved int64 // the new chat of a migrated group; 0: not migrated
+	moved int64 // the new chat of a migrated group; 0 means not migrated
 }
 
 // Unwrap makes it a *channel.RejectedError.

@@ -70,7 +70,7 @@ func (c cursor) String() string {
 	return strings.Join(parts, "-")
 }
 
-// part returns the text of one log in a cursor.
+// part returns the text of the log at the place at in a cursor.
 func (c cursor) part(at string) string {
 	return at + "." + c[at].origin + "." + strconv.FormatInt(int64(c[at].seq), 36)
 }

@@ -32,7 +32,7 @@ type request struct {
 // route describes a path, its handler and the required right.
 type route struct {
 	pattern string       // in the syntax of http.ServeMux
-	right   access.Right // empty: any credential is enough
+	right   access.Right // empty means that any credential is enough
 	open    bool         // no credential is needed
 	limit   int64        // bytes of the body
 	serve   func(w http.ResponseWriter, r *request) error

@@ -110,8 +110,8 @@ func (s *Server) watchQuestions() {
 	}
 }
 
-// watchTeam watches the open questions of a team's workers until stop is called. No other goroutine
-// waits for the hub.
+// watchTeam watches the open questions of a team's workers until stop is called. Its goroutine alone
+// waits for the hub, so a slow hub delays no other notification.
 func (s *Server) watchTeam() (stop func()) {
 	ctx, cancel := context.WithCancel(s.hard)
 	over := make(chan struct{})

@@ -69,7 +69,7 @@ func (Secret) LogValue() slog.Value { return slog.StringValue("(secret)") }
 
 // Options configures a webhook.
 type Options struct {
-	Listen   string // host:port; empty: DefaultListen
+	Listen   string // host:port; empty means DefaultListen
 	ReplyURL string // the address for replies
 	Secret   Secret // at least 16 bytes
 	// AllowRemote lets other machines send messages, and lets replies go to another machine without
@@ -77,16 +77,16 @@ type Options struct {
 	AllowRemote bool
 	Dedupes     bool           // the receiver of replies remembers the keys
 	Buttons     bool           // the receiver shows buttons
-	Format      channel.Format // of replies; empty: Markdown
-	Text        int            // longest text of the receiver; 0: any
-	MaxBody     int64          // of a request, in bytes; 0: 1 MiB
-	Files       string         // the private folder of received files; empty: files are refused
+	Format      channel.Format // of replies; empty means Markdown
+	Text        int            // longest text of the receiver; 0 means any
+	MaxBody     int64          // of a request, in bytes; 0 means 1 MiB
+	Files       string         // the private folder of received files; empty means that files are refused
 	// Accept reports whether a contact's files are stored. nil accepts all contacts. A stranger
 	// should not be able to fill the disk.
 	Accept   func(contact string) bool
-	Handover time.Duration // time for which a request waits for Poll; 0: 20 s
-	Timeout  time.Duration // of posting a reply; 0: 30 s
-	Client   *http.Client  // nil: a new client. CheckRedirect is ignored
+	Handover time.Duration // time for which a request waits for Poll; 0 means 20 s
+	Timeout  time.Duration // of posting a reply; 0 means 30 s
+	Client   *http.Client  // nil means a new client. CheckRedirect is ignored
 }
 
 // Channel is a webhook. Its methods may be called from several goroutines, except Poll, which one

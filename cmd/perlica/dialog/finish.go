@@ -154,7 +154,7 @@ func (p *Printer) errorHint(res kernel.Result, show string) string {
 // key.
 type Held func(loginVars []string) (names []string, logsIn bool)
 
-// HeldFrom returns the Held function of an agent that is started with some variables of environ.
+// HeldFrom returns the Held function of an agent. Perlica passes it only some of the variables in environ.
 func HeldFrom(agent agents.Agent, environ []string) Held {
 	return func(loginVars []string) ([]string, bool) { return agent.HeldBack(environ, loginVars), !agent.Model }
 }

@@ -118,7 +118,7 @@ func (a *app) runDoctor(ctx context.Context, setups Setups, asJSON bool) error {
 // checkBridge checks the messaging bridge. It builds the bridge's view in a temporary folder and changes nothing in
 // the project.
 func (a *app) checkBridge(ctx context.Context, p *project.Project, c service.Checkup, report func(checkup.Check)) {
-	if log, _, err := a.Reader(ctx, p); err == nil { // The checks of the log report an error.
+	if log, _, err := a.Reader(ctx, p); err == nil { // The checks of the log have reported a failure.
 		defer func() { _ = log.Close() }() // A log that was only read loses nothing.
 		if dir, err := os.MkdirTemp("", "perlica-view-"); err == nil {
 			defer func() { _ = os.RemoveAll(dir) }() // The folder is temporary.

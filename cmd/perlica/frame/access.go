@@ -46,7 +46,8 @@ const (
 // Annotation returns the annotations of a command with this Access.
 func (s Access) Annotation() map[string]string { return map[string]string{accessKey: string(s)} }
 
-// AccessOf returns the Access of a command. Cobra's own completion command changes nothing.
+// AccessOf returns the Access of a command. Cobra makes the command for completions without an Access, and it is
+// ReadOnly.
 func AccessOf(cmd *cobra.Command) Access {
 	if cmd.Parent() == cmd.Root() && cmd.Name() == cobra.ShellCompRequestCmd {
 		return ReadOnly

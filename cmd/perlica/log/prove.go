@@ -219,7 +219,7 @@ type checkedProof struct {
 	Size    int64            `json:"size,omitempty"`     // size of the checkpoint, or of the later one
 	OldSize int64            `json:"old_size,omitempty"` // size of the earlier checkpoint
 	Root    string           `json:"root,omitempty"`     // base64
-	OwnKey  bool             `json:"own_key"`            // The log's key comes from this user's file.
+	OwnKey  bool             `json:"own_key"`            // The user's own keys checked the proof.
 	Signed  []proofSignature `json:"signatures,omitempty"`
 	Event   *event.Event     `json:"event,omitempty"`  // for the kind "event"
 	Events  []event.Event    `json:"events,omitempty"` // for the kind "events"

@@ -23,7 +23,7 @@ type pump struct {
 	mu     sync.Mutex // guards the fields below
 	cond   sync.Cond
 	ctx    context.Context
-	gate   bool // bytes may pass
+	gate   bool // true while bytes may pass to readline
 	closed bool
 	over   bool // readline has read the end of its input
 	queue  []byte

@@ -57,9 +57,9 @@ const short = 8 << 10
 // claimColumns lists the columns that readTaken reads.
 const claimColumns = `i.id, i.generation, i.sender, i.digest, i.project, i.provider, i.labels, i.worker, i.session, i.permissions, i.priority, i.not_before, i.replaces, i.attachments, i.signature`
 
-// claimSQL is the statement of a claim. It finds the rows of a lane and of the inputs by an index,
-// in their order. It does so for every size of the tables and every estimate of the server. The LIMIT prevents
-// a scan of all inputs. The row of the input decides what the input requires and when it may run.
+// claimSQL is the statement of a claim. The server reads the rows of a
+// lane and their inputs through indexes, however large the tables are and whatever the planner estimates. The
+// LIMIT 1 prevents a scan of all inputs. The row of the input decides what the input requires and when it may run.
 // The queue's lane and its ready flag only tell where to look, because a person with a member's
 // password may write them.
 const claimSQL = `

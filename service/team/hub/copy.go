@@ -39,7 +39,7 @@ type Copy struct {
 	Checkpoint int64     // size of the newest checkpoint
 	Note       string    // the text of that checkpoint
 	Cosigned   int64     // size of the newest checkpoint that a keeper cosigned
-	Forked     event.Seq // an event with two versions in the log and its copy; 0: none is known
+	Forked     event.Seq // an event with two versions in the log and its copy; 0 means that none is known
 }
 
 const copyColumns = `l.worker, l.origin, coalesce(e.seq, 0), e.leaf,

@@ -47,7 +47,7 @@ type Keeper struct {
 type Verdict struct {
 	Copy
 	verify.Report
-	Problem  string // the fault of the copy; "": it has none
+	Problem  string // the fault of the copy; "" means that it has none
 	Cosigned int64  // number of events under a signature of this keeper
 }
 

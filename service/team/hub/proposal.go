@@ -41,10 +41,10 @@ type Input struct {
 	Sender      string
 	Digest      string // of the payload
 	Project     string
-	Provider    string   // empty: any
+	Provider    string   // empty means any
 	Labels      []string // labels that the worker must have
-	Worker      string   // the worker of the session; empty: any
-	Session     string   // the session that the input continues; empty: a new one
+	Worker      string   // the worker of the session; empty means any
+	Session     string   // the session that the input continues; empty means a new one
 	Permissions string
 	Priority    int // higher ones first
 	NotBefore   time.Time

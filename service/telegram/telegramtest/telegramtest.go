@@ -31,7 +31,7 @@ type Server struct {
 	MaxFile int64
 
 	token   string
-	journal *os.File // nil: the state is not stored
+	journal *os.File // nil means that the state is not stored
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced at every change
