@@ -1,5 +1,5 @@
-// Package perlica_test checks rules for the whole tree: the allowed imports of each folder, the complexity of
-// functions, the words of comments, and the names in documents.
+// Package perlica_test checks rules for the whole tree: imports, complexity, words of comments, and names in
+// documents.
 package perlica_test
 
 import (

@@ -138,7 +138,7 @@ func (l *Log) Writer() string { return l.writer }
 // have. The log lost the intent, and the prompt may have left.
 type LostIntentError struct {
 	Input event.InputID
-	Path  string // of the second place
+	Path  string // the path of the second place
 }
 
 func (e *LostIntentError) Error() string {

@@ -17,7 +17,7 @@ type op struct {
 	name string
 	off  int64
 	data []byte
-	size int64 // of opTruncate
+	size int64 // the size that opTruncate sets
 	// failed says that an opSync or opSyncDir reported an error.
 	failed bool
 	// acked is the number of events that opAck acknowledged, or that a new writer saw.

@@ -28,7 +28,7 @@ type accumulator struct {
 	toolOf       map[acp.ToolCallId]*toolSeen
 	cost         *fact.Cost
 	started      time.Time
-	first        time.Time // of the first update
+	first        time.Time // the time of the first update
 	perms        fact.Permissions
 	agreed       map[string]bool    // modes that an answer of this turn allowed
 	switched     []fact.UnaskedTool // changes of the mode without a question

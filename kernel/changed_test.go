@@ -123,7 +123,7 @@ func TestRunsWhatTheSessionChanged(t *testing.T) {
 func TestWhatCountsAsChanged(t *testing.T) {
 	for name, test := range map[string]struct {
 		mode   policy.Mode
-		answer string // of the person, in the first turn
+		answer string // the person's answer in the first turn
 		script string // the first turn
 		asked  bool   // the second turn asks about ./x.sh
 	}{

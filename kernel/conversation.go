@@ -27,7 +27,7 @@ type Conversation struct {
 	turnMu  queue // held during a turn and by operations that must not run concurrently with one
 	created bool  // the session is new and not on record yet; guarded by turnMu
 	fresh   bool  // the session has no earlier turns; guarded by turnMu
-	epoch   int64 // of the Runner when the agent was started; guarded by turnMu
+	epoch   int64 // the Runner's epoch at the start of the agent; guarded by turnMu
 
 	after sync.WaitGroup // the work of releaseRun
 	// next is the reservation of the next run, or nil. releaseRun writes it in the background. It may be read after
@@ -35,7 +35,7 @@ type Conversation struct {
 	next *reservation
 
 	mu      sync.Mutex // guards the fields below
-	agent   *keptAgent // from the beginning of its start; nil means that no agent runs
+	agent   *keptAgent // set when the start of the agent begins; nil means that no agent runs
 	resting *time.Timer
 	rested  time.Time // when the last turn ended
 	closed  bool

@@ -52,8 +52,8 @@ func (Freed) notice()    {}
 
 // An Entry is a notice with its place in the log.
 type Entry struct {
-	Seq    event.Seq  // of the event; for Held and Freed, of the newest event
-	Refs   event.Refs // of the event; for Held and Freed, only the session
+	Seq    event.Seq  // the number of the event; for Held and Freed, of the newest event
+	Refs   event.Refs // the references of the event; for Held and Freed, only the session
 	Notice Notice
 }
 
@@ -101,7 +101,7 @@ type openLog interface {
 
 // follower turns the events of one session or of all sessions into notices.
 type follower struct {
-	ctx     context.Context // of the iteration, which lasts as long as the follower
+	ctx     context.Context // the context of the iteration, which lasts as long as the follower
 	log     event.Reader
 	locks   string
 	own     *store.Reader   // the log if it is a file of this machine, otherwise nil

@@ -25,7 +25,7 @@ import (
 // facts alone, knows less.
 type Record struct {
 	Result
-	Refs     event.Refs // of the run's events, with the agent's session as soon as it is known
+	Refs     event.Refs // the references of the run, with the agent's session as soon as it is known
 	First    event.Seq  // the first applied event
 	At       time.Time  // the time of the input, or of the first event without an input
 	Withheld bool       // an applied event has no payload; Pruned says the same of a fact
@@ -51,8 +51,8 @@ type Record struct {
 
 	joiner        joiner
 	questionIndex map[event.InteractionID]int // indexes into Questions
-	prompted      bool                        // for Notice: the agent's updates belong to the run
-	ended         time.Time                   // for Notice: the time of the outcome
+	prompted      bool                        // the agent's updates belong to the run; Notice needs this
+	ended         time.Time                   // the time of the outcome; Notice needs this
 }
 
 // Question is a question of a run and its end.

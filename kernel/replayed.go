@@ -49,7 +49,7 @@ func (s *agentSession) awaitSilence(ctx context.Context) {
 type replayed struct {
 	turns        []turnText
 	tools        map[acp.ToolCallId]bool
-	prompt       string // of the turn under way
+	prompt       string // the prompt of the turn under way
 	on           bool   // an earlier turn is being repeated
 	justReplayed bool   // an earlier turn was repeated, and no new words have come since
 	rest         string // the rest of its answer

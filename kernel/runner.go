@@ -30,7 +30,7 @@ type Options struct {
 	Context    string // the context's name
 	KeyDir     string // folder of the keys that sign checkpoints; empty means no signatures
 	Runtime    string // folder for sockets; empty means that no other process can answer
-	Version    string // of Perlica, for agents
+	Version    string // the version of Perlica, for agents
 	Rules      []policy.Rule
 	Own        []string           // Perlica's own folders, which no agent may write to
 	Vouchers   approvals.Vouchers // the user's own record of standing approvals

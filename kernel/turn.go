@@ -93,7 +93,7 @@ type Result struct {
 	Provider string
 
 	Outcome     Outcome
-	Text        string           // of all messages of the turn, in wire order; each message begins a line
+	Text        string           // all messages of the turn, in wire order; each message begins a line
 	Content     []provider.Block // the parts of the messages that are not text; Runner.Content has their data
 	StopReason  string           // as the agent wrote it
 	Usage       json.RawMessage

@@ -97,7 +97,7 @@ func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 	twins := ask("7", "a", "make a") + ask("7", "b", "make b")
 	for name, c := range map[string]struct {
 		text string
-		why  string // of tool b; empty means no record
+		why  string // the reason on record for tool b; empty means no record
 	}{
 		"failed":    {twins + reports("b", "make b", "failed"), ""},
 		"under way": {twins + reports("b", "make b", "in_progress"), "it ran and nobody was asked"},

@@ -17,8 +17,8 @@ type ToolCall struct {
 	Title     string
 	RawInput  json.RawMessage
 	Locations []string
-	Diffs     []Diff   // from the content of the call
-	Text      []string // from the content of the call
+	Diffs     []Diff   // the diffs in the content of the call
+	Text      []string // the texts in the content of the call
 }
 
 // Diff is a change of a file.

@@ -42,8 +42,8 @@ type Options struct {
 	TerminalLogins bool
 
 	MaxLine        int           // bytes; a longer line ends the agent. 0 means 64 MiB
-	ConnectTimeout time.Duration // for initialize; 0 means 30 s
-	RequestTimeout time.Duration // for all methods except session/prompt and authenticate; 0 means 30 s
+	ConnectTimeout time.Duration // time limit of initialize; 0 means 30 s
+	RequestTimeout time.Duration // time limit of all methods except session/prompt and authenticate; 0 means 30 s
 	WriteTimeout   time.Duration // how long the agent may leave its input unread; 0 means 30 s
 	Grace          time.Duration // the time between the steps of ending the process; 0 means 2 s
 

@@ -206,7 +206,7 @@ func TestRealAgents(t *testing.T) {
 		text    string
 		stop    string
 		err     *Error
-		options []string // of the only question
+		options []string // the options of the only question
 		blocked []string
 		warned  []string
 	}{

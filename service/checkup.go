@@ -12,7 +12,7 @@ import (
 type Checkup struct {
 	Records *Records // nil means that the log does not exist or cannot be read
 	Lock    string   // the file of the lock
-	Setups  []Setup  // of the configured channels
+	Setups  []Setup  // the setups of the configured channels
 
 	Projects []Setup // the bot's further projects
 }

@@ -43,7 +43,7 @@ type status struct {
 	wg     sync.WaitGroup
 	dirty  chan struct{} // capacity 1
 
-	id string // of the queued message; empty means not yet made; owned by keepUpdated
+	id string // the id of the queued message; empty means not yet made; owned by keepUpdated
 
 	mu      sync.Mutex // guards the fields below
 	answer  strings.Builder

@@ -58,7 +58,7 @@ type twice struct {
 	mu      sync.Mutex // guards the fields below
 	runners [2]*kernel.Runner
 	missing error // the reason why the second project cannot be opened
-	tries   int   // to open the second project
+	tries   int   // number of tries to open the second project
 }
 
 func (b *twice) close() (err error) {

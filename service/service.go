@@ -48,7 +48,7 @@ type Settings struct {
 	Agents      int           // largest number of live agents
 	Idle        time.Duration // idle time after which an agent is ended
 	MaxAge      time.Duration // largest age of a message that is answered
-	Grace       time.Duration // of a turn when the bridge stops
+	Grace       time.Duration // time for a turn to end when the bridge stops
 	AnswerIn    time.Duration // time for which a question stays open
 	Permissions policy.Mode
 	Language    language.Language // for contacts without a chosen language

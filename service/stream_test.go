@@ -17,7 +17,7 @@ type removing struct {
 	*local.Channel
 	removed chan string // the ids
 	edits   *atomic.Int32
-	fail    error // of an edit
+	fail    error // the error of an edit
 }
 
 func (removing) Pace(string) time.Duration { return 5 * time.Millisecond }

@@ -23,8 +23,8 @@ type crew struct {
 	s        *hubtest.Server
 	db       string
 	build    *team.Team
-	home     string // of alice
-	url      string // of the hub as alice reaches it
+	home     string // the home of alice
+	url      string // the address at which alice reaches the hub
 	untilNow context.Context
 }
 

@@ -94,7 +94,7 @@ func countingAgent() int {
 type world struct {
 	t      testing.TB
 	dir    string
-	leaves []func()     // of its phones
+	leaves []func()     // the functions by which its phones leave
 	ahead  atomic.Int64 // offset of the bridges' clock to the system's, in nanoseconds
 }
 

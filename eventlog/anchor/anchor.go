@@ -1,5 +1,5 @@
-// Package anchor keeps the anchor, a text file next to a log. The rest of a log that lost its tail
-// is consistent, and only the anchor shows the loss.
+// Package anchor keeps a text file next to a log, the anchor, which shows when the log lost its
+// end. The rest of such a log is consistent, so the log itself cannot show the loss.
 //
 // The package promises that a line survives a power failure once Append has returned. It
 // distinguishes a torn last line from a damaged one. It refuses to write through a link.

@@ -1,5 +1,5 @@
-// Package disk has the operations that a log needs of its disk. It replaces files whole, checks the folder of a
-// log, makes scratch folders for unfinished files, and gives each fault of a log's file an error.
+// Package disk replaces files whole, checks the folder of a log, and explains faults of the log's files. It also
+// makes scratch folders for unfinished files.
 //
 // A reader of a replaced file sees the whole old file or the whole new file, also after a crash. A link, a pipe or a
 // device in a cloned project is found before a file is opened. Explain makes an error of SQLite or of the system wrap

@@ -1,5 +1,4 @@
-// Package evidence verifies a log without the log: by checkpoints, the keys that sign them, their
-// signatures, and proofs that a checkpoint includes an earlier one.
+// Package evidence verifies checkpoints, signatures and proofs of a log without reading the log.
 //
 // The package promises that its verdicts depend only on the given texts and keys, and never on the
 // log. It reads and writes no log; package eventlog makes checkpoints and proofs. The only file

@@ -184,7 +184,7 @@ func parseAbsence(b []byte) (a tree.Subtree, err error) {
 // damaged. Sum also covers the selection and the signatures, which no hash of the log covers.
 type end struct {
 	Events, Withheld, Absent int64
-	Sum                      [sha256.Size]byte // of all earlier lines
+	Sum                      [sha256.Size]byte // the hash of all earlier lines
 }
 
 func (e end) line() ([]byte, error) {

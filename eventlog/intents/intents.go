@@ -1,5 +1,5 @@
-// Package intents keeps the second place of a log's intents. It is a text file next to the log that
-// names each called input, so that the loss of the log does not lead to a second call.
+// Package intents keeps a text file that names each called input, so that losing the log causes no
+// second call. The file lies next to the log and is the second place of the log's intents.
 //
 // The package promises that a line survives a power failure once the sync of its Writing has
 // returned. A line that a crash cut short names no call. The package refuses to write through a

@@ -52,7 +52,7 @@ type shown struct {
 
 	stop    context.CancelFunc // ends the check
 	checked chan struct{}      // closed when the check has ended; nil means that there is no check
-	err     error              // of the check; set before checked is closed
+	err     error              // the error of the check; set before checked is closed
 }
 
 // OpenToShow is OpenReader for a caller that shows the log. A damaged event has no payload and the

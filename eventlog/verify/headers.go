@@ -45,7 +45,7 @@ func Headers(ctx context.Context, r *store.Reader, after event.Seq) (err error) 
 type headers struct {
 	scanner
 	newest evidence.Checkpoint
-	tree   tree.Range // of the events so far
+	tree   tree.Range // the tree of the events so far
 }
 
 func (h *headers) scan(r *store.Reader, after int64) error {

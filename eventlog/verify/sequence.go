@@ -42,7 +42,7 @@ type verification struct {
 	events       int64
 	absentEvents int64
 	clock        clock
-	bad          []row // to be classified
+	bad          []row // the bad events that are not yet classified
 	moreBad      int
 	// unread says why a row before the next could not be read.
 	unread error

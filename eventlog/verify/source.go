@@ -59,7 +59,7 @@ const (
 type row struct {
 	event.Event
 	flaw  flaw
-	level int // of a subtree
+	level int // the level of a subtree
 }
 
 // Block holds a stretch of the log between the source and the goroutine that combines all

@@ -1,5 +1,5 @@
-// Package agents finds the agents of the configuration and the registry, lists them, probes them without a prompt,
-// and puts them into a mode and a model.
+// Package agents finds the configured and the known agents, probes them, and puts them into a mode and a model. A
+// probe sends no prompt.
 //
 // The package makes no call and records nothing. It decides nothing about the permissions of an agent.
 package agents

@@ -1,5 +1,4 @@
-// Package approvals knows the standing approvals in force in a log, and the decisions that this user made on this
-// machine.
+// Package approvals knows the standing approvals of a log and the decisions that this user made on this machine.
 //
 // A decision that came with a log counts for nothing until the user's own log vouches for it. The package decides
 // nothing.

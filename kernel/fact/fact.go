@@ -1,5 +1,5 @@
-// Package fact has the payload of each fact. It has one struct for each type of event that Perlica writes about a run,
-// the messaging bridge, a browser or a team.
+// Package fact defines the payloads of the events that Perlica writes about runs, phones, browsers and teams. Each
+// type of event has one struct.
 //
 // A field keeps its JSON name and its meaning for ever, because later versions and other programs read the log. A
 // field may be added. The package decides nothing and writes nothing. Packages interaction and policy have the

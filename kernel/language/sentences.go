@@ -86,7 +86,7 @@ type Sentences struct {
 	ByButton     string // the id
 	YesTakesAll  string // the id
 	AlwaysBehind string
-	Card         card.Words // of a question
+	Card         card.Words // the words of a question's card
 	// Kinds names the kinds of options, by their words in interaction/card.
 	Kinds map[string]string
 	// Offers names the approvals that Perlica offers to remember, by the option's id.

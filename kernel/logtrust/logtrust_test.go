@@ -68,7 +68,7 @@ func TestCheck(t *testing.T) {
 	run := []event.Type{event.Requested, event.Responded, event.CallEnforced}
 	for name, tc := range map[string]struct {
 		make func(path string)
-		why  string // of the UnknownError; empty for a known log
+		why  string // the reason in the UnknownError; empty means a known log
 	}{
 		"no file":            {func(string) {}, ""},
 		"empty":              {func(path string) { write(t, path, nil) }, ""},

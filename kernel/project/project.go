@@ -1,6 +1,6 @@
-// Package project holds the common start of every front end. It opens a project's folder, its configuration and its
-// log, chooses the agent, prepares the session, and says who may answer questions. It decides nothing about a run,
-// because the kernel does. It knows no command line.
+// Package project opens everything that a front end needs: the configuration, the log, the agent and the session. It
+// also says which process may answer questions. It decides nothing about a run, because the kernel does. It knows no
+// command line.
 package project
 
 import (

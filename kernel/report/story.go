@@ -83,7 +83,7 @@ type (
 		Type    event.Type
 		Text    string
 		Bad     bool
-		Unasked *unasked // of policy.unasked_tool
+		Unasked *unasked // the payload of policy.unasked_tool
 
 		// of is nil if Text is the agent's.
 		of *event.Event

@@ -1,5 +1,4 @@
-// Package sessions is the view of a context's sessions: their names, their first inputs, their last use, and the
-// current one.
+// Package sessions is the view of a context's sessions: names, first inputs, last use, and the current one.
 //
 // The log alone determines the view. The package changes no log, because package kernel does.
 package sessions

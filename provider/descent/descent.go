@@ -104,7 +104,7 @@ type Line struct {
 type link struct {
 	Process
 	ticks   uint64    // the start in the unit of the marks; 0 means unknown
-	marks   []string  // from the initial environment, outermost first
+	marks   []string  // the marks in the initial environment, outermost first
 	limit   string    // the mode in its environment
 	runner  bool      // the process is a Perlica that runs agents
 	runs    string    // the permission mode of those agents

@@ -175,7 +175,7 @@ type reader interface {
 // piece is a part of an answer, in the order of the stream.
 type piece struct {
 	kind  pieceKind
-	text  string // of a text or a thought
+	text  string // the text of a piece that is a text or a thought
 	tool  toolCall
 	usage usage
 	file  answerFile

@@ -32,8 +32,8 @@ const agentMark = descent.Mark
 
 const (
 	defaultGrace = 2 * time.Second
-	drainWait    = 200 * time.Millisecond // for stderr that another process holds open
-	killWait     = 5 * time.Second        // for the kernel to end a killed process
+	drainWait    = 200 * time.Millisecond // time for stderr that another process holds open
+	killWait     = 5 * time.Second        // time in which the kernel ends a killed process
 )
 
 // Spec describes how to start an agent.

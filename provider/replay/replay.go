@@ -23,7 +23,7 @@ import (
 type Record struct {
 	Exchanges []*Exchange // in the order of the client's requests
 	Lines     int
-	Millis    int64 // from the first line to the last
+	Millis    int64 // time from the first line to the last, in milliseconds
 
 	opening Exchange // the agent's lines before the first request
 }

@@ -77,7 +77,7 @@ type Options struct {
 	// Local means that the client reads and writes files and runs commands for the agent. The
 	// policy judges each of them like a tool call.
 	Local  bool
-	Origin *interaction.Origin // of this process
+	Origin *interaction.Origin // the origin of this process
 	// Visitor is the record's name for a client from another machine. Such a client may only
 	// tighten (see docs/http.md), and its own name is ignored. Visitor is empty for a program of
 	// the user on this machine.
@@ -95,12 +95,12 @@ type relay struct {
 	opt  Options
 	conn *provider.Conn
 	out  *output
-	id   string // of the connection
+	id   string // the id of the connection
 	home *kernel.Attached
 
 	recovered map[*kernel.Runner]bool // owned by the goroutine of Serve
 
-	ctx   context.Context // of the turns
+	ctx   context.Context // the context of the turns
 	end   context.CancelCauseFunc
 	turns sync.WaitGroup
 
@@ -126,9 +126,9 @@ type request struct {
 	id     string // as it was written
 	method string
 	at     *kernel.Attached // records the answer
-	prompt *prompt          // of a session/prompt
-	open   *opening         // of a request that opens a session
-	closes *session         // of a request that closes a session
+	prompt *prompt          // set for a session/prompt
+	open   *opening         // set for a request that opens a session
+	closes *session         // set for a request that closes a session
 	// loaded ends the agent's report of earlier turns. It is set if the request loads an open
 	// session again.
 	loaded func()

@@ -15,7 +15,7 @@ import (
 // prompt is a session/prompt of the client, from its arrival to its answer.
 type prompt struct {
 	s     *session
-	id    string // of the request
+	id    string // the id of the request
 	line  []byte
 	input kernel.Input
 	stop  chan kernel.Stop // capacity 1

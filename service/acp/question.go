@@ -23,7 +23,7 @@ type agentRequest struct {
 
 	// The fields below belong to a judged request, until it is answered.
 	session    *session
-	line       []byte // of session/request_permission, as the agent wrote it
+	line       []byte // the session/request_permission as the agent wrote it
 	permission *provider.PermissionRequest
 	question   *interaction.Question // as the client saw it
 	over       bool                  // the client has answered it or knows of its end

@@ -70,7 +70,7 @@ func TestMain(m *testing.M) {
 // world is a relay with an agent. The test is its client.
 type world struct {
 	t       *testing.T
-	dir     string // of all files
+	dir     string // the folder of all files
 	opt     Options
 	in      *io.PipeWriter
 	lines   chan string

@@ -51,7 +51,7 @@ type Options struct {
 	Command string        // the program; empty means imsg from PATH
 	SMS     bool          // also accept messages that are not iMessages
 	Every   time.Duration // interval of the looks for new messages; 0 means 2 s
-	Timeout time.Duration // of one run of imsg; 0 means 30 s
+	Timeout time.Duration // time limit of one run of imsg; 0 means 30 s
 	Settle  time.Duration // wait until a new message no longer changes; 0 means 500 ms
 	System  string        // replaces runtime.GOOS in tests; empty means this system
 }
@@ -60,7 +60,7 @@ type Options struct {
 // goroutines, except Poll, which one goroutine calls at a time.
 type Channel struct {
 	opt Options
-	env []string      // of imsg
+	env []string      // the environment of imsg
 	sem chan struct{} // capacity 1: held while imsg runs
 
 	// Only Poll uses seen.
@@ -68,7 +68,7 @@ type Channel struct {
 
 	mu   sync.Mutex
 	mine []string              // ids of the last sent messages
-	rows channel.Recent[int64] // of the last seen or sent messages
+	rows channel.Recent[int64] // the rows of the last seen or sent messages
 }
 
 var _ channel.Channel = (*Channel)(nil)
@@ -115,8 +115,8 @@ func (c *Channel) Limits() channel.Limits {
 
 const (
 	maxOutput = 64 << 20
-	maxWords  = 200             // of an error message of imsg
-	grace     = 2 * time.Second // for its output after it was ended
+	maxWords  = 200             // longest error message of imsg
+	grace     = 2 * time.Second // time for reading the output after imsg was ended
 )
 
 // environment returns the environment of imsg. It does not contain the secrets of other channels.

@@ -107,7 +107,7 @@ type Channel struct {
 	phones  map[string]*phone
 	got     map[string]chan struct{}
 	conns   map[*phone]bool
-	places  channel.Recent[place] // of confirmed messages, by contact and key
+	places  channel.Recent[place] // the places of confirmed messages, by contact and key
 }
 
 // numbered is a message that the bridge has not confirmed.

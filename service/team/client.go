@@ -31,7 +31,7 @@ type Draft struct {
 	Project     string
 	Provider    string
 	Labels      []string
-	Worker      string          // of the session
+	Worker      string          // the worker of the session
 	Session     event.SessionID // the worker's session that the input continues; empty means a new one
 	Permissions string          // empty means the worker's mode
 	Priority    int

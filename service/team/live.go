@@ -26,7 +26,7 @@ type Live struct {
 	Note func(string)
 
 	t      *Team
-	sizes  map[string]event.Seq // of the copies before the input could be claimed
+	sizes  map[string]event.Seq // sizes of the copies before the input could be claimed
 	at     event.Seq            // the last event that was read from the copy
 	run    *kernel.Record       // the known facts of the run
 	text   strings.Builder      // the run's text

@@ -16,7 +16,7 @@ import (
 const (
 	nServers = 4 // the primary, its standby, and two restores of one backup
 	nWorkers = 2
-	nProcs   = 2 // of each worker
+	nProcs   = 2 // processes of each worker
 	maxGens  = 3 // adoptions and the first generation
 )
 

@@ -19,7 +19,7 @@ var ErrNoHub error = &hub.Fault{
 
 // Options configures the opening of a team.
 type Options struct {
-	URL     string // of the hub
+	URL     string // the address of the hub
 	Dir     string // the working directory
 	Environ []string
 	Version string // Perlica's version

@@ -30,7 +30,7 @@ type storm struct {
 	t        *testing.T
 	rnd      *rand.Rand
 	server   *hubtest.Server
-	networks []*hubtest.Proxy // of each machine except the first
+	networks []*hubtest.Proxy // the networks of all machines except the first
 	machines []machine
 	teams    []*Team     // alice's first
 	procs    []*exec.Cmd // two for each machine

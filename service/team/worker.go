@@ -29,12 +29,12 @@ type WorkerOptions struct {
 
 // These are the intervals of a worker. No decision depends on them.
 const (
-	pollEvery  = 500 * time.Millisecond // for the queue, while there is nothing to do
-	pulseEvery = time.Second            // for answers and stops
-	lookEvery  = time.Minute            // for the worker's own claims
+	pollEvery  = 500 * time.Millisecond // interval of looks at the queue, while there is nothing to do
+	pulseEvery = time.Second            // interval of looks for answers and stops
+	lookEvery  = time.Minute            // interval of looks at the worker's own claims
 	backoff    = 5 * time.Second        // after a failed call of the hub
 	copyPause  = 200 * time.Millisecond // between two batches of the log's copy
-	flushLimit = 10 * time.Second       // for the last reports
+	flushLimit = 10 * time.Second       // time limit of the last reports
 )
 
 // served is a project that a worker serves.

@@ -53,11 +53,11 @@ func (Token) LogValue() slog.Value { return slog.StringValue("(token)") }
 // Options configures a bot.
 type Options struct {
 	Token   Token
-	BaseURL string        // of a Bot API server; empty means DefaultBaseURL
+	BaseURL string        // the address of a Bot API server; empty means DefaultBaseURL
 	Files   string        // the private folder of fetched files; empty means that files are refused
-	MaxFile int64         // of a received file, in bytes; 0 means 20 MiB
+	MaxFile int64         // limit of a received file, in bytes; 0 means 20 MiB
 	PollFor time.Duration // time for which the server holds a poll open; 0 means 50 s
-	Timeout time.Duration // of other requests, a tenth of a file's; 0 means 30 s
+	Timeout time.Duration // time limit of other requests, and a tenth of a file's limit; 0 means 30 s
 	Client  *http.Client  // nil means a new client. CheckRedirect is ignored
 }
 

@@ -368,7 +368,7 @@ func TestACPMessages(t *testing.T) {
 func TestACPEnds(t *testing.T) {
 	for name, end := range map[string]struct {
 		by     func(w *world, c *client)
-		status websocket.StatusCode // of the connection
+		status websocket.StatusCode // the status that closes the connection
 	}{
 		"revoked": {func(w *world, _ *client) {
 			_, err := w.devices.Revoke(w.t.Context(), "acp", "test")

@@ -33,7 +33,7 @@ type counters struct {
 type counted struct {
 	origin    string
 	upTo      event.Seq
-	providers map[event.RunID]string // of runs without an outcome
+	providers map[event.RunID]string // the providers of the runs without an outcome
 	runs      map[ending]int64
 	took      map[string]*histogram // by provider
 	tokens    map[direction]int64

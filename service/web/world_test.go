@@ -72,7 +72,7 @@ type world struct {
 	t       *testing.T
 	home    string
 	environ []string
-	dirs    []string // of the projects
+	dirs    []string // the directories of the projects
 	user    *kernel.Runner
 	devices *device.Devices
 	opt     Options

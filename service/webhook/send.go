@@ -37,7 +37,7 @@ type button struct {
 }
 
 const (
-	maxPosted = 32 << 20        // of a file
+	maxPosted = 32 << 20        // limit of a posted file, in bytes
 	maxAnswer = 64 << 10        // more than any receiver answers
 	moment    = 5 * time.Second // the pause if the receiver names none
 )

@@ -77,15 +77,15 @@ type Options struct {
 	AllowRemote bool
 	Dedupes     bool           // the receiver of replies remembers the keys
 	Buttons     bool           // the receiver shows buttons
-	Format      channel.Format // of replies; empty means Markdown
+	Format      channel.Format // the format of replies; empty means Markdown
 	Text        int            // longest text of the receiver; 0 means any
-	MaxBody     int64          // of a request, in bytes; 0 means 1 MiB
+	MaxBody     int64          // limit of a request, in bytes; 0 means 1 MiB
 	Files       string         // the private folder of received files; empty means that files are refused
 	// Accept reports whether a contact's files are stored. nil accepts all contacts. A stranger
 	// should not be able to fill the disk.
 	Accept   func(contact string) bool
 	Handover time.Duration // time for which a request waits for Poll; 0 means 20 s
-	Timeout  time.Duration // of posting a reply; 0 means 30 s
+	Timeout  time.Duration // time limit of posting a reply; 0 means 30 s
 	Client   *http.Client  // nil means a new client. CheckRedirect is ignored
 }
 
@@ -102,7 +102,7 @@ type Channel struct {
 
 	closed chan struct{}
 	once   sync.Once
-	err    error // of Close
+	err    error // the error of Close
 
 	mu      sync.Mutex
 	waiting []*handover           // in the order of arrival

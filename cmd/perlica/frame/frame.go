@@ -1,6 +1,6 @@
-// Package frame holds everything that several commands share. It gives a command its streams, its project and its
-// log, and it decides whether an agent's process may use the command. It reads the shared flags and prints texts,
-// tables and JSON. It turns every error into an exit code and a hint, and every signal into a stop of the turn.
+// Package frame gives every command its streams, project, log, shared flags, output and exit code. It decides whether
+// an agent's process may use the command. It prints texts, tables and JSON. It turns every error into an exit code
+// and a hint, and every signal into a stop of the turn.
 //
 // Package frame knows no single command and imports no front end. No other package writes an exit code as a number,
 // except for the process of the built-in agent.

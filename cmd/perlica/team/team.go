@@ -1,5 +1,4 @@
-// Package team has the commands for a team of machines: its hub, its members, its inputs and the work of this machine
-// for the team.
+// Package team has the commands for a team of machines: hub, members, inputs, and this machine's work.
 package team
 
 import (

@@ -13,7 +13,7 @@ import (
 // Worker is a worker's description of itself.
 type Worker struct {
 	Name      string    `json:"name"`
-	Origin    string    `json:"origin"` // of its log
+	Origin    string    `json:"origin"` // the origin of the worker's log
 	Projects  []string  `json:"projects"`
 	Providers []string  `json:"providers"`
 	Labels    []string  `json:"labels"`

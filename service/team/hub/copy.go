@@ -35,7 +35,7 @@ type Copy struct {
 	Worker     string
 	Origin     string    // the log's name in its checkpoints
 	Size       int64     // number of events
-	Leaf       []byte    // of the last event
+	Leaf       []byte    // the leaf of the last event
 	Checkpoint int64     // size of the newest checkpoint
 	Note       string    // the text of that checkpoint
 	Cosigned   int64     // size of the newest checkpoint that a keeper cosigned
@@ -113,7 +113,7 @@ func one(ctx context.Context, c *pgx.Conn, worker string) (found Copy, err error
 // Batch is the part of a log that a worker adds to its copy at once.
 type Batch struct {
 	Worker string
-	Size   int64 // of the copy before
+	Size   int64 // size of the copy before the batch
 	Events []event.Event
 
 	// Gone and the lists below name content that the worker's log no longer has. Gone names

@@ -25,10 +25,10 @@ type CopySource struct {
 	rows        pgx.Rows              // set when they are read
 	open        *pgx.Rows             // the connection's rows that were not read to their end
 	from        tree.Range            // the verified events, which are not read again
-	begun       bool                  // from was handed out
+	begun       bool                  // Next was called
 	checkpoints []evidence.Checkpoint // the remaining checkpoints with the keepers' signatures, by size
 	all         []evidence.Checkpoint
-	tree        tree.Range // of the read events
+	tree        tree.Range // the tree of the read events
 	last        int64      // the number of the last row that was read
 	over        bool
 }

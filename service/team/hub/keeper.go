@@ -39,7 +39,7 @@ type Keeper struct {
 	// nothing.
 	Audit func() verify.Auditor
 
-	trees map[string]tree.Range // of the verified events
+	trees map[string]tree.Range // the trees of the verified events, by worker
 	there map[string]int64      // sizes of the checkpoints that have this keeper's signature
 }
 

@@ -39,7 +39,7 @@ type Input struct {
 	ID          string
 	Generation  string
 	Sender      string
-	Digest      string // of the payload
+	Digest      string // the digest of the payload
 	Project     string
 	Provider    string   // empty means any
 	Labels      []string // labels that the worker must have

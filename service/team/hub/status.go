@@ -30,11 +30,11 @@ type Status struct {
 	Submitted  time.Time       `json:"submitted"`
 	State      string          `json:"state"`              // one of the constants, or an outcome
 	Worker     string          `json:"worker,omitempty"`   // its owner
-	Result     json.RawMessage `json:"result,omitempty"`   // of an outcome
-	Note       string          `json:"note,omitempty"`     // of a closing
+	Result     json.RawMessage `json:"result,omitempty"`   // the result in an outcome
+	Note       string          `json:"note,omitempty"`     // the note in a closing
 	Replaces   string          `json:"replaces,omitempty"` // the id of an earlier input
 	By         string          `json:"by,omitempty"`       // the member that closed it
-	Digest     string          `json:"-"`                  // of the result of an outcome, before it was pruned
+	Digest     string          `json:"-"`                  // the digest of an outcome's result, before it was pruned
 	Signature  []byte          `json:"-"`                  // of an outcome by its owner, or of an opinion by its member; not verified
 }
 

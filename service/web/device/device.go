@@ -34,8 +34,8 @@ type Device struct {
 	Browser string        `json:"browser,omitempty"` // the browser's own description
 	Paired  time.Time     `json:"paired"`
 
-	key   publicKey // of a browser
-	token []byte    // of a program: the SHA-256 of its token
+	key   publicKey // the key of a browser
+	token []byte    // the SHA-256 of a program's token
 }
 
 // Kind is the kind of a device.

@@ -155,7 +155,7 @@ func base(r *http.Request, path, digest, params string) []byte {
 // An Answer is a person's choice, signed by the person's device.
 type Answer struct {
 	Question string
-	Digest   string // of the shown question
+	Digest   string // the digest of the shown question
 	Option   string
 	// Signature is a signature in base64url over the text of the other three fields. A program has
 	// none.

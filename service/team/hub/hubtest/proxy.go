@@ -145,7 +145,7 @@ func (p *Proxy) pass(to, from net.Conn, c *counter) {
 
 // counter finds the messages in a server's output.
 type counter struct {
-	head []byte // of an incomplete message
+	head []byte // the received part of an incomplete message
 	skip int    // remaining bytes of a message
 }
 

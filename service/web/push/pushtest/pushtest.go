@@ -40,7 +40,7 @@ type Message struct {
 	TTL        string
 	Topic      string
 	Urgency    string
-	Key        string // of the sender
+	Key        string // the key of the sender
 	Subscriber string
 }
 
