@@ -26,7 +26,7 @@ func mustPipe(t *testing.T) (r, w *os.File) {
 func tapInput(t *testing.T, c *Conn) (r *os.File, waiting func() bool) {
 	t.Helper()
 	r, w := mustPipe(t)
-	c.in.Close() // the agent exits by itself
+	c.in.Close() // the agent exits at the end of its input
 	c.in = w
 	t.Cleanup(func() { r.Close() })
 	return r, func() bool {

@@ -311,7 +311,7 @@ func leaves(t *testing.T, c *Conn) {
 	nothingLeft(t)
 }
 
-// end ends an agent that may not exit by itself. The agent gets one second.
+// end ends an agent after one second, if the agent has not exited earlier.
 func end(t *testing.T, c *Conn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -122,7 +122,7 @@ func (env *Message) parseLine(line []byte) error {
 	return nil
 }
 
-// recognized tells what an object that is not a message looks like.
+// recognized describes an object that is not a message: the kinds of messages that it resembles, and its ids.
 type recognized struct {
 	answer, request bool
 	ids             []string // each id that the object has, as it was written

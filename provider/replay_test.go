@@ -143,7 +143,7 @@ func replay(t *testing.T, path string, w *watcher) (a Answer, perr error) {
 			err = s.Close(t.Context())
 		case "":
 			if v.Error != nil {
-				break // the connection refuses by itself
+				break // the connection refuses without the client
 			}
 			var p *PermissionRequest
 			w.waitFor(t, "the question", func() bool {

@@ -37,7 +37,7 @@ func (b *Bridge) asksHere(who fact.Peer, chat string) (n, own int) {
 	return n, own
 }
 
-// hint explains why a message was not taken as an answer, and what happens with it now.
+// hint gives the reason why a message did not count as an answer, and the next step of the message.
 func (b *Bridge) hint(who fact.Peer, chat string, input event.InputID) string {
 	say := b.sentencesFor(who)
 	held := fmt.Sprintf(say.Held, word(input))
@@ -51,8 +51,8 @@ func (b *Bridge) hint(who fact.Peer, chat string, input event.InputID) string {
 	}
 }
 
-// waitingEvents makes the events of a message that goes into its inbox: its acknowledgement, and
-// that it waits.
+// waitingEvents makes the events of a message that goes into its inbox: the acknowledgement and the
+// wait.
 func (b *Bridge) waitingEvents(c Contact, m channel.Inbound, input event.InputID, f fact.BridgeReceived) (events []event.Event) {
 	ib, limits, say := b.inboxOf(c.key()), b.channels[c.Channel].Limits(), b.sentencesFor(c.key())
 	told := fact.BridgeQueued{ID: "ack:" + string(input), Peer: c.key(), Chat: m.Chat, Kind: outAck, ReplyTo: m.ID}

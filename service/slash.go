@@ -199,7 +199,7 @@ func (ib *inbox) changeLanguage(ctx context.Context, name string) (string, error
 	return l.Sentences().LanguageIs, nil
 }
 
-// may translates the rights of a contact to those of a command.
+// may reports whether the rights of a contact allow a command with this need.
 func may(rights access.Rights, n command.Need) bool {
 	switch n {
 	case command.Read:

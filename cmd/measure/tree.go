@@ -197,8 +197,8 @@ func (t *tree) imports() (edges, floors int, chain []string) {
 	return edges, len(chain), chain
 }
 
-// usedOnce counts the functions and methods, the unexported ones that the product mentions exactly once, and those of
-// them with at most five lines.
+// usedOnce counts the functions and methods. once counts the unexported ones that the product mentions exactly once.
+// short counts the ones of once that have at most five lines.
 func (t *tree) usedOnce() (functions, once, short int) {
 	for _, p := range t.product {
 		uses := map[types.Object]int{}

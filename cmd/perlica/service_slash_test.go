@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/kernel/command"
 )
 
-// commandsFromAPhone are all slash commands with the replies for contacts who may ask, who may also approve, and who
-// may also change settings.
+// commandsFromAPhone are all slash commands with three replies: to a contact with the right to ask, to one with the
+// right to approve, too, and to one with the right to change settings, too.
 var commandsFromAPhone = []struct{ text, ask, approve, admin string }{
 	everybody("/help", "list these commands"),
 	everybody("/help cancel", "stop the turn"),

@@ -69,7 +69,7 @@ func survivesJSON(b []byte) bool {
 // UnmarshalJSON reads the output of MarshalJSON. It is strict. It refuses a member that is unknown,
 // duplicate, null or of another type. It refuses an object without a required member; only the ids
 // are optional. The object must have exactly one of payload, payload_base64, line, line_base64 and
-// withheld. If payload_len is zero it must have none of them. UnmarshalJSON does not check the
+// withheld. If payload_len is zero, the object must have no such member. UnmarshalJSON does not check the
 // hashes.
 func (e *Event) UnmarshalJSON(b []byte) error {
 	var v Event

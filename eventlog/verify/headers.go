@@ -41,7 +41,7 @@ func Headers(ctx context.Context, r *store.Reader, after event.Seq) (err error) 
 	return err
 }
 
-// headers is one call of Headers. Of the scanner it uses the connection, the texts and the absent subtrees.
+// headers is one call of Headers. It uses the scanner's connection, texts and absent subtrees.
 type headers struct {
 	scanner
 	newest evidence.Checkpoint

@@ -341,7 +341,8 @@ func (v *verification) beginGroup() {
 	v.start.Size, v.start.Roots = v.tree.Size, append(v.start.Roots[:0], v.tree.Roots...)
 }
 
-// compareSeals compares the tree with the checkpoints of its size, those of the source first.
+// compareSeals compares the tree with the checkpoints of its size. The checkpoints of the source
+// come first.
 func (v *verification) compareSeals() {
 	for {
 		var s seal

@@ -127,8 +127,8 @@ type Options struct {
 	// log could hide payloads.
 	NoImport bool
 
-	// Place returns an error if another log belongs in the place of this file, as far as the user
-	// knows. nil accepts any log.
+	// Place returns an error if another log belongs in the place of this file, according to the
+	// user. nil accepts any log.
 	Place func(context.Context, *store.Reader) error
 
 	// Progress is called from time to time with the number of verified events.

@@ -167,9 +167,9 @@ func TestViewOfADamagedLog(t *testing.T) {
 	}
 }
 
-// TestForgedView holds that nothing of a view counts that somebody without its key wrote: between two processes and
-// while one has it open, rows that were added, removed or changed, a trigger, and a position. A view that compares
-// its position alone breaks it.
+// TestForgedView checks that changes to a view by a program without the key do not count. The changes are added,
+// removed and changed rows, a trigger, and a position. They happen between two processes and while one has the view
+// open. The test kills a view that compares its position alone.
 func TestForgedView(t *testing.T) {
 	l := openTest(t)
 	created := event.NewFact(event.SessionCreated, "user", event.Refs{}, struct{}{})

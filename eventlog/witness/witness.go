@@ -195,8 +195,8 @@ func (a answer) refusal() error {
 	return err
 }
 
-// addSignatures appends the signature lines of an answer to those of c. With Keys, only signatures
-// of these keys count. It always ignores lines in the name of the log.
+// addSignatures appends the signature lines of an answer to those of c. If Keys is set, it
+// ignores the signatures of all other keys. It always ignores lines in the name of the log.
 func (w *Witness) addSignatures(c evidence.Checkpoint, lines string) (evidence.Checkpoint, error) {
 	msg, n := c.Note, 0
 	for line := range strings.Lines(lines) {

@@ -59,7 +59,7 @@ func InTerminal(ctx context.Context, r *kernel.Runner, t Terminal) (code int, er
 	return code, err
 }
 
-// ByAgent calls do, in which a running agent itself logs its person in or out. what names the agent and the method
+// ByAgent calls do. In do a running agent logs its person in or out. what names the agent and the method
 // of the protocol. The start is on disk before ByAgent calls do, and ByAgent records the end. If the log cannot
 // record one of them, the error is ErrRecord.
 func ByAgent(ctx context.Context, r *kernel.Runner, what fact.Login, do func() error) error {

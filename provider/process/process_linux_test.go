@@ -163,8 +163,8 @@ func TestProcessEndFindsDaemonWithoutMark(t *testing.T) {
 	}
 }
 
-// TestProcessOrderlyEndFindsDaemonWithoutMark: the agent is a script that exits by itself when its input
-// ends. Its program has moved to its own session and cleared its environment. End still ends the program.
+// TestProcessOrderlyEndFindsDaemonWithoutMark: the agent is a script that exits when its input ends.
+// Its program has moved to its own session and cleared its environment. End still ends the program.
 func TestProcessOrderlyEndFindsDaemonWithoutMark(t *testing.T) {
 	spec := procSpec("proc-parent")
 	spec.Argv = []string{"sh", "-c", `"$0" "$@"; exit $?`, spec.Argv[0], "setsid", "clean"}
@@ -175,7 +175,7 @@ func TestProcessOrderlyEndFindsDaemonWithoutMark(t *testing.T) {
 	procEcho(t, p, r)
 	ended := make(chan error, 1)
 	go func() { ended <- p.End(context.Background()) }()
-	<-p.Exited() // the script exits by itself
+	<-p.Exited() // the script exits at the end of its input
 	p.endGrace() // the daemon ignores SIGTERM
 	if err := <-ended; err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ func (rs Rights) listed() string {
 }
 
 // Parse reads rights as a person writes them. Each must be one of the rights in of. whom names the
-// owner for the error: a contact or a device.
+// owner of the rights in an error: a contact or a device.
 func Parse(s, whom string, of Rights) (Rights, error) {
 	rs := Recorded(s)
 	for _, r := range rs {

@@ -327,8 +327,8 @@ func (c *Channel) deliver(ctx context.Context, chat string, a Arrived) error {
 	}
 }
 
-// Refusal says that a message was not accepted. Its id was received before with another text, or
-// with one that is no longer on record. Repeating the message is useless.
+// Refusal says that a message was not accepted. Its id was received before, and the earlier
+// text differs or is no longer on record. Repeating the message is useless.
 type Refusal struct {
 	ID    string `json:"id"`
 	Error string `json:"error"`

@@ -126,7 +126,7 @@ func (p *Printer) explainEnd(res kernel.Result) {
 	}
 }
 
-// explainStop says who stopped a run.
+// explainStop prints the reason of a stop.
 func (p *Printer) explainStop(res kernel.Result) {
 	switch {
 	case res.Stopped == nil, res.Stopped.By == streamjson.ByPipe, res.Stopped.By == streamjson.ByOutput:

@@ -125,7 +125,7 @@ func promptState(o report.OpenRun) string {
 	return "not on record; it can have left all the same, a tenth of a second before the end"
 }
 
-// replyState says what the agent sent after the prompt.
+// replyState describes the agent's lines after the prompt.
 func replyState(o report.OpenRun) string {
 	if !o.Sent {
 		return ""

@@ -173,7 +173,7 @@ func (a *app) answerPending(ctx context.Context, args []string, answer interacti
 	})
 }
 
-// explainAnswerError tells why an answer does not count and what to do.
+// explainAnswerError adds the reason and the next step to the error of an answer that does not count.
 func (a *app) explainAnswerError(q interaction.Question, o interaction.Option, err error) error {
 	var taken *interaction.TakenError
 	switch {

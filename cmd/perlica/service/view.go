@@ -104,8 +104,7 @@ func (s *serviceView) columns() int {
 	return 80
 }
 
-// renderText returns the view. It has no more lines and columns than the terminal, because repainting counts its
-// rows.
+// renderText returns the view. The view fits into the terminal, because repainting counts its rows.
 func (s *serviceView) renderText(l service.Live, pairing string) string {
 	styles := s.a.Styles(s.a.Stderr)
 	var lines []string

@@ -126,7 +126,7 @@ func (a *app) sendInput(ctx context.Context, ref string, id event.InputID, text 
 	})
 }
 
-// explainNoChat tells what to do if no chat has the session open.
+// explainNoChat returns an error with the next step if no chat has the session open.
 func (a *app) explainNoChat(p *project.Project, s sessions.Session) error {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
