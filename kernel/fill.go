@@ -116,7 +116,7 @@ func (f *filling) readForm() (why string) {
 	if ask.URL != "" {
 		u, err := url.Parse(ask.URL)
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-			return "its address is none of the web"
+			return "its address is not a web address"
 		}
 		f.base.Subject.Fields = []interaction.Field{{Name: "address", Value: ask.URL},
 			{Name: "host", Value: form.Host(u.Hostname())}}

@@ -221,7 +221,7 @@ func (w *Witness) addSignatures(c evidence.Checkpoint, lines string) (evidence.C
 	}
 	cosigned, err := evidence.ParseCheckpoint(msg)
 	if err != nil {
-		return c, fmt.Errorf("%w: its signature lines are none: %w", ErrProtocol, err)
+		return c, fmt.Errorf("%w: its signature lines are malformed: %w", ErrProtocol, err)
 	}
 	return cosigned, nil
 }

@@ -248,7 +248,7 @@ func chineseFaults() map[string]string {
 		"the agent offers the model %s no more":                                                               "智能体不再提供模型 %s",
 		"the agent's option %s is not %s again: {why}":                                                        "智能体的选项 %s 没有恢复为 %s：%s",
 		"the permission mode is deny":                                                                         "权限模式为“deny”",
-		"its address is none of the web":                                                                      "它的地址不是网址",
+		"its address is not a web address":                                                                    "它的地址不是网址",
 		"an event that this version cannot read: %s":                                                          "此版本无法读取的事件：%s",
 
 		// Findings about a log.

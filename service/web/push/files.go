@@ -56,7 +56,7 @@ func (sub Subscription) check() error {
 	}
 	auth, aerr := base64.RawURLEncoding.DecodeString(strings.TrimRight(sub.Keys.Auth, "="))
 	if err != nil || aerr != nil || len(auth) != 16 {
-		return fmt.Errorf("%w: its keys are none", ErrSubscription)
+		return fmt.Errorf("%w: its keys are malformed", ErrSubscription)
 	}
 	return nil
 }
