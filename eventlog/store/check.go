@@ -55,6 +55,15 @@ func (r *Reader) CheckSchema(ctx context.Context) (faults []string, err error) {
 	return schemaFaults(ctx, r.db)
 }
 
+// RequireSchema returns the error with which OpenWritable refuses a changed schema, or nil. Another
+// program can change the schema of an open log.
+func (r *Reader) RequireSchema(ctx context.Context) error {
+	if err := changedSchema(r.CheckSchema(ctx)); err != nil {
+		return fmt.Errorf("eventlog: open %s: %w", r.path, ExplainDisk(r.path, err))
+	}
+	return nil
+}
+
 // schemaFaults compares the statements that made db's tables, indexes and triggers with Schema.
 func schemaFaults(ctx context.Context, db sqlx.QueryerContext) (faults []string, err error) {
 	var rows []struct{ Name, SQL string }

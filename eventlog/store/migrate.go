@@ -154,7 +154,11 @@ func rebuildNodes(ctx context.Context, tx *sqlx.Tx) error {
 // of Schema. A log can come with a cloned repository. Without an index it would accept a second
 // intent, and an additional trigger could answer its own questions.
 func isOurs(ctx context.Context, db sqlx.QueryerContext) error {
-	faults, err := schemaFaults(ctx, db)
+	return changedSchema(schemaFaults(ctx, db))
+}
+
+// changedSchema returns an error that wraps ErrCorrupt and names the first fault.
+func changedSchema(faults []string, err error) error {
 	if err == nil && len(faults) > 0 {
 		err = fmt.Errorf("%w: its schema was changed: %s", disk.ErrCorrupt, faults[0])
 	}

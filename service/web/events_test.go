@@ -18,6 +18,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/access"
 )
@@ -350,10 +351,8 @@ func TestForgedLog(t *testing.T) {
 			w := newWorld(t, 1)
 			sent := w.ask(w.dirs[0], "@say 100 euro")
 			w.follow("/v1/events?after=0", "").until("run.finished")
-			log := filepath.Join(w.dirs[0], ".perlica_config", "contexts", "default", "eventlog.db")
-			db := sqlx.MustOpen("sqlite", "file:"+log+"?_pragma=busy_timeout(10000)")
-			db.MustExec(`DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET ` + change + ` WHERE instr(payload, '100 euro')`)
-			check(t, db.Close())
+			w.alter(`DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET ` + change +
+				` WHERE instr(payload, '100 euro'); ` + statement("events_lose_nothing_but_payloads"))
 			run := "/v1/runs/" + sent["run_id"].(string)
 			for _, path := range []string{"/v1/search?q=euro", "/v1/stats", "/v1/runs", run, run + "/story", "/v1/sessions", "/v1/contexts", "/v1/verify?project=" + w.dirs[0]} {
 				body := string(w.do("GET", path, nil).want(200).body)
@@ -376,6 +375,80 @@ func TestForgedLog(t *testing.T) {
 			}
 			if !warned {
 				t.Error("the stream says nothing of damage")
+			}
+		})
+	}
+}
+
+// alter changes the first project's log like another program.
+func (w *world) alter(statements string) {
+	w.t.Helper()
+	log := filepath.Join(w.dirs[0], ".perlica_config", "contexts", "default", "eventlog.db")
+	db := sqlx.MustOpen("sqlite", "file:"+log+"?_pragma=busy_timeout(10000)")
+	db.MustExec(statements)
+	check(w.t, db.Close())
+}
+
+// statement returns the statement of the log's schema that makes the named thing.
+func statement(name string) string {
+	all := store.Statements()
+	return all[slices.IndexFunc(all, func(s string) bool { return strings.Contains(s, " "+name+" ") })]
+}
+
+// TestChangedSchema checks that the server refuses a log whose schema was changed while the server had it open for
+// reading and for work. Lists name it as unreadable, no input starts a run, and a stream pauses. A repaired log is
+// served again.
+func TestChangedSchema(t *testing.T) {
+	for name, change := range map[string]struct{ made, repaired, fault string }{
+		"removed trigger": {`DROP TRIGGER events_are_not_deleted`, statement("events_are_not_deleted"),
+			"its schema was changed: the trigger events_are_not_deleted is missing"},
+		"removed index": {`DROP INDEX events_one_intent_per_input`, statement("events_one_intent_per_input"),
+			"its schema was changed: the index events_one_intent_per_input is missing"},
+		"foreign trigger": {`CREATE TRIGGER mine AFTER INSERT ON events BEGIN SELECT 1; END`, `DROP TRIGGER mine`,
+			"its schema was changed: the trigger mine is not Perlica's"},
+		"newer version": {`PRAGMA user_version = 99`, fmt.Sprintf(`PRAGMA user_version = %d`, store.SchemaVersion),
+			"schema 99"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 1)
+			run := "/v1/runs/" + w.ask(w.dirs[0], "@say one")["run_id"].(string)
+			s := w.follow("/v1/events?after=0", "")
+			defer s.close()
+			s.until("run.finished")
+			l, err := w.server.logs.oneLog(t.Context(), place{})
+			check(t, err)
+			l.mu.Lock()
+			feed, reader := l.feed, l.reader
+			l.mu.Unlock()
+			w.alter(change.made)
+			refusal := "eventlog: open " + reader.Path() + ": "
+			for _, path := range []string{"/v1/runs", "/v1/sessions", "/v1/questions", "/v1/search?q=one", "/v1/stats"} {
+				bad := items(w.do("GET", path, nil).want(200).object(), "unreadable")
+				if len(bad) != 1 || bad[0]["project"] != w.dirs[0] {
+					t.Fatalf("%s: %v", path, bad)
+				}
+				if text := bad[0]["error"].(string); !strings.HasPrefix(text, refusal) || !strings.Contains(text, change.fault) {
+					t.Errorf("%s: %s", path, text)
+				}
+			}
+			for _, p := range []*problem{
+				w.do("GET", run, nil).problem(logFailed),
+				w.do("GET", run+"/story", nil).problem(logFailed),
+				w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "text": "@say two", "wait": true}).problem(logFailed),
+			} {
+				if !strings.HasPrefix(p.Detail, refusal) || !strings.Contains(p.Detail, change.fault) {
+					t.Errorf("the problem is %q", p.Detail)
+				}
+			}
+			<-feed.over
+			if _, err := l.follow(&follower{}, reader); err == nil || !strings.Contains(err.Error(), change.fault) {
+				t.Errorf("a feed begins again: %v", err)
+			}
+			w.alter(change.repaired)
+			w.ask(w.dirs[0], "@say three")
+			if e := s.event(); e["text"] != "@say three" {
+				t.Errorf("after the repair the stream goes on with %v", e)
 			}
 		})
 	}

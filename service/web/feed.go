@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/streamjson"
 )
@@ -75,6 +76,11 @@ func (l *eventLog) follow(f *follower, log logReader) (*feed, error) {
 	if l.feed != nil && l.feed.addFollower(f) {
 		return l.feed, nil
 	}
+	if file, ok := log.(*store.Reader); ok {
+		if err := file.RequireSchema(context.Background()); err != nil {
+			return nil, err
+		}
+	}
 	last, _, err := log.Last(context.Background(), event.Query{})
 	if err != nil {
 		return nil, err
@@ -84,21 +90,21 @@ func (l *eventLog) follow(f *follower, log logReader) (*feed, error) {
 		cancel: cancel, over: make(chan struct{}), most: l.opt.Ring, base: last.Seq, backlog: newBacklog(), out: l.outflow,
 		states: map[event.SessionID]line{}, followers: map[*follower]bool{f: false},
 	}
-	go l.feed.readLog(ctx, l.place, log, l.used.Log, l.info, l.paths.Locks)
+	go l.feed.readLog(ctx, l.place, log, l.info, l.paths.Locks)
 	return l.feed, nil
 }
 
 // lookAgain is the interval between two checks for new logs and replaced files.
 const lookAgain = 2 * time.Second
 
-// readLog reads the log until the last follower has left or the log's file was replaced.
-func (f *feed) readLog(ctx context.Context, at place, log logReader, path string, info os.FileInfo, locks string) {
+// readLog reads the log until the last follower has left, the log's file was replaced or its schema was changed.
+func (f *feed) readLog(ctx context.Context, at place, log logReader, info os.FileInfo, locks string) {
 	defer close(f.over)
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer f.cancel()
-	if info != nil { // a file
-		beside.Go(func() { f.watchFile(ctx, path, info) })
+	if file, ok := log.(*store.Reader); ok {
+		beside.Go(func() { f.watchFile(ctx, file, info) })
 	}
 	for e, err := range (&kernel.Reading{Log: log, Locks: locks, At: f.base}).Follow(ctx) {
 		var one line
@@ -114,14 +120,15 @@ func (f *feed) readLog(ctx context.Context, at place, log logReader, path string
 	f.failFollowers(context.Canceled)
 }
 
-// watchFile ends the feed when the log's file was replaced.
-func (f *feed) watchFile(ctx context.Context, path string, info os.FileInfo) {
+// watchFile ends the feed when the log's file was replaced or its schema was changed.
+func (f *feed) watchFile(ctx context.Context, file *store.Reader, info os.FileInfo) {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			if now, err := os.Stat(path); err == nil && !os.SameFile(now, info) {
+			now, err := os.Stat(file.Path())
+			if err == nil && !os.SameFile(now, info) || file.RequireSchema(ctx) != nil {
 				f.cancel()
 				return
 			}

@@ -152,8 +152,9 @@ func (ls *logs) logAt(at place, used project.Used) (*eventLog, error) {
 	return l, nil
 }
 
-// openReader returns a reader of the log. It is nil if the context has no log yet. The reader stays
-// valid until the server closes, even if the file is replaced.
+// openReader returns a reader of the log. It is nil if the context has no log yet. It refuses a log
+// whose schema was changed, as a run does, even if the log was open before. The reader stays valid
+// until the server closes, even if the file is replaced.
 func (l *eventLog) openReader(ctx context.Context) (logReader, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,7 +163,7 @@ func (l *eventLog) openReader(ctx context.Context) (logReader, error) {
 	}
 	info, err := os.Stat(l.used.Log)
 	if err == nil && l.reader != nil && os.SameFile(info, l.info) {
-		return l.reader, nil
+		return l.reader, l.reader.RequireSchema(ctx)
 	}
 	if l.reader != nil {
 		l.old, l.reader = append(l.old, l.reader), nil
@@ -182,7 +183,7 @@ func (l *eventLog) openReader(ctx context.Context) (logReader, error) {
 		return nil, err
 	}
 	l.reader, l.info = r, info
-	return r, nil
+	return r, r.RequireSchema(ctx)
 }
 
 // openRunner opens the log for work and returns its runner and project. Opening it gives an outcome
@@ -194,7 +195,7 @@ func (l *eventLog) openRunner(ctx context.Context) (*kernel.Runner, *project.Pro
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.runner != nil {
-		return l.runner, l.project, nil
+		return l.runner, l.project, l.runner.Log().RequireSchema(ctx)
 	}
 	p, err := l.findProject()
 	if err != nil {

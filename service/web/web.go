@@ -166,6 +166,15 @@ func (s *Server) recoverRuns() {
 	}
 }
 
+// LogFiles returns the paths of the logs that the server shows.
+func (s *Server) LogFiles(ctx context.Context) (paths []string, err error) {
+	list, err := s.logs.list(ctx, place{})
+	for _, l := range list {
+		paths = append(paths, l.paths.EventLog)
+	}
+	return paths, err
+}
+
 // mostStreams limits the number of open streams of events.
 const mostStreams = 1000
 

@@ -41,12 +41,14 @@ type App struct {
 	ProjectFlag string   // The value of --project. If it is empty, Perlica searches for the project.
 	AgentArgs   []string // the agent's own arguments, which follow those of the command
 	UserFlag    bool     // --user: use the user's own log instead of a project's log
+
+	warned *sync.Map // the paths that WarnExposed has named
 }
 
 // NewApp returns the App for the current process.
 func NewApp(version string) *App {
 	return &App{Version: version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(),
-		Getenv: os.Getenv, System: runtime.GOOS}
+		Getenv: os.Getenv, System: runtime.GOOS, warned: &sync.Map{}}
 }
 
 // CheckExclusive returns an error if the user gave two flags that exclude each other.

@@ -238,12 +238,19 @@ func (a *App) Open(ctx context.Context, p *project.Project) (*kernel.Runner, fun
 		return nil, nil, LogErrorBeforeSend(err)
 	}
 	if paths, err := p.Workspace.Context(p.Config.ContextID); err == nil {
-		if exposed := disk.Exposed(paths.EventLog); exposed != "" {
-			a.Note(fmt.Sprintf("warning: every user of this machine can write %[1]s, and replace the log: chmod o-w %[1]s",
-				exposed))
-		}
+		a.WarnExposed(paths.EventLog)
 	}
 	return r, done, nil
+}
+
+// WarnExposed prints a warning if every user of this machine can write a file or a folder of the log at path. It names
+// each file and folder once.
+func (a *App) WarnExposed(path string) {
+	exposed := disk.Exposed(path)
+	if _, named := a.warned.LoadOrStore(exposed, true); exposed != "" && !named {
+		a.Note(fmt.Sprintf("warning: every user of this machine can write %[1]s, and replace the log: chmod o-w %[1]s",
+			exposed))
+	}
 }
 
 // Reader opens the context's log to show it. Before the first run there is no log. The caller closes the Reader with

@@ -135,6 +135,7 @@ func (a *app) openProject(ctx context.Context, f fact.ServedProject, name string
 	if err != nil {
 		return nil, nil, err
 	}
+	a.WarnExposed(f.Log)
 	b, err = service.Open(ctx, bridgeOptions(a, p, runner, paths, home.Channels,
 		slog.New(projectRows{home.Log.Handler(), name})))
 	if err != nil {

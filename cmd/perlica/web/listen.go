@@ -164,6 +164,13 @@ func (a *app) openSite(ctx context.Context, f settings, here, own *project.Proje
 		Page: page.Files(), Hosts: at.hosts, Base: at.base, Client: at.client, Trail: runner.Trail(), Team: a.teamOpener(here,
 			f.only != ""),
 	})
+	paths, err := s.handler.LogFiles(ctx)
+	if err != nil {
+		return s, errors.Join(err, s.handler.Close(ctx))
+	}
+	for _, path := range paths {
+		a.WarnExposed(path)
+	}
 	return s, nil
 }
 
