@@ -42,13 +42,17 @@ func (p *tab) reads(languages string) {
 	}))
 }
 
-// chinese fails for each English text of a view and for each fault of its appearance. The message
-// of SQLite about the damaged log may be on the page.
+// chinese fails for each English text of a view and for each fault of its appearance. The paths of the logs and
+// the message of SQLite about the damaged log may be on the page.
 func (p *tab) chinese(view string, more ...string) {
 	p.t.Helper()
 	js[any](p, "document.querySelectorAll('details').forEach((d) => { d.open = true; })")
 	p.show(fmt.Sprint(js[int](p, "innerWidth"), " ", view))
-	list, err := json.Marshal(append(append(more, "file is not a database"), names...))
+	more = append(more, "file is not a database")
+	for _, dir := range p.w.dirs {
+		more = append(more, filepath.Join(dir, ".perlica_config", "contexts", "default", "eventlog.db"))
+	}
+	list, err := json.Marshal(append(more, names...))
 	check(p.t, err)
 	for _, left := range js[[]string](p, "("+english+")("+string(list)+")") {
 		p.t.Errorf("%d px, %s: English is left: %s", js[int](p, "innerWidth"), view, left)
