@@ -95,7 +95,7 @@ func FuzzParse(f *testing.F) {
 		if !utf8.Valid(line) {
 			return // encoding/json replaces invalid UTF-8
 		}
-		members, once := lineMembers(line)
+		members, once := members(line)
 		if members == nil {
 			if env.Kind != Malformed {
 				t.Fatalf("encoding/json refuses it, Parse says %s", env.Kind)
@@ -124,27 +124,6 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
-}
-
-// members returns the members of a JSON object, or nil for another value. once is false if a key of the
-// envelope appears twice.
-func lineMembers(line []byte) (m map[string]json.RawMessage, once bool) {
-	if json.Unmarshal(line, &m) != nil {
-		return nil, false
-	}
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.Token()
-	seen := map[any]bool{}
-	for d.More() {
-		key, _ := d.Token()
-		if seen[key] {
-			return m, false
-		}
-		seen[key] = true
-		var v json.RawMessage
-		d.Decode(&v)
-	}
-	return m, true
 }
 
 func kindOf(m map[string]json.RawMessage) FrameKind {

@@ -61,7 +61,7 @@ func measureStack() {
 	for {
 		f, more := frames.Next()
 		main = main || f.Function == "main.main"
-		if f.Function == "main.main" || strings.HasPrefix(f.Function, "main.") || strings.HasPrefix(f.Function, "` + module + `") {
+		if strings.HasPrefix(f.Function, "main.") || strings.HasPrefix(f.Function, "` + module + `") {
 			n++
 		}
 		if !more {

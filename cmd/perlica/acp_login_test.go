@@ -130,7 +130,7 @@ func TestLoginUnrecorded(t *testing.T) {
 	}
 }
 
-// TestEditorIsNoTerminal checks that the command explains its purpose to a person who types it.
+// TestEditorIsNoTerminal checks that the command explains its purpose at a terminal.
 func TestEditorIsNoTerminal(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(nil, "acp")

@@ -57,7 +57,9 @@ command line is wrong.`,
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
 			if check {
-				return a.Write(func(w io.Writer) error { return writeRecord(w, r, a.Styles(a.Stdout), screen.TerminalWidth(a.Stdout)) })
+				return a.Write(func(w io.Writer) error {
+					return writeRecord(w, r, a.Styles(a.Stdout), screen.TerminalWidth(a.Stdout))
+				})
 			}
 			return frame.IgnoreClosedPipe(replay.Serve(cmd.Context(), a.Stdin, a.Stdout, r, opt))
 		},

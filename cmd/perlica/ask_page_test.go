@@ -11,7 +11,7 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// attack is a command whose harmless end alone would be visible above the options.
+// attack is a long command. Without pages a person would see only its harmless end above the options.
 func attack(filler string) string {
 	return `@ask execute "Tidy up" command="rm -rf src #` + filler + `go test ./..."` + "\n"
 }

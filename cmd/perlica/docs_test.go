@@ -270,7 +270,7 @@ func typedInto(t *testing.T, home, dir, line string) string {
 	}
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir = dir
-	// PATH has nothing else, because the test must not call the agents of the person who runs it.
+	// PATH has nothing else, because the test must not call the agents of its user.
 	cmd.Env = []string{"PATH=" + filepath.Dir(perlica), "HOME=" + home, "PERLICA_HOME=" + filepath.Join(home, "perlica"),
 		"TERM=dumb"}
 	screen, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 100})

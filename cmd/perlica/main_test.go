@@ -81,7 +81,7 @@ func answerOften(a *app, id, option, by, times string) error {
 var afterTests = func() {}
 
 // withoutAgents removes folders with an agent of the registry from PATH before the tests run. The tests must not use
-// the agents and the money of the person who runs them.
+// their user's agents and money.
 type withoutAgents struct{ *testing.M }
 
 func (w withoutAgents) Run() int {

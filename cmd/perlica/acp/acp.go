@@ -115,7 +115,8 @@ func (a *app) serveEditor(ctx context.Context, f dialog.Flags) error {
 	}
 	err = acp.Serve(ctx, acp.Options{
 		In: a.Stdin, Out: a.Stdout, Agent: agent, Dir: p.Dir, Environ: a.Environ, Version: a.Version, Limit: string(p.Mode()),
-		Answers: acp.Answers(p.Config.Editor.Answers), Local: p.Config.Editor.ClientTools == "judge", Origin: a.Origin(), Home: home.Runner, Open: opened.openPlace,
+		Answers: acp.Answers(p.Config.Editor.Answers), Local: p.Config.Editor.ClientTools == "judge",
+		Origin: a.Origin(), Home: home.Runner, Open: opened.openPlace,
 		Log: func(format string, args ...any) {
 			a.Note(screen.Sanitize(strings.TrimSpace(fmt.Sprintf(format, args...))))
 		},

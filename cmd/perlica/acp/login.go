@@ -52,7 +52,8 @@ func (a *app) runLogin(cmd *cobra.Command, f dialog.Flags, setup string) error {
 			"put the agent's command after --")
 	case !screen.IsTerminal(a.Stdin):
 		return frame.WithHint(frame.UsageErrorf(
-			"'%s' has no flag %s. The arguments from there on belong to the agent's login, which needs a terminal on standard input", cmd.CommandPath(), first),
+			"'%s' has no flag %s. The arguments from there on belong to the agent's login, "+
+				"which needs a terminal on standard input", cmd.CommandPath(), first),
 			"see '%s --help'", cmd.CommandPath())
 	}
 	p, own, _, agent, err := a.prepareStart(f)

@@ -113,7 +113,7 @@ type chat struct {
 	promptFiles string               // prompt: attached files and queued inputs
 	promptModel string               // prompt: the agent's model and mode
 	promptUsage string               // prompt: how full the agent's context is
-	awaited     *kernel.Conversation // the conversation whose agent is starting; nil if none is
+	awaited     *kernel.Conversation // the conversation with a starting agent; nil if no agent starts
 	stop        *frame.Stopper       // stops the running turn or command
 	line        *screen.StatusLine   // the status line of the running turn
 	edit        *screen.Editor       // nil before the first prompt
@@ -182,7 +182,7 @@ func (c *chat) runChat() error {
 		return frame.ExitLog.With(frame.LogErrorBeforeSend(err))
 	}
 	for _, res := range recovered {
-		c.printNote(fmt.Sprintf("an earlier run was cut off; its outcome is unknown and nothing was sent again: perlica log show %s", res.Run))
+		c.printNote(frame.CutOff(res.Run))
 	}
 	s, err := c.f.Find(c.ctx, c.r)
 	if c.f.Resume {

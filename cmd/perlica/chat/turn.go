@@ -203,7 +203,7 @@ func causeOf(ctx context.Context) kernel.Stop {
 	return kernel.Stop{By: streamjson.ByTerminated, Why: "the chat ended"}
 }
 
-// notifyUser alerts a person who may be looking at another window.
+// notifyUser alerts a person at another window.
 func (c *chat) notifyUser(text string) {
 	switch c.p.Config.Chat.Notify {
 	case "bell":

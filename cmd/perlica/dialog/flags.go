@@ -225,8 +225,8 @@ func (f Flags) ChooseAgent(ctx context.Context, p *project.Project, r *kernel.Ru
 	return agent, err
 }
 
-// goneHint tells how to continue a session whose agent was named with --agent and is not in the configuration. The
-// record has its command line, but only a person may start it again.
+// goneHint adds the command that continues the session. The configuration does not have the session's agent, because
+// --agent named it. The record has its command line, but only a person may start it again.
 func goneHint(ctx context.Context, r *kernel.Runner, f Flags, s sessions.Session, err error) error {
 	command, rerr := r.AgentCommand(ctx, s.ID)
 	switch {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/cmd/perlica/screen"
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/agents"
@@ -198,4 +199,9 @@ func WriteFields(w io.Writer, s screen.Styles, indent string, width int, fields 
 		}
 	}
 	return nil
+}
+
+// CutOff returns the notice about an earlier run whose process died before the outcome was on record.
+func CutOff(run event.RunID) string {
+	return "an earlier run was cut off; its outcome is unknown and nothing was sent again: perlica log show " + string(run)
 }

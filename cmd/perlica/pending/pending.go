@@ -224,7 +224,7 @@ func (a *app) cardWidth() int {
 	return frame.DefaultWidth
 }
 
-// renderPending renders a question for a person who is not at its terminal.
+// renderPending renders a question for a person at another terminal.
 func renderPending(p pendingQuestion, s screen.Styles, width int, now time.Time) string {
 	var b strings.Builder
 	q := p.Question

@@ -71,7 +71,7 @@ was asked and what came of it is on your own log.`,
 type visit struct {
 	*app
 	project *project.Project
-	own     *project.Project // the user's own project, whose log records logins
+	own     *project.Project // the user's own project; its log records logins
 	agent   agents.Agent
 	options agents.ProbeOptions
 }

@@ -274,7 +274,7 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 	}
 	for _, res := range recovered {
 		// This also appears with -q, because a person has to decide about the unknown outcome.
-		say.Line(fmt.Sprintf("perlica: an earlier run was cut off; its outcome is unknown and nothing was sent again: perlica log show %s", res.Run))
+		say.Line("perlica: " + frame.CutOff(res.Run))
 	}
 	session, err := f.Find(ctx, r)
 	if err != nil {

@@ -43,8 +43,8 @@ type Keys struct {
 	pasting bool // a marked paste has begun
 }
 
-// Discard drops all typed bytes. Call it after you have drawn a question: then only a person who has seen the question
-// can answer it.
+// Discard drops all typed bytes. Call it after you have drawn a question, so that no key typed before the question
+// answers it.
 func (k *Keys) Discard() error {
 	k.buf, k.pasting, k.replies = nil, false, replies{}
 	return k.in.discardTyped()

@@ -44,7 +44,7 @@ const (
 	item
 )
 
-// fence is the beginning of a code block. The zero value means that there is none.
+// fence is the beginning of a code block. The zero value means that no code block is open.
 type fence struct {
 	mark   byte
 	length int

@@ -8,7 +8,7 @@ import (
 )
 
 // TestPickDraws types words into a list, also on a terminal that becomes narrower. The cursor stands after the words,
-// whose end is visible. Nothing of the list is left at the end.
+// and their end is visible. At the end the screen has no row of the list.
 func TestPickDraws(t *testing.T) {
 	width, screen := 60, screentest.New(60, 10)
 	_, _ = screen.Write([]byte("before\n"))
