@@ -119,7 +119,8 @@ func TestRunsWhatTheSessionChanged(t *testing.T) {
 }
 
 // TestWhatCountsAsChanged tries the ways in which an agent changes a file. It kills the mutants that count a
-// person's yes, that ignore an act beyond that yes, and that take the mode's yes for a person's.
+// person's yes, that ignore an act beyond that yes, that take the mode's yes for a person's, and that read a request
+// only after its answer.
 func TestWhatCountsAsChanged(t *testing.T) {
 	for name, test := range map[string]struct {
 		mode   policy.Mode
@@ -152,6 +153,10 @@ func TestWhatCountsAsChanged(t *testing.T) {
 		"announced and not begun": {policy.ModeAllow, "", `@tool edit "Write" path=x.sh new=ls steps=pending`, false},
 		"refused, and done all the same": {policy.ModeAsk, "reject_once",
 			`@ask edit "Write" id=a path=x.sh new=ls` + "\n" + `@tool edit "Write" id=a path=x.sh new=ls`, true},
+		"asked, and done before the answer": {policy.ModeAsk, "reject_once",
+			`@ask edit "Write" id=a path=x.sh new=ls announce=no wait=no` + "\n" +
+				`@update {"sessionUpdate":"tool_call_update","toolCallId":"a","status":"completed"}` + "\n" +
+				`@ask edit "Write another" id=b path=y.sh new=ls`, true},
 		"the agent's own always": {policy.ModeAsk, "allow_always", `@ask edit "Write" path=x.sh new=ls`, false},
 		"freed by the agent's own always": {policy.ModeAsk, "allow_always",
 			`@ask edit "Write" path=y.sh new=ls` + "\n" + wroteScript, true},

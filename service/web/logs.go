@@ -162,28 +162,23 @@ func (l *eventLog) openReader(ctx context.Context) (logReader, error) {
 		return l.copy.CopyReader, nil
 	}
 	info, err := os.Stat(l.used.Log)
-	if err == nil && l.reader != nil && os.SameFile(info, l.info) {
-		return l.reader, l.reader.RequireSchema(ctx)
+	if err != nil || l.reader == nil || !os.SameFile(info, l.info) {
+		if l.reader != nil {
+			l.old, l.reader = append(l.old, l.reader), nil
+		}
+		var r *store.Reader
+		if err == nil {
+			r, err = project.OpenLogToShow(context.WithoutCancel(ctx), l.opt.Dirs, l.used.Log) // its check outlives the request
+		}
+		if errors.Is(err, fs.ErrNotExist) && l.used.Origin == "" {
+			return nil, nil // there is no log yet, or another process is just creating it
+		}
+		if err != nil {
+			return nil, err
+		}
+		l.reader, l.info = r, info
 	}
-	if l.reader != nil {
-		l.old, l.reader = append(l.old, l.reader), nil
-	}
-	if errors.Is(err, fs.ErrNotExist) && l.used.Origin == "" {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	r, err := project.OpenLogToShow(context.WithoutCancel(ctx), l.opt.Dirs, l.used.Log) // its check outlives the request
-	if errors.Is(err, fs.ErrNotExist) && l.used.Origin == "" {
-		// Another process is just creating the log.
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	l.reader, l.info = r, info
-	return r, r.RequireSchema(ctx)
+	return l.reader, l.reader.RequireSchema(ctx)
 }
 
 // openRunner opens the log for work and returns its runner and project. Opening it gives an outcome
