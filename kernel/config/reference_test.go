@@ -5,32 +5,29 @@ import (
 	"strings"
 )
 
-// reference returns the table of keys in Markdown, as in docs/configuration.md.
+// reference returns the keys in Markdown, as in docs/configuration.md.
 func reference() string {
 	var b strings.Builder
 	for i := range table {
 		r := &table[i]
-		fmt.Fprintf(&b, "### `%s`\n\n", r.name)
+		help := r.help
 		if r.reserved {
-			fmt.Fprintf(&b, "Reserved: accepted, does nothing. ")
+			help = "Reserved: accepted, does nothing. " + help
 		}
-		b.WriteString(r.help + "\n\n")
-		fmt.Fprintf(&b, "- Type: %s%s\n", r.kind, r.values())
+		facts := fmt.Sprintf("Type: %s%s.", r.kind, r.values())
 		switch {
 		case r.required:
-			b.WriteString("- Required\n")
+			facts += " Required."
 		case r.def != nil:
-			fmt.Fprintf(&b, "- Default: `%s`\n", format(r.def))
-		default:
-			b.WriteString("- Default: absent\n")
+			facts += fmt.Sprintf(" Default: `%s`.", format(r.def))
 		}
 		if r.def == nil || r.def == "" {
-			fmt.Fprintf(&b, "- Example: `%s`\n", r.example)
+			facts += fmt.Sprintf(" Example: `%s`.", r.example)
 		}
-		if r.kind.scalar() && !isList(r.section()) {
-			fmt.Fprintf(&b, "- Environment: `%s`\n", envName(r.name))
+		if r.loosens != never {
+			facts += fmt.Sprintf(" Loosens: %s.", r.loosens)
 		}
-		fmt.Fprintf(&b, "- Loosens: %s\n\n", r.loosens)
+		fmt.Fprintf(&b, "### `%s`\n\n%s\n%s\n", r.name, wrap(help, ""), wrap(facts, ""))
 	}
 	return b.String()
 }
