@@ -115,8 +115,8 @@ func (s *webServer) timeGet(path string, rounds int) time.Duration {
 
 // runFlood starts one run of many updates and returns its time.
 func (s *webServer) runFlood() time.Duration {
-	body := must(json.Marshal(map[string]any{"project": s.project, "text": fmt.Sprintf("@stream %d 40", webUpdates),
-		"wait": true}))
+	body := must(json.Marshal(map[string]any{"project": s.project, "provider": "predictable",
+		"text": fmt.Sprintf("@stream %d 40", webUpdates), "wait": true}))
 	req := must(http.NewRequest("POST", "http://"+s.at+"/v1/inputs", bytes.NewReader(body)))
 	req.Header.Set("Authorization", "Bearer "+s.token)
 	req.Header.Set("Content-Type", "application/json")
