@@ -55,7 +55,7 @@ sdks: ## what the makers' Go SDKs read in the recorded streams of models; minute
 golden: ## rewrite golden files and what the documents take from the code
 	go test . -update
 	go test ./cmd/perlica -run TestFlagsInDocs -update
-	go test ./eventlog -run TestFormatPage -update
+	go test ./eventlog ./eventlog/event -run TestFormatPage -update
 	go test ./kernel/config -update
 	go test ./kernel/language -update
 	go test ./kernel/report -update

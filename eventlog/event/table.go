@@ -22,7 +22,7 @@ type Row struct {
 	Views view
 	// Payload is the struct of a fact's payload, as package.Name.
 	Payload string
-	// About says when the event is written. docs/log.md shows it.
+	// About says when the event is written. docs/log-format.md shows it.
 	About string
 }
 
@@ -62,7 +62,7 @@ const (
 	Bridge
 )
 
-// table has a row for each type. docs/log.md lists the types in the same order.
+// table has a row for each type. docs/log-format.md lists the types in the same order.
 type table []Row
 
 // Known returns the table of the types that this version knows. The caller must not change it.
@@ -78,7 +78,7 @@ func (t table) Where(is func(*Row) bool) (list []Type) {
 	return list
 }
 
-// Types returns all types of the table, in the order of docs/log.md.
+// Types returns all types of the table, in the order of docs/log-format.md.
 func (t table) Types() []Type { return t.Where(func(*Row) bool { return true }) }
 
 // For returns the types from which a view is built.

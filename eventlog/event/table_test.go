@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-var updatePage = flag.Bool("update", false, "write the table of types into docs/log.md")
+var updatePage = flag.Bool("update", false, "write the table of types into docs/log-format.md")
 
 // columns maps each unique index to the column of its reference.
 var columns = map[once]string{
@@ -60,7 +60,7 @@ func TestTheSchemaIsTheTables(t *testing.T) {
 	}
 }
 
-// page returns the table of types as docs/log.md shows it.
+// page returns the table of types as docs/log-format.md shows it.
 func page(table table) string {
 	var b strings.Builder
 	b.WriteString("| type | class | when |\n|---|---|---|\n")
@@ -74,16 +74,16 @@ func page(table table) string {
 	return b.String()
 }
 
-// TestLogPage keeps docs/log.md equal to the table.
-func TestLogPage(t *testing.T) {
-	const name = "../../docs/log.md"
+// TestFormatPageListsTheTypes keeps docs/log-format.md equal to the table.
+func TestFormatPageListsTheTypes(t *testing.T) {
+	const name = "../../docs/log-format.md"
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	whole := regexp.MustCompile(`(?m)^\| type \| class \| when \|\n(\|.*\n)*`)
 	if !whole.Match(text) {
-		t.Fatal("docs/log.md has no table of types")
+		t.Fatal("docs/log-format.md has no table of types")
 	}
 	want := string(whole.ReplaceAllLiteral(text, []byte(page(known))))
 	if *updatePage {
@@ -93,7 +93,7 @@ func TestLogPage(t *testing.T) {
 		return
 	}
 	if want != string(text) {
-		t.Error("docs/log.md: run go test ./eventlog/event -run TestLogPage -update")
+		t.Error("docs/log-format.md: run go test ./eventlog/event -run TestFormatPageListsTheTypes -update")
 	}
 }
 
