@@ -53,7 +53,7 @@ func TestOpenRunsFollowFromTheEvents(t *testing.T) {
 		`INSERT INTO open_runs VALUES ('nobody', 1)`:                               0,
 		`UPDATE open_runs SET seq = seq + 1`:                                       0,
 	} {
-		path := fixture(t, "v2")
+		path := fixture(t)
 		if err := forgeFile(path, sql); err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func TestOpenRunsFollowFromTheEvents(t *testing.T) {
 		}
 	}
 	// If events are missing, Verify does not report the list.
-	path := fixture(t, "v2")
+	path := fixture(t)
 	if err := forgeFile(path, loosen+`DELETE FROM events WHERE type = 'llm.requested'`); err != nil {
 		t.Fatal(err)
 	}

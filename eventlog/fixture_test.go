@@ -1,7 +1,6 @@
 package eventlog
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -19,7 +18,7 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-var updateFixture = flag.Bool("update-fixture", false, "make testdata/v2.db anew")
+var updateFixture = flag.Bool("update-fixture", false, "write testdata/runs.db again")
 
 // writeRuns writes three runs. One has a question, and one has no outcome.
 func writeRuns(tb testing.TB, l *Log) {
@@ -67,23 +66,20 @@ func writeRuns(tb testing.TB, l *Log) {
 // fixtureEvents is the number of events that writeRuns writes.
 const fixtureEvents = 3*107 + 3 + 2*3
 
-// fixture copies a log and its other files from testdata to a new folder.
-func fixture(t *testing.T, name string) (path string) {
+// fixture copies the log testdata/runs.db and its anchor to a new folder.
+func fixture(t *testing.T) (path string) {
 	t.Helper()
 	dir := t.TempDir()
-	for _, ext := range []string{".db", ".anchor"} {
-		b, err := os.ReadFile(filepath.Join("testdata", name+ext))
-		if os.IsNotExist(err) {
-			continue
-		}
+	for _, name := range []string{"runs.db", "runs.anchor"} {
+		b, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name+ext), b, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return filepath.Join(dir, name+".db")
+	return filepath.Join(dir, "runs.db")
 }
 
 func verifyFile(t *testing.T, path string, opt verify.Options) verify.Report {
@@ -100,71 +96,12 @@ func verifyFile(t *testing.T, path string, opt verify.Options) verify.Report {
 	return rep
 }
 
-// rootV1 is the root of testdata/v1.db as the writing version computed it.
-const rootV1 = "wC4oOekvkufPwJcUdz1C7ngwTy+0avhS8SArmyfjESw="
-
-// TestFixtureV1 verifies a log of the first schema, before and after its migration.
-func TestFixtureV1(t *testing.T) {
-	path := fixture(t, "v1")
-	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rep := verifyFile(t, path, verify.Options{})
-	if !rep.OK() || rep.Events != fixtureEvents || rep.Root.String() != rootV1 || len(rep.Warnings) > 0 {
-		t.Errorf("as it is: %+v", rep)
-	}
-	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
-		t.Errorf("verifying changed the file, %v", err)
-	}
-	l, err := Open(t.Context(), path, Options{Context: "default"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if size, root, err := l.Head(t.Context()); size != fixtureEvents || root.String() != rootV1 || err != nil {
-		t.Errorf("brought up to date: %d %v, %v", size, root, err)
-	}
-	if _, err := l.Append(t.Context(), fact(event.Responded, event.Refs{Run: "01900000-0000-7000-8000-000000000002"}), fact(event.CallEnforced, event.Refs{})); err != nil {
-		t.Error(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Error(err)
-	}
-	if rep := verifyFile(t, path, verify.Options{}); !rep.OK() || rep.Events != fixtureEvents+2 || rep.Anchors != 1 {
-		t.Errorf("and appended to: %+v", rep)
-	}
-}
-
-// TestFixtureV1Damaged checks that damage in a log of the first schema is found. Its tree is one
-// row.
-func TestFixtureV1Damaged(t *testing.T) {
-	for _, tc := range []struct {
-		damage string
-		bad    event.Seq
-		kind   verify.Damage
-	}{
-		{`UPDATE events SET payload = x'00' WHERE seq = 5`, 5, verify.Edited},
-		{`DELETE FROM events WHERE seq = 300`, 300, verify.Deleted},
-		{`DELETE FROM events WHERE seq > 300`, 301, verify.Truncated},
-		{`UPDATE tree SET frontier = zeroblob(length(frontier))`, 1, verify.Tree},
-		{`UPDATE tree SET size = 7`, 8, verify.Inserted},
-	} {
-		path := fixture(t, "v1")
-		if err := execFile(path, `DROP TRIGGER events_are_not_updated; DROP TRIGGER events_are_not_deleted; `+tc.damage); err != nil {
-			t.Fatal(err)
-		}
-		if rep := verifyFile(t, path, verify.Options{}); rep.FirstBad != tc.bad || rep.Findings[0].Kind != tc.kind {
-			t.Errorf("%s: %+v", tc.damage, rep)
-		}
-	}
-}
-
-// TestFixtureV2 verifies a log of this schema with its signed checkpoints.
-func TestFixtureV2(t *testing.T) {
+// TestFixture verifies a stored log with its signed checkpoints.
+func TestFixture(t *testing.T) {
 	if *updateFixture {
 		makeFixture(t)
 	}
-	text, err := os.ReadFile(filepath.Join("testdata", "v2.vkey"))
+	text, err := os.ReadFile(filepath.Join("testdata", "runs.vkey"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +109,7 @@ func TestFixtureV2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := fixture(t, "v2")
+	path := fixture(t)
 	rep := verifyFile(t, path, verify.Options{Keys: []note.Verifier{key}})
 	if !rep.OK() || rep.Events != fixtureEvents || rep.Signed != fixtureEvents || rep.Checkpoints != 3 || rep.Anchors != 3 || len(rep.Warnings) > 0 {
 		t.Errorf("%+v", rep)
@@ -197,7 +134,7 @@ func makeFixture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("testdata", "v2.db")
+	path := filepath.Join("testdata", "runs.db")
 	for _, old := range []string{path, anchor.Path(path)} {
 		if err := os.Remove(old); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
@@ -215,7 +152,7 @@ func makeFixture(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join("testdata", "v2.vkey"), []byte(keys.VerifierKeys(c.Origin)[0]+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join("testdata", "runs.vkey"), []byte(keys.VerifierKeys(c.Origin)[0]+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

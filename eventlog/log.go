@@ -73,7 +73,7 @@ type Log struct {
 }
 
 // Open opens the log at path for appending and creates it if it does not exist. The folder must
-// exist. The error wraps ErrReadOnly, ErrFull, ErrBusy, ErrCorrupt, ErrForeign or ErrNewer if one
+// exist. The error wraps ErrReadOnly, ErrFull, ErrBusy, ErrCorrupt, ErrForeign or ErrVersion if one
 // of them is the reason.
 //
 // Several processes may have one log open. The caller must Close it.

@@ -307,10 +307,7 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		"garbage": {func(p string) error { return os.WriteFile(p, []byte(strings.Repeat("garbage ", 1000)), 0o600) }, disk.ErrForeign},
 		"foreign": {func(p string) error { return execFile(p, `CREATE TABLE t (x)`) }, disk.ErrForeign},
-		"newer": {func(p string) error {
-			return execFile(p, fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = 99`, store.ApplicationID))
-		}, disk.ErrNewer},
-		"folder": {func(p string) error { return os.Mkdir(p, 0o700) }, disk.ErrReadOnly},
+		"folder":  {func(p string) error { return os.Mkdir(p, 0o700) }, disk.ErrReadOnly},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(dir, name+"%20 ?.db")
@@ -325,6 +322,22 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	if _, err := store.OpenReader(t.Context(), filepath.Join(dir, "none.db")); !errors.Is(err, disk.ErrNotExist) {
 		t.Errorf("OpenReader of nothing: %v", err)
+	}
+}
+
+// TestOtherVersion checks that a log of an older or a newer version is neither read nor written.
+func TestOtherVersion(t *testing.T) {
+	for _, version := range []int{-1, 0, store.SchemaVersion - 1, store.SchemaVersion + 1} {
+		path := fixture(t)
+		if err := execFile(path, fmt.Sprintf(`PRAGMA user_version = %d`, version)); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := Open(t.Context(), path, Options{}); !errors.Is(err, disk.ErrVersion) {
+			t.Errorf("version %d: Open = %v, %v; want %v", version, l, err, disk.ErrVersion)
+		}
+		if r, err := store.OpenReader(t.Context(), path); !errors.Is(err, disk.ErrVersion) {
+			t.Errorf("version %d: OpenReader = %v, %v; want %v", version, r, err, disk.ErrVersion)
+		}
 	}
 }
 

@@ -163,7 +163,7 @@ func TestUnusableLog(t *testing.T) {
 		w := newWorld(t)
 		w.run("run", "hello").exits(0)
 		w.sql(logFile(w.project), `PRAGMA user_version = 99`)
-		w.refuses("written by a newer version of Perlica", "hint: use the newer version")
+		w.refuses("written by another version of Perlica", "hint: use the version of Perlica that wrote it")
 	})
 	t.Run("corrupt", func(t *testing.T) {
 		w := newWorld(t)

@@ -26,7 +26,7 @@ var (
 	ErrForeign  = errors.New("not an event log of Perlica")
 	ErrNoLocks  = errors.New("the disk that the event log lies on gives no locks")
 	ErrManyOpen = errors.New("too many files are open")
-	ErrNewer    = errors.New("the event log was written by a newer version of Perlica")
+	ErrVersion  = errors.New("the event log was written by another version of Perlica")
 	ErrPart     = errors.New("this file holds a part of a log: it can be read, not appended to")
 	ErrNotExist = fs.ErrNotExist
 )

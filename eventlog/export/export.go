@@ -288,7 +288,7 @@ func (x *exporter) writeAbsent(to int64) error {
 // file itself must list the subtree as absent. Otherwise the hashes in the nodes table would hide
 // deleted events.
 func (x *exporter) absentSubtree(level int) (tree.Subtree, error) {
-	if x.opt.all() && !x.h.Old {
+	if x.opt.all() {
 		a, ok, err := x.h.AbsentAt(x.tree.Size)
 		if err == nil && (!ok || int64(a.Seq) != x.tree.Size+1 || a.Level != level) {
 			err = fmt.Errorf("%w: event %d is missing", disk.ErrCorrupt, x.tree.Size+1)

@@ -133,7 +133,7 @@ func importTo(ctx context.Context, path string, x *Reader, progress func(int64))
 	db.SetMaxOpenConns(1)
 	w := &importer{db: db}
 	defer func() { err = errors.Join(disk.Explain(err), w.closeFile()) }()
-	if err := store.Migrate(ctx, db); err != nil {
+	if err := store.Prepare(ctx, db); err != nil {
 		return err
 	}
 	for n := 1; ; n++ {

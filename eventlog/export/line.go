@@ -106,17 +106,14 @@ func parseHeader(b []byte) (Header, error) {
 	var version int
 	var root string
 	var selection json.RawMessage
-	if v, ok := versionOf(b); ok && v > formatVersion {
-		return h, fmt.Errorf("%w (format %d, this one knows %d)", disk.ErrNewer, v, formatVersion)
+	if v := versionOf(b); v != nil && *v != formatVersion {
+		return h, fmt.Errorf("%w (format %d, this version reads format %d)", disk.ErrVersion, *v, formatVersion)
 	}
 	err := strict.Object(b, map[string]any{
 		"perlica_log_export": &version, "size": &h.Size, "root": &root, "selection": &selection,
 	}, map[string]any{"origin": &h.Origin, "checkpoint": &h.Note})
 	if err != nil {
 		return h, err
-	}
-	if version != formatVersion {
-		return h, fmt.Errorf("there is no format %d", version)
 	}
 	if err := json.Unmarshal(selection, &h.Selection); err != nil {
 		return h, fmt.Errorf("selection: %w", err)
@@ -143,12 +140,16 @@ func parseHeader(b []byte) (Header, error) {
 	return h, nil
 }
 
-// versionOf reads only the version, because a newer version may have unknown members.
-func versionOf(b []byte) (int, bool) {
+// versionOf reads only the version, because another version may have unknown members. nil means that the line
+// states none.
+func versionOf(b []byte) *int {
 	var v struct {
-		Version int `json:"perlica_log_export"`
+		Version *int `json:"perlica_log_export"`
 	}
-	return v.Version, json.Unmarshal(b, &v) == nil
+	if json.Unmarshal(b, &v) != nil {
+		return nil
+	}
+	return v.Version
 }
 
 func absentLine(a tree.Subtree) ([]byte, error) {

@@ -46,10 +46,9 @@ func CheckSettings(ctx context.Context, db *sqlx.DB, names ...string) error {
 }
 
 // CheckSchema lists the tables, indexes and triggers that are missing, changed or foreign, one on
-// each line. Without its triggers a log is no longer append-only. It returns nothing for a log of
-// an older version, because Open changes its schema.
+// each line. Without its triggers a log is no longer append-only.
 func (r *Reader) CheckSchema(ctx context.Context) (faults []string, err error) {
-	if _, version, err := identify(ctx, r.db); err != nil || version < SchemaVersion {
+	if _, err := identify(ctx, r.db); err != nil {
 		return nil, err
 	}
 	return schemaFaults(ctx, r.db)

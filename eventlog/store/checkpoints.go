@@ -43,9 +43,6 @@ func (r *Reader) IsOwn(ctx context.Context, c evidence.Checkpoint) error {
 
 // Checkpoints returns the stored checkpoints of more than after events, oldest first.
 func (r *Reader) Checkpoints(ctx context.Context, after int64) ([]evidence.Checkpoint, error) {
-	if r.Version < 2 {
-		return nil, nil
-	}
 	var notes []string
 	if err := r.db.SelectContext(ctx, &notes, `SELECT note FROM checkpoints WHERE size > ? ORDER BY id`, after); err != nil {
 		return nil, disk.Explain(err)
@@ -85,9 +82,6 @@ func (r *Reader) Origin(ctx context.Context) (string, error) {
 
 // NewestCheckpoint returns the newest checkpoint of at least least and at most most events.
 func (r *Reader) NewestCheckpoint(ctx context.Context, least, most int64) (c evidence.Checkpoint, ok bool, err error) {
-	if r.Version < 2 {
-		return c, false, nil
-	}
 	var msg string
 	err = r.db.GetContext(ctx, &msg, `
 		SELECT note

@@ -20,8 +20,6 @@ type Hashes struct {
 	// Ctx is the context of the one call for which the Hashes exist.
 	Ctx context.Context
 	DB  sqlx.QueryerContext
-	// Old means that the file has no nodes. Then all hashes are computed from the leaves.
-	Old bool
 }
 
 // ReadHashes returns the hashes with the given storage indexes.
@@ -44,7 +42,7 @@ func (h Hashes) Subtree(level int, n int64) (tlog.Hash, error) {
 	stored, count := level-below, int64(1)<<below
 	list, err := h.Stored(stored, n<<below, count)
 	var missing *missingError
-	if errors.As(err, &missing) && !h.Old {
+	if errors.As(err, &missing) {
 		return h.ofPart(level, n, err)
 	}
 	if err != nil {
@@ -55,17 +53,6 @@ func (h Hashes) Subtree(level int, n int64) (tlog.Hash, error) {
 
 // Stored returns count hashes of a stored level from number first on.
 func (h Hashes) Stored(level int, first, count int64) ([]tlog.Hash, error) {
-	if h.Old && level > 0 {
-		list := make([]tlog.Hash, count)
-		for i := range list {
-			below, err := h.Stored(level-tree.NodeHeight, (first+int64(i))<<tree.NodeHeight, 1<<tree.NodeHeight)
-			if err != nil {
-				return nil, err
-			}
-			list[i] = tree.Fold(below)
-		}
-		return list, nil
-	}
 	query, args := `SELECT hash FROM nodes WHERE level = ? AND n >= ? AND n < ? ORDER BY n`, []any{level, first, first + count}
 	if level == 0 {
 		query, args = `SELECT leaf FROM events WHERE seq > ? AND seq <= ? ORDER BY seq`, []any{first, first + count}
@@ -103,17 +90,13 @@ func (h Hashes) Frontier(size int64) (tree.Range, error) {
 	return f, nil
 }
 
-// Size returns the Seq of the last event.
+// Size returns the Seq of the last event. A part of a log may end with an absent subtree.
 func (h Hashes) Size() (int64, error) {
 	var size int64
-	query := `SELECT coalesce(max(seq), 0) FROM events`
-	if !h.Old { // a part of a log may end with an absent subtree
-		query = `
+	err := disk.Explain(sqlx.GetContext(h.Ctx, h.DB, &size, `
 		SELECT max(
 			coalesce((SELECT max(seq) FROM events), 0),
-			coalesce((SELECT seq + (1 << level) - 1 FROM absent ORDER BY seq DESC LIMIT 1), 0))`
-	}
-	err := disk.Explain(sqlx.GetContext(h.Ctx, h.DB, &size, query))
+			coalesce((SELECT seq + (1 << level) - 1 FROM absent ORDER BY seq DESC LIMIT 1), 0))`))
 	if err != nil && disk.IsScan(err) || size < 0 {
 		return 0, fmt.Errorf("%w: the number of its last event is none", disk.ErrCorrupt)
 	}

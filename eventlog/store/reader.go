@@ -26,9 +26,8 @@ import (
 // hashes. A damaged event ends the reading with an error, unless OpenToShow made the Reader.
 // Several goroutines may call its methods at the same time.
 type Reader struct {
-	db      *sqlx.DB
-	path    string
-	Version int // version of the file's schema
+	db   *sqlx.DB
+	path string
 
 	// Immutable means that no process can write the file, and that it has no write-ahead log.
 	Immutable bool
@@ -153,22 +152,22 @@ func openReader(ctx context.Context, path string, immutable bool) (*Reader, erro
 	if err != nil {
 		return nil, err
 	}
-	app, version, err := identify(ctx, db)
-	if err == nil && app == 0 {
+	empty, err := identify(ctx, db)
+	if err == nil && empty {
 		err = emptyOrForeign(ctx, db)
 	}
 	if err != nil {
 		_ = db.Close() // the first error matters
 		return nil, err
 	}
-	return &Reader{db: db, path: path, Version: version, Immutable: immutable, prunings: &prunings{}}, nil
+	return &Reader{db: db, path: path, Immutable: immutable, prunings: &prunings{}}, nil
 }
 
 // ReaderOf returns a Reader of a log that is open for writing. The first query opens its
 // connections.
 func ReaderOf(path string) (Reader, error) {
 	db, err := sqlx.Open("sqlite", ReaderDSN(path, false))
-	return Reader{db: db, path: path, Version: SchemaVersion, prunings: &prunings{}}, err
+	return Reader{db: db, path: path, prunings: &prunings{}}, err
 }
 
 // emptyOrForeign distinguishes a log that is not finished from a foreign file.
@@ -207,7 +206,7 @@ func (r *Reader) Head(ctx context.Context) (size int64, root tlog.Hash, err erro
 
 // Hashes returns the hashes of the log's tree.
 func (r *Reader) Hashes(ctx context.Context) Hashes {
-	return Hashes{Ctx: ctx, DB: r.db, Old: r.Version < 2}
+	return Hashes{Ctx: ctx, DB: r.db}
 }
 
 // FindRuns returns the runs with an intent or an outcome whose id begins or ends with part, or
@@ -419,9 +418,6 @@ func (r *Reader) fillWithheld(ctx context.Context, events []event.Event) error {
 // marks returns the marks of an import for the events between two numbers, in either order.
 func (r *Reader) marks(ctx context.Context, one, other event.Seq) (map[event.Seq]string, error) {
 	why := map[event.Seq]string{}
-	if r.Version < 2 {
-		return why, nil
-	}
 	var rows []struct {
 		Seq event.Seq
 		Why string

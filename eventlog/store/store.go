@@ -106,8 +106,8 @@ func (w *Writable) Close() error {
 	return w.DB.Close()
 }
 
-// OpenWritable opens the file, creates it if it does not exist, and updates its schema. It refuses
-// files that are not an event log, come from a newer version or have a changed schema.
+// OpenWritable opens the file, and creates it if it does not exist. It refuses files that are not an
+// event log, have another version's schema or have a changed schema.
 func OpenWritable(ctx context.Context, path string) (*Writable, error) {
 	err := disk.CheckDatabase(path)
 	if err == nil {
@@ -153,12 +153,12 @@ func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*Wr
 	db.SetMaxOpenConns(1)
 	w := &Writable{DB: db, Files: &Files{Path: path, DB: file}}
 	end := time.Now().Add(BusyTimeout)
-	err = Migrate(ctx, db)
+	err = Prepare(ctx, db)
 	// SQLite does not wait for its lock while it changes a new file's journal mode, and several
 	// processes may create the log at once.
 	for errors.Is(disk.Explain(err), disk.ErrBusy) && time.Now().Before(end) {
 		time.Sleep(5 * time.Millisecond)
-		err = Migrate(ctx, db)
+		err = Prepare(ctx, db)
 	}
 	if err == nil {
 		w.Unfinished, w.Newest, err = isWhole(ctx, db)

@@ -49,18 +49,16 @@ type headers struct {
 }
 
 func (h *headers) scan(r *store.Reader, after int64) error {
-	if r.Version >= 2 {
-		err := query(h.conn, `SELECT seq, level, hash FROM absent WHERE seq > ? ORDER BY seq`, func(stmt *sqlite.Stmt) error {
-			a := tree.Subtree{Seq: stmt.ColumnInt64(0), Level: stmt.ColumnInt(1)}
-			stmt.ColumnBytes(2, a.Hash[:])
-			h.absent = append(h.absent, a)
-			return nil
-		}, after)
-		if err != nil {
-			return err
-		}
+	err := query(h.conn, `SELECT seq, level, hash FROM absent WHERE seq > ? ORDER BY seq`, func(stmt *sqlite.Stmt) error {
+		a := tree.Subtree{Seq: stmt.ColumnInt64(0), Level: stmt.ColumnInt(1)}
+		stmt.ColumnBytes(2, a.Hash[:])
+		h.absent = append(h.absent, a)
+		return nil
+	}, after)
+	if err != nil {
+		return err
 	}
-	err := query(h.conn, `SELECT `+store.HeaderColumns+` FROM events WHERE seq > ? ORDER BY seq`, func(stmt *sqlite.Stmt) error {
+	err = query(h.conn, `SELECT `+store.HeaderColumns+` FROM events WHERE seq > ? ORDER BY seq`, func(stmt *sqlite.Stmt) error {
 		var e event.Event
 		h.header(&e, stmt)
 		if err := h.skip(int64(e.Seq)); err != nil {

@@ -36,14 +36,11 @@ func (f *file) checkPart() {
 func (f *file) checkTables(ctx context.Context) error {
 	ours := store.Statements()
 	strange := false
-	f.lacks = map[string]bool{"events": true, "tree": true}
-	if f.reader.Version >= 2 {
-		f.lacks = map[string]bool{"events": true, "nodes": true, "open_runs": true, "checkpoints": true, "withheld": true, "absent": true}
-	}
+	f.lacks = map[string]bool{"events": true, "nodes": true, "open_runs": true, "checkpoints": true, "withheld": true, "absent": true}
 	err := query(f.conn, `SELECT name, sql, type FROM sqlite_schema WHERE type IN ('table', 'view') AND sql IS NOT NULL`, func(stmt *sqlite.Stmt) error {
 		name, sql := stmt.ColumnText(0), stmt.ColumnText(1)
 		delete(f.lacks, name)
-		if slices.Contains(ours, sql) || f.reader.Version < 2 && name == "tree" {
+		if slices.Contains(ours, sql) {
 			return nil
 		}
 		strange = strange || name == "events"
@@ -109,7 +106,7 @@ func (f *file) measure() (err error) {
 		f.v.find(event.Seq(at), Inserted, "an event has the impossible number %d", seq)
 		return nil
 	})
-	if err != nil || f.reader.Version < 2 {
+	if err != nil {
 		return err
 	}
 	if err := f.measureNotes(); err != nil && !disk.IsBroken(err) {
@@ -249,9 +246,6 @@ func (f *file) End(ctx context.Context) error {
 	if f.beyond > f.size {
 		f.v.find(event.Seq(f.size+1), Truncated, "the log ends with event %d, and a stored hash covers %d", f.size, f.beyond)
 	}
-	if f.reader.Version < 2 && len(f.lacks) == 0 {
-		return f.oldTree()
-	}
 	if len(f.v.gone) == 0 {
 		return nil
 	}
@@ -270,46 +264,13 @@ func (f *file) End(ctx context.Context) error {
 	return nil
 }
 
-// oldTree compares the tree with the size and frontier that schema version 1 stored.
-func (f *file) oldTree() error {
-	if f.v.broken {
-		return nil
-	}
-	err := query(f.conn, `SELECT size, frontier FROM tree`, func(stmt *sqlite.Stmt) error {
-		size, b := stmt.ColumnInt64(0), make([]byte, stmt.ColumnLen(1))
-		stmt.ColumnBytes(1, b)
-		switch {
-		case size > f.size: // no program of that version appends now
-			f.v.find(event.Seq(f.size+1), Truncated, "the log ends with event %d, and the tree in the file has %d", f.size, size)
-		case size < f.size:
-			f.v.find(event.Seq(size+1), Inserted, "the tree in the file ends with event %d, and the log with %d", size, f.size)
-		case string(b) != string(f.frontier()):
-			f.v.find(event.Seq(f.v.good+1), Tree, "the tree in the file does not follow from the events: not all are as they were written, or it is not")
-		}
-		return nil
-	})
-	if disk.IsBroken(err) {
-		f.v.find(0, Unreadable, "the tree in the file cannot be read: %v", err)
-		return nil
-	}
-	return err
-}
-
-// frontier returns the roots as schema version 1 stored them.
-func (f *file) frontier() (b []byte) {
-	for _, h := range f.v.tree.Roots {
-		b = append(b, h[:]...)
-	}
-	return b
-}
-
 // warnDropped warns about checkpoints that seem to be removed. The stored ones have consecutive
 // ids, each signed line of the anchor is also stored, and each end of a run makes one.
 func (f *file) warnDropped() {
 	if f.v.rep.Withheld > 0 && (f.sizes > 1 || f.v.rep.Anchors > 0) {
 		defer f.v.warn("payloads are withheld, as of an import, and the log was appended to: if it is none, somebody took them away")
 	}
-	if f.reader.Version < 2 || len(f.absent) > 0 {
+	if len(f.absent) > 0 {
 		return
 	}
 	if f.v.opt.NoImport && f.v.runs.ended > 0 && f.sizes == 0 && f.anchors == 0 {

@@ -108,8 +108,8 @@ func (e *examination) openLog() {
 // logHint returns the next step for a log that cannot be read.
 func logHint(err error) string {
 	switch {
-	case errors.Is(err, disk.ErrNewer):
-		return "use the newer version of Perlica that wrote it, or --context NAME for another log"
+	case errors.Is(err, disk.ErrVersion):
+		return "use the version of Perlica that wrote it, or --context NAME for another log"
 	case errors.Is(err, disk.ErrBusy):
 		return "another program has locked it; end that program"
 	case errors.Is(err, disk.ErrReadOnly), errors.Is(err, fs.ErrPermission):

@@ -170,7 +170,7 @@ func chineseFaults() map[string]string {
 		"not an event log of Perlica":                                                 "不是 Perlica 的事件日志",
 		"the disk that the event log lies on gives no locks":                          "事件日志所在的磁盘不支持锁",
 		"too many files are open":                                                     "打开的文件过多",
-		"the event log was written by a newer version of Perlica":                     "事件日志由更新版本的 Perlica 写成",
+		"the event log was written by another version of Perlica":                     "事件日志由另一版本的 Perlica 写成",
 		"this file holds a part of a log: it can be read, not appended to":            "此文件只含日志的一部分：可以读取，不能追加",
 		"the disk is full: %s":                                                        "磁盘已满：%s",
 		"the event log cannot be written: %s":                                         "事件日志无法写入：%s",

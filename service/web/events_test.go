@@ -406,7 +406,7 @@ func TestChangedSchema(t *testing.T) {
 			"its schema was changed: the index events_one_intent_per_input is missing"},
 		"foreign trigger": {`CREATE TRIGGER mine AFTER INSERT ON events BEGIN SELECT 1; END`, `DROP TRIGGER mine`,
 			"its schema was changed: the trigger mine is not Perlica's"},
-		"newer version": {`PRAGMA user_version = 99`, fmt.Sprintf(`PRAGMA user_version = %d`, store.SchemaVersion),
+		"another version": {`PRAGMA user_version = 99`, fmt.Sprintf(`PRAGMA user_version = %d`, store.SchemaVersion),
 			"schema 99"},
 	} {
 		t.Run(name, func(t *testing.T) {

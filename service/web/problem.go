@@ -126,7 +126,7 @@ var known = []struct {
 	{errStopped, stoppingNow},
 	{disk.ErrCorrupt, logFailed},
 	{disk.ErrForeign, logFailed},
-	{disk.ErrNewer, logFailed},
+	{disk.ErrVersion, logFailed},
 	{disk.ErrMoved, logFailed},
 	{disk.ErrIO, logFailed},
 	{disk.ErrFull, logFailed},

@@ -297,8 +297,8 @@ func hintOfLog(err error) string {
 		return "to start a new log, move the file, its .anchor and its .intents away and keep them: 'perlica log verify FILE' says what is wrong; a new log does not know which inputs were called"
 	case errors.Is(err, disk.ErrPart):
 		return "'perlica log tail' and 'perlica log show' read it; --context NAME chooses another log"
-	case errors.Is(err, disk.ErrNewer):
-		return "use the newer version of Perlica that wrote it, or --context NAME for another log"
+	case errors.Is(err, disk.ErrVersion):
+		return "use the version of Perlica that wrote it, or --context NAME for another log"
 	case errors.Is(err, syscall.EROFS):
 		return "mount the file system for writing, or run in a folder on another one; what is on record can be read: perlica log tail"
 	case errors.Is(err, disk.ErrReadOnly), errors.Is(err, fs.ErrPermission):

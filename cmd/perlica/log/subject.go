@@ -75,7 +75,7 @@ func (a *app) exportToVerify(name string) (s subject, err error) {
 		return s, s.Close()
 	}
 	src, err := logexport.NewSource(buffered)
-	if bad, ok := errors.AsType[*logexport.ImportError](err); ok && !errors.Is(err, disk.ErrNewer) {
+	if bad, ok := errors.AsType[*logexport.ImportError](err); ok && !errors.Is(err, disk.ErrVersion) {
 		err = fmt.Errorf("%w: line %d: %w", disk.ErrCorrupt, bad.Line, bad.Err)
 	}
 	if err != nil {

@@ -1,0 +1,99 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/perlica/perlica/eventlog/disk"
+)
+
+// identify returns an error unless the file is empty or a log of this version.
+func identify(ctx context.Context, db *sqlx.DB) (empty bool, err error) {
+	var app, version int
+	err = db.QueryRowxContext(ctx, `
+		SELECT application_id, user_version
+		FROM pragma_application_id, pragma_user_version`).Scan(&app, &version)
+	switch {
+	case err != nil:
+		return false, disk.Explain(err)
+	case app == 0 && version == 0:
+		return true, nil
+	case app != ApplicationID:
+		return false, disk.ErrForeign
+	case version != SchemaVersion:
+		return false, fmt.Errorf("%w (schema %d, this version reads schema %d)", disk.ErrVersion, version, SchemaVersion)
+	}
+	return false, nil
+}
+
+// Prepare makes the tables of a new file in one transaction, and checks the tables of an existing log.
+func Prepare(ctx context.Context, db *sqlx.DB) error {
+	empty, err := identify(ctx, db)
+	if err != nil {
+		return err
+	}
+	if !empty {
+		return isOurs(ctx, db)
+	}
+	tx, err := db.BeginTxx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	// Another process may have made the log just before. The write lock now shows it.
+	var version int
+	if err := tx.GetContext(ctx, &version, `PRAGMA user_version`); err != nil || version == SchemaVersion {
+		return err
+	}
+	if err := create(ctx, tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// create makes the tables of an empty file.
+func create(ctx context.Context, tx *sqlx.Tx) error {
+	var tables int
+	if err := tx.GetContext(ctx, &tables, `SELECT count(*) FROM sqlite_schema`); err != nil {
+		return err
+	}
+	if tables > 0 {
+		return disk.ErrForeign
+	}
+	_, err := tx.ExecContext(ctx, fmt.Sprintf("%s;\nPRAGMA application_id = %d;\nPRAGMA user_version = %d;",
+		Schema, ApplicationID, SchemaVersion))
+	return err
+}
+
+// Statements returns the statements of Schema, as SQLite keeps them.
+func Statements() []string {
+	parts := strings.Split("\n"+Schema, "\nCREATE ")
+	var list []string
+	for _, p := range parts[1:] {
+		sql, _, _ := strings.Cut(p, ";\n\n")
+		if strings.Contains(p, "\nEND;") {
+			sql, _, _ = strings.Cut(p, "\nEND;")
+			sql += "\nEND"
+		}
+		list = append(list, "CREATE "+strings.TrimSuffix(strings.TrimSpace(sql), ";"))
+	}
+	return list
+}
+
+// isOurs returns ErrCorrupt unless the tables, indexes and triggers of the file are exactly those
+// of Schema. A log can come with a cloned repository. Without an index it would accept a second
+// intent, and an additional trigger could answer its own questions.
+func isOurs(ctx context.Context, db sqlx.QueryerContext) error {
+	return changedSchema(schemaFaults(ctx, db))
+}
+
+// changedSchema returns an error that wraps ErrCorrupt and names the first fault.
+func changedSchema(faults []string, err error) error {
+	if err == nil && len(faults) > 0 {
+		err = fmt.Errorf("%w: its schema was changed: %s", disk.ErrCorrupt, faults[0])
+	}
+	return err
+}
