@@ -49,7 +49,7 @@ func TestFollow(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
 	alice, bob := w.phone("alice"), w.phone("bob")
-	w.pair(s, alice, access.OfContacts()...)
+	w.pair(s, alice, access.OfPeople()...)
 	w.pair(s, bob)
 	bob.say("/follow on")
 	bob.expect("takes the right admin")
@@ -97,7 +97,7 @@ func TestFollow(t *testing.T) {
 	// A contact without the right gets no report, even if it followed before. The contact with the
 	// right gets the report after that.
 	carol := w.phone("carol")
-	w.pair(s, carol, access.OfContacts()...)
+	w.pair(s, carol, access.OfPeople()...)
 	for _, p := range []*person{alice, carol} {
 		p.say("/follow on")
 		p.expect("You are told when a turn")
@@ -124,7 +124,7 @@ func TestFollowAcrossARestart(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
 	alice := w.phone("alice")
-	w.pair(s, alice, access.OfContacts()...)
+	w.pair(s, alice, access.OfPeople()...)
 	alice.say("/follow on")
 	alice.expect("You are told when a turn")
 	res := w.runElsewhere(`@ask execute "May I" command="make"`)
@@ -159,7 +159,7 @@ func TestGrant(t *testing.T) {
 	alice.say("hello")
 	alice.expect("You said: hello")
 	before := contact()
-	if err := s.Records().Grant(t.Context(), s.r.Log(), before, access.OfContacts(), "test"); err != nil {
+	if err := s.Records().Grant(t.Context(), s.r.Log(), before, access.OfPeople(), "test"); err != nil {
 		t.Fatal(err)
 	}
 	if now := contact(); !now.Rights.Has(access.Admin) || now.Session != before.Session {

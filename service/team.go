@@ -38,7 +38,7 @@ func (b *Bridge) watchTeam(ctx context.Context) {
 
 // syncQuestions asks the new questions of the team's workers and closes the ended ones.
 func (b *Bridge) syncQuestions(ctx context.Context, t *team.Team, list []team.OpenQuestion) error {
-	open, right := map[event.InteractionID]bool{}, t.May(team.Approve)
+	open, right := map[event.InteractionID]bool{}, t.May(access.Approve)
 	for _, q := range list {
 		open[q.Name()] = true
 		if right == nil {

@@ -30,7 +30,7 @@ type crew struct {
 
 // newCrew makes a team in which alice has the rights. The worker works until the test ends. The
 // test runs in parallel.
-func newCrew(t *testing.T, url func(*hubtest.Server, string) string, rights ...string) *crew {
+func newCrew(t *testing.T, url func(*hubtest.Server, string) string, rights ...access.Right) *crew {
 	t.Helper()
 	// Most of these tests wait.
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/local"
 	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/team/hub"
@@ -17,7 +18,7 @@ import (
 // question. It names its origin and all details. Each way of answering reaches the worker, and the
 // run continues. The machine's log names the answering contact.
 func TestTeamOnThePhone(t *testing.T) {
-	c := newCrew(t, direct, team.Ask, team.Approve)
+	c := newCrew(t, direct, access.Ask, access.Approve)
 	w := newWorld(t)
 	s := c.serve(w)
 	alice, bob := w.phone("alice"), w.phone("bob")
@@ -112,7 +113,7 @@ func TestTeamOnThePhone(t *testing.T) {
 // TestTeamFirst checks that a late answer is told which answer was first, also the second of two
 // answers from this machine.
 func TestTeamFirst(t *testing.T) {
-	c := newCrew(t, direct, team.Ask, team.Approve)
+	c := newCrew(t, direct, access.Ask, access.Approve)
 	w := newWorld(t)
 	s := c.serve(w)
 	alice := w.phone("alice")
@@ -163,7 +164,7 @@ func TestTeamFirst(t *testing.T) {
 // TestTeamForged checks that a question changed on the hub is a different question. A yes to the
 // first one does not count, and its card is closed.
 func TestTeamForged(t *testing.T) {
-	c := newCrew(t, direct, team.Ask, team.Approve)
+	c := newCrew(t, direct, access.Ask, access.Approve)
 	w := newWorld(t)
 	s := c.serve(w)
 	alice := w.phone("alice")
@@ -192,7 +193,7 @@ func TestTeamAway(t *testing.T) {
 	c := newCrew(t, func(s *hubtest.Server, db string) string {
 		p = hubtest.NewProxy(t, s)
 		return p.URL("owner", db)
-	}, team.Ask, team.Approve)
+	}, access.Ask, access.Approve)
 	w := newWorld(t)
 	s := c.serve(w)
 	alice, bob := w.phone("alice"), w.phone("bob")
@@ -261,7 +262,7 @@ func TestTeamKilled(t *testing.T) {
 	}
 	for _, point := range points {
 		t.Run(point, func(t *testing.T) {
-			c := newCrew(t, direct, team.Ask, team.Approve)
+			c := newCrew(t, direct, access.Ask, access.Approve)
 			w := newWorld(t)
 			alice := w.phone("alice")
 			s := w.serve(local.DefaultLimits())
@@ -322,7 +323,7 @@ func TestTeamKilled(t *testing.T) {
 // TestTeamEndsUnseen checks that the next bridge closes the card of a question that ended while no
 // bridge ran.
 func TestTeamEndsUnseen(t *testing.T) {
-	c := newCrew(t, direct, team.Ask, team.Approve)
+	c := newCrew(t, direct, access.Ask, access.Approve)
 	w := newWorld(t)
 	s := c.serve(w)
 	alice := w.phone("alice")
@@ -352,7 +353,7 @@ func TestTeamEndsUnseen(t *testing.T) {
 // TestTeamWithoutRight checks that a machine without the right to answer shows no questions and
 // says so once.
 func TestTeamWithoutRight(t *testing.T) {
-	c := newCrew(t, direct, team.Ask)
+	c := newCrew(t, direct, access.Ask)
 	w := newWorld(t)
 	s := c.serve(w)
 	alice := w.phone("alice")
@@ -382,7 +383,7 @@ func TestTeamSilent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the worker is waited for, for half a minute")
 	}
-	c := newCrew(t, direct, team.Ask, team.Approve)
+	c := newCrew(t, direct, access.Ask, access.Approve)
 	w := newWorld(t)
 	s := c.serve(w)
 	alice := w.phone("alice")

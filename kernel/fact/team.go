@@ -20,14 +20,14 @@ type TeamJoined struct {
 // TeamMember is the payload of team.member. An admin's statement about a member counts here from now on. It
 // replaces an older statement about the same name.
 type TeamMember struct {
-	Name      string   `json:"name"`
-	Version   int      `json:"version"`
-	Key       string   `json:"key"`
-	Rights    []string `json:"rights"`
-	Gone      bool     `json:"gone,omitempty"`
-	Login     string   `json:"login"`
-	Signer    string   `json:"signer"`
-	Signature []byte   `json:"signature"`
+	Name      string  `json:"name"`
+	Version   int     `json:"version"`
+	Key       string  `json:"key"`
+	Rights    []Right `json:"rights"`
+	Gone      bool    `json:"gone,omitempty"`
+	Login     string  `json:"login"`
+	Signer    string  `json:"signer"`
+	Signature []byte  `json:"signature"`
 }
 
 // TeamClaimed is the payload of team.claimed. This worker owns an input for ever.

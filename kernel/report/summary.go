@@ -258,7 +258,7 @@ var summaries = map[event.Type]summarized{
 		if p.Gone {
 			return fmt.Sprintf("%s left, by %s", p.Name, p.Signer)
 		}
-		return fmt.Sprintf("%s may %s, by %s", p.Name, strings.Join(p.Rights, ", "), p.Signer)
+		return fmt.Sprintf("%s may %s, by %s", p.Name, rights(p.Rights), p.Signer)
 	}),
 	event.TeamClaimed:  summary(func(p fact.TeamClaimed) string { return fmt.Sprintf("for %s, from %s", p.Project, p.Sender) }),
 	event.TeamRefused:  summary(func(p fact.TeamRefused) string { return beginning(p.Why) }),

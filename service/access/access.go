@@ -14,22 +14,22 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// Right is an action that a contact, a device or a program may be allowed to do.
+// Right is an action that a contact, a device, a program or a member of a team may be allowed to do.
 type Right = fact.Right
 
 // These are the rights.
 const (
-	Read    Right = "read"    // read the record; contacts of the bridge need no such right
-	Ask     Right = "ask"     // send inputs
+	Read    Right = "read"    // read the record; only devices and programs need this right
+	Ask     Right = "ask"     // send inputs, stop them, and resolve them for a team
 	Approve Right = "approve" // answer questions; a contact may answer those of its own runs
-	Admin   Right = "admin"   // change lasting settings; a contact that also has Approve may answer every question
+	Admin   Right = "admin"   // change lasting settings or a team; a contact that also has Approve may answer every question
 )
 
-// Rights lists the rights of a contact, a device or a program.
+// Rights lists the rights of a visitor.
 type Rights []Right
 
-// OfContacts returns the rights that a contact of the bridge can have.
-func OfContacts() Rights { return Rights{Ask, Approve, Admin} }
+// OfPeople returns the rights that a contact of the bridge or a member of a team can have.
+func OfPeople() Rights { return Rights{Ask, Approve, Admin} }
 
 // OfDevices returns the rights that a browser or a program can have.
 func OfDevices() Rights { return Rights{Read, Ask, Approve, Admin} }

@@ -15,11 +15,11 @@ func TestParse(t *testing.T) {
 		want       string
 		err        string
 	}{
-		{"ask, approve,ask", "contact", OfContacts(), "ask,approve", ""},
+		{"ask, approve,ask", "contact", OfPeople(), "ask,approve", ""},
 		{"read,admin", "device", OfDevices(), "read,admin", ""},
-		{"read", "contact", OfContacts(), "", `there is no right "read"; they are ask, approve and admin`},
+		{"read", "contact", OfPeople(), "", `there is no right "read"; they are ask, approve and admin`},
 		{"all", "device", OfDevices(), "", `there is no right "all"; they are read, ask, approve and admin`},
-		{" ,", "contact", OfContacts(), "", "a contact without a right could do nothing; they are ask, approve and admin"},
+		{" ,", "contact", OfPeople(), "", "a contact without a right could do nothing; they are ask, approve and admin"},
 	} {
 		rs, err := Parse(c.text, c.whom, c.of)
 		if c.err != "" {

@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/kernel/checkup"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub"
 )
 
@@ -140,10 +141,10 @@ func (o Options) checkMembership(ctx context.Context, h *hub.Hub, s hub.State, h
 		tell(name, checkup.Warn, hintOf(ErrGone), "%s: %v", joined.As, ErrGone)
 	case me.Login != s.Login:
 		tell(name, checkup.Fail, "log in as that role in team.url, or join again", "%s was confirmed with the role %s, and logs in as %s: the hub takes nothing of it", joined.As, me.Login, s.Login)
-	case slices.Contains(me.Rights, Admin) && !s.AdminRole:
+	case slices.Contains(me.Rights, access.Admin) && !s.AdminRole:
 		tell(name, checkup.Warn, "GRANT perlica_admin TO "+s.Login, "%s is an admin, and its role %s lacks perlica_admin: it cannot confirm or adopt", joined.As, s.Login)
 	default:
-		tell(name, checkup.OK, "", "%s, may %s", joined.As, strings.Join(me.Rights, ", "))
+		tell(name, checkup.OK, "", "%s, may %s", joined.As, access.Rights(me.Rights).Shown())
 	}
 	there, err := hub.ListCopies(ctx, h)
 	if err != nil {

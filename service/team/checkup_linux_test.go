@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/kernel/checkup"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
@@ -57,7 +58,7 @@ func TestCheckup(t *testing.T) {
 	if got := checked(t, b.opt); !hasLine(got, "team-membership warn bob: no admin") || !hasLine(got, "team-role ok bob") {
 		t.Errorf("before it is confirmed: %q", got)
 	}
-	if err := alice.Confirm(t.Context(), "bob", bob.Key, []string{Ask, Admin}); err != nil {
+	if err := alice.Confirm(t.Context(), "bob", bob.Key, access.Rights{access.Ask, access.Admin}); err != nil {
 		t.Fatal(err)
 	}
 	if got := checked(t, b.opt); !hasLine(got, "team-membership warn bob is an admin, and its role bob lacks perlica_admin") {

@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub"
 )
 
@@ -64,7 +65,7 @@ func (e *FateError) Unwrap() error { return e.Err }
 // and submits them again only there. An unknown fate is a *FateError. Submit fills in missing ids.
 // After hub.ErrUnsure all inputs are on the hub, but not on a standby.
 func (t *Team) Submit(ctx context.Context, drafts []Draft) (came map[string]string, err error) {
-	if _, err := t.may(t.As, Ask); err != nil {
+	if _, err := t.may(t.As, access.Ask); err != nil {
 		return nil, err
 	}
 	generation := t.State().Generation
@@ -216,7 +217,7 @@ func (t *Team) foundElsewhere(ctx context.Context, batch []hub.Input, ids []stri
 // reports the first case. After success this machine's log names the stopping person and place.
 // Many attempts may precede it until the hub can be reached.
 func (t *Team) Cancel(ctx context.Context, id, by, where string) (withdrawn bool, err error) {
-	if _, err := t.may(t.As, Ask); err != nil {
+	if _, err := t.may(t.As, access.Ask); err != nil {
 		return false, err
 	}
 	c := hub.Cancel{Input: id, Member: t.As}
@@ -235,7 +236,7 @@ func (t *Team) Cancel(ctx context.Context, id, by, where string) (withdrawn bool
 
 // Resolve puts this member's opinion about the outcome of an input on the hub.
 func (t *Team) Resolve(ctx context.Context, id, text string) error {
-	if _, err := t.may(t.As, Ask); err != nil {
+	if _, err := t.may(t.As, access.Ask); err != nil {
 		return err
 	}
 	signature, err := t.signText(hub.OpinionText(t.State().ID, id, t.As, text))
@@ -327,7 +328,7 @@ func (t *Team) Ended(ctx context.Context, question string) (*QuestionEnd, error)
 // names the answering person and place before the answer leaves, because the worker hears only of
 // the member.
 func (t *Team) Answer(ctx context.Context, q hub.Question, a interaction.Answer) error {
-	if _, err := t.may(t.As, Approve); err != nil {
+	if _, err := t.may(t.As, access.Approve); err != nil {
 		return err
 	}
 	if _, ok := t.member(q.Worker); !ok {

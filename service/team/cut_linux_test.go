@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
@@ -18,7 +19,7 @@ import (
 func TestCut(t *testing.T) {
 	s := hubtest.Start(t)
 	m, alice := founded(t, s, "postgres")
-	_, bob := member(t, alice, m.opt.URL, "bob", Approve, Ask)
+	_, bob := member(t, alice, m.opt.URL, "bob", access.Approve, access.Ask)
 	network := hubtest.NewProxy(t, s)
 	remote := m
 	remote.opt.URL = network.URL("owner", "postgres")
@@ -116,7 +117,7 @@ func TestPromotionAmidCalls(t *testing.T) {
 	old := hubtest.Start(t)
 	network := hubtest.NewProxy(t, old)
 	m, alice := founded(t, old, "postgres")
-	m2, bob := member(t, alice, m.opt.URL, "bob", Ask)
+	m2, bob := member(t, alice, m.opt.URL, "bob", access.Ask)
 	standby := old.Backup(t, true)
 	standby.Run(t)
 	remote := m

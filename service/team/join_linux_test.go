@@ -11,6 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
@@ -21,7 +22,7 @@ func TestLeavesAmidWork(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	_, alice := founded(t, s, db)
 	s.SQL(t, db, "CREATE ROLE bob_"+db+" LOGIN IN ROLE perlica_member")
-	m, bob := member(t, alice, s.URL("bob_"+db, db), "bob", Ask)
+	m, bob := member(t, alice, s.URL("bob_"+db, db), "bob", access.Ask)
 	w, err := NewWorker(t.Context(), bob, WorkerOptions{Slots: 2, Projects: map[string]string{"website": m.dir}, Note: func(string) {}}) // one slot is free
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +53,7 @@ func TestLeavesAmidWork(t *testing.T) {
 func TestLeavesAmidWait(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	_, alice := founded(t, s, db)
-	_, bob := member(t, alice, s.URL("owner", db), "bob", Ask)
+	_, bob := member(t, alice, s.URL("owner", db), "bob", access.Ask)
 	submit(t, bob, asks("waits", "@say On"))
 	live, err := bob.Live(t.Context())
 	if err != nil {
@@ -88,13 +89,13 @@ func TestJoin(t *testing.T) {
 	if _, _, err := Join(t.Context(), newMachine(t, url).opt, "bob"); !errors.Is(err, ErrTaken) {
 		t.Errorf("a second machine that asks under the name: %v", err)
 	}
-	if err := alice.Confirm(t.Context(), "bob", alice.Key, []string{Ask}); err == nil {
+	if err := alice.Confirm(t.Context(), "bob", alice.Key, access.Rights{access.Ask}); err == nil {
 		t.Error("confirmed with another key than the one that asks")
 	}
-	if err := bob.Confirm(t.Context(), "bob", bob.Key, []string{Admin}); err == nil {
+	if err := bob.Confirm(t.Context(), "bob", bob.Key, access.Rights{access.Admin}); err == nil {
 		t.Error("confirmed itself")
 	}
-	if err := alice.Confirm(t.Context(), "bob", bob.Key, []string{Ask}); err != nil {
+	if err := alice.Confirm(t.Context(), "bob", bob.Key, access.Rights{access.Ask}); err != nil {
 		t.Fatal(err)
 	}
 	again, err := Open(t.Context(), m.opt)
@@ -123,7 +124,7 @@ func TestJoin(t *testing.T) {
 		t.Fatal("it asks again:", confirmed, err)
 	}
 	defer func() { _ = back.Close() }() // nothing further is written
-	if err := alice.Confirm(t.Context(), "bob", back.Key, []string{Ask}); err != nil {
+	if err := alice.Confirm(t.Context(), "bob", back.Key, access.Rights{access.Ask}); err != nil {
 		t.Fatal(err)
 	}
 	if again, err = Open(t.Context(), m.opt); err != nil {
@@ -149,7 +150,7 @@ func TestJoin(t *testing.T) {
 func TestPins(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
-	_, bob := member(t, alice, s.URL("owner", db), "bob", Ask)
+	_, bob := member(t, alice, s.URL("owner", db), "bob", access.Ask)
 	if err := alice.Leave(t.Context(), "bob"); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +184,7 @@ func TestPins(t *testing.T) {
 func TestLeaveIsTheLastWord(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	_, alice := founded(t, s, db)
-	_, bob := member(t, alice, s.URL("owner", db), "bob", Ask)
+	_, bob := member(t, alice, s.URL("owner", db), "bob", access.Ask)
 	s.SQL(t, db, "INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature) VALUES ('bob', 7, 'k', '{}', false, '"+bob.State().Login+"', 'bob', '')")
 	if err := alice.Leave(t.Context(), "bob"); err != nil {
 		t.Fatal(err)

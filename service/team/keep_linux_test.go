@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/export"
 	"github.com/perlica/perlica/eventlog/verify"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
@@ -54,7 +55,7 @@ func kept(t *testing.T) (s *hubtest.Server, db string, alice, bob *Team) {
 	t.Helper()
 	s, db = hubtest.Shared(t)
 	_, alice = founded(t, s, db)
-	_, bob = member(t, alice, s.URL("owner", db), "bob", Ask)
+	_, bob = member(t, alice, s.URL("owner", db), "bob", access.Ask)
 	checkpointed(t, alice, 30)
 	return s, db, alice, bob
 }

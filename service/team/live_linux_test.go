@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
@@ -186,7 +187,7 @@ func TestMasked(t *testing.T) {
 func TestAnsweredTwice(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
-	_, bob := member(t, alice, s.URL("owner", db), "bob", Approve)
+	_, bob := member(t, alice, s.URL("owner", db), "bob", access.Approve)
 	m.work(t, alice, 1)
 	submit(t, alice, asks("a", "@ask execute Build command=make"))
 	q, over := firstQuestion(t, alice, "a")

@@ -9,12 +9,13 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub"
 )
 
 // Confirm makes the requesting machine a member under the name, if its key is the given one.
-func (t *Team) Confirm(ctx context.Context, name, key string, rights []string) error {
-	if _, err := t.may(t.As, Admin); err != nil {
+func (t *Team) Confirm(ctx context.Context, name, key string, rights access.Rights) error {
+	if _, err := t.may(t.As, access.Admin); err != nil {
 		return err
 	}
 	asked, err := t.Hub.Requests(ctx)
@@ -32,18 +33,19 @@ func (t *Team) Confirm(ctx context.Context, name, key string, rights []string) e
 // Leave ends this machine's membership. An admin may end another one.
 func (t *Team) Leave(ctx context.Context, name string) error {
 	m, ok := t.member(name)
-	if _, err := t.may(t.As, Admin); err != nil {
+	if _, err := t.may(t.As, access.Admin); err != nil {
 		return err
 	}
 	if !ok || m.Gone {
 		return fmt.Errorf("%s is no member of the team", name)
 	}
-	return errors.Join(t.declareMember(ctx, hub.Member{Name: name, Key: m.Key, Rights: []string{}, Gone: true, Login: m.Login}, t.As), t.Refresh(ctx))
+	left := hub.Member{Name: name, Key: m.Key, Rights: access.Rights{}, Gone: true, Login: m.Login}
+	return errors.Join(t.declareMember(ctx, left, t.As), t.Refresh(ctx))
 }
 
 // Adopt begins a new generation on the current server; see hub.Adopt.
 func (t *Team) Adopt(ctx context.Context, even bool) (done hub.Adoption, err error) {
-	if _, err := t.may(t.As, Admin); err != nil {
+	if _, err := t.may(t.As, access.Admin); err != nil {
 		return done, err
 	}
 	if done, err = t.Hub.Adopt(ctx, randomName(), t.As, even); err != nil {
@@ -132,7 +134,8 @@ func (t *Team) signed(m fact.TeamMember) bool {
 		return hub.VerifySignature(t.state.Admin, text, m.Signature)
 	}
 	admin, ok := t.members[m.Signer]
-	return ok && !admin.Gone && slices.Contains(admin.Rights, Admin) && hub.VerifySignature(admin.Key, text, m.Signature)
+	return ok && !admin.Gone && slices.Contains(admin.Rights, access.Admin) &&
+		hub.VerifySignature(admin.Key, text, m.Signature)
 }
 
 // member returns a pinned member.
@@ -163,14 +166,14 @@ func (t *Team) Signed(in *hub.Input) bool {
 }
 
 // May returns the reason why this machine may not do something, or nil.
-func (t *Team) May(right string) error {
+func (t *Team) May(right access.Right) error {
 	_, err := t.may(t.As, right)
 	return err
 }
 
 // may returns the key of a member that has the right, or the reason why the member may not do
 // something.
-func (t *Team) may(name, right string) (key string, err error) {
+func (t *Team) may(name string, right access.Right) (key string, err error) {
 	m, ok := t.member(name)
 	switch {
 	case !ok:

@@ -8,6 +8,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub"
 )
 
@@ -19,7 +20,7 @@ func (w *Worker) stopInput(c hub.Cancel) {
 	if stop == nil {
 		return
 	}
-	key, err := w.t.may(c.Member, Ask)
+	key, err := w.t.may(c.Member, access.Ask)
 	if err != nil || !hub.VerifySignature(key, c.Text(w.t.State().ID), c.Signature) {
 		w.mu.Lock()
 		told := w.unsigned[c.Input]
@@ -56,7 +57,7 @@ func (w *Worker) takeAnswer(ctx context.Context, a hub.Answer) {
 
 // recordAnswer checks the answer and writes it to the log.
 func (w *Worker) recordAnswer(ctx context.Context, open localQuestion, a hub.Answer) error {
-	key, err := w.t.may(a.Member, Approve)
+	key, err := w.t.may(a.Member, access.Approve)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/streamjson"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub"
 )
 
@@ -52,7 +53,7 @@ func (t *Team) stands(s *hub.Status) bool {
 		return true
 	case hub.Resolved:
 		m := t.members[s.By]
-		return (m.Gone || slices.Contains(m.Rights, Ask)) && by(s.By, hub.OpinionText(t.state.ID, s.ID, s.By, s.Note))
+		return (m.Gone || slices.Contains(m.Rights, access.Ask)) && by(s.By, hub.OpinionText(t.state.ID, s.ID, s.By, s.Note))
 	}
 	if !by(s.Worker, hub.OutcomeText(t.state.ID, s.ID, s.Worker, s.State, s.Digest)) {
 		return false

@@ -17,6 +17,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/intents"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
@@ -46,7 +47,7 @@ func newStorm(t *testing.T) *storm {
 	m, alice := founded(t, w.server, "postgres")
 	w.machines, w.teams = append(w.machines, m), append(w.teams, alice)
 	for i := range *stormWorkers - 1 {
-		m, j := member(t, alice, m.opt.URL, fmt.Sprint("worker", i), Ask)
+		m, j := member(t, alice, m.opt.URL, fmt.Sprint("worker", i), access.Ask)
 		network := hubtest.NewProxy(t, w.server)
 		m.opt.URL = network.URL(regexp.MustCompile("user=(.*)").FindStringSubmatch(m.opt.URL)[1], "postgres")
 		w.machines, w.teams, w.networks = append(w.machines, m), append(w.teams, j), append(w.networks, network)

@@ -21,6 +21,7 @@ import (
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/attachment"
 	"github.com/perlica/perlica/service/team/hub"
 )
@@ -271,7 +272,7 @@ func (w *Worker) verifyInput(ctx context.Context, in *hub.Input) error {
 			return err
 		}
 	}
-	key, err := w.t.may(in.Sender, Ask)
+	key, err := w.t.may(in.Sender, access.Ask)
 	if err != nil {
 		return refusal{err}
 	}

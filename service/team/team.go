@@ -42,14 +42,8 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub"
-)
-
-// These are the rights of a member.
-const (
-	Ask     = "ask"     // submit inputs, and stop and resolve them
-	Approve = "approve" // answer questions
-	Admin   = "admin"   // confirm members, end their membership, and adopt
 )
 
 // These errors are the reasons why a machine cannot work for a team.
@@ -279,7 +273,7 @@ func (t *Team) joinHub(ctx context.Context, joined *fact.TeamJoined) (confirmed 
 	switch {
 	case confirmed:
 	case t.Key == t.state.Admin:
-		err = t.declareMember(ctx, hub.Member{Name: t.As, Key: t.Key, Rights: []string{Ask, Approve, Admin}, Login: t.state.Login}, "")
+		err = t.declareMember(ctx, hub.Member{Name: t.As, Key: t.Key, Rights: access.OfPeople(), Login: t.state.Login}, "")
 	default:
 		return false, t.askToJoin(ctx)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
@@ -79,9 +80,9 @@ func TestDrafts(t *testing.T) {
 func TestUnsigned(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
-	_, bob := member(t, alice, s.URL("owner", db), "bob", Ask)
-	_, carol := member(t, alice, s.URL("owner", db), "carol", Approve)
-	_, dave := member(t, alice, s.URL("owner", db), "dave", Ask)
+	_, bob := member(t, alice, s.URL("owner", db), "bob", access.Ask)
+	_, carol := member(t, alice, s.URL("owner", db), "carol", access.Approve)
+	_, dave := member(t, alice, s.URL("owner", db), "dave", access.Ask)
 	submit(t, bob, asks("fine", "@say Fine"), asks("text", "@say Text"), asks("mode", "@say Mode"), asks("project", "@say P"), asks("replayed", "@say R"))
 	if _, err := carol.Submit(t.Context(), []Draft{asks("right", "@say Right")}); !errors.Is(err, ErrNoRight) {
 		t.Error(err)
@@ -112,7 +113,7 @@ func TestUnsigned(t *testing.T) {
 		UPDATE perlica.inputs SET signature = (SELECT signature FROM perlica.inputs WHERE id = 'fine') WHERE id = 'replayed';
 		UPDATE perlica.inputs SET sender = 'nobody' WHERE id = 'project';`)
 	// A person with the database's password makes himself an admin.
-	if err := alice.Hub.State(t.Context(), hub.Member{Name: "bob", Version: 9, Key: bob.Key, Rights: []string{Admin}, Login: bob.State().Login, Signer: "alice", Signature: []byte("x")}); err != nil {
+	if err := alice.Hub.State(t.Context(), hub.Member{Name: "bob", Version: 9, Key: bob.Key, Rights: access.Rights{access.Admin}, Login: bob.State().Login, Signer: "alice", Signature: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
 	m.work(t, alice, 2)
@@ -218,8 +219,8 @@ func TestAnswers(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
 	url := s.URL("owner", db)
-	_, bob := member(t, alice, url, "bob", Approve)
-	_, carol := member(t, alice, url, "carol", Ask)
+	_, bob := member(t, alice, url, "bob", access.Approve)
+	_, carol := member(t, alice, url, "carol", access.Ask)
 	m.work(t, alice, 1)
 	submit(t, carol, asks("a", "@ask execute Build command=make"))
 	q, over := firstQuestion(t, carol, "a")
@@ -278,7 +279,7 @@ func TestAnswers(t *testing.T) {
 func TestForgedQuestion(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
-	_, bob := member(t, alice, s.URL("owner", db), "bob", Ask, Approve)
+	_, bob := member(t, alice, s.URL("owner", db), "bob", access.Ask, access.Approve)
 	m.work(t, alice, 1)
 	submit(t, bob, asks("a", "@ask execute Build command=make"))
 	asked, over := firstQuestion(t, bob, "a")
@@ -322,7 +323,7 @@ func TestForgedQuestion(t *testing.T) {
 func TestStops(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
-	_, bob := member(t, alice, s.URL("owner", db), "bob", Approve)
+	_, bob := member(t, alice, s.URL("owner", db), "bob", access.Approve)
 	submit(t, alice, asks("waits", "@say x"))
 	if _, err := bob.Cancel(t.Context(), "waits", "test", ""); !errors.Is(err, ErrNoRight) {
 		t.Error(err)

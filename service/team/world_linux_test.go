@@ -21,6 +21,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider/predictable"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
@@ -123,11 +124,11 @@ var roles atomic.Int64
 
 // member adds another machine under a name. admin confirms it with the rights. If url is the
 // owner's, the machine gets a separate role, because row security does not apply to the owner.
-func member(t testing.TB, admin *Team, url, name string, rights ...string) (machine, *Team) {
+func member(t testing.TB, admin *Team, url, name string, rights ...access.Right) (machine, *Team) {
 	t.Helper()
 	if strings.Contains(url, "&user=owner") {
 		role := fmt.Sprint(name, "_", roles.Add(1))
-		grant := map[bool]string{true: ", perlica_admin"}[slices.Contains(rights, Admin)]
+		grant := map[bool]string{true: ", perlica_admin"}[slices.Contains(rights, access.Admin)]
 		if err := admin.Hub.Do(t.Context(), func(ctx context.Context, c *pgx.Conn) error {
 			_, err := c.Exec(ctx, "CREATE ROLE "+role+" LOGIN IN ROLE perlica_member"+grant)
 			return err

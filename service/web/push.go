@@ -143,7 +143,7 @@ func (w *atWorkers) noteOpen(_ context.Context, t *team.Team, open []team.OpenQu
 	defer w.mu.Unlock()
 	before := w.list
 	w.list = nil
-	if err := t.May(team.Approve); err != nil {
+	if err := t.May(access.Approve); err != nil {
 		return err
 	}
 	for _, q := range open {

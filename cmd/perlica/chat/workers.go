@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team"
 )
 
@@ -57,7 +58,7 @@ func (w *workers) watchQuestions(ctx context.Context) {
 }
 
 func (w *workers) updateQuestions(ctx context.Context, t *team.Team, list []team.OpenQuestion) error {
-	if t.May(team.Approve) != nil {
+	if t.May(access.Approve) != nil {
 		list = nil // This member may not answer them.
 	}
 	w.mu.Lock()

@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/team/hub"
 )
@@ -245,7 +246,7 @@ func (r *teamTurn) showStatus(s hub.Status, open []hub.Question) {
 			time.Since(r.firstSeen[shown.ID]) > copyWait) {
 			r.openQuestions[shown.ID], r.shownQuestions[shown.ID] = q, true
 			r.questionsByID.Store(shown.ID, q)
-			mine := r.t.May(team.Approve) == nil
+			mine := r.t.May(access.Approve) == nil
 			r.showOnTerminal(kernel.Asked{Question: shown, Answerable: mine})
 			switch {
 			case !mine:

@@ -36,7 +36,7 @@ admin changes what stays and, with approve, answers everybody's questions.`,
 				}
 				return a.confirmContact(cmd.Context(), args[0])
 			}
-			rs, err := access.Parse(rights, "contact", access.OfContacts())
+			rs, err := access.Parse(rights, "contact", access.OfPeople())
 			if err != nil {
 				return frame.ExitUsage.With(err)
 			}
@@ -69,7 +69,7 @@ has. They count from its next message or answer on; its session stays.`,
 		Example: "  perlica service rights local:alice ask,approve,admin",
 		Args:    frame.Exactly("CONTACT", "RIGHTS"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			rights, err := access.Parse(args[1], "contact", access.OfContacts())
+			rights, err := access.Parse(args[1], "contact", access.OfPeople())
 			if err != nil {
 				return frame.ExitUsage.With(err)
 			}

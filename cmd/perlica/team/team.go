@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/team/hub"
 )
@@ -127,8 +128,7 @@ The first admin's own key needs no confirmation.`,
 }
 
 func (a *app) confirmCommand() *cobra.Command {
-	var key string
-	rights := []string{team.Ask, team.Approve}
+	var key, rights string
 	cmd := &cobra.Command{
 		Use: "confirm [NAME]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Make a member of a machine that asks to join; without NAME, list those that ask",
@@ -139,10 +139,9 @@ database's password can ask under any name.
 Rights: ask (submit, stop and resolve inputs), approve (answer questions), admin.`,
 		Args: frame.Between(0, "NAME"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, r := range rights {
-				if !slices.Contains([]string{team.Ask, team.Approve, team.Admin}, r) {
-					return frame.UsageErrorf("--rights are ask, approve and admin, not %q", r)
-				}
+			may, err := access.Parse(rights, "member", access.OfPeople())
+			if err != nil {
+				return frame.ExitUsage.With(err)
 			}
 			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				asked, err := t.Hub.Requests(cmd.Context())
@@ -168,15 +167,15 @@ Rights: ask (submit, stop and resolve inputs), approve (answer questions), admin
 					}
 					key = asked[i].Key
 				}
-				if err := t.Confirm(cmd.Context(), args[0], key, rights); err != nil {
+				if err := t.Confirm(cmd.Context(), args[0], key, may); err != nil {
 					return err
 				}
-				return a.Say("%s belongs to the team and may %s", args[0], strings.Join(rights, ", "))
+				return a.Say("%s belongs to the team and may %s", args[0], may.Shown())
 			})
 		},
 	}
-	cmd.Flags().StringSliceVar(&rights, "rights", rights,
-		"what the member may do: ask, approve, admin; a `list` with commas")
+	cmd.Flags().StringVar(&rights, "rights", "ask,approve",
+		"what the member may do: `rights` out of ask, approve and admin")
 	cmd.Flags().StringVar(&key, "key", "", "confirm this `key` without being asked")
 	return cmd
 }
@@ -231,7 +230,7 @@ func (a *app) membersCommand() *cobra.Command {
 				}
 				g := frame.Grid{Head: []string{"NAME", "RIGHTS", "LOGIN", "KEY"}}
 				for _, m := range list {
-					rights := strings.Join(m.Rights, ",")
+					rights := access.Rights(m.Rights).String()
 					if m.Gone {
 						rights = "left"
 					}

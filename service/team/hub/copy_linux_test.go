@@ -6,6 +6,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
@@ -22,7 +23,7 @@ func TestCopyRoles(t *testing.T) {
 		role := name + "_" + db
 		s.SQL(t, db, "CREATE ROLE "+role+" LOGIN IN ROLE perlica_member")
 		roles[name] = open(t, s.URL(role, db))
-		if err := h.State(t.Context(), Member{Name: name, Version: 1, Key: "key", Rights: []string{}, Login: role, Signature: []byte{}}); err != nil {
+		if err := h.State(t.Context(), Member{Name: name, Version: 1, Key: "key", Rights: access.Rights{}, Login: role, Signature: []byte{}}); err != nil {
 			t.Fatal(err)
 		}
 	}

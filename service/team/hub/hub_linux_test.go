@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
@@ -43,7 +44,7 @@ func found(t testing.TB, h *Hub, name string) {
 	if err != nil || !made {
 		t.Fatal(made, err)
 	}
-	if err := h.State(t.Context(), Member{Name: name, Version: 1, Key: "key", Rights: []string{"admin"}, Login: "owner", Signature: []byte{}}); err != nil {
+	if err := h.State(t.Context(), Member{Name: name, Version: 1, Key: "key", Rights: access.Rights{access.Admin}, Login: "owner", Signature: []byte{}}); err != nil {
 		t.Fatal(err)
 	}
 }

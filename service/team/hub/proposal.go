@@ -12,20 +12,22 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/perlica/perlica/service/access"
 )
 
 // Member is an admin's signed statement that a member joined or left. The newest Version for a name
 // counts. No field was verified.
 type Member struct {
-	Name      string    `json:"name"`
-	Version   int       `json:"version"`
-	Key       string    `json:"key"` // a verifier key
-	Rights    []string  `json:"rights"`
-	Gone      bool      `json:"gone,omitempty"`
-	Login     string    `json:"login"` // the role that may write in this name
-	Signer    string    `json:"signer"`
-	Signature []byte    `json:"signature"`
-	Made      time.Time `json:"-"`
+	Name      string        `json:"name"`
+	Version   int           `json:"version"`
+	Key       string        `json:"key"` // a verifier key
+	Rights    access.Rights `json:"rights"`
+	Gone      bool          `json:"gone,omitempty"`
+	Login     string        `json:"login"` // the role that may write in this name
+	Signer    string        `json:"signer"`
+	Signature []byte        `json:"signature"`
+	Made      time.Time     `json:"-"`
 }
 
 // JoinRequest is a request to join.
@@ -141,7 +143,7 @@ func CheckName(name string) error {
 // Text returns the text that an admin signs for a membership in the team with this id.
 func (m Member) Text(team string) string {
 	return statement("member", "team", team, "name", m.Name, "version", strconv.Itoa(m.Version), "key", m.Key,
-		"rights", strings.Join(m.Rights, ","), "gone", strconv.FormatBool(m.Gone), "login", m.Login)
+		"rights", m.Rights.String(), "gone", strconv.FormatBool(m.Gone), "login", m.Login)
 }
 
 // Text returns the text that a member of the team signs for an input.

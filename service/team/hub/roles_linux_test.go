@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
@@ -37,7 +38,7 @@ func TestRoles(t *testing.T) {
 	if err != nil || len(asked) != 1 || asked[0].Login != role || asked[0].Key != "bobs" {
 		t.Fatal(asked, err)
 	}
-	if err := h.State(t.Context(), Member{Name: "bob", Version: 1, Key: "bobs", Rights: []string{"ask"}, Login: role, Signer: "alice", Signature: []byte{}}); err != nil {
+	if err := h.State(t.Context(), Member{Name: "bob", Version: 1, Key: "bobs", Rights: access.Rights{access.Ask}, Login: role, Signer: "alice", Signature: []byte{}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := bob.Submit(t.Context(), "g1", []Input{mine}); err != nil {
@@ -63,7 +64,7 @@ func TestRoles(t *testing.T) {
 			t.Errorf("%s is allowed", sql)
 		}
 	}
-	if err := h.State(t.Context(), Member{Name: "bob", Version: 2, Key: "bobs", Gone: true, Rights: []string{}, Login: role, Signer: "alice", Signature: []byte{}}); err != nil {
+	if err := h.State(t.Context(), Member{Name: "bob", Version: 2, Key: "bobs", Gone: true, Rights: access.Rights{}, Login: role, Signer: "alice", Signature: []byte{}}); err != nil {
 		t.Fatal(err)
 	}
 	mine.ID = "b2"
@@ -83,7 +84,7 @@ func TestPassword(t *testing.T) {
 	for _, name := range []string{"bob", "carol", "dave", "eve"} {
 		role[name] = name + "_" + db
 		s.SQL(t, db, "CREATE ROLE "+role[name]+" LOGIN IN ROLE perlica_member, perlica_admin")
-		m := Member{Name: name, Version: 1, Key: name, Rights: []string{"ask"}, Login: role[name], Signer: "alice", Signature: []byte{}}
+		m := Member{Name: name, Version: 1, Key: name, Rights: access.Rights{access.Ask}, Login: role[name], Signer: "alice", Signature: []byte{}}
 		if name != "eve" { // eve is never confirmed
 			check(t, h.State(t.Context(), m))
 		}
@@ -193,7 +194,7 @@ func TestTeamsOfOneServer(t *testing.T) {
 				_, err = h.Found(t.Context(), Team{ID: "id", Name: "team", Admin: "key"}, "g1")
 			}
 			if err == nil {
-				err = h.State(t.Context(), Member{Name: "alice", Version: 1, Key: "key", Rights: []string{"admin"}, Login: "maker", Signature: []byte{}})
+				err = h.State(t.Context(), Member{Name: "alice", Version: 1, Key: "key", Rights: access.Rights{access.Admin}, Login: "maker", Signature: []byte{}})
 			}
 			if err == nil {
 				_, err = h.Submit(t.Context(), "g1", []Input{newInput("a", "x")})
@@ -222,7 +223,7 @@ func TestOwnersRights(t *testing.T) {
 	bob, dave := "bob_"+db, "dave_"+db
 	for _, name := range []string{"bob", "dave"} {
 		s.SQL(t, db, "CREATE ROLE "+name+"_"+db+" LOGIN IN ROLE perlica_member")
-		m := Member{Name: name, Version: 1, Key: name, Rights: []string{"ask"}, Login: name + "_" + db, Signer: "alice", Signature: []byte{}}
+		m := Member{Name: name, Version: 1, Key: name, Rights: access.Rights{access.Ask}, Login: name + "_" + db, Signer: "alice", Signature: []byte{}}
 		check(t, h.State(t.Context(), m))
 		if m.Version, m.Gone = 2, true; name == "dave" {
 			check(t, h.State(t.Context(), m))

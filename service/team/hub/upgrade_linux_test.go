@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
@@ -39,7 +40,7 @@ func upgradeFrom(t *testing.T, from int) {
 	if made, err := h.Found(t.Context(), Team{ID: "id", Name: "team", Admin: "key"}, "g1"); err != nil || !made {
 		t.Fatal(made, err)
 	}
-	if err := h.State(t.Context(), Member{Name: "alice", Version: 1, Key: "key", Rights: []string{"admin"}, Login: "owner", Signature: []byte{}}); err != nil {
+	if err := h.State(t.Context(), Member{Name: "alice", Version: 1, Key: "key", Rights: access.Rights{access.Admin}, Login: "owner", Signature: []byte{}}); err != nil {
 		t.Fatal(err)
 	}
 	s.SQL(t, db, `
