@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -108,12 +110,12 @@ func zipped(text string) string {
 const apiFailure = `{"error":{"type":"overloaded_error","message":"Overloaded"}}`
 
 var faults = []fault{
-	{name: "the connection is closed before the request was read", read: nothing, outcome: "unknown"},
-	{name: "the connection is reset when the request begins", read: nothing, reset: true, outcome: "unknown"},
-	{name: "the connection is closed in the request", read: head, outcome: "unknown"},
-	{name: "the connection is reset in the request", read: head, reset: true, outcome: "unknown"},
-	{name: "no answer, the connection is closed", outcome: "unknown"},
-	{name: "no answer, the connection is reset", reset: true, outcome: "unknown"},
+	{name: "a close before the request", read: nothing, outcome: "unknown"},
+	{name: "a reset before the request", read: nothing, reset: true, outcome: "unknown"},
+	{name: "a close in the request", read: head, outcome: "unknown"},
+	{name: "a reset in the request", read: head, reset: true, outcome: "unknown"},
+	{name: "a close without an answer", outcome: "unknown"},
+	{name: "a reset without an answer", reset: true, outcome: "unknown"},
 	{name: "half a status line", answer: "HTTP/1.1 20", outcome: "unknown"},
 	{name: "half a header", answer: "HTTP/1.1 200 OK\r\nContent-Ty", outcome: "unknown"},
 	{name: "a reset in the header", answer: "HTTP/1.1 200 OK\r\nContent-Ty", reset: true, outcome: "unknown"},
@@ -125,19 +127,19 @@ var faults = []fault{
 	{name: "an event that is no JSON", answer: streamHead + "\r\n" + hello + "data: {x\n\n", outcome: "unknown", text: "Hello"},
 	{name: "an error in the stream", answer: streamHead + "\r\n" + hello + "data: " + apiFailure + "\n\n", outcome: "provider error", text: "Hello", why: "Overloaded"},
 	{name: "the finish reason `error`", answer: streamHead + "\r\n" + hello + `data: {"choices":[{"finish_reason":"error"}]}` + "\n\n", outcome: "provider error", text: "Hello"},
-	{name: "a finish reason that says it broke off, as `network_error`", answer: streamHead + "\r\n" + hello + `data: {"choices":[{"finish_reason":"network_error"}]}` + "\n\n", outcome: "provider error", text: "Hello", why: `says "network_error"`},
+	{name: "a finish reason like `network_error`", answer: streamHead + "\r\n" + hello + `data: {"choices":[{"finish_reason":"network_error"}]}` + "\n\n", outcome: "provider error", text: "Hello", why: `says "network_error"`},
 	{name: "a stream without a `content-type`", answer: "HTTP/1.1 200 OK\r\n\r\n" + whole, outcome: "answered", text: "Hello"},
 	{name: "a stream called `application/json`", answer: status("200 OK", "Content-Type: application/json\r\n", whole), outcome: "answered", text: "Hello"},
 	{name: "events without data, and pings", answer: streamHead + "\r\n\uFEFF\n:\n\ndata:\n\ndata\n\nevent: ping\ndata: ping\n\nevent: x\n\n" + whole, outcome: "answered", text: "Hello"},
-	{name: "counts of tokens that are no numbers", answer: streamHead + "\r\n" + strings.Replace(whole, "data: [DONE]", `data: {"choices":[],"usage":{"prompt_tokens":[],"completion_tokens":"many","prompt_tokens_details":3}}`+"\n\ndata: [DONE]", 1), outcome: "answered", text: "Hello"},
+	{name: "counts of tokens that are not numbers", answer: streamHead + "\r\n" + strings.Replace(whole, "data: [DONE]", `data: {"choices":[],"usage":{"prompt_tokens":[],"completion_tokens":"many","prompt_tokens_details":3}}`+"\n\ndata: [DONE]", 1), outcome: "answered", text: "Hello"},
 	{name: "an event that is no JSON after the finish reason", answer: streamHead + "\r\n" + strings.Replace(whole, "[DONE]", "{x", 1), outcome: "answered", text: "Hello"},
-	{name: "an answer, and the stream breaks behind it", answer: streamHead + "Content-Length: 1000\r\n\r\n" + strings.TrimSuffix(whole, "data: [DONE]\n\n"), outcome: "answered", text: "Hello"},
+	{name: "a stream that breaks after the answer", answer: streamHead + "Content-Length: 1000\r\n\r\n" + strings.TrimSuffix(whole, "data: [DONE]\n\n"), outcome: "answered", text: "Hello"},
 	{name: "`[DONE]` without a reason", answer: streamHead + "\r\n" + hello + "data: [DONE]\n\n", outcome: "answered", text: "Hello"},
 	{name: "two answers to one request", answer: status("200 OK", "Content-Type: text/event-stream\r\n", whole) + status("200 OK", "Content-Type: text/event-stream\r\n", whole), outcome: "answered", text: "Hello"},
-	{name: "a kept connection is offered", answer: status("200 OK", "Content-Type: text/event-stream\r\nConnection: keep-alive\r\n", whole), outcome: "answered", text: "Hello"},
+	{name: "an offer to keep the connection", answer: status("200 OK", "Content-Type: text/event-stream\r\nConnection: keep-alive\r\n", whole), outcome: "answered", text: "Hello"},
 	{name: "two answers to one request, without a length", answer: streamHead + "\r\n" + whole + streamHead + "\r\n" + whole, outcome: "answered", text: "Hello"},
-	{name: "100 and 103 ahead of the answer", answer: "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + streamHead + "\r\n" + whole, outcome: "answered", text: "Hello"},
-	{name: "103 and no more", answer: "HTTP/1.1 103 Early Hints\r\n\r\n", outcome: "unknown"},
+	{name: "100 and 103 before the answer", answer: "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + streamHead + "\r\n" + whole, outcome: "answered", text: "Hello"},
+	{name: "103 alone", answer: "HTTP/1.1 103 Early Hints\r\n\r\n", outcome: "unknown"},
 	{name: "101", answer: "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n", outcome: "unknown"},
 	{name: "200 with JSON", answer: status("200 OK", "Content-Type: application/json\r\n", `{"choices":[]}`), outcome: "unknown", why: "no event stream"},
 	{name: "200 with the whole answer as JSON", answer: status("200 OK", "Content-Type: application/json\r\n", `{"choices":[{"index":0,"message":{"content":"Hello"},"finish_reason":"stop"}]}`), outcome: "answered", text: "Hello"},
@@ -165,18 +167,18 @@ var faults = []fault{
 	{name: "503 with `retry-after`", answer: status("503 Service Unavailable", "Retry-After: 1\r\n", ""), outcome: "unknown", why: "retry after 1"},
 	{name: "504 with a page", answer: status("504 Gateway Timeout", "", "nginx"), outcome: "unknown"},
 	{name: "529 with the API's error", answer: status("529 Overloaded", "", apiFailure), outcome: "provider error", why: "Overloaded"},
-	{name: "HTTP/2 is offered beside HTTP/1.1", secure: &secure{protocols: []string{"h2", "http/1.1"}}, answer: streamHead + "\r\n" + whole, outcome: "answered", text: "Hello"},
-	{name: "HTTP/2 is offered alone", secure: &secure{demand: "h2"}, read: unsent, outcome: "provider error", why: "tls"},
-	{name: "a certificate that is not trusted", secure: &secure{distrusted: true}, read: unsent, outcome: "provider error", why: "certificate"},
-	{name: "a proxy between", secure: &secure{proxy: "200 Connection established"}, answer: streamHead + "\r\n" + whole, outcome: "answered", text: "Hello"},
+	{name: "HTTP/2 and HTTP/1.1 offered", secure: &secure{protocols: []string{"h2", "http/1.1"}}, answer: streamHead + "\r\n" + whole, outcome: "answered", text: "Hello"},
+	{name: "HTTP/2 alone offered", secure: &secure{demand: "h2"}, read: unsent, outcome: "provider error", why: "tls"},
+	{name: "an untrusted certificate", secure: &secure{distrusted: true}, read: unsent, outcome: "provider error", why: "certificate"},
+	{name: "a proxy", secure: &secure{proxy: "200 Connection established"}, answer: streamHead + "\r\n" + whole, outcome: "answered", text: "Hello"},
 	{name: "a proxy that refuses (403)", secure: &secure{proxy: "403 Forbidden"}, read: unsent, outcome: "provider error", why: "Forbidden"},
 	{name: "a proxy that wants a password (407)", secure: &secure{proxy: "407 Proxy Authentication Required"}, read: unsent, outcome: "provider error", why: "Proxy Authentication Required"},
 	{name: "a proxy that closes the connection", secure: &secure{breaks: true}, read: unsent, outcome: "provider error"},
-	{name: "a proxy between, and no answer", secure: &secure{proxy: "200 Connection established"}, outcome: "unknown"},
+	{name: "a proxy, and no answer", secure: &secure{proxy: "200 Connection established"}, outcome: "unknown"},
 }
 
-// TestOnce: whatever happens to a request, at most one reaches the server, and the outcome matches the known
-// facts. The table in docs/models.md is this table.
+// TestOnce checks that at most one request reaches the server, whatever happens to it, and that the outcome matches the
+// known facts. docs/models.md shows the cases.
 func TestOnce(t *testing.T) {
 	for _, f := range faults {
 		if f.secure != nil {
@@ -333,7 +335,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestTable: the table in docs/models.md equals the cases of TestOnce.
+// TestTable checks that docs/models.md shows the cases of TestOnce.
 func TestTable(t *testing.T) {
 	const path, begin, end = "../../docs/models.md", "<!-- outcomes: begin -->\n", "<!-- outcomes: end -->\n"
 	b, err := os.ReadFile(path)
@@ -346,9 +348,13 @@ func TestTable(t *testing.T) {
 		t.Fatal("the marks around the table are gone")
 	}
 	var w strings.Builder
-	w.WriteString("| what happens | outcome |\n|---|---|\n| no connection comes about | provider error |\n")
+	w.WriteString("| outcome | causes |\n|---|---|\n")
+	causes := map[string][]string{"provider error": {"no connection"}}
 	for _, f := range faults {
-		fmt.Fprintf(&w, "| %s | %s |\n", f.name, f.outcome)
+		causes[f.outcome] = append(causes[f.outcome], f.name)
+	}
+	for _, outcome := range slices.Sorted(maps.Keys(causes)) {
+		fmt.Fprintf(&w, "| %s | %s |\n", outcome, strings.Join(causes[outcome], "; "))
 	}
 	if *update {
 		if err := os.WriteFile(path, []byte(before+begin+w.String()+end+after), 0o644); err != nil {
