@@ -164,7 +164,7 @@ func commandEnd(s string, at int) int {
 		case s[i] == '\\' && i+1 < len(s) && (s[i+1] == '\n' || s[i+1] == '\r'): // the line continues
 			i += 2
 		case s[i] == '\\':
-			n := lengthOf(s[i:], func(c byte) bool { return c == '\\' })
+			n := backslashesAt(s, i)
 			if i+n < len(s) && s[i+n] == 'n' && n < 2 {
 				return i
 			}
@@ -240,17 +240,17 @@ func maskFlags(t *text) *edits {
 // backslashes before its opening quote, or -1 without a quote.
 func (sc *scanner) flagGap(at int) (from, level int) {
 	s := sc.s
-	n := lengthOf(s[at:], func(c byte) bool { return c == '\\' })
+	n := backslashesAt(s, at)
 	if q := at + n; q < len(s) && (s[q] == '"' || s[q] == '\'') { // "--token", "value"
 		comma := skip(s, q+1, ',')
-		open := comma + lengthOf(s[comma:], func(c byte) bool { return c == '\\' })
+		open := comma + backslashesAt(s, comma)
 		if open-comma == n && open < len(s) && s[open] == s[q] && strings.Contains(s[q:open], ",") {
 			return open + 1, n
 		}
 		return at, -1
 	}
 	from = at + lengthOf(s[at:], func(c byte) bool { return c == ' ' || c == '\t' })
-	open := from + lengthOf(s[from:], func(c byte) bool { return c == '\\' })
+	open := from + backslashesAt(s, from)
 	if from > at && open < len(s) && (s[open] == '\'' || s[open] == '"' && (open > from || !sc.isJSON(open))) {
 		return open + 1, open - from
 	}

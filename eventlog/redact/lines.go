@@ -99,6 +99,24 @@ func (l *lines) inKey(line string) bool {
 	return len(last) >= shortest && lengthOf(last, isBase64) == len(last)
 }
 
+// lineFields are the shapes of the fields of .pgpass after the host: port, database, user and password.
+var lineFields = [...]func(v string) bool{isPort, isRole, isRole, isLinePassword}
+
+func isHost(c byte) bool { return dashed(c) || c == '.' || c == '*' || c == '/' }
+
+func isPort(v string) bool { return v == "*" || len(v) >= 4 && len(v) <= 5 && isDigits(v) }
+
+func isRole(v string) bool {
+	return v == "*" || v != "" && !isDigits(v) && lengthOf(v, dashed) == len(v)
+}
+
+func isLinePassword(v string) bool {
+	return len(v) >= 4 && !isReference(v) && !strings.Contains(v, "/")
+}
+
+// inLine reports whether a line of .pgpass may contain c.
+func inLine(c byte) bool { return c > ' ' && c < 0x7f && strings.IndexByte("\"'\\,;()[]{}<>", c) < 0 }
+
 // passwordLine returns the place of the password in a line of .pgpass, whose first colon is s[p].
 // The whole line must have the form host:port:database:user:password.
 func passwordLine(s string, p int) (from, to int) {
@@ -107,27 +125,29 @@ func passwordLine(s string, p int) (from, to int) {
 	}
 	const longest = 256
 	start := p
-	for start > 0 && p-start < longest && (dashed(s[start-1]) || s[start-1] == '.' || s[start-1] == '*' || s[start-1] == '/') {
+	for start > 0 && p-start < longest && isHost(s[start-1]) {
 		start--
 	}
-	if start < p && s[start] == 'n' && backslashes(s, start) > 0 {
+	switch {
+	case start < p && s[start] == 'n' && backslashes(s, start) > 0:
 		start++ // It belongs to an escaped line end.
-	} else if start == p || start > 0 && s[start-1] != '\n' && s[start-1] != '"' {
+	case start > 0 && s[start-1] != '\n' && s[start-1] != '"':
 		return 0, 0
 	}
-	end := p + lengthOf(s[p:min(len(s), p+longest)], func(c byte) bool { return c > ' ' && c < 0x7f && strings.IndexByte("\"'\\,;()[]{}<>", c) < 0 })
+	end := p + lengthOf(s[p:min(len(s), p+longest)], inLine)
 	if start == p || end < len(s) && s[end] != '"' && breakAt(s, end) == 0 {
 		return 0, 0
 	}
-	f := strings.Split(s[p+1:end], ":")
-	if len(f) != 4 || f[0] != "*" && (len(f[0]) < 4 || len(f[0]) > 5 || !isDigits(f[0])) {
+	fields := strings.Split(s[p+1:end], ":")
+	if len(fields) != len(lineFields) {
 		return 0, 0
 	}
-	isRole := func(v string) bool { return v == "*" || v != "" && !isDigits(v) && lengthOf(v, dashed) == len(v) }
-	if !isRole(f[1]) || !isRole(f[2]) || len(f[3]) < 4 || isReference(f[3]) || strings.Contains(f[3], "/") {
-		return 0, 0
+	for i, fits := range lineFields {
+		if !fits(fields[i]) {
+			return 0, 0
+		}
 	}
-	return end - len(f[3]), end
+	return end - len(fields[len(fields)-1]), end
 }
 
 // Args returns the words of a command line with masked secrets: the values of flags with the name

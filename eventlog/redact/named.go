@@ -1,22 +1,19 @@
 package redact
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
-// maskNamed masks the values of names of secrets. It walks from separator to separator and reads
-// the name before each.
+// maskNamed masks the values of names of secrets. It goes from separator to separator and reads the
+// name before each.
 func maskNamed(t *text) *edits {
 	sc := newScanner(t)
-	for at := 0; at < len(t.s); {
-		switch c := t.s[at]; c {
-		case ':', '=':
-			at = sc.maskAround(at)
-		case '[':
-			at = sc.maskList(at + 1)
+	at := 0
+	for _, p := range t.separators {
+		switch {
+		case p < at: // a part of the previous value
+		case t.s[p] == '[':
+			at = sc.maskList(p + 1)
 		default:
-			at++
+			at = sc.maskAround(p)
 		}
 	}
 	return &sc.edits
@@ -24,6 +21,8 @@ func maskNamed(t *text) *edits {
 
 type scanner struct {
 	edits
+	// field is the field to be judged. It is a part of the scanner, because a text has many.
+	field field
 	// noTriple are the triple quotes that nothing closes.
 	noTriple map[string]bool
 }
@@ -56,28 +55,42 @@ func (sc *scanner) maskAround(p int) int {
 		sc.maskPair(k, at)
 		return max(at, sc.done)
 	}
-	if k.name == "name" || k.name == "key" || k.name == "header" {
-		if k.quote == 0 && s[p] == '=' {
-			sc.maskAttribute(at)
-		}
-		if k.quote == 0 && s[p] == ':' && k.name == "name" {
-			sc.maskEntry(at)
-		}
+	if k.quote == 0 {
+		sc.maskNamesake(k, s[p], at)
 	}
-	if k.naming = sc.nameOf(k.name); k.naming != secretName && s[p] == '=' && k.quote == 0 {
-		if naming := queryNameOf(s, k.start, k.name); naming != plainName {
-			k.naming, k.query = naming, true
-		}
-	}
-	if k.naming != secretName && k.quote == 0 && strings.EqualFold(k.name, "key") {
-		sc.joinWords(&k)
-	}
-	if k.naming == plainName {
+	if sc.judgeName(&k, s[p]); k.naming == plainName {
 		return at
 	}
 	k.colon, k.compares = s[p] == ':' && at == p+1, compares
 	sc.maskValue(k, at)
 	return max(at, sc.done)
+}
+
+// maskNamesake masks the value after the field k if k holds the name of that value: key="Password" value="…" and
+// name: PASSWORD, value: ….
+func (sc *scanner) maskNamesake(k key, separator byte, at int) {
+	switch {
+	case separator == '=' && (k.name == "name" || k.name == "key" || k.name == "header"):
+		sc.maskAttribute(at)
+	case separator == ':' && k.name == "name":
+		sc.maskEntry(at)
+	}
+}
+
+// judgeName sets the naming of k. A parameter of an address, and a name of two words, count as well.
+func (sc *scanner) judgeName(k *key, separator byte) {
+	k.naming = sc.nameOf(k.name)
+	if k.naming == secretName || k.quote != 0 {
+		return
+	}
+	if separator == '=' {
+		if naming := queryNameOf(sc.s, k.start, k.name); naming != plainName {
+			k.naming, k.query = naming, true
+		}
+	}
+	if k.naming != secretName && strings.EqualFold(k.name, "key") {
+		sc.joinWords(k)
+	}
 }
 
 // maskTyped masks the value of a name with its type before the = at p. It returns the place to
@@ -118,69 +131,6 @@ func quoteFollows(s string, at int) bool {
 		at++
 	}
 	return at < len(s) && (s[at] == '"' || s[at] == '\'' || s[at] == '\\')
-}
-
-// key is the name of a value to be masked.
-type key struct {
-	name     string
-	start    int  // start of the name
-	quote    byte // 0 without quotes
-	level    int  // backslashes before its quote
-	naming   naming
-	query    bool // a parameter of an address
-	colon    bool // name: value
-	compares bool // name == value, name => value
-	spaced   bool // the name has a blank
-}
-
-func (k key) endsWith(with ...string) bool {
-	lower := strings.TrimRight(strings.ToLower(k.name), "0123456789")
-	return slices.ContainsFunc(with, func(w string) bool { return strings.HasSuffix(lower, w) })
-}
-
-// nameBefore returns the name that ends before p.
-func nameBefore(s string, p int) (k key) {
-	end := p
-	for end > 0 && (s[end-1] == ' ' || s[end-1] == '\t') && p-end < 8 {
-		end--
-	}
-	if end > 0 && s[end-1] == ']' {
-		end--
-	}
-	if end > 0 && (s[end-1] == '"' || s[end-1] == '\'') {
-		k.quote, k.level = s[end-1], backslashes(s, end-1)
-		end -= 1 + k.level
-	}
-	start := end
-	for start > 0 && end-start <= 128 && (isWord(s[start-1]) || s[start-1] == '_' || s[start-1] == '-' || s[start-1] == '.') {
-		start--
-	}
-	for end > start && s[end-1] == '.' { // password.....: in tables
-		end--
-	}
-	// The n of an escaped newline does not belong to the name.
-	if start < end && strings.IndexByte("nrtbf", s[start]) >= 0 && backslashes(s, start)%2 == 1 {
-		start++
-	}
-	k.name, k.start = s[start:end], start
-	return k
-}
-
-// afterSeparator skips :=, =>, == and ===. compares is true for the last three.
-func afterSeparator(s string, p int) (at int, compares bool) {
-	at = p + 1
-	if at < len(s) && s[p] == ':' && s[at] == '=' {
-		at++
-	} else {
-		for at < len(s) && s[p] == '=' && (s[at] == '=' || s[at] == '>') {
-			at++
-			compares = true
-		}
-		if n := lengthOf(s[at:], func(c byte) bool { return c == '\\' }); n > 0 && strings.HasPrefix(s[at+n:], "u003e") { // => in Go's JSON
-			at, compares = at+n+len("u003e"), true
-		}
-	}
-	return at, compares
 }
 
 // bareEnd returns the end of a value without quotes: a byte of stop, a quote, a control character,
@@ -301,7 +251,7 @@ func (sc *scanner) skipGap(at int, c byte, k key) int {
 		if next > at && strings.IndexByte(sc.s[at:next], c) >= 0 {
 			c = 0
 		}
-		n := lengthOf(sc.s[next:], func(c byte) bool { return c == '\\' })
+		n := backslashesAt(sc.s, next)
 		if k.level == 0 || n == 0 || next+n >= len(sc.s) || strings.IndexByte("nrt", sc.s[next+n]) < 0 {
 			return next
 		}
@@ -330,7 +280,7 @@ const maxElements = 256
 // common. It returns the place to continue at.
 func (sc *scanner) maskList(from int) int {
 	at := sc.skipGap(from, 0, key{level: 1})
-	k := key{level: lengthOf(sc.s[at:], func(c byte) bool { return c == '\\' }), quote: '"'}
+	k := key{level: backslashesAt(sc.s, at), quote: '"'}
 	if at+k.level < len(sc.s) && sc.s[at+k.level] == '\'' {
 		k.quote = '\''
 	}
@@ -365,8 +315,8 @@ func valueInList(name, v string) bool {
 	if nameOf(v) != plainName || isReference(v) || isProse(v) {
 		return false
 	}
-	k := key{name: name, naming: nameOf(name)}
-	return schemeOf(v) > 0 || len(v) >= shortestListed && random(v) && !strings.ContainsAny(v, " /") && (k.naming == secretName || k.looksLike(v, true))
+	f := &field{key: key{name: name, naming: nameOf(name)}, value: v, marked: true}
+	return schemeOf(v) > 0 || len(v) >= shortestListed && random(v) && !strings.ContainsAny(v, " /") && (f.naming == secretName || f.looksLike())
 }
 
 // maskEntry masks a value of YAML whose name is on the previous line or before it on the same line.
@@ -374,7 +324,7 @@ func (sc *scanner) maskEntry(at int) {
 	s := sc.s
 	at += lengthOf(s[at:], func(c byte) bool { return c == ' ' })
 	quote := ""
-	if n := lengthOf(s[at:], func(c byte) bool { return c == '\\' }); at+n < len(s) && (s[at+n] == '"' || s[at+n] == '\'') {
+	if n := backslashesAt(s, at); at+n < len(s) && (s[at+n] == '"' || s[at+n] == '\'') {
 		quote = s[at : at+n+1]
 		at += len(quote)
 	}
@@ -408,7 +358,7 @@ func (sc *scanner) joinWords(k *key) {
 // maskAttribute handles key="Password" value="…", as in XML settings.
 func (sc *scanner) maskAttribute(at int) {
 	s := sc.s
-	level := lengthOf(s[at:], func(c byte) bool { return c == '\\' })
+	level := backslashesAt(s, at)
 	name, rest, ok := sc.readQuoted(at, level)
 	if !ok || nameOf(s[name[0]:name[1]]) != secretName {
 		return
@@ -451,13 +401,4 @@ func skip(s string, at int, c byte) int {
 		break
 	}
 	return at
-}
-
-// backslashes counts the backslashes directly before s[p].
-func backslashes(s string, p int) int {
-	n := 0
-	for n < p && s[p-1-n] == '\\' {
-		n++
-	}
-	return n
 }

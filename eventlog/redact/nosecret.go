@@ -39,40 +39,69 @@ func closesHere(v string) bool {
 	return false
 }
 
-// isReference reports whether a value only names the place of the secret, or stands in place of
-// one: ${TOKEN}, {{ token }}, <token>, %s, ****.
+// reference is a row of the table of values that only name the place of a secret, or stand in place of one.
+type reference struct {
+	kind    string // in words
+	fits    func(v string) bool
+	example string // a value that only this row fits
+}
+
+var references = []reference{
+	{"a scheme before a variable", func(v string) bool { return strings.HasSuffix(v, " ") && schemeOf(v+".") == len(v) },
+		"Bearer "},
+	{"stars", func(v string) bool { return strings.Trim(v, "*") == "" }, "********"},
+	{"crosses", func(v string) bool { return len(v) > 2 && strings.Trim(v, "xX") == "" }, "xxxxxxxx"},
+	{"dots", func(v string) bool { return strings.Trim(v, ".") == "" }, "..."},
+	{"bullets", func(v string) bool { return strings.Trim(v, "•") == "" }, "••••••••"},
+	{"a variable in brackets", func(v string) bool { return strings.HasPrefix(v, "${") || strings.HasPrefix(v, "$(") },
+		"${DB_PASSWORD}"},
+	{"a template", func(v string) bool { return strings.HasPrefix(v, "{{") }, "{{ db.word | quote"},
+	{"an expression of Ruby", func(v string) bool { return strings.HasPrefix(v, "#{") }, "#{db_password}"},
+	{"a parameter of SQL", func(v string) bool { return v[0] == '$' && len(v) < 5 && isDigits(v[1:]) }, "$12"},
+	{"a variable", func(v string) bool { return v[0] == '$' && isVariable(v[1:]) }, "$DB_PASSWORD"},
+	{"a verb of printf", isVerb, "%s:%s"},
+	{"a field of a template",
+		func(v string) bool { return v[0] == '{' && (v[len(v)-1] == '}' || identifier(trimBrackets(v))) }, "{db_password}"},
+	{"a placeholder", func(v string) bool { return v[0] == '<' && v[len(v)-1] == '>' }, "<db-password>"},
+	{"a short verb", func(v string) bool { return v[0] == '%' && len(v) <= 3 }, "%5"},
+	{"a variable of Windows",
+		func(v string) bool { return v[0] == '%' && v[len(v)-1] == '%' && identifier(trimBrackets(v)) }, "%DB_PASSWORD%"},
+	{"the place of a secret", namesPlace, "os.environ[X]"},
+}
+
+// isReference reports whether a value only names the place of the secret, or stands in place of one.
 func isReference(v string) bool {
 	v = strings.Trim(v, `\`)
 	if n := schemeOf(v); n > 0 {
 		v = v[n:]
 	}
-	switch {
-	case v == "", strings.HasSuffix(v, " ") && schemeOf(v+".") == len(v): // "Bearer " + token
+	if v == "" {
 		return true
-	case strings.Trim(v, "*") == "", len(v) > 2 && strings.Trim(v, "xX") == "", strings.Trim(v, ".") == "", strings.Trim(v, "•") == "":
-		return true
-	case strings.Contains(v, redacted):
+	}
+	return !strings.Contains(v, redacted) && slices.ContainsFunc(references, func(r reference) bool { return r.fits(v) })
+}
+
+// isVariable reports whether name is the name of a variable of a shell or of Perl. The bracket begins an index.
+func isVariable(name string) bool {
+	variable := strings.TrimRight(name, "[;")
+	if !identifier(variable) {
 		return false
-	case strings.HasPrefix(v, "${") || strings.HasPrefix(v, "$("), strings.HasPrefix(v, "{{"), strings.HasPrefix(v, "#{"):
-		return true
-	case v[0] == '$':
-		name := v[1:]
-		if len(name) < 4 && strings.Trim(name, "0123456789") == "" { // a parameter of SQL
-			return true
-		}
-		return identifier(strings.TrimRight(name, "[;")) && (strings.ToUpper(name) == name || nameOf(strings.TrimRight(name, "[")) != plainName || strings.HasSuffix(name, "["))
-	case v[0] == '{' || v[0] == '<' || v[0] == '%':
-		last := v[len(v)-1]
-		inner := strings.Trim(v, "{}<>% ")
-		return isVerb(v) || v[0] == '{' && (last == '}' || identifier(inner)) || v[0] == '<' && last == '>' || v[0] == '%' && (len(v) <= 3 || last == '%' && identifier(inner))
 	}
+	isIndexed := strings.HasSuffix(name, "[")
+	return isIndexed || strings.ToUpper(name) == name || nameOf(strings.TrimRight(name, "[")) != plainName
+}
+
+func trimBrackets(v string) string { return strings.Trim(v, "{}<>% ") }
+
+// placePrefixes begin the place of a secret.
+var placePrefixes = []string{
+	"your-", "your_", "your ", "process.env", "os.environ", "os.getenv", "env.", "env:", "secrets.", "vault:", "op://",
+	"!ref", "!sub", "arn:aws:", "file:",
+}
+
+func namesPlace(v string) bool {
 	lower := strings.ToLower(v)
-	for _, begin := range []string{"your-", "your_", "your ", "process.env", "os.environ", "os.getenv", "env.", "env:", "secrets.", "vault:", "op://", "!ref", "!sub", "arn:aws:", "file:", "file://"} {
-		if strings.HasPrefix(lower, begin) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(placePrefixes, func(begin string) bool { return strings.HasPrefix(lower, begin) })
 }
 
 // isVerb reports whether v begins with a verb of printf and has little more.
@@ -95,55 +124,93 @@ func isProse(v string) bool {
 	return false
 }
 
-// isCode reports whether v, which ends at s[to] without quotes, is program text: a type, a call or
-// another variable.
-func (sc *scanner) isCode(k key, v string, to int, spaced bool) bool {
-	next := byte(0)
-	if to < len(sc.s) {
-		next = sc.s[to]
-	}
-	word := strings.TrimRight(strings.TrimLeft(v, "*&!@"), "?!;")
-	if slices.Contains(typeNames, word) || slices.Contains(typeNames, strings.ToLower(word)) && spaced {
-		return true
-	}
-	if strings.Trim(v, `+-*/%!?@#$^~.:|\[]{}()=_`) == "" || strings.HasPrefix(v, "[]") || strings.HasPrefix(v, "map[") {
-		return true // the value begins later or is missing
-	}
-	if (next == '(' || strings.Contains(v, "(") || next == '<' && spaced) && isPath(strings.SplitN(word, "(", 2)[0]) {
-		return true
-	}
-	if i := strings.IndexByte(word, '['); i > 0 && isPath(word[:i]) {
-		return true
-	}
-	if _, rule, ok := strings.Cut(v, "*"); ok && spaced && !k.colon && identifier(rule) && isDigits(v[:len(v)-1-len(rule)]) {
-		return true // a grammar: token = 1*tchar
-	}
-	if isDigits(v) {
-		return len(v) < 4 && spaced || len(v) < 6 && k.endsWith("token", "secret", "key", "cookie", "cookies")
-	}
-	if i := strings.IndexByte(word, '.'); i > 0 && spaced && slices.Contains(receivers, word[:i]) && isPath(word) {
-		return true
-	}
-	if !isPath(word) || strings.ContainsAny(word, "0123456789") {
-		return false
-	}
-	if i := strings.LastIndexAny(word, ".>:"); i > 0 {
-		return spaced || nameOf(word[i+1:]) != plainName || slices.Contains(receivers, word[:strings.IndexAny(word, ".>:-")])
-	}
-	if nameOf(strings.TrimSuffix(word, "s")) == secretName || len(word) < 3 && strings.IndexByte(",;)}", next) >= 0 {
-		return true // another variable
-	}
-	if !spaced {
-		return false
-	}
-	if !k.colon && k.endsWith("token") && (isUpper(word[0]) && strings.ToUpper(word) != word || strings.Contains(k.name, ".")) {
-		return true // a class or a field
-	}
-	if !k.colon {
-		return next == ';' || next == ')' || next == ',' || next == '}' || strings.HasSuffix(v, ";")
-	}
-	capital := isUpper(word[0]) && !isUpper(word[len(word)-1])
-	return next == ',' || next == ')' || next == '<' || next == '|' || next == '&' || next == ';' || capital && (next == 0 || next == ' ' || next == '\n') && !k.startsLine(sc.s)
+// codeRows judge a word without quotes that may be program text: a type, a call or another variable.
+var codeRows = []row{
+	{"a type", nil, func(f *field) bool { return slices.Contains(typeNames, f.word) }, keep, `password=string`},
+	{"a type in capitals", isApart, func(f *field) bool { return slices.Contains(typeNames, strings.ToLower(f.word)) },
+		keep, `my password = BOOLEAN`},
+	{"punctuation: the value begins later or is missing", nil,
+		func(f *field) bool { return strings.Trim(f.value, punctuation) == "" }, keep, `password=_`},
+	{"a type of Go", nil,
+		func(f *field) bool { return strings.HasPrefix(f.value, "[]") || strings.HasPrefix(f.value, "map[") }, keep,
+		`password=[]rune{1}`},
+	{"a call", func(f *field) bool { return isCall(f) || f.apart && f.nextIs("<") },
+		func(f *field) bool { return isPath(strings.SplitN(f.word, "(", 2)[0]) }, keep, `password=read(file)`},
+	{"an element of a list", nil,
+		func(f *field) bool { list, _, ok := strings.Cut(f.word, "["); return ok && isPath(list) }, keep,
+		`password=words2[1]`},
+	{"a rule of a grammar", func(f *field) bool { return f.apart && !f.colon }, isGrammar, keep, `token = 1*tchar1`},
+	{"a small number", isApart, func(f *field) bool { return isDigits(f.value) && len(f.value) < 4 }, keep,
+		`password = 123`},
+	{"a counter", func(f *field) bool { return f.endsWith("token", "secret", "key", "cookie", "cookies") },
+		func(f *field) bool { return isDigits(f.value) && len(f.value) < 6 }, keep, `token=12345`},
+	{"a member of a receiver", isApart, func(f *field) bool {
+		first, _, ok := strings.Cut(f.word, ".")
+		return ok && slices.Contains(receivers, first) && isPath(f.word)
+	}, keep, `password = config.part2`},
+	{"no list of names", nil,
+		func(f *field) bool { return !isPath(f.word) || strings.ContainsAny(f.word, "0123456789") }, mask,
+		`password = hunter2;`},
+	{"a list of names", isApart, func(f *field) bool { return strings.ContainsAny(f.word, ".>:") }, keep,
+		`password = login.word`},
+	{"a list of names that ends with the name of a secret", nil,
+		func(f *field) bool { return nameOf(lastName(f.word)) != plainName && lastName(f.word) != f.word }, keep,
+		`password=login.jwt`},
+	{"a list of names after a receiver", nil, func(f *field) bool { return hasReceiver(f.word) }, keep,
+		`password=config.word`},
+	{"any other list of names", nil, func(f *field) bool { return lastName(f.word) != f.word }, mask,
+		`password=login.passwords`},
+	{"another variable", nil, func(f *field) bool { return nameOf(strings.TrimSuffix(f.word, "s")) == secretName }, keep,
+		`password=passwords`},
+	{"a short variable", nil, func(f *field) bool { return len(f.word) < 3 && f.nextIs(",;)}") }, keep,
+		`login(password=pw, x)`},
+	{"a word directly after its separator", func(f *field) bool { return !f.apart }, nil, mask, `password=hunter;`},
+	{"a class", func(f *field) bool { return !f.colon && f.endsWith("token") },
+		func(f *field) bool { return isUpper(f.word[0]) && strings.ToUpper(f.word) != f.word }, keep, `token = Comma`},
+	{"a token of a member",
+		func(f *field) bool { return !f.colon && f.endsWith("token") && strings.Contains(f.name, ".") }, nil, keep,
+		`parser.token = comma`},
+	{"the end of an assignment", func(f *field) bool { return !f.colon },
+		func(f *field) bool { return f.nextIs(";),}") || strings.HasSuffix(f.value, ";") }, keep, `password = hunter;`},
+	{"any other assignment", func(f *field) bool { return !f.colon }, nil, mask, `password = hunter|x`},
+	{"a type before its end", nil, func(f *field) bool { return f.nextIs(",)<|&;") }, keep, `(password: hunter, x)`},
+	{"a class at the end of a line", func(f *field) bool { return !f.startsLine(f.text) }, isClass, keep,
+		`var password: Hunter`},
+	{"any other word", nil, nil, mask, `password: hunter`},
+}
+
+const punctuation = `+-*/%!?@#$^~.:|\[]{}()=_`
+
+// isCode reports whether the value is program text.
+func isCode(f *field) bool {
+	f.word = strings.TrimRight(strings.TrimLeft(f.value, "*&!@"), "?!;")
+	return !isSecret(codeRows, f)
+}
+
+func isApart(f *field) bool { return f.apart }
+
+// isCall reports whether a bracket opens in the value or after it.
+func isCall(f *field) bool { return f.nextIs("(") || strings.Contains(f.value, "(") }
+
+// isGrammar reports whether the value is a number, a star and a name.
+func isGrammar(f *field) bool {
+	times, rule, ok := strings.Cut(f.value, "*")
+	return ok && identifier(rule) && isDigits(times)
+}
+
+// hasReceiver reports whether v is a member of a common variable.
+func hasReceiver(v string) bool {
+	i := strings.IndexAny(v, ".>:-")
+	return i > 0 && slices.Contains(receivers, v[:i])
+}
+
+// lastName returns the last name of a list.
+func lastName(v string) string { return v[strings.LastIndexAny(v, ".>:")+1:] }
+
+// isClass reports whether the value begins with a capital and ends its line or word.
+func isClass(f *field) bool {
+	w := f.word
+	return isUpper(w[0]) && !isUpper(w[len(w)-1]) && (f.next() == 0 || f.nextIs(" \n"))
 }
 
 var receivers = []string{

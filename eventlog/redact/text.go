@@ -149,7 +149,7 @@ func (t *text) applyEdits(e *edits) {
 	if e.done == 0 {
 		return
 	}
-	for _, list := range []*[]int{&t.kinds, &t.commands, &t.flags, &t.spaced} {
+	for _, list := range []*[]int{&t.separators, &t.kinds, &t.commands, &t.flags, &t.spaced} {
 		*list = moved(*list, e.moves)
 	}
 	for i := range t.patterns {

@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"encoding/base64"
 	"slices"
 	"strings"
 )
@@ -9,25 +8,13 @@ import (
 // maskValue masks the value of a secret that begins after the blanks at at.
 func (sc *scanner) maskValue(k key, at int) {
 	s := sc.s
-	from := at
-	for from < len(s) && (s[from] == ' ' || s[from] == '\t' || k.quote != 0 && s[from] == '\n') {
-		from++
-	}
-	if k.colon {
-		from = afterTag(s, from)
-	}
-	if k.naming == secretName {
-		from = afterWrapper(s, from)
-	}
-	q := from
-	for q < len(s) && s[q] == '\\' {
-		q++
-	}
-	n := q - from
+	from := k.valueStart(s, at)
+	n := backslashesAt(s, from)
+	q := from + n
 	if isMasked(s, from, q) {
 		return
 	}
-	if q < len(s) && (s[q] == '"' || s[q] == '\'' || s[q] == '`') && n&(n+1) == 0 {
+	if q < len(s) && isQuote(s[q]) && n&(n+1) == 0 {
 		if s[q] == '"' && (n < k.level || n == 0 && k.quote != '"') && sc.isJSON(q) {
 			return // A string around the name ends here.
 		}
@@ -45,6 +32,8 @@ func (sc *scanner) maskValue(k key, at int) {
 		sc.maskBare(k, from, from > at)
 	}
 }
+
+func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
 // maskElements masks the values in a list after a name: "x-api-key": ["…"], as in headers and
 // forms. A single string is the value of the name. Several are secrets if they look like secrets.
@@ -95,12 +84,10 @@ func (sc *scanner) quotedValue(k key, q, n int) {
 		return
 	}
 	end := sc.closing(q+1, s[q], n)
-	v := s[q+1 : end]
+	f := sc.fieldOf(k, q+1, end)
+	f.opening, f.marked = s[q], true
 	switch {
-	case k.naming == maybeName && !k.looksLike(v, true), k.endsWith("accesskey") && len(v) < 3: // of HTML
-	case k.quote == 0 && closesHere(v) || k.compares && k.endsWith("token") && !looksSecret(v):
-	case isReference(v) || isProse(v) || strings.EqualFold(v, k.name) || s[q] == '\'' && k.endsWith("token") && len(strings.TrimLeft(v, `\`)) == 1:
-	case k.endsWith("credentials") && slices.Contains(fetchModes, v):
+	case !isSecret(quotedRows, f):
 	case end < len(s) && s[end] == '\n':
 		sc.maskSecret(q+1, max(continued(s, end), folded(s, end, s[q])))
 	default:
@@ -162,7 +149,7 @@ func (sc *scanner) maskBlock(k key, at int) bool {
 		return false
 	}
 	i := at + 1
-	switch n := lengthOf(s[at:], func(c byte) bool { return c == '\\' }); {
+	switch n := backslashesAt(s, at); {
 	case s[at] == '|' || s[at] == '>':
 	case n > 0 && strings.HasPrefix(s[at+n:], "u003e"):
 		i = at + n + len("u003e")
@@ -211,7 +198,7 @@ func indentation(s string, at int) int {
 // lineEndFrom returns the end of the line or of the string around it.
 func (sc *scanner) lineEndFrom(i int) int {
 	for s := sc.s; i < len(s); i++ {
-		n := lengthOf(s[i:], func(c byte) bool { return c == '\\' })
+		n := backslashesAt(s, i)
 		if breakAt(s, i) > 0 || i+n == len(s) || s[i+n] == '"' || s[i+n] == '\'' && n > 0 {
 			return i
 		}
@@ -220,53 +207,63 @@ func (sc *scanner) lineEndFrom(i int) int {
 	return len(sc.s)
 }
 
+// wordEnds end a word without quotes.
+const wordEnds = " \t,;&)}]>(<|`"
+
 // maskBare masks a value without quotes. That is a word, for authorization a scheme and a word, and
 // for cookies the rest of the line or string.
-func (sc *scanner) maskBare(k key, from int, spaced bool) {
-	const stop = " \t,;&)}]>(<|`"
+func (sc *scanner) maskBare(k key, from int, apart bool) {
 	s := sc.s
-	if next := afterBreak(s, from); k.colon && next > from {
+	switch next := afterBreak(s, from); {
+	case k.colon && next > from:
 		sc.maskNextLine(k, next)
 		return
-	}
-	if k.colon && k.endsWith("cookie", "cookies") && from < len(s) && (isWord(s[from]) || s[from] == '_') {
-		const longestName = 256
-		name := lengthOf(s[from:min(len(s), from+longestName)], func(c byte) bool { return dashed(c) || c == '.' })
-		if head := s[from+name:]; strings.HasPrefix(head, "=") || strings.HasPrefix(head, "\\u003d") || strings.HasPrefix(head, redacted) || strings.HasPrefix(head, Mask) {
-			sc.maskSecret(from, sc.bareEnd(from, ""))
-			return
-		}
-	}
-	if k.endsWith("authorization") {
+	case k.colon && k.endsWith("cookie", "cookies") && isCookie(s, from):
+		sc.maskSecret(from, sc.bareEnd(from, ""))
+		return
+	case k.endsWith("authorization"):
 		sc.maskAuthorization(k, from)
 		return
 	}
-	to := sc.bareEnd(from, stop)
-	if k.endsWith("phrase", "mnemonic") {
-		to = phraseEnd(s, to)
-	}
-	if to > from && to < len(s) && (s[to] == '"' || s[to] == '\'') && slices.Contains(stringPrefixes, s[from:to]) && (s[to] == '\'' || !sc.isJSON(to)) {
+	to := sc.bareEnd(from, wordEnds)
+	if sc.isPrefix(from, to) {
 		sc.quotedValue(k, to, 0)
 		return
 	}
-	if !spaced && !k.query && k.startsLine(s) && k.naming == secretName && !isPath(s[from:to]) {
+	if k.endsWith("phrase", "mnemonic") {
+		to = phraseEnd(s, to)
+	}
+	if !apart && !k.query && k.startsLine(s) && k.naming == secretName && !isPath(s[from:to]) {
 		to = sc.bareEnd(from, " \t;`") // in a file of variables brackets belong to the value
 	}
-	v := s[from:to]
+	f := sc.fieldOf(k, from, to)
+	f.apart = apart
 	switch {
-	case v == "" || isReference(v) || k.endsWith("credentials") && (slices.Contains(fetchModes, v) || isFile(v)):
-	case k.naming == maybeName && !k.looksLike(v, false), k.spaced && !(looksSecret(v) && !isPath(v) || len(v) >= 20):
-	case k.colon && k.start > 0 && s[k.start-1] == ':' && len(v) < 20: // a list with colons
-	case !k.query && !strings.Contains(v, redacted) && sc.isCode(k, v, to, spaced):
-	case k.colon && spaced && k.isWordInProse(s, v):
-	case k.naming == secretName && k.endsWith("pwd") && strings.HasPrefix(v, "/") && strings.Count(v, "/") > 1: // a working directory
+	case !isSecret(bareRows, f):
+	case to-from >= 8:
+		sc.maskSecret(from, continued(s, to))
 	default:
-		end := to
-		if len(v) >= 8 {
-			end = continued(s, to)
-		}
-		sc.maskSecret(from, end)
+		sc.maskSecret(from, to)
 	}
+}
+
+// isCookie reports whether the name of a cookie and its value begin at s[at].
+func isCookie(s string, at int) bool {
+	const longest = 256
+	if at == len(s) || !isWord(s[at]) && s[at] != '_' {
+		return false
+	}
+	value := s[at+lengthOf(s[at:min(len(s), at+longest)], func(c byte) bool { return dashed(c) || c == '.' }):]
+	isNext := func(begin string) bool { return strings.HasPrefix(value, begin) }
+	return slices.ContainsFunc([]string{"=", "\\u003d", redacted, Mask}, isNext)
+}
+
+// isPrefix reports whether s[from:to] is the prefix of a string in Python or C.
+func (sc *scanner) isPrefix(from, to int) bool {
+	if to == from || to == len(sc.s) || !slices.Contains(stringPrefixes, sc.s[from:to]) {
+		return false
+	}
+	return sc.s[to] == '\'' || sc.s[to] == '"' && !sc.isJSON(to)
 }
 
 // phraseEnd returns the end of the words from s[at] to the end of the line.
@@ -292,18 +289,18 @@ func (sc *scanner) maskNextLine(k key, from int) {
 
 // maskAuthorization masks a header: one word after a known scheme, otherwise the whole value.
 func (sc *scanner) maskAuthorization(k key, from int) {
-	const stop = " \t,;&)}]>(<|`"
 	s := sc.s
 	rest := s[from:]
 	if n := startOf(rest, schemes); n > 0 {
-		if to := sc.bareEnd(from+n, stop); !isReference(s[from+n : to]) {
+		if to := sc.bareEnd(from+n, wordEnds); !isReference(s[from+n : to]) {
 			sc.maskSecret(from+n, to)
 		}
 		return
 	}
-	word := sc.bareEnd(from, stop)
-	v := s[from:word]
-	if isReference(v) || slices.Contains(proseWords, strings.ToLower(v)) || !strings.Contains(v, redacted) && sc.isCode(k, v, word, true) {
+	word := sc.bareEnd(from, wordEnds)
+	f := sc.fieldOf(k, from, word)
+	f.apart = true
+	if !notInProse(f.value) || !strings.Contains(f.value, redacted) && isCode(f) {
 		return
 	}
 	if !k.colon {
@@ -342,69 +339,4 @@ func (sc *scanner) headerEnd(k key, from int) int {
 		}
 	}
 	return len(s)
-}
-
-// startsLine reports whether only blanks, a dash or export stand before the name.
-func (k key) startsLine(s string) bool {
-	i := k.start
-	if k.quote != 0 && i > k.level {
-		i -= 1 + k.level
-	}
-	for i > 0 && (s[i-1] == ' ' || s[i-1] == '\t' || s[i-1] == '-') && k.start-i < 64 {
-		i--
-	}
-	for _, word := range []string{"export", "set", "ENV", "ARG", "setenv", "+"} {
-		if strings.HasSuffix(s[:i], word) && i < k.start {
-			i -= len(word)
-			break
-		}
-	}
-	return i == 0 || s[i-1] == '\n' || s[i-1] == '"' || i > 1 && s[i-1] == 'n' && s[i-2] == '\\'
-}
-
-// isWordInProse distinguishes "unexpected token: foo" from "token: foo" in a file of settings.
-func (k key) isWordInProse(s, v string) bool {
-	if slices.Contains(proseWords, strings.ToLower(strings.Trim(v, ".!?"))) {
-		return true
-	}
-	if k.endsWith("pass", "password", "passwd", "passphrase", "pwd", "key", "passwort") || looksSecret(v) {
-		return false
-	}
-	return !k.startsLine(s) && len(splitWords(k.name)) == 1 || len(v) < 6
-}
-
-// looksLike reports whether the value of a possible secret looks like one.
-func (k key) looksLike(v string, quoted bool) bool {
-	v = strings.TrimPrefix(v, "base64:")
-	digits := strings.Trim(v, "0123456789") == ""
-	switch {
-	case strings.HasSuffix(v, redacted):
-		return true
-	case k.query:
-		return len(v) >= 8 && (looksSecret(v) || k.endsWith("key")) && !strings.ContainsAny(v, "./")
-	case k.endsWith("pass") && len(splitWords(k.name)) > 1: // second_pass
-		return len(v) >= 8 && random(v) && !strings.ContainsAny(v, "/ .:")
-	case k.endsWith("pass", "pw"):
-		return (quoted || !k.colon) && len(v) >= 4 && !digits && !strings.ContainsAny(v, "/ ")
-	case k.endsWith("pin", "otp"):
-		return (quoted || !k.colon) && digits && len(v) >= 4 && len(v) <= 8
-	case k.endsWith("key"):
-		return len(v) >= 16 && random(v) && !strings.ContainsAny(v, " /:.") || len(v) >= 32 && random(v) && !strings.ContainsAny(v, " :")
-	case k.endsWith("mnemonic"):
-		return len(strings.Fields(v)) >= 12
-	case k.endsWith("auth") && quoted:
-		return len(v) >= 20 && lengthOf(v, isBase64) == len(v) || random(v) && len(v) >= 8 && !strings.Contains(v, " ")
-	}
-	return len(v) >= 8 && !strings.ContainsAny(v, " ") && (random(v) || isBasic(v))
-}
-
-// looksSecret distinguishes keys from words: a key is long, or shorter and has a digit.
-func looksSecret(v string) bool {
-	return len(v) >= 20 || len(v) >= 8 && strings.ContainsAny(v, "0123456789")
-}
-
-// isBasic reports whether s is base64 of user:password.
-func isBasic(s string) bool {
-	b, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(s, "="))
-	return err == nil && strings.Contains(string(b), ":")
 }

@@ -1,20 +1,22 @@
 package redact
 
 import (
+	"slices"
 	"strings"
 	"sync"
 )
 
-// found has the places in a text at which the slower rules begin, from left to right.
+// found has the places of the tokens at which the rules begin, from left to right.
 type found struct {
-	kinds    []int
-	commands []int
-	flags    []int
-	spaced   []int
-	patterns [][]int // by pattern
-	pem      bool
-	tags     [len(tagMarks)]bool
-	urls     [len(urlMarks)]bool
+	separators []int // the = : and [ after names and before lists
+	kinds      []int
+	commands   []int
+	flags      []int
+	spaced     []int
+	patterns   [][]int // by pattern
+	pem        bool
+	tags       [len(tagMarks)]bool
+	urls       [len(urlMarks)]bool
 }
 
 // literal is a text that marks the place of a kind of key, a command or a pattern.
@@ -108,12 +110,31 @@ var literalTable = sync.OnceValue(func() *literals {
 	return t
 })
 
-// findPlaces walks through a text once for all rules except those for names.
+// reset forgets the places and keeps their memory for the next pass.
+func (f *found) reset() {
+	if f.patterns == nil {
+		f.patterns = make([][]int, len(patterns))
+	}
+	for i := range f.patterns {
+		f.patterns[i] = f.patterns[i][:0]
+	}
+	*f = found{
+		separators: f.separators[:0], kinds: f.kinds[:0], commands: f.commands[:0], flags: f.flags[:0],
+		spaced: f.spaced[:0], patterns: f.patterns,
+	}
+}
+
+// findPlaces cuts a text once into the tokens of all rules.
 func (t *text) findPlaces() {
-	t.found = found{patterns: make([][]int, len(patterns))}
+	t.found.reset()
+	separators := strings.Count(t.s, ":") + strings.Count(t.s, "=") + strings.Count(t.s, "[")
+	t.separators = slices.Grow(t.separators, separators)
 	table, s := literalTable(), t.s
 	triple := uint32(' ')
 	for i := range len(s) {
+		if c := s[i]; c == ':' || c == '=' || c == '[' {
+			t.separators = append(t.separators, i)
+		}
 		triple = triple<<8 | uint32(s[i])
 		if slot := slotOf(triple); table.isAnywhere[slot/64]>>(slot%64)&1 != 0 && i > 1 {
 			table.addFound(&t.found, table.anywhere[slot], s, i-2)

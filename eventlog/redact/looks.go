@@ -1,0 +1,81 @@
+package redact
+
+import (
+	"encoding/base64"
+	"strings"
+)
+
+// look is a row of the table of possible secrets. The first row whose names fit decides by the shape of the value.
+type look struct {
+	names   shape // nil fits every name
+	secret  shape
+	example string // a text in which this row decides
+}
+
+// looks judge the value of a name that may be harmless.
+var looks = []look{
+	{func(f *field) bool { return strings.HasSuffix(f.value, redacted) }, func(f *field) bool { return true },
+		`auth=bob[redacted]`},
+	{func(f *field) bool { return f.query },
+		func(f *field) bool {
+			return len(f.value) >= 8 && (looksSecret(f.value) || f.endsWith("key")) && !strings.ContainsAny(f.value, "./")
+		}, `?key=abcdefgh`},
+	{func(f *field) bool { return f.endsWith("pass") && f.isCompound() },
+		func(f *field) bool {
+			return len(f.value) >= 8 && random(f.value) && !strings.ContainsAny(f.value, "/ .:")
+		}, `second_pass=shadow`},
+	{func(f *field) bool { return f.endsWith("pass", "pw") },
+		func(f *field) bool {
+			return f.isMarked() && len(f.value) >= 4 && !isDigits(f.value) && !strings.ContainsAny(f.value, "/ ")
+		}, `pass=hunter`},
+	{func(f *field) bool { return f.endsWith("pin", "otp") },
+		func(f *field) bool {
+			return f.isMarked() && isDigits(f.value) && len(f.value) >= 4 && len(f.value) <= 8
+		}, `pin=1234`},
+	{func(f *field) bool { return f.endsWith("key") },
+		func(f *field) bool {
+			return random(f.value) && !strings.ContainsAny(f.value, " :") && isLongKey(f.value)
+		}, `my_key=a1b2c3d4`},
+	{func(f *field) bool { return f.endsWith("mnemonic") },
+		func(f *field) bool { return len(strings.Fields(f.value)) >= 12 }, `mnemonic="a b c d e f g h i j k l"`},
+	{func(f *field) bool { return f.endsWith("auth") && f.marked },
+		func(f *field) bool {
+			return len(f.value) >= 20 && isRun(f.value) ||
+				len(f.value) >= 8 && random(f.value) && !strings.Contains(f.value, " ")
+		}, `auth="abcdefghijklmnopqrst"`},
+	{nil,
+		func(f *field) bool {
+			return len(f.value) >= 8 && !strings.Contains(f.value, " ") && (random(f.value) || isBasic(f.value))
+		}, `jwt=a1b2c3d4`},
+}
+
+// looksLike reports whether the value of a possible secret looks like one.
+func (f field) looksLike() bool {
+	f.value = strings.TrimPrefix(f.value, "base64:")
+	for i := range looks {
+		if l := &looks[i]; l.names == nil || l.names(&f) {
+			return l.secret(&f)
+		}
+	}
+	return false
+}
+
+// isMarked reports whether the value is marked as one. After a colon an unmarked word can belong to a sentence.
+func (f *field) isMarked() bool { return f.marked || !f.colon }
+
+// isLongKey reports whether v is long enough for a key. A part of an address is longer.
+func isLongKey(v string) bool { return len(v) >= 32 || len(v) >= 16 && !strings.ContainsAny(v, "/.") }
+
+// isRun reports whether v has only the letters of base64.
+func isRun(v string) bool { return lengthOf(v, isBase64) == len(v) }
+
+// looksSecret distinguishes keys from words: a key is long, or shorter and has a digit.
+func looksSecret(v string) bool {
+	return len(v) >= 20 || len(v) >= 8 && strings.ContainsAny(v, "0123456789")
+}
+
+// isBasic reports whether s is base64 of user:password.
+func isBasic(s string) bool {
+	b, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(s, "="))
+	return err == nil && strings.Contains(string(b), ":")
+}
