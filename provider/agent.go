@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/provider/process"
+	"github.com/perlica/perlica/provider/sandbox"
 )
 
 // Agent describes how to start and prepare one ACP agent.
@@ -16,6 +17,8 @@ type Agent struct {
 	Asking  Asking   // how the agent is told to ask; the zero value leaves the agent as it is
 	Orderly bool     // the agent is known to send nothing about a turn after the turn's answer
 	Model   bool     // Perlica's own model agent: Perlica records its HTTP requests and allows them
+
+	Sandbox *sandbox.Spec // the sandbox of its process; nil means that it has none
 }
 
 // Asking describes how Perlica puts an agent into the mode in which it asks before it acts. At most one of
@@ -64,7 +67,7 @@ func (a Agent) spec(opt Options) (process.Spec, error) {
 	environ, err := a.Environ(opt.Environ)
 	return process.Spec{
 		Agent: a.ID, Argv: a.Command, Env: environ, Dir: opt.Dir, Stderr: opt.Stderr, Redact: opt.Redact,
-		Grace: opt.Grace, Limit: opt.Permissions, Launched: opt.Launched,
+		Grace: opt.Grace, Limit: opt.Permissions, Sandbox: a.Sandbox, Launched: opt.Launched,
 	}, err
 }
 

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/provider/descent"
+	"github.com/perlica/perlica/provider/sandbox"
 )
 
 // agentMark is the variable by which an agent's descendants are known, in any process group and session. See
@@ -47,6 +48,8 @@ type Spec struct {
 	Grace  time.Duration       // between closing stdin, SIGTERM and SIGKILL; zero means 2 s
 	Limit  string              // the permission mode of the run, for descendants; empty means "deny"
 
+	Sandbox *sandbox.Spec // nil means that the agent starts outside of any sandbox
+
 	Launched *Launched // is taken if it was launched with the same spec; may be nil
 }
 
@@ -59,6 +62,7 @@ type Process struct {
 	tree  *tree
 	grace time.Duration
 	mark  string
+	box   *sandbox.Sandbox // nil without a sandbox
 
 	stdin, stdout *os.File
 	stderr        *stderrTail
@@ -81,8 +85,8 @@ type Forced struct {
 	Rest       []Survivor // remaining processes that were ended, too
 }
 
-// Start starts an agent in its own process group (on Windows: job object). The error is a *StartError unless
-// the system lacked a resource.
+// Start starts an agent in its own process group (on Windows: job object). The error is a *StartError, or a
+// *sandbox.Error if the machine lacks the sandbox, unless the system lacked a resource.
 func Start(spec Spec) (*Process, error) {
 	if spec.Launched != nil {
 		if p, err, ok := spec.Launched.takeProcess(spec); ok {
@@ -103,9 +107,9 @@ func Start(spec Spec) (*Process, error) {
 	if p.grace <= 0 {
 		p.grace = defaultGrace
 	}
-	p.cmd = exec.Command(path, spec.Argv[1:]...)
-	p.cmd.Args[0] = spec.Argv[0]
-	p.cmd.Dir = spec.Dir
+	if p.box, p.cmd, err = command(spec, path); err != nil {
+		return nil, err
+	}
 	p.cmd.Env = markedEnv(spec, p.mark)
 
 	child, err := p.openPipes(spec)
@@ -118,6 +122,9 @@ func Start(spec Spec) (*Process, error) {
 		p.tree, err = newTree(p.mark)
 	}
 	if err == nil {
+		if p.box != nil {
+			p.tree.enterSandbox()
+		}
 		p.tree.prepareCmd(p.cmd)
 		started := make(chan error)
 		go p.watchChild(started)
@@ -132,6 +139,21 @@ func Start(spec Spec) (*Process, error) {
 	}
 	go p.stderr.readLines()
 	return p, nil
+}
+
+// command returns the command that runs the program at path, inside the sandbox if spec has one.
+func command(spec Spec, path string) (*sandbox.Sandbox, *exec.Cmd, error) {
+	if spec.Sandbox == nil {
+		cmd := exec.Command(path, spec.Argv[1:]...)
+		cmd.Args[0], cmd.Dir = spec.Argv[0], spec.Dir
+		return nil, cmd, nil
+	}
+	box, err := sandbox.New(*spec.Sandbox)
+	if err != nil {
+		return nil, nil, err
+	}
+	argv := box.Command(spec.Dir, path, spec.Argv[1:]...)
+	return box, exec.Command(argv[0], argv[1:]...), nil
 }
 
 // openPipes makes the three pipes and returns the child's ends.
@@ -159,7 +181,10 @@ func (p *Process) openPipes(spec Spec) (child []*os.File, err error) {
 func (p *Process) watchChild(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	err := p.cmd.Start()
+	err := p.box.Restrict()
+	if err == nil {
+		err = p.cmd.Start()
+	}
 	if err == nil {
 		err = p.tree.setLeader(p.cmd.Process)
 		if err != nil {
@@ -196,11 +221,18 @@ func (p *Process) Exited() <-chan struct{} { return p.exited }
 func (p *Process) ExitState() (code int, signal string, ok bool) {
 	select {
 	case <-p.exited:
-		return p.cmd.ProcessState.ExitCode(), signalName(p.cmd.ProcessState), true
+		code, signal = p.cmd.ProcessState.ExitCode(), signalName(p.cmd.ProcessState)
+		if p.box != nil && signal == "" {
+			code, signal = fromShell(code)
+		}
+		return code, signal, true
 	default:
 		return 0, "", false
 	}
 }
+
+// Sandbox returns the sandbox in which the agent runs, or nil.
+func (p *Process) Sandbox() *sandbox.Sandbox { return p.box }
 
 // StderrTail returns the last 4 KiB of stderr so far, as valid UTF-8.
 func (p *Process) StderrTail() string { return p.stderr.String() }

@@ -33,6 +33,14 @@ func signalName(st *os.ProcessState) string {
 	return ""
 }
 
+// fromShell splits the exit code that bwrap reports for a program inside. A signal has the code -1.
+func fromShell(code int) (int, string) {
+	if name := unix.SignalName(syscall.Signal(code - 128)); code > 128 && name != "" {
+		return -1, name
+	}
+	return code, ""
+}
+
 // shellCode returns the exit code that a shell would report.
 func shellCode(st *os.ProcessState) int {
 	if ws, ok := st.Sys().(syscall.WaitStatus); ok && ws.Signaled() {

@@ -33,6 +33,7 @@ func (t *tree) setLeader(p *os.Process) error {
 	return nil
 }
 
+func (t *tree) enterSandbox()            {} // this system has no sandbox
 func (t *tree) rememberBelow(int)        {}
 func (t *tree) rememberBelowQuickly(int) {}
 func (t *tree) termGroup() error         { return signalGroup(t.pgid, syscall.SIGTERM) }

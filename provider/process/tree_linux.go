@@ -37,6 +37,8 @@ type tree struct {
 	mark  string
 	pgid  int
 	known map[int]uint64 // the start times of processes that were seen below the agent, by process number
+
+	sandboxed bool // the leader is bwrap, and its child is process 1 of the agent's pid namespace
 }
 
 func newTree(mark string) (*tree, error) {
@@ -49,6 +51,9 @@ func newTree(mark string) (*tree, error) {
 
 // trees counts the agents of this process that were started and not yet closed.
 var trees atomic.Int64
+
+// enterSandbox says that the leader is a bwrap and not the agent itself.
+func (t *tree) enterSandbox() { t.sandboxed = true }
 
 // prepareCmd gives the agent its own session. Without the person's terminal the agent cannot write to it and
 // cannot answer in the person's name.
@@ -66,7 +71,23 @@ func (t *tree) setLeader(p *os.Process) error {
 	return nil
 }
 
-func (t *tree) termGroup() error { return signalGroup(t.pgid, syscall.SIGTERM) }
+// termGroup asks the agent to end. bwrap would end at once and kill the whole sandbox, so it gets no signal.
+func (t *tree) termGroup() error {
+	if !t.sandboxed {
+		return signalGroup(t.pgid, syscall.SIGTERM)
+	}
+	for _, s := range descendants(t.pgid) {
+		if v, ok := hold(s); ok && s.ppid != t.pgid && s.pgid == t.pgid {
+			v.sendSignal(syscall.SIGTERM)
+			v.sendSignal(syscall.SIGCONT)
+			v.closeFD()
+		} else if ok {
+			v.closeFD()
+		}
+	}
+	return nil
+}
+
 func (t *tree) killGroup() error { return signalGroup(t.pgid, syscall.SIGKILL) }
 func (t *tree) closeTree() error { trees.Add(-1); return nil }
 
@@ -99,6 +120,12 @@ func (t *tree) rememberBelowQuickly(pid int) {
 func (t *tree) endRest(grace time.Duration, noGrace <-chan struct{}) (ended, survived []Survivor) {
 	if !haveChildren() {
 		return nil, nil // without children no process of the agent is left
+	}
+	if t.sandboxed { // the end of bwrap kills all processes of its namespace
+		inside := t.findMembers(listedBelow)
+		signalAll(inside, unix.SIGKILL)
+		awaitAll(inside, killWait, nil)
+		reapAll(inside)
 	}
 	seen := map[int]bool{}
 	deadline := time.Time{}

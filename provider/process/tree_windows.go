@@ -54,6 +54,7 @@ func (t *tree) setLeader(p *os.Process) error {
 	return nil
 }
 
+func (t *tree) enterSandbox()            {} // Windows has no sandbox
 func (t *tree) rememberBelow(int)        {}
 func (t *tree) rememberBelowQuickly(int) {}
 func (t *tree) termGroup() error         { return t.killGroup() } // Windows cannot ask a process to end
@@ -82,6 +83,8 @@ func startTime(int) uint64 { return 0 }
 func shellCode(st *os.ProcessState) int { return st.ExitCode() }
 
 func signalName(*os.ProcessState) string { return "" }
+
+func fromShell(code int) (int, string) { return code, "" }
 
 // Survivors returns nothing, because a job object ends all its processes.
 func Survivors() []Survivor { return nil }

@@ -1,0 +1,403 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// world is the machine as the hostile child knows it: the child is told everything.
+type world struct {
+	Home, Project, Other string // Other is a visible folder of the home
+	Log, State           string // Perlica's log in the project, and the folder of its keys
+	OtherLog             string // the log of another project
+	Perlica              string // Perlica's program
+	Victim               int    // a process outside
+	VictimAddress        uint64 // an address of its memory
+	Handle               string // the file handle of Log
+	HandleType           int32
+	Abstract             string            // an abstract socket of a program outside
+	Sockets              map[string]string // by name
+	Segment              int               // a System V shared memory segment
+	Terminal             string            // the terminal of a person
+	Search               string            // a folder of PATH in the home
+	Token                string            // the content of every secret file
+}
+
+// escape is one attempt to act outside of the sandbox.
+type escape struct {
+	name string
+	// from is the loosest mode that refuses it.
+	from string
+	// free says that an ordinary user can always do it without a sandbox. The test then demands that it works.
+	free bool
+	try  func(world) error // nil means that it worked
+}
+
+// escapes lists every attempt, in the order of docs/sandbox.md.
+var escapes = []escape{
+	{"read the log of the project", "protect", true, func(w world) error { return w.reads(w.Log) }},
+	{"write into the folder of the log", "protect", true, func(w world) error { return w.marks(filepath.Dir(w.Log)) }},
+	{"read the log of another project", "protect", true, func(w world) error { return w.reads(w.OtherLog) }},
+	{"read Perlica's keys", "protect", true, func(w world) error { return w.reads(filepath.Join(w.State, "key")) }},
+	{"write Perlica's state", "protect", true, func(w world) error { return w.marks(w.State) }},
+	{"change the project's configuration of Perlica", "protect", true, func(w world) error {
+		return touch(filepath.Join(w.Project, ".perlica_config", "config.toml"))
+	}},
+	{"rename the folder .perlica_config", "protect", true, func(w world) error {
+		return swap(filepath.Join(w.Project, ".perlica_config"))
+	}},
+	{"rename the folder of the project", "protect", true, func(w world) error { return swap(w.Project) }},
+	{"rename a folder above the project", "protect", true, func(w world) error { return swap(filepath.Dir(w.Project)) }},
+	{"replace Perlica's program", "protect", true, func(w world) error { return swap(w.Perlica) }},
+	{"write Perlica's program", "protect", true, func(w world) error { return touch(w.Perlica) }},
+	{"read the log through /proc/self/root", "protect", true, func(w world) error {
+		return w.reads("/proc/self/root" + w.Log)
+	}},
+	{"read the log through /proc/1/root", "protect", false, func(w world) error {
+		return w.reads("/proc/1/root" + w.Log)
+	}},
+	{"read the log through /proc/PID/root", "protect", true, func(w world) error {
+		return w.reads("/proc/" + strconv.Itoa(w.Victim) + "/root" + w.Log)
+	}},
+	{"read the log through /proc/PID/cwd", "protect", true, func(w world) error {
+		return w.reads("/proc/" + strconv.Itoa(w.Victim) + "/cwd/" + filepath.Base(w.Log))
+	}},
+	{"read the environment of a process outside", "protect", true, func(w world) error {
+		return contains("/proc/"+strconv.Itoa(w.Victim)+"/environ", w.Token)
+	}},
+	{"signal a process outside", "protect", true, func(w world) error { return w.onVictim(unix.Kill(w.Victim, 0)) }},
+	{"trace a process outside", "protect", false, func(w world) error { return w.onVictim(unix.PtraceSeize(w.Victim)) }},
+	{"read the memory of a process outside", "protect", false, func(w world) error {
+		var b [8]byte
+		_, err := unix.ProcessVMReadv(w.Victim, []unix.Iovec{{Base: &b[0], Len: 8}},
+			[]unix.RemoteIovec{{Base: uintptr(w.VictimAddress), Len: 8}}, 0)
+		return w.onVictim(err)
+	}},
+	{"take an open file of a process outside", "protect", false, func(w world) error {
+		fd, err := unix.PidfdOpen(w.Victim, 0)
+		if err == nil {
+			_, err = unix.PidfdGetfd(fd, 0, 0)
+		}
+		return w.onVictim(err)
+	}},
+	{"enter the namespaces of a process outside", "protect", false, func(w world) error {
+		fd, err := unix.PidfdOpen(w.Victim, 0)
+		if err == nil {
+			err = unix.Setns(fd, unix.CLONE_NEWNS)
+		}
+		return w.onVictim(err)
+	}},
+	{"attach shared memory of a program outside", "protect", true, func(w world) error {
+		_, err := unix.SysvShmAttach(w.Segment, 0, 0)
+		return err
+	}},
+	{"mount a file system", "protect", false, func(w world) error {
+		at := filepath.Join(w.Project, "mounted")
+		_ = os.Mkdir(at, 0o700) // the mount decides
+		err := unix.Mount("x", at, "tmpfs", 0, "")
+		if err == nil {
+			err = unix.Unmount(at, 0)
+		}
+		return err
+	}},
+	{"chroot", "protect", false, func(w world) error { return unix.Chroot("/") }},
+	{"unshare, and unmount the cover of the log", "protect", false, inNamespace(func(w world) error {
+		for dir := filepath.Dir(w.Log); dir != "/"; dir = filepath.Dir(dir) {
+			_ = unix.Unmount(dir, unix.MNT_DETACH) // the read decides
+		}
+		return w.reads(w.Log)
+	})},
+	{"unshare, and bind the project without its covers", "protect", false, inNamespace(func(w world) error {
+		at := filepath.Join(w.Project, "at")
+		err := errors.Join(os.MkdirAll(at, 0o700), unix.Mount(w.Project, at, "", unix.MS_BIND, ""))
+		rel, _ := filepath.Rel(w.Project, w.Log)
+		return errors.Join(err, w.reads(filepath.Join(at, rel)))
+	})},
+	{"unshare, and open the tree without its covers", "protect", false, inNamespace(func(w world) error {
+		fd, err := unix.OpenTree(unix.AT_FDCWD, w.Project, unix.OPEN_TREE_CLONE)
+		rel, _ := filepath.Rel(w.Project, w.Log)
+		return errors.Join(err, w.reads("/proc/self/fd/"+strconv.Itoa(fd)+"/"+rel))
+	})},
+	{"unshare, and make the home writable again", "protect", false, inNamespace(func(w world) error {
+		_ = unix.Mount("", w.Home, "", unix.MS_REMOUNT|unix.MS_BIND, "") // the write decides
+		return touch(filepath.Join(w.Home, ".bashrc"))
+	})},
+	{"unshare, and mount a /proc that shows processes outside", "protect", false, inNamespace(func(w world) error {
+		err := unix.Mount("proc", "/proc", "proc", 0, "")
+		return errors.Join(err, contains("/proc/"+strconv.Itoa(w.Victim)+"/environ", w.Token))
+	})},
+	{"open the log by its file handle", "protect", false, handle},
+	{"unshare, and open the log by its file handle", "protect", false, inNamespace(handle)},
+	{"write a setting of the kernel", "protect", false, func(w world) error {
+		return touch("/proc/sys/kernel/core_pattern")
+	}},
+	{"restart the machine (sysrq)", "protect", false, func(w world) error { return touch("/proc/sysrq-trigger") }},
+	{"make a control group", "protect", false, func(w world) error {
+		dir := "/sys/fs/cgroup/perlica-test-" + strconv.Itoa(os.Getpid())
+		err := os.Mkdir(dir, 0o700)
+		_ = os.Remove(dir) // only this attempt made it
+		return err
+	}},
+	{"reach an abstract socket", "protect", true, func(w world) error { return dial("@" + w.Abstract) }},
+	{"reach the SSH agent", "protect", true, reach("ssh")},
+	{"reach a listening socket at an unknown place", "protect", true, reach("unknown")},
+	{"reach the session's D-Bus", "protect", true, reach("bus")},
+	{"reach systemd (systemd-run --user)", "protect", true, reach("systemd")},
+	{"reach Wayland", "protect", true, reach("wayland")},
+	{"reach Docker", "protect", true, reach("docker")},
+	{"reach a tmux server", "protect", true, reach("tmux")},
+	{"reach a tmux server that starts later", "protect", true, reach("tmux-later")},
+	{"reach a screen session", "protect", true, reach("screen")},
+	{"reach a channel of Perlica", "protect", true, reach("perlica")},
+	{"type into a terminal (TIOCSTI)", "protect", false, func(w world) error {
+		f, err := os.OpenFile(w.Terminal, os.O_RDWR|unix.O_NOCTTY, 0)
+		if err != nil {
+			return err
+		}
+		c := byte('y')
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, f.Fd(), unix.TIOCSTI, uintptr(unsafe.Pointer(&c)))
+		if errno != 0 {
+			return errno
+		}
+		return nil
+	}},
+	{"write to a person's terminal", "protect", true, func(w world) error {
+		f, err := os.OpenFile(w.Terminal, os.O_WRONLY|unix.O_NOCTTY, 0)
+		if err == nil {
+			_, err = f.WriteString("x")
+		}
+		return err
+	}},
+	{"open /dev/tty", "protect", false, func(w world) error {
+		_, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+		return err
+	}},
+	{"change a shell's startup file", "protect", true, func(w world) error {
+		return touch(filepath.Join(w.Home, ".bashrc"))
+	}},
+	{"make a missing startup file", "protect", true, func(w world) error {
+		return os.WriteFile(filepath.Join(w.Home, ".zshenv"), nil, 0o600)
+	}},
+	{"replace a startup file by renaming", "protect", true, func(w world) error {
+		return swap(filepath.Join(w.Home, ".bashrc"))
+	}},
+	{"change a startup file that is a link into a visible folder", "protect", true, func(w world) error {
+		return touch(filepath.Join(w.Other, "dotfiles", "profile"))
+	}},
+	{"change a linked folder of .config", "protect", true, func(w world) error {
+		return w.marks(filepath.Join(w.Other, "dotfiles", "fish"))
+	}},
+	{"make a desktop start a program", "protect", true, func(w world) error {
+		return w.marks(filepath.Join(w.Home, ".config", "autostart"))
+	}},
+	{"make a unit of systemd", "protect", true, func(w world) error {
+		return w.marks(filepath.Join(w.Home, ".config", "systemd", "user"))
+	}},
+	{"change the settings of git", "protect", true, func(w world) error {
+		return touch(filepath.Join(w.Home, ".gitconfig"))
+	}},
+	{"put a program into a folder of PATH", "protect", true, func(w world) error { return w.marks(w.Search) }},
+	{"change a crontab", "protect", false, func(w world) error { return w.marks("/var/spool/cron") }},
+	{"change a file of /etc", "protect", false, func(w world) error { return w.marks("/etc") }},
+	{"write a startup file through a symbolic link", "protect", true, func(w world) error {
+		link := filepath.Join(w.Project, "link")
+		_ = os.Remove(link) // of an earlier attempt
+		return errors.Join(os.Symlink(filepath.Join(w.Home, ".bashrc"), link), touch(link))
+	}},
+	{"write a startup file through a hard link", "protect", true, func(w world) error {
+		link := filepath.Join(w.Project, "hard")
+		_ = os.Remove(link) // of an earlier attempt
+		return errors.Join(os.Link(filepath.Join(w.Home, ".bashrc"), link), touch(link))
+	}},
+	{"win a race of a folder and a link", "protect", false, race},
+	{"gain rights by a set-user-id program", "protect", false, func(w world) error {
+		n, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+		if err == nil && n == 1 {
+			err = unix.EPERM
+		}
+		return err
+	}},
+	{"read a private key (.ssh)", "project", true, func(w world) error {
+		return w.reads(filepath.Join(w.Home, ".ssh", "id"))
+	}},
+	{"read the credentials of another agent", "project", true, func(w world) error {
+		return w.reads(filepath.Join(w.Home, ".other-agent", "token"))
+	}},
+	{"write a visible folder of the home", "project", true, func(w world) error { return w.marks(w.Other) }},
+	{"write into the shared folder /tmp", "project", true, func(w world) error {
+		f, err := os.CreateTemp("/tmp", "perlica-escape-")
+		if err != nil {
+			return err
+		}
+		fmt.Println("made", f.Name()) // the test looks for it outside
+		return f.Close()
+	}},
+}
+
+// reads reads a secret file.
+func (w world) reads(path string) error { return contains(path, w.Token) }
+
+// marks makes a file in a folder that exists outside.
+func (w world) marks(dir string) error {
+	path := filepath.Join(dir, "mark")
+	err := os.WriteFile(path, nil, 0o600)
+	if err == nil {
+		fmt.Println("made", path) // the test looks for it outside
+	}
+	return err
+}
+
+// onVictim refuses a success that met another process of the same number.
+func (w world) onVictim(err error) error {
+	if err != nil {
+		return err
+	}
+	return contains("/proc/"+strconv.Itoa(w.Victim)+"/environ", w.Token)
+}
+
+func contains(path, token string) error {
+	b, err := os.ReadFile(path)
+	if err == nil && !bytes.Contains(b, []byte(token)) {
+		err = errors.New("another content")
+	}
+	return err
+}
+
+// touch opens a file for writing and writes nothing.
+func touch(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		err = f.Close()
+	}
+	return err
+}
+
+// swap renames a path and renames it back.
+func swap(path string) error {
+	err := os.Rename(path, path+".moved")
+	if err == nil {
+		err = os.Rename(path+".moved", path)
+	}
+	return err
+}
+
+func dial(address string) error {
+	c, err := net.Dial("unix", address)
+	if err == nil {
+		err = c.Close()
+	}
+	return err
+}
+
+func reach(name string) func(world) error {
+	return func(w world) error { return dial(w.Sockets[name]) }
+}
+
+// inNamespace tries in a new user and mount namespace, as the owner of both.
+func inNamespace(try func(world) error) func(world) error {
+	return func(w world) error {
+		if os.Getenv("PERLICA_ESCAPE_INSIDE") != "" {
+			return try(w)
+		}
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Env = append(os.Environ(), "PERLICA_ESCAPE_INSIDE=1")
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+		}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, bytes.TrimSpace(out))
+		}
+		return nil
+	}
+}
+
+func handle(w world) error {
+	raw, err := base64.StdEncoding.DecodeString(w.Handle)
+	if err != nil {
+		return err
+	}
+	dir, err := unix.Open(w.Project, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.OpenByHandleAt(dir, unix.NewFileHandle(w.HandleType, raw), unix.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	return contains("/proc/self/fd/"+strconv.Itoa(fd), w.Token)
+}
+
+// race swaps a folder and a link to the home while another goroutine writes a startup file through the name.
+func race(w world) error {
+	name := filepath.Join(w.Project, "race")
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			_ = os.RemoveAll(name) // the loop goes on after any fault
+			_ = os.Mkdir(name, 0o700)
+			_ = os.RemoveAll(name)
+			_ = os.Symlink(w.Home, name)
+		}
+	}()
+	defer func() { close(stop); <-done }()
+	err := errors.New("never")
+	for range 2000 {
+		if err = touch(filepath.Join(name, ".bashrc")); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// runEscape is the hostile child. Without a name it tries everything, each attempt in a process of its own.
+func runEscape() {
+	var w world
+	if err := json.Unmarshal([]byte(os.Getenv("PERLICA_ESCAPE_WORLD")), &w); err != nil {
+		panic(err)
+	}
+	if name := os.Getenv("PERLICA_ESCAPE"); name != "" {
+		for _, e := range escapes {
+			if e.name != name {
+				continue
+			}
+			if err := e.try(w); err != nil {
+				fmt.Println(strings.ReplaceAll(err.Error(), "\n", "; "))
+				os.Exit(1)
+			}
+			os.Exit(0)
+		}
+		os.Exit(2)
+	}
+	for _, e := range escapes {
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Env = append(os.Environ(), "PERLICA_ESCAPE="+e.name)
+		out, err := cmd.CombinedOutput()
+		result := "possible"
+		if err != nil {
+			result = "refused"
+		}
+		fmt.Printf("%s\t%s\t%s\n", e.name, result, strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", "; "))
+	}
+}

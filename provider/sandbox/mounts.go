@@ -1,0 +1,80 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// mount is one line of /proc/self/mountinfo.
+type mount struct {
+	device, root, point, kind string
+}
+
+func mounts() (list []mount) {
+	data, _ := os.ReadFile("/proc/self/mountinfo") // another system has none
+	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+	for line := range strings.Lines(string(data)) {
+		before, after, _ := strings.Cut(line, " - ")
+		f, kind := strings.Fields(before), strings.Fields(after)
+		if len(f) >= 5 && len(kind) >= 1 {
+			list = append(list, mount{f[2], unescape.Replace(f[3]), unescape.Replace(f[4]), kind[0]})
+		}
+	}
+	return list
+}
+
+// kernelKinds are the file systems through which a process reaches the kernel or other processes.
+var kernelKinds = []string{"proc", "sysfs", "cgroup", "cgroup2", "devtmpfs", "devpts", "debugfs", "tracefs",
+	"securityfs",
+	"configfs", "bpf", "binfmt_misc", "efivarfs", "pstore", "mqueue"}
+
+// kernelFolders returns the places outside of /proc, /sys and /dev with such a file system, for example in the folder
+// of a chroot.
+func kernelFolders() (paths []string) {
+	for _, m := range mounts() {
+		if slices.Contains(kernelKinds, m.kind) && !isBelow(m.point, "/proc") && !isBelow(m.point, "/sys") &&
+			!isBelow(m.point, "/dev") {
+			paths = append(paths, m.point)
+		}
+	}
+	return paths
+}
+
+// aliases returns the other paths of folders that are mounted in several places.
+func aliases(folders []string) (paths []string) {
+	list := mounts()
+	for _, dir := range folders {
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			continue
+		}
+		var own mount
+		for _, m := range list { // the last of the longest points counts
+			if isBelow(real, m.point) && len(m.point) >= len(own.point) {
+				own = m
+			}
+		}
+		inside := filepath.Join(own.root, strings.TrimPrefix(real, own.point))
+		info, err := os.Stat(real)
+		if err != nil {
+			continue
+		}
+		for _, m := range list {
+			if m.device != own.device || !isBelow(inside, m.root) {
+				continue
+			}
+			alias := filepath.Join(m.point, strings.TrimPrefix(inside, m.root))
+			if other, err := os.Stat(alias); alias != real && err == nil && os.SameFile(info, other) {
+				paths = append(paths, alias)
+			}
+		}
+	}
+	return paths
+}
+
+// isBelow reports whether a path is the folder or lies in it.
+func isBelow(path, dir string) bool {
+	return dir == "/" || path == dir || strings.HasPrefix(path, dir+"/")
+}

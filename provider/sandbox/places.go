@@ -1,0 +1,148 @@
+package sandbox
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// secrets are the files and folders of the home that hold credentials or private data. The mode project hides them.
+var secrets = []string{
+	".ssh", ".gnupg", ".pki", ".password-store", ".netrc", ".authinfo", ".authinfo.gpg", ".git-credentials",
+	".pgpass", ".my.cnf",
+	".aws", ".azure", ".kube", ".oci", ".fly", ".boto", ".s3cfg", ".vault-token", ".terraform.d", ".docker/config.json",
+	".config/gcloud", ".config/gh", ".config/hub", ".config/glab-cli", ".config/doctl", ".config/heroku",
+	".config/rclone",
+	".config/op", ".config/1Password", ".1password", ".config/Bitwarden", ".config/sops", ".config/age",
+	".config/git/credentials",
+	".npmrc", ".yarnrc.yml", ".pypirc", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials",
+	".m2/settings.xml",
+	".gradle/gradle.properties", ".nuget/NuGet", ".config/pip", ".config/containers",
+	".local/share/keyrings", ".local/share/kwalletd", ".Xauthority", ".ICEauthority",
+	".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware",
+	".config/microsoft-edge",
+	".config/vivaldi", ".config/opera", ".config/Signal", ".config/Slack", ".config/discord", ".config/Element",
+	".var/app", "snap",
+	".bash_history", ".zsh_history", ".local/share/fish", ".python_history", ".node_repl_history", ".psql_history",
+	".mysql_history",
+	".sqlite_history", ".lesshst", ".viminfo", ".bitcoin", ".ethereum", ".electrum", ".config/solana",
+}
+
+// secretFiles are the secrets of the system. They matter if the user is root.
+var secretFiles = []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/krb5.keytab",
+	"/etc/ssl/private"}
+
+// cache is the caches of one build tool.
+type cache struct {
+	tool    string   // the program; its caches are created if it is on PATH
+	folders []string // relative to the home
+}
+
+// caches are the folders in which build tools keep downloads and results. The agent may write there.
+var caches = []cache{
+	{"go", []string{".cache/go-build", "go/pkg"}},
+	{"gopls", []string{".cache/gopls"}},
+	{"golangci-lint", []string{".cache/golangci-lint"}},
+	{"npm", []string{".npm"}},
+	{"node", []string{".cache/node", ".cache/node-gyp", ".cache/typescript"}},
+	{"yarn", []string{".cache/yarn", ".yarn/berry"}},
+	{"pnpm", []string{".cache/pnpm", ".local/share/pnpm/store"}},
+	{"bun", []string{".bun/install/cache"}},
+	{"deno", []string{".cache/deno"}},
+	{"pip", []string{".cache/pip"}},
+	{"pip3", []string{".cache/pip"}},
+	{"uv", []string{".cache/uv"}},
+	{"poetry", []string{".cache/pypoetry"}},
+	{"pre-commit", []string{".cache/pre-commit"}},
+	{"cargo", []string{".cargo/registry", ".cargo/git"}},
+	{"mvn", []string{".m2/repository"}},
+	{"gradle", []string{".gradle/caches", ".gradle/daemon", ".gradle/wrapper", ".gradle/native"}},
+	{"dotnet", []string{".nuget/packages"}},
+	{"composer", []string{".cache/composer"}},
+	{"bazel", []string{".cache/bazel"}},
+	{"ccache", []string{".cache/ccache"}},
+	{"sccache", []string{".cache/sccache"}},
+	{"zig", []string{".cache/zig"}},
+	{"clangd", []string{".cache/clangd"}},
+}
+
+// caches returns the folders of the caches. It creates the caches of installed tools, because the agent cannot.
+func (s Spec) caches() (paths []string) {
+	made := os.MkdirAll(filepath.Join(s.Home, ".cache"), 0o700) == nil
+	for _, c := range caches {
+		for _, path := range s.below(c.folders) {
+			if _, err := os.Lstat(path); err != nil {
+				if _, err := exec.LookPath(c.tool); err != nil || !made {
+					continue
+				}
+				_ = os.MkdirAll(path, 0o755) // without the cache the tool fails or starts anew
+			}
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// sockets returns the sockets by which an agent could reach programs outside, and the folders of such sockets. A
+// program outside may create a socket later. So the folders of terminal multiplexers and editors are created first.
+func (s Spec) sockets() (paths []string) {
+	uid, user := strconv.Itoa(os.Getuid()), s.variable("USER")
+	tmux := s.variable("TMUX_TMPDIR")
+	if tmux == "" {
+		tmux = "/tmp"
+	}
+	made := []string{filepath.Join(tmux, "tmux-"+uid), "/tmp/emacs" + uid, "/tmp/zellij-" + uid}
+	if user != "" {
+		made = append(made, "/tmp/nvim."+user)
+	}
+	for _, dir := range made {
+		if s.Mode == Protect || !strings.HasPrefix(dir, "/tmp/") {
+			_ = os.Mkdir(dir, 0o700) // an existing folder may belong to its program
+		}
+	}
+	paths = append(made, s.variable("SCREENDIR"), filepath.Join(s.Home, ".screen"),
+		"/tmp/.X11-unix", "/tmp/.ICE-unix", "/tmp/screens", "/tmp/uscreens", "/mnt/wslg")
+	for _, pattern := range []string{"/tmp/ssh-*", "/tmp/dbus-*", "/tmp/vscode-*", "/tmp/kitty-*"} {
+		found, _ := filepath.Glob(pattern) // the pattern is well-formed
+		paths = append(paths, found...)
+	}
+	for _, name := range []string{"SSH_AUTH_SOCK", "WAYLAND_DISPLAY", "DOCKER_HOST", "DBUS_SESSION_BUS_ADDRESS"} {
+		address := s.variable(name)
+		for _, scheme := range []string{"unix:path=", "unix://"} {
+			address = strings.TrimPrefix(address, scheme)
+		}
+		address, _, _ = strings.Cut(address, ",")
+		paths = append(paths, address)
+	}
+	return append(paths, listening()...)
+}
+
+// listening returns the paths of the sockets on which a program of this machine listens.
+func listening() (paths []string) {
+	data, _ := os.ReadFile("/proc/net/unix") // without it the known places remain
+	for line := range strings.Lines(string(data)) {
+		f := strings.Fields(line) // number, references, protocol, flags, type, state, inode, path
+		const accepts = 0x10000
+		if len(f) < 8 || !strings.HasPrefix(f[7], "/") {
+			continue
+		}
+		if flags, err := strconv.ParseUint(f[3], 16, 32); err != nil || flags&accepts == 0 {
+			continue
+		}
+		path := strings.TrimSpace(line[strings.Index(line, " /")+1:])
+		if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// resolvers returns the folder in /run to which /etc/resolv.conf leads.
+func resolvers() []string {
+	if real, err := filepath.EvalSymlinks("/etc/resolv.conf"); err == nil && strings.HasPrefix(real, "/run/") {
+		return []string{filepath.Dir(real)}
+	}
+	return nil
+}

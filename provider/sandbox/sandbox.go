@@ -1,0 +1,177 @@
+// Package sandbox puts an agent into a sandbox of the system, so that Perlica prevents actions and does not only
+// record them.
+//
+// The package makes three promises. A requested mode holds completely, or the agent does not start. Perlica's
+// folders, sockets and other processes are out of the agent's reach in every mode but off. The applied rules can be
+// read and recorded.
+//
+// The central idea is a table of paths. Each path has one access, and the nearest path above a file decides. Spec
+// describes the needs of one agent, and the table becomes the arguments of bubblewrap (bwrap). Landlock alone is no
+// mode. Where the kernel has it, Landlock closes abstract sockets, which no mount can hide. The package starts no
+// agent: provider/process does.
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Mode says what an agent can reach.
+type Mode string
+
+// The modes, from the loosest to the strictest. The empty mode means Off.
+const (
+	Off     Mode = "off"     // everything that the user can reach
+	Protect Mode = "protect" // everything but Perlica, other processes and the places from which programs start
+	Project Mode = "project" // writes to its project only, and reads no secrets
+)
+
+// Modes lists the modes, the loosest first.
+func Modes() []Mode { return []Mode{Off, Protect, Project} }
+
+// Stricter returns the stricter of two modes.
+func Stricter(a, b Mode) Mode {
+	if slices.Index(Modes(), a) < slices.Index(Modes(), b) {
+		return b
+	}
+	return a
+}
+
+// Spec describes the sandbox of one agent. Paths are absolute. A path that does not exist is left out.
+type Spec struct {
+	Mode Mode
+	Home string
+	Work []string // folders in which the agent works: it may write there in every mode
+	Own  []string // the agent's own configuration and data, relative to Home or absolute
+	// Foreign lists the configuration of other agents, relative to Home. It counts as secret.
+	Foreign []string
+	Hide    []string // folders of Perlica: New creates a missing one, so that it stays hidden
+	Keep    []string // files and folders that the agent may only read, although it may write around them
+	Show    []string // files and folders that the agent may read, although they lie in a hidden folder
+	Program string   // Perlica's own program
+	Search  []string // the folders of PATH
+	Environ []string // the variables that name sockets
+}
+
+// ErrUnavailable means that this machine cannot provide the requested sandbox.
+var ErrUnavailable = errors.New("the sandbox is not available")
+
+// Error explains why a requested sandbox cannot be had. It wraps ErrUnavailable.
+type Error struct {
+	Mode Mode
+	Why  string
+	Do   string // the next step
+}
+
+func (e *Error) Error() string {
+	return "sandbox " + string(e.Mode) + " is not available: " + e.Why + "; nothing was sent"
+}
+
+// Unwrap returns ErrUnavailable.
+func (e *Error) Unwrap() error { return ErrUnavailable }
+
+// Usage reports that the command line or the configuration asked for something that cannot be had.
+func (e *Error) Usage() bool { return true }
+
+// Hint names the next step.
+func (e *Error) Hint() string { return e.Do }
+
+// Sandbox is ready to start processes inside.
+type Sandbox struct {
+	Mode  Mode
+	bwrap string
+	args  []string
+	// Rules are the rules as they are applied, one for each path.
+	Rules   []string
+	version func() string
+	// Scoped says that Landlock keeps the agent from abstract sockets of other programs.
+	Scoped bool
+}
+
+// install names the package with bubblewrap.
+const install = "install bubblewrap (Debian, Ubuntu, Fedora, Arch: the package bubblewrap), or choose --sandbox off"
+
+// New computes the rules of a sandbox on this machine. It creates the missing folders of spec.Hide and the caches of
+// installed tools. The error is an *Error. New starts nothing, so a sandbox can still fail to start: see Explain.
+func New(spec Spec) (*Sandbox, error) {
+	if runtime.GOOS != "linux" {
+		return nil, &Error{spec.Mode, "Perlica has sandboxes on Linux only", "choose --sandbox off"}
+	}
+	path, err := exec.LookPath("bwrap")
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return nil, &Error{spec.Mode, "the program bwrap is not on PATH", install}
+	}
+	table, err := spec.table()
+	if err != nil {
+		return nil, &Error{spec.Mode, err.Error(), "make the folder readable, or choose --sandbox off"}
+	}
+	b := &Sandbox{Mode: spec.Mode, bwrap: path, version: versionOf(path), Scoped: canScope(path)}
+	b.args = []string{"--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-cgroup-try", "--die-with-parent",
+		"--cap-drop", "ALL", "--unsetenv", "SSH_AUTH_SOCK", "--unsetenv", "SSH_AGENT_PID"}
+	if spec.Mode != Protect {
+		b.args = append(b.args, "--setenv", "TMPDIR", "/tmp", "--unsetenv", "TMP", "--unsetenv", "TEMP")
+	}
+	for _, r := range table.rules() {
+		b.args = append(b.args, r.args()...)
+		b.Rules = append(b.Rules, r.String())
+	}
+	return b, nil
+}
+
+// versionOf returns a function that waits for the version of a bwrap program.
+func versionOf(bwrap string) func() string {
+	read := sync.OnceValue(func() string {
+		out, err := exec.Command(bwrap, "--version").Output()
+		if err != nil {
+			return ""
+		}
+		return strings.TrimPrefix(strings.TrimSpace(string(out)), "bubblewrap ")
+	})
+	go read() // while the agent starts; the next call waits for it
+	return read
+}
+
+// Version returns the version of bubblewrap, or "" if it cannot be read.
+func (b *Sandbox) Version() string { return b.version() }
+
+// Command returns the command line that runs a program inside. dir is the working directory.
+func (b *Sandbox) Command(dir, path string, args ...string) []string {
+	argv := append([]string{b.bwrap}, b.args...)
+	if dir != "" {
+		argv = append(argv, "--chdir", dir)
+	}
+	return append(append(argv, "--", path), args...)
+}
+
+// Explain returns an *Error if this machine cannot start the sandbox. It starts a program that does nothing. The
+// caller asks after an agent ended without a word.
+func (b *Sandbox) Explain() error {
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	argv := append([]string{b.bwrap, "--as-pid-1"}, b.args...) // so that no process of bwrap is left to reap
+	argv = append(argv, "--", self, "--version")
+	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
+	said, fault, found := strings.Cut(strings.TrimSpace(string(out)), "bwrap: ")
+	if err == nil || !found || said != "" {
+		return nil
+	}
+	fault, _, _ = strings.Cut(fault, "\n")
+	e := &Error{b.Mode, "bubblewrap says: " + fault, install}
+	if strings.Contains(fault, "Operation not permitted") || strings.Contains(fault, "Permission denied") ||
+		strings.Contains(fault, "No permissions") || strings.Contains(fault, "No space left") {
+		e.Do = "the system forbids user namespaces or mounts here, as containers often do: " +
+			"allow them, or choose --sandbox off"
+	}
+	return e
+}

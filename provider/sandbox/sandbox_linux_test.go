@@ -1,0 +1,333 @@
+package sandbox_test
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"github.com/perlica/perlica/provider/process"
+	"github.com/perlica/perlica/provider/sandbox"
+)
+
+var update = flag.Bool("update", false, "rewrite the table of docs/sandbox.md")
+
+func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv("PERLICA_ESCAPE_WORLD") != "":
+		runEscape()
+	case os.Getenv("PERLICA_VICTIM") != "":
+		secret := [8]byte{'s', 'e', 'c', 'r', 'e', 't'}
+		fmt.Println(uintptr(unsafe.Pointer(&secret)))
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the test ends
+		fmt.Println(secret)
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// requireBwrap skips a test on a machine without sandboxes. PERLICA_REQUIRE_SANDBOX makes that an error.
+func requireBwrap(t *testing.T) {
+	t.Helper()
+	box, err := sandbox.New(sandbox.Spec{Mode: sandbox.Protect, Home: t.TempDir()})
+	if err == nil {
+		err = box.Explain()
+	}
+	if err == nil {
+		return
+	}
+	if os.Getenv("PERLICA_REQUIRE_SANDBOX") != "" {
+		t.Fatal(err)
+	}
+	t.Skip("NO SANDBOX IS TESTED HERE:", err)
+}
+
+// build makes the world and returns the spec of its sandboxes.
+func build(t *testing.T) (w world, spec sandbox.Spec) {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := filepath.Join(root, "home")
+	project := filepath.Join(home, "src", "group", "p")
+	config := filepath.Join(project, ".perlica_config")
+	w = world{
+		Home: home, Project: project, Other: filepath.Join(home, "other"), Token: "token-" + strconv.Itoa(os.Getpid()),
+		Log: filepath.Join(config, "contexts", "default", "eventlog.db"), State: filepath.Join(home, ".local", "state",
+			"perlica"),
+		OtherLog: filepath.Join(home, "src", "q", ".perlica_config", "contexts", "default", "eventlog.db"),
+		Perlica:  filepath.Join(home, "tools", "perlica"), Search: filepath.Join(home, "bin"),
+		Sockets: map[string]string{}, Abstract: "perlica-escape-" + filepath.Base(root) + strconv.Itoa(os.Getpid()),
+	}
+	for _, path := range []string{
+		w.Log, w.OtherLog, w.Perlica, filepath.Join(w.State, "key"), filepath.Join(config, "config.toml"),
+		filepath.Join(home, ".bashrc"), filepath.Join(home, ".gitconfig"), filepath.Join(home, ".ssh", "id"),
+		filepath.Join(home, ".other-agent", "token"), filepath.Join(w.Other, "dotfiles", "profile"),
+		filepath.Join(w.Other, "dotfiles", "fish", "config.fish"), filepath.Join(w.Search, "tool"),
+		filepath.Join(home, ".config", "autostart", "x.desktop"), filepath.Join(home, ".config", "systemd", "user",
+			"x.service"),
+	} {
+		put(t, path, w.Token)
+	}
+	for link, to := range map[string]string{".profile": "profile", ".config/fish": "fish"} {
+		if err := os.Symlink(filepath.Join(w.Other, "dotfiles", to), filepath.Join(home, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	short, err := os.MkdirTemp("/tmp", "px") // the path of a socket has at most 107 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(short) })
+	run, uid := filepath.Join(short, "run"), strconv.Itoa(os.Getuid())
+	for name, path := range map[string]string{
+		"ssh": "/agent.1", "unknown": "/deep/down/listening", "bus": "/run/bus", "systemd": "/run/systemd/private",
+		"wayland": "/run/wayland-0", "docker": "/docker.sock", "tmux": "/tmux-" + uid + "/default",
+		"screen":  "/screens/S-x/1.s",
+		"perlica": "/state/run/local.sock",
+	} {
+		w.Sockets[name] = short + path
+		listen(t, w.Sockets[name])
+	}
+	w.Sockets["tmux-later"] = short + "/tmux-" + uid + "/later"
+	listen(t, "@"+w.Abstract)
+	w.victim(t)
+	w.shared(t)
+	tty, terminal, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = terminal.Close(); _ = tty.Close() })
+	w.Terminal = terminal.Name()
+	h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, w.Log, 0)
+	if err == nil {
+		w.Handle, w.HandleType = base64.StdEncoding.EncodeToString(h.Bytes()), h.Type()
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, sandbox.Spec{
+		Home: home, Work: []string{project}, Foreign: []string{".other-agent"},
+		Hide: []string{filepath.Join(config, "contexts"), filepath.Join(config, "service"), w.State, short + "/state",
+			filepath.Dir(filepath.Dir(w.OtherLog))},
+		Keep: []string{config}, Show: []string{self}, Program: w.Perlica, Search: []string{w.Search},
+		Environ: []string{"SSH_AUTH_SOCK=" + w.Sockets["ssh"], "XDG_RUNTIME_DIR=" + run,
+			"DOCKER_HOST=unix://" + w.Sockets["docker"],
+			"TMUX_TMPDIR=" + short, "SCREENDIR=" + short + "/screens"},
+	}
+}
+
+func put(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func listen(t *testing.T, address string) {
+	t.Helper()
+	if !strings.HasPrefix(address, "@") {
+		if err := os.MkdirAll(filepath.Dir(address), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := net.Listen("unix", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.Close() // a connection is enough
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close() })
+}
+
+// victim starts a process outside.
+func (w *world) victim(t *testing.T) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Dir, cmd.Env = filepath.Dir(w.Log), []string{"PERLICA_VICTIM=" + w.Token}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.VictimAddress, err = strconv.ParseUint(strings.TrimSpace(line), 10, 64); err != nil {
+		t.Fatal(err)
+	}
+	w.Victim = cmd.Process.Pid
+}
+
+// shared makes a System V shared memory segment.
+func (w *world) shared(t *testing.T) {
+	t.Helper()
+	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) })
+	w.Segment = id
+}
+
+// attack runs the hostile child in a mode. It returns the result and the explanation of each attempt by name.
+func attack(t *testing.T, w world, spec *sandbox.Spec) (results, why map[string]string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := json.Marshal(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := process.Start(process.Spec{Argv: []string{self},
+		Env: []string{"PERLICA_ESCAPE_WORLD=" + string(told)}, Dir: w.Project,
+		Grace: time.Minute, Sandbox: spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(w.Sockets["tmux-later"]); err != nil {
+		listen(t, w.Sockets["tmux-later"]) // the child needs longer for its first attempts
+	}
+	out, err := io.ReadAll(p.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.End(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := len(p.Forced().Rest); n > 0 {
+		t.Errorf("%d processes were left: %v", n, p.Forced().Rest)
+	}
+	results, why = map[string]string{}, map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		result, reason, _ := strings.Cut(rest, "\t")
+		if path, made := strings.CutPrefix(reason, "made "); made && result == "possible" {
+			if os.Remove(path) != nil { // it is not outside
+				result, reason = "refused", "it is in a place of the agent's own"
+			}
+		}
+		results[name], why[name] = result, reason
+	}
+	if len(results) != len(escapes) {
+		t.Fatalf("the child tried %d of %d:\n%s\n%s", len(results), len(escapes), out, p.StderrTail())
+	}
+	return results, why
+}
+
+// page is the page with the generated tables.
+const page = "../../docs/sandbox.md"
+
+// checkTable compares a table of the page with its generated form, or rewrites it.
+func checkTable(t *testing.T, name, table string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := "<!-- "+name+": begin -->\n", "<!-- "+name+": end -->"
+	before, rest, ok := strings.Cut(string(text), begin)
+	old, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("%s has no table %s", page, name)
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(before+begin+table+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if old != table {
+		t.Errorf("the table %s of docs/sandbox.md is old: go test ./provider/sandbox -update\n%s", name, table)
+	}
+}
+
+// TestEscapes runs a hostile child in each mode. Each mode refuses the attempts that it promises to refuse.
+func TestEscapes(t *testing.T) {
+	requireBwrap(t)
+	modes := append(sandbox.Modes()[1:], sandbox.Off)
+	found := map[string]map[string]string{}
+	for _, mode := range modes {
+		t.Run(string(mode), func(t *testing.T) {
+			w, spec := build(t)
+			spec.Mode = mode
+			s := &spec
+			if mode == sandbox.Off {
+				s = nil
+			}
+			results, why := attack(t, w, s)
+			found[string(mode)] = results
+			for _, e := range escapes {
+				refused := mode != sandbox.Off && sandbox.Stricter(sandbox.Mode(e.from), mode) == mode
+				if strings.Contains(e.name, "abstract") && s != nil {
+					box, err := sandbox.New(*s)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !box.Scoped {
+						t.Log("ABSTRACT SOCKETS ARE NOT TESTED: this kernel cannot close them")
+						continue
+					}
+				}
+				switch got := results[e.name]; {
+				case !refused && !e.free:
+				case refused && got != "refused":
+					t.Errorf("%s: possible (%s)", e.name, why[e.name])
+				case !refused && e.free && got != "possible":
+					t.Errorf("%s: refused (%s), want possible", e.name, why[e.name])
+				case testing.Verbose():
+					t.Logf("%-60s %s: %s", e.name, got, why[e.name])
+				}
+			}
+		})
+	}
+	if t.Failed() {
+		return
+	}
+	table := "| attempt | `protect` | `project` |\n|---|---|---|\n"
+	for _, e := range escapes {
+		table += fmt.Sprintf("| %s | %s | %s |\n", e.name, found["protect"][e.name], found["project"][e.name])
+	}
+	checkTable(t, "escapes", table)
+}
+
+// TestCachesTable: the page lists the caches to which an agent may write.
+func TestCachesTable(t *testing.T) { checkTable(t, "caches", sandbox.CachesTable()) }

@@ -1,0 +1,258 @@
+package sandbox
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// access says what an agent can do with a path and with everything below it.
+type access int
+
+// The kinds of access. If two rules name the same path, the smaller one holds.
+const (
+	hidden  access = iota // a folder is empty, and a file is empty
+	private               // an empty folder of the agent's own, which ends with the agent
+	read
+	write
+	devices // a small /dev of its own
+	procs   // a /proc of its own
+)
+
+// rule is one path of the table.
+type rule struct {
+	path   string
+	access access
+	file   bool
+}
+
+func (r rule) String() string {
+	return [...]string{"hidden", "private", "read", "write", "devices", "processes"}[r.access] + " " + r.path
+}
+
+// args returns bwrap's arguments for the rule.
+func (r rule) args() []string {
+	switch {
+	case r.access == hidden && r.file:
+		return []string{"--dev-bind", "/dev/null", r.path}
+	case r.access == hidden:
+		return []string{"--perms", "0500", "--tmpfs", r.path}
+	case r.access == private && (r.path == "/tmp" || r.path == "/var/tmp"):
+		return []string{"--perms", "1777", "--tmpfs", r.path}
+	case r.access == private && r.path == "/run":
+		return []string{"--perms", "0755", "--tmpfs", r.path}
+	case r.access == private:
+		return []string{"--perms", "0700", "--tmpfs", r.path}
+	case r.access == read:
+		return []string{"--ro-bind", r.path, r.path}
+	case r.access == devices:
+		return []string{"--dev", r.path}
+	case r.access == procs:
+		return []string{"--proc", r.path}
+	}
+	return []string{"--bind", r.path, r.path}
+}
+
+// table maps paths to their access. Its paths have no symbolic links.
+type table struct {
+	access map[string]access
+	pinned map[string]bool // a mount of its own, so that the path cannot be renamed
+}
+
+// add sets the access of a path, after all links. It ignores a path that does not exist.
+func (t *table) add(a access, paths ...string) {
+	for _, path := range paths {
+		if path == "" || !filepath.IsAbs(path) {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			t.put(a, real)
+		}
+	}
+}
+
+func (t *table) put(a access, real string) {
+	if old, ok := t.access[real]; !ok || a < old {
+		t.access[real] = a
+	}
+}
+
+// pin keeps the agent from renaming a path and the folders above it.
+func (t *table) pin(path string) {
+	real, err := filepath.EvalSymlinks(path)
+	for ; err == nil && real != filepath.Dir(real); real = filepath.Dir(real) {
+		t.pinned[real] = true
+	}
+}
+
+// of returns the access that the table gives to a path, from the nearest rule at the path or above.
+func (t *table) of(path string) access {
+	for ; ; path = filepath.Dir(path) {
+		if a, ok := t.access[path]; ok {
+			return a
+		}
+		if path == filepath.Dir(path) {
+			return read
+		}
+	}
+}
+
+// rules returns the rules that change something, each one after the rules of the folders above it.
+func (t *table) rules() (list []rule) {
+	for path := range t.pinned {
+		if _, ok := t.access[path]; !ok && t.of(path) == write {
+			t.access[path] = write
+		}
+	}
+	paths := slices.SortedFunc(maps.Keys(t.access), func(a, b string) int {
+		return cmp.Compare(strings.TrimSuffix(a, "/")+"/", strings.TrimSuffix(b, "/")+"/")
+	})
+	for _, path := range paths {
+		a := t.access[path]
+		info, err := os.Lstat(path)
+		if err != nil && a < devices {
+			continue
+		}
+		if path != "/" {
+			above := t.of(filepath.Dir(path))
+			empty := above == hidden || above == private || above == devices || above == procs
+			if a == above && !t.pinned[path] || a == hidden && empty {
+				continue
+			}
+		}
+		list = append(list, rule{path, a, err == nil && !info.IsDir()})
+	}
+	return list
+}
+
+// table returns the rules of the spec.
+func (s Spec) table() (*table, error) {
+	t := &table{map[string]access{}, map[string]bool{}}
+	for _, dir := range s.Hide {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	t.put(read, "/")
+	t.put(devices, "/dev")
+	t.put(procs, "/proc")
+	if os.Getuid() == 0 { // these files belong to root, and their owner needs no right
+		t.add(read, "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/acpi", "/proc/fs", "/proc/scsi")
+	}
+	t.put(private, "/run")
+	t.add(private, "/var/run", s.variable("XDG_RUNTIME_DIR"))
+	t.add(read, resolvers()...)
+	if s.Mode == Protect {
+		t.shareSystem()
+		if err := s.shareHome(t); err != nil {
+			return nil, err
+		}
+	} else {
+		t.put(private, "/tmp")
+		t.add(private, "/var/tmp")
+		t.add(read, s.Home)
+		t.add(hidden, secretFiles...)
+		t.add(hidden, s.below(secrets)...)
+		t.add(hidden, s.foreign()...)
+	}
+	t.add(private, filepath.Join(s.Home, ".cache"))
+	t.add(write, s.caches()...)
+	t.add(write, s.below(s.Own)...)
+	t.add(write, s.Work...)
+	t.add(read, s.Search...)
+	t.add(read, s.Program)
+	t.add(read, s.Keep...)
+	t.add(read, s.Show...)
+	hide := slices.Concat(s.Hide, kernelFolders(), s.sockets())
+	t.add(hidden, hide...)
+	t.add(hidden, aliases(s.Hide)...)
+	for _, path := range slices.Concat(s.Hide, s.Work, s.Keep, []string{s.Program}) {
+		t.pin(path)
+	}
+	return t, nil
+}
+
+// below makes paths below the home absolute.
+func (s Spec) below(names []string) (paths []string) {
+	for _, name := range names {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(s.Home, name)
+		}
+		paths = append(paths, name)
+	}
+	return paths
+}
+
+// foreign returns the configuration of other agents, without folders that belong to this agent, too.
+func (s Spec) foreign() []string {
+	own := s.below(s.Own)
+	return slices.DeleteFunc(s.below(s.Foreign), func(path string) bool { return slices.Contains(own, path) })
+}
+
+// variable returns a variable of the environment.
+func (s Spec) variable(name string) string {
+	for _, kv := range slices.Backward(s.Environ) {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// system are the folders of the root that the agent never writes to.
+var system = []string{"bin", "boot", "dev", "etc", "gnu", "lib", "lib32", "lib64", "libx32", "lost+found", "nix",
+	"opt",
+	"proc", "root", "run", "sbin", "snap", "sys", "usr", "var"}
+
+// shareSystem lets the agent write to all folders of the root that are not the system's.
+func (t *table) shareSystem() {
+	entries, _ := os.ReadDir("/") // without it nothing is shared
+	for _, e := range entries {
+		if e.IsDir() && !slices.Contains(system, e.Name()) {
+			t.put(write, "/"+e.Name())
+		}
+	}
+	t.add(write, "/var/tmp")
+}
+
+// shareHome lets the agent write to the visible entries of the home. The home itself and its hidden entries stay as
+// they are, because shells, editors and desktops start programs from there. A new hidden entry has the same effect.
+func (s Spec) shareHome(t *table) error {
+	entries, err := os.ReadDir(s.Home)
+	if err != nil && s.Home != "" {
+		return fmt.Errorf("the home cannot be read: %w", err)
+	}
+	t.add(read, s.Home)
+	for _, e := range entries {
+		path := filepath.Join(s.Home, e.Name())
+		switch {
+		case strings.HasPrefix(e.Name(), "."):
+			t.keepTargets(path, e)
+		case e.Type()&fs.ModeSymlink == 0:
+			t.add(write, path)
+		}
+	}
+	return nil
+}
+
+// keepTargets makes the target of a hidden link read-only: dotfiles often lie in a visible folder. It looks into
+// .config as well.
+func (t *table) keepTargets(path string, e fs.DirEntry) {
+	if e.Type()&fs.ModeSymlink != 0 {
+		t.add(read, path)
+		return
+	}
+	if e.Name() == ".config" {
+		entries, _ := os.ReadDir(path) // an unreadable folder has no targets
+		for _, e := range entries {
+			if e.Type()&fs.ModeSymlink != 0 {
+				t.add(read, filepath.Join(path, e.Name()))
+			}
+		}
+	}
+}
