@@ -271,16 +271,23 @@ func (v *View) applyPortion(ctx context.Context, end event.Event, ok bool) (even
 	if _, err := tx.ExecContext(ctx, `UPDATE position SET seq = ?, leaf = ?, damaged = max(damaged, ?) WHERE id = 1`, int64(end.Seq), end.LeafHash[:], damaged); err != nil {
 		return 0, err
 	}
-	if v.key != nil {
-		mac, err := v.mac(ctx, tx)
-		if err == nil {
-			_, err = tx.ExecContext(ctx, `UPDATE seal SET mac = ? WHERE id = 1`, mac)
-		}
-		if err != nil {
-			return 0, err
-		}
+	if err := v.writeSeal(ctx, tx); err != nil {
+		return 0, err
 	}
 	return end.Seq, tx.Commit()
+}
+
+// writeSeal writes the seal of the view's content, if the view has a key.
+func (v *View) writeSeal(ctx context.Context, tx *sqlx.Tx) error {
+	if v.key == nil {
+		return nil
+	}
+	mac, err := v.mac(ctx, tx)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE seal SET mac = ? WHERE id = 1`, mac)
+	return err
 }
 
 // checkHeaders checks the headers of the events after one: a changed column may have taken an event out of the

@@ -156,77 +156,138 @@ func insert(s string) func([]rune, int) ([]rune, int) {
 	}
 }
 
+// press is a pressed key.
+type press struct {
+	key       rune
+	searching bool // readline searches in the history
+}
+
+// keys are the keys with an effect of the editor. readline handles all others.
+var keys = map[rune]func(e *Editor, p press) (rune, bool){
+	readline.CharEnter:     (*Editor).pressEnter,
+	readline.CharInterrupt: (*Editor).pressInterrupt,
+	readline.CharDelete:    (*Editor).pressDelete,
+	readline.CharBell:      (*Editor).pressBell,
+	markEdit:               (*Editor).pressAway,
+	readline.CharCtrlZ:     (*Editor).pressAway,
+	markCycle:              (*Editor).pressAway,
+	markOp:                 (*Editor).pressOp,
+	readline.CharTab:       func(e *Editor, p press) (rune, bool) { return e.keepLine(p.key, readline.CharBell, e.completeWord) },
+	readline.CharCtrlL:     (*Editor).pressClear,
+	readline.CharPrev:      (*Editor).pressVertical,
+	readline.CharNext:      (*Editor).pressVertical,
+	readline.CharBackspace: (*Editor).pressBackspace,
+	readline.CharCtrlH:     (*Editor).pressBackspace,
+}
+
 // filterRune sees each character before readline, in readline's goroutine. All earlier characters have had their
 // effect. A key that ends the line becomes Enter, and filterRune notes the reason.
 func (e *Editor) filterRune(r rune) (rune, bool) {
-	searching := e.rl.Operation.IsSearchMode()
+	p := press{key: r, searching: e.rl.Operation.IsSearchMode()}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	end := func(reason error) (rune, bool) {
-		if e.reason == nil {
-			e.reason = reason
-		}
-		return readline.CharEnter, true
+	if act, ok := keys[r]; ok {
+		return act(e, p)
 	}
-	stay := func(as rune, op func([]rune, int) ([]rune, int)) (rune, bool) {
-		e.op = op
-		e.in.openGateAfter(r)
-		return as, true
+	return e.passKey(p)
+}
+
+// passKey gives a key to readline.
+func (e *Editor) passKey(p press) (rune, bool) {
+	staysInSearch := p.key == readline.CharBckSearch || p.key == readline.CharFwdSearch || p.key == readline.CharCtrlH
+	if p.searching && p.key < ' ' && !staysInSearch {
+		e.search = ""
 	}
-	same := func(text []rune, pos int) ([]rune, int) { return text, pos }
-	switch r {
-	case readline.CharEnter:
-		if e.reason != nil || searching || !continues(string(e.text)) {
-			return r, true
-		}
-		e.rl.Terminal.KickRead() // readline believes that the line has ended.
-		return stay(readline.CharBell, func(text []rune, _ int) ([]rune, int) {
-			return append(text[:len(text)-1:len(text)-1], '\n'), len(text)
-		})
-	case readline.CharInterrupt:
-		if searching {
-			e.search = ""
-			return stay(r, nil)
-		}
-		return end(ErrInterrupted)
-	case readline.CharDelete:
-		raw := e.rawEOT
-		e.rawEOT = false
-		if raw && len(e.text) == 0 && !searching {
-			return end(io.EOF)
-		}
-		return stay(r, nil)
-	case readline.CharBell, markEdit, readline.CharCtrlZ, markCycle:
-		if searching && r == readline.CharBell {
-			e.search = ""
-			return stay(r, nil)
-		}
-		if reason := e.interruption(r); reason != nil {
-			return end(reason)
-		}
-		return stay(readline.CharBell, same)
-	case markOp:
-		op := e.ops[0]
-		e.ops = e.ops[1:]
-		return stay(readline.CharBell, op)
-	case readline.CharTab:
-		return stay(readline.CharBell, e.completeWord)
-	case readline.CharCtrlL:
-		e.canvas.clearScreen()
-		return stay(readline.CharBell, same)
-	case readline.CharPrev, readline.CharNext:
-		if op := e.verticalMove(r); op != nil && !searching {
-			return stay(readline.CharBell, op)
-		}
-	case readline.CharBackspace, readline.CharCtrlH:
-		if op := e.unfoldable(); op != nil && !searching {
-			return stay(readline.CharBell, op)
-		}
+	return p.key, usable(p.key)
+}
+
+// endLine ends the line for a reason. An earlier reason counts.
+func (e *Editor) endLine(reason error) (rune, bool) {
+	if e.reason == nil {
+		e.reason = reason
 	}
-	if searching && r < ' ' && r != readline.CharBckSearch && r != readline.CharFwdSearch && r != readline.CharCtrlH {
-		e.search = "" // This key leaves the search.
+	return readline.CharEnter, true
+}
+
+// keepLine gives another key to readline, and then changes the text by op.
+func (e *Editor) keepLine(key, as rune, op func([]rune, int) ([]rune, int)) (rune, bool) {
+	e.op = op
+	e.in.openGateAfter(key)
+	return as, true
+}
+
+// unchanged is an op that keeps the text.
+func unchanged(text []rune, pos int) ([]rune, int) { return text, pos }
+
+func (e *Editor) pressEnter(p press) (rune, bool) {
+	if e.reason != nil || p.searching || !continues(string(e.text)) {
+		return p.key, true
 	}
-	return r, usable(r)
+	e.rl.Terminal.KickRead() // readline believes that the line has ended.
+	return e.keepLine(p.key, readline.CharBell, func(text []rune, _ int) ([]rune, int) {
+		return append(text[:len(text)-1:len(text)-1], '\n'), len(text)
+	})
+}
+
+func (e *Editor) pressInterrupt(p press) (rune, bool) {
+	if p.searching {
+		return e.leaveSearch(p)
+	}
+	return e.endLine(ErrInterrupted)
+}
+
+func (e *Editor) leaveSearch(p press) (rune, bool) {
+	e.search = ""
+	return e.keepLine(p.key, p.key, nil)
+}
+
+func (e *Editor) pressDelete(p press) (rune, bool) {
+	raw := e.rawEOT
+	e.rawEOT = false
+	if raw && len(e.text) == 0 && !p.searching {
+		return e.endLine(io.EOF)
+	}
+	return e.keepLine(p.key, p.key, nil)
+}
+
+func (e *Editor) pressBell(p press) (rune, bool) {
+	if p.searching {
+		return e.leaveSearch(p)
+	}
+	return e.pressAway(p)
+}
+
+// pressAway interrupts the reading of the line, if the user of the editor handles the key.
+func (e *Editor) pressAway(p press) (rune, bool) {
+	if reason := e.interruption(p.key); reason != nil {
+		return e.endLine(reason)
+	}
+	return e.keepLine(p.key, readline.CharBell, unchanged)
+}
+
+func (e *Editor) pressOp(p press) (rune, bool) {
+	op := e.ops[0]
+	e.ops = e.ops[1:]
+	return e.keepLine(p.key, readline.CharBell, op)
+}
+
+func (e *Editor) pressClear(p press) (rune, bool) {
+	e.canvas.clearScreen()
+	return e.keepLine(p.key, readline.CharBell, unchanged)
+}
+
+func (e *Editor) pressVertical(p press) (rune, bool) {
+	if op := e.verticalMove(p.key); op != nil && !p.searching {
+		return e.keepLine(p.key, readline.CharBell, op)
+	}
+	return e.passKey(p)
+}
+
+func (e *Editor) pressBackspace(p press) (rune, bool) {
+	if op := e.unfoldable(); op != nil && !p.searching {
+		return e.keepLine(p.key, readline.CharBell, op)
+	}
+	return e.passKey(p)
 }
 
 // interruption returns the reason why a key interrupts the reading of the line. nil means that it does not.
