@@ -288,7 +288,7 @@ func (w *watcher) warned() []string {
 }
 
 // start starts an agent. At the end of the test it ends the agent and checks that nothing is left.
-func start(t *testing.T, a Agent, w *watcher, opts ...func(*Options)) *Conn {
+func start(t testing.TB, a Agent, w *watcher, opts ...func(*Options)) *Conn {
 	t.Helper()
 	opt := Options{Recorder: w, Client: w, Dir: t.TempDir(), Environ: os.Environ(), Grace: time.Minute}
 	for _, f := range opts {
@@ -312,7 +312,7 @@ func leaves(t *testing.T, c *Conn) {
 }
 
 // end ends an agent after one second, if the agent has not exited earlier.
-func end(t *testing.T, c *Conn) {
+func end(t testing.TB, c *Conn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -323,7 +323,7 @@ func end(t *testing.T, c *Conn) {
 }
 
 // nothingLeft waits until no goroutine of a connection is left.
-func nothingLeft(t *testing.T) {
+func nothingLeft(t testing.TB) {
 	t.Helper()
 	buf := make([]byte, 1<<20)
 	var stacks string
@@ -339,7 +339,7 @@ func nothingLeft(t *testing.T) {
 }
 
 // open sends initialize and opens a session.
-func open(t *testing.T, c *Conn) *Session {
+func open(t testing.TB, c *Conn) *Session {
 	t.Helper()
 	if _, err := c.Initialize(t.Context(), "test"); err != nil {
 		t.Fatal(err)

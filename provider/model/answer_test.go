@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 // answers are answers in forms that are rare in streams.
@@ -129,7 +131,7 @@ func TestFilesAreRemembered(t *testing.T) {
 			t.Fatalf("%+v", m.Error)
 		}
 	}
-	if got := string(encode(p.updates[0])); got != `{"content":{"data":"QUJD","mimeType":"image/png","type":"image"},"sessionUpdate":"agent_message_chunk"}` {
+	if got := string(agentside.Encode(p.updates[0])); got != `{"content":{"data":"QUJD","mimeType":"image/png","type":"image"},"sessionUpdate":"agent_message_chunk"}` {
 		t.Error(got)
 	}
 	if !strings.Contains(s.bodies[1], "a file of the answer: image/png") || !strings.Contains(s.bodies[1], "Draw.") {

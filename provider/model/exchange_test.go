@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 // TestTheExchange: the client gets the exchange as it crossed the wire, without the key.
@@ -105,7 +107,7 @@ func TestEchoedKey(t *testing.T) {
 			})
 			p := connect(t, Settings{API: OpenAIChat, Model: "m", BaseURL: s.url, Key: key}, true)
 			m := p.awaitAnswer(p.sendPrompt(p.session(), "Hi"), nil)
-			if all := fmt.Sprintf("%+v %s %s %s", p.updates, p.received, m.Result, encode(m.Error)); strings.Contains(all, key) || strings.Contains(all, key[3:]) {
+			if all := fmt.Sprintf("%+v %s %s %s", p.updates, p.received, m.Result, agentside.Encode(m.Error)); strings.Contains(all, key) || strings.Contains(all, key[3:]) {
 				t.Errorf("the key is in %s", all)
 			}
 			if name == "a text" && p.text() != "sk-01 [key] sk-01" {

@@ -2,11 +2,12 @@ package model
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 // failure is the end of a prompt without an answer.
@@ -90,26 +91,8 @@ func (f *failure) addAdvice(s Settings, said bool) {
 	}
 }
 
-// These are error codes of JSON-RPC and ACP.
-const (
-	codeParse         = -32700
-	codeInvalid       = -32600
-	codeNoMethod      = -32601
-	codeInvalidParams = -32602
-	codeInternal      = -32603
-	codeAuthRequired  = -32000
-	codeNotFound      = -32002
-)
-
-// rpcError is the error of a response.
-type rpcError struct {
-	Code    int             `json:"code"`
-	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data,omitempty"`
-}
-
 // rpc returns the failure as a JSON-RPC error.
-func (f *failure) rpc() *rpcError {
+func (f *failure) rpc() *agentside.Error {
 	data := map[string]any{}
 	for name, v := range map[string]string{"type": f.kind, "requestId": f.requestID, "retryAfter": f.retryAfter} {
 		if v != "" {
@@ -122,12 +105,12 @@ func (f *failure) rpc() *rpcError {
 	if f.unknown {
 		data["perlica.dev/outcome"] = "unknown"
 	}
-	e := &rpcError{Code: codeInternal, Message: f.message}
+	e := &agentside.Error{Code: agentside.CodeInternal, Message: f.message}
 	if f.status == http.StatusUnauthorized && !f.unknown {
-		e.Code = codeAuthRequired // the message names the key's source, because this agent has no login
+		e.Code = agentside.CodeAuthRequired // the message names the key's source, because this agent has no login
 	}
 	if len(data) > 0 {
-		e.Data = encode(data)
+		e.Data = agentside.Encode(data)
 	}
 	return e
 }

@@ -12,10 +12,21 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 // patience is the time that a test waits for an expected event.
 const patience = 2 * time.Minute
+
+// message is a line of the agent.
+type message struct {
+	ID     json.RawMessage
+	Method string
+	Params json.RawMessage
+	Result json.RawMessage
+	Error  *agentside.Error
+}
 
 // peer is the client of an agent that is served in this process.
 type peer struct {
@@ -26,7 +37,7 @@ type peer struct {
 
 	updates []object
 	// agree answers _perlica.dev/http/send. nil means that the client agrees.
-	agree    func(params json.RawMessage) *rpcError
+	agree    func(params json.RawMessage) *agentside.Error
 	sent     []json.RawMessage // the descriptions in _perlica.dev/http/send
 	received []json.RawMessage
 }
@@ -116,7 +127,7 @@ func (p *peer) awaitAnswer(id string, done func() bool) message {
 						answer = object{"jsonrpc": "2.0", "id": m.ID, "error": e}
 					}
 				}
-				p.writeLine(string(encode(answer)))
+				p.writeLine(string(agentside.Encode(answer)))
 			case string(m.ID) == id:
 				return m
 			}
@@ -145,7 +156,7 @@ func (p *peer) session() string {
 
 // sendPrompt sends a prompt and returns its id.
 func (p *peer) sendPrompt(session, text string) string {
-	return p.sendRequest("session/prompt", string(encode(object{"sessionId": session, "prompt": []object{{"type": "text", "text": text}}})))
+	return p.sendRequest("session/prompt", string(agentside.Encode(object{"sessionId": session, "prompt": []object{{"type": "text", "text": text}}})))
 }
 
 // text returns the text of the agent's message chunks.

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 // These limits protect against an endless list of models.
@@ -38,29 +40,31 @@ func (s *session) options() []object {
 
 // setOption answers session/set_config_option. It accepts any model name, because only the API knows the
 // valid names.
-func (a *agent) setOption(m message) {
+func (a *agent) setOption(m agentside.Message) {
 	var p struct{ SessionID, ConfigID, Value string }
 	err := json.Unmarshal(m.Params, &p)
 	a.mu.Lock()
 	s := a.sessions[p.SessionID]
 	if err != nil || s == nil || p.ConfigID != modelOption || strings.TrimSpace(p.Value) == "" {
 		a.mu.Unlock()
-		a.refuseRequest(m.ID, &rpcError{Code: codeInvalidParams, Message: "there is no such session, option or value"})
+		a.conn.Refuse(m.ID, &agentside.Error{
+			Code: agentside.CodeInvalidParams, Message: "there is no such session, option or value",
+		})
 		return
 	}
 	s.model = p.Value
 	answer := object{"configOptions": s.options()}
 	a.mu.Unlock()
-	a.out.writeResult(m.ID, answer)
+	a.sendResult(m.ID, answer)
 }
 
 // listModels answers _perlica.dev/model/list: it asks the API for the available models.
-func (a *agent) listModels(ctx context.Context, m message) {
+func (a *agent) listModels(ctx context.Context, m agentside.Message) {
 	a.mu.Lock()
 	s := a.sessions[sessionID(m.Params)]
 	a.mu.Unlock()
 	if s == nil {
-		a.refuseRequest(m.ID, &rpcError{Code: codeNotFound, Message: "there is no such session"})
+		a.conn.Refuse(m.ID, &agentside.Error{Code: agentside.CodeNotFound, Message: "there is no such session"})
 		return
 	}
 	a.runs.Go(func() {
@@ -68,14 +72,16 @@ func (a *agent) listModels(ctx context.Context, m message) {
 		defer cancel()
 		names, err := a.models(ctx, s.id)
 		if err != nil {
-			a.refuseRequest(m.ID, &rpcError{Code: codeInternal, Message: "the models cannot be listed: " + err.Error()})
+			a.conn.Refuse(m.ID, &agentside.Error{
+				Code: agentside.CodeInternal, Message: "the models cannot be listed: " + err.Error(),
+			})
 			return
 		}
 		a.mu.Lock()
 		s.models = names
 		answer := object{"configOptions": s.options()}
 		a.mu.Unlock()
-		a.out.writeResult(m.ID, answer)
+		a.sendResult(m.ID, answer)
 	})
 }
 

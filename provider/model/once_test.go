@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 const hello = `data: {"choices":[{"index":0,"delta":{"content":"Hello"}}]}
@@ -249,16 +251,16 @@ func TestNoLeave(t *testing.T) {
 	})
 	p := connect(t, Settings{API: OpenAIChat, Model: "m", BaseURL: s.url}, true)
 	id := p.session()
-	p.agree = func(json.RawMessage) *rpcError {
+	p.agree = func(json.RawMessage) *agentside.Error {
 		if c, _ := s.counts(); c != 0 {
 			t.Error("a connection before the client's word")
 		}
-		return &rpcError{Code: -32800, Message: "the log failed"}
+		return &agentside.Error{Code: -32800, Message: "the log failed"}
 	}
 	if m := p.awaitAnswer(p.sendPrompt(id, "Hi"), nil); outcome(m) != "provider error" || !strings.Contains(m.Error.Message, "nothing was sent") {
 		t.Errorf("%+v", m)
 	}
-	p.agree = func(json.RawMessage) *rpcError { // the cancel arrives while the client is asked
+	p.agree = func(json.RawMessage) *agentside.Error { // the cancel arrives while the client is asked
 		p.writeLine(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, id))
 		return nil
 	}

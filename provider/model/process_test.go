@@ -21,6 +21,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 // agentVariable turns the test binary into an agent with the settings in its value. Some settings come from
@@ -56,7 +58,7 @@ func connectProcess(t *testing.T, s Settings, environ ...string) *peer {
 			cmd.Env = append(cmd.Env, kv)
 		}
 	}
-	cmd.Env = append(append(cmd.Env, environ...), "GORACE=atexit_sleep_ms=0", agentVariable+"="+string(encode(s)))
+	cmd.Env = append(append(cmd.Env, environ...), "GORACE=atexit_sleep_ms=0", agentVariable+"="+string(agentside.Encode(s)))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	in, err := cmd.StdinPipe()

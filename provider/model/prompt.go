@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 // run is a running prompt. One goroutine owns it.
@@ -34,7 +36,7 @@ type run struct {
 // answerPrompt makes the only request, and returns a function that answers the prompt.
 func (r *run) answerPrompt(ctx context.Context) (end func()) {
 	reason, err := r.makeRequest(ctx)
-	refuse := func(e *rpcError) func() { return func() { r.agent.refuseRequest(r.id, e) } }
+	refuse := func(e *agentside.Error) func() { return func() { r.agent.conn.Refuse(r.id, e) } }
 	var f *failure
 	var input *inputError
 	switch {
@@ -43,9 +45,9 @@ func (r *run) answerPrompt(ctx context.Context) (end func()) {
 	case errors.As(err, &f):
 		return refuse(f.rpc())
 	case errors.As(err, &input):
-		return refuse(&rpcError{Code: codeInvalidParams, Message: input.what + "; nothing was sent"})
+		return refuse(&agentside.Error{Code: agentside.CodeInvalidParams, Message: input.what + "; nothing was sent"})
 	case err != nil:
-		return refuse(&rpcError{Code: codeInternal, Message: err.Error()})
+		return refuse(&agentside.Error{Code: agentside.CodeInternal, Message: err.Error()})
 	}
 	if text := r.historyText(); text != "" {
 		r.session.history = append(r.session.history, r.turn, turn{true, []block{{Type: "text", Text: text}}})
@@ -57,7 +59,7 @@ func (r *run) answerPrompt(ctx context.Context) (end func()) {
 	if r.use.known {
 		result["usage"] = r.use.result()
 	}
-	return func() { r.agent.out.writeResult(r.id, result) }
+	return func() { r.agent.sendResult(r.id, result) }
 }
 
 // historyText returns the answer for the history of later prompts. It only names the files of the answer,

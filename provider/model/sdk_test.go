@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 // TestSDKsAgree: text, usage and stop reason of each recorded stream equal the results of the vendor's Go SDK
@@ -48,7 +50,7 @@ func TestSDKsAgree(t *testing.T) {
 			got.Stop = "" // the SDKs have other stop reasons
 		}
 		var u usage
-		if err := json.Unmarshal(encode(got.Usage), &u); err != nil {
+		if err := json.Unmarshal(agentside.Encode(got.Usage), &u); err != nil {
 			t.Error(err)
 		}
 		if strings.Contains(name, "xai") && want != nil { // the SDK leaves out the thoughts

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 var update = flag.Bool("update", false, "write what is generated")
@@ -117,7 +119,7 @@ func TestStreams(t *testing.T) {
 	}
 	for _, path := range recordedStreams(t) {
 		api, stream := recordedStream(t, path)
-		plain := encode(readStream(api, bytes.NewReader(stream)))
+		plain := agentside.Encode(readStream(api, bytes.NewReader(stream)))
 		got[filepath.Base(path)] = plain
 		for name, r := range map[string]io.Reader{
 			"byte by byte": iotest.OneByteReader(bytes.NewReader(stream)),
@@ -127,14 +129,14 @@ func TestStreams(t *testing.T) {
 			"no last line": bytes.NewReader(append(bytes.TrimRight(stream, "\n"), '\n')),
 			"a mark ahead": bytes.NewReader(append([]byte("\uFEFF"), stream...)),
 		} {
-			if again := encode(readStream(api, r)); !bytes.Equal(again, plain) {
+			if again := agentside.Encode(readStream(api, r)); !bytes.Equal(again, plain) {
 				t.Errorf("%s, %s: %s, plain %s", path, name, again, plain)
 			}
 		}
 	}
 	if *update {
 		var b bytes.Buffer
-		err := json.Indent(&b, encode(got), "", " ")
+		err := json.Indent(&b, agentside.Encode(got), "", " ")
 		if err = errors.Join(err, os.WriteFile(golden, append(b.Bytes(), '\n'), 0o644)); err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +177,7 @@ func FuzzStreams(f *testing.F) {
 		api := APIs()[(i%4+4)%4]
 		a := readStream(api, bytes.NewReader(stream))
 		b := readStream(api, iotest.OneByteReader(bytes.NewReader(stream)))
-		if !bytes.Equal(encode(a), encode(b)) {
+		if !bytes.Equal(agentside.Encode(a), agentside.Encode(b)) {
 			t.Errorf("%s: %+v or %+v", api, a, b)
 		}
 		if a.Whole && a.Stop == "" {

@@ -1,21 +1,22 @@
 package predictable
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 // agent is one connection.
 type agent struct {
 	opt      Options
 	scenario *scenario
+	conn     *agentside.Conn // writes to out
 	out      *lineWriter
 	errw     io.Writer
 	leave    func()         // ends Serve
@@ -30,83 +31,48 @@ type agent struct {
 	mu       sync.Mutex // guards the fields below
 	ended    bool       // no further script may start
 	sessions map[string]*session
-	calls    int // the number of the last created tool call
-	lastID   int // the number of the next request to the client
-	pending  map[string][]waiter
+	calls    int             // the number of the last created tool call
 	promised json.RawMessage // the response to initialize
 	authed   bool
 }
 
-// waiter receives the response to one of our requests. Its channel has room for the response.
-type waiter struct {
-	index int
-	to    chan<- reply
-}
-
-// reply is a response of the client. index identifies the request among those that share a channel.
-type reply struct {
-	index int
-	message
-}
-
 func newAgent(sc *scenario, opt Options, out, errw io.Writer) *agent {
+	lines := &lineWriter{out: out, eol: "\n"}
 	return &agent{
 		opt:      opt,
 		scenario: sc,
-		out:      &lineWriter{out: out, eol: "\n"},
+		conn:     agentside.New(lines),
+		out:      lines,
 		errw:     &lockedWriter{out: errw},
 		gone:     make(chan struct{}),
 		sessions: map[string]*session{},
-		pending:  map[string][]waiter{},
 		promised: initializeResult(opt.State != ""),
 	}
 }
 
-// readLines dispatches lines until in ends. The end is not an error.
-func (a *agent) readLines(serving context.Context, in io.Reader) error {
-	r := bufio.NewReaderSize(in, 16<<10)
-	var long []byte
-	for {
-		line, err := readLine(r, &long)
-		if len(line) > 0 {
-			a.dispatchLine(serving, line)
-		}
-		if a.deafStdin.Load() {
-			<-serving.Done()
-			return nil
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		}
-	}
+// deafReader reads the client's lines until the script ignores them.
+type deafReader struct {
+	in   io.Reader
+	deaf *atomic.Bool
+	end  <-chan struct{}
 }
 
-// dispatchLine handles one line in wire order. Only scripts run on goroutines, so a cancel always finds the turn
-// of the prompt that came before it.
-func (a *agent) dispatchLine(serving context.Context, line []byte) {
-	var m message
-	if err := json.Unmarshal(line, &m); err != nil {
-		code := codeParse
-		if json.Valid(line) {
-			code = codeInvalid
-		}
-		a.refuseRequest(json.RawMessage("null"), &rpcError{Code: code, Message: err.Error()})
-		return
+func (r deafReader) Read(p []byte) (int, error) {
+	n, err := r.in.Read(p)
+	if r.deaf.Load() {
+		<-r.end
 	}
+	return n, err
+}
+
+// handleMessage handles a request or a notification in wire order. Only scripts run on goroutines, so a cancel always
+// finds the turn of the prompt that came before it.
+func (a *agent) handleMessage(serving context.Context, m agentside.Message) {
 	switch {
-	case m.JSONRPC != "2.0":
-		a.refuseRequest(m.ID, &rpcError{Code: codeInvalid, Message: `"jsonrpc" is not "2.0"`})
-	case m.Method == "" && m.ID != nil:
-		a.deliverReply(m)
-	case m.Method == "":
-		a.refuseRequest(json.RawMessage("null"), &rpcError{Code: codeInvalid, Message: "no method and no id"})
-	case m.Method == "session/prompt" && m.ID != nil:
-		a.handlePrompt(serving, m)
 	case m.ID == nil:
 		a.handleNotification(serving, m)
+	case m.Method == "session/prompt":
+		a.handlePrompt(serving, m)
 	default:
 		a.handleRequest(serving, m)
 	}
@@ -130,18 +96,9 @@ func (a *agent) endScripts() {
 	a.scripts.Wait()
 }
 
-// refuseRequest answers a request at once with an error. A notification gets no answer.
-func (a *agent) refuseRequest(id json.RawMessage, e *rpcError) {
-	if id == nil {
-		return
-	}
-	// A failed write cannot be reported.
-	_ = a.out.writeLine(response(id, nil, encode(e)))
-}
-
 // handleNotification handles a notification. Only session/cancel has an effect without a script. $/cancel_request does
 // not cancel a turn.
-func (a *agent) handleNotification(serving context.Context, m message) {
+func (a *agent) handleNotification(serving context.Context, m agentside.Message) {
 	r := &request{agent: a, method: m.Method, params: m.Params}
 	if m.Method == "session/cancel" {
 		r.sess, r.sid = a.session(m.Params)
@@ -156,10 +113,10 @@ func (a *agent) handleNotification(serving context.Context, m message) {
 }
 
 // handleRequest handles a request other than a prompt.
-func (a *agent) handleRequest(serving context.Context, m message) {
+func (a *agent) handleRequest(serving context.Context, m agentside.Message) {
 	r := &request{agent: a, id: m.ID, method: m.Method, params: m.Params, sid: firstSession}
 	if e := a.respondDefault(r); e != nil {
-		r.err = encode(e)
+		r.err = agentside.Encode(e)
 	}
 	steps := a.scenario.nextScript(m.Method)
 	if steps == nil {
@@ -170,7 +127,7 @@ func (a *agent) handleRequest(serving context.Context, m message) {
 }
 
 // respondDefault gives the request its default response.
-func (a *agent) respondDefault(r *request) *rpcError {
+func (a *agent) respondDefault(r *request) *agentside.Error {
 	switch r.method {
 	case "initialize":
 		r.result = initializeResult(a.opt.State != "")
@@ -200,7 +157,7 @@ func (a *agent) respondDefault(r *request) *rpcError {
 			return a.closeSession(r)
 		}
 	}
-	return &rpcError{Code: codeNoMethod, Message: "Method not found: " + r.method}
+	return &agentside.Error{Code: agentside.CodeNoMethod, Message: "Method not found: " + r.method}
 }
 
 // offers holds the capabilities in the response to initialize. A method without its capability gets "method
@@ -242,7 +199,7 @@ func initializeResult(kept bool) json.RawMessage {
 		`"agentInfo":{"name":"predictable","title":"Perlica's predictable agent","version":"1"},"authMethods":[]}`)
 }
 
-func (a *agent) authenticate(r *request) *rpcError {
+func (a *agent) authenticate(r *request) *agentside.Error {
 	var p struct {
 		MethodID string `json:"methodId"`
 	}
@@ -258,37 +215,7 @@ func (a *agent) authenticate(r *request) *rpcError {
 			return nil
 		}
 	}
-	return &rpcError{Code: codeInvalidParams, Message: "no such authentication method: " + p.MethodID}
-}
-
-// sendToClient writes a request to the client. The response will be delivered to the channel with index. An empty id
-// means the next number, beginning with 0.
-func (a *agent) sendToClient(method, params, id string, index int, to chan<- reply) error {
-	a.mu.Lock()
-	if id == "" {
-		id = strconv.Itoa(a.lastID)
-		a.lastID++
-	}
-	a.pending[id] = append(a.pending[id], waiter{index, to})
-	a.mu.Unlock()
-	o := &object{}
-	return a.out.writeLine(o.addString("jsonrpc", "2.0").addRaw("id", id).addString("method", method).addRaw("params", params).endObject())
-}
-
-// deliverReply hands a response to the first waiter for its id. A response without a waiter is dropped: the client
-// invented it, or the script did not wait.
-func (a *agent) deliverReply(m message) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	id := string(m.ID)
-	waiting := a.pending[id]
-	if len(waiting) == 0 {
-		return
-	}
-	waiting[0].to <- reply{waiting[0].index, m}
-	if a.pending[id] = waiting[1:]; len(waiting) == 1 {
-		delete(a.pending, id)
-	}
+	return &agentside.Error{Code: agentside.CodeInvalidParams, Message: "no such authentication method: " + p.MethodID}
 }
 
 // pause waits, unless the turn is cancelled or the agent ends.
@@ -315,18 +242,4 @@ func interrupted(ctx context.Context) error {
 		return errCancelled
 	}
 	return errGone
-}
-
-func encode(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		// Only values of this package come here, and all of them can be encoded.
-		panic(err)
-	}
-	return b
-}
-
-func response(id, result, e json.RawMessage) []byte {
-	o := &object{}
-	return o.addString("jsonrpc", "2.0").addRaw("id", string(id)).addRaw("result", string(result)).addRaw("error", string(e)).endObject()
 }

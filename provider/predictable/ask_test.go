@@ -6,22 +6,24 @@ import (
 	"testing"
 
 	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
-func selected(option string) func(string, message) string {
-	return func(string, message) string {
+func selected(option string) func(string, agentside.Message) string {
+	return func(string, agentside.Message) string {
 		return `"result":{"outcome":{"outcome":"selected","optionId":` + quote(option) + `}}`
 	}
 }
 
-func respond(rest string) func(string, message) string {
-	return func(string, message) string { return rest }
+func respond(rest string) func(string, agentside.Message) string {
+	return func(string, agentside.Message) string { return rest }
 }
 
 func TestAsk(t *testing.T) {
 	for _, tt := range []struct {
 		name, script string
-		reply        func(string, message) string
+		reply        func(string, agentside.Message) string
 		want         string
 		statuses     string
 	}{
@@ -39,7 +41,7 @@ func TestAsk(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := open(t, Options{})
 			var asked acp.RequestPermissionRequest
-			c.reply = func(method string, m message) string {
+			c.reply = func(method string, m agentside.Message) string {
 				decode(t, m.Params, &asked)
 				if err := asked.Validate(); err != nil {
 					t.Error(err)
@@ -67,7 +69,7 @@ func TestAsk(t *testing.T) {
 func TestAskAtOnce(t *testing.T) {
 	c := open(t, Options{})
 	var ids []string
-	c.reply = func(_ string, m message) string {
+	c.reply = func(_ string, m agentside.Message) string {
 		if ids = append(ids, string(m.ID)); len(ids) == 3 {
 			for i, option := range []string{"reject-once", "allow-always", "allow-once"} {
 				c.writeLine(`{"jsonrpc":"2.0","id":` + ids[2-i] + `,` + selected(option)("", m) + `}`)
@@ -85,7 +87,7 @@ func TestAskAtOnce(t *testing.T) {
 func TestAskSameID(t *testing.T) {
 	c := open(t, Options{})
 	n := 0
-	c.reply = func(_ string, m message) string {
+	c.reply = func(_ string, m agentside.Message) string {
 		if string(m.ID) != `"same"` {
 			t.Errorf("id %s", m.ID)
 		}
@@ -115,7 +117,7 @@ func TestAskWithoutWaiting(t *testing.T) {
 func TestClientRequests(t *testing.T) {
 	c := open(t, Options{})
 	var params []string
-	c.reply = func(method string, m message) string {
+	c.reply = func(method string, m agentside.Message) string {
 		params = append(params, method+" "+string(m.Params))
 		if method == "terminal/create" {
 			return `"result":{"terminalId":"t1"}`

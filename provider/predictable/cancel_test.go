@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 func (c *client) cancel() {
@@ -48,7 +50,7 @@ func TestCancelAnswersOnce(t *testing.T) {
 
 func TestCancelWhileAsking(t *testing.T) {
 	c := open(t, Options{})
-	c.reply = func(_ string, m message) string {
+	c.reply = func(_ string, m agentside.Message) string {
 		c.cancel()
 		return `"result":{"outcome":{"outcome":"cancelled"}}`
 	}
@@ -62,7 +64,7 @@ func TestCancelIgnored(t *testing.T) {
 	c := open(t, Options{})
 	id := c.request("session/prompt", promptParams(c.sid, "@request hello\n@ignore cancel"))
 	c.cancel()
-	c.reply = func(string, message) string { c.cancel(); return `"result":1` }
+	c.reply = func(string, agentside.Message) string { c.cancel(); return `"result":1` }
 	if m, _ := c.awaitResponse(id); stopReason(t, m) != "end_turn" {
 		t.Errorf("%s", m.Result)
 	}
@@ -138,7 +140,7 @@ func TestSessionsAtOnce(t *testing.T) {
 		left[c.request("session/prompt", promptParams(sid, "@stream 20 30\nturn "+strconv.Itoa(i)))] = true
 	}
 	for len(left) > 0 {
-		var m message
+		var m agentside.Message
 		decode(t, []byte(c.line()), &m)
 		if m.Method == "" {
 			delete(left, string(m.ID))

@@ -3,13 +3,16 @@ package predictable
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 // callClient sends a request to the client, waits for the response and writes it as a message. The result is nil
 // after an error.
 func (r *request) callClient(ctx context.Context, method, params, id string) (json.RawMessage, error) {
-	answers := make(chan reply, 1)
-	if err := r.agent.sendToClient(method, params, id, 0, answers); err != nil {
+	answers := make(chan agentside.Message, 1)
+	received := func(m agentside.Message) { answers <- m }
+	if err := r.agent.conn.Request(method, json.RawMessage(params), id, received); err != nil {
 		return nil, err
 	}
 	select {
@@ -62,7 +65,7 @@ func terminal(a *args) action {
 	command := a.remainingWords("COMMAND")
 	return func(ctx context.Context, r *request) error {
 		o := (&object{}).addString("sessionId", r.sid).addString("command", command[0])
-		o.addRaw("args", string(encode(command[1:])))
+		o.addRaw("args", string(agentside.Encode(command[1:])))
 		made, err := r.callClient(ctx, "terminal/create", string(o.endObject()), "")
 		if err != nil || made == nil {
 			return err
@@ -95,7 +98,7 @@ func sendRequest(a *args) action {
 	wait, id := a.yes("wait"), a.jsonKey("rpcid")
 	return func(ctx context.Context, r *request) error {
 		if !wait {
-			return r.agent.sendToClient(method, r.fillIDs(params), id, 0, make(chan reply, 1))
+			return r.agent.conn.Request(method, json.RawMessage(r.fillIDs(params)), id, func(agentside.Message) {})
 		}
 		_, err := r.callClient(ctx, method, r.fillIDs(params), id)
 		return err
@@ -105,7 +108,6 @@ func sendRequest(a *args) action {
 func notify(a *args) action {
 	method, params := a.word("METHOD"), paramsArg(a)
 	return plainStep(func(r *request) error {
-		o := (&object{}).addString("jsonrpc", "2.0").addString("method", method).addRaw("params", r.fillIDs(params))
-		return r.agent.out.writeLine(o.endObject())
+		return r.agent.conn.Send(agentside.Message{Method: method, Params: json.RawMessage(r.fillIDs(params))})
 	})
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 // TestMain lets the test binary be the agent: @spawn starts it with --scenario.
@@ -37,7 +39,7 @@ type client struct {
 	served chan error
 	lastID int
 	sid    string
-	reply  func(method string, m message) string // the rest of a response: "result":… or "error":…
+	reply  func(method string, m agentside.Message) string // the rest of a response: "result":… or "error":…
 
 	mu    sync.Mutex
 	more  *sync.Cond
@@ -69,7 +71,7 @@ func connect(t testing.TB, opt Options) *client {
 	out, agentOut := io.Pipe()
 	c := &client{t: t, in: in, out: out, served: make(chan error, 1)}
 	c.more = sync.NewCond(&c.mu)
-	c.reply = func(method string, _ message) string {
+	c.reply = func(method string, _ agentside.Message) string {
 		return `"error":{"code":-32601,"message":"Method not found"}`
 	}
 	go func() {
@@ -164,7 +166,7 @@ func (c *client) request(method, params string) string {
 
 // awaitResponse reads up to the response with this id and answers requests on the way. It returns the response and
 // the lines before it.
-func (c *client) awaitResponse(id string) (message, []string) {
+func (c *client) awaitResponse(id string) (agentside.Message, []string) {
 	c.t.Helper()
 	var before []string
 	for {
@@ -172,7 +174,7 @@ func (c *client) awaitResponse(id string) (message, []string) {
 		if l == "" {
 			c.t.Fatalf("the agent has gone; before that: %q", before)
 		}
-		var m message
+		var m agentside.Message
 		if err := json.Unmarshal([]byte(l), &m); err == nil {
 			switch {
 			case m.Method == "" && string(m.ID) == id:
@@ -187,7 +189,7 @@ func (c *client) awaitResponse(id string) (message, []string) {
 	}
 }
 
-func (c *client) call(method, params string) message {
+func (c *client) call(method, params string) agentside.Message {
 	c.t.Helper()
 	m, _ := c.awaitResponse(c.request(method, params))
 	return m
@@ -198,7 +200,7 @@ func promptParams(sid, text string) string {
 }
 
 // prompt runs a turn and returns the message text, the response and all lines.
-func (c *client) prompt(text string) (string, message, []string) {
+func (c *client) prompt(text string) (string, agentside.Message, []string) {
 	c.t.Helper()
 	m, lines := c.awaitResponse(c.request("session/prompt", promptParams(c.sid, text)))
 	return textOf(lines), m, lines
@@ -244,7 +246,7 @@ func (c *client) endInput() error {
 	return <-c.served
 }
 
-func stopReason(t testing.TB, m message) string {
+func stopReason(t testing.TB, m agentside.Message) string {
 	t.Helper()
 	var p struct {
 		StopReason string `json:"stopReason"`

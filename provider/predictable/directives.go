@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 // Directive is one command of a script.
@@ -152,7 +154,7 @@ func stop(a *args) action {
 
 func tokens(a *args) action {
 	in, out := a.number("INPUT", 0, math.MaxInt32), a.number("OUTPUT", 0, math.MaxInt32)
-	return setTo([]string{"usage"}, string(encode(map[string]int{
+	return setTo([]string{"usage"}, string(agentside.Encode(map[string]int{
 		"inputTokens": in, "outputTokens": out, "totalTokens": in + out,
 	})))
 }
@@ -204,7 +206,7 @@ func requireAuth(*args) action {
 		r.agent.mu.Lock()
 		defer r.agent.mu.Unlock()
 		if !r.agent.authed {
-			return &rpcError{Code: codeAuthRequired, Message: "Authentication required"}
+			return &agentside.Error{Code: agentside.CodeAuthRequired, Message: "Authentication required"}
 		}
 		return nil
 	})

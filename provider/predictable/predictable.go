@@ -20,6 +20,8 @@ import (
 	"errors"
 	"io"
 	"sync"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 // EnvScenario is the environment variable with the default scenario of a command line. This package does not
@@ -78,12 +80,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, errw io.Writer, opt
 	if serving.Err() != nil {
 		return nil
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- a.readLines(serving, in) }()
-	select {
-	case err = <-ended:
-	case <-serving.Done():
-	}
+	in = deafReader{in, &a.deafStdin, serving.Done()}
+	err = a.conn.Serve(serving, in, func(m agentside.Message) { a.handleMessage(serving, m) })
 	if serving.Err() == nil {
 		a.playScript(serving, &request{agent: a, method: sectionEOF, sid: firstSession}, scenario.nextScript(sectionEOF))
 		if a.ignoreEOF.Load() {

@@ -14,7 +14,7 @@ import (
 )
 
 func line(a *args) action {
-	return plainStep(func(r *request) error { return r.agent.out.writeLine([]byte(r.fillIDs(a.text))) })
+	return plainStep(func(r *request) error { return r.agent.conn.WriteLine([]byte(r.fillIDs(a.text))) })
 }
 
 func rawBytes(a *args) action {
@@ -23,7 +23,7 @@ func rawBytes(a *args) action {
 
 func garbage(a *args) action {
 	size := a.number("SIZE", 0, math.MaxInt32)
-	return plainStep(func(r *request) error { return r.agent.out.writeLine(bytes.Repeat([]byte("?"), size)) })
+	return plainStep(func(r *request) error { return r.agent.conn.WriteLine(bytes.Repeat([]byte("?"), size)) })
 }
 
 func eol(a *args) action {

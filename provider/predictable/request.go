@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 // request is one incoming message and its response. The goroutine that runs its script owns it.
@@ -35,21 +37,21 @@ type turn struct {
 	caught    bool // @cancelled was reached: the script determines the answer
 }
 
-func (r *request) decodeParams(p any) *rpcError {
+func (r *request) decodeParams(p any) *agentside.Error {
 	if err := json.Unmarshal(r.params, p); err != nil {
-		return &rpcError{Code: codeInvalidParams, Message: "Invalid params: " + err.Error()}
+		return &agentside.Error{Code: agentside.CodeInvalidParams, Message: "Invalid params: " + err.Error()}
 	}
 	return nil
 }
 
 // handlePrompt registers the turn before the next line is read, and then runs its script.
-func (a *agent) handlePrompt(serving context.Context, m message) {
+func (a *agent) handlePrompt(serving context.Context, m agentside.Message) {
 	var p struct {
 		Prompt []block `json:"prompt"`
 	}
 	r := &request{agent: a, id: m.ID, method: m.Method, params: m.Params, turn: &turn{}}
 	if e := r.decodeParams(&p); e != nil {
-		a.refuseRequest(r.id, e)
+		a.conn.Refuse(r.id, e)
 		return
 	}
 	steps := a.scenario.nextScript(r.method)
@@ -57,13 +59,13 @@ func (a *agent) handlePrompt(serving context.Context, m message) {
 	if steps == nil {
 		var err error
 		if steps, err = parse(promptText(unanswered(p.Prompt)), false, 1); err != nil {
-			a.refuseRequest(r.id, &rpcError{Code: codeInvalidParams, Message: err.Error()})
+			a.conn.Refuse(r.id, &agentside.Error{Code: agentside.CodeInvalidParams, Message: err.Error()})
 			return
 		}
 		steps = append(steps, attached(p.Prompt)...)
 	}
 	if r.sess, r.sid = a.session(m.Params); r.sess == nil {
-		a.refuseRequest(r.id, &rpcError{Code: codeNotFound, Message: "no such session"})
+		a.conn.Refuse(r.id, &agentside.Error{Code: agentside.CodeNotFound, Message: "no such session"})
 		return
 	}
 	ctx, cancel := context.WithCancelCause(serving)
@@ -77,7 +79,9 @@ func (a *agent) handlePrompt(serving context.Context, m message) {
 	a.mu.Unlock()
 	if busy {
 		cancel(nil)
-		a.refuseRequest(r.id, &rpcError{Code: codeInvalid, Message: "a prompt is already running in this session"})
+		a.conn.Refuse(r.id, &agentside.Error{
+			Code: agentside.CodeInvalid, Message: "a prompt is already running in this session",
+		})
 		return
 	}
 	r.result = json.RawMessage(`{"stopReason":"end_turn"}`)
@@ -132,15 +136,15 @@ func (a *agent) playScriptIn(ctx, serving context.Context, r *request, steps []s
 		defer func() { _ = a.out.releaseLines() }() // a failed write cannot be reported
 	}
 	err := r.runSteps(ctx, serving, steps)
-	var e *rpcError
+	var e *agentside.Error
 	switch {
 	case errors.Is(err, errGone):
 		return
 	case err == nil, errors.Is(err, errCancelled):
 	case errors.As(err, &e):
-		r.err = encode(e)
+		r.err = agentside.Encode(e)
 	default:
-		r.err = encode(&rpcError{Code: codeInternal, Message: err.Error()})
+		r.err = agentside.Encode(&agentside.Error{Code: agentside.CodeInternal, Message: err.Error()})
 	}
 	if !r.answered {
 		// A failed write cannot be reported.
@@ -201,9 +205,9 @@ func (r *request) sendAnswer() error {
 		}
 	}
 	if r.err != nil {
-		return r.agent.out.writeLine(response(r.id, nil, r.err))
+		return r.agent.conn.Send(agentside.Message{ID: r.id, Error: r.err})
 	}
-	return r.agent.out.writeLine(response(r.id, r.result, nil))
+	return r.agent.conn.Send(agentside.Message{ID: r.id, Result: r.result})
 }
 
 // adoptResponse copies the contents of a response into the agent's state.
@@ -231,12 +235,12 @@ func (r *request) updateOther(ctx context.Context, sid string, update []byte) er
 			return err
 		}
 	}
-	return r.agent.out.writeLine(updateLine(sid, update))
+	return r.agent.conn.WriteLine(updateLine(sid, update))
 }
 
 func updateLine(sid string, update []byte) []byte {
 	b := append(make([]byte, 0, len(update)+len(sid)+80), updateHead...)
-	b = append(appendString(b, sid), `,"update":`...)
+	b = append(agentside.AppendString(b, sid), `,"update":`...)
 	return append(append(b, update...), '}', '}')
 }
 
@@ -258,7 +262,7 @@ func (r *request) sayChunk(ctx context.Context, text string) error {
 func chunk(kind, text string) []byte {
 	b := append(make([]byte, 0, len(text)+90), `{"sessionUpdate":"`...)
 	b = append(append(b, kind...), `","content":{"type":"text","text":`...)
-	return append(appendString(b, text), '}', '}')
+	return append(agentside.AppendString(b, text), '}', '}')
 }
 
 // fillIDs replaces $session and $id, so that a script can write complete lines.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 func TestEcho(t *testing.T) {
@@ -159,7 +161,7 @@ func TestUpdatesConform(t *testing.T) {
 		t.Fatalf("%d lines", len(lines))
 	}
 	for _, l := range lines {
-		var m message
+		var m agentside.Message
 		decode(t, json.RawMessage(l), &m)
 		var n acp.SessionNotification
 		decode(t, m.Params, &n)

@@ -72,8 +72,7 @@ func TestScenarios(t *testing.T) {
 				method, params, _ := strings.Cut(r, " ")
 				id := c.request(method, params)
 				m, before := c.awaitResponse(id)
-				lines = append(append(lines, before...), string(m.Result)+string(m.Error))
-				lines[len(lines)-1] = string(response(m.ID, m.Result, m.Error))
+				lines = append(append(lines, before...), string(m.Line()))
 			}
 			c.in.Close()
 			for l := c.line(); l != ""; l = c.line() {

@@ -16,7 +16,7 @@ const (
 )
 
 // step is one step of a script. run returns nil to continue, errCancelled or errGone after an interruption,
-// and an *rpcError to end the script with that error.
+// and an *agentside.Error to end the script with that error.
 type step struct {
 	name string
 	run  func(ctx context.Context, r *request) error

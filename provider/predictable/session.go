@@ -9,6 +9,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 // firstSession is the id of the first session of a process without State. Updates before the first session
@@ -49,7 +51,7 @@ func (a *agent) session(params json.RawMessage) (*session, string) {
 	return a.sessions[p.SessionID], p.SessionID
 }
 
-func (a *agent) newSession(r *request) *rpcError {
+func (a *agent) newSession(r *request) *agentside.Error {
 	var p struct {
 		CWD        string           `json:"cwd"`
 		MCPServers *json.RawMessage `json:"mcpServers"`
@@ -58,11 +60,11 @@ func (a *agent) newSession(r *request) *rpcError {
 		return e
 	}
 	if p.CWD == "" || p.MCPServers == nil {
-		return &rpcError{Code: codeInvalidParams, Message: "Invalid params: cwd and mcpServers are required"}
+		return &agentside.Error{Code: agentside.CodeInvalidParams, Message: "Invalid params: cwd and mcpServers are required"}
 	}
 	s := &session{cwd: p.CWD}
 	if err := a.nameSession(s); err != nil {
-		return &rpcError{Code: codeInternal, Message: err.Error()}
+		return &agentside.Error{Code: agentside.CodeInternal, Message: err.Error()}
 	}
 	r.sess, r.sid = s, s.id
 	o := &object{}
@@ -93,7 +95,7 @@ func (a *agent) nameSession(s *session) error {
 		if err != nil {
 			return err
 		}
-		_, err = f.Write(append(encode(past{CWD: s.cwd}), '\n'))
+		_, err = f.Write(append(agentside.Encode(past{CWD: s.cwd}), '\n'))
 		if err = errors.Join(err, f.Close()); err != nil {
 			return err
 		}
@@ -141,7 +143,7 @@ func (a *agent) applyState(s *session, result json.RawMessage) {
 }
 
 // continueSession finds a session in memory or in State. session/load also replays it.
-func (a *agent) continueSession(r *request) *rpcError {
+func (a *agent) continueSession(r *request) *agentside.Error {
 	var p struct {
 		SessionID string `json:"sessionId"`
 		CWD       string `json:"cwd"`
@@ -152,7 +154,7 @@ func (a *agent) continueSession(r *request) *rpcError {
 	if r.sess, r.sid = a.session(r.params); r.sess == nil {
 		s, err := a.openSession(p.SessionID)
 		if err != nil {
-			return &rpcError{Code: codeNotFound, Message: "no such session: " + p.SessionID}
+			return &agentside.Error{Code: agentside.CodeNotFound, Message: "no such session: " + p.SessionID}
 		}
 		r.sess = s
 		a.mu.Lock()
@@ -168,8 +170,8 @@ func (a *agent) continueSession(r *request) *rpcError {
 	a.mu.Unlock()
 	for _, t := range turns {
 		for _, u := range [][]byte{chunk(userChunk, t.User), chunk(messageChunk, t.Agent)} {
-			if err := a.out.writeLine(updateLine(r.sid, u)); err != nil {
-				return &rpcError{Code: codeInternal, Message: err.Error()}
+			if err := a.conn.WriteLine(updateLine(r.sid, u)); err != nil {
+				return &agentside.Error{Code: agentside.CodeInternal, Message: err.Error()}
 			}
 		}
 	}
@@ -217,15 +219,15 @@ func (a *agent) rememberTurn(r *request) {
 	}
 	f, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0o600)
 	if err == nil {
-		_, err = f.Write(append(encode(t), '\n'))
+		_, err = f.Write(append(agentside.Encode(t), '\n'))
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		r.err = encode(&rpcError{Code: codeInternal, Message: "session not kept: " + err.Error()})
+		r.err = agentside.Encode(&agentside.Error{Code: agentside.CodeInternal, Message: "session not kept: " + err.Error()})
 	}
 }
 
-func (a *agent) setMode(r *request) *rpcError {
+func (a *agent) setMode(r *request) *agentside.Error {
 	var p struct {
 		ModeID string `json:"modeId"`
 	}
@@ -233,7 +235,7 @@ func (a *agent) setMode(r *request) *rpcError {
 		return e
 	}
 	if r.sess, r.sid = a.session(r.params); r.sess == nil {
-		return &rpcError{Code: codeNotFound, Message: "no such session"}
+		return &agentside.Error{Code: agentside.CodeNotFound, Message: "no such session"}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -244,11 +246,11 @@ func (a *agent) setMode(r *request) *rpcError {
 			return nil
 		}
 	}
-	return &rpcError{Code: codeInvalidParams, Message: "no such mode: " + p.ModeID}
+	return &agentside.Error{Code: agentside.CodeInvalidParams, Message: "no such mode: " + p.ModeID}
 }
 
 // setConfigOption sets an option of session/new. The option "mode" is the session's mode.
-func (a *agent) setConfigOption(r *request) *rpcError {
+func (a *agent) setConfigOption(r *request) *agentside.Error {
 	var p struct {
 		ConfigID string          `json:"configId"`
 		Value    json.RawMessage `json:"value"`
@@ -257,7 +259,7 @@ func (a *agent) setConfigOption(r *request) *rpcError {
 		return e
 	}
 	if r.sess, r.sid = a.session(r.params); r.sess == nil {
-		return &rpcError{Code: codeNotFound, Message: "no such session"}
+		return &agentside.Error{Code: agentside.CodeNotFound, Message: "no such session"}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -270,13 +272,13 @@ func (a *agent) setConfigOption(r *request) *rpcError {
 			// A value other than a string does not change the mode.
 			_ = json.Unmarshal(p.Value, &r.sess.mode)
 		}
-		r.result = (&object{}).addRaw("configOptions", string(encode(r.sess.options))).endObject()
+		r.result = (&object{}).addRaw("configOptions", string(agentside.Encode(r.sess.options))).endObject()
 		return nil
 	}
-	return &rpcError{Code: codeInvalidParams, Message: "no such option: " + p.ConfigID}
+	return &agentside.Error{Code: agentside.CodeInvalidParams, Message: "no such option: " + p.ConfigID}
 }
 
-func (a *agent) listSessions(r *request) *rpcError {
+func (a *agent) listSessions(r *request) *agentside.Error {
 	found := map[string]string{}
 	if entries, err := os.ReadDir(a.opt.State); err == nil {
 		for _, e := range entries {
@@ -309,9 +311,9 @@ func (a *agent) listSessions(r *request) *rpcError {
 }
 
 // closeSession cancels the running turn and forgets the session. The session's file stays.
-func (a *agent) closeSession(r *request) *rpcError {
+func (a *agent) closeSession(r *request) *agentside.Error {
 	if r.sess, r.sid = a.session(r.params); r.sess == nil {
-		return &rpcError{Code: codeNotFound, Message: "no such session"}
+		return &agentside.Error{Code: agentside.CodeNotFound, Message: "no such session"}
 	}
 	a.cancelSession(r.sess)
 	a.mu.Lock()
@@ -323,7 +325,7 @@ func (a *agent) closeSession(r *request) *rpcError {
 
 // deleteSession cancels the running turn and removes the session's file. Deleting an unknown session
 // succeeds, as the protocol requires.
-func (a *agent) deleteSession(r *request) *rpcError {
+func (a *agent) deleteSession(r *request) *agentside.Error {
 	var p struct {
 		SessionID string `json:"sessionId"`
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 // toolArgs are the keys that describe a tool call.
@@ -145,6 +147,12 @@ func ask(a *args) action {
 	return q.askAndReport
 }
 
+// reply is the client's answer to one of several questions.
+type reply struct {
+	index int
+	agentside.Message
+}
+
 func (q question) askAndReport(ctx context.Context, r *request) error {
 	calls := make([]toolCall, q.count)
 	answers := make(chan reply, q.count)
@@ -157,7 +165,9 @@ func (q question) askAndReport(ctx context.Context, r *request) error {
 			}
 		}
 		if mustAsk {
-			if err := r.agent.sendToClient("session/request_permission", q.params(r.sid, calls[i]), q.rpcID, i, answers); err != nil {
+			received := func(m agentside.Message) { answers <- reply{i, m} }
+			params := q.params(r.sid, calls[i])
+			if err := r.agent.conn.Request("session/request_permission", params, q.rpcID, received); err != nil {
 				return err
 			}
 		}
@@ -172,7 +182,7 @@ func (q question) askAndReport(ctx context.Context, r *request) error {
 		// Even a cancel does not end this wait, because the protocol requires an answer from the client.
 		select {
 		case m := <-answers:
-			outcome, allowed := q.outcome(m.message)
+			outcome, allowed := q.outcome(m.Message)
 			if err := q.reportOutcome(ctx, r, calls[m.index], outcome, allowed); err != nil {
 				return err
 			}
@@ -189,18 +199,18 @@ func (a *agent) modeOf(s *session) string {
 	return s.mode
 }
 
-func (q question) params(sid string, t toolCall) string {
+func (q question) params(sid string, t toolCall) json.RawMessage {
 	options := make([]string, len(q.options))
 	for i, o := range q.options {
 		options[i] = string((&object{}).addString("optionId", o.id).addString("name", o.name).addString("kind", o.kind).endObject())
 	}
 	call := t.appendFields(&object{}, "pending").endObject()
-	return string((&object{}).addString("sessionId", sid).addRaw("toolCall", string(call)).
-		addRaw("options", "["+strings.Join(options, ",")+"]").endObject())
+	return (&object{}).addString("sessionId", sid).addRaw("toolCall", string(call)).
+		addRaw("options", "["+strings.Join(options, ",")+"]").endObject()
 }
 
 // outcome describes the client's answer and reports whether it allows the call.
-func (q question) outcome(m message) (string, bool) {
+func (q question) outcome(m agentside.Message) (string, bool) {
 	if m.Error != nil {
 		return describeError(m.Error), false
 	}

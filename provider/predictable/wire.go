@@ -1,51 +1,21 @@
 package predictable
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"sync"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
-// message is the envelope of a line: a request, a notification or a response.
-type message struct {
-	JSONRPC string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id"`
-	Method  string          `json:"method"`
-	Params  json.RawMessage `json:"params"`
-	Result  json.RawMessage `json:"result"`
-	Error   json.RawMessage `json:"error"`
-}
-
-// rpcError is the error of a response.
-type rpcError struct {
-	Code    int             `json:"code"`
-	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data,omitempty"`
-}
-
-func (e *rpcError) Error() string { return e.Message }
-
-// These JSON-RPC and ACP error codes are the ones that the agent sends without a script.
-const (
-	codeParse         = -32700
-	codeInvalid       = -32600
-	codeNoMethod      = -32601
-	codeInvalidParams = -32602
-	codeInternal      = -32603
-	codeAuthRequired  = -32000
-	codeNotFound      = -32002
-)
-
-// lineWriter writes whole lines, each with one Write unless they are held. Several goroutines may call its
-// methods. A peer that does not read blocks all of them.
+// lineWriter is the output of the connection. It makes the faults of the wire, and joins held lines to one Write.
+// Several goroutines may call its methods.
 type lineWriter struct {
 	mu     sync.Mutex
 	out    io.Writer
 	eol    string // the line ending
-	buf    []byte // lines to be written
+	buf    []byte // the held lines
 	held   int    // number of calls of holdLines without releaseLines
 	closed bool   // set by @close: later output is dropped and the script continues
 }
@@ -53,26 +23,24 @@ type lineWriter struct {
 // keepBuffer limits the buffer of the writer, in bytes.
 const keepBuffer = 64 << 10
 
-// writeLine writes b and the current line ending.
-func (w *lineWriter) writeLine(b []byte) error {
+// Write writes a line with the current line ending in place of its line feed.
+func (w *lineWriter) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.buf)+len(b) > keepBuffer {
+	n := len(line)
+	if w.eol != "\n" {
+		line = append(line[:n-1:n-1], w.eol...)
+	}
+	if len(w.buf)+len(line) > keepBuffer {
 		if err := w.flushLines(); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	if len(b) > keepBuffer {
-		if err := w.writeBytes(b); err != nil {
-			return err
-		}
-		return w.writeBytes([]byte(w.eol))
+	if w.held > 0 && len(line) <= keepBuffer {
+		w.buf = append(w.buf, line...)
+		return n, nil
 	}
-	w.buf = append(append(w.buf, b...), w.eol...)
-	if w.held > 0 {
-		return nil
-	}
-	return w.flushLines()
+	return n, w.writeBytes(line)
 }
 
 // writeRaw writes b without a line ending.
@@ -143,24 +111,6 @@ func (w *lineWriter) closeOutput() {
 	}
 }
 
-// readLine returns the next line without its ending, however long it is. The slice is valid until the next
-// call.
-func readLine(r *bufio.Reader, long *[]byte) ([]byte, error) {
-	line, err := r.ReadSlice('\n')
-	if errors.Is(err, bufio.ErrBufferFull) {
-		*long = append((*long)[:0], line...)
-		for errors.Is(err, bufio.ErrBufferFull) {
-			line, err = r.ReadSlice('\n')
-			*long = append(*long, line...)
-		}
-		line = *long
-		if cap(*long) > 1<<20 {
-			*long = nil // do not keep the memory of a huge line
-		}
-	}
-	return bytes.TrimRight(line, "\r\n"), err
-}
-
 // object builds a JSON object with its fields in the given order.
 type object struct{ b []byte }
 
@@ -170,7 +120,7 @@ func (o *object) addRaw(key, value string) *object {
 		return o
 	}
 	o.b = append(o.b, ',')
-	o.b = appendString(o.b, key)
+	o.b = agentside.AppendString(o.b, key)
 	o.b = append(o.b, ':')
 	o.b = append(o.b, value...)
 	return o
@@ -179,7 +129,7 @@ func (o *object) addRaw(key, value string) *object {
 // addString appends a field with a string value.
 func (o *object) addString(key, value string) *object { return o.addRaw(key, quote(value)) }
 
-// addOptional is str, but leaves out the field if the value is empty.
+// addOptional is addString, but leaves out the field if the value is empty.
 func (o *object) addOptional(key, value string) *object {
 	if value == "" {
 		return o
@@ -197,27 +147,7 @@ func (o *object) endObject() []byte {
 }
 
 // quote returns s as a JSON string.
-func quote(s string) string { return string(appendString(make([]byte, 0, len(s)+2), s)) }
-
-// appendString appends s as a JSON string. Unlike encoding/json it escapes only the bytes that JSON requires,
-// and keeps invalid UTF-8. A script can therefore send broken bytes.
-func appendString(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	b = append(b, '"')
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			b = append(b, '\\', c)
-		case c == '\n':
-			b = append(b, '\\', 'n')
-		case c < 0x20:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		default:
-			b = append(b, c)
-		}
-	}
-	return append(b, '"')
-}
+func quote(s string) string { return string(agentside.AppendString(make([]byte, 0, len(s)+2), s)) }
 
 // setPath returns the object in raw with the value at path replaced, or removed if value is nil. It creates
 // missing objects on the path. Numbers keep their digits.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/go-faster/jx"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 const (
@@ -115,14 +117,14 @@ func promptText(params []byte) string {
 
 // outcome returns the part of an answer to the agent that must equal the record: whether the answer is an
 // error, and the chosen option.
-func outcome(method string, m message) string {
-	if isSet(m.fault) {
+func outcome(method string, m agentside.Message) string {
+	if m.Error != nil {
 		return "an error"
 	}
 	if method != methodPermission {
 		return "a result"
 	}
-	o := member(m.result, "outcome")
+	o := member(m.Result, "outcome")
 	if id := text(member(o, "optionId")); id != "" {
 		return "option " + id
 	}

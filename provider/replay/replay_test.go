@@ -143,7 +143,7 @@ func TestConversations(t *testing.T) {
 	}{
 		"what is not JSON": {record: begin, talk: `
 > {"id":
-< {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"replay: this line is no JSON-RPC message"}}`},
+< {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"not JSON: unexpected end of JSON input"}}`},
 		"methods": {record: begin, talk: `
 > {"id":"a","method":"initialize"}
 < {"id":"a","result":{"protocolVersion":1}}

@@ -1,25 +1,28 @@
 package replay
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 // handleLine handles a line of the client.
 func (p *player) handleLine(line []byte) {
-	m, err := parse(line)
+	m, err := agentside.Parse(line)
 	switch {
 	case err != nil:
-		p.writeError(nil, codeParse, "this line is no JSON-RPC message", nil)
-	case m.method == "":
-		if q := p.openQuestions[string(m.id)]; q != nil && q.answer == nil {
+		p.conn.Refuse(m.ID, err)
+	case m.Method == "":
+		if q := p.openQuestions[string(m.ID)]; q != nil && q.answer == nil {
 			q.answer = &m
 		}
-	case m.method == methodCancel:
-		p.cancelTurns(text(m.session()))
-	case m.id == nil: // a notification needs no answer
-	case m.method == methodPrompt:
+	case m.Method == methodCancel:
+		p.cancelTurns(text(member(m.Params, "sessionId")))
+	case m.ID == nil: // a notification needs no answer
+	case m.Method == methodPrompt:
 		p.handlePrompt(m)
 	default:
 		p.handleRequest(m)
@@ -27,10 +30,10 @@ func (p *player) handleLine(line []byte) {
 }
 
 // handleRequest answers a request other than a prompt with the next recorded answer to its method.
-func (p *player) handleRequest(m message) {
+func (p *player) handleRequest(m agentside.Message) {
 	had := 0
 	for _, x := range p.record.Exchanges {
-		if x.Method != m.method {
+		if x.Method != m.Method {
 			continue
 		}
 		if !p.given[x] {
@@ -39,16 +42,16 @@ func (p *player) handleRequest(m message) {
 		}
 		had++
 	}
-	text := "the record has no answer to " + m.method
+	text := "the record has no answer to " + m.Method
 	if had > 0 {
-		text = fmt.Sprintf("the record has %s only as often as it was given: %d", m.method, had)
+		text = fmt.Sprintf("the record has %s only as often as it was given: %d", m.Method, had)
 	}
-	p.writeError(m.id, codeNoMethod, text, nil)
+	p.refuseRequest(m.ID, agentside.CodeNoMethod, text, nil)
 }
 
 // handlePrompt selects the turn: a turn with the same text, or with InOrder otherwise the next turn.
-func (p *player) handlePrompt(m message) {
-	prompt := promptText(m.params)
+func (p *player) handlePrompt(m agentside.Message) {
+	prompt := promptText(m.Params)
 	turns := p.record.Turns()
 	i := slices.IndexFunc(turns, func(x *Exchange) bool { return !p.given[x] && x.Text == prompt })
 	if i < 0 && p.opt.InOrder {
@@ -73,7 +76,7 @@ func (p *player) handlePrompt(m message) {
 	} else {
 		text += fmt.Sprintf("all of its turns (%d) were given", len(turns))
 	}
-	p.writeError(m.id, codeInvalidParams, text, map[string]any{"expected": expected})
+	p.refuseRequest(m.ID, agentside.CodeInvalidParams, text, agentside.Encode(map[string]any{"expected": expected}))
 }
 
 // cancelTurns ends the turns of a session. A turn that was cancelled in the record ends as recorded, and another
@@ -90,7 +93,7 @@ func (p *player) cancelTurns(session string) {
 			continue
 		}
 		// Flush returns the error.
-		_, _ = fmt.Fprintf(p.out, `{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"cancelled"}}`+"\n", y.id)
+		_ = p.conn.Send(agentside.Message{ID: y.id, Result: json.RawMessage(`{"stopReason":"cancelled"}`)})
 		p.dropPlay(y)
 	}
 }

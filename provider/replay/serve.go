@@ -6,12 +6,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/perlica/perlica/provider/agentside"
 )
 
 // Options control the strictness and the speed of a replay.
@@ -24,14 +25,6 @@ type Options struct {
 	Speed float64
 }
 
-// These JSON-RPC error codes are the ones that a replay sends itself.
-const (
-	codeParse         = -32700
-	codeNoMethod      = -32601
-	codeInvalidParams = -32602
-	codeInternal      = -32603
-)
-
 // Serve speaks ACP until in ends or ctx is cancelled, and then returns nil. Otherwise it returns the error of
 // reading or writing. When in ends, it abandons the waiting exchanges without an answer. One goroutine writes
 // all lines. Without a Speed the order depends only on the input. When ctx ends first, the goroutine that
@@ -39,20 +32,28 @@ const (
 func Serve(ctx context.Context, in io.Reader, out io.Writer, r *Record, opt Options) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
+	lines := bufio.NewWriterSize(out, 1<<16)
 	p := &player{
-		record: r, opt: opt, out: bufio.NewWriterSize(out, 1<<16), given: map[*Exchange]bool{},
+		record: r, opt: opt, conn: agentside.New(lines), out: lines, given: map[*Exchange]bool{},
 		sessions: map[string]string{}, taken: map[string]bool{}, openQuestions: map[string]*asking{},
 	}
-	lines, ended := make(chan []byte), make(chan error, 1)
-	go func() { ended <- readLines(ctx, in, lines) }()
-	p.startPlay(&r.opening, message{})
+	received, ended := make(chan []byte), make(chan error, 1)
+	go func() {
+		ended <- agentside.Read(ctx, in, func(line []byte) {
+			select {
+			case received <- bytes.Clone(line):
+			case <-ctx.Done():
+			}
+		})
+	}()
+	p.startPlay(&r.opening, agentside.Message{})
 	for {
 		wait := p.playDue()
 		if err := p.out.Flush(); err != nil {
 			return err
 		}
 		select {
-		case line := <-lines:
+		case line := <-received:
 			p.handleLine(line)
 		case <-wait:
 		case err := <-ended:
@@ -63,32 +64,12 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, r *Record, opt Opti
 	}
 }
 
-// readLines passes on the lines that are not empty. The end of in is not an error.
-func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
-	r := bufio.NewReaderSize(in, 1<<16)
-	for {
-		line, err := r.ReadBytes('\n')
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			select {
-			case lines <- line:
-			case <-ctx.Done():
-				return nil
-			}
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		}
-	}
-}
-
 // player is one connection. The loop in Serve owns all its fields.
 type player struct {
 	record *Record
 	opt    Options
-	out    *bufio.Writer // it keeps its first error
+	conn   *agentside.Conn // writes to out
+	out    *bufio.Writer   // it keeps its first error
 
 	plays         []*play
 	given         map[*Exchange]bool
@@ -116,12 +97,13 @@ type play struct {
 type asking struct {
 	id     string
 	step   *step
-	answer *message
+	answer *agentside.Message
 }
 
 // startPlay begins to play an exchange as the answer to a request.
-func (p *player) startPlay(x *Exchange, m message) {
-	y := &play{Exchange: x, id: m.id, session: text(m.session()), questions: map[int]*asking{}, since: time.Now(), at: x.at}
+func (p *player) startPlay(x *Exchange, m agentside.Message) {
+	y := &play{Exchange: x, id: m.ID, questions: map[int]*asking{}, since: time.Now(), at: x.at}
+	y.session = text(member(m.Params, "sessionId"))
 	if y.session == "" && x.session != "" { // the answer contains the session id
 		y.session = x.session
 		for n := 2; p.taken[y.session]; n++ {
@@ -175,7 +157,8 @@ func (p *player) nextDue(y *play) (at time.Time, ok bool) {
 func (p *player) playStep(y *play) {
 	if y.next == len(y.steps) {
 		if y.id != nil {
-			p.writeError(y.id, codeInternal, "the record ends in this "+y.Method+": the agent's answer is not in it", nil)
+			message := "the record ends in this " + y.Method + ": the agent's answer is not in it"
+			p.refuseRequest(y.id, agentside.CodeInternal, message, nil)
 		}
 		p.dropPlay(y)
 		return
@@ -213,7 +196,7 @@ func (p *player) writeStep(y *play, s *step, id []byte) {
 	}
 	part := func(b []byte) {
 		if was != is {
-			b = bytes.ReplaceAll(b, quoted(was), quoted(is))
+			b = bytes.ReplaceAll(b, agentside.Encode(was), agentside.Encode(is))
 		}
 		_, _ = p.out.Write(b) // Flush returns the error
 	}
@@ -227,29 +210,25 @@ func (p *player) writeStep(y *play, s *step, id []byte) {
 	_ = p.out.WriteByte('\n')
 }
 
-func quoted(s string) []byte {
-	b, _ := json.Marshal(s) // every string can be encoded
-	return b
-}
-
 // compareAnswer ends a turn if the answer to its question differs from the record.
 func (p *player) compareAnswer(y *play, s *step) {
 	q := y.questions[s.question]
 	if q == nil || p.opt.AnyAnswer {
 		return
 	}
-	question, _ := parse(q.step.line) // this line and the next were parsed before
-	recorded, _ := parse(s.line)
-	got, want := outcome(question.method, *q.answer), outcome(question.method, recorded)
+	question, _ := agentside.Parse(q.step.line) // this line and the next were parsed before
+	recorded, _ := agentside.Parse(s.line)
+	got, want := outcome(question.Method, *q.answer), outcome(question.Method, recorded)
 	if got == want || y.id == nil {
 		return
 	}
-	what := question.method
-	if title := text(member(member(question.params, "toolCall"), "title")); title != "" {
+	what := question.Method
+	if title := text(member(member(question.Params, "toolCall"), "title")); title != "" {
 		what += fmt.Sprintf(" %q", clip(title))
 	}
-	p.writeError(y.id, codeInternal, fmt.Sprintf("%s was answered with %s; in the record it is %s", what, got, want),
-		map[string]any{"expected": want, "got": got})
+	message := fmt.Sprintf("%s was answered with %s; in the record it is %s", what, got, want)
+	data := agentside.Encode(map[string]string{"expected": want, "got": got})
+	p.refuseRequest(y.id, agentside.CodeInternal, message, data)
 	p.dropPlay(y)
 }
 
@@ -261,17 +240,7 @@ func (p *player) dropPlay(y *play) {
 	p.plays = slices.DeleteFunc(p.plays, func(other *play) bool { return other == y })
 }
 
-// writeError answers a request with an error. A nil id means that the request could not be read.
-func (p *player) writeError(id []byte, code int, message string, data any) {
-	type fault struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-		Data    any    `json:"data,omitempty"`
-	}
-	b, _ := json.Marshal(struct { // these fields can always be encoded
-		JSONRPC string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id"`
-		Error   fault           `json:"error"`
-	}{"2.0", id, fault{code, "replay: " + message, data}})
-	_, _ = p.out.Write(append(b, '\n')) // Flush returns the error
+// refuseRequest answers a request with an error.
+func (p *player) refuseRequest(id []byte, code int, message string, data json.RawMessage) {
+	p.conn.Refuse(id, &agentside.Error{Code: code, Message: "replay: " + message, Data: data})
 }
