@@ -68,7 +68,7 @@ var only = map[string][]string{
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica/config"},
 	"mvdan.cc/sh/v3/syntax":            {"kernel/agents", "policy/shell"}, // for kernel/agents see onlyName
 	// no payload has its types
-	"github.com/coder/acp-go-sdk": {"service/acp", "kernel/report", "kernel/project", "kernel/agents", "kernel", "cmd/perlica", "cmd/perlica/provider", "cmd/perlica/dialog", "provider", "provider/predictable"},
+	"github.com/coder/acp-go-sdk": {"service/acp", "kernel/report", "kernel/record", "kernel/project", "kernel/agents", "kernel", "cmd/perlica", "cmd/perlica/provider", "cmd/perlica/dialog", "provider", "provider/predictable"},
 }
 
 // onlyName limits a folder to the listed names of a package.

@@ -2,13 +2,13 @@ package kernel
 
 import (
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -20,9 +20,7 @@ type accumulator struct {
 	mu           sync.Mutex // guards the fields below
 	answer       provider.Answer
 	live         bool // between startTurn and endTurn
-	text         strings.Builder
-	content      []provider.Block // without the data, which is on record
-	joiner       joiner
+	messages     record.Messages
 	replayed     *replayed   // nil means that the agent did not continue its session
 	tools        []*toolSeen // in the order in which the agent first named them
 	toolOf       map[acp.ToolCallId]*toolSeen
@@ -56,9 +54,7 @@ func (a *accumulator) endTurn() provider.Update {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.live = false
-	rest := a.joiner.rest()
-	a.text.WriteString(rest.Text)
-	return rest
+	return a.messages.End()
 }
 
 func (a *accumulator) isLive() bool {
@@ -85,13 +81,8 @@ func (a *accumulator) addUpdate(u *provider.Update, model bool, agent speaker) b
 	if a.first.IsZero() {
 		a.first = a.now()
 	}
+	a.messages.Add(u)
 	switch {
-	case u.Kind == provider.AgentThoughtChunk:
-		a.joiner.joinText(u)
-	case u.Kind == provider.AgentMessageChunk:
-		a.joiner.joinText(u)
-		a.text.WriteString(u.Text)
-		a.content = withBlock(a.content, *u)
 	case u.Tool != nil && !model:
 		a.mergeTool(*u.Tool).addForm(agent)
 	case u.Usage != nil && u.Usage.Cost != nil:
@@ -254,10 +245,10 @@ func (a *accumulator) setUnasked(tools []fact.UnaskedTool) {
 }
 
 // fillResult adds the sums to a result.
-func (a *accumulator) fillResult(res *Result) {
+func (a *accumulator) fillResult(res *record.Result) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	res.Text, res.Content = a.text.String(), a.content
+	res.Text, res.Content = a.messages.Text(), a.messages.Blocks
 	res.StopReason, res.Usage, res.Cost = a.answer.StopReason, a.answer.Usage, a.cost
 	res.Permissions, res.Blocked, res.Unasked = a.perms, a.blocked, a.unaskedTools
 }

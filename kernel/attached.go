@@ -12,6 +12,7 @@ import (
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
@@ -127,9 +128,9 @@ type ClientPrompt struct {
 // Prompt answers an input with at most one call, like Runner.Run. The input's Prompt is the one in the line of
 // c. A stop calls Cancel, which asks the agent to cancel the turn. Perlica does not end an agent that ignores
 // it.
-func (a *Attached) Prompt(ctx context.Context, t Turn, c ClientPrompt) (Result, error) {
+func (a *Attached) Prompt(ctx context.Context, t Turn, c ClientPrompt) (record.Result, error) {
 	if err := a.turnMu.waitForLock(ctx, t.Stop); err != nil {
-		return Result{}, err
+		return record.Result{}, err
 	}
 	defer a.turnMu.Unlock()
 	t.Setup = a.setup
@@ -403,6 +404,6 @@ func (c *client) refuses(p *provider.PermissionRequest) bool {
 	// A dead log ends the agent at its next line.
 	_ = c.run.r.log.Record(event.NewFact(event.PolicyDecided, "policy", c.refs(), made))
 	c.sums.addDecision(a, false)
-	c.show.addNotice(Decided{made, p.ID})
+	c.show.addNotice(record.Decided{PolicyDecided: made, Request: p.ID})
 	return true
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 )
 
@@ -23,7 +24,7 @@ type changing struct {
 
 // run runs a turn. A person answers each question with an option of the kind answer. An empty kind means that
 // no person can be asked.
-func (c *changing) run(mode policy.Mode, answer, script string) Result {
+func (c *changing) run(mode policy.Mode, answer, script string) record.Result {
 	c.t.Helper()
 	turn := Turn{Input: Input{Text: script, Source: "test"}, Setup: c.setup, Permissions: mode}
 	turn.Setup.Session = c.session
@@ -215,7 +216,7 @@ func TestReplayedToolCalls(t *testing.T) {
 				return conv
 			}
 			conv := open("")
-			turn := func(text string, mode policy.Mode, wait time.Duration) Result {
+			turn := func(text string, mode policy.Mode, wait time.Duration) record.Result {
 				res, err := conv.Run(t.Context(), Turn{
 					Input: Input{Text: text, Source: "test"}, Permissions: mode, AnswerIn: wait, Show: choosing(t, c.r, "allow_once"),
 				})

@@ -8,6 +8,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -104,7 +105,7 @@ func (r *Runner) receivedEvent(f provider.Frame, refs event.Refs) event.Event {
 }
 
 // startTurn opens the turn. The notice is shown with the next one, or when the prompt is written.
-func (c *client) startTurn(n Started) {
+func (c *client) startTurn(n record.Started) {
 	c.show.holdNotice(n) // first: the agent's updates are shown after it
 	c.sums.startTurn()
 }
@@ -120,7 +121,7 @@ func (c *client) Update(u provider.Update) {
 		_ = c.run.r.log.Record(blockedEvents(b, c.refs())...) // an error ends the log, and with it the run
 		c.refused(b)
 	case c.run.clientPrompt == nil: // otherwise the agent's own client has its line
-		c.show.holdNotice(Updated{u})
+		c.show.holdNotice(record.Updated{Update: u})
 	}
 }
 
@@ -134,7 +135,7 @@ func (c *client) Drained() {
 // refused counts and shows a request that was refused.
 func (c *client) refused(b provider.BlockedRequest) {
 	c.sums.addBlocked()
-	c.show.addNotice(Blocked{Method: b.Method})
+	c.show.addNotice(record.Blocked{Method: b.Method})
 }
 
 func blockedEvents(b provider.BlockedRequest, refs event.Refs) []event.Event {
@@ -153,7 +154,7 @@ func (c *client) warn(subtype, detail string) {
 		c.run.r.opt.Trail.Warn(subtype, "run", string(c.run.refs.Run), "detail", detail)
 	}
 	if kept {
-		c.show.addNotice(Warned{Subtype: subtype, Detail: detail})
+		c.show.addNotice(record.Warned{Subtype: subtype, Detail: detail})
 	}
 }
 
@@ -161,7 +162,7 @@ func (c *client) warn(subtype, detail string) {
 func (c *client) warnLate(subtype, detail string) {
 	c.show.closeQueue()
 	c.warn(subtype, detail)
-	c.show.show(Warned{Subtype: subtype, Detail: detail}) // its goroutine has ended
+	c.show.show(record.Warned{Subtype: subtype, Detail: detail}) // its goroutine has ended
 }
 
 // Agents may send updates after their answer. The turn is over when the agent has answered session/close. An
@@ -199,7 +200,7 @@ func (c *client) drainUpdates(closed <-chan struct{}) {
 func (c *client) endTurn() {
 	rest := c.sums.endTurn()
 	if rest.Text != "" && c.run.clientPrompt == nil {
-		c.show.holdNotice(Updated{rest})
+		c.show.holdNotice(record.Updated{Update: rest})
 	}
 	c.lifecycle.end()
 	c.questions.awaitOpen()

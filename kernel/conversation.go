@@ -11,6 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/record"
 )
 
 // Conversation is one Perlica session with an agent that stays alive between inputs: the keep strategy. Each
@@ -143,13 +144,13 @@ func (c *Conversation) recordSession() error {
 // Run answers one input with at most one call, like Runner.Run, in the agent's living session. It ignores the
 // Setup of the turn. An input that waits for another one gives up when ctx ends or the turn is stopped; then
 // nothing of it is on record.
-func (c *Conversation) Run(ctx context.Context, t Turn) (Result, error) {
+func (c *Conversation) Run(ctx context.Context, t Turn) (record.Result, error) {
 	if err := c.turnMu.waitForLock(ctx, t.Stop); err != nil {
-		return Result{}, err
+		return record.Result{}, err
 	}
 	defer c.turnMu.Unlock()
 	if err := errors.Join(c.r.repairLog(ctx), c.forgetAgent(ctx)); err != nil {
-		return Result{}, err
+		return record.Result{}, err
 	}
 	t.Setup = c.setup
 	return c.r.answerInput(ctx, &t, c)
@@ -305,7 +306,7 @@ func (q queue) TryLock() bool {
 
 // waitForLock locks the queue, unless ctx ends or stop receives first. If the queue is free, waitForLock ignores stop, and
 // the turn handles it.
-func (q queue) waitForLock(ctx context.Context, stop <-chan Stop) error {
+func (q queue) waitForLock(ctx context.Context, stop <-chan fact.Stop) error {
 	if q.TryLock() {
 		return nil
 	}

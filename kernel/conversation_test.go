@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 )
 
@@ -32,7 +33,7 @@ func converse(t *testing.T, r *Runner, session event.SessionID, state, scenario 
 }
 
 // say runs one input in a conversation.
-func say(t *testing.T, c *Conversation, text string) Result {
+func say(t *testing.T, c *Conversation, text string) record.Result {
 	t.Helper()
 	res, err := c.Run(t.Context(), Turn{Input: Input{Text: text, Source: "test"}, Permissions: policy.ModeDeny})
 	if err != nil {
@@ -79,7 +80,7 @@ func TestOneAgentSessionForManyInputs(t *testing.T) {
 	first := say(t, c, "@show pid")
 	second := say(t, c, "@show history\n@show pid")
 	closeConversation(t, c)
-	if first.Outcome != OutcomeResponded || second.Outcome != OutcomeResponded || first.Run == second.Run ||
+	if first.Outcome != record.OutcomeResponded || second.Outcome != record.OutcomeResponded || first.Run == second.Run ||
 		first.Session != c.Session() {
 		t.Fatalf("%+v\n%+v", first, second)
 	}
@@ -130,14 +131,14 @@ func TestAConversationContinues(t *testing.T) {
 			shown := 0
 			res, err := c.Run(t.Context(), Turn{
 				Input: Input{Text: "@show params\n@show history", Source: "test"},
-				Show: func(n Notice) {
-					if _, ok := n.(Updated); ok {
+				Show: func(n record.Notice) {
+					if _, ok := n.(record.Updated); ok {
 						shown++
 					}
 				},
 			})
 			_, continued, ok := c.Offers()
-			if err != nil || !ok || continued != tc.continued || res.Outcome != OutcomeResponded {
+			if err != nil || !ok || continued != tc.continued || res.Outcome != record.OutcomeResponded {
 				t.Fatalf("continued %q, %v: %+v, %v", continued, ok, res, err)
 			}
 			if transcript := strings.Contains(res.Text, "earlier turns"); transcript != (tc.continued == "") {
@@ -207,10 +208,10 @@ func TestTheSessionIsHeld(t *testing.T) {
 func TestTheAgentDiesBetweenInputs(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
-	if res := say(t, c, "@say half\n@exit 3"); res.Outcome != OutcomeUnknown {
+	if res := say(t, c, "@say half\n@exit 3"); res.Outcome != record.OutcomeUnknown {
 		t.Errorf("the first: %+v", res)
 	}
-	if res := say(t, c, "hello"); res.Outcome != OutcomeResponded || res.Text != "You said: hello" {
+	if res := say(t, c, "hello"); res.Outcome != record.OutcomeResponded || res.Text != "You said: hello" {
 		t.Errorf("the second: %+v", res)
 	}
 	closeConversation(t, c)
@@ -259,12 +260,12 @@ func TestAStopComesBeforeItsQuestionsEnd(t *testing.T) {
 func TestAStopLeavesTheAgent(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
-	stop := make(chan Stop, 1)
+	stop := make(chan fact.Stop, 1)
 	res, err := c.Run(t.Context(), Turn{
 		Input: Input{Text: "@show pid\n@hang", Source: "test"}, Stop: stop,
-		Show: func(n Notice) {
-			if _, ok := n.(Updated); ok {
-				stop <- Stop{By: "user", Why: "test"}
+		Show: func(n record.Notice) {
+			if _, ok := n.(record.Updated); ok {
+				stop <- fact.Stop{By: "user", Why: "test"}
 			}
 		},
 	})
@@ -283,10 +284,10 @@ func TestWhatComesBetweenTurns(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
 	res := say(t, c, "@answer\n@ask execute Late command=make wait=no\n@read /etc/passwd")
-	if res.Outcome != OutcomeResponded || res.Permissions.Allowed > 0 {
+	if res.Outcome != record.OutcomeResponded || res.Permissions.Allowed > 0 {
 		t.Errorf("%+v", res)
 	}
-	if res = say(t, c, "hello"); res.Outcome != OutcomeResponded {
+	if res = say(t, c, "hello"); res.Outcome != record.OutcomeResponded {
 		t.Errorf("%+v", res)
 	}
 	closeConversation(t, c)
@@ -326,7 +327,8 @@ func TestAnAgentThatDiedAtRest(t *testing.T) {
 	c.mu.Unlock()
 	l.conn.Kill()
 	<-l.conn.Gone()
-	if res := say(t, c, "@show history"); res.Outcome != OutcomeResponded || !strings.Contains(res.Text, "the first") {
+	if res := say(t, c, "@show history"); res.Outcome != record.OutcomeResponded ||
+		!strings.Contains(res.Text, "the first") {
 		t.Errorf("%+v", res)
 	}
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 )
 
@@ -44,13 +46,13 @@ func twoRunners(t *testing.T, listen bool) (asker, other *Runner) {
 }
 
 // underWay runs an input in a conversation and returns its notices and its result.
-func underWay(t *testing.T, c *Conversation, text string) (<-chan Notice, <-chan Result) {
+func underWay(t *testing.T, c *Conversation, text string) (<-chan record.Notice, <-chan record.Result) {
 	t.Helper()
-	notices, done := make(chan Notice, 100), make(chan Result, 1)
+	notices, done := make(chan record.Notice, 100), make(chan record.Result, 1)
 	go func() {
 		res, err := c.Run(t.Context(), Turn{
 			Input: Input{Text: text, Source: "test"}, Permissions: policy.ModeAsk, AnswerIn: time.Hour,
-			Show: func(n Notice) { notices <- n },
+			Show: func(n record.Notice) { notices <- n },
 		})
 		if err != nil {
 			t.Error(err)
@@ -61,7 +63,7 @@ func underWay(t *testing.T, c *Conversation, text string) (<-chan Notice, <-chan
 }
 
 // first waits for the first notice of a type.
-func first[T Notice](t *testing.T, notices <-chan Notice) T {
+func first[T record.Notice](t *testing.T, notices <-chan record.Notice) T {
 	t.Helper()
 	for {
 		select {
@@ -109,7 +111,7 @@ func TestAnswerFromElsewhere(t *testing.T) {
 			asker, other := twoRunners(t, tc.listen)
 			c := converse(t, asker, "", "", "")
 			notices, done := underWay(t, c, askOnce)
-			q := first[Asked](t, notices).Question
+			q := first[record.Asked](t, notices).Question
 			if !tc.look {
 				blind(asker)
 			}
@@ -117,7 +119,7 @@ func TestAnswerFromElsewhere(t *testing.T) {
 			if err := tc.give(t, other, q); err != nil {
 				t.Error(err)
 			}
-			if n := first[Closed](t, notices); n.Answer == nil || n.Answer.By != "me" {
+			if n := first[record.Closed](t, notices); n.Answer == nil || n.Answer.By != "me" {
 				t.Errorf("%+v", n)
 			}
 			t.Logf("from the answer to the agent: %s", time.Since(start))
@@ -136,10 +138,10 @@ func TestCancelFromElsewhere(t *testing.T) {
 			asker, other := twoRunners(t, listen)
 			c := converse(t, asker, "", "", "")
 			notices, done := underWay(t, c, "@say begun\n@hang")
-			run := first[Started](t, notices).Run
-			first[Updated](t, notices)
+			run := first[record.Started](t, notices).Run
+			first[record.Updated](t, notices)
 			start := time.Now()
-			if err := other.CancelRun(t.Context(), run, Stop{By: "user", Why: "from elsewhere"}); err != nil {
+			if err := other.CancelRun(t.Context(), run, fact.Stop{By: "user", Why: "from elsewhere"}); err != nil {
 				t.Fatal(err)
 			}
 			res := <-done
@@ -147,7 +149,7 @@ func TestCancelFromElsewhere(t *testing.T) {
 			if res.StopReason != "cancelled" || res.Stopped == nil || res.Stopped.Why != "from elsewhere" {
 				t.Errorf("%+v", res)
 			}
-			if err := other.CancelRun(t.Context(), run, Stop{By: "user"}); !errors.Is(err, ErrRunGone) {
+			if err := other.CancelRun(t.Context(), run, fact.Stop{By: "user"}); !errors.Is(err, ErrRunGone) {
 				t.Errorf("a run that is over: %v", err)
 			}
 			n, err := other.log.Count(t.Context(), event.Query{Run: run, Types: []event.Type{event.CancelRequested}})
@@ -166,19 +168,19 @@ func TestCancelledBeforeThePrompt(t *testing.T) {
 	notices, done := underWay(t, c, "hello")
 	_ = notices
 	var run event.RunID
-	for n, err := range other.Follow(t.Context(), c.Session(), 1) {
+	for n, err := range record.Follow(t.Context(), &other.log.Reader, other.opt.Paths.Locks, c.Session(), 1) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, ok := n.(Received); ok {
+		if r, ok := n.(record.Received); ok {
 			run = r.Run
 			break
 		}
 	}
-	if err := other.CancelRun(context.Background(), run, Stop{By: "user", Why: "too early"}); err != nil {
+	if err := other.CancelRun(context.Background(), run, fact.Stop{By: "user", Why: "too early"}); err != nil {
 		t.Fatal(err)
 	}
-	if res := <-done; res.Calls != 0 || res.Outcome != OutcomeProviderError || res.Stopped == nil {
+	if res := <-done; res.Calls != 0 || res.Outcome != record.OutcomeProviderError || res.Stopped == nil {
 		t.Errorf("%+v", res)
 	}
 	if n, err := other.log.Count(t.Context(), event.Query{Run: run, Types: []event.Type{event.Requested}}); n != 0 ||

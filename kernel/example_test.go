@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
@@ -39,11 +40,11 @@ func Example() {
 	res, err := chat.Run(ctx, kernel.Turn{
 		Input:       kernel.Input{Text: "@say Hello.\\n\n@ask execute Build command=make", Source: "example", Sender: "me"},
 		Permissions: policy.ModeAsk, AnswerIn: time.Minute,
-		Show: func(n kernel.Notice) {
+		Show: func(n record.Notice) {
 			switch n := n.(type) {
-			case kernel.Updated:
+			case record.Updated:
 				fmt.Print(n.Text)
-			case kernel.Asked:
+			case record.Asked:
 				yes, _ := n.First("allow_once")
 				check(r.Questions().Answer(ctx, n.ID, interaction.Answer{Option: yes.ID, By: "me", Where: "example"}))
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/form"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
 	"github.com/perlica/perlica/provider"
@@ -277,7 +278,7 @@ func (f *filling) putQuestion(q interaction.Question) (*interaction.Answer, inte
 	subject := q.Subject
 	q = t.Question
 	q.Subject = subject
-	c.show.addNotice(Asked{q, f.p.ID, c.run.t.AnswerIn > 0 && c.sums.isLive()})
+	c.show.addNotice(record.Asked{Question: q, Request: f.p.ID, Answerable: c.run.t.AnswerIn > 0 && c.sums.isLive()})
 	if why := f.q.awaitEnd(t, f.p); why != "" {
 		_ = c.run.r.questions.Lapse(ctx, t, why) // the ticket's outcome holds an error of the log
 	}
@@ -291,6 +292,6 @@ func (f *filling) putQuestion(q interaction.Question) (*interaction.Answer, inte
 		end.Option = a.Option
 	}
 	f.ends[t.ID] = end
-	c.show.addNotice(Closed{Question: t.Question, Request: f.p.ID, Answer: a, Reason: lapsed})
+	c.show.addNotice(record.Closed{Question: t.Question, Request: f.p.ID, Answer: a, Reason: lapsed})
 	return a, lapsed
 }

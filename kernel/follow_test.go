@@ -12,6 +12,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 )
 
@@ -28,7 +29,7 @@ func watch(t *testing.T, r *Runner, session event.SessionID, turns int) *watched
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for n, err := range r.Follow(ctx, session, turns) {
+		for n, err := range record.Follow(ctx, &r.log.Reader, r.opt.Paths.Locks, session, turns) {
 			if err != nil {
 				t.Error(err)
 				return
@@ -40,32 +41,32 @@ func watch(t *testing.T, r *Runner, session event.SessionID, turns int) *watched
 	return w
 }
 
-func word(n Notice) string {
+func word(n record.Notice) string {
 	switch n := n.(type) {
-	case Received:
-		return "received " + n.Input.Text
-	case Started:
+	case record.Received:
+		return "received " + n.Text
+	case record.Started:
 		return "started by " + n.Provider
-	case Updated:
+	case record.Updated:
 		return "said " + n.Text
-	case Asked:
+	case record.Asked:
 		return fmt.Sprint("asked ", n.Title, " ", n.Answerable)
-	case Closed:
+	case record.Closed:
 		if n.Answer != nil {
 			return "answered " + n.Question.Title + ": " + n.Answer.Option + " by " + n.Answer.By
 		}
 		return "lapsed " + n.Question.Title + ": " + string(n.Reason)
-	case Decided:
+	case record.Decided:
 		return "decided " + n.Title + ": " + n.Effect
-	case Blocked:
+	case record.Blocked:
 		return "blocked " + n.Method
-	case Stopping:
+	case record.Stopping:
 		return "stopping: " + n.Why
-	case Finished:
+	case record.Finished:
 		return fmt.Sprintf("finished %s: %s, %d call", n.Outcome, n.Text, n.Calls)
-	case Held:
+	case record.Held:
 		return "held by " + n.By
-	case Freed:
+	case record.Freed:
 		return "freed" + map[bool]string{true: " in a turn"}[n.Run != ""]
 	}
 	return fmt.Sprintf("%T", n)
@@ -112,13 +113,13 @@ func TestFollow(t *testing.T) {
 	now := watch(t, r, c.Session(), 0)
 	now.expect("held by test")
 	asked := make(chan interaction.Question, 1)
-	done := make(chan Result, 1)
+	done := make(chan record.Result, 1)
 	go func() {
 		res, err := c.Run(t.Context(), Turn{
 			Input: Input{Text: "@say one\n@read /etc/passwd\n@ask execute Build command=make",
 				Source: "test"}, Permissions: policy.ModeAsk, AnswerIn: time.Hour,
-			Show: func(n Notice) {
-				if q, ok := n.(Asked); ok {
+			Show: func(n record.Notice) {
+				if q, ok := n.(record.Asked); ok {
 					asked <- q.Question
 				}
 			},
@@ -171,7 +172,7 @@ func TestFollowTheKilled(t *testing.T) {
 	}
 	w.expect("lapsed may I?: "+string(interaction.Crashed), "finished outcome_unknown: half an , 1 call")
 	append1(t, r, event.NewFact(event.CancelRequested, "user", event.Refs{Session: "s", Run: run},
-		Stop{By: "user", Why: "late"}))
+		fact.Stop{By: "user", Why: "late"}))
 	w.expect("stopping: late")
 }
 
@@ -216,9 +217,9 @@ func TestFollowLog(t *testing.T) {
 				t.Fatal(err)
 			}
 			switch e.Notice.(type) {
-			case Held, Freed:
+			case record.Held, record.Freed:
 				continue
-			case Finished:
+			case record.Finished:
 				finished--
 			}
 			seqs = append(seqs, e.Seq)
@@ -250,7 +251,7 @@ func TestFollowLog(t *testing.T) {
 	for i := range seqs {
 		for j := i + 1; j < len(seqs); j++ {
 			var part []string
-			past := &Reading{Log: &r.log.Reader, At: seqs[i]}
+			past := &record.Reading{Log: &r.log.Reader, At: seqs[i]}
 			for past.At < seqs[j] { // one at a time: it continues after the last one
 				for e, err := range past.Until(t.Context(), seqs[j]) {
 					if err != nil {
@@ -284,7 +285,7 @@ func TestFollowAFlood(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
 	say(t, c, "@say first")
-	const updates = 10 * readMost
+	const updates = 2560 // several times as many as a follower reads at once
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	said := make(chan struct{})
@@ -295,11 +296,11 @@ func TestFollowAFlood(t *testing.T) {
 			t.Fatal(err)
 		}
 		switch e.Notice.(type) {
-		case Held, Freed:
+		case record.Held, record.Freed:
 			continue
-		case Updated:
+		case record.Updated:
 			texts++
-		case Finished:
+		case record.Finished:
 			finished++
 		}
 		if e.Seq <= last {
@@ -309,7 +310,7 @@ func TestFollowAFlood(t *testing.T) {
 		if finished == 2 {
 			break
 		}
-		if _, over := e.Notice.(Finished); over {
+		if _, over := e.Notice.(record.Finished); over {
 			go func() {
 				defer close(said)
 				say(t, c, fmt.Sprintf("@stream %d 10", updates))
@@ -319,32 +320,5 @@ func TestFollowAFlood(t *testing.T) {
 	<-said
 	if texts != updates+1 {
 		t.Errorf("%d texts, want %d", texts, updates+1)
-	}
-}
-
-// TestALookIsNoHolder checks that a look at a lock keeps no process from taking it.
-func TestALookIsNoHolder(t *testing.T) {
-	path := t.TempDir() + "/x.lock"
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	for range 4 {
-		go func() {
-			for ctx.Err() == nil {
-				if _, err := filelock.Held(path); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		}()
-	}
-	for range 500 {
-		l, err := filelock.Acquire(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := filelock.Acquire(path); err == nil {
-			t.Fatal("a lock was taken twice")
-		}
-		l.Release()
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
@@ -54,7 +55,7 @@ func TestRecoveryOfARunWithoutEvents(t *testing.T) {
 	r := openRunner(t)
 	append1(t, r, intentFact("done"), event.NewFact(event.Responded, "agent", event.Refs{Run: "done"}, fact.Responded{}))
 	tamper(t, r, `INSERT INTO open_runs (run_id, seq) VALUES ('nothing', 7), ('other', 1), ('done', 1)`)
-	for _, recover := range []func(context.Context) ([]Result, error){r.Recover, r.RecoverUnlisted} {
+	for _, recover := range []func(context.Context) ([]record.Result, error){r.Recover, r.RecoverUnlisted} {
 		if got, err := recover(t.Context()); err != nil || len(got) > 0 {
 			t.Errorf("recovered %v, %v", got, err)
 		}
@@ -62,7 +63,7 @@ func TestRecoveryOfARunWithoutEvents(t *testing.T) {
 	if ended, err := r.recoverRun(t.Context(), "nothing", died); err != nil || ended {
 		t.Errorf("by its name: %t, %v", ended, err)
 	}
-	if list, err := ListUnfinished(t.Context(), &r.log.Reader, r.opt.Paths.Locks); err != nil || len(list) > 0 {
+	if list, err := record.ListUnfinished(t.Context(), &r.log.Reader, r.opt.Paths.Locks); err != nil || len(list) > 0 {
 		t.Errorf("listed: %+v, %v", list, err)
 	}
 	if size, _, err := r.log.Head(t.Context()); err != nil || size != 2 {
@@ -77,20 +78,20 @@ func TestRecoveryOfARunWithoutEvents(t *testing.T) {
 // TestRecoveryOfAnUnlistedRun checks a log with a shortened list of open runs. The next run may not notice,
 // but a query for that run or for all runs gets the truth, and its payloads stay.
 func TestRecoveryOfAnUnlistedRun(t *testing.T) {
-	for name, recover := range map[string]func(*Runner) ([]Result, error){
-		"log open": func(r *Runner) ([]Result, error) { return r.RecoverUnlisted(t.Context()) },
-		"its input": func(r *Runner) ([]Result, error) {
+	for name, recover := range map[string]func(*Runner) ([]record.Result, error){
+		"log open": func(r *Runner) ([]record.Result, error) { return r.RecoverUnlisted(t.Context()) },
+		"its input": func(r *Runner) ([]record.Result, error) {
 			res, ok, err := r.Recorded(t.Context(), "i")
 			if !ok {
 				err = errors.Join(err, errors.New("it is not on record"))
 			}
-			return []Result{res}, err
+			return []record.Result{res}, err
 		},
 	} {
 		r := openRunner(t)
 		run := abandon(t, r, 4)
 		tamper(t, r, `DELETE FROM open_runs`)
-		if list, err := ListUnfinished(t.Context(), &r.log.Reader, r.opt.Paths.Locks); err != nil || len(list) != 1 ||
+		if list, err := record.ListUnfinished(t.Context(), &r.log.Reader, r.opt.Paths.Locks); err != nil || len(list) != 1 ||
 			list[0].Run != run {
 			t.Errorf("%s: listed %+v, %v", name, list, err)
 		}
@@ -108,10 +109,11 @@ func TestRecoveryOfAnUnlistedRun(t *testing.T) {
 			t.Errorf("%s: while its process lives: %v", name, err)
 		}
 		lock.Release()
-		if got, err := recover(r); err != nil || len(got) != 1 || got[0].Run != run || got[0].Outcome != OutcomeUnknown {
+		if got, err := recover(r); err != nil || len(got) != 1 || got[0].Run != run ||
+			got[0].Outcome != record.OutcomeUnknown {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
-		if list, err := ListUnfinished(t.Context(), &r.log.Reader, r.opt.Paths.Locks); err != nil || len(list) > 0 {
+		if list, err := record.ListUnfinished(t.Context(), &r.log.Reader, r.opt.Paths.Locks); err != nil || len(list) > 0 {
 			t.Errorf("%s: still listed: %+v, %v", name, list, err)
 		}
 	}
@@ -225,7 +227,7 @@ func TestAmbiguousOptionsAreNotOffered(t *testing.T) {
 }
 
 // hostileTurn runs one turn with the predictable agent and the given script.
-func hostileTurn(t *testing.T, r *Runner, script string, change func(*Turn)) (Result, error) {
+func hostileTurn(t *testing.T, r *Runner, script string, change func(*Turn)) (record.Result, error) {
 	t.Helper()
 	turn := Turn{
 		Input: Input{Text: script, Source: "test"},
@@ -274,8 +276,8 @@ func TestAnAnswerThatIsNoOption(t *testing.T) {
 	for in := 300 * time.Millisecond; ; in *= 10 {
 		late := false
 		res, err := hostileTurn(t, r, `@ask execute T command="make"`, func(turn *Turn) {
-			turn.Show = func(n Notice) {
-				if q, ok := n.(Asked); ok {
+			turn.Show = func(n record.Notice) {
+				if q, ok := n.(record.Asked); ok {
 					refs := q.Refs
 					refs.Interaction = q.ID
 					e := event.NewFact(event.InteractionAnswered, "user", refs, map[string]any{"option": 1})
@@ -294,7 +296,7 @@ func TestAnAnswerThatIsNoOption(t *testing.T) {
 		if late && in < time.Minute {
 			continue
 		}
-		if late || err != nil || res.Text != "permission: cancelled\n" || res.Outcome != OutcomeResponded ||
+		if late || err != nil || res.Text != "permission: cancelled\n" || res.Outcome != record.OutcomeResponded ||
 			res.Permissions.Allowed > 0 {
 			t.Errorf("late %t: %+v, %v", late, res, err)
 		}
@@ -308,7 +310,7 @@ func TestAnAnswerThatIsNoOption(t *testing.T) {
 func TestAnswersRaceWithTheirEnds(t *testing.T) {
 	r := openRunner(t)
 	for i := range 40 {
-		stop := make(chan Stop, 1)
+		stop := make(chan fact.Stop, 1)
 		answered := make(chan error, 1)
 		after := time.Duration(i%8) * 500 * time.Microsecond
 		script := `@ask execute T command="make"`
@@ -320,8 +322,8 @@ func TestAnswersRaceWithTheirEnds(t *testing.T) {
 			if i%4 == 1 {
 				turn.AnswerIn = after + time.Millisecond
 			}
-			turn.Show = func(n Notice) {
-				q, ok := n.(Asked)
+			turn.Show = func(n record.Notice) {
+				q, ok := n.(record.Asked)
 				if !ok {
 					return
 				}
@@ -329,11 +331,11 @@ func TestAnswersRaceWithTheirEnds(t *testing.T) {
 					answered <- r.questions.Answer(t.Context(), q.ID, interaction.Answer{Option: "allow-once", By: "t"})
 				}()
 				if i%4 == 2 {
-					stop <- Stop{By: "user", Why: "test"}
+					stop <- fact.Stop{By: "user", Why: "test"}
 				}
 			}
 		})
-		if err != nil || res.Outcome != OutcomeResponded {
+		if err != nil || res.Outcome != record.OutcomeResponded {
 			t.Fatalf("turn %d: %+v, %v", i, res, err)
 		}
 		aerr := <-answered
@@ -368,7 +370,7 @@ func TestLateQuestionsDoNotRace(t *testing.T) {
 	res, err := hostileTurn(t, r, "@ask execute T command=\"make\" count=40 wait=no\n@tool edit E path=a\n@answer\n@ask execute T command=\"make\" count=40 wait=no", func(turn *Turn) {
 		turn.AnswerIn = 0
 	})
-	if err != nil || res.Outcome != OutcomeResponded {
+	if err != nil || res.Outcome != record.OutcomeResponded {
 		t.Errorf("%+v, %v", res, err)
 	}
 	open, err := r.log.OpenRuns(t.Context())

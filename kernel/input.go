@@ -201,15 +201,15 @@ func (run *run) blocks(ctx context.Context, files []file) ([]acp.ContentBlock, *
 		blocks = append(blocks, acp.TextBlock(run.t.System))
 	}
 	if first && !run.created {
-		h, err := run.r.history(ctx, run.refs.Session, run.refs.Run, run.t.Budget)
+		h, err := run.r.readHistory(ctx, run.refs.Session, run.refs.Run, run.t.Budget)
 		if err != nil {
 			return nil, nil, err
 		}
-		if text := h.transcript(); text != "" {
+		if text := h.Transcript(); text != "" {
 			blocks = append(blocks, acp.TextBlock(text))
 		}
-		if h.dropped > 0 || h.gone > 0 {
-			cut = &fact.Truncated{Kept: len(h.turns), Dropped: h.dropped, Gone: h.gone, Budget: run.t.Budget, Estimate: h.tokens}
+		if h.Dropped > 0 || h.Gone > 0 {
+			cut = &fact.Truncated{Kept: len(h.Turns), Dropped: h.Dropped, Gone: h.Gone, Budget: run.t.Budget, Estimate: h.Tokens}
 		}
 	}
 	blocks = append(blocks, acp.TextBlock(run.t.Input.Text))

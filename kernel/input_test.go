@@ -10,6 +10,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/record"
 )
 
 // recordInput writes an answered turn of an input with the digest of in.
@@ -103,7 +104,7 @@ func TestInputThatCannotBeCompared(t *testing.T) {
 	}
 	for _, id := range []event.InputID{"input old", "pruned"} {
 		res, ok, err := r.replayInput(t.Context(), Input{ID: id, Text: "other"})
-		if err != nil || !ok || res.Outcome != OutcomeResponded || len(res.Warnings) != 1 ||
+		if err != nil || !ok || res.Outcome != record.OutcomeResponded || len(res.Warnings) != 1 ||
 			!strings.HasPrefix(res.Warnings[0], "input_not_compared: ") {
 			t.Errorf("%s: %+v, %t, %v", id, res, ok, err)
 		}

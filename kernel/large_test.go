@@ -100,8 +100,8 @@ func BenchmarkLargeSession(b *testing.B) {
 	})
 	b.Run("history", func(b *testing.B) {
 		for b.Loop() {
-			if h, err := r.history(b.Context(), id, "", 50_000); err != nil || h.dropped < 5000 {
-				b.Fatal(h.dropped, err)
+			if h, err := r.readHistory(b.Context(), id, "", 50_000); err != nil || h.Dropped < 5000 {
+				b.Fatal(h.Dropped, err)
 			}
 		}
 	})

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 )
 
@@ -27,13 +29,13 @@ func TestAConversationMisused(t *testing.T) {
 	}
 	wg.Wait()
 
-	under, stop := make(chan struct{}), make(chan Stop, 1)
+	under, stop := make(chan struct{}), make(chan fact.Stop, 1)
 	var once sync.Once
 	wg.Go(func() {
 		res, err := c.Run(t.Context(), Turn{
 			Input: Input{Text: "@say begun\n@hang", Source: "test"}, Permissions: policy.ModeDeny, Stop: stop,
-			Show: func(n Notice) {
-				if _, ok := n.(Updated); ok {
+			Show: func(n record.Notice) {
+				if _, ok := n.(record.Updated); ok {
 					once.Do(func() { close(under) })
 				}
 			},
@@ -57,7 +59,7 @@ func TestAConversationMisused(t *testing.T) {
 		}
 	})
 	wg.Go(func() { closeConversation(t, c) })
-	stop <- Stop{By: "user", Why: "enough"}
+	stop <- fact.Stop{By: "user", Why: "enough"}
 	wg.Wait()
 	if _, err := c.Run(t.Context(), Turn{Input: Input{Text: "after", Source: "test"}}); !errors.Is(err,
 		ErrConversationClosed) {
@@ -77,14 +79,14 @@ func TestAConversationMisused(t *testing.T) {
 func TestAnInputLeavesTheQueue(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
-	under, first := make(chan struct{}), make(chan Stop, 1)
+	under, first := make(chan struct{}), make(chan fact.Stop, 1)
 	var once sync.Once
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		res, err := c.Run(t.Context(), Turn{
 			Input: Input{Text: "@say begun\n@hang", Source: "test"}, Permissions: policy.ModeDeny, Stop: first,
-			Show: func(n Notice) {
-				if _, ok := n.(Updated); ok {
+			Show: func(n record.Notice) {
+				if _, ok := n.(record.Updated); ok {
 					once.Do(func() { close(under) })
 				}
 			},
@@ -96,7 +98,7 @@ func TestAnInputLeavesTheQueue(t *testing.T) {
 	<-under
 	why := errors.New("nobody wants it any more")
 	late, cancel := context.WithCancelCause(t.Context())
-	stop := make(chan Stop, 1)
+	stop := make(chan fact.Stop, 1)
 	gone := make(chan error, 3)
 	for _, wait := range []func() error{
 		func() error { _, err := c.Run(late, Turn{Input: Input{Text: "late"}}); return err },
@@ -106,7 +108,7 @@ func TestAnInputLeavesTheQueue(t *testing.T) {
 		go func() { gone <- wait() }()
 	}
 	cancel(why)
-	stop <- Stop{By: "user", Why: "changed my mind"}
+	stop <- fact.Stop{By: "user", Why: "changed my mind"}
 	cancelled, stopped := 0, 0
 	for range 3 {
 		select {
@@ -127,7 +129,7 @@ func TestAnInputLeavesTheQueue(t *testing.T) {
 	if cancelled != 2 || stopped != 1 {
 		t.Errorf("%d were cancelled, %d stopped", cancelled, stopped)
 	}
-	first <- Stop{By: "user", Why: "enough"}
+	first <- fact.Stop{By: "user", Why: "enough"}
 	wg.Wait()
 	if n, err := r.log.Count(t.Context(), event.Query{Types: []event.Type{event.MessageReceived}}); err != nil || n != 1 {
 		t.Errorf("%d inputs are on record, %v", n, err)

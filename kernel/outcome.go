@@ -9,22 +9,23 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
 )
 
 // failEarly ends a run whose prompt did not leave. It returns a fault of the caller or of the log, and records
 // nothing more then.
-func (run *run) failEarly(ctx context.Context, err error) (Result, error) {
+func (run *run) failEarly(ctx context.Context, err error) (record.Result, error) {
 	_ = run.checkStop() // record a stop that came at the same time, too
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) || isUsage(err) {
-		return Result{}, err
+		return record.Result{}, err
 	}
 	if dead := run.r.log.Err(); dead != nil {
 		if errors.Is(err, dead) {
-			return Result{}, err
+			return record.Result{}, err
 		}
-		return Result{}, errors.Join(dead, err) // the log's error is the reason and comes first
+		return record.Result{}, errors.Join(dead, err) // the log's error is the reason and comes first
 	}
 	var e *provider.Error
 	if !errors.As(err, &e) {
@@ -32,14 +33,14 @@ func (run *run) failEarly(ctx context.Context, err error) (Result, error) {
 	}
 	if run.stopped != nil && !run.stopRecorded {
 		if serr := run.recordStop(ctx, *run.stopped); serr != nil {
-			return Result{}, serr
+			return record.Result{}, serr
 		}
 	}
 	return run.writeOutcome(event.ProviderError, e)
 }
 
 // recordAnswer records the outcome of the agent's answer, or of the error that came in its place.
-func (run *run) recordAnswer(a provider.Answer, err error) Result {
+func (run *run) recordAnswer(a provider.Answer, err error) record.Result {
 	run.awaitLastWords()
 	var e *provider.Error
 	outcome := event.Responded
@@ -61,7 +62,7 @@ func (run *run) recordAnswer(a provider.Answer, err error) Result {
 		// The prompt has left and its outcome cannot be recorded. The agent ends, and the next start writes
 		// the outcome.
 		run.agent.conn.Kill()
-		res.Outcome = OutcomeUnknown
+		res.Outcome = record.OutcomeUnknown
 		res.Err = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeRecord, Message: cerr.Error(),
 			Method: acp.AgentMethodSessionPrompt}
 	}
@@ -103,15 +104,17 @@ func (r *Runner) masked(e *provider.Error) *provider.Error {
 // writeOutcome closes the questions, and writes the outcome and the facts with it. The last fact, the number of
 // calls, makes the log's checkpoint. writeOutcome returns when the outcome is on disk and everything before it was
 // shown.
-func (run *run) writeOutcome(outcome event.Type, e *provider.Error) (Result, error) {
+func (run *run) writeOutcome(outcome event.Type, e *provider.Error) (record.Result, error) {
 	run.client.endTurn()
 	run.client.judgeTools()
 	if err := run.state.advance(outcome); err != nil {
 		return run.result(), err
 	}
 	res := run.result()
-	res.Outcome = map[event.Type]Outcome{
-		event.Responded: OutcomeResponded, event.ProviderError: OutcomeProviderError, event.OutcomeUnknown: OutcomeUnknown,
+	res.Outcome = map[event.Type]record.Outcome{
+		event.Responded:      record.OutcomeResponded,
+		event.ProviderError:  record.OutcomeProviderError,
+		event.OutcomeUnknown: record.OutcomeUnknown,
 	}[outcome]
 	res.Err = run.r.masked(e)
 	refs := run.client.refs()
@@ -138,7 +141,7 @@ func (run *run) writeOutcome(outcome event.Type, e *provider.Error) (Result, err
 	return res, err
 }
 
-func (run *run) outcomeFact(outcome event.Type, refs event.Refs, res Result) event.Event {
+func (run *run) outcomeFact(outcome event.Type, refs event.Refs, res record.Result) event.Event {
 	if outcome == event.Responded {
 		return event.NewFact(outcome, "agent", refs, fact.Responded{
 			Provider: res.Provider, Text: res.Text, Content: res.Content, StopReason: res.StopReason, Usage: res.Usage, OfSession: res.OfSession, Cost: res.Cost,
@@ -157,8 +160,8 @@ func (run *run) outcomeFact(outcome event.Type, refs event.Refs, res Result) eve
 }
 
 // result returns the result so far.
-func (run *run) result() Result {
-	res := Result{
+func (run *run) result() record.Result {
+	res := record.Result{
 		Run: run.refs.Run, Input: run.refs.Input, Session: run.refs.Session, Provider: run.t.Agent.ID,
 		Duration: run.r.opt.Now().Sub(run.started), Stopped: run.stopped,
 	}

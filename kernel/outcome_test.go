@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"database/sql"
+	"github.com/perlica/perlica/kernel/record"
 	"log/slog"
 	"os"
 	"strings"
@@ -31,14 +32,14 @@ func TestAgentLeavesDuringTheOutcome(t *testing.T) {
 	}), nil))
 	res, err := hostileTurn(t, r, "@say begun\n@sleep 50ms", func(turn *Turn) {
 		r.opt.Environ = append(os.Environ(), scenarioVar+"=#\n[eof]\n@stderr the input has ended", "GORACE=atexit_sleep_ms=0")
-		turn.Show = func(n Notice) {
-			if _, ok := n.(Updated); ok {
+		turn.Show = func(n record.Notice) {
+			if _, ok := n.(record.Updated); ok {
 				lock.Do(func() { exec(`BEGIN IMMEDIATE`) })
 			}
 		}
 	})
 	unlock.Do(func() { t.Error("the agent did not leave") })
-	if err != nil || res.Outcome != OutcomeResponded || len(res.Warnings) > 0 {
+	if err != nil || res.Outcome != record.OutcomeResponded || len(res.Warnings) > 0 {
 		t.Errorf("%+v, %v", res, err)
 	}
 	if err := db.Close(); err != nil {

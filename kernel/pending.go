@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/record"
 )
 
 // The reasons why an answer fails or has not been seen.
@@ -18,38 +19,14 @@ var (
 	ErrNotWoken = errors.New("the answer is on record, but the process that asked has not seen it yet")
 )
 
-// PendingQuestions returns the open questions of the living runs, oldest first. It changes nothing.
-func PendingQuestions(ctx context.Context, log *store.Reader, locks string) ([]interaction.Question, error) {
-	ids, err := log.OpenRuns(ctx) // it lists every living run
-	if err != nil {
-		return nil, err
-	}
-	unfinished, err := listUnfinished(ctx, log, locks, ids)
-	if err != nil {
-		return nil, err
-	}
-	var living []event.RunID
-	for _, u := range unfinished {
-		if u.Alive {
-			living = append(living, u.Run)
-		}
-	}
-	all, err := interaction.Pending(ctx, log, living)
-	if err != nil {
-		return nil, err
-	}
-	var open []interaction.Question
-	for _, q := range all {
-		if q.Expires.After(q.Asked) { // otherwise no person can be asked, and the question is about to lapse
-			open = append(open, q)
-		}
-	}
-	return open, nil
-}
-
 // PendingQuestions returns the open questions of this context's living runs.
 func (r *Runner) PendingQuestions(ctx context.Context) ([]interaction.Question, error) {
-	return PendingQuestions(ctx, &r.log.Reader, r.opt.Paths.Locks)
+	return record.PendingQuestions(ctx, &r.log.Reader, r.opt.Paths.Locks)
+}
+
+// FollowLog yields the events of this context after the event after; see record.Reading.Follow.
+func (r *Runner) FollowLog(ctx context.Context, after event.Seq) iter.Seq2[record.Entry, error] {
+	return (&record.Reading{Log: &r.log.Reader, Locks: r.opt.Paths.Locks, At: after}).Follow(ctx)
 }
 
 // AnswerQuestion answers a question of this or of another process. With a nil error the answer is on disk and

@@ -11,6 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/sessions"
 )
 
@@ -98,7 +99,7 @@ func TestAStopWhileItWaitsForPrune(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop, ended := make(chan Stop, 1), make(chan error, 1)
+	stop, ended := make(chan fact.Stop, 1), make(chan error, 1)
 	go func() {
 		_, err := c.Run(context.Background(), Turn{Input: Input{Text: "hello"}, Wait: true, Stop: stop})
 		ended <- err
@@ -108,7 +109,7 @@ func TestAStopWhileItWaitsForPrune(t *testing.T) {
 		t.Fatalf("it did not wait: %v", err)
 	case <-time.After(filelock.PollEvery / 2):
 	}
-	stop <- Stop{By: "user", Why: "enough"}
+	stop <- fact.Stop{By: "user", Why: "enough"}
 	select {
 	case err := <-ended:
 		var stopped *StoppedError
@@ -176,9 +177,9 @@ func TestHistorySaysWhatIsGone(t *testing.T) {
 	if _, err := r.Prune(t.Context(), event.Pruning{Until: 1000, Run: "b"}); err != nil {
 		t.Fatal(err)
 	}
-	h, err := r.history(t.Context(), "s", "", 1000)
-	if err != nil || len(h.turns) != 2 || h.turns[0].answer != "answer a" || h.turns[1].answer != "answer c" ||
-		h.gone != 1 || h.dropped != 0 {
+	h, err := r.readHistory(t.Context(), "s", "", 1000)
+	if err != nil || len(h.Turns) != 2 || h.Turns[0].Answer != "answer a" || h.Turns[1].Answer != "answer c" ||
+		h.Gone != 1 || h.Dropped != 0 {
 		t.Errorf("%+v, %v", h, err)
 	}
 }
@@ -187,12 +188,12 @@ func TestRecordedAfterPruning(t *testing.T) {
 	r := pruneRunner(t)
 	turns(t, r, "a")
 	append1(t, r, event.NewFact(event.CancelRequested, "timeout", event.Refs{Run: "a"},
-		Stop{By: "timeout", Why: "it took too long"}))
+		fact.Stop{By: "timeout", Why: "it took too long"}))
 	if _, err := r.Prune(t.Context(), event.Pruning{Until: 1000, Run: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	res, ok, err := r.Recorded(t.Context(), "input a")
-	if err != nil || !ok || res.Outcome != OutcomeResponded || !res.Pruned || !res.Replayed || res.Calls != 1 ||
+	if err != nil || !ok || res.Outcome != record.OutcomeResponded || !res.Pruned || !res.Replayed || res.Calls != 1 ||
 		res.Session != "s" ||
 		res.Stopped == nil || res.Stopped.By != "timeout" {
 		t.Errorf("%+v, %t, %v", res, ok, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
 	"github.com/perlica/perlica/provider"
@@ -125,7 +126,8 @@ func (q *questions) putQuestion(a asking, read policy.Reading, d policy.Decision
 	question = ticket.Question
 	question.Subject = subject
 	// The notice precedes the notice of the question's end.
-	q.c.show.addNotice(Asked{question, a.ID, q.c.run.t.AnswerIn > 0 && q.c.sums.isLive()})
+	q.c.show.addNotice(record.Asked{Question: question, Request: a.ID,
+		Answerable: q.c.run.t.AnswerIn > 0 && q.c.sums.isLive()})
 	q.open.Go(func() { q.awaitAnswer(ticket, a) })
 }
 
@@ -176,7 +178,7 @@ func (q *questions) answerDecided(a asking, req policy.Request, d policy.Decisio
 	}
 	if a.Claim() {
 		q.c.sums.addDecision(a, d.Effect == policy.Allow)
-		q.c.show.addNotice(Decided{made, a.ID})
+		q.c.show.addNotice(record.Decided{PolicyDecided: made, Request: a.ID})
 	} else { // the agent has been refused since
 		q.countLapse(a.PermissionRequest, interaction.Withdrawn)
 	}
@@ -288,7 +290,7 @@ func (q *questions) awaitAnswer(t *interaction.Ticket, a asking) {
 	if answer != nil {
 		by = answer.By
 	}
-	closed := Closed{Question: t.Question, Request: p.ID, Answer: answer, Reason: lapsed}
+	closed := record.Closed{Question: t.Question, Request: p.ID, Answer: answer, Reason: lapsed}
 	if answer != nil && !p.Claim() {
 		closed.Answer, closed.Reason = nil, interaction.Withdrawn // the agent was refused before it had the answer
 	}

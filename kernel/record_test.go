@@ -2,68 +2,13 @@ package kernel
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
 )
-
-// TestRecordOfAnything checks that an event without a readable payload counts by its type, in any order, and
-// that Apply returns an error exactly for the types that it reads.
-func TestRecordOfAnything(t *testing.T) {
-	for _, typ := range event.Known().Types() {
-		r := &Record{}
-		for _, payload := range [][]byte{nil, []byte(`"no object"`)} {
-			e := event.Event{Seq: 1, Type: typ, Class: typ.Class(), Payload: payload,
-				Refs: event.Refs{Run: "r", Interaction: "q"}}
-			if err := r.Apply(e); (err != nil) != (payload != nil && readers[typ] != nil) {
-				t.Errorf("%s: %v", typ, err)
-			}
-			if payload == nil && !r.Withheld {
-				t.Errorf("%s: that the payload is withheld is not known", typ)
-			}
-		}
-		if ends := r.Outcome != ""; ends != typ.Outcome() {
-			t.Errorf("%s: outcome %q", typ, r.Outcome)
-		}
-		if opens := typ.Step() == event.Opens; opens != r.Intended {
-			t.Errorf("%s: intended: %v", typ, r.Intended)
-		}
-		if typ.Outcome() && !slices.Contains(resulting, typ) {
-			t.Errorf("%s is no part of a result", typ)
-		}
-		if r.Counted(); r.Progress() == "" {
-			t.Errorf("%s: nothing is known", typ)
-		}
-	}
-}
-
-// TestJoin checks that a new message begins a line.
-func TestJoin(t *testing.T) {
-	type piece struct{ id, text string }
-	for want, pieces := range map[string][]piece{
-		"ab":     {{"1", "a"}, {"1", "b"}},
-		"a\nb":   {{"1", "a"}, {"2", "b"}},
-		"a\n\nb": {{"1", "a\n\n"}, {"2", "b"}},
-		"abc":    {{"", "a"}, {"1", "b"}, {"", "c"}},
-		"a\nbc":  {{"1", "a"}, {"", ""}, {"2", ""}, {"2", "b"}, {"2", "c"}},
-	} {
-		var j joiner
-		got := ""
-		for _, p := range pieces {
-			u := provider.Update{Kind: provider.AgentMessageChunk, Message: p.id, Text: p.text}
-			j.joinText(&u)
-			thought := provider.Update{Kind: provider.AgentThoughtChunk, Message: "t", Text: "hm"}
-			j.joinText(&thought)
-			got += u.Text
-		}
-		if got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
 
 // TestContentOnRecord checks that the run, its result, a reader of its events and recovery agree on the text
 // and on the parts that are not text. The record has their data.
@@ -84,16 +29,16 @@ func TestContentOnRecord(t *testing.T) {
 	if res.Text != "one\ntwo" || !reflect.DeepEqual(res.Content, want) {
 		t.Errorf("the run has %q, %+v", res.Text, res.Content)
 	}
-	result, err := ReadResult(t.Context(), &r.log.Reader, res.Run)
+	result, err := record.ReadResult(t.Context(), &r.log.Reader, res.Run)
 	if err != nil || result.Text != res.Text || !reflect.DeepEqual(result.Content, want) {
 		t.Errorf("its result has %q, %+v, %v", result.Text, result.Content, err)
 	}
-	rec, err := ReadRecord(t.Context(), &r.log.Reader, res.Run, event.Query{})
-	if err != nil || rec.Said.String() != res.Text || !reflect.DeepEqual(rec.Blocks, want) {
-		t.Errorf("its events have %q, %+v, %v", rec.Said.String(), rec.Blocks, err)
+	rec, err := record.Read(t.Context(), &r.log.Reader, res.Run, event.Query{})
+	if err != nil || rec.Said.Text() != res.Text || !reflect.DeepEqual(rec.Said.Blocks, want) {
+		t.Errorf("its events have %q, %+v, %v", rec.Said.Text(), rec.Said.Blocks, err)
 	}
 	var held []string
-	for b, err := range r.Content(t.Context(), res.Run) {
+	for b, err := range record.Content(t.Context(), &r.log.Reader, res.Run) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,8 +62,8 @@ func TestHalvesOnRecord(t *testing.T) {
 	res, err := c.Run(t.Context(), Turn{
 		Input: Input{Source: "test", Text: strings.Join([]string{chunk(`a\ud83d`), chunk(`\ude00 b`), chunk(`\ud83d`)},
 			"\n")},
-		Show: func(n Notice) {
-			if u, ok := n.(Updated); ok && u.Kind == provider.AgentMessageChunk {
+		Show: func(n record.Notice) {
+			if u, ok := n.(record.Updated); ok && u.Kind == provider.AgentMessageChunk {
 				shown += u.Text
 			}
 		},
@@ -130,17 +75,17 @@ func TestHalvesOnRecord(t *testing.T) {
 	if res.Text != want || shown != want {
 		t.Errorf("the run has %q and shows %q", res.Text, shown)
 	}
-	rec, followed := &Record{Result: Result{Run: res.Run}}, ""
+	rec, followed := &record.Record{Result: record.Result{Run: res.Run}}, ""
 	for e, err := range r.log.Events(t.Context(), event.Query{Run: res.Run}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if u, ok := rec.Notice(e).(Updated); ok && u.Kind == provider.AgentMessageChunk {
+		if u, ok := rec.Notice(e).(record.Updated); ok && u.Kind == provider.AgentMessageChunk {
 			followed += u.Text
 		}
 	}
-	if rec.Text != want || rec.Said.String() != want || followed != want {
-		t.Errorf("its result has %q, its events %q, its notices %q", rec.Text, rec.Said.String(), followed)
+	if rec.Text != want || rec.Said.Text() != want || followed != want {
+		t.Errorf("its result has %q, its events %q, its notices %q", rec.Text, rec.Said.Text(), followed)
 	}
 	closeConversation(t, c)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -13,49 +12,12 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
 )
-
-// Unfinished is a run with an intent and no outcome.
-type Unfinished struct {
-	Run   event.RunID
-	Input event.InputID
-	Alive bool // its process still holds the run's lock
-}
-
-// ListUnfinished returns the runs without an outcome, oldest first. It changes nothing.
-func ListUnfinished(ctx context.Context, log *store.Reader, locks string) ([]Unfinished, error) {
-	ids, err := log.OpenRuns(ctx)
-	if err != nil {
-		return nil, err
-	}
-	unlisted, err := log.UnlistedRuns(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return listUnfinished(ctx, log, locks, append(unlisted, ids...))
-}
-
-// listUnfinished returns for each run whether its process lives.
-func listUnfinished(ctx context.Context, log *store.Reader, locks string, ids []event.RunID) ([]Unfinished, error) {
-	var list []Unfinished
-	for _, id := range ids {
-		intent, _, err := log.Last(ctx, event.Query{Run: id, Types: []event.Type{event.Requested}})
-		if err != nil {
-			return nil, err
-		}
-		alive, err := filelock.Held(filelock.Run(locks, string(id)))
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, Unfinished{Run: id, Input: intent.Input, Alive: alive})
-	}
-	return list, nil
-}
 
 // Unfinished reports whether the log listed runs without an outcome when it was opened. If not, the caller
 // saves the connection to the file that Recover would need.
@@ -63,7 +25,7 @@ func (r *Runner) Unfinished() bool { return r.log.Unfinished() }
 
 // Recover writes the outcome of every run whose process is gone: unknown, because the prompt may have left. It
 // sends nothing. It returns the results that it wrote.
-func (r *Runner) Recover(ctx context.Context) ([]Result, error) {
+func (r *Runner) Recover(ctx context.Context) ([]record.Result, error) {
 	return r.recoverAll(ctx, died)
 }
 
@@ -72,7 +34,7 @@ type cause struct{ subtype, message string }
 
 var died = cause{"perlica_died", "Perlica ended before the outcome was known"}
 
-func (r *Runner) recoverAll(ctx context.Context, why cause) ([]Result, error) {
+func (r *Runner) recoverAll(ctx context.Context, why cause) ([]record.Result, error) {
 	ids, err := r.log.OpenRuns(ctx)
 	if err != nil {
 		return nil, err
@@ -82,7 +44,7 @@ func (r *Runner) recoverAll(ctx context.Context, why cause) ([]Result, error) {
 
 // RecoverUnlisted is Recover for runs that the log's list of open runs lacks, for example after a change of
 // the file by another program. It reads all runs, which takes longer.
-func (r *Runner) RecoverUnlisted(ctx context.Context) ([]Result, error) {
+func (r *Runner) RecoverUnlisted(ctx context.Context) ([]record.Result, error) {
 	ids, err := r.log.UnlistedRuns(ctx)
 	if err != nil {
 		return nil, err
@@ -90,8 +52,8 @@ func (r *Runner) RecoverUnlisted(ctx context.Context) ([]Result, error) {
 	return r.recoverRuns(ctx, ids, died)
 }
 
-func (r *Runner) recoverRuns(ctx context.Context, ids []event.RunID, why cause) ([]Result, error) {
-	var recovered []Result
+func (r *Runner) recoverRuns(ctx context.Context, ids []event.RunID, why cause) ([]record.Result, error) {
+	var recovered []record.Result
 	for _, id := range ids {
 		// The lock's holder is the run itself, or another recovery of it.
 		lock, err := filelock.Acquire(filelock.Run(r.opt.Paths.Locks, string(id)))
@@ -109,7 +71,7 @@ func (r *Runner) recoverRuns(ctx context.Context, ids []event.RunID, why cause) 
 		if !ended {
 			continue
 		}
-		res, err := ReadResult(ctx, &r.log.Reader, id)
+		res, err := record.ReadResult(ctx, &r.log.Reader, id)
 		if err != nil {
 			return recovered, err
 		}
@@ -154,7 +116,7 @@ func (r *Runner) resolveRest(ctx context.Context, id event.RunID) error {
 // recoverRun ends one run of a process that is gone. It returns false if the run has an outcome by now, or has
 // no intent and therefore no call.
 func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (ended bool, err error) {
-	left, err := ReadRecord(ctx, &r.log.Reader, id, event.Query{})
+	left, err := record.Read(ctx, &r.log.Reader, id, event.Query{})
 	if err != nil {
 		return false, err
 	}
@@ -179,7 +141,7 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 	}
 	_, err = r.log.Append(ctx,
 		event.NewFact(event.OutcomeUnknown, "perlica", left.Refs, fact.Failed{
-			Error: e, Text: left.Said.String(), Content: left.Blocks, NoticedBy: "recovery", Known: left.Progress(),
+			Error: e, Text: left.Said.Text(), Content: left.Said.Blocks, NoticedBy: "recovery", Known: left.Progress(),
 		}),
 		event.NewFact(event.CallEnforced, "perlica", left.Refs, fact.Enforced{Calls: 1, Blocked: len(left.Refused),
 			Permissions: left.Counted()}))
@@ -193,7 +155,7 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 // Recorded returns the recorded result of the input. ok is false if the input was never called. The error is
 // ErrInputRunning while a call is under way, and wraps disk.ErrCorrupt if the log contradicts itself about the
 // input.
-func (r *Runner) Recorded(ctx context.Context, id event.InputID) (res Result, ok bool, err error) {
+func (r *Runner) Recorded(ctx context.Context, id event.InputID) (res record.Result, ok bool, err error) {
 	intent, ok, err := r.log.Intent(ctx, id)
 	if err != nil || !ok {
 		return lostResult(err)
@@ -207,38 +169,19 @@ const IntentLost = "intent_lost"
 
 // lostResult returns the result of an input without an intent in the log. If the log lost the intent, the
 // outcome is unknown.
-func lostResult(err error) (res Result, ok bool, _ error) {
+func lostResult(err error) (res record.Result, ok bool, _ error) {
 	var lost *eventlog.LostIntentError
 	if !errors.As(err, &lost) {
-		return Result{}, false, err
+		return record.Result{}, false, err
 	}
-	return Result{Input: lost.Input, Outcome: OutcomeUnknown, Err: &provider.Error{
+	return record.Result{Input: lost.Input, Outcome: record.OutcomeUnknown, Err: &provider.Error{
 		Type: provider.TypeRecord, Subtype: IntentLost, Method: acp.AgentMethodSessionPrompt, Message: lost.Error(),
 	}}, true, nil
 }
 
-// Content yields the parts of a run's messages that are not text, with their data, in the order of
-// Result.Content. It leaves out pruned parts.
-func (r *Runner) Content(ctx context.Context, run event.RunID) iter.Seq2[provider.Block, error] {
-	return func(yield func(provider.Block, error) bool) {
-		rec := Record{Result: Result{Run: run}}
-		for e, err := range r.log.Events(ctx, event.Query{Run: run, Class: event.Frame}) {
-			if err != nil {
-				yield(provider.Block{}, err)
-				return
-			}
-			known := len(rec.Blocks)
-			_ = rec.Apply(e) // a frame never fails
-			if len(rec.Blocks) > known && !yield(*rec.Update.Block, nil) {
-				return
-			}
-		}
-	}
-}
-
 // replayInput is Recorded for a repeated input, which must equal the called one. If the record cannot tell, because
 // the intent was pruned, the result has a warning.
-func (r *Runner) replayInput(ctx context.Context, in Input) (res Result, ok bool, err error) {
+func (r *Runner) replayInput(ctx context.Context, in Input) (res record.Result, ok bool, err error) {
 	intent, ok, err := r.log.Intent(ctx, in.ID)
 	if err != nil || !ok {
 		return lostResult(err)
@@ -246,16 +189,16 @@ func (r *Runner) replayInput(ctx context.Context, in Input) (res Result, ok bool
 	var requested fact.Requested
 	if intent.Payload != nil {
 		if requested, err = fact.Decode[fact.Requested](intent); err != nil {
-			return Result{}, true, err
+			return record.Result{}, true, err
 		}
 	}
 	if requested.Input != "" {
 		files, err := in.files()
 		if err != nil {
-			return Result{}, true, err
+			return record.Result{}, true, err
 		}
 		if given := r.digest(in, files); given != requested.Input {
-			return Result{}, true, &InputConflictError{Input: in.ID, Run: intent.Run, Recorded: requested.Input, Given: given}
+			return record.Result{}, true, &InputConflictError{Input: in.ID, Run: intent.Run, Recorded: requested.Input, Given: given}
 		}
 	}
 	res, err = r.recordedResult(ctx, intent)
@@ -266,8 +209,8 @@ func (r *Runner) replayInput(ctx context.Context, in Input) (res Result, ok bool
 }
 
 // recordedResult returns the result of the run with this intent.
-func (r *Runner) recordedResult(ctx context.Context, intent event.Event) (Result, error) {
-	res, err := ReadResult(ctx, &r.log.Reader, intent.Run)
+func (r *Runner) recordedResult(ctx context.Context, intent event.Event) (record.Result, error) {
+	res, err := record.ReadResult(ctx, &r.log.Reader, intent.Run)
 	if err != nil || res.Outcome != "" {
 		return res, err
 	}

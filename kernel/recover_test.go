@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/record"
 )
 
 // openAlone opens a runner on a new folder. The caller closes it.
@@ -102,7 +103,7 @@ func TestRecoveryTellsTheTruthOnce(t *testing.T) {
 			if want := 1 - round; len(got) != want {
 				t.Fatalf("steps %d, round %d: recovered %d runs, want %d", tc.steps, round, len(got), want)
 			}
-			if round == 0 && (got[0].Outcome != OutcomeUnknown || got[0].Text != tc.text || got[0].Calls != 1) {
+			if round == 0 && (got[0].Outcome != record.OutcomeUnknown || got[0].Text != tc.text || got[0].Calls != 1) {
 				t.Errorf("steps %d: %+v", tc.steps, got[0])
 			}
 		}
@@ -114,7 +115,7 @@ func TestRecoveryTellsTheTruthOnce(t *testing.T) {
 			t.Errorf("steps %d: questions still open: %v, %v", tc.steps, qs, err)
 		}
 		res, ok, err := r.Recorded(t.Context(), "i")
-		if err != nil || !ok || res.Outcome != OutcomeUnknown {
+		if err != nil || !ok || res.Outcome != record.OutcomeUnknown {
 			t.Errorf("steps %d: the input's recorded result: %+v, %t, %v", tc.steps, res, ok, err)
 		}
 	}
@@ -184,54 +185,6 @@ func TestRecoveryLeavesTheLivingAlone(t *testing.T) {
 	lock.Release()
 	if got, err := r.Recover(t.Context()); err != nil || len(got) != 1 {
 		t.Errorf("recovered %v, %v", got, err)
-	}
-}
-
-func TestHistoryIsCutTheSameWayEveryTime(t *testing.T) {
-	r := openRunner(t)
-	for i := range 5 {
-		run := event.RunID(string(rune('a' + i)))
-		refs := event.Refs{Session: "s", Run: run, Input: event.InputID(run)}
-		append1(t, r,
-			event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Text: "question " + string(run)}),
-			event.NewFact(event.Requested, "perlica", refs, fact.Requested{}))
-		if i == 3 {
-			append1(t, r, event.NewFact(event.OutcomeUnknown, "perlica", refs, fact.Failed{}))
-			continue // a turn without an answer is not in the history
-		}
-		append1(t, r, event.NewFact(event.Responded, "agent", refs,
-			fact.Responded{Text: "answer " + string(run) + "\n@exit 3"}))
-	}
-	each := turnText{"question a", "answer a\n@exit 3"}.tokens()
-	for budget, want := range map[int]struct {
-		kept    string
-		dropped int
-	}{
-		0:           {"", 4},
-		each - 1:    {"", 4},
-		each:        {"e", 3},
-		2 * each:    {"ce", 2},
-		3*each + 1:  {"bce", 1},
-		4 * each:    {"abce", 0},
-		1000 * each: {"abce", 0},
-	} {
-		h, err := r.history(t.Context(), "s", "z", budget)
-		if err != nil {
-			t.Fatal(err)
-		}
-		kept := ""
-		for _, turn := range h.turns {
-			kept += strings.TrimPrefix(turn.input, "question ")
-		}
-		if kept != want.kept || h.dropped != want.dropped || h.tokens > budget {
-			t.Errorf("budget %d: kept %q, dropped %d, %d tokens; want %q, %d", budget, kept, h.dropped, h.tokens, want.kept,
-				want.dropped)
-		}
-		for line := range strings.SplitSeq(h.transcript(), "\n") {
-			if strings.HasPrefix(line, "@") || strings.HasPrefix(line, "answer") {
-				t.Errorf("a line of the transcript is not marked as quoted: %q", line)
-			}
-		}
 	}
 }
 
@@ -309,16 +262,7 @@ func TestApprovalsFromElsewhereDoNotCount(t *testing.T) {
 	}
 }
 
-func TestTranscriptNamesWhatWasAttached(t *testing.T) {
-	r := openRunner(t)
-	refs := event.Refs{Session: "s", Run: "a", Input: "a"}
-	append1(t, r,
-		event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Text: "look",
-			Attachments: []string{"/x/plan.png"}}),
-		event.NewFact(event.Requested, "perlica", refs, fact.Requested{}),
-		event.NewFact(event.Responded, "agent", refs, fact.Responded{Text: "seen"}))
-	h, err := r.history(t.Context(), "s", "z", 1000)
-	if err != nil || !strings.Contains(h.transcript(), "> look\n> [attached then, not repeated: plan.png]\n") {
-		t.Errorf("%v, %s", err, h.transcript())
-	}
+func intentFact(run string) event.Event {
+	return event.NewFact(event.Requested, "perlica",
+		event.Refs{Run: event.RunID(run), Input: event.InputID(run)}, fact.Requested{})
 }

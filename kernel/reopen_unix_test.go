@@ -12,6 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/record"
 )
 
 // breakLog moves the log's file away, so that every write fails until repaired is called. Package eventlog
@@ -30,7 +31,7 @@ func breakLog(t *testing.T, r *Runner) (repaired func()) {
 }
 
 // failedBefore fails unless a turn ended with an error of the log, before anything was sent.
-func failedBefore(t *testing.T, res Result, err error) {
+func failedBefore(t *testing.T, res record.Result, err error) {
 	t.Helper()
 	var write *eventlog.WriteError
 	if !errors.As(err, &write) || res.Outcome != "" || res.Calls != 0 {
@@ -43,10 +44,10 @@ func failedBefore(t *testing.T, res Result, err error) {
 // one.
 func TestALogThatFailedIsOpenedAgain(t *testing.T) {
 	r := openRunner(t)
-	run := func(id event.InputID, script string, show func(Notice)) (Result, error) {
+	run := func(id event.InputID, script string, show func(record.Notice)) (record.Result, error) {
 		return hostileTurn(t, r, script, func(t *Turn) { t.Input.ID, t.Show = id, show })
 	}
-	if res, err := run("first", "hello", nil); err != nil || res.Outcome != OutcomeResponded {
+	if res, err := run("first", "hello", nil); err != nil || res.Outcome != record.OutcomeResponded {
 		t.Fatal(res, err)
 	}
 	repaired := breakLog(t, r)
@@ -55,27 +56,27 @@ func TestALogThatFailedIsOpenedAgain(t *testing.T) {
 		failedBefore(t, res, err)
 	}
 	repaired()
-	if res, err := run("second", "hello", nil); err != nil || res.Outcome != OutcomeResponded || res.Replayed {
+	if res, err := run("second", "hello", nil); err != nil || res.Outcome != record.OutcomeResponded || res.Replayed {
 		t.Errorf("put back: %+v, %v", res, err)
 	}
 	// During the turn: the prompt has left, and the answer cannot be recorded.
 	repaired = nil
 	const stream = "@say begun\n@stream 1000000 20 every=1ms"
-	res, err := run("third", stream, func(n Notice) {
-		if _, ok := n.(Updated); ok && repaired == nil {
+	res, err := run("third", stream, func(n record.Notice) {
+		if _, ok := n.(record.Updated); ok && repaired == nil {
 			repaired = breakLog(t, r)
 		}
 	})
-	if err != nil || res.Outcome != OutcomeUnknown || res.Calls != 1 || r.log.Err() == nil {
+	if err != nil || res.Outcome != record.OutcomeUnknown || res.Calls != 1 || r.log.Err() == nil {
 		t.Fatalf("%+v, %v; the log: %v", res, err, r.log.Err())
 	}
 	repaired()
 	again, err := run("third", stream, nil)
-	if err != nil || !again.Replayed || again.Outcome != OutcomeUnknown || again.Run != res.Run ||
+	if err != nil || !again.Replayed || again.Outcome != record.OutcomeUnknown || again.Run != res.Run ||
 		again.Err == nil || again.Err.Subtype != "record_failed" {
 		t.Errorf("the same input again: %+v, %v", again, err)
 	}
-	if res, err := run("fourth", "hello", nil); err != nil || res.Outcome != OutcomeResponded {
+	if res, err := run("fourth", "hello", nil); err != nil || res.Outcome != record.OutcomeResponded {
 		t.Errorf("another: %+v, %v", res, err)
 	}
 	if all, _ := sent(t, r, "session/prompt"); all > 4 {
@@ -97,12 +98,12 @@ func TestAConversationOutlivesItsLog(t *testing.T) {
 	}
 	repaired()
 	third := say(t, c, "@show pid\n@show params")
-	if third.Outcome != OutcomeResponded || len(third.Warnings) > 0 || strings.HasPrefix(third.Text, first.Text) ||
+	if third.Outcome != record.OutcomeResponded || len(third.Warnings) > 0 || strings.HasPrefix(third.Text, first.Text) ||
 		!strings.Contains(third.Text, "earlier turns") || !strings.Contains(third.Text, "> pid: ") &&
 		!strings.Contains(third.Text, `u003e pid: `) {
 		t.Errorf("%+v; the first: %q", third, first.Text)
 	}
-	if res := say(t, c, "a fourth"); res.Outcome != OutcomeResponded {
+	if res := say(t, c, "a fourth"); res.Outcome != record.OutcomeResponded {
 		t.Errorf("%+v", res)
 	}
 	closeConversation(t, c)

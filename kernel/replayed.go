@@ -7,7 +7,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -47,7 +47,7 @@ func (s *agentSession) awaitSilence(ctx context.Context) {
 // words, with its tool calls in between. Until new words come, a tool call with an earlier id is repeated,
 // too. An id alone proves nothing, because some agents count from one in each process.
 type replayed struct {
-	turns        []turnText
+	turns        []record.PastTurn
 	tools        map[acp.ToolCallId]bool
 	prompt       string // the prompt of the turn under way
 	on           bool   // an earlier turn is being repeated
@@ -60,12 +60,12 @@ const maxReplayed = 1 << 20
 
 // expectReplay prepares the turn for an agent that has continued its session.
 func (run *run) expectReplay(ctx context.Context) error {
-	h, err := run.r.history(ctx, run.refs.Session, run.refs.Run, maxReplayed)
+	h, err := run.r.readHistory(ctx, run.refs.Session, run.refs.Run, maxReplayed)
 	if err != nil {
 		return err
 	}
-	r := &replayed{turns: h.turns, tools: map[acp.ToolCallId]bool{}, prompt: run.t.Input.Text}
-	for _, id := range h.tools {
+	r := &replayed{turns: h.Turns, tools: map[acp.ToolCallId]bool{}, prompt: run.t.Input.Text}
+	for _, id := range h.Tools {
 		r.tools[acp.ToolCallId(id)] = true
 	}
 	run.client.sums.expectReplay(r)
@@ -101,19 +101,9 @@ func (r *replayed) beginTurn(said string) {
 		return
 	}
 	for _, t := range r.turns {
-		input := strings.TrimSpace(t.input)
+		input := strings.TrimSpace(t.Input)
 		if input != "" && (strings.Contains(said, input) || strings.Contains(input, said)) {
-			r.on, r.justReplayed, r.rest = true, true, t.answer
+			r.on, r.justReplayed, r.rest = true, true, t.Answer
 		}
 	}
-}
-
-// toolIDs returns the ids of the tool calls of an answer.
-func toolIDs(a fact.Responded) (ids []string) {
-	for _, t := range a.Tools {
-		if t.ID != "" {
-			ids = append(ids, t.ID)
-		}
-	}
-	return ids
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -29,9 +30,9 @@ const cancelGrace = 15 * time.Second
 // An error says that the input was not accepted, or that the log could not be written before the prompt
 // left; nothing was sent then. The Result and the log hold everything that happens after that. If ctx is
 // cancelled, Run ends the agent, and the outcome is on record all the same.
-func (r *Runner) Run(ctx context.Context, t Turn) (Result, error) {
+func (r *Runner) Run(ctx context.Context, t Turn) (record.Result, error) {
 	if err := r.repairLog(ctx); err != nil {
-		return Result{}, err
+		return record.Result{}, err
 	}
 	return r.answerInput(ctx, &t, freshAgent{r})
 }
@@ -51,7 +52,7 @@ type agentSource interface {
 
 // answerInput is the run of one input, for every kind of agent. The numbers are the durable points of
 // ARCHITECTURE.md, section 2. recordAnswer and failEarly write the outcome.
-func (r *Runner) answerInput(ctx context.Context, t *Turn, source agentSource) (Result, error) {
+func (r *Runner) answerInput(ctx context.Context, t *Turn, source agentSource) (record.Result, error) {
 	// An input id is called once, for ever.
 	if t.Input.ID == "" {
 		t.Input.ID = event.InputID(uuid.Must(uuid.NewV7()).String())
@@ -62,14 +63,14 @@ func (r *Runner) answerInput(ctx context.Context, t *Turn, source agentSource) (
 	// The session's lock keeps other runs out. By the loss of the run's own lock, recovery sees a crash.
 	run, err := source.acceptRun(ctx, t)
 	if err != nil {
-		return Result{}, err
+		return record.Result{}, err
 	}
 	defer source.releaseRun(run)
 	defer run.client.closeTurn()
 
 	// The input is written while the agent starts. If we die here, nothing was sent.
 	if err := run.recordInput(); err != nil {
-		return Result{}, err
+		return record.Result{}, err
 	}
 	err = source.provideAgent(ctx, run)
 
@@ -77,7 +78,7 @@ func (r *Runner) answerInput(ctx context.Context, t *Turn, source agentSource) (
 	if err == nil {
 		err = run.recordIntent(ctx)
 	}
-	var res Result
+	var res record.Result
 	if err == nil {
 		// The tap records the prompt, and then writes it. Until the agent answers, the goroutines of the
 		// connection and of the client record what happens: ② each line before it is shown, ③ a decision
@@ -103,7 +104,7 @@ func (r *Runner) answerInput(ctx context.Context, t *Turn, source agentSource) (
 }
 
 // otherResult returns the result of an input that another process called first, at the same time.
-func (r *Runner) otherResult(ctx context.Context, in Input) (Result, error) {
+func (r *Runner) otherResult(ctx context.Context, in Input) (record.Result, error) {
 	res, ok, err := r.replayInput(ctx, in)
 	if err == nil && !ok {
 		err = ErrInputRunning
@@ -133,10 +134,10 @@ type run struct {
 	client       *client
 	call         *provider.Call
 	promptSent   provider.Prompt // set by recordIntent
-	stopped      *Stop
+	stopped      *fact.Stop
 	stopRecorded bool // stopped is on record
 	// remoteStop receives a recorded stop of another process. Its capacity is 1.
-	remoteStop chan Stop
+	remoteStop chan fact.Stop
 }
 
 func newSessionID() event.SessionID {
@@ -151,7 +152,7 @@ func (r *Runner) newRun(t Turn, reserved *reservation) *run {
 	id := reserved.run
 	run := &run{
 		own:        reserved.lock,
-		remoteStop: make(chan Stop, 1), released: make(chan struct{}),
+		remoteStop: make(chan fact.Stop, 1), released: make(chan struct{}),
 		r: r, t: t, state: state{phase: phaseAccepted}, started: r.opt.Now(),
 		call: provider.NewCall(id.String()),
 		refs: event.Refs{
@@ -298,7 +299,7 @@ func (run *run) cancelGrace() <-chan time.Time {
 
 // promptAgent makes the call, and returns when the agent has answered or is gone.
 func (run *run) promptAgent(ctx context.Context) (provider.Answer, error) {
-	run.client.startTurn(Started{Result: run.result(), Agent: run.agentName(), Mode: run.t.Mode})
+	run.client.startTurn(record.Started{Result: run.result(), Agent: run.agentName(), Mode: run.t.Mode})
 	if err := run.state.advance(event.RequestSent); err != nil {
 		panic(err) // recordIntent has just succeeded
 	}
@@ -341,7 +342,7 @@ func (run *run) promptAgent(ctx context.Context) (provider.Answer, error) {
 			run.agent.conn.Kill()
 		case <-done:
 			done = nil
-			s := Stop{By: "user", Why: "ended at once"}
+			s := fact.Stop{By: "user", Why: "ended at once"}
 			var cause *StoppedError
 			if errors.As(context.Cause(ctx), &cause) {
 				s = cause.Stop

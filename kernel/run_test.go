@@ -10,6 +10,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/record"
 )
 
 // TestTheSameInputAtOnce checks two runs of one input that both found no earlier call. Only one makes a call. The
@@ -18,7 +19,7 @@ func TestTheSameInputAtOnce(t *testing.T) {
 	r := openRunner(t)
 	turn := Turn{Input: Input{ID: "one", Text: "hello", Source: "test"}, Setup: testSetup(t, r)}
 	release := holdLog(t, r)
-	ends := make(chan Result, 2)
+	ends := make(chan record.Result, 2)
 	for range 2 {
 		go func() {
 			res, err := r.Run(t.Context(), turn)
@@ -62,7 +63,7 @@ func TestASessionPrecedesItsInput(t *testing.T) {
 	c := converse(t, r, "", "", "")
 	kept := say(t, c, "hello")
 	closeConversation(t, c)
-	for _, res := range []Result{fresh, kept} {
+	for _, res := range []record.Result{fresh, kept} {
 		var types []event.Type
 		for e, err := range r.log.Events(t.Context(), event.Query{Session: res.Session, Limit: 2, Class: event.Fact}) {
 			if err != nil {
@@ -85,7 +86,7 @@ func TestACheckpointWithoutItsAnchor(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(path), os.Mkdir(path, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	warned := func(res Result) bool {
+	warned := func(res record.Result) bool {
 		return slices.ContainsFunc(res.Warnings, func(w string) bool {
 			return strings.HasPrefix(w,
 				"checkpoint_not_anchored")

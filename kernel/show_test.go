@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
@@ -26,10 +27,10 @@ func TestShownOnlyWhenOnDisk(t *testing.T) {
 	}
 	defer file.Close()
 	shown := 0
-	s := newShower(func(n Notice) {
+	s := newShower(func(n record.Notice) {
 		shown++
 		size, _, err := file.Head(t.Context())
-		want, aerr := strconv.ParseInt(n.(Updated).Text, 10, 64)
+		want, aerr := strconv.ParseInt(n.(record.Updated).Text, 10, 64)
 		if err != nil || aerr != nil || size < want {
 			t.Errorf("update %d was shown with %d events on disk, %v, %v", want, size, err, aerr)
 		}
@@ -39,7 +40,7 @@ func TestShownOnlyWhenOnDisk(t *testing.T) {
 		if err := r.log.Record(line); err != nil {
 			t.Fatal(err)
 		}
-		s.addNotice(Updated{provider.Update{Text: fmt.Sprint(i + 1)}})
+		s.addNotice(record.Updated{Update: provider.Update{Text: fmt.Sprint(i + 1)}})
 		if i%10 == 0 {
 			if err := r.log.Sync(); err != nil { // this makes several batches
 				t.Fatal(err)
@@ -62,11 +63,11 @@ func TestNothingIsShownThatCouldNotBeSynced(t *testing.T) {
 		t.Fatal(err)
 	}
 	var failed error
-	s := newShower(func(Notice) { t.Error("shown") }, log, func(err error) { failed = err })
+	s := newShower(func(record.Notice) { t.Error("shown") }, log, func(err error) { failed = err })
 	if err := log.Record(event.NewFact("x", "user", event.Refs{}, struct{}{})); err != nil {
 		t.Fatal(err)
 	}
-	s.addNotice(Updated{})
+	s.addNotice(record.Updated{})
 	s.closeQueue()
 	if failed == nil || !errors.Is(log.Close(), failed) {
 		t.Errorf("reported: %v", failed)
@@ -81,15 +82,15 @@ func TestTheAnswerComesBeforeItsConsequence(t *testing.T) {
 	const rounds = 30
 	notices, done := underWay(t, c, strings.Repeat(askOnce+"\n", rounds))
 	for range rounds {
-		q := first[Asked](t, notices).Question
+		q := first[record.Asked](t, notices).Question
 		if err := r.AnswerQuestion(t.Context(), q, interaction.Answer{Option: "y", By: "me"}); err != nil {
 			t.Fatal(err)
 		}
 		for closed, said := false, false; !said; {
 			switch n := (<-notices).(type) {
-			case Closed:
+			case record.Closed:
 				closed = true
-			case Updated:
+			case record.Updated:
 				if said = strings.Contains(n.Text, "permission: y"); said && !closed {
 					t.Fatal("what the agent made of the answer came first")
 				}
@@ -107,11 +108,11 @@ func TestTheDecisionComesBeforeItsConsequence(t *testing.T) {
 	decided, said := 0, 0
 	_, err := c.Run(t.Context(), Turn{
 		Input: Input{Text: strings.Repeat(askOnce+"\n", 30), Source: "test"}, Permissions: policy.ModeAllow,
-		Show: func(n Notice) {
+		Show: func(n record.Notice) {
 			switch n := n.(type) {
-			case Decided:
+			case record.Decided:
 				decided++
-			case Updated:
+			case record.Updated:
 				if strings.Contains(n.Text, "permission: y") {
 					if said++; said > decided {
 						t.Error("what the agent made of the decision came first")
@@ -129,9 +130,9 @@ func TestTheDecisionComesBeforeItsConsequence(t *testing.T) {
 // TestHeldNotices checks that held notices are shown in order and once: after flush, when the queue is full,
 // and at the end.
 func TestHeldNotices(t *testing.T) {
-	shown := make(chan Notice, 3*showQueue)
+	shown := make(chan record.Notice, 3*showQueue)
 	held := make(chan struct{})
-	s := newShower(func(n Notice) {
+	s := newShower(func(n record.Notice) {
 		<-held // as many as fit next to the notices that are being shown
 		shown <- n
 	}, nil, func(err error) { t.Error(err) })
@@ -139,22 +140,23 @@ func TestHeldNotices(t *testing.T) {
 	go func() {
 		defer close(held)
 		for i := range 2 * showQueue { // more than the queue takes, without a flush
-			s.holdNotice(Warned{Detail: strconv.Itoa(i)})
+			s.holdNotice(record.Warned{Detail: strconv.Itoa(i)})
 		}
 	}()
 	soon(t, "the room for the last", held)
 	s.flushQueue()
-	s.holdNotice(Updated{provider.Update{Raw: make([]byte, showBytes+1)}}) // this one fits, and the next does not
-	s.holdNotice(Warned{Detail: "last"})
+	large := provider.Update{Raw: make([]byte, showBytes+1)}
+	s.holdNotice(record.Updated{Update: large}) // this one fits, and the next does not
+	s.holdNotice(record.Warned{Detail: "last"})
 	s.closeQueue()
 	s.closeQueue()
-	s.addNotice(Warned{Detail: "too late"})
+	s.addNotice(record.Warned{Detail: "too late"})
 	for i := range 2 * showQueue {
-		if w, ok := (<-shown).(Warned); !ok || w.Detail != strconv.Itoa(i) {
+		if w, ok := (<-shown).(record.Warned); !ok || w.Detail != strconv.Itoa(i) {
 			t.Fatalf("%#v in place of %d", w, i)
 		}
 	}
-	if _, ok := (<-shown).(Updated); !ok || len(shown) != 1 || (<-shown).(Warned).Detail != "last" {
+	if _, ok := (<-shown).(record.Updated); !ok || len(shown) != 1 || (<-shown).(record.Warned).Detail != "last" {
 		t.Error("the last two are not as they were held")
 	}
 }

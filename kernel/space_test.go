@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"errors"
+	"github.com/perlica/perlica/kernel/record"
 	"slices"
 	"strings"
 	"testing"
@@ -27,16 +28,16 @@ func TestLowSpace(t *testing.T) {
 			return tc.free, tc.err
 		}
 		shown := 0
-		show := func(n Notice) {
-			if w, ok := n.(Warned); ok && w.Subtype == "disk_low" {
+		show := func(n record.Notice) {
+			if w, ok := n.(record.Warned); ok && w.Subtype == "disk_low" {
 				shown++
 			}
 		}
-		warnings := func(res Result) (n int) {
+		warnings := func(res record.Result) (n int) {
 			return len(slices.DeleteFunc(res.Warnings, func(w string) bool { return !strings.HasPrefix(w, "disk_low: only ") }))
 		}
 		res, err := hostileTurn(t, r, "hello", func(t *Turn) { t.Show = show })
-		if err != nil || res.Outcome != OutcomeResponded || shown != tc.warn || warnings(res) != tc.warn {
+		if err != nil || res.Outcome != record.OutcomeResponded || shown != tc.warn || warnings(res) != tc.warn {
 			t.Errorf("%s: shown %d times, %+v, %v", name, shown, res, err)
 		}
 		c := converse(t, r, "", "", "")

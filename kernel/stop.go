@@ -8,6 +8,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
@@ -18,7 +19,7 @@ import (
 //
 // The error is ErrRunGone if the run is over or its process is gone. It is interaction.ErrAskerAsleep if the
 // process listens and does not react, for example because it is suspended.
-func (r *Runner) CancelRun(ctx context.Context, id event.RunID, s Stop) error {
+func (r *Runner) CancelRun(ctx context.Context, id event.RunID, s fact.Stop) error {
 	input, ok, err := r.log.Last(ctx, event.Query{Run: id, Types: []event.Type{event.MessageReceived}})
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func (r *Runner) lookForStops() {
 		if err != nil || !ok {
 			continue
 		}
-		var s Stop
+		var s fact.Stop
 		if e.Decode(&s) != nil {
 			continue
 		}
@@ -111,7 +112,7 @@ func (run *run) untilStopped(ctx context.Context) (_ context.Context, done func(
 	}
 }
 
-func errStopped(s Stop) error { return errors.New("stopped before the prompt was sent: " + s.Why) }
+func errStopped(s fact.Stop) error { return errors.New("stopped before the prompt was sent: " + s.Why) }
 
 // cancelFirst is the time for which the end of the questions waits for an agent that has not read the
 // cancellation.
@@ -137,7 +138,7 @@ func (run *run) cancelTurn() {
 	run.client.lifecycle.cancel()
 }
 
-func (run *run) recordStop(ctx context.Context, s Stop) error {
+func (run *run) recordStop(ctx context.Context, s fact.Stop) error {
 	if err := run.state.advance(event.CancelRequested); err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -11,8 +10,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
-	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/process"
 )
 
@@ -32,9 +31,9 @@ type Turn struct {
 	// Stop ends the turn: Run asks the agent to cancel and waits for its answer. To end the agent as well,
 	// cancel the context of Run. A StoppedError as the cause of the context names the person or limit that
 	// stopped the turn.
-	Stop <-chan Stop
+	Stop <-chan fact.Stop
 	// Show is called with each notice, one at a time. It may be nil.
-	Show func(Notice)
+	Show func(record.Notice)
 
 	launched *process.Launched // set by Launch
 }
@@ -68,77 +67,11 @@ func (t Turn) limit() policy.Mode {
 	return t.Permissions
 }
 
-// Stop names the person or limit that ends a turn, and the reason.
-type Stop struct {
-	By     string `json:"by"`               // "user", "timeout", "terminated"
-	Why    string `json:"why"`              // in words
-	Person string `json:"person,omitempty"` // the person, if Why does not name one
-}
-
-// Outcome is the end of an intent.
-type Outcome string
-
-// The three outcomes.
-const (
-	OutcomeResponded     Outcome = "responded"
-	OutcomeProviderError Outcome = "provider_error"
-	OutcomeUnknown       Outcome = "outcome_unknown"
-)
-
-// Result is the result of an input.
-type Result struct {
-	Run      event.RunID
-	Input    event.InputID
-	Session  event.SessionID
-	Provider string
-
-	Outcome     Outcome
-	Text        string           // all messages of the turn, in wire order; each message begins a line
-	Content     []provider.Block // the parts of the messages that are not text; Runner.Content has their data
-	StopReason  string           // as the agent wrote it
-	Usage       json.RawMessage
-	OfSession   bool // Usage counts the agent's session so far and not the turn
-	Cost        *fact.Cost
-	Duration    time.Duration
-	Permissions fact.Permissions
-	Unasked     []fact.UnaskedTool
-	Blocked     int
-	Calls       int // made for this input by this run or by the replayed one: 0 or 1
-	Err         *provider.Error
-	Stopped     *Stop  // the reason for a stop of the turn, or nil
-	Replayed    bool   // the input was called before, and this is its recorded result
-	Pruned      bool   // payloads of the run were removed from the log
-	Damage      string // the row of the first damaged event that was read
-	Warnings    []string
-}
-
-// Freed counts the tools that ran without a question because a person had said yes for good.
-func (r Result) Freed() (n int) {
-	for _, u := range r.Unasked {
-		if u.FreedBy != "" {
-			n++
-		}
-	}
-	return n
-}
-
-// Tokens returns the numbers of the usage in the form that agents use. ok is false without such numbers.
-func (r Result) Tokens() (in, out int64, ok bool) {
-	var u struct {
-		In  *int64 `json:"inputTokens"`
-		Out *int64 `json:"outputTokens"`
-	}
-	if json.Unmarshal(r.Usage, &u) != nil || u.In == nil || u.Out == nil {
-		return 0, 0, false
-	}
-	return *u.In, *u.Out, true
-}
-
 // ErrInputRunning says that another process calls the agent for this input.
 var ErrInputRunning = errors.New("a call for this input is under way")
 
 // A StoppedError says that the turn was stopped before its input was accepted.
-type StoppedError struct{ Stop Stop }
+type StoppedError struct{ Stop fact.Stop }
 
 func (e *StoppedError) Error() string { return "stopped: " + e.Stop.Why }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -25,13 +27,13 @@ func soon[T any](t *testing.T, what string, c <-chan T) (v T) {
 }
 
 // notSent fails unless a turn was stopped before its prompt. prompts is the number of earlier prompts.
-func notSent(t *testing.T, r *Runner, res Result, err error, prompts int) {
+func notSent(t *testing.T, r *Runner, res record.Result, err error, prompts int) {
 	t.Helper()
 	var stopped *StoppedError
 	if err != nil && !errors.As(err, &stopped) {
 		t.Error(err)
 	}
-	if err == nil && (res.Calls != 0 || res.Outcome != OutcomeProviderError || res.Stopped == nil ||
+	if err == nil && (res.Calls != 0 || res.Outcome != record.OutcomeProviderError || res.Stopped == nil ||
 		res.Stopped.Why != "too early") {
 		t.Errorf("%+v", res)
 	}
@@ -44,9 +46,9 @@ func notSent(t *testing.T, r *Runner, res Result, err error, prompts int) {
 // waiting one.
 func TestAStopThatIsThereAlready(t *testing.T) {
 	r := openRunner(t)
-	stopped := func() <-chan Stop {
-		stop := make(chan Stop, 1)
-		stop <- Stop{By: "user", Why: "too early"}
+	stopped := func() <-chan fact.Stop {
+		stop := make(chan fact.Stop, 1)
+		stop <- fact.Stop{By: "user", Why: "too early"}
 		return stop
 	}
 	for range 5 { // the stop may be seen at several places
@@ -69,9 +71,11 @@ func TestAStopThatIsThereAlready(t *testing.T) {
 // TestAStopDuringTheIntent checks that a stop, or the end of the context, counts while the intent is written.
 // The next prompt then repeats the system text, which the agent has not got yet.
 func TestAStopDuringTheIntent(t *testing.T) {
-	for name, end := range map[string]func(chan<- Stop, context.CancelCauseFunc){
-		"stopped": func(stop chan<- Stop, _ context.CancelCauseFunc) { stop <- Stop{By: "user", Why: "too early"} },
-		"ended":   func(_ chan<- Stop, cancel context.CancelCauseFunc) { cancel(errors.New("too early")) },
+	for name, end := range map[string]func(chan<- fact.Stop, context.CancelCauseFunc){
+		"stopped": func(stop chan<- fact.Stop, _ context.CancelCauseFunc) {
+			stop <- fact.Stop{By: "user", Why: "too early"}
+		},
+		"ended": func(_ chan<- fact.Stop, cancel context.CancelCauseFunc) { cancel(errors.New("too early")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := openRunner(t)
@@ -85,7 +89,7 @@ func TestAStopDuringTheIntent(t *testing.T) {
 				t.Fatal(err)
 			}
 			release := holdLog(t, r)
-			stop, done := make(chan Stop, 1), make(chan Result, 1)
+			stop, done := make(chan fact.Stop, 1), make(chan record.Result, 1)
 			go func() {
 				res, err := c.Run(ctx, Turn{Input: Input{Text: "hello", Source: "test"}, Stop: stop})
 				if err != nil {
@@ -103,7 +107,7 @@ func TestAStopDuringTheIntent(t *testing.T) {
 			end(stop, cancel)
 			release()
 			res := soon(t, "its end", done)
-			if res.Calls != 0 || res.Outcome != OutcomeProviderError || !strings.HasSuffix(res.Err.Message, "too early") {
+			if res.Calls != 0 || res.Outcome != record.OutcomeProviderError || !strings.HasSuffix(res.Err.Message, "too early") {
 				t.Errorf("%+v", res)
 			}
 			if all, _ := sent(t, r, "session/prompt"); all != 0 {
@@ -160,25 +164,26 @@ func TestStartedIsShownToTheSilent(t *testing.T) {
 	r := openRunner(t)
 	r.opt.StreamSync = true
 	c := converse(t, r, "", "", "")
-	for name, run := range map[string]func(Turn) (Result, error){
-		"fresh": func(turn Turn) (Result, error) {
+	for name, run := range map[string]func(Turn) (record.Result, error){
+		"fresh": func(turn Turn) (record.Result, error) {
 			turn.Setup = testSetup(t, r)
 			return r.Run(t.Context(), turn)
 		},
-		"kept": func(turn Turn) (Result, error) { return c.Run(t.Context(), turn) },
+		"kept": func(turn Turn) (record.Result, error) { return c.Run(t.Context(), turn) },
 	} {
-		notices, stop, done := make(chan Notice, 10), make(chan Stop, 1), make(chan struct{})
+		notices, stop, done := make(chan record.Notice, 10), make(chan fact.Stop, 1), make(chan struct{})
 		go func() {
 			defer close(done)
-			res, err := run(Turn{Input: Input{Text: "@hang", Source: "test"}, Stop: stop, Show: func(n Notice) { notices <- n }})
+			res, err := run(Turn{Input: Input{Text: "@hang", Source: "test"}, Stop: stop,
+				Show: func(n record.Notice) { notices <- n }})
 			if err != nil || res.StopReason != "cancelled" {
 				t.Errorf("%s: %+v, %v", name, res, err)
 			}
 		}()
-		if n, ok := soon(t, name, notices).(Started); !ok {
+		if n, ok := soon(t, name, notices).(record.Started); !ok {
 			t.Errorf("%s: %#v", name, n)
 		}
-		stop <- Stop{By: "user", Why: "seen"}
+		stop <- fact.Stop{By: "user", Why: "seen"}
 		soon(t, name, done)
 	}
 	closeConversation(t, c)
@@ -189,8 +194,8 @@ func TestStartedIsShownToTheSilent(t *testing.T) {
 func TestStartedComesFirst(t *testing.T) {
 	r := openRunner(t)
 	for range 300 {
-		var shown []Notice
-		run := &run{r: r, t: Turn{Show: func(n Notice) { shown = append(shown, n) }}}
+		var shown []record.Notice
+		run := &run{r: r, t: Turn{Show: func(n record.Notice) { shown = append(shown, n) }}}
 		c := newClient(run)
 		ready, said := make(chan struct{}), make(chan struct{})
 		go func() {
@@ -201,17 +206,17 @@ func TestStartedComesFirst(t *testing.T) {
 			}
 		}()
 		<-ready
-		c.startTurn(Started{})
+		c.startTurn(record.Started{})
 		<-said
 		c.closeTurn()
-		if _, ok := shown[0].(Started); !ok || len(shown) != 4 {
+		if _, ok := shown[0].(record.Started); !ok || len(shown) != 4 {
 			t.Fatalf("%d notices, the first is %T", len(shown), shown[0])
 		}
 	}
 }
 
 func shownText(c *client) string {
-	var res Result
+	var res record.Result
 	c.sums.fillResult(&res)
 	return res.Text
 }
@@ -228,7 +233,7 @@ func TestAWarningAheadOfADeadLog(t *testing.T) {
 	if err := r.log.Record(event.NewFact("x", "user", event.Refs{}, struct{}{})); err != nil {
 		t.Fatal(err)
 	}
-	c := newClient(&run{r: r, t: Turn{Show: func(n Notice) { t.Errorf("shown: %#v", n) }}})
+	c := newClient(&run{r: r, t: Turn{Show: func(n record.Notice) { t.Errorf("shown: %#v", n) }}})
 	c.warn("test", "nobody will see it")
 	closed := make(chan struct{})
 	go func() {

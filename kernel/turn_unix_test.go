@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -27,12 +28,12 @@ func TestAnswerToAnUnreadPrompt(t *testing.T) {
 	setup.Agent.Command = []string{"sh", "-c", hasty}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	done := make(chan Result, 1)
+	done := make(chan record.Result, 1)
 	go func() {
 		res, err := r.Run(ctx, Turn{
 			Input: Input{Text: strings.Repeat("x", 4<<20), Source: "test"}, Setup: setup,
-			Show: func(n Notice) {
-				if u, ok := n.(Updated); ok && u.Kind == provider.AgentMessageChunk {
+			Show: func(n record.Notice) {
+				if u, ok := n.(record.Updated); ok && u.Kind == provider.AgentMessageChunk {
 					cancel()
 				}
 			},
@@ -42,7 +43,7 @@ func TestAnswerToAnUnreadPrompt(t *testing.T) {
 		}
 		done <- res
 	}()
-	if res := soon(t, "the end", done); res.Outcome != OutcomeResponded || res.Text != "enough" ||
+	if res := soon(t, "the end", done); res.Outcome != record.OutcomeResponded || res.Text != "enough" ||
 		res.StopReason != "end_turn" || res.Calls != 1 || res.Stopped == nil {
 		t.Errorf("%+v", res)
 	}

@@ -12,13 +12,14 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 )
 
 // choosing answers every question with an option of the given kind.
-func choosing(t *testing.T, r *Runner, kind string) func(Notice) {
-	return func(n Notice) {
-		asked, ok := n.(Asked)
+func choosing(t *testing.T, r *Runner, kind string) func(record.Notice) {
+	return func(n record.Notice) {
+		asked, ok := n.(record.Asked)
 		if !ok {
 			return
 		}
@@ -39,7 +40,7 @@ func TestAYesForGoodFrees(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
 	defer closeConversation(t, c)
-	turn := func(text string) Result {
+	turn := func(text string) record.Result {
 		res, err := c.Run(t.Context(), Turn{
 			Input: Input{Text: text, Source: "test"}, Permissions: policy.ModeAsk, AnswerIn: time.Minute, Show: choosing(t,
 				r, "allow_always"),
@@ -112,7 +113,7 @@ func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := openRunner(t)
-			var res Result
+			var res record.Result
 			// A second question that comes after the answer to the first is not a duplicate.
 			for try := 0; try < 20 && len(res.Warnings) == 0; try++ {
 				conv := converse(t, r, "", "", "")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 )
 
@@ -20,8 +21,8 @@ func TestRefusedIsNotShownAsAllowed(t *testing.T) {
 	shown := 0
 	res, err := c.Run(t.Context(), Turn{
 		Input: Input{Text: "@ask execute T command=make count=2 rpcid=7", Source: "test"}, Permissions: policy.ModeAllow,
-		Show: func(n Notice) {
-			if d, ok := n.(Decided); ok && d.Effect == string(policy.Allow) {
+		Show: func(n record.Notice) {
+			if d, ok := n.(record.Decided); ok && d.Effect == string(policy.Allow) {
 				mu.Lock()
 				defer mu.Unlock()
 				shown++
@@ -37,7 +38,7 @@ func TestRefusedIsNotShownAsAllowed(t *testing.T) {
 	if res.Permissions.Allowed != told || shown != told {
 		t.Errorf("%d allowed, %d shown, the agent got %d: %q", res.Permissions.Allowed, shown, told, res.Text)
 	}
-	rec, err := ReadRecord(t.Context(), &r.log.Reader, res.Run, event.Query{Class: event.Fact})
+	rec, err := record.Read(t.Context(), &r.log.Reader, res.Run, event.Query{Class: event.Fact})
 	if err != nil || rec.Counted() != res.Permissions {
 		t.Errorf("on record: %+v, %v; the run counted %+v", rec.Counted(), err, res.Permissions)
 	}

@@ -263,7 +263,7 @@ func (b *Bridge) drainTurns(give context.CancelCauseFunc) {
 		b.inboxWG.Wait()
 		close(done)
 	}()
-	stop := kernel.Stop{By: "terminated", Why: "the bridge was told to stop"}
+	stop := fact.Stop{By: "terminated", Why: "the bridge was told to stop"}
 	for i, grace := range []time.Duration{b.settings().Grace, cancelGrace} {
 		select {
 		case <-done:

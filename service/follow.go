@@ -9,9 +9,9 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
 )
@@ -86,22 +86,22 @@ func (b *Bridge) watchLog(ctx context.Context) error {
 }
 
 // tellElsewhere tells the followers about a turn of another front end.
-func (b *Bridge) tellElsewhere(ctx context.Context, e kernel.Entry) error {
+func (b *Bridge) tellElsewhere(ctx context.Context, e record.Entry) error {
 	switch n := e.Notice.(type) {
-	case kernel.Asked:
+	case record.Asked:
 		if input, ours, err := b.inputOf(ctx, e.Refs.Run); err != nil || ours || !n.Answerable {
 			return err
 		} else {
 			return b.askFollowers(ctx, input, n.Question)
 		}
-	case kernel.Closed:
+	case record.Closed:
 		b.mu.Lock()
 		a := b.openQuestions[n.Question.ID]
 		b.mu.Unlock()
 		if a != nil && a.owner == (fact.Peer{}) && a.team == nil {
 			b.closeCards(a.ID, n.Answer, n.Reason)
 		}
-	case kernel.Finished:
+	case record.Finished:
 		input, ours, err := b.inputOf(ctx, n.Run)
 		if err != nil || ours {
 			return err
@@ -153,16 +153,16 @@ func (b *Bridge) askFollowers(ctx context.Context, input fact.MessageReceived, q
 }
 
 // tellFollowers reports the end of another process's turn with the beginning of its answer.
-func (b *Bridge) tellFollowers(ctx context.Context, input fact.MessageReceived, res kernel.Result) error {
+func (b *Bridge) tellFollowers(ctx context.Context, input fact.MessageReceived, res record.Result) error {
 	list, err := b.followers(ctx)
 	var events []event.Event
 	for _, c := range list {
 		say := b.sentencesFor(c.key())
 		text := b.heading() + fmt.Sprintf(say.EndedAtDesk, literal(say.Form(input.Source)), literal(beginning(input.Text))) + "\n\n"
 		switch {
-		case res.Outcome == kernel.OutcomeResponded:
+		case res.Outcome == record.OutcomeResponded:
 			text += strings.TrimSpace(res.Text + "\n\n" + ended(say, res))
-		case res.Outcome == kernel.OutcomeProviderError && res.Err != nil:
+		case res.Outcome == record.OutcomeProviderError && res.Err != nil:
 			text += fmt.Sprintf(say.FailedAtDesk, say.Error(res.Err))
 		default:
 			text += say.UnknownAtDesk

@@ -8,13 +8,14 @@ import (
 
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/local"
 )
 
 // runElsewhere runs an input as another process of the project does while the bridge runs.
-func (w *world) runElsewhere(text string) (result <-chan kernel.Result) {
+func (w *world) runElsewhere(text string) (result <-chan record.Result) {
 	w.t.Helper()
 	r, err := w.openRunner(w.t.Context())
 	if err != nil {
@@ -28,7 +29,7 @@ func (w *world) runElsewhere(text string) (result <-chan kernel.Result) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	done := make(chan kernel.Result, 1)
+	done := make(chan record.Result, 1)
 	go func() {
 		res, err := conv.Run(context.Background(), kernel.Turn{
 			Input: kernel.Input{Text: text, Source: "chat", Sender: "me"}, Permissions: "ask", AnswerIn: 10 * time.Minute,

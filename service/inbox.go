@@ -10,6 +10,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 )
 
 // inbox handles the messages of one contact. Inputs and commands wait in queue, in order. Answers
@@ -32,7 +33,7 @@ type inbox struct {
 	conv          *kernel.Conversation
 	opening       sync.Mutex // held while conv is opened or replaced; taken before mu
 	now           *received  // the message of the running turn
-	stop          chan kernel.Stop
+	stop          chan fact.Stop
 	status        *status
 	statusID      string   // id of the status message
 	openQuestions int      // open questions of the running turn
@@ -203,7 +204,7 @@ func (ib *inbox) current() received {
 }
 
 // stopTurn asks the running turn to end. It reports whether a turn is running.
-func (ib *inbox) stopTurn(s kernel.Stop) bool {
+func (ib *inbox) stopTurn(s fact.Stop) bool {
 	ib.mu.Lock()
 	defer ib.mu.Unlock()
 	if ib.stop == nil {
@@ -297,18 +298,18 @@ func (ib *inbox) closeConversation(ctx context.Context) {
 }
 
 // showNotice handles a notice of the running turn.
-func (ib *inbox) showNotice(n kernel.Notice) {
+func (ib *inbox) showNotice(n record.Notice) {
 	switch n := n.(type) {
-	case kernel.Asked:
+	case record.Asked:
 		if n.Answerable {
 			ib.questionOpened()
 			ib.b.askContacts(ib, n.Question)
 		}
-	case kernel.Closed:
+	case record.Closed:
 		ib.questionClosed()
 		ib.b.closeCards(n.Question.ID, n.Answer, n.Reason)
 		ib.progress(n)
-	case kernel.Warned:
+	case record.Warned:
 		ib.b.warn("warning of a run", "detail", n.Detail)
 	default:
 		ib.progress(n)

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
 )
@@ -30,7 +29,7 @@ func TestATurnBeginsWhileOthersLook(t *testing.T) {
 	for _, ib := range desks {
 		go func() {
 			for range 5000 {
-				ib.beginTurn(received{}, make(chan kernel.Stop, 1))()
+				ib.beginTurn(received{}, make(chan fact.Stop, 1))()
 			}
 			done <- struct{}{}
 		}()

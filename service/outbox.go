@@ -13,6 +13,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/service/channel"
 )
 
@@ -359,7 +360,7 @@ func (b *Bridge) content(ctx context.Context, q *queued) (data []byte, mime stri
 // part returns a piece of an answer that is not text, from the record.
 func (b *Bridge) part(ctx context.Context, run event.RunID, n int) (data []byte, mime string, err error) {
 	i := 0
-	for block, err := range b.opt.Runner.Content(ctx, run) {
+	for block, err := range record.Content(ctx, b.opt.Runner.Log(), run) {
 		if err != nil {
 			return nil, "", err
 		}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
@@ -277,7 +277,7 @@ func (s *status) stopUpdates() {
 }
 
 // progress records the agent's updates and its refused requests.
-func (ib *inbox) progress(n kernel.Notice) {
+func (ib *inbox) progress(n record.Notice) {
 	ib.mu.Lock()
 	s := ib.status
 	ib.mu.Unlock()
@@ -285,7 +285,7 @@ func (ib *inbox) progress(n kernel.Notice) {
 		return
 	}
 	switch n := n.(type) {
-	case kernel.Updated:
+	case record.Updated:
 		if n.Kind == messageChunk {
 			s.said(n.Text)
 		}
@@ -295,11 +295,11 @@ func (ib *inbox) progress(n kernel.Notice) {
 		if n.Tool != nil {
 			s.tool(string(n.Tool.ID), n.Tool.Title, string(n.Tool.Status), n.Tool.Failed())
 		}
-	case kernel.Decided:
+	case record.Decided:
 		if n.Effect == string(policy.Deny) {
 			s.countRefusal()
 		}
-	case kernel.Closed:
+	case record.Closed:
 		allowed := func(o interaction.Option) bool { return n.Answer != nil && o.ID == n.Answer.Option && o.Allows() }
 		if !slices.ContainsFunc(n.Question.Options, allowed) {
 			s.countRefusal()

@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/verify"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/local"
 )
@@ -221,7 +221,7 @@ func (w *world) audit(people []*person, sent [][]string) {
 	if rep, err := verify.Log(t.Context(), r, verify.Options{}); err != nil || !rep.OK() {
 		t.Errorf("the log: %+v, %v", rep, err)
 	}
-	if open, err := kernel.ListUnfinished(t.Context(), r, w.path("locks")); err != nil || len(open) > 0 {
+	if open, err := record.ListUnfinished(t.Context(), r, w.path("locks")); err != nil || len(open) > 0 {
 		t.Errorf("runs without an outcome: %+v, %v", open, err)
 	}
 	if left, _ := filepath.Glob(w.path("files/*")); len(left) > 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/channel"
 )
@@ -42,7 +43,7 @@ func (ib *inbox) runTurn(c Contact, m received) {
 		return
 	}
 	b.makeRoom(ib)
-	stop := make(chan kernel.Stop, 1)
+	stop := make(chan fact.Stop, 1)
 	end := ib.beginTurn(m, stop)
 	// The turns may have been stopped before this one could be stopped.
 	if b.turning.Err() != nil {
@@ -91,7 +92,7 @@ func (ib *inbox) takenBackElsewhere(m received) bool {
 
 // beginTurn marks a message as the one of the running turn. The function end ends this and returns
 // the change that ends its status message, or nil.
-func (ib *inbox) beginTurn(m received, stop chan kernel.Stop) (end func() *fact.BridgeQueued) {
+func (ib *inbox) beginTurn(m received, stop chan fact.Stop) (end func() *fact.BridgeQueued) {
 	s := newStatus(ib, m) // before mu, because Bridge.mu is taken before inbox.mu
 	ib.mu.Lock()
 	ib.now, ib.stop, ib.remarks = &m, stop, nil
@@ -107,10 +108,10 @@ func (ib *inbox) beginTurn(m received, stop chan kernel.Stop) (end func() *fact.
 }
 
 // tellResult finishes a message after its call.
-func (ib *inbox) tellResult(m received, res kernel.Result) {
+func (ib *inbox) tellResult(m received, res record.Result) {
 	refs, say := event.Refs{Session: res.Session, Run: res.Run}, ib.b.sentencesFor(ib.key)
 	switch res.Outcome {
-	case kernel.OutcomeResponded:
+	case record.OutcomeResponded:
 		text := res.Text
 		files, rows := ib.parts(m, res)
 		if strings.TrimSpace(text) == "" && len(res.Content) == 0 {
@@ -122,7 +123,7 @@ func (ib *inbox) tellResult(m received, res kernel.Result) {
 			}
 		}
 		ib.finishMessage(m, refs, fact.BridgeFinished{How: endAnswered}, text, append(ib.answerFile(m, res), files...)...)
-	case kernel.OutcomeProviderError:
+	case record.OutcomeProviderError:
 		if res.Stopped != nil && res.Calls == 0 { // nothing was sent, so this is not a failure
 			ib.finishMessage(m, refs, fact.BridgeFinished{How: endFailed, Detail: res.Err.Error()}, ended(say, res))
 			return
@@ -138,7 +139,7 @@ func (ib *inbox) tellResult(m received, res kernel.Result) {
 func shortRun(id event.RunID) string { return string(id[max(0, len(id)-8):]) }
 
 // ended returns the reason why a turn ended, if it is not obvious.
-func ended(say *language.Sentences, res kernel.Result) string {
+func ended(say *language.Sentences, res record.Result) string {
 	var notes []string
 	switch {
 	case res.Stopped != nil:
@@ -161,14 +162,14 @@ func ended(say *language.Sentences, res kernel.Result) string {
 }
 
 // stopped names the person who stopped a turn, or the reason.
-func stopped(say *language.Sentences, s kernel.Stop) string {
+func stopped(say *language.Sentences, s fact.Stop) string {
 	if s.Person != "" {
 		return fmt.Sprintf(say.StoppedBy, literal(s.Person))
 	}
 	return fmt.Sprintf(say.StoppedBecause, cmp.Or(say.Reasons[s.Why], say.Translate(s.Why)))
 }
 
-func partial(say *language.Sentences, res kernel.Result) string {
+func partial(say *language.Sentences, res record.Result) string {
 	if strings.TrimSpace(res.Text) == "" {
 		return ""
 	}
@@ -176,7 +177,7 @@ func partial(say *language.Sentences, res kernel.Result) string {
 }
 
 // known returns the known facts of a call with an unknown outcome.
-func (ib *inbox) known(res kernel.Result) string {
+func (ib *inbox) known(res record.Result) string {
 	e, ok, err := ib.b.log().Last(ib.b.hard, event.Query{Run: res.Run, Types: []event.Type{event.OutcomeUnknown}})
 	if err == nil && ok && res.Run != "" {
 		if f, err := fact.Decode[fact.Failed](e); err == nil && f.Known != "" {
@@ -190,7 +191,7 @@ func (ib *inbox) known(res kernel.Result) string {
 }
 
 // answerFile returns the whole answer as a file if it is long and the platform accepts files.
-func (ib *inbox) answerFile(m received, res kernel.Result) []fact.BridgeQueued {
+func (ib *inbox) answerFile(m received, res record.Result) []fact.BridgeQueued {
 	limits := ib.b.channels[ib.key.Channel]
 	if limits == nil || !limits.Limits().Files || res.Pruned {
 		return nil
@@ -216,7 +217,7 @@ const (
 
 // parts returns the files that the agent embedded in its answer. It also returns a row for each
 // piece that is not sent. These are links, which nothing opens, and files beyond the limits.
-func (ib *inbox) parts(m received, res kernel.Result) (files []fact.BridgeQueued, rows string) {
+func (ib *inbox) parts(m received, res record.Result) (files []fact.BridgeQueued, rows string) {
 	ch, say := ib.b.channels[ib.key.Channel], ib.b.sentencesFor(ib.key)
 	var left []string
 	for i, block := range res.Content {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
@@ -107,13 +108,13 @@ func modelChunks(perlica, dir string) {
 		var late time.Duration
 		res := must(c.Run(context.Background(), kernel.Turn{
 			Input: kernel.Input{Text: "hello", Source: "bench", Sender: "bench"}, Permissions: policy.ModeDeny,
-			Show: func(n kernel.Notice) {
-				if u, ok := n.(kernel.Updated); ok && late == 0 && u.Text != "" {
+			Show: func(n record.Notice) {
+				if u, ok := n.(record.Updated); ok && late == 0 && u.Text != "" {
 					late = time.Since(stamp(fmt.Appendf(nil, `"text":"%s"`, u.Text)))
 				}
 			},
 		}))
-		if res.Outcome != kernel.OutcomeResponded {
+		if res.Outcome != record.OutcomeResponded {
 			check(fmt.Errorf("outcome %s: %v", res.Outcome, res.Err))
 		}
 		p.send("hello")

@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
@@ -36,7 +37,7 @@ func runner(dir string, streamSync bool) (*kernel.Runner, string) {
 }
 
 // turn runs one input through Perlica with this program as the agent.
-func turn(r *kernel.Runner, dir, text string, show func(kernel.Notice)) kernel.Result {
+func turn(r *kernel.Runner, dir, text string, show func(record.Notice)) record.Result {
 	res := must(r.Run(context.Background(), kernel.Turn{
 		Input: kernel.Input{Text: text, Source: "bench", Sender: "bench"},
 		Setup: kernel.Setup{Agent: agents.Agent{Agent: provider.Agent{ID: "bench",
@@ -44,7 +45,7 @@ func turn(r *kernel.Runner, dir, text string, show func(kernel.Notice)) kernel.R
 		Permissions: policy.ModeDeny,
 		Show:        show,
 	}))
-	if res.Outcome != kernel.OutcomeResponded {
+	if res.Outcome != record.OutcomeResponded {
 		check(fmt.Errorf("outcome %s: %v", res.Outcome, res.Err))
 	}
 	return res
@@ -59,11 +60,11 @@ func floods(dir string, opt options) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	res := turn(r, project, fmt.Sprint("flood ", updates), func(n kernel.Notice) {
+	res := turn(r, project, fmt.Sprint("flood ", updates), func(n record.Notice) {
 		switch n.(type) {
-		case kernel.Started:
+		case record.Started:
 			first = time.Now()
-		case kernel.Updated:
+		case record.Updated:
 			shown, last = shown+1, time.Now()
 		}
 	})
@@ -104,8 +105,8 @@ func singles(dir string, _ options) {
 	}{{true, "one update, durable and shown", "at most 1.2"}, {false, "  with log.stream_sync = false", "about 0.1 ms"}} {
 		r, project := runner(dir, mode.sync)
 		var late []time.Duration
-		turn(r, project, fmt.Sprint("stamp ", n), func(notice kernel.Notice) {
-			if u, ok := notice.(kernel.Updated); ok {
+		turn(r, project, fmt.Sprint("stamp ", n), func(notice record.Notice) {
+			if u, ok := notice.(record.Updated); ok {
 				at, _ := strconv.ParseInt(u.Text, 10, 64)
 				late = append(late, time.Since(time.Unix(0, at)))
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 )
@@ -63,14 +64,14 @@ func warmOurs(c *kernel.Conversation) (all, first time.Duration) {
 	res := must(c.Run(context.Background(), kernel.Turn{
 		Input:       kernel.Input{Text: warmText, Source: "bench", Sender: "bench"},
 		Permissions: policy.ModeDeny,
-		Show: func(n kernel.Notice) {
-			if _, ok := n.(kernel.Updated); ok && first == 0 {
+		Show: func(n record.Notice) {
+			if _, ok := n.(record.Updated); ok && first == 0 {
 				first = time.Since(start)
 			}
 		},
 	}))
 	all = time.Since(start)
-	if res.Outcome != kernel.OutcomeResponded || !strings.HasPrefix(res.Text, "You said") {
+	if res.Outcome != record.OutcomeResponded || !strings.HasPrefix(res.Text, "You said") {
 		check(fmt.Errorf("outcome %s: %v", res.Outcome, res.Err))
 	}
 	return all, first

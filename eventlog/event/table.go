@@ -143,7 +143,7 @@ var known = table{
 		About: "the prompt may have left and no answer came; it is never sent again"},
 	{Type: CallEnforced, Class: Fact, Run: closes, Payload: "fact.Enforced",
 		About: "the end of a run: how many calls left, how many questions were asked"},
-	{Type: CancelRequested, Class: Fact, Synced: true, Views: Search, Payload: "kernel.Stop",
+	{Type: CancelRequested, Class: Fact, Synced: true, Views: Search, Payload: "fact.Stop",
 		About: "a person or a limit stops the run"},
 	{Type: ToolBlocked, Class: Fact, Views: Search, Payload: "fact.ToolBlocked",
 		About: "the agent asked Perlica for a file or a terminal, and was refused"},

@@ -18,8 +18,8 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/eventlog/view"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/record"
 )
 
 // The full checks have limits, so that the checkup ends soon on a large log.
@@ -254,7 +254,7 @@ func (e *examination) views() {
 }
 
 func (e *examination) unfinished() {
-	list, err := kernel.ListUnfinished(e.ctx, e.log, e.paths.Locks)
+	list, err := record.ListUnfinished(e.ctx, e.log, e.paths.Locks)
 	if err != nil {
 		e.fail(logHint(err), "%v", err)
 		return

@@ -10,23 +10,25 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 )
 
 // turn runs a prompt that asks n questions. It returns the questions, and a function that waits for the result.
-func (h *Host) turn(t *testing.T, prompt string, n int) ([]interaction.Question, func() kernel.Result) {
+func (h *Host) turn(t *testing.T, prompt string, n int) ([]interaction.Question, func() record.Result) {
 	t.Helper()
 	asked := make(chan interaction.Question, n)
 	type ended struct {
-		res kernel.Result
+		res record.Result
 		err error
 	}
 	done := make(chan ended, 1)
 	go func() {
 		res, err := h.Conversation.Run(t.Context(), kernel.Turn{
 			Input: kernel.Input{Text: prompt, Source: "test"}, Permissions: policy.ModeAsk, AnswerIn: time.Hour,
-			Show: func(n kernel.Notice) {
-				if q, ok := n.(kernel.Asked); ok {
+			Show: func(n record.Notice) {
+				if q, ok := n.(record.Asked); ok {
 					asked <- q.Question
 				}
 			},
@@ -41,7 +43,7 @@ func (h *Host) turn(t *testing.T, prompt string, n int) ([]interaction.Question,
 			t.Fatalf("%+v, %v", e.res, e.err)
 		}
 	}
-	return questions, func() kernel.Result {
+	return questions, func() record.Result {
 		t.Helper()
 		e := <-done
 		if e.err != nil {
@@ -176,10 +178,10 @@ func TestRights(t *testing.T) {
 func TestCancel(t *testing.T) {
 	h := newHost(t)
 	q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt`, 1)
-	var got kernel.Stop
-	h.Cancel = func(s kernel.Stop) bool { got = s; return true }
+	var got fact.Stop
+	h.Cancel = func(s fact.Stop) bool { got = s; return true }
 	h.does(t, "/cancel")
-	if want := (kernel.Stop{By: "user", Why: "/cancel by me from the test", Person: "me"}); got != want {
+	if want := (fact.Stop{By: "user", Why: "/cancel by me from the test", Person: "me"}); got != want {
 		t.Errorf("%+v", got)
 	}
 	h.says(t, map[string]string{"/cancel " + string(q[0].Refs.Run): "told to stop"})

@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
 )
 
@@ -47,7 +48,7 @@ type Host struct {
 	// Now is the clock. Nil means the system's clock.
 	Now func() time.Time
 	// Cancel stops the current turn and reports whether a turn was running. Nil means that no turn ever runs.
-	Cancel func(kernel.Stop) bool
+	Cancel func(fact.Stop) bool
 }
 
 // Effect is the front end's task after a command.
@@ -283,7 +284,7 @@ func (h *Host) exit(ctx context.Context, args []string) (Output, error) {
 }
 
 func (h *Host) cancel(ctx context.Context, args []string) (Output, error) {
-	stop := kernel.Stop{By: "user", Why: "/cancel by " + h.By + " from the " + h.Where, Person: h.By}
+	stop := fact.Stop{By: "user", Why: "/cancel by " + h.By + " from the " + h.Where, Person: h.By}
 	if len(args) == 0 {
 		if h.Cancel == nil || !h.Cancel(stop) {
 			return Output{}, errors.New("no turn is under way here; /cancel RUN stops one elsewhere")

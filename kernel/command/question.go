@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/language"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -347,7 +347,7 @@ func (h *Host) findRun(ctx context.Context, ref string) (event.RunID, error) {
 	if err != nil || h.Only == "" {
 		return id, err
 	}
-	res, err := kernel.ReadResult(ctx, &h.Runner.Log().Reader, id)
+	res, err := record.ReadResult(ctx, &h.Runner.Log().Reader, id)
 	if err == nil && !h.concerns(res.Session) {
 		err = ErrRight
 	}

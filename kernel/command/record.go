@@ -10,10 +10,10 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/verify"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/checkup"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -112,7 +112,7 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 	var took time.Duration
 	cost := map[string]float64{}
 	var meter report.Meter
-	runs := map[event.RunID]*kernel.Record{}
+	runs := map[event.RunID]*record.Record{}
 	types := []event.Type{event.Responded, event.ProviderError, event.OutcomeUnknown, event.CallEnforced}
 	for e, err := range h.Runner.Log().Events(ctx, event.Query{Session: h.Conversation.Session(), Types: types}) {
 		if err != nil {
@@ -120,7 +120,7 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 		}
 		r := runs[e.Run]
 		if r == nil {
-			r = &kernel.Record{}
+			r = &record.Record{}
 			runs[e.Run] = r
 		}
 		if err := r.Apply(e); err == nil && e.Type.Outcome() {

@@ -6,10 +6,11 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 )
 
-func (h *Host) runs(t *testing.T, prompt string) kernel.Result {
+func (h *Host) runs(t *testing.T, prompt string) record.Result {
 	t.Helper()
 	res, err := h.Conversation.Run(t.Context(), kernel.Turn{Input: kernel.Input{Text: prompt, Source: "test"}, Permissions: policy.ModeDeny})
 	if err != nil {

@@ -3,8 +3,7 @@
 //
 // A field keeps its JSON name and its meaning for ever, because later versions and other programs read the log. A
 // field may be added. The package decides nothing and writes nothing. Packages interaction and policy have the
-// payloads of questions and standing approvals. The payload of run.cancel_requested is kernel.Stop. The payload of
-// a frame is the line itself.
+// payloads of questions and standing approvals. The payload of a frame is the line itself.
 //
 // The facts of a run describe it completely: a later start knows only the fields of these structs.
 package fact
@@ -232,6 +231,13 @@ type MessageWithdrawn struct {
 	Where string `json:"where"`
 }
 
+// Stop is the payload of run.cancel_requested. It names the person or the limit that stops a turn, and the reason.
+type Stop struct {
+	By     string `json:"by"`               // "user", "timeout", "terminated"
+	Why    string `json:"why"`              // in words
+	Person string `json:"person,omitempty"` // the person, if Why does not name one
+}
+
 // Truncated is the payload of context.truncated. It counts the history that did not fit or was pruned.
 type Truncated struct {
 	Kept    int `json:"kept_turns"`
@@ -263,7 +269,7 @@ type Responded struct {
 	Text       string          `json:"text"`
 	StopReason string          `json:"stop_reason"`
 	Usage      json.RawMessage `json:"usage,omitempty"`
-	// OfSession says that Usage counts the agent's whole session so far. Older logs do not have it.
+	// OfSession says that Usage counts the agent's whole session so far.
 	OfSession  bool       `json:"usage_of_session,omitempty"`
 	Cost       *Cost      `json:"cost,omitempty"`
 	DurationMS int64      `json:"duration_ms"`

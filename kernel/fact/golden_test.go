@@ -63,6 +63,7 @@ var payloads = map[string]func([]byte) ([]byte, error){
 	"fact.SessionCreated":      same[SessionCreated],
 	"fact.SessionRenamed":      same[SessionRenamed],
 	"fact.SessionStarted":      same[SessionStarted],
+	"fact.Stop":                same[Stop],
 	"fact.StrangerIgnored":     same[StrangerIgnored],
 	"fact.TeamAnswered":        same[TeamAnswered],
 	"fact.TeamClaimed":         same[TeamClaimed],

@@ -1,6 +1,7 @@
 package filelock
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -182,5 +183,32 @@ func TestTakeNoticesARemovedFile(t *testing.T) {
 	l.Release()
 	if left, err := filepath.Glob(path); len(left) > 0 || err != nil {
 		t.Errorf("left: %q, %v", left, err)
+	}
+}
+
+// TestALookIsNoHolder checks that a look at a lock keeps no process from taking it.
+func TestALookIsNoHolder(t *testing.T) {
+	path := t.TempDir() + "/x.lock"
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range 4 {
+		go func() {
+			for ctx.Err() == nil {
+				if _, err := Held(path); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}()
+	}
+	for range 500 {
+		l, err := Acquire(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Acquire(path); err == nil {
+			t.Fatal("a lock was taken twice")
+		}
+		l.Release()
 	}
 }

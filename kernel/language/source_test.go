@@ -146,7 +146,7 @@ func (m messages) questions(t *testing.T) {
 			}
 		})
 	}
-	for file, f := range map[string]string{"../record.go": "Progress", "../tools.go": "unasked", "../../policy/differ.go": "Differs"} {
+	for file, f := range map[string]string{"../record/record.go": "Progress", "../tools.go": "unasked", "../../policy/differ.go": "Differs"} {
 		sources(t, file, func(node ast.Node, within string) {
 			if r, ok := node.(*ast.ReturnStmt); ok && within == f && len(r.Results) == 1 {
 				if text := format(r.Results[0]); f == "Differs" && latin.MatchString(text) {

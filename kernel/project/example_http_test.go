@@ -19,6 +19,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/provider/predictable"
@@ -63,7 +64,7 @@ func frontEnd(p *project.Project, r *kernel.Runner) http.Handler {
 		turn := kernel.Turn{Setup: p.Setup(project.Choice{}, agent, sessions.Session{})}
 		turn.Input = kernel.Input{ID: event.InputID(req.FormValue("id")), Text: req.FormValue("text"), Source: "http", Sender: "me"}
 		turn.Permissions, turn.AnswerIn = p.Answering(true, 0)
-		var res kernel.Result
+		var res record.Result
 		if err == nil {
 			res, err = r.Run(context.WithoutCancel(req.Context()), turn)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/record"
 )
 
 // WriteHTML writes the runs whose inputs q selects as one page for people. It writes each run as Story tells it,
@@ -325,7 +325,7 @@ func (r *pageStory) outcome(at time.Time, o StepOutcome) {
 		r.p.costs[r.text(o.Cost.Currency)] += o.Cost.Amount
 		r.addFact("cost", fmt.Sprintf("%.4f %s", o.Cost.Amount, o.Cost.Currency))
 	}
-	if o.Outcome != kernel.OutcomeResponded {
+	if o.Outcome != record.OutcomeResponded {
 		why := "nothing else is known"
 		if o.Err != nil {
 			why = o.Err.Error()

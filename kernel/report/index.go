@@ -11,7 +11,6 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 )
@@ -121,7 +120,7 @@ var texts = map[event.Type]func(event.Event, asked) ([]passage, error){
 		return string(p.Effect) + " " + p.String() + ", said " + p.By
 	}),
 	event.ApprovalRevoked: one(kindDecision, func(p policy.Revocation, _ asked) string { return "revoked by " + p.By }),
-	event.CancelRequested: one(kindDecision, func(p kernel.Stop, _ asked) string { return "stopped by " + p.By + ": " + p.Why }),
+	event.CancelRequested: one(kindDecision, func(p fact.Stop, _ asked) string { return "stopped by " + p.By + ": " + p.Why }),
 	event.RunResolved: one(kindDecision, func(p fact.Resolved, _ asked) string {
 		return parts("resolved by "+p.By, p.Note)
 	}),

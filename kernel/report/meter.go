@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 )
 
 // Meter calculates the usage of each run. An agent reports the cost of its session so far. Some agents also report
@@ -31,7 +31,7 @@ func accountOf(refs event.Refs) account { return account{refs.Session, refs.Conv
 
 // Add takes the next report from the agent's session in refs. It returns the tokens and the cost since the previous
 // report. It returns 0 for a number that the agent does not give.
-func (m *Meter) Add(refs event.Refs, said kernel.Result) (in, out int64, cost float64) {
+func (m *Meter) Add(refs event.Refs, said record.Result) (in, out int64, cost float64) {
 	if m.costs == nil {
 		m.costs, m.tokens = map[bill]float64{}, map[account][2]int64{}
 	}
@@ -49,7 +49,7 @@ func (m *Meter) Add(refs event.Refs, said kernel.Result) (in, out int64, cost fl
 		return in, out, cost
 	}
 	before := m.tokens[a]
-	m.tokens[a] = [2]int64{in, out} // Older reports do not say OfSession, and their tokens may be the session's too.
+	m.tokens[a] = [2]int64{in, out}
 	if a.theirs == "" || !said.OfSession {
 		return in, out, cost
 	}
@@ -61,7 +61,7 @@ func (m *Meter) Add(refs event.Refs, said kernel.Result) (in, out int64, cost fl
 
 // beginSession prepares the first report of a session. The session's earlier reports are on the log, among the events that
 // older selects.
-func (m *Meter) beginSession(ctx context.Context, log event.Reader, refs event.Refs, said kernel.Result, older event.Query) error {
+func (m *Meter) beginSession(ctx context.Context, log event.Reader, refs event.Refs, said record.Result, older event.Query) error {
 	_, paid := m.costs[bill{accountOf(refs), currency(said.Cost)}]
 	_, counted := m.tokens[accountOf(refs)]
 	paid = paid || said.Cost == nil
@@ -82,7 +82,7 @@ func (m *Meter) beginSession(ctx context.Context, log event.Reader, refs event.R
 		if err != nil {
 			continue
 		}
-		before := kernel.Result{OfSession: said.OfSession}
+		before := record.Result{OfSession: said.OfSession}
 		if !paid && currency(a.Cost) == currency(said.Cost) {
 			before.Cost, paid = a.Cost, true
 		}

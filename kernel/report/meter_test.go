@@ -44,7 +44,7 @@ func TestTokensOfARun(t *testing.T) {
 	for i, turn := range turns {
 		id := fmt.Sprint(i)
 		refs := event.Refs{Session: "s", Conversation: turn.agent, Run: event.RunID(id), Input: event.InputID(id)}
-		answer := fact.Responded{Provider: turn.provider, OfSession: turn.provider == "mine"}
+		answer := fact.Responded{Provider: turn.provider, OfSession: turn.provider != "claude"}
 		if turn.in > 0 {
 			answer.Usage = fmt.Appendf(nil, `{"inputTokens":%d,"outputTokens":%d}`, turn.in, turn.out)
 		}

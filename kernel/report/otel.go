@@ -15,8 +15,8 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 )
 
 // These are the used parts of an OTLP request in its JSON encoding. Ids are hexadecimal, and 64-bit numbers are
@@ -288,7 +288,7 @@ func (t *tracer) outcome(step Step, w StepOutcome) {
 		s.Attributes = append(s.Attributes, otelAttribute{"perlica.cost.amount", map[string]any{"doubleValue": w.Cost.Amount}})
 		s.Attributes.addText("perlica.cost.currency", w.Cost.Currency)
 	}
-	if w.Outcome == kernel.OutcomeResponded {
+	if w.Outcome == record.OutcomeResponded {
 		return
 	}
 	s.Status = otelStatus{Code: otelError}
@@ -297,7 +297,7 @@ func (t *tracer) outcome(step Step, w StepOutcome) {
 		kind = cmp.Or(string(w.Err.Type), kind)
 		s.Status.Message = t.opt.mask(w.Err.Message)
 	}
-	if w.Outcome == kernel.OutcomeUnknown {
+	if w.Outcome == record.OutcomeUnknown {
 		kind = "outcome_unknown"
 	}
 	s.Attributes.addText("error.type", kind)

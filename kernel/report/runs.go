@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 )
 
 // Run is a run in a list.
@@ -22,7 +22,7 @@ type Run struct {
 	// Called says that the call is on record. A refused input has no call.
 	Called bool `json:"called"`
 	// Outcome is empty for a run without an outcome.
-	Outcome    kernel.Outcome `json:"outcome"`
+	Outcome    record.Outcome `json:"outcome"`
 	StopReason string         `json:"stop_reason,omitempty"`
 	// DurationMS is absent if it is unknown.
 	DurationMS int64      `json:"duration_ms,omitempty"`
@@ -72,7 +72,7 @@ func ReadRuns(ctx context.Context, log event.Reader, q RunsQuery) (list []Run, m
 
 // readRun reads the facts of a run.
 func readRun(ctx context.Context, log event.Reader, id event.RunID) (Run, error) {
-	rec := kernel.Record{Result: kernel.Result{Run: id}}
+	rec := record.Record{Result: record.Result{Run: id}}
 	run := Run{Run: id}
 	used := usedIn(ctx, log)
 	for e, err := range log.Events(ctx, event.Query{Run: id, Class: event.Fact}) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 )
 
 // Stats are statistics of the runs of a log.
@@ -111,7 +111,7 @@ var numbered = []event.Type{
 // usageReport is an agent's report of its usage at the end of a run.
 type usageReport struct {
 	refs event.Refs
-	said kernel.Result
+	said record.Result
 }
 
 type counter struct {
@@ -127,7 +127,7 @@ type counter struct {
 
 // counted is a run that counts, without its texts.
 type counted struct {
-	kernel.Record
+	record.Record
 	costs    map[string]float64
 	in, out  int64 // tokens
 	withheld int
@@ -164,7 +164,7 @@ func (c *counter) addEvent(e event.Event) {
 	}
 	_ = r.Apply(e) // an unreadable fact counts by its type
 	if e.Type == event.Responded && (r.Cost != nil || r.Usage != nil) {
-		c.reports = append(c.reports, usageReport{e.Refs, kernel.Result{Cost: r.Cost, Usage: r.Usage, OfSession: r.OfSession}})
+		c.reports = append(c.reports, usageReport{e.Refs, record.Result{Cost: r.Cost, Usage: r.Usage, OfSession: r.OfSession}})
 	}
 	if e.Payload == nil {
 		r.withheld++
@@ -189,11 +189,11 @@ func (r *counted) numbers() Numbers {
 		}
 	}
 	switch r.Outcome {
-	case kernel.OutcomeResponded:
+	case record.OutcomeResponded:
 		n.Responded = 1
-	case kernel.OutcomeProviderError:
+	case record.OutcomeProviderError:
 		n.Failed = 1
-	case kernel.OutcomeUnknown:
+	case record.OutcomeUnknown:
 		n.Unknown = 1
 	default:
 		n.NoOutcome = 1

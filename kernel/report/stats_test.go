@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 )
 
 // statsLog holds two runs of one provider on two days, and a run of another provider that never got an intent.
@@ -134,7 +134,7 @@ func TestOpenRuns(t *testing.T) {
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	if o := list[0]; o.Run != "2" || o.Outcome != kernel.OutcomeUnknown || o.Sent || o.Provider != "claude" || o.Known == "" {
+	if o := list[0]; o.Run != "2" || o.Outcome != record.OutcomeUnknown || o.Sent || o.Provider != "claude" || o.Known == "" {
 		t.Errorf("%+v", o)
 	}
 	if o := list[1]; o.Run != "9" || o.Outcome != "" || o.Alive || !o.Sent || o.Lines != 1 || o.Answered || o.Arrived != "half" ||

@@ -11,9 +11,9 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -68,7 +68,7 @@ type (
 	}
 	// StepOutcome is the outcome of the run.
 	StepOutcome struct {
-		kernel.Result // its Cost is that of the run
+		record.Result // its Cost is that of the run
 		// Shown says that the previous steps already hold the text.
 		Shown bool
 		First time.Duration
@@ -108,7 +108,7 @@ func Story(ctx context.Context, log event.Reader, run event.RunID, q event.Query
 	q.Run = run
 	return func(yield func(Step, error) bool) {
 		n := narrator{
-			yield: yield, used: usedIn(ctx, log), run: kernel.Record{Result: kernel.Result{Run: run}}, tools: map[acp.ToolCallId]provider.ToolCall{},
+			yield: yield, used: usedIn(ctx, log), run: record.Record{Result: record.Result{Run: run}}, tools: map[acp.ToolCallId]provider.ToolCall{},
 			always: func(u *unasked, id event.InteractionID) { u.findAlways(ctx, log, id) },
 		}
 		for e, err := range log.Events(ctx, q) {
@@ -127,7 +127,7 @@ func Story(ctx context.Context, log event.Reader, run event.RunID, q event.Query
 type narrator struct {
 	yield func(Step, error) bool
 	used  func(event.Event, *StepOutcome) error
-	run   kernel.Record
+	run   record.Record
 	// said is the current text. More of it may follow.
 	said strings.Builder
 	// thought says that the current text is a thought.

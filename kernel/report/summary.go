@@ -9,7 +9,6 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/policy"
@@ -88,7 +87,7 @@ var summaries = map[event.Type]summarized{
 		}
 		return text
 	}),
-	event.CancelRequested: translated("stopped", func(say *language.Sentences, p kernel.Stop) string {
+	event.CancelRequested: translated("stopped", func(say *language.Sentences, p fact.Stop) string {
 		return fill(say, "by %s: %s", say.Form(p.By), say.Translate(p.Why))
 	}),
 	event.ToolBlocked: translated("refused", func(say *language.Sentences, p fact.ToolBlocked) string {

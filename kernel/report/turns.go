@@ -8,7 +8,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/record"
 )
 
 // TurnSummary is an input of a session and its result.
@@ -20,7 +20,7 @@ type TurnSummary struct {
 	Source string        `json:"source"`
 	Text   string        `json:"text"`
 	// Outcome is empty for a turn without an outcome.
-	Outcome kernel.Outcome `json:"outcome"`
+	Outcome record.Outcome `json:"outcome"`
 	// Answer is the answer, or the partial answer before an error.
 	Answer     string `json:"answer"`
 	StopReason string `json:"stop_reason,omitempty"`
@@ -72,8 +72,8 @@ func ReadTurns(ctx context.Context, log event.Reader, s event.SessionID, before 
 }
 
 func readTurns(ctx context.Context, log event.Reader, q event.Query) ([]TurnSummary, error) {
-	var runs []*kernel.Record
-	at := map[event.RunID]*kernel.Record{}
+	var runs []*record.Record
+	at := map[event.RunID]*record.Record{}
 	q.Types = []event.Type{event.MessageReceived, event.Responded, event.ProviderError, event.OutcomeUnknown}
 	for e, err := range log.Events(ctx, q) {
 		if err != nil {
@@ -83,7 +83,7 @@ func readTurns(ctx context.Context, log event.Reader, q event.Query) ([]TurnSumm
 			if q.After > 0 && e.Type != event.MessageReceived {
 				continue // recovery wrote the end of an older turn late
 			}
-			at[e.Run] = &kernel.Record{Result: kernel.Result{Run: e.Run}}
+			at[e.Run] = &record.Record{Result: record.Result{Run: e.Run}}
 			runs = append(runs, at[e.Run])
 		}
 		if err := at[e.Run].Apply(e); err != nil {
@@ -109,9 +109,9 @@ func (t TurnSummary) Ending() string {
 	switch t.Outcome {
 	case "":
 		return "no outcome on record yet"
-	case kernel.OutcomeProviderError:
+	case record.OutcomeProviderError:
 		return "failed: " + t.Error
-	case kernel.OutcomeUnknown:
+	case record.OutcomeUnknown:
 		return "outcome unknown: " + t.Error
 	}
 	if t.StopReason == "end_turn" || t.Pruned || t.Damage != "" {
@@ -131,7 +131,7 @@ type OpenRun struct {
 	Text  string `json:"text"`
 	Alive bool   `json:"alive"`
 	// Outcome is empty for a run without an outcome.
-	Outcome kernel.Outcome `json:"outcome"`
+	Outcome record.Outcome `json:"outcome"`
 	// Sent says that the prompt is on record. It was recorded just before it was written.
 	Sent bool `json:"prompt_logged"`
 	// Lines counts the agent's lines after the prompt.
@@ -154,7 +154,7 @@ type OpenRun struct {
 // OpenRuns returns the runs that wait for an end or for a person's judgement, oldest first. Running processes hold
 // the locks of their runs in the folder locks. OpenRuns changes nothing.
 func OpenRuns(ctx context.Context, log *store.Reader, locks string) ([]OpenRun, error) {
-	unfinished, err := kernel.ListUnfinished(ctx, log, locks)
+	unfinished, err := record.ListUnfinished(ctx, log, locks)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func OpenRuns(ctx context.Context, log *store.Reader, locks string) ([]OpenRun, 
 			return nil, err
 		}
 		if !resolved[e.Run] {
-			list = append(list, OpenRun{Run: e.Run, Outcome: kernel.OutcomeUnknown})
+			list = append(list, OpenRun{Run: e.Run, Outcome: record.OutcomeUnknown})
 		}
 	}
 	for i := range list {
@@ -187,13 +187,13 @@ func OpenRuns(ctx context.Context, log *store.Reader, locks string) ([]OpenRun, 
 }
 
 func (o *OpenRun) readFacts(ctx context.Context, log event.Reader) error {
-	r, err := kernel.ReadRecord(ctx, log, o.Run, event.Query{})
+	r, err := record.Read(ctx, log, o.Run, event.Query{})
 	if err != nil {
 		return err
 	}
 	o.first, o.At, o.Session, o.Input, o.Provider, o.Text = r.First, r.At, r.Session, r.Input, r.Provider, r.Received.Text
 	o.Sent, o.Lines, o.Answered, o.Pruned, o.Damage = r.Sent, r.Lines, r.Answered, r.Withheld, r.Damage
-	o.Arrived, o.Known = cmp.Or(r.Text, r.Said.String()), r.Known
+	o.Arrived, o.Known = cmp.Or(r.Text, r.Said.Text()), r.Known
 	if r.Err != nil {
 		o.Known = r.Err.Error() + "; " + r.Known
 	}

@@ -35,6 +35,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -45,7 +46,7 @@ const Schema = 1
 type Line map[string]any
 
 // NewLine returns a notice as a line.
-func NewLine(n kernel.Notice) Line {
+func NewLine(n record.Notice) Line {
 	kind, line := members(n)
 	line["schema"], line["type"] = Schema, kind
 	return line
@@ -53,7 +54,7 @@ func NewLine(n kernel.Notice) Line {
 
 // NewEntryLine returns a notice of a followed log as a line. The line also has seq and session_id, and it has
 // run_id if it belongs to a run.
-func NewEntryLine(e kernel.Entry) Line {
+func NewEntryLine(e record.Entry) Line {
 	line := NewLine(e.Notice)
 	line["seq"], line["session_id"] = e.Seq, e.Refs.Session
 	if e.Refs.Run != "" {
@@ -63,25 +64,25 @@ func NewEntryLine(e kernel.Entry) Line {
 }
 
 // members returns the type of a notice and its own members.
-func members(n kernel.Notice) (kind string, line Line) {
+func members(n record.Notice) (kind string, line Line) {
 	switch n := n.(type) {
-	case kernel.Started:
+	case record.Started:
 		return "run.started", Line{
 			"run_id": n.Run, "input_id": n.Input, "session_id": n.Session, "provider": n.Provider, "agent": n.Agent, "mode": n.Mode,
 		}
-	case kernel.Updated:
+	case record.Updated:
 		return update(n)
-	case kernel.Asked:
+	case record.Asked:
 		return "question", Line{
 			"id": n.ID, "title": n.Title, "options": n.Options, "subject": n.Subject, "why": n.Why, "word": n.Word, "expires": n.Expires,
 		}
-	case kernel.Closed:
+	case record.Closed:
 		line := Line{"id": n.Question.ID, "answer": n.Answer}
 		if n.Reason != "" {
 			line["reason"] = n.Reason
 		}
 		return "answer", line
-	case kernel.Decided:
+	case record.Decided:
 		line := Line{"title": n.Title, "effect": n.Effect, "by": n.By, "why": n.Why}
 		if len(n.Commands) > 0 {
 			line["commands"] = n.Commands
@@ -90,39 +91,39 @@ func members(n kernel.Notice) (kind string, line Line) {
 			line["paths"] = n.Paths
 		}
 		return "answer", line
-	case kernel.Blocked:
+	case record.Blocked:
 		return "blocked", Line{"method": n.Method}
-	case kernel.Warned:
+	case record.Warned:
 		return "warning", Line{"subtype": n.Subtype, "detail": n.Detail}
 	}
 	return followed(n)
 }
 
 // followed is members for the notices that only a follower gets.
-func followed(n kernel.Notice) (kind string, line Line) {
+func followed(n record.Notice) (kind string, line Line) {
 	switch n := n.(type) {
-	case kernel.Received:
+	case record.Received:
 		line := Line{
-			"run_id": n.Run, "session_id": n.Session, "input_id": n.Input.ID, "text": n.Input.Text, "attachments": n.Input.Attachments,
-			"source": n.Input.Source, "sender": n.Input.Sender, "at": n.At, "pruned": n.Pruned,
+			"run_id": n.Run, "session_id": n.Session, "input_id": n.Input, "text": n.Text, "attachments": n.Attachments,
+			"source": n.Source, "sender": n.Sender, "at": n.At, "pruned": n.Pruned,
 		}
 		if n.Damage != "" {
 			line["damage"] = n.Damage
 		}
 		return "run.received", line
-	case kernel.Stopping:
+	case record.Stopping:
 		return "run.stopping", Line{"run_id": n.Run, "by": n.By, "why": n.Why}
-	case kernel.Finished:
+	case record.Finished:
 		return "run.finished", Line{"result": NewResult(n.Result, nil, ""), "at": n.At}
-	case kernel.Held:
+	case record.Held:
 		return "session.held", Line{"by": n.By, "pid": n.PID, "since": n.Since}
-	case kernel.Freed:
+	case record.Freed:
 		return "session.freed", Line{"run_id": n.Run}
 	}
 	return "update", Line{}
 }
 
-func update(n kernel.Updated) (kind string, line Line) {
+func update(n record.Updated) (kind string, line Line) {
 	switch n.Kind {
 	case provider.AgentMessageChunk:
 		if n.Text != "" {
@@ -184,7 +185,7 @@ type Result struct {
 	Replayed    bool               `json:"replayed,omitempty"`
 	// Pruned says that a part of the recorded result was pruned.
 	Pruned   bool            `json:"pruned,omitempty"`
-	Stopped  *kernel.Stop    `json:"stopped,omitempty"`
+	Stopped  *fact.Stop      `json:"stopped,omitempty"`
 	Warnings []string        `json:"warnings,omitempty"`
 	IsError  bool            `json:"is_error"`
 	Error    *provider.Error `json:"error"`
@@ -198,7 +199,7 @@ type Content struct {
 
 // NewResult returns the result of a run. err says why the run was not accepted. kind is the kind of err: "usage",
 // provider.TypeRecord, or "perlica" for any other.
-func NewResult(res kernel.Result, err error, kind provider.ErrorType) Result {
+func NewResult(res record.Result, err error, kind provider.ErrorType) Result {
 	r := Result{
 		Type: "result", Schema: Schema,
 		RunID: string(res.Run), InputID: string(res.Input), SessionID: string(res.Session), Provider: res.Provider,
@@ -230,10 +231,10 @@ func NewResult(res kernel.Result, err error, kind provider.ErrorType) Result {
 }
 
 // Kernel returns the kernel's result, as far as r contains it.
-func (r Result) Kernel() kernel.Result {
-	res := kernel.Result{
+func (r Result) Kernel() record.Result {
+	res := record.Result{
 		Run: event.RunID(r.RunID), Input: event.InputID(r.InputID), Session: event.SessionID(r.SessionID), Provider: r.Provider,
-		Outcome: kernel.Outcome(r.Outcome), Text: r.Text, StopReason: r.StopReason, OfSession: r.OfSession, Cost: r.Cost, Duration: time.Duration(r.DurationMS) * time.Millisecond,
+		Outcome: record.Outcome(r.Outcome), Text: r.Text, StopReason: r.StopReason, OfSession: r.OfSession, Cost: r.Cost, Duration: time.Duration(r.DurationMS) * time.Millisecond,
 		Permissions: r.Permissions, Unasked: r.Unasked, Blocked: r.Blocked, Calls: r.Calls, Err: r.Error, Stopped: r.Stopped,
 		Replayed: r.Replayed, Pruned: r.Pruned, Warnings: r.Warnings,
 	}
@@ -247,7 +248,7 @@ func (r Result) Kernel() kernel.Result {
 }
 
 // Failed reports whether a run has no complete answer.
-func Failed(res kernel.Result) bool {
-	return res.Outcome != kernel.OutcomeResponded || slices.Contains([]string{"refusal", "max_tokens", "max_turn_requests"}, res.StopReason) ||
+func Failed(res record.Result) bool {
+	return res.Outcome != record.OutcomeResponded || slices.Contains([]string{"refusal", "max_tokens", "max_turn_requests"}, res.StopReason) ||
 		res.Stopped != nil && slices.Contains([]string{ByUser, ByTerminated, ByTimeout, ByPipe, ByOutput}, res.Stopped.By)
 }

@@ -40,6 +40,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -174,7 +175,7 @@ func Serve(ctx context.Context, opt Options) error {
 	if err = r.serveLines(ctx, lines); err == nil || ctx.Err() != nil {
 		r.stopAll()
 	}
-	r.end(&kernel.StoppedError{Stop: kernel.Stop{By: "client", Why: "the client closed its side"}})
+	r.end(&kernel.StoppedError{Stop: fact.Stop{By: "client", Why: "the client closed its side"}})
 	r.turns.Wait()
 	eerr := conn.End(context.Background())
 	// The agent's last lines may have opened a session.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -18,12 +20,12 @@ type prompt struct {
 	id    string // the id of the request
 	line  []byte
 	input kernel.Input
-	stop  chan kernel.Stop // capacity 1
-	left  chan struct{}    // closed when the prompt was sent or cannot be sent
-	leave func()           // closes left
-	done  chan struct{}    // closed when the prompt is answered
-	held  *outLine         // the agent's answer in the client's queue; guarded by relay.mu
-	after <-chan struct{}  // closed when the client's earlier lines to the session have passed
+	stop  chan fact.Stop  // capacity 1
+	left  chan struct{}   // closed when the prompt was sent or cannot be sent
+	leave func()          // closes left
+	done  chan struct{}   // closed when the prompt is answered
+	held  *outLine        // the agent's answer in the client's queue; guarded by relay.mu
+	after <-chan struct{} // closed when the client's earlier lines to the session have passed
 
 	mu       sync.Mutex  // guards the fields below
 	halted   bool        // the prompt was stopped
@@ -54,7 +56,7 @@ func (r *relay) prompt(m provider.Message, s *session) {
 	}
 	r.mu.Lock()
 	p := &prompt{
-		s: s, id: m.ID, line: m.Line, stop: make(chan kernel.Stop, 1), left: make(chan struct{}), done: make(chan struct{}),
+		s: s, id: m.ID, line: m.Line, stop: make(chan fact.Stop, 1), left: make(chan struct{}), done: make(chan struct{}),
 		input: kernel.Input{
 			ID:   event.InputID(cmp.Or(id, "acp:"+r.id+":"+s.id+":"+m.Key)),
 			Text: v.text(), Prompt: provider.Prompt(v.Prompt), Source: "acp", Sender: r.client,
@@ -84,7 +86,7 @@ func (r *relay) prompt(m provider.Message, s *session) {
 func (p *prompt) runTurn(before <-chan struct{}) {
 	s, r := p.s, p.s.r
 	defer p.leave()
-	var res kernel.Result
+	var res record.Result
 	err := p.awaitTurn(before)
 	if err == nil {
 		t := s.place.Turn
@@ -136,7 +138,7 @@ func (p *prompt) awaitTurn(before <-chan struct{}) error {
 }
 
 // answerClient answers the prompt if the agent's own answer does not pass.
-func (p *prompt) answerClient(res kernel.Result, err error) {
+func (p *prompt) answerClient(res record.Result, err error) {
 	s, r := p.s, p.s.r
 	var stopped *kernel.StoppedError
 	switch {
@@ -145,7 +147,7 @@ func (p *prompt) answerClient(res kernel.Result, err error) {
 		r.sendOwn(s.at, resultLine(p.id, map[string]string{"stopReason": "cancelled"}))
 	case err != nil:
 		r.refuseRequest(s.at, p.line, p.id, codeInternal, err.Error()+sentence(res))
-	case res.Replayed && res.Outcome == kernel.OutcomeResponded:
+	case res.Replayed && res.Outcome == record.OutcomeResponded:
 		r.recordLine(s.at, false, p.line)
 		if res.Text != "" {
 			r.sendOwn(s.at, saysLine(s.id, res.Text, false))
@@ -161,11 +163,11 @@ func (p *prompt) answerClient(res kernel.Result, err error) {
 }
 
 // sentence describes the known state of the call.
-func sentence(res kernel.Result) string {
+func sentence(res record.Result) string {
 	switch {
 	case res.Replayed:
 		return "; this input was called before: this is what is on record, and no call was made"
-	case res.Outcome == kernel.OutcomeUnknown:
+	case res.Outcome == record.OutcomeUnknown:
 		return "; the prompt may have reached the agent, and it will not be sent again"
 	case res.Calls == 0:
 		return "; nothing was sent to the agent"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
 	"github.com/perlica/perlica/provider"
@@ -69,19 +70,19 @@ func (r *relay) replied(key string, q *agentRequest) {
 }
 
 // showNotice tells the client about events that no passed line shows.
-func (p *prompt) showNotice(n kernel.Notice) {
+func (p *prompt) showNotice(n record.Notice) {
 	switch n := n.(type) {
-	case kernel.Asked:
+	case record.Asked:
 		p.passQuestion(n)
-	case kernel.Closed:
+	case record.Closed:
 		p.closeQuestion(n)
-	case kernel.Decided:
+	case record.Decided:
 		if n.Effect == string(policy.Deny) {
 			p.notice(n.What()+" was refused by", n.By+":", n.Why)
 		}
-	case kernel.Blocked:
+	case record.Blocked:
 		p.s.r.opt.Log("%s was refused: an editor's files and terminals are not offered to the agent", n.Method)
-	case kernel.Warned:
+	case record.Warned:
 		p.s.r.opt.Log("%s: %s", n.Subtype, n.Detail)
 	}
 }
@@ -93,7 +94,7 @@ func (p *prompt) notice(words ...string) {
 }
 
 // passQuestion passes a question to the client if the client may answer it.
-func (p *prompt) passQuestion(n kernel.Asked) {
+func (p *prompt) passQuestion(n record.Asked) {
 	r := p.s.r
 	if !n.Answerable {
 		return
@@ -131,7 +132,7 @@ func (r *relay) mayAnswer(q interaction.Question) bool {
 }
 
 // closeQuestion tells the client that the question was answered elsewhere or will stay unanswered.
-func (p *prompt) closeQuestion(n kernel.Closed) {
+func (p *prompt) closeQuestion(n record.Closed) {
 	r := p.s.r
 	r.mu.Lock()
 	q := r.agentRequests[provider.IDKey(n.Request)]

@@ -8,7 +8,8 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 )
 
 // stopLine is a line by which the client stops turns. It passes once, after the stop is on disk.
@@ -88,7 +89,7 @@ func (p *prompt) haltTurn(l *stopLine) bool {
 	}
 	if !p.halted {
 		p.halted = true
-		p.stop <- kernel.Stop{By: "client", Why: "the client cancelled the turn"}
+		p.stop <- fact.Stop{By: "client", Why: "the client cancelled the turn"}
 	}
 	return true
 }
@@ -115,7 +116,7 @@ func (p *prompt) cancelAgent() (err error) {
 
 // endStops sends the lines that stopped a turn without a running agent call: the turn waited or was
 // already answered. The stop must be on disk first.
-func (p *prompt) endStops(res kernel.Result) {
+func (p *prompt) endStops(res record.Result) {
 	p.mu.Lock()
 	p.over = true
 	stops := p.stops

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
@@ -41,7 +41,7 @@ func TestLeavesAmidWork(t *testing.T) {
 	if err := <-over; !errors.Is(err, ErrGone) {
 		t.Errorf("it ended with %v", err)
 	}
-	if res, ok, err := bob.r.Recorded(t.Context(), "long"); !ok || err != nil || res.Outcome != kernel.OutcomeResponded || calls(t, bob, "next") != 0 {
+	if res, ok, err := bob.r.Recorded(t.Context(), "long"); !ok || err != nil || res.Outcome != record.OutcomeResponded || calls(t, bob, "next") != 0 {
 		t.Errorf("its call: %v, %v, %v", res.Outcome, ok, err)
 	}
 	if err := w.Close(); err != nil {

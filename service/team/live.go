@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/service/team/hub"
 )
@@ -21,14 +21,14 @@ type Live struct {
 	// Look is called each time the state or the questions may have changed.
 	Look func(hub.Status, []hub.Question)
 	// Show is called with the run's notices. nil means that the copy is not read.
-	Show func(kernel.Notice)
+	Show func(record.Notice)
 	// Note is called once with each reason why an update cannot be shown. It may be nil.
 	Note func(string)
 
 	t      *Team
 	sizes  map[string]event.Seq // sizes of the copies before the input could be claimed
 	at     event.Seq            // the last event that was read from the copy
-	run    *kernel.Record       // the known facts of the run
+	run    *record.Record       // the known facts of the run
 	text   strings.Builder      // the run's text
 	over   bool                 // the copy contains the end of the run
 	broken bool                 // the copy cannot be read further
@@ -168,7 +168,7 @@ func (l *Live) readRun(ctx context.Context, s hub.Status) (said bool, err error)
 			return false, err
 		}
 		if ok {
-			l.run, l.at = &kernel.Record{Result: kernel.Result{Run: e.Run}}, e.Seq-1
+			l.run, l.at = &record.Record{Result: record.Result{Run: e.Run}}, e.Seq-1
 		}
 	}
 	if l.run != nil {
@@ -191,11 +191,11 @@ func (l *Live) readRun(ctx context.Context, s hub.Status) (said bool, err error)
 func (l *Live) showEvent(e event.Event) {
 	n := l.run.Notice(e)
 	switch n := n.(type) {
-	case kernel.Updated:
+	case record.Updated:
 		if n.Kind == provider.AgentMessageChunk {
 			l.text.WriteString(n.Text)
 		}
-	case kernel.Finished:
+	case record.Finished:
 		l.over = true
 	}
 	if n != nil {

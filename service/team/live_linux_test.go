@@ -11,8 +11,8 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub"
@@ -33,19 +33,19 @@ func seen(t *testing.T, l *Live, id string) (text string, kinds, notes []string)
 			note(s)
 		}
 	}
-	l.Show = func(n kernel.Notice) {
+	l.Show = func(n record.Notice) {
 		kind := ""
 		switch n := n.(type) {
-		case kernel.Received:
+		case record.Received:
 			kind = "received"
-		case kernel.Started:
+		case record.Started:
 			kind = "started"
-		case kernel.Updated:
+		case record.Updated:
 			if n.Kind == provider.AgentMessageChunk {
 				text += n.Text
 			}
 			kind = string(n.Kind)
-		case kernel.Finished:
+		case record.Finished:
 			kind = "finished"
 		}
 		kinds = append(kinds, kind)

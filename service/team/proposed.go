@@ -7,7 +7,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub"
 )
@@ -32,7 +32,7 @@ func (w *Worker) stopInput(c hub.Cancel) {
 		return
 	}
 	select {
-	case stop <- kernel.Stop{By: "user", Why: "stopped by " + c.Member, Person: c.Member}:
+	case stop <- fact.Stop{By: "user", Why: "stopped by " + c.Member, Person: c.Member}:
 	default: // it was already stopped
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub"
@@ -66,7 +66,7 @@ func (t *Team) stands(s *hub.Status) bool {
 	if err != nil || !r.Pruned {
 		return false
 	}
-	s.Result, err = json.Marshal(streamjson.NewResult(kernel.Result{Input: event.InputID(s.ID), Outcome: kernel.Outcome(s.State), Pruned: true}, nil, ""))
+	s.Result, err = json.Marshal(streamjson.NewResult(record.Result{Input: event.InputID(s.ID), Outcome: record.Outcome(s.State), Pruned: true}, nil, ""))
 	return err == nil
 }
 

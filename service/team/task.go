@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/policy"
@@ -49,7 +50,7 @@ func (r refusal) Unwrap() error { return r.error }
 // workOn brings a claim of this worker to its outcome, as far as that is possible now. The claim is
 // recorded first. The run then records its intent before its call. The report comes last. If the
 // work is interrupted, findClaims continues it from the state of the log.
-func (w *Worker) workOn(ctx context.Context, c hub.Claim, stop chan kernel.Stop) {
+func (w *Worker) workOn(ctx context.Context, c hub.Claim, stop chan fact.Stop) {
 	lock, err := filelock.Acquire(filelock.Input(filepath.Join(filepath.Dir(w.t.Log().Path()), "locks"), c.ID))
 	if errors.Is(err, filelock.ErrHeld) {
 		// Another process of this worker handles it.
@@ -65,7 +66,7 @@ func (w *Worker) workOn(ctx context.Context, c hub.Claim, stop chan kernel.Stop)
 }
 
 // advanceClaim does the work under the input's lock. An error leaves the claim unchanged.
-func (w *Worker) advanceClaim(ctx context.Context, c hub.Claim, stop chan kernel.Stop) error {
+func (w *Worker) advanceClaim(ctx context.Context, c hub.Claim, stop chan fact.Stop) error {
 	known, err := w.known(ctx, c)
 	if known || err != nil {
 		return err
@@ -85,7 +86,7 @@ func (w *Worker) advanceClaim(ctx context.Context, c hub.Claim, stop chan kernel
 		t.Stop = stop
 		t.Show = w.showQuestions(c, s.r)
 		w.opt.Note(fmt.Sprintf("%s: from %s", c.ID, c.Sender))
-		var res kernel.Result
+		var res record.Result
 		if res, err = s.r.Run(ctx, t); err == nil {
 			w.reportResult(c, res)
 			return nil
@@ -145,10 +146,10 @@ func (w *Worker) refuseInput(ctx context.Context, c hub.Claim, why error) error 
 
 func (w *Worker) reportRefusal(c hub.Claim, why error) {
 	w.opt.Note(fmt.Sprintf("%s: refused: %v", c.ID, why))
-	w.queueReport(c, hub.Refused, streamjson.NewResult(kernel.Result{Input: event.InputID(c.ID)}, why, "perlica"))
+	w.queueReport(c, hub.Refused, streamjson.NewResult(record.Result{Input: event.InputID(c.ID)}, why, "perlica"))
 }
 
-func (w *Worker) reportResult(c hub.Claim, res kernel.Result) {
+func (w *Worker) reportResult(c hub.Claim, res record.Result) {
 	w.opt.Note(fmt.Sprintf("%s: %s (%s)", c.ID, res.Outcome, res.Duration.Round(time.Millisecond)))
 	res.Replayed = false // it is this worker's own result, from any time
 	w.queueReport(c, string(res.Outcome), streamjson.NewResult(res, nil, ""))
@@ -296,10 +297,10 @@ func matches(in *hub.Input, payload [][]byte) bool {
 }
 
 // showQuestions returns a function that sends the questions of a run to the hub.
-func (w *Worker) showQuestions(c hub.Claim, r *kernel.Runner) func(kernel.Notice) {
-	return func(n kernel.Notice) {
+func (w *Worker) showQuestions(c hub.Claim, r *kernel.Runner) func(record.Notice) {
+	return func(n record.Notice) {
 		switch n := n.(type) {
-		case kernel.Asked:
+		case record.Asked:
 			if !n.Answerable {
 				return
 			}
@@ -310,7 +311,7 @@ func (w *Worker) showQuestions(c hub.Claim, r *kernel.Runner) func(kernel.Notice
 			w.outbox.addReport(func(ctx context.Context) error {
 				return w.t.Hub.PutQuestion(ctx, q)
 			})
-		case kernel.Closed:
+		case record.Closed:
 			w.mu.Lock()
 			_, ok := w.questions[n.Question.ID]
 			delete(w.questions, n.Question.ID)

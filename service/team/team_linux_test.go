@@ -12,7 +12,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team/hub"
 	"github.com/perlica/perlica/service/team/hub/hubtest"
@@ -373,7 +373,7 @@ func TestForgedStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = w.Close() }() // nothing was written
-	stop := make(chan kernel.Stop, 1)
+	stop := make(chan fact.Stop, 1)
 	w.running["a"] = stop
 	for range 3 {
 		w.stopInput(hub.Cancel{Input: "a", Member: "alice", Signature: []byte("x")})

@@ -58,7 +58,7 @@ type Worker struct {
 
 	mu         sync.Mutex // guards the fields below
 	free       int
-	running    map[string]chan kernel.Stop           // by input
+	running    map[string]chan fact.Stop             // by input
 	questions  map[event.InteractionID]localQuestion // questions of this process
 	remembered map[string]hub.Claim                  // the claim with the highest position of each generation
 	said       string                                // the last reported error
@@ -76,7 +76,7 @@ type localQuestion struct {
 func NewWorker(ctx context.Context, t *Team, opt WorkerOptions) (w *Worker, err error) {
 	w = &Worker{
 		t: t, opt: opt, served: map[string]served{}, free: opt.Slots, freed: make(chan struct{}, 1),
-		running: map[string]chan kernel.Stop{}, questions: map[event.InteractionID]localQuestion{}, remembered: map[string]hub.Claim{}, unsigned: map[string]bool{},
+		running: map[string]chan fact.Stop{}, questions: map[event.InteractionID]localQuestion{}, remembered: map[string]hub.Claim{}, unsigned: map[string]bool{},
 	}
 	w.outbox = newOutbox(w.trouble)
 	defer func() {
@@ -287,7 +287,7 @@ func (w *Worker) beginTask(hard context.Context, c hub.Claim) {
 	if w.running[c.ID] != nil {
 		return
 	}
-	stop := make(chan kernel.Stop, 1)
+	stop := make(chan fact.Stop, 1)
 	w.running[c.ID] = stop
 	w.free--
 	w.tasks.Go(func() {

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/service/access"
@@ -88,7 +89,7 @@ func (s *Server) relayMessages(r *request, conn *websocket.Conn, opt acp.Options
 		case <-revoked:
 			end(errRevoked)
 		case <-s.stopping:
-			end(&kernel.StoppedError{Stop: kernel.Stop{By: "terminated", Why: errStopped.Error()}})
+			end(&kernel.StoppedError{Stop: fact.Stop{By: "terminated", Why: errStopped.Error()}})
 		case <-over:
 		}
 	}()

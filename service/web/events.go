@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/record"
 )
 
 // chosen holds the filters of a stream.
@@ -173,7 +173,7 @@ func (l *eventLog) recordedLines(ctx context.Context, log logReader, after, upTo
 		return after, nil
 	}
 	at := after
-	for e, err := range (&kernel.Reading{Log: log, At: after}).Until(ctx, upTo) {
+	for e, err := range (&record.Reading{Log: log, At: after}).Until(ctx, upTo) {
 		if err != nil {
 			return at, err
 		}

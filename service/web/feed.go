@@ -13,7 +13,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/streamjson"
 )
 
@@ -29,7 +29,7 @@ type line struct {
 	data  []byte
 }
 
-func newLine(at place, e kernel.Entry) (line, error) {
+func newLine(at place, e record.Entry) (line, error) {
 	l := streamjson.NewEntryLine(e)
 	l["project"], l["context"] = at.Project, at.Context
 	data, err := json.Marshal(l)
@@ -106,7 +106,7 @@ func (f *feed) readLog(ctx context.Context, at place, log logReader, info os.Fil
 	if file, ok := log.(*store.Reader); ok {
 		beside.Go(func() { f.watchFile(ctx, file, info) })
 	}
-	for e, err := range (&kernel.Reading{Log: log, Locks: locks, At: f.base}).Follow(ctx) {
+	for e, err := range (&record.Reading{Log: log, Locks: locks, At: f.base}).Follow(ctx) {
 		var one line
 		if err == nil {
 			one, err = newLine(at, e)
@@ -286,7 +286,7 @@ type segment struct {
 	lines      []line
 	bytes      int
 	// past continues the reading after this segment. It is nil if another segment continues it.
-	past *kernel.Reading
+	past *record.Reading
 }
 
 // segmentBytes is the size of one segment, and keptBytes the size of all kept segments.
@@ -337,7 +337,7 @@ func (b *backlog) readLines(ctx context.Context, at place, log logReader, after,
 
 // readingFrom returns a reading that starts after an event. A reading that has already come to this
 // event is preferred: it knows the earlier events of the running turn.
-func (b *backlog) readingFrom(log logReader, after event.Seq) *kernel.Reading {
+func (b *backlog) readingFrom(log logReader, after event.Seq) *record.Reading {
 	for _, s := range b.kept {
 		if s.end == after && s.past != nil {
 			past := s.past
@@ -345,7 +345,7 @@ func (b *backlog) readingFrom(log logReader, after event.Seq) *kernel.Reading {
 			return past
 		}
 	}
-	return &kernel.Reading{Log: log, At: after}
+	return &record.Reading{Log: log, At: after}
 }
 
 // keepSegment keeps a segment and drops the least recently used ones.

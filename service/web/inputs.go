@@ -22,6 +22,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/service/attachment"
@@ -122,7 +123,7 @@ type pendingInput struct {
 
 	// over is closed when res and err are set.
 	over chan struct{}
-	res  kernel.Result
+	res  record.Result
 	err  error
 }
 
@@ -253,21 +254,21 @@ func (s *Server) joinInput(r *request, l *eventLog, in inputBodyJSON) (*pendingI
 }
 
 // answerInput runs the input, or finds the recorded result of an earlier run.
-func (s *Server) answerInput(f *pendingInput, l *eventLog, in inputBodyJSON, visitor device.Visitor) (kernel.Result, error) {
+func (s *Server) answerInput(f *pendingInput, l *eventLog, in inputBodyJSON, visitor device.Visitor) (record.Result, error) {
 	r, p, err := l.openRunner(s.hard)
 	if err != nil {
-		return kernel.Result{}, err
+		return record.Result{}, err
 	}
 	t := kernel.Turn{
 		Input: kernel.Input{ID: event.InputID(in.ID), Text: in.Text, Source: source, Sender: visitor.Label()}, Wait: true,
-		Show: func(n kernel.Notice) {
-			if started, ok := n.(kernel.Started); ok {
+		Show: func(n record.Notice) {
+			if started, ok := n.(record.Started); ok {
 				f.markAccepted(started.Session, started.Run, false)
 			}
 		},
 	}
 	if t.Permissions, err = tightened(p, in.Permissions); err != nil {
-		return kernel.Result{}, err
+		return record.Result{}, err
 	}
 	if _, t.AnswerIn = p.Answering(true, 0); t.Permissions == policy.ModeDeny {
 		t.AnswerIn = 0
@@ -278,17 +279,17 @@ func (s *Server) answerInput(f *pendingInput, l *eventLog, in inputBodyJSON, vis
 		return r.Run(s.hard, t)
 	}
 	if err != nil {
-		return kernel.Result{}, err
+		return record.Result{}, err
 	}
 	if called && in.Session != "" && event.SessionID(in.Session) != intent.Session {
-		return kernel.Result{}, inputDiffers.problem("it was called in another session")
+		return record.Result{}, inputDiffers.problem("it was called in another session")
 	}
 	dir, err := below(p, in.Dir)
 	if err != nil {
-		return kernel.Result{}, err
+		return record.Result{}, err
 	}
 	if t.Input.Attachments, err = attached(p, in); err != nil {
-		return kernel.Result{}, err
+		return record.Result{}, err
 	}
 	if called {
 		// Run returns the recorded result. It names and starts no agent.
@@ -302,25 +303,25 @@ func (s *Server) answerInput(f *pendingInput, l *eventLog, in inputBodyJSON, vis
 }
 
 // runInput answers an input in a conversation.
-func (s *Server) runInput(f *pendingInput, l *eventLog, in inputBodyJSON, dir string, t kernel.Turn, visitor device.Visitor) (kernel.Result, error) {
+func (s *Server) runInput(f *pendingInput, l *eventLog, in inputBodyJSON, dir string, t kernel.Turn, visitor device.Visitor) (record.Result, error) {
 	k, err := s.liveSessions.acquireSession(s.hard, l, sessionKey{l.place, event.SessionID(in.Session)}, in.Provider, dir)
 	if err != nil {
-		return kernel.Result{}, err
+		return record.Result{}, err
 	}
 	defer s.liveSessions.releaseSession(k)
 	for _, place := range []chan struct{}{k.turnSem, s.slots} {
 		if err := s.waitForPlace(place, func() { f.markAccepted(k.conv.Session(), "", true) }); err != nil {
-			return kernel.Result{}, err
+			return record.Result{}, err
 		}
 		defer func() { <-place }()
 	}
 	// The device may have been revoked during the wait.
 	if _, ok := s.opt.Devices.Find(visitor.ID); !ok {
-		return kernel.Result{}, unfit.problem("the device that sent it was revoked while it waited, and nothing was sent")
+		return record.Result{}, unfit.problem("the device that sent it was revoked while it waited, and nothing was sent")
 	}
 	s.liveSessions.makeRoom(k)
 	if err := s.chooseOffers(k, in); err != nil {
-		return kernel.Result{}, err
+		return record.Result{}, err
 	}
 	defer s.learnOffers(l.place, k)
 	res, err := k.conv.Run(s.hard, t)

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -105,7 +105,7 @@ func (c *counters) countFacts(ctx context.Context, l *eventLog, log logReader) e
 
 func (n *counted) addEvent(e event.Event) {
 	n.upTo = e.Seq
-	var r kernel.Record
+	var r record.Record
 	// Apply fails for unreadable events; these are counted by their type.
 	_ = r.Apply(e)
 	if e.Type == event.Requested {

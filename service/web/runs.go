@@ -11,7 +11,9 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/kernel/streamjson"
 )
@@ -184,12 +186,12 @@ func (l *eventLog) readRun(ctx context.Context, log logReader, id event.RunID) (
 }
 
 // readFacts reads the facts of a run. A list does not need its frames.
-func readFacts(ctx context.Context, log logReader, id event.RunID) (*kernel.Record, error) {
-	return kernel.ReadRecord(ctx, log, id, event.Query{Class: event.Fact})
+func readFacts(ctx context.Context, log logReader, id event.RunID) (*record.Record, error) {
+	return record.Read(ctx, log, id, event.Query{Class: event.Fact})
 }
 
 // recorded returns a recorded run for a list.
-func (l *eventLog) recorded(r *kernel.Record) (runShown, error) {
+func (l *eventLog) recorded(r *record.Record) (runShown, error) {
 	t := report.TurnSummary{
 		Run: r.Run, Input: r.Input, At: r.At, Sender: r.Received.Sender, Source: r.Received.Source, Text: r.Received.Text, Pruned: r.Pruned, Damage: r.Damage,
 		Outcome: r.Outcome, Answer: r.Text, StopReason: r.StopReason, DurationMS: r.Duration.Milliseconds(), Seq: r.First,
@@ -270,7 +272,7 @@ func (s *Server) stopRun(r *request, l *eventLog, log logReader, id event.RunID,
 	if err != nil {
 		return err
 	}
-	stop := kernel.Stop{By: streamjson.ByUser, Why: "stopped by " + r.visitor.Label()}
+	stop := fact.Stop{By: streamjson.ByUser, Why: "stopped by " + r.visitor.Label()}
 	if why != "" {
 		stop.Why += ": " + why
 	} else {

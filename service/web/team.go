@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/team/hub"
 )
@@ -126,7 +126,7 @@ func (l *eventLog) pending(ctx context.Context, log logReader) (list []pendingQu
 	if c := l.copied(); c != nil {
 		return c.open(ctx)
 	}
-	open, err := kernel.PendingQuestions(ctx, log.(*store.Reader), l.paths.Locks)
+	open, err := record.PendingQuestions(ctx, log.(*store.Reader), l.paths.Locks)
 	for _, q := range open {
 		list = append(list, pendingQuestion{Question: q})
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/command"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/sessions"
 )
 
@@ -234,15 +235,15 @@ func newChatView(c *chat, say *dialog.Printer) *chatView {
 	return v
 }
 
-func (v *chatView) showNotice(n kernel.Notice) {
+func (v *chatView) showNotice(n record.Notice) {
 	switch n := n.(type) {
-	case kernel.Started:
+	case record.Started:
 		v.run = n.Run
 		v.explainStart()
 		v.Say.Show(n)
-	case kernel.Updated:
+	case record.Updated:
 		v.Update(n)
-	case kernel.Asked:
+	case record.Asked:
 		v.Flush()
 		if n.Answerable {
 			v.c.notifyUser("a question: " + n.Title)
@@ -268,7 +269,7 @@ func (v *chatView) explainStart() {
 }
 
 // finishTurn ends the turn on the screen: the rest of the answer, errors and usage.
-func (v *chatView) finishTurn(res kernel.Result, err error) {
+func (v *chatView) finishTurn(res record.Result, err error) {
 	v.End()
 	v.Say.Finish(res, err)
 	if full := v.Full(); full != "" {

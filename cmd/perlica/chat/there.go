@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/command"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/service/team"
 )
 
@@ -80,19 +81,19 @@ func (c *chat) continueTeamSession(worker string, session event.SessionID) {
 // answerByTeam sends an input to the team and waits for its result. The next input continues the session that the
 // worker began.
 func (c *chat) answerByTeam(ctx context.Context, in kernel.Input, say *dialog.Printer, ask *dialog.Asker,
-	show func(kernel.Notice), stop *frame.Stopper) (kernel.Result, error) {
+	show func(record.Notice), stop *frame.Stopper) (record.Result, error) {
 	err := c.team.t.Refresh(ctx) // An admin may have adopted another server since the last line.
 	if err != nil {
 		err = c.team.t.Refresh(ctx) // This call only reads. The server may have closed an idle connection.
 	}
 	if err != nil {
-		return kernel.Result{}, err
+		return record.Result{}, err
 	}
 	f := c.f.Flags
 	f.Attach = in.Attachments
 	d, err := c.f.Team.Draft(c.p, f, in.Text)
 	if err != nil {
-		return kernel.Result{}, err
+		return record.Result{}, err
 	}
 	d.ID, d.Worker, d.Session = uuid.Must(uuid.NewV7()).String(), c.team.worker, c.team.session
 	c.team.input.Store(d.ID)

@@ -15,6 +15,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/policy"
 )
@@ -64,8 +66,8 @@ func (c *chat) sendInput(line string, in kernel.Input) {
 	t := kernel.Turn{
 		Input: in,
 		Stop:  stop.First,
-		Show: func(n kernel.Notice) {
-			if q, ok := n.(kernel.Asked); ok && q.Answerable {
+		Show: func(n record.Notice) {
+			if q, ok := n.(record.Asked); ok && q.Answerable {
 				c.backlog.holdInputs("a question came in between")
 			}
 			asker.Show(n)
@@ -79,7 +81,7 @@ func (c *chat) sendInput(line string, in kernel.Input) {
 	c.setActive(stop, say.Status)
 	c.keys.beginTurn(c.turnEvents(stop, say), c.hangup)
 	say.SetStatus("working")
-	var res kernel.Result
+	var res record.Result
 	var err error
 	if c.team == nil {
 		if _, _, ready := c.conv.Offers(); !ready {
@@ -110,14 +112,14 @@ func (c *chat) sendInput(line string, in kernel.Input) {
 	switch {
 	case res.Stopped != nil:
 		c.backlog.holdInputs("the turn was stopped")
-	case err != nil, res.Outcome != kernel.OutcomeResponded:
+	case err != nil, res.Outcome != record.OutcomeResponded:
 		c.backlog.holdInputs("the turn did not end with an answer")
 	}
 }
 
 // keepLine remembers the sent line as it was typed. A text after two slashes then stays a text. A refused input comes
 // back into the line or stays in the queue.
-func (c *chat) keepLine(line string, queued bool, res kernel.Result, err error) {
+func (c *chat) keepLine(line string, queued bool, res record.Result, err error) {
 	if err != nil {
 		c.a.Complain(err)
 		var record *eventlog.WriteError
@@ -147,7 +149,7 @@ func (c *chat) keyEvents(interrupt func()) screen.AheadEvents {
 
 // turnEvents returns the reactions to keys during a turn.
 func (c *chat) turnEvents(stop *frame.Stopper, say *dialog.Printer) screen.AheadEvents {
-	interrupt := func() { stop.Stop(kernel.Stop{By: streamjson.ByUser, Why: "interrupted"}) }
+	interrupt := func() { stop.Stop(fact.Stop{By: streamjson.ByUser, Why: "interrupted"}) }
 	var escaped sync.Once // Esc asks the agent to stop. Only Ctrl-C ends an agent that does not react.
 	on := c.keyEvents(interrupt)
 	on.Escape = func() { escaped.Do(interrupt) }
@@ -176,7 +178,7 @@ func (c *chat) setActive(s *frame.Stopper, line *screen.StatusLine) {
 	}
 }
 
-func (c *chat) cancelTurn(why kernel.Stop) bool {
+func (c *chat) cancelTurn(why fact.Stop) bool {
 	c.mu.Lock()
 	s := c.stop
 	c.mu.Unlock()
@@ -187,20 +189,20 @@ func (c *chat) cancelTurn(why kernel.Stop) bool {
 }
 
 // quitChat ends the chat. It cancels a running turn first.
-func (c *chat) quitChat(why kernel.Stop) {
+func (c *chat) quitChat(why fact.Stop) {
 	c.cancel(&kernel.StoppedError{Stop: why})
 	c.cancelTurn(why)
 }
 
 // hangup ends the chat after the terminal was closed.
-func (c *chat) hangup() { c.quitChat(kernel.Stop{By: streamjson.ByTerminated, Why: frame.HungUp}) }
+func (c *chat) hangup() { c.quitChat(fact.Stop{By: streamjson.ByTerminated, Why: frame.HungUp}) }
 
-func causeOf(ctx context.Context) kernel.Stop {
+func causeOf(ctx context.Context) fact.Stop {
 	var stopped *kernel.StoppedError
 	if errors.As(context.Cause(ctx), &stopped) {
 		return stopped.Stop
 	}
-	return kernel.Stop{By: streamjson.ByTerminated, Why: "the chat ended"}
+	return fact.Stop{By: streamjson.ByTerminated, Why: "the chat ended"}
 }
 
 // notifyUser alerts a person at another window.

@@ -11,6 +11,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/record"
 )
 
 // Asker puts questions to the person at the terminal. It shows one question at a time, the oldest first.
@@ -104,12 +105,12 @@ func (k *Asker) Close() {
 }
 
 // Show adds a new question and removes a closed one.
-func (k *Asker) Show(n kernel.Notice) {
+func (k *Asker) Show(n record.Notice) {
 	if k.tty == nil {
 		return
 	}
 	switch n := n.(type) {
-	case kernel.Asked:
+	case record.Asked:
 		if !n.Answerable {
 			return
 		}
@@ -120,7 +121,7 @@ func (k *Asker) Show(n kernel.Notice) {
 		case k.wake <- struct{}{}:
 		default:
 		}
-	case kernel.Closed:
+	case record.Closed:
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		for i, q := range k.open {

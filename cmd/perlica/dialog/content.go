@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -26,7 +27,7 @@ type savedFile struct {
 
 // Save writes the files that the agent embedded in its answer to the directory of --save-to. Perlica chooses the
 // names and overwrites nothing. The caller calls Save before Finish, which lists the files.
-func (p *Printer) Save(ctx context.Context, r *kernel.Runner, res kernel.Result) error {
+func (p *Printer) Save(ctx context.Context, r *kernel.Runner, res record.Result) error {
 	want := countEmbedded(res.Content)
 	if p.saveTo == "" || want == 0 {
 		return nil
@@ -36,7 +37,7 @@ func (p *Printer) Save(ctx context.Context, r *kernel.Runner, res kernel.Result)
 	}
 	n := 0
 	ctx = context.WithoutCancel(ctx) // A stopped turn has an answer, too.
-	for b, err := range r.Content(ctx, res.Run) {
+	for b, err := range record.Content(ctx, r.Log(), res.Run) {
 		if err != nil {
 			return err
 		}
@@ -60,12 +61,12 @@ const mostDrawn = 8
 
 // Draw draws the images of an answer on the terminal of standard error if that terminal can draw. It reads the images
 // from the record.
-func (p *Printer) Draw(ctx context.Context, r *kernel.Runner, res kernel.Result) error {
+func (p *Printer) Draw(ctx context.Context, r *kernel.Runner, res record.Result) error {
 	columns, drawn := screen.TerminalWidth(p.a.Stderr), 0
 	if columns == 0 || countEmbedded(res.Content) == 0 {
 		return nil
 	}
-	for b, err := range r.Content(context.WithoutCancel(ctx), res.Run) {
+	for b, err := range record.Content(context.WithoutCancel(ctx), r.Log(), res.Run) {
 		if err != nil {
 			return err
 		}
@@ -117,7 +118,7 @@ func saveBlock(dir, stem string, n int, b provider.Block) (string, error) {
 }
 
 // explainContent lists the parts of an answer that are not text, or says that the answer is empty.
-func (p *Printer) explainContent(res kernel.Result) {
+func (p *Printer) explainContent(res record.Result) {
 	counts := map[string]int{}
 	sizes := map[string]int64{}
 	var nouns []string
@@ -144,7 +145,7 @@ func (p *Printer) explainContent(res kernel.Result) {
 		p.Note("the answer has " + strings.Join(parts, "; ") + "; --save-to DIR writes them to files")
 	case len(parts) > 0:
 		p.Note("the answer has " + strings.Join(parts, "; "))
-	case len(res.Content) == 0 && !p.usageShownElsewhere && res.Outcome == kernel.OutcomeResponded && res.Stopped == nil &&
+	case len(res.Content) == 0 && !p.usageShownElsewhere && res.Outcome == record.OutcomeResponded && res.Stopped == nil &&
 		!res.Pruned && strings.TrimSpace(res.Text) == "":
 		p.Note("the answer is empty")
 	}

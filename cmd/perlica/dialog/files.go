@@ -13,6 +13,7 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/attachment"
 )
@@ -20,7 +21,7 @@ import (
 // Files reads each file that flags name once, because a pipe such as <(command) gives its content only once. Only one
 // goroutine may use it.
 type Files struct {
-	Stop <-chan kernel.Stop // A value ends the reading with a *kernel.StoppedError.
+	Stop <-chan fact.Stop // A value ends the reading with a *kernel.StoppedError.
 	read map[string]content
 }
 

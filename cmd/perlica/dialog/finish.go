@@ -15,12 +15,13 @@ import (
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/provider"
 )
 
 // Finish prints the rest of the answer, the result and any error.
-func (p *Printer) Finish(res kernel.Result, err error) {
+func (p *Printer) Finish(res record.Result, err error) {
 	defer func() { _ = p.Status.Close() }() // The terminal may be gone.
 	if p.format != "text" {
 		rec := streamjson.NewResult(res, err, frame.RefusalErrorType(err))
@@ -53,7 +54,7 @@ func (p *Printer) Finish(res kernel.Result, err error) {
 }
 
 // Explain prints on standard error everything about a result that is not a plain answer, with hints.
-func (p *Printer) Explain(res kernel.Result) {
+func (p *Printer) Explain(res record.Result) {
 	p.explainEnd(res)
 	p.explainContent(res)
 	if n := res.Permissions.Unanswered; n > 0 && res.Stopped == nil && res.Err == nil {
@@ -96,24 +97,24 @@ func (p *Printer) printFault(text, hint string) {
 }
 
 // explainEnd says how a run without a plain answer ended.
-func (p *Printer) explainEnd(res kernel.Result) {
+func (p *Printer) explainEnd(res record.Result) {
 	show := "perlica log show " + string(res.Run) + p.Elsewhere
 	if res.Run == "" { // an input of a team
 		show = "perlica team inputs " + string(res.Input)
 	}
-	if res.Err != nil || res.Outcome == kernel.OutcomeUnknown { // An agent may answer a cancellation with an error.
+	if res.Err != nil || res.Outcome == record.OutcomeUnknown { // An agent may answer a cancellation with an error.
 		p.explainStop(res)
 	}
 	switch {
 	case res.Err != nil && res.Err.Subtype == kernel.IntentLost:
 		p.printFault("the outcome is unknown: "+frame.ProviderMessage(res.Err),
 			"the prompt may have been carried out; nothing was sent. To ask again, give another --input-id; 'perlica log verify' says what the log lost")
-	case res.Outcome == kernel.OutcomeUnknown:
+	case res.Outcome == record.OutcomeUnknown:
 		p.printFault("the outcome is unknown: "+frame.ProviderMessage(res.Err),
 			"the prompt may have been carried out; Perlica does not send it again. The known facts:  "+show)
 	case res.Err != nil:
 		p.printFault(frame.ProviderMessage(res.Err), p.errorHint(res, show))
-	case res.Outcome == kernel.OutcomeProviderError:
+	case res.Outcome == record.OutcomeProviderError:
 		p.printFault("the call failed; how is no longer on record", show)
 	case res.Stopped != nil:
 		p.explainStop(res)
@@ -127,7 +128,7 @@ func (p *Printer) explainEnd(res kernel.Result) {
 }
 
 // explainStop prints the reason of a stop.
-func (p *Printer) explainStop(res kernel.Result) {
+func (p *Printer) explainStop(res record.Result) {
 	switch {
 	case res.Stopped == nil, res.Stopped.By == streamjson.ByPipe, res.Stopped.By == streamjson.ByOutput:
 		// A closed pipe ends quietly. Another output fault is the run's error.
@@ -139,7 +140,7 @@ func (p *Printer) explainStop(res kernel.Result) {
 }
 
 // errorHint returns a hint for a provider's error.
-func (p *Printer) errorHint(res kernel.Result, show string) string {
+func (p *Printer) errorHint(res record.Result, show string) string {
 	switch hint := AgentHint(res.Err, res.Provider, p.adHoc, p.Held); {
 	case hint != "":
 		return hint

@@ -16,7 +16,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/provider"
 )
@@ -159,7 +160,7 @@ func (p *Printer) Line(text string) {
 }
 
 // Show shows a notice of the kernel.
-func (p *Printer) Show(n kernel.Notice) {
+func (p *Printer) Show(n record.Notice) {
 	if p.format == "stream-json" {
 		line := streamjson.NewLine(n)
 		p.streamIndex++
@@ -168,25 +169,25 @@ func (p *Printer) Show(n kernel.Notice) {
 		return
 	}
 	switch n := n.(type) {
-	case kernel.Started:
+	case record.Started:
 		if p.verbose {
 			p.Note(fmt.Sprintf("run %s, session %s", n.Run, n.Session))
 		}
 		p.SetStatus(n.Provider + " is working")
-	case kernel.Updated:
+	case record.Updated:
 		p.update(n)
-	case kernel.Asked:
+	case record.Asked:
 		p.Waiting++
 		p.showStatus()
-	case kernel.Closed:
+	case record.Closed:
 		p.Waiting--
 		p.showStatus()
 		p.closedLine(n)
-	case kernel.Decided:
+	case record.Decided:
 		p.Note(fmt.Sprintf("%s: %s (%s)", n.Effect, card.Line(n.What(), mostJudged), frame.OneLine(n.Why)))
-	case kernel.Blocked:
+	case record.Blocked:
 		p.Note("refused: " + frame.OneLine(n.Method) + ": Perlica touches no files and runs no commands for an agent")
-	case kernel.Warned:
+	case record.Warned:
 		p.Note("warning: " + strings.ReplaceAll(n.Subtype, "_", " ") + ": " + frame.OneLine(n.Detail))
 	}
 }
@@ -194,7 +195,7 @@ func (p *Printer) Show(n kernel.Notice) {
 // mostJudged is the width in columns of a rule's subject. 'perlica log show' shows all of it.
 const mostJudged = 300
 
-func (p *Printer) update(n kernel.Updated) {
+func (p *Printer) update(n record.Updated) {
 	switch {
 	case n.Kind == provider.AgentMessageChunk:
 		if p.format == "text" {
@@ -265,11 +266,11 @@ func sameFile(a, b *os.File) bool {
 func (p *Printer) outputFailed(err error) {
 	p.Closed = true
 	if frame.IsClosedPipe(err) {
-		p.stop.Stop(kernel.Stop{By: streamjson.ByPipe, Why: "standard output was closed"})
+		p.stop.Stop(fact.Stop{By: streamjson.ByPipe, Why: "standard output was closed"})
 		return
 	}
 	p.Failed = err
-	p.stop.Stop(kernel.Stop{By: streamjson.ByOutput, Why: "standard output: " + err.Error()})
+	p.stop.Stop(fact.Stop{By: streamjson.ByOutput, Why: "standard output: " + err.Error()})
 }
 
 func (p *Printer) tool(t provider.ToolCall) {
@@ -345,7 +346,7 @@ func (p *Printer) showStatus() {
 	}
 }
 
-func (p *Printer) closedLine(n kernel.Closed) {
+func (p *Printer) closedLine(n record.Closed) {
 	title := card.Line(n.Question.Title, 60) // A terminal row holds all of it.
 	if n.Answer == nil {
 		why := strings.ReplaceAll(string(n.Reason), "_", " ")

@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/streamjson"
 )
 
@@ -209,7 +209,7 @@ func (s *questionScreen) handleKey(ctx context.Context, key screen.Key) (done bo
 	case key.IsControl(screen.CtrlZ):
 		return false, screen.ErrSuspended
 	case key.IsControl(screen.CtrlC):
-		s.k.Stop.Stop(kernel.Stop{By: streamjson.ByUser, Why: "interrupted at a question"})
+		s.k.Stop.Stop(fact.Stop{By: streamjson.ByUser, Why: "interrupted at a question"})
 		return true, nil
 	case key.Kind == screen.KeyEsc, isRune(key, 'n', 'N'):
 		o, ok := s.q.Refusal()
@@ -218,7 +218,7 @@ func (s *questionScreen) handleKey(ctx context.Context, key screen.Key) (done bo
 		}
 		if s.k.AnswerTo == nil {
 			// The agent offers no option to refuse, so this key cancels the turn.
-			s.k.Stop.Stop(kernel.Stop{By: streamjson.ByUser, Why: "refused, and the agent offers no way to refuse"})
+			s.k.Stop.Stop(fact.Stop{By: streamjson.ByUser, Why: "refused, and the agent offers no way to refuse"})
 		}
 		return s.k.AnswerTo == nil, nil
 	case isRune(key, 'v', 'V'):

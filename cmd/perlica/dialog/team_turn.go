@@ -14,6 +14,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/service/access"
 	"github.com/perlica/perlica/service/team"
@@ -24,7 +26,7 @@ import (
 type TeamTerminal struct {
 	Say  *Printer
 	Ask  *Asker              // asks on the terminal of Say
-	Show func(kernel.Notice) // Show shows the notices of the run. Nil means Say.Show.
+	Show func(record.Notice) // Show shows the notices of the run. Nil means Say.Show.
 	Stop *frame.Stopper      // Stop stops the input.
 	User string              // name of the person at the terminal
 }
@@ -56,7 +58,7 @@ func (e *TeamPendingError) Unwrap() error { return e.error }
 
 // Answer sends an input to a team and waits for its result, as a Runner does on this machine. worker names the worker
 // that answered. The error is a *TeamPendingError if the team has accepted the input.
-func (at TeamTerminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (res kernel.Result, worker string,
+func (at TeamTerminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (res record.Result, worker string,
 	err error) {
 	live, err := t.Live(ctx)
 	if err != nil {
@@ -92,16 +94,16 @@ func (at TeamTerminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (
 }
 
 // unknownOutcome returns the result of an input whose outcome nobody knows.
-func unknownOutcome(id, why string) kernel.Result {
-	return kernel.Result{Input: event.InputID(id), Outcome: kernel.OutcomeUnknown,
+func unknownOutcome(id, why string) record.Result {
+	return record.Result{Input: event.InputID(id), Outcome: record.OutcomeUnknown,
 		Err: &provider.Error{Type: provider.TypeGone, Subtype: "team", Message: why}}
 }
 
 // waitForEnd waits for the end of the input. A stop cancels the input on the hub.
-func (r *teamTurn) waitForEnd(ctx context.Context, before bool) (res kernel.Result, worker string, err error) {
+func (r *teamTurn) waitForEnd(ctx context.Context, before bool) (res record.Result, worker string, err error) {
 	under, end := context.WithCancel(ctx)
 	defer end()
-	stopped := make(chan kernel.Stop, 1)
+	stopped := make(chan fact.Stop, 1)
 	go func() { // The goroutine ends when the wait ends.
 		select {
 		case s := <-r.Stop.First:
@@ -115,7 +117,7 @@ func (r *teamTurn) waitForEnd(ctx context.Context, before bool) (res kernel.Resu
 		r.live.Show = r.showNotice
 	}
 	s, err := r.live.Wait(under, r.id)
-	var why *kernel.Stop
+	var why *fact.Stop
 	select {
 	case s := <-stopped:
 		why = &s
@@ -148,11 +150,11 @@ func (r *teamTurn) cancelInput(ctx context.Context) {
 }
 
 // resultOfStatus returns the result of the input in the form of run.
-func (r *teamTurn) resultOfStatus(s hub.Status, stopped *kernel.Stop, before bool) (kernel.Result, error) {
+func (r *teamTurn) resultOfStatus(s hub.Status, stopped *fact.Stop, before bool) (record.Result, error) {
 	switch s.State {
 	case hub.Withdrawn:
-		return kernel.Result{}, &kernel.StoppedError{Stop: localStop(stopped,
-			kernel.Stop{By: "user", Why: "withdrawn from the queue"})}
+		return record.Result{}, &kernel.StoppedError{Stop: localStop(stopped,
+			fact.Stop{By: "user", Why: "withdrawn from the queue"})}
 	case hub.Adopted, hub.Lost:
 		return unknownOutcome(r.id, "the hub was replaced before the input's outcome was known there"), nil
 	case hub.Resolved:
@@ -164,7 +166,7 @@ func (r *teamTurn) resultOfStatus(s hub.Status, stopped *kernel.Stop, before boo
 	}
 	found, err := team.ResultOf(s)
 	if err != nil {
-		return kernel.Result{}, fmt.Errorf("the result on the hub cannot be read: %w", err)
+		return record.Result{}, fmt.Errorf("the result on the hub cannot be read: %w", err)
 	}
 	if s.State == hub.Refused {
 		why := "no reason is given"
@@ -172,9 +174,9 @@ func (r *teamTurn) resultOfStatus(s hub.Status, stopped *kernel.Stop, before boo
 			why = found.Error.Message
 		}
 		if found.Stopped != nil {
-			return kernel.Result{}, &kernel.StoppedError{Stop: localStop(stopped, *found.Stopped)}
+			return record.Result{}, &kernel.StoppedError{Stop: localStop(stopped, *found.Stopped)}
 		}
-		return kernel.Result{}, frame.WithHint(frame.ExitFailure.With(fmt.Errorf("%s made no call: %s", s.Worker, why)),
+		return record.Result{}, frame.WithHint(frame.ExitFailure.With(fmt.Errorf("%s made no call: %s", s.Worker, why)),
 			"a new input takes a new id")
 	}
 	res := found.Kernel()
@@ -189,9 +191,9 @@ func (r *teamTurn) resultOfStatus(s hub.Status, stopped *kernel.Stop, before boo
 }
 
 // showRest shows the part of a finished run that the copy has not shown.
-func (r *teamTurn) showRest(res kernel.Result) {
+func (r *teamTurn) showRest(res record.Result) {
 	if !r.startShown {
-		r.TeamTerminal.Show(kernel.Started{Result: res})
+		r.TeamTerminal.Show(record.Started{Result: res})
 	}
 	rest, ok := r.live.Rest(res.Text)
 	if !ok {
@@ -199,14 +201,14 @@ func (r *teamTurn) showRest(res kernel.Result) {
 		rest = "\n" + res.Text
 	}
 	if rest != "" {
-		r.TeamTerminal.Show(kernel.Updated{Update: provider.Update{Kind: provider.AgentMessageChunk, Text: rest}})
+		r.TeamTerminal.Show(record.Updated{Update: provider.Update{Kind: provider.AgentMessageChunk, Text: rest}})
 	}
 	for _, w := range res.Warnings {
 		r.Say.Note("warning: " + w)
 	}
 }
 
-func localStop(here *kernel.Stop, there kernel.Stop) kernel.Stop {
+func localStop(here *fact.Stop, there fact.Stop) fact.Stop {
 	if here != nil {
 		return *here
 	}
@@ -247,7 +249,7 @@ func (r *teamTurn) showStatus(s hub.Status, open []hub.Question) {
 			r.openQuestions[shown.ID], r.shownQuestions[shown.ID] = q, true
 			r.questionsByID.Store(shown.ID, q)
 			mine := r.t.May(access.Approve) == nil
-			r.showOnTerminal(kernel.Asked{Question: shown, Answerable: mine})
+			r.showOnTerminal(record.Asked{Question: shown, Answerable: mine})
 			switch {
 			case !mine:
 				r.Say.Note(frame.QuestionTitle(shown) + "; it waits for a member with the right to approve")
@@ -265,32 +267,32 @@ func (r *teamTurn) showStatus(s hub.Status, open []hub.Question) {
 
 // showNotice shows a notice from the copy of the worker's log. An answerable question waits until the hub has it. Its
 // end is shown as soon as the copy or the hub reports it.
-func (r *teamTurn) showNotice(n kernel.Notice) {
+func (r *teamTurn) showNotice(n record.Notice) {
 	switch n := n.(type) {
-	case kernel.Started:
+	case record.Started:
 		r.startShown = true
-	case kernel.Asked:
+	case record.Asked:
 		if r.inCopy[n.ID] = true; n.Answerable {
 			return
 		}
 		r.shownQuestions[n.ID] = true
-	case kernel.Closed:
+	case record.Closed:
 		r.showQuestionEnd(n)
 		return
-	case kernel.Received, kernel.Stopping, kernel.Finished: // The waiting user knows this.
+	case record.Received, record.Stopping, record.Finished: // The waiting user knows this.
 		return
 	}
 	r.showOnTerminal(n)
 }
 
 // showQuestionEnd shows the end of a question once. It first shows a question that was not shown while open.
-func (r *teamTurn) showQuestionEnd(n kernel.Closed) {
+func (r *teamTurn) showQuestionEnd(n record.Closed) {
 	id := n.Question.ID
 	if r.shownEnds[id] {
 		return
 	}
 	if !r.shownQuestions[id] {
-		r.showOnTerminal(kernel.Asked{Question: n.Question})
+		r.showOnTerminal(record.Asked{Question: n.Question})
 	}
 	delete(r.openQuestions, id)
 	r.shownQuestions[id], r.shownEnds[id] = true, true
@@ -299,7 +301,7 @@ func (r *teamTurn) showQuestionEnd(n kernel.Closed) {
 
 // showClosed shows how a question ended.
 func (r *teamTurn) showClosed(q hub.Question) {
-	var n kernel.Closed
+	var n record.Closed
 	_ = json.Unmarshal(q.Question, &n.Question) // showStatus has parsed it before.
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -309,7 +311,7 @@ func (r *teamTurn) showClosed(q hub.Question) {
 	r.showQuestionEnd(n)
 }
 
-func (r *teamTurn) showOnTerminal(n kernel.Notice) {
+func (r *teamTurn) showOnTerminal(n record.Notice) {
 	r.Ask.Show(n)
 	r.TeamTerminal.Show(n)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/interaction/card"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -71,7 +71,7 @@ func sameTerminal(a, b *os.File) bool {
 }
 
 // Update shows an update of the agent.
-func (v *TurnView) Update(n kernel.Updated) {
+func (v *TurnView) Update(n record.Updated) {
 	if n.Kind != provider.AgentThoughtChunk {
 		v.endThought()
 	}
@@ -270,9 +270,9 @@ func (v *TurnView) Full() string {
 }
 
 // Usage returns the tokens and cost of the turn that the agent reports. Agents that count nothing report zero.
-func (v *TurnView) Usage(res kernel.Result) string {
+func (v *TurnView) Usage(res record.Result) string {
 	var parts []string
-	if res.Outcome == kernel.OutcomeResponded && res.Stopped == nil && !res.Pruned && res.Damage == "" &&
+	if res.Outcome == record.OutcomeResponded && res.Stopped == nil && !res.Pruned && res.Damage == "" &&
 		strings.TrimSpace(res.Text) == "" && len(res.Content) == 0 {
 		parts = append(parts, "nothing was said")
 	}

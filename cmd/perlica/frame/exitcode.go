@@ -14,7 +14,9 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/provider"
@@ -103,7 +105,7 @@ func codeOfFault(err error) ExitCode {
 }
 
 // StopExitCode returns the exit code of a stopped run. It returns 0 if the stop does not change the exit code.
-func StopExitCode(s kernel.Stop) ExitCode {
+func StopExitCode(s fact.Stop) ExitCode {
 	switch s.By {
 	case streamjson.ByUser, streamjson.ByPipe:
 		return ExitInterrupted
@@ -127,14 +129,14 @@ func ProgramExit(code int) error {
 }
 
 // RunExitCode returns the exit code of a run that has a result. The first code that applies wins.
-func RunExitCode(res kernel.Result, strict bool) ExitCode {
+func RunExitCode(res record.Result, strict bool) ExitCode {
 	if res.Stopped != nil {
 		if code := StopExitCode(*res.Stopped); code != 0 {
 			return code
 		}
 	}
 	switch {
-	case res.Outcome == kernel.OutcomeUnknown:
+	case res.Outcome == record.OutcomeUnknown:
 		return ExitUnknown
 	case res.Err != nil && res.Err.Type == provider.TypeAuth:
 		return ExitLogin

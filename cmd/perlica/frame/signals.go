@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/streamjson"
 )
 
 // Stopper stops a turn in two steps. The first stop asks the agent to cancel, and the second stop ends the agent.
 // Stops come from signals, from Ctrl-C at a question, from a timeout and from a closed pipe.
 type Stopper struct {
-	First chan kernel.Stop // capacity 1
+	First chan fact.Stop // capacity 1
 	End   context.CancelCauseFunc
 
 	mu     sync.Mutex // guards the fields below
@@ -47,7 +48,7 @@ func CatchSignals(ctx context.Context, timeout time.Duration) (context.Context, 
 				s.Stop(StopOfSignal(sig))
 			case <-timer:
 				timer = nil
-				s.Stop(kernel.Stop{By: streamjson.ByTimeout, Why: "--timeout " + timeout.String() + " passed"})
+				s.Stop(fact.Stop{By: streamjson.ByTimeout, Why: "--timeout " + timeout.String() + " passed"})
 			case <-ctx.Done():
 				signal.Stop(ch)
 				return
@@ -61,23 +62,23 @@ func CatchSignals(ctx context.Context, timeout time.Duration) (context.Context, 
 const HungUp = "the terminal was closed"
 
 // StopOfSignal returns the stop that a signal causes.
-func StopOfSignal(sig os.Signal) kernel.Stop {
+func StopOfSignal(sig os.Signal) fact.Stop {
 	switch sig {
 	case os.Interrupt:
-		return kernel.Stop{By: streamjson.ByUser, Why: "interrupted"}
+		return fact.Stop{By: streamjson.ByUser, Why: "interrupted"}
 	case syscall.SIGHUP:
-		return kernel.Stop{By: streamjson.ByTerminated, Why: HungUp}
+		return fact.Stop{By: streamjson.ByTerminated, Why: HungUp}
 	}
-	return kernel.Stop{By: streamjson.ByTerminated, Why: "terminated"}
+	return fact.Stop{By: streamjson.ByTerminated, Why: "terminated"}
 }
 
 // NewStopper returns a Stopper that is not connected to signals. end ends the agent.
 func NewStopper(end context.CancelCauseFunc) *Stopper {
-	return &Stopper{First: make(chan kernel.Stop, 1), End: end}
+	return &Stopper{First: make(chan fact.Stop, 1), End: end}
 }
 
 // Stop asks the agent to cancel the turn. The second call ends the agent.
-func (s *Stopper) Stop(why kernel.Stop) {
+func (s *Stopper) Stop(why fact.Stop) {
 	s.mu.Lock()
 	again, onStop := s.asked, s.OnStop
 	s.asked = true

@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -48,7 +49,7 @@ func (a *app) logOpen(ctx context.Context, asJSON bool) error {
 	err := a.Reading(ctx, func(*store.Reader, *project.Project) error { return nil })
 	if err == nil {
 		err = a.Writing(ctx, func(r *kernel.Runner, p *project.Project) error {
-			for _, end := range []func(context.Context) ([]kernel.Result, error){r.Recover, r.RecoverUnlisted} {
+			for _, end := range []func(context.Context) ([]record.Result, error){r.Recover, r.RecoverUnlisted} {
 				if _, err := end(ctx); err != nil {
 					return err
 				}

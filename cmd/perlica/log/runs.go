@@ -12,8 +12,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
-	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -115,11 +115,11 @@ func outcomeWord(r report.Run) string {
 			return "not sent"
 		}
 		return "none yet"
-	case kernel.OutcomeResponded:
+	case record.OutcomeResponded:
 		return "ok"
-	case kernel.OutcomeProviderError:
+	case record.OutcomeProviderError:
 		return "error"
-	case kernel.OutcomeUnknown:
+	case record.OutcomeUnknown:
 		return "unknown"
 	}
 	return string(r.Outcome)

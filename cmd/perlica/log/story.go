@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/interaction/card"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -220,7 +220,7 @@ func (n *storyWriter) writeOutcome(at time.Time, o report.StepOutcome) {
 		n.writeLine(at, strings.ReplaceAll(string(o.Outcome), "_", " ")+n.s.Dim(": what it said is no longer on record"))
 		return
 	}
-	if o.Outcome == kernel.OutcomeResponded {
+	if o.Outcome == record.OutcomeResponded {
 		if !o.Shown && o.Text != "" {
 			n.writeLine(at, n.s.Cyan("the answer:"))
 			n.writeBlock(o.Text, false)
@@ -239,7 +239,7 @@ func (n *storyWriter) writeOutcome(at time.Time, o report.StepOutcome) {
 		return
 	}
 	what := "provider error"
-	if o.Outcome == kernel.OutcomeUnknown {
+	if o.Outcome == record.OutcomeUnknown {
 		what = "outcome unknown"
 	}
 	text := n.s.Red(what) + ": " + frame.OneLine(frame.ProviderMessage(o.Err))

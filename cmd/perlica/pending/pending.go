@@ -19,6 +19,7 @@ import (
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/report"
 )
 
@@ -51,7 +52,7 @@ func (a *app) openQuestions(ctx context.Context, log *store.Reader, p *project.P
 	if err != nil {
 		return nil, err
 	}
-	return kernel.PendingQuestions(ctx, log, paths.Locks)
+	return record.PendingQuestions(ctx, log, paths.Locks)
 }
 
 // completeQuestions completes the ids of open questions.

@@ -23,7 +23,9 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
@@ -127,7 +129,7 @@ func (a *app) runInput(cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, 
 	}
 	res, err := a.answerInput(ctx, cmd, f, tf, args, stop, say)
 	var misfit error
-	if s != nil && err == nil && res.Outcome == kernel.OutcomeResponded {
+	if s != nil && err == nil && res.Outcome == record.OutcomeResponded {
 		misfit = s.checkAnswer(res.Text)
 		say.Misfit = misfit
 	}
@@ -157,26 +159,26 @@ func (a *app) runInput(cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, 
 
 // answerInput gathers the input and lets the kernel or a team answer it.
 func (a *app) answerInput(ctx context.Context, cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args []string,
-	stop *frame.Stopper, say *dialog.Printer) (kernel.Result, error) {
+	stop *frame.Stopper, say *dialog.Printer) (record.Result, error) {
 	if err := f.Check(); err != nil {
-		return kernel.Result{}, err
+		return record.Result{}, err
 	}
 	if f.Session != "" || f.Cont {
 		if err := a.PersonOnly("an input for a session that is there"); err != nil {
-			return kernel.Result{}, err
+			return record.Result{}, err
 		}
 	}
 	p, limit, err := a.LocateLimited(f.ConfigFlags())
 	if err != nil {
-		return kernel.Result{}, frame.ExitUsage.With(err)
+		return record.Result{}, frame.ExitUsage.With(err)
 	}
 	rules, err := f.Rules()
 	if err != nil {
-		return kernel.Result{}, err
+		return record.Result{}, err
 	}
 	if limit != "" {
 		if err := f.Refused(limit); err != nil {
-			return kernel.Result{}, err
+			return record.Result{}, err
 		}
 		say.Note("warning: " + limit)
 	}
@@ -185,12 +187,12 @@ func (a *app) answerInput(ctx context.Context, cmd *cobra.Command, f dialog.Flag
 	if err != nil {
 		var stopped *kernel.StoppedError
 		if errors.As(err, &stopped) {
-			return kernel.Result{}, err
+			return record.Result{}, err
 		}
-		return kernel.Result{}, frame.ExitUsage.With(err)
+		return record.Result{}, frame.ExitUsage.With(err)
 	}
 	if f.Attach, err = f.SavePipes(p); err != nil {
-		return kernel.Result{}, err
+		return record.Result{}, err
 	}
 	if w := p.Config.Withheld; len(w) > 0 {
 		say.Note("not trusted yet, left aside: " + strings.Join(w, "; ") + " (perlica config trust)")
@@ -200,7 +202,7 @@ func (a *app) answerInput(ctx context.Context, cmd *cobra.Command, f dialog.Flag
 	}
 	there, err := tf.Meant(cmd, p)
 	if err != nil {
-		return kernel.Result{}, err
+		return record.Result{}, err
 	}
 	if there {
 		return a.answerByTeam(ctx, p, f, tf, text, stop, say)
@@ -210,7 +212,7 @@ func (a *app) answerInput(ctx context.Context, cmd *cobra.Command, f dialog.Flag
 
 // answerHere lets the kernel answer the input.
 func (a *app) answerHere(ctx context.Context, p *project.Project, f dialog.Flags, text string, stop *frame.Stopper,
-	say *dialog.Printer) (kernel.Result, error) {
+	say *dialog.Printer) (record.Result, error) {
 	t, end := a.launchAgent(p, f)
 	defer func() {
 		if err := end(); err != nil {
@@ -219,7 +221,7 @@ func (a *app) answerHere(ctx context.Context, p *project.Project, f dialog.Flags
 	}()
 	r, done, err := a.Open(ctx, p)
 	if err != nil {
-		return kernel.Result{}, frame.LogNotOpened(err)
+		return record.Result{}, frame.LogNotOpened(err)
 	}
 	res, err := a.runTurn(ctx, p, r, f, t, text, stop, say)
 	cerr := done()
@@ -264,12 +266,12 @@ func (a *app) launchAgent(p *project.Project, f dialog.Flags) (t kernel.Turn, en
 
 // runTurn recovers the runs of ended processes, chooses session and agent, and runs the turn.
 func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner, f dialog.Flags, t kernel.Turn,
-	text string, stop *frame.Stopper, say *dialog.Printer) (kernel.Result, error) {
-	var recovered []kernel.Result
+	text string, stop *frame.Stopper, say *dialog.Printer) (record.Result, error) {
+	var recovered []record.Result
 	if r.Unfinished() {
 		var err error
 		if recovered, err = r.Recover(ctx); err != nil {
-			return kernel.Result{}, frame.LogErrorBeforeSend(err)
+			return record.Result{}, frame.LogErrorBeforeSend(err)
 		}
 	}
 	for _, res := range recovered {
@@ -278,13 +280,13 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 	}
 	session, err := f.Find(ctx, r)
 	if err != nil {
-		return kernel.Result{}, err
+		return record.Result{}, err
 	}
 	c, badDir := f.Choice()
 	agent := t.Agent
 	if agent.ID == "" { // The agent was not launched.
 		if agent, err = f.ChooseAgent(ctx, p, r, c, session); err != nil {
-			return kernel.Result{}, err
+			return record.Result{}, err
 		}
 	}
 	say.Held = dialog.HeldFrom(agent, a.Environ)
@@ -295,7 +297,7 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 		say.Note(text)
 	}
 	if badDir != nil {
-		return kernel.Result{}, badDir
+		return record.Result{}, badDir
 	}
 	asker := dialog.NewAsker(a.App, r, say)
 	defer asker.Close()
@@ -311,7 +313,7 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 	}
 	t.Stop = stop.First
 	asker.Stop = stop
-	t.Show = func(n kernel.Notice) {
+	t.Show = func(n record.Notice) {
 		asker.Show(n)
 		say.Show(n)
 	}
@@ -376,7 +378,7 @@ func (a *app) inputText(f dialog.Flags, args []string, say *dialog.Printer, call
 
 // readStdin reads all of standard input. A pipe that stays open looks like a hang, so a notice explains the wait.
 // After the notice, an error of called ends the reading.
-func (a *app) readStdin(stop <-chan kernel.Stop, called func() error) (string, error) {
+func (a *app) readStdin(stop <-chan fact.Stop, called func() error) (string, error) {
 	type read struct {
 		text []byte
 		err  error

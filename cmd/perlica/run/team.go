@@ -7,12 +7,13 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/service/team"
 )
 
 // answerByTeam sends the input to the team and waits for its result.
 func (a *app) answerByTeam(ctx context.Context, p *project.Project, f dialog.Flags, tf dialog.TeamFlags, text string,
-	stop *frame.Stopper, say *dialog.Printer) (res kernel.Result, err error) {
+	stop *frame.Stopper, say *dialog.Printer) (res record.Result, err error) {
 	d, err := tf.Draft(p, f, text)
 	if err != nil {
 		return res, err

@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/local"
 )
@@ -74,7 +75,7 @@ func (a *app) serviceStatus(ctx context.Context, r *service.Records, log *store.
 	if err != nil {
 		return err
 	}
-	open, err := kernel.PendingQuestions(ctx, log, paths.Locks)
+	open, err := record.PendingQuestions(ctx, log, paths.Locks)
 	if err != nil {
 		return err
 	}

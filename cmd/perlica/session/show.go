@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/store"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/kernel/sessions"
 )
@@ -132,7 +132,7 @@ func writeSession(out io.Writer, s screen.Styles, x sessions.Session, turns []re
 			fmt.Fprintln(w, screen.Sanitize(text))
 		}
 		style := s.Yellow
-		if t.Outcome == kernel.OutcomeProviderError || t.Outcome == kernel.OutcomeUnknown {
+		if t.Outcome == record.OutcomeProviderError || t.Outcome == record.OutcomeUnknown {
 			style = s.Red
 		}
 		if end := t.Ending(); end != "" {

@@ -21,6 +21,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/strict"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/team/hub"
@@ -293,7 +294,7 @@ type submitted struct {
 // handOver submits the inputs until the end or a stop. After a stop the error is a *kernel.StoppedError. It calls
 // tell for each batch with the results and the number of submitted inputs. It returns the number of inputs by result,
 // and whether a standby has not confirmed some of them.
-func (a *app) handOver(ctx context.Context, stop <-chan kernel.Stop, t *team.Team, in *inputs,
+func (a *app) handOver(ctx context.Context, stop <-chan fact.Stop, t *team.Team, in *inputs,
 	tell func([]submitted, int) error) (counts map[string]int, unsure bool, err error) {
 	counts = map[string]int{}
 	n := 0

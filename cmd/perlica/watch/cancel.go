@@ -11,7 +11,9 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/streamjson"
 )
 
@@ -40,7 +42,7 @@ func (a *app) cancelTurn(ctx context.Context, r *kernel.Runner, p *project.Proje
 	if err != nil {
 		return err
 	}
-	unfinished, err := kernel.ListUnfinished(ctx, &r.Log().Reader, paths.Locks)
+	unfinished, err := record.ListUnfinished(ctx, &r.Log().Reader, paths.Locks)
 	if err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ func (a *app) cancelTurn(ctx context.Context, r *kernel.Runner, p *project.Proje
 		return frame.ExitUsage.With(fmt.Errorf("%d turns are under way: name one: %s", len(live), strings.Join(names, ", ")))
 	}
 	by := frame.UserName(a.Getenv)
-	if err := r.CancelRun(ctx, live[0], kernel.Stop{By: streamjson.ByUser, Why: "perlica cancel by " + by,
+	if err := r.CancelRun(ctx, live[0], fact.Stop{By: streamjson.ByUser, Why: "perlica cancel by " + by,
 		Person: by}); err != nil {
 		return err
 	}

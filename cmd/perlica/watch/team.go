@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/service/team"
 	"github.com/perlica/perlica/service/team/hub"
 )
@@ -28,8 +28,8 @@ func (a *app) watchTeam(ctx context.Context, args []string, turns int, thoughts 
 			if err != nil {
 				return err
 			}
-			return a.followSession(ctx, s, l.Worker, thoughts, func(ctx context.Context) iter.Seq2[kernel.Notice, error] {
-				return kernel.Follow(ctx, retryingReader{l, a.Note, new(bool)}, "", s.ID, turns)
+			return a.followSession(ctx, s, l.Worker, thoughts, func(ctx context.Context) iter.Seq2[record.Notice, error] {
+				return record.Follow(ctx, retryingReader{l, a.Note, new(bool)}, "", s.ID, turns)
 			})
 		})
 	})

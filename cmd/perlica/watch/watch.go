@@ -23,7 +23,9 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/sessions"
 )
 
@@ -90,15 +92,15 @@ func (a *app) watchHere(ctx context.Context, args []string, turns int, thoughts 
 		if err != nil {
 			return err
 		}
-		return a.followSession(ctx, s, "", thoughts, func(ctx context.Context) iter.Seq2[kernel.Notice, error] {
-			return kernel.Follow(ctx, log, paths.Locks, s.ID, turns)
+		return a.followSession(ctx, s, "", thoughts, func(ctx context.Context) iter.Seq2[record.Notice, error] {
+			return record.Follow(ctx, log, paths.Locks, s.ID, turns)
 		})
 	})
 }
 
 // followSession shows the notices of a session. worker is empty for a session of this machine.
 func (a *app) followSession(ctx context.Context, s sessions.Session, worker string, thoughts bool,
-	notices func(context.Context) iter.Seq2[kernel.Notice, error]) error {
+	notices func(context.Context) iter.Seq2[record.Notice, error]) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	w := newWatcher(ctx, a, thoughts, end)
@@ -150,7 +152,7 @@ type watcher struct {
 
 func newWatcher(ctx context.Context, a *app, thoughts bool, end context.CancelFunc) *watcher {
 	// Ctrl-C at a question or a closed pipe ends the watching.
-	stop := &frame.Stopper{First: make(chan kernel.Stop, 1), OnStop: end, End: func(error) { end() }}
+	stop := &frame.Stopper{First: make(chan fact.Stop, 1), OnStop: end, End: func(error) { end() }}
 	w := &watcher{a: a, say: dialog.NewPrinter(ctx, a.App, dialog.Flags{Format: "text", Thoughts: thoughts}, stop)}
 	w.view = w.newView("")
 	w.asker = dialog.NewAsker(a.App, nil, w.say)
@@ -176,16 +178,16 @@ func (w *watcher) closeView() {
 func (w *watcher) printNote(format string, args ...any) { w.say.Note(fmt.Sprintf(format, args...)) }
 
 // showNotice shows the notices that look different to a watcher. The Printer shows the others.
-func (w *watcher) showNotice(n kernel.Notice) {
-	if u, ok := n.(kernel.Updated); ok {
+func (w *watcher) showNotice(n record.Notice) {
+	if u, ok := n.(record.Updated); ok {
 		w.view.Update(u)
 		return
 	}
 	w.view.Flush()
 	switch n := n.(type) {
-	case kernel.Received:
+	case record.Received:
 		w.showInput(n)
-	case kernel.Asked:
+	case record.Asked:
 		w.say.Show(n)
 		if n.Answerable && w.worker != "" {
 			w.printNote("%s; 'perlica team pending' answers it", frame.QuestionTitle(n.Question))
@@ -195,12 +197,12 @@ func (w *watcher) showNotice(n kernel.Notice) {
 			w.printNote("%s; answer with 'perlica pending show %s'", frame.QuestionTitle(n.Question), frame.ShortID(n.ID))
 		}
 		w.asker.Show(n)
-	case kernel.Closed:
+	case record.Closed:
 		w.say.Show(n)
 		w.asker.Show(n)
-	case kernel.Stopping:
+	case record.Stopping:
 		w.printNote("stopping: %s", n.Why)
-	case kernel.Finished:
+	case record.Finished:
 		w.endTurn()
 		clear(w.say.Tools)
 		w.say.Waiting = 0
@@ -208,12 +210,12 @@ func (w *watcher) showNotice(n kernel.Notice) {
 		if text := w.view.Usage(n.Result); text != "" {
 			w.say.Line(w.say.Styles.Dim(text))
 		}
-	case kernel.Held:
+	case record.Held:
 		if w.held = n.By != ""; w.held { // The input announces a single run.
 			w.by = fmt.Sprintf("the %s (process %d)", n.By, n.PID)
 			w.printNote("%s has held the session since %s", w.by, n.Since.Local().Format(time.DateTime))
 		}
-	case kernel.Freed:
+	case record.Freed:
 		w.showFreed(n)
 	default:
 		w.say.Show(n)
@@ -227,11 +229,11 @@ func (w *watcher) newView(run event.RunID) *dialog.TurnView {
 }
 
 // showInput shows an input and its sender.
-func (w *watcher) showInput(n kernel.Received) {
+func (w *watcher) showInput(n record.Received) {
 	w.view = w.newView(n.Run)
 	w.say.Status.Restart()
 	s := w.say.Styles
-	who := fmt.Sprintf("%s (%s)  ", frame.OneLine(n.Input.Sender), frame.OneLine(n.Input.Source))
+	who := fmt.Sprintf("%s (%s)  ", frame.OneLine(n.Sender), frame.OneLine(n.Source))
 	if n.Pruned || n.Damage != "" {
 		who = ""
 	}
@@ -245,7 +247,7 @@ func (w *watcher) showInput(n kernel.Received) {
 			fmt.Fprintln(out, s.Dim("(its text was removed)"))
 			return
 		}
-		for line := range strings.SplitSeq(strings.TrimRight(screen.Sanitize(n.Input.Text), "\n"), "\n") {
+		for line := range strings.SplitSeq(strings.TrimRight(screen.Sanitize(n.Text), "\n"), "\n") {
 			fmt.Fprintln(out, s.Cyan("> ")+line)
 		}
 	})
@@ -261,7 +263,7 @@ func (w *watcher) endTurn() {
 }
 
 // showFreed says that the holder has left the session, and whether a turn was cut off.
-func (w *watcher) showFreed(n kernel.Freed) {
+func (w *watcher) showFreed(n record.Freed) {
 	w.endTurn()
 	switch {
 	case n.Run != "":

@@ -1,4 +1,4 @@
-package kernel
+package record
 
 import (
 	"context"

@@ -1,12 +1,21 @@
-package kernel
+// Package record holds the knowledge of a run from its events alone: its result, its questions, its notices and the
+// history of its session.
+//
+// A Record adds up the events of one run. Follow and Reading turn the events of a log into notices, while they are
+// written and after that, in whatever process a turn runs. The package reads logs of this machine and copies of other
+// machines' logs. It writes nothing, decides nothing and calls no agent. It looks at the lock of a run or a session to
+// tell whether its process lives.
+//
+// An iteration runs in the caller's goroutine. The package starts none.
+package record
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/coder/acp-go-sdk"
@@ -14,7 +23,6 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
-	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
@@ -36,12 +44,11 @@ type Record struct {
 	NoticedBy   string // NoticedBy and Known are those of fact.Failed
 	Known       string
 
-	Sent     bool             // the prompt is on record; it is written right after that
-	Lines    int              // lines of the agent after the prompt
-	Answered bool             // one of the lines is a response
-	Said     strings.Builder  // the text of the agent's messages
-	Blocks   []provider.Block // the parts of the messages that are not text, without their data
-	Update   provider.Update  // of the newest event; otherwise the zero value
+	Sent     bool            // the prompt is on record; it is written right after that
+	Lines    int             // lines of the agent after the prompt
+	Answered bool            // one of the lines is a response
+	Said     Messages        // of the agent after the prompt
+	Update   provider.Update // of the newest event; otherwise the zero value
 
 	Questions  []Question // in the order of the events
 	Decisions  []fact.PolicyDecided
@@ -49,7 +56,6 @@ type Record struct {
 	Refused    []fact.ToolBlocked // refused requests of the agent
 	Unreadable int                // tools that ran without a question, with unreadable payloads
 
-	joiner        joiner
 	questionIndex map[event.InteractionID]int // indexes into Questions
 	prompted      bool                        // the agent's updates belong to the run; Notice needs this
 	ended         time.Time                   // the time of the outcome; Notice needs this
@@ -64,9 +70,9 @@ type Question struct {
 	Unsent bool                // the answer came after the agent had stopped waiting
 }
 
-// ReadRecord reads the selected events of a run. The error is the log's. An event that cannot be decoded comes
+// Read reads the selected events of a run. The error is the log's. An event that cannot be decoded comes
 // from a later version, and only its type counts.
-func ReadRecord(ctx context.Context, log event.Reader, run event.RunID, q event.Query) (*Record, error) {
+func Read(ctx context.Context, log event.Reader, run event.RunID, q event.Query) (*Record, error) {
 	r := &Record{Result: Result{Run: run}, Refs: event.Refs{Run: run}}
 	q.Run = run
 	for e, err := range log.Events(ctx, q) {
@@ -91,6 +97,25 @@ func ReadResult(ctx context.Context, log event.Reader, run event.RunID) (Result,
 		}
 	}
 	return r.Result, nil
+}
+
+// Content yields the parts of a run's messages that are not text, with their data, in the order of
+// Result.Content. It leaves out pruned parts.
+func Content(ctx context.Context, log event.Reader, run event.RunID) iter.Seq2[provider.Block, error] {
+	return func(yield func(provider.Block, error) bool) {
+		rec := Record{Result: Result{Run: run}}
+		for e, err := range log.Events(ctx, event.Query{Run: run, Class: event.Frame}) {
+			if err != nil {
+				yield(provider.Block{}, err)
+				return
+			}
+			known := len(rec.Said.Blocks)
+			_ = rec.Apply(e) // a frame never fails
+			if len(rec.Said.Blocks) > known && !yield(*rec.Update.Block, nil) {
+				return
+			}
+		}
+	}
 }
 
 // resulting are the types of the facts in a result.
@@ -135,9 +160,9 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 	event.Requested: reader(func(r *Record, _ event.Event, p fact.Requested) {
 		r.Intended, r.Provider = true, cmp.Or(r.Provider, p.Provider)
 	}),
-	event.CancelRequested: reader(func(r *Record, e event.Event, p Stop) {
+	event.CancelRequested: reader(func(r *Record, e event.Event, p fact.Stop) {
 		if e.Payload == nil {
-			p = Stop{By: e.Actor, Why: "the reason was pruned"}
+			p = fact.Stop{By: e.Actor, Why: "the reason was pruned"}
 			if damage := e.Damage(); damage != nil {
 				p.Why = damage.Row()
 			}
@@ -183,7 +208,7 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 	event.Responded: reader(func(r *Record, _ event.Event, p fact.Responded) {
 		r.Provider = cmp.Or(r.Provider, p.Provider)
 		r.Outcome, r.Text, r.Content, r.StopReason, r.Usage, r.Cost, r.Calls = OutcomeResponded, p.Text, p.Content, p.StopReason, p.Usage, p.Cost, 1
-		r.OfSession = p.OfSession || agents.Agent{Agent: provider.Agent{ID: p.Provider}}.CountsSession(nil)
+		r.OfSession = p.OfSession
 		r.Duration, r.FirstUpdate = milliseconds(p.DurationMS), milliseconds(p.FirstMS)
 	}),
 	event.ProviderError: reader(func(r *Record, _ event.Event, p fact.Failed) { r.failed(OutcomeProviderError, p) }),
@@ -234,19 +259,6 @@ func (r *Record) question(e event.Event) *Question {
 	return &r.Questions[i]
 }
 
-// decided returns the notice of the newest decision, or nil. The notice of a yes follows the reply to the
-// agent, because the agent may have withdrawn the request.
-func (r *Record) decided(e event.Event) Notice {
-	if len(r.Decisions) == 0 {
-		return nil
-	}
-	p := r.Decisions[len(r.Decisions)-1]
-	if yes := p.Effect == string(policy.Allow); e.Interaction != "" || yes != (e.Type == event.ReplySent) {
-		return nil
-	}
-	return Decided{PolicyDecided: p}
-}
-
 // Question returns the question with the id.
 func (r *Record) Question(id event.InteractionID) Question {
 	if i, known := r.questionIndex[id]; known {
@@ -263,7 +275,7 @@ func (r *Record) frame(e event.Event) {
 	case event.NotificationReceived, event.ResponseReceived:
 		u, ok := provider.ParseUpdate(e.Payload, string(e.Conversation))
 		if r.Sent {
-			r.joiner.joinText(&u)
+			r.Said.Add(&u)
 		}
 		if ok {
 			r.Update = u
@@ -272,15 +284,10 @@ func (r *Record) frame(e event.Event) {
 			return
 		}
 		if e.Type == event.ResponseReceived {
-			u = r.joiner.rest()
-			r.Update = u
+			r.Update = r.Said.End()
 		}
 		r.Lines++
 		r.Answered = r.Answered || e.Type == event.ResponseReceived
-		if u.Kind == provider.AgentMessageChunk {
-			r.Said.WriteString(u.Text)
-			r.Blocks = withBlock(r.Blocks, u)
-		}
 	}
 }
 
@@ -330,47 +337,4 @@ func (r *Record) Progress() string {
 		return fmt.Sprintf("the prompt was sent and the agent's last answer is on record, but was not acted upon; %s came", english.Plural(r.Lines, "line", ""))
 	}
 	return fmt.Sprintf("the prompt was being sent or had been; %s came back", english.Plural(r.Lines, "line", ""))
-}
-
-// withBlock adds an update's block to the list, without its data, which is on record once.
-func withBlock(list []provider.Block, u provider.Update) []provider.Block {
-	if u.Block == nil {
-		return list
-	}
-	b := *u.Block
-	b.Data = nil
-	return append(list, b)
-}
-
-// joiner puts a line break between the texts of two messages of a turn, and joins a character that came in two
-// halves. The zero value is for the first message.
-type joiner struct {
-	last   string // the id of the newest message with text, or ""
-	open   bool   // the text so far does not end a line
-	halves provider.Halves
-}
-
-// joinText completes the text of an update: the line break before a new message, and the pending half of a
-// character.
-func (j *joiner) joinText(u *provider.Update) {
-	alone := j.halves.Join(u)
-	if u.Kind == provider.AgentMessageChunk && u.Text != "" {
-		if (j.open || alone != "") && u.Message != "" && j.last != "" && u.Message != j.last {
-			u.Text = "\n" + u.Text
-		}
-		j.open = !strings.HasSuffix(u.Text, "\n")
-		if u.Message != "" {
-			j.last = u.Message
-		}
-	}
-	u.Text = alone + u.Text
-}
-
-// rest returns the last update of the messages: U+FFFD for a half without its other half. Otherwise the update
-// has no kind.
-func (j *joiner) rest() (u provider.Update) {
-	if text := j.halves.Rest(); text != "" {
-		u = provider.Update{Kind: provider.AgentMessageChunk, Text: text}
-	}
-	return u
 }

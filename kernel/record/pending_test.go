@@ -1,14 +1,38 @@
-package kernel
+package record
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
 )
+
+// openLogFile returns a new log.
+func openLogFile(t *testing.T) *eventlog.Log {
+	t.Helper()
+	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "eventlog.db"), eventlog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return log
+}
+
+func appendTo(t *testing.T, log *eventlog.Log, events ...event.Event) {
+	t.Helper()
+	if _, err := log.Append(t.Context(), events...); err != nil {
+		t.Fatal(err)
+	}
+}
 
 func questionFact(run, id string, open time.Duration) event.Event {
 	return event.NewFact(event.InteractionRequested, "agent", event.Refs{
@@ -24,12 +48,12 @@ func intentFact(run string) event.Event {
 // TestPendingQuestions checks that only an awaited question is pending.
 func TestPendingQuestions(t *testing.T) {
 	const runA, runB = "0199aaaa-0000-7000-8000-00000000c003", "0199bbbb-0000-7000-8000-00000000d004"
-	r := openRunner(t)
-	lock, err := filelock.Acquire(filelock.Run(r.opt.Paths.Locks, runA))
+	log, locks := openLogFile(t), t.TempDir()
+	lock, err := filelock.Acquire(filelock.Run(locks, runA))
 	if err != nil {
 		t.Fatal(err)
 	}
-	append1(t, r,
+	appendTo(t, log,
 		intentFact(runA), intentFact(runB),
 		questionFact(runA, "open-0001", time.Hour),
 		questionFact(runA, "nobody-02", -time.Second), // no person could be asked
@@ -40,7 +64,7 @@ func TestPendingQuestions(t *testing.T) {
 	)
 	pending := func() (ids []event.InteractionID) {
 		t.Helper()
-		open, err := PendingQuestions(t.Context(), &r.log.Reader, r.opt.Paths.Locks)
+		open, err := PendingQuestions(t.Context(), &log.Reader, locks)
 		if err != nil {
 			t.Fatal(err)
 		}

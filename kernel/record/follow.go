@@ -1,4 +1,4 @@
-package kernel
+package record
 
 import (
 	"context"
@@ -15,40 +15,6 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/filelock"
 )
-
-// These notices come only from Follow and Reading, because the process that runs a turn knows these things.
-type (
-	// Received is an input that was accepted.
-	Received struct {
-		Run     event.RunID
-		Session event.SessionID
-		Input   Input
-		At      time.Time
-		Pruned  bool   // the log has only the ids
-		Damage  string // the row of a damaged input
-	}
-	// Stopping says that a person or a limit stops a turn.
-	Stopping struct {
-		Run event.RunID
-		Stop
-	}
-	// Finished has the result of an input.
-	Finished struct {
-		Result
-		At time.Time
-	}
-	// Held names the holder of the session, which has the agent and the right to run turns in it.
-	Held struct{ *filelock.BusyError }
-	// Freed says that no process holds the session. During a turn, Run names the turn's run: its process is
-	// gone, and the next start that may make calls records the outcome.
-	Freed struct{ Run event.RunID }
-)
-
-func (Received) notice() {}
-func (Stopping) notice() {}
-func (Finished) notice() {}
-func (Held) notice()     {}
-func (Freed) notice()    {}
 
 // An Entry is a notice with its place in the log.
 type Entry struct {
@@ -81,16 +47,6 @@ func Follow(ctx context.Context, log event.Reader, locks string, session event.S
 		f.session = session
 		f.yieldError(func() error { return f.followLog(func() error { return f.replayTurns(turns) }) })
 	}
-}
-
-// Follow yields the events of a session of this context; see the function Follow.
-func (r *Runner) Follow(ctx context.Context, session event.SessionID, turns int) iter.Seq2[Notice, error] {
-	return Follow(ctx, &r.log.Reader, r.opt.Paths.Locks, session, turns)
-}
-
-// FollowLog yields the events of this context after the event after; see Reading.Follow.
-func (r *Runner) FollowLog(ctx context.Context, after event.Seq) iter.Seq2[Entry, error] {
-	return (&Reading{Log: &r.log.Reader, Locks: r.opt.Paths.Locks, At: after}).Follow(ctx)
 }
 
 // openLog is a log with a list of its runs without an outcome.
@@ -346,8 +302,8 @@ func (f *follower) yieldEvent(e event.Event) error {
 		t = newFollowed(e.Run)
 	}
 	n := t.Notice(e)
-	t.Said.Reset() // the outcome has all of it; for a long answer each follower would keep another copy
-	t.Blocks = nil
+	t.Said.text.Reset() // the outcome has all of it; for a long answer each follower would keep another copy
+	t.Said.Blocks = nil
 	switch asked := n.(type) {
 	case Asked:
 		closed, err := interaction.Closed(f.ctx, f.log, e.Interaction)

@@ -1,0 +1,75 @@
+package record
+
+import (
+	"context"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/filelock"
+)
+
+// Unfinished is a run with an intent and no outcome.
+type Unfinished struct {
+	Run   event.RunID
+	Input event.InputID
+	Alive bool // its process still holds the run's lock
+}
+
+// ListUnfinished returns the runs without an outcome, oldest first. It changes nothing.
+func ListUnfinished(ctx context.Context, log *store.Reader, locks string) ([]Unfinished, error) {
+	ids, err := log.OpenRuns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	unlisted, err := log.UnlistedRuns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return listUnfinished(ctx, log, locks, append(unlisted, ids...))
+}
+
+// listUnfinished returns for each run whether its process lives.
+func listUnfinished(ctx context.Context, log *store.Reader, locks string, ids []event.RunID) ([]Unfinished, error) {
+	var list []Unfinished
+	for _, id := range ids {
+		intent, _, err := log.Last(ctx, event.Query{Run: id, Types: []event.Type{event.Requested}})
+		if err != nil {
+			return nil, err
+		}
+		alive, err := filelock.Held(filelock.Run(locks, string(id)))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Unfinished{Run: id, Input: intent.Input, Alive: alive})
+	}
+	return list, nil
+}
+
+// PendingQuestions returns the open questions of the living runs, oldest first. It changes nothing.
+func PendingQuestions(ctx context.Context, log *store.Reader, locks string) ([]interaction.Question, error) {
+	ids, err := log.OpenRuns(ctx) // it lists every living run
+	if err != nil {
+		return nil, err
+	}
+	unfinished, err := listUnfinished(ctx, log, locks, ids)
+	if err != nil {
+		return nil, err
+	}
+	var living []event.RunID
+	for _, u := range unfinished {
+		if u.Alive {
+			living = append(living, u.Run)
+		}
+	}
+	all, err := interaction.Pending(ctx, log, living)
+	if err != nil {
+		return nil, err
+	}
+	var open []interaction.Question
+	for _, q := range all {
+		if q.Expires.After(q.Asked) { // otherwise no person can be asked, and the question is about to lapse
+			open = append(open, q)
+		}
+	}
+	return open, nil
+}
