@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/api.txt and testdata/imports.txt")
+var update = flag.Bool("update", false, "rewrite docs/api.txt, testdata/imports.txt and the README.md of each harness")
 
 // public are the packages that other programs may build on; docs/library.md names them.
 var public = []string{

@@ -84,10 +84,12 @@ var onlyName = map[string]map[string][]string{
 var saysNothing = []string{"util", "utils", "common", "types", "models", "errors", "helpers", "misc", "base", "shared", "internal"}
 
 // maySleep are the tests that may wait for time to pass. Some have a child process that does nothing until it is
-// ended. Others watch other processes again and again, for a limited time.
+// ended. Others watch other processes again and again, for a limited time. The last three need the time itself: a log
+// promises to notice a moved file after a time, and a slow disk takes time.
 var maySleep = []string{
 	"provider/process/process_test.go", "provider/process/process_linux_test.go", "provider/harness_test.go",
 	"cmd/perlica/script_poll_test.go", "cmd/perlica/run_world_test.go",
+	"eventlog/hostile_test.go", "eventlog/patience_test.go", "kernel/reopen_unix_test.go",
 }
 
 // source is one Go file, with slashes in its name.
@@ -306,13 +308,57 @@ func TestFolders(t *testing.T) {
 // generated matches the line that marks a generated file for Go.
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
-// TestNoSleep refuses tests that wait for time to pass instead of for an event.
+// TestNoSleep refuses tests that wait for time to pass instead of for an event. A receive from time.After counts, too,
+// except as a deadline in a select. In a file with synctest the time passes at once.
 func TestNoSleep(t *testing.T) {
 	for _, s := range sources(t) {
-		if s.test && s.imports(t)["time"] == "time" && slices.Contains(s.uses("time"), "Sleep") && !slices.Contains(maySleep, s.name) {
-			t.Errorf("%s sleeps", s.name)
+		if !s.test || slices.Contains(maySleep, s.name) {
+			continue
+		}
+		_, bubble := s.imports(t)["synctest"]
+		for _, at := range s.sleeps() {
+			if !bubble {
+				t.Errorf("%s sleeps", at)
+			}
 		}
 	}
+}
+
+// sleeps returns the places at which the file waits for time to pass.
+func (s source) sleeps() (places []token.Position) {
+	inSelect := map[ast.Node]bool{}
+	ast.Inspect(s.ast, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CommClause:
+			if stmt, ok := n.Comm.(*ast.ExprStmt); ok {
+				inSelect[stmt.X] = true
+			}
+		case *ast.UnaryExpr:
+			if n.Op == token.ARROW && isCallOf(n.X, "time", "After") && !inSelect[n] {
+				places = append(places, s.fset.Position(n.Pos()))
+			}
+		case *ast.CallExpr:
+			if isCallOf(n, "time", "Sleep") {
+				places = append(places, s.fset.Position(n.Pos()))
+			}
+		}
+		return true
+	})
+	return places
+}
+
+// isCallOf reports whether e calls a function of a package.
+func isCallOf(e ast.Expr, pkg, function string) bool {
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	id, ok := sel.X.(*ast.Ident)
+	return ok && id.Name == pkg && sel.Sel.Name == function
 }
 
 // TestPackageComments requires exactly one package comment in every folder, in the file with the folder's name. For a

@@ -207,8 +207,9 @@ func (g *gate) passPoint(point string) error {
 // soon waits until so returns true.
 func soon(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !so(); {
-		if <-time.After(100 * time.Microsecond); time.Now().After(end) {
+	end := time.Now().Add(20 * time.Second)
+	for tick := time.NewTicker(100 * time.Microsecond); !so(); <-tick.C {
+		if time.Now().After(end) {
 			t.Fatalf("%s: that never comes", what)
 		}
 	}
@@ -249,8 +250,9 @@ func TestWhoWaitsIsAnswered(t *testing.T) {
 				go begin(holder.way)
 				soon(t, what, func() bool { return len(g.held) > 0 })
 			}
+			before := l.Mark()
 			go begin(name)
-			<-time.After(time.Millisecond) // Give the call time to wait. If it is slower, the test shows little.
+			soon(t, what+": its entry is queued", func() bool { return l.Mark() > before })
 			close(g.release)
 			soon(t, what, func() bool { return int(done.Load()) == want })
 			// StartFlush does not wait.

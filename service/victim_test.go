@@ -108,6 +108,7 @@ func bridgeProcess() int {
 	return 0
 }
 
+// runBridge runs a bridge until its standard input ends.
 func (w *world) runBridge() (err error) {
 	r, err := w.openRunner(context.Background())
 	if err != nil {
@@ -170,6 +171,7 @@ func (w *world) toPlatform() *http.Client {
 	}}}
 }
 
+// bot returns a channel to the platform of this world.
 func (w *world) bot() (*telegram.Channel, error) {
 	return telegram.New(telegram.Options{
 		Token: botToken, BaseURL: "http://platform", PollFor: 2 * time.Second, Timeout: time.Minute, Client: w.toPlatform(),
@@ -366,6 +368,7 @@ type victim struct {
 	stdin io.Closer
 }
 
+// spawn starts a process in a role, for the test to kill.
 func (w *world) spawn(role string, seed uint64, env ...string) *victim {
 	self, err := os.Executable()
 	if err != nil {

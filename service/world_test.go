@@ -125,9 +125,13 @@ func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Lo
 // reads lets the time pass that a person needs to read a new card.
 func (w *world) reads() { w.ahead.Add(int64(interaction.ReadTime)) }
 
+// path returns the path of a file of the world.
 func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
-func (w *world) socket() string          { return w.path("run/phone.sock") }
 
+// socket returns the path of the socket of the phones.
+func (w *world) socket() string { return w.path("run/phone.sock") }
+
+// openRunner opens the world's log for work, with an agent that counts its prompts.
 func (w *world) openRunner(ctx context.Context) (*kernel.Runner, error) {
 	return kernel.Open(ctx, kernel.Options{
 		Paths: config.ContextPaths{
@@ -138,6 +142,7 @@ func (w *world) openRunner(ctx context.Context) (*kernel.Runner, error) {
 	})
 }
 
+// options returns the options of a bridge of this world.
 func (w *world) options(r *kernel.Runner, channels ...channel.Channel) service.Options {
 	self, _ := os.Executable() // always known for a running process
 	return service.Options{

@@ -109,6 +109,11 @@ func TestTelegramProjects(t *testing.T) {
 	}
 	b.sent(n, "permission: allow-once")
 
+	dirs := map[string]string{"project": w.project, "shop": shop}
+	begun, err := recordedIn(dirs)
+	if err != nil {
+		t.Fatal(err)
+	}
 	rng, at := rand.New(rand.NewPCG(7, 8)), "shop"
 	written := map[string]string{} // the project of each text
 	for i := range 40 {
@@ -126,13 +131,22 @@ func TestTelegramProjects(t *testing.T) {
 		}
 		if i%10 == 9 {
 			// The killed bridge must have begun something.
-			<-time.After(time.Duration(rng.IntN(400)) * time.Millisecond)
+			few := begun + 1 + rng.IntN(40)
+			w.eventually("the bridge has recorded some events", func() error {
+				n, err := recordedIn(dirs)
+				if err == nil && n < few {
+					err = fmt.Errorf("got %d events, want %d", n, few)
+				}
+				return err
+			})
 			bridge.signal(syscall.SIGKILL)
 			bridge.wait()
 			bridge = w.bridge()
+			if begun, err = recordedIn(dirs); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	dirs := map[string]string{"project": w.project, "shop": shop}
 	w.eventually("every message has an outcome", func() error {
 		done := 0
 		for _, dir := range dirs {
@@ -188,6 +202,18 @@ func TestTelegramProjects(t *testing.T) {
 		t.Errorf("%d clients asked for updates at a time", poller.most)
 	}
 	w.gone()
+}
+
+// recordedIn returns the number of events in the logs of these projects.
+func recordedIn(dirs map[string]string) (n int, err error) {
+	for _, dir := range dirs {
+		events, err := readLog(logFile(dir))
+		if err != nil {
+			return 0, err
+		}
+		n += len(events)
+	}
+	return n, nil
 }
 
 // textOf returns the text of a received message, or "" for another event.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
@@ -59,8 +60,17 @@ func TestDeafClient(t *testing.T) {
 	}()
 	<-out.reached
 	cancel()
-	<-added
-	o.closeQueue()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		<-added
+		o.closeQueue()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(timeout):
+		t.Fatal("the queue to a client that does not read is not closed")
+	}
 }
 
 // deaf never accepts a byte.

@@ -195,6 +195,7 @@ func stop(t *testing.T, s *Server, h *httptest.Server) {
 	}
 }
 
+// newToken returns the token of a new program with these rights.
 func (w *world) newToken(name string, rights ...access.Right) string {
 	w.t.Helper()
 	token, _, err := w.devices.NewToken(w.t.Context(), name, rights, "test")
