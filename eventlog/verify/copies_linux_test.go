@@ -49,7 +49,7 @@ func asCopy(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.Close() }) // only read
-	if _, err := h.Migrate(t.Context()); err != nil {
+	if err := h.MakeSchema(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	err = h.Do(t.Context(), func(ctx context.Context, c *pgx.Conn) error {

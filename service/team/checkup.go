@@ -42,7 +42,8 @@ func (o Options) Checkup(ctx context.Context, hintOf func(error) string, report 
 	if !s.Adopted {
 		tell("team-hub", checkup.Fail, hintOf(hub.ErrNotAdopted), "team %s: %v; nothing is taken and nothing accepted", s.Name, hub.ErrNotAdopted)
 	} else {
-		tell("team-hub", checkup.OK, "", "team %s, PostgreSQL %d.%d, schema %d", s.Name, s.Server/10000, s.Server%10000, s.Schema)
+		tell("team-hub", checkup.OK, "", "team %s, PostgreSQL %d.%d, schema %d",
+			s.Name, s.Server/10000, s.Server%10000, hub.SchemaVersion)
 	}
 	report(checkTLS(s))
 	report(checkRole(s))

@@ -33,7 +33,7 @@ func TestCheckup(t *testing.T) {
 	if got := checked(t, m.opt); len(got) != 1 || !hasLine(got, "team-hub fail hub: this database holds no team") {
 		t.Errorf("no team: %q", got)
 	}
-	if _, _, _, err := Init(t.Context(), m.opt, "team"); err != nil {
+	if _, _, err := Init(t.Context(), m.opt, "team"); err != nil {
 		t.Fatal(err)
 	}
 	if got := checked(t, m.opt); !hasLine(got, "team-membership fail this machine has not joined") {

@@ -136,7 +136,7 @@ func TestJoin(t *testing.T) {
 	// This is another database with the same team name.
 	other := s.Database(t)
 	opt := newMachine(t, s.URL("owner", other)).opt
-	if _, _, _, err := Init(t.Context(), opt, "team"); err != nil {
+	if _, _, err := Init(t.Context(), opt, "team"); err != nil {
 		t.Fatal(err)
 	}
 	moved := m.opt

@@ -224,7 +224,7 @@ func TestKeyChange(t *testing.T) {
 func BenchmarkKeeper(b *testing.B) {
 	s, db := hubtest.Shared(b)
 	m := newMachine(b, s.URL("owner", db))
-	if _, _, _, err := Init(b.Context(), m.opt, "team"); err != nil {
+	if _, _, err := Init(b.Context(), m.opt, "team"); err != nil {
 		b.Fatal(err)
 	}
 	alice := m.join(b, "alice", true)

@@ -142,7 +142,7 @@ func TestMasked(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m := newMachine(t, s.URL("owner", db))
 	m.opt.Environ = append(m.opt.Environ, "PERLICA_LOG_REDACT_BEFORE_HASH=true")
-	if _, _, _, err := Init(t.Context(), m.opt, "team"); err != nil {
+	if _, _, err := Init(t.Context(), m.opt, "team"); err != nil {
 		t.Fatal(err)
 	}
 	alice := m.join(t, "alice", true)

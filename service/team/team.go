@@ -104,34 +104,33 @@ func randomName() string {
 	return hex.EncodeToString(b)
 }
 
-// Init makes a team in an empty database or updates an existing team's schema. made is false if the
-// team existed before; version is the version of its earlier schema. This machine's key becomes the
-// key of the team's first admin.
-func Init(ctx context.Context, opt Options, name string) (state hub.State, made bool, version int, err error) {
+// Init makes a team in an empty database. made is false if the team existed before. This machine's
+// key becomes the key of the team's first admin.
+func Init(ctx context.Context, opt Options, name string) (state hub.State, made bool, err error) {
 	if err := hub.CheckName(name); err != nil {
-		return state, false, 0, err
+		return state, false, err
 	}
 	p, err := project.Team(opt.Dir, opt.Environ, name)
 	if err != nil {
-		return state, false, 0, err
+		return state, false, err
 	}
 	keys, err := evidence.MakeKeys(p.Dirs.KeyDir())
 	if err != nil {
-		return state, false, 0, err
+		return state, false, err
 	}
 	h, err := hub.Open(opt.URL)
 	if err != nil {
-		return state, false, 0, err
+		return state, false, err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	if version, err = h.Migrate(ctx); err != nil {
-		return state, false, version, err
+	if err = h.MakeSchema(ctx); err != nil {
+		return state, false, err
 	}
 	if made, err = h.Found(ctx, hub.Team{ID: randomName(), Name: name, Admin: keys.VerifierKeys(keyName)[0]}, randomName()); err != nil {
-		return state, false, version, err
+		return state, false, err
 	}
 	state, err = h.Look(ctx)
-	return state, made, version, err
+	return state, made, err
 }
 
 // Open opens the team on the hub of opt as this machine's confirmed member. The errors are those of

@@ -98,7 +98,7 @@ func newMachine(t testing.TB, url string) machine {
 func founded(t testing.TB, s *hubtest.Server, db string) (machine, *Team) {
 	t.Helper()
 	m := newMachine(t, s.URL("owner", db))
-	if _, made, _, err := Init(t.Context(), m.opt, "team"); err != nil || !made {
+	if _, made, err := Init(t.Context(), m.opt, "team"); err != nil || !made {
 		t.Fatal(made, err)
 	}
 	return m, m.join(t, "alice", true)

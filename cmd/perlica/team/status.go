@@ -61,7 +61,7 @@ func (a *app) statusCommand() *cobra.Command {
 
 func gather(ctx context.Context, t *team.Team) (s statusJSON, err error) {
 	state := t.State()
-	s = statusJSON{Team: state.Name, Server: state.Server, Schema: state.Schema, Generation: state.Generation,
+	s = statusJSON{Team: state.Name, Server: state.Server, Schema: hub.SchemaVersion, Generation: state.Generation,
 		Adopted: state.Adopted}
 	if s.Inputs, err = t.Hub.Counts(ctx); err != nil {
 		return s, err

@@ -62,12 +62,12 @@ func (a *app) initCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use: "init [URL]", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Make a team of an empty database, or bring its schema up to date",
+		Short: "Make a team of an empty database",
 		Long: `Make a team of the database at URL, or at team.url: a schema "perlica" and the roles
 perlica_member and perlica_admin, which cannot log in. Nothing else is installed. Your
 key becomes that of the first admin; 'perlica team join NAME' makes you a member.
 
-Where there is a team its schema is brought up to the version of this Perlica.`,
+A database that already holds a team stays as it is.`,
 		Example: `  perlica team init postgres:///perlica?host=/var/run/postgresql
   perlica team init --name website 'postgres://db.example.org/perlica?sslmode=verify-full'`,
 		Args: frame.Between(0, "URL"), ValidArgsFunction: frame.NoFiles,
@@ -76,16 +76,14 @@ Where there is a team its schema is brought up to the version of this Perlica.`,
 			if err != nil {
 				return err
 			}
-			state, made, before, err := team.Init(cmd.Context(), opt, name)
-			switch {
-			case err != nil:
+			state, made, err := team.Init(cmd.Context(), opt, name)
+			if err != nil {
 				return err
-			case made:
-				return a.Say("the team %s is made, generation %s", state.Name, state.Generation)
-			case before != state.Schema:
-				return a.Say("the team %s has schema version %d now, before %d", state.Name, state.Schema, before)
 			}
-			return a.Say("the team %s is there, its schema is up to date", state.Name)
+			if !made {
+				return a.Say("the database already holds the team %s", state.Name)
+			}
+			return a.Say("the team %s is made, generation %s", state.Name, state.Generation)
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "team", "the team's `name`, which is that of its context, too")

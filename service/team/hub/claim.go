@@ -70,7 +70,7 @@ const claimSQL = `
 		       OR EXISTS (SELECT FROM perlica.claims k WHERE k.input = $6::jsonb -> g.name ->> 'input' AND k.worker = $1) AS kept
 		FROM perlica.generations g, (` + here + `) here
 		WHERE g.ended IS NULL AND g.system = here.system AND g.timeline = here.timeline
-		  AND (SELECT max(n) FROM perlica.migrations) = $7
+		  AND (SELECT max(version) FROM perlica.schema) = $7
 	), next AS (
 		SELECT q.input, q.priority, q.place
 		FROM here, perlica.lanes l
@@ -125,12 +125,9 @@ func (h *Hub) Claim(ctx context.Context, w Worker, most int, remembered map[stri
 	if err != nil {
 		return nil, err
 	}
-	list, err := steps()
-	if err != nil {
-		return nil, err
-	}
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, claimSQL, w.Name, w.Projects, w.Providers, w.Labels, most, string(known), len(list), short)
+		rows, err := c.Query(ctx, claimSQL,
+			w.Name, w.Projects, w.Providers, w.Labels, most, string(known), SchemaVersion, short)
 		if err != nil {
 			return err
 		}

@@ -42,8 +42,7 @@ func filled(t testing.TB, n int, settings ...string) (*Hub, *hubtest.Server) {
 
 // claimArgs returns the arguments of the worker's claim of one input.
 func claimArgs() []any {
-	list, _ := steps() // embedded steps are always readable
-	return []any{worker.Name, worker.Projects, worker.Providers, worker.Labels, 1, "{}", len(list), short}
+	return []any{worker.Name, worker.Projects, worker.Providers, worker.Labels, 1, "{}", SchemaVersion, short}
 }
 
 // plan returns the server's plan for a claim and the number of touched pages of a queue's table and
@@ -165,7 +164,7 @@ func answer(t testing.TB, h *Hub) {
 	if err != nil || len(claims) != 1 || string(claims[0].Text) != "x" {
 		t.Fatal(claims, err)
 	}
-	if err := h.Report(t.Context(), worker.Name, claims[0].ID, "responded", json.RawMessage(`{}`), nil); err != nil {
+	if err := h.Report(t.Context(), worker.Name, claims[0].ID, "responded", json.RawMessage(`{}`), []byte("s")); err != nil {
 		t.Fatal(err)
 	}
 }

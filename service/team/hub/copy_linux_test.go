@@ -15,7 +15,7 @@ import (
 func TestCopyRoles(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))
-	if _, err := h.Migrate(t.Context()); err != nil {
+	if err := h.MakeSchema(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	roles := map[string]*Hub{}
@@ -81,7 +81,8 @@ func TestCopyRoles(t *testing.T) {
 		VALUES ('i', 'g', 'bob', 'd', 'p', '', '{}', 'ask', 0, '', '[]', '');
 		INSERT INTO perlica.payloads (input, part, piece, bytes) VALUES ('i', 0, 0, 'asked');
 		INSERT INTO perlica.claims (input, worker, generation, position) VALUES ('i', 'alice', 'g', 1);
-		INSERT INTO perlica.outcomes (input, worker, outcome, result) VALUES ('i', 'alice', 'responded', '{"run_id": "r", "text": "answered"}');
+		INSERT INTO perlica.outcomes (input, worker, outcome, result, digest, signature)
+		VALUES ('i', 'alice', 'responded', '{"run_id": "r", "text": "answered"}', '', '');
 		INSERT INTO perlica.questions (id, input, worker, question, closed) VALUES ('q', 'i', 'alice', '{"title": "asked"}', '{"answer": {"text": "typed"}}');
 		INSERT INTO perlica.answers (question, member, option, text, signature) VALUES ('q', 'bob', 'o', 'typed', '')`)
 	left := func() string {

@@ -60,7 +60,7 @@ func TestPromotion(t *testing.T) {
 	if got := claimed(t, after, 9); !slices.Equal(got, []string{"e"}) {
 		t.Error(got)
 	}
-	if err := after.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`), nil); !errors.Is(err, ErrNoClaim) {
+	if err := after.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`), []byte("s")); !errors.Is(err, ErrNoClaim) {
 		t.Errorf("the outcome of a forgotten claim: %v", err)
 	}
 	if got := claimed(t, h, 9); !slices.Equal(got, []string{"b", "c"}) {
@@ -80,7 +80,7 @@ func TestRestoredBackups(t *testing.T) {
 	submitted(t, h, newInput("a", "x"), newInput("b", "x"), newInput("c", "x"))
 	claimed(t, h, 1)
 	copies := []*hubtest.Server{s.Backup(t, false), s.Backup(t, false)}
-	if err := h.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`), nil); err != nil {
+	if err := h.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`), []byte("s")); err != nil {
 		t.Fatal(err)
 	}
 	claimed(t, h, 1) // of b, which neither copy knows
@@ -96,7 +96,7 @@ func TestRestoredBackups(t *testing.T) {
 		}
 		// The owner of a reports its outcome. The outcome is shown before the closing if its claim
 		// is known.
-		if err := r.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`), nil); err != nil || state(t, r, "a") != "responded" {
+		if err := r.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`), []byte("s")); err != nil || state(t, r, "a") != "responded" {
 			t.Errorf("copy %d: %v", i, err)
 		}
 		if got := claimed(t, r, 9); len(got) != 0 {
@@ -292,22 +292,46 @@ func TestAdoptionAmidClaims(t *testing.T) {
 	}
 }
 
-// TestVersions checks an older server, a newer schema, and unencrypted connections.
+// TestMakeSchemaAtOnce checks that several callers may make the schema of one database at the same time.
+func TestMakeSchemaAtOnce(t *testing.T) {
+	s, db := hubtest.Shared(t)
+	var all sync.WaitGroup
+	for range 4 {
+		h := open(t, s.URL("owner", db))
+		if _, err := h.Look(t.Context()); !errors.Is(err, ErrNoTeam) { // it connects
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			if err := h.MakeSchema(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestVersions checks schemas of other versions, and unencrypted connections.
 func TestVersions(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))
 	found(t, h, "alice")
 	submitted(t, h, newInput("a", "x"))
-	s.SQL(t, db, "INSERT INTO perlica.migrations (n) VALUES (999)")
 	var version *VersionError
-	if got, err := h.Claim(t.Context(), worker, 1, nil); !errors.As(err, &version) || state(t, h, "a") != Queued {
-		t.Errorf("a worker that runs while the schema becomes a newer one takes %v, %v", got, err)
+	for _, n := range []int{SchemaVersion + 1, SchemaVersion - 1} {
+		s.SQL(t, db, fmt.Sprintf("UPDATE perlica.schema SET version = %d", n))
+		if got, err := h.Claim(t.Context(), worker, 1, nil); !errors.As(err, &version) || state(t, h, "a") != Queued {
+			t.Errorf("version %d: a worker that runs while the schema changes takes %v, %v", n, got, err)
+		}
+		if _, err := h.Look(t.Context()); !errors.As(err, &version) || version.Have != n || version.Hint() == "" {
+			t.Errorf("version %d: Look: %v", n, err)
+		}
+		if err := h.MakeSchema(t.Context()); !errors.As(err, &version) || version.Have != n {
+			t.Errorf("version %d: MakeSchema: %v", n, err)
+		}
 	}
-	if _, err := h.Look(t.Context()); !errors.As(err, &version) || !strings.Contains(version.Hint(), "use that version") {
-		t.Errorf("a newer schema: %v", err)
-	}
-	if _, err := h.Migrate(t.Context()); !errors.As(err, &version) {
-		t.Errorf("a migration by an older Perlica: %v", err)
+	s.SQL(t, db, "DROP TABLE perlica.schema")
+	if err := h.MakeSchema(t.Context()); !errors.As(err, &version) || version.Have != 0 {
+		t.Errorf("tables without a version: MakeSchema: %v", err)
 	}
 	for url, secure := range map[string]bool{
 		"postgres://u:p@db.example.org/t": false, "postgres://db.example.org/t?sslmode=disable": false, "host=db.example.org sslmode=prefer": false,

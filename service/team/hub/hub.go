@@ -86,21 +86,15 @@ func (e *VersionError) Error() string {
 	if e.What == server {
 		return fmt.Sprintf("hub: PostgreSQL %d is too old: %d or newer is needed", e.Have/10000, e.Speak/10000)
 	}
-	if e.Have > e.Speak {
-		return fmt.Sprintf("hub: %s is version %d, made by a newer Perlica; this one knows %d", e.What, e.Have, e.Speak)
-	}
-	return fmt.Sprintf("hub: %s is version %d; this Perlica needs %d", e.What, e.Have, e.Speak)
+	return fmt.Sprintf("hub: %s is version %d; this Perlica needs version %d", e.What, e.Have, e.Speak)
 }
 
 // Hint returns the remedy.
 func (e *VersionError) Hint() string {
-	switch {
-	case e.What == server:
+	if e.What == server {
 		return "a team needs a newer server: PostgreSQL's pg_upgrade brings the database along"
-	case e.Have > e.Speak:
-		return "use that version of Perlica here, too"
 	}
-	return "an admin brings the schema up to date: perlica team init"
+	return "use the version of Perlica that made the team, or make a new team in an empty database: perlica team init"
 }
 
 const server, schema = "PostgreSQL", "the team's schema"
@@ -289,6 +283,7 @@ const (
 	stateNoRole     = "42704"
 	stateForeignKey = "23503"
 	stateUnique     = "23505"
+	stateDuplicate  = "42P07"
 	stateDivision   = "22012"
 	stateDiskFull   = "53100" // at a commit, a full disk would end the server instead
 )

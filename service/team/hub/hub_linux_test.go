@@ -37,7 +37,7 @@ func open(t testing.TB, url string) *Hub {
 // found makes a team in the generation "g1". Its first member has the given name.
 func found(t testing.TB, h *Hub, name string) {
 	t.Helper()
-	if _, err := h.Migrate(t.Context()); err != nil {
+	if err := h.MakeSchema(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	made, err := h.Found(t.Context(), Team{ID: "id", Name: "team", Admin: "key"}, "g1")
@@ -124,13 +124,13 @@ func TestLife(t *testing.T) {
 	if err != nil || len(payload) != 3 || string(payload[0]) != "text" || len(payload[1]) != 2*piece+7 || len(payload[2]) != 0 {
 		t.Fatal(len(payload), err)
 	}
-	if err := h.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{"text":"1"}`), nil); err != nil {
+	if err := h.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{"text":"1"}`), []byte("s")); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Report(t.Context(), "alice", "a", "outcome_unknown", json.RawMessage(`{}`), nil); err != nil {
+	if err := h.Report(t.Context(), "alice", "a", "outcome_unknown", json.RawMessage(`{}`), []byte("s")); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Report(t.Context(), "bob", "b", "responded", json.RawMessage(`{}`), nil); !errors.Is(err, ErrNoClaim) {
+	if err := h.Report(t.Context(), "bob", "b", "responded", json.RawMessage(`{}`), []byte("s")); !errors.Is(err, ErrNoClaim) {
 		t.Errorf("an outcome of another's claim: %v", err)
 	}
 	for id, want := range map[string]string{"a": "responded", "b": Claimed, "c": Queued} {

@@ -144,7 +144,7 @@ func TestPassword(t *testing.T) {
 	if open := s.SQL(t, db, "SELECT tablename FROM pg_policies WHERE schemaname = 'perlica' AND policyname = 'read' AND qual = 'true' ORDER BY 1"); open != "generations\nlogins\nmembers\nrequests\nteam" {
 		t.Errorf("anybody may read %q", open)
 	}
-	if bare := s.SQL(t, db, "SELECT relname FROM pg_class WHERE relnamespace = 'perlica'::regnamespace AND relkind = 'r' AND NOT (relrowsecurity AND relforcerowsecurity)"); bare != "migrations" {
+	if bare := s.SQL(t, db, "SELECT relname FROM pg_class WHERE relnamespace = 'perlica'::regnamespace AND relkind = 'r' AND NOT (relrowsecurity AND relforcerowsecurity)"); bare != "schema" {
 		t.Errorf("without row security: %q", bare)
 	}
 	// These writes are allowed and have no effect.
@@ -189,7 +189,7 @@ func TestTeamsOfOneServer(t *testing.T) {
 	var all sync.WaitGroup
 	for _, h := range hubs {
 		all.Go(func() {
-			_, err := h.Migrate(t.Context())
+			err := h.MakeSchema(t.Context())
 			if err == nil { // row security applies to the tables' owner, too
 				_, err = h.Found(t.Context(), Team{ID: "id", Name: "team", Admin: "key"}, "g1")
 			}
