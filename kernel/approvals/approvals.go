@@ -12,14 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/perlica/perlica/eventlog"
-	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/store"
@@ -82,10 +76,7 @@ func (v Vouchers) appendVoucher(ctx context.Context, e event.Event) error {
 	if err != nil {
 		return err
 	}
-	if err = v.migrateFile(ctx, log); err == nil {
-		_, err = log.Append(ctx, e)
-	}
-	if err == nil {
+	if _, err = log.Append(ctx, e); err == nil {
 		_, _ = log.Checkpoint(ctx) // the voucher counts without a checkpoint, and the next checkpoint covers both
 	}
 	_ = log.Close() // the appended events are already on disk
@@ -112,100 +103,30 @@ func (v Vouchers) Known(ctx context.Context) (Known, error) {
 	if v.dirs.State == "" {
 		return nil, nil
 	}
-	old, err := v.readOld() // Read the file before the log: another process may move its content to the log in between.
-	if err != nil {
-		return nil, err
-	}
 	ws, name := v.dirs.Own()
 	paths, err := ws.Context(name)
 	if err != nil {
 		return nil, err
 	}
-	known := Known{}
 	log, err := store.OpenReader(ctx, paths.EventLog)
-	if err == nil {
-		known, _, err = read(ctx, log)
-		_ = log.Close() // only read
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	for hash, counts := range old {
-		now, ok := known[hash]
-		known[hash] = counts && (now || !ok)
-	}
-	return known, nil
-}
-
-// types are the event types of vouchers.
-var types = []event.Type{event.VoucherGiven, event.VoucherRevoked}
-
-// read returns the decisions in the log and the number of the last event.
-func read(ctx context.Context, log *store.Reader) (known Known, last event.Seq, err error) {
-	known = Known{}
-	for e, err := range log.Events(ctx, event.Query{Types: types}) {
-		if err != nil {
-			return nil, 0, err
-		}
-		f, err := fact.Decode[fact.Voucher](e)
-		if err != nil {
-			return nil, 0, err
-		}
-		known[f.Decision], last = e.Type == event.VoucherGiven, e.Seq
-	}
-	return known, last, nil
-}
-
-// old returns the path of the file in which earlier versions kept the hashes, one per line. A dash before a hash
-// means revoked.
-func (v Vouchers) old() string { return filepath.Join(v.dirs.State, "approvals") }
-
-// migrateFile appends the hashes of an earlier version's file that the log does not have, and removes the file. If the
-// file and the log disagree about a decision, the no counts.
-func (v Vouchers) migrateFile(ctx context.Context, log *eventlog.Log) error {
-	for {
-		old, err := v.readOld()
-		if err != nil || old == nil {
-			return err
-		}
-		known, last, err := read(ctx, &log.Reader)
-		if err != nil {
-			return err
-		}
-		var events []event.Event
-		for _, hash := range slices.Sorted(maps.Keys(old)) {
-			if now, ok := known[hash]; old[hash] && !ok || !old[hash] && now {
-				events = append(events, voucher(hash, old[hash]))
-			}
-		}
-		if len(events) > 0 {
-			_, err = log.AppendUnless(ctx, event.Query{Types: types, After: last}, events...)
-		}
-		if conflict := (*eventlog.ConflictError)(nil); errors.As(err, &conflict) {
-			continue // another process has migrated the file
-		}
-		if err != nil {
-			return err
-		}
-		if err := os.Remove(v.old()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return disk.SyncDir(v.dirs.State)
-	}
-}
-
-// readOld returns the content of the file. It returns nil if the file does not exist.
-func (v Vouchers) readOld() (Known, error) {
-	text, err := os.ReadFile(v.old())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	known := Known{}
-	for line := range strings.Lines(string(text)) {
-		hash, revoked := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "-")
-		if len(hash) == hex.EncodedLen(sha256.Size) { // a shorter line was not written completely
-			known[hash] = !revoked
-		}
+	if err != nil {
+		return nil, err
 	}
-	return known, err
+	defer func() { _ = log.Close() }() // only read
+	known := Known{}
+	q := event.Query{Types: []event.Type{event.VoucherGiven, event.VoucherRevoked}}
+	for e, err := range log.Events(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		f, err := fact.Decode[fact.Voucher](e)
+		if err != nil {
+			return nil, err
+		}
+		known[f.Decision] = e.Type == event.VoucherGiven
+	}
+	return known, nil
 }
