@@ -84,7 +84,7 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 	}
 	w, err := store.OpenWritable(ctx, path)
 	if err != nil {
-		return nil, fmt.Errorf("eventlog: open %s: %w", path, store.ExplainDisk(path, err))
+		return nil, store.OpenError(path, err)
 	}
 	if opt.Now == nil {
 		opt.Now = time.Now

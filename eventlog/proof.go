@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/store"
 )
 
@@ -32,7 +33,7 @@ type Proof struct {
 }
 
 // ErrNoCheckpoint says that no signed checkpoint covers the event.
-var ErrNoCheckpoint = errors.New("no signed checkpoint covers it")
+var ErrNoCheckpoint = message.New("eventlog.no-checkpoint", "no signed checkpoint covers it")
 
 const proofHeader = "c2sp.org/tlog-proof@v1"
 

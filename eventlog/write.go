@@ -12,6 +12,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/store"
 )
 
@@ -107,13 +108,21 @@ type WriteError struct {
 	Err     error
 }
 
-func (e *WriteError) Error() string {
-	msg := "eventlog: " + e.Op + ": " + e.Err.Error()
+var (
+	notWritten   = message.New("eventlog.not-written", "eventlog: %s: %s")
+	maybeWritten = message.New("eventlog.maybe-written",
+		"eventlog: %s: %s (the last events may or may not have been written)")
+)
+
+// Tell returns the error's sentence.
+func (e *WriteError) Tell() *message.Text {
 	if e.Unknown {
-		msg += " (the last events may or may not have been written)"
+		return maybeWritten.With(e.Op, e.Err)
 	}
-	return msg
+	return notWritten.With(e.Op, e.Err)
 }
+
+func (e *WriteError) Error() string { return e.Tell().Text }
 
 func (e *WriteError) Unwrap() error { return e.Err }
 

@@ -2,7 +2,6 @@ package interaction
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // Question is a question to a person.
@@ -116,14 +116,15 @@ type Process struct {
 
 // These errors explain why an answer does not count.
 var (
-	ErrUnknownQuestion = errors.New("there is no such question")
-	ErrNotAnOption     = errors.New("that is not one of the options")
-	ErrAmbiguous       = errors.New("that has two possible meanings")
-	ErrWord            = errors.New("a yes to this needs the exact word from the question")
-	ErrAlways          = errors.New("that option is a yes for good and takes a confirmation of its own: the agent " +
-		"will not ask again, and Perlica cannot limit what it takes the yes to cover")
-	errNoName = errors.New("an answer needs a name")
-	ErrAgent  = errors.New("an agent's process may not answer")
+	ErrUnknownQuestion = message.New("interaction.unknown-question", "there is no such question")
+	ErrNotAnOption     = message.New("interaction.not-an-option", "that is not one of the options")
+	ErrAmbiguous       = message.New("interaction.ambiguous", "that has two possible meanings")
+	ErrWord            = message.New("interaction.word", "a yes to this needs the exact word from the question")
+	ErrAlways          = message.New("interaction.always",
+		"that option is a yes for good and takes a confirmation of its own: the agent "+
+			"will not ask again, and Perlica cannot limit what it takes the yes to cover")
+	errNoName = message.New("interaction.no-name", "an answer needs a name")
+	ErrAgent  = message.New("interaction.agent", "an agent's process may not answer")
 )
 
 // TakenError says that a question is already closed, and how it ended.
@@ -133,19 +134,28 @@ type TakenError struct {
 	At     time.Time // zero if unknown
 }
 
-func (e *TakenError) Error() string {
-	at := ""
-	if !e.At.IsZero() {
-		at = " at " + e.At.Local().Format("15:04:05")
+var (
+	closedUnanswered = message.New("interaction.closed-unanswered", "the question was closed without an answer: %s")
+	closedAt         = message.New("interaction.closed-at", "the question was closed at %s without an answer: %s")
+	answeredFirst    = message.New("interaction.answered-first", "%s answered first from %s: %s")
+	answeredAt       = message.New("interaction.answered-at", "%s answered first, at %s from %s: %s")
+)
+
+// Tell returns the error's sentence.
+func (e *TakenError) Tell() *message.Text {
+	at := e.At.Local().Format("15:04:05")
+	switch {
+	case e.Answer == nil && e.At.IsZero():
+		return closedUnanswered.With(e.Lapsed.text())
+	case e.Answer == nil:
+		return closedAt.With(at, e.Lapsed.text())
+	case e.At.IsZero():
+		return answeredFirst.With(e.Answer.By, e.Answer.Where, e.Answer.Option)
 	}
-	if e.Answer == nil {
-		return fmt.Sprintf("the question was closed%s without an answer: %s", at, e.Lapsed)
-	}
-	if at != "" {
-		at = "," + at
-	}
-	return fmt.Sprintf("%s answered first%s from %s: %s", e.Answer.By, at, e.Answer.Where, e.Answer.Option)
+	return answeredAt.With(e.Answer.By, at, e.Answer.Where, e.Answer.Option)
 }
+
+func (e *TakenError) Error() string { return e.Tell().Text }
 
 // Reason says why a question was closed without an answer.
 type Reason string
@@ -161,6 +171,26 @@ const (
 	Dismissed  Reason = "dismissed_by_client" // the agent's own client chose no option
 	Crashed    Reason = "asker_died"
 )
+
+// lapses are the reasons as sentences.
+var lapses = map[Reason]*message.Text{
+	Unattended: message.New("lapse.nobody-to-ask", string(Unattended)),
+	TimeUp:     message.New("lapse.time-is-up", string(TimeUp)),
+	Cancelled:  message.New("lapse.turn-cancelled", string(Cancelled)),
+	AgentGone:  message.New("lapse.agent-gone", string(AgentGone)),
+	RunEnded:   message.New("lapse.run-ended", string(RunEnded)),
+	Withdrawn:  message.New("lapse.withdrawn-by-agent", string(Withdrawn)),
+	Dismissed:  message.New("lapse.dismissed-by-client", string(Dismissed)),
+	Crashed:    message.New("lapse.asker-died", string(Crashed)),
+}
+
+// text returns the reason as a sentence. A reason of another version has no code.
+func (r Reason) text() *message.Text {
+	if t := lapses[r]; t != nil {
+		return t
+	}
+	return &message.Text{Text: string(r)}
+}
 
 // Check returns the reason why a may not answer q, or nil.
 func (q Question) Check(a Answer) error {

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // wakeListener wakes this process for other processes. They connect to its socket and write nothing: the news is on the
@@ -123,13 +125,14 @@ const wakeTimeout = 5 * time.Second
 
 // These errors say that the answer is on the log, but the process that asked did not look at it.
 var (
-	ErrAskerGone   = errors.New("the process that asked is gone")
-	ErrAskerAsleep = errors.New("the process that asked does not look: it may be suspended")
+	ErrAskerGone   = message.New("interaction.asker-gone", "the process that asked is gone")
+	ErrAskerAsleep = message.New("interaction.asker-asleep",
+		"the process that asked does not look: it may be suspended")
 )
 
 // errUnseen says that the process that asked does not listen, or has no process number in the namespace of this
 // process.
-var errUnseen = errors.New("the process that asked cannot be seen from here")
+var errUnseen = message.New("interaction.unseen", "the process that asked cannot be seen from here")
 
 // Asker returns the process number of the process that writes the log through the given handle, or errUnseen. The
 // number is 0 on systems that do not report it.

@@ -291,7 +291,7 @@ func (s *agentSession) RequestPermission(p *provider.PermissionRequest) {
 	}
 	refs := s.base
 	s.betweenTurns.Go(func() {
-		reply(s.r, p, "", "no turn is under way", refs)
+		reply(s.r, p, "", noTurn.Text, refs)
 	})
 }
 
@@ -321,9 +321,9 @@ func (s *agentSession) SendHTTP() error {
 	defer s.mu.RUnlock()
 	switch {
 	case s.client == nil && !s.listing.Load():
-		return errors.New("no turn is under way")
+		return noTurn
 	case s.client != nil && s.client.lifecycle.isCancelled():
-		return errors.New("the turn was cancelled")
+		return turnCancelled
 	}
 	return s.r.log.Sync()
 }

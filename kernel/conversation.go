@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/record"
@@ -46,7 +47,7 @@ type Conversation struct {
 }
 
 // ErrConversationClosed says that the conversation was closed.
-var ErrConversationClosed = errors.New("the conversation is closed")
+var ErrConversationClosed = message.New("kernel.conversation-closed", "the conversation is closed")
 
 // Converse opens a conversation in the session that setup names, or in a new session. It starts no agent: Warm
 // and the first input do. After the time idle without an input the agent ends, and the next input continues
@@ -181,7 +182,7 @@ func (c *Conversation) acceptRun(ctx context.Context, t *Turn) (*run, error) {
 	err := run.unlessStopped(ctx, run.takeLock)
 	run.recorded.Store(true) // from now on repair waits for the end of the run
 	if err == nil && c.epoch != c.r.epoch.Load() {
-		err = errors.New("the event log failed while the input waited; nothing was sent")
+		err = logFailed
 	}
 	if err == nil {
 		// The checkpoint of the turn before may still be pending. anchorFault waits for all recorded events,

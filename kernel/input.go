@@ -18,6 +18,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
@@ -64,9 +65,12 @@ type InputConflictError struct {
 	Recorded, Given string      // digests; see Input.digest
 }
 
-func (e *InputConflictError) Error() string {
-	return fmt.Sprintf("the input %s was called before with another text or other attachments: sha256 %s is recorded, %s was given", e.Input, e.Recorded, e.Given)
+// Tell returns the error's sentence.
+func (e *InputConflictError) Tell() *message.Text {
+	return inputDiffers.With(e.Input, e.Recorded, e.Given)
 }
+
+func (e *InputConflictError) Error() string { return e.Tell().Text }
 
 // file is an attachment in the form in which it is sent.
 type file struct {
@@ -100,7 +104,7 @@ func readFile(path string) (file, error) {
 		return file{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return file{}, &fs.PathError{Op: "attach", Path: path, Err: errors.New("it is not a regular file")}
+		return file{}, &fs.PathError{Op: "attach", Path: path, Err: notRegular}
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {

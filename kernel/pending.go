@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/record"
@@ -15,8 +16,8 @@ import (
 
 // The reasons why an answer fails or has not been seen.
 var (
-	ErrRunGone  = errors.New("the process that asked is gone")
-	ErrNotWoken = errors.New("the answer is on record, but the process that asked has not seen it yet")
+	ErrRunGone  = message.New("kernel.run-gone", "the process that asked is gone")
+	ErrNotWoken = message.New("kernel.not-woken", "the answer is on record, but the process that asked has not seen it yet")
 )
 
 // PendingQuestions returns the open questions of this context's living runs.

@@ -342,7 +342,7 @@ func (run *run) promptAgent(ctx context.Context) (provider.Answer, error) {
 			run.agent.conn.Kill()
 		case <-done:
 			done = nil
-			s := fact.Stop{By: "user", Why: "ended at once"}
+			s := fact.NewStop("user", endedAtOnce)
 			var cause *StoppedError
 			if errors.As(context.Cause(ctx), &cause) {
 				s = cause.Stop

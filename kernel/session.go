@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/sessions"
@@ -32,7 +33,7 @@ func (r *Runner) CreateSession(ctx context.Context, f fact.SessionCreated) (even
 // RenameSession gives a session a name. A named session is not ephemeral any more.
 func (r *Runner) RenameSession(ctx context.Context, id event.SessionID, name string) error {
 	if name == "" {
-		return errors.New("a session's name cannot be empty")
+		return emptyName
 	}
 	if err := r.checkName(ctx, name, id); err != nil {
 		return err
@@ -85,7 +86,7 @@ func (r *Runner) deleteKept(ctx context.Context, setup Setup) (n int, err error)
 		return 0, s.recordTimeout(err)
 	}
 	if s.info.AgentCapabilities.SessionCapabilities.Delete == nil {
-		return 0, fmt.Errorf("%s does not offer to delete its sessions", setup.Agent.ID)
+		return 0, noDelete.With(setup.Agent.ID)
 	}
 	for _, id := range ids {
 		s.setConversation(string(id))
@@ -118,14 +119,14 @@ func (r *Runner) Sessions(ctx context.Context) (*sessions.View, error) {
 }
 
 // ErrNameTaken says that another session has the name.
-var ErrNameTaken = errors.New("another session has that name")
+var ErrNameTaken = message.New("kernel.name-taken", "another session has that name")
 
 func (r *Runner) checkName(ctx context.Context, name string, except event.SessionID) (err error) {
 	if name == "" {
 		return nil
 	}
 	if strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c == 0x7f }) || len(name) > 200 {
-		return errors.New("a session's name is at most 200 bytes without control characters")
+		return longName
 	}
 	s, err := r.Sessions(ctx)
 	if err != nil {

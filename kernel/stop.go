@@ -112,7 +112,7 @@ func (run *run) untilStopped(ctx context.Context) (_ context.Context, done func(
 	}
 }
 
-func errStopped(s fact.Stop) error { return errors.New("stopped before the prompt was sent: " + s.Why) }
+func errStopped(s fact.Stop) error { return stoppedEarly.With(s.Reason()) }
 
 // cancelFirst is the time for which the end of the questions waits for an agent that has not read the
 // cancellation.

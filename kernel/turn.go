@@ -2,12 +2,12 @@ package kernel
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/record"
@@ -68,12 +68,15 @@ func (t Turn) limit() policy.Mode {
 }
 
 // ErrInputRunning says that another process calls the agent for this input.
-var ErrInputRunning = errors.New("a call for this input is under way")
+var ErrInputRunning = message.New("kernel.input-running", "a call for this input is under way")
 
 // A StoppedError says that the turn was stopped before its input was accepted.
 type StoppedError struct{ Stop fact.Stop }
 
-func (e *StoppedError) Error() string { return "stopped: " + e.Stop.Why }
+// Tell returns the error's sentence.
+func (e *StoppedError) Tell() *message.Text { return stopped.With(e.Stop.Reason()) }
+
+func (e *StoppedError) Error() string { return e.Tell().Text }
 
 // phase is the state of a run.
 type phase string

@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
@@ -61,6 +62,9 @@ const AutoAck = "auto"
 
 // ErrClosed says that the bridge was closed.
 var ErrClosed = errors.New("the bridge is closed")
+
+// bridgeStops is the reason of the stops of all turns when the bridge ends.
+var bridgeStops = message.New("service.bridge-stops", "the bridge was told to stop")
 
 // Open takes the project's lock and brings the view up to date. It fails with a *HeldError if
 // another bridge runs.
@@ -263,7 +267,7 @@ func (b *Bridge) drainTurns(give context.CancelCauseFunc) {
 		b.inboxWG.Wait()
 		close(done)
 	}()
-	stop := fact.Stop{By: "terminated", Why: "the bridge was told to stop"}
+	stop := fact.NewStop("terminated", bridgeStops)
 	for i, grace := range []time.Duration{b.settings().Grace, cancelGrace} {
 		select {
 		case <-done:

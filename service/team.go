@@ -237,7 +237,7 @@ func (b *Bridge) takeUpCards(ctx context.Context) error {
 func (ib *inbox) answerTeamQuestion(c Contact, m received, there *fact.TeamQuestion) {
 	b, say := ib.b, ib.b.sentencesFor(ib.key)
 	a := interaction.Answer{Option: m.Option, Text: m.Word, Always: m.Always, By: c.Label(), Where: ib.key.Channel}
-	err := errNotYours
+	err := error(errNotYours)
 	if c.Rights.Has(access.Approve) && c.Rights.Has(access.Admin) {
 		err = team.ErrAway
 		if b.opt.Team != nil {

@@ -46,7 +46,7 @@ func newCrew(t *testing.T, url func(*hubtest.Server, string) string, rights ...a
 		}
 	}
 	opt := teamOptions(s.URL(hubtest.Lead, db), there)
-	if _, _, _, err := team.Init(ctx, opt, "team"); err != nil {
+	if _, _, err := team.Init(ctx, opt, "team"); err != nil {
 		t.Fatal(err)
 	}
 	c.build = c.join(opt, "build")

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
@@ -166,7 +167,7 @@ func stopped(say *language.Sentences, s fact.Stop) string {
 	if s.Person != "" {
 		return fmt.Sprintf(say.StoppedBy, literal(s.Person))
 	}
-	return fmt.Sprintf(say.StoppedBecause, cmp.Or(say.Reasons[s.Why], say.Translate(s.Why)))
+	return fmt.Sprintf(say.StoppedBecause, say.Say(s.Reason()))
 }
 
 func partial(say *language.Sentences, res record.Result) string {
@@ -316,7 +317,7 @@ func missing(err error) string {
 	return "the download failed"
 }
 
-var errNotYours = errors.New("you may not answer this question")
+var errNotYours = message.New("service.not-yours", "you may not answer this question")
 
 // answerQuestion submits the answer that a message contains.
 func (ib *inbox) answerQuestion(c Contact, m received) {

@@ -11,23 +11,25 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 	direct "zombiezen.com/go/sqlite"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // These are the faults of a log. Errors of eventlog and of the packages below it wrap them. Test
 // for them with errors.Is.
 var (
-	ErrClosed   = errors.New("the event log is closed")
-	ErrFull     = errors.New("the disk is full")
-	ErrReadOnly = errors.New("the event log cannot be written")
-	ErrBusy     = errors.New("another process has locked the event log")
-	ErrIO       = errors.New("the disk reports an error")
-	ErrCorrupt  = errors.New("the event log is damaged")
-	ErrMoved    = errors.New("the event log was moved, deleted or changed by others while it was open")
-	ErrForeign  = errors.New("not an event log of Perlica")
-	ErrNoLocks  = errors.New("the disk that the event log lies on gives no locks")
-	ErrManyOpen = errors.New("too many files are open")
-	ErrVersion  = errors.New("the event log was written by another version of Perlica")
-	ErrPart     = errors.New("this file holds a part of a log: it can be read, not appended to")
+	ErrClosed   = message.New("disk.closed", "the event log is closed")
+	ErrFull     = message.New("disk.full", "the disk is full")
+	ErrReadOnly = message.New("disk.read-only", "the event log cannot be written")
+	ErrBusy     = message.New("disk.busy", "another process has locked the event log")
+	ErrIO       = message.New("disk.io", "the disk reports an error")
+	ErrCorrupt  = message.New("disk.corrupt", "the event log is damaged")
+	ErrMoved    = message.New("disk.moved", "the event log was moved, deleted or changed by others while it was open")
+	ErrForeign  = message.New("disk.foreign", "not an event log of Perlica")
+	ErrNoLocks  = message.New("disk.no-locks", "the disk that the event log lies on gives no locks")
+	ErrManyOpen = message.New("disk.many-open", "too many files are open")
+	ErrVersion  = message.New("disk.version", "the event log was written by another version of Perlica")
+	ErrPart     = message.New("disk.part", "this file holds a part of a log: it can be read, not appended to")
 	ErrNotExist = fs.ErrNotExist
 )
 
@@ -136,9 +138,13 @@ func IsBroken(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(e
 // Perlica writes nothing to such a file.
 type LinkedError struct{ Path string }
 
-func (e *LinkedError) Error() string {
-	return "eventlog: " + e.Path + " has more than one name (hard links), by each of which others could write to it"
-}
+var linked = message.New("disk.linked",
+	"eventlog: %s has more than one name (hard links), by each of which others could write to it")
+
+// Tell returns the error's sentence.
+func (e *LinkedError) Tell() *message.Text { return linked.With(e.Path) }
+
+func (e *LinkedError) Error() string { return e.Tell().Text }
 
 // Hint returns the command that gives the log a file with a single name again.
 func (e *LinkedError) Hint() string {
@@ -154,4 +160,4 @@ func (e *SettingError) Error() string {
 }
 
 // ErrUnfinished says that a run has no outcome yet. Its payloads are the only record of the run.
-var ErrUnfinished = errors.New("the run has no outcome yet")
+var ErrUnfinished = message.New("disk.unfinished", "the run has no outcome yet")

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/strict"
 )
 
@@ -29,7 +30,7 @@ func (c Checkpoint) Text() string {
 }
 
 // ErrCheckpoint says that a text is not a checkpoint.
-var ErrCheckpoint = errors.New("not a checkpoint")
+var ErrCheckpoint = message.New("evidence.checkpoint", "not a checkpoint")
 
 // ParseCheckpoint reads a signed checkpoint. It does not verify the signatures; Signed does. The
 // error wraps ErrCheckpoint.

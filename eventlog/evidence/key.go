@@ -14,8 +14,6 @@ import (
 	"sync"
 
 	"golang.org/x/mod/sumdb/note"
-
-	"github.com/perlica/perlica/eventlog/disk"
 )
 
 // Keys sign checkpoints. A user has one pair for all logs. The public keys of replaced pairs still
@@ -189,7 +187,8 @@ func (k *Keys) generatePair() (err error) {
 	return err
 }
 
-// writeKeys writes a temporary file in dir and calls move to give it the name of the key file.
+// writeKeys writes a temporary file in dir, syncs it, and calls move to give it the name of the key file. A reader
+// never sees half a file.
 func writeKeys(dir string, k *Keys, move func(from, to string) error) (err error) {
 	defer func() {
 		if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -199,7 +198,25 @@ func writeKeys(dir string, k *Keys, move func(from, to string) error) (err error
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return disk.WriteFile(KeyPath(dir), []byte(k.text()), 0o600, move)
+	f, err := os.CreateTemp(dir, ".checkpoint-key.*.tmp") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // the file has its final name by then, or is incomplete
+	_, err = f.WriteString(k.text())
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := move(f.Name(), KeyPath(dir)); err != nil {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	// Some systems cannot sync a folder. A key that is lost with the power is made again.
+	_ = d.Sync()
+	return d.Close()
 }
 
 // Signer returns a signer for the checkpoints of the log with the name origin. The error is ErrKey

@@ -13,6 +13,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog/disk"
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // CheckSettings returns a *SettingError if the file stores another setting than Settings, and a
@@ -58,7 +59,7 @@ func (r *Reader) CheckSchema(ctx context.Context) (faults []string, err error) {
 // program can change the schema of an open log.
 func (r *Reader) RequireSchema(ctx context.Context) error {
 	if err := changedSchema(r.CheckSchema(ctx)); err != nil {
-		return fmt.Errorf("eventlog: open %s: %w", r.path, ExplainDisk(r.path, err))
+		return OpenError(r.path, err)
 	}
 	return nil
 }
@@ -113,6 +114,11 @@ func PragmaCheck(ctx context.Context, db *sqlx.DB, pragma string) error {
 	}
 	return nil
 }
+
+var opening = message.New("store.opening", "eventlog: open %s: %s")
+
+// OpenError returns the error of a log that could not be opened, with the file system as the reason where it is.
+func OpenError(path string, err error) error { return opening.With(path, ExplainDisk(path, err)) }
 
 // ExplainDisk adds the file system as the reason if the file at path cannot be written or locked
 // because of it. SQLite reports other reasons in the same way.

@@ -142,7 +142,7 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("eventlog: open %s: %w", path, ExplainDisk(path, err))
+		return nil, OpenError(path, err)
 	}
 	return r, nil
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/verify"
 )
@@ -74,6 +75,8 @@ const bookkeeping = `
 // errStale says that a view's file does not belong to this log or this version.
 var errStale = errors.New("the view is stale")
 
+var failed = message.New("view.failed", "eventlog: view %s: %s")
+
 // Open opens the view in the file at path. It builds a view that is missing, damaged, changed, or
 // of another version or log, and applies the new events of the log. key is a secret of the user: a
 // file without a seal of this key is built again. With a nil key the file has no seal. The caller
@@ -88,7 +91,7 @@ func Open(ctx context.Context, r event.Reader, path string, key []byte, def Proj
 		v, err = open(ctx, r, path, key, def)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("eventlog: view %s: %w", def.Name, err)
+		return nil, failed.With(def.Name, err)
 	}
 	return v, nil
 }

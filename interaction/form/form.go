@@ -9,21 +9,22 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 )
 
 // ErrSecret says that a form asks for a value that must not be on the log.
-var ErrSecret = errors.New("it asks for something that looks like a secret, and what is answered here is on record " +
-	"for good")
+var ErrSecret = message.New("form.secret",
+	"it asks for something that looks like a secret, and what is answered here is on record "+
+		"for good")
 
 // errForm says that the schema does not describe a form.
-var errForm = errors.New("its schema is not that of a form")
+var errForm = message.New("form.form", "its schema is not that of a form")
 
 // mostFields is the largest number of fields in a form.
 const mostFields = 50

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
@@ -92,7 +93,7 @@ type Output struct {
 }
 
 // ErrRight says that the user may not give a command.
-var ErrRight = errors.New("you may not do that here")
+var ErrRight = message.New("command.right", "you may not do that here")
 
 // A usageError shows the use of a command.
 type usageError struct{ Command Command }
@@ -284,10 +285,11 @@ func (h *Host) exit(ctx context.Context, args []string) (Output, error) {
 }
 
 func (h *Host) cancel(ctx context.Context, args []string) (Output, error) {
-	stop := fact.Stop{By: "user", Why: "/cancel by " + h.By + " from the " + h.Where, Person: h.By}
+	stop := fact.NewStop("user", cancelledBy.With(h.By, h.Where))
+	stop.Person = h.By
 	if len(args) == 0 {
 		if h.Cancel == nil || !h.Cancel(stop) {
-			return Output{}, errors.New("no turn is under way here; /cancel RUN stops one elsewhere")
+			return Output{}, noTurnHere
 		}
 		return Output{Text: h.say().AskedToStop}, nil
 	}

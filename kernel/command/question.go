@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/language"
@@ -125,9 +126,9 @@ func (h *Host) questionOf(ctx context.Context, args []string, most int) (asked, 
 	case err != nil:
 		return asked{}, nil, err
 	case len(open) == 0 && h.Team != nil:
-		return asked{}, nil, errors.New("no question waits that /pending has shown")
+		return asked{}, nil, noQuestionShown
 	case len(open) == 0:
-		return asked{}, nil, errors.New("no question waits")
+		return asked{}, nil, noQuestion
 	case h.Named:
 		return asked{}, nil, errUnnamed
 	case len(open) > 1:
@@ -169,10 +170,12 @@ func Names(ctx context.Context, log *store.Reader, ref string) (bool, error) {
 }
 
 // errUnnamed says that an answer must name its question.
-var errUnnamed = errors.New("that does not say which question is meant: put its id after the command, as /pending shows it")
+var errUnnamed = message.New("command.unnamed",
+	"that does not say which question is meant: put its id after the command, as /pending shows it")
 
 // errTooSoon says that an unnamed yes came before anyone could read the question.
-var errTooSoon = errors.New("the question came only just now: read it and say it again, or put its id after the command")
+var errTooSoon = message.New("command.too-soon",
+	"the question came only just now: read it and say it again, or put its id after the command")
 
 func (h *Host) choose(ctx context.Context, args []string) (Output, error) {
 	if len(args) == 0 {
@@ -198,13 +201,13 @@ func (l Line) Means(q interaction.Question, args []string) (c Choice, err error)
 		return ReadChoice(q, strings.Join(args, " "))
 	case l.Name == "allow" && (q.Word != "" || len(args) == 0):
 		if c.Option, ok = q.First("allow_once"); !ok {
-			return c, errors.New("the agent offers no way to allow this once; /choose takes any of its options")
+			return c, noAllowOnce
 		}
 		c.Word = strings.Join(args, " ")
 		return c, nil
 	case l.Name == "deny" && len(args) == 0:
 		if c.Option, ok = q.Refusal(); !ok {
-			return c, errors.New("the agent offers no way to reject this once; /choose takes any of its options, /cancel stops the turn")
+			return c, noRejectOnce
 		}
 		return c, nil
 	}
@@ -310,7 +313,7 @@ func (h *Host) answerQuestion(ctx context.Context, q asked, c Choice) (Output, e
 	a := interaction.Answer{Option: o.ID, By: h.By, Where: h.Where, Origin: h.Origin, Always: c.Always}
 	switch {
 	case o.Text && c.Word == "":
-		return Output{}, errors.New("that option asks for a text: write it after the number")
+		return Output{}, needsText
 	case o.Text, q.Word != "" && o.Allows():
 		a.Text = c.Word
 	case c.Word != "":

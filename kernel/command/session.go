@@ -170,7 +170,7 @@ func (h *Host) sessionDelete(ctx context.Context, args []string) (Output, error)
 		return Output{}, err
 	}
 	if s.ID == h.Conversation.Session() {
-		return Output{}, errors.New("this is the session that you are in; /discard takes it off the lists and leaves it")
+		return Output{}, inThisSession
 	}
 	if err := h.Runner.DeleteSession(ctx, s.ID); err != nil {
 		return Output{}, err
@@ -192,7 +192,7 @@ func (h *Host) save(ctx context.Context, args []string) (Output, error) {
 			return Output{}, err
 		}
 		if name == "" {
-			return Output{}, errors.New("nothing was said in this session that could name it; /save NAME does")
+			return Output{}, nothingToName
 		}
 	}
 	if err := h.Runner.RenameSession(ctx, id, name); err != nil {

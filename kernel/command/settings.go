@@ -19,7 +19,7 @@ func (h *Host) offered(ctx context.Context) (kernel.Offers, error) {
 	}
 	o, _, ok := h.offers()
 	if !ok {
-		return o, errors.New("the agent has just ended; the next input starts it again")
+		return o, agentEnded
 	}
 	return o, nil
 }
@@ -198,5 +198,5 @@ func (h *Host) status(ctx context.Context, _ []string) (Output, error) {
 
 // compact carries out /compact for an agent without a command of that name.
 func (h *Host) compact(context.Context, []string) (Output, error) {
-	return Output{}, errors.New("this agent has no /compact of its own; agents shorten their context by themselves when it is full, and /clear goes on in a new session")
+	return Output{}, noCompact
 }

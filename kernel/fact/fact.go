@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/provider"
 )
@@ -236,7 +237,17 @@ type Stop struct {
 	By     string `json:"by"`               // "user", "timeout", "terminated"
 	Why    string `json:"why"`              // in words
 	Person string `json:"person,omitempty"` // the person, if Why does not name one
+	message.Coded
 }
+
+// NewStop returns a stop with a sentence as its reason.
+func NewStop(by string, why *message.Text) Stop { return Stop{By: by, Why: why.Text, Coded: why.Coded} }
+
+// Reason returns the reason as a sentence.
+func (s Stop) Reason() *message.Text { return &message.Text{Text: s.Why, Coded: s.Coded} }
+
+// Interrupted is the reason of a stop by a key or a signal.
+var Interrupted = message.New("fact.interrupted", "interrupted")
 
 // Truncated is the payload of context.truncated. It counts the history that did not fit or was pruned.
 type Truncated struct {

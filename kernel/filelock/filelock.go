@@ -21,6 +21,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog/disk"
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // ErrHeld says that another process, or another run of this one, holds a lock.
@@ -238,7 +239,7 @@ func lockPath(dir, kind, id string) string {
 }
 
 // ErrBusy says that a session's lock is held.
-var ErrBusy = errors.New("the session is busy with another run")
+var ErrBusy = message.New("filelock.busy", "the session is busy with another run")
 
 // A BusyError is ErrBusy with the known details of the holder.
 type BusyError struct {
@@ -248,12 +249,17 @@ type BusyError struct {
 	Since time.Time `json:"since"`
 }
 
-func (e *BusyError) Error() string {
+var heldBy = message.New("filelock.held-by", "a %s (process %d) has held the session since %s")
+
+// Tell returns the error's sentence.
+func (e *BusyError) Tell() *message.Text {
 	if e.By == "" {
-		return ErrBusy.Error()
+		return ErrBusy
 	}
-	return fmt.Sprintf("a %s (process %d) has held the session since %s", e.By, e.PID, e.Since.Local().Format(time.DateTime))
+	return heldBy.With(e.By, e.PID, e.Since.Local().Format(time.DateTime))
 }
+
+func (e *BusyError) Error() string { return e.Tell().Text }
 
 // Is reports whether target is ErrBusy.
 func (e *BusyError) Is(target error) bool { return target == ErrBusy }

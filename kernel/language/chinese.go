@@ -37,11 +37,8 @@ var chinese = sync.OnceValue(func() *Sentences {
 		Partial:        "\n\n已收到的部分：\n\n%s",
 		StoppedBy:      "⏹ 这一轮已由 %s 停止。",
 		StoppedBecause: "⏹ 这一轮已停止：%s。",
-		Reasons: map[string]string{
-			"interrupted": "被中断", "the bridge was told to stop": "桥接程序正在停止", "a person asked for it": "有人要求停止",
-		},
-		TokenLimit: "✂️ 智能体达到了 token 上限。",
-		EndedWith:  "⏹ 这一轮以 `%s` 结束。",
+		TokenLimit:     "✂️ 智能体达到了 token 上限。",
+		EndedWith:      "⏹ 这一轮以 `%s` 结束。",
 		StopReasons: map[string]string{
 			"cancelled":         "⏹ 这一轮被取消，智能体已结束。",
 			"refusal":           "⏹ 智能体拒绝继续。",
@@ -264,6 +261,7 @@ var chinese = sync.OnceValue(func() *Sentences {
 		NoCommand:        "没有命令 /%[1]s；/help 列出所有命令，//%[1]s 把它作为消息发送",
 		NoCommandNear:    "没有命令 /%s；是否指 /%s？",
 
+		Messages: chineseMessages(),
 		Recorded: chineseRecord(),
 
 		Errors: map[string]string{

@@ -37,11 +37,8 @@ var english = sync.OnceValue(func() *Sentences {
 		Partial:        "\n\nThis much had come:\n\n%s",
 		StoppedBy:      "⏹ The turn was stopped by %s.",
 		StoppedBecause: "⏹ The turn was stopped: %s.",
-		Reasons: map[string]string{
-			"interrupted": "interrupted", "the bridge was told to stop": "the bridge was told to stop", "a person asked for it": "a person asked for it",
-		},
-		TokenLimit: "✂️ The agent hit its token limit.",
-		EndedWith:  "⏹ The turn ended with `%s`.",
+		TokenLimit:     "✂️ The agent hit its token limit.",
+		EndedWith:      "⏹ The turn ended with `%s`.",
 		StopReasons: map[string]string{
 			"cancelled":         "⏹ The agent ended the turn because it was cancelled.",
 			"refusal":           "⏹ The agent refused to go on.",

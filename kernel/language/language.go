@@ -100,14 +100,6 @@ func Count(n int, one, many string) string {
 	return fmt.Sprintf(many, n)
 }
 
-// Error returns the text of an error, with its known part in the language.
-func (s *Sentences) Error(err error) string {
-	if said, ok := s.knownText(err); ok {
-		return said
-	}
-	return err.Error()
-}
-
 // knownText finds the first error in the chain with a known text, and returns the whole text with that part translated.
 func (s *Sentences) knownText(err error) (said string, ok bool) {
 	text := err.Error()
@@ -144,15 +136,6 @@ func (s said) Error() string { return string(s) }
 
 // In returns the text, which is already in the reader's language.
 func (s said) In(*Sentences) string { return string(s) }
-
-// Fault returns an error's text for the person whose command failed. An unknown error text becomes a detail of a
-// general sentence.
-func (s *Sentences) Fault(err error) string {
-	if said, ok := s.knownText(err); ok {
-		return said
-	}
-	return fmt.Sprintf(s.NotDone, err)
-}
 
 // Found returns a list item for a failed check of /doctor. The finding concerns files and settings of the machine,
 // and it is in English only. In another language the item names only the check.

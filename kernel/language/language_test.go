@@ -14,6 +14,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/language"
@@ -41,6 +42,7 @@ func texts(l language.Language) map[string]string {
 				all[name+" "+key] = text
 			}
 		case *language.Recorded: // the record is English: see TestRecorded
+		case map[message.Code]string: // see TestCodes
 		case []language.Command:
 			for _, c := range f {
 				all["/"+c.Name] = c.Help

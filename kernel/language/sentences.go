@@ -1,6 +1,10 @@
 package language
 
-import "github.com/perlica/perlica/interaction/card"
+import (
+	"github.com/perlica/perlica/interaction/card"
+
+	"github.com/perlica/perlica/eventlog/message"
+)
 
 // Command is a command that a message can give.
 type Command struct {
@@ -43,7 +47,6 @@ type Sentences struct {
 	Partial        string // the text
 	StoppedBecause string // the reason
 	StoppedBy      string // the person
-	Reasons        map[string]string
 	TokenLimit     string
 	EndedWith      string // the agent's stop reason
 	StopReasons    map[string]string
@@ -218,6 +221,9 @@ type Sentences struct {
 	UseAs         string
 	NoCommand     string
 	NoCommandNear string
+
+	// Messages translates the sentences that have a code. It is nil for English.
+	Messages map[message.Code]string
 
 	// Errors translates the errors that people can meet, by their English texts.
 	Errors map[string]string

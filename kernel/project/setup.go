@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
@@ -48,16 +48,25 @@ type Choice struct {
 // agent, or the configuration had it earlier.
 type GoneError struct{ Provider string }
 
-func (e *GoneError) Error() string {
-	return fmt.Sprintf("the session is %s's, and there is no provider of that name here", e.Provider)
-}
+var (
+	providerGone = message.New("project.provider-gone",
+		"the session is %s's, and there is no provider of that name here")
+	otherProvider = message.New("project.other-provider",
+		"the session is %s's, not %s's: a session stays with its provider")
+)
+
+// Tell returns the error's sentence.
+func (e *GoneError) Tell() *message.Text { return providerGone.With(e.Provider) }
+
+func (e *GoneError) Error() string { return e.Tell().Text }
 
 // An OtherAgentError says that a session belongs to another agent than the chosen one.
 type OtherAgentError struct{ Session, Chosen string }
 
-func (e *OtherAgentError) Error() string {
-	return fmt.Sprintf("the session is %s's, not %s's: a session stays with its provider", e.Session, e.Chosen)
-}
+// Tell returns the error's sentence.
+func (e *OtherAgentError) Tell() *message.Text { return otherProvider.With(e.Session, e.Chosen) }
+
+func (e *OtherAgentError) Error() string { return e.Tell().Text }
 
 // Resolver finds the agents that can be used here.
 func (p *Project) Resolver() agents.Resolver {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -25,9 +26,9 @@ type Input struct {
 
 // Add and Withdraw return these errors.
 var (
-	ErrCalled    = errors.New("the input was called before")
-	ErrQueued    = errors.New("an input with this id was queued before")
-	ErrWithdrawn = errors.New("the input no longer waits")
+	ErrCalled    = message.New("queue.called", "the input was called before")
+	ErrQueued    = message.New("queue.queued", "an input with this id was queued before")
+	ErrWithdrawn = message.New("queue.withdrawn", "the input no longer waits")
 )
 
 // ends are the events after which an input no longer waits.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
@@ -16,8 +17,8 @@ import (
 
 // FindRecord, FindRun and FindSession return these errors.
 var (
-	ErrNotFound     = errors.New("nothing on the log has that number, id or name")
-	ErrAmbiguousRef = errors.New("more than one thing on the log matches")
+	ErrNotFound     = message.New("report.not-found", "nothing on the log has that number, id or name")
+	ErrAmbiguousRef = message.New("report.ambiguous-ref", "more than one thing on the log matches")
 )
 
 // Found is the object that a reference names. Exactly one field is set. For a question, its run is set too.
@@ -185,8 +186,8 @@ func isShortFor(ref, id string) bool {
 
 // FindApproval returns these errors.
 var (
-	ErrNoApproval        = errors.New("there is no such standing approval")
-	ErrAmbiguousApproval = errors.New("more than one standing approval matches")
+	ErrNoApproval        = message.New("report.no-approval", "there is no such standing approval")
+	ErrAmbiguousApproval = message.New("report.ambiguous-approval", "more than one standing approval matches")
 )
 
 // FindApproval returns the approval in the list that ref names. ref is an id, or a unique beginning or end of one.
@@ -206,8 +207,8 @@ func FindApproval(list []policy.Approval, ref string) (policy.Approval, error) {
 
 // FindQuestion returns these errors.
 var (
-	ErrNoQuestion        = errors.New("there is no such question")
-	ErrAmbiguousQuestion = errors.New("more than one question matches")
+	ErrNoQuestion        = message.New("report.no-question", "there is no such question")
+	ErrAmbiguousQuestion = message.New("report.ambiguous-question", "more than one question matches")
 )
 
 // FindQuestion returns the question that ref names, open or not. ref is an id, or a unique beginning or end of one.

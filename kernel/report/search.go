@@ -2,7 +2,6 @@ package report
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
@@ -62,7 +62,7 @@ type Hit struct {
 }
 
 // ErrNoWords says that a phrase has no letter and no digit.
-var ErrNoWords = errors.New("there is no word in it that could be searched for")
+var ErrNoWords = message.New("report.no-words", "there is no word in it that could be searched for")
 
 // Find yields the texts that match all of w, newest first. Case and accents do not matter, and all characters
 // except letters and digits only separate words. Find skips a text whose event has lost its payload. The error

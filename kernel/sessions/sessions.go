@@ -15,14 +15,15 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/view"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
 // Find, Latest and Current return these errors.
 var (
-	ErrNoSession = errors.New("there is no such session")
-	ErrAmbiguous = errors.New("more than one session matches")
+	ErrNoSession = message.New("sessions.no-session", "there is no such session")
+	ErrAmbiguous = message.New("sessions.ambiguous", "more than one session matches")
 )
 
 // Session is a conversation that is locked to one provider.

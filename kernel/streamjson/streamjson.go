@@ -20,7 +20,7 @@
 // A reader that follows a log also gets:
 //
 //	run.received  run_id, session_id, input_id, text, attachments, source, sender, at, pruned
-//	run.stopping  run_id, by, why
+//	run.stopping  run_id, by, why, code, args
 //	run.finished  result: a Result; at
 //	session.held  by, pid, since
 //	session.freed run_id: of the turn whose process has ended, if any
@@ -112,7 +112,7 @@ func followed(n record.Notice) (kind string, line Line) {
 		}
 		return "run.received", line
 	case record.Stopping:
-		return "run.stopping", Line{"run_id": n.Run, "by": n.By, "why": n.Why}
+		return "run.stopping", Line{"run_id": n.Run, "by": n.By, "why": n.Why, "code": n.Code, "args": n.Args}
 	case record.Finished:
 		return "run.finished", Line{"result": NewResult(n.Result, nil, ""), "at": n.At}
 	case record.Held:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/access"
@@ -32,7 +33,7 @@ func (w *Worker) stopInput(c hub.Cancel) {
 		return
 	}
 	select {
-	case stop <- fact.Stop{By: "user", Why: "stopped by " + c.Member, Person: c.Member}:
+	case stop <- stopOf(c.Member):
 	default: // it was already stopped
 	}
 }
@@ -67,4 +68,13 @@ func (w *Worker) recordAnswer(ctx context.Context, open localQuestion, a hub.Ans
 	return open.r.AnswerQuestion(ctx, open.q, interaction.Answer{
 		Option: a.Option, Text: a.Text, By: a.Member, Where: byMembers, Always: true, Signature: encoded(a.Signature), Key: key, Digest: open.shown,
 	})
+}
+
+var stoppedBy = message.New("team.stopped-by", "stopped by %s")
+
+// stopOf returns the stop that a member asked for.
+func stopOf(member string) fact.Stop {
+	stop := fact.NewStop("user", stoppedBy.With(member))
+	stop.Person = member
+	return stop
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/google/uuid"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
@@ -36,11 +37,11 @@ func (s *Server) acp(w http.ResponseWriter, r *request) error {
 	}
 	// A browser cannot sign a WebSocket, so a browser's credential does not prove a person here.
 	if !r.visitor.Token {
-		return forbidden.problem("this is for programs, which have a token")
+		return forbidden.problem(forPrograms)
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		w.Header().Set("Upgrade", "websocket")
-		return upgrade.problem("ask for a WebSocket")
+		return upgrade.problem(askForWebSocket)
 	}
 	opt, err := s.acpOptions(r)
 	if err != nil {
@@ -50,11 +51,11 @@ func (s *Server) acp(w http.ResponseWriter, r *request) error {
 	case s.clients <- struct{}{}:
 		defer func() { <-s.clients }()
 	default:
-		return tooMany.problem("as many ACP clients are connected as agents may run")
+		return tooMany.problem(allClients)
 	}
 	select {
 	case <-s.stopping:
-		return stoppingNow.problem("nothing was sent")
+		return stoppingNow.problem(nothingSent)
 	default:
 	}
 	// Close waits for this connection.
@@ -89,7 +90,7 @@ func (s *Server) relayMessages(r *request, conn *websocket.Conn, opt acp.Options
 		case <-revoked:
 			end(errRevoked)
 		case <-s.stopping:
-			end(&kernel.StoppedError{Stop: fact.Stop{By: "terminated", Why: errStopped.Error()}})
+			end(&kernel.StoppedError{Stop: fact.NewStop("terminated", errStopped)})
 		case <-over:
 		}
 	}()
@@ -123,7 +124,7 @@ func (s *Server) relayMessages(r *request, conn *websocket.Conn, opt acp.Options
 }
 
 // errRevoked is the cause when a device's connections end.
-var errRevoked = errors.New("the device was revoked")
+var errRevoked = message.New("web.revoked", "the device was revoked")
 
 // readMessages writes each message as a line until the connection ends. A line feed inside a
 // message is white space between JSON tokens, so readMessages replaces it by a blank.

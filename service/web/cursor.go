@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -48,11 +47,11 @@ func parseCursor(text string) (cursor, error) {
 	for part := range strings.SplitSeq(text, "-") {
 		f := strings.Split(part, ".")
 		if len(f) != 3 || len(f[0]) != 12 || len(f[1]) != 12 && f[1] != "" {
-			return nil, badRequest.problem("the cursor is not valid: start again without a cursor")
+			return nil, badRequest.problem(badCursor)
 		}
 		seq, err := strconv.ParseInt(f[2], 36, 64)
 		if err != nil || seq < 0 {
-			return nil, badRequest.problem("the cursor is not valid: start again without a cursor")
+			return nil, badRequest.problem(badCursor)
 		}
 		c[f[0]] = mark{f[1], event.Seq(seq)}
 	}
@@ -99,7 +98,7 @@ func (c cursor) reach(ctx context.Context, l *eventLog, log logReader) (mark, er
 	was, ok := c[l.short()]
 	switch {
 	case ok && was.origin != "" && was.origin != now.origin:
-		p := logReplaced.problem("start again without a cursor")
+		p := logReplaced.problem(startAgain)
 		p.Project, p.Context = l.Project, l.Context
 		return now, p
 	case ok:
@@ -107,7 +106,7 @@ func (c cursor) reach(ctx context.Context, l *eventLog, log logReader) (mark, er
 	}
 	last, _, err := log.Last(ctx, event.Query{})
 	if err == nil && now.seq > last.Seq {
-		p := logReplaced.problem(fmt.Sprintf("the log has %d events, and the cursor %d: start again without a cursor", last.Seq, now.seq))
+		p := logReplaced.problem(cursorBeyond.With(last.Seq, now.seq))
 		p.Project, p.Context = l.Project, l.Context
 		return now, p
 	}

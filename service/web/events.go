@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/record"
 )
 
@@ -149,7 +150,7 @@ func (s *Server) eventsPage(w http.ResponseWriter, r *request, list []*eventLog,
 			})
 		}
 		if err != nil {
-			answer.Unreadable = append(answer.Unreadable, unreadable{l.place, say.Error(err)})
+			answer.Unreadable = append(answer.Unreadable, unreadable{l.place, say.Error(err), message.Of(err)})
 			continue
 		}
 		c[l.short()] = m

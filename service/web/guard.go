@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net"
@@ -93,10 +92,10 @@ func (s *Server) outside(r *http.Request) error {
 		return nil
 	}
 	if !slices.Contains(s.opt.Hosts, strings.ToLower(r.Host)) {
-		return misdirected.problem("use one of the host names in the configuration")
+		return misdirected.problem(useHostName)
 	}
 	if p := r.URL.Path; p == "" || p[0] != '/' || path.Clean(p) != strings.TrimSuffix(p, "/") && p != "/" || strings.Contains(p, "\\") {
-		return notFound.problem("the path is not in its shortest form")
+		return notFound.problem(longPath)
 	}
 	if err := s.origin(r); err != nil {
 		return err
@@ -104,12 +103,12 @@ func (s *Server) outside(r *http.Request) error {
 	switch {
 	case r.URL.Path == acpPath && len(r.Header["Origin"]) > 0:
 		// A page cannot be an ACP client.
-		return foreignOrigin.problem("a page cannot connect here")
+		return foreignOrigin.problem(pageConnects)
 	case r.Header.Get("Upgrade") != "" && r.URL.Path != acpPath:
-		return badRequest.problem("nothing here is upgraded to another protocol")
+		return badRequest.problem(noUpgrade)
 	}
 	if !s.limits.ofClient.allowName(s.opt.Client(r)) {
-		return tooMany.problem("")
+		return tooMany.problem(nil)
 	}
 	return nil
 }
@@ -120,7 +119,7 @@ func (s *Server) origin(r *http.Request) error {
 	if o := r.Header["Origin"]; len(o) > 0 {
 		u, err := url.Parse(o[0])
 		if err != nil || len(o) > 1 || u.Scheme != "http" && u.Scheme != "https" || !slices.Contains(s.opt.Hosts, strings.ToLower(u.Host)) {
-			return foreignOrigin.problem("the Origin does not belong to this server")
+			return foreignOrigin.problem(otherOrigin)
 		}
 	}
 	switch site := r.Header.Get("Sec-Fetch-Site"); site {
@@ -130,7 +129,7 @@ func (s *Server) origin(r *http.Request) error {
 		if r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Method == http.MethodGet && r.URL.Path == "/" {
 			return nil
 		}
-		return foreignOrigin.problem("the request comes from a page of another site: " + site)
+		return foreignOrigin.problem(otherSite.With(site))
 	}
 }
 
@@ -175,19 +174,19 @@ func (r *request) readBody(w http.ResponseWriter, limit int64) (err error) {
 	if r.body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit)); err != nil {
 		var large *http.MaxBytesError
 		if errors.As(err, &large) && limit > 0 {
-			return tooLarge.problem(fmt.Sprintf("the body may have %d bytes", limit))
+			return tooLarge.problem(bodyTooLarge.With(limit))
 		}
-		return badRequest.problem("the body cannot be read")
+		return badRequest.problem(bodyUnread)
 	}
 	if r.Method != http.MethodPost {
 		return nil
 	}
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" || params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
-		return mediaType.problem("the Content-Type must be application/json")
+		return mediaType.problem(notJSON)
 	}
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return mediaType.problem("the body must not be compressed")
+		return mediaType.problem(compressed)
 	}
 	return nil
 }
@@ -200,10 +199,10 @@ func (s *Server) admitVisitor(r *request, right access.Right) error {
 	}
 	r.visitor = v
 	if !s.limits.ofVisitor.allowName(v.ID) {
-		return tooMany.problem("")
+		return tooMany.problem(nil)
 	}
 	if right != "" && !v.Rights.Has(right) {
-		return forbidden.problem(fmt.Sprintf("this needs the right %q", right))
+		return forbidden.problem(needsRight.With(right))
 	}
 	return nil
 }

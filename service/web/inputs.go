@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -70,15 +69,15 @@ func (in *inputBodyJSON) checkFields() error {
 	}
 	switch {
 	case in.Project == "":
-		return badRequest.problem("project is missing")
+		return badRequest.problem(projectMissing)
 	case strings.TrimSpace(in.Text) == "" || len(in.Text) > maxText || !utf8.ValidString(in.Text):
-		return badRequest.problem("text must have something in it, in UTF-8, and not too much")
+		return badRequest.problem(badText)
 	case len(in.ID) > maxID || strings.ContainsFunc(in.ID, func(r rune) bool { return r < '!' || r > '~' }):
-		return badRequest.problem("an input's id is printable ASCII without blanks, 200 bytes at most")
+		return badRequest.problem(badInputID)
 	case len(in.Attachments) > maxAttachments || !named:
-		return badRequest.problem(fmt.Sprintf("%d attachments at most, each with a name", maxAttachments))
+		return badRequest.problem(badAttachments.With(maxAttachments))
 	case attached > maxAttached:
-		return tooLarge.problem(fmt.Sprintf("the attachments have more than %d bytes", maxAttached))
+		return tooLarge.problem(largeAttachments.With(maxAttached))
 	}
 	return nil
 }
@@ -146,7 +145,7 @@ func (s *Server) input(w http.ResponseWriter, r *request) error {
 	if keys := r.Header["Idempotency-Key"]; len(keys) > 0 {
 		key := keys[0]
 		if len(keys) > 1 || key == "" || in.ID != "" && in.ID != key {
-			return badRequest.problem("there are several ids, or an empty one")
+			return badRequest.problem(severalIDs)
 		}
 		in.ID = key
 	}
@@ -220,7 +219,7 @@ func (*underWay) Error() string { return kernel.ErrInputRunning.Error() }
 func (s *Server) joinInput(r *request, l *eventLog, in inputBodyJSON) (*pendingInput, error) {
 	select {
 	case <-s.stopping:
-		return nil, stoppingNow.problem("nothing was sent")
+		return nil, stoppingNow.problem(nothingSent)
 	default:
 	}
 	id := event.InputID(cmp.Or(in.ID, uuid.Must(uuid.NewV7()).String()))
@@ -230,14 +229,14 @@ func (s *Server) joinInput(r *request, l *eventLog, in inputBodyJSON) (*pendingI
 	defer s.inputs.mu.Unlock()
 	if f := s.inputs.pending[key]; f != nil {
 		if f.fingerprint != in.fingerprint() {
-			p := inputDiffers.problem("another input of this id is under way")
+			p := inputDiffers.problem(otherInput)
 			p.Input = in.ID
 			return nil, p
 		}
 		return f, nil
 	}
 	if len(s.inputs.pending) >= mostInputs {
-		return nil, tooMany.problem(fmt.Sprintf("%d inputs are under way or wait, and nothing was sent", mostInputs))
+		return nil, tooMany.problem(manyInputs.With(mostInputs))
 	}
 	f := &pendingInput{id: id, fingerprint: in.fingerprint(), accepted: make(chan struct{}), over: make(chan struct{})}
 	s.inputs.pending[key] = f
@@ -282,7 +281,7 @@ func (s *Server) answerInput(f *pendingInput, l *eventLog, in inputBodyJSON, vis
 		return record.Result{}, err
 	}
 	if called && in.Session != "" && event.SessionID(in.Session) != intent.Session {
-		return record.Result{}, inputDiffers.problem("it was called in another session")
+		return record.Result{}, inputDiffers.problem(otherSession)
 	}
 	dir, err := below(p, in.Dir)
 	if err != nil {
@@ -317,7 +316,7 @@ func (s *Server) runInput(f *pendingInput, l *eventLog, in inputBodyJSON, dir st
 	}
 	// The device may have been revoked during the wait.
 	if _, ok := s.opt.Devices.Find(visitor.ID); !ok {
-		return record.Result{}, unfit.problem("the device that sent it was revoked while it waited, and nothing was sent")
+		return record.Result{}, unfit.problem(revokedWaiting)
 	}
 	s.liveSessions.makeRoom(k)
 	if err := s.chooseOffers(k, in); err != nil {
@@ -345,7 +344,7 @@ func (s *Server) waitForPlace(place chan struct{}, queued func()) error {
 	case place <- struct{}{}:
 		return nil
 	case <-s.stopping:
-		return stoppingNow.problem("nothing was sent")
+		return stoppingNow.problem(nothingSent)
 	}
 }
 
@@ -356,7 +355,7 @@ func below(p *project.Project, dir string) (string, error) {
 		return "", nil
 	}
 	if !filepath.IsLocal(dir) {
-		return "", forbidden.problem("the working directory must lie in the project, and is named relative to it")
+		return "", forbidden.problem(absoluteDir)
 	}
 	root, err := filepath.EvalSymlinks(p.Workspace.Root)
 	if err != nil {
@@ -364,14 +363,14 @@ func below(p *project.Project, dir string) (string, error) {
 	}
 	full, err := filepath.EvalSymlinks(filepath.Join(root, dir))
 	if err != nil {
-		return "", unfit.problem("there is no such working directory")
+		return "", unfit.problem(noDir)
 	}
 	rel, err := filepath.Rel(root, full)
 	if err != nil || !filepath.IsLocal(rel) {
-		return "", forbidden.problem("the working directory leads out of the project")
+		return "", forbidden.problem(outerDir)
 	}
 	if info, err := os.Stat(full); err != nil || !info.IsDir() {
-		return "", unfit.problem("the working directory is not a directory")
+		return "", unfit.problem(notDir)
 	}
 	return full, nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/kernel/streamjson"
@@ -76,6 +77,14 @@ func put[T any](m members, name string, f func(T) T) {
 	}
 }
 
+// say translates the member that is a sentence. Its code and its insertions are members, too.
+func (m members) say(say *language.Sentences, name string) {
+	var c message.Coded
+	if (m["code"] == nil || json.Unmarshal(m["code"], &c.Code) == nil) && (m["args"] == nil || json.Unmarshal(m["args"], &c.Args) == nil) {
+		put(m, name, func(text string) string { return say.Read(text, c) })
+	}
+}
+
 // localizedLine returns an event of a stream in a language. The shared line is encoded in English.
 func localizedLine(say *language.Sentences, one line) []byte {
 	if say.Recorded == nil {
@@ -84,12 +93,12 @@ func localizedLine(say *language.Sentences, one line) []byte {
 	var change func(members)
 	switch one.kind {
 	case "answer", "run.stopping":
-		change = func(m members) { put(m, "why", say.Translate) }
+		change = func(m members) { m.say(say, "why") }
 	case "warning":
-		change = func(m members) { put(m, "detail", say.Translate) }
+		change = func(m members) { m.say(say, "detail") }
 	case "question":
 		change = func(m members) {
-			put(m, "why", say.Translate)
+			m.say(say, "why")
 			put(m, "options", func(list []interaction.Option) []interaction.Option {
 				return offered(say, list)
 			})

@@ -48,11 +48,11 @@ func (ts *liveSessions) acquireSession(ctx context.Context, l *eventLog, key ses
 	if k := ts.useOpen(key); k != nil {
 		if dir != "" && dir != k.dir {
 			ts.releaseSession(k)
-			return nil, unfit.problem("the session's agent works in another directory")
+			return nil, unfit.problem(otherDir)
 		}
 		if provider != "" && provider != k.conv.Provider() {
 			ts.releaseSession(k)
-			return nil, unfit.problem("the session stays with its provider, " + k.conv.Provider())
+			return nil, unfit.problem(otherProvider.With(k.conv.Provider()))
 		}
 		return k, nil
 	}
@@ -62,7 +62,7 @@ func (ts *liveSessions) acquireSession(ctx context.Context, l *eventLog, key ses
 	}
 	if key.session != "" {
 		if _, ok, err := r.Log().Last(ctx, event.Query{Session: key.session, Class: event.Fact}); err != nil || !ok {
-			return nil, errors.Join(notFound.problem("there is no such session in this project"), err)
+			return nil, errors.Join(notFound.problem(noSession), err)
 		}
 	}
 	setup, err := p.Conversation(ctx, r, key.session, provider)
@@ -70,7 +70,7 @@ func (ts *liveSessions) acquireSession(ctx context.Context, l *eventLog, key ses
 		return nil, err
 	}
 	if provider != "" && setup.Agent.ID != provider {
-		return nil, unfit.problem("the session stays with its provider, " + setup.Agent.ID)
+		return nil, unfit.problem(otherProvider.With(setup.Agent.ID))
 	}
 	if dir != "" {
 		setup.Dir = dir

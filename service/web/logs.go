@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
@@ -29,7 +29,8 @@ type place struct {
 // unreadable names a log that could not be read.
 type unreadable struct {
 	place
-	Error string `json:"error"`
+	Error string `json:"error"` // in the language of the request
+	text  *message.Text
 }
 
 // logs holds the user's logs. Each is opened at its first use.
@@ -105,7 +106,7 @@ func (ls *logs) list(ctx context.Context, where place) ([]*eventLog, error) {
 		list = append(list, l)
 	}
 	if len(list) == 0 && where != (place{}) {
-		return nil, notFound.problem("no project of yours is there, or it has no such context")
+		return nil, notFound.problem(noProject)
 	}
 	slices.SortFunc(list, func(a, b *eventLog) int {
 		return cmp.Or(strings.Compare(a.Project, b.Project), strings.Compare(a.Context, b.Context))
@@ -127,7 +128,7 @@ func (ls *logs) oneLog(ctx context.Context, where place) (*eventLog, error) {
 			return l, nil
 		}
 	}
-	return nil, whichContext.problem(fmt.Sprintf("there are %d; name one", len(list)))
+	return nil, whichContext.problem(severalContexts.With(len(list)))
 }
 
 // logAt returns the log of a place that used describes.
@@ -184,7 +185,7 @@ func (l *eventLog) openReader(ctx context.Context) (logReader, error) {
 // openRunner opens the log for work and returns its runner and project. Opening it gives an outcome
 // to every run without an outcome and without a process.
 func (l *eventLog) openRunner(ctx context.Context) (*kernel.Runner, *project.Project, error) {
-	if err := l.requireOwn("only its worker appends to it; 'perlica run --team' submits to the team, with -s SESSION to one that is there"); err != nil {
+	if err := l.requireOwn(onlyWorkerAppends); err != nil {
 		return nil, nil, err
 	}
 	l.mu.Lock()
@@ -230,7 +231,7 @@ func (l *eventLog) recoverRuns(ctx context.Context) error {
 // findProject finds the project with its configuration.
 func (l *eventLog) findProject() (*project.Project, error) {
 	if l.Project == teamProject {
-		return nil, notFound.problem("a worker's agents are not known here")
+		return nil, notFound.problem(agentsUnknown)
 	}
 	p, err := project.Find(l.Project, l.opt.Environ, map[string]string{"context.default_id": l.Context})
 	p.Attended = l.opt.Here.Attended
@@ -313,7 +314,7 @@ func together[T any](ctx context.Context, list []*eventLog, f func(context.Conte
 				}
 			}
 			if err != nil {
-				bad = append(bad, unreadable{l.place, say(ctx).Error(err)})
+				bad = append(bad, unreadable{l.place, say(ctx).Error(err), message.Of(err)})
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 
@@ -90,16 +89,16 @@ func (s *Server) chooseOffers(k *liveSession, in inputBodyJSON) error {
 		return nil
 	}
 	if err := k.conv.Await(s.hard); err != nil {
-		return unfit.problem("the agent cannot be started, so nothing can be chosen and nothing was sent: " + err.Error())
+		return unfit.problem(agentNotStarted.With(err))
 	}
 	o, _, ok := k.conv.Offers()
 	if !ok {
-		return unfit.problem("the agent has just ended, so nothing can be chosen and nothing was sent")
+		return unfit.problem(agentEnded)
 	}
 	if in.Mode != "" && in.Mode != o.Mode {
 		for _, m := range o.Modes {
 			if string(m.Id) == in.Mode && !slices.Contains(o.Asking, in.Mode) {
-				return forbidden.problem(fmt.Sprintf("in the mode %q the agent may ask less; from outside only modes can be chosen in which it asks, or does less", in.Mode))
+				return forbidden.problem(modeAsksLess.With(in.Mode))
 			}
 		}
 		if err := k.conv.SetMode(s.hard, in.Mode); err != nil {
@@ -127,9 +126,9 @@ func tightened(p *project.Project, asked string) (policy.Mode, error) {
 	i := slices.Index(modesByStrictness, policy.Mode(asked))
 	switch {
 	case i < 0:
-		return "", badRequest.problem("permissions must be deny, ask, reads or allow")
+		return "", badRequest.problem(badPermissions)
 	case i > slices.Index(modesByStrictness, own):
-		return "", forbidden.problem(fmt.Sprintf("the project's permissions are %q; from outside they can only be stricter", own))
+		return "", forbidden.problem(laxPermissions.With(own))
 	}
 	return policy.Mode(asked), nil
 }

@@ -45,7 +45,7 @@ func (s *Server) pairing(w http.ResponseWriter, r *request) error {
 	// A browser adds members to a key that are not needed.
 	var key device.JWK
 	if err := strict.Unmarshal(body.Key, &key); err != nil {
-		return badRequest.problem("the key cannot be read")
+		return badRequest.problem(badKey)
 	}
 	word, err := s.opt.Devices.Ask(r.Context(), body.Pairing, body.Name, key, s.opt.Devices.From(r.Request))
 	if err != nil {
@@ -84,7 +84,7 @@ func notPaired(err error) error {
 func signed(r *request, q interaction.Question, body answerBody, a *interaction.Answer) error {
 	err := r.visitor.CheckAnswer(device.Answer{Question: string(q.ID), Digest: body.Digest, Option: body.Option, Signature: body.Signature})
 	if err != nil {
-		return forbidden.problem("the answer is not signed by the device: " + err.Error())
+		return forbidden.problem(unsignedAnswer.With(err))
 	}
 	a.Digest, a.Signature, a.Key = body.Digest, body.Signature, base64.StdEncoding.EncodeToString(r.visitor.Key)
 	return nil
@@ -114,15 +114,15 @@ func (s *Server) revoke(w http.ResponseWriter, r *request) error {
 	}
 	id := r.PathValue("id")
 	if id != r.visitor.ID && !r.visitor.Rights.Has(access.Admin) {
-		return forbidden.problem(`this needs the right "admin", but for one's own device`)
+		return forbidden.problem(needsAdmin)
 	}
 	// The id must be exact; a name is not accepted.
 	if _, ok := s.opt.Devices.Find(id); !ok {
-		return notFound.problem("there is no such device")
+		return notFound.problem(noDevice)
 	}
 	gone, err := s.opt.Devices.Revoke(r.Context(), id, r.visitor.Label())
 	if errors.Is(err, device.ErrNoDevice) {
-		return notFound.problem("there is no such device")
+		return notFound.problem(noDevice)
 	}
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/disk"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
@@ -24,7 +26,9 @@ type problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
-	Detail string `json:"detail,omitempty"`
+	// Code is the stable name of Detail, or of Title if there is no detail.
+	Code   message.Code `json:"code"`
+	Detail string       `json:"detail,omitempty"`
 
 	Project string       `json:"project,omitempty"`
 	Context string       `json:"context,omitempty"`
@@ -34,6 +38,10 @@ type problem struct {
 	Answer  *firstAnswer `json:"answer,omitempty"`
 	Reason  string       `json:"reason,omitempty"`
 	At      *time.Time   `json:"at,omitempty"`
+
+	// kind and text are the sentences of Title and Detail. text is nil if there is no detail.
+	kind kind
+	text *message.Text
 
 	// cause is the error that Detail describes. It is nil if Detail alone describes the problem.
 	cause error
@@ -61,47 +69,58 @@ func (p *problem) Unwrap() error { return p.cause }
 type kind struct {
 	name   string
 	status int
-	title  string
+	title  *message.Text
+}
+
+func newKind(name string, status int, title string) kind {
+	return kind{name, status, message.New(message.Code("web."+name), title)}
 }
 
 // These are the kinds of problems. docs/http.md has a line for each.
 var (
-	badRequest     = kind{"bad-request", http.StatusBadRequest, "the request cannot be understood"}
-	unauthorized   = kind{"unauthorized", http.StatusUnauthorized, "a credential is needed"}
-	forbidden      = kind{"forbidden", http.StatusForbidden, "the credential does not cover this"}
-	foreignOrigin  = kind{"foreign-origin", http.StatusForbidden, "a page of another site sent the request"}
-	notFound       = kind{"not-found", http.StatusNotFound, "there is no such thing"}
-	badMethod      = kind{"method", http.StatusMethodNotAllowed, "the method is not for this path"}
-	inputDiffers   = kind{"input-differs", http.StatusConflict, "the input's id was used for another input"}
-	questionClosed = kind{"question-closed", http.StatusConflict, "the question is closed"}
-	questionOther  = kind{"question-differs", http.StatusConflict, "the question is not the one that was shown"}
-	sessionBusy    = kind{"session-busy", http.StatusConflict, "the session is held by another process"}
-	runOver        = kind{"run-over", http.StatusConflict, "the run is over"}
-	whichContext   = kind{"which-context", http.StatusConflict, "the project has several contexts"}
-	logUnknown     = kind{"log-unknown", http.StatusConflict, "the log is not trusted here"}
-	logReplaced    = kind{"log-replaced", http.StatusGone, "the cursor is of a log that was replaced"}
-	tooLarge       = kind{"too-large", http.StatusRequestEntityTooLarge, "the request is too large"}
-	mediaType      = kind{"media-type", http.StatusUnsupportedMediaType, "the body must be application/json"}
-	misdirected    = kind{"misdirected", http.StatusMisdirectedRequest, "this server does not have that host name"}
-	unfit          = kind{"unfit", http.StatusUnprocessableEntity, "the request cannot be done as it stands"}
-	wordNeeded     = kind{"word-needed", http.StatusUnprocessableEntity, "a yes takes the word, typed"}
-	alwaysNeeded   = kind{"always-needed", http.StatusUnprocessableEntity, "a yes for good takes a confirmation"}
-	upgrade        = kind{"upgrade", http.StatusUpgradeRequired, "the path is for a WebSocket"}
-	tooMany        = kind{"too-many", http.StatusTooManyRequests, "too many requests"}
-	internal       = kind{"internal", http.StatusInternalServerError, "something went wrong"}
-	configuration  = kind{"configuration", http.StatusInternalServerError, "the project's configuration has mistakes"}
-	logFailed      = kind{"log-failed", http.StatusServiceUnavailable, "the log cannot be used"}
-	stoppingNow    = kind{"stopping", http.StatusServiceUnavailable, "the server is being stopped"}
+	badRequest     = newKind("bad-request", http.StatusBadRequest, "the request cannot be understood")
+	unauthorized   = newKind("unauthorized", http.StatusUnauthorized, "a credential is needed")
+	forbidden      = newKind("forbidden", http.StatusForbidden, "the credential does not cover this")
+	foreignOrigin  = newKind("foreign-origin", http.StatusForbidden, "a page of another site sent the request")
+	notFound       = newKind("not-found", http.StatusNotFound, "there is no such thing")
+	badMethod      = newKind("method", http.StatusMethodNotAllowed, "the method is not for this path")
+	inputDiffers   = newKind("input-differs", http.StatusConflict, "the input's id was used for another input")
+	questionClosed = newKind("question-closed", http.StatusConflict, "the question is closed")
+	questionOther  = newKind("question-differs", http.StatusConflict, "the question is not the one that was shown")
+	sessionBusy    = newKind("session-busy", http.StatusConflict, "the session is held by another process")
+	runOver        = newKind("run-over", http.StatusConflict, "the run is over")
+	whichContext   = newKind("which-context", http.StatusConflict, "the project has several contexts")
+	logUnknown     = newKind("log-unknown", http.StatusConflict, "the log is not trusted here")
+	logReplaced    = newKind("log-replaced", http.StatusGone, "the cursor is of a log that was replaced")
+	tooLarge       = newKind("too-large", http.StatusRequestEntityTooLarge, "the request is too large")
+	mediaType      = newKind("media-type", http.StatusUnsupportedMediaType, "the body must be application/json")
+	misdirected    = newKind("misdirected", http.StatusMisdirectedRequest, "this server does not have that host name")
+	unfit          = newKind("unfit", http.StatusUnprocessableEntity, "the request cannot be done as it stands")
+	wordNeeded     = newKind("word-needed", http.StatusUnprocessableEntity, "a yes takes the word, typed")
+	alwaysNeeded   = newKind("always-needed", http.StatusUnprocessableEntity, "a yes for good takes a confirmation")
+	upgrade        = newKind("upgrade", http.StatusUpgradeRequired, "the path is for a WebSocket")
+	tooMany        = newKind("too-many", http.StatusTooManyRequests, "too many requests")
+	internal       = newKind("internal", http.StatusInternalServerError, "something went wrong")
+	configuration  = newKind("configuration", http.StatusInternalServerError, "the project's configuration has mistakes")
+	logFailed      = newKind("log-failed", http.StatusServiceUnavailable, "the log cannot be used")
+	stoppingNow    = newKind("stopping", http.StatusServiceUnavailable, "the server is being stopped")
 )
 
-// problem returns a problem of the kind.
-func (k kind) problem(detail string) *problem {
-	return &problem{Type: "docs/http.md#" + k.name, Title: k.title, Status: k.status, Detail: detail}
+// problem returns a problem of the kind. detail may be nil.
+func (k kind) problem(detail *message.Text) *problem {
+	p := &problem{
+		Type: "docs/http.md#" + k.name, Title: k.title.Text, Status: k.status, Code: k.title.Code,
+		Detail: detail.String(), kind: k, text: detail,
+	}
+	if detail != nil {
+		p.Code = cmp.Or(message.CodeOf(detail), p.Code)
+	}
+	return p
 }
 
 // wrap returns a problem of the kind with an error as its cause.
 func (k kind) wrap(err error) *problem {
-	p := k.problem(err.Error())
+	p := k.problem(message.Of(err))
 	p.cause = err
 	return p
 }
@@ -194,7 +213,7 @@ func typed(err error) (kind, bool) {
 // refuse writes a problem in the request's language.
 func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p, say := *asProblem(err), say(r.Context())
-	p.Title, p.Detail = say.Translate(p.Title), say.Error(&p)
+	p.Title, p.Detail = say.Say(p.kind.title), say.Say(p.text)
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
 	switch p.Status {

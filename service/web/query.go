@@ -3,7 +3,6 @@ package web
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -24,14 +23,14 @@ func (r *request) where() place {
 func (r *request) only(names ...string) error {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return badRequest.problem("the query cannot be read")
+		return badRequest.problem(queryUnread)
 	}
 	for name, values := range q {
 		if !slices.Contains(names, name) {
-			return badRequest.problem(fmt.Sprintf("there is no parameter %q", name))
+			return badRequest.problem(noParameter.With(name))
 		}
 		if len(values) > 1 && name != "q" && name != "kind" && name != "type" {
-			return badRequest.problem(fmt.Sprintf("the parameter %q is there twice", name))
+			return badRequest.problem(parameterTwice.With(name))
 		}
 	}
 	return nil
@@ -45,7 +44,7 @@ func (r *request) number(name string, otherwise, least, most int64) (int64, erro
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < least || n > most {
-		return 0, badRequest.problem(fmt.Sprintf("%s must be a number from %d to %d", name, least, most))
+		return 0, badRequest.problem(badNumber.With(name, least, most))
 	}
 	return n, nil
 }
@@ -64,7 +63,7 @@ func (r *request) flag(name string, otherwise bool) (bool, error) {
 	case v == "true", v == "false":
 		return v == "true", nil
 	}
-	return false, badRequest.problem(name + " must be true or false")
+	return false, badRequest.problem(badBool.With(name))
 }
 
 // moment returns the value of a time parameter, or the zero time if the parameter is absent.
@@ -75,7 +74,7 @@ func (r *request) moment(name string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return at, badRequest.problem(name + " must be a time as RFC 3339 has it")
+		return at, badRequest.problem(badTime.With(name))
 	}
 	return at, nil
 }
@@ -92,7 +91,7 @@ func (r *request) page(v any) error {
 		err = strict.Unmarshal(b, v)
 	}
 	if err != nil {
-		return badRequest.problem("the page marker is not valid: ask for the first page")
+		return badRequest.problem(badPage)
 	}
 	return nil
 }

@@ -218,7 +218,7 @@ func (s *Server) answer(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if body.Digest != shown.Digest {
-		return questionOther.problem("the digest is not that of this question: look at it again")
+		return questionOther.problem(otherDigest)
 	}
 	a := interaction.Answer{Option: body.Option, Always: body.Always, By: r.visitor.Label(), Where: source, Shown: body.Shown}
 	i := slices.IndexFunc(q.Options, func(o interaction.Option) bool { return o.ID == body.Option })
@@ -271,7 +271,7 @@ func badBody(err error) string {
 // decode reads the body. The body must be one JSON object without unknown members.
 func (r *request) decode(v any) error {
 	if err := strict.UnmarshalObject(r.body, v); err != nil {
-		return badRequest.problem("the body: " + badBody(err))
+		return badRequest.problem(bodyWrong.With(badBody(err)))
 	}
 	return nil
 }

@@ -74,15 +74,15 @@ func (s *Server) other(mux *http.ServeMux, w http.ResponseWriter, r *http.Reques
 		as.Method = method
 		if _, pattern := mux.Handler(as); pattern != "/" {
 			w.Header().Set("Allow", method)
-			return badMethod.problem("this path is asked for with " + method)
+			return badMethod.problem(otherMethod.With(method))
 		}
 	}
 	if s.opt.Page == nil || strings.HasPrefix(r.URL.Path, "/v1/") {
-		return notFound.problem("there is nothing at this path")
+		return notFound.problem(nothingHere)
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", http.MethodGet)
-		return badMethod.problem("the page is asked for with GET")
+		return badMethod.problem(pageByGet)
 	}
 	// The page's files lie below this path.
 	if s.opt.Base != "" && r.URL.Path == s.opt.Base {
@@ -97,7 +97,7 @@ func (s *Server) other(mux *http.ServeMux, w http.ResponseWriter, r *http.Reques
 	data, err := fs.ReadFile(s.opt.Page, name)
 	kind := kinds[path.Ext(name)]
 	if err != nil || kind == "" || slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.HasPrefix(part, ".") }) {
-		return notFound.problem("there is nothing at this path")
+		return notFound.problem(nothingHere)
 	}
 	w.Header().Set("Content-Type", kind)
 	if _, err := w.Write(data); err != nil {
@@ -150,7 +150,7 @@ func plain(w http.ResponseWriter, text string) error {
 func (s *Server) ready(w http.ResponseWriter, r *request) error {
 	select {
 	case <-s.stopping:
-		return stoppingNow.problem("")
+		return stoppingNow.problem(nil)
 	default:
 	}
 	paths, err := s.opt.Dirs.EnsureOwn()

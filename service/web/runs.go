@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -81,7 +80,7 @@ func (s *Server) runs(w http.ResponseWriter, r *request) error {
 	}
 	state, session := r.URL.Query().Get("state"), event.SessionID(r.URL.Query().Get("session"))
 	if !slices.Contains([]string{"", "all", "open"}, state) {
-		return badRequest.problem("state must be all or open")
+		return badRequest.problem(badState)
 	}
 	list, err := s.logs.list(r.Context(), r.where())
 	if err != nil {
@@ -243,7 +242,7 @@ func (s *Server) cancel(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if len(body.Why) > 1000 {
-		return badRequest.problem("why is too long")
+		return badRequest.problem(whyTooLong)
 	}
 	id := event.RunID(r.PathValue("id"))
 	l, log, err := s.holding(r.Context(), r.where(), event.Query{Run: id, Class: event.Fact})
@@ -272,15 +271,15 @@ func (s *Server) stopRun(r *request, l *eventLog, log logReader, id event.RunID,
 	if err != nil {
 		return err
 	}
-	stop := fact.Stop{By: streamjson.ByUser, Why: "stopped by " + r.visitor.Label()}
+	stop := fact.NewStop(streamjson.ByUser, stoppedBy.With(r.visitor.Label()))
 	if why != "" {
-		stop.Why += ": " + why
+		stop = fact.NewStop(streamjson.ByUser, stoppedByBecause.With(r.visitor.Label(), why))
 	} else {
 		stop.Person = r.visitor.Label()
 	}
 	err = runner.CancelRun(context.WithoutCancel(r.Context()), id, stop)
 	if errors.Is(err, kernel.ErrRunGone) {
-		return runOver.problem(fmt.Sprintf("run %s is not under way", id))
+		return runOver.problem(runNotUnderWay.With(id))
 	}
 	return err
 }

@@ -80,11 +80,11 @@ func (r *request) wanted() (want report.Wanted, err error) {
 	q := r.URL.Query()
 	want = report.Wanted{Phrases: q["q"], Provider: q.Get("provider"), Session: event.SessionID(q.Get("session"))}
 	if len(want.Phrases) == 0 || len(want.Phrases) > 20 || slices.ContainsFunc(want.Phrases, func(p string) bool { return p == "" || len(p) > 2000 }) {
-		return want, badRequest.problem("q must be there, 20 times at most, each with a phrase")
+		return want, badRequest.problem(badPhrases)
 	}
 	for _, kind := range q["kind"] {
 		if !slices.Contains(report.Kinds(), report.Kind(kind)) {
-			return want, badRequest.problem("there is no such kind of text")
+			return want, badRequest.problem(noKind)
 		}
 		want.Kinds = append(want.Kinds, report.Kind(kind))
 	}
@@ -140,7 +140,7 @@ func (s *Server) stats(w http.ResponseWriter, r *request) error {
 	}
 	if name := r.URL.Query().Get("zone"); name != "" {
 		if q.Zone, err = time.LoadLocation(name); err != nil || name == "Local" {
-			return badRequest.problem("there is no such time zone")
+			return badRequest.problem(noZone)
 		}
 	}
 	list, err := s.logs.list(r.Context(), r.where())

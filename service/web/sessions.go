@@ -291,7 +291,7 @@ func (in *inputs) of(at place, session event.SessionID) []event.InputID {
 // named returns the log of the project that a request must name.
 func (s *Server) named(r *request) (*eventLog, error) {
 	if r.where().Project == "" {
-		return nil, badRequest.problem("project is missing")
+		return nil, badRequest.problem(projectMissing)
 	}
 	return s.logs.oneLog(r.Context(), r.where())
 }
@@ -314,9 +314,9 @@ func (s *Server) holding(ctx context.Context, where place, q event.Query) (*even
 		}
 	}
 	if len(bad) > 0 && len(bad) == len(list) {
-		p := logFailed.problem(bad[0].Error)
+		p := logFailed.problem(bad[0].text)
 		p.Project, p.Context = bad[0].Project, bad[0].Context
 		return nil, nil, p
 	}
-	return nil, nil, notFound.problem("no log has it")
+	return nil, nil, notFound.problem(noLogHasIt)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -62,7 +61,7 @@ func (s *Server) stream(w http.ResponseWriter, r *request, list []*eventLog, aft
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
 	default:
-		return tooMany.problem(fmt.Sprintf("%d streams are open", cap(s.streams)))
+		return tooMany.problem(manyStreams.With(cap(s.streams)))
 	}
 	c, of, bad, err := marks(r.Context(), list, after)
 	if err != nil {

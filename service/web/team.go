@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/record"
@@ -46,14 +46,14 @@ func (ls *logs) copies(ctx context.Context, worker string) (list []*eventLog, er
 	t, err := ls.hub.Get(ctx)
 	switch {
 	case errors.Is(err, team.ErrNoHub):
-		return nil, notFound.problem("no team is configured, or it is not shown here")
+		return nil, notFound.problem(noTeam)
 	case err != nil:
-		return nil, logFailed.problem("the team's hub: " + err.Error())
+		return nil, logFailed.problem(hubFailed.With(err))
 	}
 	readers, err := t.Logs(ctx)
 	workers, now, werr := t.Hub.Workers(ctx)
 	if err = cmp.Or(err, werr); err != nil {
-		return nil, logFailed.problem("the team's hub: " + err.Error())
+		return nil, logFailed.problem(hubFailed.With(err))
 	}
 	heard := map[string]time.Time{}
 	for _, w := range workers {
@@ -77,7 +77,7 @@ func (ls *logs) copies(ctx context.Context, worker string) (list []*eventLog, er
 		list = append(list, l)
 	}
 	if len(list) == 0 && worker != "" {
-		return nil, notFound.problem("the team has no copy of such a worker's log")
+		return nil, notFound.problem(noCopy)
 	}
 	slices.SortFunc(list, func(a, b *eventLog) int { return strings.Compare(a.Context, b.Context) })
 	return list, nil
@@ -92,11 +92,11 @@ func (l *eventLog) copied() *workerCopy {
 
 // requireOwn returns an error for a copy, because the operation needs a log of this machine. The
 // text instead names another way.
-func (l *eventLog) requireOwn(instead string) error {
+func (l *eventLog) requireOwn(instead *message.Text) error {
 	if l.copied() == nil {
 		return nil
 	}
-	return unfit.problem(fmt.Sprintf("this is the copy of %s's log: %s", l.Context, instead))
+	return unfit.problem(copyOnly.With(l.Context, instead))
 }
 
 // pendingQuestion is an open question.
@@ -169,7 +169,7 @@ func (c *workerCopy) submitAnswer(ctx context.Context, q pendingQuestion, a inte
 		case end != nil:
 			return end
 		}
-		return questionClosed.problem("the hub no longer has it")
+		return questionClosed.problem(hubHasNot)
 	}
 	if err := q.Check(a); err != nil {
 		return err
@@ -178,13 +178,13 @@ func (c *workerCopy) submitAnswer(ctx context.Context, q pendingQuestion, a inte
 	var uncounted *team.UncountedError
 	switch {
 	case errors.As(err, &uncounted):
-		return questionClosed.problem("the answer does not count: " + uncounted.Why)
+		return questionClosed.problem(answerUncounted.With(uncounted.Why))
 	case errors.Is(err, team.ErrNoRight):
 		return forbidden.wrap(err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return logFailed.problem(c.Worker + " did not say whether the answer counts; it may still count")
+		return logFailed.problem(mayCount.With(c.Worker))
 	case err != nil:
-		return logFailed.problem("the team's hub: " + err.Error())
+		return logFailed.problem(hubFailed.With(err))
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func (c *workerCopy) cancelInput(ctx context.Context, input event.InputID, by st
 	case errors.Is(err, team.ErrNoRight):
 		return forbidden.wrap(err)
 	case err != nil:
-		return logFailed.problem("the team's hub: " + err.Error())
+		return logFailed.problem(hubFailed.With(err))
 	}
 	return nil
 }

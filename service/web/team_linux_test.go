@@ -22,7 +22,7 @@ func TestPushOfATeam(t *testing.T) {
 		Environ: append(os.Environ(), "PERLICA_HOME="+filepath.Join(home, "perlica"), "PERLICA_MODEL_DEFAULT_PROVIDER=predictable"),
 	}
 	check(t, os.Mkdir(opt.Dir, 0o700))
-	_, _, _, err := team.Init(t.Context(), opt, "team")
+	_, _, err := team.Init(t.Context(), opt, "team")
 	check(t, err)
 	alice, _, err := team.Join(t.Context(), opt, "alice")
 	check(t, err)

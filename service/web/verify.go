@@ -2,7 +2,6 @@ package web
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/http"
 	"strconv"
@@ -47,7 +46,7 @@ func (s *Server) verify(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if err := l.requireOwn("'perlica log verify --team' verifies it, with its worker's key and its keepers'"); err != nil {
+	if err := l.requireOwn(verifyTeam); err != nil {
 		return err
 	}
 	select {
@@ -56,7 +55,7 @@ func (s *Server) verify(w http.ResponseWriter, r *request) error {
 	case <-r.Context().Done():
 		return r.Context().Err()
 	case <-s.stopping:
-		return stoppingNow.problem("")
+		return stoppingNow.problem(nil)
 	}
 	v := verified{place: l.place, File: l.used.Log}
 	log, err := store.OpenReader(r.Context(), v.File) // reads the file as it is on disk now
@@ -96,7 +95,7 @@ func (v *verified) checkLog(r *request, l *eventLog, log *store.Reader) error {
 		opt.Signers = opt.Keys
 	}
 	if err != nil {
-		v.Warnings = append(v.Warnings, "your keys are not used: "+err.Error())
+		v.Warnings = append(v.Warnings, keysUnused.With(err).String())
 	}
 	rep, err := verify.Log(r.Context(), log, opt)
 	if err != nil {
@@ -119,7 +118,7 @@ func (v *verified) checkLog(r *request, l *eventLog, log *store.Reader) error {
 // noEvent returns the error for a missing event in the words of the request.
 func noEvent(err error, ref string) error {
 	if errors.Is(err, disk.ErrNotExist) {
-		return notFound.problem(fmt.Sprintf("there is no event %q on the log", ref))
+		return notFound.problem(noSuchEvent.With(ref))
 	}
 	return err
 }
@@ -132,7 +131,7 @@ func (s *Server) proof(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if err := l.requireOwn("its worker makes proofs of it"); err != nil {
+	if err := l.requireOwn(workerProves); err != nil {
 		return err
 	}
 	read, err := l.openReader(r.Context())
@@ -153,7 +152,7 @@ func (s *Server) proof(w http.ResponseWriter, r *request) error {
 	}
 	p, err := eventlog.Prove(r.Context(), log, seq)
 	if errors.Is(err, eventlog.ErrNoCheckpoint) {
-		return unfit.problem(err.Error() + ": the end of a run makes one, where there is a key")
+		return unfit.problem(runsEndMakes.With(err))
 	}
 	if err != nil {
 		return noEvent(err, ref)

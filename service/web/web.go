@@ -31,7 +31,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -39,6 +38,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service/team"
@@ -190,7 +190,7 @@ func orDefault[T comparable](v, otherwise T) T {
 func (s *Server) Stop() { s.stop.Do(func() { close(s.stopping) }) }
 
 // errStopped is the cause when turns end with the server.
-var errStopped = errors.New("the server was stopped")
+var errStopped = message.New("web.stopped", "the server was stopped")
 
 // Close stops the server and waits for the running turns until ctx is done. It then cancels the
 // remaining turns and closes all open logs. No request may be running.

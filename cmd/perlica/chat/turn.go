@@ -149,7 +149,7 @@ func (c *chat) keyEvents(interrupt func()) screen.AheadEvents {
 
 // turnEvents returns the reactions to keys during a turn.
 func (c *chat) turnEvents(stop *frame.Stopper, say *dialog.Printer) screen.AheadEvents {
-	interrupt := func() { stop.Stop(fact.Stop{By: streamjson.ByUser, Why: "interrupted"}) }
+	interrupt := func() { stop.Stop(fact.NewStop(streamjson.ByUser, fact.Interrupted)) }
 	var escaped sync.Once // Esc asks the agent to stop. Only Ctrl-C ends an agent that does not react.
 	on := c.keyEvents(interrupt)
 	on.Escape = func() { escaped.Do(interrupt) }

@@ -65,7 +65,7 @@ const HungUp = "the terminal was closed"
 func StopOfSignal(sig os.Signal) fact.Stop {
 	switch sig {
 	case os.Interrupt:
-		return fact.Stop{By: streamjson.ByUser, Why: "interrupted"}
+		return fact.NewStop(streamjson.ByUser, fact.Interrupted)
 	case syscall.SIGHUP:
 		return fact.Stop{By: streamjson.ByTerminated, Why: HungUp}
 	}

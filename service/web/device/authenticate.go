@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/access"
 )
@@ -29,15 +30,18 @@ func (v Visitor) Label() string { return v.Name + " (web:" + v.ID + ")" }
 
 // These errors are the reasons why a request does not come from a device.
 var (
-	ErrNone      = errors.New("the request has no credential")
-	ErrMalformed = errors.New("the credential has an unknown form")
-	ErrNonce     = errors.New("this server does not know the nonce: sign again with the nonce of this answer")
-	ErrClock     = errors.New("the device's clock differs from the server's by more than ten minutes")
-	ErrSignature = errors.New("the signature is not the device's over this request and its body")
-	ErrReplayed  = errors.New("this signed request was made before")
-	ErrUnknown   = errors.New("no device or program has this credential")
-	ErrLimited   = errors.New("too many requests, or wrong guesses of a token: wait before the next one")
-	ErrRevoked   = errors.New("the device was revoked")
+	ErrNone      = message.New("device.none", "the request has no credential")
+	ErrMalformed = message.New("device.malformed", "the credential has an unknown form")
+	ErrNonce     = message.New("device.nonce",
+		"this server does not know the nonce: sign again with the nonce of this answer")
+	ErrClock = message.New("device.clock",
+		"the device's clock differs from the server's by more than ten minutes")
+	ErrSignature = message.New("device.signature", "the signature is not the device's over this request and its body")
+	ErrReplayed  = message.New("device.replayed", "this signed request was made before")
+	ErrUnknown   = message.New("device.unknown", "no device or program has this credential")
+	ErrLimited   = message.New("device.limited",
+		"too many requests, or wrong guesses of a token: wait before the next one")
+	ErrRevoked = message.New("device.revoked", "the device was revoked")
 )
 
 // unrecorded reports whether an error is not an attempt to enter.
@@ -78,7 +82,7 @@ func (d *Devices) judgeRequest(r *http.Request, rest func(s signed) error) (Visi
 		return Visitor{}, err
 	}
 	var v Visitor
-	what, err := "request", ErrNone
+	what, err := "request", error(ErrNone)
 	bearer, signature := r.Header.Values("Authorization"), len(r.Header.Values("Signature"))+len(r.Header.Values("Signature-Input")) > 0
 	switch {
 	case len(bearer) > 0 && signature, len(bearer) > 1:

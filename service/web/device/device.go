@@ -19,6 +19,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/access"
@@ -258,7 +259,7 @@ func (d *Devices) appendFact(ctx context.Context, build func(s *state) (event.Ev
 func newFact(t event.Type, f any) event.Event { return event.NewFact(t, "user", event.Refs{}, f) }
 
 // ErrNoDevice says that no device has the name.
-var ErrNoDevice = errors.New("no device has this name")
+var ErrNoDevice = message.New("device.no-device", "no device has this name")
 
 // An AmbiguousError says that several devices have the name.
 type AmbiguousError struct{ Name string }
@@ -297,7 +298,7 @@ var (
 	// mistake.
 	ErrTooMany = fmt.Errorf("%d devices are paired: revoke one first", mostDevices)
 	// ErrName says that a name is invalid or belongs to another device.
-	ErrName = errors.New("that name is empty, or another device's")
+	ErrName = message.New("device.name", "that name is empty, or another device's")
 )
 
 // mostDevices limits the number of paired devices.

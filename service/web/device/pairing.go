@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/service/access"
 )
@@ -27,11 +28,12 @@ type Pairing struct {
 var (
 	// ErrCode says that no pairing is open, that its time or its tries are over, or that the code
 	// is wrong. A guessing client does not learn which.
-	ErrCode     = errors.New("the code is not one that counts now: 'perlica web pair' shows another one")
-	errExpired  = errors.New("the time of the pairing is over")
-	errTries    = errors.New("the code was guessed at too often")
-	errReplaced = errors.New("another pairing was opened")
-	errOver     = errors.New("the pairing is over")
+	ErrCode = message.New("device.code",
+		"the code is not one that counts now: 'perlica web pair' shows another one")
+	errExpired  = message.New("device.expired", "the time of the pairing is over")
+	errTries    = message.New("device.tries", "the code was guessed at too often")
+	errReplaced = message.New("device.replaced", "another pairing was opened")
+	errOver     = message.New("device.over", "the pairing is over")
 )
 
 // OpenPairing opens a pairing for two minutes and five tries. It replaces an earlier one.

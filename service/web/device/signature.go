@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"math/big"
 	"net/http"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // A browser signs each request as RFC 9421 describes, in one fixed form:
@@ -39,7 +40,7 @@ type JWK struct {
 }
 
 // ErrKey says that the key is not a public key on the curve P-256.
-var ErrKey = errors.New("the key is not a public key on the curve P-256")
+var ErrKey = message.New("device.key", "the key is not a public key on the curve P-256")
 
 // record encodes the key as SubjectPublicKeyInfo.
 func (k JWK) record() ([]byte, error) {

@@ -16,6 +16,7 @@ import (
 	webpush "github.com/SherClockHolmes/webpush-go"
 
 	"github.com/perlica/perlica/eventlog/disk"
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // Subscription holds the address of a browser's push service and the encryption keys, in the JSON
@@ -32,7 +33,7 @@ type Keys struct {
 }
 
 // ErrSubscription says that a subscription is invalid.
-var ErrSubscription = errors.New("that is not a subscription at a public push service")
+var ErrSubscription = message.New("push.subscription", "that is not a subscription at a public push service")
 
 // longest limits the length of an endpoint.
 const longest = 2000

@@ -147,10 +147,10 @@ func (s *Sender) deliver(device string, l *delivery) {
 	}
 }
 
-// message is the whole text of a message. A newer message with the same topic replaces an
+// words is the whole text of a message. A newer message with the same topic replaces an
 // undelivered one. Push services may turn to contact.
 const (
-	message = "a question waits"
+	words   = "a question waits"
 	topic   = "question"
 	contact = "https://github.com/perlica/perlica"
 )
@@ -198,7 +198,7 @@ func (s *Sender) postMessage(ctx context.Context, sub Subscription, waits time.D
 	if err != nil {
 		return err
 	}
-	res, err := webpush.SendNotificationWithContext(ctx, []byte(message), &webpush.Subscription{
+	res, err := webpush.SendNotificationWithContext(ctx, []byte(words), &webpush.Subscription{
 		Endpoint: sub.Endpoint, Keys: webpush.Keys{P256dh: sub.Keys.P256dh, Auth: sub.Keys.Auth},
 	}, &webpush.Options{
 		HTTPClient: s.client, Subscriber: contact, Topic: topic, Urgency: webpush.UrgencyHigh,
