@@ -43,9 +43,14 @@ const copyEvery = time.Second
 func Follow(ctx context.Context, log event.Reader, locks string, session event.SessionID,
 	turns int) iter.Seq2[Notice, error] {
 	return func(yield func(Notice, error) bool) {
-		f := newFollower(ctx, log, locks, func(e Entry, err error) bool { return yield(e.Notice, err) })
+		f := newFollower(log, locks)
 		f.session = session
-		f.yieldError(func() error { return f.followLog(func() error { return f.replayTurns(turns) }) })
+		past := func(put putEntry) error { return f.putNewestTurns(ctx, turns, put) }
+		for e, err := range entries(ctx, func(put putEntry) error { return f.followLog(ctx, past, put) }) {
+			if !yield(e.Notice, err) {
+				return
+			}
+		}
 	}
 }
 
@@ -55,18 +60,34 @@ type openLog interface {
 	OpenRuns(ctx context.Context) ([]event.RunID, error)
 }
 
+// putEntry hands an entry to the caller's loop. It returns errLeft when the loop has ended.
+type putEntry func(Entry) error
+
+var errLeft = errors.New("the caller's loop has ended")
+
+// entries yields the entries that read puts, and then the error of read, unless the caller's loop or ctx ended.
+func entries(ctx context.Context, read func(putEntry) error) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		err := read(func(e Entry) error {
+			if !yield(e, nil) {
+				return errLeft
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errLeft) && ctx.Err() == nil {
+			yield(Entry{}, err)
+		}
+	}
+}
+
 // follower turns the events of one session or of all sessions into notices.
 type follower struct {
-	ctx     context.Context // the context of the iteration, which lasts as long as the follower
 	log     event.Reader
 	locks   string
 	own     *store.Reader   // the log if it is a file of this machine, otherwise nil
 	session event.SessionID // empty means all sessions
-	yield   func(Entry, error) bool
-	gone    bool // the caller's loop has ended
-	muted   bool // events are read and not yielded
 
-	head    event.Seq // every event up to head was yielded
+	head    event.Seq // every event up to head was read
 	known   event.Seq // the newest event at the last look
 	turns   map[event.SessionID]*followed
 	holders map[event.SessionID]*filelock.BusyError
@@ -75,68 +96,72 @@ type follower struct {
 // followed is the newest turn of a session.
 type followed struct {
 	*Record
-	over bool // Finished was yielded
-	lost bool // Freed was yielded: the turn's process is gone
+	over bool // Finished was put
+	lost bool // Freed was put: the turn's process is gone
 }
 
-func newFollower(ctx context.Context, log event.Reader, locks string, yield func(Entry, error) bool) *follower {
+func newFollower(log event.Reader, locks string) *follower {
 	own, _ := log.(*store.Reader)
-	return &follower{
-		ctx: ctx, log: log, own: own, locks: locks, yield: yield, turns: map[event.SessionID]*followed{},
-		holders: map[event.SessionID]*filelock.BusyError{},
-	}
+	return &follower{log: log, own: own, locks: locks, turns: map[event.SessionID]*followed{},
+		holders: map[event.SessionID]*filelock.BusyError{}}
 }
 
-// yieldError calls read and yields its error, unless the caller's loop or ctx ended.
-func (f *follower) yieldError(read func() error) {
-	if err := read(); err != nil && f.ctx.Err() == nil && !f.gone {
-		f.yield(Entry{}, err)
-	}
-}
-
-// followLog runs until the caller's loop or ctx ends. begin yields the recorded events up to the head.
-func (f *follower) followLog(begin func() error) error {
-	wait, done, err := f.news() // before the head is read, so that no event falls between
+// followLog puts the entries that past puts up to the head, and then each new entry, until ctx or the caller's loop
+// ends.
+func (f *follower) followLog(ctx context.Context, past func(putEntry) error, put putEntry) error {
+	wait, done, err := f.news(ctx) // before the head is read, so that no event falls between
 	if err != nil {
 		return err
 	}
 	defer done()
-	if f.head, err = f.newest(); err != nil {
+	if f.head, err = f.newest(ctx); err != nil {
 		return err
 	}
 	f.known = f.head
-	if err := begin(); err != nil {
+	if err := past(put); err != nil {
 		return err
 	}
-	for changed := true; !f.gone; {
-		behind, err := f.yieldRound(changed)
-		if err != nil || f.gone {
+	for changed := true; ; {
+		began := time.Now()
+		holders, err := f.lookAtHolders() // first: a process that is gone now has written its last event
+		if err != nil {
 			return err
 		}
-		if changed = true; behind {
-			continue
+		if changed {
+			came, err := f.putNews(ctx, put)
+			if err == nil && came {
+				err = restFor(ctx, time.Since(began))
+			}
+			if err != nil {
+				return err
+			}
+			if f.head < f.known {
+				continue
+			}
+		}
+		if err := f.putHolders(holders, put); err != nil {
+			return err
 		}
 		if changed, err = wait(); err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 // news returns a function that waits for a possible change, and a function that ends the waiting.
-func (f *follower) news() (wait func() (bool, error), done func(), err error) {
+func (f *follower) news(ctx context.Context) (wait func() (bool, error), done func(), err error) {
 	if f.own == nil {
 		ticker := time.NewTicker(copyEvery)
 		return func() (bool, error) {
 			select {
-			case <-f.ctx.Done():
-				return false, f.ctx.Err()
+			case <-ctx.Done():
+				return false, ctx.Err()
 			case <-ticker.C:
 				return true, nil
 			}
 		}, ticker.Stop, nil
 	}
-	changes, err := f.own.Changes(f.ctx, f.locks)
+	changes, err := f.own.Changes(ctx, f.locks)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -145,61 +170,80 @@ func (f *follower) news() (wait func() (bool, error), done func(), err error) {
 		if changes.Quiet() {
 			most = holderRest
 		}
-		return changes.Wait(f.ctx, most)
+		return changes.Wait(ctx, most)
 	}, func() { _ = changes.Close() }, nil // nothing was written
 }
 
-// yieldRound yields the events since the last round, and then the holders of the sessions. behind means that more
-// events are ready, and the caller must not wait.
-func (f *follower) yieldRound(changed bool) (behind bool, err error) {
-	began := time.Now()
-	holders, err := f.lookAtHolders() // first: a process that is gone now has written its last event
+// A follower leaves the processors to the run. While events arrive, it reads readMost events at a time, and
+// then rests restTimes as long as that took, and mostRest at most. In a flood of events it falls back. After
+// the flood it reads the rest at once.
+const (
+	readMost  = 256
+	restTimes = 9
+	mostRest  = 500 * time.Millisecond
+)
+
+// putNews puts the entries after the head, of readMost events at most. came means that new events have come since
+// the last look.
+func (f *follower) putNews(ctx context.Context, put putEntry) (came bool, err error) {
+	newest, err := f.newest(ctx)
 	if err != nil {
 		return false, err
 	}
-	if changed {
-		to, err := f.newest()
+	came, f.known = newest > f.known, max(f.known, newest)
+	if f.head == f.known {
+		return false, nil
+	}
+	left := readMost
+	q := event.Query{Session: f.session, After: f.head, Until: f.known, Limit: readMost}
+	for e, err := range f.log.Events(ctx, q) {
+		if err == nil {
+			err = f.putEvent(ctx, e, put)
+		}
 		if err != nil {
 			return false, err
 		}
-		more := to > f.known
-		if f.known = max(f.known, to); f.known > f.head {
-			if behind, err = f.yieldSome(event.Query{Session: f.session, After: f.head, Until: f.known}); err != nil || f.gone {
-				return false, err
-			}
-		}
-		if more {
-			err = f.restFor(time.Since(began))
-		}
-		if behind || err != nil {
-			return behind, err
-		}
+		left, f.head = left-1, e.Seq
 	}
-	f.putHolders(holders)
-	return false, nil
+	if left > 0 {
+		f.head = f.known
+	}
+	return came, nil
 }
 
-func (f *follower) newest() (event.Seq, error) {
-	e, _, err := f.log.Last(f.ctx, event.Query{})
+// restFor sleeps in proportion to the time that the work took.
+func restFor(ctx context.Context, took time.Duration) error {
+	timer := time.NewTimer(min(restTimes*took, mostRest))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (f *follower) newest(ctx context.Context) (event.Seq, error) {
+	e, _, err := f.log.Last(ctx, event.Query{})
 	return e.Seq, err
 }
 
-// replayTurns yields the newest turns of the session as far as they are on record.
-func (f *follower) replayTurns(turns int) error {
+// putNewestTurns puts the newest turns of the session as far as they are on record.
+func (f *follower) putNewestTurns(ctx context.Context, turns int, put putEntry) error {
 	if turns <= 0 || f.head == 0 {
 		return nil
 	}
 	var runs []event.RunID
 	q := event.Query{Session: f.session, Until: f.head, Types: []event.Type{event.MessageReceived}, Newest: true,
 		Limit: turns}
-	for e, err := range f.log.Events(f.ctx, q) {
+	for e, err := range f.log.Events(ctx, q) {
 		if err != nil {
 			return err
 		}
 		runs = append(runs, e.Run)
 	}
-	for i := len(runs) - 1; i >= 0 && !f.gone; i-- {
-		if err := f.yieldEach(event.Query{Run: runs[i], Until: f.head}); err != nil {
+	for _, run := range slices.Backward(runs) {
+		if err := f.putEvents(ctx, event.Query{Run: run, Until: f.head}, put); err != nil {
 			return err
 		}
 	}
@@ -236,8 +280,8 @@ func (f *follower) lookAtHolders() (map[event.SessionID]*filelock.BusyError, err
 	return holders, nil
 }
 
-// putHolders yields the changes of the sessions' holders, and the turns that lost their process.
-func (f *follower) putHolders(holders map[event.SessionID]*filelock.BusyError) {
+// putHolders puts the changes of the sessions' holders, and the turns that lost their process.
+func (f *follower) putHolders(holders map[event.SessionID]*filelock.BusyError, put putEntry) error {
 	for _, id := range slices.Sorted(maps.Keys(holders)) {
 		now, t := holders[id], f.turns[id]
 		was, known := f.holders[id]
@@ -257,43 +301,68 @@ func (f *follower) putHolders(holders map[event.SessionID]*filelock.BusyError) {
 		default:
 			e.Notice = Freed{}
 		}
-		f.putEntry(e)
-	}
-}
-
-func (f *follower) putEntry(e Entry) {
-	if !f.muted && !f.gone {
-		f.gone = !f.yield(e, nil)
-	}
-}
-
-func (f *follower) yieldEach(q event.Query) error {
-	for e, err := range f.log.Events(f.ctx, q) {
-		if err != nil {
-			return err
-		}
-		if err := f.yieldEvent(e); err != nil || f.gone {
+		if err := put(e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// yieldEvent yields the notice of one event.
-func (f *follower) yieldEvent(e event.Event) error {
+func (f *follower) putEvents(ctx context.Context, q event.Query, put putEntry) error {
+	for e, err := range f.log.Events(ctx, q) {
+		if err == nil {
+			err = f.putEvent(ctx, e, put)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putEvent puts the notice of one event.
+func (f *follower) putEvent(ctx context.Context, e event.Event, put putEntry) error {
+	t := f.turns[e.Session]
+	if f.session == "" && e.Run != "" && e.Type != event.MessageReceived &&
+		(t == nil || e.Type == event.Requested && t.Run != e.Run) {
+		// The run was accepted before the first wanted event. It was not on the list of open runs, so it had
+		// not begun or has ended since.
+		if err := f.recallRun(ctx, e.Run, e.Seq-1); err != nil {
+			return err
+		}
+	}
+	n := f.noticeOf(e)
+	if asked, ok := n.(Asked); ok {
+		closed, err := interaction.Closed(ctx, f.log, e.Interaction)
+		if err != nil {
+			return err
+		}
+		asked.Answerable = asked.Answerable && closed == nil
+		n = asked
+	}
+	if n == nil {
+		return nil
+	}
+	return put(Entry{Seq: e.Seq, Refs: e.Refs, Notice: n})
+}
+
+// recallRun reads the recorded events of a run and puts nothing.
+func (f *follower) recallRun(ctx context.Context, run event.RunID, until event.Seq) error {
+	for e, err := range f.log.Events(ctx, event.Query{Run: run, Until: until}) {
+		if err != nil {
+			return err
+		}
+		f.noticeOf(e)
+	}
+	return nil
+}
+
+// noticeOf adds an event to its turn, and returns its notice or nil.
+func (f *follower) noticeOf(e event.Event) Notice {
 	if e.Run == "" {
 		return nil
 	}
 	t := f.turns[e.Session]
-	if f.session == "" && !f.muted && e.Type != event.MessageReceived &&
-		(t == nil || e.Type == event.Requested && t.Run != e.Run) {
-		// The run was accepted before the first wanted event. It was not on the list of open runs, so it had
-		// not begun or has ended since.
-		if err := f.recallRun(e.Run, e.Seq-1); err != nil {
-			return err
-		}
-		t = f.turns[e.Session]
-	}
 	if e.Type == event.MessageReceived {
 		t = newFollowed(e.Run)
 		f.turns[e.Session] = t
@@ -304,22 +373,11 @@ func (f *follower) yieldEvent(e event.Event) error {
 	n := t.Notice(e)
 	t.Said.text.Reset() // the outcome has all of it; for a long answer each follower would keep another copy
 	t.Said.Blocks = nil
-	switch asked := n.(type) {
-	case Asked:
-		closed, err := interaction.Closed(f.ctx, f.log, e.Interaction)
-		if err != nil {
-			return err
-		}
-		asked.Answerable = asked.Answerable && closed == nil
-		n = asked
-	case Finished:
+	if _, ok := n.(Finished); ok {
 		t.over = true
 		t.Record = &Record{Result: Result{Run: e.Run}}
 	}
-	if n != nil {
-		f.putEntry(Entry{Seq: e.Seq, Refs: e.Refs, Notice: n})
-	}
-	return nil
+	return n
 }
 
 func newFollowed(run event.RunID) *followed {

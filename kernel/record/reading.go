@@ -3,7 +3,6 @@ package record
 import (
 	"context"
 	"iter"
-	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
 )
@@ -26,108 +25,53 @@ type Reading struct {
 // and Freed are not on record. They are yielded for each session with a turn that is or was under way, as of
 // now.
 func (r *Reading) Follow(ctx context.Context) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		f := newFollower(ctx, r.Log, r.Locks, r.yields(yield))
-		f.yieldError(func() error { return f.followLog(func() error { return f.resumeTurns(r.Log, r.At) }) })
-	}
+	return entries(ctx, func(put putEntry) error {
+		f := newFollower(r.Log, r.Locks)
+		return f.followLog(ctx, func(put putEntry) error { return r.resumeTurns(ctx, f, put) }, r.moving(put))
+	})
 }
 
 // Until yields the recorded events up to until, without Held and Freed. A caller that stops may ask for the
 // next Entry, or for later events. The earlier events of a turn under way are read only once. After an error
 // or the end of ctx, the Reading cannot be used.
 func (r *Reading) Until(ctx context.Context, until event.Seq) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		begun := r.f != nil
-		if !begun {
-			r.f = newFollower(ctx, r.Log, r.Locks, nil)
+	return entries(ctx, func(put putEntry) (err error) {
+		if r.f == nil {
+			r.f = newFollower(r.Log, r.Locks)
+			r.f.head = until
+			err = r.resumeTurns(ctx, r.f, r.moving(put))
+		} else {
+			r.f.head = until
+			err = r.f.putEvents(ctx, event.Query{After: r.At, Until: until}, r.moving(put))
 		}
-		f := r.f
-		f.ctx, f.head, f.gone, f.yield = ctx, until, false, r.yields(yield)
-		f.yieldError(func() (err error) {
-			if begun {
-				err = f.yieldEach(event.Query{After: r.At, Until: until})
-			} else {
-				err = f.resumeTurns(r.Log, r.At)
-			}
-			if err == nil && !f.gone {
-				r.At = max(r.At, until)
-			}
-			return err
-		})
-	}
-}
-
-// yields returns a yield function that also sets At.
-func (r *Reading) yields(yield func(Entry, error) bool) func(Entry, error) bool {
-	return func(e Entry, err error) bool {
 		if err == nil {
-			r.At = e.Seq
+			r.At = max(r.At, until)
 		}
-		return yield(e, err)
+		return err
+	})
+}
+
+// moving returns a put that also sets At.
+func (r *Reading) moving(put putEntry) putEntry {
+	return func(e Entry) error {
+		r.At = e.Seq
+		return put(e)
 	}
 }
 
-// resumeTurns reads the turns that are under way, and yields the recorded events after after.
-func (f *follower) resumeTurns(log openLog, after event.Seq) error {
-	if after = min(after, f.head); after > 0 {
-		runs, err := log.OpenRuns(f.ctx)
+// resumeTurns reads the turns that are under way at At, and puts the recorded entries after At up to the head.
+func (r *Reading) resumeTurns(ctx context.Context, f *follower, put putEntry) error {
+	after := min(r.At, f.head)
+	if after > 0 {
+		runs, err := r.Log.OpenRuns(ctx)
 		if err != nil {
 			return err
 		}
 		for _, run := range runs {
-			if err := f.recallRun(run, after); err != nil {
+			if err := f.recallRun(ctx, run, after); err != nil {
 				return err
 			}
 		}
 	}
-	return f.yieldEach(event.Query{After: after, Until: f.head})
-}
-
-// recallRun reads the recorded events of a run and yields nothing.
-func (f *follower) recallRun(run event.RunID, until event.Seq) error {
-	f.muted = true
-	defer func() { f.muted = false }()
-	return f.yieldEach(event.Query{Run: run, Until: until})
-}
-
-// yieldSome yields a limited number of the selected events, and reports whether more may follow.
-func (f *follower) yieldSome(q event.Query) (more bool, err error) {
-	q.Limit = readMost
-	left, last := q.Limit, q.After
-	for e, err := range f.log.Events(f.ctx, q) {
-		if err != nil {
-			return false, err
-		}
-		if err := f.yieldEvent(e); err != nil || f.gone {
-			return false, err
-		}
-		left, last = left-1, e.Seq
-	}
-	if more = left == 0; more {
-		f.head = last
-	} else {
-		f.head = q.Until
-	}
-	return more, nil
-}
-
-// A follower leaves the processors to the run. While events arrive, it reads readMost events at a time, and
-// then rests restTimes as long as that took, and mostRest at most. In a flood of events it falls back. After
-// the flood it reads the rest at once.
-const (
-	readMost  = 256
-	restTimes = 9
-	mostRest  = 500 * time.Millisecond
-)
-
-// restFor sleeps in proportion to the time that the work took.
-func (f *follower) restFor(took time.Duration) error {
-	timer := time.NewTimer(min(restTimes*took, mostRest))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-f.ctx.Done():
-		return f.ctx.Err()
-	}
+	return f.putEvents(ctx, event.Query{After: after, Until: f.head}, put)
 }
