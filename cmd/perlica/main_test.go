@@ -173,6 +173,7 @@ func runScripts(t *testing.T, files []string, setup func(*testscript.Env) error)
 			env.Setenv("PERLICA_MODEL_DEFAULT_PROVIDER", "predictable") // No script has a terminal.
 			// Otherwise each process of a race build takes a second to leave.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			env.Values[countsKey] = map[string]int{}
 			env.Cd = project
 			return setup(env)
 		},

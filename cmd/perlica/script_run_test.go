@@ -146,7 +146,11 @@ func cmdPrints(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdLogged counts the events of a type whose payload contains all the texts. PROJECT=DIR may come first:
+// countsKey is the key of a script's value with the counts of cmdLogged.
+const countsKey = "counts"
+
+// cmdLogged counts the new events of a type whose payload contains all the texts. New are the events since the last
+// count of the same events, so that a new line of a script changes no later one. PROJECT=DIR may come first:
 //
 //	logged 1 acp.request.sent '"method":"session/prompt"'
 func cmdLogged(ts *testscript.TestScript, neg bool, args []string) {
@@ -159,13 +163,17 @@ func cmdLogged(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	events, err := readLog(logFile(project))
 	ts.Check(err)
-	if got := countEvents(events, args[1], args[2:]...); strconv.Itoa(got) != args[0] {
+	counts, counted := ts.Value(countsKey).(map[string]int), project+" "+strings.Join(args[1:], " ")
+	all := countEvents(events, args[1], args[2:]...)
+	got := all - counts[counted]
+	counts[counted] = all
+	if strconv.Itoa(got) != args[0] {
 		for _, e := range events {
 			if string(e.Type) == args[1] {
 				ts.Logf("%4d %s %.300s", e.Seq, e.Type, e.Payload)
 			}
 		}
-		ts.Fatalf("there are %d events of %q, want %s", got, args[1:], args[0])
+		ts.Fatalf("got %d new events of %q, want %s", got, args[1:], args[0])
 	}
 }
 
