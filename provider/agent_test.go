@@ -1,12 +1,14 @@
-package provider
+package provider_test
 
 import (
 	"slices"
 	"testing"
+
+	"github.com/perlica/perlica/provider"
 )
 
 func TestAgentEnvironMakesItAsk(t *testing.T) {
-	a := Agent{Asking: Asking{Env: []string{"GOOSE_MODE=approve"}}}
+	a := provider.Agent{Asking: provider.Asking{Env: []string{"GOOSE_MODE=approve"}}}
 	parent := []string{"PATH=/bin", "GOOSE_MODE=auto"}
 	if got, err := a.Environ(parent); err != nil || !slices.Equal(got, []string{"PATH=/bin", "GOOSE_MODE=approve"}) {
 		t.Errorf("by itself: %q, %v", got, err)

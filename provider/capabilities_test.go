@@ -1,23 +1,25 @@
-package provider
+package provider_test
 
 import (
 	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/provider"
 )
 
 // TestCapabilities: initialize announces exactly the capabilities that the options set.
 func TestCapabilities(t *testing.T) {
 	const least = `"auth":{},"fs":{},"session":{"configOptions":{"boolean":{}}`
 	for name, tt := range map[string]struct {
-		change func(*Options)
+		change func(*provider.Options)
 		want   string
 	}{
-		"least":   {func(*Options) {}, `{` + least + `}}`},
-		"notices": {func(o *Options) { o.Notices = true }, `{` + least + `,"notices":{},"compaction":{}}}`},
-		"forms":   {func(o *Options) { o.Forms = true }, `{"auth":{},"elicitation":{"form":{},"url":{}},"fs":{},"session":{"configOptions":{"boolean":{}}}}`},
-		"logins":  {func(o *Options) { o.TerminalLogins = true }, `{"auth":{"terminal":true},"fs":{},"session":{"configOptions":{"boolean":{}}}}`},
+		"least":   {func(*provider.Options) {}, `{` + least + `}}`},
+		"notices": {func(o *provider.Options) { o.Notices = true }, `{` + least + `,"notices":{},"compaction":{}}}`},
+		"forms":   {func(o *provider.Options) { o.Forms = true }, `{"auth":{},"elicitation":{"form":{},"url":{}},"fs":{},"session":{"configOptions":{"boolean":{}}}}`},
+		"logins":  {func(o *provider.Options) { o.TerminalLogins = true }, `{"auth":{"terminal":true},"fs":{},"session":{"configOptions":{"boolean":{}}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &watcher{}

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perlica/perlica/provider"
 )
 
 // TestFramesAreByteExact: the record keeps every line byte for byte and in wire order.
@@ -37,14 +39,14 @@ func TestFramesAreByteExact(t *testing.T) {
 	if got := w.lines(false)[2:]; !slices.Equal(got, lines) {
 		t.Errorf("received\n%q, want\n%q", got, lines)
 	}
-	kinds := map[FrameKind]int{}
+	kinds := map[provider.FrameKind]int{}
 	for _, f := range w.wire {
 		kinds[f.Kind]++
 		if f.Length != int64(len(f.Line)) {
 			t.Errorf("length %d of %q", f.Length, f.Line)
 		}
 	}
-	if want := (map[FrameKind]int{Request: 3, Response: 3, Notification: 2, Malformed: 5}); !reflect.DeepEqual(kinds, want) {
+	if want := (map[provider.FrameKind]int{provider.Request: 3, provider.Response: 3, provider.Notification: 2, provider.Malformed: 5}); !reflect.DeepEqual(kinds, want) {
 		t.Errorf("%v, want %v", kinds, want)
 	}
 	if got, want := w.warned(), []string{"malformed_line", "malformed_line"}; !slices.Equal(got, want) {
@@ -58,7 +60,7 @@ func TestSentOrder(t *testing.T) {
 	w := &watcher{}
 	c := start(t, lies(lieEnd, fmt.Sprint("echo ", n)), w)
 	s := open(t, c)
-	if _, err := s.Prompt(NewCall("r"), text("x")).Answer(); err != nil {
+	if _, err := s.Prompt(provider.NewCall("r"), text("x")).Answer(); err != nil {
 		t.Fatal(err)
 	}
 	before := len(w.lines(true))
@@ -67,7 +69,7 @@ func TestSentOrder(t *testing.T) {
 			if i%2 == 0 {
 				s.Cancel()
 			} else {
-				c.sendLine(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"_n","params":%d}`, i), nil)
+				c.SendLine(fmt.Sprintf(`{"jsonrpc":"2.0","method":"_n","params":%d}`, i))
 			}
 		}()
 	}
@@ -90,7 +92,7 @@ func TestResponses(t *testing.T) {
 	for name, tt := range map[string]struct {
 		says  []string
 		stop  string
-		err   *Error // Type, Subtype and Code are compared
+		err   *provider.Error // Type, Subtype and Code are compared
 		warns []string
 	}{
 		"plain":           {says: []string{ok}, stop: "end_turn"},
@@ -99,15 +101,15 @@ func TestResponses(t *testing.T) {
 		"empty result":    {says: []string{`{"id":2,"result":{}}`}},
 		"neither":         {says: []string{`{"jsonrpc":"2.0","id":2}`}},
 		"error is null":   {says: []string{`{"id":2,"error": null ,"result":{"stopReason":"end_turn"}}`}, stop: "end_turn"},
-		"both":            {says: []string{`{"id":2,"error":{"code":1,"message":"m"},"result":{}}`}, err: &Error{Type: TypeAgent, Code: "1"}},
-		"a string":        {says: []string{`{"id":2,"result":"done"}`}, err: &Error{Type: TypeProtocol, Subtype: "undecodable_result"}},
-		"an array":        {says: []string{`{"id":2,"result":[]}`}, err: &Error{Type: TypeProtocol, Subtype: "undecodable_result"}},
-		"odd stop reason": {says: []string{`{"id":2,"result":{"stopReason":5}}`}, err: &Error{Type: TypeProtocol, Subtype: "undecodable_result"}},
-		"error":           {says: []string{`{"id":2,"error":{"code":77,"message":"m","data":{"errorKind":"odd"}}}`}, err: &Error{Type: TypeAgent, Subtype: "odd", Code: "77"}},
-		"undecodable":     {says: []string{`{"id":2,"error":{"code":"str","message":"m"}}`}, err: &Error{Type: TypeProtocol, Subtype: "undecodable_error"}},
-		"error a string":  {says: []string{`{"id":2,"error":"no"}`}, err: &Error{Type: TypeProtocol, Subtype: "undecodable_error"}},
-		"auth":            {says: []string{`{"id":2,"error":{"code":-32000,"message":"m"}}`}, err: &Error{Type: TypeAuth, Code: "-32000"}},
-		"null id error":   {says: []string{`{"id":null,"error":{"code":-32700,"message":"m"}}`}, err: &Error{Type: TypeAgent, Code: "-32700"}},
+		"both":            {says: []string{`{"id":2,"error":{"code":1,"message":"m"},"result":{}}`}, err: &provider.Error{Type: provider.TypeAgent, Code: "1"}},
+		"a string":        {says: []string{`{"id":2,"result":"done"}`}, err: &provider.Error{Type: provider.TypeProtocol, Subtype: "undecodable_result"}},
+		"an array":        {says: []string{`{"id":2,"result":[]}`}, err: &provider.Error{Type: provider.TypeProtocol, Subtype: "undecodable_result"}},
+		"odd stop reason": {says: []string{`{"id":2,"result":{"stopReason":5}}`}, err: &provider.Error{Type: provider.TypeProtocol, Subtype: "undecodable_result"}},
+		"error":           {says: []string{`{"id":2,"error":{"code":77,"message":"m","data":{"errorKind":"odd"}}}`}, err: &provider.Error{Type: provider.TypeAgent, Subtype: "odd", Code: "77"}},
+		"undecodable":     {says: []string{`{"id":2,"error":{"code":"str","message":"m"}}`}, err: &provider.Error{Type: provider.TypeProtocol, Subtype: "undecodable_error"}},
+		"error a string":  {says: []string{`{"id":2,"error":"no"}`}, err: &provider.Error{Type: provider.TypeProtocol, Subtype: "undecodable_error"}},
+		"auth":            {says: []string{`{"id":2,"error":{"code":-32000,"message":"m"}}`}, err: &provider.Error{Type: provider.TypeAuth, Code: "-32000"}},
+		"null id error":   {says: []string{`{"id":null,"error":{"code":-32700,"message":"m"}}`}, err: &provider.Error{Type: provider.TypeAgent, Code: "-32700"}},
 		"null id result":  {says: []string{`{"id":null,"result":{}}`, ok}, stop: "end_turn", warns: []string{"malformed_line"}},
 		"id a string":     {says: []string{`{"id":"2","result":{"stopReason":"end_turn"}}`}, stop: "end_turn"},
 		"id other digits": {says: []string{`{"id":"02","result":{"stopReason":"lie"}}`, `{"id":"2.0","result":{"stopReason":"lie"}}`, ok}, stop: "end_turn", warns: []string{"unknown_response", "unknown_response"}},
@@ -127,7 +129,7 @@ func TestResponses(t *testing.T) {
 					t.Errorf("%q, %v; want %q", got.StopReason, got.err, tt.stop)
 				}
 			} else {
-				var e *Error
+				var e *provider.Error
 				if !errors.As(got.err, &e) || e.Type != tt.err.Type || e.Subtype != tt.err.Subtype || e.Code != tt.err.Code {
 					t.Fatalf("%#v, want %#v", got.err, tt.err)
 				}
@@ -151,7 +153,7 @@ func TestErrorWithoutIDAmongTwo(t *testing.T) {
 	w := &watcher{}
 	c := start(t, lies("<", `>{"id":null,"error":{"code":-32700,"message":"m"}}`, lieEnd, `>{"id":3,"result":{}}`), w)
 	s := open(t, c)
-	done := promptAsync(s, NewCall("r"), "x")
+	done := promptAsync(s, provider.NewCall("r"), "x")
 	w.waitFor(t, "the prompt", func() bool { return len(w.wire) == 5 })
 	if err := s.SetMode(t.Context(), "m"); err != nil {
 		t.Error(err)
@@ -204,10 +206,10 @@ func TestUpdates(t *testing.T) {
 func TestTooManyEarlyUpdates(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<",
-		fmt.Sprintf("*%d ", maxEarly+2)+fmt.Sprintf(lieText, "#,"), `>{"id":1,"result":{"sessionId":"s"}}`), w)
+		fmt.Sprintf("*%d ", provider.MaxEarly+2)+fmt.Sprintf(lieText, "#,"), `>{"id":1,"result":{"sessionId":"s"}}`), w)
 	open(t, c)
 	var want strings.Builder
-	for i := range maxEarly {
+	for i := range provider.MaxEarly {
 		fmt.Fprint(&want, i, ",")
 	}
 	if w.said() != want.String() {
@@ -228,17 +230,17 @@ func TestLineLimit(t *testing.T) {
 	})
 	t.Run("too long", func(t *testing.T) {
 		w := &watcher{}
-		c, got := run(t, child("ok"), w, "@say before\n@stream 1 300000\n@say after", func(o *Options) { o.MaxLine = 200_000 })
-		var e *Error
-		if !errors.As(got.err, &e) || !errors.Is(got.err, ErrProtocol) || e.Subtype != "oversized_line" {
+		c, got := run(t, child("ok"), w, "@say before\n@stream 1 300000\n@say after", func(o *provider.Options) { o.MaxLine = 200_000 })
+		var e *provider.Error
+		if !errors.As(got.err, &e) || !errors.Is(got.err, provider.ErrProtocol) || e.Subtype != "oversized_line" {
 			t.Errorf("%#v", got.err)
 		}
 		end(t, c)
-		i := slices.IndexFunc(w.wire, func(f crossed) bool { return f.Kind == Oversized })
+		i := slices.IndexFunc(w.wire, func(f crossed) bool { return f.Kind == provider.Oversized })
 		if i < 0 {
 			t.Fatal("the line was not recorded")
 		}
-		if f := w.wire[i]; f.Length < 300_000 || len(f.Line) != keptOfOversized || len(f.SHA256) != 32 {
+		if f := w.wire[i]; f.Length < 300_000 || len(f.Line) != provider.KeptOfOversized || len(f.SHA256) != 32 {
 			t.Errorf("length %d, kept %d", f.Length, len(f.Line))
 		}
 		// Perlica closes the agent's input before it sends a signal. The agent may see the closed input first
@@ -252,19 +254,20 @@ func TestLineLimit(t *testing.T) {
 func TestInitializeAndSession(t *testing.T) {
 	for name, tt := range map[string]struct {
 		scenario string
-		typ      ErrorType
+		typ      provider.ErrorType
 		is       error
 		method   string
 		subtype  string
 	}{
-		"version":        {"[initialize]\n@set protocolVersion 2", TypeProtocol, ErrProtocol, "initialize", "protocol_version"},
-		"in quotes":      {"[initialize]\n@set protocolVersion \"2\"", TypeProtocol, ErrProtocol, "initialize", "protocol_version"},
-		"half a version": {"[initialize]\n@set protocolVersion 1.5", TypeProtocol, ErrProtocol, "initialize", "protocol_version"},
-		"login":          {"[session/new]\n@auth", TypeAuth, ErrAuthRequired, "session/new", ""},
-		"no id":          {"[session/new]\n@result {}", TypeProtocol, ErrProtocol, "session/new", "no_session_id"},
-		"odd id":         {"[session/new]\n@result {\"sessionId\":5}", TypeProtocol, ErrProtocol, "session/new", "undecodable_result"},
-		"exits":          {"[initialize]\n@exit 3", TypeGone, ErrGone, "initialize", "exited"},
-		"exits at once":  {"[start]\n@exit 3", TypeGone, ErrGone, "initialize", "exited"},
+		"version":        {"[initialize]\n@set protocolVersion 2", provider.TypeProtocol, provider.ErrProtocol, "initialize", "protocol_version"},
+		"in quotes":      {"[initialize]\n@set protocolVersion \"2\"", provider.TypeProtocol, provider.ErrProtocol, "initialize", "protocol_version"},
+		"half a version": {"[initialize]\n@set protocolVersion 1.5", provider.TypeProtocol, provider.ErrProtocol, "initialize", "protocol_version"},
+		"login":          {"[session/new]\n@auth", provider.TypeAuth, provider.ErrAuthRequired, "session/new", ""},
+		"no id": {"[session/new]\n@result {}", provider.TypeProtocol, provider.ErrProtocol,
+			"session/new", "no_session_id"},
+		"odd id":        {"[session/new]\n@result {\"sessionId\":5}", provider.TypeProtocol, provider.ErrProtocol, "session/new", "undecodable_result"},
+		"exits":         {"[initialize]\n@exit 3", provider.TypeGone, provider.ErrGone, "initialize", "exited"},
+		"exits at once": {"[start]\n@exit 3", provider.TypeGone, provider.ErrGone, "initialize", "exited"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, child("ok", tt.scenario), &watcher{})
@@ -272,11 +275,11 @@ func TestInitializeAndSession(t *testing.T) {
 			if err == nil {
 				_, err = c.NewSession(t.Context(), "/", nil)
 			}
-			var e *Error
+			var e *provider.Error
 			if !errors.As(err, &e) || !errors.Is(err, tt.is) || e.Type != tt.typ || e.Method != tt.method || e.Subtype != tt.subtype || e.RequestID == "" || e.Provider != "ok" {
 				t.Errorf("%#v", err)
 			}
-			if e.Type == TypeGone && !strings.Contains(e.Message, "code 3") {
+			if e.Type == provider.TypeGone && !strings.Contains(e.Message, "code 3") {
 				t.Errorf("message %q", e.Message)
 			}
 		})
@@ -285,11 +288,13 @@ func TestInitializeAndSession(t *testing.T) {
 
 // TestTimeouts: every method except session/prompt has a timeout, and a late answer is ignored.
 func TestTimeouts(t *testing.T) {
-	short := func(o *Options) { o.ConnectTimeout, o.RequestTimeout = 30*time.Millisecond, 20*time.Millisecond }
+	short := func(o *provider.Options) {
+		o.ConnectTimeout, o.RequestTimeout = 30*time.Millisecond, 20*time.Millisecond
+	}
 	isTimeout := func(t *testing.T, err error, method string) {
 		t.Helper()
-		var e *Error
-		if !errors.As(err, &e) || !errors.Is(err, ErrTimeout) || e.Type != TypeTimeout || e.Method != method || e.RequestID == "" {
+		var e *provider.Error
+		if !errors.As(err, &e) || !errors.Is(err, provider.ErrTimeout) || e.Type != provider.TypeTimeout || e.Method != method || e.RequestID == "" {
 			t.Errorf("%s: %#v", method, err)
 		}
 	}
@@ -304,8 +309,8 @@ func TestTimeouts(t *testing.T) {
 		w := &watcher{}
 		c := start(t, child("ok", "[session/set_mode]\n@hang\n[session/set_config_option]\n@hang\n[session/close]\n@hang"), w)
 		s := open(t, c)
-		c.opt.ConnectTimeout, c.opt.RequestTimeout = time.Hour, 20*time.Millisecond
-		done := promptAsync(s, NewCall("r"), "@hang")
+		c.Options().ConnectTimeout, c.Options().RequestTimeout = time.Hour, 20*time.Millisecond
+		done := promptAsync(s, provider.NewCall("r"), "@hang")
 		isTimeout(t, s.SetMode(t.Context(), "auto"), "session/set_mode")
 		isTimeout(t, s.SetOption(t.Context(), "o", "v"), "session/set_config_option")
 		select {
@@ -325,7 +330,7 @@ func TestTimeouts(t *testing.T) {
 		w := &watcher{}
 		c := start(t, lies("<", lieEnd), w)
 		s := open(t, c)
-		c.opt.RequestTimeout = time.Nanosecond
+		c.Options().RequestTimeout = time.Nanosecond
 		isTimeout(t, s.SetMode(t.Context(), "m"), "session/set_mode")
 		if err := s.Cancel(); err != nil { // the agent answers only after this
 			t.Error(err)
@@ -335,11 +340,11 @@ func TestTimeouts(t *testing.T) {
 	t.Run("context", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		enough := errors.New("enough")
-		w := &watcher{sent: func(Frame) error { cancel(enough); return nil }}
+		w := &watcher{sent: func(provider.Frame) error { cancel(enough); return nil }}
 		c := start(t, child("liar", "hang"), w)
 		_, err := c.Initialize(ctx, "test")
-		var e *Error
-		if !errors.As(err, &e) || !errors.Is(err, enough) || e.Type != TypeStopped {
+		var e *provider.Error
+		if !errors.As(err, &e) || !errors.Is(err, enough) || e.Type != provider.TypeStopped {
 			t.Errorf("%#v", err)
 		}
 	})
@@ -350,16 +355,17 @@ func TestStartErrors(t *testing.T) {
 	if err := os.WriteFile(plain, []byte("no program"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, a := range map[string]Agent{
+	for name, a := range map[string]provider.Agent{
 		"missing":          {ID: "x", Command: []string{"perlica-no-such-agent"}},
 		"no such file":     {ID: "x", Command: []string{plain + "-not"}},
 		"not executable":   {ID: "x", Command: []string{plain}},
 		"no command":       {ID: "x"},
 		"no such variable": {ID: "x", Command: []string{os.Args[0]}, Env: []string{"A=B"}},
 	} {
-		_, err := Start(a, Options{Recorder: &watcher{}, Client: &watcher{}, Dir: t.TempDir(), Environ: os.Environ()})
-		var e *Error
-		if !errors.As(err, &e) || e.Type != TypeStart || e.Provider != "x" || e.Message == "" {
+		opt := provider.Options{Recorder: &watcher{}, Client: &watcher{}, Dir: t.TempDir(), Environ: os.Environ()}
+		_, err := provider.Start(a, opt)
+		var e *provider.Error
+		if !errors.As(err, &e) || e.Type != provider.TypeStart || e.Provider != "x" || e.Message == "" {
 			t.Errorf("%s: %#v", name, err)
 		}
 	}

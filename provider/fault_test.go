@@ -1,13 +1,14 @@
-package provider
+package provider_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perlica/perlica/provider"
 )
 
 // TestLeavesInTheTurn: if the agent ends during a turn, the error names the cause and the agent's last words.
@@ -27,7 +28,7 @@ func TestLeavesInTheTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := &watcher{}
 			c := start(t, child("ok"), w)
-			call := NewCall("r")
+			call := provider.NewCall("r")
 			done := promptAsync(open(t, c), call, tt.prompt)
 			var err error
 			select {
@@ -36,8 +37,8 @@ func TestLeavesInTheTurn(t *testing.T) {
 			case <-time.After(2 * time.Minute):
 				t.Fatal("the prompt does not end")
 			}
-			var e *Error
-			if !errors.As(err, &e) || !errors.Is(err, ErrGone) || e.Type != TypeGone || e.Subtype != tt.subtype || e.Method != "session/prompt" || e.RequestID != "2" || !call.MayHaveLeft() {
+			var e *provider.Error
+			if !errors.As(err, &e) || !errors.Is(err, provider.ErrGone) || e.Type != provider.TypeGone || e.Subtype != tt.subtype || e.Method != "session/prompt" || e.RequestID != "2" || !call.MayHaveLeft() {
 				t.Fatalf("%#v", err)
 			}
 			for _, m := range tt.message {
@@ -62,33 +63,19 @@ func TestAnswerWithoutLineFeed(t *testing.T) {
 	}
 }
 
-// TestAnswerBeforeTheEnd: an answer that arrived before the agent ended counts, in whatever order the two are
-// noticed.
-func TestAnswerBeforeTheEnd(t *testing.T) {
-	c := &Conn{gone: make(chan struct{}), err: &Error{Type: TypeGone}}
-	close(c.gone)
-	for range 100 {
-		p := &pendingCall{conn: c, method: "session/prompt", out: unsent(nil), arrived: make(chan struct{}), answer: Message{Result: json.RawMessage("{}")}}
-		close(p.arrived)
-		if _, err := p.waitResponse(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // TestSlowClientOfTheGone: output that the agent wrote before it ended is read completely, even by a slow
 // client.
 func TestSlowClientOfTheGone(t *testing.T) {
 	const n = 300 // of 200 bytes each: together they fit into a pipe
-	var c *Conn
+	var c *provider.Conn
 	w := &watcher{}
-	w.update = func(Update) { <-c.proc.Exited() }
+	w.update = func(provider.Update) { <-c.Exited() }
 	script := []string{}
 	for range n {
 		script = append(script, lieSay("x"))
 	}
 	c = start(t, lies(append(script, lieEnd, "exit 0")...), w)
-	got, err := open(t, c).Prompt(NewCall("r"), text("x")).Answer()
+	got, err := open(t, c).Prompt(provider.NewCall("r"), text("x")).Answer()
 	if err != nil || got.StopReason != "end_turn" || len(w.said()) != n {
 		t.Errorf("%d of %d, %v", len(w.said()), n, err)
 	}
@@ -98,7 +85,7 @@ func TestSlowClientOfTheGone(t *testing.T) {
 func TestCancel(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, child("ok"), w))
-	done := promptAsync(s, NewCall("r"), "@say working\n@hang")
+	done := promptAsync(s, provider.NewCall("r"), "@say working\n@hang")
 	w.waitFor(t, "an update", func() bool { return len(w.updates) == 1 })
 	if err := s.Cancel(); err != nil {
 		t.Fatal(err)
@@ -109,17 +96,18 @@ func TestCancel(t *testing.T) {
 	if err := s.Cancel(); err != nil { // without a running turn this does nothing
 		t.Error(err)
 	}
-	if got, err := s.Prompt(NewCall("r2"), text("@say again")).Answer(); err != nil || got.StopReason != "end_turn" {
+	got, err := s.Prompt(provider.NewCall("r2"), text("@say again")).Answer()
+	if err != nil || got.StopReason != "end_turn" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
 // TestLastWordsAreRecorded: all output is recorded until the agent has ended, also during End.
 func TestLastWordsAreRecorded(t *testing.T) {
-	var c *Conn
-	w := &watcher{received: func(f Frame) error {
+	var c *provider.Conn
+	w := &watcher{received: func(f provider.Frame) error {
 		if f.Method == "_vendor/bye" { // a slow disk: the agent has ended long before
-			<-c.proc.Exited()
+			<-c.Exited()
 			for range 10_000 {
 				runtime.Gosched()
 			}
@@ -143,18 +131,18 @@ func TestLastWordsAreRecorded(t *testing.T) {
 // TestKill: Kill ends a prompt at once, whatever the agent does.
 func TestKill(t *testing.T) {
 	w := &watcher{}
-	c := start(t, lies(lieSay("x"), "hang"), w, func(o *Options) { o.Grace = time.Hour })
+	c := start(t, lies(lieSay("x"), "hang"), w, func(o *provider.Options) { o.Grace = time.Hour })
 	s := open(t, c)
-	call := NewCall("r")
+	call := provider.NewCall("r")
 	done := promptAsync(s, call, "x")
 	w.waitFor(t, "an update", func() bool { return len(w.updates) == 1 })
 	sent := len(w.lines(true))
 	c.Kill()
-	var e *Error
-	if got := <-done; !errors.As(got.err, &e) || e.Type != TypeStopped || !call.MayHaveLeft() {
+	var e *provider.Error
+	if got := <-done; !errors.As(got.err, &e) || e.Type != provider.TypeStopped || !call.MayHaveLeft() {
 		t.Errorf("%+v", got)
 	}
-	if err := s.Cancel(); !errors.As(err, &e) || e.Type != TypeStopped {
+	if err := s.Cancel(); !errors.As(err, &e) || e.Type != provider.TypeStopped {
 		t.Errorf("%v", err)
 	}
 	if n := len(w.lines(true)); n != sent {
@@ -170,7 +158,7 @@ func TestAnswerBeforeTheEndOfThePrompt(t *testing.T) {
 		"<", `>{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}`,
 		"<", `>{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}`,
 		"peek", lieSay("enough"), lieEnd, "exit 0"), w))
-	a, err := s.Prompt(NewCall("run"), text(strings.Repeat("x", 4<<20))).Answer()
+	a, err := s.Prompt(provider.NewCall("run"), text(strings.Repeat("x", 4<<20))).Answer()
 	if err != nil || a.StopReason != "end_turn" || w.said() != "enough" {
 		t.Errorf("%+v, %v, said %q", a, err, w.said())
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package provider
+package provider_test
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perlica/perlica/provider"
 )
 
 func mustPipe(t *testing.T) (r, w *os.File) {
@@ -23,11 +25,10 @@ func mustPipe(t *testing.T) (r, w *os.File) {
 
 // tapInput replaces the agent's input with a pipe of the test. waiting reports whether the pipe contains
 // bytes.
-func tapInput(t *testing.T, c *Conn) (r *os.File, waiting func() bool) {
+func tapInput(t *testing.T, c *provider.Conn) (r *os.File, waiting func() bool) {
 	t.Helper()
 	r, w := mustPipe(t)
-	c.in.Close() // the agent exits at the end of its input
-	c.in = w
+	c.ReplaceInput(w) // the agent exits at the end of its input
 	t.Cleanup(func() { r.Close() })
 	return r, func() bool {
 		fds := []unix.PollFd{{Fd: int32(r.Fd()), Events: unix.POLLIN}}
@@ -38,7 +39,7 @@ func tapInput(t *testing.T, c *Conn) (r *os.File, waiting func() bool) {
 
 func TestKilledBySignal(t *testing.T) {
 	_, got := run(t, child("ok"), &watcher{}, "@stderr before the end\n@kill")
-	var e *Error
+	var e *provider.Error
 	if !errors.As(got.err, &e) || e.Subtype != "killed" || !strings.Contains(e.Message, "SIGKILL") || !strings.Contains(e.Message, "before the end") {
 		t.Errorf("%#v", got.err)
 	}
@@ -50,7 +51,7 @@ func TestSentBeforeBytes(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar", "hang"), w)
 	r, waiting := tapInput(t, c)
-	w.sent = func(f Frame) error {
+	w.sent = func(f provider.Frame) error {
 		if waiting() {
 			t.Errorf("bytes left before %s was recorded", f.Line)
 		}
@@ -60,14 +61,14 @@ func TestSentBeforeBytes(t *testing.T) {
 		return nil
 	}
 	first := `{"jsonrpc":"2.0","method":"_first"}`
-	if err := c.sendLine([]byte(first), nil); err != nil {
+	if err := c.SendLine(first); err != nil {
 		t.Fatal(err)
 	}
 	b := make([]byte, 100)
 	if n, err := r.Read(b); string(b[:n]) != first+"\n" {
 		t.Errorf("%q, %v", b[:n], err)
 	}
-	if err := c.sendLine([]byte(`{"jsonrpc":"2.0","method":"_second"}`), nil); !errors.Is(err, ErrRecord) {
+	if err := c.SendLine(`{"jsonrpc":"2.0","method":"_second"}`); !errors.Is(err, provider.ErrRecord) {
 		t.Errorf("%v", err)
 	}
 	if waiting() {
@@ -79,12 +80,12 @@ func TestSentBeforeBytes(t *testing.T) {
 // even an answer.
 func TestReceivedFailsNothingIsWritten(t *testing.T) {
 	ready := make(chan struct{})
-	w := &watcher{received: func(Frame) error { <-ready; return errors.New("disk full") }}
+	w := &watcher{received: func(provider.Frame) error { <-ready; return errors.New("disk full") }}
 	c := start(t, child("liar", `>{"id":0,"method":"fs/read_text_file","params":{}}`, "hang"), w)
 	_, waiting := tapInput(t, c)
 	close(ready)
 	<-c.Gone()
-	if err := c.sendLine([]byte(`{"jsonrpc":"2.0","method":"_x"}`), nil); !errors.Is(err, ErrRecord) {
+	if err := c.SendLine(`{"jsonrpc":"2.0","method":"_x"}`); !errors.Is(err, provider.ErrRecord) {
 		t.Errorf("%v", err)
 	}
 	end(t, c)
@@ -99,7 +100,7 @@ func TestDeafFromTheFirstByte(t *testing.T) {
 	c := start(t, child("liar", "hang"), w)
 	tapInput(t, c)
 	deafSoon(c)
-	in := c.in
+	in := c.Input()
 	for full := 0; full < 3; { // one deadline may have passed before the write began
 		in.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)) // each attempt has its own
 		if _, err := in.Write(make([]byte, 1)); err == nil {
@@ -108,8 +109,8 @@ func TestDeafFromTheFirstByte(t *testing.T) {
 		full++
 	}
 	in.SetWriteDeadline(time.Time{})
-	s := &Session{ID: "s", conn: c}
-	call := NewCall("r")
+	s := c.OpenedSession("s")
+	call := provider.NewCall("r")
 	_, err := s.Prompt(call, text(big)).Answer()
 	isDeaf(t, "prompt", err)
 	if call.MayHaveLeft() || w.prompts() != 1 {

@@ -1,13 +1,15 @@
-package provider
+package provider_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/provider"
 )
 
 // TestHalves: two halves of a character in two chunks are joined, and a single half becomes U+FFFD.
 func TestHalves(t *testing.T) {
-	const message, thought = AgentMessageChunk, AgentThoughtChunk
+	const message, thought = provider.AgentMessageChunk, provider.AgentThoughtChunk
 	type chunk struct{ kind, id, text string } // text is written as in JSON
 	for _, tt := range []struct {
 		name   string
@@ -29,11 +31,11 @@ func TestHalves(t *testing.T) {
 		{"the text of an escape", []chunk{{message, "", `\\ud83d`}, {message, "", `\\ude00`}}, `\ud83d|\ude00`},
 		{"whole", []chunk{{message, "", `\ud83d\ude00`}, {message, "", `\ude00`}}, "😀|\ufffd"},
 	} {
-		var h Halves
+		var h provider.Halves
 		var got []string
 		for _, c := range tt.chunks {
 			raw := `{"sessionUpdate":"` + c.kind + `","messageId":"` + c.id + `","content":{"type":"text","text":"` + c.text + `"}}`
-			_, u, ok := parseUpdate([]byte(`{"sessionId":"s","update":` + raw + `}`))
+			u, ok := provider.ParseUpdate(updateLine(raw), "")
 			if !ok {
 				t.Fatal(raw)
 			}
@@ -44,4 +46,9 @@ func TestHalves(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt.name, text, tt.want)
 		}
 	}
+}
+
+// updateLine returns a session/update of session s as the agent writes it.
+func updateLine(update string) []byte {
+	return []byte(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":` + update + `}}`)
 }

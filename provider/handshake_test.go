@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"encoding/json"
@@ -10,37 +10,9 @@ import (
 	"testing"
 
 	"github.com/coder/acp-go-sdk"
-)
 
-// handshake maps a method to the function that reads its answer. The answers come before a prompt or between
-// two prompts.
-var handshake = map[string]func(c *Conn, env Message) (any, error){
-	acp.AgentMethodInitialize: func(c *Conn, env Message) (any, error) {
-		c.opening.storeOffers(env.Result)
-		r, err := c.readIntroduction(env)
-		return r, err
-	},
-	acp.AgentMethodSessionNew: func(c *Conn, env Message) (any, error) {
-		var r offer
-		err := c.decodeLenient(env, acp.AgentMethodSessionNew, "sessionId", &r)
-		return c.openedSession(r.SessionID, r.Modes, r.ConfigOptions), err
-	},
-	acp.AgentMethodSessionLoad: func(c *Conn, env Message) (any, error) {
-		var r offer
-		err := c.decodeLenient(env, acp.AgentMethodSessionLoad, "", &r)
-		return c.openedSession("s", r.Modes, r.ConfigOptions), err
-	},
-	acp.AgentMethodSessionSetConfigOption: func(c *Conn, env Message) (any, error) {
-		var r offer
-		err := c.decodeLenient(env, acp.AgentMethodSessionSetConfigOption, "", &r)
-		return r, err
-	},
-	acp.AgentMethodSessionList: func(c *Conn, env Message) (any, error) {
-		var r acp.ListSessionsResponse
-		err := c.decodeLenient(env, acp.AgentMethodSessionList, "", &r)
-		return r, err
-	},
-}
+	"github.com/perlica/perlica/provider"
+)
 
 // needed lists the required member of an answer, by method.
 var needed = map[string]string{acp.AgentMethodSessionNew: "sessionId"}
@@ -113,11 +85,11 @@ func answersOfAgents(t testing.TB) map[string][]string {
 	for _, path := range paths {
 		methods := map[string]string{}
 		for _, l := range must(readRecording(path)) {
-			env := ParseMessage(l.Line)
+			env := provider.ParseMessage(l.Line)
 			switch {
 			case l.From == "client":
 				methods[env.Key] = env.Method
-			case env.Kind == Response && env.Result != nil && handshake[methods[env.Key]] != nil:
+			case env.Kind == provider.Response && env.Result != nil && provider.Handshake[methods[env.Key]] != nil:
 				answers[methods[env.Key]] = append(answers[methods[env.Key]], string(env.Result))
 			}
 		}
@@ -130,8 +102,8 @@ func answersOfAgents(t testing.TB) map[string][]string {
 func shakes(t *testing.T, method, text string) {
 	t.Helper()
 	w := &watcher{}
-	c := &Conn{opt: Options{Client: w}}
-	got, err := handshake[method](c, ParseMessage([]byte(`{"jsonrpc":"2.0","id":1,"result":`+text+`}`)))
+	answer := provider.ParseMessage([]byte(`{"jsonrpc":"2.0","id":1,"result":` + text + `}`))
+	got, err := provider.Handshake[method](provider.Unconnected(w), answer)
 	var top map[string]json.RawMessage
 	usable := needed[method] == ""
 	if json.Unmarshal([]byte(text), &top) == nil && !usable {
@@ -155,7 +127,7 @@ func shakes(t *testing.T, method, text string) {
 	if err != nil {
 		return
 	}
-	if s, ok := got.(*Session); ok {
+	if s, ok := got.(*provider.Session); ok {
 		got = []any{s.ID, s.Modes, s.Options, s.ModeOption}
 		for _, o := range s.Options {
 			if o.Select == nil && o.Boolean == nil {
@@ -168,7 +140,7 @@ func shakes(t *testing.T, method, text string) {
 	}
 	strict := map[string]any{acp.AgentMethodInitialize: &acp.InitializeResponse{}, acp.AgentMethodSessionList: &acp.ListSessionsResponse{}}[method]
 	if strict == nil {
-		strict = &offer{}
+		strict = &provider.Offer{}
 	}
 	warned := slices.DeleteFunc(w.warned(), func(w string) bool { return w == "protocol_version" })
 	if json.Unmarshal([]byte(text), strict) != nil && len(warned) != 1 || len(warned) > 1 {
@@ -206,7 +178,7 @@ func TestOddAnswers(t *testing.T) {
 
 // FuzzHandshake is TestOddAnswers for any JSON text.
 func FuzzHandshake(f *testing.F) {
-	methods := slices.Sorted(maps.Keys(handshake))
+	methods := slices.Sorted(maps.Keys(provider.Handshake))
 	for i, method := range methods {
 		for _, text := range answersOfAgents(f)[method] {
 			f.Add(uint8(i), text)

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"bufio"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/predictable"
 )
 
@@ -116,17 +117,17 @@ func must[T any](v T, err error) T {
 }
 
 // child returns an agent that is this test binary as the test child of that name.
-func child(name string, args ...string) Agent {
-	return Agent{
+func child(name string, args ...string) provider.Agent {
+	return provider.Agent{
 		ID:      name,
 		Command: append([]string{must(os.Executable())}, args...),
-		Asking:  Asking{Env: []string{testChild + "=" + name, "GORACE=atexit_sleep_ms=0"}},
+		Asking:  provider.Asking{Env: []string{testChild + "=" + name, "GORACE=atexit_sleep_ms=0"}},
 	}
 }
 
 // lies returns a liar that answers initialize and session/new and reads a prompt with the id 2, before it
 // writes the rest. Its session is "s".
-func lies(args ...string) Agent {
+func lies(args ...string) provider.Agent {
 	return child("liar", append([]string{
 		"<", `>{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}`,
 		"<", `>{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}`, "<",
@@ -142,28 +143,28 @@ func lieSay(text string) string { return ">" + fmt.Sprintf(lieText, text) }
 
 // crossed is a line and its direction.
 type crossed struct {
-	Frame
+	provider.Frame
 	sent bool
 }
 
 // watcher is a Recorder and a Client that stores everything. Its function fields are called before it stores
 // an event, by the goroutine that called the watcher.
 type watcher struct {
-	sent, received func(Frame) error
-	update         func(Update)
-	ask            func(*PermissionRequest)
+	sent, received func(provider.Frame) error
+	update         func(provider.Update)
+	ask            func(*provider.PermissionRequest)
 	drained        func()
 	forgetful      bool // keep no frames and no updates
 
 	mu          sync.Mutex
 	changed     chan struct{}
 	wire        []crossed
-	updates     []Update
+	updates     []provider.Update
 	text        strings.Builder
-	permissions []*PermissionRequest
-	blocked     []BlockedRequest
+	permissions []*provider.PermissionRequest
+	blocked     []provider.BlockedRequest
 	refused     []string // tool call ids
-	warnings    []Warning
+	warnings    []provider.Warning
 	noHTTP      error // the result of SendHTTP
 }
 
@@ -177,7 +178,7 @@ func (w *watcher) note(f func()) {
 	}
 }
 
-func (w *watcher) Sent(f Frame) error {
+func (w *watcher) Sent(f provider.Frame) error {
 	if w.sent != nil {
 		if err := w.sent(f); err != nil {
 			return err
@@ -187,7 +188,7 @@ func (w *watcher) Sent(f Frame) error {
 	return nil
 }
 
-func (w *watcher) Received(f Frame) error {
+func (w *watcher) Received(f provider.Frame) error {
 	if w.received != nil {
 		if err := w.received(f); err != nil {
 			return err
@@ -199,7 +200,7 @@ func (w *watcher) Received(f Frame) error {
 	return nil
 }
 
-func (w *watcher) Update(u Update) {
+func (w *watcher) Update(u provider.Update) {
 	if w.update != nil {
 		w.update(u)
 	}
@@ -208,25 +209,27 @@ func (w *watcher) Update(u Update) {
 	}
 	w.note(func() {
 		w.updates = append(w.updates, u)
-		if u.Kind == AgentMessageChunk {
+		if u.Kind == provider.AgentMessageChunk {
 			w.text.WriteString(u.Text)
 		}
 	})
 }
 
-func (w *watcher) RequestPermission(p *PermissionRequest) {
+func (w *watcher) RequestPermission(p *provider.PermissionRequest) {
 	if w.ask != nil {
 		w.ask(p)
 	}
 	w.note(func() { w.permissions = append(w.permissions, p) })
 }
 
-func (w *watcher) RefusedPermission(t ToolCall) {
+func (w *watcher) RefusedPermission(t provider.ToolCall) {
 	w.note(func() { w.refused = append(w.refused, string(t.ID)) })
 }
-func (w *watcher) Blocked(b BlockedRequest) { w.note(func() { w.blocked = append(w.blocked, b) }) }
-func (w *watcher) SendHTTP() error          { return w.noHTTP }
-func (w *watcher) Warning(v Warning)        { w.note(func() { w.warnings = append(w.warnings, v) }) }
+func (w *watcher) Blocked(b provider.BlockedRequest) {
+	w.note(func() { w.blocked = append(w.blocked, b) })
+}
+func (w *watcher) SendHTTP() error            { return w.noHTTP }
+func (w *watcher) Warning(v provider.Warning) { w.note(func() { w.warnings = append(w.warnings, v) }) }
 
 func (w *watcher) Drained() {
 	if w.drained != nil {
@@ -288,13 +291,13 @@ func (w *watcher) warned() []string {
 }
 
 // start starts an agent. At the end of the test it ends the agent and checks that nothing is left.
-func start(t testing.TB, a Agent, w *watcher, opts ...func(*Options)) *Conn {
+func start(t testing.TB, a provider.Agent, w *watcher, opts ...func(*provider.Options)) *provider.Conn {
 	t.Helper()
-	opt := Options{Recorder: w, Client: w, Dir: t.TempDir(), Environ: os.Environ(), Grace: time.Minute}
+	opt := provider.Options{Recorder: w, Client: w, Dir: t.TempDir(), Environ: os.Environ(), Grace: time.Minute}
 	for _, f := range opts {
 		f(&opt)
 	}
-	c, err := Start(a, opt)
+	c, err := provider.Start(a, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +306,7 @@ func start(t testing.TB, a Agent, w *watcher, opts ...func(*Options)) *Conn {
 }
 
 // leaves ends an agent that exits when its input ends, however long the agent takes.
-func leaves(t *testing.T, c *Conn) {
+func leaves(t *testing.T, c *provider.Conn) {
 	t.Helper()
 	if err := c.End(context.Background()); err != nil {
 		t.Errorf("End: %v", err)
@@ -312,7 +315,7 @@ func leaves(t *testing.T, c *Conn) {
 }
 
 // end ends an agent after one second, if the agent has not exited earlier.
-func end(t testing.TB, c *Conn) {
+func end(t testing.TB, c *provider.Conn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -339,20 +342,20 @@ func nothingLeft(t testing.TB) {
 }
 
 // open sends initialize and opens a session.
-func open(t testing.TB, c *Conn) *Session {
+func open(t testing.TB, c *provider.Conn) *provider.Session {
 	t.Helper()
 	if _, err := c.Initialize(t.Context(), "test"); err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.NewSession(t.Context(), filepath.Clean(c.opt.Dir), nil)
+	s, err := c.NewSession(t.Context(), filepath.Clean(c.Options().Dir), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func text(s string) Prompt {
-	p, err := NewPrompt([]acp.ContentBlock{acp.TextBlock(s)})
+func text(s string) provider.Prompt {
+	p, err := provider.NewPrompt([]acp.ContentBlock{acp.TextBlock(s)})
 	if err != nil {
 		panic(err) // every text can be encoded
 	}
@@ -361,11 +364,11 @@ func text(s string) Prompt {
 
 // prompted is the result of a prompt.
 type prompted struct {
-	Answer
+	provider.Answer
 	err error
 }
 
-func promptAsync(s *Session, call *Call, prompt string) <-chan prompted {
+func promptAsync(s *provider.Session, call *provider.Call, prompt string) <-chan prompted {
 	done := make(chan prompted, 1)
 	go func() {
 		a, err := s.Prompt(call, text(prompt)).Answer()
@@ -375,9 +378,11 @@ func promptAsync(s *Session, call *Call, prompt string) <-chan prompted {
 }
 
 // run starts an agent and runs a whole turn.
-func run(t *testing.T, a Agent, w *watcher, prompt string, opts ...func(*Options)) (*Conn, prompted) {
+func run(
+	t *testing.T, a provider.Agent, w *watcher, prompt string, opts ...func(*provider.Options),
+) (*provider.Conn, prompted) {
 	t.Helper()
 	c := start(t, a, w, opts...)
-	answer, err := open(t, c).Prompt(NewCall("run"), text(prompt)).Answer()
+	answer, err := open(t, c).Prompt(provider.NewCall("run"), text(prompt)).Answer()
 	return c, prompted{answer, err}
 }

@@ -1,17 +1,19 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/provider"
 )
 
 // TestKeptSessions: the pages of an agent's list are requested in order and with the directory. An endless
 // list is not requested for ever. An item of the wrong form is left out.
 func TestKeptSessions(t *testing.T) {
 	var endless []string
-	for i := range mostPages + 1 {
+	for i := range provider.MostPages + 1 {
 		endless = append(endless, fmt.Sprintf(`{"sessions":[],"nextCursor":"%d"}`, i))
 	}
 	for name, c := range map[string]struct {
@@ -22,7 +24,7 @@ func TestKeptSessions(t *testing.T) {
 		"pages":   {[]string{`{"sessions":[{"sessionId":"a","cwd":"/x"},{"cwd":"/x"},{"sessionId":7}],"nextCursor":"2"}`, `{"sessions":[{"sessionId":"b","cwd":"/x"}],"nextCursor":null}`}, []string{"a", "b"}, false, 2},
 		"circle":  {[]string{`{"sessions":[{"sessionId":"a","cwd":"/x"}],"nextCursor":"1"}`, `{"nextCursor":"2"}`, `{"nextCursor":"1"}`}, []string{"a"}, false, 3},
 		"none":    {[]string{`{"sessions":[]}`}, nil, false, 1},
-		"endless": {endless, nil, true, mostPages},
+		"endless": {endless, nil, true, provider.MostPages},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var lies []string

@@ -1,8 +1,10 @@
-package provider
+package provider_test
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/provider"
 )
 
 // TestKey: two spellings of one value have the same key, and two values have different keys.
@@ -34,9 +36,9 @@ func TestKey(t *testing.T) {
 	seen := map[string]int{}
 	for i, group := range groups {
 		for _, id := range group {
-			key := IDKey(id)
-			if IDKey(group[0]) != key {
-				t.Errorf("%s and %s: %s and %s", group[0], id, IDKey(group[0]), key)
+			key := provider.IDKey(id)
+			if provider.IDKey(group[0]) != key {
+				t.Errorf("%s and %s: %s and %s", group[0], id, provider.IDKey(group[0]), key)
 			}
 			if other, ok := seen[key]; ok && other != i {
 				t.Errorf("%s has the key of %s: %s", id, groups[other][0], key)
@@ -45,7 +47,7 @@ func TestKey(t *testing.T) {
 		}
 	}
 	for _, line := range []string{`{"id":1.0,"result":1}`, `{"id":1,"method":"m"}`} {
-		if m := ParseMessage([]byte(line)); m.Key != "1" {
+		if m := provider.ParseMessage([]byte(line)); m.Key != "1" {
 			t.Errorf("%s: key %s", line, m.Key)
 		}
 	}

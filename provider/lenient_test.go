@@ -1,9 +1,11 @@
-package provider
+package provider_test
 
 import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/perlica/perlica/provider"
 )
 
 const (
@@ -105,15 +107,18 @@ func TestLenientLater(t *testing.T) {
 
 // TestLenientUpdates: lists in updates are decoded in the same way.
 func TestLenientUpdates(t *testing.T) {
-	_, u, ok := parseUpdate([]byte(`{"sessionId":"s","update":{"sessionUpdate":"config_option_update","configOptions":[{"type":"slider"},` + goodOption + `]}}`))
+	u, ok := provider.ParseUpdate(updateLine(
+		`{"sessionUpdate":"config_option_update","configOptions":[{"type":"slider"},`+goodOption+`]}`), "")
 	if !ok || len(u.Options) != 1 {
 		t.Errorf("options %+v, %v", u.Options, ok)
 	}
-	_, u, ok = parseUpdate([]byte(`{"sessionId":"s","update":{"sessionUpdate":"available_commands_update","availableCommands":[5,{"name":"x","description":"y"}]}}`))
+	u, ok = provider.ParseUpdate(updateLine(
+		`{"sessionUpdate":"available_commands_update","availableCommands":[5,{"name":"x","description":"y"}]}`), "")
 	if !ok || len(u.Commands) != 1 {
 		t.Errorf("commands %+v, %v", u.Commands, ok)
 	}
-	_, u, ok = parseUpdate([]byte(`{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[5,{"content":"x","priority":"high","status":"pending"}]}}`))
+	u, ok = provider.ParseUpdate(updateLine(
+		`{"sessionUpdate":"plan","entries":[5,{"content":"x","priority":"high","status":"pending"}]}`), "")
 	if !ok || len(u.Plan) != 1 {
 		t.Errorf("plan %+v, %v", u.Plan, ok)
 	}
@@ -162,13 +167,13 @@ func TestLenientChoices(t *testing.T) {
 				t.Fatalf("%s: %+v, %v", options, s, err)
 			}
 			got := ""
-			for _, v := range OptionValues(s.Options[0].Select.Options) {
+			for _, v := range provider.OptionValues(s.Options[0].Select.Options) {
 				got += string(v.Value) + "=" + v.Name + " "
 			}
 			if got += fmt.Sprint(len(w.warned())); got != want {
 				t.Errorf("%s: %q, want %q", options, got, want)
 			}
-			if s.Modes == nil || len(s.Modes.AvailableModes) != len(OptionValues(s.Options[0].Select.Options)) {
+			if s.Modes == nil || len(s.Modes.AvailableModes) != len(provider.OptionValues(s.Options[0].Select.Options)) {
 				t.Errorf("%s: modes %+v", options, s.Modes)
 			}
 		})

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/perlica/perlica/provider"
 )
 
 // TestUnreadableAnswer: an answer that is not one line with one message ends the wait for it at once, and the error
@@ -28,8 +30,8 @@ func TestUnreadableAnswer(t *testing.T) {
 	} {
 		c := start(t, child("liar", append([]string{"<"}, lines(text)...)...), &watcher{})
 		_, err := c.Initialize(t.Context(), "test")
-		var e *Error
-		if !errors.As(err, &e) || e.Subtype != "unreadable_answer" || !errors.Is(err, ErrProtocol) || !strings.Contains(e.Message, "protocolVersion") {
+		var e *provider.Error
+		if !errors.As(err, &e) || e.Subtype != "unreadable_answer" || !errors.Is(err, provider.ErrProtocol) || !strings.Contains(e.Message, "protocolVersion") {
 			t.Errorf("%q: %v", text, err)
 		}
 		end(t, c)
@@ -71,7 +73,7 @@ func TestRequestInOtherText(t *testing.T) {
 func TestEcho(t *testing.T) {
 	c := start(t, child("liar", "<", `>{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`), &watcher{})
 	_, err := c.Initialize(t.Context(), "test")
-	var e *Error
+	var e *provider.Error
 	if !errors.As(err, &e) || e.Subtype != "echo" || !strings.Contains(e.Message, "sent our own request back: it does not speak ACP") {
 		t.Error(err)
 	}

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/provider"
 )
 
 const options = `[{"optionId":"aa","name":"Always","kind":"allow_always"},{"optionId":"a1","name":"Yes","kind":"allow_once"},` +
@@ -26,7 +28,7 @@ func outcome(id, rest string) string {
 func TestPermission(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(asks("0", "never-announced"), asks(`"0"`, "t2"), asks(`"a<b"`, "t3"), "<3", lieEnd), w))
-	done := promptAsync(s, NewCall("r"), "x")
+	done := promptAsync(s, provider.NewCall("r"), "x")
 	w.waitFor(t, "three questions", func() bool { return len(w.permissions) == 3 })
 	p := w.permissions[0]
 	if p.ID != "0" || p.Tool.ID != "never-announced" || p.Tool.Kind != acp.ToolKindExecute || string(p.Tool.RawInput) != `{"command":"ls","n":9007199254740993}` {
@@ -41,7 +43,7 @@ func TestPermission(t *testing.T) {
 		t.Errorf("%q %q", ids, kinds)
 	}
 	for _, no := range []acp.PermissionOptionId{"", "a3", "A1", "allow_once"} {
-		if err := p.Select(no); err == nil || errors.Is(err, ErrReplied) {
+		if err := p.Select(no); err == nil || errors.Is(err, provider.ErrReplied) {
 			t.Errorf("option %q: %v", no, err)
 		}
 	}
@@ -55,10 +57,10 @@ func TestPermission(t *testing.T) {
 		}
 	}
 	for _, p := range w.permissions {
-		if err := p.Select("aa"); !errors.Is(err, ErrReplied) {
+		if err := p.Select("aa"); !errors.Is(err, provider.ErrReplied) {
 			t.Errorf("%v", err)
 		}
-		if err := p.Cancel(); !errors.Is(err, ErrReplied) {
+		if err := p.Cancel(); !errors.Is(err, provider.ErrReplied) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -80,10 +82,10 @@ func TestPermission(t *testing.T) {
 func TestDuplicateRequestID(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(asks("7", "t1"), asks("7", "t2"), "<2", asks("7", "t3"), "<", lieEnd), w))
-	done := promptAsync(s, NewCall("r"), "x")
+	done := promptAsync(s, provider.NewCall("r"), "x")
 	w.waitFor(t, "the questions", func() bool { return len(w.permissions) == 2 })
 	<-w.permissions[0].Done()
-	if err := w.permissions[0].Select("a1"); !errors.Is(err, ErrReplied) {
+	if err := w.permissions[0].Select("a1"); !errors.Is(err, provider.ErrReplied) {
 		t.Errorf("%v", err)
 	}
 	if err := w.permissions[1].Select("a1"); err != nil { // the id is free again
@@ -106,7 +108,7 @@ func TestDuplicateRequestID(t *testing.T) {
 func TestClaim(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(asks("1", "t1"), "<", asks("2", "t2"), asks("2", "t3"), "<2", lieEnd), w))
-	done := promptAsync(s, NewCall("r"), "x")
+	done := promptAsync(s, provider.NewCall("r"), "x")
 	w.waitFor(t, "the question", func() bool { return len(w.permissions) == 1 })
 	p := w.permissions[0]
 	for range 2 {
@@ -118,12 +120,12 @@ func TestClaim(t *testing.T) {
 	if err := p.Select("a1"); err != nil {
 		t.Error(err)
 	}
-	if p.Claim() || !errors.Is(p.Cancel(), ErrReplied) {
+	if p.Claim() || !errors.Is(p.Cancel(), provider.ErrReplied) {
 		t.Error("an answered request was claimed")
 	}
 	w.waitFor(t, "the other question", func() bool { return len(w.permissions) == 2 })
 	<-w.permissions[1].Done()
-	if w.permissions[1].Claim() || !errors.Is(w.permissions[1].Select("a1"), ErrReplied) {
+	if w.permissions[1].Claim() || !errors.Is(w.permissions[1].Select("a1"), provider.ErrReplied) {
 		t.Error("a withdrawn request was claimed")
 	}
 	if got := <-done; got.err != nil {
@@ -135,7 +137,7 @@ func TestClaim(t *testing.T) {
 func TestRequestIDAgain(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(asks("0", "t1"), "<", asks("0", "t2"), "<", lieEnd), w))
-	done := promptAsync(s, NewCall("r"), "x")
+	done := promptAsync(s, provider.NewCall("r"), "x")
 	for i, option := range []acp.PermissionOptionId{"r", "a1"} {
 		w.waitFor(t, "the question", func() bool { return len(w.permissions) == i+1 || len(w.warnings) > 0 })
 		if len(w.permissions) <= i {
@@ -159,10 +161,10 @@ func TestWithdrawnRequest(t *testing.T) {
 	withdraw := `>{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":%s}}`
 	s := open(t, start(t, lies(asks("0", "t1"), asks("1", "t2"), fmt.Sprintf(withdraw, "5"), fmt.Sprintf(withdraw, `"0"`), `>{"method":"$/cancel_request"}`,
 		fmt.Sprintf(withdraw, "0"), "<", fmt.Sprintf(withdraw, "0"), "<", lieEnd), w))
-	done := promptAsync(s, NewCall("r"), "x")
+	done := promptAsync(s, provider.NewCall("r"), "x")
 	w.waitFor(t, "the questions", func() bool { return len(w.permissions) == 2 })
 	<-w.permissions[0].Done()
-	if err := w.permissions[0].Cancel(); !errors.Is(err, ErrReplied) {
+	if err := w.permissions[0].Cancel(); !errors.Is(err, provider.ErrReplied) {
 		t.Errorf("%v", err)
 	}
 	if err := w.permissions[1].Select("r"); err != nil {
@@ -238,12 +240,12 @@ func TestReplyToTheGone(t *testing.T) {
 	w := &watcher{}
 	c := start(t, lies(asks("0", "t"), "exit 1"), w)
 	s := open(t, c)
-	done := promptAsync(s, NewCall("r"), "x")
+	done := promptAsync(s, provider.NewCall("r"), "x")
 	<-c.Gone()
-	if err := w.permissions[0].Select("a1"); !errors.Is(err, ErrGone) {
+	if err := w.permissions[0].Select("a1"); !errors.Is(err, provider.ErrGone) {
 		t.Errorf("%v", err)
 	}
-	if got := <-done; !errors.Is(got.err, ErrGone) {
+	if got := <-done; !errors.Is(got.err, provider.ErrGone) {
 		t.Errorf("%v", got.err)
 	}
 }

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"bufio"
@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/provider"
 )
 
 // The files in testdata/frames are recordings of real agents: one line each, in the order of the record,
@@ -78,14 +80,14 @@ func sameIntroduction(a, b []byte) bool {
 
 // replay repeats the client's actions of the recording at the same points, and returns the result of the
 // prompt.
-func replay(t *testing.T, path string, w *watcher) (a Answer, perr error) {
+func replay(t *testing.T, path string, w *watcher) (a provider.Answer, perr error) {
 	t.Helper()
 	lines, err := readRecording(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := start(t, child("replay", must(filepath.Abs(path))), w)
-	var s *Session
+	var s *provider.Session
 	var prompt <-chan prompted
 	received := 0
 	for _, l := range lines {
@@ -131,7 +133,7 @@ func replay(t *testing.T, path string, w *watcher) (a Answer, perr error) {
 		case "session/prompt":
 			done := make(chan prompted, 1)
 			go func() {
-				a, err := s.Prompt(NewCall("r"), Prompt(v.Params.Prompt)).Answer()
+				a, err := s.Prompt(provider.NewCall("r"), provider.Prompt(v.Params.Prompt)).Answer()
 				done <- prompted{a, err}
 			}()
 			prompt = done
@@ -145,9 +147,9 @@ func replay(t *testing.T, path string, w *watcher) (a Answer, perr error) {
 			if v.Error != nil {
 				break // the connection refuses without the client
 			}
-			var p *PermissionRequest
+			var p *provider.PermissionRequest
 			w.waitFor(t, "the question", func() bool {
-				i := slices.IndexFunc(w.permissions, func(p *PermissionRequest) bool { return p.ID == string(v.ID) })
+				i := slices.IndexFunc(w.permissions, func(p *provider.PermissionRequest) bool { return p.ID == string(v.ID) })
 				if i >= 0 {
 					p = w.permissions[i]
 				}
@@ -205,7 +207,7 @@ func TestRealAgents(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text    string
 		stop    string
-		err     *Error
+		err     *provider.Error
 		options []string // the options of the only question
 		blocked []string
 		warned  []string
@@ -215,7 +217,7 @@ func TestRealAgents(t *testing.T) {
 		"claude_write_no":    {text: "TEST-DONE after tool result: User refused permission to run tool", stop: "end_turn", options: claude},
 		"claude_shell":       {text: "TEST-DONE after tool result: hello", stop: "end_turn"},
 		"claude_slow_cancel": {text: count("slow", 0, 51), stop: "cancelled"},
-		"claude_error":       {text: "API Error: 400 test error 400", err: &Error{Type: TypeAgent, Code: "-32603", Subtype: "unknown", Message: "Internal error: API Error: 400 test error 400"}},
+		"claude_error":       {text: "API Error: 400 test error 400", err: &provider.Error{Type: provider.TypeAgent, Code: "-32603", Subtype: "unknown", Message: "Internal error: API Error: 400 test error 400"}},
 		"claude_burst":       {text: count("b", 0, 118) + count("b", 2989, 2999), stop: "end_turn"},
 
 		"codex_text":        {text: codexWarning + echo, stop: "end_turn"},
@@ -231,7 +233,7 @@ func TestRealAgents(t *testing.T) {
 		"opencode_write_no":    {stop: "end_turn", options: opencode},
 		"opencode_shell":       {text: "TEST-DONE after tool result: hello\n", stop: "end_turn", options: opencode},
 		"opencode_slow_cancel": {text: count("slow", 0, 29), stop: "cancelled"},
-		"opencode_error":       {err: &Error{Type: TypeAgent, Code: "-32603", Subtype: "APIError", Message: "Internal error: test error 400"}},
+		"opencode_error":       {err: &provider.Error{Type: provider.TypeAgent, Code: "-32603", Subtype: "APIError", Message: "Internal error: test error 400"}},
 		"opencode_burst":       {text: count("b", 0, 119) + count("b", 2990, 2999), stop: "end_turn"},
 
 		"gemini_text":        {text: echo, stop: "end_turn"},
@@ -239,14 +241,14 @@ func TestRealAgents(t *testing.T) {
 		"gemini_write_no":    {text: done + `{"id":"fc_test000001","name":"write_file","response":{"error`, stop: "end_turn", options: gemini},
 		"gemini_shell":       {text: done + `{"id":"fc_test000001","name":"run_shell_command","response":`, stop: "end_turn", options: gemini},
 		"gemini_slow_cancel": {text: count("slow", 0, 9), stop: "cancelled"},
-		"gemini_error":       {err: &Error{Type: TypeAgent, Code: "400", Message: `{"error":{"code":400,"message":"test error 400","type":"test_error"},"type":"error"}`}},
+		"gemini_error":       {err: &provider.Error{Type: provider.TypeAgent, Code: "400", Message: `{"error":{"code":400,"message":"test error 400","type":"test_error"},"type":"error"}`}},
 
 		"qwen_text":        {text: echo, stop: "end_turn"},
 		"qwen_write_yes":   {text: done + "Successfully created and wrote to new file: /project/ye", stop: "end_turn", options: gemini, warned: vendor},
 		"qwen_write_no":    {stop: "end_turn", options: gemini, warned: vendor},
 		"qwen_shell":       {text: done + "Command: echo hello > sh.txt\nDirectory: (root)\nOutput: (empt", stop: "end_turn", options: qwen, warned: vendor},
 		"qwen_slow_cancel": {text: count("slow", 0, 26), stop: "cancelled"},
-		"qwen_error":       {err: &Error{Type: TypeAgent, Code: "-32603", Message: "Internal error: 400 test error 400"}},
+		"qwen_error":       {err: &provider.Error{Type: provider.TypeAgent, Code: "-32603", Message: "Internal error: 400 test error 400"}},
 
 		"copilot_text":        {text: echo, stop: "end_turn"},
 		"copilot_write_yes":   {text: "Info: /project/yes.txt" + done + "Created file /project/yes.txt with 5 characters", stop: "end_turn", options: cline},
@@ -260,7 +262,7 @@ func TestRealAgents(t *testing.T) {
 		"cline_write_no":    {text: done + `{"error":"User rejected the tool call -- NOT a tool or syste`, stop: "end_turn", options: cline},
 		"cline_shell":       {text: done + `[{"query":"echo hello > sh.txt","result":"","success":true}]`, stop: "end_turn", options: cline},
 		"cline_slow_cancel": {text: count("slow", 0, 5), stop: "cancelled"},
-		"cline_error":       {err: &Error{Type: TypeAgent, Code: "-32603", Message: "Internal error: test error 400"}},
+		"cline_error":       {err: &provider.Error{Type: provider.TypeAgent, Code: "-32603", Message: "Internal error: test error 400"}},
 
 		"pi_text":        {text: pi + echo, stop: "end_turn"},
 		"pi_write_yes":   {text: pi + done + "Successfully wrote to /project/yes.txt", stop: "end_turn"},
@@ -272,7 +274,7 @@ func TestRealAgents(t *testing.T) {
 			w := &watcher{}
 			path := filepath.Join("testdata", "frames", name+".ndjson")
 			answer, err := replay(t, path, w)
-			var e *Error
+			var e *provider.Error
 			if tt.err == nil && err != nil || tt.err != nil && (!errors.As(err, &e) || e.Type != tt.err.Type || e.Code != tt.err.Code || e.Subtype != tt.err.Subtype || e.Message != tt.err.Message) {
 				t.Errorf("%#v, want %#v", err, tt.err)
 			}

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/perlica/perlica/provider"
 )
 
 // prompts counts the session/prompt lines that were sent.
@@ -27,11 +29,11 @@ func TestSecondPrompt(t *testing.T) {
 	t.Run("same call", func(t *testing.T) {
 		w := &watcher{}
 		s := open(t, start(t, child("ok"), w))
-		call := NewCall("r")
+		call := provider.NewCall("r")
 		if _, err := s.Prompt(call, text("one")).Answer(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Prompt(call, text("two")).Answer(); !errors.Is(err, ErrSecondPrompt) {
+		if _, err := s.Prompt(call, text("two")).Answer(); !errors.Is(err, provider.ErrSecondPrompt) {
 			t.Errorf("%v", err)
 		}
 		if w.prompts() != 1 || w.said() != "You said: one" {
@@ -41,11 +43,11 @@ func TestSecondPrompt(t *testing.T) {
 	t.Run("second call of a run", func(t *testing.T) {
 		w := &watcher{}
 		s := open(t, start(t, child("ok"), w))
-		if _, err := s.Prompt(NewCall("r"), text("one")).Answer(); err != nil {
+		if _, err := s.Prompt(provider.NewCall("r"), text("one")).Answer(); err != nil {
 			t.Fatal(err)
 		}
-		second := NewCall("r")
-		if _, err := s.Prompt(second, text("two")).Answer(); !errors.Is(err, ErrSecondPrompt) || second.MayHaveLeft() {
+		second := provider.NewCall("r")
+		if _, err := s.Prompt(second, text("two")).Answer(); !errors.Is(err, provider.ErrSecondPrompt) || second.MayHaveLeft() {
 			t.Errorf("%v, left %v", err, second.MayHaveLeft())
 		}
 		if w.prompts() != 1 {
@@ -54,13 +56,13 @@ func TestSecondPrompt(t *testing.T) {
 	})
 	t.Run("same call on another connection", func(t *testing.T) {
 		w := &watcher{}
-		call := NewCall("r")
+		call := provider.NewCall("r")
 		first := start(t, child("ok"), w)
 		if _, err := open(t, first).Prompt(call, text("one")).Answer(); err != nil {
 			t.Fatal(err)
 		}
 		end(t, first)
-		if _, err := open(t, start(t, child("ok"), w)).Prompt(call, text("two")).Answer(); !errors.Is(err, ErrSecondPrompt) {
+		if _, err := open(t, start(t, child("ok"), w)).Prompt(call, text("two")).Answer(); !errors.Is(err, provider.ErrSecondPrompt) {
 			t.Errorf("%v", err)
 		}
 		if w.prompts() != 1 {
@@ -70,7 +72,7 @@ func TestSecondPrompt(t *testing.T) {
 	t.Run("at once", func(t *testing.T) {
 		w := &watcher{}
 		s := open(t, start(t, child("ok"), w))
-		calls := []*Call{NewCall("r"), NewCall("r")}
+		calls := []*provider.Call{provider.NewCall("r"), provider.NewCall("r")}
 		var ok, refused atomic.Int32
 		var wg sync.WaitGroup
 		for i := range 20 {
@@ -78,7 +80,7 @@ func TestSecondPrompt(t *testing.T) {
 				switch _, err := s.Prompt(calls[i%2], text("x")).Answer(); {
 				case err == nil:
 					ok.Add(1)
-				case errors.Is(err, ErrSecondPrompt):
+				case errors.Is(err, provider.ErrSecondPrompt):
 					refused.Add(1)
 				}
 			})
@@ -92,7 +94,7 @@ func TestSecondPrompt(t *testing.T) {
 		w := &watcher{}
 		s := open(t, start(t, child("ok"), w))
 		for _, r := range []string{"r1", "r2"} {
-			if _, err := s.Prompt(NewCall(r), text("@say "+r)).Answer(); err != nil {
+			if _, err := s.Prompt(provider.NewCall(r), text("@say "+r)).Answer(); err != nil {
 				t.Error(err)
 			}
 		}
@@ -109,31 +111,29 @@ func TestPromptByAnotherPath(t *testing.T) {
 	c := start(t, lies(lieEnd), w)
 	s := open(t, c)
 	before := len(w.lines(true))
-	call := NewCall("r")
+	call := provider.NewCall("r")
 	for line, want := range map[string]error{
-		`{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}`:                                                   ErrSecondPrompt,
-		`{"jsonrpc":"2.0","method":"session/prompt","params":{}}`:                                                          ErrSecondPrompt,
-		`{"jsonrpc":"2.0","id":9,"m\u0065thod":"session\/prompt","params":{}}`:                                             ErrSecondPrompt,
-		`{"jsonrpc":"2.0","id":9,"method":"x","method":"session/prompt","params":{}}`:                                      ErrMessage,
-		`[{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}]`:                                                 ErrMessage,
-		`{"method":"x"}{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}`:                                     ErrMessage,
-		"{\"method\":\"x\",\"params\":\n{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\n}":     ErrMessage,
-		"{\"method\":\"x\",\"params\":\r{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\r}":     ErrMessage,
-		`{"method":"x","params":{"text":"{\"method\":\"session/prompt\"}"}}` + "\n" + `{"id":9,"method":"session/prompt"}`: ErrMessage,
+		`{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}`:                                                   provider.ErrSecondPrompt,
+		`{"jsonrpc":"2.0","method":"session/prompt","params":{}}`:                                                          provider.ErrSecondPrompt,
+		`{"jsonrpc":"2.0","id":9,"m\u0065thod":"session\/prompt","params":{}}`:                                             provider.ErrSecondPrompt,
+		`{"jsonrpc":"2.0","id":9,"method":"x","method":"session/prompt","params":{}}`:                                      provider.ErrMessage,
+		`[{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}]`:                                                 provider.ErrMessage,
+		`{"method":"x"}{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}`:                                     provider.ErrMessage,
+		"{\"method\":\"x\",\"params\":\n{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\n}":     provider.ErrMessage,
+		"{\"method\":\"x\",\"params\":\r{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\r}":     provider.ErrMessage,
+		`{"method":"x","params":{"text":"{\"method\":\"session/prompt\"}"}}` + "\n" + `{"id":9,"method":"session/prompt"}`: provider.ErrMessage,
 	} {
-		if err := c.sendLine([]byte(line), nil); !errors.Is(err, want) {
+		if err := c.SendLine(line); !errors.Is(err, want) {
 			t.Errorf("%q: %v", line, err)
 		}
 	}
-	if _, err := c.callAgent(t.Context(), "session/prompt", struct{}{}); !errors.Is(err, ErrSecondPrompt) {
+	if _, err := c.CallAgent(t.Context(), "session/prompt", struct{}{}); !errors.Is(err, provider.ErrSecondPrompt) {
 		t.Errorf("%v", err)
 	}
 	if n := len(w.lines(true)); n != before {
 		t.Errorf("%d lines left: %q", n-before, w.lines(true)[before:])
 	}
-	c.mu.Lock()
-	c.nextID = 2
-	c.mu.Unlock()
+	c.SetNextID(2)
 	if _, err := s.Prompt(call, text("x")).Answer(); err != nil { // the refused attempts have not used up the call
 		t.Error(err)
 	}
@@ -144,12 +144,12 @@ var big = strings.Repeat("x", 4<<20)
 
 // deafSoon shortens the write timeout from now on. The earlier steps keep the long timeout, so that they do
 // not depend on time.
-func deafSoon(c *Conn) { c.opt.WriteTimeout = 200 * time.Millisecond }
+func deafSoon(c *provider.Conn) { c.Options().WriteTimeout = 200 * time.Millisecond }
 
 func isDeaf(t *testing.T, what string, err error) {
 	t.Helper()
-	var e *Error
-	if !errors.As(err, &e) || !errors.Is(err, ErrDeaf) || e.Type != typeDeaf {
+	var e *provider.Error
+	if !errors.As(err, &e) || !errors.Is(err, provider.ErrDeaf) || e.Type != provider.TypeDeaf {
 		t.Errorf("%s: %#v", what, err)
 	}
 }
@@ -163,7 +163,7 @@ func TestDeaf(t *testing.T) {
 	s := open(t, c)
 	deafSoon(c)
 	w.waitFor(t, "the question", func() bool { return len(w.permissions) == 1 })
-	partly, never := NewCall("r1"), NewCall("r2")
+	partly, never := provider.NewCall("r1"), provider.NewCall("r2")
 	first := promptAsync(s, partly, big)
 	w.waitFor(t, "the prompt's record", func() bool { return len(w.wire) == 6 })
 	second := promptAsync(s, never, "x")
@@ -185,7 +185,7 @@ func TestDeaf(t *testing.T) {
 
 // TestNothingLeft: an agent that has gone or has closed its input gets no byte of a prompt.
 func TestNothingLeft(t *testing.T) {
-	for name, a := range map[string]Agent{
+	for name, a := range map[string]provider.Agent{
 		"gone":         child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", `>{"id":1,"result":{"sessionId":"s"}}`, "exit 4"),
 		"input closed": child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", "deaf", `>{"id":1,"result":{"sessionId":"s"}}`, "hang"),
 	} {
@@ -195,10 +195,10 @@ func TestNothingLeft(t *testing.T) {
 			if name == "gone" {
 				<-c.Gone()
 			}
-			call := NewCall("r")
+			call := provider.NewCall("r")
 			_, err := s.Prompt(call, text("x")).Answer()
-			var e *Error
-			if !errors.As(err, &e) || !errors.Is(err, ErrGone) || e.Type != TypeGone || call.MayHaveLeft() {
+			var e *provider.Error
+			if !errors.As(err, &e) || !errors.Is(err, provider.ErrGone) || e.Type != provider.TypeGone || call.MayHaveLeft() {
 				t.Errorf("%#v, may have left: %v", err, call.MayHaveLeft())
 			}
 		})
@@ -208,8 +208,8 @@ func TestNothingLeft(t *testing.T) {
 // TestPromptIsAwaited: while the writer holds a prompt, no caller learns that the prompt has not left.
 func TestPromptIsAwaited(t *testing.T) {
 	var returned, early atomic.Bool
-	var c *Conn
-	w := &watcher{sent: func(f Frame) error {
+	var c *provider.Conn
+	w := &watcher{sent: func(f provider.Frame) error {
 		if f.Method == "session/prompt" {
 			c.Kill()
 			for range 10_000 {
@@ -221,12 +221,12 @@ func TestPromptIsAwaited(t *testing.T) {
 	}}
 	c = start(t, child("ok"), w)
 	s := open(t, c)
-	call := NewCall("r")
+	call := provider.NewCall("r")
 	_, err := s.Prompt(call, text("x")).Answer()
 	returned.Store(true)
 	end(t, c) // this waits for the writer, too
-	var e *Error
-	if !errors.As(err, &e) || e.Type != TypeStopped || call.MayHaveLeft() || early.Load() {
+	var e *provider.Error
+	if !errors.As(err, &e) || e.Type != provider.TypeStopped || call.MayHaveLeft() || early.Load() {
 		t.Errorf("%#v; may have left: %v; returned early: %v", err, call.MayHaveLeft(), early.Load())
 	}
 }
@@ -237,7 +237,7 @@ func TestFloodOfRequests(t *testing.T) {
 	c := start(t, lies(`*1000000 {"jsonrpc":"2.0","id":#,"method":"fs/read_text_file","params":{}}`), w)
 	s := open(t, c)
 	deafSoon(c)
-	call := NewCall("r")
+	call := provider.NewCall("r")
 	_, err := s.Prompt(call, text("x")).Answer()
 	isDeaf(t, "prompt", err)
 	if !call.MayHaveLeft() {
@@ -248,7 +248,7 @@ func TestFloodOfRequests(t *testing.T) {
 // TestBurstOfRequests: an agent that sends many requests before it reads the answers is not deaf.
 func TestBurstOfRequests(t *testing.T) {
 	const n = 1000
-	w := &watcher{sent: func(f Frame) error { // slower than the reader
+	w := &watcher{sent: func(f provider.Frame) error { // slower than the reader
 		sum := sha256.Sum256(make([]byte, 50_000))
 		_ = sum
 		return nil
@@ -277,7 +277,7 @@ func TestFloodOfUpdates(t *testing.T) {
 	var heap []uint64
 	next := 0
 	w := &watcher{forgetful: true}
-	w.update = func(u Update) {
+	w.update = func(u provider.Update) {
 		if got := strings.TrimLeft(strings.Fields(u.Text)[0], "0"); got != strings.TrimLeft(fmt.Sprint(next), "0") {
 			t.Errorf("update %d begins with %.20q", next, u.Text)
 		}
@@ -304,13 +304,13 @@ func TestRecordFails(t *testing.T) {
 	full := errors.New("disk full")
 	isRecord := func(t *testing.T, err error) {
 		t.Helper()
-		var e *Error
-		if !errors.As(err, &e) || !errors.Is(err, ErrRecord) || !errors.Is(err, full) || e.Type != TypeRecord {
+		var e *provider.Error
+		if !errors.As(err, &e) || !errors.Is(err, provider.ErrRecord) || !errors.Is(err, full) || e.Type != provider.TypeRecord {
 			t.Errorf("%#v", err)
 		}
 	}
 	t.Run("sent", func(t *testing.T) {
-		w := &watcher{sent: func(f Frame) error {
+		w := &watcher{sent: func(f provider.Frame) error {
 			if f.Method == "session/prompt" {
 				return full
 			}
@@ -318,7 +318,7 @@ func TestRecordFails(t *testing.T) {
 		}}
 		c := start(t, child("ok", "[session/prompt]\n@say never"), w)
 		s := open(t, c)
-		call := NewCall("r")
+		call := provider.NewCall("r")
 		_, err := s.Prompt(call, text("x")).Answer()
 		isRecord(t, err)
 		isRecord(t, s.Cancel())
@@ -331,14 +331,14 @@ func TestRecordFails(t *testing.T) {
 		}
 	})
 	t.Run("received", func(t *testing.T) {
-		w := &watcher{received: func(f Frame) error {
+		w := &watcher{received: func(f provider.Frame) error {
 			if strings.Contains(string(f.Line), "second") {
 				return full
 			}
 			return nil
 		}}
 		c := start(t, lies(lieSay("first"), lieSay("second"), lieSay("third"), lieEnd), w)
-		call := NewCall("r")
+		call := provider.NewCall("r")
 		_, err := open(t, c).Prompt(call, text("x")).Answer()
 		isRecord(t, err)
 		end(t, c)
@@ -353,7 +353,7 @@ func TestKillAndEnd(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("ok"), w)
 	s := open(t, c)
-	done := promptAsync(s, NewCall("r"), "@stream 1000000 100")
+	done := promptAsync(s, provider.NewCall("r"), "@stream 1000000 100")
 	w.waitFor(t, "an update", func() bool { return len(w.updates) > 0 })
 	var wg sync.WaitGroup
 	for i := range 12 {
@@ -371,20 +371,20 @@ func TestKillAndEnd(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	var e *Error
+	var e *provider.Error
 	got := <-done
 	cancelled := got.err == nil && got.StopReason == "cancelled" // the agent answered Cancel before it was killed
-	if !cancelled && (!errors.As(got.err, &e) || e.Type != TypeStopped) {
+	if !cancelled && (!errors.As(got.err, &e) || e.Type != provider.TypeStopped) {
 		t.Errorf("%+v", got)
 	}
 	c.Kill()
 	if err := c.End(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if !errors.As(c.Err(), &e) || e.Type != TypeStopped {
+	if !errors.As(c.Err(), &e) || e.Type != provider.TypeStopped {
 		t.Errorf("%v", c.Err())
 	}
-	if _, err := s.Prompt(NewCall("r2"), text("x")).Answer(); !errors.As(err, &e) || e.Type != TypeStopped {
+	if _, err := s.Prompt(provider.NewCall("r2"), text("x")).Answer(); !errors.As(err, &e) || e.Type != provider.TypeStopped {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,8 +1,10 @@
-package provider
+package provider_test
 
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/perlica/perlica/provider"
 )
 
 // TestToolResult reads the results of tool calls in all forms that agents use.
@@ -40,9 +42,9 @@ func TestToolResult(t *testing.T) {
 		{"_meta of another form", []string{`{"_meta":{"terminal_exit":7},"rawOutput":{"exit_code":"one","output":"o"}}`}, "o", -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var call ToolCall
+			var call provider.ToolCall
 			for _, u := range c.updates {
-				var update ToolCall
+				var update provider.ToolCall
 				if err := json.Unmarshal([]byte(u), &update); err != nil {
 					t.Fatal(err)
 				}
@@ -64,12 +66,12 @@ func TestToolResult(t *testing.T) {
 
 // TestMergeToolCall: fields that an update leaves empty stay unchanged.
 func TestMergeToolCall(t *testing.T) {
-	call := ToolCall{ID: "1", Title: "t", Kind: "edit", Status: "pending", RawInput: []byte(`{"a":1}`), Content: []ToolContent{{Text: "x"}}}
-	call.Merge(ToolCall{ID: "1", Status: "completed"})
+	call := provider.ToolCall{ID: "1", Title: "t", Kind: "edit", Status: "pending", RawInput: []byte(`{"a":1}`), Content: []provider.ToolContent{{Text: "x"}}}
+	call.Merge(provider.ToolCall{ID: "1", Status: "completed"})
 	if call.Title != "t" || call.Kind != "edit" || string(call.RawInput) != `{"a":1}` || len(call.Content) != 1 || !call.Over() {
 		t.Errorf("it became %+v", call)
 	}
-	call.Merge(ToolCall{ID: "1", Title: "u", Content: []ToolContent{{Text: "y"}, {Text: "z"}}})
+	call.Merge(provider.ToolCall{ID: "1", Title: "u", Content: []provider.ToolContent{{Text: "y"}, {Text: "z"}}})
 	if call.Title != "u" || call.Output() != "y\nz" {
 		t.Errorf("it became %+v", call)
 	}

@@ -1,4 +1,4 @@
-package provider
+package provider_test
 
 import (
 	"encoding/json"
@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/provider"
 )
 
 // TestDrained: Drained is called once after each burst of lines, also after an incomplete line.
 func TestDrained(t *testing.T) {
 	var order strings.Builder
 	w := &watcher{}
-	w.update = func(u Update) { w.note(func() { order.WriteString(u.Text) }) }
+	w.update = func(u provider.Update) { w.note(func() { order.WriteString(u.Text) }) }
 	w.drained = func() { w.note(func() { order.WriteString("|") }) }
 	burst := func(lines ...string) string { // at most as much as a pipe takes at once
 		return "=" + strings.Join(lines, "\n")
@@ -31,7 +33,7 @@ func TestDrained(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	turn := s.Prompt(NewCall("r"), text("x"))
+	turn := s.Prompt(provider.NewCall("r"), text("x"))
 	for _, want := range []string{"abc|", "abc|d|"} {
 		upTo(want)
 		if err := s.Cancel(); err != nil {
@@ -61,12 +63,12 @@ func TestThePromptOnTheWire(t *testing.T) {
 		prompt := text(said)
 		blocks := []acp.ContentBlock{acp.TextBlock(said), acp.ResourceLinkBlock(said, "file:///x")}
 		theirs, err := json.Marshal(blocks)
-		ours, oerr := NewPrompt(blocks)
+		ours, oerr := provider.NewPrompt(blocks)
 		var a, b any
 		if errors.Join(err, oerr, json.Unmarshal(theirs, &a), json.Unmarshal(ours, &b)) != nil || !reflect.DeepEqual(a, b) {
 			t.Errorf("%q: %s, the SDK writes %s", said, ours, theirs)
 		}
-		turn := s.Prompt(NewCall(said), prompt)
+		turn := s.Prompt(provider.NewCall(said), prompt)
 		<-turn.Sent()
 		line := w.lines(true)[len(w.lines(true))-1]
 		var v struct {
@@ -99,9 +101,9 @@ func TestThePromptOnTheWire(t *testing.T) {
 func TestNoPrompt(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(lieEnd), w))
-	call := NewCall("r")
+	call := provider.NewCall("r")
 	for _, prompt := range []string{"", "]", "[}", "[\n]", `[]}}{"method":"session/prompt"`} {
-		turn := s.Prompt(call, Prompt(prompt))
+		turn := s.Prompt(call, provider.Prompt(prompt))
 		<-turn.Sent()
 		if _, err := turn.Answer(); err == nil || call.MayHaveLeft() || w.prompts() != 0 {
 			t.Errorf("%q: %v, may have left: %v", prompt, err, call.MayHaveLeft())
@@ -115,7 +117,7 @@ func TestTurn(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar",
 		"<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", `>{"id":1,"result":{"sessionId":"s"}}`, "peek", lieEnd, lieEnd, "hang"), w)
-	call := NewCall("r")
+	call := provider.NewCall("r")
 	turn := open(t, c).Prompt(call, text(big))
 	select {
 	case <-turn.Answered():
@@ -147,11 +149,11 @@ func TestATurnWithoutAWriter(t *testing.T) {
 	s := open(t, c)
 	c.Kill()
 	for range 50 { // the writer may have returned before or after the prompt is queued
-		call := NewCall("r")
+		call := provider.NewCall("r")
 		turn := s.Prompt(call, text("x"))
 		<-c.Gone()
-		var e *Error
-		if _, err := turn.Answer(); !errors.As(err, &e) || e.Type != TypeStopped || call.MayHaveLeft() {
+		var e *provider.Error
+		if _, err := turn.Answer(); !errors.As(err, &e) || e.Type != provider.TypeStopped || call.MayHaveLeft() {
 			t.Errorf("%v, may have left: %v", err, call.MayHaveLeft())
 		}
 	}
