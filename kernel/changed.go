@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/exception"
 )
 
 // changes are the files that a session's agent changed, as far as its lines show. They follow from the log
@@ -182,16 +183,10 @@ func requestedTool(line []byte) (id string, call provider.ToolCall, ok bool) {
 		return id, call, true
 	}
 	env := provider.ParseMessage(line)
+	exempt := exception.Of(exception.Agent, env.Method)
 	call = provider.ToolCall{ID: acp.ToolCallId(env.Method + env.ID), RawInput: env.Params}
-	switch env.Method {
-	case acp.ClientMethodFsWriteTextFile:
-		call.Kind = acp.ToolKindEdit
-	case acp.ClientMethodTerminalCreate:
-		call.Kind = acp.ToolKindExecute
-	default:
-		return "", call, false
-	}
-	return env.ID, call, true
+	call.Kind = acp.ToolKind(exempt.Tool)
+	return env.ID, call, exempt.Does == exception.Acts && call.Kind != acp.ToolKindRead
 }
 
 // addReply adds the answer to a request.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/perlica/perlica/provider/exception"
 	"github.com/perlica/perlica/provider/process"
 )
 
@@ -211,7 +212,7 @@ func (c *Conn) dispatchLine(env Message) {
 		c.warnClient("foreign_id", "a request with an id of Perlica's own")
 		return
 	}
-	exchange := c.agent.Model && strings.HasPrefix(env.Method, methodsHTTP)
+	exchange := c.agent.Model && exception.Of(exception.Agent, env.Method).Does == exception.DescribesHTTP
 	if peer != nil && env.Kind != Oversized && !own && !exchange {
 		peer.Pass(env.Frame)
 	}

@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/coder/acp-go-sdk"
+
+	"github.com/perlica/perlica/provider/exception"
 )
 
 // ErrReplied means that a permission request was already answered or withdrawn.
@@ -154,8 +155,8 @@ func (c *Conn) handleRequest(env Message) {
 		c.sendHTTP(env)
 		return
 	}
-	local := IsLocal(env.Method)
-	if c.opt.Peer != nil && (!local || c.opt.Peer.Local(env.Frame)) {
+	ofEditor := exception.Of(exception.Agent, env.Method).OfEditor()
+	if c.opt.Peer != nil && (!ofEditor || c.opt.Peer.Local(env.Frame)) {
 		return // the peer answers it
 	}
 	if c.opt.Forms && env.Method == acp.ClientMethodElicitationCreate {
@@ -163,7 +164,7 @@ func (c *Conn) handleRequest(env Message) {
 		return
 	}
 	c.refuseRequest(env.ID, -32601, "Perlica does not offer "+env.Method)
-	if local {
+	if ofEditor {
 		client := c.clientOf(sessionOf(env.Params))
 		if client == nil {
 			client = c.opt.Client
@@ -176,10 +177,7 @@ func (c *Conn) handleRequest(env Message) {
 
 // methodSendHTTP describes the HTTP request that a model agent is about to send. Perlica refuses this method
 // from any other agent.
-const methodSendHTTP = methodsHTTP + "send"
-
-// methodsHTTP is the prefix of the methods that model agents and Perlica use for HTTP exchanges.
-const methodsHTTP = "_perlica.dev/http/"
+const methodSendHTTP = "_perlica.dev/http/send"
 
 // sendHTTP answers a model agent after the description of its request is on disk.
 func (c *Conn) sendHTTP(env Message) {
@@ -199,11 +197,6 @@ func (c *Conn) sendHTTP(env Message) {
 
 // codeCancelled is the error code of a cancelled request in ACP and LSP.
 const codeCancelled = -32800
-
-// IsLocal reports whether a method asks the client to use files or to run commands.
-func IsLocal(method string) bool {
-	return strings.HasPrefix(method, "fs/") || strings.HasPrefix(method, "terminal/")
-}
 
 // permissionParams are the params of a session/request_permission.
 type permissionParams struct {

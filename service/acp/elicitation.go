@@ -3,7 +3,6 @@ package acp
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"github.com/coder/acp-go-sdk"
 
@@ -11,17 +10,10 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// elicitations lists the methods by which an agent asks the client to fill in a form: the method of
-// ACP and its earlier form.
-var elicitations = []string{acp.ClientMethodElicitationCreate, "session/elicitation"}
-
 // declined reports whether Perlica has declined an elicitation. It declines a form that asks for a
 // secret, because the answer would be on record. It also declines a form that asks for an approval
 // that the policy refuses. Only the client accepts a form; no rule and no mode does.
 func (r *relay) declined(f provider.Frame) bool {
-	if !slices.Contains(elicitations, f.Method) {
-		return false
-	}
 	var v struct {
 		Tool    string                     `json:"toolCallId"`
 		Message string                     `json:"message"`

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/exception"
 )
 
 // Pass handles a line of the agent. It sends the line to the client unless an exception applies.
@@ -21,11 +22,13 @@ func (r *relay) Pass(f provider.Frame) {
 		return
 	case f.Kind == provider.Request && !r.agentRequest(f):
 		return
-	case f.Kind == provider.Notification && f.Method == cancelRequest && !r.withdrawn(f.Line):
-		return
 	case f.Kind == provider.Notification && f.Method == acp.ClientMethodSessionUpdate:
 		r.saidMode(f)
 		r.named(f)
+	case f.Kind == provider.Notification && exception.Of(exception.Agent, f.Method).Does == exception.Withdraws:
+		if !r.withdrawn(f.Line) {
+			return
+		}
 	}
 	r.out.addLine(f.Line, at.Durable())
 }
@@ -103,15 +106,19 @@ func (r *relay) agentResponse(f provider.Frame) {
 
 // agentRequest reports whether a request of the agent passes at once.
 func (r *relay) agentRequest(f provider.Frame) bool {
-	if f.Method == acp.ClientMethodSessionRequestPermission {
+	exempt := exception.Of(exception.Agent, f.Method)
+	switch exempt.Does {
+	case exception.Asks:
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if q := r.agentRequests[f.Key]; q != nil && q.line == nil && !q.replied {
 			q.line, q.session = f.Line, r.findSession(f.Session)
 		}
 		return false
+	case exception.Elicits:
+		return !r.declined(f)
 	}
-	return !provider.IsLocal(f.Method) && !r.declined(f)
+	return !exempt.OfEditor()
 }
 
 // cancelRequest is the notification that cancels a peer's own request.

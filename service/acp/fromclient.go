@@ -3,12 +3,10 @@ package acp
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 	"strings"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/exception"
 )
 
 // fromClient handles a line of the client. It sends the line to the agent unless an exception
@@ -60,29 +58,30 @@ func (r *relay) clientRequest(m provider.Message) {
 		r.refuseRequest(at, m.Line, m.ID, codeInvalid, "another request with this id is open, or the id is of Perlica's own")
 		return
 	}
-	if code, why := r.outside(m); why != "" {
+	exempt := exception.Of(exception.Client, m.Method)
+	if code, why := r.outside(m, exempt); why != "" {
 		r.refuseRequest(at, m.Line, m.ID, code, why)
 		return
 	}
 	q := &request{id: m.ID, method: m.Method, at: at}
-	switch m.Method {
-	case acp.AgentMethodInitialize:
+	switch exempt.Does {
+	case exception.Initializes:
 		r.initialize(m, q)
 		return
-	case acp.AgentMethodSessionNew, acp.AgentMethodSessionLoad, acp.AgentMethodSessionResume, "session/fork":
+	case exception.Opens:
 		r.openSession(m, q, to)
 		return
-	case acp.AgentMethodSessionPrompt:
+	case exception.Prompts:
 		r.prompt(m, s)
 		return
-	case acp.AgentMethodSessionClose, "session/delete":
+	case exception.Closes:
 		if s != nil && s.parent == nil {
 			q.closes = s
 		}
 		r.addRequest(m, q)
 		r.stopSession(s, &stopLine{line: m.Line})
 		return
-	case acp.AgentMethodSessionSetMode, acp.AgentMethodSessionSetConfigOption:
+	case exception.Chooses:
 		if s != nil && s.parent == nil {
 			r.addRequest(m, q)
 			s.carryChoice(m)
@@ -99,10 +98,10 @@ func (r *relay) clientRequest(m provider.Message) {
 
 // blocked returns the reason why a request must not pass, or "".
 func blocked(m provider.Message) string {
-	if slices.Contains(steered, m.Method) {
+	switch exception.Of(exception.Client, m.Method).Does {
+	case exception.Steers:
 		return m.Method + " would be an input without a record: send it as a session/prompt"
-	}
-	if strings.HasPrefix(m.Method, "_"+metaPrefix) {
+	case exception.Reserved:
 		return "there is no such method: " + m.Method
 	}
 	var v struct {
@@ -165,14 +164,14 @@ func (r *relay) withheld() (names []string) {
 }
 
 func (r *relay) clientNotification(m provider.Message) {
-	switch m.Method {
-	case acp.AgentMethodSessionCancel:
+	switch exception.Of(exception.Client, m.Method).Does {
+	case exception.Cancels:
 		var v target
 		// A notification of another form names no session.
 		_ = json.Unmarshal(m.Params, &v)
 		r.stopSession(r.session(v.Session), &stopLine{line: m.Line, cancels: true})
 		return
-	case cancelRequest:
+	case exception.Withdraws:
 		key := canceled(m.Line)
 		r.mu.Lock()
 		q := r.requests[key]

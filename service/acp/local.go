@@ -2,12 +2,12 @@ package acp
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/exception"
 	"github.com/perlica/perlica/provider/process"
 )
 
@@ -18,7 +18,8 @@ func (r *relay) Local(f provider.Frame) bool {
 	if !r.opt.Local {
 		return false
 	}
-	tool, judged := localTool(f)
+	exempt := exception.Of(exception.Agent, f.Method)
+	tool, readable := localTool(f, acp.ToolKind(exempt.Tool))
 	r.mu.Lock()
 	q, s := r.agentRequests[f.Key], r.findSession(f.Session)
 	r.mu.Unlock()
@@ -26,12 +27,11 @@ func (r *relay) Local(f provider.Frame) bool {
 	case q == nil || s == nil:
 		// Without a session, the directory of the request is unknown.
 		return false
-	case !judged:
-		if !slices.Contains([]string{"terminal/output", "terminal/wait_for_exit", "terminal/kill", "terminal/release"}, f.Method) {
-			return false
-		}
+	case exempt.Does == exception.Continues:
 		r.out.addLine(f.Line, q.at.Durable())
 		return true
+	case exempt.Does != exception.Acts || !readable:
+		return false
 	}
 	line := f.Line
 	p := r.conn.NewLocalRequest(f.ID, tool, func(option acp.PermissionOptionId) error {
@@ -68,7 +68,7 @@ const (
 // passLocal passes an allowed request to the client. A command gets the mark by which Perlica
 // recognises an agent's processes, if the client sets its environment.
 func (r *relay) passLocal(s *session, method string, line []byte) {
-	if method == "terminal/create" {
+	if method == acp.ClientMethodTerminalCreate {
 		if marked, err := markedLine(line, process.Marked(r.opt.Agent.ID, r.opt.Limit)); err == nil {
 			r.recordLine(s.at, true, marked)
 			line = marked
@@ -110,8 +110,9 @@ func markedLine(line []byte, environ []string) ([]byte, error) {
 	})
 }
 
-// localTool returns the tool call that corresponds to a request for files or a new terminal.
-func localTool(f provider.Frame) (tool provider.ToolCall, ok bool) {
+// localTool returns the tool call that corresponds to a request for files or a new terminal. ok is
+// false if the request cannot be read.
+func localTool(f provider.Frame, kind acp.ToolKind) (tool provider.ToolCall, ok bool) {
 	params := provider.ParseMessage(f.Line).Params
 	var v struct {
 		Path, Content string
@@ -130,19 +131,16 @@ func localTool(f provider.Frame) (tool provider.ToolCall, ok bool) {
 	if err != nil {
 		return tool, false
 	}
-	tool = provider.ToolCall{ID: acp.ToolCallId("perlica:" + f.ID), RawInput: raw}
-	switch f.Method {
-	case acp.ClientMethodFsReadTextFile:
-		tool.Kind, tool.Title = acp.ToolKindRead, "Read "+v.Path+" in the editor"
-		tool.Locations = []acp.ToolCallLocation{{Path: v.Path}}
-	case acp.ClientMethodFsWriteTextFile:
-		tool.Kind, tool.Title = acp.ToolKindEdit, "Write "+v.Path+" in the editor"
-		tool.Locations = []acp.ToolCallLocation{{Path: v.Path}}
+	tool = provider.ToolCall{ID: acp.ToolCallId("perlica:" + f.ID), Kind: kind, RawInput: raw}
+	if kind == acp.ToolKindExecute {
+		tool.Title = "Run " + strings.Join(append([]string{v.Command}, v.Args...), " ") + " in the editor"
+		return tool, true
+	}
+	tool.Title = "Read " + v.Path + " in the editor"
+	tool.Locations = []acp.ToolCallLocation{{Path: v.Path}}
+	if kind == acp.ToolKindEdit {
+		tool.Title = "Write " + v.Path + " in the editor"
 		tool.Content = []provider.ToolContent{{Type: "diff", Path: v.Path, NewText: v.Content}}
-	case acp.ClientMethodTerminalCreate:
-		tool.Kind, tool.Title = acp.ToolKindExecute, "Run "+strings.Join(append([]string{v.Command}, v.Args...), " ")+" in the editor"
-	default:
-		return tool, false
 	}
 	return tool, true
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/go-faster/jx"
+
+	"github.com/perlica/perlica/provider/exception"
 )
 
 // rewrite returns a JSON object with the values that f returns for its members. It omits a member
@@ -39,10 +41,6 @@ func rewrite(object []byte, f func(name string, value []byte) []byte) ([]byte, e
 	return append(out, '}'), err
 }
 
-// steered lists the methods by which a client starts or steers a turn without a prompt. They do not
-// pass.
-var steered = []string{"_session/steering", "_session/goal", "_codex/session/goal_control"}
-
 // unannounced removes the announcements of steered methods from an object: the member "steering",
 // and each member that names a steered method as its control method.
 func unannounced(object []byte) []byte {
@@ -50,7 +48,9 @@ func unannounced(object []byte) []byte {
 		var v struct {
 			ControlMethod string `json:"controlMethod"`
 		}
-		if name == "steering" || json.Unmarshal(value, &v) == nil && slices.Contains(steered, v.ControlMethod) {
+		// Only an object has a control method.
+		_ = json.Unmarshal(value, &v)
+		if name == "steering" || exception.Of(exception.Client, v.ControlMethod).Does == exception.Steers {
 			return nil
 		}
 		if value[0] == '{' {

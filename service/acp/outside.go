@@ -5,27 +5,21 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coder/acp-go-sdk"
 	"github.com/go-faster/jx"
 
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/exception"
 )
 
-// outsideMethods lists the requests that pass from a client on another machine. Other requests
-// would loosen a mode or an option, log in on this machine, or reveal sessions that are not on
-// Perlica's record.
-var outsideMethods = []string{
-	acp.AgentMethodInitialize, acp.AgentMethodSessionNew, acp.AgentMethodSessionLoad, acp.AgentMethodSessionResume,
-	acp.AgentMethodSessionClose, acp.AgentMethodSessionPrompt,
-}
-
 // outside returns the reason why a request of a client on another machine must not pass, or "".
-// Such a client may only tighten: it cannot add servers or paths.
-func (r *relay) outside(m provider.Message) (code int, why string) {
+// Such a client may only tighten: it cannot add servers or paths. Methods without Row.Outside would
+// loosen a mode or an option, log in on this machine, or reveal sessions that are not on Perlica's
+// record.
+func (r *relay) outside(m provider.Message, exempt exception.Row) (code int, why string) {
 	if r.opt.Visitor == "" {
 		return 0, ""
 	}
-	if !slices.Contains(outsideMethods, m.Method) {
+	if !exempt.Outside {
 		return codeMethod, m.Method + " is not for a client from outside"
 	}
 	if m.Params == nil {

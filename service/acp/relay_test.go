@@ -319,8 +319,12 @@ func TestLocal(t *testing.T) {
 func TestBlocked(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")
-	for _, method := range []string{"_session/steering", "_session/goal", "_codex/session/goal_control", "_vendor/ask"} {
-		m, _ := w.until(w.request(method, promptOf(s, "do it")))
+	goal := map[string]string{"sessionId": s, "text": "do it"}
+	for method, params := range map[string]any{
+		"_session/steering": goal, "_session/goal": goal, "_codex/session/goal_control": goal,
+		"_perlica.dev/model/list": goal, "_vendor/ask": promptOf(s, "do it"),
+	} {
+		m, _ := w.until(w.request(method, params))
 		if m.Error == nil || m.Error.Code != codeMethod {
 			t.Errorf("%s: %s", method, m.line)
 		}
