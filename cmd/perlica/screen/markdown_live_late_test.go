@@ -1,4 +1,4 @@
-package screen
+package screen_test
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perlica/perlica/cmd/perlica/screen"
 )
 
 // resizeLate changes the size of the terminal as tmux does. tmux reports a size at once if it reported no other size
@@ -46,7 +48,7 @@ func seeds() uint64 {
 func TestLiveResizeLate(t *testing.T) {
 	for seed := range seeds() {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		s := newTestStream(Styles{}, 100, 30)
+		s := newTestStream(screen.Styles{}, 100, 30)
 		s.status.Print(func(w io.Writer) { _, _ = io.WriteString(w, "above\n") })
 		s.sayLate(t, rnd, numbered(600, func(i int) string { return map[bool]string{true: " 中，\n", false: " "}[i%9 == 0] }))
 		all := strings.Join(strings.Fields(strings.ReplaceAll(s.screen.All(), "中，", "")), "") + "w"
@@ -69,7 +71,7 @@ func TestLiveResizeInFlight(t *testing.T) {
 	twice := 0
 	for seed := range seeds() {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		s := newTestStream(Styles{}, 100, 30)
+		s := newTestStream(screen.Styles{}, 100, 30)
 		s.status.Print(func(w io.Writer) { _, _ = io.WriteString(w, "above\n") })
 		s.slow = true
 		s.sayLate(t, rnd, numbered(600, func(i int) string { return map[bool]string{true: " 中，\n", false: " "}[i%9 == 0] }))

@@ -1,4 +1,4 @@
-package screen
+package screen_test
 
 import (
 	"fmt"
@@ -8,14 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/cmd/perlica/screen/screentest"
 )
 
 // testStream is a live stream on a terminal with a status line. The test moves its clock.
 type testStream struct {
-	*MarkdownStream
+	*screen.MarkdownStream
 	screen        *screentest.Terminal
-	status        *StatusLine
+	status        *screen.StatusLine
 	columns, rows int
 	now           time.Time
 	timers        []*stageTimer
@@ -48,9 +49,9 @@ func (s *testStream) land() {
 	s.flight = nil
 }
 
-func newTestStream(styles Styles, columns, rows int) *testStream {
+func newTestStream(styles screen.Styles, columns, rows int) *testStream {
 	s := &testStream{screen: screentest.New(columns, rows), columns: columns, rows: rows, now: time.Unix(1e9, 0)}
-	clock := Clock{
+	clock := screen.Clock{
 		Now: func() time.Time { return s.now },
 		AfterFunc: func(d time.Duration, f func()) func() bool {
 			t := &stageTimer{s.now.Add(d), f}
@@ -65,8 +66,8 @@ func newTestStream(styles Styles, columns, rows int) *testStream {
 		},
 		Sleep: s.pass,
 	}
-	s.status = NewStatusLine(s, func() int { return s.columns }, styles, clock)
-	s.MarkdownStream = NewLiveMarkdownStream(s, s.status, styles, func() (int, int) { return s.columns, s.rows })
+	s.status = screen.NewStatusLine(s, func() int { return s.columns }, styles, clock)
+	s.MarkdownStream = screen.NewLiveMarkdownStream(s, s.status, styles, func() (int, int) { return s.columns, s.rows })
 	s.status.Set("working")
 	return s
 }
@@ -126,7 +127,7 @@ var widths = []int{60, 80, 200}
 
 // TestLiveEndsAsBlocks cuts a text into pieces. The final screen is the same as after one RenderMarkdown.
 func TestLiveEndsAsBlocks(t *testing.T) {
-	for _, styles := range []Styles{{}, NewStyles(colors, true)} {
+	for _, styles := range []screen.Styles{{}, screen.NewStyles(colors, true)} {
 		for _, columns := range widths {
 			for _, step := range []int{1, 7, 1000} {
 				t.Run(fmt.Sprint(styles.On(), columns, step), func(t *testing.T) {
@@ -134,7 +135,7 @@ func TestLiveEndsAsBlocks(t *testing.T) {
 					s.say(t, sample, step)
 					s.end(t)
 					want := screentest.New(columns, 50)
-					_, _ = io.WriteString(want, RenderMarkdown(sample, styles, columns))
+					_, _ = io.WriteString(want, screen.RenderMarkdown(sample, styles, columns))
 					if got := s.screen.All(); got != want.All() {
 						t.Errorf("it shows\n%s\nwant\n%s", got, want.All())
 					}
@@ -146,7 +147,7 @@ func TestLiveEndsAsBlocks(t *testing.T) {
 
 // TestLive checks the screen after each piece of a text. New text can change the look of earlier text.
 func TestLive(t *testing.T) {
-	s := newTestStream(NewStyles(colors, true), 60, 20)
+	s := newTestStream(screen.NewStyles(colors, true), 60, 20)
 	for _, c := range []struct{ piece, screen string }{
 		{"Some", "Some\nworking 0s"},
 		{" **bo", "Some **bo\nworking 0s"},
@@ -169,7 +170,7 @@ func TestLive(t *testing.T) {
 
 // TestLiveTwentyTimes checks that all text of 50 ms is drawn at once.
 func TestLiveTwentyTimes(t *testing.T) {
-	s := newTestStream(Styles{}, 80, 20)
+	s := newTestStream(screen.Styles{}, 80, 20)
 	s.writes = 0
 	for range 1000 { // one second
 		s.pass(time.Millisecond)
@@ -217,7 +218,7 @@ func TestLiveLongerThanTheScreen(t *testing.T) {
 	} {
 		for _, columns := range widths {
 			t.Run(fmt.Sprint(name, columns), func(t *testing.T) {
-				s := newTestStream(NewStyles(colors, true), columns, 12)
+				s := newTestStream(screen.NewStyles(colors, true), columns, 12)
 				history := ""
 				for i := 0; i < len(text); i += 97 {
 					s.say(t, text[i:min(i+97, len(text))], 97)
@@ -255,7 +256,7 @@ func TestLiveTable(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&b, "| %d | %s |\n", i, strings.Repeat("中", i/4))
 	}
-	s := newTestStream(Styles{}, 60, 15)
+	s := newTestStream(screen.Styles{}, 60, 15)
 	s.say(t, b.String(), 10)
 	s.end(t)
 	last := -1
@@ -283,7 +284,7 @@ func TestLiveResize(t *testing.T) {
 		{{60, 10}, {200, 40}, {80, 8}},
 	} {
 		t.Run(fmt.Sprint(sizes), func(t *testing.T) {
-			s := newTestStream(NewStyles(colors, true), sizes[0][0], sizes[0][1])
+			s := newTestStream(screen.NewStyles(colors, true), sizes[0][0], sizes[0][1])
 			text := "Before.\n\n- " + numbered(400,
 				func(i int) string { return map[bool]string{true: " 中文，", false: " "}[i%7 == 0] })
 			part := len(text)/len(sizes) + 1
@@ -324,7 +325,7 @@ func TestLiveFullScreen(t *testing.T) {
 		"low":    func(s *testStream) { s.resize(100, 7) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newTestStream(Styles{}, 80, 12)
+			s := newTestStream(screen.Styles{}, 80, 12)
 			text := "- " + numbered(400, func(i int) string { return map[bool]string{true: " 中，", false: " "}[i%7 == 0] })
 			s.say(t, text[:2000], 50)
 			disturb(s)

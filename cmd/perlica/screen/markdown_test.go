@@ -1,4 +1,4 @@
-package screen
+package screen_test
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/perlica/perlica/cmd/perlica/screen"
 )
 
 func plain(string) string { return "" }
@@ -57,13 +59,13 @@ func TestRender(t *testing.T) {
 		"rule":        {"a\n\n***\n\nb\n", "a\n\n" + strings.Repeat("─", 20) + "\n\nb\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := sgrOff(RenderMarkdown(c.text, NewStyles(colors, true), 40))
+			got := sgrOff(screen.RenderMarkdown(c.text, screen.NewStyles(colors, true), 40))
 			if got != c.want {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})
 	}
-	if got, want := RenderMarkdown("# A\n**b** `c` *d* ~~e~~\n", NewStyles(plain, false), 40),
+	if got, want := screen.RenderMarkdown("# A\n**b** `c` *d* ~~e~~\n", screen.NewStyles(plain, false), 40),
 		"# A\n**b** `c` *d* ~~e~~\n"; got != want {
 		t.Errorf("without styles: %q, want %q", got, want)
 	}
@@ -90,7 +92,7 @@ func sgrOff(s string) string {
 // TestStreams checks that each complete block is shown at once on a terminal without redrawing.
 func TestStreams(t *testing.T) {
 	var b strings.Builder
-	s := NewMarkdownStream(&b, Styles{}, func() int { return 80 })
+	s := screen.NewMarkdownStream(&b, screen.Styles{}, func() int { return 80 })
 	for _, c := range []struct{ piece, shown string }{
 		{"Hel", ""},
 		{"lo\nwor", ""},
@@ -117,7 +119,7 @@ type broken struct{}
 func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 func TestStreamSaysWhenItIsNotRead(t *testing.T) {
-	s := NewMarkdownStream(broken{}, Styles{}, func() int { return 80 })
+	s := screen.NewMarkdownStream(broken{}, screen.Styles{}, func() int { return 80 })
 	if _, err := io.WriteString(s, "a\n\n"); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("Write: %v", err)
 	}
@@ -127,7 +129,7 @@ func TestStreamSaysWhenItIsNotRead(t *testing.T) {
 func TestLongLine(t *testing.T) {
 	text := strings.Repeat("word ", 1<<20)
 	var b strings.Builder
-	s := NewMarkdownStream(&b, Styles{}, func() int { return 80 })
+	s := screen.NewMarkdownStream(&b, screen.Styles{}, func() int { return 80 })
 	for i := 0; i < len(text); i += 1000 {
 		_, _ = io.WriteString(s, text[i:min(i+1000, len(text))])
 	}
@@ -145,37 +147,13 @@ func TestTangled(t *testing.T) {
 		took := time.Hour
 		for n := 0; n < 3 && took > most; n++ { // The machine may stand still once, but not each time.
 			begun := time.Now()
-			RenderMarkdown(strings.Repeat(piece, 60_000/len(piece)), NewStyles(colors, true), 80)
+			screen.RenderMarkdown(strings.Repeat(piece, 60_000/len(piece)), screen.NewStyles(colors, true), 80)
 			took = min(took, time.Since(begun))
 		}
 		if took > most {
 			t.Errorf("%q takes %s", piece, took)
 		}
 	}
-}
-
-// FuzzSplit cuts a text anywhere. The blocks together are the text.
-func FuzzSplit(f *testing.F) {
-	for _, seed := range []string{"a\n\nb", "- a\n  b\n\n\nc", "```\nx\n", "1. a\n   ```\n\n   ```\n", "# h\n> q\n",
-		"a\r\n"} {
-		f.Add(seed, uint8(3))
-	}
-	f.Fuzz(func(t *testing.T, text string, step uint8) {
-		var s splitter
-		var all strings.Builder
-		n := int(step)%7 + 1
-		for i := 0; i < len(text); i += n {
-			for _, b := range s.Feed(text[i:min(i+n, len(text))]) {
-				all.WriteString(b.text)
-			}
-		}
-		for _, b := range s.Flush() {
-			all.WriteString(b.text)
-		}
-		if all.String() != text {
-			t.Errorf("%q became %q", text, all.String())
-		}
-	})
 }
 
 // FuzzRender checks that a terminal obeys no text and that no text causes a panic.
@@ -185,8 +163,8 @@ func FuzzRender(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got := sgrOff(RenderMarkdown(text, NewStyles(colors, true), 30))
-		if !utf8.ValidString(got) || Sanitize(got) != got {
+		got := sgrOff(screen.RenderMarkdown(text, screen.NewStyles(colors, true), 30))
+		if !utf8.ValidString(got) || screen.Sanitize(got) != got {
 			t.Errorf("%q became %q", text, got)
 		}
 	})

@@ -1,4 +1,4 @@
-package screen
+package screen_test
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/perlica/perlica/cmd/perlica/screen"
 )
 
 var sanitizeTests = []struct{ in, want string }{
@@ -31,10 +33,10 @@ var sanitizeTests = []struct{ in, want string }{
 
 func TestSanitize(t *testing.T) {
 	for _, tt := range sanitizeTests {
-		if got := Sanitize(tt.in); got != tt.want {
+		if got := screen.Sanitize(tt.in); got != tt.want {
 			t.Errorf("Sanitize(%q) = %q, want %q", tt.in, got, tt.want)
 		}
-		if got := Sanitize(tt.want); got != tt.want {
+		if got := screen.Sanitize(tt.want); got != tt.want {
 			t.Errorf("Sanitize(%q) = %q, not the same", tt.want, got)
 		}
 	}
@@ -61,7 +63,7 @@ func TestWriterIsIndifferentToCuts(t *testing.T) {
 func written(t *testing.T, parts ...string) string {
 	t.Helper()
 	var b bytes.Buffer
-	w := NewSafeWriter(&b)
+	w := screen.NewSafeWriter(&b)
 	for _, p := range parts {
 		if n, err := w.Write([]byte(p)); err != nil || n != len(p) {
 			t.Fatalf("Write(%q) = %d, %v", p, n, err)
@@ -100,7 +102,7 @@ var errBroken = errors.New("broken pipe")
 func (brokenPipe) Write([]byte) (int, error) { return 0, errBroken }
 
 func TestWriterReportsErrors(t *testing.T) {
-	w := NewSafeWriter(brokenPipe{})
+	w := screen.NewSafeWriter(brokenPipe{})
 	if _, err := w.Write([]byte("x")); !errors.Is(err, errBroken) {
 		t.Errorf("Write: %v", err)
 	}
@@ -125,7 +127,7 @@ func FuzzWriter(f *testing.F) {
 			parts, rest = append(parts, rest[:n]), rest[n:]
 		}
 		got := written(t, parts...)
-		want := Sanitize(s)
+		want := screen.Sanitize(s)
 		if want != "" && !strings.HasSuffix(want, "\n") {
 			want += "\n"
 		}
@@ -136,7 +138,7 @@ func FuzzWriter(f *testing.F) {
 			if r == '\r' && strings.HasPrefix(got[i:], "\r\n") {
 				continue
 			}
-			if !harmless(r) || !utf8.ValidString(got) {
+			if !screen.Harmless(r) || !utf8.ValidString(got) {
 				t.Fatalf("%q lets %q through: %q", s, r, got)
 			}
 		}
@@ -145,7 +147,7 @@ func FuzzWriter(f *testing.F) {
 
 func BenchmarkWriter(b *testing.B) {
 	p := []byte(strings.Repeat("an ordinary line of text from an agent\n", 5))
-	w := NewSafeWriter(discard{})
+	w := screen.NewSafeWriter(discard{})
 	b.SetBytes(int64(len(p)))
 	b.ReportAllocs()
 	for b.Loop() {
