@@ -97,7 +97,7 @@ func (r *Runner) AgentCommand(ctx context.Context, id event.SessionID) ([]string
 	}
 	f, err := fact.Decode[fact.Requested](last)
 	if err != nil {
-		return nil, nil // it was pruned or comes from a later version
+		return nil, nil // it was pruned
 	}
 	return f.Agent, nil
 }

@@ -210,7 +210,8 @@ func (b *Bridge) startUp(ctx context.Context) error {
 		return err
 	}
 	for _, c := range unconfirmed {
-		b.warn("the log names a contact that was not paired by you here, or by an earlier version: it has no rights", "contact", c.Label(), "hint", Confirming(c))
+		b.warn("the log names a contact that was not paired by you here: it has no rights",
+			"contact", c.Label(), "hint", Confirming(c))
 	}
 	if err := errors.Join(b.takeUpCards(ctx), b.closeOrphans(ctx)); err != nil {
 		return err

@@ -3,11 +3,8 @@ package service
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/perlica/perlica/eventlog"
@@ -80,33 +77,15 @@ type voucher struct {
 
 func placeOf(r *store.Reader) string { return bot.Place(r.Path()) }
 
-// byToken matches the end of a local phone's id that has a token.
-var byToken = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`-[0-9a-f]{16}$`)
-})
-
-// nameOnly reports whether a contact was paired when a local phone was identified by its name
-// alone.
-func nameOnly(c Contact) bool { return c.Channel == "local" && !byToken().MatchString(c.ID) }
-
-// ErrNameOnly says that a contact cannot be confirmed because its id identifies no single person.
-var ErrNameOnly = errors.New("that phone was paired by its name alone, which anyone can use")
-
 // Confirm vouches for a contact that Unconfirmed has returned. After a nil error the contact counts
-// with its recorded rights. The error may be ErrNameOnly.
+// with its recorded rights.
 func (r *Records) Confirm(ctx context.Context, c Contact) error {
-	if nameOnly(c) {
-		return ErrNameOnly
-	}
 	return r.vouchers.Add(ctx, voucher{r.place, c.fact})
 }
 
 // Confirming returns the instruction that makes a contact of Unconfirmed count.
 func Confirming(c Contact) string {
 	ref := c.Channel + ":" + c.ID
-	if nameOnly(c) {
-		return fmt.Sprintf("'perlica service unpair %s', and pair that phone anew", ref)
-	}
 	return fmt.Sprintf("'perlica service pair %s' if you know it, 'perlica service unpair %s' if not", ref, ref)
 }
 

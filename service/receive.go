@@ -210,8 +210,7 @@ func isStart(text string) bool {
 }
 
 // repeated refuses a message if its id is on record with another digest. It tells the sender if the
-// sender waits for a reply. A record without a digest counts as equal, with a warning. Such a
-// record is older or was pruned.
+// sender waits for a reply. A pruned record has no digest and counts as equal, with a warning.
 func (b *Bridge) repeated(ch channel.Channel, m channel.Inbound, recorded string) {
 	given := b.digest(m)
 	if given == "" || recorded == given {

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
+	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/service/team/hub"
 )
 
 // version is set by the release build.
@@ -53,6 +55,6 @@ func versionLine(a *frame.App) string {
 			v = info.Main.Version
 		}
 	}
-	return fmt.Sprintf("perlica %s (ACP protocol version %d, %s, %s/%s)", v, acp.ProtocolVersionNumber, runtime.Version(),
-		runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("perlica %s (log schema %d, hub schema %d, ACP protocol version %d, %s, %s/%s)", v, store.SchemaVersion,
+		hub.SchemaVersion, acp.ProtocolVersionNumber, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

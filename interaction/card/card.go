@@ -167,9 +167,8 @@ func (l *layout) addActions() {
 		}
 	}
 	raw := string(s.RawInput)
-	if known := len(s.Fields) > 0 || s.Tier != "" && len(s.Commands)+len(s.Paths) > 0; !known && raw != "" &&
-		raw != "{}" && raw != "null" {
-		l.addText("input", raw, true, Plain) // an older version did not record the fields
+	if len(s.Fields)+len(s.Commands)+len(s.Paths) == 0 && raw != "" && raw != "{}" && raw != "null" {
+		l.addText("input", raw, true, Plain) // nothing of it was read
 	}
 	if s.Dir != "" {
 		l.addText("in", s.Dir, true, Plain)

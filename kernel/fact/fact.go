@@ -54,8 +54,7 @@ type Login struct {
 // LoginEnded is the payload of acp.login.ended.
 type LoginEnded struct {
 	Provider string `json:"provider"`
-	// Method is the method of the protocol. Empty means that a command ended, or that the log is older than the
-	// field.
+	// Method is the method of the protocol. Empty means that a command ended.
 	Method   string `json:"method,omitempty"`
 	ExitCode int    `json:"exit_code"` // as a shell reports it
 	Signal   string `json:"signal,omitempty"`
@@ -267,11 +266,10 @@ type Requested struct {
 	Digest    string   `json:"prompt_sha256"`
 	Bytes     int      `json:"prompt_bytes"`
 	CallIndex int      `json:"llm_call_index"`
-	// Strategy is the strategy of the agent's session. Older logs do not have it.
-	Strategy string `json:"strategy,omitempty"`
+	// Strategy is the strategy of the agent's session.
+	Strategy string `json:"strategy"`
 	// Input is the digest of the input's own text and attachments. It distinguishes two inputs with the same id.
-	// Older logs do not have it.
-	Input string `json:"input_sha256,omitempty"`
+	Input string `json:"input_sha256"`
 }
 
 // Responded is the payload of llm.responded. The agent answered the call.

@@ -23,7 +23,7 @@ func (a *app) servicePairCommand() *cobra.Command {
 minutes is paired. It counts once, and replaces the code before.
 
 With CONTACT: let a contact count that is on record here and that you have not paired here,
-since the log was copied, or written by an earlier version. It gets the rights on record.
+because the log was copied. It gets the rights on record.
 
 Rights: ask sends inputs to the agent, approve answers the questions of one's own runs,
 admin changes what stays and, with approve, answers everybody's questions.`,
