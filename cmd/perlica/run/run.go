@@ -23,7 +23,6 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
-	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/sessions"
@@ -31,18 +30,26 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// app is an invocation with the commands of this package as methods.
-type app struct{ *frame.App }
-
-// Command returns the command run.
-func Command(a *frame.App) *cobra.Command { return (&app{a}).runCommand() }
+// invocation is one use of the command.
+type invocation struct {
+	*frame.App
+	cmd       *cobra.Command
+	flags     dialog.Flags
+	teamFlags dialog.TeamFlags
+	args      []string
+	stop      *frame.Stopper
+	say       *dialog.Printer
+	project   *project.Project // set by answerInput
+	text      string           // set by answerInput
+}
 
 // Run sends the input from args, a file or standard input, like the command with these flags.
 func Run(a *frame.App, cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args []string) error {
-	return (&app{a}).runInput(cmd, f, tf, args)
+	return (&invocation{App: a, cmd: cmd, flags: f, teamFlags: tf, args: args}).runInput()
 }
 
-func (a *app) runCommand() *cobra.Command {
+// Command returns the command run.
+func Command(a *frame.App) *cobra.Command {
 	var f dialog.Flags
 	var tf dialog.TeamFlags
 	cmd := &cobra.Command{
@@ -64,7 +71,7 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
   git diff | perlica run "review this change"
   perlica run --provider claude --permissions reads "find the bug in parse.go"
   perlica run --input-id "$CI_JOB_ID" -f prompt.md --json`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runInput(cmd, f, tf, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return Run(a, cmd, f, tf, args) },
 	}
 	dialog.AddFlags(cmd, &f)
 	fl := cmd.Flags()
@@ -91,18 +98,19 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 	dialog.AddTeamFlags(cmd, &tf)
 	dialog.AddTeamRunFlags(cmd, &tf)
 	dialog.AddExtraFlags(cmd, &f)
-	dialog.CompleteFlags(a.App, cmd)
+	dialog.CompleteFlags(a, cmd)
 	return cmd
 }
 
 // runInput gathers the input, lets the kernel run the turn, and turns the result into output and an exit code.
-func (a *app) runInput(cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args []string) error {
+func (i *invocation) runInput() error {
 	dialog.PrimeCaches()
-	f.Program = cmd.CommandPath()
+	f := &i.flags
+	f.Program = i.cmd.CommandPath()
 	if f.Json {
 		f.Format = "json"
 	}
-	cmd.Flags().Visit(func(fl *pflag.Flag) {
+	i.cmd.Flags().Visit(func(fl *pflag.Flag) {
 		if fl.Value.Type() == "string" && fl.Value.String() == "" {
 			f.Empty = fl.Name
 		}
@@ -110,24 +118,25 @@ func (a *app) runInput(cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, 
 	if !slices.Contains([]string{"text", "json", "stream-json"}, f.Format) {
 		return frame.UsageErrorf("--output-format is text, json or stream-json, not %q", f.Format)
 	}
-	if cmd.Flags().Changed("timeout") && f.Timeout == 0 {
+	if i.cmd.Flags().Changed("timeout") && f.Timeout == 0 {
 		return frame.WithHint(frame.UsageErrorf("--timeout 0s is not a time above zero"),
 			"without --timeout the call may take as long as it likes")
 	}
-	ctx, stop := frame.CatchSignals(cmd.Context(), f.Timeout)
+	ctx, stop := frame.CatchSignals(i.cmd.Context(), f.Timeout)
 	defer stop.Release()
-	say := dialog.NewPrinter(ctx, a.App, f, stop)
+	say := dialog.NewPrinter(ctx, i.App, *f, stop)
 	stop.Tell(say.Stopping)
+	i.stop, i.say = stop, say
 	f.Files = &dialog.Files{Stop: stop.First}
 	var s *schema
 	if f.SchemaFile != "" {
 		var err error
-		if s, err = readSchema(f); err != nil {
+		if s, err = readSchema(*f); err != nil {
 			return frame.RefusalExitCode(err).With(err)
 		}
 		f.Schema = s.text
 	}
-	res, err := a.answerInput(ctx, cmd, f, tf, args, stop, say)
+	res, err := i.answerInput(ctx)
 	var misfit error
 	if s != nil && err == nil && res.Outcome == record.OutcomeResponded {
 		misfit = s.checkAnswer(res.Text)
@@ -158,17 +167,17 @@ func (a *app) runInput(cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, 
 }
 
 // answerInput gathers the input and lets the kernel or a team answer it.
-func (a *app) answerInput(ctx context.Context, cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args []string,
-	stop *frame.Stopper, say *dialog.Printer) (record.Result, error) {
+func (i *invocation) answerInput(ctx context.Context) (record.Result, error) {
+	f := &i.flags
 	if err := f.Check(); err != nil {
 		return record.Result{}, err
 	}
 	if f.Session != "" || f.Cont {
-		if err := a.PersonOnly("an input for a session that is there"); err != nil {
+		if err := i.PersonOnly("an input for a session that is there"); err != nil {
 			return record.Result{}, err
 		}
 	}
-	p, limit, err := a.LocateLimited(f.ConfigFlags())
+	p, limit, err := i.LocateLimited(f.ConfigFlags())
 	if err != nil {
 		return record.Result{}, frame.ExitUsage.With(err)
 	}
@@ -180,11 +189,11 @@ func (a *app) answerInput(ctx context.Context, cmd *cobra.Command, f dialog.Flag
 		if err := f.Refused(limit); err != nil {
 			return record.Result{}, err
 		}
-		say.Note("warning: " + limit)
+		i.say.Note("warning: " + limit)
 	}
 	p.Config.Rules = append(p.Config.Rules, rules...)
-	text, err := a.inputText(f, args, say, func() error { return a.checkCalled(ctx, p, f.InputID) })
-	if err != nil {
+	i.project = p
+	if i.text, err = i.inputText(ctx); err != nil {
 		var stopped *kernel.StoppedError
 		if errors.As(err, &stopped) {
 			return record.Result{}, err
@@ -195,41 +204,40 @@ func (a *app) answerInput(ctx context.Context, cmd *cobra.Command, f dialog.Flag
 		return record.Result{}, err
 	}
 	if w := p.Config.Withheld; len(w) > 0 {
-		say.Note("not trusted yet, left aside: " + strings.Join(w, "; ") + " (perlica config trust)")
+		i.say.Note("not trusted yet, left aside: " + strings.Join(w, "; ") + " (perlica config trust)")
 	}
 	for _, w := range p.Config.Warnings {
-		say.Note(w)
+		i.say.Note(w)
 	}
-	there, err := tf.Meant(cmd, p)
+	there, err := i.teamFlags.Meant(i.cmd, p)
 	if err != nil {
 		return record.Result{}, err
 	}
 	if there {
-		return a.answerByTeam(ctx, p, f, tf, text, stop, say)
+		return i.answerByTeam(ctx)
 	}
-	return a.answerHere(ctx, p, f, text, stop, say)
+	return i.answerHere(ctx)
 }
 
 // answerHere lets the kernel answer the input.
-func (a *app) answerHere(ctx context.Context, p *project.Project, f dialog.Flags, text string, stop *frame.Stopper,
-	say *dialog.Printer) (record.Result, error) {
-	t, end := a.launchAgent(p, f)
+func (i *invocation) answerHere(ctx context.Context) (record.Result, error) {
+	t, end := i.launchAgent()
 	defer func() {
 		if err := end(); err != nil {
-			say.Note("warning: " + err.Error())
+			i.say.Note("warning: " + err.Error())
 		}
 	}()
-	r, done, err := a.Open(ctx, p)
+	r, done, err := i.Open(ctx, i.project)
 	if err != nil {
 		return record.Result{}, frame.LogNotOpened(err)
 	}
-	res, err := a.runTurn(ctx, p, r, f, t, text, stop, say)
+	res, err := i.runTurn(ctx, r, t)
 	cerr := done()
 	if errors.Is(cerr, disk.ErrMoved) && err == nil && res.Err == nil { // The record of this run may be lost.
 		return res, frame.ExitLog.With(cerr)
 	}
 	if cerr != nil && err == nil && (res.Err == nil || res.Err.Type != provider.TypeRecord) {
-		say.Note("warning: closing the log: " + cerr.Error()) // The outcome is on disk already.
+		i.say.Note("warning: closing the log: " + cerr.Error()) // The outcome is on disk already.
 	}
 	return res, err
 }
@@ -238,7 +246,8 @@ func (a *app) answerHere(ctx context.Context, p *project.Project, f dialog.Flags
 // does not start an agent before the first log exists: such an agent would be older than everything that it could
 // touch, and frame.App.PersonOnly would not recognise it. An error in the choice of the agent is reported after the
 // log was opened.
-func (a *app) launchAgent(p *project.Project, f dialog.Flags) (t kernel.Turn, end func() error) {
+func (i *invocation) launchAgent() (t kernel.Turn, end func() error) {
+	p, f := i.project, &i.flags
 	end = func() error { return nil }
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil || f.Session != "" || f.Cont || f.InputID != "" {
@@ -260,13 +269,13 @@ func (a *app) launchAgent(p *project.Project, f dialog.Flags) (t kernel.Turn, en
 		return t, end
 	}
 	t.Setup = p.Setup(c, agent, sessions.Session{})
-	t.Permissions, t.AnswerIn = p.Answering(dialog.CanAsk(a.App), f.WaitPermissions)
+	t.Permissions, t.AnswerIn = p.Answering(dialog.CanAsk(i.App), f.WaitPermissions)
 	return t, t.Launch(p.Environ, redactor)
 }
 
 // runTurn recovers the runs of ended processes, chooses session and agent, and runs the turn.
-func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner, f dialog.Flags, t kernel.Turn,
-	text string, stop *frame.Stopper, say *dialog.Printer) (record.Result, error) {
+func (i *invocation) runTurn(ctx context.Context, r *kernel.Runner, t kernel.Turn) (record.Result, error) {
+	p, f := i.project, &i.flags
 	var recovered []record.Result
 	if r.Unfinished() {
 		var err error
@@ -276,7 +285,7 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 	}
 	for _, res := range recovered {
 		// This also appears with -q, because a person has to decide about the unknown outcome.
-		say.Line("perlica: " + frame.CutOff(res.Run))
+		i.say.Line("perlica: " + frame.CutOff(res.Run))
 	}
 	session, err := f.Find(ctx, r)
 	if err != nil {
@@ -289,37 +298,37 @@ func (a *app) runTurn(ctx context.Context, p *project.Project, r *kernel.Runner,
 			return record.Result{}, err
 		}
 	}
-	say.Held = dialog.HeldFrom(agent, a.Environ)
+	i.say.Held = dialog.HeldFrom(agent, i.Environ)
 	if agent.Why != "" {
-		say.Note("using " + agent.ID + ": " + agent.Why)
+		i.say.Note("using " + agent.ID + ": " + agent.Why)
 	}
-	if text := f.NotSet(a.Environ); text != "" {
-		say.Note(text)
+	if text := f.NotSet(i.Environ); text != "" {
+		i.say.Note(text)
 	}
 	if badDir != nil {
 		return record.Result{}, badDir
 	}
-	asker := dialog.NewAsker(a.App, r, say)
+	asker := dialog.NewAsker(i.App, r, i.say)
 	defer asker.Close()
-	t.Setup, t.Wait, t.Input, t.Rules = p.Setup(c, agent, session), f.Wait, f.Input(a.App, text), f.RuleTexts()
+	t.Setup, t.Wait, t.Input, t.Rules = p.Setup(c, agent, session), f.Wait, f.Input(i.App, i.text), f.RuleTexts()
 	if choice := frame.DescribeChoices(t.Earlier); choice != "" {
-		say.Note("set again as chosen in this session, as far as the agent offers it: " + choice)
+		i.say.Note("set again as chosen in this session, as far as the agent offers it: " + choice)
 	}
 	t.Permissions, t.AnswerIn = p.Answering(asker.Available(), f.WaitPermissions)
 	t.Forms = t.AnswerIn > 0 && t.Permissions != policy.ModeDeny
 	t.Notices = true
 	if t.Permissions == policy.ModeAllow {
-		say.Note("--permissions allow: every ordinary command is allowed without asking; this is no sandbox")
+		i.say.Note("--permissions allow: every ordinary command is allowed without asking; this is no sandbox")
 	}
-	t.Stop = stop.First
-	asker.Stop = stop
+	t.Stop = i.stop.First
+	asker.Stop = i.stop
 	t.Show = func(n record.Notice) {
 		asker.Show(n)
-		say.Show(n)
+		i.say.Show(n)
 	}
 	res, err := r.Run(ctx, t)
 	if err == nil {
-		say.Unsaved = say.Save(ctx, r, res)
+		i.say.Unsaved = i.say.Save(ctx, r, res)
 	}
 	var other *kernel.InputConflictError
 	if errors.As(err, &other) {
@@ -336,7 +345,8 @@ const (
 
 // inputText reads the text of the input from the arguments, a file and standard input. With --file it reads standard
 // input only if an argument is "-". A stop ends the reading with a *kernel.StoppedError.
-func (a *app) inputText(f dialog.Flags, args []string, say *dialog.Printer, called func() error) (string, error) {
+func (i *invocation) inputText(ctx context.Context) (string, error) {
+	f, args := &i.flags, i.args
 	dash := len(args) == 1 && args[0] == "-"
 	text, reads := "", dash
 	switch {
@@ -351,15 +361,15 @@ func (a *app) inputText(f dialog.Flags, args []string, say *dialog.Printer, call
 		}
 		text = string(b)
 	case !dash:
-		text, reads = strings.Join(args, " "), a.Piped()
+		text, reads = strings.Join(args, " "), i.Piped()
 	}
 	if reads {
-		piped, err := a.readStdin(f.Files.Stop, called)
+		piped, err := i.readStdin(ctx)
 		if err != nil {
 			return "", err
 		}
 		if text != "" && piped != "" {
-			say.Note("standard input follows the text as its material: " + humanize.Bytes(uint64(len(piped))))
+			i.say.Note("standard input follows the text as its material: " + humanize.Bytes(uint64(len(piped))))
 			text += "\n\n"
 		}
 		text += piped
@@ -377,15 +387,15 @@ func (a *app) inputText(f dialog.Flags, args []string, say *dialog.Printer, call
 }
 
 // readStdin reads all of standard input. A pipe that stays open looks like a hang, so a notice explains the wait.
-// After the notice, an error of called ends the reading.
-func (a *app) readStdin(stop <-chan fact.Stop, called func() error) (string, error) {
+// After the notice, an error of checkCalled ends the reading.
+func (i *invocation) readStdin(ctx context.Context) (string, error) {
 	type read struct {
 		text []byte
 		err  error
 	}
 	done := make(chan read, 1)
 	go func() { // The goroutine ends with the process at the latest.
-		b, err := io.ReadAll(io.LimitReader(a.Stdin, frame.MaxInput+1))
+		b, err := io.ReadAll(io.LimitReader(i.Stdin, frame.MaxInput+1))
 		done <- read{b, err}
 	}()
 	silent := time.After(silentInput)
@@ -397,11 +407,11 @@ func (a *app) readStdin(stop <-chan fact.Stop, called func() error) (string, err
 			}
 			return strings.TrimPrefix(string(r.text), frame.ByteOrderMark), nil
 		case <-silent:
-			if err := called(); err != nil {
+			if err := i.checkCalled(ctx); err != nil {
 				return "", err
 			}
-			fmt.Fprintln(a.Stderr, "perlica: reading standard input (end it with Ctrl-D, or give </dev/null)")
-		case s := <-stop:
+			fmt.Fprintln(i.Stderr, "perlica: reading standard input (end it with Ctrl-D, or give </dev/null)")
+		case s := <-i.flags.Files.Stop:
 			return "", &kernel.StoppedError{Stop: s}
 		}
 	}
@@ -409,11 +419,12 @@ func (a *app) readStdin(stop <-chan fact.Stop, called func() error) (string, err
 
 // checkCalled returns an error if the log has a call for the input id. Without the end of standard input, the two
 // texts cannot be compared.
-func (a *app) checkCalled(ctx context.Context, p *project.Project, id string) error {
+func (i *invocation) checkCalled(ctx context.Context) error {
+	id := i.flags.InputID
 	if id == "" {
 		return nil
 	}
-	log, _, err := a.Reader(ctx, p)
+	log, _, err := i.Reader(ctx, i.project)
 	if err != nil {
 		return nil // The run itself reports this error.
 	}
