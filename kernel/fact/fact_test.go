@@ -24,7 +24,7 @@ func TestNamesStay(t *testing.T) {
 		{Truncated{Kept: 1, Dropped: 2, Budget: 3, Estimate: 4}, `{"kept_turns":1,"dropped_turns":2,"budget_tokens":3,"estimated_tokens":4}`},
 		{Requested{"p", []string{"a"}, "d", 5, 1, "keep", "i"},
 			`{"provider":"p","agent":["a"],"prompt_sha256":"d","prompt_bytes":5,"llm_call_index":1,"strategy":"keep","input_sha256":"i"}`},
-		{Requested{}, `{"provider":"","agent":null,"prompt_sha256":"","prompt_bytes":0,"llm_call_index":0}`},
+		{Requested{}, `{"provider":"","agent":null,"prompt_sha256":"","prompt_bytes":0,"llm_call_index":0,"strategy":"","input_sha256":""}`},
 		{Responded{"p", "t", "end_turn", json.RawMessage(`{}`), true, &Cost{Amount: 1, Currency: "EUR"}, 2, 3, []ToolSeen{tool}, []provider.Block{{Kind: "image", Size: 2}}},
 			`{"provider":"p","text":"t","stop_reason":"end_turn","usage":{},"usage_of_session":true,"cost":{"amount":1,"currency":"EUR"},"duration_ms":2,"first_update_ms":3,"tool_calls":[` + seen + `],"content":[{"type":"image","size":2}]}`},
 		{Responded{}, `{"provider":"","text":"","stop_reason":"","duration_ms":0,"first_update_ms":0,"tool_calls":null}`},
