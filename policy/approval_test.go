@@ -81,7 +81,7 @@ func TestCovers(t *testing.T) {
 	}
 	for _, test := range tests {
 		if got := test.a.Covers(test.r, noon); got != test.want {
-			t.Errorf("%s: %v", test.name, got)
+			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestCoversPaths(t *testing.T) {
 	for _, test := range tests {
 		r := Request{Kind: test.kind, Paths: test.paths, Place: shell.Place{Dir: "/w"}}
 		if got := a.Covers(r, noon); got != test.want {
-			t.Errorf("%s %v: %v", test.kind, test.paths, got)
+			t.Errorf("%s %v: got %v, want %v", test.kind, test.paths, got, test.want)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func TestStanding(t *testing.T) {
 	for _, test := range tests {
 		d := policyOf(t, test.standing, test.rules...).Decide(execute("git status"), test.mode)
 		if d.Effect != test.want || d.By != test.by {
-			t.Errorf("%+v: %+v", test, d)
+			t.Errorf("%+v: got %+v; want d.Effect == %v && d.By == %v", test, d, test.want, test.by)
 		}
 		if d.By == ByStanding && (d.Approval == nil || d.Approval.Effect != d.Effect) {
 			t.Errorf("approval not named: %+v", d)
@@ -169,7 +169,7 @@ func TestRemember(t *testing.T) {
 	}
 	for name, r := range none {
 		if o := r.Offers(); o != nil {
-			t.Errorf("%s: %+v", name, o)
+			t.Errorf("%s: got %+v; want o == nil", name, o)
 		}
 	}
 	if o := execute("sudo ls").Offers(); len(o) != 2 {
@@ -199,6 +199,6 @@ func TestApprovalJSON(t *testing.T) {
 	}
 	var b Approval
 	if err := json.Unmarshal(raw, &b); err != nil || b != a {
-		t.Errorf("%+v %v", b, err)
+		t.Errorf("got %+v %v; want err == nil && b == %v", b, err, a)
 	}
 }

@@ -189,7 +189,8 @@ func TestWord(t *testing.T) {
 	for _, test := range tests {
 		d := policyOf(t, test.standing, test.rules...).Decide(execute("rm -rf ~"), test.mode)
 		if d.Effect != Deny || d.Word != test.want || d.OptionID != "no" || d.Tier != shell.Refused {
-			t.Errorf("%+v: %+v", test, d)
+			t.Errorf(`%+v: got %+v; want d.Effect == Deny && d.Word == %v && d.OptionID == "no" && d.Tier == shell.Refused`,
+				test, d, test.want)
 		}
 	}
 }
@@ -224,7 +225,7 @@ func TestOptions(t *testing.T) {
 		r := execute("ls")
 		r.Options = test.options
 		if d := policyOf(t, nil).Decide(r, test.mode); d.Effect != test.effect || d.OptionID != test.id {
-			t.Errorf("%s %v: %+v", test.mode, test.options, d)
+			t.Errorf("%s %v: got %+v; want d.Effect == %v && d.OptionID == %v", test.mode, test.options, d, test.effect, test.id)
 		}
 	}
 }
@@ -236,7 +237,7 @@ func TestUnreadableCommands(t *testing.T) {
 	} {
 		p := policyOf(t, nil, Rule{Effect: Allow}, allow("..."))
 		if d := p.Decide(r, ModeAllow); d.Effect != Ask || d.Tier != shell.AlwaysAsked {
-			t.Errorf("%s: %+v", name, d)
+			t.Errorf("%s: got %+v; want d.Effect == Ask && d.Tier == shell.AlwaysAsked", name, d)
 		}
 	}
 }
@@ -258,7 +259,7 @@ func TestRuleFields(t *testing.T) {
 	}
 	for _, test := range tests {
 		if d := policyOf(t, nil, test.rule).Decide(execute("ls"), ModeAsk); d.Effect != test.want {
-			t.Errorf("%+v: %+v", test.rule, d)
+			t.Errorf("%+v: got %+v; want d.Effect == %v", test.rule, d, test.want)
 		}
 	}
 	// An agent may call a command a read. A rule about reads must not allow the command.
@@ -293,7 +294,7 @@ func TestReason(t *testing.T) {
 	r.Reason = "harmless"
 	d := policyOf(t, nil, r).Decide(execute("ls"), ModeAsk)
 	if d.Why != "harmless" || d.Rule == nil || d.Rule.Command != "ls" {
-		t.Errorf("%+v", d)
+		t.Errorf(`got %+v; want d.Why == "harmless" && d.Rule != nil && d.Rule.Command == "ls"`, d)
 	}
 }
 
@@ -302,11 +303,11 @@ func TestSeveralCommands(t *testing.T) {
 	r := execute("ls")
 	r.Commands = append(r.Commands, shell.Command{Text: "rm -rf /"})
 	if d := policyOf(t, nil, allow("ls")).Decide(r, ModeAllow); d.Effect != Deny || d.Tier != shell.Refused {
-		t.Errorf("%+v", d)
+		t.Errorf("got %+v; want d.Effect == Deny && d.Tier == shell.Refused", d)
 	}
 	r.Commands[1].Text = "pwd"
 	if d := policyOf(t, nil, allow("ls")).Decide(r, ModeAsk); d.Effect != Ask {
-		t.Errorf("%+v", d)
+		t.Errorf("got %+v; want d.Effect == Ask", d)
 	}
 	r.Commands[1] = shell.Command{Text: "rm -rf *", Dir: "/"}
 	if d := policyOf(t, nil).Decide(r, ModeAllow); d.Tier != shell.Refused {

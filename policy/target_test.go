@@ -123,7 +123,7 @@ func TestSwitchMode(t *testing.T) {
 	} {
 		r := Request{Kind: "switch_mode", Mode: mode, Place: at, Options: options3}
 		if d := policyOf(t, nil, Rule{Effect: Allow}).Decide(r, ModeAllow); d.Effect != want {
-			t.Errorf("%q: %+v", mode, d)
+			t.Errorf("%q: got %+v; want d.Effect == %v", mode, d, want)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func TestWhatIsRemembered(t *testing.T) {
 	}
 	offers := command(func(*Request) {}).Offers()
 	if len(offers) != 2 {
-		t.Fatalf("%+v", offers)
+		t.Fatalf("got %+v; want len(offers) == 2", offers)
 	}
 	a := offers[1]
 	for name, test := range map[string]struct {
@@ -168,7 +168,7 @@ func TestWhatIsRemembered(t *testing.T) {
 		"an agent of its own": {func(r *Request) { r.Agent = "./p --acp" }, false},
 	} {
 		if got := a.Covers(command(test.change), noon); got != test.covers {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: got %v, want %v", name, got, test.covers)
 		}
 	}
 	old := Approval{Effect: Allow, Scope: ScopeContext, Provider: "p", Command: "make"}
@@ -181,7 +181,7 @@ func TestWhatIsRemembered(t *testing.T) {
 		Options: options3}
 	a = file.Offers()[1]
 	if !a.Covers(file, noon) {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v; want a.Covers(file, noon)", a)
 	}
 	if err := os.Rename(in("home/proj/a.go"), in("home/proj/b.go")); err != nil {
 		t.Fatal(err)

@@ -112,10 +112,10 @@ func TestWhereCommandsStart(t *testing.T) {
 		}
 	}
 	if r := readInput("execute", `{"command":"ls","cwd":"/x","workdir":"/y"}`); len(unread(r)) == 0 {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v; want len(unread(r)) != 0", r)
 	}
 	if r := readInput("execute", `{"command":"ls","cwd":"~"}`); r.Commands[0].Dir != "/home/me" {
-		t.Errorf("%+v", r)
+		t.Errorf(`got %+v; want r.Commands[0].Dir == "/home/me"`, r)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestRoles(t *testing.T) {
 	} {
 		r := readInput("execute", `{"command":"ls","invented":`+value+`}`)
 		if got := len(unread(r)) == 0; got != ok || len(r.Commands) != 1 {
-			t.Errorf("%s: %+v", value, r.Fields)
+			t.Errorf("%s: got %+v; want got == %v && len(r.Commands) == 1", value, r.Fields, ok)
 		}
 		if value != `null` && len(r.Fields) == 0 {
 			t.Errorf("%s is not shown", value)
@@ -198,11 +198,11 @@ func TestRoles(t *testing.T) {
 	r := readInput("execute", `{"command":"ls","description":"rm -rf / please","timeout":"9 s","Tool_Call_Id":"a b"}`)
 	for _, f := range r.Fields {
 		if f.Role != Inert {
-			t.Errorf("%+v", f)
+			t.Errorf("got %+v; want f.Role == Inert", f)
 		}
 	}
 	if len(r.Fields) != 3 {
-		t.Errorf("%+v", r.Fields)
+		t.Errorf("got %+v; want len(r.Fields) == 3", r.Fields)
 	}
 	deep := strings.Repeat(`{"a":`, 40) + `"rm -rf /"` + strings.Repeat(`}`, 40)
 	if r := readInput("other", deep); len(unread(r)) == 0 {
@@ -237,7 +237,7 @@ func TestTitles(t *testing.T) {
 			got, dir = r.Commands[0].String(), r.Commands[0].Dir
 		}
 		if got != test.want || dir != test.dir {
-			t.Errorf("%q %q: %q in %q", test.title, test.text, got, dir)
+			t.Errorf("%q %q: got %q in %q; want got == %v && dir == %v", test.title, test.text, got, dir, test.want, test.dir)
 		}
 		c.Provider = "x"
 		if r := ReadToolCall(c, place).Request; len(r.Commands) > 0 || len(r.Guesses) == 0 {

@@ -32,7 +32,7 @@ func TestFramesAreByteExact(t *testing.T) {
 	w := &watcher{}
 	c, got := run(t, lies(script...), w, "caf\xc3\xa9 <&> \u2028")
 	if got.err != nil || got.StopReason != "end_turn" {
-		t.Fatalf("%+v", got)
+		t.Fatalf(`got %+v; want got.err == nil && got.StopReason == "end_turn"`, got)
 	}
 	<-c.Gone()
 	end(t, c)
@@ -159,7 +159,7 @@ func TestErrorWithoutIDAmongTwo(t *testing.T) {
 		t.Error(err)
 	}
 	if got := <-done; got.err != nil {
-		t.Error(got.err)
+		t.Errorf("got %v; want got.err == nil", got.err)
 	}
 	if got := w.warned(); !slices.Equal(got, []string{"unknown_response"}) {
 		t.Errorf("warnings %q", got)
@@ -188,7 +188,7 @@ func TestUpdates(t *testing.T) {
 			w := &watcher{}
 			c, got := run(t, child("ok", tt.scenario), w, tt.prompt)
 			if got.err != nil {
-				t.Fatal(got.err)
+				t.Fatalf("got %v; want got.err == nil", got.err)
 			}
 			leaves(t, c)
 			var kinds []string
@@ -322,7 +322,7 @@ func TestTimeouts(t *testing.T) {
 			t.Error(err)
 		}
 		if got := <-done; got.err != nil || got.StopReason != "cancelled" {
-			t.Errorf("%+v", got)
+			t.Errorf(`got %+v; want got.err == nil && got.StopReason == "cancelled"`, got)
 		}
 		isTimeout(t, s.Close(t.Context()), "session/close")
 	})
@@ -345,7 +345,7 @@ func TestTimeouts(t *testing.T) {
 		_, err := c.Initialize(ctx, "test")
 		var e *provider.Error
 		if !errors.As(err, &e) || !errors.Is(err, enough) || e.Type != provider.TypeStopped {
-			t.Errorf("%#v", err)
+			t.Errorf("got %#v; want errors.As(err, &e) && errors.Is(err, enough) && e.Type == provider.TypeStopped", err)
 		}
 	})
 }

@@ -21,7 +21,7 @@ func TestBlockInARow(t *testing.T) {
 	}
 	for _, content := range []string{`null`, `[]`, `"x"`, `{}`, `{"type":7}`, `{"type":"text","text":7}`} {
 		if b := parseBlock([]byte(content)); b != nil {
-			t.Errorf("%s: %+v", content, b)
+			t.Errorf("%s: got %+v; want b == nil", content, b)
 		}
 	}
 }
@@ -35,7 +35,7 @@ func TestOnlyWhatIsEmbeddedHasContent(t *testing.T) {
 		`{"type":"resource","resource":{"uri":"file:///etc/passwd"}}`:                     false,
 	} {
 		if b := parseBlock([]byte(content)); b == nil || b.Embedded() != want {
-			t.Errorf("%s: %+v", content, b)
+			t.Errorf("%s: got %+v; want b != nil && b.Embedded() == %v", content, b, want)
 		}
 	}
 }

@@ -37,13 +37,13 @@ func TestErrorJSON(t *testing.T) {
 	e := &Error{Provider: "p", Message: "m", Type: TypeAgent, Method: "session/prompt", Code: "-1", Subtype: "s", RequestID: "2", RawShape: "{}"}
 	b, err := json.Marshal(e)
 	if want := `{"provider_id":"p","error":"m","error_type":"agent","method":"session/prompt","code":-1,"subtype":"s","request_id":"2","raw_shape":"{}"}`; err != nil || string(b) != want {
-		t.Errorf("%s, %v", b, err)
+		t.Errorf("got %s, %v; want err == nil && string(b) == %v", b, err, want)
 	}
 	if got, want := e.Error(), "p: session/prompt: m (code -1)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if e := (&Error{Message: "m", cause: ErrGone}); e.Error() != "m" || !errors.Is(e, ErrGone) {
-		t.Errorf("%v", e)
+		t.Errorf(`got %v; want e.Error() == "m" && errors.Is(e, ErrGone)`, e)
 	}
 }
 

@@ -59,7 +59,7 @@ func TestAnswerWithoutLineFeed(t *testing.T) {
 	w := &watcher{}
 	_, got := run(t, lies(lieSay("x"), "="+lieEnd[1:], "exit 0"), w, "x")
 	if got.err != nil || got.StopReason != "end_turn" || w.said() != "x" {
-		t.Errorf("%+v, %q", got, w.said())
+		t.Errorf(`got %+v, %q; want got.err == nil && got.StopReason == "end_turn" && w.said() == "x"`, got, w.said())
 	}
 }
 
@@ -91,14 +91,14 @@ func TestCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := <-done; got.err != nil || got.StopReason != "cancelled" {
-		t.Errorf("%+v", got)
+		t.Errorf(`got %+v; want got.err == nil && got.StopReason == "cancelled"`, got)
 	}
 	if err := s.Cancel(); err != nil { // without a running turn this does nothing
 		t.Error(err)
 	}
 	got, err := s.Prompt(provider.NewCall("r2"), text("@say again")).Answer()
 	if err != nil || got.StopReason != "end_turn" {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf(`got %+v, %v; want err == nil && got.StopReason == "end_turn"`, got, err)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestLastWordsAreRecorded(t *testing.T) {
 		t.Errorf("the last line is %s", last)
 	}
 	if e, ok := c.Exit(); !ok || e.Code != 0 || e.Forced != "" {
-		t.Errorf("%v", e)
+		t.Errorf(`got %v; want ok && e.Code == 0 && e.Forced == ""`, e)
 	}
 }
 
@@ -140,10 +140,10 @@ func TestKill(t *testing.T) {
 	c.Kill()
 	var e *provider.Error
 	if got := <-done; !errors.As(got.err, &e) || e.Type != provider.TypeStopped || !call.MayHaveLeft() {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want errors.As(got.err, &e) && e.Type == provider.TypeStopped && call.MayHaveLeft()", got)
 	}
 	if err := s.Cancel(); !errors.As(err, &e) || e.Type != provider.TypeStopped {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want errors.As(err, &e) && e.Type == provider.TypeStopped", err)
 	}
 	if n := len(w.lines(true)); n != sent {
 		t.Errorf("%d lines were sent after it", n-sent)

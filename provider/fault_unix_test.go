@@ -66,10 +66,10 @@ func TestSentBeforeBytes(t *testing.T) {
 	}
 	b := make([]byte, 100)
 	if n, err := r.Read(b); string(b[:n]) != first+"\n" {
-		t.Errorf("%q, %v", b[:n], err)
+		t.Errorf(`got %q, %v; want string(b[:n]) == first + "\n"`, b[:n], err)
 	}
 	if err := c.SendLine(`{"jsonrpc":"2.0","method":"_second"}`); !errors.Is(err, provider.ErrRecord) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want errors.Is(err, provider.ErrRecord)", err)
 	}
 	if waiting() {
 		t.Error("bytes left though the record had failed")
@@ -86,7 +86,7 @@ func TestReceivedFailsNothingIsWritten(t *testing.T) {
 	close(ready)
 	<-c.Gone()
 	if err := c.SendLine(`{"jsonrpc":"2.0","method":"_x"}`); !errors.Is(err, provider.ErrRecord) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want errors.Is(err, provider.ErrRecord)", err)
 	}
 	end(t, c)
 	if waiting() || len(w.lines(true)) != 0 {

@@ -37,7 +37,7 @@ func TestHalves(t *testing.T) {
 			raw := `{"sessionUpdate":"` + c.kind + `","messageId":"` + c.id + `","content":{"type":"text","text":"` + c.text + `"}}`
 			u, ok := provider.ParseUpdate(updateLine(raw), "")
 			if !ok {
-				t.Fatal(raw)
+				t.Fatalf("got %v; want ok", raw)
 			}
 			alone := h.Join(&u)
 			got = append(got, alone+u.Text)

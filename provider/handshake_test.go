@@ -75,7 +75,7 @@ func answersOfAgents(t testing.TB) map[string][]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("testdata", "frames", "*_text.ndjson"))
 	if err != nil || len(paths) < 3 {
-		t.Fatal(paths, err)
+		t.Fatalf("got %v, %v; want err == nil && len(paths) >= 3", paths, err)
 	}
 	answers := map[string][]string{}
 	for method, text := range fullAnswers {
@@ -136,7 +136,7 @@ func shakes(t *testing.T, method, text string) {
 		}
 	}
 	if _, err := json.Marshal(got); err != nil {
-		t.Fatalf("%s: %s: %v", method, text, err)
+		t.Fatalf("%s: got %s: %v; want err == nil", method, text, err)
 	}
 	strict := map[string]any{acp.AgentMethodInitialize: &acp.InitializeResponse{}, acp.AgentMethodSessionList: &acp.ListSessionsResponse{}}[method]
 	if strict == nil {

@@ -309,7 +309,7 @@ func start(t testing.TB, a provider.Agent, w *watcher, opts ...func(*provider.Op
 func leaves(t *testing.T, c *provider.Conn) {
 	t.Helper()
 	if err := c.End(context.Background()); err != nil {
-		t.Errorf("End: %v", err)
+		t.Errorf("End: got %v; want err == nil", err)
 	}
 	nothingLeft(t)
 }
@@ -320,7 +320,7 @@ func end(t testing.TB, c *provider.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if err := c.End(ctx); err != nil {
-		t.Errorf("End: %v", err)
+		t.Errorf("End: got %v; want err == nil", err)
 	}
 	nothingLeft(t)
 }

@@ -38,7 +38,8 @@ func TestKey(t *testing.T) {
 		for _, id := range group {
 			key := provider.IDKey(id)
 			if provider.IDKey(group[0]) != key {
-				t.Errorf("%s and %s: %s and %s", group[0], id, provider.IDKey(group[0]), key)
+				t.Errorf("%s and %s: got %s and %s; want provider.IDKey(group[0]) == %v",
+					group[0], id, provider.IDKey(group[0]), key, key)
 			}
 			if other, ok := seen[key]; ok && other != i {
 				t.Errorf("%s has the key of %s: %s", id, groups[other][0], key)

@@ -69,7 +69,7 @@ func TestNoVersion(t *testing.T) {
 			c := start(t, child("liar", "<", `>{"id":0,"result":`+answer+`}`, "<", `>{"id":1,"result":{"sessionId":"s"}}`), w)
 			info, err := c.Initialize(t.Context(), "test")
 			if err != nil || info.ProtocolVersion != 1 {
-				t.Fatalf("%+v, %v", info, err)
+				t.Fatalf("got %+v, %v; want err == nil && info.ProtocolVersion == 1", info, err)
 			}
 			if _, err := c.NewSession(t.Context(), t.TempDir(), nil); err != nil {
 				t.Error(err)
@@ -164,7 +164,7 @@ func TestLenientChoices(t *testing.T) {
 			}
 			s, err := c.NewSession(t.Context(), t.TempDir(), nil)
 			if err != nil || len(s.Options) != 1 {
-				t.Fatalf("%s: %+v, %v", options, s, err)
+				t.Fatalf("%s: got %+v, %v; want err == nil && len(s.Options) == 1", options, s, err)
 			}
 			got := ""
 			for _, v := range provider.OptionValues(s.Options[0].Select.Options) {

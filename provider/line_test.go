@@ -40,7 +40,7 @@ func TestLineReader(t *testing.T) {
 		for _, r := range []io.Reader{strings.NewReader(tt.in), iotest.OneByteReader(strings.NewReader(tt.in)), iotest.DataErrReader(strings.NewReader(tt.in))} {
 			frames, err := readLines(r, 1<<20)
 			if err != io.EOF {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got %v; want err == io.EOF", name, err)
 			}
 			if len(frames) != len(tt.lines) {
 				t.Fatalf("%s: %d lines, want %d", name, len(frames), len(tt.lines))
@@ -68,7 +68,7 @@ func TestLineReaderLimit(t *testing.T) {
 				}
 				frames, err := readLines(strings.NewReader(in), limit)
 				if err != io.EOF {
-					t.Fatal(err)
+					t.Fatalf("got %v; want err == io.EOF", err)
 				}
 				i := strings.Count(in[:len(in)-len(line)], "before")
 				if n == 0 && end == "" {
@@ -117,7 +117,7 @@ func FuzzLineReader(f *testing.F) {
 		limit = 1 + max(limit, 0)%(200<<10)
 		frames, err := readLines(&chunks{in, 1 + max(chunk, 0)%(100<<10)}, limit)
 		if err != io.EOF {
-			t.Fatal(err)
+			t.Fatalf("got %v; want err == io.EOF", err)
 		}
 		want := bytes.Split(in, []byte("\n"))
 		if len(want[len(want)-1]) == 0 {

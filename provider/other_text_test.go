@@ -42,7 +42,7 @@ func TestUnreadableAnswer(t *testing.T) {
 	} {
 		c := start(t, child("liar", append(append([]string{"<"}, lines(text)...), ">"+answer)...), &watcher{})
 		if _, err := c.Initialize(t.Context(), "test"); err != nil {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("%q: got %v; want err == nil", text, err)
 		}
 		end(t, c)
 	}

@@ -58,14 +58,14 @@ func TestPermission(t *testing.T) {
 	}
 	for _, p := range w.permissions {
 		if err := p.Select("aa"); !errors.Is(err, provider.ErrReplied) {
-			t.Errorf("%v", err)
+			t.Errorf("got %v; want errors.Is(err, provider.ErrReplied)", err)
 		}
 		if err := p.Cancel(); !errors.Is(err, provider.ErrReplied) {
-			t.Errorf("%v", err)
+			t.Errorf("got %v; want errors.Is(err, provider.ErrReplied)", err)
 		}
 	}
 	if got := <-done; got.err != nil {
-		t.Fatal(got.err)
+		t.Fatalf("got %v; want got.err == nil", got.err)
 	}
 	want := []string{
 		outcome(`"a\u003cb"`, `"optionId":"r","outcome":"selected"`),
@@ -86,13 +86,13 @@ func TestDuplicateRequestID(t *testing.T) {
 	w.waitFor(t, "the questions", func() bool { return len(w.permissions) == 2 })
 	<-w.permissions[0].Done()
 	if err := w.permissions[0].Select("a1"); !errors.Is(err, provider.ErrReplied) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want errors.Is(err, provider.ErrReplied)", err)
 	}
 	if err := w.permissions[1].Select("a1"); err != nil { // the id is free again
 		t.Error(err)
 	}
 	if got := <-done; got.err != nil {
-		t.Fatal(got.err)
+		t.Fatalf("got %v; want got.err == nil", got.err)
 	}
 	want := []string{
 		outcome("7", `"outcome":"cancelled"`),
@@ -129,7 +129,7 @@ func TestClaim(t *testing.T) {
 		t.Error("a withdrawn request was claimed")
 	}
 	if got := <-done; got.err != nil {
-		t.Fatal(got.err)
+		t.Fatalf("got %v; want got.err == nil", got.err)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestRequestIDAgain(t *testing.T) {
 		}
 	}
 	if got := <-done; got.err != nil {
-		t.Fatal(got.err)
+		t.Fatalf("got %v; want got.err == nil", got.err)
 	}
 	want := []string{outcome("0", `"optionId":"r","outcome":"selected"`), outcome("0", `"optionId":"a1","outcome":"selected"`)}
 	if got := w.lines(true)[3:]; !slices.Equal(got, want) {
@@ -165,13 +165,13 @@ func TestWithdrawnRequest(t *testing.T) {
 	w.waitFor(t, "the questions", func() bool { return len(w.permissions) == 2 })
 	<-w.permissions[0].Done()
 	if err := w.permissions[0].Cancel(); !errors.Is(err, provider.ErrReplied) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want errors.Is(err, provider.ErrReplied)", err)
 	}
 	if err := w.permissions[1].Select("r"); err != nil {
 		t.Error(err)
 	}
 	if got := <-done; got.err != nil {
-		t.Fatal(got.err)
+		t.Fatalf("got %v; want got.err == nil", got.err)
 	}
 	select {
 	case <-w.permissions[1].Done():
@@ -210,7 +210,7 @@ func TestRefusedRequests(t *testing.T) {
 			w := &watcher{}
 			_, got := run(t, lies(">"+tt.requestLine, "<", lieSay("on"), lieEnd), w, "x")
 			if got.err != nil || w.said() != "on" || len(w.permissions) != 0 {
-				t.Fatalf("%v, %q", got.err, w.said())
+				t.Fatalf(`got %v, %q; want got.err == nil && w.said() == "on" && len(w.permissions) == 0`, got.err, w.said())
 			}
 			want := fmt.Sprintf(`{"jsonrpc":"2.0","id":0,"error":{"code":%d,`, tt.code)
 			if got := w.lines(true); len(got) != 4 || !strings.HasPrefix(got[3], want) {
@@ -243,9 +243,9 @@ func TestReplyToTheGone(t *testing.T) {
 	done := promptAsync(s, provider.NewCall("r"), "x")
 	<-c.Gone()
 	if err := w.permissions[0].Select("a1"); !errors.Is(err, provider.ErrGone) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want errors.Is(err, provider.ErrGone)", err)
 	}
 	if got := <-done; !errors.Is(got.err, provider.ErrGone) {
-		t.Errorf("%v", got.err)
+		t.Errorf("got %v; want errors.Is(got.err, provider.ErrGone)", got.err)
 	}
 }

@@ -156,7 +156,7 @@ func replay(t *testing.T, path string, w *watcher) (a provider.Answer, perr erro
 				return p != nil || c.Err() != nil
 			})
 			if p == nil {
-				t.Fatal(c.Err())
+				t.Fatalf("got %v; want p != nil", c.Err())
 			}
 			if id := v.Result.Outcome.OptionID; id != "" {
 				err = p.Select(acp.PermissionOptionId(id))
@@ -167,7 +167,7 @@ func replay(t *testing.T, path string, w *watcher) (a provider.Answer, perr erro
 			t.Fatalf("the client sent %s", l.Line)
 		}
 		if err != nil {
-			t.Fatalf("%s: %v", v.Method, err)
+			t.Fatalf("%s: got %v; want err == nil", v.Method, err)
 		}
 	}
 	if prompt != nil { // the agent does not know session/close

@@ -34,7 +34,7 @@ func TestSecondPrompt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := s.Prompt(call, text("two")).Answer(); !errors.Is(err, provider.ErrSecondPrompt) {
-			t.Errorf("%v", err)
+			t.Errorf("got %v; want errors.Is(err, provider.ErrSecondPrompt)", err)
 		}
 		if w.prompts() != 1 || w.said() != "You said: one" {
 			t.Errorf("%d prompts, %q", w.prompts(), w.said())
@@ -63,7 +63,7 @@ func TestSecondPrompt(t *testing.T) {
 		}
 		end(t, first)
 		if _, err := open(t, start(t, child("ok"), w)).Prompt(call, text("two")).Answer(); !errors.Is(err, provider.ErrSecondPrompt) {
-			t.Errorf("%v", err)
+			t.Errorf("got %v; want errors.Is(err, provider.ErrSecondPrompt)", err)
 		}
 		if w.prompts() != 1 {
 			t.Errorf("%d prompts", w.prompts())
@@ -99,7 +99,7 @@ func TestSecondPrompt(t *testing.T) {
 			}
 		}
 		if w.said() != "r1r2" || w.prompts() != 2 {
-			t.Errorf("%q", w.said())
+			t.Errorf(`got %q; want w.said() == "r1r2" && w.prompts() == 2`, w.said())
 		}
 	})
 }
@@ -124,11 +124,11 @@ func TestPromptByAnotherPath(t *testing.T) {
 		`{"method":"x","params":{"text":"{\"method\":\"session/prompt\"}"}}` + "\n" + `{"id":9,"method":"session/prompt"}`: provider.ErrMessage,
 	} {
 		if err := c.SendLine(line); !errors.Is(err, want) {
-			t.Errorf("%q: %v", line, err)
+			t.Errorf("%q: got %v; want errors.Is(err, %v)", line, err, want)
 		}
 	}
 	if _, err := c.CallAgent(t.Context(), "session/prompt", struct{}{}); !errors.Is(err, provider.ErrSecondPrompt) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want errors.Is(err, provider.ErrSecondPrompt)", err)
 	}
 	if n := len(w.lines(true)); n != before {
 		t.Errorf("%d lines left: %q", n-before, w.lines(true)[before:])
@@ -150,7 +150,8 @@ func isDeaf(t *testing.T, what string, err error) {
 	t.Helper()
 	var e *provider.Error
 	if !errors.As(err, &e) || !errors.Is(err, provider.ErrDeaf) || e.Type != provider.TypeDeaf {
-		t.Errorf("%s: %#v", what, err)
+		t.Errorf("%s: got %#v; want errors.As(err, &e) && errors.Is(err, provider.ErrDeaf) && e.Type == provider.TypeDeaf",
+			what, err)
 	}
 }
 
@@ -255,7 +256,7 @@ func TestBurstOfRequests(t *testing.T) {
 	}}
 	_, got := run(t, lies(fmt.Sprintf(`*%d {"jsonrpc":"2.0","id":#,"method":"fs/read_text_file","params":{}}`, n), fmt.Sprint("<", n), lieEnd), w, "x")
 	if got.err != nil {
-		t.Fatal(got.err)
+		t.Fatalf("got %v; want got.err == nil", got.err)
 	}
 	if len(w.blocked) != n || w.blocked[n-1].ID != fmt.Sprint(n-1) || w.blocked[0].Method != "fs/read_text_file" || string(w.blocked[0].Params) != "{}" {
 		t.Errorf("%d were reported", len(w.blocked))
@@ -382,9 +383,9 @@ func TestKillAndEnd(t *testing.T) {
 		t.Error(err)
 	}
 	if !errors.As(c.Err(), &e) || e.Type != provider.TypeStopped {
-		t.Errorf("%v", c.Err())
+		t.Errorf("got %v; want errors.As(c.Err(), &e) && e.Type == provider.TypeStopped", c.Err())
 	}
 	if _, err := s.Prompt(provider.NewCall("r2"), text("x")).Answer(); !errors.As(err, &e) || e.Type != provider.TypeStopped {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want errors.As(err, &e) && e.Type == provider.TypeStopped", err)
 	}
 }

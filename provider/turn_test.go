@@ -137,7 +137,7 @@ func TestTurn(t *testing.T) {
 	<-turn.Sent()
 	for range 2 {
 		if a, err := turn.Answer(); err != nil || a.StopReason != "end_turn" || !call.MayHaveLeft() {
-			t.Errorf("%+v, %v", a, err)
+			t.Errorf(`got %+v, %v; want err == nil && a.StopReason == "end_turn" && call.MayHaveLeft()`, a, err)
 		}
 	}
 }

@@ -78,11 +78,11 @@ func TestParseUpdateRefuses(t *testing.T) {
 func TestParseUpdateOfALine(t *testing.T) {
 	line := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}}`
 	if u, ok := ParseUpdate([]byte(line), ""); !ok || u.Text != "x" {
-		t.Errorf("%+v %v", u, ok)
+		t.Errorf(`got %+v %v; want ok && u.Text == "x"`, u, ok)
 	}
 	for _, line := range []string{"", `{"id":1,"result":{}}`, strings.Replace(line, "session/update", "session/other", 1), line + "x", strings.Replace(line, `"method"`, `"id":1,"method"`, 1)} {
 		if u, ok := ParseUpdate([]byte(line), ""); ok {
-			t.Errorf("%s: %+v", line, u)
+			t.Errorf("%s: got %+v; want !ok", line, u)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func TestParseUpdateOfAnotherSession(t *testing.T) {
 		t.Errorf("taken: %+v", u)
 	}
 	if u, ok := ParseUpdate(line, "a"); !ok || u.Text != "x" {
-		t.Errorf("%+v, %v", u, ok)
+		t.Errorf(`got %+v, %v; want ok && u.Text == "x"`, u, ok)
 	}
 }
 

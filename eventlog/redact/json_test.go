@@ -57,11 +57,11 @@ func TestEachLineOfJSONStaysValid(t *testing.T) {
 		masked := Text(line + "\n" + line + "\nend")
 		lines := strings.Split(masked, "\n")
 		if len(lines) != 3 {
-			t.Errorf("%q: %q", line, masked)
+			t.Errorf("%q: got %q; want len(lines) == 3", line, masked)
 		}
 		for _, l := range lines[:2] {
 			if !json.Valid([]byte(l)) {
-				t.Errorf("%q: %q", line, masked)
+				t.Errorf("%q: got %q; want json.Valid([]byte(l))", line, masked)
 			}
 		}
 	}

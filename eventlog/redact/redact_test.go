@@ -214,7 +214,7 @@ func TestSecretKeys(t *testing.T) {
 		"secret_name": false, "time_to_first_token": false, "cookie_count": false, "": false, "__": false,
 	} {
 		if got := nameOf(name) == secretName; got != want {
-			t.Errorf("%q: %v", name, got)
+			t.Errorf("%q: got %v, want %v", name, got, want)
 		}
 	}
 }
@@ -301,7 +301,7 @@ func TestRedactIsLinear(t *testing.T) {
 				took = min(took, time.Since(start))
 			}
 			if took > most {
-				t.Errorf("%s%s…: %v", begin, part, took)
+				t.Errorf("%s%s…: got %v; want took <= most", begin, part, took)
 			}
 		}
 	}
@@ -311,7 +311,7 @@ func TestRedactIsLinear(t *testing.T) {
 func TestNothingIsCompiledAtTheStart(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
+		t.Fatalf("got %v, %v; want err == nil && len(files) != 0", files, err)
 	}
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {

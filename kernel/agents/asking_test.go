@@ -30,7 +30,7 @@ func TestAskingOf(t *testing.T) {
 		}
 	}
 	if got := (Agent{}).AskingOf(nil); got.Mode != "" {
-		t.Errorf("%+v", got)
+		t.Errorf(`got %+v; want got.Mode == ""`, got)
 	}
 }
 
@@ -52,7 +52,7 @@ func TestUnoffered(t *testing.T) {
 		{provider.Asking{Option: "x", Value: "off"}, "", "", false},
 	} {
 		if got := Unoffered(tt.asking, tt.want, tt.mode); (got != "") != tt.said {
-			t.Errorf("%+v: %q", tt, got)
+			t.Errorf(`%+v: got %q; want (got != "") == %v`, tt, got, tt.said)
 		}
 	}
 }

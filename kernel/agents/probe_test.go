@@ -66,7 +66,7 @@ func stepNames(r ProbeReport) string {
 func TestProbeOfAHealthyAgent(t *testing.T) {
 	r := probeTest(t, "", func(a *Agent) { a.Asking.Mode = "auto" })
 	if r.Err != nil || len(r.Warnings) > 0 {
-		t.Fatalf("%v, %v", r.Err, r.Warnings)
+		t.Fatalf("got %v, %v; want r.Err == nil && len(r.Warnings) <= 0", r.Err, r.Warnings)
 	}
 	if got := stepNames(r); got != "start initialize session/new select mode session/close end" {
 		t.Errorf("steps: %s", got)
@@ -136,7 +136,7 @@ func TestProbeEndsWithItsContext(t *testing.T) {
 		Agent: provider.Agent{ID: "test", Command: []string{self, "-test.run=^TestAgentProcess$"}, Env: []string{scenarioVar}},
 	}, ProbeOptions{Dir: t.TempDir(), Environ: append(os.Environ(), scenarioVar+"=[initialize]\n@hang\n")})
 	if r.Err == nil || r.Err.Type != provider.TypeStopped || r.Exit == "" {
-		t.Errorf("%v, %q", r.Err, r.Exit)
+		t.Errorf(`got %v, %q; want r.Err != nil && r.Err.Type == provider.TypeStopped && r.Exit != ""`, r.Err, r.Exit)
 	}
 }
 

@@ -47,7 +47,7 @@ func (h *Host) turn(t *testing.T, prompt string, n int) ([]interaction.Question,
 		t.Helper()
 		e := <-done
 		if e.err != nil {
-			t.Fatal(e.err)
+			t.Fatalf("got %v; want e.err == nil", e.err)
 		}
 		return e.res
 	}
@@ -69,12 +69,13 @@ func TestAnswers(t *testing.T) {
 		h.says(t, map[string]string{"/pending": "**Write a.txt** — test, question `" + short(string(q[0].ID)) + "`"})
 		out := h.does(t, strings.ReplaceAll(command, "ID", short(string(q[0].ID))))
 		if res := end(); !strings.Contains(res.Text, want) || !strings.Contains(out.Text, short(string(q[0].ID))) {
-			t.Errorf("%s: %q, %q", command, out.Text, res.Text)
+			t.Errorf("%s: got %q, %q; want strings.Contains(res.Text, %v) && strings.Contains(out.Text, short(string(q[0].ID)))",
+				command, out.Text, res.Text, want)
 		}
 	}
 	h.says(t, map[string]string{"/pending": "No questions are waiting."})
 	if err := h.refuses(t, "/allow"); err.Error() != "no question waits" {
-		t.Error(err)
+		t.Errorf(`got %v; want err.Error() == "no question waits"`, err)
 	}
 }
 
@@ -108,13 +109,13 @@ func TestAnswersThatAreNone(t *testing.T) {
 		"/session current and more": "/session [list",
 	} {
 		if err := h.refuses(t, line); !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", line, err)
+			t.Errorf("%s: got %v; want strings.Contains(err.Error(), %v)", line, err, want)
 		}
 	}
 	h.Named = true
 	h.does(t, "/choose "+one+" a always")
 	if err := h.refuses(t, "/allow"); !errors.Is(err, errUnnamed) { // although only one question waits
-		t.Error(err)
+		t.Errorf("got %v; want errors.Is(err, errUnnamed)", err)
 	}
 	h.Named = false
 	open, err := h.openQuestions(t.Context())
@@ -125,7 +126,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	h.Now = func() time.Time { return asked.Add(interaction.ReadTime - 1) } // too early for any reader
 	for _, line := range []string{"/allow", "/choose 1"} {
 		if err := h.refuses(t, line); !errors.Is(err, errTooSoon) {
-			t.Errorf("%s: %v", line, err)
+			t.Errorf("%s: got %v; want errors.Is(err, errTooSoon)", line, err)
 		}
 	}
 	h.Now = func() time.Time { return asked.Add(interaction.ReadTime) }
@@ -143,7 +144,7 @@ func TestAnotherSession(t *testing.T) {
 	h.says(t, map[string]string{"/pending": "No questions are waiting.", "/session list": "No session is kept"})
 	for _, line := range []string{"/allow " + short(string(q[0].ID)), "/deny " + string(q[0].ID), "/choose " + string(q[0].ID) + " 1"} {
 		if err := h.refuses(t, line); !errors.Is(err, ErrRight) {
-			t.Errorf("%s: %v", line, err)
+			t.Errorf("%s: got %v; want errors.Is(err, ErrRight)", line, err)
 		}
 	}
 	h.Only = ""
@@ -152,7 +153,7 @@ func TestAnotherSession(t *testing.T) {
 	h.Only = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
 	for _, line := range []string{"/log show " + string(run), "/cancel " + string(run)} {
 		if err := h.refuses(t, line); !errors.Is(err, ErrRight) {
-			t.Errorf("%s: %v", line, err)
+			t.Errorf("%s: got %v; want errors.Is(err, ErrRight)", line, err)
 		}
 	}
 }
@@ -165,7 +166,7 @@ func TestRights(t *testing.T) {
 	for _, line := range []string{"/allow", "/deny", "/choose 1", "/cancel", "/clear", "/attach x", "/send", "/mode auto", "/model x", "/config a b",
 		"/session new", "/session delete x", "/policy revoke x", "/save", "/save x", "/discard", "/provider x", "/exit"} {
 		if err := h.refuses(t, line); !errors.Is(err, ErrRight) {
-			t.Errorf("%s: %v", line, err)
+			t.Errorf("%s: got %v; want errors.Is(err, ErrRight)", line, err)
 		}
 	}
 	h.says(t, map[string]string{"/pending": short(string(q[0].ID)), "/session": "", "/policy": "", "/provider": "predictable", "/mode": "auto"})
@@ -186,7 +187,7 @@ func TestCancel(t *testing.T) {
 	}
 	h.says(t, map[string]string{"/cancel " + string(q[0].Refs.Run): "told to stop"})
 	if res := end(); res.Stopped == nil || res.Stopped.Why != got.Why {
-		t.Errorf("%+v", res.Stopped)
+		t.Errorf("got %+v; want res.Stopped != nil && res.Stopped.Why == %v", res.Stopped, got.Why)
 	}
 	for e, err := range h.Runner.Log().Events(t.Context(), event.Query{Run: q[0].Refs.Run, Types: []event.Type{event.InteractionAnswered}}) {
 		t.Errorf("%+v, %v", e, err)

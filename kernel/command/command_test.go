@@ -33,7 +33,7 @@ func TestAMistakeIsNoMessage(t *testing.T) {
 		"/compact":          {Text: "/compact"},
 	} {
 		if got, err := Parse(line, agents...); err != nil || got != want {
-			t.Errorf("%q: %+v, %v", line, got, err)
+			t.Errorf("%q: got %+v, %v; want err == nil && got == %v", line, got, err, want)
 		}
 	}
 	for line, near := range map[string]string{

@@ -74,7 +74,7 @@ func (h *Host) does(t *testing.T, line string) Output {
 	}
 	out, err := h.Do(t.Context(), l)
 	if err != nil {
-		t.Fatalf("%s: %v", line, err)
+		t.Fatalf("%s: got %v; want err == nil", line, err)
 	}
 	return out
 }
@@ -99,7 +99,7 @@ func TestHostOnAConversation(t *testing.T) {
 		Input: kernel.Input{Text: "@tokens 12 34\n@say done", Source: "test"}, Permissions: policy.ModeDeny,
 	})
 	if err != nil || res.Text != "done" {
-		t.Fatalf("%+v, %v", res, err)
+		t.Fatalf(`got %+v, %v; want err == nil && res.Text == "done"`, res, err)
 	}
 	h.says(t, map[string]string{
 		"/log": "llm.responded", "/log 1": "llm.single_call.enforced", "/log verify": "as they were written",
@@ -108,7 +108,7 @@ func TestHostOnAConversation(t *testing.T) {
 	})
 	h.does(t, "/mode auto")
 	if out := h.does(t, "/mode"); !strings.Contains(out.Text, "auto") || h.mustMode(t) != "auto" {
-		t.Errorf("%q", out.Text)
+		t.Errorf(`got %q; want strings.Contains(out.Text, "auto") && h.mustMode(t) == "auto"`, out.Text)
 	}
 	for _, line := range []string{"/log 0", "/log 1001", "/log show", "/mode a b", "/config a", "/provider a b"} {
 		l, err := Parse(line)
@@ -117,7 +117,7 @@ func TestHostOnAConversation(t *testing.T) {
 		}
 		var usage *usageError
 		if out, err := h.Do(t.Context(), l); !errors.As(err, &usage) {
-			t.Errorf("%s: %+v, %v", line, out, err)
+			t.Errorf("%s: got %+v, %v; want errors.As(err, &usage)", line, out, err)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func TestEffects(t *testing.T) {
 	h := newHost(t)
 	for line, want := range map[string]Effect{"/again": Recall, "/discard": Discard, "/clear": Switch, "/thoughts": Thoughts, "/exit": Exit, "/provider predictable": Switch} {
 		if out := h.does(t, line); out.Effect != want {
-			t.Errorf("%s: %+v", line, out)
+			t.Errorf("%s: got %+v; want out.Effect == %v", line, out, want)
 		}
 	}
 	l, _ := Parse("/provider nosuch")
@@ -164,7 +164,7 @@ func TestForgedLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		if out, err := h.Do(t.Context(), l); !errors.As(err, new(*event.DamagedError)) || out.Text != "" {
-			t.Errorf("%s: %+v, %v", line, out, err)
+			t.Errorf(`%s: got %+v, %v; want errors.As(err, new(*event.DamagedError)) && out.Text == ""`, line, out, err)
 		}
 	}
 }

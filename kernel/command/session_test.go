@@ -23,7 +23,7 @@ func (h *Host) runs(t *testing.T, prompt string) record.Result {
 func TestSessions(t *testing.T) {
 	h := newHost(t)
 	if err := h.refuses(t, "/save"); !strings.Contains(err.Error(), "nothing was said in this session") {
-		t.Error(err)
+		t.Errorf(`got %v; want strings.Contains(err.Error(), "nothing was said in this session")`, err)
 	}
 	h.says(t, map[string]string{"/session show": "It has no turns yet.", "/session list": "No session is kept", "/session current": "test"})
 	h.runs(t, "hello\n> there")
@@ -36,7 +36,7 @@ func TestSessions(t *testing.T) {
 		h.says(t, map[string]string{step[0]: step[1]})
 	}
 	if out := h.does(t, "/exit last name"); out.Effect != Exit {
-		t.Errorf("%+v", out)
+		t.Errorf("got %+v; want out.Effect == Exit", out)
 	}
 	h.says(t, map[string]string{"/session list": "- `last name` (now) — test, 1 turn, hello", "/session current": "last name: `" + here + "`"})
 	for line, want := range map[string]Output{
@@ -61,18 +61,18 @@ func TestSessions(t *testing.T) {
 	}
 	other := h.does(t, "/session new other")
 	if other.Effect != Switch || other.Session == "" || other.Provider != "test" {
-		t.Errorf("%+v", other)
+		t.Errorf(`got %+v; want other.Effect == Switch && other.Session != "" && other.Provider == "test"`, other)
 	}
 	if err := h.refuses(t, "/session delete last name"); !strings.Contains(err.Error(), "/discard") {
-		t.Error(err)
+		t.Errorf(`got %v; want strings.Contains(err.Error(), "/discard")`, err)
 	}
 	h.says(t, map[string]string{"/session delete other": "off every list"})
 	if list := h.does(t, "/session list --all").Text; strings.Contains(list, "other") || strings.Count(list, "\n") != 1 {
-		t.Errorf("%q", list)
+		t.Errorf(`got %q; want !strings.Contains(list, "other") && strings.Count(list, "\n") == 1`, list)
 	}
 	h.says(t, map[string]string{"/status": "- `" + here + "` — the session, test, 1 turn", "/doctor": "checks passed"})
 	if err := h.refuses(t, "/compact"); !strings.Contains(err.Error(), "no /compact of its own") {
-		t.Error(err)
+		t.Errorf(`got %v; want strings.Contains(err.Error(), "no /compact of its own")`, err)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestWaits(t *testing.T) {
 		"/allow": false, "/cancel": false, "/pending": false, "/log": false, "/queue": false, "/help": false,
 	} {
 		if l, err := Parse(line); err != nil || l.Waits() != want {
-			t.Errorf("%s: %v, %v", line, l.Waits(), err)
+			t.Errorf("%s: got %v, %v; want err == nil && l.Waits() == %v", line, l.Waits(), err, want)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (h *Host) refuses(t *testing.T, line string) error {
 	}
 	out, err := h.Do(t.Context(), l)
 	if err == nil || out.Effect != None {
-		t.Errorf("%s: %+v, %v", line, out, err)
+		t.Errorf("%s: got %+v, %v; want err != nil && out.Effect == None", line, out, err)
 		return errors.New("it was carried out")
 	}
 	return err
@@ -50,7 +50,7 @@ func TestSettings(t *testing.T) {
 	} {
 		var offer *agents.OfferError
 		if err := h.refuses(t, line); !errors.As(err, &offer) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", line, err)
+			t.Errorf("%s: got %v; want errors.As(err, &offer) && strings.Contains(err.Error(), %v)", line, err, want)
 		}
 	}
 }
@@ -132,9 +132,9 @@ func TestHelp(t *testing.T) {
 		t.Errorf("%q", one)
 	}
 	if err := h.refuses(t, "/help alow"); !strings.Contains(err.Error(), "did you mean /allow?") {
-		t.Error(err)
+		t.Errorf(`got %v; want strings.Contains(err.Error(), "did you mean /allow?")`, err)
 	}
 	if got := brief(strings.Repeat("x", 80) + "\nmore"); got != strings.Repeat("x", 71)+"…" {
-		t.Errorf("%q", got)
+		t.Errorf(`got %q; want got == strings.Repeat("x", 71) + "…"`, got)
 	}
 }

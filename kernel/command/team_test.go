@@ -62,13 +62,13 @@ func TestTeamQuestions(t *testing.T) {
 	}
 	there.says(t, map[string]string{"/pending": `At the worker **bob** of the team, in an input of **alice** for the project web\*site\* (input i1)`})
 	if words := there.Complete(t.Context(), "/allow "); len(words) != 1 || words[0] != short(id) {
-		t.Error(words)
+		t.Errorf("got %v; want len(words) == 1 && words[0] == short(id)", words)
 	}
 	there.does(t, "/deny")
 	there.does(t, "/allow "+strings.ToUpper(short(id))+" root")
 	there.does(t, "/choose "+id+" 2")
 	if got := strings.Join(team.answers, ", "); got != id+" r , "+id+" a root, "+id+" r " {
-		t.Error(got)
+		t.Errorf(`got %v; want got == id + " r , " + id + " a root, " + id + " r "`, got)
 	}
 	if err := there.refuses(t, "/deny 89abcdee"); len(team.answers) != 3 {
 		t.Error("another name:", err)
@@ -94,11 +94,11 @@ func TestTeamQuestions(t *testing.T) {
 	q, ended := h.turn(t, `@ask execute "Make" command="make"`, 1)
 	h.says(t, map[string]string{"/pending": "**Make**"})
 	if err := h.refuses(t, "/allow"); !strings.Contains(err.Error(), "2 questions wait") {
-		t.Error(err)
+		t.Errorf(`got %v; want strings.Contains(err.Error(), "2 questions wait")`, err)
 	}
 	h.does(t, "/deny "+short(id))
 	h.does(t, "/deny "+short(string(q[0].ID)))
 	if res := ended(); len(team.answers) != 1 || !strings.Contains(res.Text, "reject") {
-		t.Error(team.answers, res.Text)
+		t.Errorf(`got %v, %v; want len(team.answers) == 1 && strings.Contains(res.Text, "reject")`, team.answers, res.Text)
 	}
 }

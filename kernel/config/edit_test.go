@@ -98,7 +98,7 @@ func TestSetMakesTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", info, err)
+		t.Errorf("got %v %v; want err == nil && info.Mode().Perm() == 0o600", info, err)
 	}
 }
 

@@ -44,7 +44,7 @@ func TestTableOfKeys(t *testing.T) {
 		}
 		doc, problem := parseDocument(r.name, []byte("v = "+r.literal()))
 		if problem != nil {
-			t.Errorf("%s: %v", r.name, problem)
+			t.Errorf("%s: got %v; want problem == nil", r.name, problem)
 			continue
 		}
 		if _, f := r.decodeValue(doc.tree["v"]); f != nil {

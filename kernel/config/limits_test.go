@@ -104,7 +104,7 @@ func TestLimits(t *testing.T) {
 		"x = '''" + strings.Repeat("'\"[.", 100) + "'''",
 	} {
 		if _, problem := parseDocument("F", []byte(text)); problem != nil {
-			t.Errorf("%.60q: %v", text, problem)
+			t.Errorf("%.60q: got %v; want problem == nil", text, problem)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func TestDefaults(t *testing.T) {
 		}
 		for _, v := range c.Values() {
 			if v.Origin != "default" {
-				t.Errorf("%+v", v)
+				t.Errorf(`got %+v; want v.Origin == "default"`, v)
 			}
 		}
 	}
@@ -334,7 +334,7 @@ func TestEnvironment(t *testing.T) {
 		}
 	}
 	if len(c.Warnings) != 4 {
-		t.Errorf("%q", c.Warnings)
+		t.Errorf("got %q; want len(c.Warnings) == 4", c.Warnings)
 	}
 }
 
@@ -342,7 +342,7 @@ func TestWarnsOfARuleThatAllowsEverything(t *testing.T) {
 	p := newPlace(t)
 	p.user("[[policy.rule]]\neffect = 'allow'\nreason = 'x'\n")
 	if w := p.mustLoad().Warnings; len(w) != 1 || p.text(w[0]) != "USER:1: this rule allows everything" {
-		t.Errorf("%q", w)
+		t.Errorf(`got %q; want len(w) == 1 && p.text(w[0]) == "USER:1: this rule allows everything"`, w)
 	}
 }
 
@@ -363,7 +363,7 @@ flag: runtime.logs.max_files: must be a whole number`
 	}
 	var one *Problem
 	if !errors.As(err, &one) || one.Source != "environment PERLICA_TRUST_PROJECT" {
-		t.Errorf("%#v", one)
+		t.Errorf(`got %#v; want errors.As(err, &one) && one.Source == "environment PERLICA_TRUST_PROJECT"`, one)
 	}
 	if c == nil || c.ContextID != "default" || !c.StreamSync || c.Permissions != "" {
 		t.Errorf("what is valid is not kept: %+v", c)

@@ -108,7 +108,7 @@ func TestSyntaxErrorKeepsItsCause(t *testing.T) {
 	_, err := p.loadConfig(nil)
 	var de *toml.DecodeError
 	if !errors.As(err, &de) {
-		t.Errorf("%#v", err)
+		t.Errorf("got %#v; want errors.As(err, &de)", err)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestProjectFileThatLeadsOutOfTheProject(t *testing.T) {
 	}
 	var pe *fs.PathError
 	if !errors.As(err, &pe) {
-		t.Errorf("%#v", err)
+		t.Errorf("got %#v; want errors.As(err, &pe)", err)
 	}
 }
 

@@ -34,13 +34,13 @@ func TestSecret(t *testing.T) {
 		{s: Secret{File: "/nonesuch"}, none: true},
 	} {
 		if got, err := tt.s.Read(p.dirs, name, getenv); got != tt.want || errors.Is(err, ErrNoSecret) != tt.none {
-			t.Errorf("%+v: %q, %v", tt.s, got, err)
+			t.Errorf("%+v: got %q, %v; want got == %v && errors.Is(err, ErrNoSecret) == %v", tt.s, got, err, tt.want, tt.none)
 		}
 	}
 	for what, text := range map[string]string{"empty": "\n", "too large": strings.Repeat("s3cret", 1000)} {
 		p.writeFile(own, text)
 		if got, err := (Secret{}).Read(p.dirs, name, getenv); got != "" || err == nil || strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("%s: %q, %v", what, got, err)
+			t.Errorf(`%s: got %q, %v; want got == "" && err != nil && !strings.Contains(err.Error(), "s3cret")`, what, got, err)
 		}
 	}
 	if _, err := (Secret{File: p.dirs.Config}).Read(p.dirs, name, getenv); err == nil {
@@ -104,7 +104,7 @@ func TestSecretFilesAreNamedInFull(t *testing.T) {
 	p := newPlace(t)
 	p.user("service.telegram.token_file = 'token'\n")
 	if _, err := p.loadConfig(nil); err == nil || !strings.Contains(err.Error(), "must be an absolute path") {
-		t.Errorf("%v", err)
+		t.Errorf(`got %v; want err != nil && strings.Contains(err.Error(), "must be an absolute path")`, err)
 	}
 }
 
@@ -116,14 +116,14 @@ func TestPatternsAddUp(t *testing.T) {
 	p.env = []string{"PERLICA_TRUST_PROJECT=1"}
 	c := p.mustLoad()
 	if !slices.Equal(c.Redact, []string{"u+", "p+"}) || c.RedactBeforeHash {
-		t.Errorf("%q", c.Redact)
+		t.Errorf(`got %q; want slices.Equal(c.Redact, []string{"u+", "p+"}) && !c.RedactBeforeHash`, c.Redact)
 	}
 	if all := values(c); !strings.Contains(all, "user file") || !strings.Contains(all, "project file") {
 		t.Errorf("where they come from: %s", all)
 	}
 	p.project("log.redact = []")
 	if c := p.mustLoad(); !slices.Equal(c.Redact, []string{"u+"}) {
-		t.Errorf("%q", c.Redact)
+		t.Errorf(`got %q; want slices.Equal(c.Redact, []string{"u+"})`, c.Redact)
 	}
 	p.project("log.redact = ['fine', '[']")
 	if _, err := p.loadConfig(nil); err == nil || !strings.Contains(err.Error(), "config.toml:1: log.redact: is no pattern to mask: ") {

@@ -88,7 +88,8 @@ func TestTrust(t *testing.T) {
 	c := trusted(false)
 	if want := []string{"PROJECT:1: permissions.mode = \"allow\"", "DIR/prompts/system.md: text sent to the agent"}; !slices.Equal(
 		[]string{p.text(c.Withheld[0]), filepath.ToSlash(p.text(c.Withheld[1]))}, want) {
-		t.Errorf("%q", c.Withheld)
+		t.Errorf("got %q; want slices.Equal([]string{p.text(c.Withheld[0]), filepath.ToSlash(p.text(c.Withheld[1]))}, %v)",
+			c.Withheld, want)
 	}
 	if err := Trust(p.dirs, p.ws, c.Project.Digest); err != nil {
 		t.Fatal(err)
@@ -96,7 +97,7 @@ func TestTrust(t *testing.T) {
 	trusted(true)
 	info, err := os.Stat(p.dirs.trustFile(p.ws))
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", info, err)
+		t.Errorf("got %v %v; want err == nil && info.Mode().Perm() == 0o600", info, err)
 	}
 
 	p.env = []string{"PERLICA_TRUST_PROJECT=0"}
@@ -211,7 +212,7 @@ func TestPersonalKeys(t *testing.T) {
 		p.project(line)
 		p.env = []string{"PERLICA_TRUST_PROJECT=1"}
 		if _, err := p.loadConfig(nil); err == nil || !strings.Contains(err.Error(), "is a user's own") {
-			t.Errorf("%s: %v", line, err)
+			t.Errorf(`%s: got %v; want err != nil && strings.Contains(err.Error(), "is a user's own")`, line, err)
 		}
 	}
 }

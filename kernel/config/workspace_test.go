@@ -72,7 +72,7 @@ func TestFindThroughALinkToTheHome(t *testing.T) {
 			want := filepath.Join(base, dir, "a")
 			ws, err := Find(want, filepath.Join(base, home))
 			if err != nil || ws.Root != want || ws.Exists {
-				t.Errorf("%s in %s: %+v, %v", dir, home, ws, err)
+				t.Errorf("%s in %s: got %+v, %v; want err == nil && ws.Root == %v && !ws.Exists", dir, home, ws, err, want)
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func TestFindFollowsALinkInsideTheProject(t *testing.T) {
 	}
 	ws, err := Find(root, "")
 	if err != nil || !ws.Exists {
-		t.Fatalf("%+v %v", ws, err)
+		t.Fatalf("got %+v %v; want err == nil && ws.Exists", ws, err)
 	}
 	if _, err := ws.Ensure("default"); err != nil {
 		t.Error(err)
@@ -132,7 +132,8 @@ func TestEnsure(t *testing.T) {
 		t.Fatal(err)
 	}
 	if paths.EventLog != filepath.Join(root, ".perlica_config", "contexts", "work", "eventlog.db") {
-		t.Error(paths.EventLog)
+		t.Errorf(`got %v; want paths.EventLog == filepath.Join(root, ".perlica_config", "contexts", "work", "eventlog.db")`,
+			paths.EventLog)
 	}
 	for _, dir := range []string{ws.Dir(), filepath.Dir(paths.Dir), paths.Dir, paths.Logs, paths.Locks} {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() || info.Mode().Perm() != 0o700 && runtime.GOOS != "windows" {
@@ -141,7 +142,7 @@ func TestEnsure(t *testing.T) {
 	}
 	ignore := filepath.Join(ws.Dir(), ".gitignore")
 	if data, err := os.ReadFile(ignore); err != nil || string(data) != "*\n!config.toml\n" {
-		t.Errorf("%q %v", data, err)
+		t.Errorf(`got %q %v; want err == nil && string(data) == "*\n!config.toml\n"`, data, err)
 	}
 	if err := os.WriteFile(ws.ConfigFile(), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -213,7 +214,7 @@ func TestEnsureRefuses(t *testing.T) {
 func TestContextNames(t *testing.T) {
 	for _, name := range []string{"default", "a", "A-b_c.d", "two words", "日本語", "con1", "COM10", "lpt", "console", strings.Repeat("x", 64)} {
 		if err := CheckContextName(name); err != nil {
-			t.Errorf("%q: %v", name, err)
+			t.Errorf("%q: got %v; want err == nil", name, err)
 		}
 	}
 	for _, name := range []string{
@@ -235,7 +236,7 @@ func TestInit(t *testing.T) {
 	ws := Workspace{Root: t.TempDir()}
 	path, err := Init(ws)
 	if err != nil || path != ws.ConfigFile() {
-		t.Fatal(path, err)
+		t.Fatalf("got %v, %v; want err == nil && path == ws.ConfigFile()", path, err)
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != defaultFile() {
 		t.Error("another file", err)

@@ -10,7 +10,7 @@ func TestCanonical(t *testing.T) {
 	for _, pair := range equal {
 		x, _ := Command{Text: pair[0]}.Canonical()
 		if y, ok := (Command{Text: pair[1]}).Canonical(); !ok || x != y {
-			t.Errorf("%q and %q: %q %q", pair[0], pair[1], x, y)
+			t.Errorf("%q and %q: got %q %q; want ok && x == %v", pair[0], pair[1], x, y, y)
 		}
 	}
 	different := [][2]string{
@@ -22,7 +22,7 @@ func TestCanonical(t *testing.T) {
 	for _, pair := range different {
 		x, okX := Command{Text: pair[0]}.Canonical()
 		if y, ok := (Command{Text: pair[1]}).Canonical(); !ok || !okX || x == y {
-			t.Errorf("%q and %q: %q %q", pair[0], pair[1], x, y)
+			t.Errorf("%q and %q: got %q %q; want ok && okX && x != y", pair[0], pair[1], x, y)
 		}
 	}
 }

@@ -155,7 +155,7 @@ func (s *sandbox) tryCommand(t *testing.T, command string) effect {
 	t.Helper()
 	d, err := s.exchangeLine(command)
 	if err != nil || d.Err != "" {
-		t.Fatalf("%v %s: %q", err, d.Err, command)
+		t.Fatalf(`%v %s: got %q; want err == nil && d.Err == ""`, err, d.Err, command)
 	}
 	return d
 }

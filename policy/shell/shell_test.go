@@ -240,7 +240,7 @@ func TestWrappingKeepsRefused(t *testing.T) {
 		}
 		for _, outer := range all {
 			if v := classify(outer, at); v.Tier != Refused {
-				t.Errorf("%s: %s (%s)", outer, v.Tier, v.Why)
+				t.Errorf("%s: got %s (%s); want v.Tier == Refused", outer, v.Tier, v.Why)
 			}
 		}
 	}

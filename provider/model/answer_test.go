@@ -128,7 +128,7 @@ func TestFilesAreRemembered(t *testing.T) {
 	id := p.session()
 	for _, text := range []string{"Draw.", "Again."} {
 		if m := p.awaitAnswer(p.sendPrompt(id, text), nil); outcome(m) != "answered" {
-			t.Fatalf("%+v", m.Error)
+			t.Fatalf(`got %+v; want outcome(m) == "answered"`, m.Error)
 		}
 	}
 	if got := string(agentside.Encode(p.updates[0])); got != `{"content":{"data":"QUJD","mimeType":"image/png","type":"image"},"sessionUpdate":"agent_message_chunk"}` {

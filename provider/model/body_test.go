@@ -63,7 +63,7 @@ func FuzzBodies(f *testing.F) {
 		b, err := bodyOf(api, options, json.RawMessage(`{"type":"object"}`), history...)
 		if err != nil {
 			if _, ferr := file(mime, encoded, uri); ferr == nil {
-				t.Errorf("%s: %v", api, err)
+				t.Errorf("%s: got %v; want ferr != nil", api, err)
 			}
 			return
 		}
@@ -147,7 +147,7 @@ func TestEmptyAnswer(t *testing.T) {
 	id := p.session()
 	for range 2 {
 		if m := p.awaitAnswer(p.sendPrompt(id, "Hi"), nil); outcome(m) != "answered" || p.text() != "" {
-			t.Errorf("%+v", m)
+			t.Errorf(`got %+v; want outcome(m) == "answered" && p.text() == ""`, m)
 		}
 	}
 }

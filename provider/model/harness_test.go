@@ -71,7 +71,7 @@ func speak(t *testing.T, in io.WriteCloser, out io.Reader, served <-chan error, 
 			}
 			var m message
 			if err := json.Unmarshal(line, &m); err != nil {
-				t.Errorf("%s: %v", line, err)
+				t.Errorf("%s: got %v; want err == nil", line, err)
 			}
 			p.lines <- m
 		}

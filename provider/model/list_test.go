@@ -82,7 +82,7 @@ func listed(t *testing.T, m message) (names []string) {
 		ConfigOptions []struct{ Options []struct{ Value string } }
 	}
 	if err := json.Unmarshal(m.Result, &v); err != nil || len(v.ConfigOptions) != 1 {
-		t.Fatalf("%s %+v", m.Result, m.Error)
+		t.Fatalf("got %s %+v; want err == nil && len(v.ConfigOptions) == 1", m.Result, m.Error)
 	}
 	for _, o := range v.ConfigOptions[0].Options {
 		names = append(names, o.Value)

@@ -209,7 +209,7 @@ func TestNothingListens(t *testing.T) {
 	}
 	p := connect(t, Settings{API: Anthropic, Model: "m", BaseURL: "http://" + l.Addr().String()}, false)
 	if m := p.awaitAnswer(p.sendPrompt(p.session(), "Hi"), nil); outcome(m) != "provider error" {
-		t.Errorf("%+v", m)
+		t.Errorf(`got %+v; want outcome(m) == "provider error"`, m)
 	}
 }
 
@@ -227,7 +227,7 @@ func TestEachTurnOnce(t *testing.T) {
 	id := p.session()
 	for _, text := range []string{"one", "two", "three"} {
 		if m := p.awaitAnswer(p.sendPrompt(id, text), nil); outcome(m) != "answered" {
-			t.Fatalf("%+v", m.Error)
+			t.Fatalf(`got %+v; want outcome(m) == "answered"`, m.Error)
 		}
 	}
 	connections, requests := s.counts()
@@ -258,14 +258,14 @@ func TestNoLeave(t *testing.T) {
 		return &agentside.Error{Code: -32800, Message: "the log failed"}
 	}
 	if m := p.awaitAnswer(p.sendPrompt(id, "Hi"), nil); outcome(m) != "provider error" || !strings.Contains(m.Error.Message, "nothing was sent") {
-		t.Errorf("%+v", m)
+		t.Errorf(`got %+v; want outcome(m) == "provider error" && strings.Contains(m.Error.Message, "nothing was sent")`, m)
 	}
 	p.agree = func(json.RawMessage) *agentside.Error { // the cancel arrives while the client is asked
 		p.writeLine(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, id))
 		return nil
 	}
 	if m := p.awaitAnswer(p.sendPrompt(id, "Hi"), nil); outcome(m) != "cancelled" {
-		t.Errorf("%+v", m)
+		t.Errorf(`got %+v; want outcome(m) == "cancelled"`, m)
 	}
 	if c, n := s.counts(); n > 1 || c > 1 {
 		t.Errorf("%d connections, %d requests", c, n)
@@ -327,7 +327,7 @@ func TestCancel(t *testing.T) {
 				p.writeLine(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, session))
 			}
 			if m := p.awaitAnswer(id, nil); outcome(m) != "cancelled" {
-				t.Errorf("%+v", m.Error)
+				t.Errorf(`got %+v; want outcome(m) == "cancelled"`, m.Error)
 			}
 			<-closed
 			if connections, n := s.counts(); connections != 1 || n != c.requests || p.text() != c.text {

@@ -244,7 +244,7 @@ func TestProxySettings(t *testing.T) {
 	} {
 		bad.API, bad.Model = OpenAIChat, "m"
 		if err := bad.Check(); err == nil || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%q: %v", bad.Proxy, err)
+			t.Errorf(`%q: got %v; want err != nil && !strings.Contains(err.Error(), "hunter2")`, bad.Proxy, err)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func TestEnvironRefusesWhatIsNoName(t *testing.T) {
 	for _, bad := range []string{"TOKEN=hunter2", "=x", "", "A B", "*_KEY", "A**", "A\x00"} {
 		got, err := Environ(nil, []string{bad})
 		if !errors.Is(err, ErrEnvName) || got != nil {
-			t.Errorf("%q: %q, %v", bad, got, err)
+			t.Errorf("%q: got %q, %v; want errors.Is(err, ErrEnvName) && got == nil", bad, got, err)
 		}
 		if strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("the error repeats the value: %v", err)

@@ -64,7 +64,7 @@ func TestLaunchOther(t *testing.T) {
 		}
 		procLine(t, bufio.NewReader(l.p.stdout)) // from here on the process ignores SIGTERM
 		if err := l.End(); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v; want err == nil", name, err)
 		}
 		if err := syscall.Kill(l.p.Pid(), 0); !errors.Is(err, syscall.ESRCH) {
 			t.Errorf("%s: the process is there: %v", name, err)

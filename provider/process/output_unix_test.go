@@ -30,7 +30,7 @@ func TestOutputEndsWithTheAgent(t *testing.T) {
 	}()
 	b := make([]byte, 1000)
 	if n, err := o.Read(b); n != 1000 || err != nil {
-		t.Fatalf("%d, %v", n, err)
+		t.Fatalf("got %d, %v; want n == 1000 && err == nil", n, err)
 	}
 	close(exited)
 	read := 0

@@ -84,7 +84,7 @@ func procStart(t *testing.T, spec Spec) (*Process, *bufio.Reader) {
 	t.Cleanup(func() {
 		p.Kill()
 		if err := p.End(t.Context()); err != nil {
-			t.Errorf("End: %v", err)
+			t.Errorf("End: got %v; want err == nil", err)
 		}
 		p.stdout.Close()
 	})
@@ -114,7 +114,7 @@ func procEcho(t *testing.T, p *Process, r *bufio.Reader) {
 func procEnd(t *testing.T, p *Process) {
 	t.Helper()
 	if err := p.End(context.Background()); err != nil {
-		t.Fatalf("End: %v", err)
+		t.Fatalf("End: got %v; want err == nil", err)
 	}
 	select {
 	case <-p.Exited():
@@ -324,7 +324,7 @@ func TestProcessStartErrors(t *testing.T) {
 			}
 			var se *StartError
 			if !errors.As(err, &se) || !errors.Is(err, tt.reason) {
-				t.Fatalf("%v", err)
+				t.Fatalf("got %v; want errors.As(err, &se) && errors.Is(err, tt.reason)", err)
 			}
 			if !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%q does not say %q", err, tt.says)

@@ -79,7 +79,7 @@ func TestSandboxTerm(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line, err := r.ReadString('\n'); line != "terminated\n" || err != nil {
-		t.Errorf("%q, %v", line, err)
+		t.Errorf(`got %q, %v; want line == "terminated\n" && err == nil`, line, err)
 	}
 	if code, sig, _ := p.ExitState(); code != 7 || sig != "" || !p.Forced().Term || p.Forced().Kill {
 		t.Errorf("code %d, signal %q, forced %+v", code, sig, p.Forced())

@@ -49,6 +49,6 @@ func TestSecret(t *testing.T) {
 		}
 	}
 	if _, err := Secret(t.Context(), []string{"no-such-program-here"}); err == nil || !strings.Contains(err.Error(), "no such command on PATH") {
-		t.Error(err)
+		t.Errorf(`got %v; want err != nil && strings.Contains(err.Error(), "no such command on PATH")`, err)
 	}
 }

@@ -231,7 +231,7 @@ func TestSend(t *testing.T) {
 	}
 	id, err := w.Send(t.Context(), channel.Outbound{Chat: "42", Text: "a secret text\nof two lines", File: &channel.File{Path: file}})
 	if err != nil || id != "SENT" {
-		t.Fatalf("%q, %v", id, err)
+		t.Fatalf(`got %q, %v; want err == nil && id == "SENT"`, id, err)
 	}
 	b, err := os.ReadFile(filepath.Join(w.dir, "sent"))
 	if err != nil {
@@ -272,14 +272,15 @@ func TestSendFaults(t *testing.T) {
 			w.mode(t, mode)
 			_, err := w.Send(t.Context(), channel.Outbound{Chat: "42", Text: "private words"})
 			if got := kind(err); err == nil || got != want || strings.Contains(err.Error(), "private words") {
-				t.Errorf("%s: %v", got, err)
+				t.Errorf(`%s: got %v; want err != nil && got == %v && !strings.Contains(err.Error(), "private words")`,
+					got, err, want)
 			}
 		})
 	}
 	w := start(t)
 	for _, m := range []channel.Outbound{{Chat: "ada", Text: "x"}, {Chat: "1", Text: strings.Repeat("x", 10_001)}, {Chat: "1", File: &channel.File{Path: t.TempDir()}}, {Chat: "1", File: &channel.File{Path: ""}}} {
 		if _, err := w.Send(t.Context(), m); kind(err) != refused {
-			t.Errorf("%+v: %v", m, err)
+			t.Errorf("%+v: got %v; want kind(err) == %v", m, err, refused)
 		}
 	}
 	if log := w.log(t); log != "" {

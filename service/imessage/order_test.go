@@ -14,14 +14,14 @@ func TestAfter(t *testing.T) {
 	_, cursor := w.poll(t, "")
 	sent, err := w.Send(t.Context(), channel.Outbound{Chat: "1", Text: "card"})
 	if err != nil || sent != "SENT" { // in row 7
-		t.Fatal(sent, err)
+		t.Fatalf(`got %v, %v; want err == nil && sent == "SENT"`, sent, err)
 	}
 	mine := said(9, 1, "another card")
 	mine.FromMe, mine.Sender = true, ""
 	w.write(t, db{said(5, 1, "old"), said(6, 1, "before"), said(8, 1, "between"), mine, said(10, 1, "behind")})
 	list, _ := w.poll(t, cursor)
 	if len(list) != 4 {
-		t.Fatalf("%+v", list)
+		t.Fatalf("got %+v; want len(list) == 4", list)
 	}
 	for i, want := range []bool{false, true, true, true} {
 		if got := w.After(list[i], sent); got != want {

@@ -38,7 +38,8 @@ func TestTopics(t *testing.T) {
 	}
 	sent := w.Messages()
 	if sent[0].Thread != 5 || sent[0].ReplyTo != 1 || sent[1].Thread != 5 || sent[2].Thread != 0 {
-		t.Errorf("%+v", sent)
+		t.Errorf("got %+v; want sent[0].Thread == 5 && sent[0].ReplyTo == 1 && sent[1].Thread == 5 && sent[2].Thread == 0",
+			sent)
 	}
 	if err := w.bot.Typing(t.Context(), "-100/5"); err != nil {
 		t.Error(err)
@@ -95,7 +96,7 @@ func TestCommandsInGroups(t *testing.T) {
 	}
 	want := []string{"/help", "/choose 1 a@b", "/path/a@b is full", "mail a@other_bot", "an edited message"}
 	if len(texts) != len(want) {
-		t.Fatalf("%q", texts)
+		t.Fatalf("got %q; want len(texts) == len(want)", texts)
 	}
 	for i := range want {
 		if texts[i] != want[i] {

@@ -149,7 +149,7 @@ func TestAGroupThatMoved(t *testing.T) {
 		{Chat: "-4242", Text: "hi", File: &channel.File{Name: "a.txt", Path: temp(t, "x")}},
 	} {
 		if id, err := w.bot.Send(t.Context(), m); err != nil || !strings.HasPrefix(id, "-10077:") {
-			t.Errorf("%q, %v", id, err)
+			t.Errorf(`got %q, %v; want err == nil && strings.HasPrefix(id, "-10077:")`, id, err)
 		}
 	}
 	if n := len(server.Messages()); n != 2 || old != 2 {
@@ -170,7 +170,7 @@ func TestRefusedHere(t *testing.T) {
 	} {
 		var rejected *channel.RejectedError
 		if _, err := w.bot.Send(t.Context(), m); !errors.As(err, &rejected) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v; want errors.As(err, &rejected)", name, err)
 		}
 	}
 	var rejected *channel.RejectedError
@@ -257,7 +257,7 @@ func TestTextWithoutItsFile(t *testing.T) {
 	w := start(t, only("sendDocument", telegramtest.Fault{Status: 429, RetryAfter: 3}))
 	_, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: strings.Repeat("x", 1025), File: &channel.File{Name: "a", Path: temp(t, "x")}})
 	if err == nil || errors.Is(err, channel.ErrNotSent) || len(w.Messages()) != 1 {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want err != nil && !errors.Is(err, channel.ErrNotSent) && len(w.Messages()) == 1", err)
 	}
 }
 
@@ -302,7 +302,7 @@ func TestFilesArrive(t *testing.T) {
 		_, err := w.bot.Fetch(t.Context(), list[i].ID, 0, list[i].Files[0])
 		var refused *channel.RejectedError
 		if !errors.As(err, &refused) || !strings.HasPrefix(refused.Why, want) {
-			t.Errorf("%d: %v", i, err)
+			t.Errorf("%d: got %v; want errors.As(err, &refused) && strings.HasPrefix(refused.Why, %v)", i, err, want)
 		}
 	}
 }
@@ -315,7 +315,7 @@ func TestAFileThatNeverComes(t *testing.T) {
 	_, err := w.bot.Fetch(t.Context(), "42:1", 0, channel.File{Name: "a", Remote: "doc"})
 	var refused *channel.RejectedError
 	if err == nil || errors.As(err, &refused) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v; want err != nil && !errors.As(err, &refused)", err)
 	}
 	holdsToken(t, err)
 }

@@ -26,7 +26,8 @@ func TestStaleCursor(t *testing.T) {
 	now = now.Add(7 * 24 * time.Hour)
 	list, next, err := c.Poll(t.Context(), before)
 	if err != nil || len(list) != 1 || next != fmt.Sprintf("2@%d", now.Unix()) {
-		t.Errorf("%+v, %q, %v", list, next, err)
+		t.Errorf(`got %+v, %q, %v; want err == nil && len(list) == 1 && next == fmt.Sprintf("2@%%d", now.Unix())`,
+			list, next, err)
 	}
 	if _, _, err := c.Poll(t.Context(), next); err != nil || s.Unconfirmed() != 0 {
 		t.Errorf("a fresh cursor does not confirm: %d, %v", s.Unconfirmed(), err)

@@ -166,7 +166,8 @@ func TestRedelivered(t *testing.T) {
 	second, last := w.poll(t, next)
 	forgot, end := w.poll(t, last)
 	if len(first) != 1 || len(again) != 1 || first[0].ID != again[0].ID || len(second) != 1 {
-		t.Fatalf("%+v, %+v, %+v", first, again, second)
+		t.Fatalf("got %+v, %+v, %+v; want len(first) == 1 && len(again) == 1 && first[0].ID == %v && len(second) == 1",
+			first, again, second, again[0].ID)
 	}
 	if len(forgot) != 2 || forgot[0].ID != first[0].ID || forgot[1].ID != second[0].ID {
 		t.Errorf("after a missing offset %+v", forgot)
@@ -218,7 +219,7 @@ func TestPollFaults(t *testing.T) {
 			w.Say(42, 7, "Ada", "hello")
 			list, next, err := w.bot.Poll(t.Context(), "")
 			if err == nil || !c.check(err) || len(list) != 0 || next != "" {
-				t.Errorf("%+v, %q, %v", list, next, err)
+				t.Errorf(`got %+v, %q, %v; want err != nil && c.check(err) && len(list) == 0 && next == ""`, list, next, err)
 			}
 			holdsToken(t, err)
 			if list, _ := w.poll(t, next); len(list) != 1 {

@@ -23,7 +23,7 @@ func TestAfter(t *testing.T) {
 		})
 		if id == "early" { // its first attempt, which is not accepted
 			if a := <-send(t, c, hello(id)); a.status != http.StatusServiceUnavailable {
-				t.Fatalf("%+v", a)
+				t.Fatalf("got %+v; want a.status == http.StatusServiceUnavailable", a)
 			}
 		}
 		card, err := c.Send(t.Context(), channel.Outbound{Chat: "desk", Text: "card", Key: "k1"})

@@ -72,7 +72,7 @@ func TestPosts(t *testing.T) {
 	}
 	id, err := c.Send(t.Context(), m)
 	if err != nil || id != "r1" {
-		t.Fatalf("%q, %v", id, err)
+		t.Fatalf(`got %q, %v; want err == nil && id == "r1"`, id, err)
 	}
 	if id, err := c.Send(t.Context(), channel.Outbound{Chat: "desk", Text: "x", Key: "k2"}); err != nil || id != "k2" {
 		t.Errorf("without a name of its own: %q, %v", id, err)
@@ -182,7 +182,7 @@ func TestRefusedHere(t *testing.T) {
 	var rejected *channel.RejectedError
 	for _, m := range []channel.Outbound{{Text: "1234"}, {Text: "😀😀"}, {File: &channel.File{Path: filepath.Join(t.TempDir(), "none")}}} {
 		if _, err := c.Send(t.Context(), m); !errors.As(err, &rejected) {
-			t.Errorf("%+v: %v", m, err)
+			t.Errorf("%+v: got %v; want errors.As(err, &rejected)", m, err)
 		}
 	}
 	if got := c.Limits(); got.Text != 3 || got.Format != channel.Markdown || got.Dedupes || got.Buttons {

@@ -90,7 +90,7 @@ func taken(t *testing.T, c *webhook.Channel, cursor string) ([]channel.Inbound, 
 	t.Helper()
 	list, next, err := c.Poll(t.Context(), cursor)
 	if err != nil || len(list) == 0 {
-		t.Fatalf("%+v, %v", list, err)
+		t.Fatalf("got %+v, %v; want err == nil && len(list) != 0", list, err)
 	}
 	return list, next
 }
@@ -101,7 +101,8 @@ func accept(t *testing.T, c *webhook.Channel, cursor string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if list, next, err := c.Poll(ctx, cursor); !errors.Is(err, context.Canceled) || len(list) != 0 || next != cursor {
-		t.Errorf("%+v, %q, %v", list, next, err)
+		t.Errorf("got %+v, %q, %v; want errors.Is(err, context.Canceled) && len(list) == 0 && next == %v",
+			list, next, err, cursor)
 	}
 }
 
@@ -300,7 +301,7 @@ func TestFiles(t *testing.T) {
 	if f := list[0].Files; len(f) != 1 || f[0].Name != "x.txt" || f[0].MIME != "text/plain" {
 		t.Fatalf("got %+v", list)
 	} else if b, err := os.ReadFile(f[0].Path); string(b) != "hello" || err != nil {
-		t.Errorf("%q, %v", b, err)
+		t.Errorf(`got %q, %v; want string(b) == "hello" && err == nil`, b, err)
 	}
 	accept(t, c, next)
 	<-done

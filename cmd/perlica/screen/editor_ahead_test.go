@@ -116,7 +116,7 @@ func TestHistoryThatCannotBeUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if past, err := h.Load(); !slices.Equal(past, []string{"one", "two"}) || err != nil {
-		t.Errorf("%q, %v", past, err)
+		t.Errorf(`got %q, %v; want slices.Equal(past, []string{"one", "two"}) && err == nil`, past, err)
 	}
 	for _, h := range []LineHistory{{Path: dir}, {Path: filepath.Join(h.Path, "below a file")}} {
 		if past, err := h.Load(); err == nil {

@@ -211,7 +211,7 @@ func TestHistoryKeys(t *testing.T) {
 	}
 	e := newTestEditor(t, 60, func(o *EditorOptions) { o.Past = slices.Clone(d.past) })
 	if _, err := e.line(t, ctrlR+"sec"+tab); !errors.Is(err, ErrInterrupted) {
-		t.Fatal(err)
+		t.Fatalf("got %v; want errors.Is(err, ErrInterrupted)", err)
 	}
 	if len(e.looks) != 1 || !strings.HasPrefix(e.looks[0].rows[0], "search back: sec second 中") {
 		t.Errorf("while it searches it shows %+v", e.looks)
@@ -284,13 +284,13 @@ func TestGate(t *testing.T) {
 	p.cond.L = &p.mu
 	b := make([]byte, 8)
 	if n, err := p.Read(b); n != 2 || err != nil {
-		t.Fatal(n, err)
+		t.Fatalf("got %v, %v; want n == 2 && err == nil", n, err)
 	}
 	if p.openGateAfter(markOp); p.gate {
 		t.Error("after the key that may end the line, a further byte passes")
 	}
 	p.openGateAfter(markEdit)
 	if n, err := p.Read(b); n != 1 || b[0] != 'x' || err != nil {
-		t.Error(n, b[0], err)
+		t.Errorf("got %v, %v, %v; want n == 1 && b[0] == 'x' && err == nil", n, b[0], err)
 	}
 }

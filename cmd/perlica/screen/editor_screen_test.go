@@ -19,7 +19,7 @@ func TestLineOnTheScreen(t *testing.T) {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
 			d := newTestEditor(t, columns, nil)
 			if _, err := d.line(t, text+tab+home+right+tab+ctrlE+ctrlU+"new"+tab); !errors.Is(err, ErrInterrupted) {
-				t.Fatal(err)
+				t.Fatalf("got %v; want errors.Is(err, ErrInterrupted)", err)
 			}
 			if len(d.looks) != 3 {
 				t.Fatalf("%d looks", len(d.looks))
@@ -53,7 +53,7 @@ func TestLongerThanTheScreen(t *testing.T) {
 	d := newTestEditor(t, 60, nil)
 	if _, err := d.line(t, strings.Join(lines, altEnter)+tab+strings.Repeat(up, 29)+tab); !errors.Is(err,
 		ErrInterrupted) {
-		t.Fatal(err)
+		t.Fatalf("got %v; want errors.Is(err, ErrInterrupted)", err)
 	}
 	last, first := strings.Join(d.looks[0].rows, "\n"), strings.Join(d.looks[1].rows, "\n")
 	if !strings.Contains(last, "line 29") || strings.Contains(last, "line 5\n") ||
@@ -179,7 +179,7 @@ func TestPage(t *testing.T) {
 		screen, typed := screentest.New(60, 4), &Keys{}
 		typed.Unread([]byte(keys + "Q"))
 		if err := ShowPages(t.Context(), typed, screen, func() int { return 4 }, rows); err != nil {
-			t.Errorf("%q: %v", keys, err)
+			t.Errorf("%q: got %v; want err == nil", keys, err)
 		}
 		if got := strings.Fields(screen.All()); !slices.Equal(got, rows[:want]) {
 			t.Errorf("%q shows %q, want %d rows", keys, got, want)

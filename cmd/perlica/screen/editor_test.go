@@ -144,7 +144,7 @@ func TestFold(t *testing.T) {
 	}
 	a, b := e.foldText("1\n2"), e.foldText(strings.Repeat("x", 5000))
 	if a != "[pasted 2 lines #1]" || b != "[pasted 5 KB #2]" {
-		t.Errorf("%q, %q", a, b)
+		t.Errorf(`got %q, %q; want a == "[pasted 2 lines #1]" && b == "[pasted 5 KB #2]"`, a, b)
 	}
 	if got := e.unfoldLabels("a " + a + b + a); got != "a 1\n2"+strings.Repeat("x", 5000)+"1\n2" {
 		t.Errorf("unfolded %.40q", got)
@@ -158,7 +158,7 @@ func TestFold(t *testing.T) {
 func TestHistory(t *testing.T) {
 	h := LineHistory{Path: filepath.Join(t.TempDir(), "state", "history")}
 	if past, err := h.Load(); len(past) != 0 || err != nil {
-		t.Errorf("%q, %v", past, err)
+		t.Errorf("got %q, %v; want len(past) == 0 && err == nil", past, err)
 	}
 	for _, s := range []string{"one", "two\nlines 中"} {
 		if err := h.Add(s); err != nil {
@@ -166,7 +166,7 @@ func TestHistory(t *testing.T) {
 		}
 	}
 	if past, err := h.Load(); !slices.Equal(past, []string{"one", "two\nlines 中"}) || err != nil {
-		t.Errorf("%q, %v", past, err)
+		t.Errorf(`got %q, %v; want slices.Equal(past, []string{"one", "two\nlines 中"}) && err == nil`, past, err)
 	}
 	if err := h.rewrite(slices.Repeat([]string{"x"}, 3*maxPast)); err != nil {
 		t.Fatal(err)

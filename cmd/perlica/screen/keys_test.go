@@ -92,7 +92,7 @@ func TestKeys(t *testing.T) {
 func TestDiscardDropsWhatIsDecodedToo(t *testing.T) {
 	k := &Keys{in: &script{chunks: []string{"ny", "y"}}}
 	if got, err := k.Next(t.Context()); got != r('n') || err != nil {
-		t.Fatal(got, err)
+		t.Fatalf("got %v, %v; want got == r('n') && err == nil", got, err)
 	}
 	if err := k.Discard(); err != nil {
 		t.Fatal(err)
@@ -116,10 +116,10 @@ func TestAlone(t *testing.T) {
 	} {
 		k := &Keys{in: &script{chunks: tt.chunks}}
 		if got, err := k.Next(t.Context()); got != r('y') || err != nil {
-			t.Fatal(got, err)
+			t.Fatalf("got %v, %v; want got == r('y') && err == nil", got, err)
 		}
 		if alone, err := k.Alone(t.Context()); alone != tt.alone || err != nil {
-			t.Errorf("%q: %t, %v", tt.chunks, alone, err)
+			t.Errorf("%q: got %t, %v; want alone == %v && err == nil", tt.chunks, alone, err, tt.alone)
 		}
 		if got, err := k.Next(t.Context()); got != tt.next || err != nil {
 			t.Errorf("%q: then %v, %v", tt.chunks, got, err)
@@ -139,7 +139,7 @@ func TestNextAfterCancel(t *testing.T) {
 func TestDigits(t *testing.T) {
 	for c, want := range map[rune]int{'0': 0, '7': 7, '１': 1, '٣': 3, '۹': 9, '५': 5, '𝟘': 0, '𝟡': 9, '๔': 4} {
 		if got, ok := r(c).Digit(); !ok || got != want {
-			t.Errorf("%c: %d, %v", c, got, ok)
+			t.Errorf("%c: got %d, %v; want ok && got == %v", c, got, ok, want)
 		}
 	}
 	for _, k := range []Key{r('a'), r('Ⅳ'), r('②'), r('四'), controlKey('1')} {
@@ -150,12 +150,12 @@ func TestDigits(t *testing.T) {
 	// Digit relies on these properties of the table.
 	for _, rt := range unicode.Nd.R16 {
 		if (rt.Hi-rt.Lo+1)%10 != 0 || rt.Stride != 1 {
-			t.Errorf("%x", rt)
+			t.Errorf("got %x; want (rt.Hi - rt.Lo + 1) %% 10 == 0 && rt.Stride == 1", rt)
 		}
 	}
 	for _, rt := range unicode.Nd.R32 {
 		if (rt.Hi-rt.Lo+1)%10 != 0 || rt.Stride != 1 {
-			t.Errorf("%x", rt)
+			t.Errorf("got %x; want (rt.Hi - rt.Lo + 1) %% 10 == 0 && rt.Stride == 1", rt)
 		}
 	}
 }

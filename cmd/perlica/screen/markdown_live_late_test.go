@@ -61,7 +61,7 @@ func TestLiveResizeLate(t *testing.T) {
 			t.Errorf("seed %d: what stood above is shown %d times", seed, n)
 		}
 		if t.Failed() {
-			t.Fatal(s.screen.All())
+			t.Fatalf("got %v; want !t.Failed()", s.screen.All())
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestLiveResizeInFlight(t *testing.T) {
 			t.Errorf("seed %d: what stood above is lost", seed)
 		}
 		if t.Failed() {
-			t.Fatal(s.screen.All())
+			t.Fatalf("got %v; want !t.Failed()", s.screen.All())
 		}
 	}
 	t.Logf("%d of %d words are there twice", twice, 600*seeds())

@@ -112,7 +112,7 @@ func allKeys(t *testing.T, k *Keys) (got []Key) {
 			return got
 		}
 		if err != nil || len(got) > 100 {
-			t.Fatal(err)
+			t.Fatalf("got %v; want err == nil && len(got) <= 100", err)
 		}
 		got = append(got, key)
 	}

@@ -199,7 +199,7 @@ func TestLineIsShown(t *testing.T) {
 		}
 		typed(t, screen, "dx\x7f中\r")
 		if got, err := k.Line(t.Context()); got != "d中" || err != nil {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf(`got %q, %v; want got == "d中" && err == nil`, got, err)
 		}
 		_, err := unix.Write(tty.dev.fd, []byte("\n"))
 		return err

@@ -137,7 +137,7 @@ func TestLongSteps(t *testing.T) {
 		answer(t, h)
 	}
 	if done, err := h.Adopt(t.Context(), "g2", "alice", true); err != nil || done.Queued < batches*size-size {
-		t.Fatal(done, err)
+		t.Fatalf("got %v, %v; want err == nil && done.Queued >= batches*size - size", done, err)
 	}
 	// The server counts a connection's work when the connection ends.
 	if err := h.Close(); err != nil {
@@ -149,7 +149,7 @@ func TestLongSteps(t *testing.T) {
 		for end := time.Now().Add(time.Minute); inserted < rows && time.Now().Before(end); {
 			counts := s.SQL(t, "postgres", "SELECT seq_scan || ' ' || n_tup_ins FROM pg_stat_user_tables WHERE schemaname = 'perlica' AND relname = '"+table+"'")
 			if _, err := fmt.Sscan(counts, &whole, &inserted); err != nil {
-				t.Fatal(counts, err)
+				t.Fatalf("got %v, %v; want err == nil", counts, err)
 			}
 		}
 		if inserted < rows || whole > 3*batches {
@@ -162,7 +162,7 @@ func TestLongSteps(t *testing.T) {
 func answer(t testing.TB, h *Hub) {
 	claims, err := h.Claim(t.Context(), worker, 1, nil)
 	if err != nil || len(claims) != 1 || string(claims[0].Text) != "x" {
-		t.Fatal(claims, err)
+		t.Fatalf(`got %v, %v; want err == nil && len(claims) == 1 && string(claims[0].Text) == "x"`, claims, err)
 	}
 	if err := h.Report(t.Context(), worker.Name, claims[0].ID, "responded", json.RawMessage(`{}`), []byte("s")); err != nil {
 		t.Fatal(err)

@@ -73,7 +73,7 @@ func TestCopyRoles(t *testing.T) {
 		}
 	}
 	if n := s.SQL(t, db, "SELECT convert_from(payload, 'UTF8'), forked FROM perlica.events, perlica.logs"); n != "said|" {
-		t.Error(n)
+		t.Errorf(`got %v; want n == "said|"`, n)
 	}
 	s.SQL(t, db, `
 		INSERT INTO perlica.generations (name, system, timeline, by) VALUES ('g', 1, 't', '');

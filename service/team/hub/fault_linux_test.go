@@ -99,7 +99,7 @@ func TestServerControls(t *testing.T) {
 	standby.Kill()
 	standby.Cut()
 	if got := claimed(t, h, 1); len(got) != 1 || got[0] != "a" {
-		t.Fatal(got)
+		t.Fatalf(`got %v; want len(got) == 1 && got[0] == "a"`, got)
 	}
 	standby.Run(t)
 	standby.Promote(t)

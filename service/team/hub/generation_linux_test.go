@@ -27,7 +27,7 @@ func TestPromotion(t *testing.T) {
 	standby.Kill() // it receives nothing from here on
 	standby.Cut()
 	if got := claimed(t, h, 1); !slices.Equal(got, []string{"a"}) {
-		t.Fatal(got)
+		t.Fatalf(`got %v; want slices.Equal(got, []string{"a"})`, got)
 	}
 	standby.Run(t)
 	after := open(t, standby.URL("owner", "postgres"))
@@ -39,7 +39,7 @@ func TestPromotion(t *testing.T) {
 	}
 	standby.Promote(t)
 	if st, err := after.Look(t.Context()); err != nil || st.Adopted || st.Generation != "g1" {
-		t.Errorf("%+v, %v", st, err)
+		t.Errorf(`got %+v, %v; want err == nil && !st.Adopted && st.Generation == "g1"`, st, err)
 	}
 	if _, err := after.Claim(t.Context(), worker, 1, nil); !errors.Is(err, ErrNotAdopted) {
 		t.Errorf("a claim on a server that was promoted: %v", err)
@@ -49,7 +49,7 @@ func TestPromotion(t *testing.T) {
 	}
 	done, err := after.Adopt(t.Context(), "g2", "alice", false)
 	if err != nil || done != (Adoption{Queued: 3}) {
-		t.Fatal(done, err)
+		t.Fatalf("got %v, %v; want err == nil && done == (Adoption{Queued: 3})", done, err)
 	}
 	if got := claimed(t, after, 9); len(got) != 0 || state(t, after, "a") != Adopted {
 		t.Errorf("taken of before: %v", got)
@@ -58,7 +58,7 @@ func TestPromotion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := claimed(t, after, 9); !slices.Equal(got, []string{"e"}) {
-		t.Error(got)
+		t.Errorf(`got %v; want slices.Equal(got, []string{"e"})`, got)
 	}
 	if err := after.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`), []byte("s")); !errors.Is(err, ErrNoClaim) {
 		t.Errorf("the outcome of a forgotten claim: %v", err)
@@ -122,7 +122,7 @@ func TestForgottenClaims(t *testing.T) {
 	_, _ = h.Look(t.Context()) // the connection died with the server
 	claims, err := h.Claim(t.Context(), worker, 1, nil)
 	if err != nil || len(claims) != 1 {
-		t.Fatal(claims, err)
+		t.Fatalf("got %v, %v; want err == nil && len(claims) == 1", claims, err)
 	}
 	large := newInput("large", "x")
 	large.Payload = append(large.Payload, make([]byte, 3<<20)) // more write-ahead log than the copy will have
@@ -149,7 +149,7 @@ func TestForgottenClaims(t *testing.T) {
 		t.Error("something was taken")
 	}
 	if done, err := r.Adopt(t.Context(), "g2", "alice", true); err != nil || done.Queued != 1 {
-		t.Error(done, err)
+		t.Errorf("got %v, %v; want err == nil && done.Queued == 1", done, err)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestKilledServer(t *testing.T) {
 	submitted(t, h, newInput("a", "x"), newInput("b", "x"))
 	claims, err := h.Claim(t.Context(), worker, 1, nil)
 	if err != nil || len(claims) != 1 {
-		t.Fatal(claims, err)
+		t.Fatalf("got %v, %v; want err == nil && len(claims) == 1", claims, err)
 	}
 	s.Kill()
 	s.Run(t)
@@ -176,7 +176,7 @@ func TestKilledServer(t *testing.T) {
 	}
 	claims, err = h.Claim(t.Context(), worker, 1, nil)
 	if err != nil || len(claims) != 1 {
-		t.Fatal(claims, err)
+		t.Fatalf("got %v, %v; want err == nil && len(claims) == 1", claims, err)
 	}
 	s.Kill()
 	s.Run(t)
@@ -299,7 +299,7 @@ func TestMakeSchemaAtOnce(t *testing.T) {
 	for range 4 {
 		h := open(t, s.URL("owner", db))
 		if _, err := h.Look(t.Context()); !errors.Is(err, ErrNoTeam) { // it connects
-			t.Fatal(err)
+			t.Fatalf("got %v; want errors.Is(err, ErrNoTeam)", err)
 		}
 		all.Go(func() {
 			if err := h.MakeSchema(t.Context()); err != nil {
@@ -339,10 +339,10 @@ func TestVersions(t *testing.T) {
 		"postgres://127.0.0.1,db.example.org/t": false,
 	} {
 		if _, err := Open(url); errors.Is(err, ErrURL) == secure {
-			t.Errorf("%s: %v", url, err)
+			t.Errorf("%s: got %v; want errors.Is(err, ErrURL) != secure", url, err)
 		}
 	}
 	if _, err := Open("postgres://u:secret@%zz"); !errors.Is(err, ErrURL) || strings.Contains(err.Error(), "secret") {
-		t.Error(err)
+		t.Errorf(`got %v; want errors.Is(err, ErrURL) && !strings.Contains(err.Error(), "secret")`, err)
 	}
 }

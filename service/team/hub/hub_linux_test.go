@@ -42,7 +42,7 @@ func found(t testing.TB, h *Hub, name string) {
 	}
 	made, err := h.Found(t.Context(), Team{ID: "id", Name: "team", Admin: "key"}, "g1")
 	if err != nil || !made {
-		t.Fatal(made, err)
+		t.Fatalf("got %v, %v; want err == nil && made", made, err)
 	}
 	if err := h.State(t.Context(), Member{Name: name, Version: 1, Key: "key", Rights: access.Rights{access.Admin}, Login: "owner", Signature: []byte{}}); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func state(t testing.TB, h *Hub, id string) string {
 	t.Helper()
 	s, ok, err := h.Status(t.Context(), id)
 	if err != nil || !ok {
-		t.Fatal(ok, err)
+		t.Fatalf("got %v, %v; want err == nil && ok", ok, err)
 	}
 	return s.State
 }
@@ -105,16 +105,16 @@ func TestLife(t *testing.T) {
 	big.Payload = [][]byte{[]byte("text"), make([]byte, 2*piece+7), {}}
 	big.Attachments = []Attachment{{Name: "a", Size: 2*piece + 7, SHA256: "x"}, {Name: "empty", SHA256: "y"}}
 	if came := submitted(t, h, newInput("a", "one"), big); came["a"] != New || came["b"] != New {
-		t.Fatal(came)
+		t.Fatalf(`got %v; want came["a"] == New && came["b"] == New`, came)
 	}
 	if came := submitted(t, h, newInput("a", "one"), newInput("b", "two"), newInput("c", "three")); came["a"] != There || came["b"] != Differs || came["c"] != New {
-		t.Fatal(came)
+		t.Fatalf(`got %v; want came["a"] == There && came["b"] == Differs && came["c"] == New`, came)
 	}
 	if _, err := h.Submit(t.Context(), "g0", []Input{newInput("d", "four")}); !errors.Is(err, ErrEnded) {
 		t.Errorf("another generation: %v", err)
 	}
 	if got := claimed(t, h, 2); !slices.Equal(got, []string{"a", "b"}) {
-		t.Fatal(got)
+		t.Fatalf(`got %v; want slices.Equal(got, []string{"a", "b"})`, got)
 	}
 	owned, err := h.Owned(t.Context(), "alice")
 	if err != nil || len(owned) != 2 || owned[1].Attachments[0].Name != "a" || owned[1].Position == 0 {
@@ -139,7 +139,7 @@ func TestLife(t *testing.T) {
 		}
 	}
 	if owned, err = h.Owned(t.Context(), "alice"); err != nil || len(owned) != 1 {
-		t.Error(owned, err)
+		t.Errorf("got %v, %v; want err == nil && len(owned) == 1", owned, err)
 	}
 	if done, err := h.Withdraw(t.Context(), "b", "alice"); done || err != nil {
 		t.Errorf("a claimed one was withdrawn: %v", err)
@@ -148,11 +148,11 @@ func TestLife(t *testing.T) {
 		t.Errorf("not withdrawn: %v", err)
 	}
 	if got := claimed(t, h, 9); len(got) != 0 || state(t, h, "c") != Withdrawn {
-		t.Error(got)
+		t.Errorf(`got %v; want len(got) == 0 && state(t, h, "c") == Withdrawn`, got)
 	}
 	counts, err := h.Counts(t.Context())
 	if fmt.Sprint(counts) != "map[claimed:1 responded:1 withdrawn:1]" || err != nil {
-		t.Error(counts, err)
+		t.Errorf(`got %v, %v; want fmt.Sprint(counts) == "map[claimed:1 responded:1 withdrawn:1]" && err == nil`, counts, err)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestOrder(t *testing.T) {
 	submitted(t, h, newInput("first", "x"))
 	submitted(t, h, high, gpu, other, elsewhere, later, soon, wanted)
 	if got := claimed(t, h, 1); !slices.Equal(got, []string{"high"}) {
-		t.Error(got)
+		t.Errorf(`got %v; want slices.Equal(got, []string{"high"})`, got)
 	}
 	s.SQL(t, db, "SELECT pg_sleep(0.002)")
 	if _, _, err := h.Pulse(t.Context(), worker); err != nil {
@@ -179,10 +179,10 @@ func TestOrder(t *testing.T) {
 	got := claimed(t, h, 9)
 	slices.Sort(got)
 	if !slices.Equal(got, []string{"first", "gpu", "soon"}) {
-		t.Error(got)
+		t.Errorf(`got %v; want slices.Equal(got, []string{"first", "gpu", "soon"})`, got)
 	}
 	if st := state(t, h, "later"); st != Waiting {
-		t.Error(st)
+		t.Errorf("got %v; want st == Waiting", st)
 	}
 }
 
@@ -250,12 +250,12 @@ func TestQuestions(t *testing.T) {
 	}
 	open, err := h.Questions(t.Context(), "", "a")
 	if err != nil || len(open) != 1 || string(open[0].Question) != string(q.Question) {
-		t.Fatal(open, err)
+		t.Fatalf("got %v, %v; want err == nil && len(open) == 1 && string(open[0].Question) == string(q.Question)", open, err)
 	}
 	for i, option := range []string{"o", "o", "other"} { // the first answer stays, and a repetition is recognised
 		same, err := h.Propose(t.Context(), Answer{Question: "q", Member: "alice", Option: option, Signature: []byte{1}})
 		if err != nil || same != (option == "o") {
-			t.Fatal(i, same, err)
+			t.Fatalf(`got %v, %v, %v; want err == nil && same == (option == "o")`, i, same, err)
 		}
 	}
 	for _, signature := range [][]byte{{9}, {2}} { // the first signature is not the member's
@@ -275,10 +275,11 @@ func TestQuestions(t *testing.T) {
 	}
 	given, end, err := h.Verdict(t.Context(), "q", "alice")
 	if err != nil || given.Verdict == nil || *given.Verdict != "too late" || end == nil {
-		t.Error(given, end, err)
+		t.Errorf(`got %v, %v, %v; want err == nil && given.Verdict != nil && *given.Verdict == "too late" && end != nil`,
+			given, end, err)
 	}
 	if answers, _, err = h.Pulse(t.Context(), worker); err != nil || len(answers) != 0 {
-		t.Error(answers, err)
+		t.Errorf("got %v, %v; want err == nil && len(answers) == 0", answers, err)
 	}
 	if workers, now, err := h.Workers(t.Context()); err != nil || len(workers) != 1 || now.Sub(workers[0].Heard) > time.Minute || workers[0].Labels[0] != "gpu" {
 		t.Error(workers, err)

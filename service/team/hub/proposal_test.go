@@ -31,6 +31,6 @@ func TestStatements(t *testing.T) {
 		}
 	}
 	if text := (Cancel{Input: "a\nmember b", Member: "c"}).Text("t"); text != "perlica team cancel 1\nteam t\ninput \"a\\nmember b\"\nmember c\n" {
-		t.Errorf("%q", text)
+		t.Errorf(`got %q; want text == "perlica team cancel 1\nteam t\ninput \"a\\nmember b\"\nmember c\n"`, text)
 	}
 }

@@ -36,7 +36,8 @@ func TestRoles(t *testing.T) {
 	}
 	asked, err := h.Requests(t.Context())
 	if err != nil || len(asked) != 1 || asked[0].Login != role || asked[0].Key != "bobs" {
-		t.Fatal(asked, err)
+		t.Fatalf(`got %v, %v; want err == nil && len(asked) == 1 && asked[0].Login == %v && asked[0].Key == "bobs"`,
+			asked, err, role)
 	}
 	if err := h.State(t.Context(), Member{Name: "bob", Version: 1, Key: "bobs", Rights: access.Rights{access.Ask}, Login: role, Signer: "alice", Signature: []byte{}}); err != nil {
 		t.Fatal(err)
@@ -95,7 +96,7 @@ func TestPassword(t *testing.T) {
 	running := newInput("running", "x")
 	check(t, second(h.Submit(t.Context(), "g1", []Input{running})))
 	if got := claimed(t, h, 1); len(got) != 1 || got[0] != "running" {
-		t.Fatal(got)
+		t.Fatalf(`got %v; want len(got) == 1 && got[0] == "running"`, got)
 	}
 	list := []Input{newInput("later", "x"), newInput("gone", "x"), newInput("gpu", "x")}
 	for i := range list {
@@ -136,7 +137,7 @@ func TestPassword(t *testing.T) {
 			"UPDATE perlica.queue SET ready = true RETURNING 1", "SELECT input FROM perlica.payloads", "SELECT id FROM perlica.inputs",
 			"DELETE FROM perlica.requests RETURNING 1", "SELECT worker FROM perlica.events UNION SELECT origin FROM perlica.logs"} {
 			if out, err := s.Try(role[who], db, sql); err != nil || out != "" {
-				t.Errorf("%s: %s: %s, %v", who, sql, out, err)
+				t.Errorf(`%s: got %s: %s, %v; want err == nil && out == ""`, who, sql, out, err)
 			}
 		}
 	}
@@ -151,7 +152,7 @@ func TestPassword(t *testing.T) {
 	for who, sql := range map[string]string{"carol": "UPDATE perlica.queue SET ready = true", "bob": queued("bob", `E'p\n\n'`) +
 		`; INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) SELECT id, generation, sender, E'p\n\n', 0, true FROM perlica.inputs WHERE id = 'gpu' ON CONFLICT DO NOTHING`} {
 		if out, err := s.Try(role[who], db, sql); err != nil {
-			t.Errorf("%s: %s, %v", who, out, err)
+			t.Errorf("%s: got %s, %v; want err == nil", who, out, err)
 		}
 	}
 	s.SQL(t, db, `UPDATE perlica.queue SET lane = E'p\n\n'`)
@@ -183,7 +184,7 @@ func TestTeamsOfOneServer(t *testing.T) {
 		s.SQL(t, "postgres", "ALTER DATABASE "+db+" OWNER TO maker")
 		hubs[i] = open(t, s.URL("maker", db))
 		if _, err := hubs[i].Look(t.Context()); !errors.Is(err, ErrNoTeam) { // it connects
-			t.Fatal(err)
+			t.Fatalf("got %v; want errors.Is(err, ErrNoTeam)", err)
 		}
 	}
 	var all sync.WaitGroup
@@ -209,7 +210,7 @@ func TestTeamsOfOneServer(t *testing.T) {
 	}
 	all.Wait()
 	if got := s.SQL(t, "postgres", "SELECT pg_has_role('maker', 'perlica_admin', 'usage'), pg_has_role('perlica_admin', 'perlica_member', 'member')"); got != "t|t" {
-		t.Error(got)
+		t.Errorf(`got %v; want got == "t|t"`, got)
 	}
 }
 

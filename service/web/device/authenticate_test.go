@@ -101,7 +101,7 @@ func TestReplay(t *testing.T) {
 		if err == nil {
 			counted++
 		} else if !errors.Is(err, device.ErrReplayed) {
-			t.Error(err)
+			t.Errorf("got %v; want errors.Is(err, device.ErrReplayed)", err)
 		}
 	}
 	if counted != 1 {
@@ -149,7 +149,7 @@ func TestNonce(t *testing.T) {
 	h.clock.pass(1)
 	for name, bad := range map[string]string{"expired": nonce, "another process's": elsewhere.Nonce(), "made up": strings.Repeat("A", 32)} {
 		if err := try(bad); !errors.Is(err, device.ErrNonce) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v; want errors.Is(err, device.ErrNonce)", name, err)
 		}
 	}
 	future := d.Nonce()
@@ -175,7 +175,7 @@ func TestClock(t *testing.T) {
 		r := request("GET", "/v1/self", "")
 		b.SignAt(r, nil, b.id, d.Nonce(), h.clock.Now().Add(by))
 		if _, err := d.Authenticate(r, nil); !errors.Is(err, want) {
-			t.Errorf("%s: %v", by, err)
+			t.Errorf("%s: got %v; want errors.Is(err, %v)", by, err, want)
 		}
 	}
 }
@@ -195,7 +195,7 @@ func TestProxyPath(t *testing.T) {
 		// The proxy removes its path.
 		r.URL.Path = "/v1/self"
 		if _, err := d.Authenticate(r, nil); !errors.Is(err, want) {
-			t.Errorf("%s: %v", target, err)
+			t.Errorf("%s: got %v; want errors.Is(err, %v)", target, err, want)
 		}
 	}
 }
@@ -231,7 +231,7 @@ func TestRefusedIsRecorded(t *testing.T) {
 	r.Header.Set("User-Agent", "a\u202eb\x1b[31m"+strings.Repeat("x", 5000))
 	r.RemoteAddr = "203.0.113.9:1234"
 	if _, err := d.Authenticate(r, nil); !errors.Is(err, device.ErrUnknown) {
-		t.Error(err)
+		t.Errorf("got %v; want errors.Is(err, device.ErrUnknown)", err)
 	}
 	list := h.events(t, event.WebRefused)
 	if len(list) != 1 {
@@ -273,7 +273,7 @@ func TestAnswerIsSigned(t *testing.T) {
 		bad := a
 		change(&bad)
 		if err := v.CheckAnswer(bad); !errors.Is(err, device.ErrSignature) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v; want errors.Is(err, device.ErrSignature)", name, err)
 		}
 	}
 	program := device.Visitor{ID: "p", Token: true}

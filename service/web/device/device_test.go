@@ -44,10 +44,10 @@ func TestRevokedInMidStream(t *testing.T) {
 	kept := h.pair(t, other, server, "kept", access.Read)
 	gone, stays := server.Revoked(lost.id), server.Revoked(kept.id)
 	if _, err := other.Revoke(t.Context(), "nothing", "alice"); !errors.Is(err, device.ErrNoDevice) {
-		t.Error(err)
+		t.Errorf("got %v; want errors.Is(err, device.ErrNoDevice)", err)
 	}
 	if dev, err := other.Revoke(t.Context(), "lost", "alice"); err != nil || dev.ID != lost.id {
-		t.Fatalf("%+v, %v", dev, err)
+		t.Fatalf("got %+v, %v; want err == nil && dev.ID == %v", dev, err, lost.id)
 	}
 	<-gone
 	if _, err := server.Authenticate(lost.signed(server, "GET", "/v1/self", ""), nil); !errors.Is(err, device.ErrRevoked) {
@@ -90,7 +90,7 @@ func TestToken(t *testing.T) {
 	d := h.open(t)
 	token, dev, err := d.NewToken(t.Context(), "ci", access.Rights{access.Ask}, "alice")
 	if err != nil || dev.Kind != device.Program {
-		t.Fatal(dev, err)
+		t.Fatalf("got %v, %v; want err == nil && dev.Kind == device.Program", dev, err)
 	}
 	if _, _, err := d.NewToken(t.Context(), "ci", access.Rights{access.Ask}, "alice"); !errors.Is(err, device.ErrName) {
 		t.Errorf("a second one of that name: %v", err)
@@ -99,7 +99,7 @@ func TestToken(t *testing.T) {
 	r.Header.Set("Authorization", "Bearer "+token)
 	v, err := d.Authenticate(r, []byte("{}"))
 	if err != nil || v.ID != dev.ID || !v.Token || v.Rights.String() != "ask" {
-		t.Errorf("%+v, %v", v, err)
+		t.Errorf(`got %+v, %v; want err == nil && v.ID == %v && v.Token && v.Rights.String() == "ask"`, v, err, dev.ID)
 	}
 	for _, e := range h.events(t, event.DevicePaired) {
 		if text := string(e.Payload); text == "" || strings.Contains(text, token[len(token)-20:]) {

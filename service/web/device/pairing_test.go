@@ -96,7 +96,7 @@ func TestTriesAtOnce(t *testing.T) {
 	for i := range 12 {
 		wg.Go(func() {
 			if _, err := servers[i%2].Begin(t.Context(), "x", from); !errors.Is(err, device.ErrCode) {
-				t.Error(err)
+				t.Errorf("got %v; want errors.Is(err, device.ErrCode)", err)
 			}
 		})
 	}
@@ -121,7 +121,7 @@ func TestTwoBrowsers(t *testing.T) {
 				if err == nil {
 					won <- handle
 				} else if !errors.Is(err, device.ErrCode) {
-					t.Error(err)
+					t.Errorf("got %v; want errors.Is(err, device.ErrCode)", err)
 				}
 			})
 		}
@@ -271,7 +271,7 @@ func TestNoPairing(t *testing.T) {
 	d := h.open(t)
 	for range 50 {
 		if _, err := d.Begin(t.Context(), "", from); !errors.Is(err, device.ErrCode) {
-			t.Fatal(err)
+			t.Fatalf("got %v; want errors.Is(err, device.ErrCode)", err)
 		}
 	}
 	if n := len(h.events(t, event.WebRefused)); n == 0 || n > 5 {
@@ -311,6 +311,6 @@ func TestWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := <-state; s.State != "paired" || len(s.Rights) != 4 || s.Name != "phone" {
-		t.Errorf("%+v", s)
+		t.Errorf(`got %+v; want s.State == "paired" && len(s.Rights) == 4 && s.Name == "phone"`, s)
 	}
 }

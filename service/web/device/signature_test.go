@@ -137,7 +137,7 @@ func TestKeys(t *testing.T) {
 		bad := good
 		change(&bad)
 		if _, err := bad.record(); !errors.Is(err, ErrKey) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v; want errors.Is(err, ErrKey)", name, err)
 		}
 	}
 	rsa := "MFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBAL8eJ5AKoIsjURpcEoGubZMxLD7+kT+TLr7UkvEtFrRhDDKMtuIIq19FrL4pUIMymPMSLBn3hJLe30Dw48GQM4UCAwEAAQ=="
@@ -150,7 +150,7 @@ func TestKeys(t *testing.T) {
 	}
 	for _, bad := range [][]byte{b, nil, der[:len(der)-1]} {
 		if _, err := keyOfRecord(bad); !errors.Is(err, ErrKey) {
-			t.Errorf("%x: %v", bad, err)
+			t.Errorf("%x: got %v; want errors.Is(err, ErrKey)", bad, err)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func FuzzSigned(f *testing.F) {
 				t.Errorf("%q, %q are read as %+v", in, sig, s)
 			}
 		} else if !errors.Is(err, ErrMalformed) {
-			t.Error(err)
+			t.Errorf("got %v; want errors.Is(err, ErrMalformed)", err)
 		}
 		if m := bearerForm().FindStringSubmatch(bearer); m != nil && (bearer != "Bearer "+m[1] || len(m[1]) != len(tokenPrefix)+36) {
 			t.Errorf("%q is read as %q", bearer, m)

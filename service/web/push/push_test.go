@@ -209,7 +209,7 @@ func TestGone(t *testing.T) {
 		}
 		s.Close()
 		if _, err := os.Stat(filepath.Join(dir, "phone.json")); errors.Is(err, fs.ErrNotExist) == kept {
-			t.Errorf("%d: %v", status, err)
+			t.Errorf("%d: got %v; want errors.Is(err, fs.ErrNotExist) != kept", status, err)
 		}
 		if n := len(asked); n != 1 {
 			t.Errorf("%d: %d requests: neither a redirect is followed nor anything sent again", status, n)
@@ -286,11 +286,11 @@ func TestSubscription(t *testing.T) {
 		sub := service.Subscribe()
 		change(&sub)
 		if err := s.Subscribe("phone", sub); !errors.Is(err, push.ErrSubscription) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v; want errors.Is(err, push.ErrSubscription)", name, err)
 		}
 	}
 	if list, err := s.Subscribed(); len(list) > 0 || err != nil {
-		t.Errorf("%v, %v", list, err)
+		t.Errorf("got %v, %v; want len(list) <= 0 && err == nil", list, err)
 	}
 	one, two := service.Subscribe(), service.Subscribe()
 	check(t, s.Subscribe("phone", one))
@@ -299,7 +299,7 @@ func TestSubscription(t *testing.T) {
 	check(t, s.Unsubscribe("phone"))
 	check(t, s.Unsubscribe("phone"))
 	if list, err := s.Subscribed(); len(list) != 1 || list[0] != "tablet" || err != nil {
-		t.Errorf("%v, %v", list, err)
+		t.Errorf(`got %v, %v; want len(list) == 1 && list[0] == "tablet" && err == nil`, list, err)
 	}
 	check(t, os.WriteFile(filepath.Join(dir, "tablet.json"), []byte("{torn"), 0o600))
 	s.Wake("tablet")
