@@ -38,7 +38,7 @@ func TestBrowser(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *browser){
 		"pairing": testPairing, "refused pairing": testRefusedPairing, "turn": testTurn, "beside": testBeside, "question": testQuestion, "race": testRace, "offline": testOffline,
 		"dangerous": testDangerous, "early": testEarly, "asleep": testAsleep, "killed": testKilled, "keyboard": testKeyboard, "hostile": testHostile, "many": testMany, "looks": testLooks,
-		"shell": testShell, "push": testPush, "iphone": testIPhone, "devices": testDevices, "below a path": testBelowPath, "proxies": testProxies, "choices": testChoices, "chinese": testChinese, "two tabs": testTwoTabs, "elsewhere": testElsewhere, "networks": testNetworks,
+		"shell": testShell, "push": testPush, "iphone": testIPhone, "devices": testDevices, "below a path": testBelowPath, "proxies": testProxies, "choices": testChoices, "chinese": testChinese, "two tabs": testTwoTabs, "pictures": testPictures, "elsewhere": testElsewhere, "networks": testNetworks,
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(t, &browser{t: t, ctx: ctx, world: newWorld(t, 2, withPage, namedProvider(t, "claude", chooses))})

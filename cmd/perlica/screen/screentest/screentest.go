@@ -23,12 +23,26 @@ type Terminal struct {
 	lines         []line // from the oldest; the lines above the screen are the history
 	row, column   int    // the place of the cursor in lines
 	noWrap        bool
+	look          Look
 	pending       string // the beginning of a sequence or of a character
+}
+
+// Look is the style of a character. Color is a parameter of the sequence for colors, 31 to 36, or 0.
+type Look struct {
+	Bold, Dim, Italic bool
+	Color             int
+}
+
+// Cell is the text at a place of the screen. The second cell of a wide character has no text.
+type Cell struct {
+	Text string
+	Look Look
 }
 
 // line is a row. A broken line continues in the next row.
 type line struct {
 	cells  []string // a wide character takes two cells, the second is ""
+	looks  []Look   // may be shorter or longer than cells
 	broken bool
 }
 
@@ -107,7 +121,36 @@ func (t *Terminal) put(r rune) {
 	if w == 2 {
 		(*cells)[t.column+1] = ""
 	}
+	looks := &t.lines[t.row].looks
+	for len(*looks) <= t.column {
+		*looks = append(*looks, Look{})
+	}
+	(*looks)[t.column] = t.look
 	t.column += w
+}
+
+// restyle obeys the parameters of a sequence for styles.
+func (t *Terminal) restyle(params string) {
+	for param := range strings.SplitSeq(params, ";") {
+		switch n, _ := strconv.Atoi(param); n {
+		case 0:
+			t.look = Look{}
+		case 1:
+			t.look.Bold = true
+		case 2:
+			t.look.Dim = true
+		case 3:
+			t.look.Italic = true
+		case 22:
+			t.look.Bold, t.look.Dim = false, false
+		case 23:
+			t.look.Italic = false
+		case 31, 32, 33, 34, 35, 36:
+			t.look.Color = n
+		case 39:
+			t.look.Color = 0
+		}
+	}
 }
 
 func (t *Terminal) grow() {
@@ -139,7 +182,9 @@ func (t *Terminal) sequence(text string) int {
 	count, _ := strconv.Atoi(params)
 	cells := &t.lines[t.row].cells
 	switch {
-	case end == 'm', params == "?2004" && (end == 'h' || end == 'l'):
+	case end == 'm':
+		t.restyle(params)
+	case params == "?2004" && (end == 'h' || end == 'l'):
 	case end == 'A':
 		t.row = max(t.row-max(count, 1), t.top())
 	case end == 'C':
@@ -218,6 +263,21 @@ func (t *Terminal) Resize(columns, rows int) {
 
 // All returns the history and the screen. A broken line is one line of the result. Empty lines at the end are left out.
 func (t *Terminal) All() string { return text(t.lines) }
+
+// Cells returns the history and the screen with their styles, a row each.
+func (t *Terminal) Cells() (rows [][]Cell) {
+	for _, l := range t.lines {
+		row := make([]Cell, len(l.cells))
+		for i, text := range l.cells {
+			row[i].Text = text
+			if i < len(l.looks) {
+				row[i].Look = l.looks[i]
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
 
 // Screen returns the rows of the screen.
 func (t *Terminal) Screen() []string {
