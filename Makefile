@@ -6,7 +6,7 @@ FUZZTIME ?= 30s
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race lint fuzz bench measure torture torture-team clients sdks golden ci dist dist-same clean
+.PHONY: help build test race lint fuzz bench measure torture torture-team clients sdks pictures golden ci dist dist-same clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,10 @@ clients: ## acpx and the TypeScript SDK in front of real agents, which PERLICA_R
 sdks: ## what the makers' Go SDKs read in the recorded streams of models; minutes of compiling
 	cd provider/model/testdata/sdk && go test -count=1 . -update
 	go test ./provider/model -run TestSDKsAgree
+
+pictures: ## make the pictures of docs/tutorial.md; PERLICA_REAL_AGENT starts Claude Code as for clients; needs Chromium
+	go test ./cmd/perlica -run 'TestPictures$$' -pictures $(CURDIR)/docs/pictures
+	go test ./service/web -run 'TestBrowser/pictures$$' -pictures $(CURDIR)/docs/pictures
 
 golden: ## rewrite golden files and what the documents take from the code
 	go test . -update

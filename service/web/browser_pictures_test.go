@@ -28,7 +28,7 @@ func testPictures(t *testing.T, b *browser) {
 		text := fmt.Sprintf("[providers.claude]\nadapter.command = %q\nadapter.args = [\"%s\"]\n", argv[0], strings.Join(argv[1:], `", "`))
 		check(t, os.WriteFile(filepath.Join(b.opt.Dirs.Config, "config.toml"), []byte(text), 0o600))
 	}
-	p := b.paired("Ana's laptop", []int64{760, 640})
+	p := b.paired("Ana's laptop", []int64{760, 960})
 	b.do("POST", "/v1/inputs", object{"project": b.dirs[0], "provider": provider, "text": input}).want(202)
 	p.sees("Write greeting.txt")
 	p.wait("document.querySelector($?)", ready)
