@@ -102,7 +102,8 @@ func (p picture) draw(t *testing.T, w *world, file, present string) {
 	}
 	const wide, high, margin = 8.43, 19, 16
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%d" font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="14">
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%d"
+  font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="14">
 <rect width="100%%" height="100%%" rx="8" fill="#1b1d23"/>
 `, wide*columns+2*margin, high*len(rows)+2*margin)
 	for i, row := range rows {
@@ -126,7 +127,7 @@ func (p picture) draw(t *testing.T, w *world, file, present string) {
 
 // style returns the attributes of a look.
 func style(l screentest.Look) string {
-	fill := map[int]string{31: "#ff7b72", 32: "#7ee787", 33: "#e3b341", 34: "#79c0ff", 35: "#d2a8ff", 36: "#76e3ea"}[l.Color]
+	fill := map[int]string{31: "#ff7b72", 32: "#7ee787", 33: "#e3b341", 36: "#76e3ea"}[l.Color]
 	attributes := fmt.Sprintf(` fill="%s"`, cmp.Or(fill, "#e6e6e6"))
 	if l.Bold {
 		attributes += ` font-weight="bold"`

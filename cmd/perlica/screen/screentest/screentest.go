@@ -27,7 +27,7 @@ type Terminal struct {
 	pending       string // the beginning of a sequence or of a character
 }
 
-// Look is the style of a character. Color is a parameter of the sequence for colors, 31 to 36, or 0.
+// Look is the style of a character. Color is a parameter of the sequence for colors: 31, 32, 33, 36, or 0.
 type Look struct {
 	Bold, Dim, Italic bool
 	Color             int
@@ -145,7 +145,7 @@ func (t *Terminal) restyle(params string) {
 			t.look.Bold, t.look.Dim = false, false
 		case 23:
 			t.look.Italic = false
-		case 31, 32, 33, 34, 35, 36:
+		case 31, 32, 33, 36:
 			t.look.Color = n
 		case 39:
 			t.look.Color = 0
