@@ -22,14 +22,16 @@ import (
 // Its methods may be called from several goroutines. Inputs wait for each other. The caller must Close the
 // conversation before the Runner.
 type Conversation struct {
-	r       *Runner
-	setup   Setup
-	idle    time.Duration
-	lock    *filelock.Lock
-	turnMu  queue // held during a turn and by operations that must not run concurrently with one
-	created bool  // the session is new and not on record yet; guarded by turnMu
-	fresh   bool  // the session has no earlier turns; guarded by turnMu
-	epoch   int64 // the Runner's epoch at the start of the agent; guarded by turnMu
+	r      *Runner
+	setup  Setup
+	idle   time.Duration
+	lock   *filelock.Lock
+	turnMu queue // held during a turn and by operations that must not run concurrently with one
+	fresh  bool  // the session has no earlier turns; guarded by turnMu
+	epoch  int64 // the Runner's epoch at the start of the agent; guarded by turnMu
+
+	sessionMu sync.Mutex // held while a new session is recorded; no other lock is taken under it
+	created   bool       // the session is new and not on record yet; guarded by sessionMu
 
 	after sync.WaitGroup // the work of releaseRun
 	// next is the reservation of the next run, or nil. releaseRun writes it in the background. It may be read after
@@ -132,8 +134,11 @@ func (c *Conversation) Await(ctx context.Context) error {
 	}
 }
 
-// recordSession records a new session before all its other events.
-func (c *Conversation) recordSession() error {
+// RecordSession records a new session before all its other events. Warm and the first input do so, too. A caller
+// that appends an event of the session must call it before.
+func (c *Conversation) RecordSession() error {
+	c.sessionMu.Lock()
+	defer c.sessionMu.Unlock()
 	if !c.created {
 		return nil
 	}
@@ -190,7 +195,7 @@ func (c *Conversation) acceptRun(ctx context.Context, t *Turn) (*run, error) {
 		if subtype, fault := c.r.anchorFault(); fault != nil {
 			run.client.warn(subtype, fault.Error())
 		}
-		err = c.recordSession()
+		err = c.RecordSession()
 	}
 	if err != nil {
 		run.client.closeTurn()

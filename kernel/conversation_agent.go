@@ -31,7 +31,7 @@ func (c *Conversation) beginAgent() (*keptAgent, error) {
 	if c.agent != nil {
 		return c.agent, nil
 	}
-	if err := c.recordSession(); err != nil {
+	if err := c.RecordSession(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -38,6 +38,6 @@
 //	changes.mu
 //	agentSession.mu
 //	Runner.mu
-//	accumulator.mu, shower.mu, state.mu
+//	accumulator.mu, shower.mu, state.mu, Conversation.sessionMu
 //	the locks of eventlog
 package kernel

@@ -340,7 +340,9 @@ func (c *Conversation) forgetAgent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.sessionMu.Lock()
 	c.created = !there
+	c.sessionMu.Unlock()
 	c.epoch = c.r.epoch.Load()
 	return nil
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/perlica/perlica/eventlog/event"
 )
 
 var pageAt = regexp.MustCompile(`the page is at (http://127\.0\.0\.1:[0-9]+)/`)
@@ -114,6 +116,67 @@ func TestWebKilled(t *testing.T) {
 	w.logged(1, "llm.requested")
 	if got := w.prompts(); got != 1 {
 		t.Errorf("%d calls", got)
+	}
+	j.signal(syscall.SIGTERM)
+	j.exits(0)
+	w.audit()
+}
+
+// TestWebKilledWithALine kills the server while inputs wait, and kills the next one while it sends them. None is lost,
+// none is called twice, and their order stays.
+func TestWebKilledWithALine(t *testing.T) {
+	w := newWorld(t)
+	j, at := w.webServer()
+	made := w.run("web", "token", "program", "--rights", "read,ask,approve")
+	made.exits(0)
+	token := strings.TrimSpace(made.stdout.String())
+	session := ""
+	send := func(id, text string, wait bool) string {
+		in := map[string]any{"project": w.project, "text": text, "id": id, "session": session, "wait": wait}
+		res := w.asks(t.Context(), token, "POST", at+"/v1/inputs", in, "")
+		defer res.Body.Close()
+		b, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode >= 300 {
+			t.Fatalf("%s: %d %s %v", id, res.StatusCode, b, err)
+		}
+		return string(b)
+	}
+	first := send("job-0", "@ask execute Build command=make", false)
+	session = regexp.MustCompile(`"session_id":"([^"]+)"`).FindStringSubmatch(first)[1]
+	w.until(1, "interaction.requested")
+	texts := map[string]string{"job-1": "@say one", "job-2": "@ask execute Build command=make", "job-3": "@say three"}
+	for _, id := range []string{"job-1", "job-2", "job-3"} {
+		if got := send(id, texts[id], false); !strings.Contains(got, `"queued"`) {
+			t.Fatalf("%s is not queued: %s", id, got)
+		}
+	}
+	w.logged(3, "inbound.message.queued")
+	for n := range 2 { // The second server is killed in job-2, with job-3 in the line.
+		j.signal(syscall.SIGKILL)
+		j.wait()
+		j, at = w.webServer()
+		w.until(2, "interaction.requested")
+		w.until(n+1, "llm.responded")
+	}
+	if got := send("job-3", "@say three", true); !strings.Contains(got, `"text":"three"`) {
+		t.Errorf("the result of job-3 is %s", got)
+	}
+	events, err := readLog(logFile(w.project))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var called []string
+	for _, e := range events {
+		if e.Type == event.Requested {
+			called = append(called, string(e.Input))
+		}
+	}
+	if got, want := strings.Join(called, " "), "job-0 job-1 job-2 job-3"; got != want {
+		t.Errorf("called %s, want %s", got, want)
+	}
+	w.logged(2, "llm.outcome_unknown")
+	if got := w.prompts(); got != 4 {
+		t.Errorf("%d calls, want 4", got)
 	}
 	j.signal(syscall.SIGTERM)
 	j.exits(0)

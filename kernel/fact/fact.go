@@ -223,6 +223,8 @@ type MessageQueued struct {
 	Attachments []string `json:"attachments,omitempty"`
 	Source      string   `json:"source"`
 	Sender      string   `json:"sender"`
+	// Web is the request of a browser or a program. Other front ends leave it nil.
+	Web *WebInput `json:"web,omitempty"`
 }
 
 // MessageWithdrawn is the payload of inbound.message.withdrawn. A waiting input was taken back.

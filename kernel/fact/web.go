@@ -60,3 +60,15 @@ type WebRefused struct {
 	// Unrecorded counts the requests refused without an event before this one.
 	Unrecorded int `json:"unrecorded,omitempty"`
 }
+
+// WebInput is the part of a request with an input that the next server needs to send the input.
+type WebInput struct {
+	Device string `json:"device"`
+	// SHA256 is the digest of the request's body without its place.
+	SHA256      string `json:"input_sha256"`
+	Provider    string `json:"provider,omitempty"`
+	Dir         string `json:"dir,omitempty"`
+	Permissions string `json:"permissions,omitempty"`
+	Model       string `json:"model,omitempty"`
+	Mode        string `json:"mode,omitempty"`
+}

@@ -198,6 +198,7 @@ func chineseMessages() map[message.Code]string {
 		"web.unsigned-answer":     "回答没有该设备的签名：%s",
 		"web.use-host-name":       "请使用配置中列出的名称",
 		"web.verify-team":         "用“perlica log verify --team”验证它，其中用到它的工作机和保管者的密钥",
+		"web.waits-on-record":     "它已记录在案并等待中，下一个服务器会发送它",
 		"web.worker-proves":       "证明由它的工作机生成",
 		"web.wrong-kind":          "请求体：%q 不能是 %s",
 

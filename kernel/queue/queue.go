@@ -14,13 +14,13 @@ import (
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/message"
-	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/fact"
 )
 
 // Input is an input that waits.
 type Input struct {
-	ID event.InputID
+	ID      event.InputID
+	Session event.SessionID
 	fact.MessageQueued
 }
 
@@ -62,8 +62,15 @@ func Add(ctx context.Context, log *eventlog.Log, session event.SessionID, id eve
 
 // Withdraw removes an input from a session's queue. It returns ErrWithdrawn if the input no longer waits there.
 // Only the process that calls the session's inputs may use it.
-func Withdraw(ctx context.Context, log *eventlog.Log, session event.SessionID, id event.InputID, m fact.MessageWithdrawn) error {
-	unless := event.Query{Session: session, Input: id, Types: ends}
+func Withdraw(
+	ctx context.Context, log *eventlog.Log, session event.SessionID, id event.InputID, m fact.MessageWithdrawn,
+) error {
+	waits := event.Query{Session: session, Input: id, Types: []event.Type{event.MessageQueued}}
+	queued, _, err := log.Last(ctx, waits)
+	if err != nil {
+		return err
+	}
+	unless := event.Query{Session: session, Input: id, Types: ends, After: queued.Seq}
 	return unlessHas(ctx, log, unless, ErrWithdrawn, Withdrawn(session, id, m))
 }
 
@@ -77,16 +84,26 @@ func unlessHas(ctx context.Context, log *eventlog.Log, unless event.Query, found
 	return err
 }
 
+// Find returns the input with this id if it waits in a session. It does not find an input whose text was pruned.
+func Find(ctx context.Context, log event.Reader, id event.InputID) (in Input, ok bool, err error) {
+	e, ok, err := log.Last(ctx, event.Query{Input: id, Types: append([]event.Type{event.MessageQueued}, ends...)})
+	if err != nil || !ok || e.Type != event.MessageQueued {
+		return in, false, err
+	}
+	m, err := fact.Decode[fact.MessageQueued](e)
+	return Input{id, e.Session, m}, err == nil, nil
+}
+
 // A Queue holds the waiting inputs of a session, up to the last Read. It is for one goroutine at a time.
 type Queue struct {
-	Session event.SessionID
-	Inputs  []Input // in the order of their arrival
+	Session event.SessionID // "" means all sessions
+	Inputs  []Input         // in the order of their arrival
 
 	read event.Seq // the last event that was read
 }
 
 // Read reads the events since the last Read. It skips an input whose text was pruned.
-func (q *Queue) Read(ctx context.Context, log *store.Reader) error {
+func (q *Queue) Read(ctx context.Context, log event.Reader) error {
 	query := event.Query{Session: q.Session, After: q.read, Types: append([]event.Type{event.MessageQueued}, ends...)}
 	for e, err := range log.Events(ctx, query) {
 		if err != nil {
@@ -98,7 +115,7 @@ func (q *Queue) Read(ctx context.Context, log *store.Reader) error {
 			continue
 		}
 		if m, err := fact.Decode[fact.MessageQueued](e); err == nil {
-			q.Inputs = append(q.Inputs, Input{e.Input, m})
+			q.Inputs = append(q.Inputs, Input{e.Input, e.Session, m})
 		}
 	}
 	return nil

@@ -25,7 +25,6 @@ import (
 	"github.com/perlica/perlica/kernel/streamjson"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/service/attachment"
-	"github.com/perlica/perlica/service/web/device"
 )
 
 // source names this front end on the record.
@@ -57,7 +56,7 @@ const (
 	maxID          = 200
 )
 
-// mostInputs limits the number of inputs that are running or waiting. They wait in memory.
+// mostInputs limits the number of inputs that are running or waiting.
 const mostInputs = 100
 
 // checkFields returns the first fault of the input's fields.
@@ -94,6 +93,16 @@ func (in *inputBodyJSON) fingerprint() string {
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
+}
+
+// sentInput is an input with its sender.
+type sentInput struct {
+	inputBodyJSON
+	fingerprint string
+	device      string // the id of the sender's device
+	sender      string
+	line        bool     // the input is on record as one that waits
+	files       []string // its attachments as files
 }
 
 // inputs holds the inputs that have no result yet.
@@ -156,7 +165,10 @@ func (s *Server) input(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	f, err := s.joinInput(r, l, in)
+	in.ID = cmp.Or(in.ID, uuid.Must(uuid.NewV7()).String())
+	f, err := s.joinInput(l, &sentInput{
+		inputBodyJSON: in, fingerprint: in.fingerprint(), device: r.visitor.ID, sender: r.visitor.Label(),
+	})
 	if err != nil {
 		return err
 	}
@@ -216,33 +228,28 @@ type underWay struct{ event.Refs }
 func (*underWay) Error() string { return kernel.ErrInputRunning.Error() }
 
 // joinInput returns the pending input of an id. If it does not exist, joinInput starts it.
-func (s *Server) joinInput(r *request, l *eventLog, in inputBodyJSON) (*pendingInput, error) {
+func (s *Server) joinInput(l *eventLog, in *sentInput) (*pendingInput, error) {
 	select {
 	case <-s.stopping:
 		return nil, stoppingNow.problem(nothingSent)
 	default:
 	}
-	id := event.InputID(cmp.Or(in.ID, uuid.Must(uuid.NewV7()).String()))
-	in.ID = string(id)
-	key := inputKey{l.place, id}
+	key := inputKey{l.place, event.InputID(in.ID)}
 	s.inputs.mu.Lock()
 	defer s.inputs.mu.Unlock()
 	if f := s.inputs.pending[key]; f != nil {
-		if f.fingerprint != in.fingerprint() {
-			p := inputDiffers.problem(otherInput)
-			p.Input = in.ID
-			return nil, p
+		if f.fingerprint != in.fingerprint {
+			return nil, in.differs()
 		}
 		return f, nil
 	}
 	if len(s.inputs.pending) >= mostInputs {
 		return nil, tooMany.problem(manyInputs.With(mostInputs))
 	}
-	f := &pendingInput{id: id, fingerprint: in.fingerprint(), accepted: make(chan struct{}), over: make(chan struct{})}
+	f := &pendingInput{id: key.id, fingerprint: in.fingerprint, accepted: make(chan struct{}), over: make(chan struct{})}
 	s.inputs.pending[key] = f
-	visitor := r.visitor
 	s.turns.Go(func() {
-		res, err := s.answerInput(f, l, in, visitor)
+		res, err := s.answerInput(f, l, in)
 		f.res, f.err = res, err
 		s.inputs.mu.Lock()
 		delete(s.inputs.pending, key)
@@ -252,14 +259,21 @@ func (s *Server) joinInput(r *request, l *eventLog, in inputBodyJSON) (*pendingI
 	return f, nil
 }
 
+// differs says that another input has this id.
+func (in *sentInput) differs() error {
+	p := inputDiffers.problem(otherInput)
+	p.Input = in.ID
+	return p
+}
+
 // answerInput runs the input, or finds the recorded result of an earlier run.
-func (s *Server) answerInput(f *pendingInput, l *eventLog, in inputBodyJSON, visitor device.Visitor) (record.Result, error) {
+func (s *Server) answerInput(f *pendingInput, l *eventLog, in *sentInput) (record.Result, error) {
 	r, p, err := l.openRunner(s.hard)
 	if err != nil {
 		return record.Result{}, err
 	}
 	t := kernel.Turn{
-		Input: kernel.Input{ID: event.InputID(in.ID), Text: in.Text, Source: source, Sender: visitor.Label()}, Wait: true,
+		Input: kernel.Input{ID: event.InputID(in.ID), Text: in.Text, Source: source, Sender: in.sender}, Wait: true,
 		Show: func(n record.Notice) {
 			if started, ok := n.(record.Started); ok {
 				f.markAccepted(started.Session, started.Run, false)
@@ -283,13 +297,19 @@ func (s *Server) answerInput(f *pendingInput, l *eventLog, in inputBodyJSON, vis
 	if called && in.Session != "" && event.SessionID(in.Session) != intent.Session {
 		return record.Result{}, inputDiffers.problem(otherSession)
 	}
+	if err := in.findInLine(s.hard, r); err != nil {
+		return record.Result{}, err
+	}
 	dir, err := below(p, in.Dir)
 	if err != nil {
 		return record.Result{}, err
 	}
-	if t.Input.Attachments, err = attached(p, in); err != nil {
-		return record.Result{}, err
+	if !in.line {
+		if in.files, err = attached(p, in.inputBodyJSON); err != nil {
+			return record.Result{}, err
+		}
 	}
+	t.Input.Attachments = in.files
 	if called {
 		// Run returns the recorded result. It names and starts no agent.
 		res, err := r.Run(s.hard, t)
@@ -298,28 +318,32 @@ func (s *Server) answerInput(f *pendingInput, l *eventLog, in inputBodyJSON, vis
 		}
 		return res, err
 	}
-	return s.runInput(f, l, in, dir, t, visitor)
+	return s.runInput(f, l, in, dir, t)
 }
 
 // runInput answers an input in a conversation.
-func (s *Server) runInput(f *pendingInput, l *eventLog, in inputBodyJSON, dir string, t kernel.Turn, visitor device.Visitor) (record.Result, error) {
-	k, err := s.liveSessions.acquireSession(s.hard, l, sessionKey{l.place, event.SessionID(in.Session)}, in.Provider, dir)
+func (s *Server) runInput(
+	f *pendingInput, l *eventLog, in *sentInput, dir string, t kernel.Turn,
+) (record.Result, error) {
+	at := sessionKey{l.place, event.SessionID(in.Session)}
+	k, err := s.liveSessions.acquireSession(s.hard, l, at, in.Provider, dir)
 	if err != nil {
 		return record.Result{}, err
 	}
 	defer s.liveSessions.releaseSession(k)
 	for _, place := range []chan struct{}{k.turnSem, s.slots} {
-		if err := s.waitForPlace(place, func() { f.markAccepted(k.conv.Session(), "", true) }); err != nil {
+		if err := s.waitForPlace(f, l, in, k, place); err != nil {
 			return record.Result{}, err
 		}
 		defer func() { <-place }()
 	}
+	defer s.leaveLine(k, in)
 	// The device may have been revoked during the wait.
-	if _, ok := s.opt.Devices.Find(visitor.ID); !ok {
+	if _, ok := s.opt.Devices.Find(in.device); !ok {
 		return record.Result{}, unfit.problem(revokedWaiting)
 	}
 	s.liveSessions.makeRoom(k)
-	if err := s.chooseOffers(k, in); err != nil {
+	if err := s.chooseOffers(k, in.inputBodyJSON); err != nil {
 		return record.Result{}, err
 	}
 	defer s.learnOffers(l.place, k)
@@ -330,22 +354,6 @@ func (s *Server) runInput(f *pendingInput, l *eventLog, in inputBodyJSON, dir st
 		}
 	}
 	return res, err
-}
-
-// waitForPlace takes a place. If no place is free at once, it calls queued and waits.
-func (s *Server) waitForPlace(place chan struct{}, queued func()) error {
-	select {
-	case place <- struct{}{}:
-		return nil
-	default:
-		queued()
-	}
-	select {
-	case place <- struct{}{}:
-		return nil
-	case <-s.stopping:
-		return stoppingNow.problem(nothingSent)
-	}
 }
 
 // below returns the working directory that an input asks for. It must be the project's directory or

@@ -98,7 +98,8 @@ var (
 	useHostName      = message.New("web.use-host-name", "use one of the host names in the configuration")
 	verifyTeam       = message.New("web.verify-team",
 		"'perlica log verify --team' verifies it, with its worker's key and its keepers'")
-	whyTooLong   = message.New("web.too-long", "why is too long")
-	workerProves = message.New("web.worker-proves", "its worker makes proofs of it")
-	wrongKind    = message.New("web.wrong-kind", "the body: %q cannot be a %s")
+	whyTooLong    = message.New("web.too-long", "why is too long")
+	waitsOnRecord = message.New("web.waits-on-record", "it waits on record, and the next server sends it")
+	workerProves  = message.New("web.worker-proves", "its worker makes proofs of it")
+	wrongKind     = message.New("web.wrong-kind", "the body: %q cannot be a %s")
 )

@@ -244,7 +244,10 @@ func (s *Server) session(w http.ResponseWriter, r *request) error {
 		Inputs []event.InputID `json:"inputs"`
 		Offers *offers         `json:"offers,omitempty"`
 		Next   string          `json:"next,omitempty"`
-	}{session: session{place: l.place}, Turns: []runShown{}, Inputs: s.inputs.of(l.place, id)}
+	}{session: session{place: l.place}, Turns: []runShown{}}
+	if shown.Inputs, err = s.waiting(r.Context(), l, log, id); err != nil {
+		return err
+	}
 	err = l.viewing(r.Context(), log, func(v *sessions.View) (err error) {
 		shown.Session, err = v.Find(r.Context(), string(id))
 		return err

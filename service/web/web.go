@@ -14,10 +14,10 @@
 // # Goroutines and locks
 //
 //   - The goroutine of each request runs its handler. It owns its request and its follower.
-//   - New starts watchQuestions and recoverRuns. watchQuestions owns the set of known questions
+//   - New starts watchQuestions and recoverWork. watchQuestions owns the set of known questions
 //     and starts the goroutine of watchTeam. Close joins both.
-//   - joinInput starts one goroutine for each pending input. Server.turns counts it together with
-//     the open ACP connections. Close waits for turns.
+//   - joinInput starts one goroutine for each pending input. Server.turns counts these goroutines,
+//     recoverWork and the open ACP connections. Close waits for turns.
 //   - Each followed log has a goroutine of its feed. This goroutine reads the log, and its child
 //     watches the file. It ends with the last follower.
 //   - Each ACP connection has three goroutines. They read messages, send pings, and wait for a
@@ -31,6 +31,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -147,20 +148,20 @@ func New(opt Options) *Server {
 	s.hard, s.end = context.WithCancelCause(context.Background())
 	s.mux = s.routes()
 	s.watching.Go(s.watchQuestions)
-	s.watching.Go(s.recoverRuns)
+	s.turns.Go(s.recoverWork)
 	return s
 }
 
-// recoverRuns records the outcomes of runs whose process was killed, because a page that shows such
-// a run waits for its outcome. A log that cannot be opened for work is named in the debug trail and
+// recoverWork records the outcomes of runs whose process was killed, because a page that shows such a run waits for its
+// outcome. It then sends the inputs that waited. A log that cannot be opened for work is named in the debug trail and
 // does not delay the others.
-func (s *Server) recoverRuns() {
+func (s *Server) recoverWork() {
 	list, err := s.logs.list(s.hard, place{})
 	if err != nil {
 		s.opt.Trail.Warn("runs are not recovered", "error", err.Error())
 	}
 	for _, l := range list {
-		if err := l.recoverRuns(s.hard); err != nil {
+		if err := errors.Join(l.recoverRuns(s.hard), s.takeUpInputs(l)); err != nil {
 			s.opt.Trail.Warn("runs are not recovered", "project", l.Project, "context", l.Context, "error", err.Error())
 		}
 	}
