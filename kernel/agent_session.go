@@ -149,10 +149,22 @@ func (s *agentSession) prepareSession(ctx context.Context, strategy string) (err
 	if err != nil {
 		return err
 	}
-	return s.r.log.Record(event.NewFact(event.SessionStarted, "perlica", s.refs(), fact.SessionStarted{
+	started := event.NewFact(event.SessionStarted, "perlica", s.refs(), fact.SessionStarted{
 		Strategy: strategy, Continued: string(s.how), Agent: (*fact.AgentName)(s.info.AgentInfo), Capabilities: can,
 		Mode: s.mode, ModeName: s.otherModeName(s.mode), Options: s.options,
-	}))
+	})
+	return s.r.log.Record(append(s.sandboxFact(), started)...)
+}
+
+// sandboxFact describes the sandbox of the agent's process. It returns nothing without a sandbox.
+func (s *agentSession) sandboxFact() []event.Event {
+	box := s.conn.Sandbox()
+	if box == nil {
+		return nil
+	}
+	return []event.Event{event.NewFact(event.SandboxEntered, "perlica", s.refs(), fact.SandboxEntered{
+		Mode: string(box.Mode), Mechanism: "bubblewrap", Version: box.Version(), Landlock: box.Scoped, Rules: box.Rules,
+	})}
 }
 
 // enterSession opens a session of the agent, or continues the one with the latest turn.

@@ -22,6 +22,7 @@ import (
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/sandbox"
 )
 
 // Input is one thing to be answered.
@@ -45,7 +46,7 @@ func (e *InputError) Unwrap() error { return e.Err }
 // isUsage reports whether the caller and not the agent caused the error.
 func isUsage(err error) bool {
 	var input *InputError
-	return errors.As(err, &input)
+	return errors.As(err, &input) || errors.Is(err, sandbox.ErrUnavailable)
 }
 
 // offered makes an *InputError of an *agents.OfferError and returns other errors unchanged.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/perlica/perlica/provider/exception"
 	"github.com/perlica/perlica/provider/process"
+	"github.com/perlica/perlica/provider/sandbox"
 )
 
 // Options configures Start. Recorder, Client and Dir are required.
@@ -154,6 +155,9 @@ func (c *Conn) failure() *Error {
 	defer c.mu.Unlock()
 	return c.err
 }
+
+// Sandbox returns the sandbox of the agent's process, or nil.
+func (c *Conn) Sandbox() *sandbox.Sandbox { return c.proc.Sandbox() }
 
 // StderrTail returns the last 4 KiB of the agent's standard error.
 func (c *Conn) StderrTail() string { return c.proc.StderrTail() }

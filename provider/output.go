@@ -16,8 +16,11 @@ func (c *Conn) readOutput() {
 	defer close(ended)
 	c.wg.Go(func() { out.EndWithAgent(ended) })
 	lines := newLineReader(out, c.opt.MaxLine)
-	for {
+	for heard := false; ; heard = true {
 		f, err := lines.nextLine()
+		if err != nil && !heard {
+			c.failInSandbox()
+		}
 		if err != nil {
 			c.outputEnded(err)
 			return
@@ -68,6 +71,18 @@ func (c *Conn) outputEnded(err error) {
 		e.Message += "; its last words: " + tail
 	}
 	c.failWith(e)
+}
+
+// failInSandbox gives the reason if the machine could not start the agent's sandbox. It is called when the output has
+// ended without a line.
+func (c *Conn) failInSandbox() {
+	box := c.proc.Sandbox()
+	if box == nil || c.failure() != nil {
+		return
+	}
+	if err := box.Explain(); err != nil {
+		c.failWith(&Error{Type: TypeStart, Message: err.Error(), cause: err})
+	}
 }
 
 func lastLine(s string) string {

@@ -23,6 +23,7 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/provider/registry"
+	"github.com/perlica/perlica/provider/sandbox"
 )
 
 // TestMain makes this binary the perlica command for the scripts. They then run real processes: perlica and the
@@ -146,6 +147,19 @@ func scripts(t *testing.T) []string {
 	})
 }
 
+// canSandbox reports whether this machine can start an agent in a sandbox. PERLICA_REQUIRE_SANDBOX makes it an error
+// that it cannot.
+func canSandbox() (bool, error) {
+	box, err := sandbox.New(sandbox.Spec{Mode: sandbox.Project})
+	if err == nil {
+		err = box.Explain()
+	}
+	if os.Getenv("PERLICA_REQUIRE_SANDBOX") != "" {
+		return err == nil, err
+	}
+	return err == nil, nil
+}
+
 // TestScripts runs testdata/script/*.txtar.
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -181,6 +195,9 @@ func runScripts(t *testing.T, files []string, setup func(*testscript.Env) error)
 		Condition: func(name string) (bool, error) {
 			if name == "root" { // File modes do not stop root.
 				return os.Geteuid() == 0, nil
+			}
+			if name == "sandbox" {
+				return canSandbox()
 			}
 			return false, fmt.Errorf("unknown condition %q", name)
 		},

@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/policy"
 	"github.com/perlica/perlica/cmd/perlica/provider"
 	"github.com/perlica/perlica/cmd/perlica/run"
+	"github.com/perlica/perlica/cmd/perlica/sandbox"
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/cmd/perlica/service"
 	"github.com/perlica/perlica/cmd/perlica/session"
@@ -198,7 +199,7 @@ var commands = map[string]func(*frame.App) *cobra.Command{
 	"completion": completionCommand, "config": config.Command, "doctor": doctorCommand, "init": config.InitCommand,
 	"log": log.Command, "pending": pending.Command, "phone": service.PhoneCommand, "policy": policy.Command,
 	"provider": provider.Command,
-	"run":      runCommand, "send": watch.SendCommand, "service": serviceCommand, "session": session.Command,
+	"run":      runCommand, "sandbox": sandbox.Command, "send": watch.SendCommand, "service": serviceCommand, "session": session.Command,
 	"version": versionCommand, "watch": watch.Command,
 	"team": team.Command, "web": web.Command,
 }

@@ -173,6 +173,8 @@ var known = table{
 		About: "the agent's session: its name, its capabilities, its mode"},
 	{Type: SessionClosed, Class: Fact, Payload: "fact.SessionClosed",
 		About: "the agent's session was closed, or ended with its process"},
+	{Type: SandboxEntered, Class: Fact, Payload: "fact.SandboxEntered",
+		About: "the agent's process runs in a sandbox: its mode, its means and its rules; without this event it runs in none"},
 	{Type: LoginStarted, Class: Fact, Synced: true, Payload: "fact.Login",
 		About: "in the user's own log: a login or a logout at an agent began"},
 	{Type: LoginEnded, Class: Fact, Payload: "fact.LoginEnded",

@@ -32,6 +32,7 @@ const (
 	RequestTimeout       Type = "acp.request.timeout"
 	SessionStarted       Type = "acp.session.started"
 	SessionClosed        Type = "acp.session.closed"
+	SandboxEntered       Type = "sandbox.entered"
 	LoginStarted         Type = "acp.login.started"
 	LoginEnded           Type = "acp.login.ended"
 	ReplySent            Type = "acp.reply.sent"

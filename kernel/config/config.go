@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/provider/sandbox"
 )
 
 // Config is the whole configuration after all layers: flags over environment over project file over user file over
@@ -58,6 +59,10 @@ type Config struct {
 	// SystemPrompt is the text of prompts/system.md, once it is trusted.
 	SystemPrompt string
 	Service      Service
+
+	// Sandbox is the sandbox of agents. SandboxWrite lists further places to which they may write.
+	Sandbox      sandbox.Mode
+	SandboxWrite []string
 
 	Project Project
 	// Withheld lists the settings of the project file that need trust first, one per line.
@@ -164,6 +169,8 @@ type Provider struct {
 	MaxLineBytes   int
 	// Mode is the agent's mode. "" is the registry's asking mode, and "none" leaves the agent in its first mode.
 	Mode string
+	// Sandbox is the sandbox of this agent, if it is stricter than Config.Sandbox.
+	Sandbox sandbox.Mode
 	// Model is for a model without an agent. "" means the registry's value, if it has one.
 	Model struct {
 		// API is the protocol of the model. If the registry has none either, the provider is an agent.

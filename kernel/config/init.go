@@ -46,7 +46,7 @@ func defaultFile() string {
 	b.WriteString("# Perlica's configuration of this project. Every key is a comment and shows its\n" +
 		"# default or an example; `perlica config show` says what counts and why.\n" +
 		"# This file comes with the repository: what loosens counts on another machine\n" +
-		"# only after `perlica config trust`. See docs/configuration.md.\n")
+		"# only after `perlica config trust`. See docs/configuration.md.\n\n")
 	section := ""
 	for i := range table {
 		r := &table[i]
@@ -67,13 +67,17 @@ func defaultFile() string {
 // exampleID stands for <id> in examples, unless a row names another id.
 const exampleID = "claude"
 
-// place returns the table header above a row and the row's key in that table.
+// place returns the table header above a row and the row's key in that table. The header of a key outside of all
+// tables is "".
 func (r *row) place() (header, key string) {
 	if list, name, ok := strings.Cut(r.name, "[]."); ok {
 		return "[[" + list + "]]", name
 	}
 	name := strings.Replace(r.name, anyID, cmp.Or(r.exampleID, exampleID), 1)
 	dot := strings.LastIndexByte(name, '.')
+	if dot < 0 {
+		return "", name
+	}
 	return "[" + name[:dot] + "]", name[dot+1:]
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/provider/sandbox"
 )
 
 // kind is the type of a key's value.
@@ -81,11 +82,27 @@ const (
 	gib = 1 << 30
 )
 
+// modes lists the sandboxes, the loosest first.
+func modes() (names []string) {
+	for _, m := range sandbox.Modes() {
+		names = append(names, string(m))
+	}
+	return names
+}
+
 // noEffect is the store function of reserved keys.
 func noEffect(target, any) {}
 
 // table holds every key, in an order that suits readers.
 var table = []row{
+	{name: "sandbox", kind: text, def: "off", choices: modes(), loosens: whenOpener,
+		help: "The sandbox in which agents start; see docs/sandbox.md. Perlica sends nothing if this machine " +
+			"cannot provide it.",
+		store: func(t target, v any) { t.config.Sandbox = sandbox.Mode(v.(string)) }},
+	{name: "sandbox_write", kind: texts, example: `["/data/builds"]`, check: checkSecretFile, adds: true, loosens: always,
+		help:  "Further files and folders to which an agent in a sandbox may write. They must exist.",
+		store: func(t target, v any) { t.config.SandboxWrite = v.([]string) }},
+
 	{name: "model.default_provider", kind: text, def: "", example: `"claude"`, check: checkOptionalID, loosens: whenProjectDefines,
 		help:  "The provider that is used when a command names no other one. Empty: the first installed agent of the registry; at a terminal without one, the built-in predictable agent.",
 		store: func(t target, v any) { t.config.DefaultProvider = v.(string) }},
@@ -93,6 +110,9 @@ var table = []row{
 	{name: "providers.<id>.enabled", kind: boolean, def: true, loosens: whenTrue,
 		help:  "A disabled provider is never started.",
 		store: func(t target, v any) { t.provider.Enabled = v.(bool) }},
+	{name: "providers.<id>.sandbox", kind: text, choices: modes(), example: `"project"`, loosens: whenOpener,
+		help:  "The sandbox of this provider's agent, if it is stricter than the general one.",
+		store: func(t target, v any) { t.provider.Sandbox = sandbox.Mode(v.(string)) }},
 	{name: "providers.<id>.adapter.command", kind: text, example: `"my-agent"`, check: checkNotEmpty, loosens: always,
 		help:  "The program that speaks ACP on its standard input and output, looked up on PATH. Absent: as the registry has it.",
 		store: func(t target, v any) { t.provider.Command = v.(string) }},

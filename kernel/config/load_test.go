@@ -80,7 +80,7 @@ func TestDefaults(t *testing.T) {
 	for _, exists := range []bool{false, true} {
 		p.ws.Exists = exists
 		c := p.mustLoad()
-		want := Config{ContextID: "default", StreamSync: true, AnswerTimeout: 24 * time.Hour, BudgetRatio: 0.8,
+		want := Config{ContextID: "default", Sandbox: "off", StreamSync: true, AnswerTimeout: 24 * time.Hour, BudgetRatio: 0.8,
 			ContextWindows: map[string]int{}, Logs: Logs{10, 5, 200, "info"}, Chat: Chat{30 * time.Minute, "bell", false, true}, Editor: struct{ ClientTools, Mode, Answers string }{"refuse", "ask", "asked"}, Providers: map[string]Provider{},
 			Service: Service{Channels: map[string]bool{}, Language: "en", Ack: "auto", Stream: true, Team: true, Agents: 4, Idle: 15 * time.Minute, MaxAge: 24 * time.Hour, Grace: 20 * time.Second}}
 		want.settings = c.settings
@@ -144,8 +144,11 @@ func modelOf(text string) (m struct {
 func TestEveryKeyIsRead(t *testing.T) {
 	p := newPlace(t)
 	p.user(`model.default_provider = "my-agent"
+sandbox = "protect"
+sandbox_write = ["/w"]
 [providers.my-agent]
 enabled = false
+sandbox = "project"
 adapter = { command = "agent", args = [], env_allowlist = ["A", "B"] }
 [providers.my-agent.acp]
 connect_timeout = "1s"
@@ -248,7 +251,7 @@ default = true
 projects.website = "/srv/website"
 `)
 	c := p.mustLoad()
-	want := Config{DefaultProvider: "my-agent", ContextID: "default", Permissions: "reads", AnswerTimeout: time.Hour,
+	want := Config{DefaultProvider: "my-agent", Sandbox: "protect", SandboxWrite: []string{"/w"}, ContextID: "default", Permissions: "reads", AnswerTimeout: time.Hour,
 		BudgetRatio: 1, ContextWindows: map[string]int{"my-agent": 1000, "other": 2000}, Logs: Logs{1, 2, 3, "debug"}, Chat: Chat{time.Minute, "off", true, false}, Editor: struct{ ClientTools, Mode, Answers string }{"judge", "leave", "none"},
 		Web: struct{ Listen, PublicURL, Cert, Key, Proxy string }{"127.0.0.1:2", "https://example.org/perlica", "~/cert", "~/key", "10.0.0.7"},
 		Service: Service{
@@ -262,16 +265,16 @@ projects.website = "/srv/website"
 			Language: "zh", Ack: "", Agents: 2, Idle: time.Second, MaxAge: 2 * time.Second, Grace: 3 * time.Second,
 		},
 		Providers: map[string]Provider{
-			"my-agent": {"my-agent", false, "agent", []string{}, []string{"A", "B"}, time.Second, 2 * time.Minute, 1 << 20, "none", modelOf(`{"API":"gemini","Name":"m","BaseURL":"https://example.org","Proxy":"http://p:1","Blind":true,"Key":{"Env":"KEY","File":"/key"},"KeyCommand":["k","x"],"Options":{"n":[true,{"x":"y"}]},"Price":{"per":1.5}}`)},
+			"my-agent": {"my-agent", false, "agent", []string{}, []string{"A", "B"}, time.Second, 2 * time.Minute, 1 << 20, "none", "project", modelOf(`{"API":"gemini","Name":"m","BaseURL":"https://example.org","Proxy":"http://p:1","Blind":true,"Key":{"Env":"KEY","File":"/key"},"KeyCommand":["k","x"],"Options":{"n":[true,{"x":"y"}]},"Price":{"per":1.5}}`)},
 			"other":    {ID: "other", Enabled: true, ConnectTimeout: time.Minute, RequestTimeout: time.Minute, MaxLineBytes: 64 << 20, Mode: "ask"},
 		},
 		MCPServers: []MCPServer{
-			{Name: "local", Type: "stdio", Command: "mcp", Args: []string{"x"}, Env: map[string]string{"TOKEN": "hunter2"}, Origin: "USER:37"},
-			{Name: "far", Type: "http", URL: "https://me:pw@example.org/mcp?key=hunter2", Headers: map[string]string{"Authorization": "Bearer hunter2"}, Origin: "USER:42"},
+			{Name: "local", Type: "stdio", Command: "mcp", Args: []string{"x"}, Env: map[string]string{"TOKEN": "hunter2"}, Origin: "USER:40"},
+			{Name: "far", Type: "http", URL: "https://me:pw@example.org/mcp?key=hunter2", Headers: map[string]string{"Authorization": "Bearer hunter2"}, Origin: "USER:45"},
 		},
 		Rules: []policy.Rule{
-			{Effect: "allow", Provider: "my-agent", Kind: []string{"read", "switch_mode"}, Path: "inside", Command: "go test ./...", Reason: "why", Origin: "USER:46"},
-			{Effect: "deny", Path: "**/*.{key,pem}", Origin: "USER:53"},
+			{Effect: "allow", Provider: "my-agent", Kind: []string{"read", "switch_mode"}, Path: "inside", Command: "go test ./...", Reason: "why", Origin: "USER:49"},
+			{Effect: "deny", Path: "**/*.{key,pem}", Origin: "USER:56"},
 		},
 	}
 	want.Team.URL, want.Team.Default, want.Team.Projects = "postgres://u:hunter2@db.example.org/t", true, map[string]string{"website": "/srv/website"}

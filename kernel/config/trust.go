@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/disk"
+	"github.com/perlica/perlica/provider/sandbox"
 )
 
 // ErrNothingToTrust says that a project has neither config.toml nor prompts/system.md.
@@ -117,6 +118,7 @@ const (
 	whenFalse                    // false, if it is true without the project file
 	whenHigher                   // a larger number than without the project file
 	whenLaxer                    // a later word of deny, ask, reads, allow than without the project file
+	whenOpener                   // a looser sandbox than without the project file
 	whenAllow                    // a rule with the effect allow
 	whenSwitchedOn               // true, always
 	whenProjectDefines           // a provider whose adapter the same file sets
@@ -131,6 +133,7 @@ func (l loosening) String() string {
 		whenFalse:          "when it turns `true` into `false`",
 		whenHigher:         "when it is higher than without the project file",
 		whenLaxer:          "when it is further along `deny`, `ask`, `reads`, `allow` than without the project file (absent counts as `ask`)",
+		whenOpener:         "when it is a looser sandbox than without the project file",
 		whenAllow:          "a rule whose effect is `allow`",
 		whenSwitchedOn:     "when it is `true`",
 		whenProjectDefines: "when it names a provider of which the project file sets `adapter.command`, `adapter.args` or `adapter.env_allowlist`",
@@ -155,6 +158,10 @@ func (l loosening) loosens(value, old any) bool {
 		return value.(int) > old.(int)
 	case whenLaxer:
 		return laxity[value] > laxity[old]
+	case whenOpener:
+		before, _ := old.(string) // nil means off
+		after := sandbox.Mode(value.(string))
+		return sandbox.Stricter(after, sandbox.Mode(before)) != after
 	case whenAllow:
 		return value == "allow"
 	}

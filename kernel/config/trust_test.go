@@ -49,6 +49,13 @@ func TestOnlyTightens(t *testing.T) {
 		{"patterns that go", "log.redact = ['x+']", "log.redact = []", `PROJECT:1: log.redact = []`},
 		{"redact before the hash", "", "log.redact_before_hash = true", `PROJECT:1: log.redact_before_hash = true`},
 		{"redact no more", "log.redact_before_hash = true", "log.redact_before_hash = false", `PROJECT:1: log.redact_before_hash = false`},
+		{"sandbox", "", "sandbox = 'project'", ""},
+		{"stricter sandbox", "sandbox = 'protect'", "sandbox = 'project'", ""},
+		{"looser sandbox", "sandbox = 'project'", "sandbox = 'protect'", `PROJECT:1: sandbox = "protect"`},
+		{"no sandbox", "sandbox = 'protect'", "sandbox = 'off'", `PROJECT:1: sandbox = "off"`},
+		{"sandbox of a provider", "", "providers.x.sandbox = 'project'", ""},
+		{"looser sandbox of a provider", "providers.x.sandbox = 'project'", "providers.x.sandbox = 'off'", `PROJECT:1: providers.x.sandbox = "off"`},
+		{"writing out of a sandbox", "", "sandbox_write = ['/']", `PROJECT:1: sandbox_write = ["/"]`},
 		{"context", "", "context.default_id = 'other'", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

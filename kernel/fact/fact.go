@@ -155,6 +155,17 @@ type SessionStarted struct {
 	Options map[string]string `json:"options,omitempty"`
 }
 
+// SandboxEntered is the payload of sandbox.entered. It precedes acp.session.started and the prompt.
+type SandboxEntered struct {
+	Mode      string `json:"mode"`
+	Mechanism string `json:"mechanism"` // bubblewrap
+	Version   string `json:"version"`
+	// Landlock says that Landlock closes abstract sockets of other programs.
+	Landlock bool `json:"landlock"`
+	// Rules are the accesses to paths. The nearest path at or above a file decides.
+	Rules []string `json:"rules"`
+}
+
 // AgentName is the agent's name for itself, in SessionStarted.
 type AgentName struct {
 	Meta    map[string]any `json:"_meta,omitempty"`

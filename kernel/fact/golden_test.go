@@ -60,6 +60,7 @@ var payloads = map[string]func([]byte) ([]byte, error){
 	"fact.ServiceStopped":      same[ServiceStopped],
 	"fact.SessionClosed":       same[SessionClosed],
 	"fact.SessionConfigured":   same[SessionConfigured],
+	"fact.SandboxEntered":      same[SandboxEntered],
 	"fact.SessionCreated":      same[SessionCreated],
 	"fact.SessionRenamed":      same[SessionRenamed],
 	"fact.SessionStarted":      same[SessionStarted],

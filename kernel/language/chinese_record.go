@@ -272,7 +272,7 @@ func chineseRecord() *Recorded {
 		// Titles of the lines of /log.
 		"the input": "输入", "queued": "已排队", "taken back": "已撤回", "history cut": "历史已截断", "the call is on record": "调用已记录",
 		"the answer": "回答", "provider error": "智能体出错", "outcome unknown": "结果不明", "in all": "总计", "stopped": "已停止",
-		"refused": "已拒绝", "result": "结果", "over the limit": "超出上限", "timeout": "超时", "the agent is ready": "智能体已就绪",
+		"refused": "已拒绝", "result": "结果", "over the limit": "超出上限", "timeout": "超时", "the agent is ready": "智能体已就绪", "the agent's sandbox": "智能体的沙箱",
 		"the agent's session": "智能体的会话", "told the agent": "已告知智能体", "reply failed": "回复失败", "a question": "提问",
 		"an answer to a question": "对提问的回答", "a late or wrong answer": "迟到或无效的回答", "lapsed": "未答复", "resolved": "提问结束",
 		"policy": "规则", "ran unasked": "未询问就运行", "remembered": "已记住", "no longer remembered": "不再记住", "a new session": "新会话",
@@ -311,7 +311,7 @@ func chineseRecord() *Recorded {
 		"%s %s, said %s": "%s：%s，由 %s 决定",
 		"%s by %s":       "%s，由 %s 收回",
 		"%s with %s":     "%s，智能体 %s",
-		"with %s":        "智能体 %s", "as it is": "保持不变", "mode %s": "模式 %s", "model %s": "模型 %s", "strategy %s": "方式 %s",
+		"with %s":        "智能体 %s", "as it is": "保持不变", "mode %s": "模式 %s", "%s, by %s": "%s，由 %s 提供", "model %s": "模型 %s", "strategy %s": "方式 %s",
 		"to %s": "改为 %s", "is the current one": "现在是当前会话", "is off the lists": "已移出列表",
 		"nothing else is known": "其余不知道", "; noticed by a later start": "；由之后的启动发现",
 		"%s (%s), by %s":                 "%s（%s），由 %s",

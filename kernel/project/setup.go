@@ -101,6 +101,9 @@ func (p *Project) Agent(c Choice, s sessions.Session) (agent agents.Agent, err e
 	if err == nil && agent.Model {
 		err = res.UseModel(&agent, c.Model, c.Schema, p.Dirs, p.environ)
 	}
+	if err == nil {
+		agent.Sandbox = p.Sandbox(agent, append([]string{cmp.Or(c.Dir, p.Dir)}, c.AddDirs...))
+	}
 	return agent, err
 }
 

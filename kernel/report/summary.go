@@ -101,6 +101,9 @@ var summaries = map[event.Type]summarized{
 	}),
 	event.RequestTimeout: titled("timeout", func(p fact.RequestTimeout) string { return p.Method + ": " + p.After }),
 	event.SessionStarted: translated("the agent is ready", startedSummary),
+	event.SandboxEntered: translated("the agent's sandbox", func(say *language.Sentences, p fact.SandboxEntered) string {
+		return fill(say, "%s, by %s", p.Mode, strings.TrimSpace(p.Mechanism+" "+p.Version))
+	}),
 	event.SessionClosed: translated("the agent's session", func(say *language.Sentences, p fact.SessionClosed) string {
 		switch {
 		case p.Error != "":

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 
 	"github.com/perlica/perlica/provider/descent"
@@ -29,9 +29,13 @@ func Attached(spec Spec, signals <-chan os.Signal) (code int, sig string, err er
 		grace: cmp.Or(spec.Grace, defaultGrace), mark: markOf(cmp.Or(spec.Agent, filepath.Base(spec.Argv[0]))),
 		noGrace: make(chan struct{}),
 	}
-	p.cmd = exec.Command(path, spec.Argv[1:]...)
-	p.cmd.Args[0] = spec.Argv[0]
-	p.cmd.Dir, p.cmd.Env = spec.Dir, markedEnv(spec, p.mark)
+	if p.box, p.cmd, err = command(spec, path); err != nil {
+		return 0, "", err
+	}
+	if p.box != nil { // the program must not type into the terminal
+		p.cmd.Args = slices.Insert(p.cmd.Args, 1, "--new-session")
+	}
+	p.cmd.Env = markedEnv(spec, p.mark)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := descent.Announce(spec.Limit); err != nil {
 		return 0, "", err
@@ -43,6 +47,9 @@ func Attached(spec Spec, signals <-chan os.Signal) (code int, sig string, err er
 	p.tree.prepareAttached(p.cmd)
 	runtime.LockOSThread() // watch has the reason
 	defer runtime.UnlockOSThread()
+	if err := p.box.Restrict(); err != nil {
+		return 0, "", err
+	}
 	if err := p.cmd.Start(); err != nil {
 		return 0, "", startError(spec, path, err)
 	}

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"sync"
 )
@@ -44,7 +45,7 @@ func (l *Launched) passLine(b []byte) {
 // spec, or was already taken or ended.
 func (l *Launched) takeProcess(spec Spec) (p *Process, err error, ok bool) {
 	same := l.spec.Agent == spec.Agent && l.spec.Dir == spec.Dir && l.spec.Limit == spec.Limit && l.spec.Grace == spec.Grace &&
-		l.spec.Sandbox == spec.Sandbox &&
+		reflect.DeepEqual(l.spec.Sandbox, spec.Sandbox) &&
 		slices.Equal(l.spec.Argv, spec.Argv) && slices.Equal(l.spec.Env, spec.Env)
 	if !same {
 		return nil, nil, false

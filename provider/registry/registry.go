@@ -33,6 +33,8 @@ type Known struct {
 	Note     string          // other useful facts; may be empty
 	Append   bool            // it accepts _meta.systemPrompt.append, even if it does not announce that
 	Model    *Model          // set for a model without an agent
+	// Folders are its configuration and its data, relative to the home. It may write to them in a sandbox.
+	Folders []string
 }
 
 // Model is the HTTP API of a model that is asked without an agent.
@@ -123,6 +125,7 @@ func (k Known) clone() Known {
 		k.Commands[i] = slices.Clone(c)
 	}
 	k.Env = slices.Clone(k.Env)
+	k.Folders = slices.Clone(k.Folders)
 	k.Asking.Env, k.Asking.Stricter = slices.Clone(k.Asking.Env), slices.Clone(k.Asking.Stricter)
 	return k
 }
@@ -135,8 +138,10 @@ var known = []Known{
 		ID: "claude", Says: "@agentclientprotocol/claude-agent-acp", Name: "Claude Code", Website: "https://github.com/agentclientprotocol/claude-agent-acp",
 		Commands: [][]string{{"claude-agent-acp"}, {"claude-code-acp"}},
 		Install:  "npm install -g @agentclientprotocol/claude-agent-acp",
-		Program:  "claude",
-		Login:    "run `claude` and log in, or set ANTHROPIC_API_KEY",
+		Folders: []string{".claude", ".claude.json", ".cache/claude-cli-nodejs", ".local/share/claude",
+			".local/state/claude"},
+		Program: "claude",
+		Login:   "run `claude` and log in, or set ANTHROPIC_API_KEY",
 		Env: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL",
 			"CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_EXECUTABLE",
 			"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "MAX_THINKING_TOKENS",
@@ -150,6 +155,7 @@ var known = []Known{
 		ID: "codex", Says: "@agentclientprotocol/codex-acp", Name: "Codex", Website: "https://github.com/agentclientprotocol/codex-acp",
 		Commands: [][]string{{"codex-acp"}},
 		Install:  "npm install -g @agentclientprotocol/codex-acp",
+		Folders:  []string{".codex"},
 		Program:  "codex",
 		Login:    "run `codex login`, or set CODEX_API_KEY or OPENAI_API_KEY",
 		Env: []string{"CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_HOME", "CODEX_PATH",
@@ -162,6 +168,7 @@ var known = []Known{
 		ID: "gemini", Says: "gemini-cli", Name: "Gemini CLI", Website: "https://github.com/google-gemini/gemini-cli",
 		Commands: [][]string{{"gemini", "--acp"}},
 		Install:  "npm install -g @google/gemini-cli",
+		Folders:  []string{".gemini"},
 		Login:    "run `gemini` and log in, or set GEMINI_API_KEY",
 		Env: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION",
 			"GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_GENAI_USE_VERTEXAI", "GEMINI_MODEL", "GOOGLE_GEMINI_BASE_URL",
@@ -174,6 +181,7 @@ var known = []Known{
 		ID: "opencode", Says: "OpenCode", Name: "OpenCode", Website: "https://opencode.ai",
 		Commands: [][]string{{"opencode", "acp"}},
 		Install:  "npm install -g opencode-ai",
+		Folders:  []string{".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"},
 		Login:    "run `opencode auth login`",
 		Env: []string{"OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_CONFIG_CONTENT", "OPENCODE_API_KEY",
 			"OPENCODE_DISABLE_AUTOUPDATE", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
@@ -185,6 +193,7 @@ var known = []Known{
 		ID: "qwen", Says: "qwen-code", Name: "Qwen Code", Website: "https://github.com/QwenLM/qwen-code",
 		Commands: [][]string{{"qwen", "--acp"}},
 		Install:  "npm install -g @qwen-code/qwen-code",
+		Folders:  []string{".qwen"},
 		Login:    "run `qwen` and log in, or set OPENAI_API_KEY",
 		Env:      []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"},
 		Asking:   provider.Asking{Mode: "default", Stricter: []string{"plan"}},
@@ -194,6 +203,7 @@ var known = []Known{
 		ID: "copilot", Says: "Copilot", Name: "GitHub Copilot CLI", Website: "https://github.com/github/copilot-cli",
 		Commands: [][]string{{"copilot", "--acp"}},
 		Install:  "npm install -g @github/copilot",
+		Folders:  []string{".copilot", ".config/github-copilot"},
 		Login:    "run `copilot login`, or set COPILOT_GITHUB_TOKEN, GH_TOKEN or GITHUB_TOKEN",
 		Env: []string{"COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_HOME", "COPILOT_MODEL", "COPILOT_OFFLINE",
 			"COPILOT_PROVIDER_BASE_URL", "COPILOT_PROVIDER_TYPE", "COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN",
@@ -209,6 +219,7 @@ var known = []Known{
 		ID: "goose", Name: "goose", Website: "https://block.github.io/goose/",
 		Commands: [][]string{{"goose", "acp"}},
 		Install:  "see https://block.github.io/goose/docs/getting-started/installation",
+		Folders:  []string{".config/goose", ".local/share/goose", ".local/state/goose"},
 		Login:    "run `goose configure`",
 		Env: []string{"GOOSE_PROVIDER", "GOOSE_MODEL", "GOOSE_PROVIDER__TYPE", "GOOSE_PROVIDER__HOST",
 			"GOOSE_PROVIDER__API_KEY", "GOOSE_DISABLE_KEYRING", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
@@ -220,6 +231,7 @@ var known = []Known{
 		ID: "cline", Says: "cline", Name: "Cline", Website: "https://cline.bot/cli",
 		Commands: [][]string{{"cline", "--acp"}},
 		Install:  "npm install -g cline",
+		Folders:  []string{".cline"},
 		Login:    "run `cline auth`, or set CLINE_API_KEY",
 		Env: []string{"CLINE_API_KEY", "CLINE_PROVIDER", "CLINE_MODEL", "CLINE_DIR", "CLINE_DATA_DIR", "CLINE_TEAM_DATA_DIR",
 			"CLINE_SANDBOX", "CLINE_SANDBOX_DATA_DIR", "CLINE_NO_AUTO_UPDATE"},
@@ -231,6 +243,7 @@ var known = []Known{
 		ID: "auggie", Name: "Auggie", Website: "https://www.augmentcode.com/",
 		Commands: [][]string{{"auggie", "--acp"}},
 		Install:  "npm install -g @augmentcode/auggie",
+		Folders:  []string{".augment"},
 		Login:    "run `auggie login`, or set AUGMENT_SESSION_AUTH",
 		Env:      []string{"AUGMENT_SESSION_AUTH", "AUGMENT_DISABLE_AUTO_UPDATE"},
 	},
@@ -238,6 +251,7 @@ var known = []Known{
 		ID: "kimi", Name: "Kimi CLI", Website: "https://github.com/MoonshotAI/kimi-cli",
 		Commands: [][]string{{"kimi", "acp"}},
 		Install:  "uv tool install --python 3.13 kimi-cli",
+		Folders:  []string{".kimi"},
 		Login:    "run `kimi` and send `/login`",
 		Env:      []string{"KIMI_API_KEY", "KIMI_BASE_URL", "KIMI_MODEL_NAME"},
 		Note:     "It has one mode only.",
@@ -246,6 +260,7 @@ var known = []Known{
 		ID: "cursor", Name: "Cursor", Website: "https://cursor.com/docs/cli/acp",
 		Commands: [][]string{{"cursor-agent", "acp"}},
 		Install:  "see https://cursor.com/cli",
+		Folders:  []string{".cursor", ".config/cursor", ".local/share/cursor-agent"},
 		Login:    "run `cursor-agent login`, or set CURSOR_API_KEY",
 		Env:      []string{"CURSOR_API_KEY", "CURSOR_AUTH_TOKEN"},
 		Note:     "Its documentation calls the command `agent`, which is too common a name to be looked for.",
@@ -254,6 +269,7 @@ var known = []Known{
 		ID: "vibe", Name: "Mistral Vibe", Website: "https://mistral.ai/products/vibe",
 		Commands: [][]string{{"vibe-acp"}},
 		Install:  "uv tool install mistral-vibe",
+		Folders:  []string{".vibe"},
 		Login:    "run `vibe --setup`, or set MISTRAL_API_KEY",
 		Env:      []string{"MISTRAL_API_KEY", "VIBE_HOME"},
 		Asking:   provider.Asking{Mode: "default"},
@@ -263,6 +279,7 @@ var known = []Known{
 		ID: "droid", Name: "Factory Droid", Website: "https://factory.ai/product/cli",
 		Commands: [][]string{{"droid", "exec", "--output-format", "acp-daemon"}},
 		Install:  "npm install -g droid",
+		Folders:  []string{".factory"},
 		Login:    "run `droid` and log in, or set FACTORY_API_KEY",
 		Env:      []string{"FACTORY_API_KEY", "DROID_DISABLE_AUTO_UPDATE", "FACTORY_DROID_AUTO_UPDATE_ENABLED"},
 		Note:     "older versions: `droid exec --output-format acp`",
@@ -271,22 +288,26 @@ var known = []Known{
 		ID: "kilo", Name: "Kilo", Website: "https://kilo.ai/",
 		Commands: [][]string{{"kilo", "acp"}},
 		Install:  "npm install -g @kilocode/cli",
+		Folders:  []string{".config/kilo", ".local/share/kilo", ".local/state/kilo", ".cache/kilo"},
 		Login:    "run `kilo` and send `/connect`",
 	},
 	{
 		ID: "junie", Name: "Junie", Website: "https://junie.jetbrains.com",
 		Commands: [][]string{{"junie", "--acp=true"}},
 		Install:  "see https://github.com/JetBrains/junie-acp-release",
+		Folders:  []string{".junie"},
 	},
 	{
 		ID: "qoder", Name: "Qoder CLI", Website: "https://docs.qoder.com/cli/acp",
 		Commands: [][]string{{"qodercli", "--acp"}},
 		Install:  "npm install -g @qoder-ai/qodercli",
+		Folders:  []string{".qoder"},
 	},
 	{
 		ID: "pi", Says: "pi-acp", Name: "pi", Website: "https://github.com/svkozak/pi-acp",
 		Commands: [][]string{{"pi-acp"}},
 		Install:  "npm install -g pi-acp @earendil-works/pi-coding-agent",
+		Folders:  []string{".pi"},
 		Program:  "pi",
 		Env: []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "AZURE_OPENAI_API_KEY", "DEEPSEEK_API_KEY",
 			"MISTRAL_API_KEY", "GROQ_API_KEY", "CEREBRAS_API_KEY", "XAI_API_KEY", "OPENROUTER_API_KEY", "AI_GATEWAY_API_KEY",
@@ -300,6 +321,7 @@ var known = []Known{
 		ID: "amp", Name: "Amp", Website: "https://github.com/tao12345666333/amp-acp",
 		Commands: [][]string{{"amp-acp"}},
 		Install:  "see https://github.com/tao12345666333/amp-acp",
+		Folders:  []string{".config/amp", ".local/share/amp", ".cache/amp"},
 		Program:  "amp",
 		Note:     "An adapter by a third party.",
 	},

@@ -70,6 +70,9 @@ var caches = []cache{
 
 // caches returns the folders of the caches. It creates the caches of installed tools, because the agent cannot.
 func (s Spec) caches() (paths []string) {
+	if s.Home == "" || s.Home == "/" {
+		return nil
+	}
 	made := os.MkdirAll(filepath.Join(s.Home, ".cache"), 0o700) == nil
 	for _, c := range caches {
 		for _, path := range s.below(c.folders) {
@@ -134,6 +137,34 @@ func listening() (paths []string) {
 		path := strings.TrimSpace(line[strings.Index(line, " /")+1:])
 		if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
 			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// isReachable reports whether the user could reach a path without the rights of root. The agent has none of them.
+func isReachable(path string) bool {
+	for dir := filepath.Dir(path); os.Getuid() == 0 && dir != "/"; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil || !isOpen(info) {
+			return false
+		}
+	}
+	return true
+}
+
+// worktrees returns the repositories of which a folder is a linked work tree: git writes there. The repository must
+// name the folder, too, because the agent could have written the folder's link.
+func worktrees(folders []string) (paths []string) {
+	for _, dir := range folders {
+		link := filepath.Join(dir, ".git")
+		text, err := os.ReadFile(link)
+		own, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
+		if err != nil || !ok || filepath.Base(filepath.Dir(own)) != "worktrees" {
+			continue
+		}
+		if back, err := os.ReadFile(filepath.Join(own, "gitdir")); err == nil && strings.TrimSpace(string(back)) == link {
+			paths = append(paths, filepath.Dir(filepath.Dir(own)))
 		}
 	}
 	return paths

@@ -112,7 +112,7 @@ func New(spec Spec) (*Sandbox, error) {
 	}
 	table, err := spec.table()
 	if err != nil {
-		return nil, &Error{spec.Mode, err.Error(), "make the folder readable, or choose --sandbox off"}
+		return nil, &Error{spec.Mode, err.Error(), "make it readable, or choose --sandbox off"}
 	}
 	b := &Sandbox{Mode: spec.Mode, bwrap: path, version: versionOf(path), Scoped: canScope(path)}
 	b.args = []string{"--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-cgroup-try", "--die-with-parent",
@@ -163,15 +163,16 @@ func (b *Sandbox) Explain() error {
 	argv = append(argv, "--", self, "--version")
 	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
 	said, fault, found := strings.Cut(strings.TrimSpace(string(out)), "bwrap: ")
-	if err == nil || !found || said != "" {
+	if err == nil || !found || said != "" || strings.HasPrefix(fault, "execvp") {
 		return nil
 	}
 	fault, _, _ = strings.Cut(fault, "\n")
-	e := &Error{b.Mode, "bubblewrap says: " + fault, install}
-	if strings.Contains(fault, "Operation not permitted") || strings.Contains(fault, "Permission denied") ||
-		strings.Contains(fault, "No permissions") || strings.Contains(fault, "No space left") {
-		e.Do = "the system forbids user namespaces or mounts here, as containers often do: " +
-			"allow them, or choose --sandbox off"
+	e := &Error{b.Mode, "bubblewrap says: " + fault, "'perlica sandbox check' says more; or choose --sandbox off"}
+	for _, word := range []string{"namespace", "uid map", "proc", "slave", "root", "loopback"} {
+		if strings.Contains(fault, word) {
+			e.Do = "the system forbids user namespaces or mounts here, as containers often do: " +
+				"allow them, or choose --sandbox off"
+		}
 	}
 	return e
 }

@@ -115,7 +115,7 @@ func (t *table) rules() (list []rule) {
 	for _, path := range paths {
 		a := t.access[path]
 		info, err := os.Lstat(path)
-		if err != nil && a < devices {
+		if a < devices && (err != nil || !isReachable(path)) {
 			continue
 		}
 		if path != "/" {
@@ -134,9 +134,7 @@ func (t *table) rules() (list []rule) {
 func (s Spec) table() (*table, error) {
 	t := &table{map[string]access{}, map[string]bool{}}
 	for _, dir := range s.Hide {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, err
-		}
+		_ = os.MkdirAll(dir, 0o700) // where this fails, the agent cannot make the folder either
 	}
 	t.put(read, "/")
 	t.put(devices, "/dev")
@@ -160,10 +158,11 @@ func (s Spec) table() (*table, error) {
 		t.add(hidden, s.below(secrets)...)
 		t.add(hidden, s.foreign()...)
 	}
-	t.add(private, filepath.Join(s.Home, ".cache"))
 	t.add(write, s.caches()...)
+	t.add(private, filepath.Join(s.Home, ".cache"))
 	t.add(write, s.below(s.Own)...)
 	t.add(write, s.Work...)
+	t.add(write, worktrees(s.Work)...)
 	t.add(read, s.Search...)
 	t.add(read, s.Program)
 	t.add(read, s.Keep...)

@@ -24,6 +24,7 @@ type WorkerOptions struct {
 	Slots    int               // number of inputs that it answers at a time
 	Labels   []string          // properties that inputs may require
 	Projects map[string]string // directories of the served projects, by name
+	Settings map[string]string // settings that override those of the projects
 	Note     func(string)      // called with a line about each event, by several goroutines
 }
 
@@ -86,7 +87,7 @@ func NewWorker(ctx context.Context, t *Team, opt WorkerOptions) (w *Worker, err 
 	}()
 	providers := map[string]bool{}
 	for name, dir := range opt.Projects {
-		p, err := project.ForTeam(dir, t.opt.Environ, nil, t.State().Name)
+		p, err := project.ForTeam(dir, t.opt.Environ, opt.Settings, t.State().Name)
 		if err != nil {
 			return w, fmt.Errorf("the project %s: %w", name, err)
 		}

@@ -83,6 +83,7 @@ Exit codes: 0 the editor closed its side; 1 the agent ended; 2 usage or configur
 	fl.StringVar(&f.Mode, "mode", "", "the agent's mode, by its `id`; \"none\" leaves it as it starts")
 	fl.StringVar(&f.Permissions, "permissions", "",
 		"who answers the agent's questions, a `mode`: ask, reads, deny or allow (default ask)")
+	a.AddSandboxFlag(cmd)
 	fl.StringVar(&setup, "setup", "", "print what to put into the configuration of an `editor`: "+
 		strings.Join(editors(), ", "))
 	cmd.MarkFlagsMutuallyExclusive("provider", "agent")

@@ -67,6 +67,7 @@ func (a *app) addChatFlags(cmd *cobra.Command, f *Flags) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.Permissions, "permissions", "",
 		"who answers the agent's questions, a `mode`: ask, reads, deny or allow")
+	a.AddSandboxFlag(cmd)
 	fl.BoolVar(&f.Resume, "resume", false, "choose the session to continue from a list")
 	cmd.MarkFlagsMutuallyExclusive("resume", "session", "continue")
 	fl.BoolVar(&f.Thoughts, "thoughts", false, "show the agent's thoughts")

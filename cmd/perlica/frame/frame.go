@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -39,6 +40,7 @@ type App struct {
 
 	ContextFlag string   // the value of --context
 	ProjectFlag string   // The value of --project. If it is empty, Perlica searches for the project.
+	SandboxFlag string   // the value of --sandbox
 	AgentArgs   []string // the agent's own arguments, which follow those of the command
 	UserFlag    bool     // --user: use the user's own log instead of a project's log
 
@@ -49,6 +51,28 @@ type App struct {
 func NewApp(version string) *App {
 	return &App{Version: version, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(),
 		Getenv: os.Getenv, System: runtime.GOOS, warned: &sync.Map{}}
+}
+
+// AddSandboxFlag adds the flag for the sandbox of agents to a command that starts them.
+func (a *App) AddSandboxFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.SandboxFlag, "sandbox", "",
+		"start agents in a sandbox, a `mode`: off, protect or project; see 'perlica sandbox check'")
+	_ = cmd.RegisterFlagCompletionFunc("sandbox", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return Completed([]string{"off", "protect", "project"}, nil)
+	}) // The flag has just been added.
+}
+
+// WithSandbox adds the value of --sandbox to the settings.
+func (a *App) WithSandbox(settings map[string]string) map[string]string {
+	if a.SandboxFlag == "" {
+		return settings
+	}
+	settings = maps.Clone(settings)
+	if settings == nil {
+		settings = map[string]string{}
+	}
+	settings["sandbox"] = a.SandboxFlag
+	return settings
 }
 
 // CheckExclusive returns an error if the user gave two flags that exclude each other.

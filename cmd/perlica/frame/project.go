@@ -164,7 +164,7 @@ func (a *App) Locate(settings map[string]string) (*project.Project, error) {
 
 // FindProject finds the project of a directory other than the working directory.
 func (a *App) FindProject(dir string, settings map[string]string) (*project.Project, error) {
-	p, err := project.Find(dir, a.Environ, settings)
+	p, err := project.Find(dir, a.Environ, a.WithSandbox(settings))
 	p.Attended = screen.IsTerminal(a.Stderr)
 	return p, err
 }
@@ -177,6 +177,7 @@ func (a *App) locateAs(environ []string, settings map[string]string) (*project.P
 		}
 		settings["context.default_id"] = a.ContextFlag
 	}
+	settings = a.WithSandbox(settings)
 	dir, err := os.Getwd()
 	if err != nil {
 		err = WithHint(UsageErrorf("the working directory is gone: %w", err), "go to another directory: cd ~")

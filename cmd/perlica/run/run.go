@@ -95,6 +95,7 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 	fl.BoolVar(&f.Strict, "strict", false, "exit code 9 if a tool ran unasked")
 	fl.StringVar(&f.SchemaFile, "schema", "", "exit code 1 if the answer is not JSON of the JSON Schema in this `file`")
 	cmd.MarkFlagsMutuallyExclusive("json", "output-format")
+	a.AddSandboxFlag(cmd)
 	dialog.AddTeamFlags(cmd, &tf)
 	dialog.AddTeamRunFlags(cmd, &tf)
 	dialog.AddExtraFlags(cmd, &f)

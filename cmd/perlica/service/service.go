@@ -61,6 +61,7 @@ ends at once, and the next start tells what is known. SIGHUP reads the configura
 		a.serviceChannelCommand(), a.serviceProjectsCommand(), a.serviceAddCommand(), a.serviceRemoveCommand(), serviceLogsCommand(tail))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serveBridge(cmd.Context(), companion) }
 	cmd.Annotations = frame.PersonOnly.Annotation()
+	a.AddSandboxFlag(cmd)
 	return cmd
 }
 

@@ -44,10 +44,12 @@ their agents.`,
 				if opt.Projects, err = servedDirs(p, projects); err != nil {
 					return err
 				}
+				opt.Settings = a.WithSandbox(nil)
 				return a.runWorker(cmd.Context(), t, opt)
 			})
 		},
 	}
+	a.AddSandboxFlag(cmd)
 	cmd.Flags().IntVarP(&opt.Slots, "slots", "n", 1, "how many inputs are answered at a time, a `number`")
 	cmd.Flags().StringArrayVar(&opt.Labels, "label", nil, "a `label` that inputs may want; may be repeated")
 	cmd.Flags().StringArrayVar(&projects, "project", nil, "serve a project in a directory, as `NAME=DIR`; may be repeated")

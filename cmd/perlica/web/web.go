@@ -38,6 +38,7 @@ ends at once. See docs/web.md and docs/http.md.`,
 		a.pairCommand(), a.devicesCommand(), a.revokeCommand(), a.tokenCommand())
 	addListenFlags(cmd, &f)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serveUntilSignal(cmd.Context(), f) }
+	a.AddSandboxFlag(cmd)
 	cmd.Annotations = frame.PersonOnly.Annotation()
 	return cmd
 }

@@ -1,0 +1,87 @@
+package project
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/provider/registry"
+	"github.com/perlica/perlica/provider/sandbox"
+)
+
+// Sandbox returns the sandbox of an agent's process, or nil if the configuration asks for none. Work lists the
+// folders in which the agent works, besides the project.
+func (p *Project) Sandbox(agent agents.Agent, work []string) *sandbox.Spec {
+	mode := sandbox.Stricter(p.Config.Sandbox, p.Config.Provider(agent.ID).Sandbox)
+	if mode == "" || mode == sandbox.Off {
+		return nil
+	}
+	spec := &sandbox.Spec{
+		Mode: mode, Home: p.Dirs.Home, Work: append([]string{p.Workspace.Root}, work...),
+		Keep: []string{p.Workspace.Dir()}, Program: p.Resolver().Self, Environ: p.Environ,
+		Hide: []string{filepath.Join(p.Workspace.Dir(), "contexts"), p.Workspace.Service().Dir,
+			p.Dirs.Config, p.Dirs.State, p.Dirs.Runtime},
+		Show: append(named(agent.Command), p.Workspace.Service().Files),
+	}
+	for _, dir := range p.Config.SandboxWrite {
+		if rel, ok := strings.CutPrefix(dir, "~/"); ok {
+			dir = filepath.Join(p.Dirs.Home, rel)
+		}
+		spec.Own = append(spec.Own, dir)
+	}
+	spec.Own = append(spec.Own, p.ownFolders(agent)...)
+	for _, k := range registry.All() {
+		spec.Foreign = append(spec.Foreign, k.Folders...)
+	}
+	for _, dir := range filepath.SplitList(p.environ("PATH")) {
+		if !slices.ContainsFunc(spec.Work, func(work string) bool { return isWithin(dir, work) }) {
+			spec.Search = append(spec.Search, dir)
+		}
+	}
+	used, _ := List(p.Dirs) // a project that cannot be listed has a log that this user never opened
+	for _, u := range used {
+		if contexts := filepath.Dir(filepath.Dir(u.Log)); !u.Gone && !slices.Contains(spec.Hide, contexts) {
+			spec.Hide = append(spec.Hide, contexts)
+		}
+	}
+	return spec
+}
+
+// ownFolders returns the folders of the agent itself: those of the registry, and those that its variables name.
+func (p *Project) ownFolders(agent agents.Agent) (folders []string) {
+	for _, k := range registry.All() {
+		program := len(agent.Command) > 0 && slices.ContainsFunc(k.Commands, func(c []string) bool {
+			return c[0] != registry.Self && c[0] == filepath.Base(agent.Command[0])
+		})
+		if k.ID == agent.ID || program {
+			folders = append(folders, k.Folders...)
+		}
+	}
+	for _, name := range agent.Env {
+		if dir := p.environ(name); filepath.IsAbs(dir) && (strings.HasSuffix(name, "_HOME") || strings.HasSuffix(name, "_DIR")) {
+			folders = append(folders, dir)
+		}
+	}
+	return folders
+}
+
+// named returns the files that a command line names by absolute paths. With a log come the files next to it.
+func named(command []string) (files []string) {
+	for _, word := range command {
+		if info, err := os.Stat(word); err == nil && filepath.IsAbs(word) && info.Mode().IsRegular() {
+			if filepath.Base(word) == "eventlog.db" {
+				word = filepath.Dir(word)
+			}
+			files = append(files, word)
+		}
+	}
+	return files
+}
+
+// isWithin reports whether a path is a folder or lies in it.
+func isWithin(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
