@@ -20,7 +20,7 @@ var ownCommands = []string{
 	"service enable", "service disable", "service channel enable",
 	"service channel disable", "service channel use", "service send", "service contacts add",
 	"team init", "team join", "team confirm", "team leave", "team work", "team submit", "team cancel", "team resolve",
-	"team adopt", "team keep", "team pending choose",
+	"team adopt", "team keep", "team pending choose", "sandbox shell",
 }
 
 // ownReaders are the commands of Perlica that only show something, and the commands that make an input in a new
@@ -35,12 +35,12 @@ var ownReaders = []string{
 	"service status", "service contacts", "service projects", "web devices", "service logs", "service channel list",
 	"service channel ls", "service channel test", "service channel", "__complete", "__completeNoDesc",
 	"team", "team status", "team members", "team inputs", "team pending", "team pending list", "team pending ls",
-	"team workers", "team fetch",
+	"team workers", "team fetch", "sandbox", "sandbox check", "sandbox try",
 }
 
 // ownValued are the options of all of Perlica's commands that take a value.
 const ownValued = "sf --session --provider --agent --env --context --input-id --file --attach --save-to --cwd " +
-	"--model --mode --permissions --allow --deny --append-system --add-dir --mcp-config --resume --schema " +
+	"--model --mode --permissions --sandbox --allow --deny --append-system --add-dir --mcp-config --resume --schema " +
 	"--wait-permissions --output-format --timeout --session-strategy --format --config"
 
 // ownCommand reports whether no agent may run a command of Perlica, given by the words after its name. An unknown
@@ -57,9 +57,9 @@ func ownCommand(args []field) bool {
 	}
 	if first := operands[0].text; first == "run" || first == "exec" {
 		// An input in an existing session belongs to another front end. A rule that allows is a grant, and an MCP
-		// server is a program. Files that --save-to writes are written in Perlica's name.
+		// server is a program. Files that --save-to writes are written in Perlica's name. A sandbox could be looser.
 		return hasOption(opts, "-s", "--session", "--resume", "-c", "--continue", "--allow", "--mcp-config",
-			"--save-to")
+			"--save-to", "--sandbox")
 	}
 	words := ""
 	for _, f := range operands[:min(4, len(operands))] {
