@@ -80,7 +80,8 @@ func TestDefaults(t *testing.T) {
 	for _, exists := range []bool{false, true} {
 		p.ws.Exists = exists
 		c := p.mustLoad()
-		want := Config{ContextID: "default", Sandbox: "off", StreamSync: true, AnswerTimeout: 24 * time.Hour, BudgetRatio: 0.8,
+		want := Config{
+			ContextID: "default", Sandbox: "off", StreamSync: true, AnswerTimeout: 24 * time.Hour, BudgetRatio: 0.8,
 			ContextWindows: map[string]int{}, Logs: Logs{10, 5, 200, "info"}, Chat: Chat{30 * time.Minute, "bell", false, true}, Editor: struct{ ClientTools, Mode, Answers string }{"refuse", "ask", "asked"}, Providers: map[string]Provider{},
 			Service: Service{Channels: map[string]bool{}, Language: "en", Ack: "auto", Stream: true, Team: true, Agents: 4, Idle: 15 * time.Minute, MaxAge: 24 * time.Hour, Grace: 20 * time.Second}}
 		want.settings = c.settings
@@ -251,7 +252,8 @@ default = true
 projects.website = "/srv/website"
 `)
 	c := p.mustLoad()
-	want := Config{DefaultProvider: "my-agent", Sandbox: "protect", SandboxWrite: []string{"/w"}, ContextID: "default", Permissions: "reads", AnswerTimeout: time.Hour,
+	want := Config{DefaultProvider: "my-agent", Sandbox: "protect", SandboxWrite: []string{"/w"},
+		ContextID: "default", Permissions: "reads", AnswerTimeout: time.Hour,
 		BudgetRatio: 1, ContextWindows: map[string]int{"my-agent": 1000, "other": 2000}, Logs: Logs{1, 2, 3, "debug"}, Chat: Chat{time.Minute, "off", true, false}, Editor: struct{ ClientTools, Mode, Answers string }{"judge", "leave", "none"},
 		Web: struct{ Listen, PublicURL, Cert, Key, Proxy string }{"127.0.0.1:2", "https://example.org/perlica", "~/cert", "~/key", "10.0.0.7"},
 		Service: Service{

@@ -54,7 +54,8 @@ func TestOnlyTightens(t *testing.T) {
 		{"looser sandbox", "sandbox = 'project'", "sandbox = 'protect'", `PROJECT:1: sandbox = "protect"`},
 		{"no sandbox", "sandbox = 'protect'", "sandbox = 'off'", `PROJECT:1: sandbox = "off"`},
 		{"sandbox of a provider", "", "providers.x.sandbox = 'project'", ""},
-		{"looser sandbox of a provider", "providers.x.sandbox = 'project'", "providers.x.sandbox = 'off'", `PROJECT:1: providers.x.sandbox = "off"`},
+		{"looser sandbox of one", "providers.x.sandbox = 'project'",
+			"providers.x.sandbox = 'off'", `PROJECT:1: providers.x.sandbox = "off"`},
 		{"writing out of a sandbox", "", "sandbox_write = ['/']", `PROJECT:1: sandbox_write = ["/"]`},
 		{"context", "", "context.default_id = 'other'", ""},
 	} {
