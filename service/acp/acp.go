@@ -29,8 +29,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 
@@ -262,10 +260,7 @@ func (r *relay) reason() error {
 
 // closeSessions closes all sessions. No turn is running, and the agent has ended.
 func (r *relay) closeSessions() {
-	r.mu.Lock()
-	sessions := slices.Collect(maps.Values(r.sessions))
-	r.mu.Unlock()
-	for _, s := range sessions {
+	for _, s := range r.allSessions() {
 		<-s.ready
 		if s.parent == nil && s.at != nil {
 			s.at.Close()

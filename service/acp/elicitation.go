@@ -37,10 +37,7 @@ func (r *relay) declined(f provider.Frame) bool {
 	if tool.ID == "" {
 		tool.ID = acp.ToolCallId("perlica:" + f.ID)
 	}
-	r.mu.Lock()
-	s := r.findSession(f.Session)
-	r.mu.Unlock()
-	if s != nil && !s.at.Refuses(f.ID, tool, texts) {
+	if s := r.sessionOfLine(f.Session); s != nil && !s.at.Refuses(f.ID, tool, texts) {
 		return false
 	}
 	r.declineForm(f)

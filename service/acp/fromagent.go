@@ -169,9 +169,7 @@ func (r *relay) saidMode(f provider.Frame) {
 
 // Client returns the client that handles the updates and questions of a session.
 func (r *relay) Client(session string) provider.Client {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if s := r.findSession(session); s != nil {
+	if s := r.sessionOfLine(session); s != nil {
 		return client{s.at, r}
 	}
 	return nil

@@ -103,15 +103,9 @@ func (p passive) Warning(w provider.Warning)                    { p.r.opt.Log("%
 
 // Drained lets the turns show pending updates.
 func (p passive) Drained() {
-	p.r.mu.Lock()
-	var all []*kernel.Attached
-	for _, s := range p.r.sessions {
+	for _, s := range p.r.allSessions() {
 		if s.parent == nil {
-			all = append(all, s.at)
+			s.at.Drained()
 		}
-	}
-	p.r.mu.Unlock()
-	for _, at := range all {
-		at.Drained()
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -49,6 +51,20 @@ func (r *relay) session(id string) *session {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.sessions[id]
+}
+
+// allSessions returns the sessions of the client and those of the agent.
+func (r *relay) allSessions() []*session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.sessions))
+}
+
+// sessionOfLine returns the session of an agent's line, or nil.
+func (r *relay) sessionOfLine(id string) *session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.findSession(id)
 }
 
 // freed handles the agent's answer that it has closed or deleted a session. Other processes may

@@ -1,8 +1,6 @@
 package acp
 
 import (
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -50,10 +48,7 @@ const lastGrace = 5 * time.Second
 
 // stopAll stops all turns and waits for the agent's answers.
 func (r *relay) stopAll() {
-	r.mu.Lock()
-	sessions := slices.Collect(maps.Values(r.sessions))
-	r.mu.Unlock()
-	for _, s := range sessions {
+	for _, s := range r.allSessions() {
 		for _, p := range s.unanswered() {
 			p.haltTurn(nil)
 		}
