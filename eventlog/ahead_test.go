@@ -41,7 +41,7 @@ func TestTheCheckpointFollowsAnAnswer(t *testing.T) {
 				t.Fatal(err)
 			}
 			mustAppend(t, l, fact(event.MessageReceived, event.Refs{}))
-			last, err := l.AppendBeforeCheckpoint(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{}))
+			last, err := l.EndRunEarly(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{}))
 			if err != nil || last != 3 {
 				t.Fatal(last, err)
 			}
@@ -95,7 +95,7 @@ func TestACheckpointFollowsAReopenedLog(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			last, err := l.AppendBeforeCheckpoint(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{}))
+			last, err := l.EndRunEarly(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{}))
 			if err != nil {
 				t.Fatal(at, err)
 			}
@@ -148,7 +148,7 @@ func TestTheCheckpointIsPutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.SetMaxOpenConns(1)
-	if _, err := l.AppendBeforeCheckpoint(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{})); err != nil {
+	if _, err := l.EndRunEarly(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{})); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Anchored(); !errors.Is(err, disk.ErrBusy) || l.Err() != nil {
@@ -157,7 +157,7 @@ func TestTheCheckpointIsPutOff(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	last, err := l.AppendBeforeCheckpoint(t.Context(), fact(event.CallEnforced, event.Refs{}))
+	last, err := l.EndRunEarly(t.Context(), fact(event.CallEnforced, event.Refs{}))
 	if err := errors.Join(err, l.Anchored(), l.Close()); err != nil {
 		t.Fatal(err)
 	}

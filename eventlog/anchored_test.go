@@ -32,7 +32,7 @@ func TestAnchorOfTwoProcesses(t *testing.T) {
 		var both sync.WaitGroup
 		for _, log := range []*Log{l, other} {
 			both.Go(func() {
-				if _, err := log.Append(t.Context(), fact(event.CallEnforced, event.Refs{})); err != nil {
+				if _, err := log.EndRun(t.Context(), fact(event.CallEnforced, event.Refs{})); err != nil {
 					t.Error(err)
 				}
 				if err := log.Anchored(); !errors.Is(err, evidence.ErrKey) {

@@ -322,7 +322,7 @@ func (w *batchWriter) fillTransaction(ctx context.Context, batch []entry) (confl
 			return -1, err
 		}
 	}
-	if slices.ContainsFunc(batch, entry.makesCheckpoint) {
+	if slices.ContainsFunc(batch, func(e entry) bool { return e.checkpoint }) {
 		if err := w.makeCheckpoint(ctx); err != nil {
 			return -1, err
 		}

@@ -72,7 +72,7 @@ func TestCheckpointOfTheFirstBatch(t *testing.T) {
 		},
 		"after a fault": func(l *Log, fail func(error)) {
 			fail(fault)
-			if _, err := l.Append(t.Context(), fact(event.CallEnforced, event.Refs{})); !errors.Is(err, fault) {
+			if _, err := l.EndRun(t.Context(), fact(event.CallEnforced, event.Refs{})); !errors.Is(err, fault) {
 				t.Errorf("%v", err)
 			}
 			fail(nil)
@@ -98,7 +98,7 @@ func TestCheckpointOfTheFirstBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		begin(l, func(err error) { broken = err })
-		mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))
+		mustEndRun(t, l, fact(event.CallEnforced, event.Refs{}))
 		if err := l.Anchored(); err != nil {
 			t.Error(name, err)
 		}

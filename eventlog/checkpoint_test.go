@@ -44,9 +44,18 @@ func testKeys(t testing.TB) *evidence.Keys {
 	return k
 }
 
-func mustAppend(t *testing.T, l *Log, events ...event.Event) event.Seq {
+func mustAppend(t testing.TB, l *Log, events ...event.Event) event.Seq {
 	t.Helper()
 	seq, err := l.Append(t.Context(), events...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seq
+}
+
+func mustEndRun(t testing.TB, l *Log, events ...event.Event) event.Seq {
+	t.Helper()
+	seq, err := l.EndRun(t.Context(), events...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +68,7 @@ func TestTheEndOfARunIsCheckpointed(t *testing.T) {
 	if _, err := os.Stat(keyDir); err == nil {
 		t.Error("a key was made before it was needed")
 	}
-	end := mustAppend(t, l, fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{}), fact(event.SessionClosed, event.Refs{}))
+	end := mustEndRun(t, l, fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{}), fact(event.SessionClosed, event.Refs{}))
 	if err := l.Anchored(); err != nil {
 		t.Fatal(err)
 	}
@@ -92,12 +101,12 @@ func TestTheEndOfARunIsCheckpointed(t *testing.T) {
 	}
 }
 
-// TestAnchoredWaits checks that Anchored also waits for the anchor of events that were only
-// recorded.
+// TestAnchoredWaits checks that Anchored also waits for the anchor of a checkpoint that follows the
+// end of a run.
 func TestAnchoredWaits(t *testing.T) {
 	l, _ := openSigned(t)
 	for n := range 20 {
-		if err := l.Record(fact(event.CallEnforced, event.Refs{})); err != nil {
+		if _, err := l.EndRunEarly(t.Context(), fact(event.CallEnforced, event.Refs{})); err != nil {
 			t.Fatal(err)
 		}
 		if err := l.Anchored(); err != nil {
@@ -174,11 +183,11 @@ func TestCheckpointOfTheSameTree(t *testing.T) {
 		if size%2 == 0 {
 			first, second = other, l // the handle that has not seen the last event comes first
 		}
-		e := fact(event.Truncated, event.Refs{})
+		write := mustAppend
 		if size > 4 {
-			e = fact(event.CallEnforced, event.Refs{}) // this event makes the checkpoint
+			write = mustEndRun // it makes the checkpoint
 		}
-		mustAppend(t, first, e)
+		write(t, first, fact(event.Truncated, event.Refs{}))
 		var c evidence.Checkpoint
 		for i, log := range []*Log{first, first, second, second, first} {
 			got, err := log.Checkpoint(t.Context())
@@ -207,7 +216,7 @@ func TestWithoutAUsableKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		end := mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))
+		end := mustEndRun(t, l, fact(event.CallEnforced, event.Refs{}))
 		if err := l.Anchored(); !errors.Is(err, evidence.ErrKey) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -236,7 +245,7 @@ func TestAnchorThatCannotBeWritten(t *testing.T) {
 	if err := os.Mkdir(anchor.Path(l.Path()), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))
+	mustEndRun(t, l, fact(event.CallEnforced, event.Refs{}))
 	if err := l.Anchored(); err == nil || errors.Is(err, evidence.ErrKey) || !strings.Contains(err.Error(), "anchor") {
 		t.Errorf("a folder in its place: %v", err)
 	}
@@ -246,7 +255,7 @@ func TestAnchorThatCannotBeWritten(t *testing.T) {
 	if err := os.Remove(anchor.Path(l.Path())); err != nil {
 		t.Fatal(err)
 	}
-	mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))
+	mustEndRun(t, l, fact(event.CallEnforced, event.Refs{}))
 	if err := l.Anchored(); err != nil {
 		t.Errorf("in its place again: %v", err)
 	}
@@ -263,7 +272,7 @@ func TestTwoProcessesCheckpoint(t *testing.T) {
 	for _, log := range []*Log{l, other} {
 		both.Go(func() {
 			for range 25 {
-				if _, err := log.Append(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{})); err != nil {
+				if _, err := log.EndRun(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{})); err != nil {
 					t.Error(err)
 				}
 			}

@@ -142,9 +142,9 @@ func childAnchor(path string) {
 	if err != nil {
 		panic(err)
 	}
-	_, err = l.Append(context.Background(), fact(event.CallEnforced, event.Refs{}))
+	_, err = l.EndRun(context.Background(), fact(event.CallEnforced, event.Refs{}))
 	full := errors.Is(l.Anchored(), disk.ErrFull)
-	_, again := l.Append(context.Background(), fact(event.CallEnforced, event.Refs{}))
+	_, again := l.EndRun(context.Background(), fact(event.CallEnforced, event.Refs{}))
 	fmt.Println(err == nil, full, again == nil, l.Close() == nil)
 }
 

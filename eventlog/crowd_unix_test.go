@@ -81,9 +81,11 @@ func (c *crowder) must(err error) {
 }
 
 // appendAll appends the events and prints the acknowledgement. It returns false on a conflict.
-func (c *crowder) appendAll(events ...event.Event) bool {
+func (c *crowder) appendAll(events ...event.Event) bool { return c.write(c.log.Append, events...) }
+
+func (c *crowder) write(write func(context.Context, ...event.Event) (event.Seq, error), events ...event.Event) bool {
 	began := time.Now()
-	_, err := c.log.Append(context.Background(), events...)
+	_, err := write(context.Background(), events...)
 	c.slowest = max(c.slowest, time.Since(began))
 	var conflict *ConflictError
 	if errors.As(err, &conflict) {
@@ -117,7 +119,7 @@ func (c *crowder) runInput(n int) {
 	c.must(c.log.Sync())
 	c.appendAll(fact(event.InteractionRequested, question))
 	c.appendAll(fact(event.InteractionAnswered, question))
-	c.appendAll(frame(event.ResponseReceived, 200), fact(event.Responded, refs), fact(event.CallEnforced, refs))
+	c.write(c.log.EndRun, frame(event.ResponseReceived, 200), fact(event.Responded, refs), fact(event.CallEnforced, refs))
 	c.must(c.log.Anchored())
 	switch c.won++; c.won % 4 {
 	case 1:

@@ -216,7 +216,7 @@ func soundLog(t *testing.T) (path, vkey string, last evidence.Checkpoint) {
 		t.Fatal(err)
 	}
 	for i := range soundRuns {
-		if _, err := l.Append(t.Context(), soundRun(i)...); err != nil {
+		if _, err := l.EndRun(t.Context(), soundRun(i)...); err != nil {
 			t.Fatal(err)
 		}
 	}

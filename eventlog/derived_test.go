@@ -142,7 +142,7 @@ func TestASignatureThatIsMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))
+	mustEndRun(t, l, fact(event.CallEnforced, event.Refs{}))
 	_ = l.Anchored() // the log has no key
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestASignatureThatIsMissing(t *testing.T) {
 func TestEvidenceThatIsGone(t *testing.T) {
 	l := openTest(t)
 	run := event.Refs{Run: "r", Input: "i"}
-	mustAppend(t, l, fact(event.Requested, run), fact(event.Responded, run), fact(event.CallEnforced, run))
+	mustEndRun(t, l, fact(event.Requested, run), fact(event.Responded, run), fact(event.CallEnforced, run))
 	if err := l.Anchored(); err != nil && !errors.Is(err, evidence.ErrKey) {
 		t.Fatal(err)
 	}

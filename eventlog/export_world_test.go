@@ -70,7 +70,7 @@ func randomLog(t testing.TB, rnd *rand.Rand, n int) (path string, runs []event.R
 			record(fact(event.Responded, refs))
 		}
 		if rnd.IntN(3) > 0 {
-			record(fact(event.CallEnforced, refs))
+			mustEndRun(t, l, fact(event.CallEnforced, refs))
 		}
 		i += 4
 	}

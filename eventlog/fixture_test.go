@@ -57,7 +57,11 @@ func writeRuns(tb testing.TB, l *Log) {
 				event.NewFact(event.Responded, "agent", refs, map[string]string{"text": "42", "stop_reason": "end_turn"}),
 				event.NewFact(event.CallEnforced, "perlica", refs, map[string]int{"calls": 1}))
 		}
-		if _, err := l.Append(context.Background(), story...); err != nil {
+		write := l.Append
+		if n < 2 {
+			write = l.EndRun
+		}
+		if _, err := write(context.Background(), story...); err != nil {
 			tb.Fatal(err)
 		}
 	}

@@ -195,8 +195,7 @@ func (l *Log) Kept(payload []byte) []byte {
 
 // Append writes the events, all or none, one after the other, and returns the Seq of the last one.
 // When it returns a nil error, these events and all events recorded before them survive a power
-// failure. The end of a run also makes a checkpoint in the same commit. Its line of the anchor is
-// written before Append returns; Anchored returns the error of that line.
+// failure.
 //
 // After these errors nothing was written, and the log stays usable: the error of ctx if ctx ended
 // before the events were queued, and a *ConflictError. After Close the error is ErrClosed. Any other
@@ -213,12 +212,18 @@ func (l *Log) AppendUnless(ctx context.Context, unless event.Query, events ...ev
 	return l.appendEntry(ctx, entry{events: events, unless: unless})
 }
 
-// AppendBeforeCheckpoint is Append for the end of a run in a log that stays open. It returns before
-// the checkpoint, which follows in the next commit, so a person sees the answer earlier. Anchored and
-// Close wait for the checkpoint. If its commit ends the log, Reopen makes it. If other processes hold
-// the lock for too long, Anchored returns ErrBusy, and the checkpoint of the next run covers both.
-func (l *Log) AppendBeforeCheckpoint(ctx context.Context, events ...event.Event) (event.Seq, error) {
-	return l.appendEntry(ctx, entry{events: events, beforeCheckpoint: true})
+// EndRun is Append for the events that end a run. It makes a checkpoint in the same commit. The line
+// of the anchor is written before EndRun returns; Anchored returns the error of that line.
+func (l *Log) EndRun(ctx context.Context, events ...event.Event) (event.Seq, error) {
+	return l.appendEntry(ctx, entry{events: events, checkpoint: true})
+}
+
+// EndRunEarly is EndRun in a log that stays open. It returns before the checkpoint, which follows in
+// the next commit, so a person sees the answer earlier. Anchored and Close wait for the checkpoint. If
+// its commit ends the log, Reopen makes it. If other processes hold the lock for too long, Anchored
+// returns ErrBusy, and the checkpoint of the next run covers both.
+func (l *Log) EndRunEarly(ctx context.Context, events ...event.Event) (event.Seq, error) {
+	return l.appendEntry(ctx, entry{events: events, checkpointNext: true})
 }
 
 func (l *Log) appendEntry(ctx context.Context, e entry) (event.Seq, error) {

@@ -67,7 +67,7 @@ func appendTogether(t *testing.T, wait time.Duration) error {
 	for i, l := range logs {
 		wg.Go(func() {
 			for range 4 {
-				if _, err := l.Append(context.Background(), fact(event.CallEnforced, event.Refs{})); err != nil {
+				if _, err := l.EndRun(context.Background(), fact(event.CallEnforced, event.Refs{})); err != nil {
 					errs[i] = err
 					return
 				}

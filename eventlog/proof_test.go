@@ -27,15 +27,9 @@ func proofLog(t *testing.T) (*Log, []note.Verifier, []evidence.Checkpoint) {
 	for n := range 300 {
 		e := event.Event{Type: event.NotificationReceived, Class: event.Frame, Payload: fmt.Appendf(nil, `{"n":%d}`, n)}
 		if n%10 == 9 {
-			e = fact(event.CallEnforced, event.Refs{})
-		}
-		if err := l.Record(e); err != nil {
+			mustEndRun(t, l, fact(event.CallEnforced, event.Refs{}))
+		} else if err := l.Record(e); err != nil {
 			t.Fatal(err)
-		}
-		if n%10 == 9 {
-			if err := l.Anchored(); err != nil {
-				t.Fatal(err)
-			}
 		}
 	}
 	k, err := evidence.ReadKeys(keyDir)
@@ -178,7 +172,7 @@ func TestProofNeedsTheLogsOwnKey(t *testing.T) {
 func TestProofWithoutPayload(t *testing.T) {
 	l, known, _ := proofLog(t)
 	path := l.Path()
-	mustAppend(t, l, event.NewFact(event.LogPruned, "user", event.Refs{}, event.Pruning{Until: 50, Class: event.Frame, By: "test"}), fact(event.CallEnforced, event.Refs{}))
+	mustEndRun(t, l, event.NewFact(event.LogPruned, "user", event.Refs{}, event.Pruning{Until: 50, Class: event.Frame, By: "test"}), fact(event.CallEnforced, event.Refs{}))
 	if err := l.Anchored(); err != nil { // before that the log may hold the lock
 		t.Fatal(err)
 	}

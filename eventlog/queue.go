@@ -80,30 +80,20 @@ func newQueue(now func() time.Time, lazy time.Duration) *queue {
 // An entry holds the events of one call. All of them are written, or none.
 type entry struct {
 	events []event.Event
-	// checkpoint asks for a checkpoint after the events.
+	// checkpoint asks for a checkpoint in the same commit.
 	checkpoint bool
 	// store is a checkpoint whose note is to be stored, or nil.
 	store *evidence.Checkpoint
 	// unless selects events that keep the entry from being written. The zero Query selects none.
 	unless event.Query
-	// beforeCheckpoint moves the checkpoint of a run's end into the next commit.
-	beforeCheckpoint bool
+	// checkpointNext asks for a checkpoint in the next commit.
+	checkpointNext bool
 	// wait receives the result. It has capacity 1, and is nil if no caller waits.
 	wait chan result
 }
 
-// makesCheckpoint reports whether the batch with the entry ends with a checkpoint.
-func (e entry) makesCheckpoint() bool { return e.checkpoint || !e.beforeCheckpoint && e.endsRun() }
-
-// wantsLateCheckpoint reports whether the next commit must make a checkpoint for the entry.
-func (e entry) wantsLateCheckpoint() bool { return e.beforeCheckpoint && e.endsRun() }
-
 // isLateCheckpoint reports whether the entry is a checkpoint for which no caller waits.
 func (e entry) isLateCheckpoint() bool { return e.checkpoint && e.wait == nil }
-
-func (e entry) endsRun() bool {
-	return slices.ContainsFunc(e.events, func(e event.Event) bool { return e.Type == event.CallEnforced })
-}
 
 type result struct {
 	last       event.Seq
@@ -270,7 +260,7 @@ func (q *queue) finishBatch(batch []entry, newest evidence.Checkpoint, err error
 	}
 	q.completed += Mark(len(batch))
 	q.known.Broadcast()
-	if err == nil && newest.Size == 0 && slices.ContainsFunc(batch, entry.wantsLateCheckpoint) {
+	if err == nil && newest.Size == 0 && slices.ContainsFunc(batch, func(e entry) bool { return e.checkpointNext }) {
 		// Queue it before a caller gets its result. Then Anchored always waits for it.
 		q.enqueueCheckpoint()
 	}

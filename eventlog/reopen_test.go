@@ -35,7 +35,7 @@ func TestReopenAfterAFault(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mustAppend(t, l, fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{}))
+			mustEndRun(t, l, fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{}))
 			if err := l.Anchored(); err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +45,7 @@ func TestReopenAfterAFault(t *testing.T) {
 			if kind == "a checkpoint" {
 				_, err = l.Checkpoint(t.Context())
 			} else {
-				if _, err = l.Append(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{})); err == nil {
+				if _, err = l.EndRun(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{})); err == nil {
 					err = l.Anchored()
 				}
 			}
@@ -61,7 +61,7 @@ func TestReopenAfterAFault(t *testing.T) {
 			if err := l.Reopen(t.Context()); err != nil {
 				t.Fatalf("%s, %s: %v", at, kind, err)
 			}
-			end := mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))
+			end := mustEndRun(t, l, fact(event.CallEnforced, event.Refs{}))
 			if err := l.Anchored(); err != nil {
 				t.Errorf("%s, %s: then: %v", at, kind, err)
 			}
@@ -205,12 +205,12 @@ func TestAnchoredAfterReopen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	mustAppend(t, l, fact(event.CallEnforced, event.Refs{}))
+	mustEndRun(t, l, fact(event.CallEnforced, event.Refs{}))
 	if err := l.Anchored(); err != nil {
 		t.Fatal(err)
 	}
 	die = true // The committing goroutine reads die only when it has a batch.
-	if err := errors.Join(l.Record(fact(event.CallEnforced, event.Refs{})), l.Anchored()); !errors.Is(err, fault) {
+	if _, err := l.EndRun(t.Context(), fact(event.CallEnforced, event.Refs{})); !errors.Is(err, fault) {
 		t.Errorf("when it died: %v", err)
 	}
 	if err := l.Anchored(); !errors.Is(err, fault) {

@@ -211,7 +211,7 @@ func (st story) rerunInputs(ctx context.Context, l *Log, found int) error {
 	if err := once(false, fact(event.Requested, after)); err != nil {
 		return err
 	}
-	_, err := l.Append(ctx, fact(event.CallEnforced, after)) // this event makes a checkpoint and an anchor
+	_, err := l.EndRun(ctx, fact(event.CallEnforced, after)) // this event makes a checkpoint and an anchor
 	return err
 }
 

@@ -82,8 +82,8 @@ type step struct {
 	events []event.Event
 	// wait calls Append, or Sync if the step has no events. Otherwise the step calls Record.
 	wait bool
-	// beforeCheckpoint calls AppendBeforeCheckpoint instead of Append.
-	beforeCheckpoint bool
+	// ends calls EndRun, or EndRunEarly if early is set.
+	ends, early bool
 	// refused says that the log has such an event already.
 	refused bool
 	// reopen calls Close and Open.
@@ -98,7 +98,7 @@ func (s script) steps() []step {
 	for k := s.First; k < s.First+s.Runs; k++ {
 		all = append(all, runSteps(rand.New(rand.NewPCG(s.Seed, uint64(k))), k)...)
 		if end := &all[len(all)-1]; s.Waits {
-			end.beforeCheckpoint = false
+			end.early = false
 		}
 		switch {
 		case s.Leave: // the test needs the files that the writer leaves
@@ -154,7 +154,8 @@ func runSteps(dice *rand.Rand, k int) []step {
 			step{events: []event.Event{frame(event.ResponseSent), note(event.InteractionResolved, question)}})
 	}
 	return append(steps, step{
-		events: []event.Event{frame(event.ResponseReceived), note(event.Responded, refs), note(event.CallEnforced, refs)}, wait: true, beforeCheckpoint: dice.IntN(2) == 0})
+		events: []event.Event{frame(event.ResponseReceived), note(event.Responded, refs), note(event.CallEnforced, refs)},
+		wait:   true, ends: true, early: dice.IntN(2) == 0})
 }
 
 // perform is the writer. It prints "seen N" for the events that it finds, "ack N" after N events
@@ -280,8 +281,11 @@ func (st step) perform(l *Log) error {
 		return l.Sync()
 	}
 	write := l.Append
-	if st.beforeCheckpoint {
-		write = l.AppendBeforeCheckpoint
+	switch {
+	case st.early:
+		write = l.EndRunEarly
+	case st.ends:
+		write = l.EndRun
 	}
 	_, err := write(context.Background(), st.copyEvents()...)
 	return err

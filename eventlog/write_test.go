@@ -27,16 +27,15 @@ var ways = map[string]func(l *Log, e event.Event) error{
 	"start flush": func(l *Log, e event.Event) error { defer l.StartFlush(); return l.Record(e) },
 	"checkpoint":  func(l *Log, e event.Event) error { return errors.Join(l.Record(e), checkpointed(l)) },
 	"anchored": func(l *Log, e event.Event) error {
-		e.Type = event.CallEnforced
-		return errors.Join(l.Record(e), l.Anchored())
+		_, err := l.EndRunEarly(context.Background(), e)
+		return errors.Join(err, l.Anchored())
 	},
 	"run's end": func(l *Log, e event.Event) error {
-		_, err := l.Append(context.Background(), e, fact(event.CallEnforced, event.Refs{}))
+		_, err := l.EndRun(context.Background(), e, fact(event.CallEnforced, event.Refs{}))
 		return err
 	},
 	"answer": func(l *Log, e event.Event) error {
-		e.Type = event.CallEnforced
-		_, err := l.AppendBeforeCheckpoint(context.Background(), e)
+		_, err := l.EndRunEarly(context.Background(), e)
 		return err
 	},
 }
@@ -152,13 +151,13 @@ func TestLazyInAStream(t *testing.T) {
 // TestAnchoredUnasked checks that the anchor is written at once, although no caller waits for it.
 func TestAnchoredUnasked(t *testing.T) {
 	standStill(t, func(t *testing.T, l *still) {
-		for n, name := range []string{"append", "sync", "mark", "start flush", "answer"} {
-			if err := ways[name](l.Log, fact(event.CallEnforced, event.Refs{})); err != nil {
-				t.Fatal(name, err)
+		for n := range 3 {
+			if _, err := l.EndRunEarly(t.Context(), fact(event.CallEnforced, event.Refs{})); err != nil {
+				t.Fatal(err)
 			}
 			synctest.Wait()
 			if got, err := anchor.Read(l.Path()); len(got) != n+1 || err != nil {
-				t.Errorf("%s: %d lines after %d runs, %v", name, len(got), n+1, err)
+				t.Errorf("%d lines after %d runs, %v", len(got), n+1, err)
 			}
 		}
 	})

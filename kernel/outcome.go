@@ -101,9 +101,8 @@ func (r *Runner) masked(e *provider.Error) *provider.Error {
 	return &m
 }
 
-// writeOutcome closes the questions, and writes the outcome and the facts with it. The last fact, the number of
-// calls, makes the log's checkpoint. writeOutcome returns when the outcome is on disk and everything before it was
-// shown.
+// writeOutcome closes the questions, and writes the outcome, the facts with it and the log's checkpoint. It returns
+// when the outcome is on disk and everything before it was shown.
 func (run *run) writeOutcome(outcome event.Type, e *provider.Error) (record.Result, error) {
 	run.client.endTurn()
 	run.client.judgeTools()
@@ -131,9 +130,9 @@ func (run *run) writeOutcome(outcome event.Type, e *provider.Error) (record.Resu
 		events = append(events, run.agent.closedFact())
 		run.agent.beginEnd() // the agent takes as long to leave as the write takes
 	}
-	write := run.r.log.Append
+	write := run.r.log.EndRun
 	if run.kept {
-		write = run.r.log.AppendBeforeCheckpoint // the caller waits for the answer, and the log stays open for the checkpoint
+		write = run.r.log.EndRunEarly // the caller waits for the answer, and the log stays open for the checkpoint
 	}
 	_, err := write(context.Background(), events...)
 	run.client.show.closeQueue()

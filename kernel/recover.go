@@ -139,7 +139,7 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 		Provider: left.Provider, Type: provider.TypeGone, Subtype: why.subtype, Method: acp.AgentMethodSessionPrompt,
 		Message: why.message,
 	}
-	_, err = r.log.Append(ctx,
+	_, err = r.log.EndRun(ctx,
 		event.NewFact(event.OutcomeUnknown, "perlica", left.Refs, fact.Failed{
 			Error: e, Text: left.Said.Text(), Content: left.Said.Blocks, NoticedBy: "recovery", Known: left.Progress(),
 		}),

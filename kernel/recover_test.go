@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/interaction"
@@ -110,6 +111,9 @@ func TestRecoveryTellsTheTruthOnce(t *testing.T) {
 		e, _, err := r.log.Last(t.Context(), event.Query{Run: run, Types: []event.Type{event.OutcomeUnknown}})
 		if err != nil || !strings.Contains(string(e.Payload), tc.known) {
 			t.Errorf("steps %d: %s does not say %q, %v", tc.steps, e.Payload, tc.known, err)
+		}
+		if lines, err := anchor.Read(r.log.Path()); err != nil || len(lines) != 1 || lines[0].Size <= int64(e.Seq) {
+			t.Errorf("steps %d: event %d has no checkpoint in the anchor: %+v, %v", tc.steps, e.Seq, lines, err)
 		}
 		if qs, err := interaction.Pending(t.Context(), &r.log.Reader, []event.RunID{run}); err != nil || len(qs) > 0 {
 			t.Errorf("steps %d: questions still open: %v, %v", tc.steps, qs, err)

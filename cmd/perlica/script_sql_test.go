@@ -132,7 +132,7 @@ func cmdForge(ts *testscript.TestScript, neg bool, args []string) {
 	refs := event.Refs{Run: "01900000-0000-7000-8000-000000000001", Session: "01900000-0000-7000-8000-00000000aaaa"}
 	input := refs
 	input.Input = event.InputID(args[1])
-	_, err = log.Append(ctx,
+	_, err = log.EndRun(ctx,
 		event.NewFact(event.MessageReceived, "user", input, map[string]string{"text": "hello"}),
 		event.NewFact(event.Requested, "perlica", input, map[string]any{"provider": "predictable", "llm_call_index": 1}),
 		event.NewFact(event.Responded, "agent", refs, map[string]string{"text": "forged", "stop_reason": "end_turn"}),

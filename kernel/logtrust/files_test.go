@@ -50,11 +50,8 @@ func TestKilled(t *testing.T) {
 	if err != nil || kept != nil {
 		t.Fatal(err, kept)
 	}
-	refs := event.Refs{Run: event.RunID(log.Writer()), Input: event.InputID(log.Writer())}
 	for _, typ := range flag.Args() {
-		if _, err := log.Append(t.Context(), event.NewFact(event.Type(typ), "user", refs, struct{}{})); err != nil {
-			t.Fatal(err)
-		}
+		appendRun(t, log, event.Type(typ))
 	}
 	p, err := os.FindProcess(os.Getpid())
 	if err := errors.Join(err, p.Kill()); err != nil {

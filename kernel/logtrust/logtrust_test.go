@@ -27,14 +27,24 @@ func write(t *testing.T, path string, keys *evidence.Keys, types ...event.Type) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	refs := event.Refs{Run: event.RunID(log.Writer()), Input: event.InputID(log.Writer())}
-	for _, typ := range types {
-		if _, err := log.Append(t.Context(), event.NewFact(typ, "user", refs, struct{}{})); err != nil {
-			t.Fatal(err)
-		}
-	}
+	appendRun(t, log, types...)
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// appendRun writes an event of each type. The last event of a run makes a checkpoint.
+func appendRun(t *testing.T, log *eventlog.Log, types ...event.Type) {
+	t.Helper()
+	refs := event.Refs{Run: event.RunID(log.Writer()), Input: event.InputID(log.Writer())}
+	for _, typ := range types {
+		write := log.Append
+		if typ == event.CallEnforced {
+			write = log.EndRun
+		}
+		if _, err := write(t.Context(), event.NewFact(typ, "user", refs, struct{}{})); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
