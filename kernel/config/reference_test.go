@@ -21,7 +21,7 @@ func reference() string {
 		case r.def != nil:
 			facts += fmt.Sprintf(" Default: `%s`.", format(r.def))
 		}
-		if r.def == nil || r.def == "" {
+		if !r.kind.scalar() {
 			facts += fmt.Sprintf(" Example: `%s`.", r.example)
 		}
 		if r.loosens != never {
@@ -39,8 +39,6 @@ func (r *row) values() string {
 		return ", one of `" + strings.Join(r.choices, "` `") + "`"
 	case r.max > 0:
 		return ", from " + plain(r.min) + " to " + plain(r.max)
-	case r.kind == duration:
-		return ", more than zero"
 	}
 	return ""
 }

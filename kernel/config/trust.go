@@ -131,12 +131,12 @@ func (l loosening) String() string {
 		always:             "always",
 		whenTrue:           "when it turns `false` into `true`",
 		whenFalse:          "when it turns `true` into `false`",
-		whenHigher:         "when it is higher than without the project file",
-		whenLaxer:          "when it is further along `deny`, `ask`, `reads`, `allow` than without the project file (absent counts as `ask`)",
-		whenOpener:         "when it is a looser sandbox than without the project file",
+		whenHigher:         "when it is higher",
+		whenLaxer:          "when it is further along `deny`, `ask`, `reads`, `allow` (absent counts as `ask`)",
+		whenOpener:         "when it is a looser sandbox",
 		whenAllow:          "a rule whose effect is `allow`",
 		whenSwitchedOn:     "when it is `true`",
-		whenProjectDefines: "when it names a provider of which the project file sets `adapter.command`, `adapter.args` or `adapter.env_allowlist`",
+		whenProjectDefines: "when the same file sets that provider's adapter",
 	}[l]
 }
 

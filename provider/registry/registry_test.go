@@ -132,6 +132,9 @@ func agentsTable() string {
 	var b strings.Builder
 	b.WriteString("| id | agent | commands looked for | install | log in | asks |\n|---|---|---|---|---|---|\n")
 	for _, k := range known {
+		if k.Model != nil {
+			continue // docs/models.md lists the models.
+		}
 		name := k.Name
 		if k.Website != "" {
 			name = fmt.Sprintf("[%s](%s)", k.Name, k.Website)
@@ -149,7 +152,7 @@ func agentsTable() string {
 	}
 	b.WriteString("\n| id | put into its asking mode by | variables it is given | note |\n|---|---|---|---|\n")
 	for _, k := range known {
-		if len(k.Env) < 2 && k.Note == "" && askingText(k.Asking) == "–" {
+		if k.Model != nil || len(k.Env) == 0 && k.Note == "" && askingText(k.Asking) == "–" {
 			continue // The first table says everything about this agent.
 		}
 		var vars []string
