@@ -362,6 +362,37 @@ func isCallOf(e ast.Expr, pkg, function string) bool {
 	return ok && id.Name == pkg && sel.Sel.Name == function
 }
 
+// tools matches the tools that a system for tests may lack.
+var tools = regexp.MustCompile(`(?i)postgresql|chromium|strace|sandbox|python|openssl|\bnode\b|\bnpm\b`)
+
+// TestSkipsNameTheirPromise requires that a test that lacks a tool names its promise: NOT TESTED: the promise: the
+// reason. Step test of .ci/run lists these lines at its end.
+func TestSkipsNameTheirPromise(t *testing.T) {
+	found := 0
+	for _, s := range sources(t) {
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			function, ok := call.Fun.(*ast.SelectorExpr)
+			message, isText := call.Args[0].(*ast.BasicLit)
+			if !ok || !isText || function.Sel.Name != "Skip" && function.Sel.Name != "Skipf" {
+				return true
+			}
+			if strings.HasPrefix(message.Value, `"NOT TESTED: `) {
+				found++
+			} else if tools.MatchString(message.Value) {
+				t.Errorf("%s: got a skip with %s, want NOT TESTED: the promise: the reason", s.fset.Position(n.Pos()), message.Value)
+			}
+			return true
+		})
+	}
+	if found < 20 {
+		t.Errorf("got %d skips that name their promise, want at least 20", found)
+	}
+}
+
 // TestPackageComments requires exactly one package comment in every folder, in the file with the folder's name. For a
 // command this is main.go.
 func TestPackageComments(t *testing.T) {

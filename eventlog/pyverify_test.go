@@ -19,11 +19,11 @@ func python(t *testing.T) string {
 	t.Helper()
 	name, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("docs/verify.py is not tested: there is no python3")
+		t.Skip("NOT TESTED: docs/verify.py: python3 is not installed")
 	}
 	out, err := exec.Command(name, "-c", "import sqlite3, sys; assert sys.version_info >= (3, 8); print(sys.executable)").Output()
 	if err != nil {
-		t.Skipf("docs/verify.py is not tested: %s is too old, or lacks sqlite3: %v", name, err)
+		t.Skipf("NOT TESTED: docs/verify.py: %s is too old, or lacks sqlite3: %v", name, err)
 	}
 	return strings.TrimSpace(string(out))
 }

@@ -101,10 +101,10 @@ func TestRealAgents(t *testing.T) {
 func needsClient(t *testing.T, name string) {
 	t.Helper()
 	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("SKIPPED, no foreign client in front of perlica acp: there is no node")
+		t.Skip("NOT TESTED: perlica acp with foreign clients: node is not installed")
 	}
 	if _, err := os.Stat(filepath.Join(clientFolder, "node_modules", name)); err != nil {
-		t.Skipf("SKIPPED, no %s in front of perlica acp: run 'npm ci' in %s", name, clientFolder)
+		t.Skipf("NOT TESTED: perlica acp with %s: run 'npm ci' in %s", name, clientFolder)
 	}
 }
 

@@ -30,12 +30,12 @@ func absolute(t *testing.T, path string) string {
 // session and the recorded frames of claude, codex and opencode to a client that repeats the original client.
 func TestReplayToTheTypeScriptClient(t *testing.T) {
 	if v, err := exec.Command("node", "-p", "parseInt(process.versions.node)").Output(); err != nil {
-		t.Skip("SKIPPED, nothing is replayed to the TypeScript SDK's client: there is no node")
+		t.Skip("NOT TESTED: a replay to the client of the TypeScript SDK: node is not installed")
 	} else if n, err := strconv.Atoi(strings.TrimSpace(string(v))); err != nil || n < 20 {
-		t.Skipf("SKIPPED, nothing is replayed to the TypeScript SDK's client: node is %s, and it takes 20", v)
+		t.Skipf("NOT TESTED: a replay to the client of the TypeScript SDK: node is %s, and it takes 20", v)
 	}
 	if _, err := os.Stat(filepath.Join(clientFolder, "node_modules", "@agentclientprotocol", "sdk")); err != nil {
-		t.Skip("SKIPPED, nothing is replayed to the TypeScript SDK's client: run 'npm ci' in " + clientFolder)
+		t.Skip("NOT TESTED: a replay to the client of the TypeScript SDK: run 'npm ci' in " + clientFolder)
 	}
 	claude := absolute(t, filepath.Join("..", "..", "provider", "replay", "testdata", "claude.frames"))
 	records := t.TempDir()

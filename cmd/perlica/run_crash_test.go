@@ -334,7 +334,7 @@ func TestSlowDisk(t *testing.T) {
 			"inject=fsync,fdatasync:delay_exit=150000"}
 		path, err := exec.LookPath(strace[0])
 		if err != nil {
-			t.Skip("strace is not installed: no disk is slow here")
+			t.Skip("NOT TESTED: a run on a slow disk: strace is not installed")
 		}
 		cmd.Path, cmd.Args = path, append(strace, args...)
 		j := w.startCmd(cmd)
@@ -342,7 +342,7 @@ func TestSlowDisk(t *testing.T) {
 		return j
 	}
 	if slow("true").cmd.ProcessState.ExitCode() != 0 {
-		t.Skip("strace may not trace here")
+		t.Skip("NOT TESTED: a run on a slow disk: strace may not trace")
 	}
 	text := w.script("@stream 1500 2000", `@ask execute "Run it" command="make"`, "@say done")
 	j := slow("perlica", "run", "--input-id=i", text)

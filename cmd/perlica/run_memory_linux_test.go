@@ -34,7 +34,7 @@ for line in sys.stdin:
 // TestLargeQuestionsFitInMemory checks that memory holds the text of an open question once.
 func TestLargeQuestionsFitInMemory(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("there is no python3")
+		t.Skip("NOT TESTED: the memory of a run: python3 is not installed")
 	}
 	w := newWorld(t)
 	agent := filepath.Join(w.home, "agent.py")

@@ -312,7 +312,8 @@ func TestModelKilled(t *testing.T) {
 // TestModelDurable checks by the system calls that the request is synced before a connection is made.
 func TestModelDurable(t *testing.T) {
 	if out, err := exec.Command("strace", "-f", "-o", "/dev/null", "true").CombinedOutput(); err != nil {
-		t.Skipf("strace is not installed, or may not trace here: %v, %.200s", err, out)
+		t.Skipf("NOT TESTED: a model's request is synced before it leaves: strace is missing or may not trace: %v, %.200s",
+			err, out)
 	}
 	w := newWorld(t)
 	answer := modelAnswer(t, "anthropic-text")

@@ -30,7 +30,7 @@ func (w *world) browser() *page {
 	}
 	name, err := exec.LookPath("chromium")
 	if err != nil {
-		w.t.Skip("there is no Chromium here: the page is not tested")
+		w.t.Skip("NOT TESTED: the page in a browser: Chromium is not installed")
 	}
 	opts := []chromedp.ExecAllocatorOption{chromedp.ExecPath(name), chromedp.Flag("accept-lang", "en"),
 		chromedp.Flag("disable-dev-shm-usage", true)}

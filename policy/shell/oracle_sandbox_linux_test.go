@@ -59,7 +59,7 @@ func noSandbox(t *testing.T, err error) {
 	if os.Getenv("PERLICA_REQUIRE_ORACLE") != "" {
 		t.Fatalf("the oracle is required and cannot run: %v", err)
 	}
-	t.Skipf("SKIPPED, the judgement is not compared with a real shell: no sandbox: %v", err)
+	t.Skipf("NOT TESTED: the comparison with a real shell: there is no sandbox: %v", err)
 }
 
 func newSandbox(t *testing.T, userNamespace bool) (*sandbox, error) {

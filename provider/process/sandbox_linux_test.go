@@ -64,7 +64,7 @@ func boxStart(t *testing.T, spec Spec) (*Process, *bufio.Reader) {
 		err = box.Explain()
 	}
 	if err != nil && os.Getenv("PERLICA_REQUIRE_SANDBOX") == "" {
-		t.Skip("NO SANDBOX IS TESTED HERE:", err)
+		t.Skip("NOT TESTED: the sandbox:", err)
 	}
 	return procStart(t, spec)
 }

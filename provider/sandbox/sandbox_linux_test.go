@@ -53,7 +53,7 @@ func requireBwrap(t *testing.T) {
 	if os.Getenv("PERLICA_REQUIRE_SANDBOX") != "" {
 		t.Fatal(err)
 	}
-	t.Skip("NO SANDBOX IS TESTED HERE:", err)
+	t.Skip("NOT TESTED: the sandbox:", err)
 }
 
 // build makes the world and returns the spec of its sandboxes.

@@ -58,7 +58,7 @@ func chromium(t *testing.T) context.Context {
 		}
 	}
 	if name == "" {
-		t.Skip("there is no Chromium here: the page is not tested")
+		t.Skip("NOT TESTED: the page in a browser: Chromium is not installed")
 	}
 	opts := []chromedp.ExecAllocatorOption{chromedp.ExecPath(name), chromedp.Flag("accept-lang", "en"), chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.Flag("ignore-certificate-errors", true), // a service worker needs https

@@ -30,12 +30,12 @@ type checked struct {
 func openChecked(t *testing.T) *checked {
 	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("there is no openssl")
+		t.Skip("NOT TESTED: a proof with other programs: openssl is not installed")
 	}
 	// python3 may be a script that chooses an interpreter and takes longer than the check.
 	python, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
 	if err != nil {
-		t.Skip("there is no python3:", err)
+		t.Skip("NOT TESTED: a proof with other programs: python3 is not installed:", err)
 	}
 	dir := t.TempDir()
 	keys, err := evidence.MakeKeys(filepath.Join(dir, "keys"))

@@ -15,7 +15,7 @@ func node(t testing.TB, args ...string) string {
 	t.Helper()
 	program, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("the page's Markdown is not tested: there is no node")
+		t.Skip("NOT TESTED: the page's Markdown: node is not installed")
 	}
 	dir := t.TempDir()
 	write := func(name string, data []byte) {

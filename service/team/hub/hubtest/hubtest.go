@@ -46,7 +46,7 @@ func Start(t testing.TB, settings ...string) *Server {
 func New(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	if programs() == "" {
-		t.Skip("PostgreSQL is not installed")
+		t.Skip("NOT TESTED: teams: PostgreSQL is not installed")
 	}
 	s, err := prepare(settings)
 	if err != nil {
@@ -347,7 +347,7 @@ const Lead = "lead"
 func Shared(t testing.TB) (s *Server, database string) {
 	t.Helper()
 	if programs() == "" {
-		t.Skip("PostgreSQL is not installed")
+		t.Skip("NOT TESTED: teams: PostgreSQL is not installed")
 	}
 	s, err := shared()
 	if err != nil {
