@@ -253,13 +253,13 @@ func lazy(expr string) func() *regexp.Regexp {
 // maskMatches masks the first group of each match. The expression sees only the text around its
 // literals, and more if a match continues.
 func (p pattern) maskMatches(t *text, places []int) *edits {
-	const before, behind = 96, 320
+	const before, after = 96, 320
 	s, e := t.s, &edits{text: t}
 	done := 0
 	for i := 0; i < len(places); {
-		from, to := max(done, places[i]-before), min(len(s), places[i]+behind)
+		from, to := max(done, places[i]-before), min(len(s), places[i]+after)
 		for i++; i < len(places) && places[i] < to; i++ { // overlapping windows are one
-			to = min(len(s), places[i]+behind)
+			to = min(len(s), places[i]+after)
 		}
 		for from < to {
 			m := p.re().FindStringSubmatchIndex(s[from:to])

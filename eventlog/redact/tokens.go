@@ -22,9 +22,9 @@ type found struct {
 // literal is a text that marks the place of a kind of key, a command or a pattern.
 type literal struct {
 	text string
-	// behind lists the bytes of which one must follow the text. Empty accepts every byte.
-	behind string
-	add    func(f *found, at, end int)
+	// after lists the bytes of which one must follow the text. Empty accepts every byte.
+	after string
+	add   func(f *found, at, end int)
 }
 
 // literals are found by their first two bytes at the begin of a word, or by their first three
@@ -85,7 +85,7 @@ var literalTable = sync.OnceValue(func() *literals {
 	}
 	for _, p := range programs {
 		for name := range strings.FieldsSeq(p.names) {
-			t.addWord(literal{text: name, behind: " \t\"'\\", add: func(f *found, at, _ int) { f.commands = append(f.commands, at) }})
+			t.addWord(literal{text: name, after: " \t\"'\\", add: func(f *found, at, _ int) { f.commands = append(f.commands, at) }})
 		}
 	}
 	for i, p := range patterns {
@@ -94,7 +94,7 @@ var literalTable = sync.OnceValue(func() *literals {
 		}
 	}
 	for _, end := range nameEnds {
-		t.addAnywhere(literal{text: end, behind: " \t({", add: func(f *found, _, end int) { f.spaced = append(f.spaced, end) }})
+		t.addAnywhere(literal{text: end, after: " \t({", add: func(f *found, _, end int) { f.spaced = append(f.spaced, end) }})
 	}
 	has := func(text string, is func(f *found) *bool) {
 		t.addAnywhere(literal{text: text, add: func(f *found, _, _ int) { *is(f) = true }})
@@ -150,7 +150,7 @@ func (t *literals) addFound(f *found, place uint16, s string, at int) {
 	for i := range t.lists[place] {
 		l := &t.lists[place][i]
 		end := at + len(l.text)
-		if strings.HasPrefix(s[at:], l.text) && (l.behind == "" || end < len(s) && strings.IndexByte(l.behind, s[end]) >= 0) {
+		if strings.HasPrefix(s[at:], l.text) && (l.after == "" || end < len(s) && strings.IndexByte(l.after, s[end]) >= 0) {
 			l.add(f, at, end)
 		}
 	}
