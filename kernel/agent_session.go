@@ -241,7 +241,8 @@ func (s *agentSession) refsNow() event.Refs {
 func (s *agentSession) Sent(f provider.Frame) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.r.log.Record(sentEvent(f, s.refsNow()))
+	return s.r.log.Record(event.Event{Type: sentTypes[f.Kind], Class: event.Frame, Actor: "perlica", Refs: s.refsNow(),
+		Payload: f.Line})
 }
 
 // Received records a line of the agent.

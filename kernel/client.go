@@ -73,10 +73,6 @@ var sentTypes = map[provider.FrameKind]event.Type{
 	provider.Request: event.RequestSent, provider.Notification: event.NotificationSent, provider.Response: event.ResponseSent,
 }
 
-func sentEvent(f provider.Frame, refs event.Refs) event.Event {
-	return event.Event{Type: sentTypes[f.Kind], Class: event.Frame, Actor: "perlica", Refs: refs, Payload: f.Line}
-}
-
 var receivedTypes = map[provider.FrameKind]event.Type{
 	provider.Request: event.NotificationReceived, provider.Notification: event.NotificationReceived,
 	provider.Response: event.ResponseReceived, provider.Malformed: event.LineMalformed,

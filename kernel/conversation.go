@@ -235,7 +235,7 @@ func (c *Conversation) takeBackAgent(ctx context.Context, run *run) {
 // releaseRun frees the run's lock and reserves the next run's lock in the background, because a reservation takes
 // a tenth of the time from an input to its prompt. A failed reservation is repeated by the next run.
 func (c *Conversation) releaseRun(run *run) {
-	run.freeLocks()
+	run.giveUpLocks((*filelock.Lock).Free) // sweepLocks removes the files, because no other run takes these locks
 	c.after.Go(func() {
 		run.sweepLocks()
 		id := uuid.Must(uuid.NewV7())

@@ -93,7 +93,7 @@ func (q *questions) judgeRequest(p *provider.PermissionRequest) {
 	read := q.c.reading(a)
 	req := read.Request
 	for {
-		asOf, err := q.lastSeq()
+		last, _, err := q.c.run.r.log.Last(context.Background(), event.Query{})
 		if err != nil {
 			q.c.lifecycle.killAgent()
 			return
@@ -103,7 +103,7 @@ func (q *questions) judgeRequest(p *provider.PermissionRequest) {
 			q.putQuestion(a, read, d)
 			return
 		}
-		if q.answerDecided(a, req, d, asOf) {
+		if q.answerDecided(a, req, d, last.Seq) {
 			return
 		}
 	}
@@ -150,12 +150,6 @@ func (q *questions) needsPerson(d policy.Decision) bool {
 		return d.Word != "" && q.c.run.t.AnswerIn > 0
 	}
 	return d.Effect == policy.Ask
-}
-
-// lastSeq returns the Seq of the newest event.
-func (q *questions) lastSeq() (event.Seq, error) {
-	e, _, err := q.c.run.r.log.Last(context.Background(), event.Query{})
-	return e.Seq, err
 }
 
 // answerDecided answers for a rule, a standing approval or a mode. It returns false if an approval was revoked after

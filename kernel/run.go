@@ -186,9 +186,6 @@ func (run *run) takeLock(ctx context.Context) error {
 // releaseLocks gives the locks up and removes their files.
 func (run *run) releaseLocks() { run.giveUpLocks((*filelock.Lock).Release) }
 
-// freeLocks gives the locks up and leaves their files to sweepLocks. It is for locks that no other run takes.
-func (run *run) freeLocks() { run.giveUpLocks((*filelock.Lock).Free) }
-
 func (run *run) giveUpLocks(giveUp func(*filelock.Lock)) {
 	run.r.leaveRun(run)
 	for _, l := range run.locks {
