@@ -13,6 +13,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // Coordinator asks questions and takes answers. Through the log it also serves other processes. Several goroutines
@@ -121,7 +122,7 @@ func (c *Coordinator) Answer(ctx context.Context, id event.InteractionID, a Answ
 		return c.rejectAnswer(ctx, q, a, err)
 	}
 	if q.Input != nil && c.maskedAnswer(a).Text != a.Text {
-		return c.rejectAnswer(ctx, q, a, unfit("not look like a secret, which this log masks"))
+		return c.rejectAnswer(ctx, q, a, unfit(beNoSecret))
 	}
 	_, err = c.log.Append(ctx, event.NewFact(event.InteractionAnswered, "user", q.Refs, a))
 	var conflict *eventlog.ConflictError
@@ -159,7 +160,8 @@ func (c *Coordinator) rejectAnswer(ctx context.Context, q Question, a Answer, wh
 	fact := event.NewFact(event.InteractionAnswerRejected, actor, q.Refs, struct {
 		Answer
 		Why string `json:"why"`
-	}{a, why.Error()})
+		message.Coded
+	}{a, why.Error(), message.Of(why).Coded})
 	_, err := c.log.Append(ctx, fact)
 	return errors.Join(why, err)
 }

@@ -2,7 +2,6 @@ package interaction
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/mail"
 	"net/url"
 	"regexp"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // Input is the condition on a typed text, in the terms of the JSON Schema of ACP's elicitations. An empty field sets
@@ -31,22 +32,32 @@ type Input struct {
 const mostInput = 64 << 10
 
 // misfit explains why a text does not fit. It wraps ErrNotAnOption.
-type misfit struct{ why string }
+type misfit struct{ why *message.Text }
 
-func (e *misfit) Error() string { return "the text does not fit: it must " + e.why }
+var doesNotFit = message.New("interaction.does-not-fit", "the text does not fit: it must %s")
+
+// Tell returns the error's sentence.
+func (e *misfit) Tell() *message.Text { return doesNotFit.With(e.why) }
+
+func (e *misfit) Error() string { return e.Tell().Text }
 
 func (e *misfit) Unwrap() error { return ErrNotAnOption }
 
-func unfit(format string, args ...any) error { return &misfit{fmt.Sprintf(format, args...)} }
+func unfit(why *message.Text, args ...any) error {
+	if len(args) > 0 {
+		why = why.With(args...)
+	}
+	return &misfit{why}
+}
 
 // Value turns a text into its JSON value. The text of an array has commas between the values. A nil Input accepts no
 // text.
 func (i *Input) Value(text string) (json.RawMessage, error) {
 	switch {
 	case i == nil:
-		return nil, unfit("be of a kind that is known")
+		return nil, unfit(knownKind)
 	case len(text) > mostInput || !utf8.ValidString(text):
-		return nil, unfit("be UTF-8 of at most %d bytes", mostInput)
+		return nil, unfit(shortText, mostInput)
 	}
 	switch i.Type {
 	case "number", "integer":
@@ -60,19 +71,19 @@ func (i *Input) Value(text string) (json.RawMessage, error) {
 func (i *Input) numberValue(text string) (json.RawMessage, error) {
 	var n json.Number
 	if err := json.Unmarshal([]byte(text), &n); err != nil || strings.HasPrefix(text, `"`) {
-		return nil, unfit("be a number, such as 12 or 0.5")
+		return nil, unfit(beNumber)
 	}
 	if _, err := n.Int64(); err != nil && i.Type == "integer" {
-		return nil, unfit("be a whole number")
+		return nil, unfit(beWhole)
 	}
 	f, err := n.Float64()
 	switch {
 	case err != nil:
-		return nil, unfit("be a smaller number")
+		return nil, unfit(beSmaller)
 	case i.Minimum != nil && f < *i.Minimum:
-		return nil, unfit("be at least %v", *i.Minimum)
+		return nil, unfit(beAtLeast, *i.Minimum)
 	case i.Maximum != nil && f > *i.Maximum:
-		return nil, unfit("be at most %v", *i.Maximum)
+		return nil, unfit(beAtMost, *i.Maximum)
 	}
 	return json.RawMessage(text), nil
 }
@@ -81,15 +92,15 @@ func (i *Input) textValue(text string) (json.RawMessage, error) {
 	n := utf8.RuneCountInString(text)
 	switch {
 	case i.MinLength != nil && n < *i.MinLength:
-		return nil, unfit("have at least %d characters", *i.MinLength)
+		return nil, unfit(haveAtLeast, *i.MinLength)
 	case i.MaxLength != nil && n > *i.MaxLength:
-		return nil, unfit("have at most %d characters", *i.MaxLength)
+		return nil, unfit(haveAtMost, *i.MaxLength)
 	case !formatted(i.Format, text):
-		return nil, unfit("be of the format %s", i.Format)
+		return nil, unfit(beFormat, i.Format)
 	}
 	// Some patterns of JSON Schema are invalid in Go. The agent must check those itself.
 	if p, err := regexp.Compile(i.Pattern); err == nil && !p.MatchString(text) {
-		return nil, unfit("match %s", i.Pattern)
+		return nil, unfit(beMatch, i.Pattern)
 	}
 	return json.Marshal(text)
 }
@@ -126,16 +137,35 @@ func (i *Input) listValue(text string) (json.RawMessage, error) {
 		switch {
 		case part == "":
 		case !slices.Contains(i.Values, part):
-			return nil, unfit("be some of %s, with commas between them", strings.Join(i.Values, ", "))
+			return nil, unfit(beSome, strings.Join(i.Values, ", "))
 		case !slices.Contains(chosen, part):
 			chosen = append(chosen, part)
 		}
 	}
 	switch {
 	case i.MinItems != nil && len(chosen) < *i.MinItems:
-		return nil, unfit("be at least %d of %s", *i.MinItems, strings.Join(i.Values, ", "))
+		return nil, unfit(beManyOf, *i.MinItems, strings.Join(i.Values, ", "))
 	case i.MaxItems != nil && len(chosen) > *i.MaxItems:
-		return nil, unfit("be at most %d of %s", *i.MaxItems, strings.Join(i.Values, ", "))
+		return nil, unfit(beFewOf, *i.MaxItems, strings.Join(i.Values, ", "))
 	}
 	return json.Marshal(chosen)
 }
+
+// These say what a text must be or have.
+var (
+	knownKind   = message.New("interaction.known-kind", "be of a kind that is known")
+	shortText   = message.New("interaction.short-text", "be UTF-8 of at most %d bytes")
+	beNumber    = message.New("interaction.be-number", "be a number, such as 12 or 0.5")
+	beWhole     = message.New("interaction.be-whole", "be a whole number")
+	beSmaller   = message.New("interaction.be-smaller", "be a smaller number")
+	beAtLeast   = message.New("interaction.be-at-least", "be at least %v")
+	beAtMost    = message.New("interaction.be-at-most", "be at most %v")
+	haveAtLeast = message.New("interaction.have-at-least", "have at least %d characters")
+	haveAtMost  = message.New("interaction.have-at-most", "have at most %d characters")
+	beFormat    = message.New("interaction.be-format", "be of the format %s")
+	beMatch     = message.New("interaction.be-match", "match %s")
+	beSome      = message.New("interaction.be-some", "be some of %s, with commas between them")
+	beManyOf    = message.New("interaction.be-many-of", "be at least %d of %s")
+	beFewOf     = message.New("interaction.be-few-of", "be at most %d of %s")
+	beNoSecret  = message.New("interaction.be-no-secret", "not look like a secret, which this log masks")
+)

@@ -3,6 +3,8 @@ package interaction
 import (
 	"cmp"
 	"slices"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // Option is one of the possible answers to a question.
@@ -14,6 +16,8 @@ type Option struct {
 	Kind string `json:"kind"`
 	// Offer marks an answer that Perlica adds to the agent's options.
 	Offer bool `json:"offer,omitempty"`
+	// Code is the code of the label. It is empty for the agent's own words.
+	Code message.Code `json:"code,omitempty"`
 	// Text says that the answer takes a text. The question's Input describes the text.
 	Text bool `json:"text,omitempty"`
 }
@@ -36,9 +40,14 @@ func Refusable(options []Option) []Option {
 	if slices.ContainsFunc(options, func(o Option) bool { return o.Kind == "reject_once" }) {
 		return options
 	}
-	deny := Option{ID: DenyID, Label: "no: the agent is told that its request was cancelled", Kind: "reject_once",
-		Offer: true}
-	return append(options, deny)
+	return append(options, NewOffer(DenyID, labelDeny, "reject_once"))
+}
+
+var labelDeny = message.New("interaction.label-deny", "no: the agent is told that its request was cancelled")
+
+// NewOffer returns an answer that Perlica adds.
+func NewOffer(id string, label *message.Text, kind string) Option {
+	return Option{ID: id, Label: label.Text, Code: label.Code, Kind: kind, Offer: true}
 }
 
 // Order sorts the options for every front end: yes once, Perlica's offers, yes for good, no once, no for good. The

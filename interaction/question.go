@@ -26,6 +26,7 @@ type Question struct {
 	Input *Input `json:"input,omitempty"`
 	// Why is the reason for asking a person.
 	Why string `json:"why,omitempty"`
+	message.Coded
 	// Allow lists the commands that add a rule. Each rule would allow the request without a question.
 	Allow   []string  `json:"allow,omitempty"`
 	Expires time.Time `json:"expires"`
@@ -34,6 +35,12 @@ type Question struct {
 	Asked time.Time  `json:"-"`
 	// Writer is the log handle of the process that asks and waits.
 	Writer string `json:"-"`
+}
+
+// Because returns the question with a reason for asking.
+func (q Question) Because(why *message.Text) Question {
+	q.Why, q.Coded = why.Text, why.Coded
+	return q
 }
 
 // Subject describes a permission request. Commands, Dir, Paths, Tier and every field that is not inert describe the

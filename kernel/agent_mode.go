@@ -10,6 +10,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
 )
@@ -74,9 +75,7 @@ func (s *agentSession) modesBetweenTurns() (events []event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, to := range s.modes.between {
-		events = append(events, event.NewFact(event.PolicyUnasked, "agent", s.base, fact.UnaskedTool{
-			ToolSeen: modeTool(agents.ModeName(s.state.Modes, to)), Why: "the agent changed its mode and nobody was asked",
-		}))
+		events = append(events, event.NewFact(event.PolicyUnasked, "agent", s.base, fact.NewUnaskedTool(modeTool(agents.ModeName(s.state.Modes, to)), whyModeChanged)))
 	}
 	s.modes.between = nil
 	return events
@@ -104,8 +103,8 @@ type Offers struct {
 	Modes    []acp.SessionMode
 	Options  []acp.SessionConfigOption
 	Commands []acp.AvailableCommand
-	Asking   []string // the modes that loosen nothing: the asking mode, the configured one, and stricter ones
-	Lost     []string // the earlier choices that could not be taken up again, in words
+	Asking   []string        // the modes that loosen nothing: the asking mode, the configured one, and stricter ones
+	Lost     []*message.Text // the earlier choices that could not be taken up again, in words
 }
 
 // enterState notes the offers of a new session.
@@ -164,14 +163,14 @@ func (s *agentSession) earlierChoices() (mode, model string) {
 		if agents.CheckMode(s.session, e) == nil {
 			mode = e
 		} else {
-			s.lost = append(s.lost, "the agent offers the mode "+cmp.Or(s.setup.Earlier.ModeName, e)+" no more")
+			s.lost = append(s.lost, modeGone.With(cmp.Or(s.setup.Earlier.ModeName, e)))
 		}
 	}
 	if e := s.setup.Earlier.Model; e != "" && model == "" {
 		if _, err := agents.ModelOption(s.session, e); err == nil {
 			model = e
 		} else {
-			s.lost = append(s.lost, "the agent offers the model "+e+" no more")
+			s.lost = append(s.lost, modelGone.With(e))
 		}
 	}
 	return mode, model
@@ -187,7 +186,7 @@ func (s *agentSession) chooseOptions(ctx context.Context) {
 			err = s.session.SetOption(ctx, id, value)
 		}
 		if err != nil {
-			s.lost = append(s.lost, "the agent's option "+id+" is not "+value+" again: "+err.Error())
+			s.lost = append(s.lost, optionGone.With(id, value, err))
 			continue
 		}
 		s.options[id] = value

@@ -13,6 +13,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
@@ -65,7 +66,7 @@ type agentSession struct {
 	mode     string            // set by prepareSession
 	options  map[string]string // set by prepareSession
 	how      continuation      // the way in which the agent knows earlier turns
-	lost     []string          // the choices in Setup.Earlier that the agent refused; set by prepareSession
+	lost     []*message.Text   // the choices in Setup.Earlier that the agent refused; set by prepareSession
 	anew     bool              // the session has no earlier turns
 	prompted bool              // the agent was prompted and knows system text and transcript
 
@@ -138,7 +139,7 @@ func (s *agentSession) prepareSession(ctx context.Context, strategy string) (err
 	s.chooseOptions(ctx)
 	s.applyChoice(s.mode)
 	if s.client != nil {
-		if lacks := agents.Unoffered(s.setup.Agent.Asking, mode, s.mode); lacks != "" {
+		if lacks := agents.Unoffered(s.setup.Agent.Asking, mode, s.mode); lacks != nil {
 			s.client.warn("mode_not_offered", lacks)
 		}
 		for _, lost := range s.lost {
@@ -346,7 +347,7 @@ func (s *agentSession) Warning(w provider.Warning) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.client != nil {
-		s.client.warn(w.Subtype, w.Detail)
+		s.client.warn(w.Subtype, &message.Text{Text: w.Detail})
 		return
 	}
 	s.r.opt.Trail.Warn(w.Subtype, "session", string(s.setup.Session), "detail", w.Detail)

@@ -105,7 +105,7 @@ func TestAgentsFrames(t *testing.T) {
 			inventOne(t, name, agent, s.call, place)
 		}
 		for _, s := range c.sums.tools {
-			if why := c.unasked(*s, place); why != "" && s.wasAsked {
+			if why := c.unasked(*s, place); why != nil && s.wasAsked {
 				t.Errorf("%s: %s: %s", name, s.Title, why)
 			}
 		}

@@ -314,13 +314,11 @@ func (a *Attached) unprompted(u provider.Update) {
 		return
 	}
 	s.wasAsked = true // one record is enough
-	why := "it ran in a turn that the agent began by itself, without a question"
+	why := whyByItself
 	if s.declined {
-		why = "it ran in a turn that the agent began by itself, although it was refused"
+		why = whyByItselfRefused
 	}
-	_ = a.r.log.Record(event.NewFact(event.PolicyUnasked, "agent", a.refs(), fact.UnaskedTool{
-		ToolSeen: s.ToolSeen, Why: why,
-	})) // a dead log ends the agent at its next line
+	_ = a.r.log.Record(event.NewFact(event.PolicyUnasked, "agent", a.refs(), fact.NewUnaskedTool(s.ToolSeen, why))) // a dead log ends the agent at its next line
 }
 
 // tool returns the reports of a tool call.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
@@ -144,21 +145,21 @@ func blockedEvents(b provider.BlockedRequest, refs event.Refs) []event.Event {
 }
 
 // warn adds a warning to the result and shows it.
-func (c *client) warn(subtype, detail string) {
-	added, kept := c.sums.addWarning(subtype + ": " + detail)
+func (c *client) warn(subtype string, detail *message.Text) {
+	added, kept := c.sums.addWarning(subtype + ": " + detail.Text)
 	if added {
-		c.run.r.opt.Trail.Warn(subtype, "run", string(c.run.refs.Run), "detail", detail)
+		c.run.r.opt.Trail.Warn(subtype, "run", string(c.run.refs.Run), "detail", detail.Text)
 	}
 	if kept {
-		c.show.addNotice(record.Warned{Subtype: subtype, Detail: detail})
+		c.show.addNotice(record.NewWarned(subtype, detail))
 	}
 }
 
 // warnLate shows a warning after the outcome.
-func (c *client) warnLate(subtype, detail string) {
+func (c *client) warnLate(subtype string, detail *message.Text) {
 	c.show.closeQueue()
 	c.warn(subtype, detail)
-	c.show.show(record.Warned{Subtype: subtype, Detail: detail}) // its goroutine has ended
+	c.show.show(record.NewWarned(subtype, detail)) // its goroutine has ended
 }
 
 // Agents may send updates after their answer. The turn is over when the agent has answered session/close. An

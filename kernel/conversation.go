@@ -193,7 +193,7 @@ func (c *Conversation) acceptRun(ctx context.Context, t *Turn) (*run, error) {
 		// The checkpoint of the turn before may still be pending. anchorFault waits for all recorded events,
 		// so it precedes the events of this turn.
 		if subtype, fault := c.r.anchorFault(); fault != nil {
-			run.client.warn(subtype, fault.Error())
+			run.client.warn(subtype, message.Of(fault))
 		}
 		err = c.RecordSession()
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/interaction/form"
 	"github.com/perlica/perlica/kernel/fact"
@@ -37,11 +37,11 @@ func (q *questions) fillForm(p *provider.PermissionRequest) {
 	f := &filling{c: q.c, q: q, p: p, content: map[string]json.RawMessage{},
 		ends: map[event.InteractionID]interaction.Resolution{}}
 	action, by := actionDecline, "policy"
-	if why := f.readForm(); why != "" {
+	if why := f.readForm(); why != nil {
 		_ = q.c.run.r.log.Record(event.NewFact(event.PolicyDecided, "policy", q.c.refs(), fact.PolicyDecided{
-			Title: p.Form.Message, Effect: string(policy.Deny), By: byForm, Why: why,
+			Title: p.Form.Message, Effect: string(policy.Deny), By: byForm, Why: why.Text, Coded: why.Coded,
 		})) // a dead log ends the run at its next line
-		q.c.warn("form_declined", "a form of the agent's was declined: "+why)
+		q.c.warn("form_declined", formDeclined.With(why))
 	} else {
 		action, by = f.askFields()
 	}
@@ -86,11 +86,11 @@ type filling struct {
 	ends    map[event.InteractionID]interaction.Resolution
 }
 
-// readForm reads the form. It returns the reason why the form must not be asked, or "".
-func (f *filling) readForm() (why string) {
+// readForm reads the form. It returns the reason why the form must not be asked, or nil.
+func (f *filling) readForm() (why *message.Text) {
 	c, ask := f.c, f.p.Form
 	if c.run.t.Permissions == policy.ModeDeny {
-		return "the permission mode is deny"
+		return whyModeDeny
 	}
 	f.leave = ask.Approval || ask.URL == "" && form.Approval(ask.Message, ask.Schema)
 	if f.leave {
@@ -101,12 +101,13 @@ func (f *filling) readForm() (why string) {
 		read := c.readTool(tool, nil, c.place())
 		d := c.run.r.policy.Decide(read.Request, c.run.t.Permissions)
 		if d.Effect == policy.Deny {
-			return d.Why
+			return d.Reason()
 		}
 		f.base = f.q.question(tool, nil, read, d)
 		f.base.Word = ""
 		if !ask.Approval {
-			f.base.Subject.Tier, f.base.Why = string(shell.AlwaysAsked), "the agent asks for approval in a form, and no rule answers a form"
+			f.base.Subject.Tier = string(shell.AlwaysAsked)
+			f.base = f.base.Because(whyFormApproval)
 		}
 	} else {
 		f.base = interaction.Question{
@@ -117,18 +118,18 @@ func (f *filling) readForm() (why string) {
 	if ask.URL != "" {
 		u, err := url.Parse(ask.URL)
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-			return "its address is not a web address"
+			return whyNoWebAddress
 		}
 		f.base.Subject.Fields = []interaction.Field{{Name: "address", Value: ask.URL},
 			{Name: "host", Value: form.Host(u.Hostname())}}
-		f.base.Why = "the agent wants you to open this address: Perlica does not open it"
-		return ""
+		f.base = f.base.Because(whyOpenAddress)
+		return nil
 	}
 	var err error
 	if f.fields, err = form.Read(ask.Message, ask.Schema); err != nil {
-		return err.Error()
+		return message.Of(err)
 	}
-	return ""
+	return nil
 }
 
 // approved returns the tool call that the texts of a form describe. Its commands are the first part that
@@ -172,11 +173,11 @@ const (
 func (f *filling) askFields() (action, by string) {
 	if len(f.fields) == 0 {
 		q := f.base
-		label := "go on"
+		label := labelGoOn
 		if f.p.Form.URL != "" {
-			label = "go on: I open the address myself"
+			label = labelGoOnAddress
 		}
-		q.Options = []interaction.Option{{ID: goOnID, Label: label, Kind: "answer", Offer: true}, form.Decline()}
+		q.Options = []interaction.Option{interaction.NewOffer(goOnID, label, "answer"), form.Decline()}
 		a, why := f.putQuestion(q)
 		return f.action(a, why)
 	}
@@ -202,12 +203,12 @@ func (f *filling) askField(i int) (action, by string) {
 	field, q := &f.fields[i], f.base
 	q.Title = field.Title
 	q.Subject.Text = append([]string{f.p.Form.Message}, field.Says()...)
-	q.Why = "the agent asks for a value; what you answer stays on record"
+	q = q.Because(whyValue)
 	if len(f.fields) > 1 {
-		q.Why = fmt.Sprintf("the agent asks for a value, %d of %d; what you answer stays on record", i+1, len(f.fields))
+		q = q.Because(whyValueOf.With(i+1, len(f.fields)))
 	}
 	if f.leave {
-		q.Why = f.base.Why
+		q.Why, q.Coded = f.base.Why, f.base.Coded
 		field.AskLeave(&q)
 	} else {
 		field.Ask(&q)
@@ -231,7 +232,7 @@ func (f *filling) askField(i int) (action, by string) {
 func (f *filling) review() interaction.Question {
 	q := f.base
 	q.Title = f.p.Form.Message
-	q.Why = "these values go to the agent; nothing was sent yet"
+	q = q.Because(whyReview)
 	q.Subject.Fields = slices.Clone(q.Subject.Fields)
 	for _, field := range f.fields {
 		value, ok := f.content[field.Name]
@@ -243,8 +244,8 @@ func (f *filling) review() interaction.Question {
 		q.Subject.Fields = append(q.Subject.Fields, interaction.Field{Name: field.Title, Value: text})
 	}
 	q.Options = []interaction.Option{
-		{ID: goOnID, Label: "send these values", Kind: "answer", Offer: true},
-		{ID: againID, Label: "enter them again", Kind: "answer", Offer: true}, form.Decline(),
+		interaction.NewOffer(goOnID, labelSend, "answer"),
+		interaction.NewOffer(againID, labelAgain, "answer"), form.Decline(),
 	}
 	return q
 }
@@ -265,7 +266,7 @@ func (f *filling) putQuestion(q interaction.Question) (*interaction.Answer, inte
 	c, ctx := f.c, context.Background() // the end of a question is on the log, even if the caller's context ends
 	if c.run.t.AnswerIn > 0 {
 		if err := c.run.r.questions.Reachable(); err != nil {
-			c.warn("unreachable", "other processes cannot answer this question: "+err.Error())
+			c.warn("unreachable", unreachable.With(err))
 		}
 	}
 	q.Expires = c.sums.now().Add(c.run.t.AnswerIn)

@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
@@ -56,10 +57,10 @@ func (f freshAgent) takeBackAgent(ctx context.Context, run *run) {
 	if run.agent.conn != nil {
 		run.agent.beginClose()
 		if err := run.agent.endProcess(ctx); err != nil {
-			run.client.warnLate("session_not_closed", err.Error())
+			run.client.warnLate("session_not_closed", message.Of(err))
 		}
 		if run.agent.orphans != "" {
-			run.client.warnLate("processes_left", "the agent left processes without its mark, and Perlica ended them: "+run.agent.orphans)
+			run.client.warnLate("processes_left", processesLeft.With(run.agent.orphans))
 		}
 	}
 	run.client.joinGoroutines()

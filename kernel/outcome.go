@@ -54,7 +54,7 @@ func (run *run) recordAnswer(a provider.Answer, err error) record.Result {
 			outcome = event.ProviderError
 		}
 	} else if a.StopReason == "" {
-		run.client.warn("no_stop_reason", "the agent gave no reason for the end of its turn")
+		run.client.warn("no_stop_reason", noStopReason)
 	}
 	run.client.sums.setAnswer(a)
 	res, cerr := run.writeOutcome(outcome, e)
@@ -150,10 +150,11 @@ func (run *run) outcomeFact(outcome event.Type, refs event.Refs, res record.Resu
 	f := fact.Failed{Error: res.Err, DurationMS: res.Duration.Milliseconds(), Text: res.Text, Content: res.Content,
 		Tools: run.client.sums.toolsSeen()}
 	if outcome == event.OutcomeUnknown {
-		f.NoticedBy, f.Known = "run", "the prompt may have left; no answer came"
+		known := mayHaveLeft
 		if res.Err != nil && res.Err.Unknown {
-			f.Known = "the agent does not know what became of the prompt"
+			known = agentUnsure
 		}
+		f.NoticedBy, f.Known, f.KnownMessage = "run", known.Text, known.Coded
 	}
 	return event.NewFact(outcome, "perlica", refs, f)
 }

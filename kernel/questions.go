@@ -3,7 +3,6 @@ package kernel
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -77,7 +76,7 @@ func (q *questions) judgeRequest(p *provider.PermissionRequest) {
 	announced, whole := q.c.sums.addQuestion(p.Tool)
 	p.Tool = whole
 	if n := len(p.Options) - len(unambiguous(p.Options)); n > 0 {
-		q.c.warn("ambiguous_options", fmt.Sprintf("%d of the agent's options share an id with another and cannot be chosen: %s", n, p.Tool.Title))
+		q.c.warn("ambiguous_options", ambiguousOptions.With(n, p.Tool.Title))
 	}
 	a := asking{PermissionRequest: p, place: q.c.place()}
 	unplaced := q.c.reading(a).Request
@@ -114,7 +113,7 @@ func (q *questions) putQuestion(a asking, read policy.Reading, d policy.Decision
 	question := q.question(a.Tool, unambiguous(a.Options), read, d)
 	if q.c.run.t.AnswerIn > 0 {
 		if err := q.c.run.r.questions.Reachable(); err != nil {
-			q.c.warn("unreachable", "other processes cannot answer this question: "+err.Error())
+			q.c.warn("unreachable", unreachable.With(err))
 		}
 	}
 	ticket, err := q.c.run.r.questions.Ask(context.Background(), question)
@@ -186,6 +185,7 @@ func decision(req policy.Request, d policy.Decision) fact.PolicyDecided {
 	return fact.PolicyDecided{
 		Title: req.Title, Commands: commands, Paths: req.Paths,
 		Effect: string(d.Effect), By: string(d.By), Rule: d.Rule, Approval: d.ApprovalID(), Why: d.Why, Option: d.OptionID,
+		Coded: d.Coded,
 	}
 }
 
@@ -216,7 +216,7 @@ func (q *questions) question(call provider.ToolCall, options []acp.PermissionOpt
 		Subject: interaction.Subject{
 			Provider: q.c.run.t.Agent.ID, Kind: string(call.Kind), Paths: req.Paths, Tier: string(d.Tier), RawInput: call.RawInput,
 		},
-		Word: d.Word, Why: d.Why, Allow: d.Allow,
+		Word: d.Word, Why: d.Why, Coded: d.Coded, Allow: d.Allow,
 		Expires: q.c.sums.now().Add(q.c.run.t.AnswerIn),
 		Refs:    q.c.refs(),
 	}
@@ -240,9 +240,8 @@ func (q *questions) question(call provider.ToolCall, options []acp.PermissionOpt
 		out.Options = append(out.Options, interaction.Option{ID: string(o.OptionId), Label: o.Name, Kind: string(o.Kind)})
 	}
 	for _, o := range req.Offers() {
-		out.Options = append(out.Options, interaction.Option{
-			ID: offerPrefix + string(o.Scope), Label: o.Offer(), Kind: string(acp.PermissionOptionKindAllowOnce), Offer: true,
-		})
+		out.Options = append(out.Options, interaction.NewOffer(offerPrefix+string(o.Scope), o.Offer(),
+			string(acp.PermissionOptionKindAllowOnce)))
 	}
 	out.Options = interaction.Order(interaction.Refusable(out.Options))
 	return out
@@ -329,7 +328,7 @@ func (q *questions) applyAnswer(ctx context.Context, t *interaction.Ticket, said
 	if i < 0 {
 		// The coordinator accepts only known options, but other programs write this log, too.
 		q.c.warn("no_such_option",
-			fmt.Sprintf("the answer of %s is not one of the options, so the agent got the answer cancelled", said.By))
+			noSuchOption.With(said.By))
 		q.c.sums.addDecision(a, false)
 		return "", nil
 	}

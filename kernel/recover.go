@@ -141,7 +141,7 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 	}
 	_, err = r.log.EndRun(ctx,
 		event.NewFact(event.OutcomeUnknown, "perlica", left.Refs, fact.Failed{
-			Error: e, Text: left.Said.Text(), Content: left.Said.Blocks, NoticedBy: "recovery", Known: left.Progress(),
+			Error: e, Text: left.Said.Text(), Content: left.Said.Blocks, NoticedBy: "recovery", Known: left.Progress().Text, KnownMessage: left.Progress().Coded,
 		}),
 		event.NewFact(event.CallEnforced, "perlica", left.Refs, fact.Enforced{Calls: 1, Blocked: len(left.Refused),
 			Permissions: left.Counted()}))

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dustin/go-humanize/english"
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog"
@@ -268,8 +267,7 @@ func (run *run) recordIntent(ctx context.Context) error {
 func (run *run) warnOfRepair() {
 	found := run.r.log.TakeRepair()
 	if found.Lost > 0 {
-		run.client.warn("intents_lost", fmt.Sprintf(
-			"the event log lost the intents of %s that were called before; their outcome counts as unknown", english.Plural(found.Lost, "input", "")))
+		run.client.warn("intents_lost", intentsLost.With(inputs(found.Lost)))
 	}
 	if found.Added > 0 {
 		run.r.opt.Trail.Warn("the second place of the intents was not complete; its lines were made from the log",
@@ -335,7 +333,7 @@ func (run *run) promptAgent(ctx context.Context) (provider.Answer, error) {
 				run.cancelTurn()
 			}
 		case <-grace:
-			run.client.warn("cancel_unconfirmed", "the agent did not confirm the cancellation and was ended")
+			run.client.warn("cancel_unconfirmed", cancelUnconfirmed)
 			run.agent.conn.Kill()
 		case <-done:
 			done = nil

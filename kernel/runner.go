@@ -16,6 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/approvals"
@@ -240,7 +241,7 @@ func (r *Runner) Close() error {
 // while the agent ended. The outcome is on disk in any case.
 func (run *run) warnOfAnchor() {
 	if subtype, err := run.r.anchorFault(); err != nil {
-		run.client.warnLate(subtype, err.Error())
+		run.client.warnLate(subtype, message.Of(err))
 	}
 }
 
@@ -265,7 +266,7 @@ const LowSpace = 100 << 20
 func (run *run) warnOfSpace() {
 	dir := run.r.opt.Paths.Dir
 	if free, err := run.r.opt.FreeSpace(dir); err == nil && free < LowSpace {
-		run.client.warn("disk_low", "only "+humanize.IBytes(free)+" free at "+dir+": a run ends when its log cannot be written")
+		run.client.warn("disk_low", diskLow.With(humanize.IBytes(free), dir))
 	}
 }
 

@@ -3,7 +3,6 @@ package kernel
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/fact"
@@ -127,10 +127,10 @@ func (c *client) judgeTools() {
 	always := sync.OnceValue(func() []interaction.Question { return c.run.r.allowedForGood(c.run.refs.Session) })
 	for _, t := range c.sums.listTools() {
 		why := c.unasked(t, place)
-		if why == "" {
+		if why == nil {
 			continue
 		}
-		u := fact.UnaskedTool{ToolSeen: t.ToolSeen, Why: why}
+		u := fact.NewUnaskedTool(t.ToolSeen, why)
 		if !t.wasAsked {
 			req := c.readTool(t.call, nil, place).Request
 			if list, err := standing(); err == nil && c.covered(list, req) {
@@ -139,10 +139,11 @@ func (c *client) judgeTools() {
 			u.FreedBy = freedBy(always(), req)
 		}
 		if u.FreedBy != "" {
-			u.Why = "it ran and nobody was asked: a yes for good freed it"
+			why = whyFreed
 			if failed(t) {
-				u.Why = "it was tried and failed, and nobody was asked: a yes for good freed it"
+				why = whyTriedFreed
 			}
+			u.Why, u.Coded = why.Text, why.Coded
 		}
 		unasked = append(unasked, u)
 	}
@@ -156,34 +157,34 @@ func (c *client) covered(standing []policy.Approval, req policy.Request) bool {
 	})
 }
 
-// unasked returns the reason why a tool call needed a question that was not asked, or "".
-func (c *client) unasked(t toolSeen, place shell.Place) string {
+// unasked returns the reason why a tool call needed a question that was not asked, or nil.
+func (c *client) unasked(t toolSeen, place shell.Place) *message.Text {
 	switch {
 	case (t.refused || t.declined && len(t.approved) == 0) && t.Status == string(acp.ToolCallStatusCompleted):
-		return "it ran although it was refused"
+		return whyRefusedRan
 	case t.crowded:
-		return fmt.Sprintf("it was reported in more than %d forms", maxForms)
+		return whyCrowded.With(maxForms)
 	case t.wasAsked && len(t.approved) > 0:
 		var approved []policy.Request
 		for _, a := range t.approved {
 			approved = append(approved, c.reading(a).Request)
 		}
 		for _, form := range t.ran {
-			if what := policy.Differs(approved, form, place); what != "" {
-				return "not what was allowed: " + what
+			if what := policy.Differs(approved, form, place); what != nil {
+				return whyOtherThanAllowed.With(what)
 			}
 		}
-		return ""
+		return nil
 	case t.wasAsked, !hasRun(t.Status) && len(t.ran) == 0, t.declined && !t.begun:
-		return ""
+		return nil
 	}
 	switch {
 	case !acts(c.readTool(t.call, nil, place).Request):
-		return ""
+		return nil
 	case failed(t):
-		return "it was tried and failed, and nobody was asked"
+		return whyTried
 	}
-	return "it ran and nobody was asked"
+	return whyRan
 }
 
 // failed reports whether the agent says that the tool call failed. A failed call may have had effects.
@@ -248,12 +249,12 @@ func freedBy(always []interaction.Question, req policy.Request) event.Interactio
 // allowed the mode.
 func (c *client) switchedMode(from, to string, modes []acp.SessionMode, chosen bool) {
 	name := agents.ModeName(modes, to)
-	why := "the agent changed its mode and nobody was asked"
+	why := whyModeChanged
 	if from != "" {
-		why = "the agent changed its mode from " + agents.ModeName(modes, from) + " and nobody was asked"
+		why = whyModeChangedFrom.With(agents.ModeName(modes, from))
 	}
-	if c.sums.switchMode(to, fact.UnaskedTool{ToolSeen: modeTool(name), Why: why}) && chosen {
-		c.warn("mode_changed", "the agent is in mode "+name+" now, which was not chosen")
+	if c.sums.switchMode(to, fact.NewUnaskedTool(modeTool(name), why)) && chosen {
+		c.warn("mode_changed", otherMode.With(name))
 	}
 }
 

@@ -234,7 +234,7 @@ func TestAWarningAheadOfADeadLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newClient(&run{r: r, t: Turn{Show: func(n record.Notice) { t.Errorf("shown: %#v", n) }}})
-	c.warn("test", "nobody will see it")
+	c.warn("test", noStopReason)
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/policy/shell"
 )
 
@@ -54,28 +55,32 @@ type Revocation struct {
 	At time.Time `json:"at"`
 }
 
-// String describes the subject of the approval for a person.
-func (a Approval) String() string {
-	what := a.Kind
+// Subject describes the subject of the approval for a person.
+func (a Approval) Subject() *message.Text {
+	what := shell.KindText(a.Kind)
 	switch {
 	case a.Command != "":
-		what = "exactly `" + visible(a.Command) + "`"
+		what = exactly.With(visible(a.Command))
 	case a.Pattern != "":
-		what = "commands like `" + visible(a.Pattern) + "`"
+		what = commandsLike.With(visible(a.Pattern))
+	case a.Path != "" && a.Kind != "":
+		what = kindOf.With(what, visible(a.Path))
 	case a.Path != "":
-		what = strings.TrimSpace(a.Kind + " of " + visible(a.Path))
+		what = anyOf.With(visible(a.Path))
 	}
 	if a.Settings != "" {
-		what += " with " + visible(strings.ReplaceAll(a.Settings, "\n", ", "))
+		what = withSettings.With(what, visible(strings.ReplaceAll(a.Settings, "\n", ", ")))
 	}
 	if a.Scope == ScopeSession {
-		return what + ", for this session"
+		return forSession.With(what)
 	}
-	return what + ", in this project"
+	return inProject.With(what)
 }
 
-// Offer returns the text of the option that gives the approval.
-func (a Approval) Offer() string { return "yes, and remember: " + a.String() }
+func (a Approval) String() string { return a.Subject().Text }
+
+// Offer returns the label of the option that gives the approval.
+func (a Approval) Offer() *message.Text { return rememberYes.With(a.Subject()) }
 
 // Covers reports whether the approval answers the request at the given time. A yes never covers a refused command, or
 // a command with an unknown effect.

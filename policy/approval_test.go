@@ -146,8 +146,8 @@ func TestStanding(t *testing.T) {
 
 func TestRemember(t *testing.T) {
 	offers := execute("git  status").Offers()
-	if len(offers) != 2 || offers[0].Offer() != "yes, and remember: exactly `git  status`, for this session" ||
-		offers[1].Offer() != "yes, and remember: exactly `git  status`, in this project" {
+	if len(offers) != 2 || offers[0].Offer().Text != "yes, and remember: exactly `git  status`, for this session" ||
+		offers[1].Offer().Text != "yes, and remember: exactly `git  status`, in this project" {
 		t.Fatalf("%+v", offers)
 	}
 	for _, o := range offers {
@@ -157,7 +157,7 @@ func TestRemember(t *testing.T) {
 	}
 	edit := Request{Kind: "edit", Session: "s1", Paths: []string{"/w/a.go"}, Options: options3,
 		Place: shell.Place{Dir: "/w"}}
-	if o := edit.Offers(); len(o) != 2 || o[1].Offer() != "yes, and remember: edit of /w/a.go, in this project" ||
+	if o := edit.Offers(); len(o) != 2 || o[1].Offer().Text != "yes, and remember: edit of /w/a.go, in this project" ||
 		!o[1].Covers(edit, noon) {
 		t.Errorf("%+v", o)
 	}
@@ -176,7 +176,7 @@ func TestRemember(t *testing.T) {
 		t.Errorf("an always-asked command that is known: %+v", o)
 	}
 	if o := execute("git status\n\x1b[2J").Offers(); len(o) > 0 &&
-		o[0].Offer() != "yes, and remember: exactly `git status⏎ \uFFFD[2J`, for this session" {
+		o[0].Offer().Text != "yes, and remember: exactly `git status⏎ \uFFFD[2J`, for this session" {
 		t.Errorf("%q", o[0].Offer())
 	}
 }

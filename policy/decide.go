@@ -3,9 +3,9 @@ package policy
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/policy/shell"
 )
 
@@ -46,6 +46,9 @@ type Decision struct {
 	// Allow lists the commands of the rules that would allow the request. It is empty if no rules can.
 	Allow []string
 
+	// Coded is the code of Why and its insertions. It is empty for the words of a rule.
+	message.Coded
+
 	// Word is the word that turns this Deny into a yes for this request. Only a person may type it. It is empty if no
 	// word does.
 	Word string
@@ -66,7 +69,7 @@ func (p *Policy) Decide(r Request, m Mode) Decision {
 	d := p.judgeRequest(r, m, a)
 	d.Tier = a.verdict.Tier
 	if d.Why == "" {
-		d.Why = a.verdict.Why
+		d.Why, d.Coded = a.verdict.Why, a.verdict.Coded
 	}
 	if d.Effect == Ask {
 		d.Allow = p.suggestRules(r, m, a)
@@ -74,14 +77,24 @@ func (p *Policy) Decide(r Request, m Mode) Decision {
 	d = d.chooseOption(r.Options)
 	if m == ModeDeny && d.Effect == Ask { // in this mode no question is asked
 		d.Effect, d.By, d.Rule = Deny, ByMode, nil
-		d.Why = strings.TrimSuffix(unasked+"; "+d.Why, "; ")
+		if d.Why == "" {
+			d = d.because(whyUnasked)
+		} else {
+			d = d.because(whyUnaskedBut.With(d.Reason()))
+		}
 		d = d.chooseOption(r.Options)
 	}
 	return d
 }
 
-// unasked is the reason for a no in the mode deny.
-const unasked = "no one is asked in this mode"
+// Reason returns the reason as a sentence.
+func (d Decision) Reason() *message.Text { return &message.Text{Text: d.Why, Coded: d.Coded} }
+
+// because returns the decision with another reason.
+func (d Decision) because(why *message.Text) Decision {
+	d.Why, d.Coded = why.Text, why.Coded
+	return d
+}
 
 // chooseOption picks the agent's option. If the agent has no option for a yes, the yes becomes a question.
 func (d Decision) chooseOption(options []Option) Decision {
@@ -92,7 +105,7 @@ func (d Decision) chooseOption(options []Option) Decision {
 		d.OptionID = options[i].ID
 	case d.Effect == Allow:
 		d.Effect = Ask
-		d.Why = "the agent offers no way to allow this once"
+		d = d.because(whyNoAllowOnce)
 	}
 	return d
 }
@@ -100,7 +113,7 @@ func (d Decision) chooseOption(options []Option) Decision {
 func (p *Policy) judgeRequest(r Request, m Mode, a assessment) Decision {
 	denied := p.firstMatching(Deny, r, a)
 	if a.verdict.Tier == shell.Refused {
-		d := Decision{Effect: Deny, By: ByTier, Why: a.verdict.Why, Word: a.verdict.Word}
+		d := Decision{Effect: Deny, By: ByTier, Why: a.verdict.Why, Coded: a.verdict.Coded, Word: a.verdict.Word}
 		if no, _, err := p.inForce(r, a); denied != nil || m == ModeDeny || no != nil || err != nil {
 			d.Word = ""
 		}
@@ -108,8 +121,8 @@ func (p *Policy) judgeRequest(r Request, m Mode, a assessment) Decision {
 	}
 	if denied != nil {
 		d := byRule(Deny, denied)
-		if a.unread != "" {
-			d.Why += "; it may be what is asked for: " + a.unread
+		if a.unread != nil {
+			d = d.because(whyMayBeMeant.With(d.Reason(), a.unread))
 		}
 		return d
 	}
@@ -121,43 +134,46 @@ func (p *Policy) judgeRequest(r Request, m Mode, a assessment) Decision {
 	}
 	no, yes, err := p.inForce(r, a)
 	if err != nil { // one of them may say no
-		return Decision{Effect: Ask, By: ByStanding, Why: "the standing approvals cannot be read"}
+		return Decision{Effect: Ask, By: ByStanding}.because(whyApprovalsUnread)
 	}
 	if s := cmp.Or(no, yes); s != nil {
-		return Decision{Effect: s.Effect, By: ByStanding, Approval: s, Why: s.String()}
+		return Decision{Effect: s.Effect, By: ByStanding, Approval: s}.because(s.Subject())
 	}
 	return byMode(r, m, a)
 }
 
 func byRule(e Effect, rule *Rule) Decision {
-	why := rule.Reason
-	if why == "" {
-		why = "a rule says " + string(e)
-		if rule.Origin != "" {
-			why += " (" + rule.Origin + ")"
-		}
+	d := Decision{Effect: e, By: ByRule, Rule: rule, Why: rule.Reason}
+	switch {
+	case rule.Reason != "":
+		return d
+	case rule.Origin != "":
+		return d.because(whyRuleOf.With(effects[e], rule.Origin))
 	}
-	return Decision{Effect: e, By: ByRule, Rule: rule, Why: why}
+	return d.because(whyRule.With(effects[e]))
 }
 
 func byMode(r Request, m Mode, a assessment) Decision {
 	d := Decision{Effect: Ask, By: ByMode}
 	switch {
 	case m == ModeDeny:
-		d.Effect, d.Why = Deny, unasked
+		d.Effect = Deny
+		return d.because(whyUnasked)
 	case a.verdict.Tier == shell.AlwaysAsked:
 		d.By = ByTier
 	case m == ModeAllow:
-		d.Effect, d.Why = Allow, "the mode allows what is ordinary"
+		d.Effect = Allow
+		return d.because(whyOrdinary)
 	case m == ModeReads && readsInside(r):
-		d.Effect, d.Why = Allow, "the mode allows reading in the working directory"
+		d.Effect = Allow
+		return d.because(whyReading)
 	}
 	return d
 }
 
 // readsInside reports whether the request only reads files in the working directory.
 func readsInside(r Request) bool {
-	if !onlyReads(r.Kind) || r.HasCommand || len(r.Commands) > 0 || len(r.Paths) == 0 || r.unread() != "" {
+	if !onlyReads(r.Kind) || r.HasCommand || len(r.Commands) > 0 || len(r.Paths) == 0 || r.unread() != nil {
 		return false
 	}
 	return !slices.ContainsFunc(r.Paths, func(p string) bool {
@@ -196,7 +212,7 @@ func (p *Policy) allowingRule(r Request, a assessment) *Rule {
 	for _, c := range p.rules {
 		switch {
 		case c.rule.Effect != Allow || !c.fitsRequest(r):
-		case (a.unread != "" || r.isGrave() || len(r.Guesses) > 0) && !c.exactly():
+		case (a.unread != nil || r.isGrave() || len(r.Guesses) > 0) && !c.exactly():
 		case c.pattern != nil:
 			if !asked || c.pattern.Names() {
 				patterns = append(patterns, c)
@@ -259,8 +275,8 @@ type assessment struct {
 	verdict  shell.Verdict
 	commands bool // there is at least one command
 	calls    []shell.Call
-	guesses  []shell.Call // the calls of the texts that may be commands
-	unread   string       // the reason why the request is unreadable
+	guesses  []shell.Call  // the calls of the texts that may be commands
+	unread   *message.Text // the reason why the request is unreadable
 }
 
 func assess(r Request) assessment {
@@ -281,9 +297,7 @@ func assess(r Request) assessment {
 		case r.noCommand():
 			a.addVerdict(j.Verdict)
 		default:
-			a.addVerdict(shell.Verdict{
-				Tier: shell.AlwaysAsked, Why: "a shell may read it so: " + j.Verdict.Why, Unknown: true,
-			})
+			a.addVerdict(shell.Unclear(whyMayRead.With(j.Verdict.Reason())))
 		}
 	}
 	for _, path := range r.Paths {
@@ -291,12 +305,12 @@ func assess(r Request) assessment {
 	}
 	for _, f := range r.Fields {
 		if f.Role == Grave {
-			why := f.Cause + ": " + shell.Printable(f.Name) + " is " + shell.Printable(f.Value)
-			a.addVerdict(shell.Verdict{Tier: shell.AlwaysAsked, Why: why})
+			why := whyField.With(f.Cause, shell.Printable(f.Name), shell.Printable(f.Value))
+			a.addVerdict(shell.Verdict{Tier: shell.AlwaysAsked, Why: why.Text, Coded: why.Coded})
 		}
 	}
 	a.addVerdict(r.modeVerdict())
-	if a.unread != "" {
+	if a.unread != nil {
 		a.addVerdict(shell.Unclear(a.unread))
 	}
 	return a

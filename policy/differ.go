@@ -5,35 +5,36 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// Differs describes the first difference between a reported call and the approved requests, or returns "". A field
+// Differs describes the first difference between a reported call and the approved requests, or returns nil. A field
 // that the report omits is not a difference. A shell around the same command is not one either.
-func Differs(approved []Request, reported ToolCall, at shell.Place) string {
+func Differs(approved []Request, reported ToolCall, at shell.Place) *message.Text {
 	got := ReadToolCall(reported, at).Request
 	for _, c := range got.Commands {
 		if !slices.ContainsFunc(approved, func(r Request) bool { return r.Runs(c, at) }) {
-			return "it ran " + c.String()
+			return ranOther.With(c.String())
 		}
 	}
 	for _, p := range got.Paths {
 		if !slices.ContainsFunc(approved, func(r Request) bool { return hasPath(r, got, p) }) {
-			return "it touched " + p
+			return touchedOther.With(p)
 		}
 	}
 	for _, f := range got.Fields {
 		if !slices.ContainsFunc(approved, func(r Request) bool { return hasField(r, f) }) {
-			return "it was given another " + f.Name
+			return otherField.With(f.Name)
 		}
 	}
 	if acting(got.Kind) && !slices.ContainsFunc(approved, func(r Request) bool { return !milder(r.Kind, got.Kind) }) {
-		return "it was of kind " + got.Kind
+		return otherKind.With(shell.KindText(got.Kind))
 	}
 	if renamed(approved, reported) {
-		return "it ran " + reported.Title
+		return ranOther.With(reported.Title)
 	}
-	return ""
+	return nil
 }
 
 // hasPath reports whether a path belongs to the request, or is only the directory in which its command starts. A read

@@ -52,7 +52,7 @@ func TestDiffers(t *testing.T) {
 		asked := ReadToolCall(ToolCall{Kind: test.kind, Title: "ls -la", RawInput: json.RawMessage(test.asked)},
 			place).Request
 		why := Differs([]Request{asked}, test.reported, place)
-		if (why == "") != test.same {
+		if (why == nil) != test.same {
 			t.Errorf("%s, then %s %q %v: %q", test.asked, test.reported.RawInput, test.reported.Title,
 				test.reported.Locations, why)
 		}

@@ -4,10 +4,12 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // addGrave records a field that is understood and that needs a person's decision.
-func (r *reader) addGrave(name, value, why string) {
+func (r *reader) addGrave(name, value string, why *message.Text) {
 	r.fields = slices.DeleteFunc(r.fields, func(f Field) bool { return f.Name == name })
 	r.fields = append(r.fields, Field{Name: name, Value: value, Role: Grave, Cause: why})
 }
@@ -147,14 +149,14 @@ func separated(text string) string {
 func (r *reader) judgeName(name, value string, isName bool) {
 	plain := plainName(name[strings.LastIndexByte(name, '.')+1:])
 	if value == "true" && slices.Contains(gravest[:9], plain) {
-		r.addGrave(name, value, "the field asks to "+plain)
+		r.addGrave(name, value, whyFieldAsks.With(plain))
 	}
 	if r.isExecute() || !isName && !slices.ContainsFunc(naming,
 		func(end string) bool { return strings.HasSuffix(plain, end) }) {
 		return
 	}
 	if word := action(value); word != "" {
-		r.addGrave(name, value, "the tool's name says "+word)
+		r.addGrave(name, value, whyNameSays.With(word))
 	}
 }
 
@@ -178,8 +180,8 @@ func (r *reader) judgeTitle() {
 	}
 	switch {
 	case word != "":
-		r.addGrave("title", title, "the title says "+word)
+		r.addGrave("title", title, whyTitleSays.With(word))
 	case own && silent && !r.given:
-		r.addGrave("title", title, "the agent does not say what the tool is given")
+		r.addGrave("title", title, whyNothingSaid)
 	}
 }

@@ -15,7 +15,7 @@ var (
 
 func (r *reader) readPatch(name, s string) {
 	p := shell.PatchFiles(s)
-	if p.Odd != "" {
+	if p.Odd != nil {
 		r.addGrave(name, s, p.Odd)
 	}
 	if len(p.Paths) == 0 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/policy/shell"
 )
 
@@ -48,7 +49,7 @@ type Field struct {
 	Name  string // path in the input, such as "env.PATH" or "steps[2].note"
 	Value string // a string unchanged, any other value as JSON
 	Role  Role
-	Cause string // the reason for asking, in a Grave field
+	Cause *message.Text // the reason for asking, in a Grave field
 }
 
 // Option is one of the answers that an agent offers.
@@ -58,18 +59,18 @@ type Option struct {
 	Kind string // allow_once, allow_always, reject_once, reject_always
 }
 
-// unread returns the reason why only a rule that names exactly this request may allow it, or "".
-func (r Request) unread() string {
+// unread returns the reason why only a rule that names exactly this request may allow it, or nil.
+func (r Request) unread() *message.Text {
 	if i := slices.IndexFunc(r.Fields, func(f Field) bool { return f.Role == Unread }); i >= 0 {
-		return "cannot tell what the field " + r.Fields[i].Name + " means"
+		return whyFieldUnknown.With(r.Fields[i].Name)
 	}
 	switch {
 	case r.noCommand():
-		return "a command that cannot be read"
+		return whyCommandUnread
 	case r.noTarget():
-		return "the agent does not say which file it would " + r.Kind
+		return whyNoFile.With(shell.KindText(r.Kind))
 	}
-	return ""
+	return nil
 }
 
 // isGrave reports whether a person must decide about a field of the request.
@@ -122,7 +123,7 @@ func (r Request) pathVerdict(p string) shell.Verdict {
 	}
 	real, ok := realPath(p)
 	if !ok {
-		return shell.Unclear("cannot tell where this leads: " + p)
+		return shell.Unclear(whyUnknownLead.With(p))
 	}
 	kind := r.Kind
 	if kind == "" || kind == "execute" {
@@ -137,7 +138,7 @@ func (r Request) pathVerdict(p string) shell.Verdict {
 			return v
 		}
 		if strings.ContainsAny(filepath.Base(p), "*?[{") {
-			return shell.Verdict{Tier: shell.AlwaysAsked, Why: kind + " of all files of a pattern: " + p}
+			return shell.Asked(whyPattern.With(shell.KindText(kind), p))
 		}
 	}
 	return there.Change(kind, p, real)
@@ -160,12 +161,12 @@ func (r Request) modeVerdict() shell.Verdict {
 	if r.Kind != "switch_mode" {
 		return shell.Verdict{Tier: shell.Ordinary}
 	}
-	why := "the agent would change its mode"
+	why := whyModeChange
 	switch {
 	case slices.Contains(asking, modeName(r.Mode)):
 		return shell.Verdict{Tier: shell.Ordinary}
 	case r.Mode != "":
-		why += " to " + r.Mode
+		why = whyModeChangeTo.With(r.Mode)
 	}
 	return shell.Unclear(why)
 }

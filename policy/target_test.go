@@ -70,7 +70,7 @@ func TestTargets(t *testing.T) {
 // match denies it.
 func TestUnread(t *testing.T) {
 	place, in := project(t)
-	odd := []Field{{"invented", "git push --force", Unread, ""}}
+	odd := []Field{{"invented", "git push --force", Unread, nil}}
 	command := Request{Kind: "execute", Commands: []shell.Command{{Text: "make"}}, HasCommand: true, Fields: odd,
 		Guesses: []shell.Command{{Text: odd[0].Value}}}
 	file := Request{Kind: "edit", Paths: []string{in("home/proj/a.go")}, Fields: odd}
@@ -135,7 +135,7 @@ func TestWhatIsRemembered(t *testing.T) {
 	command := func(change func(*Request)) Request {
 		r := Request{Provider: "p", Agent: "p --acp", Session: "s", Kind: "execute",
 			Commands: []shell.Command{{Text: "make"}}, HasCommand: true,
-			Fields: []Field{{"jobs", "4", Plain, ""}, {"timeout", "9", Inert, ""}}, Place: place, Options: options3}
+			Fields: []Field{{"jobs", "4", Plain, nil}, {"timeout", "9", Inert, nil}}, Place: place, Options: options3}
 		change(&r)
 		return r
 	}
@@ -152,10 +152,10 @@ func TestWhatIsRemembered(t *testing.T) {
 		"another timeout": {func(r *Request) { r.Fields[1].Value = "10" }, true},
 		"no timeout":      {func(r *Request) { r.Fields = r.Fields[:1] }, true},
 		"another field":   {func(r *Request) { r.Fields[0].Value = "5" }, false},
-		"one field more": {func(r *Request) { r.Fields = append(r.Fields, Field{"keep", "true", Plain, ""}) },
+		"one field more": {func(r *Request) { r.Fields = append(r.Fields, Field{"keep", "true", Plain, nil}) },
 			false},
 		"one field less": {func(r *Request) { r.Fields = r.Fields[1:] }, false},
-		"an unread field": {func(r *Request) { r.Fields = append(r.Fields, Field{"then", "x y", Unread, ""}) },
+		"an unread field": {func(r *Request) { r.Fields = append(r.Fields, Field{"then", "x y", Unread, nil}) },
 			false},
 		"arguments": {func(r *Request) { r.Commands = []shell.Command{{Argv: []string{"make", "-rf"}}} },
 			false},

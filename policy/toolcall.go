@@ -109,7 +109,7 @@ func (r *reader) finishCall() {
 	r.addPatchedPaths()
 	if len(r.commands) > 0 || r.isExecute() {
 		for _, f := range r.beside {
-			r.addGrave(f.Name, f.Value, "it changes who the command runs as, or what it reaches")
+			r.addGrave(f.Name, f.Value, whyRunsAs)
 		}
 	}
 	r.judgeTitle()

@@ -97,7 +97,7 @@ func (r *reader) readObject(name string, list []member, depth int) {
 		always, beside := r.widens(m.name, value, role)
 		switch {
 		case always:
-			r.addGrave(full, value, "it gives the tool more rights")
+			r.addGrave(full, value, whyMoreRights)
 			continue
 		case beside:
 			r.beside = append(r.beside, Field{Name: full, Value: value})
@@ -394,7 +394,7 @@ func (r *reader) readMode(name, s string) {
 		return
 	}
 	if setuid().MatchString(s) {
-		r.addGrave(name, s, "it lets a program run as its owner")
+		r.addGrave(name, s, whyRunsAsOwner)
 		return
 	}
 	if stopsAsking(s) && r.call.Kind != "read" && r.call.Kind != "search" {

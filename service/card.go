@@ -251,7 +251,7 @@ func closedHow(say *language.Sentences, q interaction.Question, end *interaction
 		if o.ID == end.Answer.Option {
 			label = o.Label
 			if o.Offer {
-				label = say.Translate(label)
+				label = say.Offered(o, label)
 			}
 		}
 	}

@@ -182,7 +182,7 @@ func (ib *inbox) known(res record.Result) string {
 	e, ok, err := ib.b.log().Last(ib.b.hard, event.Query{Run: res.Run, Types: []event.Type{event.OutcomeUnknown}})
 	if err == nil && ok && res.Run != "" {
 		if f, err := fact.Decode[fact.Failed](e); err == nil && f.Known != "" {
-			return ib.b.sentencesFor(ib.key).Translate(f.Known)
+			return ib.b.sentencesFor(ib.key).Read(f.Known, f.KnownMessage)
 		}
 	}
 	if res.Err != nil {

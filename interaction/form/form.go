@@ -223,8 +223,7 @@ const (
 
 // Decline returns the option, offered in every form, that gives the agent no value.
 func Decline() interaction.Option {
-	return interaction.Option{ID: DeclineID, Label: "the agent is told that nothing is given", Kind: "reject_once",
-		Offer: true}
+	return interaction.NewOffer(DeclineID, labelDecline, "reject_once")
 }
 
 // Ask adds the possible answers to a question: the values, a text, leaving the field out, and no.
@@ -235,31 +234,29 @@ func (f Field) Ask(q *interaction.Question) {
 			Kind: "answer"})
 	}
 	if f.input != nil {
-		q.Options = append(q.Options, interaction.Option{ID: textID, Label: f.kindOfText(), Kind: "answer", Offer: true,
-			Text: true})
+		o := interaction.NewOffer(textID, f.kindOfText(), "answer")
+		o.Text = true
+		q.Options = append(q.Options, o)
 	}
 	if !f.Required {
-		q.Options = append(q.Options, interaction.Option{ID: leaveID, Label: "leave this out", Kind: "answer",
-			Offer: true})
+		q.Options = append(q.Options, interaction.NewOffer(leaveID, labelLeave, "answer"))
 	}
 	q.Options = append(q.Options, Decline())
 }
 
 // kindOfText tells the person what to type. It contains no words of the agent, because those stand in quotes
 // elsewhere.
-func (f Field) kindOfText() string {
+func (f Field) kindOfText() *message.Text {
 	switch f.input.Type {
 	case "array":
-		return "type some of the values, or their numbers, with commas between them"
+		return typeSome
 	case "string":
-		if known := map[string]string{"email": "an email address", "uri": "an address",
-			"date":      "a date, such as 2026-11-24",
-			"date-time": "a time, such as 2026-11-24T18:00:00Z"}[f.input.Format]; known != "" {
-			return "type " + known
+		if known := typeFormat[f.input.Format]; known != nil {
+			return known
 		}
-		return "type a text"
+		return typeText
 	}
-	return "type a number"
+	return typeNumber
 }
 
 // Says returns the agent's texts about the field, for the person who answers.

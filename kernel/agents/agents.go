@@ -17,6 +17,7 @@ import (
 	"mvdan.cc/sh/v3/shell"
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/registry"
@@ -42,11 +43,19 @@ type Error struct {
 	ID   string
 	Why  string
 	Hint string
+	message.Coded
 	// Unknown says that neither the configuration nor the registry has the id.
 	Unknown bool
 	// State is the state of an agent that the registry knows and that was not found.
 	State State
 }
+
+func newError(id string, why *message.Text, hint string) *Error {
+	return &Error{ID: id, Why: why.Text, Coded: why.Coded, Hint: hint}
+}
+
+// Tell returns the error's sentence.
+func (e *Error) Tell() *message.Text { return &message.Text{Text: e.Why, Coded: e.Coded} }
 
 func (e *Error) Error() string { return e.Why }
 
@@ -87,7 +96,7 @@ func (r Resolver) Default() (Agent, error) {
 	a, err := r.Named(Predictable)
 	switch {
 	case err != nil:
-		return Agent{}, &Error{Why: "every agent is disabled by the configuration", Hint: "see 'perlica config show'"}
+		return Agent{}, newError("", allDisabled, "see 'perlica config show'")
 	case !r.Attended:
 		return Agent{}, &Error{
 			Why: "no agent was chosen, and no agent that Perlica knows is installed",
@@ -105,7 +114,7 @@ func (r Resolver) Named(id string) (Agent, error) {
 	c := r.Config.Provider(id)
 	known, isKnown := registry.Lookup(id)
 	if !c.Enabled {
-		return Agent{}, &Error{ID: id, Why: fmt.Sprintf("the provider %q is disabled by the configuration", id), Hint: "set providers." + id + ".enabled = true"}
+		return Agent{}, newError(id, disabledAgent.With(id), "set providers."+id+".enabled = true")
 	}
 	a := Agent{
 		Agent: provider.Agent{ID: id},
@@ -132,7 +141,8 @@ func (r Resolver) Named(id string) (Agent, error) {
 		}
 		a.Command = argv
 	default:
-		e := &Error{ID: id, Why: fmt.Sprintf("there is no provider %q", id), Hint: "see 'perlica provider list'", Unknown: true}
+		e := newError(id, noProvider.With(id), "see 'perlica provider list'")
+		e.Unknown = true
 		if near := registry.Nearest(id, slices.Collect(maps.Keys(r.Config.Providers))...); near != "" {
 			e.Hint = fmt.Sprintf("did you mean %q?", near)
 		}
@@ -143,7 +153,8 @@ func (r Resolver) Named(id string) (Agent, error) {
 
 // missing returns the reason why an agent of the registry cannot be started.
 func (r Resolver) missing(k registry.Known) *Error {
-	e := &Error{ID: k.ID, State: Missing, Hint: "install it: " + k.Install, Why: k.Name + " is not installed: none of its programs is on PATH"}
+	e := newError(k.ID, notInstalled.With(k.Name), "install it: "+k.Install)
+	e.State = Missing
 	if _, err := r.Find(k.Program); k.Program != "" && err == nil {
 		e.State = NeedsAdapter
 		e.Why = fmt.Sprintf("'%s' is on PATH, but it does not speak the Agent Client Protocol, and its adapter %s is missing", k.Program, k.Commands[0][0])

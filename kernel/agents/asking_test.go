@@ -51,8 +51,8 @@ func TestUnoffered(t *testing.T) {
 		{asking, ModeNone, "auto", false},
 		{provider.Asking{Option: "x", Value: "off"}, "", "", false},
 	} {
-		if got := Unoffered(tt.asking, tt.want, tt.mode); (got != "") != tt.said {
-			t.Errorf(`%+v: got %q; want (got != "") == %v`, tt, got, tt.said)
+		if got := Unoffered(tt.asking, tt.want, tt.mode); (got != nil) != tt.said {
+			t.Errorf(`%+v: got %q; want (got != nil) == %v`, tt, got, tt.said)
 		}
 	}
 }

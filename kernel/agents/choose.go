@@ -2,13 +2,13 @@ package agents
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -64,12 +64,12 @@ func Choose(ctx context.Context, s *provider.Session, asking provider.Asking, wa
 }
 
 // Unoffered returns a warning if an agent stays in mode because it does not offer its known asking mode. Unoffered
-// returns an empty string if all is well or if a person wants a certain mode.
-func Unoffered(asking provider.Asking, want, mode string) string {
+// returns nil if all is well or if a person wants a certain mode.
+func Unoffered(asking provider.Asking, want, mode string) *message.Text {
 	if want != "" || asking.Mode == "" || mode == asking.Mode || slices.Contains(asking.Stricter, mode) {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("the agent does not offer the mode %q, in which it asks before it acts; what it does unasked is said", asking.Mode)
+	return modeNotOffered.With(asking.Mode)
 }
 
 // ModeNone leaves an agent in its first mode.
@@ -103,9 +103,9 @@ func CheckMode(s *provider.Session, id string) error {
 		}
 	}
 	if len(names) == 0 {
-		return &OfferError{fmt.Errorf("the agent has no modes, so it cannot be put into %q", id)}
+		return &OfferError{noModes.With(id)}
 	}
-	return &OfferError{fmt.Errorf("the agent has no mode %q; it has %s", id, strings.Join(names, ", "))}
+	return &OfferError{noMode.With(id, strings.Join(names, ", "))}
 }
 
 func hasOption(s *provider.Session, id string) bool {
@@ -126,12 +126,12 @@ func CheckOption(s *provider.Session, id, value string) error {
 		if slices.Contains(values, value) {
 			return nil
 		}
-		return &OfferError{fmt.Errorf("the agent's option %q has no value %q; it has %s", id, value, strings.Join(values, ", "))}
+		return &OfferError{noValue.With(id, value, strings.Join(values, ", "))}
 	}
 	if len(ids) == 0 {
-		return &OfferError{fmt.Errorf("the agent has no options, so %q cannot be set", id)}
+		return &OfferError{noOptions.With(id)}
 	}
-	return &OfferError{fmt.Errorf("the agent has no option %q; it has %s", id, strings.Join(ids, ", "))}
+	return &OfferError{noOption.With(id, strings.Join(ids, ", "))}
 }
 
 // ModelOption returns the id of the option that chooses the agent's model. It checks that the option has the wanted
@@ -142,9 +142,9 @@ func ModelOption(s *provider.Session, model string) (string, error) {
 		if s.AnyModel || slices.Contains(values, model) {
 			return string(o.Id), nil
 		}
-		return "", &OfferError{fmt.Errorf("the agent has no model %q; it has %s", model, strings.Join(values, ", "))}
+		return "", &OfferError{noModel.With(model, strings.Join(values, ", "))}
 	}
-	return "", &OfferError{fmt.Errorf("the agent has no models to choose from, so it cannot use %q", model)}
+	return "", &OfferError{noModels.With(model)}
 }
 
 // DescribeOption returns the id, the name, the present value and the possible values of an option.

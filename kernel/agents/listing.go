@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/registry"
 )
@@ -38,8 +39,9 @@ type Listing struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
 	// Why is the reason why the agent cannot be used.
-	Why     string `json:"why"`
-	Default bool   `json:"default"`
+	Why string `json:"why"`
+	message.Coded
+	Default bool `json:"default"`
 	// Known says that the registry has the agent.
 	Known bool `json:"known"`
 	// Configured says that the configuration mentions the agent.
@@ -177,7 +179,11 @@ func (r Resolver) describe(id string) Listing {
 		l.Name, l.Installer = k.Name, k.Installer()
 	}
 	l.Command, l.Origin = r.commandOf(id)
-	l.State, l.Why, l.Hint = r.state(id)
+	state, why, hint := r.state(id)
+	l.State, l.Hint = state, hint
+	if why != nil {
+		l.Why, l.Coded = why.Text, why.Coded
+	}
 	return l
 }
 
@@ -218,7 +224,7 @@ func (r Resolver) origin(key string) string {
 }
 
 // state says whether an agent can be started. If not, state also returns the reason and the next step.
-func (r Resolver) state(id string) (s State, why, hint string) {
+func (r Resolver) state(id string) (s State, why *message.Text, hint string) {
 	a, err := r.Named(id)
 	if err == nil {
 		_, err = r.Find(a.Command[0])
@@ -226,11 +232,11 @@ func (r Resolver) state(id string) (s State, why, hint string) {
 	var e *Error
 	switch {
 	case err == nil:
-		return Installed, "", ""
+		return Installed, nil, ""
 	case !r.Config.Provider(id).Enabled:
-		return Disabled, err.Error(), ""
+		return Disabled, message.Of(err), ""
 	case errors.As(err, &e) && e.State != "":
-		return e.State, e.Why, e.Hint
+		return e.State, e.Tell(), e.Hint
 	}
-	return Missing, err.Error(), "see 'perlica provider show " + id + "'"
+	return Missing, message.Of(err), "see 'perlica provider show " + id + "'"
 }

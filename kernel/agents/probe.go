@@ -169,8 +169,8 @@ func (p *probe) openSession(ctx context.Context, a Agent, opt ProbeOptions) erro
 		mode, options, err := Choose(ctx, s, a.AskingOf(r.Agent), a.Mode, "")
 		if err == nil {
 			r.Mode, r.Selected = mode, options
-			if lacks := Unoffered(a.AskingOf(r.Agent), a.Mode, mode); lacks != "" {
-				p.addWarning(lacks)
+			if lacks := Unoffered(a.AskingOf(r.Agent), a.Mode, mode); lacks != nil {
+				p.addWarning(lacks.Text)
 			}
 			r.Options = append(r.Options[:0], s.Options...)
 		}

@@ -146,7 +146,7 @@ func (h *Host) policy(ctx context.Context, args []string) (Output, error) {
 		if err := h.Runner.RevokeApprovals(ctx, append(approvals[:0:0], a), h.By); err != nil {
 			return Output{}, err
 		}
-		return Output{Text: fmt.Sprintf(h.say().Revoked, h.say().Translate(a.String()))}, nil
+		return Output{Text: fmt.Sprintf(h.say().Revoked, h.say().Say(a.Subject()))}, nil
 	case len(args) > 0:
 		return Output{}, errUsage
 	case len(approvals) == 0:
@@ -154,7 +154,7 @@ func (h *Host) policy(ctx context.Context, args []string) (Output, error) {
 	}
 	var b strings.Builder
 	for _, a := range approvals {
-		h.writeItem(&b, false, short(a.ID), fmt.Sprintf(h.say().ApprovalBy, h.say().Form(string(a.Effect)), h.say().Translate(a.String()), a.By))
+		h.writeItem(&b, false, short(a.ID), fmt.Sprintf(h.say().ApprovalBy, h.say().Form(string(a.Effect)), h.say().Say(a.Subject()), a.By))
 	}
 	return Output{Text: b.String()}, nil
 }

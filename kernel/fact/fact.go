@@ -78,6 +78,7 @@ type PolicyDecided struct {
 	Approval string `json:"approval,omitempty"`
 	Why      string `json:"why"`
 	Option   string `json:"option,omitempty"`
+	message.Coded
 }
 
 // What describes the subject of the decision: the agent's title, and the judged commands and paths that the title
@@ -112,6 +113,7 @@ type ReplySent struct {
 type Rejected struct {
 	interaction.Answer
 	Why string `json:"why"`
+	message.Coded
 }
 
 // SessionCreated is the payload of session.created. A session is a conversation that is locked to one provider.
@@ -197,6 +199,12 @@ type UnaskedTool struct {
 	// FreedBy is the question that a person answered with the agent's permanent yes. It is empty if no such yes is
 	// the reason that the agent did not ask.
 	FreedBy event.InteractionID `json:"freed_by,omitempty"`
+	message.Coded
+}
+
+// NewUnaskedTool returns a tool call that should have had a question, with the reason.
+func NewUnaskedTool(t ToolSeen, why *message.Text) UnaskedTool {
+	return UnaskedTool{ToolSeen: t, Why: why.Text, Coded: why.Coded}
 }
 
 // ToolBlocked is the payload of tool.blocked. The agent asked Perlica to do something.
@@ -317,6 +325,8 @@ type Failed struct {
 	// NoticedBy is "run" if the run itself saw it, and "recovery" if a later start found it.
 	NoticedBy string `json:"noticed_by,omitempty"`
 	Known     string `json:"known,omitempty"`
+	// KnownMessage is the code of Known and its insertions.
+	KnownMessage message.Coded `json:"known_message,omitzero"`
 	// Content is as in Responded.
 	Content []provider.Block `json:"content,omitempty"`
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/provider"
 )
@@ -28,13 +29,13 @@ func TestNamesStay(t *testing.T) {
 		{Responded{"p", "t", "end_turn", json.RawMessage(`{}`), true, &Cost{Amount: 1, Currency: "EUR"}, 2, 3, []ToolSeen{tool}, []provider.Block{{Kind: "image", Size: 2}}},
 			`{"provider":"p","text":"t","stop_reason":"end_turn","usage":{},"usage_of_session":true,"cost":{"amount":1,"currency":"EUR"},"duration_ms":2,"first_update_ms":3,"tool_calls":[` + seen + `],"content":[{"type":"image","size":2}]}`},
 		{Responded{}, `{"provider":"","text":"","stop_reason":"","duration_ms":0,"first_update_ms":0,"tool_calls":null}`},
-		{Failed{nil, 1, "t", []ToolSeen{tool}, "run", "k", nil},
-			`{"duration_ms":1,"text":"t","tool_calls":[` + seen + `],"noticed_by":"run","known":"k"}`},
+		{Failed{nil, 1, "t", []ToolSeen{tool}, "run", "k", message.Coded{Code: "a.b"}, nil},
+			`{"duration_ms":1,"text":"t","tool_calls":[` + seen + `],"noticed_by":"run","known":"k","known_message":{"code":"a.b"}}`},
 		{Failed{}, `{"duration_ms":0}`},
 		{Enforced{1, 2, 3, Permissions{4, 5, 6, 7}, 8, 9},
 			`{"calls":1,"blocked_tool_calls":2,"debug_lines_lost":3,"permissions":{"asked":4,"allowed":5,"denied":6,"unanswered":7},"unasked_tools":8,"freed_tools":9}`},
-		{UnaskedTool{tool, "w", "q"}, `{"id":"1","title":"T","kind":"edit","status":"completed","why":"w","freed_by":"q"}`},
-		{UnaskedTool{tool, "w", ""}, `{"id":"1","title":"T","kind":"edit","status":"completed","why":"w"}`},
+		{UnaskedTool{tool, "w", "q", message.Coded{Code: "a.b", Args: message.Args{1}}}, `{"id":"1","title":"T","kind":"edit","status":"completed","why":"w","freed_by":"q","code":"a.b","args":[1]}`},
+		{UnaskedTool{tool, "w", "", message.Coded{}}, `{"id":"1","title":"T","kind":"edit","status":"completed","why":"w"}`},
 		{ToolBlocked{"fs/x", "7", "single_call_mode_local_tool_dispatch_disabled", json.RawMessage(`[1]`)},
 			`{"method":"fs/x","request_id":"7","reason":"single_call_mode_local_tool_dispatch_disabled","params":[1]}`},
 		{ToolResult{false, "fs/x", "7", "r"}, `{"ok":false,"method":"fs/x","request_id":"7","reason":"r"}`},
@@ -44,8 +45,8 @@ func TestNamesStay(t *testing.T) {
 		{SessionClosed{true, "e"}, `{"requested":true,"error":"e"}`},
 		{OversizedLine{9, "s", []byte("h")}, `{"length":9,"sha256":"s","head":"aA=="}`},
 		{RequestTimeout{"m", "1s"}, `{"method":"m","after":"1s"}`},
-		{PolicyDecided{"t", nil, nil, "allow", "rule", 1, "a", "w", "o"}, `{"title":"t","effect":"allow","by":"rule","rule":1,"approval":"a","why":"w","option":"o"}`},
-		{PolicyDecided{"t", []string{"ls"}, []string{"/p"}, "deny", "tier", nil, "", "w", ""}, `{"title":"t","commands":["ls"],"paths":["/p"],"effect":"deny","by":"tier","why":"w"}`},
+		{PolicyDecided{"t", nil, nil, "allow", "rule", 1, "a", "w", "o", message.Coded{}}, `{"title":"t","effect":"allow","by":"rule","rule":1,"approval":"a","why":"w","option":"o"}`},
+		{PolicyDecided{"t", []string{"ls"}, []string{"/p"}, "deny", "tier", nil, "", "w", "", message.Coded{}}, `{"title":"t","commands":["ls"],"paths":["/p"],"effect":"deny","by":"tier","why":"w"}`},
 		{ReplySent{"7", "selected", "o", "k", "b", "e"}, `{"request_id":"7","outcome":"selected","option":"o","kind":"k","by":"b","error":"e"}`},
 	} {
 		if e := event.NewFact("x", "user", event.Refs{}, c.fact); string(e.Payload) != c.want {

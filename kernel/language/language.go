@@ -103,11 +103,10 @@ func Count(n int, one, many string) string {
 // knownText finds the first error in the chain with a known text, and returns the whole text with that part translated.
 func (s *Sentences) knownText(err error) (said string, ok bool) {
 	text := err.Error()
-	if said, ok = s.Errors[text]; !ok && s.Recorded != nil {
-		said, ok = s.translateText(text)
-	}
-	if ok {
-		return said, true
+	if s.Recorded != nil {
+		if said, ok = s.translateText(text); ok {
+			return said, true
+		}
 	}
 	var within []error
 	switch e := err.(type) {
@@ -165,7 +164,7 @@ func (s *Sentences) Usage(name, args string) string {
 
 // Lay lays out a question for a phone.
 func (s *Sentences) Lay(q interaction.Question) card.Card {
-	q.Why = s.Translate(q.Why)
+	q.Why = s.Read(q.Why, q.Coded)
 	return s.Card.Lay(q, card.PhoneWidth)
 }
 
@@ -185,5 +184,5 @@ func (s *Sentences) Option(o interaction.Option, most int) string {
 
 // Offered returns the label of an answer that Perlica offers.
 func (s *Sentences) Offered(o interaction.Option, label string) string {
-	return cmp.Or(s.Offers[strings.TrimPrefix(o.ID, "perlica:remember-")], s.Translate(label))
+	return cmp.Or(s.Offers[strings.TrimPrefix(o.ID, "perlica:remember-")], s.Messages[o.Code], label)
 }

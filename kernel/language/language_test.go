@@ -1,7 +1,6 @@
 package language_test
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -145,16 +144,5 @@ func TestSpan(t *testing.T) {
 	}
 	if got := language.Chinese.Sentences().Span(2 * time.Hour); got != "2 小时" {
 		t.Errorf("in Chinese %q", got)
-	}
-}
-
-// TestError translates the known part of an error and keeps the text around it.
-func TestError(t *testing.T) {
-	inner := errors.New("there is no such session")
-	if got := language.Chinese.Sentences().Error(fmt.Errorf("x: %w", inner)); got != "x: 没有这个会话" {
-		t.Errorf("%q", got)
-	}
-	if got := language.Chinese.Sentences().Error(errors.New("disk full")); got != "disk full" {
-		t.Errorf("%q", got)
 	}
 }

@@ -30,7 +30,7 @@ func TestCodes(t *testing.T) {
 		}
 		known[m.Code] = m.Text
 		said := chinese[m.Code]
-		if !slices.Equal(insertions(said), insertions(m.Text)) || count(said) != count(m.Text) {
+		if !slices.Equal(verbs(said), verbs(m.Text)) {
 			t.Errorf("%s: %q inserts other things than %q", m.Code, said, m.Text)
 		}
 		if !ownCode.MatchString(string(m.Code)) {
@@ -39,8 +39,8 @@ func TestCodes(t *testing.T) {
 		if m.Text != "" && said == "" {
 			t.Errorf("%s has no translation", m.Code)
 		}
-		// A sentence of insertions alone has no words.
-		if !latin.MatchString(insertion.ReplaceAllString(m.Text, "")) {
+		// A sentence of insertions alone has no words. Chinese needs none for "of".
+		if !latin.MatchString(insertion.ReplaceAllString(m.Text, "")) || m.Text == "%s of %s" || m.Text == "%s of %s: %s" {
 			continue
 		}
 		if !strings.ContainsFunc(said, func(r rune) bool { return unicode.Is(unicode.Han, r) }) || english(typed.ReplaceAllString(said, "")) {
@@ -52,6 +52,16 @@ func TestCodes(t *testing.T) {
 			t.Errorf("no package declares %s", code)
 		}
 	}
+}
+
+// verbs returns the insertions of a form in any order.
+func verbs(form string) []string {
+	list := insertion.FindAllString(form, -1)
+	for i, v := range list {
+		list[i] = "%" + v[len(v)-1:]
+	}
+	slices.Sort(list)
+	return list
 }
 
 var (

@@ -14,10 +14,8 @@ import (
 // A Recorded translates the English sentences of the record. The record itself stays unchanged: the translation
 // happens when a sentence is shown.
 //
-// The key of a sentence is its form. In a form %s, %q and %d stand for insertions. A name in braces stands for one
-// of a few words. {verb}, {thing}, {kind}, {deed} and {lapse} stand for an entry of Words, and {why} for another
-// sentence. {action} stands for the agent's words, with an optional deed before them. A translation has the same
-// insertions, in the same order or by number (%[2]s).
+// The key of a sentence is its form. In a form %s, %q and %d stand for insertions, {lapse} for an entry of Words, and
+// {why} for another sentence. A translation has the same insertions, in the same order or by number (%[2]s).
 type Recorded struct {
 	// Words has the possible words for each name in braces.
 	Words map[string]map[string]string
@@ -82,8 +80,6 @@ func (r *Recorded) matcher(form string) matcher {
 			b.WriteString(`(\d+)`)
 		case name == "q":
 			b.WriteString(`("(?:[^"\\]|\\.)*")`)
-		case name == "thing":
-			b.WriteString(`((?:everything in )?(?:` + alternatives(words) + `))`)
 		case words != nil:
 			b.WriteString(`(` + alternatives(words) + `)`)
 		case at == len(form):
@@ -159,39 +155,12 @@ func (s *Sentences) fill(m matcher, found []string) (said string, unknown int) {
 			if arg, known = s.translateText(arg); !known {
 				unknown++
 			}
-		case name == "action":
-			arg = r.action(arg)
-		case name == "thing":
-			arg = r.thing(arg)
 		case r.Words[name] != nil:
 			arg = r.Words[name][arg]
 		}
 		args = append(args, arg)
 	}
 	return fmt.Sprintf(r.Sentences[m.form], args...), unknown
-}
-
-// thing translates an object that can be lost, or all its content.
-func (r *Recorded) thing(text string) string {
-	if in, all := strings.CutPrefix(text, "everything in "); all {
-		return fmt.Sprintf(r.Sentences["everything in %s"], r.Words["thing"][in])
-	}
-	return r.Words["thing"][text]
-}
-
-// action translates a proposed action. It begins with a deed if the agent's own words do not name one.
-func (r *Recorded) action(text string) string {
-	for _, name := range []string{"deed", "kind"} {
-		for deed, said := range r.Words[name] {
-			if name == "kind" {
-				deed += " of"
-			}
-			if rest, ok := strings.CutPrefix(text, deed+" "); ok {
-				return said + " " + rest
-			}
-		}
-	}
-	return text
 }
 
 // Form returns a form of the record's sentences in the language. The caller fills in the insertions.

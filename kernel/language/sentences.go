@@ -225,9 +225,6 @@ type Sentences struct {
 	// Messages translates the sentences that have a code. It is nil for English.
 	Messages map[message.Code]string
 
-	// Errors translates the errors that people can meet, by their English texts.
-	Errors map[string]string
-
 	// Recorded translates the record. Nil means that the record is in this language.
 	Recorded *Recorded
 }

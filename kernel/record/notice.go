@@ -2,6 +2,7 @@ package record
 
 import (
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
@@ -44,8 +45,16 @@ type (
 	// Blocked is a request of the agent that was refused.
 	Blocked struct{ Method string }
 	// Warned is a fault that does not end the run.
-	Warned struct{ Subtype, Detail string }
+	Warned struct {
+		Subtype, Detail string
+		message.Coded
+	}
 )
+
+// NewWarned returns a warning with a sentence as its detail.
+func NewWarned(subtype string, detail *message.Text) Warned {
+	return Warned{Subtype: subtype, Detail: detail.Text, Coded: detail.Coded}
+}
 
 func (Started) notice() {}
 func (Updated) notice() {}
@@ -99,7 +108,7 @@ func (r *Record) Notice(e event.Event) Notice {
 		_ = r.factNotice(e) // the type alone counts
 		return Warned{Subtype: "damaged", Detail: e.Damage().Row()}
 	case err != nil:
-		return Warned{Subtype: "unreadable", Detail: "an event that this version cannot read: " + string(e.Type)}
+		return NewWarned("unreadable", unreadable.With(string(e.Type)))
 	case e.Class != event.Frame:
 		return r.factNotice(e)
 	case r.prompted && (e.Type == event.NotificationReceived || e.Type == event.ResponseReceived) && r.Update.Kind != "":

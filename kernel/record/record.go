@@ -13,15 +13,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"iter"
 	"slices"
 	"time"
 
 	"github.com/coder/acp-go-sdk"
-	"github.com/dustin/go-humanize/english"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
@@ -43,6 +42,8 @@ type Record struct {
 	FirstUpdate time.Duration
 	NoticedBy   string // NoticedBy and Known are those of fact.Failed
 	Known       string
+	// KnownMessage is the code of Known and its insertions.
+	KnownMessage message.Coded
 
 	Sent     bool            // the prompt is on record; it is written right after that
 	Lines    int             // lines of the agent after the prompt
@@ -162,7 +163,7 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 	}),
 	event.CancelRequested: reader(func(r *Record, e event.Event, p fact.Stop) {
 		if e.Payload == nil {
-			p = fact.Stop{By: e.Actor, Why: "the reason was pruned"}
+			p = fact.NewStop(e.Actor, reasonPruned)
 			if damage := e.Damage(); damage != nil {
 				p.Why = damage.Row()
 			}
@@ -243,6 +244,7 @@ func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millis
 
 func (r *Record) failed(outcome Outcome, p fact.Failed) {
 	r.Outcome, r.Text, r.Content, r.Err, r.NoticedBy, r.Known = outcome, p.Text, p.Content, p.Error, p.NoticedBy, p.Known
+	r.KnownMessage = p.KnownMessage
 	r.Duration = milliseconds(p.DurationMS)
 }
 
@@ -327,14 +329,14 @@ func (r *Record) Counted() (p fact.Permissions) {
 }
 
 // Progress describes how far a run without an outcome came.
-func (r *Record) Progress() string {
+func (r *Record) Progress() *message.Text {
 	switch {
 	case !r.Sent && r.Withheld:
-		return "the intent is on record; what else was is pruned"
+		return intentPruned
 	case !r.Sent:
-		return "the intent is on record; whether the prompt was sent is not"
+		return intentOnly
 	case r.Answered:
-		return fmt.Sprintf("the prompt was sent and the agent's last answer is on record, but was not acted upon; %s came", english.Plural(r.Lines, "line", ""))
+		return answerUnused.With(lines(r.Lines))
 	}
-	return fmt.Sprintf("the prompt was being sent or had been; %s came back", english.Plural(r.Lines, "line", ""))
+	return beingSent.With(lines(r.Lines))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
@@ -73,7 +74,8 @@ type (
 		Shown bool
 		First time.Duration
 		// Known holds the known details of an unknown outcome.
-		Known string
+		Known        string
+		KnownMessage message.Coded
 		// Damage is the row that replaces the outcome's text.
 		Damage  string
 		in, out int64 // tokens of the run
@@ -267,7 +269,8 @@ func (n *narrator) factStep(e event.Event) any {
 			Source: m.Source, Sender: m.Sender, Dir: m.Dir, Provider: m.Provider, Rules: m.Rules, Pruned: e.Payload == nil,
 		}
 	case e.Type.Outcome():
-		o := StepOutcome{Result: n.run.Result, First: n.run.FirstUpdate, Known: n.run.Known}
+		o := StepOutcome{Result: n.run.Result, First: n.run.FirstUpdate, Known: n.run.Known,
+			KnownMessage: n.run.KnownMessage}
 		o.Pruned = e.Payload == nil
 		o.Shown = strings.TrimSpace(n.spoken.String()) == strings.TrimSpace(o.Text)
 		return o

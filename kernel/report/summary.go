@@ -88,7 +88,7 @@ var summaries = map[event.Type]summarized{
 		return text
 	}),
 	event.CancelRequested: translated("stopped", func(say *language.Sentences, p fact.Stop) string {
-		return fill(say, "by %s: %s", say.Form(p.By), say.Translate(p.Why))
+		return fill(say, "by %s: %s", say.Form(p.By), say.Read(p.Why, p.Coded))
 	}),
 	event.ToolBlocked: translated("refused", func(say *language.Sentences, p fact.ToolBlocked) string {
 		return fill(say, "%s: nothing runs here", p.Method)
@@ -140,7 +140,7 @@ var summaries = map[event.Type]summarized{
 	event.InteractionAnswered: titled("an answer to a question", answerSummary),
 	event.InteractionLapsed:   translated("", func(say *language.Sentences, p interaction.Resolution) string { return reason(say, string(p.Reason)) }),
 	event.InteractionAnswerRejected: translated("a late or wrong answer", func(say *language.Sentences, p fact.Rejected) string {
-		return fill(say, "%s, which does not count: %s", answerSummary(p.Answer), say.Translate(p.Why))
+		return fill(say, "%s, which does not count: %s", answerSummary(p.Answer), say.Read(p.Why, p.Coded))
 	}),
 	event.InteractionResolved: translated("", func(say *language.Sentences, p interaction.Resolution) string {
 		text := cmp.Or(p.Option, say.Form("cancelled"))
@@ -157,21 +157,21 @@ var summaries = map[event.Type]summarized{
 		if p.Title == "" && what == "a tool" {
 			what = say.Form(what)
 		}
-		return fmt.Sprintf("%s: %s (%s)", say.Form(p.Effect), what, say.Translate(p.Why))
+		return fmt.Sprintf("%s: %s (%s)", say.Form(p.Effect), what, say.Read(p.Why, p.Coded))
 	}),
 	event.PolicyUnasked: translated("ran unasked", func(say *language.Sentences, p fact.UnaskedTool) string {
 		what := cmp.Or(p.Title, p.ID)
 		if to, ok := strings.CutPrefix(p.Title, "mode "); ok && p.ID == "" { // not a tool but the agent's mode
 			what = fill(say, "mode %s", to)
 		}
-		text := fmt.Sprintf("%s (%s): %s", what, say.Form(cmp.Or(p.Kind, "of no kind")), say.Translate(p.Why))
+		text := fmt.Sprintf("%s (%s): %s", what, say.Form(cmp.Or(p.Kind, "of no kind")), say.Read(p.Why, p.Coded))
 		if p.FreedBy != "" {
 			text += fill(say, ", question %s", p.FreedBy)
 		}
 		return text
 	}),
 	event.ApprovalRemembered: translated("remembered", func(say *language.Sentences, p policy.Approval) string {
-		return fill(say, "%s %s, said %s", say.Form(string(p.Effect)), say.Translate(p.String()), p.By)
+		return fill(say, "%s %s, said %s", say.Form(string(p.Effect)), say.Say(p.Subject()), p.By)
 	}),
 	event.ApprovalRevoked: translated("no longer remembered", func(say *language.Sentences, p policy.Revocation) string {
 		return fill(say, "%s by %s", p.ID, p.By)

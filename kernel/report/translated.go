@@ -57,7 +57,7 @@ func failedSummary(say *language.Sentences, p fact.Failed) string {
 		text = p.Error.Translated(say.Translate).Error()
 	}
 	if p.Known != "" {
-		text += "; " + say.Translate(p.Known)
+		text += "; " + say.Read(p.Known, p.KnownMessage)
 	}
 	if p.NoticedBy == "recovery" {
 		text += say.Form("; noticed by a later start")

@@ -197,7 +197,7 @@ func (o *OpenRun) readFacts(ctx context.Context, log event.Reader) error {
 	if r.Err != nil {
 		o.Known = r.Err.Error() + "; " + r.Known
 	}
-	o.Known = cmp.Or(o.Known, r.Progress())
+	o.Known = cmp.Or(o.Known, r.Progress().Text)
 	o.Questions = []string{}
 	for _, q := range r.Questions {
 		o.Questions = append(o.Questions, q.Title)

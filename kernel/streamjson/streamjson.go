@@ -12,10 +12,10 @@
 //	usage         usage
 //	update        update: any other update, as the agent wrote it; words: the same in one row, if
 //	              a person should see it
-//	question      id, title, options, subject, why, word, expires
-//	answer        id, answer, reason; or title, effect, by, why if a rule answered
+//	question      id, title, options, subject, why, code, args, word, expires
+//	answer        id, answer, reason; or title, effect, by, why, code, args if a rule answered
 //	blocked       method: a request of the agent that was refused
-//	warning       subtype, detail
+//	warning       subtype, detail, code, args
 //
 // A reader that follows a log also gets:
 //
@@ -74,7 +74,8 @@ func members(n record.Notice) (kind string, line Line) {
 		return update(n)
 	case record.Asked:
 		return "question", Line{
-			"id": n.ID, "title": n.Title, "options": n.Options, "subject": n.Subject, "why": n.Why, "word": n.Word, "expires": n.Expires,
+			"id": n.ID, "title": n.Title, "options": n.Options, "subject": n.Subject, "why": n.Why, "code": n.Code, "args": n.Args,
+			"word": n.Word, "expires": n.Expires,
 		}
 	case record.Closed:
 		line := Line{"id": n.Question.ID, "answer": n.Answer}
@@ -83,7 +84,7 @@ func members(n record.Notice) (kind string, line Line) {
 		}
 		return "answer", line
 	case record.Decided:
-		line := Line{"title": n.Title, "effect": n.Effect, "by": n.By, "why": n.Why}
+		line := Line{"title": n.Title, "effect": n.Effect, "by": n.By, "why": n.Why, "code": n.Code, "args": n.Args}
 		if len(n.Commands) > 0 {
 			line["commands"] = n.Commands
 		}
@@ -94,7 +95,7 @@ func members(n record.Notice) (kind string, line Line) {
 	case record.Blocked:
 		return "blocked", Line{"method": n.Method}
 	case record.Warned:
-		return "warning", Line{"subtype": n.Subtype, "detail": n.Detail}
+		return "warning", Line{"subtype": n.Subtype, "detail": n.Detail, "code": n.Code, "args": n.Args}
 	}
 	return followed(n)
 }

@@ -10,7 +10,7 @@ func (w *walker) addresses(fs []field, st *state) {
 	for _, f := range fs[1:] {
 		if m := addressCommands().FindStringSubmatch(f.text); m != nil {
 			w.walkNested(m[1], *part(f, m[1]), st.child(nil), flow{})
-			w.askBecause("runs a command for a connection: %s", shown(fs))
+			w.askBecause(whyConnectionCommand, shown(fs))
 		}
 	}
 }
@@ -26,7 +26,7 @@ func (w *walker) cmake(fs []field, st *state, in flow) {
 	switch sub {
 	case "rm", "remove", "remove_directory":
 		for _, f := range operands {
-			w.judgeDestroy(f, st, sub != "remove", "removes", fs)
+			w.judgeDestroy(f, st, sub != "remove", verbRemoves, fs)
 		}
 	case "copy", "copy_if_different", "copy_directory", "copy_directory_if_different", "rename", "create_symlink",
 		"create_hardlink":
@@ -34,7 +34,7 @@ func (w *walker) cmake(fs []field, st *state, in flow) {
 			w.judgeWrite(operands[len(operands)-1], st, shown(fs))
 		}
 	case "touch", "touch_nocreate", "make_directory":
-		w.judgeWrites(operands, st, "creates ")
+		w.judgeWrites(operands, st, deedCreates)
 	case "tar":
 		w.judgeArchive("tar", fs[at+1:], st)
 	case "env", "time":

@@ -20,12 +20,12 @@ func (w *walker) judgeArithmetic(f field, st *state, left int) {
 	case strings.Trim(text, "0123456789") == "" || left == 0:
 		return
 	case f.origin.is(foreign):
-		w.askUnknown("arithmetic on downloaded or decoded text: %s", text)
+		w.askUnknown(whyArithmeticOnDownload, text)
 	case strings.Contains(text, unknownText):
-		w.askUnknown("the text does not tell what the arithmetic evaluates: %s", f.src)
+		w.askUnknown(whyUnknownArithmetic, f.src)
 	}
 	if strings.Contains(text, "$(") || strings.Contains(text, "`") {
-		w.askBecause("arithmetic runs a command that stands in a text: %s", text)
+		w.askBecause(whyArithmeticCommand, text)
 		w.walkScript(`: "`+strings.ReplaceAll(text, `"`, `\"`)+`"`, st.fork(), flow{})
 	}
 	for _, name := range identifiers().FindAllString(text, 64) {
@@ -53,7 +53,7 @@ func (w *walker) judgeSubscript(f field, st *state) {
 	if _, index, ok := strings.Cut(name, "["); ok {
 		w.judgeArithmetic(*part(f, index), st, maxReferences)
 	} else if f.vague && strings.HasPrefix(name, unknownText) {
-		w.askUnknown("the text does not tell which variable this is: %s", f.src)
+		w.askUnknown(whyUnknownVariable, f.src)
 	}
 }
 

@@ -38,7 +38,7 @@ func (w *walker) judgeWords(fs []field, st *state, in flow) flow {
 	}
 	w.steps += 1 + len(fs)/8
 	if w.depth++; w.depth > maxDepth || w.steps > 2*maxSteps {
-		w.askUnknown("nested too deeply to be judged")
+		w.askUnknown(whyNested)
 		w.depth--
 		return out
 	}
@@ -51,10 +51,10 @@ func (w *walker) judgeWords(fs []field, st *state, in flow) flow {
 	}
 	switch {
 	case fs[0].origin.is(foreign), strings.Contains(fs[0].text, "/") && w.runsForeign(fs[0], st):
-		w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
+		w.askUnknown(whyRunsDownload, shown(fs))
 		return out
 	case fs[0].vague || fs[0].glob:
-		w.askUnknown("the text does not tell which command this is: %s", shown(fs))
+		w.askUnknown(whyUnknownCommand, shown(fs))
 	}
 	if strings.Contains(fs[0].text, "/") {
 		w.runsText(fs[0], st)
@@ -139,13 +139,13 @@ func (w *walker) judgeKnown(name string, fs []field, st *state, in flow) (flow, 
 	w.judgePatchInput(name, fs, st, in)
 	w.codeWords(name, fs)
 	if matchesPhrase("installs", name, fs) {
-		w.askBecause("installs or runs something from elsewhere: %s", shown(fs))
+		w.askBecause(whyInstalls, shown(fs))
 	}
 	if matchesPhrase("reaches", name, fs) && !rehearsed(fs) && !looksInside(name, fs) {
-		w.askBecause("reaches accounts, machines or processes that are not its own: %s", shown(fs))
+		w.askBecause(whyForeign, shown(fs))
 	}
 	if matchesPhrase("terminals", name, fs) {
-		w.askBecause("types into a terminal, drives the desktop or starts something elsewhere: %s", shown(fs))
+		w.askBecause(whyDrivesDesktop, shown(fs))
 	}
 	if wr, ok := wrappers(name); ok && wr.runsCommand(fs) {
 		return w.judgeWrapper(name, wr, fs, st, in), answers
@@ -259,7 +259,7 @@ func (w *walker) mktemp(fs []field, st *state) flow {
 		return flow{piped: true}
 	}
 	template.pat, template.glob = template.text, false
-	w.judgeWrite(template, st, "creates "+shown(fs))
+	w.judgeWrite(template, st, deedCreates.With(shown(fs)))
 	return flow{piped: true, known: !template.vague, text: template.text}
 }
 
@@ -279,12 +279,12 @@ func (w *walker) builtin(name string, fs []field, st *state) bool {
 		w.aliases(name, args, st)
 	case "enable":
 		if slices.ContainsFunc(args, func(f field) bool { return strings.HasPrefix(f.text, "-f") }) {
-			w.askBecause("loads code into the shell: %s", shown(fs))
+			w.askBecause(whyLoadsCode, shown(fs))
 		}
 	case "history":
 		opts, operands := options(args, "", false)
 		if hasOption(opts, "-a", "-w") {
-			w.judgeWrites(operands, st, "writes to ")
+			w.judgeWrites(operands, st, deedWrites)
 		}
 		return false
 	case "set":
@@ -428,9 +428,9 @@ func (w *walker) eval(fs []field, st *state, in flow) flow {
 func (w *walker) walkNested(text string, from field, st *state, in flow) flow {
 	switch {
 	case from.origin.is(foreign):
-		w.askUnknown("runs downloaded or decoded code: %s", from.src)
+		w.askUnknown(whyRunsDownload, from.src)
 	case from.vague:
-		w.askUnknown("the text does not tell what the shell is given to run: %s", from.src)
+		w.askUnknown(whyUnknownScript, from.src)
 	}
 	out := w.walkScript(text, st, in)
 	st.endStatement()

@@ -99,7 +99,7 @@ func (w *walker) judgeStart(f field, fs []field, st *state, judge func(text fiel
 	file := w.changed(f, st)
 	if file == "" {
 		if f.origin.is(altered) { // f is one of the files that find finds
-			w.askUnknown("runs code from a file that this session changed: %s", shown(fs))
+			w.askUnknown(whyRunsChangedCode, shown(fs))
 		}
 		return
 	}
@@ -153,7 +153,7 @@ func (w *walker) asksOfChanged(file string, fs []field) {
 	if below, inside := strings.CutPrefix(file, strings.TrimSuffix(w.place.Dir, "/")+"/"); inside && w.place.Dir != "" {
 		file = below
 	}
-	w.askUnknown("runs %s, which this session changed: %s", file, shown(fs))
+	w.askUnknown(whyRunsChanged, file, shown(fs))
 }
 
 // runner is the table row of a program that runs code of the project.

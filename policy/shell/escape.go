@@ -26,7 +26,7 @@ func (w *walker) judgeEscapes(name string, fs []field, st *state, in flow) bool 
 		for _, pager := range values(optionsOf(fs[1:], "P --pager -H --html"), "-P", "--pager", "-H", "--html") {
 			w.walkNested(pager.text, pager, st.child(nil), flow{})
 			if !harmlessCommand(pager) {
-				w.askBecause("names a program that others will run: %s", shown(fs))
+				w.askBecause(whyNamesProgram, shown(fs))
 			}
 		}
 	case "make", "gmake", "nmake", "just", "ninja":
@@ -53,15 +53,15 @@ func (w *walker) debuggers(fs []field, st *state) {
 		return strings.Contains(f.src, "PPID") ||
 			strings.Contains(f.src, "ppid")
 	}) {
-		w.askBecause("takes hold of a process that is not its own: %s", shown(fs))
+		w.askBecause(whyTakesProcess, shown(fs))
 	}
 	for _, f := range valuesOf(fs, debuggerCommands) {
 		if m := debuggerFiles().FindStringSubmatch(f.text); m != nil {
-			w.judgeWrite(*part(f, m[1]), st, "writes to "+m[1])
+			w.judgeWrite(*part(f, m[1]), st, deedWrites.With(m[1]))
 		}
 		for _, word := range []string{"shell ", "!", "pipe ", "platform shell ", "python ", "script "} {
 			if rest, ok := strings.CutPrefix(f.text, word); ok {
-				w.askBecause("runs a command: %s", shown(fs))
+				w.askBecause(whyRunsCommand, shown(fs))
 				w.walkNested(rest, *part(f, rest), st.child(nil), flow{})
 			}
 		}
@@ -89,20 +89,20 @@ func (w *walker) judgeTool(name string, fs []field, st *state) {
 		w.walkNested(f.text, f, st.child(nil), flow{})
 	}
 	if name == "zip" && among(fs, t.runs...) {
-		w.askBecause("runs a command: %s", shown(fs))
+		w.askBecause(whyRunsCommand, shown(fs))
 	}
 	opts, operands := options(fs[1:], t.valued, false)
 	for _, f := range values(opts, t.writes...) {
-		w.judgeWrite(f, st, "writes to "+f.src)
+		w.judgeWrite(f, st, deedWrites.With(f.src))
 	}
 	if name == "zip" && len(operands) > 1 {
 		if !isStdin(operands[0].text) {
-			w.judgeWrite(operands[0], st, "writes to "+operands[0].src)
+			w.judgeWrite(operands[0], st, deedWrites.With(operands[0].src))
 		}
 		w.markOrigin(operands[0], st, w.privacy(fs, st))
 	}
 	if t.outputs && len(operands) > 1 {
-		w.judgeWrite(operands[1], st, "writes to "+operands[1].src)
+		w.judgeWrite(operands[1], st, deedWrites.With(operands[1].src))
 	}
 	if name == "ssh-agent" && len(fs) > 1 && !strings.HasPrefix(fs[1].text, "-") {
 		w.judgeWords(fs[1:], st.clone(), flow{})
@@ -122,7 +122,7 @@ func (w *walker) editor(name string, fs []field, st *state, in flow) {
 	if silent || hasOption(opts, "-c") {
 		for _, f := range operands {
 			if !strings.HasPrefix(f.text, "+") {
-				w.judgeWrite(f, st, "edits "+f.src)
+				w.judgeWrite(f, st, deedEdits.With(f.src))
 			}
 		}
 	}
@@ -155,13 +155,13 @@ var editorWrites = lazily(`^\s*:?[%0-9,$]*(?:w|wri|write|sav|saveas|wq|x|xit|up|
 
 func (w *walker) editorCommand(text string, f field, fs []field, st *state) {
 	if m := editorWrites().FindStringSubmatch(text); m != nil {
-		w.judgeWrite(*part(f, m[1]), st, "writes to "+m[1])
+		w.judgeWrite(*part(f, m[1]), st, deedWrites.With(m[1]))
 	}
 	m := editorEscapes().FindStringSubmatch(text)
 	if m == nil {
 		return
 	}
-	w.askBecause("runs a command from an editor: %s", shown(fs))
+	w.askBecause(whyEditorCommand, shown(fs))
 	if m[1] != "" {
 		w.walkNested(m[1], *part(f, m[1]), st.child(nil), flow{})
 	}
@@ -175,19 +175,19 @@ func (w *walker) judgeMake(fs []field, st *state, in flow) {
 	}
 	for _, name := range []string{"Makefile", "makefile", "GNUmakefile"} {
 		if w.originOf(literal(name), st).is(foreign) {
-			w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
+			w.askUnknown(whyRunsDownload, shown(fs))
 		}
 	}
 	for i, f := range fs[1:] {
 		name, value, _ := strings.Cut(f.text, "=")
 		if value != "" && w.guards(*part(f, value), st) {
-			w.askBecause("names the root, the home or a folder around the working directory: %s", shown(fs))
+			w.askBecause(whyNamesRoot, shown(fs))
 		}
 		switch {
 		case name == "SHELL" || name == ".SHELLFLAGS" || name == "MAKEFLAGS" && strings.Contains(value, "eval"):
 			if !slices.Contains([]string{"/bin/bash", "/bin/sh", "/usr/bin/bash", "bash", "sh", "/bin/zsh",
 				"/usr/bin/env bash"}, value) {
-				w.askBecause("names a program that others will run: %s", shown(fs))
+				w.askBecause(whyNamesProgram, shown(fs))
 				w.walkNested(value, *part(f, value), st.child(nil), flow{})
 			}
 		case name == "--eval" && value == "" && i+2 < len(fs):
@@ -198,14 +198,14 @@ func (w *walker) judgeMake(fs []field, st *state, in flow) {
 			if script, ok := handed(fs[i+2], in); ok {
 				w.makeRules(script, fs, st)
 			} else if w.runsForeign(fs[i+2], st) {
-				w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
+				w.askUnknown(whyRunsDownload, shown(fs))
 			}
 		}
 	}
 }
 
 func (w *walker) makeRules(f field, fs []field, st *state) {
-	w.askBecause("rules that stand on the command line: %s", shown(fs))
+	w.askBecause(whyRulesInLine, shown(fs))
 	for line := range strings.Lines(f.text) {
 		if _, recipe, ok := strings.Cut(line, ";"); ok {
 			w.walkNested(recipe, f, st.child(nil), flow{})
@@ -234,24 +234,24 @@ func (w *walker) judgeVariable(name string, value field, st *state) {
 	switch {
 	case name == "PATH":
 		if !strings.Contains(value.text, pathText) {
-			w.askBecause("a PATH without its earlier folders: PATH=%s", value.text)
+			w.askBecause(whyShortPath, value.text)
 		}
 		w.searchPath(name, value, st)
 	case name == "LD_LIBRARY_PATH":
 		w.searchPath(name, value, st)
 	case name == "PERLICA_TRUST_PROJECT":
-		w.addFinding(Refused, "grants something in Perlica's name: "+shown, "perlica")
+		w.addFinding(Refused, whyGrants.With(shown), "perlica")
 	case name == "PERLICA_HOME" && !value.vague && strings.HasPrefix(value.text, "/"):
 		w.place.Own = append(slices.Clip(w.place.Own), slashPath(value.text))
 	case name == "SHELL":
 		if !isUsualShell(value) {
-			w.askBecause("names a program that others will run: %s", shown)
+			w.askBecause(whyNamesProgram, shown)
 		}
 	case listed("programVars", name):
 		w.programVariable(value, shown, st)
 	case listed("codeVars", name), strings.HasPrefix(name, "GIT_CONFIG_KEY_"), strings.HasPrefix(name, "BASH_FUNC_"):
 		if !slices.Contains([]string{"", "/dev/null", "ignore"}, value.text) {
-			w.askBecause("names code that others will load: %s", shown)
+			w.askBecause(whyNamesLoadedCode, shown)
 		}
 		if value.out != nil && name == "BASH_ENV" {
 			w.walkScript(value.out.text, st.child(nil), flow{})
@@ -261,15 +261,15 @@ func (w *walker) judgeVariable(name string, value field, st *state) {
 	case name == "PYTHONPATH", name == "NODE_PATH", name == "RUBYLIB":
 		w.searchPath(name, value, st)
 	case flagVars().MatchString(name) && flagPrograms().MatchString(value.text):
-		w.askBecause("names a program that others will run: %s", shown)
+		w.askBecause(whyNamesProgram, shown)
 	case name == "ENV" && strings.ContainsAny(value.text, "/`$"), name == "PS4" &&
 		strings.ContainsAny(value.text, "`$"):
-		w.askBecause("names code that a shell will run: %s", shown)
+		w.askBecause(whyNamesShellCode, shown)
 	case erlangFlags().MatchString(name) && erlangCode().MatchString(value.text):
-		w.askBecause("names code that others will load: %s", shown)
+		w.askBecause(whyNamesLoadedCode, shown)
 	case name == "NODE_OPTIONS" && requires().MatchString(value.text),
 		slices.Contains(javaOptions, name) && strings.Contains(value.text, "agent"):
-		w.askBecause("names code that others will load: %s", shown)
+		w.askBecause(whyNamesLoadedCode, shown)
 	}
 }
 
@@ -286,7 +286,7 @@ func isUsualShell(value field) bool {
 func (w *walker) programVariable(value field, shown string, st *state) {
 	if !harmlessCommand(value) {
 		w.ifRefused(value, st)
-		w.askBecause("names a program that others will run: %s", shown)
+		w.askBecause(whyNamesProgram, shown)
 	}
 }
 
@@ -351,7 +351,7 @@ func (w *walker) searchPath(name string, value field, st *state) {
 			target := resolve(d.path, w.home(dir))
 			if !slices.ContainsFunc(append(systemPath, w.place.Dir, w.place.Home),
 				func(s string) bool { return within(s, target) }) {
-				w.askBecause("a %s with a directory outside the working directory and the home: %s", name, dir)
+				w.askBecause(whyOuterPath, name, dir)
 			}
 		}
 	}

@@ -60,15 +60,15 @@ func (w *walker) judgeExported(name string, value field, st *state) {
 	// The verdict keeps the first of equal findings, so the first case is enough.
 	switch {
 	case commandVars().MatchString(name) && !harmlessCommand(value) && !slices.Contains([]string{"0", "1"}, value.text):
-		w.askBecause("names a program that others will run: %s", said)
+		w.askBecause(whyNamesProgram, said)
 	case hostVars().MatchString(name) && farHost().MatchString(value.text) && !local(value):
-		w.askBecause("the value of %s is an address: %s", name, said)
+		w.askBecause(whyAddress, name, said)
 	case unguarded().MatchString(said):
-		w.askBecause("turns off the check of the other machine: %s", said)
+		w.askBecause(whyNoCheck, said)
 	case proxyVars().MatchString(name) && !local(value):
-		w.askBecause("sends downloads through another machine: %s", said)
+		w.askBecause(whyProxy, said)
 	case strings.Contains(value.text, "$("), strings.Contains(value.text, "`"), strings.HasPrefix(value.text, "+!"):
-		w.askBecause("the value of %s may be a command: %s", name, said)
+		w.askBecause(whyValueCommand, name, said)
 	}
 	options, separators := strings.HasPrefix(value.text, "-"), ",|;"
 	if options {
@@ -77,7 +77,7 @@ func (w *walker) judgeExported(name string, value field, st *state) {
 	isSeparator := func(r rune) bool { return strings.ContainsRune(separators, r) }
 	for _, piece := range strings.FieldsFunc(value.text, isSeparator) {
 		if options && grants().MatchString(piece) {
-			w.askBecause("an option that needs a person's yes: %s", said)
+			w.askBecause(whyOption, said)
 		}
 		if isURL(piece) && !strings.HasPrefix(piece, "file:") {
 			w.exportedAddress(name, *part(value, piece), said)
@@ -96,7 +96,7 @@ func (w *walker) judgeExported(name string, value field, st *state) {
 func (w *walker) exportedAddress(name string, f field, said string) {
 	usual := usualPlaces().MatchString(f.text) || publicVars().MatchString(name)
 	if !usual && !local(f) && !localUser().MatchString(f.text) {
-		w.askBecause("the value of %s is an address: %s", name, said)
+		w.askBecause(whyAddress, name, said)
 	}
 }
 
@@ -126,7 +126,7 @@ func (w *walker) exportedPath(name string, f field, said string, st *state) {
 		case temporary && scratchVars().MatchString(name):
 		case !temporary && within(w.place.Home, target) && installVars().MatchString(name):
 		default:
-			w.askBecause("the value of %s leads outside the working directory: %s", name, said)
+			w.askBecause(whyLeadsOut, name, said)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package shell
 import (
 	"slices"
 	"strings"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // sed judges scripts with e, which runs a command, and with w, which writes to a file.
@@ -26,11 +28,11 @@ func (w *walker) sed(fs []field, st *state, in flow) {
 	}
 	for _, s := range scripts {
 		if command, runs, writes := sedEscapes(s.text); runs {
-			w.askBecause("a script that runs commands: %s", shown(fs))
+			w.askBecause(whyScriptRuns, shown(fs))
 			w.walkNested(command, s, st.child(nil), flow{})
 		} else if writes && command != "/dev/stdout" && command != "/dev/stderr" {
-			w.askBecause("a script that writes to a file: %s", shown(fs))
-			w.judgeWrite(*part(s, command), st, "writes to "+command)
+			w.askBecause(whyScriptWrites, shown(fs))
+			w.judgeWrite(*part(s, command), st, deedWrites.With(command))
 		}
 	}
 }
@@ -129,11 +131,11 @@ func (w *walker) awk(fs []field, st *state, in flow) {
 			if script, ok := handed(*o.value, in); ok {
 				programs = append(programs, script)
 			} else if w.runsForeign(*o.value, st) {
-				w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
+				w.askUnknown(whyRunsDownload, shown(fs))
 			}
 		case "-i", "--include":
 			if o.value != nil && o.value.text == "inplace" && len(operands) > 1 {
-				w.judgeWrites(operands[1:], st, "edits ")
+				w.judgeWrites(operands[1:], st, deedEdits)
 			}
 		}
 	}
@@ -141,8 +143,8 @@ func (w *walker) awk(fs []field, st *state, in flow) {
 		programs = append(programs, operands[0])
 	}
 	for _, p := range programs {
-		if what := awkEscape(p.text); what != "" {
-			w.askBecause("a program that %s: %s", what, shown(fs))
+		if what := awkEscape(p.text); what != nil {
+			w.askBecause(whyProgram, what, shown(fs))
 		}
 		for _, text := range awkCommands().FindAllStringSubmatch(p.text, 16) {
 			command := strings.ReplaceAll(text[1]+text[2]+text[3], `\"`, `"`)
@@ -158,8 +160,8 @@ var (
 	awkStrings = lazily(`"(?:[^"\\]|\\.)*"|/(?:[^/\\\n]|\\.)+/`)
 )
 
-// awkEscape describes the first action of an awk program other than printing, or returns "".
-func awkEscape(text string) string {
+// awkEscape describes the first action of an awk program other than printing, or returns nil.
+func awkEscape(text string) *message.Text {
 	// Strings and patterns are emptied first, because their content is only text.
 	code := awkStrings().ReplaceAllStringFunc(text, func(s string) string {
 		switch strings.Trim(s, `"`) {
@@ -172,14 +174,14 @@ func awkEscape(text string) string {
 		return `""`
 	})
 	if calls := awkCalls().FindString(code); calls != "" && !strings.HasSuffix(calls, "Q") {
-		return "runs commands"
+		return doesRun
 	}
 	for _, statement := range strings.FieldsFunc(code, func(r rune) bool { return strings.ContainsRune(";{}\n", r) }) {
 		if writesFile(statement) {
-			return "writes to a file"
+			return doesWrite
 		}
 	}
-	return ""
+	return nil
 }
 
 // writesFile reports whether an awk statement prints to a file with > or >>. Inside parentheses, > is a comparison.

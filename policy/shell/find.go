@@ -24,13 +24,13 @@ func (w *walker) listing(name string, fs []field, st *state) flow {
 		switch t.text {
 		case "-delete":
 			for _, f := range found {
-				w.judgeDestroy(f, st, f.swept, "removes", fs)
+				w.judgeDestroy(f, st, f.swept, verbRemoves, fs)
 			}
 		case "-exec", "-execdir", "-ok", "-okdir":
 			w.findExec(tokens[i+1:], found, st)
 		case "-fprint", "-fprintf", "-fls", "-fprint0":
 			if i+1 < len(tokens) {
-				w.judgeWrite(tokens[i+1], st, "writes to "+tokens[i+1].src)
+				w.judgeWrite(tokens[i+1], st, deedWrites.With(tokens[i+1].src))
 			}
 		}
 	}

@@ -16,20 +16,20 @@ func (w *walker) judgeSurroundings(name string, fs []field, st *state, in flow, 
 	case w.refusedOnly > 0, !isProgram(name), wraps && wr.runsCommand(fs), isShell(name), listed("builtins", name):
 		return
 	case wrote && (in.origin.is(copied) || w.secrets(fs, st)):
-		w.askBecause("copies something private into the working directory: %s", shown(fs))
+		w.askBecause(whyCopiesPrivate, shown(fs))
 	}
 	if row && p.reads || listed("textPrograms", name) {
 		return
 	}
 	if _, client := clients(name); in.origin.is(elsewhere) && (client || !listed("local", name)) {
-		w.askBecause("reads a file outside the working directory: %s", shown(fs))
+		w.askBecause(whyReadsOutside, shown(fs))
 	}
 	if _, fetches := fetchers(name); fetches || p.net || st.far || name == "git" {
 		return
 	}
 	for _, d := range st.dirs {
 		if d.path != "" && !d.doubt && !w.place.writable(d.path, false) && !slices.Contains(w.place.Temp, d.path) {
-			w.askBecause("outside the working directory: %s", shown(fs))
+			w.askBecause(whyOutside, shown(fs))
 		}
 	}
 }

@@ -23,7 +23,7 @@ func (w *walker) git(fs []field, st *state) {
 			key, value, _ := strings.Cut(o.value.text, "=")
 			w.gitSetting(key, *part(*o.value, value), fs, st)
 		case o.name == "--exec-path" && o.value != nil && o.value.text != "":
-			w.askBecause("names code that git will run: %s", shown(fs))
+			w.askBecause(whyNamesGitCode, shown(fs))
 		}
 	}
 	if len(rest) == 0 {
@@ -31,7 +31,7 @@ func (w *walker) git(fs []field, st *state) {
 	}
 	if o, ok := findOption(global, "-C"); ok && o.value != nil && w.outside(*o.value, outer) &&
 		!listed("gitReaders", rest[0].text) {
-		w.askBecause("outside the working directory: %s", shown(fs))
+		w.askBecause(whyOutside, shown(fs))
 	}
 	for _, o := range global {
 		if o.name != "-c" || o.value == nil {
@@ -73,7 +73,7 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 	if command, ok := strings.CutPrefix(value.text, "!"); ok {
 		w.walkNested(command, value, st.child(nil), flow{})
 		if fs[1].text == "config" || !strings.HasPrefix(key, "alias.") {
-			w.askBecause("names a program that git will run: %s", shown(fs))
+			w.askBecause(whyNamesGitProgram, shown(fs))
 		}
 		return
 	}
@@ -83,23 +83,23 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 	quiet := []string{"true", "false", "", "cache", "store", "osxkeychain", "manager", "manager-core", "libsecret",
 		"wincred", "cat", "0", "none"}
 	if gitAddresses().MatchString(key) && value.text != "true" && value.text != "" {
-		w.askBecause("changes where git sends or from where it fetches: %s", shown(fs))
+		w.askBecause(whyGitAddress, shown(fs))
 	}
 	switch {
 	case key == "core.hookspath" && value.text != "/dev/null" && value.text != "":
-		w.askBecause("names code that git will run: %s", shown(fs))
+		w.askBecause(whyNamesGitCode, shown(fs))
 	case slices.Contains([]string{"include.path", "protocol.ext.allow", "core.worktree", "init.templatedir"}, key),
 		strings.HasPrefix(key, "includeif."):
-		w.askBecause("names code that git will run: %s", shown(fs))
+		w.askBecause(whyNamesGitCode, shown(fs))
 	case strings.HasPrefix(key, "alias.") && value.vague:
-		w.askUnknown("the text does not tell what the alias runs: %s", shown(fs))
+		w.askUnknown(whyUnknownAlias, shown(fs))
 	case strings.HasPrefix(key, "alias."):
 		if words := w.gitAlias(key, value.text, st); len(words) > 0 {
 			w.judgeWords(append(fs[:1:1], words...), st, flow{})
 		}
 	case runs && !slices.Contains(quiet, value.text) && !harmlessCommand(value):
 		w.ifRefused(value, st)
-		w.askBecause("names a program that git will run: %s", shown(fs))
+		w.askBecause(whyNamesGitProgram, shown(fs))
 	}
 }
 
@@ -116,7 +116,7 @@ var gitTexts = table("gitTexts", strings.Fields)
 
 func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
 	if !listed("gitCommands", sub) && !listed("gitReaders", sub) {
-		w.askBecause("%s is not in the table of git's subcommands: %s", sub, shown(fs))
+		w.askBecause(whyGitSubcommand, sub, shown(fs))
 	}
 	w.gitLoss(sub, args, fs)
 	w.gitScripts(sub, args, st)
@@ -126,7 +126,7 @@ func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
 	case "clean":
 		opts, _ := options(args, "e --exclude", false)
 		if hasOption(opts, "-f", "--force") && !hasOption(opts, "-n", "--dry-run") {
-			w.askBecause("removes files that are in no commit: %s", shown(fs))
+			w.askBecause(whyRemovesUncommitted, shown(fs))
 		}
 	case "checkout", "restore":
 		w.gitPaths(sub, args, fs, st)
@@ -136,10 +136,10 @@ func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
 			return
 		}
 		if hasOption(opts, "-f", "--force") {
-			w.askBecause("removes files that may be in no commit: %s", shown(fs))
+			w.askBecause(whyMayRemoveUncommitted, shown(fs))
 		}
 		for _, f := range operands {
-			w.judgeDestroy(f, st, hasOption(opts, "-r") && w.place.owns(f.text, f.glob), "removes", fs)
+			w.judgeDestroy(f, st, hasOption(opts, "-r") && w.place.owns(f.text, f.glob), verbRemoves, fs)
 		}
 	case "clone", "init", "worktree", "mv", "format-patch", "archive", "bundle":
 		w.gitWrites(sub, args, fs, st)
@@ -162,10 +162,10 @@ func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
 		output = append(output, "--prefix")
 	}
 	for _, f := range valuesOf(args, output) {
-		w.judgeWrite(f, st, "writes to "+f.src)
+		w.judgeWrite(f, st, deedWrites.With(f.src))
 	}
 	if slices.ContainsFunc(args, func(f field) bool { return strings.HasPrefix(f.text, "ext::") }) {
-		w.askBecause("runs a program as the other side: %s", shown(fs))
+		w.askBecause(whyOtherSide, shown(fs))
 	}
 }
 
@@ -175,13 +175,13 @@ func (w *walker) gitSecrets(sub string, args, fs []field, st *state) {
 		w.committed = w.committed || f.origin.is(private)
 	}
 	if (!listed("gitReaders", sub) || among(args, "-F", "--file")) && w.secrets(fs, st) {
-		w.askBecause("copies something private into the working directory: %s", shown(fs))
+		w.askBecause(whyCopiesPrivate, shown(fs))
 	}
 	if sub == "remote" && len(args) > 1 {
 		_, names := options(args[1:], "tm", false)
 		switch {
 		case args[0].text == "set-url":
-			w.askBecause("changes where git sends or from where it fetches: %s", shown(fs))
+			w.askBecause(whyGitAddress, shown(fs))
 		case args[0].text == "add" && len(names) > 0:
 			w.remotes = append(w.remotes, names[0].text)
 		}
@@ -191,14 +191,14 @@ func (w *walker) gitSecrets(sub string, args, fs []field, st *state) {
 	}
 	if _, to := options(args, "o --push-option --receive-pack --exec", false); len(to) > 0 {
 		if slices.Contains(w.remotes, to[0].text) || isURL(to[0].text) || isRemote(to[0].text) {
-			w.askBecause("sends commits to an address that no setting of the project names: %s", shown(fs))
+			w.askBecause(whyUnnamedAddress, shown(fs))
 		}
 	}
 	for file, o := range w.files {
 		w.committed = w.committed || o.is(private) && within(w.place.Dir, file)
 	}
 	if w.committed {
-		w.askBecause("sends something private away: %s", shown(fs))
+		w.askBecause(whySendsPrivate, shown(fs))
 	}
 }
 
@@ -220,7 +220,7 @@ func (w *walker) gitLoss(sub string, args, fs []field) {
 		lost = lost && len(args) > 0 && args[0].text == verb
 	}
 	if lost && !hasOption(opts, "--dry-run") {
-		w.askBecause("loses changes that are in no commit: %s", shown(fs))
+		w.askBecause(whyLosesChanges, shown(fs))
 	}
 }
 
@@ -252,7 +252,7 @@ func (w *walker) gitPaths(sub string, args, fs []field, st *state) {
 		case hasOption(opts, "-p", "--patch"):
 			return
 		case hasOption(opts, "-f", "--force"):
-			w.askBecause("loses changes that are in no commit: %s", shown(fs))
+			w.askBecause(whyLosesChanges, shown(fs))
 			return
 		case dashes >= 0:
 			paths = args[dashes+1:]
@@ -267,7 +267,7 @@ func (w *walker) gitPaths(sub string, args, fs []field, st *state) {
 	if len(paths) == 0 {
 		return
 	}
-	w.askBecause("loses changes that are in no commit: %s", shown(fs))
+	w.askBecause(whyLosesChanges, shown(fs))
 	for _, f := range paths {
 		if w.place.owns(f.text, f.glob) {
 			w.judgeWrite(f, st, shown(fs))
@@ -298,21 +298,21 @@ func (w *walker) gitWrites(sub string, args, fs []field, st *state) {
 	case "init":
 		opts, operands := options(args, "b --initial-branch --template --separate-git-dir", false)
 		w.gitTemplate(opts, fs)
-		w.judgeWrites(operands, st, "creates ")
+		w.judgeWrites(operands, st, deedCreates)
 	case "worktree":
 		if _, operands := options(args, "bB --reason", false); len(operands) > 1 && operands[0].text == "add" {
 			w.judgeWrite(operands[1], st, shown(fs))
 		}
 	case "mv":
 		_, operands := options(args, "", false)
-		w.judgeWrites(operands, st, "moves ")
+		w.judgeWrites(operands, st, deedMoves)
 	case "format-patch", "archive", "bundle":
 		opts, operands := options(args, "o --output-directory --output", false)
 		if o, ok := findOption(opts, "-o", "--output-directory", "--output"); ok && o.value != nil {
-			w.judgeWrite(*o.value, st, "writes to "+o.value.src)
+			w.judgeWrite(*o.value, st, deedWrites.With(o.value.src))
 		}
 		if sub == "bundle" && len(operands) > 1 && operands[0].text == "create" {
-			w.judgeWrite(operands[1], st, "writes to "+operands[1].src)
+			w.judgeWrite(operands[1], st, deedWrites.With(operands[1].src))
 		}
 	}
 }
@@ -320,7 +320,7 @@ func (w *walker) gitWrites(sub string, args, fs []field, st *state) {
 // gitTemplate asks about the hooks of a new repository.
 func (w *walker) gitTemplate(opts []option, fs []field) {
 	if slices.ContainsFunc(values(opts, "--template"), func(f field) bool { return f.text != "" }) {
-		w.askBecause("names code that git will run: %s", shown(fs))
+		w.askBecause(whyNamesGitCode, shown(fs))
 	}
 }
 
@@ -337,7 +337,7 @@ func (w *walker) gitConfig(args, fs []field, st *state) {
 		return
 	}
 	if hasOption(opts, "--global", "--system") && changes {
-		w.askBecause("outside the working directory: %s", shown(fs))
+		w.askBecause(whyOutside, shown(fs))
 	}
 	if o, ok := findOption(opts, "-f", "--file"); ok && o.value != nil && changes {
 		w.judgeWrite(*o.value, st, shown(fs))
@@ -356,6 +356,6 @@ func (w *walker) judgePush(args, fs []field) {
 			(i > 0 && strings.HasPrefix(f.text, ":") && len(f.text) > 1)
 	}
 	if forced && !hasOption(opts, "-n", "--dry-run") {
-		w.askBecause("a push that may take commits away: %s", shown(fs))
+		w.askBecause(whyLossyPush, shown(fs))
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // judgeHarm judges the commands that can destroy, overwrite, hand over or change something. It returns true if it knows
@@ -31,7 +33,7 @@ func (w *walker) judgeHarm(name string, fs []field, st *state, in flow) bool {
 		w.judgeKill(name, fs, st)
 	default:
 		if listed("privileges", name) {
-			w.askBecause("changes privileges: %s", shown(fs))
+			w.askBecause(whyPrivileges, shown(fs))
 			return true
 		}
 		w.judgeDatabase(name, fs, st, in)
@@ -63,7 +65,7 @@ func (w *walker) lossOrContainer(name string, fs []field, st *state) {
 	case "java", "javac", "dpkg", "rpm", "installer":
 		for _, f := range fs[1:] {
 			if w.runsForeign(f, st) && !strings.HasPrefix(f.text, "-") {
-				w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
+				w.askUnknown(whyRunsDownload, shown(fs))
 			}
 		}
 	}
@@ -91,7 +93,7 @@ func (w *walker) packageSettings(fs []field) {
 		plain := strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(key))
 		if listed("packageKeys", key) || strings.HasPrefix(key, "scripts.") ||
 			slices.ContainsFunc(packageKeyParts(), func(part string) bool { return strings.Contains(plain, part) }) {
-			w.askBecause("names code that others will run: %s", shown(fs))
+			w.askBecause(whyNamesCode, shown(fs))
 		}
 	}
 }
@@ -127,11 +129,11 @@ func (w *walker) fileCommand(name string, fs []field, st *state) bool {
 		_, operands := options(args, "m --mode", false)
 		for _, f := range operands {
 			f.folder = true
-			w.judgeWrite(f, st, "creates "+f.src)
+			w.judgeWrite(f, st, deedCreates.With(f.src))
 		}
 	case "touch", "mkfifo", "mknod":
 		_, operands := options(args, "mdtrA --mode --date --reference", false)
-		w.judgeWrites(operands, st, "creates ")
+		w.judgeWrites(operands, st, deedCreates)
 	case "chmod", "chown", "chgrp", "chattr", "setfacl", "gchmod", "gchown":
 		w.judgePermissions(strings.TrimPrefix(name, "g"), fs, st)
 	case "tar", "gtar", "bsdtar", "unzip", "7z":
@@ -146,7 +148,7 @@ func (w *walker) fileCommand(name string, fs []field, st *state) bool {
 func (w *walker) judgeDrives(fs []field) {
 	for _, f := range fs[1:] {
 		if drive().MatchString(f.text) {
-			w.addFinding(Refused, "removes the root directory: "+shown(fs), "root")
+			w.addFinding(Refused, whyRemovesRoot.With(shown(fs)), "root")
 		}
 	}
 }
@@ -159,47 +161,47 @@ func (w *walker) judgeRemove(name string, fs []field, st *state) {
 	recursive := hasOption(opts, "-r", "-R", "--recursive") || name == "rimraf" || name == "trash" || name == "rd" ||
 		name == "srm"
 	for _, f := range operands {
-		w.judgeDestroy(f, st, recursive || f.swept, "removes", fs)
+		w.judgeDestroy(f, st, recursive || f.swept, verbRemoves, fs)
 	}
 }
 
 // judgeDestroy judges the loss of the file f. If whole is true, everything below f is lost, too.
-func (w *walker) judgeDestroy(f field, st *state, whole bool, verb string, fs []field) {
+func (w *walker) judgeDestroy(f field, st *state, whole bool, verb *message.Text, fs []field) {
 	w.writes = w.writes || w.refusedOnly == 0
 	if f.vague && f.listed && !whole {
 		return // names from a list of files, which a person can read in the list
 	}
 	if f.vague || f.unsure && whole {
-		w.askUnknown("the text does not tell what it %s: %s", verb, shown(fs))
+		w.askUnknown(whyUnknownLoss, verb, shown(fs))
 		return
 	}
 	if device(slashRaw(f.text)) == diskDevice {
-		w.addFinding(Refused, verb+" a device: "+shown(fs), "device")
+		w.addFinding(Refused, whyDestroysDevice.With(verb, shown(fs)), "device")
 		return
 	}
 	for _, d := range st.dirs {
 		target, ok := w.target(f, d)
 		if !ok {
-			w.askUnknown("the text does not tell where it %s: %s", verb, shown(fs))
+			w.askUnknown(whyUnknownPlace, verb, shown(fs))
 			continue
 		}
 		what, word := w.place.loss(target, f.glob)
 		certain := whole && !d.doubt
 		switch {
 		case w.ownFile(target, f.glob, shown(fs)):
-		case what == "" && certain && !f.glob && w.place.holdsOwn(target):
-			w.addFinding(Refused, verb+" Perlica's own files: "+shown(fs), "perlica")
-		case what != "" && certain:
-			w.addFinding(Refused, verb+" "+what+": "+shown(fs), word)
-		case what != "" && d.doubt:
-			w.askBecause("%s %s if the earlier cd fails: %s", verb, what, shown(fs))
-		case what != "":
-			w.askBecause("%s %s: %s", verb, what, shown(fs))
+		case what == nil && certain && !f.glob && w.place.holdsOwn(target):
+			w.addFinding(Refused, whyDestroysOwn.With(verb, shown(fs)), "perlica")
+		case what != nil && certain:
+			w.addFinding(Refused, whyDestroys.With(verb, what, shown(fs)), word)
+		case what != nil && d.doubt:
+			w.askBecause(whyIfCdFails, verb, what, shown(fs))
+		case what != nil:
+			w.askBecause(whyDestroys, verb, what, shown(fs))
 		case !w.place.writable(target, f.glob) && !d.doubt:
-			w.askBecause("%s something outside the working directory: %s", verb, shown(fs))
+			w.askBecause(whyDestroysOutside, verb, shown(fs))
 		default:
-			if why := w.place.planted(target, f.glob); why != "" {
-				w.askBecause("%s: %s", why, shown(fs))
+			if why := w.place.planted(target, f.glob); why != nil {
+				w.askBecause(why, shown(fs))
 			}
 		}
 	}
@@ -238,13 +240,13 @@ func slashRaw(s string) string {
 	return path.Clean(s)
 }
 
-// judgeWrite judges that a command writes to f. action describes it for a person.
-func (w *walker) judgeWrite(f field, st *state, action string) {
+// judgeWrite judges that a command writes to f. action describes it for a person: the command itself, or a deed.
+func (w *walker) judgeWrite(f field, st *state, action any) {
 	if f.out != nil || f.sink != nil || f.vague && f.listed {
 		return
 	}
 	if f.vague {
-		w.askUnknown("the text does not tell where this leads: %s", action)
+		w.askUnknown(whyUnknownLead, action)
 		return
 	}
 	w.writes = w.writes || w.refusedOnly == 0 && device(slashRaw(f.text)) != sinkDevice
@@ -252,7 +254,7 @@ func (w *walker) judgeWrite(f field, st *state, action string) {
 	for _, d := range st.dirs {
 		target, ok := w.target(f, d)
 		if !ok {
-			w.askUnknown("the text does not tell where this leads: %s", action)
+			w.askUnknown(whyUnknownLead, action)
 			continue
 		}
 		kind := device(target)
@@ -262,23 +264,23 @@ func (w *walker) judgeWrite(f field, st *state, action string) {
 		switch {
 		case w.ownFile(target, f.glob, action):
 		case kind == diskDevice:
-			w.addFinding(Refused, "overwrites a device: "+action, "device")
+			w.addFinding(Refused, whyOverwritesDevice.With(action), "device")
 		case kind == sinkDevice || d.doubt:
 		case kind == portDevice:
-			w.askBecause("writes to a device or a connection: %s", action)
+			w.askBecause(whyWritesDevice, action)
 		case !w.place.writable(target, f.glob) && !slices.Contains(w.place.Temp, target):
-			w.askBecause("outside the working directory: %s", action)
+			w.askBecause(whyOutside, action)
 		default:
-			if why := w.place.planted(target, f.glob); why != "" && !f.folder {
-				w.askBecause("%s: %s", why, action)
+			if why := w.place.planted(target, f.glob); why != nil && !f.folder {
+				w.askBecause(why, action)
 			}
 		}
 	}
 }
 
-func (w *walker) judgeWrites(fs []field, st *state, verb string) {
+func (w *walker) judgeWrites(fs []field, st *state, deed *message.Text) {
 	for _, f := range fs {
-		w.judgeWrite(f, st, verb+f.src)
+		w.judgeWrite(f, st, deed.With(f.src))
 	}
 }
 
@@ -289,14 +291,14 @@ func (w *walker) judgeOverwrite(fs []field, valued string, st *state) {
 		if f.text == "-" || device(slashRaw(f.text)) == sinkDevice {
 			continue
 		}
-		w.judgeDestroy(f, st, f.swept, "overwrites", fs)
+		w.judgeDestroy(f, st, f.swept, verbOverwrites, fs)
 	}
 }
 
 func (w *walker) dd(fs []field, st *state) {
 	for _, f := range fs[1:] {
 		if strings.HasPrefix(f.text, unknownText) {
-			w.askUnknown("the text does not tell what it writes to: %s", shown(fs))
+			w.askUnknown(whyUnknownTarget, shown(fs))
 		}
 		if value, ok := strings.CutPrefix(f.text, "of="); ok {
 			g := *part(f, value)
@@ -331,14 +333,14 @@ func (w *walker) mv(fs []field, st *state) {
 		// All files of the directory move, but not the directory itself. They are moved and not lost.
 		if f.glob && path.Dir(f.pat) == "." {
 			if sweeping(f.pat) && (target.vague || path.IsAbs(target.text) || strings.Contains(target.text, "..")) {
-				w.askBecause("moves everything away: %s", shown(fs))
+				w.askBecause(whyMovesAll, shown(fs))
 			}
 			continue
 		}
-		w.judgeDestroy(f, st, true, "moves away", fs)
+		w.judgeDestroy(f, st, true, verbMovesAway, fs)
 	}
 	if device(slashRaw(target.text)) != notDevice {
-		w.askBecause("moves files onto a device: %s", shown(fs))
+		w.askBecause(whyMovesToDevice, shown(fs))
 	}
 	w.judgeWrite(*target, st, shown(fs))
 	w.copyOrigins(sources, *target, st)
@@ -358,7 +360,7 @@ func (w *walker) judgeCopy(name string, fs []field, st *state) {
 			if target != nil {
 				sources = append(sources, *target)
 			}
-			w.judgeWrites(sources, st, "creates ")
+			w.judgeWrites(sources, st, deedCreates)
 			return
 		}
 		if o, ok := findOption(opts, "-m", "--mode"); ok && o.value != nil {
@@ -384,13 +386,13 @@ func (w *walker) judgeLinks(sources []field, target *field, symbolic bool, fs []
 	}
 	for _, f := range sources {
 		if f.vague && !f.listed && strings.HasPrefix(f.text, unknownText) {
-			w.askUnknown("the text does not tell where the link leads: %s", shown(fs))
+			w.askUnknown(whyUnknownLink, shown(fs))
 		}
 		if symbolic && target != nil && !path.IsAbs(f.text) && !f.vague && !strings.HasPrefix(f.text, "~") {
 			f = *part(f, path.Join(path.Dir(target.text), f.text))
 		}
 		if w.outside(f, st) {
-			w.askBecause("a link that leads outside the working directory: %s", shown(fs))
+			w.askBecause(whyOuterLink, shown(fs))
 		}
 	}
 }
@@ -412,7 +414,7 @@ func (w *walker) rsync(fs []field, st *state) {
 	}
 	target := operands[len(operands)-1]
 	if slices.ContainsFunc(opts, func(o option) bool { return strings.HasPrefix(o.name, "--del") }) {
-		w.judgeDestroy(target, st, true, "removes extra files from", fs)
+		w.judgeDestroy(target, st, true, verbRemovesExtra, fs)
 	}
 	w.judgeWrite(target, st, shown(fs))
 }

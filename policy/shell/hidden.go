@@ -43,6 +43,6 @@ func (w *walker) judgeHiddenIn(f field, said string, st *state) {
 	}
 	if w.verdict.Tier == Refused {
 		w.verdict = before
-		w.askBecause("a text that may be a command which is refused: %s", said)
+		w.askBecause(whyHiddenRefusal, said)
 	}
 }

@@ -144,16 +144,16 @@ func (w *walker) judgeInterpreter(name string, fs []field, st *state, in flow) {
 		w.judgeStarted(operands, fs, st, in)
 	}
 	if (name == "deno" || name == "bun") && slices.ContainsFunc(operands[:min(4, len(operands))], isRemoteURL) {
-		w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
+		w.askUnknown(whyRunsDownload, shown(fs))
 	}
 	for _, f := range fs[1:] {
 		if w.originOf(f, st).is(foreign) {
-			w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
+			w.askUnknown(whyRunsDownload, shown(fs))
 		}
 	}
 	if inPlace {
 		_, files := options(fs[1:], l.valued, false)
-		w.judgeWrites(files, st, "edits ")
+		w.judgeWrites(files, st, deedEdits)
 	}
 	if len(codes) > 0 {
 		return
@@ -171,7 +171,7 @@ func (w *walker) judgeInterpreter(name string, fs []field, st *state, in flow) {
 // judgeUnreadable asks about code in a language without a table of words. A word that would be refused as a command is
 // refused.
 func (w *walker) judgeUnreadable(fs []field, st *state) {
-	w.askUnknown("a language that cannot be judged: %s", shown(fs))
+	w.askUnknown(whyUnknownLanguage, shown(fs))
 	for _, f := range fs[1:] {
 		w.ifRefused(*part(f, strings.ReplaceAll(f.text, `\`, "/")), st)
 	}
@@ -207,7 +207,7 @@ func (w *walker) judgeStarted(operands, fs []field, st *state, in flow) {
 		return
 	}
 	if w.strange(operands[0], st) {
-		w.askBecause("runs a script outside the working directory: %s", shown(fs))
+		w.askBecause(whyOuterScript, shown(fs))
 	}
 }
 
@@ -245,12 +245,12 @@ func (w *walker) judgeScript(l language, fs, operands []field, module bool, in f
 	code, ok := handed(script, in)
 	switch {
 	case len(operands) > 0 && w.unnamed.is(foreign) && !module:
-		w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
+		w.askUnknown(whyRunsDownload, shown(fs))
 	case script.out == nil && (!in.piped || !isStdin(script.text)):
 	case code.origin.is(foreign):
-		w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
+		w.askUnknown(whyRunsDownload, shown(fs))
 	case code.origin.is(altered):
-		w.askUnknown("runs code from a file that this session changed: %s", shown(fs))
+		w.askUnknown(whyRunsChangedCode, shown(fs))
 	case ok:
 		w.judgeCode(code, l, fs)
 	}
@@ -350,7 +350,7 @@ func (w *walker) judgeCode(f field, l language, fs []field) {
 		text = strings.ReplaceAll(text, unknownText, " ")
 	}
 	if f.vague && strings.TrimSpace(text) == "" {
-		w.askUnknown("the text does not tell what code is run: %s", shown(fs))
+		w.askUnknown(whyUnknownCode, shown(fs))
 		return
 	}
 	found := l.words().FindString(printing().ReplaceAllString(text, "print"))
@@ -358,13 +358,13 @@ func (w *walker) judgeCode(f field, l language, fs []field) {
 		return
 	}
 	if strings.Contains(strings.ToLower(text), ".perlica_config") {
-		w.addFinding(Refused, "touches Perlica's own files: "+shown(fs), "perlica")
+		w.addFinding(Refused, whyTouchesOwn.With(shown(fs)), "perlica")
 	}
 	w.refusedOnly++
 	for _, m := range startedTexts().FindAllStringSubmatch(text, 32) {
 		w.walkNested(strings.Join(m[1:], ""), f, newState(w.place.Dir), flow{})
 	}
 	w.refusedOnly--
-	w.askBecause("code that writes, deletes, starts a process or opens a connection (%s): %s", strings.TrimSpace(found),
+	w.askBecause(whyDangerousCode, strings.TrimSpace(found),
 		shown(fs))
 }

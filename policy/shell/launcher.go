@@ -43,7 +43,7 @@ func (w *walker) judgeOutputs(fs []field, st *state) {
 	for _, f := range valuesOf(fs[1:min(len(fs), 4*maxSuffixes)], outputOptions) {
 		if strings.Contains(f.text, "/") && !strings.Contains(f.text, "://") && !f.vague {
 			f.made = true
-			w.judgeWrite(f, st, "writes to "+f.text)
+			w.judgeWrite(f, st, deedWrites.With(f.text))
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (w *walker) suffixesOf(fs []field, st *state, in flow) {
 	w.suffixes = false
 	w.refusedOnly--
 	if w.steps > maxSteps {
-		w.askUnknown("too long to be judged")
+		w.askUnknown(whyLong)
 	}
 }
 

@@ -142,7 +142,7 @@ func (w *walker) copyOrigins(sources []field, target field, st *state) {
 	for _, f := range sources {
 		o := w.originOf(f, st)
 		if o.is(private) && w.outside(f, st) && !w.outside(target, st) {
-			w.askBecause("copies something private into the working directory: %s", f.src)
+			w.askBecause(whyCopiesPrivate, f.src)
 		}
 		into := target
 		into.text = path.Join(target.text, path.Base(f.text))
@@ -170,7 +170,7 @@ func (w *walker) judgeDownload(name string, fs []field, st *state) {
 	at := st.clone()
 	for _, o := range opts {
 		if o.value != nil && storesIn(name, o.name) {
-			w.judgeWrite(*o.value, st, "downloads to "+o.value.text)
+			w.judgeWrite(*o.value, st, deedDownloads.With(o.value.text))
 			at.chdir(*o.value)
 			at.pending = nil
 		}
@@ -184,21 +184,21 @@ func (w *walker) judgeDownload(name string, fs []field, st *state) {
 		if isStdin(o.value.text) {
 			continue
 		}
-		w.judgeWrite(*o.value, at, "downloads to "+o.value.text)
+		w.judgeWrite(*o.value, at, deedDownloads.With(o.value.text))
 		w.markOrigin(*o.value, at, network)
 	}
 	for _, f := range values(opts, "-w", "--write-out") {
 		for _, m := range writtenOut().FindAllStringSubmatch(f.text, 16) {
-			w.judgeWrite(*part(f, m[1]), st, "writes to "+m[1])
+			w.judgeWrite(*part(f, m[1]), st, deedWrites.With(m[1]))
 		}
 	}
 	for _, f := range values(opts, "-e", "--execute") {
 		if name == "wget" && !strings.HasPrefix(f.text, "robots") {
-			w.askBecause("a setting on the command line: %s", shown(fs))
+			w.askBecause(whySettingInLine, shown(fs))
 		}
 	}
 	if requestsDelete(opts) && !slices.ContainsFunc(operands, local) {
-		w.askBecause("deletes something on another machine: %s", shown(fs))
+		w.askBecause(whyDeletesElsewhere, shown(fs))
 	}
 	if !usesDefaultName(name, opts, stored) {
 		return
@@ -340,7 +340,7 @@ func (w *walker) judgeSending(name string, fs []field, st *state, in flow) {
 	}
 	if !known && slices.ContainsFunc(fs[1:], func(f field) bool { return f.origin.is(private) }) &&
 		!w.isLocal(name, fs) {
-		w.askBecause("sends something private away: %s", shown(fs))
+		w.askBecause(whySendsPrivate, shown(fs))
 	}
 	if !known || len(fs) == 1 && !in.origin.is(private) {
 		return
@@ -349,7 +349,7 @@ func (w *walker) judgeSending(name string, fs []field, st *state, in flow) {
 		return
 	}
 	if in.origin.is(private|elsewhere) || w.wordsNamePrivate(fs, used, st) || w.inputNamesPrivate(name, in, st) {
-		w.askBecause("sends something private away: %s", shown(fs))
+		w.askBecause(whySendsPrivate, shown(fs))
 	}
 }
 

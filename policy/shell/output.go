@@ -251,7 +251,7 @@ func (w *walker) cat(name string, fs []field, st *state, in flow) flow {
 	_, operands := options(fs[1:], "", false)
 	if name != "cat" && name != "nl" {
 		for _, f := range operands {
-			w.judgeWrite(f, st, "writes to "+f.src)
+			w.judgeWrite(f, st, deedWrites.With(f.src))
 			w.markOrigin(f, st, in.origin)
 			w.keepText(f, st, in)
 		}
@@ -308,7 +308,7 @@ func (w *walker) decode(name string, fs []field, st *state, in flow) (out flow, 
 	}
 	for i, f := range fs[1:] {
 		if (f.text == "-out" || f.text == "-o" && name != "openssl") && i+2 < len(fs) {
-			w.judgeWrite(fs[i+2], st, "writes to "+fs[i+2].src)
+			w.judgeWrite(fs[i+2], st, deedWrites.With(fs[i+2].src))
 			w.markOrigin(fs[i+2], st, out.origin)
 			w.keepText(fs[i+2], st, out)
 		}
@@ -341,7 +341,7 @@ func (w *walker) applyPatch(fs []field, st *state, in flow) {
 	}
 	for _, f := range texts {
 		if f.vague {
-			w.askUnknown("the text does not tell which files this changes: %s", shown(fs))
+			w.askUnknown(whyUnknownFiles, shown(fs))
 		}
 		w.judgePatch(PatchFiles(f.text), f, fs, st)
 	}

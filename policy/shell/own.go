@@ -79,7 +79,7 @@ func ownCommand(args []field) bool {
 // ownCall refuses a command of Perlica that an agent may not run.
 func (w *walker) ownCall(fs []field) {
 	if ownCommand(fs[1:]) {
-		w.addFinding(Refused, "answers or changes something in Perlica's name: "+shown(fs), "perlica")
+		w.addFinding(Refused, whyAnswers.With(shown(fs)), "perlica")
 	}
 }
 
@@ -124,10 +124,10 @@ func (p Place) holdsOwn(target string) bool {
 }
 
 // ownFile refuses a command that writes or removes Perlica's own files. It reports whether it refused.
-func (w *walker) ownFile(target string, glob bool, action string) bool {
+func (w *walker) ownFile(target string, glob bool, action any) bool {
 	if !w.place.owns(target, glob) {
 		return false
 	}
-	w.addFinding(Refused, "touches Perlica's own files: "+action, "perlica")
+	w.addFinding(Refused, whyTouchesOwn.With(action), "perlica")
 	return true
 }

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 var (
@@ -20,9 +22,9 @@ var (
 
 // Patch describes a patch for a person, in the format of apply_patch or of diff.
 type Patch struct {
-	Paths   []string // the files that it names
-	Removed []string // the files that it removes
-	Odd     string   // the reason for asking about any such patch, or ""
+	Paths   []string      // the files that it names
+	Removed []string      // the files that it removes
+	Odd     *message.Text // the reason for asking about any such patch, or nil
 }
 
 // PatchFiles reads the names of files in a patch.
@@ -58,7 +60,7 @@ func (p *patchReader) readLine(line string) {
 	}
 	if m := diffMode().FindStringSubmatch(line); m != nil && !strings.HasPrefix(m[1], "1006") &&
 		!strings.HasPrefix(m[1], "1007") {
-		p.Odd = "the patch makes a link or a special file, mode " + m[1]
+		p.Odd = whyPatchLink.With(m[1])
 	}
 	if m := patchFile().FindStringSubmatch(line); m != nil {
 		p.addPath(m[2])
@@ -105,7 +107,7 @@ func (p *patchReader) unquoteName(name string, quoted bool) string {
 			b.WriteByte(byte(c))
 			i += n - 1
 			if c >= ' ' && c <= '~' {
-				p.Odd = "the patch hides a name of a file in escapes"
+				p.Odd = whyPatchEscapes
 			}
 		} else if j := strings.IndexByte("abfnrtv", name[i]); j >= 0 {
 			b.WriteByte("\a\b\f\n\r\t\v"[j])
@@ -168,37 +170,37 @@ func (w *walker) judgePatchInput(name string, fs []field, st *state, in flow) {
 		return
 	}
 	for _, f := range valuesOf(fs, []string{"--directory"}) {
-		w.judgeWrite(*part(f, path.Join(f.text, "config")), st, "writes to "+f.src)
+		w.judgeWrite(*part(f, path.Join(f.text, "config")), st, deedWrites.With(f.src))
 	}
 	for _, f := range fs[1:] {
 		if w.outside(f, st) {
-			w.askBecause("a patch outside the working directory: %s", shown(fs))
+			w.askBecause(whyOuterPatch, shown(fs))
 		}
 		if w.runsForeign(f, st) || w.originOf(f, st).is(altered) {
-			w.askUnknown("the text does not tell which files this changes: %s", shown(fs))
+			w.askUnknown(whyUnknownFiles, shown(fs))
 		}
 	}
 	if !in.piped {
 		return
 	}
 	if in.origin.is(elsewhere) {
-		w.askBecause("a patch outside the working directory: %s", shown(fs))
+		w.askBecause(whyOuterPatch, shown(fs))
 	}
 	if in.origin.is(foreign | altered) {
-		w.askUnknown("the text does not tell which files this changes: %s", shown(fs))
+		w.askUnknown(whyUnknownFiles, shown(fs))
 	}
 	w.judgePatch(PatchFiles(in.text), literal(in.text), fs, st)
 }
 
 // judgePatch judges the files of a patch. from is the field with its text.
 func (w *walker) judgePatch(p Patch, from field, fs []field, st *state) {
-	if p.Odd != "" {
-		w.askBecause("%s: %s", p.Odd, shown(fs))
+	if p.Odd != nil {
+		w.askBecause(whyOdd, p.Odd, shown(fs))
 	}
 	for _, file := range p.Removed {
-		w.judgeDestroy(*part(from, file), st, false, "removes", fs)
+		w.judgeDestroy(*part(from, file), st, false, verbRemoves, fs)
 	}
 	for _, file := range p.Paths {
-		w.judgeWrite(*part(from, file), st, "writes to "+file)
+		w.judgeWrite(*part(from, file), st, deedWrites.With(file))
 	}
 }

@@ -50,7 +50,7 @@ func (w *walker) connectPipes(fs []field) []field {
 func (w *walker) judgeSink(s *sink, in flow) {
 	s.read = true
 	if w.depth++; w.depth > maxDepth {
-		w.askUnknown("nested too deeply to be judged")
+		w.askUnknown(whyNested)
 	} else {
 		outer := w.text
 		w.text = s.text

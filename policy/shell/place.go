@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // Place is the surroundings of a command. All paths are absolute. An empty path is unknown, and commands that depend
@@ -84,8 +86,8 @@ var systemDirs = []string{
 // loss describes the protected directory that is destroyed together with target, a clean absolute path or pattern.
 // word is the word that a person would have to type. Empty results mean that nothing protected is lost. Removing all
 // entries of a directory counts as removing the directory.
-func (p Place) loss(target string, glob bool) (what, word string) {
-	if what, word = p.guarded(target, glob); what != "" || !glob {
+func (p Place) loss(target string, glob bool) (what *message.Text, word string) {
+	if what, word = p.guarded(target, glob); what != nil || !glob {
 		return what, word
 	}
 	stripped := target
@@ -93,34 +95,34 @@ func (p Place) loss(target string, glob bool) (what, word string) {
 		stripped = path.Dir(stripped)
 	}
 	if stripped == target {
-		return "", ""
+		return nil, ""
 	}
 	if glob = HasMeta(stripped); !glob {
 		stripped = Unescape(stripped)
 	}
-	if what, word = p.guarded(stripped, glob); what != "" {
-		what = "everything in " + what
+	if what, word = p.guarded(stripped, glob); what != nil {
+		what = placeAll.With(what)
 	}
 	return what, word
 }
 
-func (p Place) guarded(target string, glob bool) (what, word string) {
+func (p Place) guarded(target string, glob bool) (what *message.Text, word string) {
 	is := func(dir string) bool { return dir != "" && same(target, dir, glob) }
 	switch {
 	case is("/"):
-		return "the root directory", "root"
+		return placeRoot, "root"
 	case is(p.Home):
-		return "the home directory", "home"
+		return placeHome, "home"
 	case is(p.Dir):
-		return "the working directory", "directory"
+		return placeWorking, "directory"
 	case anyParent(p.Dir, is):
-		return "a parent of the working directory", "directory"
+		return placeParent, "directory"
 	case anyParent(p.Home, is), isHome(target):
-		return "a home directory", "home"
+		return placeAHome, "home"
 	case slices.ContainsFunc(systemDirs, is):
-		return "a system directory", "system"
+		return placeSystem, "system"
 	}
-	return "", ""
+	return nil, ""
 }
 
 func anyParent(dir string, is func(string) bool) bool {
@@ -245,29 +247,33 @@ func device(p string) deviceKind {
 // Removal judges that a tool removes the file p with the target target. The verdict is Refused or Ordinary.
 func (at Place) Removal(kind, p, target string) Verdict {
 	what, word := at.slashed().loss(slashPath(target), HasMeta(target))
-	if what == "" {
+	if what == nil {
 		return Verdict{Tier: Ordinary}
 	}
-	return Verdict{Tier: Refused, Why: tidy(kind + " of " + what + ": " + p), Word: word}
+	v := because(Refused, whyChangesPlace.With(KindText(kind), what, p))
+	v.Word = word
+	return v
 }
 
 // Change judges that a tool changes the file p with the target target.
 func (at Place) Change(kind, p, target string) Verdict {
 	at, target = at.slashed(), slashPath(target)
-	asked := func(why string) Verdict {
-		return Verdict{Tier: AlwaysAsked, Why: tidy(why + ": " + kind + " of " + p)}
+	asked := func(why *message.Text) Verdict {
+		return because(AlwaysAsked, why.With(deedOf.With(KindText(kind), p)))
 	}
 	holds := func(own string) bool { return within(target, own) && kind != "change" && kind != "other" }
 	if at.owns(target, false) || slices.ContainsFunc(at.Own, holds) {
-		return Verdict{Tier: Refused, Why: tidy(kind + " of Perlica's own files: " + p), Word: "perlica"}
+		v := because(Refused, whyChangesOwn.With(KindText(kind), p))
+		v.Word = "perlica"
+		return v
 	}
 	switch {
 	case !at.writable(target, false), at.athome(target):
-		return asked("outside the working directory")
+		return asked(whyOutside)
 	case at.dotfile(target):
-		return asked("a settings file of the home directory")
+		return asked(whySettingsFile)
 	}
-	if why := at.planted(target, HasMeta(target)); why != "" {
+	if why := at.planted(target, HasMeta(target)); why != nil {
 		return asked(why)
 	}
 	return Verdict{Tier: Ordinary}

@@ -8,6 +8,8 @@ import (
 	"unicode"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // targetRows is the table of files that run later or that decide about rights. It applies to commands and to tools.
@@ -20,15 +22,15 @@ type plantedRow struct {
 	names    []string
 	folder   bool // everything below it counts, too
 	absolute bool
-	why      string // "" in an exception
+	why      *message.Text // nil in an exception
 }
 
 var plantedTable = sync.OnceValue(func() (list []plantedRow) {
-	why := ""
+	var why *message.Text
 	for line := range strings.Lines(targetRows) {
 		line = strings.TrimSpace(line)
 		if title, ok := strings.CutPrefix(line, "== "); ok {
-			why = title
+			why = plantedReasons[title]
 			continue
 		}
 		if strings.HasPrefix(line, "#") {
@@ -37,7 +39,7 @@ var plantedTable = sync.OnceValue(func() (list []plantedRow) {
 		for text := range strings.FieldsSeq(line) {
 			row := plantedRow{why: why}
 			if rest, ok := strings.CutPrefix(text, "!"); ok {
-				text, row.why = rest, ""
+				text, row.why = rest, nil
 			}
 			text, row.folder = strings.CutSuffix(text, "/")
 			text, row.absolute = strings.CutPrefix(text, "/")
@@ -49,8 +51,8 @@ var plantedTable = sync.OnceValue(func() (list []plantedRow) {
 })
 
 // planted returns the reason why a person decides about a change of the target, a clean absolute path or pattern. It
-// returns "" for other files. Inside the working directory only the names below it count.
-func (p Place) planted(target string, glob bool) string {
+// returns nil for other files. Inside the working directory only the names below it count.
+func (p Place) planted(target string, glob bool) *message.Text {
 	below, inside := target, p.Dir != "/" && within(p.Dir, target)
 	if inside {
 		below = target[len(p.Dir):]
@@ -59,13 +61,13 @@ func (p Place) planted(target string, glob bool) string {
 	for i, name := range names {
 		names[i] = foldName(name)
 	}
-	why := ""
+	var why *message.Text
 	for _, row := range plantedTable() {
-		if why != "" && row.why != "" || row.absolute && inside || !row.fits(names, glob) {
+		if why != nil && row.why != nil || row.absolute && inside || !row.fits(names, glob) {
 			continue
 		}
-		if row.why == "" {
-			return ""
+		if row.why == nil {
+			return nil
 		}
 		why = row.why
 	}
@@ -84,7 +86,7 @@ func (r plantedRow) fits(names []string, glob bool) bool {
 		}
 		whole := n == len(r.names)
 		// A project's .config contains settings of other programs.
-		brings := n > 0 && r.names[0][0] == '.' && r.names[0] != ".config" && r.why != ""
+		brings := n > 0 && r.names[0][0] == '.' && r.names[0] != ".config" && r.why != nil
 		if whole && (r.folder || i+n == len(names)) || brings && i+n == len(names) {
 			return true
 		}

@@ -143,7 +143,7 @@ func (w *walker) runnable(name string, fs []field, st *state) bool {
 	known := isProgram(name)
 	if !strings.Contains(fs[0].text, "/") {
 		if !known && w.packages == 0 && w.declaring == 0 && !w.ownPath(st) {
-			w.askBecause("%s is not in the table of known programs: %s", name, shown(fs))
+			w.askBecause(whyUnknownProgram, name, shown(fs))
 		}
 		return known
 	}
@@ -154,7 +154,7 @@ func (w *walker) runnable(name string, fs []field, st *state) bool {
 			return known // a program of the project
 		case known && slices.Contains(binDirs, dir):
 		default:
-			w.askBecause("runs a program outside the working directory: %s", shown(fs))
+			w.askBecause(whyOuterProgram, shown(fs))
 		}
 	}
 	return known
@@ -203,7 +203,7 @@ func (w *walker) optionRoles(p program, fs []field, st *state) {
 		for _, f := range operands {
 			if looksLikeFile(f) {
 				f.made = true
-				w.judgeWrite(f, st, "edits "+f.src)
+				w.judgeWrite(f, st, deedEdits.With(f.src))
 			}
 		}
 		return
@@ -215,7 +215,7 @@ func (w *walker) optionRoles(p program, fs []field, st *state) {
 func (w *walker) judgeOption(p program, o option, fs []field, st *state) {
 	w.judgeUpload(p, o, fs, st)
 	if r := p.role(o.name); r == roleAsks {
-		w.askBecause("an option that needs a person's yes: %s", shown(fs))
+		w.askBecause(whyOption, shown(fs))
 	} else if o.value != nil && !(r == roleUnlisted && (p.reads || p.net && isURL(o.value.text))) {
 		w.optionValue(r, o.name, *o.value, fs, st)
 	}
@@ -229,7 +229,7 @@ func (w *walker) operandRole(p program, f field, fs []field, st *state) {
 		}
 	}
 	if p.role(f.text) == roleAsks {
-		w.askBecause("a word that needs a person's yes: %s", shown(fs))
+		w.askBecause(whyWord, shown(fs))
 	}
 }
 
@@ -247,7 +247,7 @@ func (w *walker) judgeOperands(p program, operands, fs []field, st *state) {
 	case p.last > 0 && len(operands) >= p.last:
 		last := operands[len(operands)-1]
 		last.made = true
-		w.judgeWrite(last, st, "writes to "+last.src)
+		w.judgeWrite(last, st, deedWrites.With(last.src))
 	case p.first && len(operands) > 0:
 		w.optionValue(roleLoads, "", operands[0], fs, st)
 	// Other rules judge the operands of perlica, and of a program whose operands are another command.
@@ -269,7 +269,7 @@ func (w *walker) foreignOperands(p program, operands, fs []field, st *state) {
 		}
 		route := p.net && path.IsAbs(text) && !w.rooted(text)
 		if !route && looksLikeFile(f) && w.outside(f, st) {
-			w.askBecause("a file outside the working directory: %s", shown(fs))
+			w.askBecause(whyOuterFile, shown(fs))
 		}
 	}
 }
@@ -293,7 +293,7 @@ func (w *walker) judgeUpload(p program, o option, fs []field, st *state) {
 	text := w.home(file)
 	route := path.IsAbs(text) && !w.rooted(text)
 	if !route && !strings.ContainsAny(text, " \n") && w.outside(*part(*o.value, text), st) {
-		w.askBecause("sends a file outside the working directory: %s", shown(fs))
+		w.askBecause(whySendsOuter, shown(fs))
 	}
 }
 
@@ -357,7 +357,7 @@ func (w *walker) guards(f field, st *state) bool {
 	}
 	return slices.ContainsFunc(w.targets(*part(f, w.home(text)), st), func(t string) bool {
 		what, _ := w.place.loss(t, f.glob)
-		return what != "" && t != w.place.Dir
+		return what != nil && t != w.place.Dir
 	})
 }
 
@@ -366,17 +366,17 @@ func (w *walker) optionValue(r role, name string, v field, fs []field, st *state
 	switch r {
 	case rolePlain, roleAsks:
 		if (strings.HasPrefix(name, "-P") || strings.HasPrefix(name, "-D")) && len(name) > 2 && w.guards(v, st) {
-			w.askBecause("names the root, the home or a folder around the working directory: %s", shown(fs))
+			w.askBecause(whyNamesRoot, shown(fs))
 		}
 		if strings.Contains(v.text, "-") && flagPrograms().MatchString(v.text) {
-			w.askBecause("names a program that others will run: %s", shown(fs))
+			w.askBecause(whyNamesProgram, shown(fs))
 		}
 	case roleWrites:
 		w.optionWrites(v, fs, st)
 	case roleRuns:
 		w.walkNested(v.text, v, st.child(nil), flow{})
 		if !harmlessCommand(v) {
-			w.askBecause("names a program that others will run: %s", shown(fs))
+			w.askBecause(whyNamesProgram, shown(fs))
 		}
 	case roleLoads:
 		w.optionLoads(name, v, fs, st)
@@ -394,7 +394,7 @@ func (w *walker) optionWrites(v field, fs []field, st *state) {
 		v = *part(v, file) // html:FILE
 	}
 	v.made = !listed("textPrograms", commandName(fs[0]))
-	w.judgeWrite(v, st, "writes to "+v.src)
+	w.judgeWrite(v, st, deedWrites.With(v.src))
 	w.markOrigin(v, st, w.privacy(fs, st))
 }
 
@@ -405,11 +405,11 @@ func (w *walker) optionLoads(name string, v field, fs []field, st *state) {
 	}
 	switch {
 	case v.out != nil && strings.HasPrefix(name, "--"), isURL(v.text), strings.HasPrefix(v.text, "data:"):
-		w.askUnknown("loads code from elsewhere: %s", shown(fs))
+		w.askUnknown(whyLoadsForeignCode, shown(fs))
 	case w.loadsOutside(name, v, st):
-		w.askBecause("loads code from outside the working directory: %s", shown(fs))
+		w.askBecause(whyLoadsOuterCode, shown(fs))
 	case w.runsForeign(v, st):
-		w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
+		w.askUnknown(whyRunsDownload, shown(fs))
 	case name != "" || !isShell(commandName(fs[0])):
 		w.judgeStart(v, fs, st, nil)
 	}
@@ -433,18 +433,18 @@ func (w *walker) judgeShape(name string, v field, fs []field, st *state) {
 	long := strings.HasPrefix(name, "--")
 	switch {
 	case strings.HasPrefix(v.text, "0.0.0.0"), strings.HasPrefix(v.text, "[::]"):
-		w.askBecause("the value of %s opens it to other machines: %s", name, shown(fs))
+		w.askBecause(whyOpensToOthers, name, shown(fs))
 	case v.vague && !strings.Contains(v.text, "/"):
 	case isURL(v.text):
 		if !local(v) {
-			w.askBecause("the value of %s is an address: %s", name, shown(fs))
+			w.askBecause(whyAddress, name, shown(fs))
 		}
 	case strings.ContainsAny(v.text, " \t\n;|&`<>"), strings.Contains(v.text, "$("), long && takesCommand(name) &&
 		strings.Contains(v.text, "/"):
 		w.ifRefused(v, st)
-		w.askBecause("the value of %s may be a command: %s", name, shown(fs))
+		w.askBecause(whyValueCommand, name, shown(fs))
 	case w.outside(v, st):
-		w.askBecause("the value of %s leads outside the working directory: %s", name, shown(fs))
+		w.askBecause(whyLeadsOut, name, shown(fs))
 	}
 }
 

@@ -29,7 +29,7 @@ func (w *walker) judgeRemoteLoss(name string, fs []field) {
 	}
 	fold := name == "redis-cli" || name == "valkey-cli"
 	if slices.ContainsFunc(phrases, func(phrase []string) bool { return inOrder(phrase, words, fold) }) {
-		w.askBecause("removes or sends something for good: %s", shown(fs))
+		w.askBecause(whyForGood, shown(fs))
 	}
 }
 
@@ -162,17 +162,17 @@ func (w *walker) judgeDatabase(name string, fs []field, st *state, in flow) {
 func (w *walker) judgeStatement(f field, fs []field, st *state) bool {
 	text := sqlComments().ReplaceAllString(f.text, " ")
 	for _, m := range shellEscapes().FindAllStringSubmatch(f.text, 16) {
-		w.askBecause("hands a line to a shell: %s", shown(fs))
+		w.askBecause(whyShellLine, shown(fs))
 		w.walkNested(strings.Join(m[1:], ""), f, st.child(nil), flow{})
 	}
 	for _, m := range statementFiles().FindAllStringSubmatch(f.text, 16) {
-		w.judgeWrite(*part(f, m[1]), st, "writes to "+m[1])
+		w.judgeWrite(*part(f, m[1]), st, deedWrites.With(m[1]))
 	}
 	if !builds().MatchString(text) {
 		text = sqlStrings().ReplaceAllString(text, "''")
 	}
 	if statements().MatchString(text) {
-		w.askBecause("takes data out of a database: %s", shown(fs))
+		w.askBecause(whyDatabase, shown(fs))
 		return true
 	}
 	return false

@@ -9,12 +9,13 @@ package shell
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // Tier limits the power of rules and modes over a command.
@@ -38,6 +39,7 @@ func (t Tier) rank() int { return slices.Index([]Tier{AlwaysAsked, Refused}, t) 
 type Verdict struct {
 	Tier Tier
 	Why  string // the reason; empty for an ordinary command
+	message.Coded
 	Word string // the word that a person types to let a refused command through once
 
 	// Unknown means that the effect depends on values that the text does not contain. The same text may then have
@@ -112,37 +114,73 @@ func Judge(c Command, at Place) Judgement {
 	w := newWalker(at)
 	text, ok := c.script()
 	if !ok {
-		w.askUnknown("cannot be parsed: words that no shell can hold")
+		w.askUnknown(whyNotShell)
 	}
 	w.walkScript(text, newState(slashPath(c.StartDir(at))), flow{})
 	return Judgement{Verdict: w.verdict, Calls: w.calls, Writes: w.writes, Changed: w.touched}
 }
 
 // Unclear returns the verdict for an effect that cannot be known, with its reason.
-func Unclear(why string) Verdict {
-	return Verdict{Tier: AlwaysAsked, Why: tidy(why), Unknown: true}
+func Unclear(why *message.Text) Verdict {
+	v := because(AlwaysAsked, why)
+	v.Unknown = true
+	return v
+}
+
+// Asked returns the verdict for an effect that a person decides about, with its reason.
+func Asked(why *message.Text) Verdict { return because(AlwaysAsked, why) }
+
+// Reason returns the reason as a sentence.
+func (v Verdict) Reason() *message.Text { return &message.Text{Text: v.Why, Coded: v.Coded} }
+
+// because returns a verdict with a reason that a terminal can show.
+func because(tier Tier, why *message.Text) Verdict {
+	why = tidied(why)
+	return Verdict{Tier: tier, Why: why.Text, Coded: why.Coded}
+}
+
+// tidied is tidy for a sentence and its insertions.
+func tidied(t *message.Text) *message.Text {
+	clean := &message.Text{Text: tidy(t.Text), Coded: message.Coded{Code: t.Code}}
+	for _, a := range t.Args {
+		switch v := a.(type) {
+		case *message.Text:
+			a = tidied(v)
+		case error:
+			a = tidy(v.Error())
+		case string:
+			a = tidy(v)
+		}
+		clean.Args = append(clean.Args, a)
+	}
+	return clean
 }
 
 // addFinding keeps the gravest finding. Of equal findings it keeps the first.
-func (w *walker) addFinding(tier Tier, why, word string) {
+func (w *walker) addFinding(tier Tier, why *message.Text, word string) {
 	if w.refusedOnly > 0 && tier != Refused {
 		return
 	}
 	if tier.Above(w.verdict.Tier) {
-		w.verdict.Tier, w.verdict.Why, w.verdict.Word = tier, tidy(why), word
+		unknown := w.verdict.Unknown
+		w.verdict = because(tier, why)
+		w.verdict.Word, w.verdict.Unknown = word, unknown
 	}
 }
 
-func (w *walker) askBecause(format string, args ...any) {
-	w.addFinding(AlwaysAsked, fmt.Sprintf(format, args...), "")
+func (w *walker) askBecause(why *message.Text, args ...any) {
+	if len(args) > 0 {
+		why = why.With(args...)
+	}
+	w.addFinding(AlwaysAsked, why, "")
 }
 
 // askUnknown asks because the text does not determine the effect.
-func (w *walker) askUnknown(format string, args ...any) {
+func (w *walker) askUnknown(why *message.Text, args ...any) {
 	if w.declaring > 0 {
 		return
 	}
-	w.askBecause(format, args...)
+	w.askBecause(why, args...)
 	w.verdict.Unknown = w.verdict.Unknown || w.refusedOnly == 0
 }
 
@@ -172,7 +210,7 @@ func Printable(s string) string {
 // before it finds the error.
 func (w *walker) walkScript(text string, st *state, in flow) flow {
 	if w.depth++; w.depth > maxDepth || w.steps > maxSteps {
-		w.askUnknown("nested too deeply to be judged")
+		w.askUnknown(whyNested)
 		w.depth--
 		return flow{}
 	}
@@ -190,7 +228,7 @@ func (w *walker) walkScript(text string, st *state, in flow) flow {
 		st.input = input
 	}
 	if err != nil {
-		w.askUnknown("cannot be parsed: %v", err)
+		w.askUnknown(whyUnparsed, err)
 		if again := reread(text); again != text {
 			w.walkScript(again, before, in)
 		}

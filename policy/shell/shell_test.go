@@ -142,7 +142,12 @@ func TestHugeWork(t *testing.T) {
 
 // TestWhy kills the mutant whose reason names less than the loss and the command.
 func TestWhy(t *testing.T) {
-	for command, want := range map[string]Verdict{
+	type verdict struct {
+		Tier      Tier
+		Why, Word string
+		Unknown   bool
+	}
+	for command, want := range map[string]verdict{
 		"rm -fr ~": {Refused, "removes the home directory: rm -fr ~", "home", false},
 		"true && rm -rf ./*": {Refused, "removes everything in the working directory: rm -rf ./*", "directory",
 			false},
@@ -155,8 +160,12 @@ func TestWhy(t *testing.T) {
 		"echo a > ~/x":            {AlwaysAsked, "outside the working directory: writes to ~/x", "", false},
 		"rm -rf \"$D\"; rm -rf /": {Refused, "removes the root directory: rm -rf /", "root", true},
 	} {
-		if got := classify(command, at); got != want {
+		v := classify(command, at)
+		if got := (verdict{v.Tier, v.Why, v.Word, v.Unknown}); got != want {
 			t.Errorf("%s:\n got %+v\nwant %+v", command, got, want)
+		}
+		if v.Code == "" || len(v.Args) == 0 {
+			t.Errorf("%s: the reason has no code: %+v", command, v)
 		}
 	}
 }

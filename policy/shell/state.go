@@ -253,7 +253,7 @@ func (w *walker) declareFunction(c *syntax.FuncDecl, st *state) {
 	}
 	name := c.Name.Value
 	if multiplies(name, c.Body) {
-		w.addFinding(Refused, "a fork bomb: "+w.source(c), "bomb")
+		w.addFinding(Refused, whyForkBomb.With(w.source(c)), "bomb")
 	}
 	fn := function{c.Body, w.text}
 	w.defineName(name, fn)
@@ -272,7 +272,7 @@ func (w *walker) defineName(name string, fn function) {
 		return
 	}
 	if len(have) == maxFunctions {
-		w.askUnknown("a function with too many meanings: %s", name)
+		w.askUnknown(whyFunctionMeanings, name)
 		return
 	}
 	w.funcs[name] = append(have, fn)

@@ -21,7 +21,7 @@ func (w *walker) walkStmts(list []*syntax.Stmt, st *state, in flow) flow {
 
 func (w *walker) walkStmt(s *syntax.Stmt, st *state, in flow) flow {
 	if w.steps++; w.steps > 2*maxSteps {
-		w.askUnknown("too long to be judged")
+		w.askUnknown(whyLong)
 		return flow{}
 	}
 	if s.Background || s.Coprocess {
@@ -60,7 +60,7 @@ func (w *walker) walkStmt(s *syntax.Stmt, st *state, in flow) flow {
 		w.judgeSink(target.sink, out)
 	} else if target.text != "/dev/stdout" {
 		if out.origin.is(copied) && device(slashRaw(target.text)) != sinkDevice {
-			w.askBecause("copies something private into the working directory: %s", target.src)
+			w.askBecause(whyCopiesPrivate, target.src)
 		}
 		w.markOrigin(*target, st, out.origin)
 		w.keepText(*target, st, out)
@@ -292,7 +292,7 @@ func (w *walker) walkFor(c *syntax.ForClause, st *state, in flow) flow {
 	before := st.clone()
 	for i, item := range items {
 		if i > 0 && w.steps > maxSteps {
-			w.askUnknown("too long a loop to be judged")
+			w.askUnknown(whyLongLoop)
 			break
 		}
 		st.vars[iter.Name.Value] = variable{field: item}
@@ -331,7 +331,7 @@ func (w *walker) walkRedirects(list []*syntax.Redirect, st *state, in flow) (flo
 			if r.Op == syntax.DplOut && descriptors().MatchString(f.text) {
 				continue
 			}
-			w.judgeWrite(f, st, "writes to "+f.src)
+			w.judgeWrite(f, st, deedWrites.With(f.src))
 			if r.N == nil || r.N.Value == "1" {
 				target = &f
 			} else if f.sink != nil {

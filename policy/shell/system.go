@@ -32,7 +32,7 @@ func (w *walker) judgeMachine(name string, fs []field) bool {
 		shows = shows || among(fs[1:], s.shows...)
 	}
 	if !shows {
-		w.askBecause("changes the machine or its services: %s", shown(fs))
+		w.askBecause(whyMachine, shown(fs))
 	}
 	return true
 }
@@ -77,7 +77,7 @@ func (w *walker) judgeKill(name string, fs []field, st *state) {
 		all = all || slices.ContainsFunc(killed(fs), func(f field) bool { return foreignProcess(f, st) })
 	}
 	if all {
-		w.askBecause("ends processes that are not its own: %s", shown(fs))
+		w.askBecause(whyEndsProcesses, shown(fs))
 	}
 }
 
@@ -154,7 +154,7 @@ var parents = lazily(`(?i)\bppid\b|perlica|/proc/`)
 func (w *walker) judgeContainer(fs []field, st *state) {
 	if among(fs[1:min(len(fs), 3)], "stop", "kill", "rm", "restart", "pause") &&
 		slices.ContainsFunc(fs[1:], allContainers) {
-		w.askBecause("ends containers that are not its own: %s", shown(fs))
+		w.askBecause(whyEndsContainers, shown(fs))
 	}
 	for i, f := range fs[1:] {
 		next := ""
@@ -188,7 +188,7 @@ func (w *walker) judgeContainer(fs []field, st *state) {
 			}
 		}
 		if open {
-			w.askBecause("a container that reaches the whole machine: %s", shown(fs))
+			w.askBecause(whyContainer, shown(fs))
 			return
 		}
 	}
@@ -225,7 +225,7 @@ func (w *walker) mounts(volume string, st *state) bool {
 	if strings.HasSuffix(target, ".sock") || isPrivate(target) || w.place.owns(target, false) {
 		return true
 	}
-	if what, _ := w.place.loss(target, false); what != "" && target != w.place.Dir {
+	if what, _ := w.place.loss(target, false); what != nil && target != w.place.Dir {
 		return !strings.HasSuffix(volume, ":ro") || target == "/"
 	}
 	system := []string{"/etc", "/usr", "/boot", "/sys", "/proc", "/var/run", "/run", "/bin", "/sbin", "/lib", "/root"}
@@ -261,7 +261,7 @@ func (w *walker) judgePermissions(name string, fs []field, st *state) {
 			return slices.Contains(w.place.Temp,
 				target)
 		}) {
-			w.askBecause("changes the rights of files that belong to others: %s", shown(fs))
+			w.askBecause(whyOthersRights, shown(fs))
 		}
 		f.made = true // its content stays
 		w.judgeWrite(f, st, shown(fs))
@@ -277,14 +277,14 @@ func (w *walker) lockOut(f field, st *state, fs []field) {
 	for _, d := range st.dirs {
 		target, ok := w.target(f, d)
 		if f.vague || !ok {
-			w.askUnknown("the text does not tell whose rights it changes: %s", shown(fs))
+			w.askUnknown(whyUnknownRights, shown(fs))
 			continue
 		}
 		what, word := w.place.loss(target, f.glob)
-		if what == "" || strings.HasSuffix(what, "the working directory") && !strings.Contains(what, "parent") {
+		if what == nil || what == placeWorking || what.Is(placeAll) && what.Args[0] == placeWorking {
 			continue
 		}
-		w.addFinding(Refused, "changes the rights of "+what+": "+shown(fs), word)
+		w.addFinding(Refused, whyRights.With(what, shown(fs)), word)
 	}
 }
 
@@ -295,7 +295,7 @@ func (w *walker) setuid(mode string, fs []field) {
 	special := len(octal) >= 4 && digits && octal[len(octal)-4]&6 != 0
 	symbolic := !digits && strings.Contains(mode, "s") && strings.ContainsAny(mode, "+=")
 	if special || symbolic {
-		w.askBecause("changes privileges: %s", shown(fs))
+		w.askBecause(whyPrivileges, shown(fs))
 	}
 }
 
@@ -312,7 +312,7 @@ func (w *walker) editInPlace(fs []field, st *state) {
 	}
 	for _, f := range operands {
 		if !strings.ContainsAny(f.text, ";") {
-			w.judgeWrite(f, st, "edits "+f.src)
+			w.judgeWrite(f, st, deedEdits.With(f.src))
 		}
 	}
 }
@@ -322,7 +322,7 @@ func (w *walker) judgeArchive(name string, fs []field, st *state) {
 	if name == "unzip" || name == "7z" {
 		opts, _ := options(fs[1:], "dxP", false)
 		if o, ok := findOption(opts, "-d"); ok && o.value != nil && name == "unzip" {
-			w.judgeWrite(*o.value, st, "unpacks to "+o.value.text)
+			w.judgeWrite(*o.value, st, deedUnpacks.With(o.value.text))
 		}
 		return
 	}
@@ -333,10 +333,10 @@ func (w *walker) judgeArchive(name string, fs []field, st *state) {
 	at := st.clone()
 	unpacks := hasOption(opts, "-x", "--extract", "--get")
 	if o, ok := findOption(opts, "-C", "--directory"); ok && o.value != nil && unpacks {
-		w.judgeWrite(*o.value, st, "unpacks to "+o.value.text)
+		w.judgeWrite(*o.value, st, deedUnpacks.With(o.value.text))
 	}
 	if unpacks && hasOption(opts, "-P", "--absolute-names", "--absolute-paths") {
-		w.askBecause("unpacks to wherever the archive says: %s", shown(fs))
+		w.askBecause(whyUnpacksAnywhere, shown(fs))
 	}
 	if hasOption(opts, "--remove-files") {
 		w.packAway(fs, st)
@@ -344,7 +344,7 @@ func (w *walker) judgeArchive(name string, fs []field, st *state) {
 	if o, ok := findOption(opts, "-f", "--file"); ok && o.value != nil &&
 		hasOption(opts, "-c", "-r", "-u", "--create", "--append") {
 		if o.value.text != "-" {
-			w.judgeWrite(*o.value, at, "writes to "+o.value.text)
+			w.judgeWrite(*o.value, at, deedWrites.With(o.value.text))
 			w.markOrigin(*o.value, at, w.privacy(fs, st))
 		}
 	}
@@ -367,7 +367,7 @@ func (w *walker) tarScripts(opts []option, fs []field, st *state) {
 		w.walkNested(action, *part(*o.value, action), st.child(nil), flow{})
 		compresses := o.name == "--use-compress-program" || o.name == "-I"
 		if !compresses || !harmlessCommand(*o.value) {
-			w.askBecause("runs a command for the files that it packs: %s", shown(fs))
+			w.askBecause(whyPackingCommand, shown(fs))
 		}
 	}
 }
@@ -390,7 +390,7 @@ func (w *walker) packAway(fs []field, st *state) {
 				i++
 			}
 		default:
-			w.judgeDestroy(args[i], at, true, "packs and removes", fs)
+			w.judgeDestroy(args[i], at, true, verbPacks, fs)
 		}
 		at.pending = nil
 	}
@@ -424,10 +424,10 @@ func (w *walker) diskTool(name string, fs []field, st *state) {
 	for _, f := range fs[1:] {
 		switch {
 		case f.vague:
-			w.askUnknown("the text does not tell what it overwrites: %s", shown(fs))
+			w.askUnknown(whyUnknownOverwrite, shown(fs))
 		case device(slashRaw(f.text)) == diskDevice || name == "diskutil" &&
 			strings.HasPrefix(strings.ToLower(f.text), "erase"):
-			w.addFinding(Refused, "overwrites a device: "+shown(fs), "device")
+			w.addFinding(Refused, whyOverwritesDevice.With(shown(fs)), "device")
 		case strings.Contains(f.text, "/") && !strings.HasPrefix(f.text, "-"):
 			w.judgeWrite(f, st, shown(fs))
 		}

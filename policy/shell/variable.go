@@ -112,7 +112,7 @@ func (w *walker) judgeSubscripts(p *syntax.ParamExp, st *state) {
 		w.judgeSubscript(v, st)
 	case p.Exp != nil && p.Exp.Op == syntax.OtherParamOps && p.Exp.Word != nil && p.Exp.Word.Lit() == "P":
 		if !known {
-			w.askUnknown("the text does not tell what the prompt runs: %s", p.Param.Value)
+			w.askUnknown(whyUnknownPrompt, p.Param.Value)
 		}
 		w.walkScript(`: "`+strings.ReplaceAll(v.text, `"`, `"`)+`"`, st.fork(), flow{})
 	}
@@ -279,7 +279,7 @@ func (w *walker) assignVariables(assigns []*syntax.Assign, st *state, export boo
 		}
 		name := st.referred(a.Name.Value)
 		if name == "BASH_CMDS" || name == "BASH_ALIASES" {
-			w.askUnknown("gives a command another meaning: %s", name)
+			w.askUnknown(whyOtherMeaning, name)
 		}
 		old, had := st.vars[name]
 		if a.Naked {

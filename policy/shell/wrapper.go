@@ -12,7 +12,7 @@ func (w *walker) judgeWrapper(name string, wr wrapper, fs []field, st *state, in
 	opts, operands := options(fs[1:], wr.valued, true)
 	if wr.privileged && (len(operands) > 0 || !hasOption(opts, "-V", "--version", "--help", "-l", "--list", "-k",
 		"-K")) {
-		w.askBecause("changes privileges: %s", shown(fs))
+		w.askBecause(whyPrivileges, shown(fs))
 	}
 	if name == "command" && hasOption(opts, "-v", "-V") {
 		if len(operands) == 1 {
@@ -76,7 +76,7 @@ func (w *walker) applyDirectory(name string, opts []option, skipped []field, st 
 		}
 	case "systemd-run":
 		if slices.ContainsFunc(opts, func(o option) bool { return strings.HasPrefix(o.name, "--on-") }) {
-			w.askBecause("leaves a command that runs later")
+			w.askBecause(whyLater)
 		}
 	case "chroot":
 		st.dirs = []dir{{path: "/"}}
@@ -89,7 +89,7 @@ func (w *walker) applyDirectory(name string, opts []option, skipped []field, st 
 			st.pending = nil
 		}
 		if name == "flock" && f.text != "" {
-			w.judgeWrite(f, st, "locks "+f.src)
+			w.judgeWrite(f, st, deedLocks.With(f.src))
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (w *walker) commandText(name string, opts []option, operands []field, st *s
 	switch name {
 	case "su", "sg", "runuser", "flock", "script":
 		if name == "script" && len(operands) > 0 {
-			w.judgeWrite(operands[0], st, "writes to "+operands[0].src)
+			w.judgeWrite(operands[0], st, deedWrites.With(operands[0].src))
 		}
 		if o, ok := findOption(opts, "-c", "--command", "--session-command"); ok && o.value != nil {
 			return w.walkNested(o.value.text, *o.value, st.child(nil), in), true
@@ -133,7 +133,7 @@ func (w *walker) sshSettings(opts []option, st *state) {
 			key, command, ok = strings.Cut(o.value.text, " ")
 		}
 		if key = strings.ToLower(key); !listed("sshOptions", key) {
-			w.askBecause("a setting of ssh that may run a command or lead elsewhere: %s", o.value.src)
+			w.askBecause(whySSHSetting, o.value.src)
 		}
 		if ok && strings.HasSuffix(key, "command") && key != "remotecommand" {
 			w.walkNested(command, *part(*o.value, command), st.child(nil), flow{})
@@ -208,7 +208,7 @@ func (w *walker) judgeShell(name string, fs []field, st *state, in flow) flow {
 	case name == "at" && hasOption(opts, "-l", "-V", "-c"):
 		return out
 	case name == "at" || name == "batch":
-		w.askBecause("leaves a command that runs later: %s", shown(fs))
+		w.askBecause(whyLaterCommand, shown(fs))
 	case hasOption(opts, "-c", "--command"):
 		if len(operands) == 0 {
 			return out
@@ -271,11 +271,11 @@ func (w *walker) shellInput(fs []field, st *state, in flow) flow {
 	out := flow{piped: true, known: in.known, origin: in.origin}
 	switch {
 	case in.origin.is(foreign):
-		w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
+		w.askUnknown(whyRunsDownload, shown(fs))
 	case !in.piped:
 		return out
 	case !in.known:
-		w.askUnknown("the text does not tell what the shell reads and runs: %s", shown(fs))
+		w.askUnknown(whyUnknownInput, shown(fs))
 	}
 	other := st.clone()
 	if in.text != "" {
@@ -305,11 +305,11 @@ func (w *walker) scriptFile(fs, operands []field, st *state, in flow) flow {
 	case isStdin(f.text):
 		return w.shellInput(fs, st, in)
 	case w.runsForeign(f, st):
-		w.askUnknown("runs downloaded or decoded code: %s", shown(fs))
+		w.askUnknown(whyRunsDownload, shown(fs))
 	case w.strange(f, st):
-		w.askBecause("runs a script outside the working directory: %s", shown(fs))
+		w.askBecause(whyOuterScript, shown(fs))
 	case f.vague, slices.ContainsFunc(w.targets(f, st), descriptor):
-		w.askUnknown("the text does not tell which script this runs: %s", shown(fs))
+		w.askUnknown(whyUnknownFile, shown(fs))
 	}
 	return flow{piped: true, origin: in.origin}
 }

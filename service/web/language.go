@@ -41,7 +41,7 @@ func localized(ctx context.Context, q interaction.Question) interaction.Question
 	if say.Recorded == nil {
 		return q
 	}
-	q.Why = say.Translate(q.Why)
+	q.Why = say.Read(q.Why, q.Coded)
 	q.Options = offered(say, q.Options)
 	return q
 }

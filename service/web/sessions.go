@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/kernel/sessions"
@@ -118,10 +119,13 @@ func (s *Server) providers(w http.ResponseWriter, r *request) error {
 		Why     string  `json:"why,omitempty"`
 		Default bool    `json:"default"`
 		Offers  *offers `json:"offers,omitempty"`
+		message.Coded
 	}
 	list := []shown{}
 	for _, a := range p.Resolver().List() {
-		list = append(list, shown{a.ID, a.Name, string(a.State), say(r.Context()).Translate(a.Why), a.Default, s.offered(sessionKey{at: l.place}, a.ID)})
+		why := say(r.Context()).Read(a.Why, a.Coded)
+		list = append(list, shown{a.ID, a.Name, string(a.State), why, a.Default,
+			s.offered(sessionKey{at: l.place}, a.ID), a.Coded})
 	}
 	return reply(w, http.StatusOK, map[string]any{"providers": list})
 }

@@ -62,7 +62,7 @@ func newStep(ctx context.Context, from report.Step) step {
 	case report.StepOutcome:
 		to.Kind, to.Result = "outcome", localizedResult(ctx, streamjson.NewResult(w.Result, nil, ""))
 		to.Damage = say(ctx).Translate(w.Damage)
-		to.Shown, to.Known, to.FirstMS = w.Shown, say(ctx).Translate(w.Known), w.First.Milliseconds()
+		to.Shown, to.Known, to.FirstMS = w.Shown, say(ctx).Read(w.Known, w.KnownMessage), w.First.Milliseconds()
 	case report.StepNote:
 		to.Kind, to.Type, to.Bad = "note", w.Type, w.Bad
 		to.Words, to.Text = w.In(say(ctx))

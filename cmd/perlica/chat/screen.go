@@ -91,7 +91,7 @@ func (c *chat) reportStart(conv *kernel.Conversation, hint func(error) string, e
 		c.showOffers(conv)
 		o, _, _ := conv.Offers()
 		for _, lost := range o.Lost {
-			c.printNoteAbove("the agent does not take the earlier choice again:  " + frame.OneLine(lost))
+			c.printNoteAbove("the agent does not take the earlier choice again:  " + frame.OneLine(lost.Text))
 		}
 	}
 }

@@ -1,0 +1,27 @@
+package record
+
+import "github.com/perlica/perlica/eventlog/message"
+
+// These sentences say what the record knows of a run.
+var (
+	answerUnused = message.New("record.answer-unused",
+		"the prompt was sent and the agent's last answer is on record, but was not acted upon; %s came")
+	beingSent    = message.New("record.being-sent", "the prompt was being sent or had been; %s came back")
+	intentOnly   = message.New("record.intent-only", "the intent is on record; whether the prompt was sent is not")
+	intentPruned = message.New("record.intent-pruned", "the intent is on record; what else was is pruned")
+	reasonPruned = message.New("record.reason-pruned", "the reason was pruned")
+	unreadable   = message.New("record.unreadable", "an event that this version cannot read: %s")
+)
+
+var (
+	oneLine   = message.New("record.line", "1 line")
+	manyLines = message.New("record.lines", "%d lines")
+)
+
+// lines returns a number of lines as a part of a sentence.
+func lines(n int) *message.Text {
+	if n == 1 {
+		return oneLine
+	}
+	return manyLines.With(n)
+}

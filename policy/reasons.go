@@ -1,0 +1,51 @@
+package policy
+
+import "github.com/perlica/perlica/eventlog/message"
+
+// These are the reasons of decisions, the subjects of approvals, and the differences between calls.
+var (
+	whyUnasked         = message.New("policy.unasked", "no one is asked in this mode")
+	whyUnaskedBut      = message.New("policy.unasked-but", "no one is asked in this mode; %s")
+	whyNoAllowOnce     = message.New("policy.no-allow-once", "the agent offers no way to allow this once")
+	whyMayBeMeant      = message.New("policy.may-be-meant", "%s; it may be what is asked for: %s")
+	whyApprovalsUnread = message.New("policy.approvals-unread", "the standing approvals cannot be read")
+	whyRule            = message.New("policy.rule", "a rule says %s")
+	whyRuleOf          = message.New("policy.rule-of", "a rule says %s (%s)")
+	whyOrdinary        = message.New("policy.ordinary", "the mode allows what is ordinary")
+	whyReading         = message.New("policy.reading", "the mode allows reading in the working directory")
+	whyMayRead         = message.New("policy.may-read", "a shell may read it so: %s")
+	whyField           = message.New("policy.field", "%s: %s is %s")
+	whyUnknownLead     = message.New("policy.unknown-lead", "cannot tell where this leads: %s")
+	whyPattern         = message.New("policy.pattern", "%s of all files of a pattern: %s")
+	whyModeChange      = message.New("policy.mode-change", "the agent would change its mode")
+	whyModeChangeTo    = message.New("policy.mode-change-to", "the agent would change its mode to %s")
+	whyFieldUnknown    = message.New("policy.field-unknown", "cannot tell what the field %s means")
+	whyCommandUnread   = message.New("policy.command-unread", "a command that cannot be read")
+	whyNoFile          = message.New("policy.no-file", "the agent does not say which file it would %s")
+	whyFieldAsks       = message.New("policy.field-asks", "the field asks to %s")
+	whyNameSays        = message.New("policy.name-says", "the tool's name says %s")
+	whyTitleSays       = message.New("policy.title-says", "the title says %s")
+	whyNothingSaid     = message.New("policy.nothing-said", "the agent does not say what the tool is given")
+	whyRunsAs          = message.New("policy.runs-as", "it changes who the command runs as, or what it reaches")
+	whyMoreRights      = message.New("policy.more-rights", "it gives the tool more rights")
+	whyRunsAsOwner     = message.New("policy.runs-as-owner", "it lets a program run as its owner")
+	exactly            = message.New("policy.exactly", "exactly `%s`")
+	commandsLike       = message.New("policy.commands-like", "commands like `%s`")
+	kindOf             = message.New("policy.kind-of", "%s of %s")
+	anyOf              = message.New("policy.any-of", "of %s")
+	withSettings       = message.New("policy.with-settings", "%s with %s")
+	forSession         = message.New("policy.for-session", "%s, for this session")
+	inProject          = message.New("policy.in-project", "%s, in this project")
+	rememberYes        = message.New("policy.remember-yes", "yes, and remember: %s")
+	ranOther           = message.New("policy.ran-other", "it ran %s")
+	touchedOther       = message.New("policy.touched-other", "it touched %s")
+	otherField         = message.New("policy.other-field", "it was given another %s")
+	otherKind          = message.New("policy.other-kind", "it was of kind %s")
+)
+
+// effects are the effects of rules as words in a reason.
+var effects = map[Effect]*message.Text{
+	Allow: message.New("effect.allow", "allow"),
+	Deny:  message.New("effect.deny", "deny"),
+	Ask:   message.New("effect.ask", "ask"),
+}
