@@ -60,8 +60,8 @@ type Bridge struct {
 // AutoAck stands for the standard acknowledgement of each platform and language.
 const AutoAck = "auto"
 
-// ErrClosed says that the bridge was closed.
-var ErrClosed = errors.New("the bridge is closed")
+// errClosed says that the bridge was closed.
+var errClosed = errors.New("the bridge is closed")
 
 // bridgeStops is the reason of the stops of all turns when the bridge ends.
 var bridgeStops = message.New("service.bridge-stops", "the bridge was told to stop")
@@ -305,12 +305,12 @@ func (b *Bridge) flushOutboxes(mute context.CancelFunc) {
 }
 
 // Close ends the agents and releases the project. Run must have returned. Later calls return
-// ErrClosed.
+// errClosed.
 func (b *Bridge) Close(ctx context.Context) error {
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()
-		return ErrClosed
+		return errClosed
 	}
 	b.closed = true
 	var desks []*inbox

@@ -130,7 +130,7 @@ func (p *Projects) serveOnce(ctx context.Context, s *served, tried func()) (was 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.b = nil; ctx.Err() != nil { // an earlier failure is already recorded
-		s.err, s.closed = cmp.Or(s.err, ErrClosed), err
+		s.err, s.closed = cmp.Or(s.err, errClosed), err
 	}
 	return was
 }

@@ -78,7 +78,7 @@ func (t *Text) Unwrap() (list []error) {
 }
 
 // A Teller is an error that makes its sentence of its fields.
-type Teller interface {
+type teller interface {
 	error
 	Tell() *Text
 }
@@ -134,7 +134,7 @@ func CodeOf(err error) Code {
 
 // tell finds the outermost sentence in an error, or nil.
 func tell(err error) *Text {
-	var teller Teller
+	var teller teller
 	if errors.As(err, &teller) {
 		return teller.Tell()
 	}

@@ -14,7 +14,7 @@ func TestRedirectionsAreNotFollowed(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		moved := httptest.NewServer(http.RedirectHandler(web.URL+"/w/add-checkpoint", status))
 		w := &Witness{URL: moved.URL, Client: moved.Client()}
-		if _, err := w.Cosign(t.Context(), &f.log.Reader, f.checkpoint(t)); !errors.Is(err, ErrProtocol) {
+		if _, err := w.Cosign(t.Context(), &f.log.Reader, f.checkpoint(t)); !errors.Is(err, errProtocol) {
 			t.Errorf("%d: %v", status, err)
 		}
 		moved.Close()

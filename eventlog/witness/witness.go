@@ -36,7 +36,7 @@ var (
 	ErrUnknownKey   = errors.New("the witness knows this log by another key")              // status 403
 	ErrInconsistent = errors.New("the witness says that the log was rewritten")            // status 422
 	ErrLarger       = errors.New("the witness has signed a larger tree of this log")       // status 409
-	ErrProtocol     = errors.New("the witness does not answer as tlog-witness wants")      // any other status
+	errProtocol     = errors.New("the witness does not answer as tlog-witness wants")      // any other status
 	ErrCosignature  = errors.New("the witness's signature is not by the key it should be") // status 200
 )
 
@@ -105,7 +105,7 @@ func (w *Witness) submitCheckpoint(ctx context.Context, log *store.Reader, c evi
 			return c, ans.refusal()
 		}
 	}
-	return c, fmt.Errorf("%w: it names another size each time", ErrProtocol)
+	return c, fmt.Errorf("%w: it names another size each time", errProtocol)
 }
 
 // proof returns the hashes that prove that c includes the first old events of the log.
@@ -164,7 +164,7 @@ func (w *Witness) postRequest(ctx context.Context, body []byte) (a answer, err e
 		return a, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	if len(text) > maxAnswer {
-		return a, fmt.Errorf("%w: it answers with more than %d bytes", ErrProtocol, maxAnswer)
+		return a, fmt.Errorf("%w: it answers with more than %d bytes", errProtocol, maxAnswer)
 	}
 	return answer{resp.StatusCode, resp.Header.Get("Content-Type"), string(text)}, nil
 }
@@ -175,7 +175,7 @@ func (a answer) knownSize() (int64, error) {
 	digits, ok := strings.CutSuffix(a.body, "\n")
 	n, perr := strconv.ParseInt(digits, 10, 64)
 	if err != nil || kind != "text/x.tlog.size" || !ok || perr != nil || n < 0 || strconv.FormatInt(n, 10) != digits {
-		return 0, fmt.Errorf("%w: it answers 409 without the size it knows", ErrProtocol)
+		return 0, fmt.Errorf("%w: it answers 409 without the size it knows", errProtocol)
 	}
 	return n, nil
 }
@@ -186,7 +186,7 @@ func (a answer) refusal() error {
 		http.StatusNotFound: ErrUnknownLog, http.StatusForbidden: ErrUnknownKey, http.StatusUnprocessableEntity: ErrInconsistent,
 	}[a.status]
 	if err == nil {
-		err = fmt.Errorf("%w: status %d", ErrProtocol, a.status)
+		err = fmt.Errorf("%w: status %d", errProtocol, a.status)
 	}
 	const most = 200
 	if said := strings.TrimSpace(a.body); said != "" {
@@ -203,7 +203,7 @@ func (w *Witness) addSignatures(c evidence.Checkpoint, lines string) (evidence.C
 		rest, ok := strings.CutPrefix(line, "— ")
 		name, _, ok2 := strings.Cut(rest, " ")
 		if !ok || !ok2 || !strings.HasSuffix(line, "\n") {
-			return c, fmt.Errorf("%w: it answers 200 with something else than signature lines", ErrProtocol)
+			return c, fmt.Errorf("%w: it answers 200 with something else than signature lines", errProtocol)
 		}
 		if name == c.Origin || w.Keys != nil && !w.isSigned(c, line) {
 			continue
@@ -217,11 +217,11 @@ func (w *Witness) addSignatures(c evidence.Checkpoint, lines string) (evidence.C
 		return c, fmt.Errorf("%w: %.200q", ErrCosignature, lines)
 	}
 	if n == 0 {
-		return c, fmt.Errorf("%w: it answers 200 without a signature of its own", ErrProtocol)
+		return c, fmt.Errorf("%w: it answers 200 without a signature of its own", errProtocol)
 	}
 	cosigned, err := evidence.ParseCheckpoint(msg)
 	if err != nil {
-		return c, fmt.Errorf("%w: its signature lines are malformed: %w", ErrProtocol, err)
+		return c, fmt.Errorf("%w: its signature lines are malformed: %w", errProtocol, err)
 	}
 	return cosigned, nil
 }

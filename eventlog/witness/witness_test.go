@@ -321,16 +321,16 @@ func TestBadAnswers(t *testing.T) {
 		"without a time":     {200, nil, undated.cosignLine(c), ErrCosignature},
 		"nothing":            {200, nil, "", ErrCosignature},
 		"the log's own":      {200, nil, own, ErrCosignature},
-		"HTML":               {200, nil, "<html>", ErrProtocol},
-		"no newline":         {200, nil, strings.TrimSuffix(s.cosignLine(c), "\n"), ErrProtocol},
-		"a flood":            {200, nil, strings.Repeat("— x AAAAAAAA\n", 10_000), ErrProtocol},
-		"409, no type":       {409, map[string]string{"Content-Type": "text/plain"}, "1\n", ErrProtocol},
-		"409, no size":       {409, size, "one\n", ErrProtocol},
-		"409, negative":      {409, size, "-1\n", ErrProtocol},
-		"409, no newline":    {409, size, "1", ErrProtocol},
-		"409 for ever":       {409, size, "2\n", ErrProtocol},
-		"a server's fault":   {500, nil, "oops", ErrProtocol},
-		"no content":         {204, nil, "", ErrProtocol},
+		"HTML":               {200, nil, "<html>", errProtocol},
+		"no newline":         {200, nil, strings.TrimSuffix(s.cosignLine(c), "\n"), errProtocol},
+		"a flood":            {200, nil, strings.Repeat("— x AAAAAAAA\n", 10_000), errProtocol},
+		"409, no type":       {409, map[string]string{"Content-Type": "text/plain"}, "1\n", errProtocol},
+		"409, no size":       {409, size, "one\n", errProtocol},
+		"409, negative":      {409, size, "-1\n", errProtocol},
+		"409, no newline":    {409, size, "1", errProtocol},
+		"409 for ever":       {409, size, "2\n", errProtocol},
+		"a server's fault":   {500, nil, "oops", errProtocol},
+		"no content":         {204, nil, "", errProtocol},
 	} {
 		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			for k, v := range tc.head {
@@ -344,7 +344,7 @@ func TestBadAnswers(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		w.Keys = nil
-		if got, err := w.Cosign(t.Context(), &f.log.Reader, c); tc.want == ErrProtocol && !errors.Is(err, ErrProtocol) || !strings.HasPrefix(got.Note, c.Note) {
+		if got, err := w.Cosign(t.Context(), &f.log.Reader, c); tc.want == errProtocol && !errors.Is(err, errProtocol) || !strings.HasPrefix(got.Note, c.Note) {
 			t.Errorf("%s, no key: %v", name, err)
 		} else if name == "the log's own" && err == nil {
 			t.Errorf("%s: taken for a witness's", name)

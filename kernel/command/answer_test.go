@@ -143,7 +143,7 @@ func TestAnotherSession(t *testing.T) {
 	h.Only = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
 	h.says(t, map[string]string{"/pending": "No questions are waiting.", "/session list": "No session is kept"})
 	for _, line := range []string{"/allow " + short(string(q[0].ID)), "/deny " + string(q[0].ID), "/choose " + string(q[0].ID) + " 1"} {
-		if err := h.refuses(t, line); !errors.Is(err, ErrRight) {
+		if err := h.refuses(t, line); !errors.Is(err, errRight) {
 			t.Errorf("%s: got %v; want errors.Is(err, ErrRight)", line, err)
 		}
 	}
@@ -152,7 +152,7 @@ func TestAnotherSession(t *testing.T) {
 	run := end().Run
 	h.Only = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
 	for _, line := range []string{"/log show " + string(run), "/cancel " + string(run)} {
-		if err := h.refuses(t, line); !errors.Is(err, ErrRight) {
+		if err := h.refuses(t, line); !errors.Is(err, errRight) {
 			t.Errorf("%s: got %v; want errors.Is(err, ErrRight)", line, err)
 		}
 	}
@@ -165,7 +165,7 @@ func TestRights(t *testing.T) {
 	h.May = func(n Need) bool { return n == Read }
 	for _, line := range []string{"/allow", "/deny", "/choose 1", "/cancel", "/clear", "/attach x", "/send", "/mode auto", "/model x", "/config a b",
 		"/session new", "/session delete x", "/policy revoke x", "/save", "/save x", "/discard", "/provider x", "/exit"} {
-		if err := h.refuses(t, line); !errors.Is(err, ErrRight) {
+		if err := h.refuses(t, line); !errors.Is(err, errRight) {
 			t.Errorf("%s: got %v; want errors.Is(err, ErrRight)", line, err)
 		}
 	}

@@ -73,7 +73,7 @@ func TestEveryCommandIsDone(t *testing.T) {
 		if c.Help == "" {
 			t.Errorf("/%s has no help", c.Name)
 		}
-		if _, err := h.Do(t.Context(), Line{Name: c.Name, Args: "x"}); !errors.Is(err, ErrRight) {
+		if _, err := h.Do(t.Context(), Line{Name: c.Name, Args: "x"}); !errors.Is(err, errRight) {
 			t.Errorf("/%s without a right: %v", c.Name, err)
 		}
 	}

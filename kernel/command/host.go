@@ -92,8 +92,8 @@ type Output struct {
 	Path     string
 }
 
-// ErrRight says that the user may not give a command.
-var ErrRight = message.New("command.right", "you may not do that here")
+// errRight says that the user may not give a command.
+var errRight = message.New("command.right", "you may not do that here")
 
 // A usageError shows the use of a command.
 type usageError struct{ Command Command }
@@ -117,7 +117,7 @@ func (h *Host) Do(ctx context.Context, l Line) (Output, error) {
 		need = Read // without arguments the command only lists
 	}
 	if h.May != nil && !h.May(need) {
-		return Output{}, fmt.Errorf("/%s: %w", l.Name, ErrRight)
+		return Output{}, fmt.Errorf("/%s: %w", l.Name, errRight)
 	}
 	if c.Args == "" && l.Args != "" { // "/discard that" means another session than this one
 		return Output{}, &usageError{c}

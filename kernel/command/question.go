@@ -139,7 +139,7 @@ func (h *Host) questionOf(ctx context.Context, args []string, most int) (asked, 
 }
 
 // findQuestion returns the question that ref names, on this machine or in the team. The error is report.ErrNoQuestion,
-// report.ErrAmbiguousQuestion or ErrRight.
+// report.ErrAmbiguousQuestion or errRight.
 func (h *Host) findQuestion(ctx context.Context, ref string) (q asked, err error) {
 	found := h.ofTeam(ref)
 	err = report.ErrNoQuestion
@@ -152,7 +152,7 @@ func (h *Host) findQuestion(ctx context.Context, ref string) (q asked, err error
 	case len(found) > 0 && (err == nil || errors.Is(err, report.ErrNoQuestion)):
 		return q, fmt.Errorf("%w: %s", report.ErrAmbiguousQuestion, ref)
 	case err == nil && !h.concerns(q.Refs.Session):
-		return q, ErrRight
+		return q, errRight
 	}
 	return q, err
 }
@@ -352,7 +352,7 @@ func (h *Host) findRun(ctx context.Context, ref string) (event.RunID, error) {
 	}
 	res, err := record.ReadResult(ctx, &h.Runner.Log().Reader, id)
 	if err == nil && !h.concerns(res.Session) {
-		err = ErrRight
+		err = errRight
 	}
 	return id, err
 }

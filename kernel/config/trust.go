@@ -17,8 +17,8 @@ import (
 	"github.com/perlica/perlica/provider/sandbox"
 )
 
-// ErrNothingToTrust says that a project has neither config.toml nor prompts/system.md.
-var ErrNothingToTrust = errors.New("config: the project has nothing to trust")
+// errNothingToTrust says that a project has neither config.toml nor prompts/system.md.
+var errNothingToTrust = errors.New("config: the project has nothing to trust")
 
 // projectFiles are the files of a project that count. Nil means that a file is absent.
 type projectFiles struct {
@@ -71,7 +71,7 @@ func trustLine(ws Workspace, digest string) string {
 // crash.
 func Trust(dirs Dirs, ws Workspace, digest string) error {
 	if digest == "" {
-		return ErrNothingToTrust
+		return errNothingToTrust
 	}
 	path := dirs.trustFile(ws)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -144,7 +144,7 @@ func TestTrust(t *testing.T) {
 
 func TestTrustOfNothing(t *testing.T) {
 	p := newPlace(t)
-	if err := Trust(p.dirs, p.ws, p.mustLoad().Project.Digest); !errors.Is(err, ErrNothingToTrust) {
+	if err := Trust(p.dirs, p.ws, p.mustLoad().Project.Digest); !errors.Is(err, errNothingToTrust) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -50,9 +50,9 @@ type Reason string
 
 // A log is unknown for one of these reasons.
 const (
-	Stranger     Reason = "the event log was not made here and is not trusted"
-	RolledBack   Reason = "the event log is older than it was seen here"
-	OtherContext Reason = "the event log is that of another context"
+	stranger     Reason = "the event log was not made here and is not trusted"
+	rolledBack   Reason = "the event log is older than it was seen here"
+	otherContext Reason = "the event log is that of another context"
 )
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("%s: %s: %s", e.Reason, e.Log.Path, e.Why) }
@@ -77,7 +77,7 @@ type entry struct {
 	Origin string `json:"origin,omitempty"` // empty if the log was empty
 	files
 	// Keys are the keys that the user trusted with the log.
-	Keys []Key `json:"keys,omitempty"`
+	Keys []knownKey `json:"keys,omitempty"`
 
 	// Size and Leaf describe the newest event that was seen, and Context is the name of the folder then.
 	Size    int64  `json:"size,omitempty"`
@@ -85,12 +85,12 @@ type entry struct {
 	Context string `json:"context,omitempty"`
 }
 
-// Key is an Ed25519 public key in base64.
-type Key string
+// knownKey is an Ed25519 public key in base64.
+type knownKey string
 
-// ParseKey reads the public key of a log's verifier key: NAME+ID+KEY, from https://c2sp.org/signed-note. The error
+// parseKey reads the public key of a log's verifier key: NAME+ID+KEY, from https://c2sp.org/signed-note. The error
 // wraps evidence.ErrVerifierKey.
-func ParseKey(vkey string) (Key, error) {
+func parseKey(vkey string) (knownKey, error) {
 	if _, err := evidence.NewVerifier(vkey); err != nil {
 		return "", err
 	}
@@ -98,11 +98,11 @@ func ParseKey(vkey string) (Key, error) {
 	if err != nil || len(b) != 1+ed25519.PublicKeySize || b[0] != 1 { // for example the key of a witness
 		return "", fmt.Errorf("%w of a log: %q", evidence.ErrVerifierKey, vkey)
 	}
-	return Key(base64.StdEncoding.EncodeToString(b[1:])), nil
+	return knownKey(base64.StdEncoding.EncodeToString(b[1:])), nil
 }
 
 // verifier returns a verifier for the key's signatures on the log that origin names.
-func (k Key) verifier(origin string) (note.Verifier, error) {
+func (k knownKey) verifier(origin string) (note.Verifier, error) {
 	public, err := base64.StdEncoding.DecodeString(string(k))
 	if err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func (s Store) verifyOutcomes(ctx context.Context, r *store.Reader, origin strin
 	}
 	unknown := func(format string, args ...any) error {
 		log, err := Describe(ctx, r)
-		return errors.Join(err, &UnknownError{log, Stranger, fmt.Sprintf(format, args...)})
+		return errors.Join(err, &UnknownError{log, stranger, fmt.Sprintf(format, args...)})
 	}
 	if last, ok, err := r.LastCheckpoint(ctx, 0); err != nil || !ok || !signs(last, known) {
 		if err != nil && !errors.Is(err, evidence.ErrCheckpoint) {
@@ -253,9 +253,9 @@ func (s Store) verifiers(origin string) ([]note.Verifier, error) {
 	if s.Keys != nil {
 		list = s.Keys.Verifiers(origin)
 	}
-	var keys []Key
+	var keys []knownKey
 	for _, text := range s.Trusted {
-		k, err := ParseKey(text)
+		k, err := parseKey(text)
 		if err != nil {
 			return nil, fmt.Errorf("PERLICA_TRUST_LOG: %w", err)
 		}
@@ -328,7 +328,7 @@ func (s Store) Trust(ctx context.Context, r *store.Reader, vkey string) error {
 	if vkey == "" {
 		return s.addEntry(ctx, r, n, nil)
 	}
-	key, err := ParseKey(vkey)
+	key, err := parseKey(vkey)
 	if err != nil {
 		return err
 	}
@@ -340,11 +340,11 @@ func (s Store) Trust(ctx context.Context, r *store.Reader, vkey string) error {
 	if err := only.verifyOutcomes(ctx, r, origin); err != nil {
 		return err
 	}
-	return s.addEntry(ctx, r, n, []Key{key})
+	return s.addEntry(ctx, r, n, []knownKey{key})
 }
 
 // addEntry records that the log is known in its present state.
-func (s Store) addEntry(ctx context.Context, r *store.Reader, n store.Newest, keys []Key) (err error) {
+func (s Store) addEntry(ctx context.Context, r *store.Reader, n store.Newest, keys []knownKey) (err error) {
 	now, err := look(r.Path())
 	if err != nil {
 		return err

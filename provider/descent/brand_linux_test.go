@@ -49,7 +49,7 @@ func say(s said) {
 	if err != nil {
 		s.Err = err.Error()
 	}
-	var gap *GapError
+	var gap *gapError
 	if errors.As(err, &gap) {
 		s.Gap = gap.PID
 	}

@@ -50,22 +50,22 @@ const (
 	PersonVariable = "PERLICA_AGENT_NOT"
 )
 
-// ErrHidden means that the system does not show the ancestors of a process.
-var ErrHidden = errors.New("descent: the system does not show which processes this one descends from")
+// errHidden means that the system does not show the ancestors of a process.
+var errHidden = errors.New("descent: the system does not show which processes this one descends from")
 
-// GapError names an ancestor that cannot be read. The ancestors above it are unknown.
-type GapError struct {
+// gapError names an ancestor that cannot be read. The ancestors above it are unknown.
+type gapError struct {
 	PID   int     // the unreadable ancestor
 	Child Process // the last process that was read
 	Why   string
 }
 
-func (e *GapError) Error() string {
+func (e *gapError) Error() string {
 	return fmt.Sprintf("descent: process %d, the parent of %s (%d), cannot be read: %s", e.PID, e.Child.Name, e.Child.PID, e.Why)
 }
 
-// Unwrap returns ErrHidden.
-func (e *GapError) Unwrap() error { return ErrHidden }
+// Unwrap returns errHidden.
+func (e *gapError) Unwrap() error { return errHidden }
 
 // Process is a process with the system's name for it.
 type Process struct {
@@ -118,7 +118,7 @@ type link struct {
 // Self returns the line of this process.
 func Self() (Line, error) { return Of(os.Getpid()) }
 
-// Of returns the line of a process. The error is ErrHidden or a *GapError. The line then holds the known
+// Of returns the line of a process. The error is errHidden or a *gapError. The line then holds the known
 // part.
 func Of(pid int) (Line, error) {
 	links, err := ancestry(pid)
@@ -352,9 +352,9 @@ func rank(mode string) int {
 	return 0 // deny and unknown modes
 }
 
-// Foreign returns an agent from which the process descends and this process does not. The error means that
+// foreignAgent returns an agent from which the process descends and this process does not. The error means that
 // this cannot be determined, because the process has ended or its ancestors are hidden.
-func Foreign(pid int) (a Agent, ok bool, err error) {
+func foreignAgent(pid int) (a Agent, ok bool, err error) {
 	if pid == os.Getpid() {
 		return Agent{}, false, nil
 	}
@@ -423,7 +423,7 @@ func CheckTCP(peer, here netip.AddrPort) error {
 }
 
 func check(pid int) error {
-	a, foreign, err := Foreign(pid)
+	a, foreign, err := foreignAgent(pid)
 	switch {
 	case err != nil:
 		return fmt.Errorf("process %d at the other side: %w", pid, err)

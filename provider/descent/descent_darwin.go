@@ -33,7 +33,7 @@ func ancestry(pid int) ([]link, error) {
 		pid = int(k.Eproc.Ppid)
 	}
 	if len(links) == 0 {
-		return nil, ErrHidden
+		return nil, errHidden
 	}
 	return links, nil
 }

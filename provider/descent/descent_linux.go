@@ -185,7 +185,7 @@ func ancestry(pid int) (links []link, err error) {
 	p := openProc()
 	defer p.closeFD()
 	if p.readLink("self") != strconv.Itoa(os.Getpid()) { // otherwise /proc belongs to another pid namespace
-		return nil, ErrHidden
+		return nil, errHidden
 	}
 	for range tries {
 		var again bool
@@ -194,7 +194,7 @@ func ancestry(pid int) (links []link, err error) {
 		}
 	}
 	if len(links) == 0 {
-		return nil, fmt.Errorf("%w: it is gone", ErrHidden)
+		return nil, fmt.Errorf("%w: it is gone", errHidden)
 	}
 	return links, err
 }
@@ -208,7 +208,7 @@ func (p *proc) readLine(pid int) (links []link, again bool, err error) {
 		if n := len(links); n > 0 {
 			child = links[n-1]
 			if now, same, serr := p.readStat(child.PID); serr != nil || now.ticks != child.ticks || same != parent || err == nil && l.ticks > child.ticks {
-				return links, true, &GapError{PID: pid, Child: child.Process, Why: "its number passes from process to process"}
+				return links, true, &gapError{PID: pid, Child: child.Process, Why: "its number passes from process to process"}
 			}
 		}
 		switch {
@@ -219,7 +219,7 @@ func (p *proc) readLine(pid int) (links []link, again bool, err error) {
 			links[len(links)-1].hiddenAbove = true
 			return links, false, nil
 		default:
-			return links, false, &GapError{PID: pid, Child: child.Process, Why: why(err)}
+			return links, false, &gapError{PID: pid, Child: child.Process, Why: why(err)}
 		}
 		links = append(links, l)
 		pid, parent = above, above

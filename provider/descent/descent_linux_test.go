@@ -48,7 +48,7 @@ func TestStartAndBirth(t *testing.T) {
 // TestAncestorIsNotForeign: a process descends from all agents of its ancestors, so no ancestor is foreign,
 // not even a Perlica that runs agents. Mutant: Foreign without the check of its own line.
 func TestAncestorIsNotForeign(t *testing.T) {
-	if _, ok, err := Foreign(os.Getppid()); ok || err != nil {
+	if _, ok, err := foreignAgent(os.Getppid()); ok || err != nil {
 		t.Errorf("the parent is foreign: %v, %v", ok, err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 // Announce does nothing, because no process could read the announcement on this system.
 func Announce(string) error { return nil }
 
-// ancestry returns ErrHidden, because this system shows no ancestors.
-func ancestry(int) ([]link, error) { return nil, ErrHidden }
+// ancestry returns errHidden, because this system shows no ancestors.
+func ancestry(int) ([]link, error) { return nil, errHidden }
 
 // namespaced returns true, because this system shows no ancestors.
 func namespaced() (partial, hidden bool) { return true, true }

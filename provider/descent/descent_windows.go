@@ -19,7 +19,7 @@ func Announce(string) error { return nil }
 func ancestry(pid int) ([]link, error) {
 	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
 	if err != nil {
-		return nil, ErrHidden
+		return nil, errHidden
 	}
 	defer func() { _ = windows.CloseHandle(snapshot) }() // only used for reading
 	all := map[int]windows.ProcessEntry32{}
@@ -43,7 +43,7 @@ func ancestry(pid int) ([]link, error) {
 		pid = int(e.ParentProcessID)
 	}
 	if len(links) == 0 {
-		return nil, ErrHidden
+		return nil, errHidden
 	}
 	return links, nil
 }

@@ -55,8 +55,8 @@ type Row struct {
 
 // Of returns the first row of a method, or an empty row.
 func Of(from Side, method string) Row {
-	for i := range Table {
-		r := &Table[i]
+	for i := range table {
+		r := &table[i]
 		if r.From == from && slices.ContainsFunc(r.Methods, func(name string) bool {
 			head, any := strings.CutSuffix(name, "*")
 			return name == method || any && strings.HasPrefix(method, head)
@@ -70,8 +70,8 @@ func Of(from Side, method string) Row {
 // OfEditor reports whether the row is a request of the agent for the editor's files or terminals.
 func (r Row) OfEditor() bool { return r.Does == Acts || r.Does == Continues || r.Does == Unknown }
 
-// Table has all exceptions, in the order of docs/acp.md. Nothing may change it.
-var Table = []Row{
+// table has all exceptions, in the order of docs/acp.md. Nothing may change it.
+var table = []Row{
 	{
 		Methods: []string{"initialize"}, From: Client, Does: Initializes, Outside: true,
 		Line: "`initialize` of the client",

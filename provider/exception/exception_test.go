@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write the table of exceptions into docs
 // has its reason and tests that exist.
 func TestTable(t *testing.T) {
 	tests := testsOfTheTree(t)
-	for i, r := range Table {
+	for i, r := range table {
 		for _, method := range r.Methods {
 			if got := Of(r.From, strings.TrimSuffix(method, "*")); !slices.Equal(got.Methods, r.Methods) {
 				t.Errorf("%s of the %s has the row of %s", method, r.From, got.Methods)
@@ -81,7 +81,7 @@ func TestDocument(t *testing.T) {
 		t.Fatalf("%s has no marks around the exceptions", file)
 	}
 	want := "| line | effect | why |\n|---|---|---|\n"
-	for _, r := range Table {
+	for _, r := range table {
 		if r.Line != "" {
 			want += "| " + r.Line + " | " + r.Effect + " | " + r.Why + " |\n"
 		}

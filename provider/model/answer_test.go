@@ -24,77 +24,77 @@ var answers = []struct {
 	warning bool
 	files   string // kind, MIME type, and data or address of each
 }{
-	{name: "the text only at the end of the part", api: OpenAI, text: "Hello", stop: endTurn, events: []string{
+	{name: "the text only at the end of the part", api: openAI, text: "Hello", stop: endTurn, events: []string{
 		`{"type":"response.output_text.done","text":"Hello"}`, `{"type":"response.completed","response":{"status":"completed"}}`}},
-	{name: "the text only in the item", api: OpenAI, text: "Hello", stop: endTurn, events: []string{
+	{name: "the text only in the item", api: openAI, text: "Hello", stop: endTurn, events: []string{
 		`{"type":"response.output_item.done","item":{"type":"message","content":[{"type":"output_text","text":"Hello"}]}}`,
 		`{"type":"response.completed","response":{"status":"completed","output":[]}}`}},
-	{name: "the text only at the end", api: OpenAI, text: "Hello", stop: endTurn, tools: 1, events: []string{
+	{name: "the text only at the end", api: openAI, text: "Hello", stop: endTurn, tools: 1, events: []string{
 		`{"type":"response.completed","response":{"output":[{"type":"reasoning","content":[{"text":"no"}]},{"type":"message","content":[{"text":"Hel"},{"text":"lo"}]},{"type":"function_call","name":"f"}]}}`}},
-	{name: "everything twice", api: OpenAI, text: "Hello", stop: endTurn, tools: 1, events: []string{
+	{name: "everything twice", api: openAI, text: "Hello", stop: endTurn, tools: 1, events: []string{
 		`{"type":"response.output_text.delta","delta":"Hel"}`, `{"type":"response.output_text.delta","delta":"lo"}`, `{"type":"response.output_text.done","text":"Hello"}`,
 		`{"type":"response.output_item.done","item":{"type":"message","content":[{"text":"Hello"}]}}`, `{"type":"response.output_item.done","item":{"type":"function_call","name":"f"}}`,
 		`{"type":"response.completed","response":{"output":[{"type":"message","content":[{"text":"Hello"}]},{"type":"function_call","name":"f"}]}}`}},
-	{name: "the last deltas are missing", api: OpenAI, text: "Hello", stop: endTurn, events: []string{
+	{name: "the last deltas are missing", api: openAI, text: "Hello", stop: endTurn, events: []string{
 		`{"type":"response.output_text.delta","delta":"Hel"}`, `{"type":"response.completed","response":{"output":[{"type":"message","content":[{"text":"Hello"}]}]}}`}},
-	{name: "a refusal only at the end", api: OpenAI, text: "No.", stop: refusal, events: []string{
+	{name: "a refusal only at the end", api: openAI, text: "No.", stop: refusal, events: []string{
 		`{"type":"response.completed","response":{"output":[{"type":"message","content":[{"type":"refusal","refusal":"No."}]}]}}`}},
-	{name: "completed, but incomplete", api: OpenAI, text: "Hel", stop: maxTokens, events: []string{
+	{name: "completed, but incomplete", api: openAI, text: "Hel", stop: maxTokens, events: []string{
 		`{"type":"response.output_text.delta","delta":"Hel"}`, `{"type":"response.completed","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}}`}},
-	{name: "incomplete without a reason", api: OpenAI, stop: brokenOff, events: []string{`{"type":"response.incomplete","response":{"status":"incomplete"}}`}},
-	{name: "incomplete with the bare reason", api: OpenAI, text: "Hel", stop: maxTokens, events: []string{
+	{name: "incomplete without a reason", api: openAI, stop: brokenOff, events: []string{`{"type":"response.incomplete","response":{"status":"incomplete"}}`}},
+	{name: "incomplete with the bare reason", api: openAI, text: "Hel", stop: maxTokens, events: []string{
 		`{"object":"response","status":"incomplete","incomplete_details":"max_output_tokens","output":[{"type":"message","content":[{"text":"Hel"}]}]}`}},
-	{name: "incomplete for a reason in another form", api: OpenAI, text: "Hel", stop: brokenOff, events: []string{
+	{name: "incomplete for a reason in another form", api: openAI, text: "Hel", stop: brokenOff, events: []string{
 		`{"object":"response","status":"incomplete","incomplete_details":{"reason":["x"]},"output":[{"type":"message","content":[{"text":"Hel"}]}]}`}},
-	{name: "a whole response without its kind", api: OpenAI, text: "Hel", stop: maxTokens, events: []string{
+	{name: "a whole response without its kind", api: openAI, text: "Hel", stop: maxTokens, events: []string{
 		`{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"message","content":[{"text":"Hel"}]}]}`}},
-	{name: "a status in another form", api: OpenAI, text: "Hel", stop: brokenOff, events: []string{
+	{name: "a status in another form", api: openAI, text: "Hel", stop: brokenOff, events: []string{
 		`{"object":"response","status":7,"output":[{"type":"message","content":[{"text":"Hel"}]}]}`}},
-	{name: "cancelled", api: OpenAI, stop: brokenOff, events: []string{`{"type":"response.cancelled","response":{}}`}},
-	{name: "a whole response", api: OpenAI, text: "Hello", stop: endTurn, events: []string{
+	{name: "cancelled", api: openAI, stop: brokenOff, events: []string{`{"type":"response.cancelled","response":{}}`}},
+	{name: "a whole response", api: openAI, text: "Hello", stop: endTurn, events: []string{
 		`{"object":"response","status":"completed","output":[{"type":"message","content":[{"text":"Hello"}]}]}`}},
-	{name: "an image", api: OpenAI, stop: endTurn, files: "image image/webp QUJD", events: []string{
+	{name: "an image", api: openAI, stop: endTurn, files: "image image/webp QUJD", events: []string{
 		`{"type":"response.output_item.done","item":{"type":"image_generation_call","result":"QUJD","output_format":"webp"}}`,
 		`{"type":"response.completed","response":{"output":[{"type":"image_generation_call","result":"QUJD"}]}}`}},
 
-	{name: "a message in place of deltas", api: OpenAIChat, text: "Hello", stop: endTurn, tools: 1, events: []string{
+	{name: "a message in place of deltas", api: openAIChat, text: "Hello", stop: endTurn, tools: 1, events: []string{
 		`{"choices":[{"message":{"content":"Hello","tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}]},"finish_reason":"stop"}]}`}},
-	{name: "a message that grows next to the deltas", api: OpenAIChat, text: "Hello", stop: endTurn, events: []string{
+	{name: "a message that grows next to the deltas", api: openAIChat, text: "Hello", stop: endTurn, events: []string{
 		`{"choices":[{"delta":{"content":"Hel"},"message":{"content":"Hel"}}]}`, `{"choices":[{"delta":{"content":"lo"},"message":{"content":"Hello"},"finish_reason":"stop"}]}`}},
-	{name: "a message after the deltas", api: OpenAIChat, text: "Hello", stop: endTurn, tools: 1, events: []string{
+	{name: "a message after the deltas", api: openAIChat, text: "Hello", stop: endTurn, tools: 1, events: []string{
 		`{"choices":[{"delta":{"content":"Hello","tool_calls":[{"index":0,"function":{"name":"f"}}]}}]}`,
 		`{"choices":[{"message":{"content":"Hello","tool_calls":[{"function":{"name":"f"}}]},"finish_reason":"STOP"}]}`}},
-	{name: "a completion of the older form", api: OpenAIChat, text: "Hello", stop: endTurn, events: []string{`{"choices":[{"text":"Hello","finish_reason":"eos"}]}`}},
-	{name: "images in the deltas and again in the message", api: OpenAIChat, stop: endTurn, files: "resource_link https://example.org/a.png, image image/png QUJD", events: []string{
+	{name: "a completion of the older form", api: openAIChat, text: "Hello", stop: endTurn, events: []string{`{"choices":[{"text":"Hello","finish_reason":"eos"}]}`}},
+	{name: "images in the deltas and again in the message", api: openAIChat, stop: endTurn, files: "resource_link https://example.org/a.png, image image/png QUJD", events: []string{
 		`{"choices":[{"delta":{"images":[{"type":"image_url","image_url":{"url":"data:image/png;base64,QUJD"}}],"content":[{"type":"image_url","image_url":"https://example.org/a.png"}]}}]}`,
 		`{"choices":[{"message":{"images":[{"image_url":{"url":"data:image/png;base64,QUJD"}}]},"finish_reason":"stop"}]}`}},
-	{name: "its maker ran out of something", api: OpenAIChat, text: "Hel", stop: brokenOff, events: []string{
+	{name: "its maker ran out of something", api: openAIChat, text: "Hel", stop: brokenOff, events: []string{
 		`{"choices":[{"delta":{"content":"Hel"}}]}`, `{"choices":[{"delta":{},"finish_reason":"insufficient_system_resource"}]}`}},
-	{name: "an index in another form", api: OpenAIChat, text: "Hel", stop: endTurn, tools: 1, events: []string{
+	{name: "an index in another form", api: openAIChat, text: "Hel", stop: endTurn, tools: 1, events: []string{
 		`{"choices":[{"index":"0","delta":{"content":"Hel","tool_calls":[{"index":0.0,"id":"t","function":{"name":"f"}}]}}]}`,
 		`{"choices":[{"index":0.0,"delta":{},"finish_reason":"stop"}]}`}},
-	{name: "Mistral's limit", api: OpenAIChat, stop: maxTokens, events: []string{`{"choices":[{"delta":{},"finish_reason":"model_length"}]}`}},
-	{name: "a filter", api: OpenAIChat, stop: refusal, events: []string{`{"choices":[{"delta":{},"finish_reason":"sensitive"}]}`}},
-	{name: "a tool that is waited for", api: OpenAIChat, stop: endTurn, warning: true, events: []string{`{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}`}},
+	{name: "Mistral's limit", api: openAIChat, stop: maxTokens, events: []string{`{"choices":[{"delta":{},"finish_reason":"model_length"}]}`}},
+	{name: "a filter", api: openAIChat, stop: refusal, events: []string{`{"choices":[{"delta":{},"finish_reason":"sensitive"}]}`}},
+	{name: "a tool that is waited for", api: openAIChat, stop: endTurn, warning: true, events: []string{`{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}`}},
 
-	{name: "a whole message", api: Anthropic, text: "Hello", stop: maxTokens, tools: 1, events: []string{
+	{name: "a whole message", api: anthropic, text: "Hello", stop: maxTokens, tools: 1, events: []string{
 		`{"type":"message","content":[{"type":"text","text":"Hello"},{"type":"tool_use","id":"t","name":"f","input":{}}],"stop_reason":"max_tokens"}`}},
-	{name: "an image", api: Anthropic, stop: endTurn, files: "image image/png QUJD", events: []string{
+	{name: "an image", api: anthropic, stop: endTurn, files: "image image/png QUJD", events: []string{
 		`{"type":"content_block_start","content_block":{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"}}}`,
 		`{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`, `{"type":"message_stop"}`}},
-	{name: "a reason that is no text", api: Anthropic, stop: brokenOff, events: []string{`{"type":"message_delta","delta":{"stop_reason":{"type":"end"}}}`, `{"type":"message_stop"}`}},
-	{name: "a turn that pauses", api: Anthropic, stop: brokenOff, events: []string{`{"type":"message_delta","delta":{"stop_reason":"pause_turn"}}`, `{"type":"message_stop"}`}},
-	{name: "no reason", api: Anthropic, stop: endTurn, warning: true, events: []string{`{"type":"message_stop"}`}},
+	{name: "a reason that is no text", api: anthropic, stop: brokenOff, events: []string{`{"type":"message_delta","delta":{"stop_reason":{"type":"end"}}}`, `{"type":"message_stop"}`}},
+	{name: "a turn that pauses", api: anthropic, stop: brokenOff, events: []string{`{"type":"message_delta","delta":{"stop_reason":"pause_turn"}}`, `{"type":"message_stop"}`}},
+	{name: "no reason", api: anthropic, stop: endTurn, warning: true, events: []string{`{"type":"message_stop"}`}},
 
-	{name: "a file of each kind", api: Gemini, text: "Hello", stop: endTurn, files: "image image/png QUJD, audio audio/wav QUJD, resource application/pdf QUJD, resource_link gs://a/b", events: []string{
+	{name: "a file of each kind", api: gemini, text: "Hello", stop: endTurn, files: "image image/png QUJD, audio audio/wav QUJD, resource application/pdf QUJD, resource_link gs://a/b", events: []string{
 		`{"candidates":[{"content":{"parts":[{"text":"Hello"},{"inlineData":{"mimeType":"image/png","data":"QUJD"}},{"inlineData":{"mimeType":"audio/wav","data":"QUJD"}},` +
 			`{"inlineData":{"mimeType":"application/pdf","data":"QUJD"}},{"fileData":{"fileUri":"gs://a/b"}}]},"finishReason":"STOP"}]}`}},
-	{name: "a call that is malformed", api: Gemini, stop: brokenOff, events: []string{`{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL"}]}`}},
-	{name: "a reason that is no text", api: Gemini, text: "Hel", stop: brokenOff, events: []string{`{"candidates":[{"content":{"parts":[{"text":"Hel"}]},"finishReason":1}]}`}},
-	{name: "a reason that is absent in another form", api: OpenAIChat, text: "Hello", stop: endTurn, events: []string{
+	{name: "a call that is malformed", api: gemini, stop: brokenOff, events: []string{`{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL"}]}`}},
+	{name: "a reason that is no text", api: gemini, text: "Hel", stop: brokenOff, events: []string{`{"candidates":[{"content":{"parts":[{"text":"Hel"}]},"finishReason":1}]}`}},
+	{name: "a reason that is absent in another form", api: openAIChat, text: "Hello", stop: endTurn, events: []string{
 		`{"choices":[{"delta":{"content":"Hel"},"finish_reason":false}]}`, `{"choices":[{"delta":{"content":"lo"},"finish_reason":"stop"}]}`}},
-	{name: "a reason of tomorrow", api: Gemini, text: "Hel", stop: brokenOff, events: []string{`{"candidates":[{"content":{"parts":[{"text":"Hel"}]},"finishReason":"SOLAR_STORM"}]}`}},
-	{name: "a mark of another API", api: Gemini, stop: refusal, events: []string{`{"candidates":[{"finishReason":"IMAGE_SAFETY"}]}`, `[DONE]`}},
+	{name: "a reason of tomorrow", api: gemini, text: "Hel", stop: brokenOff, events: []string{`{"candidates":[{"content":{"parts":[{"text":"Hel"}]},"finishReason":"SOLAR_STORM"}]}`}},
+	{name: "a mark of another API", api: gemini, stop: refusal, events: []string{`{"candidates":[{"finishReason":"IMAGE_SAFETY"}]}`, `[DONE]`}},
 }
 
 // TestAnswers: text, files and stop reason are read from every form, each only once.
@@ -124,7 +124,7 @@ func TestFilesAreRemembered(t *testing.T) {
 			_, _ = io.WriteString(c, streamHead+"\r\ndata: "+`{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"QUJD"}}]},"finishReason":"STOP"}]}`+"\n\n")
 		}
 	})
-	p := connect(t, Settings{API: Gemini, Model: "m", BaseURL: s.url}, true)
+	p := connect(t, Settings{API: gemini, Model: "m", BaseURL: s.url}, true)
 	id := p.session()
 	for _, text := range []string{"Draw.", "Again."} {
 		if m := p.awaitAnswer(p.sendPrompt(id, text), nil); outcome(m) != "answered" {
@@ -147,44 +147,44 @@ func TestCounts(t *testing.T) {
 		usage string
 		cost  float64 // -1 means unknown
 	}{
-		{OpenAIChat, `{"prompt_tokens":1000.0,"completion_tokens":1e1}`, 1100},
-		{OpenAIChat, `{"prompt_tokens":"1000","completion_tokens":"10"}`, 1100},
-		{OpenAIChat, `{"prompt_tokens":0.6,"completion_tokens":0}`, 1},
-		{OpenAIChat, `{"prompt_tokens":-1,"completion_tokens":-1}`, -1},
-		{OpenAIChat, `{"prompt_tokens":1e300,"completion_tokens":1}`, -1},
-		{OpenAIChat, `{"prompt_tokens":9223372036854775807,"completion_tokens":9223372036854775807}`, -1},
-		{OpenAIChat, `{"prompt_tokens":null,"completion_tokens":1}`, -1},
-		{OpenAIChat, `{"completion_tokens":1}`, -1},
-		{OpenAIChat, `{"prompt_tokens":{},"completion_tokens":true}`, -1},
-		{OpenAIChat, `[]`, -1},
-		{OpenAIChat, `"none"`, -1},
-		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":50}}`, 11},
-		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":1,"prompt_tokens_details":[],"completion_tokens_details":"x"}`, 20},
-		// OpenAI includes thoughts in the completion. xAI, Perplexity and Gemini in this form count them
+		{openAIChat, `{"prompt_tokens":1000.0,"completion_tokens":1e1}`, 1100},
+		{openAIChat, `{"prompt_tokens":"1000","completion_tokens":"10"}`, 1100},
+		{openAIChat, `{"prompt_tokens":0.6,"completion_tokens":0}`, 1},
+		{openAIChat, `{"prompt_tokens":-1,"completion_tokens":-1}`, -1},
+		{openAIChat, `{"prompt_tokens":1e300,"completion_tokens":1}`, -1},
+		{openAIChat, `{"prompt_tokens":9223372036854775807,"completion_tokens":9223372036854775807}`, -1},
+		{openAIChat, `{"prompt_tokens":null,"completion_tokens":1}`, -1},
+		{openAIChat, `{"completion_tokens":1}`, -1},
+		{openAIChat, `{"prompt_tokens":{},"completion_tokens":true}`, -1},
+		{openAIChat, `[]`, -1},
+		{openAIChat, `"none"`, -1},
+		{openAIChat, `{"prompt_tokens":10,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":50}}`, 11},
+		{openAIChat, `{"prompt_tokens":10,"completion_tokens":1,"prompt_tokens_details":[],"completion_tokens_details":"x"}`, 20},
+		// openAI includes thoughts in the completion. xAI, Perplexity and Gemini in this form count them
 		// separately.
-		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":105,"total_tokens":115,"completion_tokens_details":{"reasoning_tokens":100}}`, 1060},
-		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":115,"completion_tokens_details":{"reasoning_tokens":100}}`, 1060},
-		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":100,"total_tokens":115,"completion_tokens_details":{"reasoning_tokens":5}}`, 1060},
-		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":5,"completion_tokens_details":{"reasoning_tokens":100}}`, 1060},
-		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"reasoning_tokens":100}`, 1060},
-		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":115}`, 1060},
-		{OpenAIChat, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":-7}`, 60},
-		{OpenAI, `{"input_tokens":10.0,"output_tokens":"5","output_tokens_details":{"reasoning_tokens":4}}`, 60},
-		{OpenAI, `{"input_tokens":10,"output_tokens":5,"total_tokens":115,"output_tokens_details":{"reasoning_tokens":100}}`, 1060},
-		{OpenAI, `{"input_tokens":-10,"output_tokens":5}`, -1},
-		{Anthropic, `{"input_tokens":"10","output_tokens":5.0,"cache_read_input_tokens":10}`, 61},
-		{Anthropic, `{"input_tokens":10,"output_tokens":-5}`, -1},
-		{Anthropic, `{"input_tokens":10,"output_tokens":5,"cache_creation_input_tokens":1}`, -1},
-		{Gemini, `{"promptTokenCount":10}`, 10},
-		{Gemini, `{"promptTokenCount":8,"toolUsePromptTokenCount":2,"candidatesTokenCount":"5","thoughtsTokenCount":100}`, 1060},
-		{Gemini, `{"promptTokenCount":10,"candidatesTokenCount":-5}`, -1},
-		{Gemini, `{"promptTokenCount":10,"cachedContentTokenCount":99}`, 1},
+		{openAIChat, `{"prompt_tokens":10,"completion_tokens":105,"total_tokens":115,"completion_tokens_details":{"reasoning_tokens":100}}`, 1060},
+		{openAIChat, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":115,"completion_tokens_details":{"reasoning_tokens":100}}`, 1060},
+		{openAIChat, `{"prompt_tokens":10,"completion_tokens":100,"total_tokens":115,"completion_tokens_details":{"reasoning_tokens":5}}`, 1060},
+		{openAIChat, `{"prompt_tokens":10,"completion_tokens":5,"completion_tokens_details":{"reasoning_tokens":100}}`, 1060},
+		{openAIChat, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"reasoning_tokens":100}`, 1060},
+		{openAIChat, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":115}`, 1060},
+		{openAIChat, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":-7}`, 60},
+		{openAI, `{"input_tokens":10.0,"output_tokens":"5","output_tokens_details":{"reasoning_tokens":4}}`, 60},
+		{openAI, `{"input_tokens":10,"output_tokens":5,"total_tokens":115,"output_tokens_details":{"reasoning_tokens":100}}`, 1060},
+		{openAI, `{"input_tokens":-10,"output_tokens":5}`, -1},
+		{anthropic, `{"input_tokens":"10","output_tokens":5.0,"cache_read_input_tokens":10}`, 61},
+		{anthropic, `{"input_tokens":10,"output_tokens":-5}`, -1},
+		{anthropic, `{"input_tokens":10,"output_tokens":5,"cache_creation_input_tokens":1}`, -1},
+		{gemini, `{"promptTokenCount":10}`, 10},
+		{gemini, `{"promptTokenCount":8,"toolUsePromptTokenCount":2,"candidatesTokenCount":"5","thoughtsTokenCount":100}`, 1060},
+		{gemini, `{"promptTokenCount":10,"candidatesTokenCount":-5}`, -1},
+		{gemini, `{"promptTokenCount":10,"cachedContentTokenCount":99}`, 1},
 	} {
 		stream := map[API]string{
-			OpenAIChat: `{"choices":[{"delta":{"content":"Hello"},"finish_reason":"stop"}],"usage":%s}`,
-			OpenAI:     `{"type":"response.completed","response":{"output":[{"type":"message","content":[{"text":"Hello"}]}],"usage":%s}}`,
-			Anthropic:  `{"type":"message","content":[{"type":"text","text":"Hello"}],"stop_reason":"end_turn","usage":%s}`,
-			Gemini:     `{"candidates":[{"content":{"parts":[{"text":"Hello"}]},"finishReason":"STOP"}],"usageMetadata":%s}`,
+			openAIChat: `{"choices":[{"delta":{"content":"Hello"},"finish_reason":"stop"}],"usage":%s}`,
+			openAI:     `{"type":"response.completed","response":{"output":[{"type":"message","content":[{"text":"Hello"}]}],"usage":%s}}`,
+			anthropic:  `{"type":"message","content":[{"type":"text","text":"Hello"}],"stop_reason":"end_turn","usage":%s}`,
+			gemini:     `{"candidates":[{"content":{"parts":[{"text":"Hello"}]},"finishReason":"STOP"}],"usageMetadata":%s}`,
 		}[c.api]
 		got, cost := readStream(c.api, strings.NewReader("data: "+fmt.Sprintf(stream, c.usage)+"\n\n")), float64(-1)
 		if amount, known := price.cost(got.use); known {
@@ -199,7 +199,7 @@ func TestCounts(t *testing.T) {
 		t.Errorf("with a price for writes: %v, %v", amount, known)
 	}
 	price.Output = -1
-	if err := (Settings{API: OpenAI, Model: "m", Price: price}).Check(); err == nil {
+	if err := (Settings{API: openAI, Model: "m", Price: price}).Check(); err == nil {
 		t.Error("a price below 0 passes")
 	}
 }

@@ -108,7 +108,7 @@ func (r *anthropicReader) readEvent(e event) ([]piece, error) {
 		return nil, nil
 	}
 	var v anthropicEvent
-	if err := decode(e, Anthropic, &v); err != nil {
+	if err := decode(e, anthropic, &v); err != nil {
 		return nil, err
 	}
 	switch cmp.Or(v.Type, e.name) {
@@ -118,7 +118,7 @@ func (r *anthropicReader) readEvent(e event) ([]piece, error) {
 		return r.readMessage(v.Message), nil
 	case "message": // a response without a stream
 		var m anthropicMessage
-		if err := decode(e, Anthropic, &m); err != nil {
+		if err := decode(e, anthropic, &m); err != nil {
 			return nil, err
 		}
 		r.whole = true

@@ -42,12 +42,12 @@ func texts(v any) (list []string) {
 // FuzzBodies: for any input, the body of each API is one JSON object with the unchanged texts, files and
 // options, and without tools.
 func FuzzBodies(f *testing.F) {
-	for i := range APIs() {
+	for i := range allAPIs() {
 		f.Add(i, "caf\u00e9 <&> \u2028", "image/png", []byte("\x89PNG"), "dot \"x\".png", "temperature", `{"a":[1e400,"x"]}`)
 		f.Add(i, "", "application/pdf", []byte{}, "", "generationConfig", `{"topK":1}`)
 	}
 	f.Fuzz(func(t *testing.T, i int, text, mime string, data []byte, uri, option, value string) {
-		api := APIs()[(i%4+4)%4]
+		api := allAPIs()[(i%4+4)%4]
 		if !utf8.ValidString(text + mime + uri + option + value) {
 			return // JSON cannot represent this text
 		}
@@ -109,22 +109,22 @@ func TestShapes(t *testing.T) {
 		text, stop string
 	}{
 		"an empty answer": {map[API]string{
-			Anthropic:  `data: {"type":"message_start","message":{"usage":{"input_tokens":1,"output_tokens":1}}}` + "\n\n" + `data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}` + "\n\n" + `data: {"type":"message_stop"}` + "\n\n",
-			OpenAI:     `data: {"type":"response.completed","response":{"output":[]}}` + "\n\n",
-			OpenAIChat: `data: {"choices":[{"delta":{"role":"assistant","content":null},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n",
-			Gemini:     `data: {"candidates":[{"content":{"role":"model"},"finishReason":"STOP"}]}` + "\n\n",
+			anthropic:  `data: {"type":"message_start","message":{"usage":{"input_tokens":1,"output_tokens":1}}}` + "\n\n" + `data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}` + "\n\n" + `data: {"type":"message_stop"}` + "\n\n",
+			openAI:     `data: {"type":"response.completed","response":{"output":[]}}` + "\n\n",
+			openAIChat: `data: {"choices":[{"delta":{"role":"assistant","content":null},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n",
+			gemini:     `data: {"candidates":[{"content":{"role":"model"},"finishReason":"STOP"}]}` + "\n\n",
 		}, "", endTurn},
 		"a refusal": {map[API]string{
-			Anthropic:  `data: {"type":"message_delta","delta":{"stop_reason":"refusal"}}` + "\n\n" + `data: {"type":"message_stop"}` + "\n\n",
-			OpenAI:     `data: {"type":"response.refusal.delta","delta":"no"}` + "\n\n" + `data: {"type":"response.completed","response":{}}` + "\n\n",
-			OpenAIChat: `data: {"choices":[{"delta":{"refusal":"no"}}]}` + "\n\n" + `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n",
-			Gemini:     `data: {"promptFeedback":{"blockReason":"SAFETY"}}` + "\n\n",
+			anthropic:  `data: {"type":"message_delta","delta":{"stop_reason":"refusal"}}` + "\n\n" + `data: {"type":"message_stop"}` + "\n\n",
+			openAI:     `data: {"type":"response.refusal.delta","delta":"no"}` + "\n\n" + `data: {"type":"response.completed","response":{}}` + "\n\n",
+			openAIChat: `data: {"choices":[{"delta":{"refusal":"no"}}]}` + "\n\n" + `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n",
+			gemini:     `data: {"promptFeedback":{"blockReason":"SAFETY"}}` + "\n\n",
 		}, "?", refusal},
 		"pings, comments, citations and what is not known": {map[API]string{
-			Anthropic:  ": hello\n\nevent: ping\ndata: {\"type\":\"ping\"}\n\n" + `data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"","citations":[]}}` + "\n\n" + `data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}` + "\n\n" + `data: {"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{"type":"char_location","cited_text":"x"}}}` + "\n\n" + `data: {"type":"new_thing","x":[1]}` + "\n\n" + `data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}` + "\n\n" + `data: {"type":"message_stop"}` + "\n\n",
-			OpenAI:     ": hello\n\n" + `data: {"type":"response.output_text.delta","delta":"Hi"}` + "\n\n" + `data: {"type":"response.output_text.annotation.added","annotation":{"type":"url_citation","url":"x"}}` + "\n\n" + `data: {"type":"keepalive"}` + "\n\n" + `data: {"type":"response.completed","response":{}}` + "\n\n",
-			OpenAIChat: ": OPENROUTER PROCESSING\n\n" + `data: {"citations":["https://example.org"],"choices":[{"delta":{"content":"Hi","annotations":[{"type":"url_citation"}]}}]}` + "\n\n" + `data: {"object":"new.thing"}` + "\n\n" + `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n",
-			Gemini:     `data: {"candidates":[{"content":{"parts":[{"text":"Hi"},{"newThing":{}}]},"citationMetadata":{"citationSources":[{}]},"finishReason":"STOP"}],"newThing":1}` + "\n\n",
+			anthropic:  ": hello\n\nevent: ping\ndata: {\"type\":\"ping\"}\n\n" + `data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"","citations":[]}}` + "\n\n" + `data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}` + "\n\n" + `data: {"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{"type":"char_location","cited_text":"x"}}}` + "\n\n" + `data: {"type":"new_thing","x":[1]}` + "\n\n" + `data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}` + "\n\n" + `data: {"type":"message_stop"}` + "\n\n",
+			openAI:     ": hello\n\n" + `data: {"type":"response.output_text.delta","delta":"Hi"}` + "\n\n" + `data: {"type":"response.output_text.annotation.added","annotation":{"type":"url_citation","url":"x"}}` + "\n\n" + `data: {"type":"keepalive"}` + "\n\n" + `data: {"type":"response.completed","response":{}}` + "\n\n",
+			openAIChat: ": OPENROUTER PROCESSING\n\n" + `data: {"citations":["https://example.org"],"choices":[{"delta":{"content":"Hi","annotations":[{"type":"url_citation"}]}}]}` + "\n\n" + `data: {"object":"new.thing"}` + "\n\n" + `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n",
+			gemini:     `data: {"candidates":[{"content":{"parts":[{"text":"Hi"},{"newThing":{}}]},"citationMetadata":{"citationSources":[{}]},"finishReason":"STOP"}],"newThing":1}` + "\n\n",
 		}, "Hi", endTurn},
 	} {
 		for api, stream := range c.stream {
@@ -143,7 +143,7 @@ func TestEmptyAnswer(t *testing.T) {
 			_, _ = io.WriteString(c, streamHead+"\r\n"+`data: {"choices":[{"delta":{"content":""},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
 		}
 	})
-	p := connect(t, Settings{API: OpenAIChat, Model: "m", BaseURL: s.url}, true)
+	p := connect(t, Settings{API: openAIChat, Model: "m", BaseURL: s.url}, true)
 	id := p.session()
 	for range 2 {
 		if m := p.awaitAnswer(p.sendPrompt(id, "Hi"), nil); outcome(m) != "answered" || p.text() != "" {
@@ -157,10 +157,10 @@ func TestEmptyAnswer(t *testing.T) {
 func TestSystemPrompt(t *testing.T) {
 	turns := []turn{{blocks: []block{{Type: "text", Text: "hi"}}}}
 	for api, want := range map[API]string{
-		Anthropic:  `"system":"Be brief."`,
-		OpenAI:     `"instructions":"Be brief."`,
-		OpenAIChat: `"messages":[{"content":"Be brief.","role":"system"},{"content":"hi","role":"user"}]`,
-		Gemini:     `"systemInstruction":{"parts":[{"text":"Be brief."}]}`,
+		anthropic:  `"system":"Be brief."`,
+		openAI:     `"instructions":"Be brief."`,
+		openAIChat: `"messages":[{"content":"Be brief.","role":"system"},{"content":"hi","role":"user"}]`,
+		gemini:     `"systemInstruction":{"parts":[{"text":"Be brief."}]}`,
 	} {
 		for system, n := range map[string]int{"Be brief.": 1, "": 0} {
 			body, err := mappings[api].body(Settings{API: api, Model: "m", system: system}, turns)
@@ -170,7 +170,7 @@ func TestSystemPrompt(t *testing.T) {
 			}
 		}
 	}
-	p := connect(t, Settings{API: Anthropic, Model: "m", BaseURL: "http://127.0.0.1:1", Options: map[string]json.RawMessage{"system": json.RawMessage(`"Be long."`)}}, true)
+	p := connect(t, Settings{API: anthropic, Model: "m", BaseURL: "http://127.0.0.1:1", Options: map[string]json.RawMessage{"system": json.RawMessage(`"Be long."`)}}, true)
 	m := p.call("session/new", `{"cwd":"/","mcpServers":[],"systemPrompt":{"mode":"append","content":[{"type":"text","text":"Be brief."}]}}`)
 	var opened struct{ SessionID string }
 	if err := json.Unmarshal(m.Result, &opened); err != nil {

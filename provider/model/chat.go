@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// chatMapping is OpenAI's Chat Completions API, see https://platform.openai.com/docs/api-reference/chat. Many
+// chatMapping is openAI's Chat Completions API, see https://platform.openai.com/docs/api-reference/chat. Many
 // servers speak it with deviations.
 var chatMapping = mapping{
 	base: "https://api.openai.com/v1", header: "Authorization", prefix: "Bearer ", sample: "gpt-4o",
@@ -184,7 +184,7 @@ func (r *chatReader) readEvent(e event) (out []piece, err error) {
 		return r.calls(), nil
 	}
 	var v chatChunk
-	if err := decode(e, OpenAIChat, &v); err != nil {
+	if err := decode(e, openAIChat, &v); err != nil {
 		return nil, err
 	}
 	if len(v.Error) > 0 && string(v.Error) != "null" {

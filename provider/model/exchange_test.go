@@ -16,7 +16,7 @@ import (
 // TestTheExchange: the client gets the exchange as it crossed the wire, without the key.
 func TestTheExchange(t *testing.T) {
 	const secret = "sk-a-very-secret-key"
-	for _, api := range APIs() {
+	for _, api := range allAPIs() {
 		t.Run(string(api), func(t *testing.T) {
 			stream := hello + "data: caf\xc3\xa9 \xff\n\n" // not UTF-8
 			var head http.Header
@@ -105,7 +105,7 @@ func TestEchoedKey(t *testing.T) {
 					}
 				}
 			})
-			p := connect(t, Settings{API: OpenAIChat, Model: "m", BaseURL: s.url, Key: key}, true)
+			p := connect(t, Settings{API: openAIChat, Model: "m", BaseURL: s.url, Key: key}, true)
 			m := p.awaitAnswer(p.sendPrompt(p.session(), "Hi"), nil)
 			if all := fmt.Sprintf("%+v %s %s %s", p.updates, p.received, m.Result, agentside.Encode(m.Error)); strings.Contains(all, key) || strings.Contains(all, key[3:]) {
 				t.Errorf("the key is in %s", all)

@@ -107,7 +107,7 @@ func (r *geminiReader) readEvent(e event) (out []piece, err error) {
 		return nil, nil
 	}
 	var v geminiChunk
-	if err := decode(e, Gemini, &v); err != nil {
+	if err := decode(e, gemini, &v); err != nil {
 		return nil, err
 	}
 	if len(v.Error) > 0 && string(v.Error) != "null" {

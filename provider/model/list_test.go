@@ -18,13 +18,13 @@ var lists = map[API]struct {
 	pages map[string]string
 	names []string
 }{
-	Anthropic: {map[string]string{
+	anthropic: {map[string]string{
 		"/v1/models?limit=1000":              `{"data":[{"type":"model","id":"one","display_name":"One"}],"has_more":true,"first_id":"one","last_id":"one"}`,
 		"/v1/models?limit=1000&after_id=one": `{"data":[{"type":"model","id":"two"}],"has_more":false,"last_id":"two"}`,
 	}, []string{"one", "two"}},
-	OpenAI:     {map[string]string{"/models": `{"object":"list","data":[{"id":"one","object":"model"},{"id":"two"}]}`}, []string{"one", "two"}},
-	OpenAIChat: {map[string]string{"/models": `{"data":[{"id":"maker/one"}],"has_more":true,"last_id":"x"}`}, []string{"maker/one"}},
-	Gemini: {map[string]string{
+	openAI:     {map[string]string{"/models": `{"object":"list","data":[{"id":"one","object":"model"},{"id":"two"}]}`}, []string{"one", "two"}},
+	openAIChat: {map[string]string{"/models": `{"data":[{"id":"maker/one"}],"has_more":true,"last_id":"x"}`}, []string{"maker/one"}},
+	gemini: {map[string]string{
 		"/v1beta/models?pageSize=1000":                 `{"models":[{"name":"models/one","supportedGenerationMethods":["generateContent"]},{"name":"models/embed","supportedGenerationMethods":["embedContent"]}],"nextPageToken":"a/b"}`,
 		"/v1beta/models?pageSize=1000&pageToken=a%2Fb": `{"models":[{"name":"models/two","supportedGenerationMethods":["generateContent","countTokens"]}]}`,
 	}, []string{"one", "two"}},
@@ -105,7 +105,7 @@ func TestNoList(t *testing.T) {
 				_, _ = io.WriteString(c, answer) // the agent may have closed the connection
 			}
 		})
-		p := connect(t, Settings{API: OpenAIChat, Model: "mine", BaseURL: s.url}, true)
+		p := connect(t, Settings{API: openAIChat, Model: "mine", BaseURL: s.url}, true)
 		m := p.call("_perlica.dev/model/list", fmt.Sprintf(`{"sessionId":%q}`, p.session()))
 		if c, n := s.counts(); m.Error == nil || !strings.Contains(m.Error.Message, want) || c != 1 || n != 1 {
 			t.Errorf("%q: %+v, %d connections, %d requests", want, m.Error, c, n)

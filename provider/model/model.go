@@ -26,14 +26,14 @@ type API string
 
 // These are the supported APIs.
 const (
-	Anthropic  API = "anthropic"   // Messages
-	OpenAI     API = "openai"      // Responses
-	OpenAIChat API = "openai-chat" // Chat Completions
-	Gemini     API = "gemini"      // generateContent, streamed
+	anthropic  API = "anthropic"   // Messages
+	openAI     API = "openai"      // Responses
+	openAIChat API = "openai-chat" // Chat Completions
+	gemini     API = "gemini"      // generateContent, streamed
 )
 
-// APIs returns all APIs, in the order of the documentation.
-func APIs() []API { return []API{Anthropic, OpenAI, OpenAIChat, Gemini} }
+// allAPIs returns all APIs, in the order of the documentation.
+func allAPIs() []API { return []API{anthropic, openAI, openAIChat, gemini} }
 
 // Settings names a model and the way to ask it.
 type Settings struct {
@@ -135,7 +135,7 @@ func isLoopback(host string) bool {
 
 func apiNames() string {
 	var names []string
-	for _, api := range APIs() {
+	for _, api := range allAPIs() {
 		names = append(names, string(api))
 	}
 	return strings.Join(names, ", ")
@@ -158,7 +158,7 @@ type mapping struct {
 }
 
 var mappings = map[API]mapping{
-	Anthropic: anthropicMapping, OpenAI: responsesMapping, OpenAIChat: chatMapping, Gemini: geminiMapping,
+	anthropic: anthropicMapping, openAI: responsesMapping, openAIChat: chatMapping, gemini: geminiMapping,
 }
 
 // reader reads the events of one stream.

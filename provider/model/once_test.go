@@ -188,7 +188,7 @@ func TestOnce(t *testing.T) {
 		}
 		t.Run(f.name, func(t *testing.T) {
 			s := listen(t, f.serveFault)
-			p := connect(t, Settings{API: OpenAIChat, Model: "m", BaseURL: s.url, Key: "sk-a-secret"}, true)
+			p := connect(t, Settings{API: openAIChat, Model: "m", BaseURL: s.url, Key: "sk-a-secret"}, true)
 			text := "Hi"
 			if f.read == head {
 				text = strings.Repeat("Hi ", 1<<20)
@@ -207,7 +207,7 @@ func TestNothingListens(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p := connect(t, Settings{API: Anthropic, Model: "m", BaseURL: "http://" + l.Addr().String()}, false)
+	p := connect(t, Settings{API: anthropic, Model: "m", BaseURL: "http://" + l.Addr().String()}, false)
 	if m := p.awaitAnswer(p.sendPrompt(p.session(), "Hi"), nil); outcome(m) != "provider error" {
 		t.Errorf(`got %+v; want outcome(m) == "provider error"`, m)
 	}
@@ -223,7 +223,7 @@ func TestEachTurnOnce(t *testing.T) {
 			}
 		}
 	})
-	p := connect(t, Settings{API: OpenAIChat, Model: "m", BaseURL: s.url}, true)
+	p := connect(t, Settings{API: openAIChat, Model: "m", BaseURL: s.url}, true)
 	id := p.session()
 	for _, text := range []string{"one", "two", "three"} {
 		if m := p.awaitAnswer(p.sendPrompt(id, text), nil); outcome(m) != "answered" {
@@ -249,7 +249,7 @@ func TestNoLeave(t *testing.T) {
 			_, _ = io.WriteString(c, streamHead+"\r\n"+whole)
 		}
 	})
-	p := connect(t, Settings{API: OpenAIChat, Model: "m", BaseURL: s.url}, true)
+	p := connect(t, Settings{API: openAIChat, Model: "m", BaseURL: s.url}, true)
 	id := p.session()
 	p.agree = func(json.RawMessage) *agentside.Error {
 		if c, _ := s.counts(); c != 0 {
@@ -313,7 +313,7 @@ func TestCancel(t *testing.T) {
 				_, err := io.Copy(io.Discard, r) // until the agent closes the connection
 				closed <- err
 			})
-			p := connect(t, Settings{API: OpenAIChat, Model: "m", BaseURL: cmp.Or(c.scheme, "http") + strings.TrimPrefix(s.url, "http")}, false)
+			p := connect(t, Settings{API: openAIChat, Model: "m", BaseURL: cmp.Or(c.scheme, "http") + strings.TrimPrefix(s.url, "http")}, false)
 			session, text := p.session(), "Hi"
 			if c.read == head {
 				text = strings.Repeat("Hi ", 1<<20)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// responsesMapping is OpenAI's Responses API, see https://platform.openai.com/docs/api-reference/responses
+// responsesMapping is openAI's Responses API, see https://platform.openai.com/docs/api-reference/responses
 // and https://platform.openai.com/docs/api-reference/responses-streaming.
 var responsesMapping = mapping{
 	base: "https://api.openai.com/v1", header: "Authorization", prefix: "Bearer ", sample: "gpt-5",
@@ -117,7 +117,7 @@ func (r *responsesReader) readEvent(e event) ([]piece, error) {
 		return nil, nil
 	}
 	var v responsesEvent
-	if err := decode(e, OpenAI, &v); err != nil {
+	if err := decode(e, openAI, &v); err != nil {
 		return nil, err
 	}
 	switch cmp.Or(v.Type, e.name) {
@@ -143,7 +143,7 @@ func (r *responsesReader) readEvent(e event) ([]piece, error) {
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done":
 		return r.readEnd(v.Response, strings.TrimPrefix(cmp.Or(v.Type, e.name), "response."))
 	case "": // a response without a stream
-		if err := decode(e, OpenAI, &v.Response); err != nil {
+		if err := decode(e, openAI, &v.Response); err != nil {
 			return nil, err
 		}
 		if v.Object == "response" || v.Response.Status != "" && v.Response.Output != nil {

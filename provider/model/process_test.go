@@ -164,7 +164,7 @@ func TestSecure(t *testing.T) {
 					protocol = c.(*tls.Conn).ConnectionState().NegotiatedProtocol
 				}
 			})
-			settings, environ := Settings{API: OpenAIChat, Model: "m", BaseURL: s.url, Key: "sk-a-secret"}, []string{}
+			settings, environ := Settings{API: openAIChat, Model: "m", BaseURL: s.url, Key: "sk-a-secret"}, []string{}
 			if !f.secure.distrusted {
 				environ = append(environ, "SSL_CERT_FILE="+file)
 			}
@@ -226,7 +226,7 @@ func TestProxySettings(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, before := between.counts()
-			c.settings.API, c.settings.Model = OpenAIChat, "m"
+			c.settings.API, c.settings.Model = openAIChat, "m"
 			p := connectProcess(t, c.settings, append(c.environ, "SSL_CERT_FILE="+file)...)
 			m := p.awaitAnswer(p.sendPrompt(p.session(), "Hi"), nil)
 			_, after := between.counts()
@@ -242,7 +242,7 @@ func TestProxySettings(t *testing.T) {
 		{BaseURL: "https://example.com", Proxy: "http://me:hunter2@proxy.example.org"}, {BaseURL: "https://example.com", Proxy: "proxy:3128"},
 		{BaseURL: plain.url, Proxy: "http://proxy.example.org:3128"}, {BaseURL: "https://example.com", Proxy: "ftp://proxy.example.org"},
 	} {
-		bad.API, bad.Model = OpenAIChat, "m"
+		bad.API, bad.Model = openAIChat, "m"
 		if err := bad.Check(); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf(`%q: got %v; want err != nil && !strings.Contains(err.Error(), "hunter2")`, bad.Proxy, err)
 		}

@@ -78,7 +78,7 @@ func recordedStream(t *testing.T, path string) (API, []byte) {
 		t.Fatal(err)
 	}
 	var api API
-	for _, a := range APIs() { // of two matching names the longer comes later
+	for _, a := range allAPIs() { // of two matching names the longer comes later
 		if strings.HasPrefix(filepath.Base(path), string(a)) {
 			api = a
 		}
@@ -169,12 +169,12 @@ func TestCutStreams(t *testing.T) {
 }
 
 func FuzzStreams(f *testing.F) {
-	for i, api := range APIs() {
+	for i, api := range allAPIs() {
 		f.Add(i, []byte("data: {\"choices\":[{\"delta\":{\"content\":[]}}]}\n\n"))
 		f.Add(i, []byte("event: error\r\ndata: {\"error\":\"x\",\"type\":\""+string(api)+"\"}\r\r"))
 	}
 	f.Fuzz(func(t *testing.T, i int, stream []byte) {
-		api := APIs()[(i%4+4)%4]
+		api := allAPIs()[(i%4+4)%4]
 		a := readStream(api, bytes.NewReader(stream))
 		b := readStream(api, iotest.OneByteReader(bytes.NewReader(stream)))
 		if !bytes.Equal(agentside.Encode(a), agentside.Encode(b)) {

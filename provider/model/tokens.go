@@ -97,8 +97,8 @@ func (l *loose[T]) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// counted returns the usage from the five counts of OpenAI's APIs. OpenAI includes the tokens of thoughts in
-// the tokens of the completion. xAI and Gemini's OpenAI-compatible API count them separately. The total shows
+// counted returns the usage from the five counts of openAI's APIs. openAI includes the tokens of thoughts in
+// the tokens of the completion. xAI and Gemini's openAI-compatible API count them separately. The total shows
 // which form applies.
 func counted(input, output, cached, thought, total count) usage {
 	u := usage{input: input.n, output: output.n, thought: thought.n, known: input.known && output.known}

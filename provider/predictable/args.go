@@ -41,7 +41,7 @@ func (w word) json() string {
 	return quote(w.s)
 }
 
-func (d *Directive) parseArgs(rest string) (step, error) {
+func (d *directive) parseArgs(rest string) (step, error) {
 	a := &args{}
 	if d.text {
 		a.text, a.err = unescape(rest)

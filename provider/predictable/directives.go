@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/provider/agentside"
 )
 
-// Directive is one command of a script.
-type Directive struct {
+// directive is one command of a script.
+type directive struct {
 	Name string // without the @
 	Args string // the form of its arguments
 	Help string // one or two sentences
@@ -22,10 +22,10 @@ type Directive struct {
 }
 
 // Usage returns the form of the directive.
-func (d Directive) Usage() string { return strings.TrimSpace("@" + d.Name + " " + d.Args) }
+func (d directive) Usage() string { return strings.TrimSpace("@" + d.Name + " " + d.Args) }
 
 // directives are all directives, in the order of the documentation.
-var directives = [...]Directive{
+var directives = [...]directive{
 	// Texts and updates.
 	{Name: "say", Args: "TEXT", text: true, prepare: sayText, Help: "One message chunk with exactly this text."},
 	{Name: "thought", Args: "TEXT", text: true, prepare: thought, Help: "One thought chunk."},

@@ -82,7 +82,7 @@ func trimBlank(lines []string) []string {
 }
 
 // find returns the directive at the beginning of a line and the text after its name and one space, or nil.
-func find(line string) (*Directive, string) {
+func find(line string) (*directive, string) {
 	if !strings.HasPrefix(line, "@") {
 		return nil, ""
 	}

@@ -15,7 +15,7 @@ import (
 // Attached runs an agent's program on the standard streams and in the process group of this process. The
 // program thus receives the person's input and terminal signals. Attached returns after the program and all
 // its remaining processes have ended. code is the exit code that a shell would report: for a signal 128 and
-// the signal's number. sig is the name of that signal. The error is an error of Start or a *SurvivedError.
+// the signal's number. sig is the name of that signal. The error is an error of Start or a *survivedError.
 //
 // signals are the signals that this process catches. Attached sends SIGTERM and SIGHUP on to the program,
 // because the terminal does not send them to both processes. On Linux and Windows the program dies with this
@@ -63,7 +63,7 @@ func Attached(spec Spec, signals <-chan os.Signal) (code int, sig string, err er
 	_ = p.cmd.Wait() // the state has the result
 	stop()
 	if _, survived := p.tree.endRest(p.grace, p.noGrace); len(survived) > 0 {
-		err = &SurvivedError{Processes: survived}
+		err = &survivedError{Processes: survived}
 	}
 	return shellCode(p.cmd.ProcessState), signalName(p.cmd.ProcessState), err
 }

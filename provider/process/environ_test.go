@@ -54,7 +54,7 @@ func TestEnvironOnWindows(t *testing.T) {
 func TestEnvironRefusesWhatIsNoName(t *testing.T) {
 	for _, bad := range []string{"TOKEN=hunter2", "=x", "", "A B", "*_KEY", "A**", "A\x00"} {
 		got, err := Environ(nil, []string{bad})
-		if !errors.Is(err, ErrEnvName) || got != nil {
+		if !errors.Is(err, errEnvName) || got != nil {
 			t.Errorf("%q: got %q, %v; want errors.Is(err, ErrEnvName) && got == nil", bad, got, err)
 		}
 		if strings.Contains(err.Error(), "hunter2") {

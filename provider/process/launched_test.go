@@ -83,8 +83,8 @@ func TestLaunchFails(t *testing.T) {
 	l := Launch(spec)
 	spec.Launched = l
 	_, err := Start(spec)
-	var failed *StartError
-	if !errors.As(err, &failed) || !errors.Is(err, ErrCommandNotFound) || !strings.Contains(err.Error(), spec.Argv[0]) {
+	var failed *launchError
+	if !errors.As(err, &failed) || !errors.Is(err, errCommandNotFound) || !strings.Contains(err.Error(), spec.Argv[0]) {
 		t.Errorf("%v", err)
 	}
 	if err := l.End(); err != nil {

@@ -16,25 +16,25 @@ import (
 
 // These errors are the reasons why an agent could not be started.
 var (
-	ErrCommandNotFound = errors.New("command not found")
-	ErrNotExecutable   = errors.New("not executable")
-	ErrNoDirectory     = errors.New("no such working directory")
+	errCommandNotFound = errors.New("command not found")
+	errNotExecutable   = errors.New("not executable")
+	errNoDirectory     = errors.New("no such working directory")
 )
 
-// StartError explains why an agent could not be started. It wraps the reason and the system's error.
-type StartError struct {
+// launchError explains why an agent could not be started. It wraps the reason and the system's error.
+type launchError struct {
 	Command string // the first word of the command, as it was given
-	Reason  error  // ErrCommandNotFound, ErrNotExecutable or ErrNoDirectory; nil if Err is the reason
+	Reason  error  // errCommandNotFound, errNotExecutable or errNoDirectory; nil if Err is the reason
 	Path    string // the PATH that was searched, if any
 	Dir     string // the requested working directory
 	Err     error  // the system's error, if any
 }
 
-func (e *StartError) Error() string {
+func (e *launchError) Error() string {
 	switch {
-	case e.Reason == ErrNoDirectory:
+	case e.Reason == errNoDirectory:
 		return fmt.Sprintf("provider: start %s: %v: %s", e.Command, e.Reason, e.Dir)
-	case e.Reason == ErrCommandNotFound && e.Path != "":
+	case e.Reason == errCommandNotFound && e.Path != "":
 		return fmt.Sprintf("provider: start %s: no such command on PATH", e.Command)
 	case e.Reason != nil && e.Err != nil:
 		return fmt.Sprintf("provider: start %s: %v: %v", e.Command, e.Reason, e.Err)
@@ -44,7 +44,7 @@ func (e *StartError) Error() string {
 	return fmt.Sprintf("provider: start %s: %v", e.Command, e.Err)
 }
 
-func (e *StartError) Unwrap() []error {
+func (e *launchError) Unwrap() []error {
 	var errs []error
 	for _, err := range []error{e.Reason, e.Err} {
 		if err != nil {
@@ -60,12 +60,12 @@ func (e *StartError) Unwrap() []error {
 // the agent's working directory.
 func resolve(spec Spec) (string, error) {
 	if len(spec.Argv) == 0 || spec.Argv[0] == "" {
-		return "", &StartError{Reason: ErrCommandNotFound, Err: errors.New("the command is empty")}
+		return "", &launchError{Reason: errCommandNotFound, Err: errors.New("the command is empty")}
 	}
-	e := &StartError{Command: spec.Argv[0], Dir: spec.Dir}
+	e := &launchError{Command: spec.Argv[0], Dir: spec.Dir}
 	if spec.Dir != "" {
 		if st, err := os.Stat(spec.Dir); err != nil || !st.IsDir() {
-			e.Reason, e.Err = ErrNoDirectory, err
+			e.Reason, e.Err = errNoDirectory, err
 			return "", e
 		}
 	}
@@ -77,15 +77,15 @@ func resolve(spec Spec) (string, error) {
 		}
 		e.Err = err
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR):
-		e.Reason, e.Err = ErrNotExecutable, unwrapExec(err)
+		e.Reason, e.Err = errNotExecutable, unwrapExec(err)
 	case errors.Is(err, exec.ErrDot):
-		e.Reason, e.Err = ErrCommandNotFound, errors.New("it lies in the current directory only; write ./"+e.Command+" if that is meant")
+		e.Reason, e.Err = errCommandNotFound, errors.New("it lies in the current directory only; write ./"+e.Command+" if that is meant")
 	case strings.ContainsRune(e.Command, '/') || strings.ContainsRune(e.Command, filepath.Separator):
-		e.Reason, e.Err = ErrCommandNotFound, unwrapExec(err)
+		e.Reason, e.Err = errCommandNotFound, unwrapExec(err)
 	default:
-		e.Reason, e.Path = ErrCommandNotFound, os.Getenv("PATH")
+		e.Reason, e.Path = errCommandNotFound, os.Getenv("PATH")
 		if found := lieOnPath(e.Command); found != "" {
-			e.Reason, e.Path, e.Err = ErrNotExecutable, "", fmt.Errorf("%s lacks the permission to be executed", found)
+			e.Reason, e.Path, e.Err = errNotExecutable, "", fmt.Errorf("%s lacks the permission to be executed", found)
 		}
 	}
 	return "", e
@@ -93,13 +93,13 @@ func resolve(spec Spec) (string, error) {
 
 // startError adds a reason to the system's error from starting path.
 func startError(spec Spec, path string, err error) error {
-	e := &StartError{Command: spec.Argv[0], Dir: spec.Dir, Err: err}
+	e := &launchError{Command: spec.Argv[0], Dir: spec.Dir, Err: err}
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // resolve has just found path itself
-		e.Reason = ErrNotExecutable
+		e.Reason = errNotExecutable
 		e.Err = fmt.Errorf("%s or the interpreter that its first line names is missing: %w", path, unwrapExec(err))
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOEXEC):
-		e.Reason, e.Err = ErrNotExecutable, unwrapExec(err)
+		e.Reason, e.Err = errNotExecutable, unwrapExec(err)
 	}
 	return e
 }
@@ -131,8 +131,8 @@ func lieOnPath(name string) string {
 	return ""
 }
 
-// ErrEnvName means that an entry of an environment list is not a name.
-var ErrEnvName = errors.New("an environment list holds names such as OPENAI_API_KEY, or OPENAI_* for all that begin so; no values")
+// errEnvName means that an entry of an environment list is not a name.
+var errEnvName = errors.New("an environment list holds names such as OPENAI_API_KEY, or OPENAI_* for all that begin so; no values")
 
 // passedEnv are the variables that every agent gets. A program needs them to find itself, its files, its
 // language and the network. A trailing star matches any ending. On Windows the case of letters does not
@@ -159,7 +159,7 @@ var passedEnvWindows = []string{
 // Environ returns the variables of parent, each NAME=value, that an agent gets: the common ones and those
 // that extra names. The order is that of parent, and a repeated name has its last value. Variables of Perlica
 // (PERLICA_*) are passed only if extra has their full name. The variables of package descent are never
-// passed. The error wraps ErrEnvName and does not repeat a value, because the value may be a secret.
+// passed. The error wraps errEnvName and does not repeat a value, because the value may be a secret.
 func Environ(parent, extra []string) ([]string, error) {
 	return environ(parent, extra, runtime.GOOS == "windows")
 }
@@ -232,10 +232,10 @@ func anyPasses(patterns []string, name string, fold func(string) string) bool {
 // checkEnvName accepts a name with at most one star, which must be at its end.
 func checkEnvName(name string) error {
 	if before, _, ok := strings.Cut(name, "="); ok {
-		return fmt.Errorf("provider: %s=…: %w", before, ErrEnvName)
+		return fmt.Errorf("provider: %s=…: %w", before, errEnvName)
 	}
 	if name == "" || strings.ContainsAny(name, " \t\r\n\x00") || strings.Contains(strings.TrimSuffix(name, "*"), "*") {
-		return fmt.Errorf("provider: %q: %w", name, ErrEnvName)
+		return fmt.Errorf("provider: %q: %w", name, errEnvName)
 	}
 	return nil
 }

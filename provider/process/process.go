@@ -85,7 +85,7 @@ type Forced struct {
 	Rest       []Survivor // remaining processes that were ended, too
 }
 
-// Start starts an agent in its own process group (on Windows: job object). The error is a *StartError, or a
+// Start starts an agent in its own process group (on Windows: job object). The error is a *launchError, or a
 // *sandbox.Error if the machine lacks the sandbox, unless the system lacked a resource.
 func Start(spec Spec) (*Process, error) {
 	if spec.Launched != nil {
@@ -259,7 +259,7 @@ func (p *Process) Kill() error {
 // End ends all processes that the agent started. It records the processes below the agent, closes stdin,
 // waits for the grace, sends SIGTERM to the group, waits again and sends SIGKILL to the group. On Linux it
 // then sends the same signals to processes that left the group. It waits for all of them. If ctx is done, End
-// gives no more grace, but it still ends the processes and waits. The error is a *SurvivedError if a process
+// gives no more grace, but it still ends the processes and waits. The error is a *survivedError if a process
 // could not be ended. Later and concurrent calls wait for the first and return its error.
 func (p *Process) End(ctx context.Context) error {
 	if ctx.Err() != nil {
@@ -301,7 +301,7 @@ func (p *Process) endProcesses() error {
 		p.stdout.SetReadDeadline(time.Now().Add(drainWait))
 	}
 	if len(survived) > 0 {
-		return &SurvivedError{Processes: survived}
+		return &survivedError{Processes: survived}
 	}
 	return nil
 }
@@ -349,10 +349,10 @@ type Survivor struct {
 	Orphan  bool   // it had no mark: Perlica adopted it as an orphan
 }
 
-// SurvivedError lists processes of an agent that could not be ended.
-type SurvivedError struct{ Processes []Survivor }
+// survivedError lists processes of an agent that could not be ended.
+type survivedError struct{ Processes []Survivor }
 
-func (e *SurvivedError) Error() string {
+func (e *survivedError) Error() string {
 	var b strings.Builder
 	b.WriteString("processes of the agent could not be ended:")
 	for i, s := range e.Processes {

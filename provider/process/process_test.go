@@ -304,16 +304,16 @@ func TestProcessStartErrors(t *testing.T) {
 		reason             error
 		says               string
 	}{
-		{"empty", "", "", ErrCommandNotFound, "empty"},
-		{"not on PATH", "perlica-no-such-agent", "", ErrCommandNotFound, "perlica-no-such-agent: no such command on PATH"},
-		{"no such file", filepath.Join(dir, "nothing"), "", ErrCommandNotFound, "no such file"},
-		{"not executable on PATH", "plain", "", ErrNotExecutable, filepath.Join(dir, "plain")},
-		{"not executable", filepath.Join(dir, "plain"), "", ErrNotExecutable, "permission"},
-		{"a directory", dir, "", ErrNotExecutable, "directory"},
-		{"no interpreter", lost, "", ErrNotExecutable, "interpreter"},
-		{"no program", garbage, "", ErrNotExecutable, "format"},
-		{"no directory", procSelf(), filepath.Join(dir, "gone"), ErrNoDirectory, "gone"},
-		{"directory is a file", procSelf(), lost, ErrNoDirectory, "lost"},
+		{"empty", "", "", errCommandNotFound, "empty"},
+		{"not on PATH", "perlica-no-such-agent", "", errCommandNotFound, "perlica-no-such-agent: no such command on PATH"},
+		{"no such file", filepath.Join(dir, "nothing"), "", errCommandNotFound, "no such file"},
+		{"not executable on PATH", "plain", "", errNotExecutable, filepath.Join(dir, "plain")},
+		{"not executable", filepath.Join(dir, "plain"), "", errNotExecutable, "permission"},
+		{"a directory", dir, "", errNotExecutable, "directory"},
+		{"no interpreter", lost, "", errNotExecutable, "interpreter"},
+		{"no program", garbage, "", errNotExecutable, "format"},
+		{"no directory", procSelf(), filepath.Join(dir, "gone"), errNoDirectory, "gone"},
+		{"directory is a file", procSelf(), lost, errNoDirectory, "lost"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := Start(Spec{Argv: []string{tt.command}, Dir: tt.dir})
@@ -322,7 +322,7 @@ func TestProcessStartErrors(t *testing.T) {
 				p.End(t.Context())
 				t.Fatal("it started")
 			}
-			var se *StartError
+			var se *launchError
 			if !errors.As(err, &se) || !errors.Is(err, tt.reason) {
 				t.Fatalf("got %v; want errors.As(err, &se) && errors.Is(err, tt.reason)", err)
 			}
@@ -340,7 +340,7 @@ func TestProcessRefusesTheCurrentDirectoryOnPath(t *testing.T) {
 	if err := os.Symlink(procSelf(), "here"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Start(Spec{Argv: []string{"here"}}); !errors.Is(err, ErrCommandNotFound) {
+	if _, err := Start(Spec{Argv: []string{"here"}}); !errors.Is(err, errCommandNotFound) {
 		t.Fatalf("here: %v", err)
 	}
 	// A path with a slash is resolved from where Perlica was started, not from Dir.

@@ -137,9 +137,9 @@ func (o Options) checkMembership(ctx context.Context, h *hub.Hub, s hub.State, h
 	}
 	switch {
 	case me.Version == 0 || me.Key != joined.Key:
-		tell(name, checkup.Warn, hintOf(ErrNotConfirmed), "%s: %v", joined.As, ErrNotConfirmed)
+		tell(name, checkup.Warn, hintOf(errNotConfirmed), "%s: %v", joined.As, errNotConfirmed)
 	case me.Gone:
-		tell(name, checkup.Warn, hintOf(ErrGone), "%s: %v", joined.As, ErrGone)
+		tell(name, checkup.Warn, hintOf(errGone), "%s: %v", joined.As, errGone)
 	case me.Login != s.Login:
 		tell(name, checkup.Fail, "log in as that role in team.url, or join again", "%s was confirmed with the role %s, and logs in as %s: the hub takes nothing of it", joined.As, me.Login, s.Login)
 	case slices.Contains(me.Rights, access.Admin) && !s.AdminRole:
@@ -208,7 +208,7 @@ func (o Options) joined(ctx context.Context, s hub.State) (joined fact.TeamJoine
 	}
 	log, _, err := p.OpenReader(ctx)
 	if errors.As(err, new(project.NoLogError)) {
-		return joined, 0, ErrNotJoined
+		return joined, 0, errNotJoined
 	}
 	if err != nil {
 		return joined, 0, err
@@ -216,7 +216,7 @@ func (o Options) joined(ctx context.Context, s hub.State) (joined fact.TeamJoine
 	defer func() { _ = log.Close() }() // the log was only read
 	e, ok, err := log.Last(ctx, event.Query{Types: []event.Type{event.TeamJoined}})
 	if err != nil || !ok {
-		return joined, 0, cmp.Or(err, ErrNotJoined)
+		return joined, 0, cmp.Or(err, errNotJoined)
 	}
 	if err := e.Decode(&joined); err != nil {
 		return joined, 0, err
@@ -230,7 +230,7 @@ func (o Options) joined(ctx context.Context, s hub.State) (joined fact.TeamJoine
 // otherTeam returns an error if the membership belongs to another team than the hub's.
 func otherTeam(joined fact.TeamJoined, s hub.State) error {
 	if joined.Team != s.ID || joined.Admin != s.Admin {
-		return fmt.Errorf("%w: %s", ErrOtherTeam, s.Name)
+		return fmt.Errorf("%w: %s", errOtherTeam, s.Name)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func TestLeavesAmidWork(t *testing.T) {
 	if left, err := alice.Hub.Owned(t.Context(), "bob"); err != nil || len(left) != 1 || left[0].ID != "long" {
 		t.Errorf("what it leaves: %v, %v", left, err)
 	}
-	if err := <-over; !errors.Is(err, ErrGone) {
+	if err := <-over; !errors.Is(err, errGone) {
 		t.Errorf("it ended with %v", err)
 	}
 	if res, ok, err := bob.r.Recorded(t.Context(), "long"); !ok || err != nil || res.Outcome != record.OutcomeResponded || calls(t, bob, "next") != 0 {
@@ -68,7 +68,7 @@ func TestLeavesAmidWait(t *testing.T) {
 	if err := alice.Leave(t.Context(), "bob"); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-over; !errors.Is(err, ErrGone) {
+	if err := <-over; !errors.Is(err, errGone) {
 		t.Error(err)
 	}
 }
@@ -79,14 +79,14 @@ func TestJoin(t *testing.T) {
 	_, alice := founded(t, s, db)
 	url := s.URL("owner", db)
 	m := newMachine(t, url)
-	if _, err := Open(t.Context(), m.opt); !errors.Is(err, ErrNotJoined) {
+	if _, err := Open(t.Context(), m.opt); !errors.Is(err, errNotJoined) {
 		t.Errorf("before it joined: %v", err)
 	}
 	bob := m.join(t, "bob", false)
-	if _, err := Open(t.Context(), m.opt); !errors.Is(err, ErrNotConfirmed) {
+	if _, err := Open(t.Context(), m.opt); !errors.Is(err, errNotConfirmed) {
 		t.Errorf("before it is confirmed: %v", err)
 	}
-	if _, _, err := Join(t.Context(), newMachine(t, url).opt, "bob"); !errors.Is(err, ErrTaken) {
+	if _, _, err := Join(t.Context(), newMachine(t, url).opt, "bob"); !errors.Is(err, errTaken) {
 		t.Errorf("a second machine that asks under the name: %v", err)
 	}
 	if err := alice.Confirm(t.Context(), "bob", alice.Key, access.Rights{access.Ask}); err == nil {
@@ -105,7 +105,7 @@ func TestJoin(t *testing.T) {
 	if err := again.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Join(t.Context(), newMachine(t, url).opt, "bob"); !errors.Is(err, ErrTaken) {
+	if _, _, err := Join(t.Context(), newMachine(t, url).opt, "bob"); !errors.Is(err, errTaken) {
 		t.Errorf("a second machine under a member's name: %v", err)
 	}
 	for _, name := range []string{"", "Bob", "bob smith", "böb", "bob\nkey x", strings.Repeat("b", 64)} {
@@ -116,7 +116,7 @@ func TestJoin(t *testing.T) {
 	if err := alice.Leave(t.Context(), "bob"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), m.opt); !errors.Is(err, ErrGone) {
+	if _, err := Open(t.Context(), m.opt); !errors.Is(err, errGone) {
 		t.Errorf("after it left: %v", err)
 	}
 	back, confirmed, err := Join(t.Context(), m.opt, "bob")
@@ -141,7 +141,7 @@ func TestJoin(t *testing.T) {
 	}
 	moved := m.opt
 	moved.URL = opt.URL
-	if _, err := Open(t.Context(), moved); !errors.Is(err, ErrOtherTeam) {
+	if _, err := Open(t.Context(), moved); !errors.Is(err, errOtherTeam) {
 		t.Errorf("another hub of the same name: %v", err)
 	}
 }

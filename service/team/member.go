@@ -99,7 +99,7 @@ func (t *Team) Refresh(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if state.ID != t.state.ID {
-		return ErrOtherTeam
+		return errOtherTeam
 	}
 	t.state = state
 	for found := true; found; { // a statement may make another one's signer an admin
@@ -117,12 +117,12 @@ func (t *Team) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// refreshMembership calls Refresh. It returns ErrGone if this machine is no longer a member,
+// refreshMembership calls Refresh. It returns errGone if this machine is no longer a member,
 // because the hub then shows it nothing.
 func (t *Team) refreshMembership(ctx context.Context) error {
 	err := t.Refresh(ctx)
 	if me, _ := t.member(t.As); err == nil && me.Gone {
-		return ErrGone
+		return errGone
 	}
 	return err
 }

@@ -48,23 +48,23 @@ import (
 
 // These errors are the reasons why a machine cannot work for a team.
 var (
-	ErrNotJoined error = &hub.Fault{
+	errNotJoined error = &hub.Fault{
 		Text:   "this machine has not joined the team",
 		Advice: "perlica team join NAME",
 	}
-	ErrNotConfirmed error = &hub.Fault{
+	errNotConfirmed error = &hub.Fault{
 		Text:   "no admin of the team has confirmed this machine yet",
 		Advice: "an admin confirms it: perlica team confirm NAME",
 	}
-	ErrGone error = &hub.Fault{
+	errGone error = &hub.Fault{
 		Text:   "this machine has left the team",
 		Advice: "perlica team join NAME asks to be confirmed again",
 	}
-	ErrKeyChanged error = &hub.Fault{
+	errKeyChanged error = &hub.Fault{
 		Text:   "this machine's key is not the one with which it joined",
 		Advice: "perlica team join NAME, then an admin confirms the new key",
 	}
-	ErrTaken error = &hub.Fault{
+	errTaken error = &hub.Fault{
 		Text:   "another key has this name in the team",
 		Advice: "choose another name",
 	}
@@ -72,7 +72,7 @@ var (
 		Text:   "the right is missing",
 		Advice: "perlica team members shows who has it",
 	}
-	ErrOtherTeam error = &hub.Fault{
+	errOtherTeam error = &hub.Fault{
 		Text:   "the hub is another team's than the one of this name that this machine joined",
 		Advice: "a context keeps to its team: another team takes another name",
 	}
@@ -134,7 +134,7 @@ func Init(ctx context.Context, opt Options, name string) (state hub.State, made 
 }
 
 // Open opens the team on the hub of opt as this machine's confirmed member. The errors are those of
-// hub.Look, ErrNotJoined, ErrOtherTeam, ErrKeyChanged, ErrNotConfirmed and ErrGone.
+// hub.Look, errNotJoined, errOtherTeam, errKeyChanged, errNotConfirmed and errGone.
 func Open(ctx context.Context, opt Options) (t *Team, err error) {
 	t, joined, err := open(ctx, opt)
 	if err != nil {
@@ -147,9 +147,9 @@ func Open(ctx context.Context, opt Options) (t *Team, err error) {
 	}()
 	switch {
 	case joined == nil:
-		return t, fmt.Errorf("%w: %s", ErrNotJoined, t.state.Name)
+		return t, fmt.Errorf("%w: %s", errNotJoined, t.state.Name)
 	case joined.Key != t.Key:
-		return t, ErrKeyChanged
+		return t, errKeyChanged
 	}
 	t.As = joined.As
 	if err := t.Refresh(ctx); err != nil {
@@ -157,9 +157,9 @@ func Open(ctx context.Context, opt Options) (t *Team, err error) {
 	}
 	switch me, ok := t.member(t.As); {
 	case ok && me.Gone:
-		return t, ErrGone
+		return t, errGone
 	case !ok || me.Key != t.Key:
-		return t, ErrNotConfirmed
+		return t, errNotConfirmed
 	}
 	return t, nil
 }
@@ -230,7 +230,7 @@ func (t *Team) State() hub.State {
 func (t *Team) Log() *eventlog.Log { return t.r.Log() }
 
 // Join requests membership for this machine under a name. The owner of the first admin's key is a
-// member at once; otherwise an admin must confirm it. The errors are those of open, and ErrTaken.
+// member at once; otherwise an admin must confirm it. The errors are those of open, and errTaken.
 func Join(ctx context.Context, opt Options, as string) (t *Team, confirmed bool, err error) {
 	if err := hub.CheckName(as); err != nil {
 		return nil, false, err
@@ -260,7 +260,7 @@ func (t *Team) joinHub(ctx context.Context, joined *fact.TeamJoined) (confirmed 
 	}
 	if last.Version > 0 && !last.Gone {
 		if confirmed = last.Key == t.Key; !confirmed && t.Key != t.state.Admin {
-			return false, fmt.Errorf("%w: %s", ErrTaken, t.As)
+			return false, fmt.Errorf("%w: %s", errTaken, t.As)
 		}
 	}
 	now := fact.TeamJoined{Team: t.state.ID, Name: t.state.Name, Admin: t.state.Admin, As: t.As, Key: t.Key}
@@ -294,7 +294,7 @@ func (t *Team) askToJoin(ctx context.Context) error {
 	}
 	for _, r := range list {
 		if r.Name == t.As && r.Key != t.Key {
-			return fmt.Errorf("%w: %s", ErrTaken, t.As)
+			return fmt.Errorf("%w: %s", errTaken, t.As)
 		}
 	}
 	return nil

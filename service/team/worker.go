@@ -158,7 +158,7 @@ func (w *Worker) Close() (err error) {
 // Run takes inputs until drain ends, and returns when the taken inputs have ended. The end of hard
 // ends their agents at once. Most errors of the hub do not end Run. A *hub.ForgottenError means
 // that the hub has forgotten claims of this worker. A *hub.ForkError or hub.ErrOtherLog means that
-// the hub's copy belongs to another log. After these errors Run takes nothing further. ErrGone
+// the hub's copy belongs to another log. After these errors Run takes nothing further. errGone
 // means that an admin has ended this machine's membership. The team then hears nothing further
 // about this machine's inputs without an outcome.
 func (w *Worker) Run(drain, hard context.Context) error {
@@ -186,7 +186,7 @@ func (w *Worker) Run(drain, hard context.Context) error {
 	over()
 	w.outbox.closeAfter(flushLimit)
 	others.Wait()
-	if cause := context.Cause(drain); isOther(cause) || errors.Is(cause, ErrGone) {
+	if cause := context.Cause(drain); isOther(cause) || errors.Is(cause, errGone) {
 		return cmp.Or(err, cause)
 	}
 	w.lastCopy()
@@ -346,7 +346,7 @@ func (w *Worker) findClaims(ctx, hard context.Context, stop context.CancelCauseF
 // checkMembership pins members. It ends Run if this machine is no longer a member.
 func (w *Worker) checkMembership(ctx context.Context, stop context.CancelCauseFunc) error {
 	err := w.t.refreshMembership(ctx)
-	if errors.Is(err, ErrGone) {
+	if errors.Is(err, errGone) {
 		stop(err)
 	}
 	return err

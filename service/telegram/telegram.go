@@ -28,8 +28,8 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// DefaultBaseURL is Telegram's own server.
-const DefaultBaseURL = "https://api.telegram.org"
+// defaultBaseURL is Telegram's own server.
+const defaultBaseURL = "https://api.telegram.org"
 
 // These are the defaults of Options.
 const (
@@ -53,7 +53,7 @@ func (Token) LogValue() slog.Value { return slog.StringValue("(token)") }
 // Options configures a bot.
 type Options struct {
 	Token   Token
-	BaseURL string        // the address of a Bot API server; empty means DefaultBaseURL
+	BaseURL string        // the address of a Bot API server; empty means defaultBaseURL
 	Files   string        // the private folder of fetched files; empty means that files are refused
 	MaxFile int64         // limit of a received file, in bytes; 0 means 20 MiB
 	PollFor time.Duration // time for which the server holds a poll open; 0 means 50 s
@@ -96,7 +96,7 @@ func New(opt Options) (*Channel, error) {
 	if m == nil {
 		return nil, errors.New("telegram: the token is not one of a bot: digits, a colon, letters")
 	}
-	opt.BaseURL = cmp.Or(opt.BaseURL, DefaultBaseURL)
+	opt.BaseURL = cmp.Or(opt.BaseURL, defaultBaseURL)
 	u, err := url.Parse(opt.BaseURL)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		// The error does not repeat the text, because people paste tokens into it.

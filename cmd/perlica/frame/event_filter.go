@@ -81,7 +81,7 @@ func ParseTimeRange(since, before string, now time.Time) (from, to time.Time, er
 		if t.text == "" {
 			continue
 		}
-		if *t.to, err = ParseTime(t.text, now); err != nil {
+		if *t.to, err = parseTime(t.text, now); err != nil {
 			return from, to, UsageErrorf("%s %w", t.flag, err)
 		}
 	}

@@ -40,16 +40,16 @@ const (
 	ExitTerminated  ExitCode = 143
 )
 
-// ExitError ends the process with an exit code. If it wraps an error, that error is printed first.
-type ExitError struct {
+// exitError ends the process with an exit code. If it wraps an error, that error is printed first.
+type exitError struct {
 	code ExitCode
 	err  error
 }
 
 // With returns an error that ends the process with the code c. err is printed first; a nil err prints nothing.
-func (c ExitCode) With(err error) error { return &ExitError{c, err} }
+func (c ExitCode) With(err error) error { return &exitError{c, err} }
 
-func (e *ExitError) Error() string {
+func (e *exitError) Error() string {
 	if e.err == nil {
 		return fmt.Sprintf("exit code %d", e.code)
 	}
@@ -57,7 +57,7 @@ func (e *ExitError) Error() string {
 }
 
 // Unwrap returns the error that is printed.
-func (e *ExitError) Unwrap() error { return e.err }
+func (e *exitError) Unwrap() error { return e.err }
 
 // UsageErrorf returns an error about the command line.
 func UsageErrorf(format string, args ...any) error {
@@ -80,7 +80,7 @@ func WithHint(err error, format string, args ...any) error {
 // ExitCodeOf returns the exit code of a command that returned err, and whether err is printed. A nil err has exit
 // code 0.
 func ExitCodeOf(err error) (code int, printed bool) {
-	var exit *ExitError
+	var exit *exitError
 	switch {
 	case err == nil:
 		return 0, false
@@ -152,7 +152,7 @@ func RunExitCode(res record.Result, strict bool) ExitCode {
 
 // RefusalExitCode returns the exit code of a run that was not accepted, or whose log failed before anything was sent.
 func RefusalExitCode(err error) ExitCode {
-	var exit *ExitError
+	var exit *exitError
 	var log *logError
 	var write *eventlog.WriteError
 	var input *kernel.InputError
@@ -188,7 +188,7 @@ func RefusalErrorType(err error) provider.ErrorType {
 
 // AlreadyPrinted returns an error with the same exit code that prints nothing, because the JSON contains the message.
 func AlreadyPrinted(err error) error {
-	var exit *ExitError
+	var exit *exitError
 	if errors.As(err, &exit) {
 		return exit.code.With(nil)
 	}
@@ -216,8 +216,8 @@ func HintOf(err error) string {
 	return cmp.Or(hintOfPlace(err), hintOfLog(err), hintOfError(err), hintOfFault(err))
 }
 
-// NewProjectHint tells how to work below a project that is unusable or not meant.
-const NewProjectHint = "'mkdir .perlica_config' makes a project of the working directory"
+// newProjectHint tells how to work below a project that is unusable or not meant.
+const newProjectHint = "'mkdir .perlica_config' makes a project of the working directory"
 
 // hintOfPlace returns hints for folders of the user or the project that cannot be used.
 func hintOfPlace(err error) string {
@@ -231,7 +231,7 @@ func hintOfPlace(err error) string {
 	case errors.As(err, &workspace) && !errors.Is(err, syscall.ENOSPC) && !IsTooManyOpenFiles(err):
 		// These two errors have other hints.
 		return "make that folder yours to write, name another project's folder (--project DIR), or work below it: " +
-			NewProjectHint
+			newProjectHint
 	}
 	return ""
 }

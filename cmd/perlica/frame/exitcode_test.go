@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestCodesInOnePlace checks that only exitcode.go turns a number into an exit code or makes an ExitError.
+// TestCodesInOnePlace checks that only exitcode.go turns a number into an exit code or makes an exitError.
 func TestCodesInOnePlace(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {

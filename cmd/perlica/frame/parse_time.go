@@ -10,10 +10,10 @@ import (
 
 var errWhen = errors.New("a point in time is a duration such as 90s, 2h or 7d, words such as yesterday, tuesday or \"2 weeks ago\", a date such as 2026-11-21, a local time such as \"2026-11-21 15:04\", or RFC 3339")
 
-// ParseTime parses a point in time: a duration before now, a day in words, or a date or time in the zone of now. A
-// day begins at midnight. ParseTime reads words itself, because date parsers find words in any text and compile their
+// parseTime parses a point in time: a duration before now, a day in words, or a date or time in the zone of now. A
+// day begins at midnight. parseTime reads words itself, because date parsers find words in any text and compile their
 // expressions at each start.
-func ParseTime(text string, now time.Time) (time.Time, error) {
+func parseTime(text string, now time.Time) (time.Time, error) {
 	t, err := parseAnyWhen(text, now)
 	if err == nil && (t.Year() < 1700 || t.Year() > 2200) { // nanoseconds since 1970 must fit 64 bits
 		err = fmt.Errorf("%q: %w; and it lies between 1700 and 2200", text, errWhen)

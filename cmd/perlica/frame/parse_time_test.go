@@ -37,7 +37,7 @@ func TestParseWhen(t *testing.T) {
 		"2026-11-01T15:04:05.5Z":    time.Date(2026, 11, 1, 15, 4, 5, 5e8, time.UTC),
 		"2026-11-01T15:04:05-07:00": time.Date(2026, 11, 1, 22, 4, 5, 0, time.UTC),
 	} {
-		got, err := ParseTime(text, now)
+		got, err := parseTime(text, now)
 		if err != nil || !got.Equal(want) {
 			t.Errorf("parseWhen(%q) = %v, %v, want %v", text, got, err, want)
 		}
@@ -45,7 +45,7 @@ func TestParseWhen(t *testing.T) {
 	for _, text := range []string{"", "whenever", "yesterdays", "last", "2 weeks", "-2 weeks ago", "2 moons ago",
 		"99999 years ago", "60000 years ago", "-2h", "-1d", "99999999d", "2026-13-01", "7", "d", "1.5d", "2999-01-01",
 		"0001-01-01"} {
-		if got, err := ParseTime(text, now); !errors.Is(err, errWhen) {
+		if got, err := parseTime(text, now); !errors.Is(err, errWhen) {
 			t.Errorf("parseWhen(%q) = %v, %v, want an error", text, got, err)
 		}
 	}

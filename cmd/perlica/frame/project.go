@@ -58,7 +58,7 @@ func (a *App) askToTrust(ctx context.Context, p *project.Project, unknown *logtr
 	hint := "read it: perlica log tail; check it: perlica log verify; use it: perlica log trust"
 	// The search found the project above the working directory. The user may have meant another one.
 	if p.Dir != p.Workspace.Root {
-		hint += "; or leave it: " + NewProjectHint
+		hint += "; or leave it: " + newProjectHint
 	}
 	err = WithHint(err, "%s", hint)
 	if !screen.IsTerminal(a.Stdin) || !screen.IsTerminal(a.Stderr) || !a.Attended() {

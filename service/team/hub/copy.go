@@ -21,8 +21,8 @@ var (
 		Text:   "hub: the worker's name belongs to another log",
 		Advice: "one name has one log, for ever: join under another name, see 'Copies' in docs/team.md",
 	}
-	// ErrMoved says that the end of the copy has changed, because another process wrote to it.
-	ErrMoved = errors.New("hub: the copy has another end than before")
+	// errMoved says that the end of the copy has changed, because another process wrote to it.
+	errMoved = errors.New("hub: the copy has another end than before")
 	// ErrNone says that no copy has this name.
 	ErrNone error = &Fault{
 		Text:   "hub: there is no copy of a worker of that name",
@@ -125,7 +125,7 @@ type Batch struct {
 	Checkpoints []evidence.Checkpoint
 }
 
-// AppendCopy adds a batch as a whole. The error is ErrMoved if the copy has another end than
+// AppendCopy adds a batch as a whole. The error is errMoved if the copy has another end than
 // expected. It is ErrNotAllowed if the worker may not write the copy: it left the team, or its log
 // and the copy differ. After another error it is unknown whether the batch was added.
 func AppendCopy(ctx context.Context, h *Hub, s Batch) error {
@@ -165,7 +165,7 @@ func AppendCopy(ctx context.Context, h *Hub, s Batch) error {
 	})
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == stateUnique || pg.Code == stateDivision) {
-		return ErrMoved
+		return errMoved
 	}
 	if errors.Is(err, ErrUnsure) {
 		return nil // events that a standby lacks after a promotion are sent again
@@ -216,8 +216,8 @@ func ForkCopy(ctx context.Context, h *Hub, worker string, seq event.Seq) error {
 	})
 }
 
-// Cosign adds a keeper's signature to a checkpoint. The first one stays.
-func Cosign(ctx context.Context, h *Hub, worker string, size int64, keeper, line string) error {
+// cosign adds a keeper's signature to a checkpoint. The first one stays.
+func cosign(ctx context.Context, h *Hub, worker string, size int64, keeper, line string) error {
 	return h.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, `
 			INSERT INTO perlica.cosignatures (worker, size, keeper, line)

@@ -35,11 +35,12 @@ func TestCopyRoles(t *testing.T) {
 	if err := AppendCopy(t.Context(), roles["alice"], batch); err != nil {
 		t.Fatal(err)
 	}
-	if err := AppendCopy(t.Context(), roles["alice"], batch); !errors.Is(err, ErrMoved) {
+	if err := AppendCopy(t.Context(), roles["alice"], batch); !errors.Is(err, errMoved) {
 		t.Errorf("twice: %v", err)
 	}
 	gap := Batch{Worker: "alice", Size: 5, Events: []event.Event{{Seq: 6}}, Checkpoints: []evidence.Checkpoint{{Size: 6, Note: "n"}}}
-	if err := AppendCopy(t.Context(), roles["alice"], gap); !errors.Is(err, ErrMoved) || s.SQL(t, db, "SELECT max(size) FROM perlica.checkpoints") != "1" {
+	err := AppendCopy(t.Context(), roles["alice"], gap)
+	if !errors.Is(err, errMoved) || s.SQL(t, db, "SELECT max(size) FROM perlica.checkpoints") != "1" {
 		t.Errorf("behind events that a hub lost: %v", err)
 	}
 	if _, err := enrol(t.Context(), roles["alice"], "alice", "perlica/b", false); !errors.Is(err, ErrOtherLog) {
@@ -48,12 +49,12 @@ func TestCopyRoles(t *testing.T) {
 	if _, err := enrol(t.Context(), roles["bob"], "bob", "perlica/a", false); !errors.Is(err, ErrOtherLog) {
 		t.Errorf("the log under another name: %v", err)
 	}
-	_, err := enrol(t.Context(), roles["bob"], "carol", "perlica/c", false)
+	_, err = enrol(t.Context(), roles["bob"], "carol", "perlica/c", false)
 	for what, err := range map[string]error{
 		"a log":                  err,
 		"an event":               AppendCopy(t.Context(), roles["bob"], Batch{Worker: "alice", Size: 1, Events: []event.Event{{Seq: 2}}}),
 		"a checkpoint":           AppendCopy(t.Context(), roles["bob"], Batch{Worker: "alice", Size: 1, Checkpoints: []evidence.Checkpoint{{Size: 2, Note: "n"}}}),
-		"a keeper's signature":   Cosign(t.Context(), roles["bob"], "alice", 1, "alice", "line"),
+		"a keeper's signature":   cosign(t.Context(), roles["bob"], "alice", 1, "alice", "line"),
 		"an event of no log":     AppendCopy(t.Context(), roles["bob"], Batch{Worker: "bob", Events: one}),
 		"a checkpoint of no log": AppendCopy(t.Context(), roles["bob"], Batch{Worker: "bob", Checkpoints: []evidence.Checkpoint{{Size: 1, Note: "n"}}}),
 	} {
@@ -61,7 +62,7 @@ func TestCopyRoles(t *testing.T) {
 			t.Errorf("%s in another's name: %v", what, err)
 		}
 	}
-	if err := Cosign(t.Context(), roles["bob"], "alice", 1, "bob", "line"); err != nil {
+	if err := cosign(t.Context(), roles["bob"], "alice", 1, "bob", "line"); err != nil {
 		t.Error(err)
 	}
 	// These statements do not see other members' rows, so the rows stay.

@@ -129,7 +129,7 @@ func (s *CopySender) Send(ctx context.Context) error {
 			return err
 		}
 		switch err := AppendCopy(ctx, s.hub, batch); {
-		case errors.Is(err, ErrMoved): // another process of this worker, or a clone, sends
+		case errors.Is(err, errMoved): // another process of this worker, or a clone, sends
 			if err := s.Check(ctx); err != nil {
 				return err
 			}

@@ -338,11 +338,11 @@ func TestVersions(t *testing.T) {
 		"postgres://db.example.org/t?sslmode=verify-full": true, "postgres://127.0.0.1/t": true, "postgres://localhost/t?sslmode=disable": true, "host=/tmp dbname=t": true,
 		"postgres://127.0.0.1,db.example.org/t": false,
 	} {
-		if _, err := Open(url); errors.Is(err, ErrURL) == secure {
+		if _, err := Open(url); errors.Is(err, errURL) == secure {
 			t.Errorf("%s: got %v; want errors.Is(err, ErrURL) != secure", url, err)
 		}
 	}
-	if _, err := Open("postgres://u:secret@%zz"); !errors.Is(err, ErrURL) || strings.Contains(err.Error(), "secret") {
+	if _, err := Open("postgres://u:secret@%zz"); !errors.Is(err, errURL) || strings.Contains(err.Error(), "secret") {
 		t.Errorf(`got %v; want errors.Is(err, ErrURL) && !strings.Contains(err.Error(), "secret")`, err)
 	}
 }

@@ -57,9 +57,9 @@ var (
 	}
 	// ErrUnsure says that this server did the work, and that the result on its standby is unknown.
 	ErrUnsure = errors.New("hub: the server did not wait for its standby")
-	// ErrURL says that a connection string cannot be read, or would send unencrypted data over a
+	// errURL says that a connection string cannot be read, or would send unencrypted data over a
 	// network.
-	ErrURL error = &Fault{
+	errURL error = &Fault{
 		Text:    "hub: the connection string",
 		Advice:  "for example postgres://NAME@db.example.org/perlica?sslmode=verify-full",
 		ByUsage: true,
@@ -113,14 +113,14 @@ type Hub struct {
 }
 
 // Open prepares a connection to the database at url, a connection string of libpq. It does not
-// connect yet. The error wraps ErrURL.
+// connect yet. The error wraps errURL.
 func Open(url string) (*Hub, error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("%w cannot be read: %w", ErrURL, hideSecret(err))
+		return nil, fmt.Errorf("%w cannot be read: %w", errURL, hideSecret(err))
 	}
 	if !encrypted(config) {
-		return nil, fmt.Errorf("%w does not ask for TLS, which is required except on a Unix socket and on loopback", ErrURL)
+		return nil, fmt.Errorf("%w does not ask for TLS, which is required except on a Unix socket and on loopback", errURL)
 	}
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = patience / 3

@@ -185,7 +185,7 @@ func (k *Keeper) cosignCheckpoint(ctx context.Context, v *Verdict, newest eviden
 		return nil
 	}
 	// A signature of an earlier process may have been lost on its way, so it is sent again.
-	err := Cosign(ctx, k.Hub, v.Worker, kept.Size, k.Name, kept.Line)
+	err := cosign(ctx, k.Hub, v.Worker, kept.Size, k.Name, kept.Line)
 	if err != nil && !errors.Is(err, ErrNoClaim) { // the checkpoint no longer exists
 		return err
 	}

@@ -111,8 +111,8 @@ func oneLine(value string) string {
 	return value
 }
 
-// ErrName says that a name of a team, a member or a label is invalid.
-var ErrName error = &Fault{Text: "a name has 1 to 63 of the letters a to z, digits, and . - _", ByUsage: true}
+// errName says that a name of a team, a member or a label is invalid.
+var errName error = &Fault{Text: "a name has 1 to 63 of the letters a to z, digits, and . - _", ByUsage: true}
 
 // Fault is an error of a team with its remedy.
 type Fault struct {
@@ -129,13 +129,13 @@ func (f *Fault) Hint() string { return f.Advice }
 // Usage reports whether the command line or the configuration is wrong.
 func (f *Fault) Usage() bool { return f.ByUsage }
 
-// CheckName refuses names that are easily confused or do not fit a line. Its error is ErrName.
+// CheckName refuses names that are easily confused or do not fit a line. Its error is errName.
 func CheckName(name string) error {
 	bad := strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.' && r != '_'
 	})
 	if bad || name == "" || len(name) > 63 {
-		return fmt.Errorf("%w, not %q", ErrName, name)
+		return fmt.Errorf("%w, not %q", errName, name)
 	}
 	return nil
 }

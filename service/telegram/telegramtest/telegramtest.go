@@ -41,7 +41,7 @@ type Server struct {
 
 // record is the content of the journal: each line is a whole state or a change.
 type record struct {
-	Updates   []Update        `json:"updates,omitempty"`
+	Updates   []update        `json:"updates,omitempty"`
 	Confirmed int64           `json:"confirmed,omitempty"` // the first unconfirmed update
 	Sent      []Sent          `json:"sent,omitempty"`
 	Files     map[string]File `json:"files,omitempty"`
@@ -64,8 +64,8 @@ type Reaction struct {
 	Emoji   string `json:"emoji"`
 }
 
-// Update is an update as the bot gets it.
-type Update struct {
+// update is an update as the bot gets it.
+type update struct {
 	ID   int64           `json:"update_id"`
 	Body json.RawMessage `json:"body"` // the other members
 }
@@ -136,7 +136,7 @@ func (s *Server) Close() error {
 // applyChange applies a change.
 func (s *Server) applyChange(r record) {
 	for _, u := range r.Updates {
-		if !slices.ContainsFunc(s.Updates, func(old Update) bool { return old.ID == u.ID }) {
+		if !slices.ContainsFunc(s.Updates, func(old update) bool { return old.ID == u.ID }) {
 			s.Updates = append(s.Updates, u)
 		}
 	}
@@ -229,7 +229,7 @@ func (s *Server) push(body map[string]any, r record) {
 	if err != nil {
 		panic(err)
 	}
-	r.Updates = []Update{{ID: int64(len(s.Updates)) + 1, Body: b}}
+	r.Updates = []update{{ID: int64(len(s.Updates)) + 1, Body: b}}
 	s.change(r)
 }
 

@@ -155,10 +155,10 @@ const (
 	contact = "https://github.com/perlica/perlica"
 )
 
-// A StatusError is an unsuccessful answer of a push service.
-type StatusError struct{ Status int }
+// A statusError is an unsuccessful answer of a push service.
+type statusError struct{ Status int }
 
-func (e *StatusError) Error() string {
+func (e *statusError) Error() string {
 	return fmt.Sprintf("the push service answered %d %s", e.Status, http.StatusText(e.Status))
 }
 
@@ -182,7 +182,7 @@ func (s *Sender) sendMessage(device string) (sent bool, err error) {
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
 	err = s.postMessage(ctx, sub, waits)
-	var status *StatusError
+	var status *statusError
 	if errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone) {
 		err = errors.Join(err, s.gone(device, sub))
 	}
@@ -213,7 +213,7 @@ func (s *Sender) postMessage(ctx context.Context, sub Subscription, waits time.D
 	_, _ = io.CopyN(io.Discard, res.Body, 4<<10) // reading the rest lets the next message reuse the connection
 	_ = res.Body.Close()
 	if res.StatusCode < 200 || res.StatusCode > 299 {
-		return &StatusError{res.StatusCode}
+		return &statusError{res.StatusCode}
 	}
 	return nil
 }
