@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestCapabilities: initialize announces exactly the capabilities that the options set.
+// TestCapabilities checks that initialize announces exactly the capabilities that the options set.
 func TestCapabilities(t *testing.T) {
 	const least = `"auth":{},"fs":{},"session":{"configOptions":{"boolean":{}}`
 	for name, tt := range map[string]struct {
@@ -37,7 +37,7 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// TestSwitches: a boolean option is set to on or off, and any other option by the id of its value.
+// TestSwitches checks that a boolean option is set to on or off, and any other option by the id of its value.
 func TestSwitches(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar", "<", `>{"id":0,"result":{"sessionId":"s","configOptions":[{"id":"fast","name":"Fast","type":"boolean","currentValue":false},`+

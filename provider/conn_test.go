@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestFramesAreByteExact: the record keeps every line byte for byte and in wire order.
+// TestFramesAreByteExact checks that the record keeps every line byte for byte and in wire order.
 func TestFramesAreByteExact(t *testing.T) {
 	lines := []string{
 		"", " ", "\r", `{"jsonrpc":"2.0","method":"_vendor/note","params":{"n":9007199254740993}}` + "\r",
@@ -54,7 +54,7 @@ func TestFramesAreByteExact(t *testing.T) {
 	}
 }
 
-// TestSentOrder: the agent reads the recorded lines in the recorded order, whichever goroutine sent them.
+// TestSentOrder checks that the agent reads the recorded lines in the recorded order, whichever goroutine sent them.
 func TestSentOrder(t *testing.T) {
 	const n = 200
 	w := &watcher{}
@@ -148,7 +148,7 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// TestErrorWithoutIDAmongTwo: an error without an id belongs to no request while two requests wait.
+// TestErrorWithoutIDAmongTwo checks that an error without an id belongs to no request while two requests wait.
 func TestErrorWithoutIDAmongTwo(t *testing.T) {
 	w := &watcher{}
 	c := start(t, lies("<", `>{"id":null,"error":{"code":-32700,"message":"m"}}`, lieEnd, `>{"id":3,"result":{}}`), w)
@@ -202,7 +202,7 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// TestTooManyEarlyUpdates: updates that arrive before the session id are held, up to a limit.
+// TestTooManyEarlyUpdates checks that updates that arrive before the session id are held, up to a limit.
 func TestTooManyEarlyUpdates(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<",
@@ -286,7 +286,7 @@ func TestInitializeAndSession(t *testing.T) {
 	}
 }
 
-// TestTimeouts: every method except session/prompt has a timeout, and a late answer is ignored.
+// TestTimeouts checks that every method except session/prompt has a timeout, and a late answer is ignored.
 func TestTimeouts(t *testing.T) {
 	short := func(o *provider.Options) {
 		o.ConnectTimeout, o.RequestTimeout = 30*time.Millisecond, 20*time.Millisecond

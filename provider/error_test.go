@@ -73,7 +73,7 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// FuzzAgentError: an error object of any form becomes an Error that can be recorded.
+// FuzzAgentError checks that an error object of any form becomes an Error that can be recorded.
 func FuzzAgentError(f *testing.F) {
 	f.Add([]byte(`{"code":-32603,"message":"m","data":{"details":"d","secret":["x"]}}`))
 	f.Add([]byte(`{"code":"str"}`))

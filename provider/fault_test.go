@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestLeavesInTheTurn: if the agent ends during a turn, the error names the cause and the agent's last words.
-// Earlier updates are kept, and MayHaveLeft reports true.
+// TestLeavesInTheTurn checks that if the agent ends during a turn, the error names the cause and the agent's last
+// words. Earlier updates are kept, and MayHaveLeft reports true.
 func TestLeavesInTheTurn(t *testing.T) {
 	for name, tt := range map[string]struct {
 		prompt, text string
@@ -54,7 +54,7 @@ func TestLeavesInTheTurn(t *testing.T) {
 	}
 }
 
-// TestAnswerWithoutLineFeed: the last line counts even without a line feed.
+// TestAnswerWithoutLineFeed checks that the last line counts even without a line feed.
 func TestAnswerWithoutLineFeed(t *testing.T) {
 	w := &watcher{}
 	_, got := run(t, lies(lieSay("x"), "="+lieEnd[1:], "exit 0"), w, "x")
@@ -63,7 +63,7 @@ func TestAnswerWithoutLineFeed(t *testing.T) {
 	}
 }
 
-// TestSlowClientOfTheGone: output that the agent wrote before it ended is read completely, even by a slow
+// TestSlowClientOfTheGone checks that output that the agent wrote before it ended is read completely, even by a slow
 // client.
 func TestSlowClientOfTheGone(t *testing.T) {
 	const n = 300 // of 200 bytes each: together they fit into a pipe
@@ -81,7 +81,7 @@ func TestSlowClientOfTheGone(t *testing.T) {
 	}
 }
 
-// TestCancel: the agent hangs until it is cancelled, and answers the cancelled prompt itself.
+// TestCancel checks that the agent hangs until it is cancelled, and answers the cancelled prompt itself.
 func TestCancel(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, child("ok"), w))
@@ -102,7 +102,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestLastWordsAreRecorded: all output is recorded until the agent has ended, also during End.
+// TestLastWordsAreRecorded checks that all output is recorded until the agent has ended, also during End.
 func TestLastWordsAreRecorded(t *testing.T) {
 	var c *provider.Conn
 	w := &watcher{received: func(f provider.Frame) error {
@@ -128,7 +128,7 @@ func TestLastWordsAreRecorded(t *testing.T) {
 	}
 }
 
-// TestKill: Kill ends a prompt at once, whatever the agent does.
+// TestKill checks that Kill ends a prompt at once, whatever the agent does.
 func TestKill(t *testing.T) {
 	w := &watcher{}
 	c := start(t, lies(lieSay("x"), "hang"), w, func(o *provider.Options) { o.Grace = time.Hour })
@@ -150,7 +150,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestAnswerBeforeTheEndOfThePrompt: an agent may answer and exit before it has read the whole prompt. The
+// TestAnswerBeforeTheEndOfThePrompt checks that an agent may answer and exit before it has read the whole prompt. The
 // answer counts, although writing the rest fails.
 func TestAnswerBeforeTheEndOfThePrompt(t *testing.T) {
 	w := &watcher{}

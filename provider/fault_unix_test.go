@@ -45,7 +45,7 @@ func TestKilledBySignal(t *testing.T) {
 	}
 }
 
-// TestSentBeforeBytes: a line is recorded before its first byte leaves, and the record keeps it if writing
+// TestSentBeforeBytes checks that a line is recorded before its first byte leaves, and the record keeps it if writing
 // fails.
 func TestSentBeforeBytes(t *testing.T) {
 	w := &watcher{}
@@ -76,7 +76,7 @@ func TestSentBeforeBytes(t *testing.T) {
 	}
 }
 
-// TestReceivedFailsNothingIsWritten: if a line of the agent cannot be recorded, nothing more is written, not
+// TestReceivedFailsNothingIsWritten checks that if a line of the agent cannot be recorded, nothing more is written, not
 // even an answer.
 func TestReceivedFailsNothingIsWritten(t *testing.T) {
 	ready := make(chan struct{})
@@ -94,7 +94,7 @@ func TestReceivedFailsNothingIsWritten(t *testing.T) {
 	}
 }
 
-// TestDeafFromTheFirstByte: a prompt has not left if the pipe had no room for a single byte.
+// TestDeafFromTheFirstByte checks that a prompt has not left if the pipe had no room for a single byte.
 func TestDeafFromTheFirstByte(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar", "hang"), w)

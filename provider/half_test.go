@@ -7,7 +7,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestHalves: two halves of a character in two chunks are joined, and a single half becomes U+FFFD.
+// TestHalves checks that two halves of a character in two chunks are joined, and a single half becomes U+FFFD.
 func TestHalves(t *testing.T) {
 	const message, thought = provider.AgentMessageChunk, provider.AgentThoughtChunk
 	type chunk struct{ kind, id, text string } // text is written as in JSON

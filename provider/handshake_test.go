@@ -148,7 +148,7 @@ func shakes(t *testing.T, method, text string) {
 	}
 }
 
-// TestOddAnswers: any single value of an answer before a prompt may have any form. The rest of the answer is
+// TestOddAnswers checks that any single value of an answer before a prompt may have any form. The rest of the answer is
 // used, and a warning names the bad part. The answers come from real agents and from the full schema.
 func TestOddAnswers(t *testing.T) {
 	tried := 0

@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestKeptSessions: the pages of an agent's list are requested in order and with the directory. An endless
+// TestKeptSessions checks that the pages of an agent's list are requested in order and with the directory. An endless
 // list is not requested for ever. An item of the wrong form is left out.
 func TestKeptSessions(t *testing.T) {
 	var endless []string

@@ -7,7 +7,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestKey: two spellings of one value have the same key, and two values have different keys.
+// TestKey checks that two spellings of one value have the same key, and two values have different keys.
 func TestKey(t *testing.T) {
 	groups := [][]string{
 		{`"a"`, `"\u0061"`},

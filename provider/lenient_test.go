@@ -14,7 +14,7 @@ const (
 	goodLogin  = `{"id":"key","name":"Key"}`
 )
 
-// TestLenient: a part of the wrong form in an answer before a prompt is left out, with one warning for each
+// TestLenient checks that a part of the wrong form in an answer before a prompt is left out, with one warning for each
 // answer. The other parts are used.
 func TestLenient(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -60,8 +60,8 @@ func TestLenient(t *testing.T) {
 	}
 }
 
-// TestNoVersion: an agent that states no version of the protocol counts as speaking Perlica's version, with a
-// warning.
+// TestNoVersion checks that an agent that states no version of the protocol counts as speaking Perlica's version, with
+// a warning.
 func TestNoVersion(t *testing.T) {
 	for answer, warnings := range map[string]int{`{}`: 1, `null`: 1, `{"protocolVersion":[],"agentInfo":{"name":"a","version":"1"}}`: 2, `{"protocolVersion":null}`: 1, `"hello"`: 2} {
 		t.Run(answer, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestNoVersion(t *testing.T) {
 	}
 }
 
-// TestLenientLater: an answer without required members succeeds with any content.
+// TestLenientLater checks that an answer without required members succeeds with any content.
 func TestLenientLater(t *testing.T) {
 	for _, result := range []string{`null`, `"ok"`, `[]`, `5`, `true`, `{"configOptions":7,"modes":[]}`} {
 		t.Run(result, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestLenientLater(t *testing.T) {
 	}
 }
 
-// TestLenientUpdates: lists in updates are decoded in the same way.
+// TestLenientUpdates checks that lists in updates are decoded in the same way.
 func TestLenientUpdates(t *testing.T) {
 	u, ok := provider.ParseUpdate(updateLine(
 		`{"sessionUpdate":"config_option_update","configOptions":[{"type":"slider"},`+goodOption+`]}`), "")
@@ -124,7 +124,7 @@ func TestLenientUpdates(t *testing.T) {
 	}
 }
 
-// TestModeFollows: if an agent repeats its modes as an option, SetMode changes that option, too.
+// TestModeFollows checks that if an agent repeats its modes as an option, SetMode changes that option, too.
 func TestModeFollows(t *testing.T) {
 	c := start(t, child("liar", "<", `>{"id":0,"result":{"sessionId":"s","modes":{"currentModeId":"auto","availableModes":[`+goodMode+`]},"configOptions":[`+
 		goodOption+`,{"id":"mode","name":"M","category":"mode","type":"select","currentValue":"auto","options":[{"value":"ask","name":"A"},{"value":"auto","name":"B"}]}]}}`,
@@ -141,7 +141,7 @@ func TestModeFollows(t *testing.T) {
 	}
 }
 
-// TestLenientChoices: an option's value of the wrong form is left out, and the other values can be chosen.
+// TestLenientChoices checks that an option's value of the wrong form is left out, and the other values can be chosen.
 func TestLenientChoices(t *testing.T) {
 	for options, want := range map[string]string{
 		`{"value":"a","name":"A"},{"value":"b","name":"B"}`:                                        "a=A b=B 0",

@@ -96,7 +96,7 @@ func TestLineReaderLimit(t *testing.T) {
 	}
 }
 
-// TestLineReaderError: a failing read loses none of the earlier data.
+// TestLineReaderError checks that a failing read loses none of the earlier data.
 func TestLineReaderError(t *testing.T) {
 	broken := errors.New("broken")
 	for _, limit := range []int{1 << 20, 10} {
@@ -108,7 +108,7 @@ func TestLineReaderError(t *testing.T) {
 	}
 }
 
-// FuzzLineReader: the lines equal those of bytes.Split for any division of the input, and a line does not
+// FuzzLineReader checks that the lines equal those of bytes.Split for any division of the input, and a line does not
 // change when later lines are read.
 func FuzzLineReader(f *testing.F) {
 	f.Add([]byte("a\nb\r\n\n\xff"), 3, 2)

@@ -75,7 +75,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// FuzzParse: Parse accepts exactly those objects that encoding/json accepts and that have the members of a
+// FuzzParse checks that Parse accepts exactly those objects that encoding/json accepts and that have the members of a
 // message once each. Method and id are the same.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{

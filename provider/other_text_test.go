@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestUnreadableAnswer: an answer that is not one line with one message ends the wait for it at once, and the error
-// shows the line. An answer to another request or a text without a message ends no wait.
+// TestUnreadableAnswer checks that an answer that is not one line with one message ends the wait for it at once, and
+// the error shows the line. An answer to another request or a text without a message ends no wait.
 func TestUnreadableAnswer(t *testing.T) {
 	const answer = `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}`
 	lines := func(s string) []string { return strings.Split(">"+strings.ReplaceAll(s, "\n", "\n>"), "\n") }
@@ -48,7 +48,7 @@ func TestUnreadableAnswer(t *testing.T) {
 	}
 }
 
-// TestAnswerWithATextID: an id that is written as a text names the request with these digits.
+// TestAnswerWithATextID checks that an id that is written as a text names the request with these digits.
 func TestAnswerWithATextID(t *testing.T) {
 	c := start(t, child("liar", "<", `>{"jsonrpc":"2.0","id":"0","result":{"protocolVersion":1}}`), &watcher{})
 	if _, err := c.Initialize(t.Context(), "test"); err != nil {
@@ -57,7 +57,7 @@ func TestAnswerWithATextID(t *testing.T) {
 	end(t, c)
 }
 
-// TestRequestInOtherText: a request in one line with other text is refused, so that the agent does not wait
+// TestRequestInOtherText checks that a request in one line with other text is refused, so that the agent does not wait
 // for ever.
 func TestRequestInOtherText(t *testing.T) {
 	c := start(t, child("liar", "<", `>log: {"jsonrpc":"2.0","id":"q","method":"session/request_permission","params":{}}`, "<",
@@ -68,7 +68,7 @@ func TestRequestInOtherText(t *testing.T) {
 	end(t, c)
 }
 
-// TestEcho: a program that sends Perlica's own request back does not speak the protocol, and the error says
+// TestEcho checks that a program that sends Perlica's own request back does not speak the protocol, and the error says
 // so.
 func TestEcho(t *testing.T) {
 	c := start(t, child("liar", "<", `>{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`), &watcher{})

@@ -24,7 +24,7 @@ func outcome(id, rest string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{%s}}}`, id, rest)
 }
 
-// TestPermission: the agent gets the chosen option for the right question, exactly once.
+// TestPermission checks that the agent gets the chosen option for the right question, exactly once.
 func TestPermission(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(asks("0", "never-announced"), asks(`"0"`, "t2"), asks(`"a<b"`, "t3"), "<3", lieEnd), w))
@@ -77,7 +77,7 @@ func TestPermission(t *testing.T) {
 	}
 }
 
-// TestDuplicateRequestID: two open requests with one id are both refused, because their answers could be
+// TestDuplicateRequestID checks that two open requests with one id are both refused, because their answers could be
 // confused.
 func TestDuplicateRequestID(t *testing.T) {
 	w := &watcher{}
@@ -104,7 +104,7 @@ func TestDuplicateRequestID(t *testing.T) {
 	}
 }
 
-// TestClaim: only the goroutine that claimed a request answers it. A closed request cannot be claimed.
+// TestClaim checks that only the goroutine that claimed a request answers it. A closed request cannot be claimed.
 func TestClaim(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(asks("1", "t1"), "<", asks("2", "t2"), asks("2", "t3"), "<2", lieEnd), w))
@@ -133,7 +133,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestRequestIDAgain: an agent may use an id again after the request was answered.
+// TestRequestIDAgain checks that an agent may use an id again after the request was answered.
 func TestRequestIDAgain(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(asks("0", "t1"), "<", asks("0", "t2"), "<", lieEnd), w))
@@ -184,7 +184,7 @@ func TestWithdrawnRequest(t *testing.T) {
 	}
 }
 
-// TestRefusedRequests: each request that cannot be asked or carried out is refused, and the turn continues.
+// TestRefusedRequests checks that each request that cannot be asked or carried out is refused, and the turn continues.
 func TestRefusedRequests(t *testing.T) {
 	for name, tt := range map[string]struct {
 		requestLine string
@@ -223,7 +223,7 @@ func TestRefusedRequests(t *testing.T) {
 	}
 }
 
-// TestPermissionBeforeTheSession: before a session exists, no question belongs to it, not even a question
+// TestPermissionBeforeTheSession checks that before a session exists, no question belongs to it, not even a question
 // without a session id.
 func TestPermissionBeforeTheSession(t *testing.T) {
 	w := &watcher{}
@@ -235,7 +235,7 @@ func TestPermissionBeforeTheSession(t *testing.T) {
 	}
 }
 
-// TestReplyToTheGone: a reply after the agent has gone returns an error.
+// TestReplyToTheGone checks that a reply after the agent has gone returns an error.
 func TestReplyToTheGone(t *testing.T) {
 	w := &watcher{}
 	c := start(t, lies(asks("0", "t"), "exit 1"), w)

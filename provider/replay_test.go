@@ -192,7 +192,7 @@ func count(word string, from, to int) string {
 	return b.String()
 }
 
-// TestRealAgents: with the recordings of real agents, texts, questions, refusals and answers come out the
+// TestRealAgents checks that with the recordings of real agents, texts, questions, refusals and answers come out the
 // same and in the same order. The client's lines equal the recorded lines byte for byte.
 func TestRealAgents(t *testing.T) {
 	const echo = "TEST-OK Hello there, please echo this: naïve ca"

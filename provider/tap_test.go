@@ -104,7 +104,7 @@ func TestSecondPrompt(t *testing.T) {
 	})
 }
 
-// TestPromptByAnotherPath: a prompt can leave only as a Prompt with a Call. A disguised prompt is refused,
+// TestPromptByAnotherPath checks that a prompt can leave only as a Prompt with a Call. A disguised prompt is refused,
 // too.
 func TestPromptByAnotherPath(t *testing.T) {
 	w := &watcher{}
@@ -155,7 +155,7 @@ func isDeaf(t *testing.T, what string, err error) {
 	}
 }
 
-// TestDeaf: if an agent stops reading, every send ends, and MayHaveLeft reports whether any part of the
+// TestDeaf checks that if an agent stops reading, every send ends, and MayHaveLeft reports whether any part of the
 // prompt may have been read.
 func TestDeaf(t *testing.T) {
 	w := &watcher{}
@@ -184,7 +184,7 @@ func TestDeaf(t *testing.T) {
 	}
 }
 
-// TestNothingLeft: an agent that has gone or has closed its input gets no byte of a prompt.
+// TestNothingLeft checks that an agent that has gone or has closed its input gets no byte of a prompt.
 func TestNothingLeft(t *testing.T) {
 	for name, a := range map[string]provider.Agent{
 		"gone":         child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", `>{"id":1,"result":{"sessionId":"s"}}`, "exit 4"),
@@ -206,7 +206,7 @@ func TestNothingLeft(t *testing.T) {
 	}
 }
 
-// TestPromptIsAwaited: while the writer holds a prompt, no caller learns that the prompt has not left.
+// TestPromptIsAwaited checks that while the writer holds a prompt, no caller learns that the prompt has not left.
 func TestPromptIsAwaited(t *testing.T) {
 	var returned, early atomic.Bool
 	var c *provider.Conn
@@ -232,7 +232,7 @@ func TestPromptIsAwaited(t *testing.T) {
 	}
 }
 
-// TestFloodOfRequests: an agent that keeps asking and reads no answer is deaf.
+// TestFloodOfRequests checks that an agent that keeps asking and reads no answer is deaf.
 func TestFloodOfRequests(t *testing.T) {
 	w := &watcher{}
 	c := start(t, lies(`*1000000 {"jsonrpc":"2.0","id":#,"method":"fs/read_text_file","params":{}}`), w)
@@ -246,7 +246,7 @@ func TestFloodOfRequests(t *testing.T) {
 	}
 }
 
-// TestBurstOfRequests: an agent that sends many requests before it reads the answers is not deaf.
+// TestBurstOfRequests checks that an agent that sends many requests before it reads the answers is not deaf.
 func TestBurstOfRequests(t *testing.T) {
 	const n = 1000
 	w := &watcher{sent: func(f provider.Frame) error { // slower than the reader
@@ -272,7 +272,7 @@ func TestBurstOfRequests(t *testing.T) {
 	}
 }
 
-// TestFloodOfUpdates: a slow client slows the agent down. Memory does not grow, and no update is lost.
+// TestFloodOfUpdates checks that a slow client slows the agent down. Memory does not grow, and no update is lost.
 func TestFloodOfUpdates(t *testing.T) {
 	const n = 100_000
 	var heap []uint64
@@ -300,7 +300,7 @@ func TestFloodOfUpdates(t *testing.T) {
 	}
 }
 
-// TestRecordFails: if a line cannot be recorded, it does not leave, and the agent is ended.
+// TestRecordFails checks that if a line cannot be recorded, it does not leave, and the agent is ended.
 func TestRecordFails(t *testing.T) {
 	full := errors.New("disk full")
 	isRecord := func(t *testing.T, err error) {
@@ -349,7 +349,7 @@ func TestRecordFails(t *testing.T) {
 	})
 }
 
-// TestKillAndEnd: Kill and End may run concurrently and repeatedly.
+// TestKillAndEnd checks that Kill and End may run concurrently and repeatedly.
 func TestKillAndEnd(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("ok"), w)

@@ -64,7 +64,7 @@ func TestToolResult(t *testing.T) {
 	}
 }
 
-// TestMergeToolCall: fields that an update leaves empty stay unchanged.
+// TestMergeToolCall checks that fields that an update leaves empty stay unchanged.
 func TestMergeToolCall(t *testing.T) {
 	call := provider.ToolCall{ID: "1", Title: "t", Kind: "edit", Status: "pending", RawInput: []byte(`{"a":1}`), Content: []provider.ToolContent{{Text: "x"}}}
 	call.Merge(provider.ToolCall{ID: "1", Status: "completed"})

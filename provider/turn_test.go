@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestDrained: Drained is called once after each burst of lines, also after an incomplete line.
+// TestDrained checks that Drained is called once after each burst of lines, also after an incomplete line.
 func TestDrained(t *testing.T) {
 	var order strings.Builder
 	w := &watcher{}
@@ -46,7 +46,7 @@ func TestDrained(t *testing.T) {
 	}
 }
 
-// TestThePromptOnTheWire: for any content and any session id, the request is one line of JSON that contains
+// TestThePromptOnTheWire checks that for any content and any session id, the request is one line of JSON that contains
 // the encoded prompt unchanged.
 func TestThePromptOnTheWire(t *testing.T) {
 	const session = "s\"\n\r\u2028<&>\x00\\"
@@ -97,7 +97,7 @@ func TestThePromptOnTheWire(t *testing.T) {
 	})
 }
 
-// TestNoPrompt: a prompt that is not JSON on one line does not leave and does not use up the call.
+// TestNoPrompt checks that a prompt that is not JSON on one line does not leave and does not use up the call.
 func TestNoPrompt(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, lies(lieEnd), w))
@@ -111,7 +111,7 @@ func TestNoPrompt(t *testing.T) {
 	}
 }
 
-// TestTurn: Answered is closed by an answer that arrives before the prompt was read. After the agent is
+// TestTurn checks that Answered is closed by an answer that arrives before the prompt was read. After the agent is
 // ended, the caller gets that answer, and MayHaveLeft reports true.
 func TestTurn(t *testing.T) {
 	w := &watcher{}
@@ -142,7 +142,7 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// TestATurnWithoutAWriter: a prompt that was queued when the agent ended is never sent, and its turn ends.
+// TestATurnWithoutAWriter checks that a prompt that was queued when the agent ended is never sent, and its turn ends.
 func TestATurnWithoutAWriter(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", `>{"id":1,"result":{"sessionId":"s"}}`, "hang"), w)

@@ -87,7 +87,7 @@ func TestParseUpdateOfALine(t *testing.T) {
 	}
 }
 
-// TestParseUpdateOfAnotherSession: an update of another session is not returned.
+// TestParseUpdateOfAnotherSession checks that an update of another session is not returned.
 func TestParseUpdateOfAnotherSession(t *testing.T) {
 	line := []byte(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"a","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}}`)
 	if u, ok := ParseUpdate(line, "b"); ok || u.Text != "" || u.Kind != "" {
@@ -98,7 +98,7 @@ func TestParseUpdateOfAnotherSession(t *testing.T) {
 	}
 }
 
-// FuzzParseUpdate: kind, session and text equal the results of encoding/json.
+// FuzzParseUpdate checks that kind, session and text equal the results of encoding/json.
 func FuzzParseUpdate(f *testing.F) {
 	f.Add([]byte(`{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a\ud83db"}}}`))
 	f.Add([]byte(`{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"t","content":[{"type":"diff"}],"rawInput":1e999}}`))

@@ -125,7 +125,7 @@ func TestWebhook(t *testing.T) {
 	w.config("")
 	j := w.run("service", "channel", "enable", "webhook")
 	j.exits(0)
-	j.says("the secret of the webhook: there is none")
+	j.says("the secret of the webhook: it is missing")
 	j.says("openssl rand -hex 32")
 	path := w.secretly("webhook.secret", string(g.secret))
 	w.run("service", "channel", "test", "webhook").says("service.webhook.reply_url")

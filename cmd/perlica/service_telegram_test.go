@@ -154,7 +154,7 @@ func TestTelegram(t *testing.T) {
 	}
 
 	j := run(0, "service", "channel", "enable", "telegram")
-	j.says("the bot's token: there is none: no file " + filepath.Join(w.home, ".perlica", "config", "telegram.token"))
+	j.says("the bot's token: it is missing: no file " + filepath.Join(w.home, ".perlica", "config", "telegram.token"))
 	j.says("@BotFather")
 	run(2, "service").says("@BotFather")
 	path := w.secretly("telegram.token", botToken)

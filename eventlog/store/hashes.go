@@ -98,7 +98,7 @@ func (h Hashes) Size() (int64, error) {
 			coalesce((SELECT max(seq) FROM events), 0),
 			coalesce((SELECT seq + (1 << level) - 1 FROM absent ORDER BY seq DESC LIMIT 1), 0))`))
 	if err != nil && disk.IsScan(err) || size < 0 {
-		return 0, fmt.Errorf("%w: the number of its last event is none", disk.ErrCorrupt)
+		return 0, fmt.Errorf("%w: the number of its last event cannot be read", disk.ErrCorrupt)
 	}
 	return size, err
 }

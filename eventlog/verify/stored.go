@@ -268,7 +268,7 @@ func (f *file) End(ctx context.Context) error {
 // ids, each signed line of the anchor is also stored, and each end of a run makes one.
 func (f *file) warnDropped() {
 	if f.v.rep.Withheld > 0 && (f.sizes > 1 || f.v.rep.Anchors > 0) {
-		defer f.v.warn("payloads are withheld, as of an import, and the log was appended to: if it is none, somebody took them away")
+		defer f.v.warn("payloads are withheld, as of an import, and the log was appended to: if it was not imported, somebody removed them")
 	}
 	if len(f.absent) > 0 {
 		return

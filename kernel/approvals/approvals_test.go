@@ -61,8 +61,8 @@ func (v Vouchers) holds(t *testing.T) int64 {
 	return rep.Events
 }
 
-// TestVouchers: a decision counts after Add, not after Revoke, and again after another Add. Reading creates no
-// file.
+// TestVouchers checks that a decision counts after Add, not after Revoke, and again after another Add. Reading creates
+// no file.
 func TestVouchers(t *testing.T) {
 	v := here(t)
 	for _, step := range []struct {
@@ -89,7 +89,7 @@ func TestVouchers(t *testing.T) {
 	}
 }
 
-// TestVouchersAtOnce: concurrent writers lose and double nothing.
+// TestVouchersAtOnce checks that concurrent writers lose and double nothing.
 func TestVouchersAtOnce(t *testing.T) {
 	v := here(t)
 	if err := v.Add(t.Context(), decision{"gone"}); err != nil {
@@ -167,8 +167,8 @@ func TestVouchersKilled(t *testing.T) {
 	v.holds(t)
 }
 
-// TestVouchersThatCannotBeWritten: Add returns an error, and earlier vouchers still count. A damaged log vouches
-// for nothing.
+// TestVouchersThatCannotBeWritten checks that Add returns an error, and earlier vouchers still count. A damaged log
+// vouches for nothing.
 func TestVouchersThatCannotBeWritten(t *testing.T) {
 	v := here(t)
 	if err := os.WriteFile(v.dirs.State, nil, 0o600); err != nil {

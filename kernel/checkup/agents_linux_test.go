@@ -53,8 +53,8 @@ func TestFaultsOfAgents(t *testing.T) {
 	})
 }
 
-// TestSurvivingProcesses: the checkup lists a process that carries the mark of an ended Perlica's agent, and does
-// not end it.
+// TestSurvivingProcesses checks that the checkup lists a process that carries the mark of an ended Perlica's agent, and
+// does not end it.
 func TestSurvivingProcesses(t *testing.T) {
 	var mark string
 	for _, v := range process.Marked("claude", "") {

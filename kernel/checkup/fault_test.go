@@ -103,7 +103,7 @@ func faults(t *testing.T, list map[string]struct {
 	}
 }
 
-// TestFaultsOfTheLog: the responsible check finds each fault of the log, and its hint names the next step.
+// TestFaultsOfTheLog checks that the responsible check finds each fault of the log, and its hint names the next step.
 func TestFaultsOfTheLog(t *testing.T) {
 	const lost = "no run can start: put a copy of it back"
 	anchored := func(t *testing.T, p *project.Project) {
@@ -246,7 +246,7 @@ func TestOfAnotherContext(t *testing.T) {
 	}
 }
 
-// TestCutOff: after a cancellation, each remaining check reports that it did not run.
+// TestCutOff checks that after a cancellation, each remaining check reports that it did not run.
 func TestCutOff(t *testing.T) {
 	p := newProject(t)
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -52,7 +52,7 @@ func examined(t *testing.T, p *project.Project, change func(*Checkup)) map[strin
 	return results
 }
 
-// TestAHealthyProject: the checkup finds no fault in a new project and leaves no trace in it.
+// TestAHealthyProject checks that the checkup finds no fault in a new project and leaves no trace in it.
 func TestAHealthyProject(t *testing.T) {
 	p := newProject(t)
 	before := files(t, p.Workspace.Dir())
@@ -82,8 +82,8 @@ func files(t *testing.T, dir string) string {
 	return strings.Join(names, "\n")
 }
 
-// TestWhatIsBroken: the right check reports each fault and a possible next step. Checks that depend on a failed one
-// do not run.
+// TestWhatIsBroken checks that the right check reports each fault and a possible next step. Checks that depend on a
+// failed one do not run.
 func TestWhatIsBroken(t *testing.T) {
 	for name, tt := range map[string]struct {
 		harm   func(*testing.T, *project.Project, *Checkup)

@@ -53,7 +53,7 @@ func (h *Host) turn(t *testing.T, prompt string, n int) ([]interaction.Question,
 	}
 }
 
-// TestAnswers: a command answers its question with exactly the chosen option.
+// TestAnswers checks that a command answers its question with exactly the chosen option.
 func TestAnswers(t *testing.T) {
 	h := newHost(t)
 	for command, want := range map[string]string{
@@ -79,8 +79,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreNone: an ambiguous text answers nothing. An answer to a question that nobody has read
-// in full changes nothing either.
+// TestAnswersThatAreNone checks that an ambiguous text answers nothing. An answer to a question that nobody has read in
+// full changes nothing either.
 func TestAnswersThatAreNone(t *testing.T) {
 	h := newHost(t)
 	q, end := h.turn(t, "@ask edit \"One\" path=a.txt options=y:allow_once:Yes,a:allow_always:Always wait=no\n@ask edit \"Two\" path=b.txt", 2)
@@ -136,7 +136,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 }
 
-// TestAnotherSession: a user with access to one session sees no questions and runs of other sessions.
+// TestAnotherSession checks that a user with access to one session sees no questions and runs of other sessions.
 func TestAnotherSession(t *testing.T) {
 	h := newHost(t)
 	q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt`, 1)
@@ -158,7 +158,7 @@ func TestAnotherSession(t *testing.T) {
 	}
 }
 
-// TestRights: a user with the right to look changes, sends and answers nothing.
+// TestRights checks that a user with the right to look changes, sends and answers nothing.
 func TestRights(t *testing.T) {
 	h := newHost(t)
 	q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt`, 1)

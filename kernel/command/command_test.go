@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 )
 
-// TestAMistakeIsNoMessage: a line with a slash never reaches an agent by mistake.
+// TestAMistakeIsNoMessage checks that a line with a slash never reaches an agent by mistake.
 func TestAMistakeIsNoMessage(t *testing.T) {
 	agents := []string{"review", "compact"}
 	for line, want := range map[string]Line{
@@ -63,7 +63,7 @@ func TestAMistakeIsNoMessage(t *testing.T) {
 	}
 }
 
-// TestEveryCommandIsDone: the table of commands agrees with the code that carries them out.
+// TestEveryCommandIsDone checks that the table of commands agrees with the code that carries them out.
 func TestEveryCommandIsDone(t *testing.T) {
 	h := &Host{May: func(Need) bool { return false }}
 	for _, c := range Commands() {
@@ -79,8 +79,8 @@ func TestEveryCommandIsDone(t *testing.T) {
 	}
 }
 
-// TestNothingIsPassedOver: a command without arguments refuses extra words, because they had a meaning for the
-// user.
+// TestNothingIsPassedOver checks that a command without arguments refuses extra words, because they had a meaning for
+// the user.
 func TestNothingIsPassedOver(t *testing.T) {
 	for _, c := range Commands() {
 		if c.Args != "" {
@@ -105,7 +105,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestDescribeIsNotDeceived: no text of the agent looks like a text of Perlica.
+// TestDescribeIsNotDeceived checks that no text of the agent looks like a text of Perlica.
 func TestDescribeIsNotDeceived(t *testing.T) {
 	var b strings.Builder
 	Describe(&b, language.English.Sentences(), interaction.Question{

@@ -89,7 +89,7 @@ func (h *Host) says(t *testing.T, lines map[string]string) {
 	}
 }
 
-// TestHostOnAConversation: the host reports a session's real past and its new settings.
+// TestHostOnAConversation checks that the host reports a session's real past and its new settings.
 func TestHostOnAConversation(t *testing.T) {
 	h := newHost(t)
 	h.says(t, map[string]string{"/log": "Nothing is on the log", "/pending": ""})
@@ -132,7 +132,7 @@ func (h *Host) mustMode(t *testing.T) string {
 	return o.Mode
 }
 
-// TestEffects: the effect for a front end follows from the command alone.
+// TestEffects checks that the effect for a front end follows from the command alone.
 func TestEffects(t *testing.T) {
 	h := newHost(t)
 	for line, want := range map[string]Effect{"/again": Recall, "/discard": Discard, "/clear": Switch, "/thoughts": Thoughts, "/exit": Exit, "/provider predictable": Switch} {
@@ -146,7 +146,7 @@ func TestEffects(t *testing.T) {
 	}
 }
 
-// TestForgedLog: /log and /usage refuse a forged log at every front end.
+// TestForgedLog checks that /log and /usage refuse a forged log at every front end.
 func TestForgedLog(t *testing.T) {
 	h := newHost(t, "@say 100 euro")
 	if _, err := h.Conversation.Run(t.Context(), kernel.Turn{Input: kernel.Input{Text: "pay 100 euro", Source: "test"}}); err != nil {

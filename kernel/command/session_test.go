@@ -76,8 +76,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestWaits: a command that changes the session, the agent or the next line waits for the turn. A command that only
-// looks does not wait.
+// TestWaits checks that a command that changes the session, the agent or the next line waits for the turn. A command
+// that only looks does not wait.
 func TestWaits(t *testing.T) {
 	for line, want := range map[string]bool{
 		"/again": true, "/attach x": true, "/clear": true, "/exit": true, "/resume": true, "/show": true, "/provider x": true, "/mode auto": true,

@@ -28,7 +28,7 @@ func (h *Host) refuses(t *testing.T, line string) error {
 	return err
 }
 
-// TestSettings: the choices are the agent's offers, and the host shows the choice afterwards.
+// TestSettings checks that the choices are the agent's offers, and the host shows the choice afterwards.
 func TestSettings(t *testing.T) {
 	h := newHost(t, offering)
 	h.says(t, map[string]string{"/model": "- `small` (now)\n- `large`\n", "/config": "- `fast` — Fast mode: on, off (now)\n"})
@@ -55,7 +55,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestModeNames: the host shows the agent's name of a mode. It shows the id only where the user must type it.
+// TestModeNames checks that the host shows the agent's name of a mode. It shows the id only where the user must type
+// it.
 func TestModeNames(t *testing.T) {
 	h := newHost(t, `[session/new]
 @set modes {"currentModeId":"https://a.example/modes#agent","availableModes":[{"id":"https://a.example/modes#agent","name":"Agent","description":"Acts"},{"id":"https://a.example/modes#plan","name":"Plan"},{"id":"acceptEdits","name":"Accept Edits","description":"Edits unasked"}]}`)
@@ -71,7 +72,8 @@ func TestModeNames(t *testing.T) {
 	h.says(t, map[string]string{"/mode acceptEdits": "The agent is in the mode `acceptEdits`."})
 }
 
-// TestModelAmongOthers: of several options in the category, the option with the right name chooses the model.
+// TestModelAmongOthers checks that of several options in the category, the option with the right name chooses the
+// model.
 func TestModelAmongOthers(t *testing.T) {
 	h := newHost(t, `[session/new]
 @set configOptions [{"id":"provider","name":"Provider","category":"model","type":"select","currentValue":"p","options":[{"value":"p","name":"P"},{"value":"q","name":"Q"}]},{"id":"model","name":"Model","category":"model","type":"select","currentValue":"small","options":[{"value":"small","name":"S"},{"value":"large","name":"L"}]}]`)
@@ -80,7 +82,7 @@ func TestModelAmongOthers(t *testing.T) {
 	h.says(t, map[string]string{"/model": "- `small`\n- `large` (now)\n", "/config": "- `provider` — Provider: p (now), q\n- `model` — Model: small, large (now)\n"})
 }
 
-// TestComplete: the completions after a command are its valid arguments.
+// TestComplete checks that the completions after a command are its valid arguments.
 func TestComplete(t *testing.T) {
 	h := newHost(t, offering, "@commands review help")
 	h.says(t, map[string]string{"/model": "small"}) // the agent has opened its session
@@ -113,7 +115,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestHelp: the help text lists every command, and the agent's commands with the right number of slashes.
+// TestHelp checks that the help text lists every command, and the agent's commands with the right number of slashes.
 func TestHelp(t *testing.T) {
 	h := newHost(t, "[session/new]\n@commands review help compact")
 	h.says(t, map[string]string{"/mode": "ask"})

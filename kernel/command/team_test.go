@@ -46,8 +46,8 @@ func (f *aTeam) asks(id string) {
 	f.open = append(f.open, q)
 }
 
-// TestTeamQuestions: a command answers a shown question of a worker and no other. If this machine has questions
-// too, the command must name the question.
+// TestTeamQuestions checks that a command answers a shown question of a worker and no other. If this machine has
+// questions too, the command must name the question.
 func TestTeamQuestions(t *testing.T) {
 	team := &aTeam{}
 	there := &Host{By: "me", Where: "chat", Team: team}

@@ -20,8 +20,8 @@ func seeds(f *testing.F) {
 	}
 }
 
-// FuzzLoad: the loader never panics, and its messages are printable and name a line. An untrusted project file adds
-// nothing that runs.
+// FuzzLoad checks that the loader never panics, and its messages are printable and name a line. An untrusted project
+// file adds nothing that runs.
 func FuzzLoad(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -60,7 +60,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// FuzzSet: the result of Set can be read and holds the key.
+// FuzzSet checks that the result of Set can be read and holds the key.
 func FuzzSet(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

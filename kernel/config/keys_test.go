@@ -79,7 +79,7 @@ func TestDefaultFile(t *testing.T) {
 	}
 }
 
-// TestDefaultFileUncommented: each key of the default file is valid without its comment sign.
+// TestDefaultFileUncommented checks that each key of the default file is valid without its comment sign.
 func TestDefaultFileUncommented(t *testing.T) {
 	var b strings.Builder
 	drop := map[string]bool{"url": true, "headers": true} // not together with a command

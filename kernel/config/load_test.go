@@ -358,7 +358,7 @@ func TestBadEnvironmentAndFlags(t *testing.T) {
 	c, err := p.loadConfig(map[string]string{"context.default_id": "../..", "no.key": "1", "providers.x.adapter.args": "a", "runtime.logs.max_files": "x"})
 	want := `environment PERLICA_TRUST_PROJECT: must be 1 or 0
 environment PERLICA_LOG_STREAM_SYNC: must be true or false
-environment PERLICA_PERMISSIONS_MODE: "alow" is none of ask, reads, deny, allow; did you mean "allow"?
+environment PERLICA_PERMISSIONS_MODE: "alow" is not one of ask, reads, deny, allow; did you mean "allow"?
 flag: context.default_id: the name of a context does not begin with a dot
 flag: no.key: is not a key a flag can set
 flag: providers.x.adapter.args: is not a key a flag can set

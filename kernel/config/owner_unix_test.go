@@ -31,7 +31,7 @@ func TestFindRefusesAnotherUsersWorkspace(t *testing.T) {
 	}
 }
 
-// TestConfigurationThatIsAPipe: opening a pipe would wait for a writer for ever.
+// TestConfigurationThatIsAPipe checks that opening a pipe would wait for a writer for ever.
 func TestConfigurationThatIsAPipe(t *testing.T) {
 	p := newPlace(t)
 	if err := syscall.Mkfifo(p.ws.ConfigFile(), 0o600); err != nil {
@@ -42,8 +42,8 @@ func TestConfigurationThatIsAPipe(t *testing.T) {
 	}
 }
 
-// TestFindAbove: above the work tree, Find accepts only this user's folders to which no other user can write.
-// Passed lists the others.
+// TestFindAbove checks that above the work tree, Find accepts only this user's folders to which no other user can
+// write. Passed lists the others.
 func TestFindAbove(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give files away")
@@ -117,8 +117,8 @@ func TestFindAbove(t *testing.T) {
 	}
 }
 
-// TestFindInASharedFolder: root works in a foreign checkout, but not in another user's folder in a directory where
-// everyone can leave one.
+// TestFindInASharedFolder checks that root works in a foreign checkout, but not in another user's folder in a directory
+// where everyone can leave one.
 func TestFindInASharedFolder(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give files away")

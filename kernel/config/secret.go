@@ -19,7 +19,7 @@ type Secret struct {
 }
 
 // ErrNoSecret says that a secret is not there yet.
-var ErrNoSecret = errors.New("there is none")
+var ErrNoSecret = errors.New("it is missing")
 
 // maxSecret is the size limit in bytes, more than any secret needs.
 const maxSecret = 4 << 10

@@ -68,7 +68,7 @@ func TestSecretOfEverybody(t *testing.T) {
 	}
 }
 
-// TestChannelsOfAProject: the channel settings of a project file count once the file is trusted.
+// TestChannelsOfAProject checks that the channel settings of a project file count once the file is trusted.
 func TestChannelsOfAProject(t *testing.T) {
 	p := newPlace(t)
 	p.project(`[service.channels]
@@ -108,7 +108,7 @@ func TestSecretFilesAreNamedInFull(t *testing.T) {
 	}
 }
 
-// TestPatternsAddUp: a project can mask more, and never less.
+// TestPatternsAddUp checks that a project can mask more, and never less.
 func TestPatternsAddUp(t *testing.T) {
 	p := newPlace(t)
 	p.user("log.redact = ['u+']")

@@ -55,8 +55,8 @@ func TestSetProjectRefusesWhatSetRefuses(t *testing.T) {
 	}
 }
 
-// TestSetProjectWhereThereIsNoFile: a new file holds only the setting, and becomes trusted. A system prompt that
-// already existed does not become trusted with it.
+// TestSetProjectWhereThereIsNoFile checks that a new file holds only the setting, and becomes trusted. A system prompt
+// that already existed does not become trusted with it.
 func TestSetProjectWhereThereIsNoFile(t *testing.T) {
 	p := newPlace(t)
 	if err := os.RemoveAll(p.ws.Dir()); err != nil {

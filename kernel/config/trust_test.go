@@ -213,7 +213,7 @@ func TestTrustOfTwoProjects(t *testing.T) {
 	}
 }
 
-// TestPersonalKeys: a project cannot set the address of a team's hub, trusted or not.
+// TestPersonalKeys checks that a project cannot set the address of a team's hub, trusted or not.
 func TestPersonalKeys(t *testing.T) {
 	for _, line := range []string{`team.url = "postgres://db.example.org/t"`, `team.default = true`, `team.projects.x = "/x"`} {
 		p := newPlace(t)

@@ -150,7 +150,7 @@ func (r *row) checkText(s string) *fault {
 	}
 	if r.choices != nil && !slices.Contains(r.choices, s) {
 		return &fault{
-			reason:  fmt.Sprintf("%s is none of %s", strconv.Quote(printable(s)), strings.Join(r.choices, ", ")),
+			reason:  fmt.Sprintf("%s is not one of %s", strconv.Quote(printable(s)), strings.Join(r.choices, ", ")),
 			nearest: nearest(s, r.choices),
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestNamesStay: every later version reads a fact under the same names, and writes it byte for byte the same. Lines
-// and fields may be added here. None may change.
+// TestNamesStay checks that every later version reads a fact under the same names, and writes it byte for byte the
+// same. Lines and fields may be added here. None may change.
 func TestNamesStay(t *testing.T) {
 	tool := ToolSeen{ID: "1", Title: "T", Kind: "edit", Status: "completed"}
 	const seen = `{"id":"1","title":"T","kind":"edit","status":"completed"}`
@@ -56,7 +56,8 @@ func TestNamesStay(t *testing.T) {
 	}
 }
 
-// TestWhat: the text adds the judged command to the agent's title, unless the title is or ends with that command.
+// TestWhat checks that the text adds the judged command to the agent's title, unless the title is or ends with that
+// command.
 func TestWhat(t *testing.T) {
 	for want, p := range map[string]PolicyDecided{
 		"a tool":                            {},
@@ -77,7 +78,8 @@ func TestWhat(t *testing.T) {
 	}
 }
 
-// TestFactsOfOthers: the fields of a failure's error and of a rejection's answer lie next to those of the fact.
+// TestFactsOfOthers checks that the fields of a failure's error and of a rejection's answer lie next to those of the
+// fact.
 func TestFactsOfOthers(t *testing.T) {
 	e := event.NewFact(event.ProviderError, "perlica", event.Refs{}, Failed{Error: &provider.Error{Provider: "p", Message: "m"}, Known: "k"})
 	f, err := Decode[Failed](e)

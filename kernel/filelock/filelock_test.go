@@ -33,8 +33,8 @@ func TestLockIsExclusiveAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestLockSurvivesItsFilesRemoval: many goroutines take and release one lock, and each release removes the file.
-// Never do two hold the lock.
+// TestLockSurvivesItsFilesRemoval checks that many goroutines take and release one lock, and each release removes the
+// file. Never do two hold the lock.
 func TestLockSurvivesItsFilesRemoval(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
 	var held, most, taken atomic.Int64
@@ -65,8 +65,8 @@ func TestLockSurvivesItsFilesRemoval(t *testing.T) {
 	}
 }
 
-// TestReservedLock: a check sees a reserved lock as free. Take succeeds during a check. If the file was removed,
-// the first process gets the lock.
+// TestReservedLock checks that a check sees a reserved lock as free. Take succeeds during a check. If the file was
+// removed, the first process gets the lock.
 func TestReservedLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
 	r, err := Reserve(path)
@@ -118,8 +118,8 @@ func TestReservedLock(t *testing.T) {
 	first.Release()
 }
 
-// TestSweepLeavesWhatIsHeld: Sweep removes a freed file, and leaves a file that another process took or replaced. A
-// process with a removed lock file does not hold the lock.
+// TestSweepLeavesWhatIsHeld checks that Sweep removes a freed file, and leaves a file that another process took or
+// replaced. A process with a removed lock file does not hold the lock.
 func TestSweepLeavesWhatIsHeld(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
 	take := func() *Lock {
@@ -163,7 +163,7 @@ func TestSweepLeavesWhatIsHeld(t *testing.T) {
 	next.Release()
 }
 
-// TestTakeNoticesARemovedFile: Take creates a removed file again, so that other processes see the lock.
+// TestTakeNoticesARemovedFile checks that Take creates a removed file again, so that other processes see the lock.
 func TestTakeNoticesARemovedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
 	r, err := Reserve(path)

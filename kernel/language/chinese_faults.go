@@ -148,7 +148,7 @@ func chineseFaults() map[string]string {
 		"checkpoints of the file that could not be checked, in a part that is absent or damaged: %d":                                               "文件里有检查点位于缺少或损坏的部分，无法核对：%d 个",
 		"lines of the anchor that could not be checked, in a part that is absent or damaged: %d":                                                   "锚点有些行位于缺少或损坏的部分，无法核对：%d 行",
 		"{why}; the log can be changed or added to as it must not be":                                                                              "%s；日志可能被以不允许的方式更改或追加",
-		"payloads are withheld, as of an import, and the log was appended to: if it is none, somebody took them away":                              "有内容像导入的那样未提供，而日志又被追加过：如果它不是导入的，就是有人拿走了它们",
+		"payloads are withheld, as of an import, and the log was appended to: if it was not imported, somebody removed them":                       "有内容像导入的那样未提供，而日志又被追加过：如果它不是导入的，就是有人拿走了它们",
 		"runs have ended, and there is neither a checkpoint nor an anchor of them: they were removed, or could not be written":                     "有运行已结束，却没有它们的检查点和锚点：被删除，或未能写入",
 		"the log lost events: %s names %d calls that the log had on disk and does not hold, the first as event %d; they count as called":           "日志丢失了事件：%s 记有 %d 次调用，日志曾写入磁盘而现已没有，第一次是事件 %d；它们都算已调用过",
 		"%s is missing: the next call makes it from the log":                                                                                       "%s 不存在：下一次调用会根据日志重建",

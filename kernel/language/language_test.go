@@ -62,7 +62,7 @@ func insertions(text string) []string {
 
 func count(text string) int { return len(regexp.MustCompile(`%[a-z]`).FindAllString(text, -1)) }
 
-// TestSameSentences: every language has the same sentences with the same insertions.
+// TestSameSentences checks that every language has the same sentences with the same insertions.
 func TestSameSentences(t *testing.T) {
 	english, chinese := texts(language.English), texts(language.Chinese)
 	if missing := slices.DeleteFunc(slices.Sorted(maps.Keys(english)), func(k string) bool { return chinese[k] != "" || english[k] == "" }); len(missing) > 0 {
@@ -78,7 +78,7 @@ func TestSameSentences(t *testing.T) {
 	}
 }
 
-// TestOneLanguage: a sentence is in its language. Codes, symbols and names belong to no language.
+// TestOneLanguage checks that a sentence is in its language. Codes, symbols and names belong to no language.
 func TestOneLanguage(t *testing.T) {
 	none := []string{"ReactionAck", "Joint", "OptionIs", "Stop", "Languages", "Name"}
 	isHan := func(r rune) bool { return unicode.Is(unicode.Han, r) }
@@ -94,7 +94,7 @@ func TestOneLanguage(t *testing.T) {
 	}
 }
 
-// TestCardWords: in each language the rows of a question fit, and their bars are aligned.
+// TestCardWords checks that in each language the rows of a question fit, and their bars are aligned.
 func TestCardWords(t *testing.T) {
 	for _, l := range language.All() {
 		words := l.Sentences().Card
@@ -123,7 +123,7 @@ func TestCardWords(t *testing.T) {
 	}
 }
 
-// TestRepeated: the text before a repeated message fits into its reserved space.
+// TestRepeated checks that the text before a repeated message fits into its reserved space.
 func TestRepeated(t *testing.T) {
 	for _, l := range language.All() {
 		if mark := l.Sentences().Repeated; len(mark) > len("(possibly repeated)") {

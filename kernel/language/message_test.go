@@ -19,8 +19,8 @@ import (
 	_ "github.com/perlica/perlica/service/web"
 )
 
-// TestCodes: each declared sentence has its own code, and a translation with the same insertions. Each translation
-// belongs to a declared sentence.
+// TestCodes checks that each declared sentence has its own code, and a translation with the same insertions. Each
+// translation belongs to a declared sentence.
 func TestCodes(t *testing.T) {
 	chinese := language.Chinese.Sentences().Messages
 	known := map[message.Code]string{}
@@ -70,7 +70,8 @@ var (
 	insertion = regexp.MustCompile(`%(\[\d+\])?[.\d]*[a-z]`)
 )
 
-// TestSay: a sentence is said with its insertions, also after a record kept it. Unknown words stay as they are.
+// TestSay checks that a sentence is said with its insertions, also after a record kept it. Unknown words stay as they
+// are.
 func TestSay(t *testing.T) {
 	say := language.Chinese.Sentences()
 	sentence := func(args ...any) *message.Text {

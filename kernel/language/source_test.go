@@ -30,8 +30,9 @@ func (m messages) add(place, english, chinese string) {
 	m[place][english] = chinese
 }
 
-// TestMessages: each message that a person can meet on a phone or a page has a translation. testdata/messages.txt lists
-// the messages, so that a change of words shows in its diff. There § stands for an insertion.
+// TestMessages checks that each message that a person can meet on a phone or a page has a translation.
+// testdata/messages.txt lists the messages, so that a change of words shows in its diff. There § stands for an
+// insertion.
 func TestMessages(t *testing.T) {
 	m, ran := messages{}, 0
 	for _, d := range message.Declared() {
@@ -186,7 +187,7 @@ func (m messages) faults(t *testing.T) {
 	}
 }
 
-// TestAccepted: the first known language of the header counts, otherwise English.
+// TestAccepted checks that the first known language of the header counts, otherwise English.
 func TestAccepted(t *testing.T) {
 	for header, want := range map[string]language.Language{
 		"": "en", "*": "en", "fr": "en", "zh": "zh", "zh-CN,zh;q=0.9,en;q=0.8": "zh", "en-GB,en;q=0.9,zh;q=0.8": "en", "fr, zh;q=0.5": "zh",

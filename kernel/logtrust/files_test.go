@@ -81,7 +81,7 @@ func refused(ctx context.Context, s Store, path string) error {
 	return errors.Join(errors.New("it is known"), err)
 }
 
-// TestForgedWriteAheadLog: a foreign write-ahead log next to a known database makes the log unknown.
+// TestForgedWriteAheadLog checks that a foreign write-ahead log next to a known database makes the log unknown.
 func TestForgedWriteAheadLog(t *testing.T) {
 	me, other := user(t), user(t)
 	if now, err := identity(t.TempDir()); err != nil || now == "" {
@@ -128,8 +128,8 @@ func TestForgedWriteAheadLog(t *testing.T) {
 	}
 }
 
-// TestOwnWriteAheadLog: the write-ahead log of a killed process is known, with any signer, even after the log has
-// moved. Another write-ahead log in its place is not known.
+// TestOwnWriteAheadLog checks that the write-ahead log of a killed process is known, with any signer, even after the
+// log has moved. Another write-ahead log in its place is not known.
 func TestOwnWriteAheadLog(t *testing.T) {
 	me := user(t)
 	me.Keys = nil

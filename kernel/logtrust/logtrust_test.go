@@ -114,7 +114,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestMadeHere: an added log is known while its file stays the same, with any signer.
+// TestMadeHere checks that an added log is known while its file stays the same, with any signer.
 func TestMadeHere(t *testing.T) {
 	me, other := user(t), user(t)
 	path := filepath.Join(t.TempDir(), "eventlog.db")
@@ -153,8 +153,8 @@ func TestMadeHere(t *testing.T) {
 	}
 }
 
-// TestAnotherFileBehindTheCheck: a log that appears between the check and the opening does not count as the checked
-// one, or as made here.
+// TestAnotherFileBehindTheCheck checks that a log that appears between the check and the opening does not count as the
+// checked one, or as made here.
 func TestAnotherFileBehindTheCheck(t *testing.T) {
 	me, other := user(t), user(t)
 	foreign := filepath.Join(t.TempDir(), "eventlog.db")
@@ -191,8 +191,8 @@ func TestAnotherFileBehindTheCheck(t *testing.T) {
 	}
 }
 
-// TestTrustedKey: with a key, later states of the same log are known as far as it signed them. No other log is
-// known.
+// TestTrustedKey checks that with a key, later states of the same log are known as far as it signed them. No other log
+// is known.
 func TestTrustedKey(t *testing.T) {
 	me, other := user(t), user(t)
 	path := filepath.Join(t.TempDir(), "eventlog.db")

@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 )
 
-// TestUser: opening the user's own log for work creates it, with any configuration and in any directory. It is a
-// log like others, and not a project.
+// TestUser checks that opening the user's own log for work creates it, with any configuration and in any directory. It
+// is a log like others, and not a project.
 func TestUser(t *testing.T) {
 	dir := t.TempDir()
 	environ := []string{"PERLICA_HOME=" + filepath.Join(dir, "home"), "PERLICA_CONTEXT_DEFAULT_ID=other"}
@@ -44,7 +44,7 @@ func TestUser(t *testing.T) {
 	}
 }
 
-// TestContextOf: a log's path names its project and its context, and no other file's path does.
+// TestContextOf checks that a log's path names its project and its context, and no other file's path does.
 func TestContextOf(t *testing.T) {
 	dir := t.TempDir()
 	if real, err := filepath.EvalSymlinks(dir); err == nil {

@@ -138,7 +138,7 @@ func input(id event.InputID) func(*event.Event) {
 	return func(e *event.Event) { e.Input = id }
 }
 
-// TestAuditOpen: an intent without an outcome is listed, and is not damage.
+// TestAuditOpen checks that an intent without an outcome is listed, and is not damage.
 func TestAuditOpen(t *testing.T) {
 	list := events(append(sound()[:13], step{t: event.Requested, run: "2"}))
 	broken, open := auditOf(list, -1)
@@ -150,7 +150,7 @@ func TestAuditOpen(t *testing.T) {
 	}
 }
 
-// TestAuditBehindGaps: the audit reports nothing that depends on missing events.
+// TestAuditBehindGaps checks that the audit reports nothing that depends on missing events.
 func TestAuditBehindGaps(t *testing.T) {
 	all := events(sound())
 	for from := range all {

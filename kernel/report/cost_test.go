@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// TestWhatARunCosts: an agent reports the cost of its session so far, so no two runs count the same money. A
+// TestWhatARunCosts checks that an agent reports the cost of its session so far, so no two runs count the same money. A
 // session that starts again at zero counts from zero.
 func TestWhatARunCosts(t *testing.T) {
 	start := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)

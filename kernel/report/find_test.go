@@ -99,7 +99,7 @@ func TestFindRecord(t *testing.T) {
 	}
 }
 
-// TestFindRunPrefersTheLastTry: an input that failed before its call may be tried again.
+// TestFindRunPrefersTheLastTry checks that an input that failed before its call may be tried again.
 func TestFindRunPrefersTheLastTry(t *testing.T) {
 	log := logWith(t, inputFact(sessionA, runA, "job"), inputFact(sessionA, runB, "job"))
 	run, err := FindRun(context.Background(), &log.Reader, "job")
@@ -108,8 +108,8 @@ func TestFindRunPrefersTheLastTry(t *testing.T) {
 	}
 }
 
-// TestFindRunWithoutReadingInputs: the indexes find runs with an intent or an outcome, even if the payloads of
-// their inputs are gone.
+// TestFindRunWithoutReadingInputs checks that the indexes find runs with an intent or an outcome, even if the payloads
+// of their inputs are gone.
 func TestFindRunWithoutReadingInputs(t *testing.T) {
 	refs := func(run, input string) event.Refs {
 		return event.Refs{Session: sessionA, Run: event.RunID(run), Input: event.InputID(input)}

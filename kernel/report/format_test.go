@@ -210,8 +210,8 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 
-// TestPageIsHarmless: the page has only the template's elements, each properly closed, whatever the texts hold. The
-// page fetches nothing.
+// TestPageIsHarmless checks that the page has only the template's elements, each properly closed, whatever the texts
+// hold. The page fetches nothing.
 func TestPageIsHarmless(t *testing.T) {
 	text := written(t, WriteHTML, event.Query{}, false)
 	d := xml.NewDecoder(bytes.NewReader(text))

@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// TestTokensOfARun: the tokens of an agent that counts its session are not added up. The tokens of an agent that
-// counts each turn are added up.
+// TestTokensOfARun checks that the tokens of an agent that counts its session are not added up. The tokens of an agent
+// that counts each turn are added up.
 func TestTokensOfARun(t *testing.T) {
 	start := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	now := start

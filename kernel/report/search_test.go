@@ -114,7 +114,7 @@ func TestSearchFilters(t *testing.T) {
 	}
 }
 
-// TestSearchByTimeOverStretches: a clock that jumps hides nothing.
+// TestSearchByTimeOverStretches checks that a clock that jumps hides nothing.
 func TestSearchByTimeOverStretches(t *testing.T) {
 	start := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	clock := start
@@ -168,8 +168,8 @@ func everyInput(n int) string {
 	return strings.Join(list, ", ")
 }
 
-// TestSearchCatchesUp: the next search finds new texts. It finds an answer by the words of a question that was
-// asked earlier.
+// TestSearchCatchesUp checks that the next search finds new texts. It finds an answer by the words of a question that
+// was asked earlier.
 func TestSearchCatchesUp(t *testing.T) {
 	log := logWith(t)
 	path := filepath.Join(t.TempDir(), "search.db")
@@ -224,7 +224,7 @@ func TestSearchFindSession(t *testing.T) {
 	}
 }
 
-// TestSearchAsksNoSort: SQLite reads the words in the order of the log, without a scan.
+// TestSearchAsksNoSort checks that SQLite reads the words in the order of the log, without a scan.
 func TestSearchAsksNoSort(t *testing.T) {
 	s := searchIn(t, storyLog(t))
 	var plan []struct {

@@ -97,7 +97,7 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// TestStatsOfAPrunedLog: types and headers still count, and the session knows its provider.
+// TestStatsOfAPrunedLog checks that types and headers still count, and the session knows its provider.
 func TestStatsOfAPrunedLog(t *testing.T) {
 	log := statsLog(t)
 	if _, err := log.Prune(t.Context(), event.Pruning{Until: 1000, Run: "1"}); err != nil {

@@ -17,8 +17,8 @@ func TestSummarizeHasWordsForEveryFact(t *testing.T) {
 	}
 }
 
-// TestEveryTextIsSearched: the index reads the types that have texts. It also reads the deletion of sessions, to
-// forget their names.
+// TestEveryTextIsSearched checks that the index reads the types that have texts. It also reads the deletion of
+// sessions, to forget their names.
 func TestEveryTextIsSearched(t *testing.T) {
 	for _, typ := range event.Known().Types() {
 		indexed := slices.Contains(event.Known().For(event.Search), typ)

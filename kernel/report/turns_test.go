@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// TestNewestTurns: an older turn that ended late is not among the newest turns.
+// TestNewestTurns checks that an older turn that ended late is not among the newest turns.
 func TestNewestTurns(t *testing.T) {
 	l, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "eventlog.db"), eventlog.Options{})
 	if err != nil {

@@ -70,7 +70,7 @@ func TestServe(t *testing.T) {
 // heads matches the beginning of a message in the short notation of TestServe.
 var heads = regexp.MustCompile(`\{(\d|null),`)
 
-// TestResponses: each response goes to one request with its id, the oldest first.
+// TestResponses checks that each response goes to one request with its id, the oldest first.
 func TestResponses(t *testing.T) {
 	var out bytes.Buffer
 	c := agentside.New(&out)
@@ -102,7 +102,7 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// TestWholeLines: each line of several senders is one Write.
+// TestWholeLines checks that each line of several senders is one Write.
 func TestWholeLines(t *testing.T) {
 	var writes []string // guarded by the connection
 	c := agentside.New(writerFunc(func(p []byte) (int, error) {
@@ -134,7 +134,7 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestLine: the members keep their bytes, also bytes that are no JSON.
+// TestLine checks that the members keep their bytes, also bytes that are no JSON.
 func TestLine(t *testing.T) {
 	m := agentside.Message{ID: json.RawMessage("1.0"), Method: "a\"\\\n\x01\xff<"}
 	m.Params, m.Result = json.RawMessage(" {} \xfe"), json.RawMessage("?")
@@ -144,7 +144,8 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestEnds: Serve returns the error of reading. After its context has ended, it returns and handles no further line.
+// TestEnds checks that Serve returns the error of reading. After its context has ended, it returns and handles no
+// further line.
 func TestEnds(t *testing.T) {
 	broken := errors.New("broken")
 	if err := agentside.New(io.Discard).Serve(t.Context(), iotest.ErrReader(broken), nil); !errors.Is(err, broken) {

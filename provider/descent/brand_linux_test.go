@@ -135,9 +135,9 @@ func hear(t *testing.T, c *exec.Cmd) (s said) {
 	return s
 }
 
-// TestBrand: an orphan of a Perlica that has ended still counts as an agent's process. The orphan has no
-// mark, has its own session and tries to raise its limit. Its mode is the mode of the run. The test fails if
-// Announce does not lower the limit.
+// TestBrand checks that an orphan of a Perlica that has ended still counts as an agent's process. The orphan has no
+// mark, has its own session and tries to raise its limit. Its mode is the mode of the run. The test fails if Announce
+// does not lower the limit.
 func TestBrand(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -171,7 +171,7 @@ func TestBrand(t *testing.T) {
 	}
 }
 
-// TestRunnerIsNoAgent: a Perlica that brands itself remains a person's process.
+// TestRunnerIsNoAgent checks that a Perlica that brands itself remains a person's process.
 func TestRunnerIsNoAgent(t *testing.T) {
 	if s := hear(t, role("self")); s.Agents != 0 || s.Err != "" {
 		t.Fatalf("a Perlica that runs agents is an agent's: %+v", s)
@@ -188,7 +188,7 @@ func own(c *exec.Cmd, flags uintptr) *exec.Cmd {
 	return c
 }
 
-// TestGap: a mount over an entry of /proc is a gap, and the error names the process. A replaced /proc shows
+// TestGap checks that a mount over an entry of /proc is a gap, and the error names the process. A replaced /proc shows
 // nothing. The test fails if readFile follows mounts.
 func TestGap(t *testing.T) {
 	dir := t.TempDir()
@@ -219,7 +219,7 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// TestNamespaces: a process in a namespace that needs no privilege needs a terminal, even if its whole line
+// TestNamespaces checks that a process in a namespace that needs no privilege needs a terminal, even if its whole line
 // is visible.
 func TestNamespaces(t *testing.T) {
 	if s := hear(t, role("say")); s.Err != "" || s.Agents > 0 && !branded() {
@@ -242,8 +242,8 @@ func branded() bool {
 	return len(l.Agents) > 0
 }
 
-// TestHidepid: a process that the system hides ends the line and is not a gap. This includes a process of the
-// same user that cannot be dumped, such as sshd's.
+// TestHidepid checks that a process that the system hides ends the line and is not a gap. This includes a process of
+// the same user that cannot be dumped, such as sshd's.
 func TestHidepid(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("this takes root")
@@ -263,7 +263,7 @@ func TestHidepid(t *testing.T) {
 	}
 }
 
-// TestApart: the table lists the processes that may answer a question of another process.
+// TestApart checks that the table lists the processes that may answer a question of another process.
 func TestApart(t *testing.T) {
 	k := func(pid int, name string) link {
 		return link{Process: Process{PID: pid, Name: name}, ticks: uint64(pid), spaces: [3]string{"m", "p", "u"}}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestAnnounce: other processes see that a process runs agents, and the strictest of its modes.
+// TestAnnounce checks that other processes see that a process runs agents, and the strictest of its modes.
 func TestAnnounce(t *testing.T) {
 	p := openProc()
 	defer p.closeFD()
@@ -22,7 +22,7 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// TestStartAndBirth: the start of a process and the creation of a file can be compared.
+// TestStartAndBirth checks that the start of a process and the creation of a file can be compared.
 func TestStartAndBirth(t *testing.T) {
 	l, err := Self()
 	if err != nil {
@@ -45,7 +45,7 @@ func TestStartAndBirth(t *testing.T) {
 	}
 }
 
-// TestAncestorIsNotForeign: a process descends from all agents of its ancestors, so no ancestor is foreign,
+// TestAncestorIsNotForeign checks that a process descends from all agents of its ancestors, so no ancestor is foreign,
 // not even a Perlica that runs agents. Mutant: Foreign without the check of its own line.
 func TestAncestorIsNotForeign(t *testing.T) {
 	if _, ok, err := foreignAgent(os.Getppid()); ok || err != nil {

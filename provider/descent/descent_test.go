@@ -8,7 +8,7 @@ import (
 
 func at(second int64) Process { return Process{PID: int(second), Started: time.Unix(second, 0)} }
 
-// TestLine: the table maps the properties of a process and its ancestors to the agents. The process comes
+// TestLine checks that the table maps the properties of a process and its ancestors to the agents. The process comes
 // first.
 func TestLine(t *testing.T) {
 	shell := link{Process: at(1)}
@@ -57,7 +57,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestOwnEnvironment: the mark counts immediately after this process has set it itself.
+// TestOwnEnvironment checks that the mark counts immediately after this process has set it itself.
 func TestOwnEnvironment(t *testing.T) {
 	before, _ := Self() // also correct on a system that shows nothing
 	t.Setenv(Mark, "claude:1:1:x")

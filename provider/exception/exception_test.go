@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "write the table of exceptions into docs/acp.md")
 
-// TestTable: each method has one row of its side, a row with a * hides no later row, and each row of the documents
-// has its reason and tests that exist.
+// TestTable checks that each method has one row of its side, a row with a * hides no later row, and each row of the
+// documents has its reason and tests that exist.
 func TestTable(t *testing.T) {
 	tests := testsOfTheTree(t)
 	for i, r := range table {
@@ -68,7 +68,7 @@ func testsOfTheTree(t *testing.T) map[string]bool {
 	return tests
 }
 
-// TestDocument: docs/acp.md has the exceptions of the table.
+// TestDocument checks that docs/acp.md has the exceptions of the table.
 func TestDocument(t *testing.T) {
 	const file, begin, end = "../../docs/acp.md", "-update -->\n", "<!-- end of the exceptions"
 	text, err := os.ReadFile(file)

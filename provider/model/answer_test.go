@@ -97,7 +97,7 @@ var answers = []struct {
 	{name: "a mark of another API", api: gemini, stop: refusal, events: []string{`{"candidates":[{"finishReason":"IMAGE_SAFETY"}]}`, `[DONE]`}},
 }
 
-// TestAnswers: text, files and stop reason are read from every form, each only once.
+// TestAnswers checks that text, files and stop reason are read from every form, each only once.
 func TestAnswers(t *testing.T) {
 	for _, a := range answers {
 		t.Run(string(a.api)+" "+a.name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestFilesAreRemembered: the client gets an image of an answer as ACP content, and the next prompt mentions
+// TestFilesAreRemembered checks that the client gets an image of an answer as ACP content, and the next prompt mentions
 // the image.
 func TestFilesAreRemembered(t *testing.T) {
 	s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
@@ -139,7 +139,7 @@ func TestFilesAreRemembered(t *testing.T) {
 	}
 }
 
-// TestCounts: token counts of any form are read or count as unknown, and no cost is below 0.
+// TestCounts checks that token counts of any form are read or count as unknown, and no cost is below 0.
 func TestCounts(t *testing.T) {
 	price := &Price{Input: 1, Output: 10, CachedInput: 0.1, Per: 1}
 	for _, c := range []struct {

@@ -39,7 +39,7 @@ func texts(v any) (list []string) {
 	return list
 }
 
-// FuzzBodies: for any input, the body of each API is one JSON object with the unchanged texts, files and
+// FuzzBodies checks that for any input, the body of each API is one JSON object with the unchanged texts, files and
 // options, and without tools.
 func FuzzBodies(f *testing.F) {
 	for i := range allAPIs() {
@@ -102,7 +102,7 @@ func compact(b []byte) []byte {
 	return again
 }
 
-// TestShapes: the table has answers of one kind in each API's form. No recorded stream has these forms.
+// TestShapes checks that the table has answers of one kind in each API's form. No recorded stream has these forms.
 func TestShapes(t *testing.T) {
 	for name, c := range map[string]struct {
 		stream     map[API]string
@@ -136,7 +136,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestEmptyAnswer: an empty answer is valid, and the session continues.
+// TestEmptyAnswer checks that an empty answer is valid, and the session continues.
 func TestEmptyAnswer(t *testing.T) {
 	s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
 		if s.readRequest(r) != nil {
@@ -152,7 +152,7 @@ func TestEmptyAnswer(t *testing.T) {
 	}
 }
 
-// TestSystemPrompt: the text is in the API's own field before all turns, and an option cannot replace it
+// TestSystemPrompt checks that the text is in the API's own field before all turns, and an option cannot replace it
 // silently.
 func TestSystemPrompt(t *testing.T) {
 	turns := []turn{{blocks: []block{{Type: "text", Text: "hi"}}}}

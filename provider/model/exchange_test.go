@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/provider/agentside"
 )
 
-// TestTheExchange: the client gets the exchange as it crossed the wire, without the key.
+// TestTheExchange checks that the client gets the exchange as it crossed the wire, without the key.
 func TestTheExchange(t *testing.T) {
 	const secret = "sk-a-very-secret-key"
 	for _, api := range allAPIs() {
@@ -75,7 +75,7 @@ func TestTheExchange(t *testing.T) {
 	}
 }
 
-// TestEchoedKey: a key that a server echoes never reaches the client, wherever the data is split. All other
+// TestEchoedKey checks that a key that a server echoes never reaches the client, wherever the data is split. All other
 // data reaches the client.
 func TestEchoedKey(t *testing.T) {
 	const key = "sk-0123456789abcdef"

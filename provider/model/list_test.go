@@ -30,7 +30,7 @@ var lists = map[API]struct {
 	}, []string{"one", "two"}},
 }
 
-// TestList: an API's models are listed on request, page by page, and the client is told about each request
+// TestList checks that an API's models are listed on request, page by page, and the client is told about each request
 // first. A prompt then goes to the selected model.
 func TestList(t *testing.T) {
 	for api, want := range lists {
@@ -90,7 +90,7 @@ func listed(t *testing.T, m message) (names []string) {
 	return names
 }
 
-// TestNoList: if the list fails, the error names the reason.
+// TestNoList checks that if the list fails, the error names the reason.
 func TestNoList(t *testing.T) {
 	for answer, want := range map[string]string{
 		status("401 Unauthorized", "", `{"error":{"message":"bad key"}}`):         "401 Unauthorized: bad key",

@@ -198,7 +198,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestNothingListens: without a connection nothing was sent.
+// TestNothingListens checks that without a connection nothing was sent.
 func TestNothingListens(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -213,7 +213,7 @@ func TestNothingListens(t *testing.T) {
 	}
 }
 
-// TestEachTurnOnce: each turn of a session is one request on its own connection and contains the earlier
+// TestEachTurnOnce checks that each turn of a session is one request on its own connection and contains the earlier
 // turns.
 func TestEachTurnOnce(t *testing.T) {
 	s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
@@ -241,7 +241,7 @@ func TestEachTurnOnce(t *testing.T) {
 	}
 }
 
-// TestNoLeave: nothing leaves before the client agrees, and the client is told about the request before it
+// TestNoLeave checks that nothing leaves before the client agrees, and the client is told about the request before it
 // leaves.
 func TestNoLeave(t *testing.T) {
 	s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
@@ -294,7 +294,7 @@ var cancels = []struct {
 	{name: "in the body of an error", answer: "HTTP/1.1 500 x\r\nContent-Length: 100\r\n\r\noops", requests: 1},
 }
 
-// TestCancel: a cancel closes the connection in every phase of the request, and the prompt is answered.
+// TestCancel checks that a cancel closes the connection in every phase of the request, and the prompt is answered.
 func TestCancel(t *testing.T) {
 	for _, c := range cancels {
 		t.Run(c.name, func(t *testing.T) {

@@ -188,7 +188,7 @@ func TestSecure(t *testing.T) {
 	}
 }
 
-// TestProxySettings: the configured proxy precedes the environment's, NO_PROXY applies, an address of this
+// TestProxySettings checks that the configured proxy precedes the environment's, NO_PROXY applies, an address of this
 // machine uses no proxy, and no error quotes a password.
 func TestProxySettings(t *testing.T) {
 	if runtime.GOOS != "linux" {

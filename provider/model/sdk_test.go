@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/provider/agentside"
 )
 
-// TestSDKsAgree: text, usage and stop reason of each recorded stream equal the results of the vendor's Go SDK
-// for the same bytes. The module in testdata/sdk produces these results: 'make sdks'.
+// TestSDKsAgree checks that text, usage and stop reason of each recorded stream equal the results of the vendor's Go
+// SDK for the same bytes. The module in testdata/sdk produces these results: 'make sdks'.
 func TestSDKsAgree(t *testing.T) {
 	b, err := os.ReadFile("testdata/streams/sdk.json")
 	if err != nil {

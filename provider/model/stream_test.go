@@ -105,7 +105,7 @@ func recordedStreams(t *testing.T) []string {
 	return append(chunks, sse...)
 }
 
-// TestStreams: a person has once checked the text, the usage and the stop reason of each recorded stream.
+// TestStreams checks that a person has once checked the text, the usage and the stop reason of each recorded stream.
 // They are the same for every division of the bytes and for every line ending.
 func TestStreams(t *testing.T) {
 	const golden = "testdata/streams/expected.json"
@@ -150,7 +150,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestCutStreams: a stream that is cut before its end (at about 300 places) is not an answer. The exception
+// TestCutStreams checks that a stream that is cut before its end (at about 300 places) is not an answer. The exception
 // is a stream in which the API has already marked the answer as complete.
 func TestCutStreams(t *testing.T) {
 	for _, path := range recordedStreams(t) {

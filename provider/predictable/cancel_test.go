@@ -105,7 +105,7 @@ func TestCancelNothing(t *testing.T) {
 	}
 }
 
-// TestSecondPrompt: a second prompt in a session is refused. The first prompt continues and can still be
+// TestSecondPrompt checks that a second prompt in a session is refused. The first prompt continues and can still be
 // cancelled. Another session is not delayed.
 func TestSecondPrompt(t *testing.T) {
 	c := open(t, Options{})

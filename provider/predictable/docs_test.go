@@ -10,7 +10,7 @@ import (
 
 var updateDocs = flag.Bool("update", false, "write the table of directives into docs/predictable.md")
 
-// TestDocs: the table in the documentation equals the table in the code, and a test uses each directive.
+// TestDocs checks that the table in the documentation equals the table in the code, and a test uses each directive.
 func TestDocs(t *testing.T) {
 	const begin, end = "<!-- directives: begin -->\n", "<!-- directives: end -->\n"
 	page := filepath.Join("..", "..", "docs", "predictable.md")

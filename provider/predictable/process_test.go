@@ -62,7 +62,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestIgnoreStdin: input after @ignore stdin is never read.
+// TestIgnoreStdin checks that input after @ignore stdin is never read.
 func TestIgnoreStdin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -120,7 +120,7 @@ func TestIgnoreEOF(t *testing.T) {
 	}
 }
 
-// TestPiped: all requests from a file are answered.
+// TestPiped checks that all requests from a file are answered.
 func TestPiped(t *testing.T) {
 	var out buffer
 	in := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}
@@ -147,7 +147,7 @@ func TestReadFails(t *testing.T) {
 	}
 }
 
-// TestWriteFails: a flood ends when its reader has gone.
+// TestWriteFails checks that a flood ends when its reader has gone.
 func TestWriteFails(t *testing.T) {
 	c := open(t, Options{})
 	c.request("session/prompt", promptParams(c.sid, "@stream 999999999 100"))

@@ -34,7 +34,7 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// TestAnEchoIsOneWrite: an echo wakes the reader only once. The output of a script that waits is not held.
+// TestAnEchoIsOneWrite checks that an echo wakes the reader only once. The output of a script that waits is not held.
 func TestAnEchoIsOneWrite(t *testing.T) {
 	for _, tt := range []struct {
 		scenario, prompt string

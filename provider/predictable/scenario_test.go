@@ -93,7 +93,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// TestHangs: a hanging script never answers, and ends when standard input ends.
+// TestHangs checks that a hanging script never answers, and ends when standard input ends.
 func TestHangs(t *testing.T) {
 	for _, scenario := range []string{"[initialize]\n@hang", "[session/new]\n@hang", "[session/prompt]\n@ignore cancel\n@hang", "[session/prompt]\n@ask execute ls", "[session/prompt]\n@read /x"} {
 		c := connect(t, Options{Scenario: scenario})
@@ -116,7 +116,7 @@ func TestHangs(t *testing.T) {
 	}
 }
 
-// TestBadLines: a line that cannot be a message gets the error of JSON-RPC.
+// TestBadLines checks that a line that cannot be a message gets the error of JSON-RPC.
 func TestBadLines(t *testing.T) {
 	c := connect(t, Options{})
 	for _, tt := range []struct{ line, want string }{

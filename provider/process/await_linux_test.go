@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWaitingTakesNoProcessor: while an agent runs, no goroutine waits for its end in a system call. Such a
+// TestWaitingTakesNoProcessor checks that while an agent runs, no goroutine waits for its end in a system call. Such a
 // goroutine would occupy one of the runtime's processors.
 func TestWaitingTakesNoProcessor(t *testing.T) {
 	fd, err := unix.PidfdOpen(unix.Getpid(), unix.PIDFD_NONBLOCK)
@@ -47,7 +47,7 @@ func watching(t *testing.T) string {
 	return ""
 }
 
-// TestAwaitTheEnded: waiting for an ended process returns, whether the poller reports the end early or late.
+// TestAwaitTheEnded checks that waiting for an ended process returns, whether the poller reports the end early or late.
 func TestAwaitTheEnded(t *testing.T) {
 	cmd := exec.Command("true")
 	if err := cmd.Start(); err != nil {

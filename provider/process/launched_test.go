@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestLaunch: Start with the same spec returns the launched process and its earlier stderr. End then does
+// TestLaunch checks that Start with the same spec returns the launched process and its earlier stderr. End then does
 // nothing.
 func TestLaunch(t *testing.T) {
 	spec := procSpec("proc-exit", "early", "words")
@@ -40,7 +40,7 @@ func TestLaunch(t *testing.T) {
 	procEnd(t, p)
 }
 
-// TestLaunchOther: a process launched with another spec is not taken. End ends such a process without grace,
+// TestLaunchOther checks that a process launched with another spec is not taken. End ends such a process without grace,
 // although it ignores SIGTERM and Grace is a minute.
 func TestLaunchOther(t *testing.T) {
 	launched := procSpec("proc-stubborn")
@@ -76,7 +76,7 @@ func TestLaunchOther(t *testing.T) {
 	}
 }
 
-// TestLaunchFails: Start returns the error of the failed launch, and End returns nil.
+// TestLaunchFails checks that Start returns the error of the failed launch, and End returns nil.
 func TestLaunchFails(t *testing.T) {
 	spec := procSpec("proc-echo")
 	spec.Argv = []string{"no-such-program-anywhere"}

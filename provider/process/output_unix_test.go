@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestOutputEndsWithTheAgent: a child that keeps writing after the agent has ended does not keep the output
+// TestOutputEndsWithTheAgent checks that a child that keeps writing after the agent has ended does not keep the output
 // open.
 func TestOutputEndsWithTheAgent(t *testing.T) {
 	r, w, err := os.Pipe()

@@ -163,8 +163,8 @@ func TestProcessEndFindsDaemonWithoutMark(t *testing.T) {
 	}
 }
 
-// TestProcessOrderlyEndFindsDaemonWithoutMark: the agent is a script that exits when its input ends.
-// Its program has moved to its own session and cleared its environment. End still ends the program.
+// TestProcessOrderlyEndFindsDaemonWithoutMark checks that the agent is a script that exits when its input ends. Its
+// program has moved to its own session and cleared its environment. End still ends the program.
 func TestProcessOrderlyEndFindsDaemonWithoutMark(t *testing.T) {
 	spec := procSpec("proc-parent")
 	spec.Argv = []string{"sh", "-c", `"$0" "$@"; exit $?`, spec.Argv[0], "setsid", "clean"}
@@ -330,7 +330,7 @@ func TestProcessReadsItsOwnStat(t *testing.T) {
 	}
 }
 
-// TestProcessHasNoTerminal: an agent has its own session, so that its processes cannot use the person's
+// TestProcessHasNoTerminal checks that an agent has its own session, so that its processes cannot use the person's
 // terminal.
 func TestProcessHasNoTerminal(t *testing.T) {
 	p, r := procStart(t, procSpec("proc-echo"))

@@ -69,7 +69,7 @@ func boxStart(t *testing.T, spec Spec) (*Process, *bufio.Reader) {
 	return procStart(t, spec)
 }
 
-// TestSandboxTerm: an agent in a sandbox gets SIGTERM itself, and has its grace to end.
+// TestSandboxTerm checks that an agent in a sandbox gets SIGTERM itself, and has its grace to end.
 func TestSandboxTerm(t *testing.T) {
 	spec := procSpec("box-term")
 	spec.Grace = 200 * time.Millisecond
@@ -86,7 +86,7 @@ func TestSandboxTerm(t *testing.T) {
 	}
 }
 
-// TestSandboxKill: an agent that ignores SIGTERM is killed, and the signal is known.
+// TestSandboxKill checks that an agent that ignores SIGTERM is killed, and the signal is known.
 func TestSandboxKill(t *testing.T) {
 	spec := procSpec("proc-stubborn")
 	spec.Grace = 50 * time.Millisecond
@@ -100,7 +100,7 @@ func TestSandboxKill(t *testing.T) {
 	}
 }
 
-// TestSandboxSignal: the signal that ended an agent inside is known outside.
+// TestSandboxSignal checks that the signal that ended an agent inside is known outside.
 func TestSandboxSignal(t *testing.T) {
 	p, r := boxStart(t, procSpec("proc-polite"))
 	procLine(t, r)
@@ -114,8 +114,8 @@ func TestSandboxSignal(t *testing.T) {
 	procEnd(t, p)
 }
 
-// TestSandboxOrphans: processes that an agent leaves end with the sandbox, although they have no mark and ignore
-// signals, and they delay nothing.
+// TestSandboxOrphans checks that processes that an agent leaves end with the sandbox, although they have no mark and
+// ignore signals, and they delay nothing.
 func TestSandboxOrphans(t *testing.T) {
 	p, r := boxStart(t, procSpec("box-orphan"))
 	procLine(t, r)
@@ -128,7 +128,7 @@ func TestSandboxOrphans(t *testing.T) {
 	}
 }
 
-// TestSandboxParentDies: when Perlica dies, everything in the sandbox dies.
+// TestSandboxParentDies checks that when Perlica dies, everything in the sandbox dies.
 func TestSandboxParentDies(t *testing.T) {
 	boxStart(t, procSpec("box-orphan")) // skips
 	p, r := procStart(t, procSpec("box-middle"))
@@ -151,7 +151,7 @@ func TestSandboxParentDies(t *testing.T) {
 	procEnd(t, p)
 }
 
-// TestSandboxDescent: a process in a sandbox counts as an agent's, seen from outside.
+// TestSandboxDescent checks that a process in a sandbox counts as an agent's, seen from outside.
 func TestSandboxDescent(t *testing.T) {
 	p, r := boxStart(t, procSpec("proc-echo"))
 	procEcho(t, p, r)
@@ -164,7 +164,7 @@ func TestSandboxDescent(t *testing.T) {
 	procEnd(t, p)
 }
 
-// TestSandboxFails: a sandbox that cannot be had is an error with a reason, and no process is started.
+// TestSandboxFails checks that a sandbox that cannot be had is an error with a reason, and no process is started.
 func TestSandboxFails(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	spec := procSpec("proc-echo")
@@ -177,7 +177,7 @@ func TestSandboxFails(t *testing.T) {
 	}
 }
 
-// TestFromShell: bwrap's exit codes of signals become signals, and other codes stay.
+// TestFromShell checks that bwrap's exit codes of signals become signals, and other codes stay.
 func TestFromShell(t *testing.T) {
 	for code, want := range map[int]string{0: "0", 3: "3", 128: "128", 137: "-1SIGKILL", 143: "-1SIGTERM", 255: "255"} {
 		if n, sig := fromShell(code); strconv.Itoa(n)+sig != want {

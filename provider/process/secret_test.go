@@ -16,7 +16,7 @@ func init() {
 	}
 }
 
-// TestSecret: the secret is the only line of a program's output, and no error contains a word of the output.
+// TestSecret checks that the secret is the only line of a program's output, and no error contains a word of the output.
 func TestSecret(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()

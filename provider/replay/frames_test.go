@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestFramesAreByteExact: Read returns the written lines unchanged, whatever bytes they contain.
+// TestFramesAreByteExact checks that Read returns the written lines unchanged, whatever bytes they contain.
 func TestFramesAreByteExact(t *testing.T) {
 	start := time.Unix(1, 0)
 	events := func(yield func(event.Event, error) bool) {
@@ -45,7 +45,7 @@ func TestFramesAreByteExact(t *testing.T) {
 	}
 }
 
-// TestNoRecord: the table maps files that are not records to their errors.
+// TestNoRecord checks that the table maps files that are not records to their errors.
 func TestNoRecord(t *testing.T) {
 	const head = "{\"perlica_frames\":1}\n"
 	for text, want := range map[string]string{
@@ -90,7 +90,7 @@ type badReader struct{ error }
 
 func (r badReader) Read([]byte) (int, error) { return 0, r.error }
 
-// TestTurns: Turns returns the turns of a real session as 'perlica replay --check' shows them.
+// TestTurns checks that Turns returns the turns of a real session as 'perlica replay --check' shows them.
 func TestTurns(t *testing.T) {
 	f, err := os.Open(filepath.Join("testdata", "claude.frames"))
 	if err != nil {
@@ -133,7 +133,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// FuzzRead: for every file and every client the replay ends without a panic.
+// FuzzRead checks that for every file and every client the replay ends without a panic.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{begin + asks + slow + dies, begin + begin, `< {"method":"$/cancel_request","params":{"requestId":1}}`} {
 		var file bytes.Buffer

@@ -62,7 +62,7 @@ func withID(t *testing.T, line []byte, id string) (changed string, was string) {
 	return string(line[:from]) + id + string(line[to:]), string(m.id)
 }
 
-// TestRealAgents: a client that sends the recorded client's lines with its own ids gets the recorded agent's
+// TestRealAgents checks that a client that sends the recorded client's lines with its own ids gets the recorded agent's
 // lines, byte for byte and in the same order.
 func TestRealAgents(t *testing.T) {
 	for name, frames := range recorded(t) {
@@ -132,7 +132,7 @@ func prompt(id int, session, text string) string {
 	return fmt.Sprintf(`{"id":%d,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":%q}]}}`, id, session, text)
 }
 
-// TestConversations: each case has a record, the client's lines and the replay's lines.
+// TestConversations checks that each case has a record, the client's lines and the replay's lines.
 func TestConversations(t *testing.T) {
 	const said = `{"method":"session/update","params":{"sessionId":"s","update":`
 	const question = `"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"title":"rm"}}}`
@@ -312,7 +312,7 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// TestLeave: the replay ends if the client ends during a turn, or if its context ends.
+// TestLeave checks that the replay ends if the client ends during a turn, or if its context ends.
 func TestLeave(t *testing.T) {
 	s := serve(t, record(asks), Options{})
 	s.sendLine("%s", prompt(7, "s", "ask"))
@@ -346,7 +346,7 @@ func anHourAfter(seq int64, frames iter.Seq2[Frame, error]) iter.Seq2[Frame, err
 	}
 }
 
-// TestSpeed: the replay has the recorded pace times the speed, without the client's own time.
+// TestSpeed checks that the replay has the recorded pace times the speed, without the client's own time.
 func TestSpeed(t *testing.T) {
 	const turn = `
 > {"id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}

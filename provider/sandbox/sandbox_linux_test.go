@@ -329,5 +329,5 @@ func TestEscapes(t *testing.T) {
 	checkTable(t, "escapes", table)
 }
 
-// TestCachesTable: the page lists the caches to which an agent may write.
+// TestCachesTable checks that the page lists the caches to which an agent may write.
 func TestCachesTable(t *testing.T) { checkTable(t, "caches", sandbox.CachesTable()) }

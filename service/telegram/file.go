@@ -113,7 +113,7 @@ func (c *Channel) sendDocument(ctx context.Context, m channel.Outbound, o outgoi
 	defer func() { _ = f.Close() }() // it was only read
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return "", &channel.RejectedError{Why: "its file is none"}
+		return "", &channel.RejectedError{Why: "its file is not a regular file"}
 	}
 	// The rest of the form is made first. The length is then known, and no other goroutine has to
 	// write.
