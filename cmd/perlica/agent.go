@@ -12,7 +12,7 @@ func agentCommand(a *frame.App) *cobra.Command {
 	var opt predictable.Options
 	pred := &cobra.Command{
 		Use: "predictable", Annotations: frame.ReadOnly.Annotation(),
-		Short: "The built-in agent: does what the prompt says, byte for byte",
+		Short: "The built-in agent: obeys the prompt, byte for byte",
 		Long: `An ACP agent that calls no model. It echoes what it is sent, and does what lines
 that begin with @ tell it: stream, ask, fail, fall silent, crash. See docs/predictable.md
 for all of them. Made for trying Perlica, and any other ACP client.`,

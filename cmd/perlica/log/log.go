@@ -31,10 +31,10 @@ func TailCommand(a *frame.App) *cobra.Command { return (&app{a}).logTailCommand(
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	cmd := frame.Group("log", "Read, search, verify and prune the event log",
-		`The event log is the record of everything: who asked what, every line between
-Perlica and the agent, every question and who answered it, and how each call ended.
-It is append-only: nothing on it is changed or reordered. These commands read it; only
-prune takes something away, and says so on the log. See docs/log.md and docs/evidence.md.`,
+		`The event log holds every input and its sender, every line between Perlica and the
+agent, every question with its answer, and the end of each call. It is append-only:
+nothing on it is changed or reordered. These commands read it. Only prune removes
+something, and records this on the log. See docs/log.md and docs/evidence.md.`,
 		a.logTailCommand(), a.logRunsCommand(), a.logShowCommand(), a.logSearchCommand(), a.logVerifyCommand(),
 		a.logCheckpointCommand(), a.logProveCommand(), a.logKeyCommand(), a.logOpenCommand(), a.logResolveCommand(),
 		a.logStatsCommand(), export.Command(a.App), a.logImportCommand(), a.logPruneCommand(), a.logTrustCommand(), a.logListCommand())

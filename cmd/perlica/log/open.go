@@ -156,7 +156,7 @@ func (a *app) logResolveCommand() *cobra.Command {
 	var note string
 	cmd := &cobra.Command{
 		Use: "resolve RUN --sent | --not-sent --note TEXT", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Put on record what became of a run whose outcome is unknown",
+		Short: "Record your judgement of a run with an unknown outcome",
 		Long: `Record a person's judgement: whether the prompt of a run with an unknown outcome was sent,
 and how the person knows. This changes nothing else: nothing is sent, and the input's id
 stays used. A later judgement replaces an earlier one; both stay on the log. RUN is named

@@ -33,8 +33,8 @@ func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	return frame.Group("policy", "Explain decisions, and list remembered answers",
 		`Policy answers an agent's questions where it can: rules of the configuration first, then
-what a person told Perlica to remember, then the mode of --permissions. It is no sandbox:
-it judges what an agent asks for, not what it does. See docs/permissions.md.`,
+a person's standing approvals, then the mode of --permissions. The policy is not a
+sandbox: it judges an agent's requests, not its actions. See docs/permissions.md.`,
 		a.policyCheckCommand(), a.policyApprovalsCommand())
 }
 

@@ -139,7 +139,7 @@ func writeServed(w io.Writer, rep serviceReport) {
 func (a *app) serviceContactsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "contacts", Annotations: frame.ReadOnly.Annotation(), Short: "List who is paired", Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
+		Use: "contacts", Annotations: frame.ReadOnly.Annotation(), Short: "List the paired contacts", Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, others := []service.Contact{}, []service.Contact{}
 			err := a.withRecords(cmd.Context(), func(r *service.Records, _ *store.Reader, _ *project.Project) error {
@@ -264,7 +264,7 @@ func (a *app) confirmContact(ctx context.Context, ref string) error {
 
 // serviceLogsCommand turns a command that shows the log into one that shows the bridge's events.
 func serviceLogsCommand(cmd *cobra.Command) *cobra.Command {
-	cmd.Use, cmd.Short = "logs", "Show what the bridge recorded: 'perlica log tail' with its events"
+	cmd.Use, cmd.Short = "logs", "Show the record of the bridge: 'perlica log tail' with its events"
 	cmd.Long, cmd.Example = "", "  perlica service logs -f"
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -63,7 +63,7 @@ admin changes what stays and, with approve, answers everybody's questions.`,
 
 func (a *app) serviceRightsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "rights CONTACT RIGHTS", Annotations: frame.PersonOnly.Annotation(), Short: "Change what a contact may do",
+		Use: "rights CONTACT RIGHTS", Annotations: frame.PersonOnly.Annotation(), Short: "Change the rights of a contact",
 		Long: `Give a paired contact other rights, out of ask, approve and admin, in place of those that it
 has. They count from its next message or answer on; its session stays.`,
 		Example: "  perlica service rights local:alice ask,approve,admin",

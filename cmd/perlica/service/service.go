@@ -56,7 +56,7 @@ The first time: run 'perlica service' here, 'perlica phone' in another terminal,
 the code that is shown into the phone.
 
 SIGTERM and Ctrl-C let the turn under way end, for a while, and then cancel it; a second one
-ends at once, and the next start tells what is known. SIGHUP reads the configuration again.`,
+ends at once, and the next start reports the known state. SIGHUP reads the configuration again.`,
 		a.serviceStatusCommand(), a.servicePairCommand(), a.serviceRightsCommand(), a.serviceUnpairCommand(), a.serviceContactsCommand(),
 		a.serviceChannelCommand(), a.serviceProjectsCommand(), a.serviceAddCommand(), a.serviceRemoveCommand(), serviceLogsCommand(tail))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serveBridge(cmd.Context(), companion) }

@@ -111,7 +111,7 @@ func (a *app) workersCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "workers", Annotations: frame.ReadOnly.Annotation(),
-		Short: "List the workers: what they serve, and when they were last heard of",
+		Short: "List the workers, their projects and the time of their last sign",
 		Args:  frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
