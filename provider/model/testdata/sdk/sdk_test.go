@@ -145,7 +145,7 @@ type agreed struct {
 	Why    string `json:",omitempty"` // it does not
 }
 
-// TestSDKs checks that text, usage and stop reason are what the makers' SDKs read in the same bytes. What they read is
+// TestSDKs: text, usage and stop reason are what the makers' SDKs read in the same bytes. What they read is
 // in ../streams/sdk.json, which Perlica's own tests compare: to compile the SDKs takes minutes.
 func TestSDKs(t *testing.T) {
 	b, err := os.ReadFile("../streams/expected.json")
