@@ -166,10 +166,15 @@ func (s Spec) table() (*table, error) {
 	t.add(read, s.Search...)
 	t.add(read, s.Program)
 	t.add(read, s.Keep...)
-	t.add(read, s.Show...)
 	hide := slices.Concat(s.Hide, kernelFolders(), s.sockets())
 	t.add(hidden, hide...)
 	t.add(hidden, aliases(s.Hide)...)
+	for _, path := range s.Show {
+		real, err := filepath.EvalSymlinks(path)
+		if a := t.of(real); err == nil && (a == hidden || a == private) {
+			t.put(read, real)
+		}
+	}
 	for _, path := range slices.Concat(s.Hide, s.Work, s.Keep, []string{s.Program}) {
 		t.pin(path)
 	}
