@@ -80,7 +80,7 @@ func (q *questions) judgeRequest(p *provider.PermissionRequest) {
 	}
 	a := asking{PermissionRequest: p, place: q.c.place()}
 	unplaced := q.c.reading(a).Request
-	if len(unplaced.Commands) > 0 {
+	if len(unplaced.Commands) > 0 && !a.place.Sandboxed {
 		changed, err := q.c.changedFiles()
 		if err != nil {
 			q.c.lifecycle.killAgent()

@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/provider/sandbox"
 )
 
 // toolSeen is a tool call with everything that was reported of it.
@@ -312,6 +313,9 @@ func (c *client) place() shell.Place { return c.run.r.place(c.run.t.Setup) }
 
 func (r *Runner) place(s Setup) shell.Place {
 	p := shell.Place{Dir: realDir(s.Dir), Home: realDir(s.Home)}
+	if box := s.Agent.Sandbox; box != nil {
+		p.Sandboxed = sandbox.Stricter(box.Mode, sandbox.Project) == box.Mode
+	}
 	for _, t := range s.Temp {
 		p.Temp = append(p.Temp, realDir(t))
 	}

@@ -163,6 +163,9 @@ func byMode(r Request, m Mode, a assessment) Decision {
 		d.By = ByTier
 	case m == ModeAllow:
 		d.Effect = Allow
+		if r.Place.Sandboxed {
+			return d.because(whySandboxed)
+		}
 		return d.because(whyOrdinary)
 	case m == ModeReads && readsInside(r):
 		d.Effect = Allow

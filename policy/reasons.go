@@ -12,6 +12,7 @@ var (
 	whyRule            = message.New("policy.rule", "a rule says %s")
 	whyRuleOf          = message.New("policy.rule-of", "a rule says %s (%s)")
 	whyOrdinary        = message.New("policy.ordinary", "the mode allows what is ordinary")
+	whySandboxed       = message.New("policy.sandboxed", "the mode allows what is ordinary in the agent's sandbox")
 	whyReading         = message.New("policy.reading", "the mode allows reading in the working directory")
 	whyMayRead         = message.New("policy.may-read", "a shell may read it so: %s")
 	whyField           = message.New("policy.field", "%s: %s is %s")

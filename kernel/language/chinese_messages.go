@@ -500,6 +500,7 @@ func chineseMessages() map[message.Code]string {
 		"policy.rule":             "规则要求%s",
 		"policy.rule-of":          "规则要求%s（%s）",
 		"policy.ordinary":         "这个模式允许普通操作",
+		"policy.sandboxed":        "这个模式允许智能体沙箱中的普通操作",
 		"policy.reading":          "这个模式允许在工作目录内读取",
 		"policy.may-read":         "shell 可能会这样理解：%s",
 		"policy.field":            "%s：%s 的值是 %s",

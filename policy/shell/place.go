@@ -20,12 +20,14 @@ type Place struct {
 	Own  []string // Perlica's own folders: a program that writes there could answer for a person
 
 	Changed Changed // the files that the session changed before
+	// Sandboxed says that the agent's process can write only to its project. The caller then leaves Changed empty.
+	Sandboxed bool
 }
 
 // slashed returns the place with clean paths that use slashes.
 func (p Place) slashed() Place {
 	return Place{Dir: slashPath(p.Dir), Home: slashPath(p.Home), Temp: slashPaths(p.Temp), Own: slashPaths(p.Own),
-		Changed: p.Changed}
+		Changed: p.Changed, Sandboxed: p.Sandboxed}
 }
 
 func slashPaths(list []string) (out []string) {
