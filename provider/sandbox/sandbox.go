@@ -1,5 +1,4 @@
-// Package sandbox puts an agent into a sandbox of the system, so that Perlica prevents actions and does not only
-// record them.
+// Package sandbox puts an agent into a sandbox of the system.
 //
 // The package makes three promises. A requested mode holds completely, or the agent does not start. Perlica's
 // folders, sockets and other processes are out of the agent's reach in every mode but off. The applied rules can be

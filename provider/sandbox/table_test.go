@@ -26,7 +26,9 @@ func TestShow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]access{state: hidden, state + "/f": read, work: write, work + "/f": write, home: read} {
+	for path, want := range map[string]access{
+		state: hidden, state + "/f": read, work: write, work + "/f": write, home: read,
+	} {
 		if got := table.of(path); got != want {
 			t.Errorf("%s: %d, want %d", path, got, want)
 		}
