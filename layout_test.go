@@ -35,7 +35,7 @@ var mayReach = map[string][]string{
 }
 
 // maxFloors limits the longest chain of imports among our own packages.
-const maxFloors = 13
+const maxFloors = 12
 
 // families are the folders of commands. A family imports no other family: code for two families lies in a package
 // outside both.

@@ -157,11 +157,7 @@ func (c *Coordinator) rejectAnswer(ctx context.Context, q Question, a Answer, wh
 	if errors.Is(why, ErrAgent) { // the agent ran as the user, but the user did not answer
 		actor, a.By = "agent", a.Origin.Agent
 	}
-	fact := event.NewFact(event.InteractionAnswerRejected, actor, q.Refs, struct {
-		Answer
-		Why string `json:"why"`
-		message.Coded
-	}{a, why.Error(), message.Of(why).Coded})
+	fact := event.NewFact(event.InteractionAnswerRejected, actor, q.Refs, Rejected{a, why.Error(), message.Of(why).Coded})
 	_, err := c.log.Append(ctx, fact)
 	return errors.Join(why, err)
 }

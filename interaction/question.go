@@ -98,6 +98,13 @@ type Answer struct {
 	Origin *Origin `json:"origin,omitempty"`
 }
 
+// Rejected is the payload of interaction.answer_rejected: an answer that did not count, and the reason.
+type Rejected struct {
+	Answer
+	Why string `json:"why"`
+	message.Coded
+}
+
 // Shown counts the rows of a question in the layout of the screen.
 type Shown struct {
 	Rows int `json:"rows"` // rows that were on the screen

@@ -189,7 +189,7 @@ var known = table{
 		About: "the answer that counts: the first one"},
 	{Type: InteractionLapsed, Class: Fact, Synced: true, Once: answerPerQuestion, Views: Search, Payload: "interaction.lapse",
 		About: "the question was closed without an answer, and why"},
-	{Type: InteractionAnswerRejected, Class: Fact, Views: Search, Payload: "fact.Rejected",
+	{Type: InteractionAnswerRejected, Class: Fact, Views: Search, Payload: "interaction.Rejected",
 		About: "an answer that does not count, and why"},
 	{Type: InteractionResolved, Class: Fact, Once: resolutionPerQuestion, Payload: "interaction.Resolution",
 		About: "the final answer that the agent got"},

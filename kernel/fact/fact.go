@@ -16,7 +16,6 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/message"
-	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -107,13 +106,6 @@ type ReplySent struct {
 	Kind  string `json:"kind,omitempty"`
 	By    string `json:"by"`
 	Error string `json:"error,omitempty"` // only in acp.reply.failed
-}
-
-// Rejected is the payload of interaction.answer_rejected, as package interaction writes it.
-type Rejected struct {
-	interaction.Answer
-	Why string `json:"why"`
-	message.Coded
 }
 
 // SessionCreated is the payload of session.created. A session is a conversation that is locked to one provider.

@@ -2,12 +2,10 @@ package fact
 
 import (
 	"encoding/json"
-	"reflect"
 	"testing"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/message"
-	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/provider"
 )
 
@@ -78,20 +76,11 @@ func TestWhat(t *testing.T) {
 	}
 }
 
-// TestFactsOfOthers checks that the fields of a failure's error and of a rejection's answer lie next to those of the
-// fact.
+// TestFactsOfOthers checks that the fields of an error lie next to those of the fact.
 func TestFactsOfOthers(t *testing.T) {
 	e := event.NewFact(event.ProviderError, "perlica", event.Refs{}, Failed{Error: &provider.Error{Provider: "p", Message: "m"}, Known: "k"})
 	f, err := Decode[Failed](e)
 	if err != nil || f.Error == nil || f.Provider != "p" || f.Message != "m" || f.Known != "k" {
 		t.Errorf("%+v, %v", f, err)
-	}
-	e.Payload = []byte(`{"option":"o","by":"alice","why":"late"}`)
-	if r, err := Decode[Rejected](e); err != nil || !reflect.DeepEqual(r.Answer, interaction.Answer{Option: "o", By: "alice"}) || r.Why != "late" {
-		t.Errorf("%+v, %v", r, err)
-	}
-	e.Payload = []byte(`{"option":7}`)
-	if _, err := Decode[Rejected](e); err == nil {
-		t.Error("a number is an option")
 	}
 }

@@ -49,7 +49,6 @@ var payloads = map[string]func([]byte) ([]byte, error){
 	"fact.Peer":                same[Peer],
 	"fact.PolicyDecided":       same[PolicyDecided],
 	"fact.ProjectChosen":       same[ProjectChosen],
-	"fact.Rejected":            same[Rejected],
 	"fact.ReplySent":           same[ReplySent],
 	"fact.RequestTimeout":      same[RequestTimeout],
 	"fact.Requested":           same[Requested],

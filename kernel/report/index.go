@@ -110,7 +110,7 @@ var texts = map[event.Type]func(event.Event, asked) ([]passage, error){
 	event.InteractionLapsed: one(kindDecision, func(p interaction.Resolution, q asked) string {
 		return parts("no one answered: "+words(string(p.Reason)), q.Title)
 	}),
-	event.InteractionAnswerRejected: one(kindDecision, func(p fact.Rejected, q asked) string {
+	event.InteractionAnswerRejected: one(kindDecision, func(p interaction.Rejected, q asked) string {
 		return parts(answerSummary(p.Answer)+", which does not count: "+p.Why, q.Title)
 	}),
 	event.PolicyDecided: one(kindDecision, func(p fact.PolicyDecided, _ asked) string {

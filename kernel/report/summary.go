@@ -139,7 +139,7 @@ var summaries = map[event.Type]summarized{
 	}),
 	event.InteractionAnswered: titled("an answer to a question", answerSummary),
 	event.InteractionLapsed:   translated("", func(say *language.Sentences, p interaction.Resolution) string { return reason(say, string(p.Reason)) }),
-	event.InteractionAnswerRejected: translated("a late or wrong answer", func(say *language.Sentences, p fact.Rejected) string {
+	event.InteractionAnswerRejected: translated("a late or wrong answer", func(say *language.Sentences, p interaction.Rejected) string {
 		return fill(say, "%s, which does not count: %s", answerSummary(p.Answer), say.Read(p.Why, p.Coded))
 	}),
 	event.InteractionResolved: translated("", func(say *language.Sentences, p interaction.Resolution) string {
