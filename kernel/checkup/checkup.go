@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/kernel/agents"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/provider/process"
+	"github.com/perlica/perlica/provider/sandbox"
 )
 
 // Status says how bad the result of a check is.
@@ -101,6 +102,7 @@ func (c Checkup) Run(ctx context.Context, report func(Check)) {
 		{"default-agent", always, (*examination).defaultAgent},
 		{"agents", always, (*examination).agents},
 		{"models", always, (*examination).models},
+		{"sandbox", always, (*examination).sandbox},
 		{"surviving-processes", always, (*examination).survivors},
 	} {
 		if ctx.Err() != nil {
@@ -234,6 +236,21 @@ func (e *examination) models() {
 }
 
 // survivors lists the remaining processes of agents whose Perlica has ended.
+// sandbox looks for the means of the configured sandbox. It starts nothing: 'perlica sandbox check' does.
+func (e *examination) sandbox() {
+	mode := e.Config.Sandbox
+	path, err := sandbox.Find(mode)
+	var missing *sandbox.Error
+	switch {
+	case mode == "" || mode == sandbox.Off:
+		e.ok("off: agents can touch Perlica; 'perlica sandbox check' tries this machine, and --sandbox protect is recommended")
+	case errors.As(err, &missing):
+		e.fail(missing.Do, "%s: %s", mode, missing.Why)
+	default:
+		e.ok("%s, by %s", mode, path)
+	}
+}
+
 func (e *examination) survivors() {
 	left := process.Survivors()
 	if len(left) == 0 {

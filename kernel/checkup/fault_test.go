@@ -258,7 +258,7 @@ func TestCutOff(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	})
-	if n != 22 {
+	if n != 23 {
 		t.Errorf("%d results", n)
 	}
 }

@@ -96,18 +96,26 @@ type Sandbox struct {
 // install names the package with bubblewrap.
 const install = "install bubblewrap (Debian, Ubuntu, Fedora, Arch: the package bubblewrap), or choose --sandbox off"
 
-// New computes the rules of a sandbox on this machine. It creates the missing folders of spec.Hide and the caches of
-// installed tools. The error is an *Error. New starts nothing, so a sandbox can still fail to start: see Explain.
-func New(spec Spec) (*Sandbox, error) {
+// Find returns the path of bubblewrap. The error is an *Error about the mode.
+func Find(mode Mode) (path string, err error) {
 	if runtime.GOOS != "linux" {
-		return nil, &Error{spec.Mode, "Perlica has sandboxes on Linux only", "choose --sandbox off"}
+		return "", &Error{mode, "Perlica has sandboxes on Linux only", "choose --sandbox off"}
 	}
-	path, err := exec.LookPath("bwrap")
-	if err == nil {
+	if path, err = exec.LookPath("bwrap"); err == nil {
 		path, err = filepath.Abs(path)
 	}
 	if err != nil {
-		return nil, &Error{spec.Mode, "the program bwrap is not on PATH", install}
+		return "", &Error{mode, "the program bwrap is not on PATH", install}
+	}
+	return path, nil
+}
+
+// New computes the rules of a sandbox on this machine. It creates the missing folders of spec.Hide and the caches of
+// installed tools. The error is an *Error. New starts nothing, so a sandbox can still fail to start: see Explain.
+func New(spec Spec) (*Sandbox, error) {
+	path, err := Find(spec.Mode)
+	if err != nil {
+		return nil, err
 	}
 	table, err := spec.table()
 	if err != nil {

@@ -40,6 +40,9 @@ func (c *chat) printGreeting(s sessions.Session, choice fact.SessionConfigured) 
 		}
 	}
 	what += " with " + c.agent.ID
+	if box := c.agent.Sandbox; box != nil {
+		what += " in the sandbox " + string(box.Mode)
+	}
 	if s.Turns == 0 { // Otherwise the person knows this, and the line is long enough.
 		what += "; /help lists the commands"
 	}

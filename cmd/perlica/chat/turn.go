@@ -76,7 +76,7 @@ func (c *chat) sendInput(line string, in kernel.Input) {
 	}
 	t.Permissions, t.AnswerIn = c.p.Answering(asker.Available(), f.WaitPermissions)
 	if t.Permissions == policy.ModeAllow && c.turns == 0 && c.team == nil {
-		say.Note("--permissions allow: every ordinary command is allowed without asking; this is no sandbox")
+		say.Note(dialog.AllowNote(c.agent.Sandbox))
 	}
 	c.setActive(stop, say.Status)
 	c.keys.beginTurn(c.turnEvents(stop, say), c.hangup)

@@ -23,6 +23,7 @@ import (
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider/process"
+	"github.com/perlica/perlica/provider/sandbox"
 )
 
 // Flags are the values of the flags of run.
@@ -141,6 +142,15 @@ func (f Flags) ConfigFlags() map[string]string {
 		flags["permissions.mode"] = f.Permissions
 	}
 	return flags
+}
+
+// AllowNote is the notice about the mode allow. box is nil if the agent has no sandbox.
+func AllowNote(box *sandbox.Spec) string {
+	note := "--permissions allow: every ordinary command is allowed without asking"
+	if box == nil {
+		note += "; this is no sandbox"
+	}
+	return note
 }
 
 // NotSet names the variables of --env that the environment lacks. The agent does not get them. NotSet returns "" if

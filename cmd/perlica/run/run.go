@@ -319,7 +319,7 @@ func (i *invocation) runTurn(ctx context.Context, r *kernel.Runner, t kernel.Tur
 	t.Forms = t.AnswerIn > 0 && t.Permissions != policy.ModeDeny
 	t.Notices = true
 	if t.Permissions == policy.ModeAllow {
-		i.say.Note("--permissions allow: every ordinary command is allowed without asking; this is no sandbox")
+		i.say.Note(dialog.AllowNote(agent.Sandbox))
 	}
 	t.Stop = i.stop.First
 	asker.Stop = i.stop
