@@ -171,7 +171,7 @@ func (s Spec) table() (*table, error) {
 	t.add(hidden, aliases(s.Hide)...)
 	for _, path := range s.Show {
 		real, err := filepath.EvalSymlinks(path)
-		if a := t.of(real); err == nil && (a == hidden || a == private) {
+		if a := t.of(real); err == nil && a != read && a != write {
 			t.put(read, real)
 		}
 	}
