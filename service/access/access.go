@@ -25,6 +25,14 @@ const (
 	Admin   Right = "admin"   // change lasting settings or a team; a contact that also has Approve may answer every question
 )
 
+// These texts of a command's help explain the rights.
+const (
+	HelpOfPeople = `Rights: ask sends inputs to the agent, approve answers the questions of one's own runs,
+admin changes what stays and, with approve, answers everybody's questions.`
+	HelpOfDevices = `Rights: read sees what is on record, ask sends inputs to the agent and cancels them, approve
+answers questions, admin changes what stays.`
+)
+
 // Rights lists the rights of a visitor.
 type Rights []Right
 
@@ -51,8 +59,8 @@ func (rs Rights) join(sep string) string {
 // Shown returns the form for people: "ask, approve".
 func (rs Rights) Shown() string { return rs.join(", ") }
 
-// listed returns the form for sentences: "ask, approve and admin".
-func (rs Rights) listed() string {
+// Listed returns the form for sentences: "ask, approve and admin".
+func (rs Rights) Listed() string {
 	return rs[:len(rs)-1].join(", ") + " and " + string(rs[len(rs)-1])
 }
 
@@ -62,11 +70,11 @@ func Parse(s, whom string, of Rights) (Rights, error) {
 	rs := Recorded(s)
 	for _, r := range rs {
 		if !of.Has(r) {
-			return nil, fmt.Errorf("there is no right %q; they are %s", r, of.listed())
+			return nil, fmt.Errorf("there is no right %q; they are %s", r, of.Listed())
 		}
 	}
 	if len(rs) == 0 {
-		return nil, fmt.Errorf("a %s without a right could do nothing; they are %s", whom, of.listed())
+		return nil, fmt.Errorf("a %s without a right could do nothing; they are %s", whom, of.Listed())
 	}
 	return rs, nil
 }

@@ -25,8 +25,7 @@ minutes is paired. It counts once, and replaces the code before.
 With CONTACT: let a contact count that is on record here and that you have not paired here,
 because the log was copied. It gets the rights on record.
 
-Rights: ask sends inputs to the agent, approve answers the questions of one's own runs,
-admin changes what stays and, with approve, answers everybody's questions.`,
+` + access.HelpOfPeople,
 		Example: "  perlica service pair\n  perlica service pair --rights ask,approve,admin",
 		Args:    frame.Between(0, "CONTACT"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,15 +56,17 @@ admin changes what stays and, with approve, answers everybody's questions.`,
 		},
 	}
 	cmd.Flags().StringVar(&rights, "rights", "ask,approve",
-		"what the contact may do: `rights` out of ask, approve and admin")
+		"what the contact may do: `rights` out of "+access.OfPeople().Listed())
 	return cmd
 }
 
 func (a *app) serviceRightsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "rights CONTACT RIGHTS", Annotations: frame.PersonOnly.Annotation(), Short: "Change the rights of a contact",
-		Long: `Give a paired contact other rights, out of ask, approve and admin, in place of those that it
-has. They count from its next message or answer on; its session stays.`,
+		Long: `Give a paired contact other rights in place of its present ones. They count from its next
+message or answer on; its session stays.
+
+` + access.HelpOfPeople,
 		Example: "  perlica service rights local:alice ask,approve,admin",
 		Args:    frame.Exactly("CONTACT", "RIGHTS"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {

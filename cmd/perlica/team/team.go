@@ -173,7 +173,7 @@ Rights: ask (submit, stop and resolve inputs), approve (answer questions), admin
 		},
 	}
 	cmd.Flags().StringVar(&rights, "rights", "ask,approve",
-		"what the member may do: `rights` out of ask, approve and admin")
+		"what the member may do: `rights` out of "+access.OfPeople().Listed())
 	cmd.Flags().StringVar(&key, "key", "", "confirm this `key` without being asked")
 	return cmd
 }

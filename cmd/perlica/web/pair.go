@@ -34,7 +34,7 @@ y pairs the browser, any other key refuses it.
 
 'perlica web' has to run: here, or in another terminal.
 
-` + rightsHelp,
+` + access.HelpOfDevices,
 		Example: "  perlica web pair\n  perlica web pair --rights read",
 		Args:    frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,7 +55,7 @@ y pairs the browser, any other key refuses it.
 		},
 	}
 	cmd.Flags().StringVar(&rights, "rights", defaultRights,
-		"what the browser may do: `rights` out of read, ask, approve and admin")
+		"what the browser may do: `rights` out of "+access.OfDevices().Listed())
 	return cmd
 }
 

@@ -43,10 +43,6 @@ ends at once. See docs/web.md and docs/http.md.`,
 	return cmd
 }
 
-// rightsHelp explains each right.
-const rightsHelp = `Rights: read sees what is on record, ask sends inputs to the agent and cancels them, approve
-answers questions, admin changes what stays.`
-
 // withDevices opens the user's own log for writing and calls f with its devices.
 func (a *app) withDevices(ctx context.Context, f func(d *device.Devices, p *project.Project) error) error {
 	a.UserFlag = true
@@ -139,7 +135,7 @@ func (a *app) tokenCommand() *cobra.Command {
 		Long: `Print a new token, once: only its hash is kept. A program sends it with each request, as
 "Authorization: Bearer TOKEN". 'perlica web revoke NAME' ends it.
 
-` + rightsHelp,
+` + access.HelpOfDevices,
 		Example: "  perlica web token ci --rights ask\n  perlica web token dashboard --rights read",
 		Args:    frame.Exactly("NAME"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -163,6 +159,6 @@ func (a *app) tokenCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&rights, "rights", "ask",
-		"what the program may do: `rights` out of read, ask, approve and admin")
+		"what the program may do: `rights` out of "+access.OfDevices().Listed())
 	return cmd
 }

@@ -3,14 +3,12 @@
 import * as device from './device.js';
 import {get, post, me, may} from './api.js';
 import {h, icon, said, replace, dialog, choice, loading, announce} from './dom.js';
-import {t, ago, choose, language, languages} from './i18n.js';
+import {t, ago, choose, group, language, languages} from './i18n.js';
 import {failure} from './now.js';
 import {thoughts} from './turn.js';
 import {live} from './live.js';
 import {off, waking} from './push.js';
 import {start} from './app.js';
-
-const rights = ['read', 'ask', 'approve', 'admin'];
 
 const revoke = (id) => post('v1/devices/' + encodeURIComponent(id) + '/revoke', {});
 
@@ -66,7 +64,7 @@ function card(self) {
 	return h('section.card', {id: 'self'}, h('p.meta', h('span.chip.good', t('device.this'))),
 		h('h2', said('span', self.name)),
 		h('dl.facts', h('dt', t('device.id')), h('dd.mono', self.id), h('dt', t('device.server')), h('dd', location.host)),
-		h('ul.rights', rights.map((r) => {
+		h('ul.rights', group('right').map((r) => {
 			const has = self.rights.includes(r);
 			return h('li', {class: 'remark ' + (has ? 'good' : '')}, icon(has ? 'check' : 'cross'), h('span', h('b', t('right.' + r)), ' ', h('span.unseen', has ? t('yes') : t('no')), t('right.' + r + '.why')));
 		})), h('p.row', h('button', {class: 'danger', onclick: signOut}, t('signout'))));

@@ -50,6 +50,10 @@ export function t(key, values = {}) {
 // has reports whether there is a text: for names of the record that may be newer than the page.
 export const has = (key) => key in words;
 
+// group lists the words of a group that have a text, in the order of the file.
+export const group = (name) => Object.keys(words).filter((key) => key.startsWith(name + '.') && !key.slice(name.length + 1).includes('.'))
+	.map((key) => key.slice(name.length + 1));
+
 // name is a word of the record in the page's language, or as it is.
 export const name = (group, word) => has(group + '.' + word) ? t(group + '.' + word) : String(word || '').replaceAll('_', ' ');
 
