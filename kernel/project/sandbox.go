@@ -31,9 +31,9 @@ func (p *Project) Sandbox(agent agents.Agent, work []string) *sandbox.Spec {
 		}
 		spec.Own = append(spec.Own, dir)
 	}
-	spec.Own = append(spec.Own, p.ownFolders(agent)...)
+	spec.Own = append(spec.Own, p.own(agent)...)
 	for _, k := range registry.All() {
-		spec.Foreign = append(spec.Foreign, k.Folders...)
+		spec.Foreign = slices.Concat(spec.Foreign, k.Folders, k.Files)
 	}
 	for _, dir := range filepath.SplitList(p.environ("PATH")) {
 		if !slices.ContainsFunc(spec.Work, func(work string) bool { return isWithin(dir, work) }) {
@@ -49,14 +49,19 @@ func (p *Project) Sandbox(agent agents.Agent, work []string) *sandbox.Spec {
 	return spec
 }
 
-// ownFolders returns the folders of the agent itself: those of the registry, and those that its variables name.
-func (p *Project) ownFolders(agent agents.Agent) (folders []string) {
+// own returns the folders and files of the agent itself: those of the registry, and the folders that its variables
+// name. It makes missing folders, because the agent cannot.
+func (p *Project) own(agent agents.Agent) (paths []string) {
+	var folders []string
 	for _, k := range registry.All() {
 		program := len(agent.Command) > 0 && slices.ContainsFunc(k.Commands, func(c []string) bool {
 			return c[0] != registry.Self && c[0] == filepath.Base(agent.Command[0])
 		})
 		if k.ID == agent.ID || program {
-			folders = append(folders, k.Folders...)
+			for _, name := range k.Folders {
+				folders = append(folders, filepath.Join(p.Dirs.Home, name))
+			}
+			paths = append(paths, k.Files...)
 		}
 	}
 	for _, name := range agent.Env {
@@ -64,7 +69,10 @@ func (p *Project) ownFolders(agent agents.Agent) (folders []string) {
 			folders = append(folders, dir)
 		}
 	}
-	return folders
+	for _, dir := range folders {
+		_ = os.MkdirAll(dir, 0o700) // without it the agent reports its own error
+	}
+	return append(paths, folders...)
 }
 
 // named returns the files that a command line names by absolute paths. With a log come the files next to it.

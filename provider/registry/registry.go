@@ -33,8 +33,10 @@ type Known struct {
 	Note     string          // other useful facts; may be empty
 	Append   bool            // it accepts _meta.systemPrompt.append, even if it does not announce that
 	Model    *Model          // set for a model without an agent
-	// Folders are its configuration and its data, relative to the home. It may write to them in a sandbox.
+	// Folders are its configuration and its data, relative to the home. In a sandbox they exist, and it may write there.
 	Folders []string
+	// Files are further files of its configuration, relative to the home. In a sandbox it may write to existing ones.
+	Files []string
 }
 
 // Model is the HTTP API of a model that is asked without an agent.
@@ -125,7 +127,7 @@ func (k Known) clone() Known {
 		k.Commands[i] = slices.Clone(c)
 	}
 	k.Env = slices.Clone(k.Env)
-	k.Folders = slices.Clone(k.Folders)
+	k.Folders, k.Files = slices.Clone(k.Folders), slices.Clone(k.Files)
 	k.Asking.Env, k.Asking.Stricter = slices.Clone(k.Asking.Env), slices.Clone(k.Asking.Stricter)
 	return k
 }
@@ -138,10 +140,10 @@ var known = []Known{
 		ID: "claude", Says: "@agentclientprotocol/claude-agent-acp", Name: "Claude Code", Website: "https://github.com/agentclientprotocol/claude-agent-acp",
 		Commands: [][]string{{"claude-agent-acp"}, {"claude-code-acp"}},
 		Install:  "npm install -g @agentclientprotocol/claude-agent-acp",
-		Folders: []string{".claude", ".claude.json", ".cache/claude-cli-nodejs", ".local/share/claude",
-			".local/state/claude"},
-		Program: "claude",
-		Login:   "run `claude` and log in, or set ANTHROPIC_API_KEY",
+		Folders:  []string{".claude", ".cache/claude-cli-nodejs", ".local/share/claude", ".local/state/claude"},
+		Files:    []string{".claude.json"},
+		Program:  "claude",
+		Login:    "run `claude` and log in, or set ANTHROPIC_API_KEY",
 		Env: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL",
 			"CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_EXECUTABLE",
 			"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "MAX_THINKING_TOKENS",
