@@ -48,7 +48,7 @@ func TestAnchorOfTwoProcesses(t *testing.T) {
 	}
 	seen := map[int64]bool{}
 	for _, a := range got {
-		if a.Damage != "" || a.Torn {
+		if a.Damage != nil || a.Torn {
 			t.Errorf("%+v", a)
 		}
 		seen[a.Size] = true

@@ -166,7 +166,7 @@ func TestAnchorOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range got {
-		if a.Damage != "" {
+		if a.Damage != nil {
 			t.Errorf("%+v", a)
 		}
 	}

@@ -309,7 +309,7 @@ func (c *crowd) checkLog() {
 	if rep.Signed < c.anchored || rep.Anchors == 0 || rep.Checkpoints == 0 {
 		t.Errorf("signed up to %d, %d was anchored; %d checkpoints, %d anchors", rep.Signed, c.anchored, rep.Checkpoints, rep.Anchors)
 	}
-	for _, w := range rep.Warnings {
+	for _, w := range rep.WarningTexts() {
 		if !strings.Contains(w, "clock") {
 			t.Errorf("warning: %s", w)
 		}

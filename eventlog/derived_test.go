@@ -117,7 +117,7 @@ func TestASignatureThatIsMissing(t *testing.T) {
 		}
 		rep := verifyFile(t, path, verify.Options{Keys: v.verifiers})
 		rows := 0 // warnings about the rows that tc.sql removed
-		warned := slices.DeleteFunc(slices.Clone(rep.Warnings), func(w string) bool {
+		warned := slices.DeleteFunc(rep.WarningTexts(), func(w string) bool {
 			ofRows := strings.Contains(w, "checkpoints of the file are missing")
 			if ofRows {
 				rows++
@@ -130,7 +130,7 @@ func TestASignatureThatIsMissing(t *testing.T) {
 		if !rep.OK() || (tc.want == "") != (len(warned) == 0) || len(warned) > 1 || len(warned) == 1 && !strings.Contains(warned[0], tc.want) {
 			t.Errorf("line %d, %s: %q, %+v", tc.line, tc.sql, warned, rep.Findings)
 		}
-		for _, w := range verifyFile(t, path, verify.Options{}).Warnings { // without a key the signers are unknown
+		for _, w := range verifyFile(t, path, verify.Options{}).WarningTexts() { // without a key the signers are unknown
 			if strings.Contains(w, "not signed") {
 				t.Errorf("line %d, without a key: %s", tc.line, w)
 			}
@@ -177,7 +177,7 @@ func TestEvidenceThatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	rep, err := verify.Log(t.Context(), &l.Reader, verify.Options{NoImport: true})
-	if err != nil || len(rep.Warnings) != 1 || !strings.Contains(rep.Warnings[0], "neither a checkpoint nor an anchor") {
+	if err != nil || len(rep.Warnings) != 1 || !strings.Contains(rep.Warnings[0].Text, "neither a checkpoint nor an anchor") {
 		t.Errorf("without its anchor: %+v, %v", rep, err)
 	}
 }

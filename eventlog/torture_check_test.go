@@ -161,8 +161,8 @@ func anchored(path string, found int) error {
 		return fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	for _, a := range anchors {
-		if a.Damage != "" || a.Size > int64(found) {
-			return fmt.Errorf("%w: of %d events: %s: %d events %s", errDamaged, found, a, a.Size, a.Damage)
+		if a.Damage != nil || a.Size > int64(found) {
+			return fmt.Errorf("%w: of %d events: %s: %d events %v", errDamaged, found, a, a.Size, a.Damage)
 		}
 	}
 	return nil

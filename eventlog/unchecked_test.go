@@ -67,7 +67,7 @@ func TestUncheckedIsCounted(t *testing.T) {
 		"lines of the anchor that could not be checked, in a part that is absent or damaged: 3",
 		"the checkpoint kept elsewhere could not be checked: of its 1 events some are absent or damaged",
 	} {
-		if !slices.Contains(rep.Warnings, want) {
+		if !slices.Contains(rep.WarningTexts(), want) {
 			t.Errorf("%q lacks %q", rep.Warnings, want)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/verify"
 )
@@ -98,13 +99,13 @@ type spy struct {
 
 func (s *spy) Wants(t event.Type) bool { return t == s.wants }
 func (s *spy) Gap()                    { s.seen = append(s.seen, "gap") }
-func (s *spy) Event(e *event.Event) []string {
+func (s *spy) Event(e *event.Event) []*message.Text {
 	s.seen = append(s.seen, fmt.Sprint(e.Seq))
 	if s.event != nil {
 		s.event(e)
 	}
 	if s.says != "" && e.Seq == 5 {
-		return []string{s.says}
+		return []*message.Text{{Text: s.says}}
 	}
 	return nil
 }
@@ -133,7 +134,10 @@ func TestAuditorSeesTheOrder(t *testing.T) {
 	if got := strings.Join(s.seen, " "); got != "1 2 gap 5 6 gap 9 10" {
 		t.Errorf("seen %s", got)
 	}
-	if !slices.Contains(rep.Findings, verify.Finding{Seq: 5, Kind: verify.Rule, What: "five is right out"}) || rep.FirstBad != 3 {
+	objected := slices.ContainsFunc(rep.Findings, func(f verify.Finding) bool {
+		return f.Seq == 5 && f.Kind == verify.Rule && f.What == "five is right out"
+	})
+	if !objected || rep.FirstBad != 3 {
 		t.Errorf("%+v", rep)
 	}
 }

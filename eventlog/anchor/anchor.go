@@ -23,6 +23,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // Every end of a run appends and syncs a line. Each line is
@@ -79,8 +80,8 @@ func parseLine(line string) (evidence.Checkpoint, error) {
 type Line struct {
 	Number int // counted from 1
 	evidence.Checkpoint
-	// Damage says why the line could not be read. It is empty if the line could be read.
-	Damage string
+	// Damage says why the line could not be read. It is nil if the line could be read.
+	Damage error
 	// Torn means that a crash cut this line short. Only the last line can be torn.
 	Torn bool
 }
@@ -166,6 +167,9 @@ func Above(least int64, path string, forged func(evidence.Checkpoint) bool) int6
 	return last.Size
 }
 
+// errNoEnd says that the line break of the last line is missing.
+var errNoEnd = message.New("anchor.no-end", "its end is missing")
+
 func parse(b []byte) []Line {
 	var list []Line
 	for n := 1; len(b) > 0; n++ {
@@ -178,9 +182,9 @@ func parse(b []byte) []Line {
 		case len(rest) == 0 && (!whole && torn(line) || holed(line)):
 			a.Torn = true
 		case err != nil:
-			a.Damage = err.Error()
+			a.Damage = err
 		default:
-			a.Damage = "its end is missing"
+			a.Damage = errNoEnd
 		}
 		list, b = append(list, a), rest
 	}

@@ -59,7 +59,7 @@ func TestAnchorLinesComeBack(t *testing.T) {
 		t.Fatalf("%v, %v", got, err)
 	}
 	for i, a := range got {
-		if a.Checkpoint != want[i] || a.Number != i+1 || a.Damage != "" || a.Torn {
+		if a.Checkpoint != want[i] || a.Number != i+1 || a.Damage != nil || a.Torn {
 			t.Errorf("line %d: %+v, want %+v", i+1, a, want[i])
 		}
 	}
@@ -131,7 +131,7 @@ func TestAnchorFlippedBits(t *testing.T) {
 			if a.Torn {
 				t.Fatalf("bit %d: line %d is torn", bit, a.Number)
 			}
-			if a.Damage != "" {
+			if a.Damage != nil {
 				found = true
 				continue
 			}
@@ -158,7 +158,7 @@ func TestAnchorDamageIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := Read(path)
-		if err != nil || len(got) != 2 || got[0].Damage == "" || got[1].Size != 1 {
+		if err != nil || len(got) != 2 || got[0].Damage == nil || got[1].Size != 1 {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
@@ -168,7 +168,7 @@ func FuzzAnchors(f *testing.F) {
 	f.Add([]byte("1 AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= perlica/x -\n2 "))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, a := range parse(b) {
-			if a.Damage == "" && !a.Torn && !strings.Contains(string(b), strings.TrimSuffix(Format(a.Checkpoint), "\n")) {
+			if a.Damage == nil && !a.Torn && !strings.Contains(string(b), strings.TrimSuffix(Format(a.Checkpoint), "\n")) {
 				t.Errorf("%+v is not in %q", a, b)
 			}
 		}

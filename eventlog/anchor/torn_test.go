@@ -30,7 +30,7 @@ func TestATornAnchorIsNoDamage(t *testing.T) {
 		for bit := range 8 {
 			file := bytes.Clone(line)
 			file[len(file)-1] ^= 1 << bit
-			if list := parse(file); list[0].Damage == "" {
+			if list := parse(file); list[0].Damage == nil {
 				t.Errorf("bit %d of the line's end is another: %+v", bit, list)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
@@ -47,7 +48,7 @@ func (s *Source) Header() Header { return s.x.Header }
 // anchor and no tables.
 func (s *Source) Head(context.Context) (verify.Head, error) {
 	return verify.Head{
-		Checkpoint: s.x.Header.Checkpoint, Where: "the header of the export",
+		Checkpoint: s.x.Header.Checkpoint, Where: header,
 		Lacks: []verify.Damage{verify.Tree, verify.Anchor, verify.Schema},
 	}, nil
 }
@@ -123,6 +124,9 @@ func (s *Source) addLine(b *verify.Block, n int, line []byte) {
 	b.Event(&e)
 }
 
+// header is the place of the first checkpoint.
+var header = message.New("export.header", "the header of the export")
+
 // End compares the last line with the earlier lines.
 func (s *Source) End(context.Context) error {
 	kind, err := verify.Truncated, s.cut
@@ -132,7 +136,7 @@ func (s *Source) End(context.Context) error {
 		kind, err = verify.Edited, x.checkEndLine()
 	}
 	if bad, ok := errors.AsType[*ImportError](err); ok {
-		return verify.Finding{Kind: kind, What: fmt.Sprintf("line %d: %v", bad.Line, bad.Err)}
+		return verify.NewFinding(0, kind, message.Of(fmt.Errorf("line %d: %w", bad.Line, bad.Err)))
 	}
 	return err
 }

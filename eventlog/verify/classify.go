@@ -1,11 +1,10 @@
 package verify
 
 import (
-	"fmt"
-
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // classify turns the bad events into findings. If a header does not match its leaf, the event was
@@ -20,13 +19,13 @@ func (v *verification) classify() {
 		case inserted[r.Seq]:
 		case moved && t == 0: // reportShift has reported it
 		case moved:
-			v.find(r.Seq, Reordered, "what stands as event %d was written as event %d", r.Seq, t)
+			v.find(r.Seq, Reordered, eventMoved.With(r.Seq, t))
 		case r.flaw == badColumn:
-			v.find(r.Seq, Edited, "event %d: a value is missing or of another kind", r.Seq)
+			v.find(r.Seq, Edited, valueWrong.With(r.Seq))
 		case r.flaw == payloadEdited:
-			v.find(r.Seq, Edited, "event %d: the payload was edited", r.Seq)
+			v.find(r.Seq, Edited, payloadChanged.With(r.Seq))
 		default:
-			v.find(r.Seq, Edited, "event %d: the header was edited", r.Seq)
+			v.find(r.Seq, Edited, headerChanged.With(r.Seq))
 		}
 	}
 	v.rep.More += v.moreBad
@@ -122,10 +121,10 @@ func (v *verification) reportShift(from map[event.Seq]event.Seq) map[event.Seq]b
 		from[s] = 0
 	}
 	if delta > 0 {
-		v.find(first, Deleted, "%s missing, and all later events were renumbered", spanOf(first, first+delta-1))
+		v.find(first, Deleted, rangeOf(first, first+delta-1, eventCut, eventsCut))
 		return inserted
 	}
-	v.find(first+delta, Inserted, "%s inserted, and all later events were renumbered", numbered(first+delta, first-1, "was", "were"))
+	v.find(first+delta, Inserted, rangeOf(first+delta, first-1, eventAdded, eventsAdded))
 	for s := first + delta; s < first; s++ {
 		inserted[s] = true
 	}
@@ -143,12 +142,10 @@ func taken(from map[event.Seq]event.Seq, first, end event.Seq) bool {
 	return false
 }
 
-// numbered names a range of events, with the matching verb.
-func numbered(a, b event.Seq, one, many string) string {
+// rangeOf returns the sentence about one event or about a range of events.
+func rangeOf(a, b event.Seq, one, many *message.Text, more ...any) *message.Text {
 	if a == b {
-		return fmt.Sprintf("event %d %s", a, one)
+		return one.With(append([]any{a}, more...)...)
 	}
-	return fmt.Sprintf("events %d to %d %s", a, b, many)
+	return many.With(append([]any{a, b}, more...)...)
 }
-
-func spanOf(a, b event.Seq) string { return numbered(a, b, "is", "are") }

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -50,12 +49,12 @@ func (v *verification) compareRuns() {
 	}
 	for _, run := range slices.Sorted(maps.Keys(o.stored)) {
 		if at, ok := o.follow[run]; !ok || at != o.stored[run] {
-			v.find(0, Tree, "run %.80q is listed as open by event %d, and that does not follow from the events", run, o.stored[run])
+			v.find(0, Tree, runListed.With(run, o.stored[run]))
 		}
 	}
 	for _, run := range slices.Sorted(maps.Keys(o.follow)) {
 		if _, ok := o.stored[run]; !ok {
-			v.find(o.follow[run], Tree, "run %.80q has an intent and no outcome, and is not listed as open", run)
+			v.find(o.follow[run], Tree, runUnlisted.With(run))
 		}
 	}
 }
@@ -104,16 +103,16 @@ func (v *verification) warnUnsigned() {
 	n := &v.signatures
 	for i := range n.bare {
 		s := &n.bare[i]
-		why := "although lines before and behind it are"
+		why := lineUnsigned
 		switch {
 		case s.bare:
-			why = "although a signed checkpoint of as many events is stored with the log"
+			why = lineBare
 		case s.size >= v.rep.Signed:
 			continue // the newest one: see below
 		}
-		v.warn("%s is not signed, %s: it may have been put in the place of another", s.where, why)
+		v.warn(why.With(s.where))
 	}
 	if n.first > 0 && n.newest > v.rep.Signed {
-		v.warn("%s", fmt.Sprintf("the newest checkpoint, of %d events, is not signed by a key that is known here, and older ones are, up to event %d", n.newest, v.rep.Signed))
+		v.warn(newestUnsigned.With(n.newest, v.rep.Signed))
 	}
 }

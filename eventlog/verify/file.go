@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/intents"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
@@ -74,7 +75,7 @@ func (f *file) verifyFile(ctx context.Context) error {
 		cancel()
 	}
 	if broken := <-whole; disk.IsBroken(broken) {
-		f.v.find(0, Unreadable, "%v", broken)
+		f.v.find(0, Unreadable, message.Of(broken))
 	} else if err == nil {
 		err = broken
 	}
@@ -103,7 +104,7 @@ func (f *file) Head(ctx context.Context) (h Head, err error) {
 		return h, err
 	}
 	if fi, err := os.Stat(anchor.Path(f.reader.Path())); err == nil && fi.Size() > anchor.MaxBytes {
-		f.v.warn("the anchor has %d bytes: only the last %d MiB of it were read, and its lines are counted from there", fi.Size(), anchor.MaxBytes>>20)
+		f.v.warn(anchorLarge.With(fi.Size(), anchor.MaxBytes>>20))
 	}
 	f.readIntents()
 	if f.conn, err = connect(f.reader); err != nil {
@@ -137,13 +138,14 @@ func (f *file) isNamed(ctx context.Context, origin string) bool {
 // addAnchors adds the lines of the anchor to the checkpoints.
 func (f *file) addAnchors(anchors []anchor.Line) {
 	for _, a := range anchors {
+		line := lineOfAnchor.With(a.Number)
 		switch {
 		case a.Torn:
-			f.v.warn("%s is torn: a crash cut it short", a)
-		case a.Damage != "":
-			f.v.find(0, Anchor, "%s cannot be read: %s", a, a.Damage)
+			f.v.warn(lineTorn.With(line))
+		case a.Damage != nil:
+			f.v.find(0, Anchor, lineUnreadable.With(line, a.Damage))
 		default:
-			f.v.seals = append(f.v.seals, seal{Checkpoint: a.Checkpoint, size: a.Size, where: a.String(), kind: Anchor})
+			f.v.seals = append(f.v.seals, seal{Checkpoint: a.Checkpoint, size: a.Size, where: line, kind: Anchor})
 		}
 	}
 	f.anchors = len(anchors)

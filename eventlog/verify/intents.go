@@ -14,7 +14,7 @@ import (
 func (f *file) readIntents() {
 	var err error
 	if f.intents, err = intents.Read(f.reader.Path()); err != nil {
-		f.v.warn("the second place of the intents cannot be read: %v", err)
+		f.v.warn(intentsUnreadable.With(err))
 	}
 }
 
@@ -49,12 +49,12 @@ func (f *file) compareIntents() error {
 	f.lostIntents(named, name)
 	switch {
 	case missing > 0 && !f.intents.There:
-		f.v.warn("%s is missing: the next call makes it from the log", name)
+		f.v.warn(intentsMissing.With(name))
 	case missing > 0:
-		f.v.warn("%s does not name %d of the calls: the next call adds them, or it was changed by others", name, missing)
+		f.v.warn(intentsShort.With(name, missing))
 	}
 	if n := f.intents.Damaged; n > 0 {
-		f.v.warn("lines of %s that cannot be read: %d", name, n)
+		f.v.warn(intentsDamaged.With(name, n))
 	}
 	return nil
 }
@@ -73,10 +73,9 @@ func (f *file) lostIntents(named map[string]intents.Line, name string) {
 		}
 	}
 	if lost > 0 {
-		f.v.find(0, Truncated, "the log lost events: %s names %d calls that the log had on disk and does not hold, the first as event %d; they count as called",
-			name, lost, first.Seq)
+		f.v.find(0, Truncated, intentsLost.With(name, lost, first.Seq))
 	}
 	if unsure > 0 {
-		f.v.warn("%s names %d calls whose intents were being written and are not in the log: a process ended then, or is at it now; they count as called", name, unsure)
+		f.v.warn(intentsUnsure.With(name, unsure))
 	}
 }

@@ -3,7 +3,6 @@ package verify
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -14,11 +13,11 @@ import (
 // log may be wrong. A later valid checkpoint decides that.
 func (v *verification) judgeCheckpoint(s *seal) {
 	switch {
-	case s.fault == "" && v.head.Origin != "" && s.Origin != v.head.Origin && (len(v.bad) == 0 || v.bad[0].Seq > 1):
-		s.fault = "it is one of another log: " + s.Origin
+	case s.fault == nil && v.head.Origin != "" && s.Origin != v.head.Origin && (len(v.bad) == 0 || v.bad[0].Seq > 1):
+		s.fault = ofOtherLog.With(s.Origin)
 		fallthrough
-	case s.fault != "":
-		v.find(0, s.kind, "%s does not hold: %s", s.where, s.fault)
+	case s.fault != nil:
+		v.find(0, s.kind, notHolding.With(s.where, s.fault))
 	case s.size < v.tree.Size, s.size == 0 && !s.claim:
 		v.countUnchecked(s)
 	case v.tree.Root() == s.Root:
@@ -40,7 +39,7 @@ func (v *verification) countUnchecked(s *seal) {
 	last, n := &v.skipped, &v.rep.Unchecked
 	switch {
 	case s.where == keptElsewhere, s.claim:
-		v.warn("%s could not be checked: of its %d events some are absent or damaged", s.where, s.size)
+		v.warn(uncheckable.With(s.where, s.size))
 		return
 	case s.kind == Anchor:
 		last, n = &v.skippedAnchor, &v.rep.UncheckedAnchors
@@ -54,7 +53,7 @@ func (v *verification) countUnchecked(s *seal) {
 // accept records a valid checkpoint. Earlier checkpoints that did not match are wrong themselves.
 func (v *verification) accept(s *seal) {
 	for i := range v.wrong {
-		v.find(0, v.wrong[i].kind, "%s does not hold: its root is not that of the first %d events, which %s covers, too", v.wrong[i].where, v.wrong[i].size, s.where)
+		v.find(0, v.wrong[i].kind, otherRoot.With(v.wrong[i].where, v.wrong[i].size, s.where))
 	}
 	v.good = s.size
 	for _, n := range v.stray {
@@ -77,17 +76,15 @@ func (v *verification) accept(s *seal) {
 	}
 }
 
-// below names the events below a node.
-func below(n tree.Node) string {
-	return fmt.Sprintf("events %d to %d", n.N<<n.Level+1, (n.N+1)<<n.Level)
-}
+// below returns the first and the last event below a node.
+func below(n tree.Node) (first, last int64) { return n.N<<n.Level + 1, (n.N + 1) << n.Level }
 
 // finishEvents does the remaining checks after all events.
 func (v *verification) finishEvents(ctx context.Context) error {
 	v.compareSeals() // for checkpoints of an empty log
 	v.size, v.broken = v.tree.Size, v.damaged || v.lost
 	if v.unread != nil {
-		v.find(event.Seq(v.size+1), Unreadable, "event %d cannot be read: %v", v.size+1, v.unread)
+		v.find(event.Seq(v.size+1), Unreadable, eventUnreadable.With(v.size+1, v.unread))
 	}
 	v.reportRewritten()
 	v.reportShortened()
@@ -114,11 +111,11 @@ func (v *verification) reportRewritten() {
 				more++
 			}
 		}
-		and := ""
+		what := eventsChanged.With(s.where, v.good+1, s.size)
 		if more += v.moreWrong; more > 0 {
-			and = fmt.Sprintf(", nor do %d behind it", more)
+			what = eventsChangedMore.With(s.where, more, v.good+1, s.size)
 		}
-		v.find(event.Seq(v.good+1), s.kind, "%s does not hold%s: of events %d to %d not all are as they were written", s.where, and, v.good+1, s.size)
+		v.find(event.Seq(v.good+1), s.kind, what)
 	}
 	for _, n := range v.stray {
 		v.reportNode(n)
@@ -131,14 +128,14 @@ func (v *verification) reportShortened() {
 		for i := len(list) - 1; i >= 0; i-- {
 			switch s := &list[i]; {
 			case s.size <= max(v.size, v.covered):
-			case s.fault != "":
-				v.find(0, s.kind, "%s does not hold: %s", s.where, s.fault)
+			case s.fault != nil:
+				v.find(0, s.kind, notHolding.With(s.where, s.fault))
 			default:
 				where := s.where
 				if v.file != nil && s.kind == Checkpoint && where != keptElsewhere {
-					where = "a checkpoint in the file"
+					where = someCheckpoint
 				}
-				v.find(event.Seq(v.size+1), Truncated, "the log ends with event %d, and %s covers %d", v.size, where, s.size)
+				v.find(event.Seq(v.size+1), Truncated, shorter.With(v.size, where, s.size))
 				v.covered = s.size
 			}
 		}
@@ -148,10 +145,11 @@ func (v *verification) reportShortened() {
 // reportNode reports a stored hash that is missing or wrong. If a later checkpoint is valid, the
 // hash itself is wrong.
 func (v *verification) reportNode(n tree.Node) {
-	if (n.N+1)<<n.Level <= v.good {
-		v.find(0, Tree, "the stored hash over %s is wrong, or missing", below(n))
+	first, last := below(n)
+	if last <= v.good {
+		v.find(0, Tree, nodeWrong.With(first, last))
 		return
 	}
-	first := max(n.N<<n.Level, v.good) + 1
-	v.find(event.Seq(first), Tree, "the stored hash over %s does not match these events: the hash was changed, or an event from event %d on was", below(n), first)
+	bad := max(first, v.good+1)
+	v.find(event.Seq(bad), Tree, nodeDiffers.With(first, last, bad))
 }

@@ -59,6 +59,6 @@ func (v *verification) reportUncovered() {
 	}
 	slices.Sort(bad)
 	for _, seq := range bad {
-		v.find(seq, Deleted, "event %d: the payload is missing, and nothing says why", seq)
+		v.find(seq, Deleted, payloadMissing.With(seq))
 	}
 }

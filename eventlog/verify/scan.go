@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -127,7 +126,7 @@ func (s *scanner) fillBlock(b *Block, first int64) error {
 		last = max(last, s.f.covered)
 	}
 	err := eachRow(s.notes, func(stmt *sqlite.Stmt) error {
-		b.Checkpoint(stmt.ColumnInt64(1), stmt.ColumnText(2), fmt.Sprintf("checkpoint %d of the file", stmt.ColumnInt64(0)))
+		b.Checkpoint(stmt.ColumnInt64(1), stmt.ColumnText(2), checkpointOfFile.With(stmt.ColumnInt64(0)))
 		return nil
 	}, first, last)
 	if disk.IsBroken(err) {

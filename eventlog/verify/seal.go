@@ -13,6 +13,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/anchor"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // seal is a checkpoint that is compared with the log, from any place.
@@ -21,7 +22,7 @@ type seal struct {
 	// size is the number of events at which the checkpoint is compared with the log. A damaged
 	// checkpoint may state another number.
 	size  int64
-	where string
+	where *message.Text
 	// kind is the kind of damage if the checkpoint does not match the log.
 	kind   Damage
 	known  bool                 // a known key signed it
@@ -32,12 +33,9 @@ type seal struct {
 	claim bool
 	// bare means that a line of the anchor lacks the signature that is stored for its size.
 	bare bool
-	// fault says why the checkpoint is invalid for any log.
-	fault string
+	// fault says why the checkpoint is invalid for any log. It is nil for a valid one.
+	fault *message.Text
 }
-
-// keptElsewhere names the checkpoint of Options.Since.
-const keptElsewhere = "the checkpoint kept elsewhere"
 
 // addHeads adds the tree head of the source and the checkpoint of Options.Since.
 func (v *verification) addHeads(ctx context.Context) error {
@@ -55,7 +53,7 @@ func (v *verification) addHeads(ctx context.Context) error {
 		}
 		s := seal{Checkpoint: *c, size: c.Size, where: keptElsewhere, kind: Checkpoint}
 		if c.Note != "" {
-			if v.readNote(&s); s.fault != "" {
+			if v.readNote(&s); s.fault != nil {
 				return fmt.Errorf("eventlog: %w: %s", evidence.ErrCheckpoint, s.fault)
 			}
 		}
@@ -78,17 +76,17 @@ func (v *verification) compareStored(a *seal) {
 			break
 		}
 		a.bare = a.bare || a.Note == "" && s.known
-		if s.fault == "" && anchor.Format(s.Checkpoint) == line {
+		if s.fault == nil && anchor.Format(s.Checkpoint) == line {
 			a.known, a.wanted = s.known, s.wanted
 			return
 		}
-		stored = stored || s.fault == ""
+		stored = stored || s.fault == nil
 	}
 	if a.Note == "" {
 		return
 	}
-	if v.readNote(a); stored && a.fault == "" {
-		a.fault = "it is not the checkpoint that is stored for as many events"
+	if v.readNote(a); stored && a.fault == nil {
+		a.fault = notStored
 	}
 }
 
@@ -101,15 +99,15 @@ func (v *verification) readNote(s *seal) {
 	case errors.As(err, &unverified):
 		n = unverified.Note
 	case errors.As(err, &invalid):
-		s.fault = fmt.Sprintf("its signature by %s does not hold", evidence.KeyName(invalid.Name, invalid.Hash))
+		s.fault = badSignature.With(evidence.KeyName(invalid.Name, invalid.Hash))
 		return
 	case err != nil:
-		s.fault = err.Error()
+		s.fault = message.Of(err)
 		return
 	}
 	c, err := evidence.ParseCheckpointText(n.Text)
 	if err != nil {
-		s.fault = err.Error()
+		s.fault = message.Of(err)
 		return
 	}
 	c.Note = s.Note
@@ -145,14 +143,14 @@ func (s *strangers) countKey(key string) {
 }
 
 // sentences returns a sentence for each of the keys.
-func (s *strangers) sentences() (lines []string) {
+func (s *strangers) sentences() (list []*message.Text) {
 	for key, n := range s.n {
-		what := "a signature"
+		what := unknownKey.With(key)
 		if n > 1 {
-			what = fmt.Sprintf("%d signatures", n)
+			what = unknownKeys.With(n, key)
 		}
-		lines = append(lines, fmt.Sprintf("%s by a key that is not known here: %s", what, key))
+		list = append(list, what)
 	}
-	slices.Sort(lines)
-	return lines
+	slices.SortFunc(list, func(a, b *message.Text) int { return cmp.Compare(a.Text, b.Text) })
+	return list
 }

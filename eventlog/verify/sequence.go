@@ -2,7 +2,6 @@ package verify
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"math/bits"
 	"runtime"
@@ -176,11 +175,11 @@ func (v *verification) addBlock(b *Block) {
 			}
 			continue
 		case seq > tree.MaxSeq:
-			v.find(event.Seq(v.tree.Size+1), Inserted, "an event has the impossible number %d", seq)
+			v.find(event.Seq(v.tree.Size+1), Inserted, impossibleNumber.With(seq))
 			v.markGap()
 			continue
 		case r.flaw == absent && !wellFormed(tree.Subtree{Seq: int64(r.Seq), Level: r.level}):
-			v.find(event.Seq(v.tree.Size+1), Inserted, "what is absent from event %d on is not a part of a tree", seq)
+			v.find(event.Seq(v.tree.Size+1), Inserted, notSubtree.With(seq))
 			v.markGap()
 			continue
 		}
@@ -205,10 +204,10 @@ func (v *verification) addBlock(b *Block) {
 func (v *verification) reportTwice(r *row) {
 	v.markGap()
 	if !slices.ContainsFunc(v.gaps, func(g span) bool { return int64(r.Seq) >= g.first && int64(r.Seq) <= g.last }) {
-		v.find(r.Seq, Inserted, "there is more than one event %d, or one where none may be", r.Seq)
+		v.find(r.Seq, Inserted, eventTwice.With(r.Seq))
 		return
 	}
-	f := Finding{r.Seq, Reordered, fmt.Sprintf("event %d stands behind event %d", r.Seq, v.tree.Size)}
+	f := NewFinding(r.Seq, Reordered, eventLate.With(r.Seq, v.tree.Size))
 	if i := slices.IndexFunc(v.rep.Findings, func(f Finding) bool { return f.Seq == r.Seq && f.Kind == Deleted }); i >= 0 {
 		v.rep.Findings[i] = f // the event had been reported as missing
 		return
@@ -245,14 +244,14 @@ func (v *verification) addSound(r *row) {
 		v.gone.addEvent(&r.Event)
 	}
 	if r.Seq == 1 && v.head.Origin != "" && v.head.Origin != store.OriginOf(r.ID) {
-		v.find(r.Seq, Edited, "event 1 is not the first of %s", v.head.Origin)
+		v.find(r.Seq, Edited, notFirst.With(v.head.Origin))
 	}
 	v.clock.addTime(&r.Event)
 	v.runs.countEvent(&r.Event)
 	v.gap = false
 	if v.opt.Audit != nil {
 		for _, broken := range v.opt.Audit.Event(&r.Event) {
-			v.find(r.Seq, Rule, "%s", broken)
+			v.find(r.Seq, Rule, broken)
 		}
 	}
 }
@@ -276,7 +275,7 @@ func (v *verification) skipTo(b *Block, size int64) {
 		v.addMissing(b, size)
 		v.compareSeals()
 	case v.unread != nil && v.tree.Size == size:
-		v.find(0, Unreadable, "something after event %d cannot be read: %v", size, v.unread)
+		v.find(0, Unreadable, restUnreadable.With(size, v.unread))
 		v.unread = nil
 	}
 }
@@ -286,10 +285,10 @@ func (v *verification) skipTo(b *Block, size int64) {
 func (v *verification) addMissing(b *Block, last int64) {
 	first := v.tree.Size + 1
 	if v.unread != nil {
-		v.find(event.Seq(first), Unreadable, "%s: %v", numbered(event.Seq(first), event.Seq(last), "cannot be read", "cannot be read"), v.unread)
+		v.find(event.Seq(first), Unreadable, rangeOf(event.Seq(first), event.Seq(last), eventUnreadable, eventsUnreadable, v.unread))
 		v.unread = nil
 	} else {
-		v.find(event.Seq(first), Deleted, "%s missing", spanOf(event.Seq(first), event.Seq(last)))
+		v.find(event.Seq(first), Deleted, rangeOf(event.Seq(first), event.Seq(last), eventMissing, eventsMissing))
 	}
 	if len(v.gaps) < maxFindings {
 		v.gaps = append(v.gaps, span{first, last})
@@ -320,7 +319,8 @@ func (v *verification) compareNodes() {
 		case !damaged:
 		case !ok:
 			if v.lost = true; v.hasNodes {
-				v.find(0, Tree, "the hash over %s is missing", below(n))
+				first, last := below(n)
+				v.find(0, Tree, nodeMissing.With(first, last))
 			}
 		case !v.lost:
 			// Use the stored hash for the unknown leaves.

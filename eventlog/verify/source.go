@@ -3,10 +3,10 @@ package verify
 import (
 	"context"
 	"crypto/sha256"
-	"fmt"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
@@ -35,7 +35,7 @@ type Head struct {
 	// source, signed or not. Its Root is zero if the source has none.
 	evidence.Checkpoint
 	// Where describes the place of Checkpoint.
-	Where string
+	Where *message.Text
 
 	// Lacks are the kinds of damage that cannot be found in this source.
 	Lacks []Damage
@@ -146,10 +146,10 @@ func (b *Block) Unreadable(why error) {
 
 // Checkpoint adds a stored checkpoint of the first size events. size is at most the last Seq of the
 // stretch, unless the log ends before it. where describes the checkpoint.
-func (b *Block) Checkpoint(size int64, note, where string) {
+func (b *Block) Checkpoint(size int64, note string, where *message.Text) {
 	s := seal{Checkpoint: evidence.Checkpoint{Note: note}, size: size, where: where, kind: Checkpoint}
-	if b.v.readNote(&s); s.fault == "" && s.Size != size {
-		s.fault = fmt.Sprintf("it covers %d events and is stored for %d", s.Size, size)
+	if b.v.readNote(&s); s.fault == nil && s.Size != size {
+		s.fault = otherSize.With(s.Size, size)
 	}
 	b.seals = append(b.seals, s)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/export"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 	"github.com/perlica/perlica/eventlog/verify"
@@ -315,7 +316,7 @@ func (s *tables) Next(ctx context.Context) (func(*verify.Block) error, error) {
 		}
 		err := s.db.SelectContext(ctx, &heads, `SELECT size, note FROM heads WHERE log = ? AND size BETWEEN ? AND ? ORDER BY size`, s.origin, first, last)
 		for _, h := range heads {
-			b.Checkpoint(h.Size, h.Note, fmt.Sprintf("the checkpoint of %d events", h.Size))
+			b.Checkpoint(h.Size, h.Note, (&message.Text{Text: "the checkpoint of %d events"}).With(h.Size))
 		}
 		return err
 	}, nil

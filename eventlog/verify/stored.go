@@ -14,6 +14,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/tree"
 )
@@ -26,9 +27,7 @@ func (f *file) checkPart() {
 	}
 	a := f.absent[0]
 	first := event.Seq(a.Seq)
-	f.v.find(first, Deleted,
-		"%s missing: the file says that they did not come with it, but with its anchor or checkpoints it is no import",
-		spanOf(first, event.Seq(a.Last())))
+	f.v.find(first, Deleted, noImport.With(rangeOf(first, event.Seq(a.Last()), eventMissing, eventsMissing)))
 }
 
 // checkTables compares the tables with those of a log. Open and doctor report other changes of the
@@ -44,19 +43,19 @@ func (f *file) checkTables(ctx context.Context) error {
 			return nil
 		}
 		strange = strange || name == "events"
-		f.v.find(0, Schema, "the %s %s is not that of a log", stmt.ColumnText(2), name)
+		f.v.find(0, Schema, tableOther.With(stmt.ColumnText(2), name))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.lacks)) {
-		f.v.find(0, Schema, "the table %s is missing", name)
+		f.v.find(0, Schema, tableMissing.With(name))
 	}
 	if strange { // a Seq may then have any type
 		return query(f.conn, `SELECT count(*) FROM events WHERE typeof(seq) <> 'integer'`, func(stmt *sqlite.Stmt) error {
 			if n := stmt.ColumnInt64(0); n > 0 {
-				f.v.find(0, Inserted, "%d events have no number", n)
+				f.v.find(0, Inserted, withoutNumber.With(n))
 			}
 			return nil
 		})
@@ -73,15 +72,15 @@ func (f *file) checkTables(ctx context.Context) error {
 func (f *file) checkAccess() {
 	for _, what := range f.changed {
 		if !strings.HasPrefix(what, "the table") { // checkTables reports tables
-			f.v.find(0, Schema, "%s; the log can be changed or added to as it must not be", what)
+			f.v.find(0, Schema, openToChanges.With(what))
 		}
 	}
 	path := f.reader.Path()
 	if fi, err := os.Stat(path); err == nil && f.v.opt.NoImport && store.Links(fi) > 1 {
-		f.v.find(0, Schema, "the file has more than one name (hard links), by each of which others could write to it")
+		f.v.find(0, Schema, manyNames)
 	}
 	if exposed := disk.Exposed(path); exposed != "" {
-		f.v.warn("every user of this machine can write %[1]s, and replace the log: chmod o-w %[1]s", exposed)
+		f.v.warn(writable.With(exposed))
 	}
 }
 
@@ -103,7 +102,7 @@ func (f *file) measure() (err error) {
 		if seq > tree.MaxSeq {
 			at = f.size + 1
 		}
-		f.v.find(event.Seq(at), Inserted, "an event has the impossible number %d", seq)
+		f.v.find(event.Seq(at), Inserted, impossibleNumber.With(seq))
 		return nil
 	})
 	if err != nil {
@@ -114,7 +113,7 @@ func (f *file) measure() (err error) {
 	}
 	if !f.lacks["open_runs"] && !f.lacks["withheld"] {
 		if err := f.readDerived(); disk.IsBroken(err) {
-			f.v.find(0, Unreadable, "the list of open runs: %v", err)
+			f.v.find(0, Unreadable, runsUnreadable.With(err))
 		} else if err != nil {
 			return err
 		}
@@ -149,7 +148,7 @@ func (f *file) measureNotes() error {
 		FROM checkpoints`, func(stmt *sqlite.Stmt) error {
 		f.covered, f.sizes, f.numbered, f.stored = stmt.ColumnInt64(0), stmt.ColumnInt64(1), stmt.ColumnInt64(3), stmt.ColumnInt64(4)
 		if n := stmt.ColumnInt64(2); n > 0 {
-			f.v.find(0, Checkpoint, "%d checkpoints of the file are stored for an impossible number of events", n)
+			f.v.find(0, Checkpoint, checkpointSizes.With(n))
 		}
 		return nil
 	})
@@ -162,14 +161,13 @@ func (f *file) addAbsent(stmt *sqlite.Stmt) {
 	ok := stmt.ColumnLen(2) == len(a.Hash) && stmt.ColumnBytes(2, a.Hash[:]) == len(a.Hash) &&
 		wellFormed(a) && (n == 0 || a.Seq > f.absent[n-1].Last())
 	if !ok {
-		f.v.find(0, Tree, "what is absent from event %d on is not a part of a tree", a.Seq)
+		f.v.find(0, Tree, notSubtree.With(a.Seq))
 		return
 	}
 	f.absent = append(f.absent, a)
 	if f.v.opt.NoImport {
 		first := event.Seq(a.Seq)
-		f.v.find(first, Deleted, "%s missing; the file says that they did not come, as of an import, which it is not",
-			spanOf(first, event.Seq(a.Last())))
+		f.v.find(first, Deleted, absentNoImport.With(rangeOf(first, event.Seq(a.Last()), eventMissing, eventsMissing)))
 	}
 }
 
@@ -199,7 +197,7 @@ func (f *file) readDerived() error {
 		FROM withheld
 		WHERE seq NOT IN (SELECT seq FROM events WHERE payload IS NULL)`, func(stmt *sqlite.Stmt) error {
 		if n := stmt.ColumnInt64(0); n > 0 {
-			f.v.find(event.Seq(stmt.ColumnInt64(1)), Deleted, "%d payloads are listed as withheld, as of an import, which this file is not", n)
+			f.v.find(event.Seq(stmt.ColumnInt64(1)), Deleted, withheldNoImport.With(n))
 		}
 		return nil
 	})
@@ -216,7 +214,7 @@ func (f *file) readNodes() error {
 		case len(f.v.nodes) == maxStored:
 			return fmt.Errorf("%w: there are more than %d", disk.ErrCorrupt, maxStored)
 		case level <= 0 || level >= tree.MaxLevel || level%tree.NodeHeight != 0 || n < 0 || n >= tree.MaxSeq>>level:
-			f.v.find(0, Tree, "a hash is stored at an impossible place: level %d, number %d", level, n)
+			f.v.find(0, Tree, nodeMisplaced.With(level, n))
 		case (n+1)<<level > f.size:
 			f.beyond = max(f.beyond, (n+1)<<level)
 		case stmt.ColumnLen(2) == len(h) && stmt.ColumnBytes(2, h[:]) == len(h):
@@ -225,7 +223,7 @@ func (f *file) readNodes() error {
 		return nil
 	})
 	if f.v.hasNodes = err == nil && len(f.absent) == 0; disk.IsBroken(err) {
-		f.v.find(0, Unreadable, "the stored hashes of the tree cannot be read: %v", err)
+		f.v.find(0, Unreadable, nodesUnreadable.With(err))
 		return nil
 	}
 	return err
@@ -240,11 +238,11 @@ func (f *file) End(ctx context.Context) error {
 	}
 	if f.v.opt.Place != nil && len(f.lacks) == 0 {
 		if err := f.v.opt.Place(ctx, f.reader); err != nil && !disk.IsBroken(err) {
-			f.v.find(0, Misplaced, "%v", err)
+			f.v.find(0, Misplaced, message.Of(err))
 		}
 	}
 	if f.beyond > f.size {
-		f.v.find(event.Seq(f.size+1), Truncated, "the log ends with event %d, and a stored hash covers %d", f.size, f.beyond)
+		f.v.find(event.Seq(f.size+1), Truncated, shorterThanHash.With(f.size, f.beyond))
 	}
 	if len(f.v.gone) == 0 {
 		return nil
@@ -268,22 +266,22 @@ func (f *file) End(ctx context.Context) error {
 // ids, each signed line of the anchor is also stored, and each end of a run makes one.
 func (f *file) warnDropped() {
 	if f.v.rep.Withheld > 0 && (f.sizes > 1 || f.v.rep.Anchors > 0) {
-		defer f.v.warn("payloads are withheld, as of an import, and the log was appended to: if it was not imported, somebody removed them")
+		defer f.v.warn(withheldWritten)
 	}
 	if len(f.absent) > 0 {
 		return
 	}
 	if f.v.opt.NoImport && f.v.runs.ended > 0 && f.sizes == 0 && f.anchors == 0 {
-		f.v.warn("runs have ended, and there is neither a checkpoint nor an anchor of them: they were removed, or could not be written")
+		f.v.warn(noEvidence)
 		return
 	}
 	if f.numbered > f.stored {
-		f.v.warn("checkpoints of the file are missing: they are numbered up to %d, and there are %d", f.numbered, f.stored)
+		f.v.warn(checkpointsMissing.With(f.numbered, f.stored))
 	}
 	if n := f.v.signatures.lone; n > 0 {
-		f.v.warn("of signed lines of the anchor %d have no checkpoint in the file: it was removed", n)
+		f.v.warn(linesAlone.With(n))
 	}
 	if s := f.v.signatures.newest; f.v.opt.NoImport && s > 0 && int64(f.v.runs.last) > s {
-		f.v.warn("the last run that ended lies behind the newest checkpoint, of %d events: its own was removed, or could not be written", s)
+		f.v.warn(endUnsealed.With(s))
 	}
 }

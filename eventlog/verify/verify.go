@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/store"
 )
 
@@ -50,6 +50,12 @@ type Finding struct {
 	Kind Damage    `json:"kind"`
 	// What describes the fault.
 	What string `json:"what"`
+	message.Coded
+}
+
+// NewFinding returns the Finding with this sentence.
+func NewFinding(seq event.Seq, kind Damage, what *message.Text) Finding {
+	return Finding{seq, kind, what.Text, what.Coded}
 }
 
 // Error makes a Finding an error, for Source.End.
@@ -73,7 +79,7 @@ type Report struct {
 	// More is the number of findings that are not listed.
 	More int
 	// Warnings are not damage, but a person should know them.
-	Warnings []string
+	Warnings []*message.Text
 
 	// Checkpoints is the number of valid stored checkpoints.
 	Checkpoints int
@@ -102,6 +108,14 @@ type Cosignature struct {
 	Name string    `json:"name"`
 	Size int64     `json:"size"`
 	Time time.Time `json:"time"`
+}
+
+// WarningTexts returns the English words of the warnings.
+func (r Report) WarningTexts() (list []string) {
+	for _, w := range r.Warnings {
+		list = append(list, w.Text)
+	}
+	return list
 }
 
 // OK reports whether the log has no findings.
@@ -142,7 +156,7 @@ type Auditor interface {
 
 	// Event examines an intact event and returns the rules that it breaks. It must not keep e. The
 	// payload is nil if it is not wanted, or missing.
-	Event(e *event.Event) []string
+	Event(e *event.Event) []*message.Text
 
 	// Gap is called at the place of missing or damaged events.
 	Gap()
@@ -165,8 +179,8 @@ func Check(ctx context.Context, src Source, opt Options) (Report, error) {
 }
 
 // find adds a finding.
-func (v *verification) find(seq event.Seq, kind Damage, format string, args ...any) {
-	v.report(Finding{seq, kind, fmt.Sprintf(format, args...)})
+func (v *verification) find(seq event.Seq, kind Damage, what *message.Text) {
+	v.report(NewFinding(seq, kind, what))
 }
 
 func (v *verification) report(f Finding) {
@@ -180,14 +194,12 @@ func (v *verification) report(f Finding) {
 	v.rep.Findings = append(v.rep.Findings, f)
 }
 
-func (v *verification) warn(format string, args ...any) {
-	v.rep.Warnings = append(v.rep.Warnings, fmt.Sprintf(format, args...))
-}
+func (v *verification) warn(what *message.Text) { v.rep.Warnings = append(v.rep.Warnings, what) }
 
 // finish completes the report. An error that says so is damage.
 func (v *verification) finish(err error) (Report, error) {
 	if errors.Is(err, disk.ErrCorrupt) {
-		v.find(0, Unreadable, "%v", err)
+		v.find(0, Unreadable, message.Of(err))
 		err = nil
 	}
 	if err != nil {
@@ -199,25 +211,23 @@ func (v *verification) finish(err error) (Report, error) {
 		v.report(*v.last)
 	}
 	v.rep.Events, v.rep.Absent, v.rep.Root = v.events, v.absentEvents, v.tree.Root()
-	for _, k := range v.unknown.sentences() {
-		v.warn("%s", k)
-	}
+	v.rep.Warnings = append(v.rep.Warnings, v.unknown.sentences()...)
 	if n := v.clock.back; n > 0 {
-		often := "once"
+		back := clockBack.With(v.clock.by, v.clock.first)
 		if n > 1 {
-			often = fmt.Sprintf("%d times", n)
+			back = clockBackOften.With(n, v.clock.by, v.clock.first)
 		}
-		v.warn("the clock went back %s, first by %v at event %d", often, v.clock.by, v.clock.first)
+		v.warn(back)
 	}
 	v.warnUnsigned()
 	if v.opt.RequireSignature && v.rep.Signed == 0 {
-		v.find(0, Unsigned, "no checkpoint that holds is signed by a key that was asked for")
+		v.find(0, Unsigned, unsigned)
 	}
 	if n := v.rep.Unchecked; n > 0 {
-		v.warn("checkpoints of the file that could not be checked, in a part that is absent or damaged: %d", n)
+		v.warn(uncheckedOfFile.With(n))
 	}
 	if n := v.rep.UncheckedAnchors; n > 0 {
-		v.warn("lines of the anchor that could not be checked, in a part that is absent or damaged: %d", n)
+		v.warn(uncheckedLines.With(n))
 	}
 	if v.file != nil {
 		v.file.warnDropped()

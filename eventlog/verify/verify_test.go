@@ -10,6 +10,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/tree"
 	"github.com/perlica/perlica/eventlog/verify"
 )
@@ -19,9 +20,9 @@ type judge struct{ against event.Seq }
 
 func (judge) Wants(event.Type) bool { return false }
 func (judge) Gap()                  {}
-func (j judge) Event(e *event.Event) []string {
+func (j judge) Event(e *event.Event) []*message.Text {
 	if e.Seq == j.against {
-		return []string{"this one is against the rules"}
+		return []*message.Text{{Text: "this one is against the rules"}}
 	}
 	return nil
 }

@@ -41,7 +41,8 @@ func (h *Host) log(ctx context.Context, args []string) (Output, error) {
 			return Output{}, err
 		}
 		if !rep.OK() {
-			return Output{Text: fmt.Sprintf(h.say().Damaged, rep.Findings[0].Kind, rep.FirstBad, rep.Findings[0].What)}, nil
+			f := rep.Findings[0]
+			return Output{Text: fmt.Sprintf(h.say().Damaged, f.Kind, rep.FirstBad, h.say().Read(f.What, f.Coded))}, nil
 		}
 		return Output{Text: fmt.Sprintf(h.say().Verified, rep.Events, rep.Signed, rep.Root)}, nil
 	case len(args) == 1:

@@ -114,9 +114,6 @@ func (m messages) faults(t *testing.T) {
 		arg    int
 		least  int
 	}{
-		{"../../eventlog/verify/*.go", []string{"find"}, 2, 40},
-		{"../../eventlog/verify/*.go", []string{"warn"}, 0, 12},
-		{"../report/audit.go", []string{"breaks"}, 0, 20},
 		{"../../provider/error.go", []string{"New"}, 0, 7},
 	} {
 		n := 0

@@ -3,13 +3,48 @@ package report
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/verify"
+)
+
+// These are the broken rules that an Audit reports.
+var (
+	unknownClass = message.New("report.unknown-class", "%s is of the class %q, which does not exist")
+	otherIDs     = message.New("report.other-ids",
+		"%s has other ids than its run: trace %q instead of %q, session %q instead of %q, input %q instead of %q")
+	intentNoRun       = message.New("report.intent-no-run", "an intent to call belongs to no run")
+	secondIntent      = message.New("report.second-intent", "run %s has a second intent to call; the first is event %d")
+	intentAfterPrompt = message.New("report.intent-after-prompt",
+		"the intent comes after its prompt, which is event %d")
+	intentAfterOutcome = message.New("report.intent-after-outcome",
+		"the intent comes after its outcome, which is event %d")
+	intentNoInput       = message.New("report.intent-no-input", "an intent to call has no input")
+	secondIntentOfInput = message.New("report.second-intent-of-input",
+		"input %s has a second intent to call; the first is event %d")
+	promptNoRun        = message.New("report.prompt-no-run", "a prompt was sent that belongs to no run")
+	secondPrompt       = message.New("report.second-prompt", "run %s sent a second prompt; the first is event %d")
+	promptBeforeIntent = message.New("report.prompt-before-intent",
+		"a prompt was sent before the intent to call was on record")
+	secondPromptOfInput = message.New("report.second-prompt-of-input",
+		"a second prompt was sent for input %s; the first is event %d")
+	noRun            = message.New("report.no-run", "%s belongs to no run")
+	secondOutcome    = message.New("report.second-outcome", "run %s has a second outcome; the first is event %d")
+	outcomeNoIntent  = message.New("report.outcome-no-intent", "run %s has an outcome without an intent to call")
+	noQuestion       = message.New("report.of-no-question", "%s belongs to no question")
+	otherRun         = message.New("report.other-run", "%s belongs to another run than its question")
+	askedTwice       = message.New("report.asked-twice", "the question was asked before, in event %d")
+	beforeQuestion   = message.New("report.before-question", "%s comes before its question")
+	endedTwice       = message.New("report.ended-twice", "the question had ended already, in event %d")
+	answerNoName     = message.New("report.answer-no-name", "an answer does not name the person who gave it")
+	resolvedTwice    = message.New("report.resolved-twice", "the question was resolved already, in event %d")
+	repliedEarly     = message.New("report.replied-early", "the agent got the answer before the question ended")
+	repliedUndecided = message.New("report.replied-undecided",
+		"the agent was answered, and neither a person nor a rule had decided")
 )
 
 // Audit checks a log against the contract. An input and a run have at most one call, and an intent has exactly one
@@ -27,7 +62,7 @@ type Audit struct {
 	// last is the run of the previous event, which is mostly the run of the next one.
 	last *auditedRun
 	// broken holds the rules that the current event breaks.
-	broken []string
+	broken []*message.Text
 }
 
 type auditedRun struct {
@@ -93,10 +128,10 @@ func (a *Audit) Open() []event.RunID {
 }
 
 // Event processes an event and returns the rules that it breaks.
-func (a *Audit) Event(e *event.Event) []string {
+func (a *Audit) Event(e *event.Event) []*message.Text {
 	a.broken = a.broken[:0]
 	if e.Class != event.Fact && e.Class != event.Frame {
-		a.breaks("%s is of the class %q, which does not exist", e.Type, e.Class)
+		a.breaks(unknownClass.With(e.Type, e.Class))
 	}
 	var r *auditedRun
 	if e.Run != "" {
@@ -125,9 +160,7 @@ func (a *Audit) Event(e *event.Event) []string {
 	return a.broken
 }
 
-func (a *Audit) breaks(format string, args ...any) {
-	a.broken = append(a.broken, fmt.Sprintf(format, args...))
-}
+func (a *Audit) breaks(rule *message.Text) { a.broken = append(a.broken, rule) }
 
 // runOf finds the event's run and compares its ids. An id that does not apply is empty.
 func (a *Audit) runOf(e *event.Event) *auditedRun {
@@ -139,8 +172,7 @@ func (a *Audit) runOf(e *event.Event) *auditedRun {
 	if same(&r.trace, e.Trace) && same(&r.session, e.Session) && same(&r.input, e.Input) {
 		return r
 	}
-	a.breaks("%s has other ids than its run: trace %q instead of %q, session %q instead of %q, input %q instead of %q",
-		e.Type, e.Trace, r.trace, e.Session, r.session, e.Input, r.input)
+	a.breaks(otherIDs.With(e.Type, e.Trace, r.trace, e.Session, r.session, e.Input, r.input))
 	return r
 }
 
@@ -164,27 +196,27 @@ func known[K comparable, V any](all *map[K]*V, id K, begun V) *V {
 
 func (a *Audit) requested(e *event.Event, r *auditedRun) {
 	if r == nil {
-		a.breaks("an intent to call belongs to no run")
+		a.breaks(intentNoRun)
 		return
 	}
 	if r.intent > 0 {
-		a.breaks("run %s has a second intent to call; the first is event %d", r.id, r.intent)
+		a.breaks(secondIntent.With(r.id, r.intent))
 	} else {
 		r.intent = e.Seq
 	}
 	if r.prompt > 0 {
-		a.breaks("the intent comes after its prompt, which is event %d", r.prompt)
+		a.breaks(intentAfterPrompt.With(r.prompt))
 	}
 	if r.outcome > 0 {
-		a.breaks("the intent comes after its outcome, which is event %d", r.outcome)
+		a.breaks(intentAfterOutcome.With(r.outcome))
 	}
 	if e.Input == "" {
-		a.breaks("an intent to call has no input")
+		a.breaks(intentNoInput)
 		return
 	}
 	in := known(&a.inputs, e.Input, auditedInput{})
 	if in.intent > 0 {
-		a.breaks("input %s has a second intent to call; the first is event %d", e.Input, in.intent)
+		a.breaks(secondIntentOfInput.With(e.Input, in.intent))
 		return
 	}
 	in.intent = e.Seq
@@ -210,23 +242,23 @@ func member(object []byte, name string) (text string) {
 
 func (a *Audit) prompted(e *event.Event, r *auditedRun) {
 	if r == nil {
-		a.breaks("a prompt was sent that belongs to no run")
+		a.breaks(promptNoRun)
 		return
 	}
 	if r.prompt > 0 {
-		a.breaks("run %s sent a second prompt; the first is event %d", r.id, r.prompt)
+		a.breaks(secondPrompt.With(r.id, r.prompt))
 	} else {
 		r.prompt = e.Seq
 	}
 	if r.intent == 0 && !r.uncertain {
-		a.breaks("a prompt was sent before the intent to call was on record")
+		a.breaks(promptBeforeIntent)
 	}
 	if r.input == "" {
 		return
 	}
 	in := known(&a.inputs, r.input, auditedInput{})
 	if in.prompt > 0 && in.prompt != r.prompt {
-		a.breaks("a second prompt was sent for input %s; the first is event %d", r.input, in.prompt)
+		a.breaks(secondPromptOfInput.With(r.input, in.prompt))
 		return
 	}
 	in.prompt = e.Seq
@@ -236,43 +268,43 @@ func (a *Audit) prompted(e *event.Event, r *auditedRun) {
 func (a *Audit) ended(e *event.Event, r *auditedRun) {
 	switch {
 	case r == nil:
-		a.breaks("%s belongs to no run", e.Type)
+		a.breaks(noRun.With(e.Type))
 		return
 	case r.outcome > 0:
-		a.breaks("run %s has a second outcome; the first is event %d", r.id, r.outcome)
+		a.breaks(secondOutcome.With(r.id, r.outcome))
 		return
 	case r.intent == 0 && !r.uncertain && e.Type != event.ProviderError:
-		a.breaks("run %s has an outcome without an intent to call", r.id)
+		a.breaks(outcomeNoIntent.With(r.id))
 	}
 	r.outcome = e.Seq
 }
 
 func (a *Audit) question(e *event.Event) {
 	if e.Interaction == "" {
-		a.breaks("%s belongs to no question", e.Type)
+		a.breaks(noQuestion.With(e.Type))
 		return
 	}
 	q := known(&a.questions, e.Interaction, auditedQuestion{run: e.Run})
 	if q.run != e.Run {
-		a.breaks("%s belongs to another run than its question", e.Type)
+		a.breaks(otherRun.With(e.Type))
 	}
 	if e.Type == event.InteractionRequested {
 		if q.asked > 0 {
-			a.breaks("the question was asked before, in event %d", q.asked)
+			a.breaks(askedTwice.With(q.asked))
 		}
 		q.asked = e.Seq
 		return
 	}
 	if q.asked == 0 && !a.gap {
-		a.breaks("%s comes before its question", e.Type)
+		a.breaks(beforeQuestion.With(e.Type))
 	}
 	if q.ended > 0 {
-		a.breaks("the question had ended already, in event %d", q.ended)
+		a.breaks(endedTwice.With(q.ended))
 	} else {
 		q.ended = e.Seq
 	}
 	if e.Type == event.InteractionAnswered && e.Payload != nil && member(e.Payload, "by") == "" {
-		a.breaks("an answer does not name the person who gave it")
+		a.breaks(answerNoName)
 	}
 }
 
@@ -283,7 +315,7 @@ func (a *Audit) resolved(e *event.Event) {
 		return
 	}
 	if q.resolved > 0 {
-		a.breaks("the question was resolved already, in event %d", q.resolved)
+		a.breaks(resolvedTwice.With(q.resolved))
 		return
 	}
 	q.resolved = e.Seq
@@ -294,7 +326,7 @@ func (a *Audit) resolved(e *event.Event) {
 func (a *Audit) replied(e *event.Event, r *auditedRun) {
 	if e.Interaction != "" {
 		if q := a.questions[e.Interaction]; (q == nil || q.ended == 0) && !a.gap {
-			a.breaks("the agent got the answer before the question ended")
+			a.breaks(repliedEarly)
 		}
 		return
 	}
@@ -302,6 +334,6 @@ func (a *Audit) replied(e *event.Event, r *auditedRun) {
 		return
 	}
 	if r.replied++; r.replied > r.decided && !r.uncertain {
-		a.breaks("the agent was answered, and neither a person nor a rule had decided")
+		a.breaks(repliedUndecided)
 	}
 }

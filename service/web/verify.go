@@ -10,6 +10,7 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel/language"
@@ -64,8 +65,7 @@ func (s *Server) verify(w http.ResponseWriter, r *request) error {
 		err = errors.Join(err, log.Close())
 	}
 	if errors.Is(err, disk.ErrCorrupt) {
-		v.OK, v.Kind, v.Damage = false, verify.Unreadable, say(r.Context()).Error(err)
-		v.Findings, err = []verify.Finding{{Kind: v.Kind, What: v.Damage}}, nil
+		v.OK, v.Findings, err = false, []verify.Finding{verify.NewFinding(0, verify.Unreadable, message.Of(err))}, nil
 	}
 	if err != nil {
 		return err
@@ -74,14 +74,14 @@ func (s *Server) verify(w http.ResponseWriter, r *request) error {
 	return reply(w, http.StatusOK, v)
 }
 
-// localize translates the findings.
+// localize translates the findings. The first one is the damage.
 func (v *verified) localize(say *language.Sentences) {
-	v.Damage = say.Translate(v.Damage)
 	for i := range v.Findings {
-		v.Findings[i].What = say.Translate(v.Findings[i].What)
+		f := &v.Findings[i]
+		f.What = say.Read(f.What, f.Coded)
 	}
-	for i := range v.Warnings {
-		v.Warnings[i] = say.Translate(v.Warnings[i])
+	if len(v.Findings) > 0 {
+		v.Kind, v.Damage = v.Findings[0].Kind, v.Findings[0].What
 	}
 }
 
@@ -95,7 +95,7 @@ func (v *verified) checkLog(r *request, l *eventLog, log *store.Reader) error {
 		opt.Signers = opt.Keys
 	}
 	if err != nil {
-		v.Warnings = append(v.Warnings, keysUnused.With(err).String())
+		v.Warnings = append(v.Warnings, say(r.Context()).Say(keysUnused.With(err)))
 	}
 	rep, err := verify.Log(r.Context(), log, opt)
 	if err != nil {
@@ -108,9 +108,8 @@ func (v *verified) checkLog(r *request, l *eventLog, log *store.Reader) error {
 	v.Signed, v.Checkpoints, v.Anchors = rep.Signed, rep.Checkpoints, rep.Anchors
 	v.Pruned, v.Withheld, v.Absent = rep.Pruned, rep.Withheld, rep.Absent
 	v.Findings, v.More, v.Open = rep.Findings, rep.More, audit.Open()
-	v.Warnings = append(v.Warnings, rep.Warnings...)
-	if len(rep.Findings) > 0 {
-		v.Kind, v.Damage = rep.Findings[0].Kind, rep.Findings[0].What
+	for _, w := range rep.Warnings {
+		v.Warnings = append(v.Warnings, say(r.Context()).Say(w))
 	}
 	return nil
 }

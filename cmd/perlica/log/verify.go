@@ -21,6 +21,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/eventlog/intents"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/verify"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/report"
@@ -234,7 +235,7 @@ func (a *app) ownKeys(origin string) ([]note.Verifier, string) {
 // setUnreadable records an error of the file as the damage.
 func (v *verified) setUnreadable(err error) {
 	v.Kind, v.Damage = verify.Unreadable, err.Error()
-	v.Findings = []verify.Finding{{Kind: v.Kind, What: v.Damage}}
+	v.Findings = []verify.Finding{verify.NewFinding(0, v.Kind, message.Of(err))}
 }
 
 // leftoversFound reports whether an anchor or an intents file remains of a log that is missing or empty.
@@ -263,7 +264,7 @@ func (v *verified) addReport(rep verify.Report) {
 		v.Uncovered = max(rep.Events+rep.Absent-rep.Signed, 0)
 	}
 	v.Pruned, v.Withheld, v.Absent = rep.Pruned, rep.Withheld, rep.Absent
-	v.Findings, v.More, v.Warnings = rep.Findings, rep.More, rep.Warnings
+	v.Findings, v.More, v.Warnings = rep.Findings, rep.More, rep.WarningTexts()
 	if v.export {
 		v.Checked, v.NotChecked = rep.Checked, rep.NotChecked
 	}

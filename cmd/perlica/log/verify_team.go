@@ -52,7 +52,7 @@ func (a *app) verifyCopies(ctx context.Context, t *team.Team, asJSON bool) error
 	for _, v := range list {
 		c := verifiedCopy{
 			Worker: v.Worker, Origin: v.Origin, OK: v.Problem == "", Problem: v.Problem, Events: v.Events, Signed: v.Signed,
-			Cosigned: v.Report.Cosigned, Pruned: v.Pruned, Findings: v.Findings, More: v.More, Warnings: v.Warnings,
+			Cosigned: v.Report.Cosigned, Pruned: v.Pruned, Findings: v.Findings, More: v.More, Warnings: v.WarningTexts(),
 		}
 		if v.Root != [len(v.Root)]byte{} {
 			c.Root = v.Root.String()

@@ -13,9 +13,13 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/evidence"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/tree"
 	"github.com/perlica/perlica/eventlog/verify"
 )
+
+// checkpointOnHub is the place of a checkpoint.
+var checkpointOnHub = message.New("hub.checkpoint", "the checkpoint of %d events on the hub")
 
 // CopySource is a copy as a source for verify.Check, in its state at the opening. It can be read
 // once. Package verify makes the checks.
@@ -187,7 +191,7 @@ func (s *CopySource) Next(ctx context.Context) (func(*verify.Block) error, error
 			from = r.payload
 		}
 		for _, c := range seals {
-			b.Checkpoint(c.Size, c.Note, fmt.Sprintf("the checkpoint of %d events on the hub", c.Size))
+			b.Checkpoint(c.Size, c.Note, checkpointOnHub.With(c.Size))
 		}
 		return nil
 	}, nil
