@@ -1,8 +1,11 @@
 package sandbox
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -32,14 +35,24 @@ func canScope(bwrap string) bool {
 	return ok
 }
 
-// Restrict keeps the calling thread, and all processes that it starts, from abstract sockets and signals of other
-// programs. The thread stays so, so it must be locked and must end with its goroutine. Restrict does nothing for a
-// sandbox that is not Scoped.
+// Restrict takes from the calling thread, and from all processes that it starts, Perlica's inherited files, the session
+// keyring, and abstract sockets and signals of other programs. Landlock closes the last two for a Scoped sandbox. The
+// thread stays so, so it must be locked and must end with its goroutine.
 func (b *Sandbox) Restrict() error {
-	if b == nil || !b.Scoped {
+	if b == nil {
 		return nil
 	}
+	if err := closeInherited(); err != nil {
+		return err
+	}
 	runtime.LockOSThread() // never unlocked
+	_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
+	if err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) { // with these the agent has no keyring
+		return os.NewSyscallError("keyctl", err)
+	}
+	if !b.Scoped {
+		return nil
+	}
 	fd, ok := newRuleset()
 	if !ok {
 		return os.NewSyscallError("landlock_create_ruleset", unix.EINVAL)
@@ -50,6 +63,22 @@ func (b *Sandbox) Restrict() error {
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(fd), 0, 0); errno != 0 {
 		return os.NewSyscallError("landlock_restrict_self", errno)
+	}
+	return nil
+}
+
+// closeInherited marks all files of this process, so that no program that it starts inherits one by accident. Perlica's
+// own files are marked already. Another program may have left Perlica an open folder, through which an agent could reach
+// covered files.
+func closeInherited() error {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("the open files cannot be listed: %w", err)
+	}
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
 	}
 	return nil
 }

@@ -1,11 +1,13 @@
 package sandbox
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // secrets are the files and folders of the home that hold credentials or private data. The mode project hides them.
@@ -153,21 +155,57 @@ func isReachable(path string) bool {
 	return true
 }
 
-// worktrees returns the repositories of which a folder is a linked work tree: git writes there. The repository must
-// name the folder, too, because the agent could have written the folder's link.
+// worktrees returns the repositories to which git writes for a folder that is a linked work tree or a submodule. The
+// repository must name the folder, too, because the agent could have written the folder's link. The paths have no links.
 func worktrees(folders []string) (paths []string) {
 	for _, dir := range folders {
-		link := filepath.Join(dir, ".git")
-		text, err := os.ReadFile(link)
-		own, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
-		if err != nil || !ok || filepath.Base(filepath.Dir(own)) != "worktrees" {
+		real, err := filepath.EvalSymlinks(dir)
+		own, ok := strings.CutPrefix(readSmall(filepath.Join(real, ".git")), "gitdir: ")
+		if err != nil || !ok {
 			continue
 		}
-		if back, err := os.ReadFile(filepath.Join(own, "gitdir")); err == nil && strings.TrimSpace(string(back)) == link {
+		own, err = filepath.EvalSymlinks(from(real, own))
+		if err != nil || isBelow(own, real) {
+			continue
+		}
+		if from(own, readSmall(filepath.Join(own, "gitdir"))) == filepath.Join(real, ".git") &&
+			filepath.Base(filepath.Dir(own)) == "worktrees" {
 			paths = append(paths, filepath.Dir(filepath.Dir(own)))
+		}
+		_, tree, _ := strings.Cut(readSmall(filepath.Join(own, "config")), "\tworktree = ")
+		tree, _, _ = strings.Cut(tree, "\n")
+		if tree != "" && from(own, tree) == real && strings.Contains(own, "/.git/modules/") {
+			paths = append(paths, own)
 		}
 	}
 	return paths
+}
+
+// from makes a path absolute, seen from a folder.
+func from(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
+}
+
+// readSmall returns the text of a regular file of at most 64 KiB, or "". It never waits, because an agent could have put
+// a pipe there.
+func readSmall(path string) string {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<16 {
+		return ""
+	}
+	data, err := io.ReadAll(io.LimitReader(f, 1<<16))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
 }
 
 // resolvers returns the folder in /run to which /etc/resolv.conf leads.

@@ -96,18 +96,24 @@ type Sandbox struct {
 // install names the package with bubblewrap.
 const install = "install bubblewrap (Debian, Ubuntu, Fedora, Arch: the package bubblewrap), or choose --sandbox off"
 
-// Find returns the path of bubblewrap. The error is an *Error about the mode.
+// Find returns the path of bubblewrap. It takes the first bwrap on PATH that only the system can replace. The error is
+// an *Error about the mode.
 func Find(mode Mode) (path string, err error) {
 	if runtime.GOOS != "linux" {
 		return "", &Error{mode, "Perlica has sandboxes on Linux only", "choose --sandbox off"}
 	}
-	if path, err = exec.LookPath("bwrap"); err == nil {
-		path, err = filepath.Abs(path)
+	why := "the program bwrap is not on PATH"
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		path, err := exec.LookPath(filepath.Join(dir, "bwrap"))
+		if err != nil || !filepath.IsAbs(path) {
+			continue
+		}
+		if isSystems(path) {
+			return path, nil
+		}
+		why = "an agent could have replaced " + path
 	}
-	if err != nil {
-		return "", &Error{mode, "the program bwrap is not on PATH", install}
-	}
-	return path, nil
+	return "", &Error{mode, why, install}
 }
 
 // New computes the rules of a sandbox on this machine. It creates the missing folders of spec.Hide and the caches of

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -37,7 +38,10 @@ func TestShow(t *testing.T) {
 
 // TestWorktrees: the repository of a linked work tree can be written only if it names the work tree, too.
 func TestWorktrees(t *testing.T) {
-	dir := t.TempDir()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	own, work := filepath.Join(dir, "main", ".git", "worktrees", "w"), filepath.Join(dir, "w")
 	for _, d := range []string{own, work} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
@@ -50,12 +54,57 @@ func TestWorktrees(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(filepath.Join(work, ".git"), "gitdir: "+own)
+	link, back := filepath.Join(work, ".git"), filepath.Join(own, "gitdir")
+	write(link, "gitdir: "+own)
 	if got := worktrees([]string{work}); len(got) != 0 {
 		t.Errorf("a link that the agent could have written counts: %q", got)
 	}
-	write(filepath.Join(own, "gitdir"), filepath.Join(work, ".git"))
-	if got := worktrees([]string{work, dir}); len(got) != 1 || got[0] != filepath.Join(dir, "main", ".git") {
+	repository := filepath.Join(dir, "main", ".git")
+	for _, text := range [][2]string{{own, link}, {"../main/.git/worktrees/w", "../../../../w/.git"}} {
+		write(link, "gitdir: "+text[0])
+		write(back, text[1])
+		if got := worktrees([]string{work, dir}); !slices.Equal(got, []string{repository}) {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+
+	// A link that the agent made inside its folder does not lead to another repository.
+	inside := filepath.Join(work, "worktrees", "y")
+	if err := os.MkdirAll(inside, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(link, "gitdir: "+inside)
+	write(filepath.Join(inside, "gitdir"), link)
+	if got := worktrees([]string{work}); len(got) != 0 {
+		t.Errorf("a repository that the agent made counts: %q", got)
+	}
+}
+
+// TestSubmodule: the repository of a submodule can be written if it names the submodule.
+func TestSubmodule(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, work := filepath.Join(dir, "main", ".git", "modules", "sub"), filepath.Join(dir, "main", "sub")
+	for path, text := range map[string]string{
+		filepath.Join(work, ".git"):  "gitdir: ../.git/modules/sub\n",
+		filepath.Join(own, "config"): "[core]\n\tbare = false\n\tworktree = ../../../sub\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := worktrees([]string{work}); !slices.Equal(got, []string{own}) {
 		t.Errorf("%q", got)
+	}
+	if err := os.Rename(work, work+"2"); err != nil {
+		t.Fatal(err)
+	}
+	if got := worktrees([]string{work + "2"}); len(got) != 0 {
+		t.Errorf("a repository that names another folder counts: %q", got)
 	}
 }
