@@ -29,8 +29,20 @@ var secrets = []string{
 	".var/app", "snap",
 	".bash_history", ".zsh_history", ".local/share/fish", ".python_history", ".node_repl_history", ".psql_history",
 	".mysql_history",
+	".databrickscfg", ".kaggle", ".composer", ".subversion/auth", ".msmtprc", ".mbsyncrc", ".mutt", ".purple",
+	".snowflake", ".minikube", ".terraformrc", ".sentryclirc", ".docker/contexts", ".bundle/config", ".vault_pass",
+	".librewolf", ".zen", ".zhistory", ".histfile", ".irb_history", ".codeium",
+	".config/Code", ".config/Cursor", ".config/configstore", ".config/composer", ".config/hcloud", ".config/openstack",
+	".config/stripe", ".config/ngrok", ".config/netlify", ".config/.wrangler", ".config/argocd", ".config/helm",
+	".config/linode-cli", ".config/io.datasette.llm", ".config/huggingface", ".config/nix/nix.conf", ".config/filezilla",
+	".config/keepassxc", ".config/weechat", ".config/mutt", ".config/JetBrains", ".config/zed",
+	".config/google-chrome-beta", ".config/fish/fish_variables", ".config/teams",
+	".local/share/com.vercel.cli", ".local/share/TelegramDesktop", ".local/share/evolution", ".local/share/gem/credentials",
 	".sqlite_history", ".lesshst", ".viminfo", ".bitcoin", ".ethereum", ".electrum", ".config/solana",
 }
+
+// usual are Perlica's folders in a home. They are hidden although variables name other places.
+var usual = []string{".config/perlica", ".local/state/perlica"}
 
 // secretFiles are the secrets of the system. They matter if the user is root.
 var secretFiles = []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/krb5.keytab",

@@ -2,12 +2,15 @@ package sandbox
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -133,6 +136,11 @@ func (t *table) rules() (list []rule) {
 // table returns the rules of the spec.
 func (s Spec) table() (*table, error) {
 	t := &table{map[string]access{}, map[string]bool{}}
+	homes := s.homes()
+	if len(homes) == 0 {
+		return nil, errors.New("the home is not known")
+	}
+	s.Home = homes[0]
 	for _, dir := range s.Hide {
 		_ = os.MkdirAll(dir, 0o700) // where this fails, the agent cannot make the folder either
 	}
@@ -147,16 +155,22 @@ func (s Spec) table() (*table, error) {
 	t.add(read, resolvers()...)
 	if s.Mode == Protect {
 		t.shareSystem()
-		if err := s.shareHome(t); err != nil {
-			return nil, err
+		for _, home := range homes {
+			if err := t.shareHome(home); err != nil {
+				return nil, err
+			}
 		}
 	} else {
 		t.put(private, "/tmp")
 		t.add(private, "/var/tmp")
-		t.add(read, s.Home)
+		t.add(read, homes...)
 		t.add(hidden, secretFiles...)
-		t.add(hidden, s.below(secrets)...)
-		t.add(hidden, s.foreign()...)
+		own := s.below(s.Own)
+		for _, path := range below(homes, slices.Concat(secrets, s.Foreign)) {
+			if !slices.Contains(own, path) {
+				t.add(hidden, path)
+			}
+		}
 	}
 	t.add(write, s.caches()...)
 	t.add(private, filepath.Join(s.Home, ".cache"))
@@ -166,9 +180,8 @@ func (s Spec) table() (*table, error) {
 	t.add(read, s.Search...)
 	t.add(read, s.Program)
 	t.add(read, s.Keep...)
-	hide := slices.Concat(s.Hide, kernelFolders(), s.sockets())
-	t.add(hidden, hide...)
-	t.add(hidden, aliases(s.Hide)...)
+	t.add(hidden, slices.Concat(s.Hide, below(homes, usual), kernelFolders(), s.sockets())...)
+	t.coverAliases(homes)
 	for _, path := range s.Show {
 		real, err := filepath.EvalSymlinks(path)
 		if a := t.of(real); err == nil && a != read && a != write {
@@ -181,21 +194,52 @@ func (s Spec) table() (*table, error) {
 	return t, nil
 }
 
-// below makes paths below the home absolute.
-func (s Spec) below(names []string) (paths []string) {
-	for _, name := range names {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(s.Home, name)
+// coverAliases gives the other mounts of the homes and of hidden paths the same access.
+func (t *table) coverAliases(homes []string) {
+	var covered []string
+	for path, a := range t.access {
+		if a == hidden {
+			covered = append(covered, path)
 		}
-		paths = append(paths, name)
+	}
+	t.add(read, aliases(homes)...)
+	t.add(hidden, aliases(covered)...)
+}
+
+// below makes the configured paths below the home absolute.
+func (s Spec) below(names []string) []string { return below([]string{s.Home}, names) }
+
+// below makes paths below each home absolute.
+func below(homes, names []string) (paths []string) {
+	for _, home := range homes {
+		for _, name := range names {
+			if !filepath.IsAbs(name) {
+				name = filepath.Join(home, name)
+			}
+			paths = append(paths, name)
+		}
 	}
 	return paths
 }
 
-// foreign returns the configuration of other agents, without folders that belong to this agent, too.
-func (s Spec) foreign() []string {
-	own := s.below(s.Own)
-	return slices.DeleteFunc(s.below(s.Foreign), func(path string) bool { return slices.Contains(own, path) })
+// accountHome returns the home of the user in the system's list of users, or "". Tests replace it.
+var accountHome = func() string {
+	account, err := user.LookupId(strconv.Itoa(os.Getuid()))
+	if err != nil {
+		return ""
+	}
+	return account.HomeDir
+}
+
+// homes returns the home of the environment and the home of the system's list of users, because a variable can lead
+// elsewhere.
+func (s Spec) homes() (homes []string) {
+	for _, home := range []string{s.Home, accountHome()} {
+		if filepath.IsAbs(home) && !slices.Contains(homes, filepath.Clean(home)) {
+			homes = append(homes, filepath.Clean(home))
+		}
+	}
+	return homes
 }
 
 // variable returns a variable of the environment.
@@ -226,14 +270,17 @@ func (t *table) shareSystem() {
 
 // shareHome lets the agent write to the visible entries of the home. The home itself and its hidden entries stay as
 // they are, because shells, editors and desktops start programs from there. A new hidden entry has the same effect.
-func (s Spec) shareHome(t *table) error {
-	entries, err := os.ReadDir(s.Home)
-	if err != nil && s.Home != "" {
+func (t *table) shareHome(home string) error {
+	if home == "/" {
+		return nil
+	}
+	entries, err := os.ReadDir(home)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the home cannot be read: %w", err)
 	}
-	t.add(read, s.Home)
+	t.add(read, home)
 	for _, e := range entries {
-		path := filepath.Join(s.Home, e.Name())
+		path := filepath.Join(home, e.Name())
 		switch {
 		case strings.HasPrefix(e.Name(), "."):
 			t.keepTargets(path, e)

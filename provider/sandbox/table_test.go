@@ -108,3 +108,42 @@ func TestSubmodule(t *testing.T) {
 		t.Errorf("a repository that names another folder counts: %q", got)
 	}
 }
+
+// TestAccountHome: another HOME, or no HOME, opens neither the secrets nor the startup files nor Perlica's usual folders
+// in the home of the user.
+func TestAccountHome(t *testing.T) {
+	account, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".ssh", ".other", ".local/state/perlica", ".config/perlica", "visible"} {
+		if err := os.MkdirAll(filepath.Join(account, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := accountHome
+	t.Cleanup(func() { accountHome = old })
+	accountHome = func() string { return account }
+	for _, home := range []string{"", "/nonexistent", t.TempDir()} {
+		for mode, want := range map[Mode]map[string]access{
+			Protect: {".": read, ".ssh": read, ".bashrc": read, ".local/state/perlica": hidden, ".config/perlica": hidden,
+				"visible": write},
+			Project: {".": read, ".ssh": hidden, ".other": hidden, ".local/state/perlica": hidden,
+				".config/perlica": hidden, "visible": read},
+		} {
+			table, err := Spec{Mode: mode, Home: home, Foreign: []string{".other"}}.table()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, access := range want {
+				if got := table.of(filepath.Join(account, name)); got != access {
+					t.Errorf("HOME=%s, %s, %s: %d, want %d", home, mode, name, got, access)
+				}
+			}
+		}
+	}
+	accountHome = func() string { return "" }
+	if _, err := (Spec{Mode: Project}).table(); err == nil {
+		t.Error("a sandbox without a home starts")
+	}
+}
