@@ -210,6 +210,12 @@ var escapes = []escape{
 		return touch(filepath.Join(w.Home, ".gitconfig"))
 	}},
 	{"put a program into a folder of PATH", "protect", true, func(w world) error { return w.marks(w.Search) }},
+	{"rename a folder above a folder of PATH", "protect", true, func(w world) error {
+		return swap(filepath.Dir(w.Search))
+	}},
+	{"rename a folder above a linked startup file", "protect", true, func(w world) error {
+		return swap(filepath.Join(w.Other, "dotfiles"))
+	}},
 	{"change a crontab", "protect", false, func(w world) error { return w.marks("/var/spool/cron") }},
 	{"change a file of /etc", "protect", false, func(w world) error { return w.marks("/etc") }},
 	{"write a startup file through a symbolic link", "protect", true, func(w world) error {

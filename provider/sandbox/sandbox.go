@@ -86,7 +86,7 @@ type Sandbox struct {
 	Mode  Mode
 	bwrap string
 	args  []string
-	// Rules are the rules as they are applied, one for each path.
+	// Rules are the rules as they are applied, one for each path, and the paths that were left out.
 	Rules   []string
 	version func() string
 	// Scoped says that Landlock keeps the agent from abstract sockets of other programs.
@@ -136,6 +136,9 @@ func New(spec Spec) (*Sandbox, error) {
 	for _, r := range table.rules() {
 		b.args = append(b.args, r.args()...)
 		b.Rules = append(b.Rules, r.String())
+	}
+	for _, path := range table.left {
+		b.Rules = append(b.Rules, "left out "+path+": an agent could have made a link in it")
 	}
 	return b, nil
 }

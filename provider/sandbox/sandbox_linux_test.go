@@ -71,7 +71,7 @@ func build(t *testing.T) (w world, spec sandbox.Spec) {
 		Log: filepath.Join(config, "contexts", "default", "eventlog.db"), State: filepath.Join(home, ".local", "state",
 			"perlica"),
 		OtherLog: filepath.Join(home, "src", "q", ".perlica_config", "contexts", "default", "eventlog.db"),
-		Perlica:  filepath.Join(home, "tools", "perlica"), Search: filepath.Join(home, "bin"),
+		Perlica:  filepath.Join(home, "tools", "perlica"), Search: filepath.Join(home, "dev", "tools", "bin"),
 		Sockets: map[string]string{}, Abstract: "perlica-escape-" + filepath.Base(root) + strconv.Itoa(os.Getpid()),
 	}
 	for _, path := range []string{

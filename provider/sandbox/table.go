@@ -65,6 +65,7 @@ func (r rule) args() []string {
 type table struct {
 	access map[string]access
 	pinned map[string]bool // a mount of its own, so that the path cannot be renamed
+	left   []string        // the paths of the agent that pass a link of an agent
 }
 
 // add sets the access of a path, after all links. It ignores a path that does not exist.
@@ -135,7 +136,7 @@ func (t *table) rules() (list []rule) {
 
 // table returns the rules of the spec.
 func (s Spec) table() (*table, error) {
-	t := &table{map[string]access{}, map[string]bool{}}
+	t := &table{access: map[string]access{}, pinned: map[string]bool{}}
 	homes := s.homes()
 	if len(homes) == 0 {
 		return nil, errors.New("the home is not known")
@@ -172,9 +173,16 @@ func (s Spec) table() (*table, error) {
 			}
 		}
 	}
-	t.add(write, s.caches()...)
+	own := slices.Concat(s.caches(), s.below(s.Own))
+	loose := s.loose(homes, own)
+	for _, path := range own {
+		if loose.hasLink(path) {
+			t.left = append(t.left, path)
+		} else {
+			t.add(write, path)
+		}
+	}
 	t.add(private, filepath.Join(s.Home, ".cache"))
-	t.add(write, s.below(s.Own)...)
 	t.add(write, s.Work...)
 	t.add(write, worktrees(s.Work)...)
 	t.add(read, s.Search...)
@@ -188,10 +196,43 @@ func (s Spec) table() (*table, error) {
 			t.put(read, real)
 		}
 	}
-	for _, path := range slices.Concat(s.Hide, s.Work, s.Keep, []string{s.Program}) {
+	for _, path := range slices.Concat(s.Hide, s.Work, s.Keep, s.Search, []string{s.Program}) {
 		t.pin(path)
 	}
 	return t, nil
+}
+
+// loose returns the table of the places to which an agent could have written in any mode.
+func (s Spec) loose(homes, own []string) *table {
+	t := &table{access: map[string]access{}, pinned: map[string]bool{}}
+	t.put(read, "/")
+	t.shareSystem()
+	for _, home := range homes {
+		_ = t.shareHome(home) // an unreadable home stays read-only
+	}
+	t.add(write, s.Work...)
+	for _, path := range own {
+		t.put(write, path)
+	}
+	return t
+}
+
+// hasLink reports whether a path passes a link in a folder to which the table lets an agent write.
+func (t *table) hasLink(path string) bool {
+	if _, err := filepath.EvalSymlinks(path); err != nil {
+		return false // the path does not exist, or its links have no end
+	}
+	for p := filepath.Clean(path); p != filepath.Dir(p); p = filepath.Dir(p) {
+		target, err := os.Readlink(p)
+		if err != nil {
+			continue // not a link
+		}
+		dir, err := filepath.EvalSymlinks(filepath.Dir(p))
+		if err != nil || t.of(dir) == write || t.hasLink(from(dir, target)) {
+			return true
+		}
+	}
+	return false
 }
 
 // coverAliases gives the other mounts of the homes and of hidden paths the same access.
@@ -296,6 +337,7 @@ func (t *table) shareHome(home string) error {
 func (t *table) keepTargets(path string, e fs.DirEntry) {
 	if e.Type()&fs.ModeSymlink != 0 {
 		t.add(read, path)
+		t.pin(path)
 		return
 	}
 	if e.Name() == ".config" {
@@ -303,6 +345,7 @@ func (t *table) keepTargets(path string, e fs.DirEntry) {
 		for _, e := range entries {
 			if e.Type()&fs.ModeSymlink != 0 {
 				t.add(read, filepath.Join(path, e.Name()))
+				t.pin(filepath.Join(path, e.Name()))
 			}
 		}
 	}

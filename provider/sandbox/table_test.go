@@ -147,3 +147,42 @@ func TestAccountHome(t *testing.T) {
 		t.Error("a sandbox without a home starts")
 	}
 }
+
+// TestLinkOfAnAgent: a path of the agent counts only if no agent could have made a link in it.
+func TestLinkOfAnAgent(t *testing.T) {
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".config", ".real", "go", "work", "visible/own"} {
+		if err := os.MkdirAll(filepath.Join(home, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	links := map[string]string{"go/pkg": ".config", "work/out": ".config", ".mine": "visible/own", ".chain": "go/pkg"}
+	for link, to := range links {
+		if err := os.Symlink(filepath.Join(home, to), filepath.Join(home, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, mode := range []Mode{Protect, Project} {
+		table, err := Spec{Mode: mode, Home: home, Work: []string{filepath.Join(home, "work")},
+			Own: []string{"work/out", ".mine", ".chain", ".real"}}.table()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]access{".config": read, ".real": write} {
+			if got := table.of(filepath.Join(home, name)); got != want {
+				t.Errorf("%s, %s: %d, want %d", mode, name, got, want)
+			}
+		}
+		for _, name := range []string{"go/pkg", "work/out", ".chain"} {
+			if !slices.Contains(table.left, filepath.Join(home, name)) {
+				t.Errorf("%s: %s is not left out: %q", mode, name, table.left)
+			}
+		}
+		if slices.Contains(table.left, filepath.Join(home, ".mine")) {
+			t.Errorf("%s: a link of the person is left out", mode)
+		}
+	}
+}
