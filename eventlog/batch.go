@@ -451,7 +451,7 @@ func (w *batchWriter) checkLastLeaf(h store.Hashes) error {
 	}
 	list, err := h.Stored(0, w.tree.Size-1, 1)
 	if err == nil && list[0] != w.last {
-		err = fmt.Errorf("%w: event %d is another one than was written", disk.ErrCorrupt, w.tree.Size)
+		err = fmt.Errorf("%w: event %d is not the event that was written", disk.ErrCorrupt, w.tree.Size)
 	}
 	return err
 }

@@ -105,7 +105,7 @@ func TestASignatureThatIsMissing(t *testing.T) {
 		want string // empty means no warning
 	}{
 		{2, ``, "line 2 of the anchor is not signed, although a signed checkpoint of as many events is stored"},
-		{2, drop + `20`, "line 2 of the anchor is not signed, although lines before and behind it are"},
+		{2, drop + `20`, "line 2 of the anchor is not signed, although the lines before and after it are"},
 		{1, drop + `10`, ""}, // the key was made later
 		{5, ``, "line 5 of the anchor is not signed, although a signed checkpoint of as many events is stored"},
 		{5, drop + `50`, "the newest checkpoint, of 50 events, is not signed by a key that is known here, and older ones are, up to event 40"},

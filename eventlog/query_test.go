@@ -22,7 +22,7 @@ func TestVerifyNamesTheFirstBadEvent(t *testing.T) {
 		{"header", `UPDATE events SET actor = 'someone' WHERE seq = 3`, 3, "header was edited"},
 		{"deleted", `DELETE FROM events WHERE seq = 4`, 4, "missing"},
 		{"first", `DELETE FROM events WHERE seq = 1`, 1, "missing"},
-		{"swapped", `UPDATE events SET seq = -1 WHERE seq = 2; UPDATE events SET seq = 2 WHERE seq = 3; UPDATE events SET seq = 3 WHERE seq = -1`, 2, "what stands as event 2 was written as event 3"},
+		{"swapped", `UPDATE events SET seq = -1 WHERE seq = 2; UPDATE events SET seq = 2 WHERE seq = 3; UPDATE events SET seq = 3 WHERE seq = -1`, 2, "the event with number 2 was written as event 3"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "e.db")

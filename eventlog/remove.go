@@ -101,7 +101,7 @@ func (w *batchWriter) emptyWAL(ctx context.Context) (err error) {
 		return err
 	}
 	if busy != 0 {
-		return fmt.Errorf("%w: it reads what is to be removed", disk.ErrBusy)
+		return fmt.Errorf("%w: it reads an event that is to be removed", disk.ErrBusy)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func TestUncheckedIsCounted(t *testing.T) {
 	for _, want := range []string{
 		"checkpoints of the file that could not be checked, in a part that is absent or damaged: 3",
 		"lines of the anchor that could not be checked, in a part that is absent or damaged: 3",
-		"the checkpoint kept elsewhere could not be checked: of its 1 events some are absent or damaged",
+		"the checkpoint kept elsewhere could not be checked: some of its 1 events are absent or damaged",
 	} {
 		if !slices.Contains(rep.WarningTexts(), want) {
 			t.Errorf("%q lacks %q", rep.Warnings, want)

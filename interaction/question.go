@@ -135,8 +135,8 @@ var (
 	ErrAmbiguous       = message.New("interaction.ambiguous", "that has two possible meanings")
 	ErrWord            = message.New("interaction.word", "a yes to this needs the exact word from the question")
 	ErrAlways          = message.New("interaction.always",
-		"that option is a yes for good and takes a confirmation of its own: the agent "+
-			"will not ask again, and Perlica cannot limit what it takes the yes to cover")
+		"that option is a yes for good and needs its own confirmation: the agent "+
+			"will not ask again, and Perlica cannot limit the actions that the yes covers")
 	errNoName = message.New("interaction.no-name", "an answer needs a name")
 	ErrAgent  = message.New("interaction.agent", "an agent's process may not answer")
 )

@@ -25,8 +25,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestLocksLieInTheirFolder checks ids of runs and sessions from a foreign log: the file of a lock is removed
-// together with it, so it must lie in the folder of locks.
+// TestLocksLieInTheirFolder checks ids of runs and sessions from a foreign log. Perlica removes a lock's file
+// with the lock, so no id may lead to a file outside the folder of locks.
 func TestLocksLieInTheirFolder(t *testing.T) {
 	r := openRunner(t)
 	victim := filepath.Join(filepath.Dir(r.opt.Paths.Locks), "Cargo.lock")

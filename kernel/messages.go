@@ -28,8 +28,8 @@ var (
 	longName = message.New("kernel.long-name",
 		"a session's name is at most 200 bytes without control characters")
 	mayHaveLeft  = message.New("kernel.may-have-left", "the prompt may have left; no answer came")
-	modeGone     = message.New("kernel.mode-gone", "the agent offers the mode %s no more")
-	modelGone    = message.New("kernel.model-gone", "the agent offers the model %s no more")
+	modeGone     = message.New("kernel.mode-gone", "the agent no longer offers the mode %s")
+	modelGone    = message.New("kernel.model-gone", "the agent no longer offers the model %s")
 	noDelete     = message.New("kernel.no-delete", "%s does not offer to delete its sessions")
 	noStopReason = message.New("kernel.no-stop-reason", "the agent gave no reason for the end of its turn")
 	noSuchOption = message.New("kernel.no-such-option",

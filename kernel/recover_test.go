@@ -88,8 +88,8 @@ func TestRecoveryTellsTheTruthOnce(t *testing.T) {
 		known string
 		text  string
 	}{
-		{2, "whether the prompt was sent is not", ""},
-		{3, "being sent or had been; 0 lines", ""},
+		{2, "nothing says whether the prompt was sent", ""},
+		{3, "being sent or was already sent; 0 lines", ""},
 		{4, "; 1 line came back", "half an "},
 		{5, "; 1 line came back", "half an "},
 		{6, "last answer is on record", "half an "},

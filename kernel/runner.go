@@ -113,7 +113,7 @@ func Open(ctx context.Context, opt Options) (*Runner, error) {
 		return nil, err
 	}
 	if kept != nil {
-		opt.Trail.Warn("the log could not be put among those that are known", "error", kept.Error())
+		opt.Trail.Warn("the log could not be added to the known logs", "error", kept.Error())
 	}
 	r := &Runner{
 		log:       log,

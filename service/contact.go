@@ -83,7 +83,7 @@ func (r *Records) Confirm(ctx context.Context, c Contact) error {
 	return r.vouchers.Add(ctx, voucher{r.place, c.fact})
 }
 
-// Confirming returns the instruction that makes a contact of Unconfirmed count.
+// Confirming returns the command with which a person confirms a contact that Unconfirmed returned.
 func Confirming(c Contact) string {
 	ref := c.Channel + ":" + c.ID
 	return fmt.Sprintf("'perlica service pair %s' if you know it, 'perlica service unpair %s' if not", ref, ref)

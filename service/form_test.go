@@ -16,7 +16,7 @@ func TestAFormIsFilledInFromThePhone(t *testing.T) {
 	w.pair(s, alice)
 	alice.say(`@elicit Release schema={"properties":{"branch":{"type":"string","title":"Branch","minLength":2},"kind":{"type":"string","title":"Kind","enum":["minor","major"]}},"required":["branch"]}`)
 	card := alice.expect("Branch")
-	if !strings.Contains(card.Text, "A text of your own stands behind the number 1.") {
+	if !strings.Contains(card.Text, "Write your own text after the number 1.") {
 		t.Errorf("the card does not say how: %s", card.Text)
 	}
 	_, id, _ := strings.Cut(card.Text, "with `#")

@@ -78,8 +78,8 @@ func before(t *testing.T, text string) (w *world, s *serving, alice *person) {
 	return w, s, alice
 }
 
-// TestACommandIsABareNumber checks that a command without an id counts like a bare number, so not
-// if it was sent before the card.
+// TestACommandIsABareNumber checks that a command without an id counts like a bare number. It does
+// not count if it was sent before the card.
 func TestACommandIsABareNumber(t *testing.T) {
 	for _, text := range []string{"/allow", "/choose 1", "/choose allow-once", "/deny", "/choose Reject"} {
 		t.Run(text, func(t *testing.T) {

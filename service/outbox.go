@@ -267,7 +267,7 @@ func (b *Bridge) undecided(ch channel.Channel, q *queued, why error) (done, ok b
 	}
 	if optional(q) && q.faults >= optionalFaults {
 		f.Final = true
-		b.warn("a message is given up: what waits behind it is sent", "channel", q.Channel, "error", f.Error)
+		b.warn("a message is given up, and the next messages are sent", "channel", q.Channel, "error", f.Error)
 	}
 	q.repeated = q.repeated || f.Unknown && !f.Final
 	return f.Final, b.recordDelivery(q, event.SendFailed, f) == nil

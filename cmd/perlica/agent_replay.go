@@ -92,7 +92,8 @@ func readRecord(ctx context.Context, path string, f frame.EventFilter) (r *repla
 	case err != nil && n == 0 && !errors.Is(err, io.EOF):
 		return nil, errors.Unwrap(err)
 	case string(head) == magic && !chosen:
-		return nil, frame.WithHint(frame.UsageErrorf("it is a whole log"), "choose what is replayed with --session or --run")
+		return nil, frame.WithHint(frame.UsageErrorf("this is a whole log"),
+			"choose a session with --session or a run with --run")
 	case string(head) == magic:
 		r, err = recordOfLog(ctx, path, f)
 	case chosen:

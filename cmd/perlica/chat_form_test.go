@@ -19,7 +19,7 @@ func TestChatForm(t *testing.T) {
 			s.expect("predictable ask ❯ ")
 			s.press(`@elicit Go schema={"properties":{"n":{"type":"integer","title":"数目","minimum":3},"b":{"type":"boolean","title":"Sure"}},"required":["n"]}` + "\r")
 			s.sees("\n? predictable asks: 数目\n")
-			s.sees("\n  1 ✓ answer    type a number\n  2 ✗ no        the agent is told that nothing is given\n")
+			s.sees("\n  1 ✓ answer    type a number\n  2 ✗ no        the agent is told that you give no answer\n")
 			s.ask()
 			s.press("1")
 			s.sees("\n  Your answer and Enter, Esc to go back:")

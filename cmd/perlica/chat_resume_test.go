@@ -154,11 +154,11 @@ func TestChoicesAreTakenUpAgain(t *testing.T) {
 
 	w.scripted("#\n[initialize]\n@unset agentCapabilities.loadSession\n@unset agentCapabilities.sessionCapabilities\n[session/new]\n@unset modes")
 	s = w.terminal(nil, "-c")
-	s.expect("the agent offers the mode auto no more")
+	s.expect("the agent no longer offers the mode auto")
 	s.bye()
 	j = w.run("run", "-c", "once more")
 	j.exits(0)
-	j.says("warning: earlier choice lost: the agent offers the mode auto no more")
+	j.says("warning: earlier choice lost: the agent no longer offers the mode auto")
 	j = w.run("run", "-c", "--mode", "none", "once more")
 	j.exits(0)
 	if said := j.stderr.String(); strings.Contains(said, "auto") {

@@ -59,7 +59,7 @@ func TestKilled(t *testing.T) {
 		w.until(100, "acp.notification.received")
 		j.signal(syscall.SIGKILL)
 		j.wait()
-		w.recovers(1, "the prompt was being sent or had been", `"text":"begun000000000`)
+		w.recovers(1, "the prompt was being sent or was already sent", `"text":"begun000000000`)
 		k := w.run("run", "--input-id=i", text)
 		k.exits(6)
 		if !strings.HasPrefix(k.stdout.String(), "begun000000000") {

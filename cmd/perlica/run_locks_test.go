@@ -28,7 +28,7 @@ func TestNoLocks(t *testing.T) {
 		cmd.Path = path
 		j := w.startCmd(cmd)
 		j.exits(code)
-		j.says("the disk that the event log lies on gives no locks")
+		j.says("the disk of the event log does not support locks")
 		j.says("hint: a log needs a disk with working locks")
 	}
 }

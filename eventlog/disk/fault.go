@@ -26,7 +26,7 @@ var (
 	ErrCorrupt  = message.New("disk.corrupt", "the event log is damaged")
 	ErrMoved    = message.New("disk.moved", "the event log was moved, deleted or changed by others while it was open")
 	ErrForeign  = message.New("disk.foreign", "not an event log of Perlica")
-	ErrNoLocks  = message.New("disk.no-locks", "the disk that the event log lies on gives no locks")
+	ErrNoLocks  = message.New("disk.no-locks", "the disk of the event log does not support locks")
 	ErrManyOpen = message.New("disk.many-open", "too many files are open")
 	ErrVersion  = message.New("disk.version", "the event log was written by another version of Perlica")
 	ErrPart     = message.New("disk.part", "this file holds a part of a log: it can be read, not appended to")
@@ -139,7 +139,7 @@ func IsBroken(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(e
 type LinkedError struct{ Path string }
 
 var linked = message.New("disk.linked",
-	"eventlog: %s has more than one name (hard links), by each of which others could write to it")
+	"eventlog: %s has more than one name (hard links), and others could write to it through each of them")
 
 // Tell returns the error's sentence.
 func (e *LinkedError) Tell() *message.Text { return linked.With(e.Path) }

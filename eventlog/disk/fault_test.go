@@ -18,8 +18,8 @@ func TestWhatSQLiteSaid(t *testing.T) {
 	}{
 		{sqlite3.SQLITE_FULL, ErrFull, "the disk is full"},
 		{sqlite3.SQLITE_IOERR_SHMSIZE, ErrFull, "the index beside the event log (-shm) could not be made larger"},
-		{sqlite3.SQLITE_IOERR_LOCK, ErrNoLocks, "gives no locks"},
-		{sqlite3.SQLITE_IOERR_SHMLOCK, ErrNoLocks, "gives no locks"},
+		{sqlite3.SQLITE_IOERR_LOCK, ErrNoLocks, "does not support locks"},
+		{sqlite3.SQLITE_IOERR_SHMLOCK, ErrNoLocks, "does not support locks"},
 		{sqlite3.SQLITE_IOERR_WRITE, ErrIO, "the disk reports an error"},
 		{sqlite3.SQLITE_READONLY, ErrReadOnly, "cannot be written"}, // the code for EROFS
 		{sqlite3.SQLITE_READONLY_CANTINIT, ErrReadOnly, "cannot be written"},

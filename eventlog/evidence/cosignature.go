@@ -128,7 +128,7 @@ func (c Checkpoint) Signatures(known ...note.Verifier) ([]Signature, error) {
 		return nil, err
 	}
 	if n.Text != c.Text() {
-		return nil, fmt.Errorf("%w: the note's text is another one", ErrCheckpoint)
+		return nil, fmt.Errorf("%w: the note's text is different", ErrCheckpoint)
 	}
 	return SignaturesOf(n, known), nil
 }
@@ -183,5 +183,5 @@ func ParseHashes(text string) (list []tlog.Hash, rest string, err error) {
 		}
 		list, text = append(list, h), rest
 	}
-	return nil, "", fmt.Errorf("%w: there is no empty line behind its hashes", ErrProof)
+	return nil, "", fmt.Errorf("%w: there is no empty line after its hashes", ErrProof)
 }

@@ -162,13 +162,13 @@ func (x *Reader) checkEndLine() error {
 	case end != x.end:
 		return x.lineErrorf("lines are missing or too many: it counts %s, and there are %s", end, x.end)
 	case end.Sum != [sha256.Size]byte(x.sum.Sum(nil)):
-		return x.lineErrorf("the lines before it are not those that were exported: their SHA-256 is another one")
+		return x.lineErrorf("the lines before it are not those that were exported: their SHA-256 differs")
 	case x.tree.Size != x.Header.Size:
 		return x.lineErrorf("the log has %d events, and this is the end after %d", x.Header.Size, x.tree.Size)
 	}
 	if _, err := x.in.ReadByte(); err == nil {
 		x.n++
-		return x.lineErrorf("something stands behind the end")
+		return x.lineErrorf("something follows the end")
 	} else if err != io.EOF {
 		return fmt.Errorf("eventlog: import: %w", err)
 	}

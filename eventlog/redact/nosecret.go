@@ -93,7 +93,7 @@ func isVariable(name string) bool {
 
 func trimBrackets(v string) string { return strings.Trim(v, "{}<>% ") }
 
-// placePrefixes begin the place of a secret.
+// placePrefixes begin values that name the place of a secret and are no secrets themselves.
 var placePrefixes = []string{
 	"your-", "your_", "your ", "process.env", "os.environ", "os.getenv", "env.", "env:", "secrets.", "vault:", "op://",
 	"!ref", "!sub", "arn:aws:", "file:",

@@ -32,7 +32,7 @@ func (r *Reader) IsOwn(ctx context.Context, c evidence.Checkpoint) error {
 	case c.Origin != name:
 		return fmt.Errorf("%w of this log: it is of %q, this is %q", evidence.ErrCheckpoint, c.Origin, name)
 	case c.Size > size:
-		return fmt.Errorf("%w of this log: it is of %d events, and there are %d", evidence.ErrCheckpoint, c.Size, size)
+		return fmt.Errorf("%w of this log: it covers %d events, and the log has %d", evidence.ErrCheckpoint, c.Size, size)
 	}
 	f, err := h.Frontier(c.Size)
 	if err == nil && f.Root() != c.Root {

@@ -98,7 +98,7 @@ func (h Hashes) Size() (int64, error) {
 			coalesce((SELECT max(seq) FROM events), 0),
 			coalesce((SELECT seq + (1 << level) - 1 FROM absent ORDER BY seq DESC LIMIT 1), 0))`))
 	if err != nil && disk.IsScan(err) || size < 0 {
-		return 0, fmt.Errorf("%w: the number of its last event cannot be read", disk.ErrCorrupt)
+		return 0, fmt.Errorf("%w: the number of its last event is invalid", disk.ErrCorrupt)
 	}
 	return size, err
 }
@@ -120,7 +120,7 @@ func (r *Reader) Intent(ctx context.Context, id event.InputID) (e event.Event, o
 		}
 	}
 	if err == nil && ok && (e.Input != id || e.Type != event.Requested || e.Leaf() != e.LeafHash) {
-		err = fmt.Errorf("%w: its index of inputs leads for %q to event %d, which is another one than was written", disk.ErrCorrupt, id, e.Seq)
+		err = fmt.Errorf("%w: its index of inputs names event %[3]d for the input %[2]q, and that event has another input", disk.ErrCorrupt, id, e.Seq)
 	}
 	return e, ok && err == nil, err
 }

@@ -73,7 +73,7 @@ func Object(b []byte, must, may map[string]any) error {
 	case d.Next() != jx.Object:
 		return errors.New("it is no JSON object")
 	case !json.Valid(b):
-		return errors.New("it is not JSON, or something stands behind it, or its end is missing")
+		return errors.New("it is not JSON, or something follows it, or its end is missing")
 	}
 	seen := make([]string, 0, 24)
 	required := 0

@@ -181,20 +181,20 @@ func TestDamagedExport(t *testing.T) {
 		says string
 	}{
 		"as it is":          {text: whole},
-		"neighbours":        {ended(swap(at, at+1), 0, 0), verify.Reordered, at, "event 150 stands behind event 151"},
-		"far apart":         {ended(swap(at, size), 0, 0), verify.Reordered, at, "event 150 stands behind event 600"},
+		"neighbours":        {ended(swap(at, at+1), 0, 0), verify.Reordered, at, "event 150 stands after event 151"},
+		"far apart":         {ended(swap(at, size), 0, 0), verify.Reordered, at, "event 150 stands after event 600"},
 		"twice":             {ended(slices.Insert(slices.Clone(lines), at, lines[at]), 0, 0), verify.Inserted, at, "more than one event 150"},
 		"no JSON":           {ended(replace(at, `{"seq":`, `{seq:`), 0, 0), verify.Unreadable, at, "event 150 cannot be read: line 151: it is not JSON"},
 		"one too many":      {ended(slices.Insert(slices.Clone(lines), at, "{}"), 0, 0), verify.Unreadable, 0, "something after event 149 cannot be read: line 151"},
 		"the last, no JSON": {ended(replace(size, `{"seq":`, `{seq:`), 0, 0), verify.Unreadable, size, "event 600 cannot be read: line 601"},
 		"far away":          {ended(replace(at, `{"seq":150,`, `{"seq":1125899906842624,`), 0, 0), verify.Deleted, at, "are missing"},
 		"an impossible one": {ended(replace(at, `{"seq":150,`, `{"seq":9223372036854775807,`), 0, 0), verify.Inserted, at, "impossible number"},
-		"an absurd part":    {ended(slices.Insert(slices.Clone(lines), at, `{"absent":{"seq":150,"level":3,"hash":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}`), 0, 1), verify.Inserted, at, "not a part of a tree"},
-		"the selection":     {strings.Replace(whole, `"selection":{}`, `"selection":{"run_id":"r"}`, 1), verify.Edited, 0, "their SHA-256 is another one"},
+		"an absurd part":    {ended(slices.Insert(slices.Clone(lines), at, `{"absent":{"seq":150,"level":3,"hash":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}`), 0, 1), verify.Inserted, at, "not form a part of a tree"},
+		"the selection":     {strings.Replace(whole, `"selection":{}`, `"selection":{"run_id":"r"}`, 1), verify.Edited, 0, "their SHA-256 differs"},
 		"the count":         {strings.Replace(whole, `"withheld":0`, `"withheld":1`, 1), verify.Edited, 0, "lines are missing or too many"},
 		"cut at a line":     {whole[:end], verify.Truncated, 0, "its last line is missing"},
 		"cut within one":    {whole[:strings.Index(whole, `{"seq":500,`)+30], verify.Truncated, 500, "the log ends with event 499, and the header of the export covers 600"},
-		"more behind it":    {whole + "{}\n", verify.Edited, 0, "something stands behind the end"},
+		"more behind it":    {whole + "{}\n", verify.Edited, 0, "something follows the end"},
 	} {
 		rep, err := verifyExport(t, tc.text)(verify.Options{Keys: keys})
 		if err != nil || (tc.kind == "") != rep.OK() || rep.FirstBad != tc.seq {

@@ -160,8 +160,8 @@ func (rd *reader) putRune(r rune) {
 	rd.cells = append(rd.cells, cell{r: r, width: int8(columns(r))})
 }
 
-// endWord marks the end of a word that is written from right to left. The Latin letters of the mark keep the
-// following text in its place.
+// endWord marks the end of a word that is written from right to left. The mark begins
+// with Latin letters, so that a terminal keeps the following text in its place.
 func (rd *reader) endWord() {
 	if rd.rtl {
 		rd.rtl = false

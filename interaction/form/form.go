@@ -20,7 +20,7 @@ import (
 
 // ErrSecret says that a form asks for a value that must not be on the log.
 var ErrSecret = message.New("form.secret",
-	"it asks for something that looks like a secret, and what is answered here is on record "+
+	"it asks for something that looks like a secret, and an answer given here stays on record "+
 		"for good")
 
 // errForm says that the schema does not describe a form.

@@ -4,7 +4,7 @@ import "github.com/perlica/perlica/eventlog/message"
 
 // These are the labels of Perlica's own answers to a form.
 var (
-	labelDecline = message.New("form.label-decline", "the agent is told that nothing is given")
+	labelDecline = message.New("form.label-decline", "the agent is told that you give no answer")
 	labelLeave   = message.New("form.label-leave", "leave this out")
 	typeNumber   = message.New("form.type-number", "type a number")
 	typeSome     = message.New("form.type-some",

@@ -231,7 +231,7 @@ func (e *examination) models() {
 		}
 	}
 	if seen == 0 {
-		e.ok("none on this machine, and nothing is missing of what is configured")
+		e.ok("none on this machine, and nothing that is configured is missing")
 	}
 }
 

@@ -202,7 +202,7 @@ func (e *examination) checkpointKey() {
 	path := evidence.KeyPath(dir)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if err := creatable(path); err != nil {
-			e.warn("make the folder writable; until then checkpoints are not signed, and no one else can check the log by them", "no key can be made in %s: %v", dir, err)
+			e.warn("make the folder writable; until then checkpoints are not signed, and nobody else can use them to check the log", "no key can be made in %s: %v", dir, err)
 			return
 		}
 		e.ok("none yet; the first run makes it")
@@ -210,7 +210,7 @@ func (e *examination) checkpointKey() {
 	}
 	keys, err := evidence.ReadKeys(dir)
 	if err != nil {
-		hint := "until it can be used checkpoints are not signed. If it is damaged, put back a copy of it, or move it away: the next run makes another"
+		hint := "Checkpoints are not signed until the key can be used. If it is damaged, put back a copy of it, or move it away: the next run makes another"
 		if info, serr := os.Stat(path); serr == nil && info.Mode().Perm()&0o077 != 0 {
 			hint = "chmod 600 " + path
 		}

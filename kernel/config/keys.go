@@ -190,7 +190,7 @@ var table = []row{
 		help:  "An editor may read and write files and run commands for the agent of `perlica acp`: never, or if the policy or a person at another front end allows it.",
 		store: func(t target, v any) { t.config.Editor.ClientTools = v.(string) }},
 	{name: "editor.mode", kind: text, def: "ask", choices: []string{"ask", "leave"}, loosens: always,
-		help:  "The mode in which `perlica acp` starts an agent: its asking mode, or its own choice. A mode that is chosen in the editor later counts.",
+		help:  "The mode in which `perlica acp` starts an agent: its asking mode, or its own choice. A mode that is chosen later in the editor counts.",
 		store: func(t target, v any) { t.config.Editor.Mode = v.(string) }},
 	{name: "editor.answers", kind: text, def: "asked", choices: []string{"ordinary", "asked", "none"}, loosens: always,
 		help:  "The questions that an editor may answer: those of the ordinary tier, all but those of the refused tier, or none. The others wait at Perlica's own front ends.",

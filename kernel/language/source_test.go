@@ -73,7 +73,7 @@ func TestMessages(t *testing.T) {
 func (m messages) faults(t *testing.T) {
 	say := language.Chinese.Sentences()
 	named := map[string][]string{ // insertions in the source
-		"where": {"checkpoint 2 of the file"}, "why": {"although lines before and behind it are"}, "and": {""}, "often": {"once"},
+		"where": {"checkpoint 2 of the file"}, "why": {"although the lines before and after it are"}, "and": {""}, "often": {"once"},
 		"what": {"a signature"}, "fault": {"the table § is missing"},
 	}
 	var v values = func(name string) []string {

@@ -96,8 +96,8 @@ type follower struct {
 // followed is the newest turn of a session.
 type followed struct {
 	*Record
-	over bool // Finished was put
-	lost bool // Freed was put: the turn's process is gone
+	over bool // the follower has put Finished
+	lost bool // the follower has put Freed, because the turn's process is gone
 }
 
 func newFollower(log event.Reader, locks string) *follower {
@@ -109,7 +109,7 @@ func newFollower(log event.Reader, locks string) *follower {
 // followLog puts the entries that past puts up to the head, and then each new entry, until ctx or the caller's loop
 // ends.
 func (f *follower) followLog(ctx context.Context, past func(putEntry) error, put putEntry) error {
-	wait, done, err := f.news(ctx) // before the head is read, so that no event falls between
+	wait, done, err := f.news(ctx) // The wait begins before the head is read, so that no event is missed.
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (f *follower) followLog(ctx context.Context, past func(putEntry) error, put
 	}
 	for changed := true; ; {
 		began := time.Now()
-		holders, err := f.lookAtHolders() // first: a process that is gone now has written its last event
+		holders, err := f.lookAtHolders() // The locks come first: a process that is gone now has written its last event.
 		if err != nil {
 			return err
 		}

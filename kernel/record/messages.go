@@ -6,9 +6,9 @@ import "github.com/perlica/perlica/eventlog/message"
 var (
 	answerUnused = message.New("record.answer-unused",
 		"the prompt was sent and the agent's last answer is on record, but was not acted upon; %s came")
-	beingSent    = message.New("record.being-sent", "the prompt was being sent or had been; %s came back")
-	intentOnly   = message.New("record.intent-only", "the intent is on record; whether the prompt was sent is not")
-	intentPruned = message.New("record.intent-pruned", "the intent is on record; what else was is pruned")
+	beingSent    = message.New("record.being-sent", "the prompt was being sent or was already sent; %s came back")
+	intentOnly   = message.New("record.intent-only", "the intent is on record; nothing says whether the prompt was sent")
+	intentPruned = message.New("record.intent-pruned", "the intent is on record; the other events are pruned")
 	reasonPruned = message.New("record.reason-pruned", "the reason was pruned")
 	unreadable   = message.New("record.unreadable", "an event that this version cannot read: %s")
 )

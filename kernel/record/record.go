@@ -35,7 +35,7 @@ type Record struct {
 	Refs     event.Refs // the references of the run, with the agent's session as soon as it is known
 	First    event.Seq  // the first applied event
 	At       time.Time  // the time of the input, or of the first event without an input
-	Withheld bool       // an applied event has no payload; Pruned says the same of a fact
+	Withheld bool       // an applied event has no payload; Pruned means that a fact has none
 
 	Received    fact.MessageReceived
 	Intended    bool // the intent is on record

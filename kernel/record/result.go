@@ -27,7 +27,7 @@ type Result struct {
 
 	Outcome     Outcome
 	Text        string           // all messages of the turn, in wire order; each message begins a line
-	Content     []provider.Block // the parts of the messages that are not text; the function Content yields their data
+	Content     []provider.Block // the parts of the messages that are not text; Content returns their data
 	StopReason  string           // as the agent wrote it
 	Usage       json.RawMessage
 	OfSession   bool // Usage counts the agent's session so far and not the turn

@@ -62,7 +62,7 @@ type Hit struct {
 }
 
 // ErrNoWords says that a phrase has no letter and no digit.
-var ErrNoWords = message.New("report.no-words", "there is no word in it that could be searched for")
+var ErrNoWords = message.New("report.no-words", "it has no word to search for")
 
 // Find yields the texts that match all of w, newest first. Case and accents do not matter, and all characters
 // except letters and digits only separate words. Find skips a text whose event has lost its payload. The error

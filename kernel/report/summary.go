@@ -284,7 +284,7 @@ var summaries = map[event.Type]summarized{
 		}
 		return text
 	}),
-	event.LogRewritten: summary(func(struct{}) string { return "nothing is left in the file of what was removed" }),
+	event.LogRewritten: summary(func(struct{}) string { return "the file has no trace of the removed payloads" }),
 }
 
 // summary turns a function on a payload into a function on its event.

@@ -426,7 +426,7 @@ func check(pid int) error {
 	a, foreign, err := foreignAgent(pid)
 	switch {
 	case err != nil:
-		return fmt.Errorf("process %d at the other side: %w", pid, err)
+		return fmt.Errorf("process %d at the other end of the socket: %w", pid, err)
 	case foreign:
 		return &ForeignError{a}
 	}

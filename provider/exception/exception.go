@@ -31,12 +31,12 @@ const (
 	Withdraws     Treatment = "withdraws"      // takes a request back
 	Chooses       Treatment = "chooses"        // chooses a mode or an option
 	Steers        Treatment = "steers"         // would be an input without a record
-	Reserved      Treatment = "reserved"       // has a name of Perlica's own
+	Reserved      Treatment = "reserved"       // has a name that only Perlica uses
 	Asks          Treatment = "asks"           // is a question that the policy judges
 	Elicits       Treatment = "elicits"        // is a form, which may ask for an approval or a secret
 	Acts          Treatment = "acts"           // begins an operation of the editor, judged like a tool call
 	Continues     Treatment = "continues"      // continues such an operation
-	Unknown       Treatment = "unknown"        // has a name of such operations
+	Unknown       Treatment = "unknown"        // an unknown method with a name of such operations
 	DescribesHTTP Treatment = "describes HTTP" // describes an HTTP exchange of a model agent
 )
 
@@ -45,7 +45,7 @@ type Row struct {
 	Methods []string // a * at the end stands for any rest; empty if the exception depends on no method
 	From    Side
 	Does    Treatment
-	Tool    string // the kind of tool call as which an Acts is judged
+	Tool    string // the policy judges an Acts as this kind of tool call
 	Outside bool   // a client on another machine may send the request, too
 
 	// Line, Effect and Why are the cells of docs/acp.md. A row without a Line belongs to the row before it.

@@ -48,7 +48,7 @@ type word string
 func (w *word) UnmarshalJSON(b []byte) error {
 	var s string
 	switch err := json.Unmarshal(b, &s); {
-	case err == nil: // null is an absent word
+	case err == nil: // null means that the word is absent
 		*w = word(s)
 	case string(b) == "false":
 		*w = ""

@@ -189,7 +189,7 @@ var known = []Known{
 			"OPENCODE_DISABLE_AUTOUPDATE", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
 		Asking: provider.Asking{Env: []string{`OPENCODE_PERMISSION={"edit":"ask","bash":"ask","webfetch":"ask"}`}},
 		Asks:   "before edits, commands and fetches; left alone it asks for nothing",
-		Note:   "The setting takes the place of its own `permission` rules for these three, denials too.",
+		Note:   "The setting replaces the agent's own `permission` rules for these three, denials included.",
 	},
 	{
 		ID: "qwen", Says: "qwen-code", Name: "Qwen Code", Website: "https://github.com/QwenLM/qwen-code",
@@ -215,7 +215,7 @@ var known = []Known{
 		Asking: provider.Asking{Option: "allow_all", Value: "off"},
 		Asks:   "unless it was told otherwise",
 		Sums:   true,
-		Note:   "Its usage is that of its session so far; totals count each token once.",
+		Note:   "It reports the usage of its whole session so far. Totals count each token once.",
 	},
 	{
 		ID: "goose", Name: "goose", Website: "https://block.github.io/goose/",

@@ -16,7 +16,7 @@ import (
 // Trial is one attempt of Check, made inside.
 type Trial struct {
 	Name string `json:"name"`
-	OK   bool   `json:"ok"`  // the sandbox did as it promises
+	OK   bool   `json:"ok"`  // the sandbox kept its promise
 	Why  string `json:"why"` // the system's words
 }
 
@@ -28,7 +28,7 @@ type Report struct {
 	Version   string   `json:"version,omitempty"`
 	Landlock  bool     `json:"landlock"`
 	Why       string   `json:"why,omitempty"`  // the reason if it is not available
-	Do        string   `json:"hint,omitempty"` // the next step then
+	Do        string   `json:"hint,omitempty"` // the next step in that case
 	Trials    []Trial  `json:"trials"`
 	Rules     []string `json:"rules"`
 }

@@ -14,7 +14,7 @@ import (
 // ruleset is the kernel's struct landlock_ruleset_attr.
 type ruleset struct{ files, network, scoped uint64 }
 
-// newRuleset makes a set of rules without files: a set with files would forbid bwrap its mounts.
+// newRuleset makes a set of rules that says nothing about files. With rules about files, bwrap could not mount.
 func newRuleset() (fd int, ok bool) {
 	r := ruleset{scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL}
 	n, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&r)), unsafe.Sizeof(r), 0)

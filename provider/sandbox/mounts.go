@@ -13,7 +13,7 @@ type mount struct {
 }
 
 func mounts() (list []mount) {
-	data, _ := os.ReadFile("/proc/self/mountinfo") // another system has none
+	data, _ := os.ReadFile("/proc/self/mountinfo") // other systems do not have this file
 	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	for line := range strings.Lines(string(data)) {
 		before, after, _ := strings.Cut(line, " - ")
@@ -51,7 +51,7 @@ func aliases(folders []string) (paths []string) {
 			continue
 		}
 		var own mount
-		for _, m := range list { // the last of the longest points counts
+		for _, m := range list { // if two points are equally long, the last one counts
 			if isBelow(real, m.point) && len(m.point) >= len(own.point) {
 				own = m
 			}

@@ -94,7 +94,7 @@ func (s Spec) caches() (paths []string) {
 				if _, err := exec.LookPath(c.tool); err != nil || !made {
 					continue
 				}
-				_ = os.MkdirAll(path, 0o755) // without the cache the tool fails or starts anew
+				_ = os.MkdirAll(path, 0o755) // without the cache the tool fails or fills it again
 			}
 			paths = append(paths, path)
 		}

@@ -152,7 +152,7 @@ func versionOf(bwrap string) func() string {
 		}
 		return strings.TrimPrefix(strings.TrimSpace(string(out)), "bubblewrap ")
 	})
-	go read() // while the agent starts; the next call waits for it
+	go read() // runs while the agent starts; the next call waits for it
 	return read
 }
 

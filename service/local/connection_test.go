@@ -10,9 +10,9 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// TestAfter checks the order of a message and a card. The message is later if its phone first
-// confirmed the card. It is also later if its phone connected after another phone of the contact
-// had confirmed it.
+// TestAfter checks the order of a message and a card. A message counts as later in two cases: the
+// sending phone confirmed the card before, or the phone connected after another phone of the contact
+// confirmed the card.
 func TestAfter(t *testing.T) {
 	c, path := listen(t, DefaultLimits())
 	id := ContactID("alice", aliceToken)

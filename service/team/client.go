@@ -125,7 +125,7 @@ func (d *Draft) Check() error {
 	}
 	switch {
 	case strings.TrimSpace(d.Text) == "" || !utf8.ValidString(d.Text) || strings.ContainsRune(d.Text, 0):
-		return errors.New("its text must have something in it, in UTF-8 and without a NUL")
+		return errors.New("its text must be UTF-8 without a NUL, and not empty")
 	case size > MaxInput:
 		return fmt.Errorf("it has %d bytes; the limit is %d", size, MaxInput)
 	case d.Permissions != "" && !slices.Contains(byStrictness, policy.Mode(d.Permissions)):

@@ -138,7 +138,7 @@ func (s *Server) readMessages(ctx context.Context, conn *websocket.Conn, lines *
 			return nil
 		}
 		if kind != websocket.MessageText {
-			return errors.New("a message of ACP is a text message")
+			return errors.New("send each ACP message as a text message, not as a binary one")
 		}
 		if !utf8.Valid(message) {
 			return errors.New("a message of ACP is UTF-8")

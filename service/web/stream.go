@@ -51,7 +51,7 @@ const (
 )
 
 // stream sends events until the client goes, the device is revoked or the server stops. It ends the
-// stream of a client that accepts no byte within the patience.
+// stream of a client that accepts no byte within Options.Patience.
 func (s *Server) stream(w http.ResponseWriter, r *request, list []*eventLog, after string, want chosen) error {
 	if r.Method == http.MethodHead {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -289,8 +289,8 @@ func (f *follower) appendNamed(name string, v any) {
 	f.beginEvent(f.cursor.String(), data)
 }
 
-// writePart writes a part of the stream after outflow permits it. The client must accept it within
-// the patience.
+// writePart writes a part of the stream after outflow permits it. The error is not nil if the client
+// does not accept the part in time.
 func (f *follower) writePart(ctx context.Context, b []byte) error {
 	if err := f.s.logs.outflow.reserveBytes(ctx, len(b)); err != nil {
 		return err

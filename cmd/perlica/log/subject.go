@@ -70,7 +70,7 @@ func (a *app) exportToVerify(name string) (s subject, err error) {
 	if s.export = logexport.IsExport(string(begin)); !s.export {
 		if name == "-" {
 			return s, frame.WithHint(errors.New("standard input is no export of a log"),
-				"what 'perlica log export' writes is verified so; a log is verified as a FILE")
+				"standard input takes an export of 'perlica log export'; for a log, name its file")
 		}
 		return s, s.Close()
 	}

@@ -84,7 +84,7 @@ Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`
 	fl := cmd.Flags()
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
 	fl.StringVar(&f.since, "since", "", "the log must be a continuation of this checkpoint: a `FILE`, or - for standard input")
-	fl.StringArrayVar(&f.keys, "key", nil, "a verifier `KEY`: a checkpoint that holds must be signed by it, and what is not covered is said; may be repeated")
+	fl.StringArrayVar(&f.keys, "key", nil, "a verifier `KEY`: a checkpoint that holds must be signed by it, and the output names events that it does not cover; may be repeated")
 	fl.BoolVar(&f.team, "team", false, "verify the copies of all workers' logs on the team's hub, by the keys that are pinned here; see docs/team.md")
 	fl.BoolVar(&f.requireSignature, "require-signature", false,
 		"a log of which nothing is signed by one of the keys is damaged; --key says so, too")

@@ -83,7 +83,7 @@ func (a *app) pendingChooseCommand() *cobra.Command {
 by its id, or by its exact label. Nothing else is understood: free text chooses nothing.
 
 An option that says yes for good counts only with --always: the agent will not ask again,
-and Perlica cannot limit what it takes the yes to cover. One that asks for a text takes it
+and Perlica cannot limit the actions that the yes covers. One that asks for a text takes it
 with --text.`,
 		Example: `  perlica pending choose 3f2a91bc 2
   perlica pending choose 3f2a91bc 1 --text main

@@ -333,7 +333,7 @@ func (i *invocation) runTurn(ctx context.Context, r *kernel.Runner, t kernel.Tur
 	}
 	var other *kernel.InputConflictError
 	if errors.As(err, &other) {
-		err = frame.WithHint(err, "another input takes another --input-id; what was called: perlica log show %s",
+		err = frame.WithHint(err, "give another input another --input-id; to see the earlier call: perlica log show %s",
 			frame.ShortID(other.Run))
 	}
 	return res, err

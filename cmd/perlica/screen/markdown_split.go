@@ -20,7 +20,7 @@ type markdownBlock struct {
 	text string
 }
 
-// maxBlock is the largest text that waits for its end.
+// maxBlock is the size at which an unfinished block is given out without its end.
 const maxBlock = 64 << 10
 
 // splitter cuts a text into blocks. The zero value is ready for use.

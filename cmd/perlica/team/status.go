@@ -89,7 +89,7 @@ func (s statusJSON) writeText(st screen.Styles) string {
 	row("team", "%s (PostgreSQL %d.%d)", s.Team, s.Server/10000, s.Server%10000)
 	generation := s.Generation
 	if !s.Adopted {
-		generation += "; this server is another one: nothing is taken until an admin adopts it"
+		generation += "; this is another server: no input is taken until an admin adopts it"
 	}
 	row("generation", "%s", generation)
 	row("workers", "%d, %d of them heard of lately", s.Workers, s.Alive)

@@ -129,8 +129,8 @@ func (a *app) confirmCommand() *cobra.Command {
 	var key, rights string
 	cmd := &cobra.Command{
 		Use: "confirm [NAME]", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Make a member of a machine that asks to join; without NAME, list those that ask",
-		Long: `Make a member of a machine that asks to join. Compare its key with the one that
+		Short: "Confirm a machine that asks to join; without NAME, list these machines",
+		Long: `Confirm a machine that asks to join as a member. Compare its key with the one that
 'perlica team join' printed there, or give that one with --key: anyone who has the
 database's password can ask under any name.
 

@@ -58,7 +58,7 @@ func (a *app) cancelTurn(ctx context.Context, r *kernel.Runner, p *project.Proje
 	switch {
 	case len(live) == 0 && len(args) > 0:
 		return frame.WithHint(fmt.Errorf("no turn of run %s is under way", frame.OneLine(args[0])),
-			"for what was said and done: perlica log show %s", frame.OneLine(args[0]))
+			"to see its words and actions: perlica log show %s", frame.OneLine(args[0]))
 	case len(live) == 0:
 		return errors.New("no turn is under way")
 	case len(live) > 1:

@@ -104,7 +104,7 @@ func (a *app) sendInput(ctx context.Context, ref string, id event.InputID, text 
 				return err
 			}
 			if redactor.Text(text) != text {
-				return errors.New("the text holds what is masked on the log, from which the chat would read it; type it there")
+				return errors.New("the log masks a part of this text, so the chat cannot read it there; type it in the chat")
 			}
 		}
 		if _, err := r.Digest(kernel.Input{Text: text, Attachments: m.Attachments}); err != nil {

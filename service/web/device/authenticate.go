@@ -36,7 +36,7 @@ var (
 		"this server does not know the nonce: sign again with the nonce of this answer")
 	ErrClock = message.New("device.clock",
 		"the device's clock differs from the server's by more than ten minutes")
-	ErrSignature = message.New("device.signature", "the signature is not the device's over this request and its body")
+	ErrSignature = message.New("device.signature", "the device's signature does not match this request and its body")
 	ErrReplayed  = message.New("device.replayed", "this signed request was made before")
 	ErrUnknown   = message.New("device.unknown", "no device or program has this credential")
 	ErrLimited   = message.New("device.limited",

@@ -29,9 +29,9 @@ var (
 	// ErrCode says that no pairing is open, that its time or its tries are over, or that the code
 	// is wrong. A guessing client does not learn which.
 	ErrCode = message.New("device.code",
-		"the code is not one that counts now: 'perlica web pair' shows another one")
+		"the code is not valid now: 'perlica web pair' shows a new one")
 	errExpired  = message.New("device.expired", "the time of the pairing is over")
-	errTries    = message.New("device.tries", "the code was guessed at too often")
+	errTries    = message.New("device.tries", "the code was guessed wrong too often")
 	errReplaced = message.New("device.replaced", "another pairing was opened")
 	errOver     = message.New("device.over", "the pairing is over")
 )
