@@ -142,8 +142,8 @@ func ParseProofs(text string) (list Proofs, err error) {
 	return list, nil
 }
 
-// Verify returns the signatures of the newest checkpoint by known keys, if every proof holds, all are of one
-// log, and several prove one question as a whole. Otherwise the error wraps [evidence.ErrProof].
+// Verify returns the signatures of the newest checkpoint by known keys. Every proof must hold, and all must be of one
+// log. Several proofs must prove one question as a whole. Otherwise the error wraps [evidence.ErrProof].
 func (list Proofs) Verify(known ...note.Verifier) (signed []evidence.Signature, err error) {
 	if err := list.Whole(); err != nil {
 		return nil, fmt.Errorf("%w: %w", evidence.ErrProof, err)

@@ -119,9 +119,9 @@ func TestRunsWhatTheSessionChanged(t *testing.T) {
 	}
 }
 
-// TestWhatCountsAsChanged tries the ways in which an agent changes a file. It kills the mutants that count a
-// person's yes, that ignore an act beyond that yes, that take the mode's yes for a person's, and that read a request
-// only after its answer.
+// TestWhatCountsAsChanged tries the ways in which an agent changes a file. It kills four mutants. One
+// counts an edit with a person's yes. One ignores an act beyond that yes. One takes the mode's yes for a person's. One
+// reads a request only after its answer.
 func TestWhatCountsAsChanged(t *testing.T) {
 	for name, test := range map[string]struct {
 		mode   policy.Mode
@@ -188,8 +188,8 @@ func TestEditedSources(t *testing.T) {
 	}
 }
 
-// TestReplayedToolCalls holds that a tool call with a person's yes still has it when the agent repeats it
-// during session/load, and that tool calls between two turns count. It kills the mutants that drop either.
+// TestReplayedToolCalls checks that a tool call keeps a person's yes when the agent repeats the call during
+// session/load. Tool calls between two turns count. The test kills the mutants that drop one of the two.
 func TestReplayedToolCalls(t *testing.T) {
 	const noResume = "[initialize]\n@unset agentCapabilities.sessionCapabilities.resume\n[session/load]\n"
 	for name, test := range map[string]struct {

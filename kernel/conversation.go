@@ -232,8 +232,8 @@ func (c *Conversation) takeBackAgent(ctx context.Context, run *run) {
 	run.client.joinGoroutines()
 }
 
-// releaseRun frees the run's lock and reserves the next run's lock in the background, because a reservation takes
-// a tenth of the time from an input to its prompt. A failed reservation is repeated by the next run.
+// releaseRun frees the run's lock and reserves the next run's lock in the background. A reservation takes a tenth
+// of the time from an input to its prompt. A failed reservation is repeated by the next run.
 func (c *Conversation) releaseRun(run *run) {
 	run.giveUpLocks((*filelock.Lock).Free) // sweepLocks removes the files, because no other run takes these locks
 	c.after.Go(func() {

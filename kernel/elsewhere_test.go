@@ -88,8 +88,8 @@ func blind(r *Runner) {
 	}
 }
 
-// TestAnswerFromElsewhere checks that a woken process sees the answer without its timer, and that a process
-// also sees the answer of another one that was killed before the wake-up.
+// TestAnswerFromElsewhere checks that a woken process sees the answer without its timer. A process also sees
+// the answer if the answering process was killed before the wake-up.
 func TestAnswerFromElsewhere(t *testing.T) {
 	for name, tc := range map[string]struct {
 		listen, look bool

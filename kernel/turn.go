@@ -38,11 +38,11 @@ type Turn struct {
 	launched *process.Launched // set by Launch
 }
 
-// Launch starts the agent's process before Runner.Run, while the log is opened. Nothing is written to the
-// process and nothing is read from it before Run has a log for it. environ and redactor are those of the
+// Launch starts the agent's process before Runner.Run, while the log is opened. Perlica writes nothing to the
+// process and reads nothing from it before Run has the log. environ and redactor must equal those in the
 // Runner's Options. Setup, Permissions and AnswerIn must be set.
 //
-// The caller must call end after Run, or if no Run follows. It ends a process that no Run has taken.
+// The caller must call end after Run, or if no Run follows. end ends a process that no Run has taken.
 func (t *Turn) Launch(environ []string, redactor *redact.Redactor) (end func() error) {
 	setup := t.limited()
 	if t.launched = setup.Agent.Launch(setup.process(environ, redactor)); t.launched == nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestChatQueue checks that inputs sent during a turn are recorded as queued, can be taken back with Up, and are sent
-// in order after the answer, one call each.
+// TestChatQueue checks that inputs sent during a turn are recorded as queued. Up takes one back. The others are sent in
+// order after the answer, with one call each.
 func TestChatQueue(t *testing.T) {
 	w := newWorld(t)
 	open := w.gated("You said: one")

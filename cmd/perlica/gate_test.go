@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// gated makes the predictable agent of this world hold back each line that contains one of the texts, and everything
-// after it, until open is called with that text. Steps of a test that come before open then happen first on any
-// machine.
+// gated makes the predictable agent of this world wait before each line that contains one of the texts. The agent goes
+// on when open is called with that text. The earlier steps of a test therefore happen first on any machine.
 func (w *world) gated(texts ...string) (open func(text string)) {
 	w.t.Helper()
 	dir := w.t.TempDir()

@@ -204,8 +204,8 @@ func (w *world) replays(text string) {
 	}
 }
 
-// noProcessKnows fails if the key is in a command line, or in the environment of a process other than the model agent
-// and the perlica that got the key.
+// noProcessKnows fails if the key is in a command line. It also fails if the key is in an environment, except those of
+// the model agent and of the perlica that got the key.
 func (w *world) noProcessKnows(key string) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // The pattern is valid.
 	agents := 0

@@ -63,8 +63,8 @@ func Check(path string) error {
 	return &PathError{path, what}
 }
 
-// Exposed returns the first of the log's files, of its folder and of the two folders above it that every user of the
-// machine can write, or "". A folder with the sticky bit is safe, because users cannot replace files of others there.
+// Exposed returns the first path that every user of the machine can write, or "". It checks the log's files, their
+// folder and the two folders above it. A folder with the sticky bit is safe, because users cannot replace files of others there.
 func Exposed(path string) string {
 	if runtime.GOOS == "windows" {
 		return "" // On Windows the mode does not show the permissions.

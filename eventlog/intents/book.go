@@ -147,9 +147,9 @@ func (b *Book) findEnd(f *os.File, fi fs.FileInfo) (end int64, err error) {
 	return end, nil
 }
 
-// compare returns the intents of the log that the first end bytes of the file do not name, and the
-// number of named ones that the log has lost. If the log has the file's last line, as usual, the
-// log has all of them. Then only later intents can be missing.
+// compare reads the first end bytes of the file. missing are the intents of the log that the file does
+// not name. lost is the number of named intents that the log no longer has. If the log has the intent of
+// the last line, as usual, it has all of them. Then only later intents can be missing.
 func compare(f *os.File, end int64, log Log) (missing []Call, lost int, err error) {
 	if last, ok, err := lastLine(f, end); err != nil {
 		return nil, 0, err

@@ -186,8 +186,8 @@ func (sc *scanner) closing(from int, quote byte, n int) int {
 	return len(s) - run%2
 }
 
-// pairing returns 'n' for a member that holds the name of a variable or header, 't' for a member that holds the type
-// of a field, 'v' for a member that holds the value, and 0 for others.
+// pairing returns the content of a member: 'n' means the name of a variable or header, 't' the type of a field, and
+// 'v' the value. It returns 0 for other members.
 func pairing(member string) byte {
 	switch strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(member)) {
 	case "name", "key", "header", "headername", "variable", "variablename", "varname", "envname", "envvar", "envkey", "field", "fieldname",

@@ -23,8 +23,8 @@ const (
 	maxPass  = 8
 )
 
-// Text returns s with masked secrets. It masks known kinds of keys at any place, and the values of
-// names of secrets in key=value, headers, command lines, URLs, XML and JSON, also in JSON inside a
+// Text returns s with masked secrets. It masks known kinds of keys at any place. It masks the value of
+// a secret's name in key=value, headers, command lines, URLs, XML and JSON, also in JSON inside a
 // JSON string. A mask keeps the recognisable start. Counters such as input_tokens, ids, hashes and
 // base64 stay.
 //

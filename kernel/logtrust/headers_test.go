@@ -72,8 +72,8 @@ func TestHeadersAreKept(t *testing.T) {
 	}
 }
 
-// TestHeadersOfALargeLog checks that a change among the newest events, and one among events that were never found
-// sound here, is found in a log of more than recentEvents. It fails if the check starts at the sound events.
+// TestHeadersOfALargeLog checks a log of more than recentEvents events. A change among the newest events is found, and
+// also a change among events that were never checked here. It fails if the check starts at the sound events.
 func TestHeadersOfALargeLog(t *testing.T) {
 	s, path := user(t), filepath.Join(t.TempDir(), "eventlog.db")
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestRecordOfAnything checks that an event without a readable payload counts by its type, in any order, and
-// that Apply returns an error exactly for the types that it reads.
+// TestRecordOfAnything checks that an event without a readable payload counts by its type, in any order.
+// Apply returns an error exactly for the types that it reads.
 func TestRecordOfAnything(t *testing.T) {
 	for _, typ := range event.Known().Types() {
 		r := &Record{}

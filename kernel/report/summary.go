@@ -42,8 +42,8 @@ func Summarize(e event.Event, say *language.Sentences) string {
 	return beginning(string(e.Payload))
 }
 
-// summarized holds the title of a fact's type in a story, if the type's name is not clear enough, and the function
-// that sums up such a fact.
+// summarized describes the facts of a type in a story. Its function sums up such a fact. Its title replaces the type's
+// name if the name is not clear enough.
 type summarized struct {
 	title string
 	text  func(*language.Sentences, event.Event) (string, error)

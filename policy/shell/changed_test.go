@@ -7,8 +7,8 @@ import (
 )
 
 // TestRunners checks that a command that runs a changed file is asked about. An untouched file, a compiled or tested
-// source file, and a file that is only read lead to no question. The test kills the mutants that forget one way to
-// run a file, that look only at the first recipe, and that count every changed file as a recipe.
+// source file, and a file that is only read lead to no question. The test kills three mutants. One forgets a way
+// to run a file, one looks only at the first recipe, and one counts every changed file as a recipe.
 func TestRunners(t *testing.T) {
 	for changed, commands := range map[string]map[string]string{
 		"scripts/x.sh": {

@@ -2,8 +2,8 @@ package shell
 
 import "testing"
 
-// TestPlanted kills the mutants that compare names byte by byte, that know the files of a folder but not the folder,
-// and that ask about every hidden file.
+// TestPlanted kills three mutants. One compares names byte by byte. One knows the files of a folder but not the folder.
+// One asks about every hidden file.
 func TestPlanted(t *testing.T) {
 	at := Place{Dir: "/w/proj", Home: "/home/me", Temp: []string{"/tmp"}}
 	for _, name := range []string{

@@ -200,8 +200,8 @@ func allContainers(f field) bool {
 	return f.vague && lists && !strings.Contains(f.src, "filter") && !strings.Contains(f.src, " -f")
 }
 
-// mounts reports whether a volume gives a container the root, the home, a system directory, the socket of the
-// container service, or a folder outside the tree by a relative path.
+// mounts reports whether a volume reaches too far into the machine: to the root, the home, a system directory, the
+// container service's socket, or a folder outside the tree by a relative path.
 func (w *walker) mounts(volume string, st *state) bool {
 	source, _, _ := strings.Cut(volume, ":")
 	if strings.Contains(volume, "source=") || strings.Contains(volume, "src=") {

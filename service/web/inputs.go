@@ -101,7 +101,7 @@ type sentInput struct {
 	fingerprint string
 	device      string // the id of the sender's device
 	sender      string
-	line        bool     // the input is on record as one that waits
+	line        bool     // the record says that the input waits
 	files       []string // its attachments as files
 }
 

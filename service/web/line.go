@@ -25,7 +25,7 @@ func (in *sentInput) findInLine(ctx context.Context, r *kernel.Runner) error {
 	return nil
 }
 
-// waitForPlace takes a place. If no place is free at once, it puts the input on record as one that waits, and waits.
+// waitForPlace takes a place. If no place is free at once, it records that the input waits, and waits.
 func (s *Server) waitForPlace(f *pendingInput, l *eventLog, in *sentInput, k *liveSession, place chan struct{}) error {
 	select {
 	case place <- struct{}{}:
@@ -47,7 +47,7 @@ func (s *Server) waitForPlace(f *pendingInput, l *eventLog, in *sentInput, k *li
 	}
 }
 
-// enterLine puts the input on record as one that waits in the session, unless it is there. A text that the log masks
+// enterLine records that the input waits in the session, unless the record says so already. A text that the log masks
 // waits in memory, because the next server could not read it.
 func (in *sentInput) enterLine(ctx context.Context, l *eventLog, k *liveSession) error {
 	if in.line {

@@ -134,8 +134,8 @@ func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]
 	return options, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// answerPending finds the question, lets choose pick the option, answers, and prints the full answer. It makes no
-// context: without a context, no question was ever asked.
+// answerPending finds the question, lets choose pick the option, answers, and prints the full answer. It does not
+// create a missing context, because a question always has one.
 func (a *app) answerPending(ctx context.Context, args []string, answer interaction.Answer,
 	choose func(interaction.Question) (interaction.Option, error)) error {
 	var q interaction.Question
