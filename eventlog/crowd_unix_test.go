@@ -35,7 +35,7 @@ const crowdSize = 8
 // other output is a fault.
 func childCrowd(path string) {
 	stop := make(chan struct{})
-	go func() { // It ends with the process.
+	go func() { // The goroutine ends with the process.
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		close(stop)
 	}()
@@ -258,13 +258,13 @@ func TestCrowd(t *testing.T) {
 		if len(names) == 0 {
 			break
 		}
-		_ = c.living[names[dice.IntN(len(names))]].Process.Kill() // It may have ended.
+		_ = c.living[names[dice.IntN(len(names))]].Process.Kill() // The process may have ended.
 		c.killed++
 		c.startProcess()
 	}
 	c.waitForAcks(200)
 	for _, stdin := range c.stdin {
-		_ = stdin.Close() // It finishes its input first.
+		_ = stdin.Close() // The process finishes its input first.
 	}
 	for len(c.living) > 0 {
 		c.readLine()

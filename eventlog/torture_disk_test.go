@@ -254,8 +254,8 @@ var fates = []string{"nothing", "everything", "up to", "pages", "sectors", "file
 // chooseFate chooses a random result of a power failure at this moment.
 func (d *posixDisk) chooseFate(dice *rand.Rand) fate {
 	oldest, seed := d.oldest(), dice.Uint64()
-	// moment chooses the time of the last write-back: never, now, or at an op since the oldest
-	// unsafe one.
+	// moment chooses the time of the last write-back: never, now, or at an op since the oldest op
+	// that was not synced.
 	moment := func(dice *rand.Rand) int {
 		switch dice.IntN(4) {
 		case 0:

@@ -17,8 +17,8 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// converse opens a conversation with the predictable agent, which keeps its sessions in state unless that is
-// empty.
+// converse opens a conversation with the predictable agent. The agent keeps its sessions in the folder state,
+// unless state is empty.
 func converse(t *testing.T, r *Runner, session event.SessionID, state, scenario string) *Conversation {
 	t.Helper()
 	setup := testSetup(t, r)

@@ -92,7 +92,7 @@ func TestACommandIsABareNumber(t *testing.T) {
 }
 
 // TestACommandWithoutDoubt checks that a command names its question by an id or as a reply to the
-// card. A reply to another message names none.
+// card. A reply to another message names no question.
 func TestACommandWithoutDoubt(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())

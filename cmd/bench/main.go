@@ -139,7 +139,7 @@ func runInProcess(name string) {
 	flag.Visit(func(f *flag.Flag) { args = append(args, "-"+f.Name+"="+f.Value.String()) })
 	cmd := exec.Command(must(os.Executable()), append(args, name)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if cmd.Run() != nil { // It has printed the reason.
+	if cmd.Run() != nil { // The command has printed the reason.
 		os.Exit(1)
 	}
 }

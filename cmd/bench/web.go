@@ -249,7 +249,7 @@ func (f *webFollower) readStream(over <-chan struct{}, opened func()) error {
 			f.finished = bytes.Contains(line, []byte(`"type":"run.finished"`))
 		}
 	}
-	f.finished = false // It was cut off in the middle.
+	f.finished = false // The follower was cut off in the middle.
 	return cmp.Or(in.Err(), io.ErrUnexpectedEOF)
 }
 

@@ -14,7 +14,7 @@ func TestCommandAlone(t *testing.T) {
 			t.Errorf("%s is built under two names", want.Name())
 		}
 		built[want.Name()] = true
-		if want.Name() == "completion" { // Its scripts cover all commands.
+		if want.Name() == "completion" { // The scripts of completion cover all commands.
 			continue
 		}
 		root := newApp(version).root([]string{want.Name()})

@@ -87,7 +87,7 @@ func TestChatSlash(t *testing.T) {
 	s.prompt("")
 	w.logged(1, "inbound.message.received",
 		`"attachments":["`+filepath.Join(w.project, "my notes.txt")+`","`+filepath.Join(w.project, "the other.txt")+`"]`)
-	s.press("/again\r") // It brings back the files of /attach. The text brings back the others.
+	s.press("/again\r") // /again brings back the files of /attach. The text brings back the others.
 	s.expect("attached again: my notes.txt")
 	s.expect("predictable ask +1 file ❯ see @\"my notes.txt\" and @\"the other.txt\"")
 	s.press("\x15/again\r") // only once

@@ -95,7 +95,7 @@ func (p picture) draw(t *testing.T, w *world, file, present string) {
 	for _, words := range []string{"%s asks (run)", "(%s, terminal)", "%s answers from", ", by %s"} {
 		text = strings.ReplaceAll(text, fmt.Sprintf(words, me.Username), fmt.Sprintf(words, "ana"))
 	}
-	_, _ = screen.Write([]byte(text)) // It accepts every byte.
+	_, _ = screen.Write([]byte(text)) // The screen accepts every byte.
 	rows := screen.Cells()
 	for len(rows) > 0 && len(rows[len(rows)-1]) == 0 {
 		rows = rows[:len(rows)-1]

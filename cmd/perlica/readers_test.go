@@ -76,7 +76,7 @@ func TestEveryReaderIsInTheTable(t *testing.T) {
 			return
 		}
 		if cmd.HasSubCommands() {
-			return // Its default subcommand is in the table.
+			return // The default subcommand is in the table.
 		}
 		if logReaders[path] == nil && noLogReaders[path] == "" {
 			t.Errorf("'%s' reads: put it into logReaders, or say in noLogReaders why it shows no payload", path)

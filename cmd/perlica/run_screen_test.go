@@ -138,7 +138,7 @@ func (s *terminal) finds(pattern string) (groups []string) {
 // drawn returns the terminal as a person sees it who has not changed its size.
 func (s *terminal) drawn() *screentest.Terminal {
 	t := screentest.New(s.size[0], s.size[1])
-	_, _ = t.Write([]byte(s.text())) // It accepts every byte.
+	_, _ = t.Write([]byte(s.text())) // The screen accepts every byte.
 	return t
 }
 

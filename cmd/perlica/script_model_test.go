@@ -73,7 +73,7 @@ func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 	ts.Defer(func() {
 		server.Close()
-		_ = file.Close() // It only has the script's lines.
+		_ = file.Close() // The file has only the script's lines.
 	})
 	path := ts.MkAbs(args[0])
 	text := strings.ReplaceAll(ts.ReadFile(path), "BASE", server.URL)

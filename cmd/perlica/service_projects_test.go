@@ -31,7 +31,7 @@ func (o *onePoller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/getUpdates") {
 		o.mu.Lock()
 		for other := range o.open {
-			if other.Context().Err() != nil { // Its client was killed.
+			if other.Context().Err() != nil { // The context's client was killed.
 				delete(o.open, other)
 			}
 		}

@@ -33,7 +33,7 @@ func TestServiceServesThePage(t *testing.T) {
 		if strings.Contains(j.stderr.String(), "the page is at http://127.0.0.1:") {
 			return nil
 		}
-		if time.Now().After(soon) { // Both begin at the same time.
+		if time.Now().After(soon) { // The bridge and the page start at the same time.
 			t.Fatalf("the bridge goes on without the page: %q", j.stderr.String())
 		}
 		return errors.New("it is not yet")

@@ -130,7 +130,7 @@ func passwordLine(s string, p int) (from, to int) {
 	}
 	switch {
 	case start < p && s[start] == 'n' && backslashes(s, start) > 0:
-		start++ // It belongs to an escaped line end.
+		start++ // This n belongs to an escaped line end.
 	case start > 0 && s[start-1] != '\n' && s[start-1] != '"':
 		return 0, 0
 	}

@@ -40,7 +40,7 @@ func Text(s string) string {
 	if validJSON(s) {
 		return `"` + redacted + `"`
 	}
-	return redacted // It was never seen. No text is better than half a mask.
+	return redacted // No input is known that leads here. No text is better than half a mask.
 }
 
 // maskPass masks the secrets that it finds, and reports whether it found any.

@@ -233,7 +233,7 @@ func (e *examination) views() {
 			continue
 		}
 		if err == nil && !info.Mode().IsRegular() {
-			e.fail("move it away: it is made anew from the log", "%s is not a file", path)
+			e.fail("move it away: it is made again from the log", "%s is not a file", path)
 			continue
 		}
 		if err == nil {
@@ -243,7 +243,7 @@ func (e *examination) views() {
 		case err == nil:
 			seen++
 		case errors.Is(err, disk.ErrCorrupt):
-			e.warn("nothing is lost: its next use builds it anew from the log", "%s: %v", path, err)
+			e.warn("nothing is lost: its next use builds it again from the log", "%s: %v", path, err)
 		default:
 			e.fail("delete it: it comes back from the log", "%s: %v", path, err)
 		}

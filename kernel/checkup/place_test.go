@@ -82,7 +82,7 @@ func TestFaultsOfThePlace(t *testing.T) {
 		"no key can be made": {func(t *testing.T, p *project.Project, c *Checkup) {
 			c.Dirs.State = filepath.Join(t.TempDir(), "none", "state")
 			instead(t, filepath.Dir(c.Dirs.State), "text")
-		}, result{"checkpoint-key", Warn, "", "checkpoints are not signed"}},
+		}, result{"checkpoint-key", Warn, "", "Checkpoints are not signed"}},
 		"a damaged key": {func(t *testing.T, p *project.Project, _ *Checkup) { instead(t, key(p), "no key") },
 			result{"checkpoint-key", Warn, "it is no file of keys", "put back a copy of it, or move it away"}},
 		"a key that others may read": {func(t *testing.T, p *project.Project, _ *Checkup) {
@@ -104,10 +104,10 @@ func TestFaultsOfThePlace(t *testing.T) {
 			try(t, err)
 		}, result{"checkpoint-key", OK, ", and 1 retired key", ""}},
 		"a view that is a folder": {func(t *testing.T, p *project.Project, _ *Checkup) { instead(t, pathsOf(t, p).Sessions, "") },
-			result{"views", Fail, "is not a file", "move it away: it is made anew from the log"}},
+			result{"views", Fail, "is not a file", "move it away: it is made again from the log"}},
 		"a damaged view": {func(t *testing.T, p *project.Project, _ *Checkup) {
 			instead(t, pathsOf(t, p).Approvals, strings.Repeat("no database ", 500))
-		}, result{"views", Warn, "approvals", "nothing is lost: its next use builds it anew"}},
+		}, result{"views", Warn, "approvals", "nothing is lost: its next use builds it again"}},
 		"a view": {func(t *testing.T, p *project.Project, _ *Checkup) {
 			instead(t, pathsOf(t, p).Sessions, "-")
 			try(t, os.Truncate(pathsOf(t, p).Sessions, 0))

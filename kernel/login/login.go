@@ -33,7 +33,7 @@ type Terminal struct {
 	// Limit is a permission mode. Runs that the command starts cannot loosen it.
 	Limit   string
 	Signals <-chan os.Signal
-	// Starts is called when the start of the command is on disk. Its argument has masked secrets.
+	// Starts is called when the record of the command's start is on disk. In command, secrets are masked.
 	Starts func(command []string)
 }
 

@@ -43,7 +43,7 @@ func (s setting) onlyShows(name string, args []field) bool {
 		return true
 	}
 	for i, f := range args {
-		// A word of shows counts as the first operand: as the first word, after an option, or as an option itself.
+		// A word in s.shows counts if it is the first word, if it follows an option, or if it is an option itself.
 		first := i == 0 || strings.HasPrefix(args[i-1].text, "-") || name == "service" && i == 1
 		if slices.Contains(s.shows, f.text) && (first || strings.HasPrefix(f.text, "-")) {
 			return true

@@ -187,7 +187,7 @@ func (l *sessionList) findInTexts(words []string) (ids []event.SessionID) {
 
 func (l *sessionList) closeIndex() {
 	if l.texts != nil {
-		_ = l.texts.Close() // It was only read.
+		_ = l.texts.Close() // The database was only read.
 		l.remove()
 	}
 }

@@ -38,8 +38,8 @@ type TurnView struct {
 // shownTool is a tool call of the turn as far as it was reported.
 type shownTool struct {
 	provider.ToolCall
-	named bool // Its start was shown.
-	over  bool // Its end was shown. The result is dropped.
+	named bool // The start of the call was shown.
+	over  bool // The end of the call was shown. The result is dropped.
 }
 
 // NewTurnView returns the view of one turn. It prints through say. folded tells how to see all of a tool call's

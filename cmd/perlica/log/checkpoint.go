@@ -98,7 +98,7 @@ func (a *app) logCheckpoint(ctx context.Context, list []*witness.Witness, asJSON
 	if err != nil {
 		return err
 	}
-	there, _, err := a.Reader(ctx, p) // Opening the log for work would make one.
+	there, _, err := a.Reader(ctx, p) // Opening the log for work would create a missing log.
 	if err != nil {
 		return err
 	}

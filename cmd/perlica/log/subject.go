@@ -22,7 +22,7 @@ import (
 type subject struct {
 	io.Closer
 	file   string // the name of the file for the user
-	export bool   // It is an export.
+	export bool   // The file is an export.
 	origin string // the log's name; empty if it cannot be read
 	size   int64
 	check  func(context.Context, verify.Options) (verify.Report, error)

@@ -148,7 +148,7 @@ func (e *Editor) readLine(ctx context.Context, prompt func() string, text string
 		_ = e.rl.SaveHistory("") // The search of readline needs at least one entry.
 	}
 	for _, p := range e.past {
-		_ = e.rl.SaveHistory(p) // It has no file, so it cannot fail.
+		_ = e.rl.SaveHistory(p) // The history has no file, so saving cannot fail.
 	}
 	ended := make(chan struct{})
 	e.mu.Lock()
@@ -277,7 +277,7 @@ func (e *Editor) openInput() {
 	e.mu.Unlock()
 	if ctx != nil {
 		go func() {
-			e.rl.SetPrompt("") // It waits for the lock of readline's drawing.
+			e.rl.SetPrompt("") // SetPrompt waits for the lock of readline's drawing.
 			e.in.openGate(ctx)
 		}()
 	}

@@ -120,7 +120,7 @@ func (a *app) openInputs(file, name string) (_ *inputs, err error) {
 func (in *inputs) closeFile() {
 	_ = in.f.Close() // The file was only read, or is removed.
 	if in.spooled {
-		_ = os.Remove(in.f.Name()) // It may be gone already.
+		_ = os.Remove(in.f.Name()) // The file may be gone already.
 	}
 }
 
