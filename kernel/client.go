@@ -103,7 +103,7 @@ func (r *Runner) receivedEvent(f provider.Frame, refs event.Refs) event.Event {
 
 // startTurn opens the turn. The notice is shown with the next one, or when the prompt is written.
 func (c *client) startTurn(n record.Started) {
-	c.show.holdNotice(n) // first: the agent's updates are shown after it
+	c.show.holdNotice(n) // Updates of the agent are shown after this notice.
 	c.sums.startTurn()
 }
 

@@ -193,8 +193,8 @@ func TestAYesForGood(t *testing.T) {
 	}
 }
 
-// rooms is a channel with a second chat. Texts that begin with "Room: " come from this chat, and
-// messages to this chat begin with it.
+// rooms is a channel with a second chat. Texts from this chat and messages to this chat begin with
+// "Room: ".
 type rooms struct{ *local.Channel }
 
 const room = "Room: "

@@ -132,7 +132,7 @@ func (e *editor) readPaced() (late []time.Duration) {
 	return late
 }
 
-// readBurst returns the times from the prompt to each line that the agent wrote at once.
+// readBurst reads lines that the agent wrote in one burst. It returns the time from the prompt to each line.
 func (e *editor) readBurst() []time.Duration {
 	start, n := time.Now(), 0
 	var last time.Time

@@ -81,7 +81,8 @@ func instances(defs map[string]*schema, s *schema, depth int) []any {
 	return merged(parts)
 }
 
-// merged returns documents with the members of one document of each part.
+// merged joins the first documents of all parts into one document, then the second ones, and so on. A shorter part
+// begins again.
 func merged(parts [][]any) (list []any) {
 	n := 0
 	for _, p := range parts {
