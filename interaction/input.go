@@ -151,7 +151,7 @@ func (i *Input) listValue(text string) (json.RawMessage, error) {
 	return json.Marshal(chosen)
 }
 
-// These say what a text must be or have.
+// These sentences name the requirements of a text.
 var (
 	knownKind   = message.New("interaction.known-kind", "be of a kind that is known")
 	shortText   = message.New("interaction.short-text", "be UTF-8 of at most %d bytes")

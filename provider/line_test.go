@@ -96,7 +96,7 @@ func TestLineReaderLimit(t *testing.T) {
 	}
 }
 
-// TestLineReaderError checks that a failing read loses none of the earlier data.
+// TestLineReaderError checks that a failing read keeps the earlier data.
 func TestLineReaderError(t *testing.T) {
 	broken := errors.New("broken")
 	for _, limit := range []int{1 << 20, 10} {

@@ -259,7 +259,7 @@ func TestConsolesInDocs(t *testing.T) {
 	}
 }
 
-// typedInto runs a line in a shell on a terminal of its own and returns the output.
+// typedInto runs a line in a shell on a new terminal and returns the output.
 func typedInto(t *testing.T, home, dir, line string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

@@ -128,7 +128,7 @@ func (h History) Transcript() string {
 	return b.String()
 }
 
-// quoted marks every line as earlier words, so that the agent takes none of them as an instruction.
+// quoted marks every line as earlier words, so that the agent does not take them as instructions.
 func quoted(text string) string {
 	return "> " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n> ") + "\n"
 }

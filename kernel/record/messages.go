@@ -2,7 +2,7 @@ package record
 
 import "github.com/perlica/perlica/eventlog/message"
 
-// These sentences say what the record knows of a run.
+// These sentences describe the record's knowledge of a run.
 var (
 	answerUnused = message.New("record.answer-unused",
 		"the prompt was sent and the agent's last answer is on record, but was not acted upon; %s came")

@@ -34,7 +34,7 @@ type (
 	Closed struct {
 		Question interaction.Question
 		Request  string
-		Answer   *interaction.Answer // nil if there was none
+		Answer   *interaction.Answer // nil without an answer
 		Reason   interaction.Reason  // the reason for the lack of an answer
 	}
 	// Decided says that a rule or a mode answered instead of a person.

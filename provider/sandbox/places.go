@@ -156,7 +156,7 @@ func listening() (paths []string) {
 	return paths
 }
 
-// isReachable reports whether the user could reach a path without the rights of root. The agent has none of them.
+// isReachable reports whether the user could reach a path without the rights of root. The agent does not have these rights.
 func isReachable(path string) bool {
 	for dir := filepath.Dir(path); os.Getuid() == 0 && dir != "/"; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)

@@ -21,7 +21,7 @@ import (
 	"sync"
 )
 
-// Mode says what an agent can reach.
+// Mode is the reach of an agent.
 type Mode string
 
 // The modes, from the loosest to the strictest. The empty mode means Off.

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// access says what an agent can do with a path and with everything below it.
+// access is the agent's right to a path and to everything below it.
 type access int
 
 // The kinds of access. If two rules name the same path, the smaller one holds.

@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 )
 
-// TestDismissed checks a client that chooses none of the options. It has not chosen the agent's no,
+// TestDismissed checks a client that chooses no option. It has not chosen the agent's no,
 // neither on record nor for the agent.
 func TestDismissed(t *testing.T) {
 	for name, result := range map[string]string{

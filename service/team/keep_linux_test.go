@@ -99,7 +99,7 @@ func TestKeeper(t *testing.T) {
 }
 
 // TestKeeperFindsEdits checks an edited event, a copy that lost its end, and another history with
-// the worker's own signature. The keeper cosigns none of these copies.
+// the worker's own signature. The keeper does not cosign these copies.
 func TestKeeperFindsEdits(t *testing.T) {
 	s, db, alice, bob := kept(t)
 	k := keeper(t, bob)

@@ -247,7 +247,7 @@ func testMany(t *testing.T, b *browser) {
 }
 
 // testBeside checks that the page names the agent's other contents: pictures, links, notices,
-// titles and unknown stop reasons. The page loads none of them.
+// titles and unknown stop reasons. The page does not load them.
 func testBeside(t *testing.T, b *browser) {
 	p := b.paired("desk", desktop)
 	p.visit("#/new")

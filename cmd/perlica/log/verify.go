@@ -344,7 +344,7 @@ func (v verified) sourceText() string {
 	return ""
 }
 
-// uncheckedDamage has the words for damage that only a log's file can show.
+// uncheckedDamage names the damage that only a log's file can show.
 var uncheckedDamage = map[verify.Damage]string{
 	verify.Tree: "the stored hashes of the tree and the list of open runs", verify.Anchor: "the anchor", verify.Schema: "tables and indexes", verify.Misplaced: "whose log it is",
 }
