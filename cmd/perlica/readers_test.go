@@ -54,6 +54,7 @@ var noLogReaders = map[string]string{
 	"perlica policy check": "shows rules", "perlica config show": "shows settings", "perlica config path": "shows paths",
 	"perlica config check":  "shows settings",
 	"perlica provider list": "lists agents", "perlica provider show": "shows an agent",
+	"perlica sandbox check": "shows the sandbox", "perlica sandbox try": "tries the sandbox",
 	"perlica provider sessions": "shows the agent's list",
 	"perlica provider test":     "probes an agent", "perlica agent predictable": "is an agent",
 	"perlica agent model":    "is an agent",
