@@ -163,7 +163,7 @@ type Auditor interface {
 }
 
 // ErrOtherLog says that a checkpoint belongs to another log.
-var ErrOtherLog = errors.New("the checkpoint is one of another log")
+var ErrOtherLog = errors.New("the checkpoint belongs to another log")
 
 // Check recomputes every hash of a log from its events. It compares the results with the leaves,
 // tree and checkpoints of its source. The report names the damage, and the kinds of damage that
