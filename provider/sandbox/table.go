@@ -157,7 +157,7 @@ func (s Spec) table() (*table, error) {
 	if s.Mode == Protect {
 		t.shareSystem()
 		for _, home := range homes {
-			if err := t.shareHome(home); err != nil {
+			if err := t.shareHome(home); err != nil && home == s.Home { // the other home stays read-only
 				return nil, err
 			}
 		}
@@ -315,11 +315,11 @@ func (t *table) shareHome(home string) error {
 	if home == "/" {
 		return nil
 	}
+	t.add(read, home)
 	entries, err := os.ReadDir(home)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the home cannot be read: %w", err)
 	}
-	t.add(read, home)
 	for _, e := range entries {
 		path := filepath.Join(home, e.Name())
 		switch {

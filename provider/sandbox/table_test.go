@@ -142,6 +142,10 @@ func TestAccountHome(t *testing.T) {
 			}
 		}
 	}
+	accountHome = func() string { return "/dev/null" } // it cannot be listed
+	if _, err := (Spec{Mode: Protect, Home: account}).table(); err != nil {
+		t.Error(err)
+	}
 	accountHome = func() string { return "" }
 	if _, err := (Spec{Mode: Project}).table(); err == nil {
 		t.Error("a sandbox without a home starts")
