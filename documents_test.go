@@ -69,7 +69,8 @@ func TestCodeMap(t *testing.T) {
 			continue
 		}
 		sentence := new(doc.Package).Synopsis(s.ast.Doc.Text())
-		for _, start := range []string{"Package " + path.Base(s.dir) + " ", "Command " + path.Base(s.dir) + " ", path.Base(s.dir) + " "} {
+		for _, start := range []string{"Package " + path.Base(s.dir) + " ", "Command " + path.Base(s.dir) + " ",
+			path.Base(s.dir) + " "} {
 			sentence = strings.TrimPrefix(sentence, start)
 		}
 		lines[s.dir] = fmt.Sprintf("- `%s` %s\n", s.dir, sentence)

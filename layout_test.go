@@ -50,39 +50,54 @@ var families = []string{
 // to speak SQL, to read a command line.
 var only = map[string][]string{
 	// for service see onlyName
-	"os/exec":                          {"provider/process", "provider/sandbox", "kernel/project", "service", "service/imessage", "cmd/perlica/chat", "cmd/perlica/provider", "cmd/bench", "cmd/measure", "service/team/hub/hubtest"},
-	"os/signal":                        {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/frame", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web", "cmd/perlica/builtin"},
-	"net":                              {"provider/sandbox", "service/web/push", "service/web/push/pushtest", "service/web", "cmd/perlica/web", "service/web/device", "interaction", "service/local", "service/webhook", "cmd/perlica/service", "provider/model", "service/team/hub", "service/team/hub/hubtest"},
-	"net/http":                         {"cmd/bench", "service/web/push", "service/web/push/pushtest", "service/web", "cmd/perlica/web", "service/web/device", "service/web/device/devicetest", "eventlog/witness", "service/channel", "service/telegram", "service/telegram/telegramtest", "service/webhook", "provider/model"},
-	"plugin":                           {},
-	"text/template":                    {},
-	"html/template":                    {},
-	"github.com/jackc/pgx/v5":          {"service/team/hub"},
-	"rsc.io/qr":                        {"cmd/perlica/frame"},
-	"github.com/spf13/cobra":           {"cmd/perlica/acp", "cmd/perlica", "cmd/perlica/chat", "cmd/perlica/frame", "cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/log", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/sandbox", "cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web"},
-	"github.com/chzyer/readline":       {"cmd/perlica/screen"},
-	"golang.org/x/term":                {"cmd/perlica/screen"},
-	"modernc.org/sqlite":               {"eventlog", "cmd/bench/bare", "eventlog/disk", "eventlog/store"},
-	"zombiezen.com/go/sqlite":          {"eventlog", "eventlog/disk", "eventlog/verify"},
-	"golang.org/x/mod/sumdb/tlog":      {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/tree", "eventlog/store", "eventlog/export", "eventlog/verify"},
+	"os/exec": {"provider/process", "provider/sandbox", "kernel/project", "service",
+		"service/imessage", "cmd/perlica/chat", "cmd/perlica/provider", "cmd/bench", "cmd/measure",
+		"service/team/hub/hubtest"},
+	"os/signal": {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/frame",
+		"cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web", "cmd/perlica/builtin"},
+	"net": {"provider/sandbox", "service/web/push", "service/web/push/pushtest",
+		"service/web", "cmd/perlica/web", "service/web/device", "interaction", "service/local", "service/webhook",
+		"cmd/perlica/service", "provider/model", "service/team/hub", "service/team/hub/hubtest"},
+	"net/http": {"cmd/bench", "service/web/push", "service/web/push/pushtest", "service/web",
+		"cmd/perlica/web", "service/web/device", "service/web/device/devicetest", "eventlog/witness", "service/channel",
+		"service/telegram", "service/telegram/telegramtest", "service/webhook", "provider/model"},
+	"plugin":                  {},
+	"text/template":           {},
+	"html/template":           {},
+	"github.com/jackc/pgx/v5": {"service/team/hub"},
+	"rsc.io/qr":               {"cmd/perlica/frame"},
+	"github.com/spf13/cobra": {"cmd/perlica/acp", "cmd/perlica", "cmd/perlica/chat", "cmd/perlica/frame",
+		"cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/log",
+		"cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/sandbox",
+		"cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web"},
+	"github.com/chzyer/readline": {"cmd/perlica/screen"},
+	"golang.org/x/term":          {"cmd/perlica/screen"},
+	"modernc.org/sqlite":         {"eventlog", "cmd/bench/bare", "eventlog/disk", "eventlog/store"},
+	"zombiezen.com/go/sqlite":    {"eventlog", "eventlog/disk", "eventlog/verify"},
+	"golang.org/x/mod/sumdb/tlog": {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/tree",
+		"eventlog/store", "eventlog/export", "eventlog/verify"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica/config"},
 	"mvdan.cc/sh/v3/syntax":            {"kernel/agents", "policy/shell"}, // for kernel/agents see onlyName
 	// no payload has its types
-	"github.com/coder/acp-go-sdk": {"service/acp", "kernel/report", "kernel/record", "kernel/project", "kernel/agents", "kernel", "cmd/perlica", "cmd/perlica/provider", "cmd/perlica/dialog", "provider", "provider/predictable"},
+	"github.com/coder/acp-go-sdk": {"service/acp", "kernel/report", "kernel/record", "kernel/project", "kernel/agents",
+		"kernel", "cmd/perlica", "cmd/perlica/provider", "cmd/perlica/dialog", "provider", "provider/predictable"},
 }
 
 // onlyName limits a folder to the listed names of a package.
 var onlyName = map[string]map[string][]string{
 	// the user's own editor
-	"os/exec":                         {"cmd/perlica/chat": {"LookPath", "Command"}, "cmd/perlica/provider": {"CommandContext"}, "kernel/project": {"LookPath"}, "service": {}},
-	"net":                             {"cmd/perlica/service": {"Dial"}, "service/web/device": {"SplitHostPort"}, "service/web": {"SplitHostPort"}},
+	"os/exec": {"cmd/perlica/chat": {"LookPath", "Command"},
+		"cmd/perlica/provider": {"CommandContext"}, "kernel/project": {"LookPath"}, "service": {}},
+	"net": {"cmd/perlica/service": {"Dial"}, "service/web/device": {"SplitHostPort"},
+		"service/web": {"SplitHostPort"}},
 	"mvdan.cc/sh/v3/syntax":           {"kernel/agents": {"Quote", "LangBash"}},
 	"github.com/pelletier/go-toml/v2": {"cmd/perlica/config": {"Unmarshal"}},
 }
 
 // saysNothing are names of folders that tell a reader nothing.
-var saysNothing = []string{"util", "utils", "common", "types", "models", "errors", "helpers", "misc", "base", "shared", "internal"}
+var saysNothing = []string{"util", "utils", "common", "types", "models", "errors", "helpers", "misc", "base", "shared",
+	"internal"}
 
 // maySleep are the tests that may wait for time to pass. Some have a child process that does nothing until it is
 // ended. Others watch other processes again and again, for a limited time. The last three need the time itself: a log
@@ -135,7 +150,8 @@ var parseTree = sync.OnceValues(func() (list []source, err error) {
 		if err != nil {
 			return err
 		}
-		s := source{name: filepath.ToSlash(name), test: strings.HasSuffix(name, "_test.go"), text: text, fset: token.NewFileSet()}
+		s := source{name: filepath.ToSlash(name), test: strings.HasSuffix(name, "_test.go"), text: text,
+			fset: token.NewFileSet()}
 		s.dir = path.Dir(s.name)
 		s.ast, err = parser.ParseFile(s.fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
 		list = append(list, s)
@@ -383,7 +399,8 @@ func TestSkipsNameTheirPromise(t *testing.T) {
 			if strings.HasPrefix(message.Value, `"NOT TESTED: `) {
 				found++
 			} else if tools.MatchString(message.Value) {
-				t.Errorf("%s: got a skip with %s, want NOT TESTED: the promise: the reason", s.fset.Position(n.Pos()), message.Value)
+				t.Errorf("%s: got a skip with %s, want NOT TESTED: the promise: the reason", s.fset.Position(n.Pos()),
+					message.Value)
 			}
 			return true
 		})

@@ -35,7 +35,8 @@ func TestExportedNamesAreUsed(t *testing.T) {
 				_, name, _ := strings.Cut(line, " ")
 				return strings.Contains(name, ".") || used[s.dir+"."+name]
 			})
-			if group, ok := d.(*ast.GenDecl); ok && (group.Tok == token.CONST || group.Tok == token.VAR) && len(unused) < len(names) {
+			if group, ok := d.(*ast.GenDecl); ok && (group.Tok == token.CONST || group.Tok == token.VAR) &&
+				len(unused) < len(names) {
 				continue
 			}
 			for _, name := range unused {

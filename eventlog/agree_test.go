@@ -30,7 +30,8 @@ func TestGoAgrees(t *testing.T) {
 			kind = string(rep.Findings[0].Kind)
 		}
 		if err != nil || kind != d.kind || rep.FirstBad != d.first {
-			t.Errorf("%s: %v: %s at %d, want %s at %d; %+v", d.name, err, kind, rep.FirstBad, d.kind, d.first, rep.Findings[:min(3, len(rep.Findings))])
+			t.Errorf("%s: %v: %s at %d, want %s at %d; %+v", d.name, err, kind, rep.FirstBad, d.kind, d.first,
+				rep.Findings[:min(3, len(rep.Findings))])
 		}
 	}
 }

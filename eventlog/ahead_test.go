@@ -24,19 +24,20 @@ func TestTheCheckpointFollowsAnAnswer(t *testing.T) {
 			dir, commits := t.TempDir(), 0
 			first := &gate{"begin", make(chan bool, 1), make(chan bool)}
 			fault := errors.New("the disk says no")
-			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: evidence.UseKeys(dir), fail: func(point string) error {
-				if point != "begin" {
+			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: evidence.UseKeys(dir),
+				fail: func(point string) error {
+					if point != "begin" {
+						return nil
+					}
+					if commits++; commits != 3 {
+						return nil
+					}
+					_ = first.passPoint(point)
+					if end == "a fault" {
+						return fault
+					}
 					return nil
-				}
-				if commits++; commits != 3 {
-					return nil
-				}
-				_ = first.passPoint(point)
-				if end == "a fault" {
-					return fault
-				}
-				return nil
-			}})
+				}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,14 +85,15 @@ func TestACheckpointFollowsAReopenedLog(t *testing.T) {
 	for _, at := range []string{"begin", "insert", "commit", "committed"} {
 		for _, end := range []string{"Anchored", "Close"} {
 			dir, fault, passed := t.TempDir(), errors.New("the disk says no"), 0
-			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: evidence.UseKeys(dir), fail: func(point string) error {
-				if point == at {
-					if passed++; passed == 2 || passed == 3 { // the first commit is the answer's
-						return fault
+			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: evidence.UseKeys(dir),
+				fail: func(point string) error {
+					if point == at {
+						if passed++; passed == 2 || passed == 3 { // the first commit is the answer's
+							return fault
+						}
 					}
-				}
-				return nil
-			}})
+					return nil
+				}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,16 +132,17 @@ func TestACheckpointFollowsAReopenedLog(t *testing.T) {
 func TestTheCheckpointIsPutOff(t *testing.T) {
 	dir, commits := t.TempDir(), 0
 	var other *sqlx.DB
-	l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: evidence.UseKeys(dir), fail: func(point string) error {
-		if point == "begin" {
-			commits++
-		}
-		if point != "begin" || commits != 2 {
-			return nil
-		}
-		_, err := other.Exec(`BEGIN IMMEDIATE`)
-		return err
-	}})
+	l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: evidence.UseKeys(dir),
+		fail: func(point string) error {
+			if point == "begin" {
+				commits++
+			}
+			if point != "begin" || commits != 2 {
+				return nil
+			}
+			_, err := other.Exec(`BEGIN IMMEDIATE`)
+			return err
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,8 @@ func TestAnchorIsNoLink(t *testing.T) {
 		if err := os.Symlink(target, anchor.Path(path)); err != nil {
 			t.Skip("there are no links")
 		}
-		if err := anchor.Append(path, evidence.Checkpoint{Origin: "perlica/x", Size: 1}, func(f func() error) error { return f() }); err == nil {
+		if err := anchor.Append(path, evidence.Checkpoint{Origin: "perlica/x", Size: 1},
+			func(f func() error) error { return f() }); err == nil {
 			t.Error("it was written through a link")
 		}
 		if err := os.Remove(anchor.Path(path)); err != nil {

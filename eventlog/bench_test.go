@@ -20,10 +20,12 @@ func BenchmarkStream(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	refs := event.Refs{Session: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Conversation: "c", Run: "0199aaaa-bbbb-7ccc-8ddd-ffffffffffff", Trace: "0199aaaabbbb7ccc8dddffffffffffff"}
+	refs := event.Refs{Session: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Conversation: "c",
+		Run: "0199aaaa-bbbb-7ccc-8ddd-ffffffffffff", Trace: "0199aaaabbbb7ccc8dddffffffffffff"}
 	b.ResetTimer()
 	for range b.N {
-		if err := l.Record(event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: refs, Payload: benchPayload}); err != nil {
+		if err := l.Record(event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: refs,
+			Payload: benchPayload}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -47,7 +49,8 @@ func BenchmarkAppend(b *testing.B) {
 	}
 	b.ResetTimer()
 	for range b.N {
-		if _, err := l.Append(context.Background(), event.Event{Type: event.Truncated, Class: event.Fact, Actor: "agent", Payload: benchPayload}); err != nil {
+		if _, err := l.Append(context.Background(), event.Event{Type: event.Truncated, Class: event.Fact, Actor: "agent",
+			Payload: benchPayload}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -66,7 +69,8 @@ func bareInsert(b *testing.B, batch int) {
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	db.MustExec(`CREATE TABLE events (seq INTEGER PRIMARY KEY, event_id TEXT, ts INTEGER, type TEXT, class TEXT, actor TEXT, writer TEXT,
+	db.MustExec(
+		`CREATE TABLE events (seq INTEGER PRIMARY KEY, event_id TEXT, ts INTEGER, type TEXT, class TEXT, actor TEXT, writer TEXT,
 		context_id TEXT, session_id TEXT, conversation_id TEXT, run_id TEXT, trace_id TEXT, interaction_id TEXT, input_id TEXT,
 		payload_len INTEGER, payload_sha256 BLOB, leaf BLOB, payload BLOB) STRICT`)
 	stmt, err := db.Preparex(`INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
@@ -84,7 +88,8 @@ func bareInsert(b *testing.B, batch int) {
 		s := tx.Stmtx(stmt)
 		for range min(batch, b.N-n) {
 			n++
-			if _, err := s.Exec(n, fmt.Sprintf("%036d", n), 1763694000000000000+n, "acp.notification.received", "frame", "agent", id,
+			if _, err := s.Exec(n, fmt.Sprintf("%036d", n), 1763694000000000000+n, "acp.notification.received", "frame", "agent",
+				id,
 				"default", id, "c", id, "0199aaaabbbb7ccc8dddffffffffffff", "", "", 200, hash, hash, benchPayload); err != nil {
 				b.Fatal(err)
 			}
@@ -106,9 +111,11 @@ func BenchmarkIntent(b *testing.B) {
 	b.ResetTimer()
 	for i := range b.N {
 		run := fmt.Sprintf("0199aaaa-bbbb-7ccc-8ddd-%012d", i)
-		refs := event.Refs{Session: event.SessionID(run), Conversation: "c", Run: event.RunID(run), Trace: event.TraceID(run), Input: event.InputID(run)}
+		refs := event.Refs{Session: event.SessionID(run), Conversation: "c", Run: event.RunID(run), Trace: event.TraceID(run),
+			Input: event.InputID(run)}
 		for range 4 {
-			if err := l.Record(event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: refs, Payload: benchPayload}); err != nil {
+			if err := l.Record(event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: refs,
+				Payload: benchPayload}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -50,7 +50,8 @@ func readerOf(t *testing.T, path string) *store.Reader {
 func TestChecksOfAHealthyLog(t *testing.T) {
 	r := readerOf(t, closedLog(t))
 	faults, err := r.CheckSchema(t.Context())
-	if err := errors.Join(err, r.CheckSettings(t.Context()), r.CheckIntegrity(t.Context())); err != nil || len(faults) > 0 {
+	if err := errors.Join(err, r.CheckSettings(t.Context()), r.CheckIntegrity(t.Context())); err != nil ||
+		len(faults) > 0 {
 		t.Errorf("%v, %v", faults, err)
 	}
 }
@@ -61,7 +62,8 @@ func TestCheckSettingsSeesTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var setting *disk.SettingError
-	if err := readerOf(t, path).CheckSettings(t.Context()); !errors.As(err, &setting) || setting.Name != "journal_mode" || setting.Got != "delete" {
+	if err := readerOf(t, path).CheckSettings(t.Context()); !errors.As(err, &setting) || setting.Name != "journal_mode" ||
+		setting.Got != "delete" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -157,7 +159,8 @@ func TestTryWriteLeavesNothing(t *testing.T) {
 }
 
 func TestFreeSpace(t *testing.T) {
-	if free, err := disk.FreeSpace(t.TempDir()); err != nil && !errors.Is(err, errors.ErrUnsupported) || err == nil && free == 0 {
+	if free, err := disk.FreeSpace(t.TempDir()); err != nil && !errors.Is(err, errors.ErrUnsupported) || err == nil &&
+		free == 0 {
 		t.Errorf("got %d, %v", free, err)
 	}
 }

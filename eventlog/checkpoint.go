@@ -71,7 +71,8 @@ func (w *batchWriter) makeCheckpoint(ctx context.Context) error {
 	}
 	if w.next.Size == w.tree.Size { // Without a new event, a note of this tree may exist.
 		var old string
-		err := w.conn.QueryRowContext(ctx, `SELECT note FROM checkpoints WHERE size = ? ORDER BY id DESC LIMIT 1`, w.next.Size).Scan(&old)
+		err := w.conn.QueryRowContext(ctx, `SELECT note FROM checkpoints WHERE size = ? ORDER BY id DESC LIMIT 1`,
+			w.next.Size).Scan(&old)
 		if err == nil && w.isSignedBy(old, signer) {
 			w.newest.Note = old
 			return nil

@@ -62,7 +62,8 @@ func TestStoreCheckpoint(t *testing.T) {
 // one.
 func TestCheckpointOfTheFirstBatch(t *testing.T) {
 	fault := errors.New("the disk says no")
-	twice := []event.Event{fact(event.Requested, event.Refs{Run: "r", Input: "i"}), fact(event.Requested, event.Refs{Run: "r", Input: "i"})}
+	twice := []event.Event{fact(event.Requested, event.Refs{Run: "r", Input: "i"}),
+		fact(event.Requested, event.Refs{Run: "r", Input: "i"})}
 	for name, begin := range map[string]func(l *Log, fail func(error)){
 		"alone": func(*Log, func(error)) {},
 		"behind what is refused": func(l *Log, _ func(error)) {
@@ -88,12 +89,13 @@ func TestCheckpointOfTheFirstBatch(t *testing.T) {
 	} {
 		var broken error // The committing goroutine reads broken only when it has a batch.
 		dir := t.TempDir()
-		l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Lazy: time.Hour, Keys: evidence.UseKeys(dir), fail: func(point string) error {
-			if point == "commit" {
-				return broken
-			}
-			return nil
-		}})
+		l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Lazy: time.Hour, Keys: evidence.UseKeys(dir),
+			fail: func(point string) error {
+				if point == "commit" {
+					return broken
+				}
+				return nil
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -68,7 +68,8 @@ func TestTheEndOfARunIsCheckpointed(t *testing.T) {
 	if _, err := os.Stat(keyDir); err == nil {
 		t.Error("a key was made before it was needed")
 	}
-	end := mustEndRun(t, l, fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{}), fact(event.SessionClosed, event.Refs{}))
+	end := mustEndRun(t, l, fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{}),
+		fact(event.SessionClosed, event.Refs{}))
 	if err := l.Anchored(); err != nil {
 		t.Fatal(err)
 	}

@@ -120,7 +120,8 @@ func childFull(path string) {
 	}
 	var last event.Seq
 	for {
-		seq, err := l.Append(context.Background(), event.Event{Type: event.NotificationReceived, Class: event.Frame, Payload: make([]byte, 20_000)})
+		seq, err := l.Append(context.Background(), event.Event{Type: event.NotificationReceived, Class: event.Frame,
+			Payload: make([]byte, 20_000)})
 		if err != nil {
 			var w *WriteError
 			_, again := l.Append(context.Background(), fact(event.Truncated, event.Refs{}))

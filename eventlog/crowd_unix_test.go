@@ -242,7 +242,8 @@ func TestCrowd(t *testing.T) {
 	dir := quickDir(t)
 	c := &crowd{
 		t: t, path: filepath.Join(dir, logName), keys: signingKeys(t), said: make(chan string, 1024),
-		living: map[string]*exec.Cmd{}, stdin: map[string]io.Closer{}, acked: map[event.Seq]string{}, counts: map[string]int{},
+		living: map[string]*exec.Cmd{}, stdin: map[string]io.Closer{}, acked: map[event.Seq]string{},
+		counts: map[string]int{},
 	}
 	for range crowdSize {
 		c.startProcess() // All of them create the file.
@@ -270,8 +271,10 @@ func TestCrowd(t *testing.T) {
 		c.readLine()
 	}
 	c.checkLog()
-	t.Logf("seed %d: %d processes, %d of them killed, %d events acknowledged, %d checkpoints, %d prunings and %d that gave way; the slowest call took %v",
-		*tortureSeed, c.started, c.killed, len(c.acked), c.counts["anchored"], c.counts["pruned"], c.counts["busy"], c.slowest)
+	t.Logf("seed %d: %d processes, %d of them killed, %d events acknowledged, %d checkpoints, %d prunings and %d that "+
+		"gave way; the slowest call took %v",
+		*tortureSeed, c.started, c.killed, len(c.acked), c.counts["anchored"], c.counts["pruned"], c.counts["busy"],
+		c.slowest)
 }
 
 // checkLog checks the log after all processes have ended.
@@ -302,12 +305,14 @@ func (c *crowd) checkLog() {
 		t.Fatal(err)
 	}
 	rules := &crowdRules{acked: c.acked, seen: map[string]event.Seq{}}
-	rep, err := verify.Log(t.Context(), r, verify.Options{Keys: []note.Verifier(keys.Verifiers(name)), Audit: &spy{event: rules.checkEvent}})
+	rep, err := verify.Log(t.Context(), r, verify.Options{Keys: []note.Verifier(keys.Verifiers(name)),
+		Audit: &spy{event: rules.checkEvent}})
 	if err != nil || !rep.OK() || rep.Unchecked > 0 {
 		t.Errorf("%+v, %v", rep, err)
 	}
 	if rep.Signed < c.anchored || rep.Anchors == 0 || rep.Checkpoints == 0 {
-		t.Errorf("signed up to %d, %d was anchored; %d checkpoints, %d anchors", rep.Signed, c.anchored, rep.Checkpoints, rep.Anchors)
+		t.Errorf("signed up to %d, %d was anchored; %d checkpoints, %d anchors", rep.Signed, c.anchored, rep.Checkpoints,
+			rep.Anchors)
 	}
 	for _, w := range rep.WarningTexts() {
 		if !strings.Contains(w, "clock") {

@@ -54,12 +54,14 @@ const (
 
 // shift adds by to the numbers of the events after from. It uses negative numbers in between.
 func shift(from, by int) string {
-	return fmt.Sprintf(`UPDATE events SET seq = -(seq + %d) WHERE seq >= %d; UPDATE events SET seq = -seq WHERE seq < 0;`, by, from)
+	return fmt.Sprintf(`UPDATE events SET seq = -(seq + %d) WHERE seq >= %d; UPDATE events SET seq = -seq WHERE seq < 0;`,
+		by, from)
 }
 
 // insertLike inserts a copy of an event with some changed columns.
 func insertLike(seq, like int, columns string) string {
-	return fmt.Sprintf(`INSERT INTO events SELECT %d, event_id || 'x', ts, type, class, actor, writer, context_id, session_id,
+	return fmt.Sprintf(
+		`INSERT INTO events SELECT %d, event_id || 'x', ts, type, class, actor, writer, context_id, session_id,
 			conversation_id, run_id, trace_id, interaction_id, input_id, payload_len, payload_sha256, leaf, payload FROM events WHERE seq = %d;
 		UPDATE events SET %s WHERE seq = %d;`, seq, like, columns, seq)
 }
@@ -90,65 +92,106 @@ func other(c byte) string {
 }
 
 func damages() []damage {
-	pruned := insertLike(304, 301, `type = 'log.pruned', run_id = '', trace_id = '', payload = CAST('{"until":110,"run":"run-10","events":1,"bytes":1,"by":"somebody"}' AS BLOB)`)
+	pruned := insertLike(304, 301,
+		`type = 'log.pruned', run_id = '', trace_id = '', payload = CAST('{"until":110,"run":"run-10","events":1,"bytes":1,"by":"somebody"}' AS BLOB)`)
 	return []damage{
 		{name: "nothing"},
-		{name: "cosigned", sql: loose + `UPDATE checkpoints SET note = note || '— witness.example/w AAAAAQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==' || char(10) WHERE size = 50`},
+		{name: "cosigned", sql: loose +
+			`UPDATE checkpoints SET note = note || '— witness.example/w AAAAAQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==' || char(10) WHERE size = 50`},
 		{name: "anchor torn", anchor: edit(30, func(l string) string { return l[:60] })},
-		{name: "anchor torn and filled with zeros", anchor: edit(30, func(l string) string { return l[:100] + "\x00\x00\x00" })},
-		{name: "anchor unsigned", anchor: edit(7, func(l string) string { return l[:strings.LastIndexByte(l, ' ')] + " -\n" })},
+		{name: "anchor torn and filled with zeros", anchor: edit(30,
+			func(l string) string { return l[:100] + "\x00\x00\x00" })},
+		{name: "anchor unsigned", anchor: edit(7, func(l string) string {
+			return l[:strings.LastIndexByte(l, ' ')] +
+				" -\n"
+		})},
 		{name: "pruned", sql: loose + pruned + rehash + `UPDATE events SET payload = NULL WHERE run_id = 'run-10'`},
-		{name: "withheld", sql: `INSERT INTO withheld VALUES (105, 'masked'); UPDATE events SET payload = NULL WHERE seq = 105`},
+		{name: "withheld",
+			sql: `INSERT INTO withheld VALUES (105, 'masked'); UPDATE events SET payload = NULL WHERE seq = 105`},
 		{name: "since", since: true},
 
-		{name: "payload edited", sql: loose + `UPDATE events SET payload = CAST('{}' AS BLOB) WHERE seq = 105`, kind: "edited", first: 105},
-		{name: "payload of the same length", sql: loose + `UPDATE events SET payload = CAST(replace(payload, 'hello', 'hallo') AS BLOB) WHERE seq = 105`, kind: "edited", first: 105},
-		{name: "payload and its hash edited", sql: loose + `UPDATE events SET payload = CAST('{}' AS BLOB), payload_len = 2, payload_sha256 = sha256(CAST('{}' AS BLOB)) WHERE seq = 105`, kind: "edited", first: 105},
-		{name: "header edited", sql: loose + `UPDATE events SET actor = 'nobody' WHERE seq = 105`, kind: "edited", first: 105},
+		{name: "payload edited", sql: loose + `UPDATE events SET payload = CAST('{}' AS BLOB) WHERE seq = 105`,
+			kind: "edited", first: 105},
+		{name: "payload of the same length",
+			sql:  loose + `UPDATE events SET payload = CAST(replace(payload, 'hello', 'hallo') AS BLOB) WHERE seq = 105`,
+			kind: "edited", first: 105},
+		{name: "payload and its hash edited",
+			sql: loose +
+				`UPDATE events SET payload = CAST('{}' AS BLOB), payload_len = 2, payload_sha256 = sha256(CAST('{}' AS BLOB)) WHERE seq = 105`, kind: "edited", first: 105},
+		{name: "header edited", sql: loose + `UPDATE events SET actor = 'nobody' WHERE seq = 105`, kind: "edited",
+			first: 105},
 		{name: "time edited", sql: loose + `UPDATE events SET ts = ts + 1 WHERE seq = 1`, kind: "edited", first: 1},
-		{name: "last event edited", sql: loose + `UPDATE events SET actor = 'nobody' WHERE seq = 303`, kind: "edited", first: 303},
-		{name: "leaf edited", sql: loose + `UPDATE events SET leaf = sha256(leaf) WHERE seq = 105`, kind: "edited", first: 105},
-		{name: "event edited and hashed anew", sql: loose + `UPDATE events SET payload = CAST('{}' AS BLOB) WHERE seq = 105;` + rehash, kind: "checkpoint", first: 101},
+		{name: "last event edited", sql: loose + `UPDATE events SET actor = 'nobody' WHERE seq = 303`, kind: "edited",
+			first: 303},
+		{name: "leaf edited", sql: loose + `UPDATE events SET leaf = sha256(leaf) WHERE seq = 105`, kind: "edited",
+			first: 105},
+		{name: "event edited and hashed anew",
+			sql: loose + `UPDATE events SET payload = CAST('{}' AS BLOB) WHERE seq = 105;` + rehash, kind: "checkpoint",
+			first: 101},
 
 		{name: "event deleted", sql: loose + `DELETE FROM events WHERE seq = 105`, kind: "deleted", first: 105},
 		{name: "first event deleted", sql: loose + `DELETE FROM events WHERE seq = 1`, kind: "deleted", first: 1},
 		{name: "run deleted", sql: loose + `DELETE FROM events WHERE run_id = 'run-10'`, kind: "deleted", first: 101},
-		{name: "event deleted, the others moved up", sql: loose + `DELETE FROM events WHERE seq = 105;` + shift(106, -1), kind: "deleted", first: 105},
-		{name: "run deleted, the others moved up", sql: loose + `DELETE FROM events WHERE run_id = 'run-10';` + shift(111, -10), kind: "deleted", first: 101},
+		{name: "event deleted, the others moved up", sql: loose + `DELETE FROM events WHERE seq = 105;` + shift(106, -1),
+			kind: "deleted", first: 105},
+		{name: "run deleted, the others moved up", sql: loose + `DELETE FROM events WHERE run_id = 'run-10';` +
+			shift(111, -10), kind: "deleted", first: 101},
 		{name: "payload deleted", sql: `UPDATE events SET payload = NULL WHERE seq = 105`, kind: "deleted", first: 105},
-		{name: "payload deleted that nobody pruned", sql: loose + pruned + rehash + `UPDATE events SET payload = NULL WHERE seq IN (99, 105)`, kind: "deleted", first: 99},
-		{name: "pruning deleted", sql: loose + pruned + rehash + `UPDATE events SET payload = NULL WHERE seq IN (105, 304)`, kind: "deleted", first: 105},
-		{name: "event made a pruning", sql: loose + `UPDATE events SET type = 'log.pruned', payload = CAST('{"until":110,"events":1,"bytes":1,"by":"somebody"}' AS BLOB) WHERE seq = 201;` +
-			rehash + `UPDATE events SET payload = NULL WHERE seq = 105`, kind: "checkpoint", first: 201},
+		{name: "payload deleted that nobody pruned", sql: loose + pruned + rehash +
+			`UPDATE events SET payload = NULL WHERE seq IN (99, 105)`, kind: "deleted", first: 99},
+		{name: "pruning deleted", sql: loose + pruned + rehash + `UPDATE events SET payload = NULL WHERE seq IN (105, 304)`,
+			kind: "deleted", first: 105},
+		{name: "event made a pruning",
+			sql: loose +
+				`UPDATE events SET type = 'log.pruned', payload = CAST('{"until":110,"events":1,"bytes":1,"by":"somebody"}' AS BLOB) WHERE seq = 201;` +
+				rehash + `UPDATE events SET payload = NULL WHERE seq = 105`, kind: "checkpoint", first: 201},
 
-		{name: "neighbours swapped", sql: loose + `UPDATE events SET seq = -1 WHERE seq = 105; UPDATE events SET seq = 105 WHERE seq = 106; UPDATE events SET seq = 106 WHERE seq = -1`, kind: "reordered", first: 105},
-		{name: "events swapped", sql: loose + `UPDATE events SET seq = -1 WHERE seq = 250; UPDATE events SET seq = 250 WHERE seq = 50; UPDATE events SET seq = 50 WHERE seq = -1`, kind: "reordered", first: 50},
+		{name: "neighbours swapped",
+			sql: loose +
+				`UPDATE events SET seq = -1 WHERE seq = 105; UPDATE events SET seq = 105 WHERE seq = 106; UPDATE events SET seq = 106 WHERE seq = -1`, kind: "reordered", first: 105},
+		{name: "events swapped", sql: loose +
+			`UPDATE events SET seq = -1 WHERE seq = 250; UPDATE events SET seq = 250 WHERE seq = 50; UPDATE events SET seq = 50 WHERE seq = -1`, kind: "reordered", first: 50},
 		{name: "event moved forward", sql: loose + `UPDATE events SET seq = -80 WHERE seq = 105;
-			UPDATE events SET seq = -(seq + 1) WHERE seq BETWEEN 80 AND 104; UPDATE events SET seq = -seq WHERE seq < 0`, kind: "reordered", first: 80},
+			UPDATE events SET seq = -(seq + 1) WHERE seq BETWEEN 80 AND 104; UPDATE events SET seq = -seq WHERE seq < 0`,
+			kind: "reordered", first: 80},
 
 		{name: "event inserted", sql: loose + shift(105, 1) + insertLike(105, 104, `actor = 'nobody'`) +
 			`UPDATE events SET leaf = leaf(seq, event_id, ts, type, class, actor, writer, context_id, session_id,
-			conversation_id, run_id, trace_id, interaction_id, input_id, payload_len, payload_sha256) WHERE seq = 105`, kind: "inserted", first: 105},
-		{name: "event inserted with another's hash", sql: loose + shift(105, 1) + insertLike(105, 104, `actor = 'nobody'`), kind: "inserted", first: 105},
-		{name: "event with the greatest number", sql: loose + insertLike(math.MaxInt64, 104, `actor = 'nobody'`), kind: "inserted", first: 304},
+			conversation_id, run_id, trace_id, interaction_id, input_id, payload_len, payload_sha256) WHERE seq = 105`,
+			kind: "inserted", first: 105},
+		{name: "event inserted with another's hash", sql: loose + shift(105, 1) + insertLike(105, 104, `actor = 'nobody'`),
+			kind: "inserted", first: 105},
+		{name: "event with the greatest number", sql: loose + insertLike(math.MaxInt64, 104, `actor = 'nobody'`),
+			kind: "inserted", first: 304},
 		{name: "event with the number 0", sql: loose + insertLike(0, 104, `actor = 'nobody'`), kind: "inserted"},
 
 		{name: "end cut off", sql: loose + `DELETE FROM events WHERE seq > 290`, kind: "truncated", first: 291},
 		{name: "end and its checkpoints cut off", sql: loose + cutEnd, kind: "truncated", first: 291},
-		{name: "end, its checkpoints and its anchors cut off", sql: loose + cutEnd, anchor: without(1), since: true, kind: "truncated", first: 291},
+		{name: "end, its checkpoints and its anchors cut off", sql: loose + cutEnd, anchor: without(1), since: true,
+			kind: "truncated", first: 291},
 		{name: "all events deleted", sql: loose + `DELETE FROM events`, kind: "truncated", first: 1},
 
-		{name: "checkpoint edited", sql: loose + `UPDATE checkpoints SET note = replace(note, char(10) || '50' || char(10), char(10) || '60' || char(10)) WHERE size = 50`, kind: "checkpoint"},
-		{name: "checkpoint's signature edited", sql: loose + `UPDATE checkpoints SET note = replace(note, substr(note, -20, 10), 'AAAAAAAAAA') WHERE size = 50`, kind: "checkpoint"},
-		{name: "checkpoint is none", sql: loose + `UPDATE checkpoints SET note = 'hello' WHERE size = 50`, kind: "checkpoint"},
-		{name: "checkpoint stored for less", sql: loose + `UPDATE checkpoints SET size = 40 WHERE size = 50`, kind: "checkpoint"},
-		{name: "checkpoint stored for nothing", sql: loose + `UPDATE checkpoints SET size = 0 WHERE size = 50`, kind: "checkpoint"},
+		{name: "checkpoint edited", sql: loose +
+			`UPDATE checkpoints SET note = replace(note, char(10) || '50' || char(10), char(10) || '60' || char(10)) WHERE size = 50`, kind: "checkpoint"},
+		{name: "checkpoint's signature edited",
+			sql:  loose + `UPDATE checkpoints SET note = replace(note, substr(note, -20, 10), 'AAAAAAAAAA') WHERE size = 50`,
+			kind: "checkpoint"},
+		{name: "checkpoint is none", sql: loose + `UPDATE checkpoints SET note = 'hello' WHERE size = 50`,
+			kind: "checkpoint"},
+		{name: "checkpoint stored for less", sql: loose + `UPDATE checkpoints SET size = 40 WHERE size = 50`,
+			kind: "checkpoint"},
+		{name: "checkpoint stored for nothing", sql: loose + `UPDATE checkpoints SET size = 0 WHERE size = 50`,
+			kind: "checkpoint"},
 		{name: "absent behind the end", sql: `INSERT INTO absent VALUES (513, 8, zeroblob(32))`, kind: "deleted", first: 304},
 		{name: "absent on no level", sql: `INSERT INTO absent VALUES (513, -1, zeroblob(32))`, kind: "tree"},
 		{name: "absent before the beginning", sql: `INSERT INTO absent VALUES (-3, 0, zeroblob(32))`, kind: "tree"},
 		{name: "absent in the midst of a subtree", sql: `INSERT INTO absent VALUES (514, 8, zeroblob(32))`, kind: "tree"},
 		{name: "absent without a hash", sql: `INSERT INTO absent VALUES (513, 8, x'00')`, kind: "tree"},
-		{name: "anchor edited", anchor: edit(5, func(l string) string { i := strings.IndexByte(l, ' ') + 1; return l[:i] + other(l[i]) + l[i+1:] }), kind: "anchor"},
+		{name: "anchor edited", anchor: edit(5, func(l string) string {
+			i := strings.IndexByte(l, ' ') + 1
+			return l[:i] +
+				other(l[i]) + l[i+1:]
+		}), kind: "anchor"},
 		{name: "anchor is none", anchor: edit(5, func(string) string { return "hello\n" }), kind: "anchor"},
 		{name: "stored node edited", sql: `UPDATE nodes SET hash = sha256(hash)`, kind: "tree"},
 		{name: "stored node deleted", sql: `DELETE FROM nodes`, kind: "tree"},
@@ -165,10 +208,14 @@ func damages() []damage {
 		{name: "open run at another event", sql: `UPDATE open_runs SET seq = seq - 1`, kind: "tree"},
 		{name: "open run hidden", sql: `DELETE FROM open_runs`, kind: "tree", first: 302},
 
-		{name: "second call for one input", sql: loose + insertLike(304, 103, `run_id = 'again', trace_id = 'again'`) + rehash, kind: "rule", first: 304},
-		{name: "second outcome", sql: loose + insertLike(304, 109, `type = 'llm.outcome_unknown'`) + rehash, kind: "rule", first: 304},
-		{name: "outcome without an intent", sql: loose + insertLike(304, 109, `run_id = 'none', trace_id = 'none'`) + rehash, kind: "rule", first: 304},
-		{name: "prompt without an intent", sql: loose + insertLike(304, 104, `run_id = 'none', trace_id = 'none'`) + rehash, kind: "rule", first: 304},
+		{name: "second call for one input", sql: loose + insertLike(304, 103, `run_id = 'again', trace_id = 'again'`) +
+			rehash, kind: "rule", first: 304},
+		{name: "second outcome", sql: loose + insertLike(304, 109, `type = 'llm.outcome_unknown'`) + rehash, kind: "rule",
+			first: 304},
+		{name: "outcome without an intent", sql: loose + insertLike(304, 109, `run_id = 'none', trace_id = 'none'`) + rehash,
+			kind: "rule", first: 304},
+		{name: "prompt without an intent", sql: loose + insertLike(304, 104, `run_id = 'none', trace_id = 'none'`) + rehash,
+			kind: "rule", first: 304},
 		{name: "second answer", sql: loose + insertLike(304, 107, `actor = 'user'`) + rehash, kind: "rule", first: 304},
 	}
 }
@@ -179,25 +226,28 @@ var register sync.Once
 func registerHashes(t *testing.T) {
 	t.Helper()
 	register.Do(func() {
-		sqlite.MustRegisterDeterministicScalarFunction("sha256", 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
-			b, _ := args[0].([]byte)
-			sum := sha256.Sum256(b)
-			return sum[:], nil
-		})
-		sqlite.MustRegisterDeterministicScalarFunction("leaf", 16, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
-			s := func(i int) string { return args[i].(string) }
-			e := event.Event{
-				Seq: event.Seq(args[0].(int64)), ID: s(1), Time: time.Unix(0, args[2].(int64)), Type: event.Type(s(3)), Class: event.Class(s(4)),
-				Actor: s(5), Writer: s(6), Context: s(7),
-				Refs: event.Refs{
-					Session: event.SessionID(s(8)), Conversation: event.ConversationID(s(9)), Run: event.RunID(s(10)),
-					Trace: event.TraceID(s(11)), Interaction: event.InteractionID(s(12)), Input: event.InputID(s(13)),
-				},
-				PayloadLen: args[14].(int64), PayloadSHA256: [sha256.Size]byte(args[15].([]byte)),
-			}
-			h := e.Leaf()
-			return h[:], nil
-		})
+		sqlite.MustRegisterDeterministicScalarFunction("sha256", 1,
+			func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+				b, _ := args[0].([]byte)
+				sum := sha256.Sum256(b)
+				return sum[:], nil
+			})
+		sqlite.MustRegisterDeterministicScalarFunction("leaf", 16,
+			func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+				s := func(i int) string { return args[i].(string) }
+				e := event.Event{
+					Seq: event.Seq(args[0].(int64)), ID: s(1), Time: time.Unix(0, args[2].(int64)), Type: event.Type(s(3)),
+					Class: event.Class(s(4)),
+					Actor: s(5), Writer: s(6), Context: s(7),
+					Refs: event.Refs{
+						Session: event.SessionID(s(8)), Conversation: event.ConversationID(s(9)), Run: event.RunID(s(10)),
+						Trace: event.TraceID(s(11)), Interaction: event.InteractionID(s(12)), Input: event.InputID(s(13)),
+					},
+					PayloadLen: args[14].(int64), PayloadSHA256: [sha256.Size]byte(args[15].([]byte)),
+				}
+				h := e.Leaf()
+				return h[:], nil
+			})
 	})
 }
 
@@ -237,7 +287,8 @@ func soundLog(t *testing.T) (path, vkey string, last evidence.Checkpoint) {
 
 // soundRun returns the events of a short run.
 func soundRun(i int) []event.Event {
-	refs := event.Refs{Session: "session", Run: event.RunID(fmt.Sprintf("run-%d", i)), Trace: event.TraceID(fmt.Sprintf("trace-%d", i)), Input: event.InputID(fmt.Sprintf("input-%d", i))}
+	refs := event.Refs{Session: "session", Run: event.RunID(fmt.Sprintf("run-%d", i)),
+		Trace: event.TraceID(fmt.Sprintf("trace-%d", i)), Input: event.InputID(fmt.Sprintf("input-%d", i))}
 	asked := refs
 	asked.Interaction = event.InteractionID(fmt.Sprintf("question-%d", i))
 	frame := func(ty event.Type, line string) event.Event {

@@ -39,7 +39,8 @@ func TestNothingIsWithheldFromALog(t *testing.T) {
 		}
 	}
 	v := newVictim(t, 50)
-	if rep := verifyFile(t, v.path, verify.Options{Keys: v.verifiers, NoImport: true}); !rep.OK() || len(rep.Warnings) > 0 {
+	if rep := verifyFile(t, v.path, verify.Options{Keys: v.verifiers, NoImport: true}); !rep.OK() ||
+		len(rep.Warnings) > 0 {
 		t.Errorf("a log as it was: %+v", rep)
 	}
 }
@@ -108,7 +109,9 @@ func TestASignatureThatIsMissing(t *testing.T) {
 		{2, drop + `20`, "line 2 of the anchor is not signed, although the lines before and after it are"},
 		{1, drop + `10`, ""}, // the key was made later
 		{5, ``, "line 5 of the anchor is not signed, although a signed checkpoint of as many events is stored"},
-		{5, drop + `50`, "the newest checkpoint, of 50 events, is not signed by a key that is known here, and older ones are, up to event 40"},
+		{5, drop + `50`,
+			"the newest checkpoint, of 50 events, is not signed by a key that is known here, and older ones are, up " +
+				"to event 40"},
 	} {
 		path := v.copyLog(t)
 		unsign(t, path, tc.line)
@@ -127,7 +130,8 @@ func TestASignatureThatIsMissing(t *testing.T) {
 		if (rows == 1) != (tc.sql != "" && tc.line < 5) { // the other warning covers the newest one
 			t.Errorf("line %d, %s: %q", tc.line, tc.sql, rep.Warnings)
 		}
-		if !rep.OK() || (tc.want == "") != (len(warned) == 0) || len(warned) > 1 || len(warned) == 1 && !strings.Contains(warned[0], tc.want) {
+		if !rep.OK() || (tc.want == "") != (len(warned) == 0) || len(warned) > 1 || len(warned) == 1 &&
+			!strings.Contains(warned[0], tc.want) {
 			t.Errorf("line %d, %s: %q, %+v", tc.line, tc.sql, warned, rep.Findings)
 		}
 		for _, w := range verifyFile(t, path, verify.Options{}).WarningTexts() { // without a key the signers are unknown
@@ -170,14 +174,16 @@ func TestEvidenceThatIsGone(t *testing.T) {
 	if err := l.Anchored(); err != nil && !errors.Is(err, evidence.ErrKey) {
 		t.Fatal(err)
 	}
-	if rep, err := verify.Log(t.Context(), &l.Reader, verify.Options{NoImport: true}); err != nil || !rep.OK() || len(rep.Warnings) > 0 {
+	if rep, err := verify.Log(t.Context(), &l.Reader, verify.Options{NoImport: true}); err != nil || !rep.OK() ||
+		len(rep.Warnings) > 0 {
 		t.Errorf("as it was: %+v, %v", rep, err)
 	}
 	if err := os.Remove(anchor.Path(l.Path())); err != nil {
 		t.Fatal(err)
 	}
 	rep, err := verify.Log(t.Context(), &l.Reader, verify.Options{NoImport: true})
-	if err != nil || len(rep.Warnings) != 1 || !strings.Contains(rep.Warnings[0].Text, "neither a checkpoint nor an anchor") {
+	if err != nil || len(rep.Warnings) != 1 || !strings.Contains(rep.Warnings[0].Text,
+		"neither a checkpoint nor an anchor") {
 		t.Errorf("without its anchor: %+v, %v", rep, err)
 	}
 }

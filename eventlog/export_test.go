@@ -70,7 +70,8 @@ func TestExportImportExport(t *testing.T) {
 		}
 	}
 	if parts < logs || signed < logs || masked < logs || pruned == 0 || wide == 0 {
-		t.Errorf("the logs are too much alike: %d parts, %d signed, %d masked, %d pruned, %d wide", parts, signed, masked, pruned, wide)
+		t.Errorf("the logs are too much alike: %d parts, %d signed, %d masked, %d pruned, %d wide", parts, signed, masked,
+			pruned, wide)
 	}
 }
 
@@ -111,7 +112,8 @@ func TestExportOfAnExport(t *testing.T) {
 func TestExportKeepsPayloads(t *testing.T) {
 	l := openTest(t)
 	for _, p := range oddPayloads {
-		for _, e := range []event.Event{{Type: event.LineMalformed, Class: event.Frame}, {Type: event.ToolResult, Class: event.Fact}} {
+		for _, e := range []event.Event{{Type: event.LineMalformed, Class: event.Frame},
+			{Type: event.ToolResult, Class: event.Fact}} {
 			e.Payload = []byte(p)
 			if err := l.Record(e); err != nil {
 				t.Fatal(err)
@@ -129,7 +131,8 @@ func TestExportKeepsPayloads(t *testing.T) {
 			t.Errorf("event %d: %q came back as %q", i+1, want[i].Payload, got[i].Payload)
 		}
 	}
-	for _, form := range []string{`"payload":null`, `"payload":{"a":1,"a":2}`, `"payload_base64":"IHsiYSI6IDF9"`, `"line":" {\"a\": 1}"`, `"line_base64":"AP8="`} {
+	for _, form := range []string{`"payload":null`, `"payload":{"a":1,"a":2}`, `"payload_base64":"IHsiYSI6IDF9"`,
+		`"line":" {\"a\": 1}"`, `"line_base64":"AP8="`} {
 		if !strings.Contains(text, form) {
 			t.Errorf("no %s in\n%s", form, text)
 		}
@@ -153,7 +156,8 @@ func TestExportRefusesDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{}), event.NewFact(event.LogPruned, "u", event.Refs{}, event.Pruning{Until: 4})); err != nil {
+	if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{}),
+		event.NewFact(event.LogPruned, "u", event.Refs{}, event.Pruning{Until: 4})); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Checkpoint(t.Context()); err != nil {
@@ -170,19 +174,22 @@ func TestExportRefusesDamage(t *testing.T) {
 		change string
 		opt    export.Options
 	}{
-		"payload":                {change: loose + `UPDATE events SET payload = CAST('{"k":"w"}' AS BLOB) WHERE seq = 5`},
-		"header":                 {change: loose + `UPDATE events SET actor = 'nobody' WHERE seq = 5`},
-		"leaf":                   {change: loose + `UPDATE events SET leaf = zeroblob(32) WHERE seq = 5`},
-		"event gone":             {change: loose + `DELETE FROM events WHERE seq = 5`},
-		"many events gone":       {change: loose + `DELETE FROM events WHERE seq BETWEEN 257 AND 512`},
-		"first events gone":      {change: loose + `DELETE FROM events WHERE seq < 257`},
-		"payload gone":           {change: `UPDATE events SET payload = NULL WHERE seq = 5`},
-		"node":                   {change: `UPDATE nodes SET hash = zeroblob(32) WHERE n = 1`},
-		"node, unsigned":         {change: `DROP TRIGGER checkpoints_are_not_deleted; DELETE FROM checkpoints; UPDATE nodes SET hash = zeroblob(32) WHERE n = 1`},
-		"node, of a part":        {change: `UPDATE nodes SET hash = zeroblob(32) WHERE n = 1`, opt: export.Options{Selection: export.Selection{Run: "r"}}},
-		"node gone, of a part":   {change: `DELETE FROM nodes WHERE n = 1`, opt: export.Options{Selection: export.Selection{Run: "r"}}},
-		"checkpoint":             {change: `DROP TRIGGER checkpoints_are_not_updated; UPDATE checkpoints SET note = replace(note, substr(note, 50, 4), 'AAAA')`},
-		"checkpoint of a part":   {change: `DROP TRIGGER checkpoints_are_not_updated; UPDATE checkpoints SET note = 'x'`, opt: export.Options{Selection: export.Selection{Run: "r"}}},
+		"payload":           {change: loose + `UPDATE events SET payload = CAST('{"k":"w"}' AS BLOB) WHERE seq = 5`},
+		"header":            {change: loose + `UPDATE events SET actor = 'nobody' WHERE seq = 5`},
+		"leaf":              {change: loose + `UPDATE events SET leaf = zeroblob(32) WHERE seq = 5`},
+		"event gone":        {change: loose + `DELETE FROM events WHERE seq = 5`},
+		"many events gone":  {change: loose + `DELETE FROM events WHERE seq BETWEEN 257 AND 512`},
+		"first events gone": {change: loose + `DELETE FROM events WHERE seq < 257`},
+		"payload gone":      {change: `UPDATE events SET payload = NULL WHERE seq = 5`},
+		"node":              {change: `UPDATE nodes SET hash = zeroblob(32) WHERE n = 1`},
+		"node, unsigned":    {change: `DROP TRIGGER checkpoints_are_not_deleted; DELETE FROM checkpoints; UPDATE nodes SET hash = zeroblob(32) WHERE n = 1`},
+		"node, of a part": {change: `UPDATE nodes SET hash = zeroblob(32) WHERE n = 1`,
+			opt: export.Options{Selection: export.Selection{Run: "r"}}},
+		"node gone, of a part": {change: `DELETE FROM nodes WHERE n = 1`,
+			opt: export.Options{Selection: export.Selection{Run: "r"}}},
+		"checkpoint": {change: `DROP TRIGGER checkpoints_are_not_updated; UPDATE checkpoints SET note = replace(note, substr(note, 50, 4), 'AAAA')`},
+		"checkpoint of a part": {change: `DROP TRIGGER checkpoints_are_not_updated; UPDATE checkpoints SET note = 'x'`,
+			opt: export.Options{Selection: export.Selection{Run: "r"}}},
 		"pruned by no such rule": {change: `UPDATE events SET payload = NULL WHERE type = 'session.created'`},
 		"no text":                {change: loose + `UPDATE events SET actor = CAST(x'ff' AS TEXT) WHERE seq = 5`},
 	} {
@@ -219,7 +226,9 @@ func TestExportAsOfTheCheckpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range []event.Event{fact(event.SessionCreated, event.Refs{}), fact(event.MessageReceived, event.Refs{Run: "r"}), fact(event.CallEnforced, event.Refs{Run: "r"}), fact(event.SessionRenamed, event.Refs{})} {
+	for _, e := range []event.Event{fact(event.SessionCreated, event.Refs{}),
+		fact(event.MessageReceived, event.Refs{Run: "r"}), fact(event.CallEnforced, event.Refs{Run: "r"}),
+		fact(event.SessionRenamed, event.Refs{})} {
 		write := l.Append
 		if e.Type == event.CallEnforced {
 			write = l.EndRun

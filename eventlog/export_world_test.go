@@ -23,7 +23,8 @@ import (
 
 // oddPayloads are payloads that encoding/json would change.
 var oddPayloads = []string{
-	``, `null`, `0`, ` {"a": 1}`, `{"a":"<b>&\u2028"}`, "{\"a\":\"\u2028\"}", `{"a":"<"}`, `{"a":1,"a":2}`, "\"\xff\"", `not JSON`, "\x00\xff",
+	``, `null`, `0`, ` {"a": 1}`, `{"a":"<b>&\u2028"}`, "{\"a\":\"\u2028\"}", `{"a":"<"}`, `{"a":1,"a":2}`, "\"\xff\"",
+	`not JSON`, "\x00\xff",
 	`{"n":1e400,"m":12345678901234567890}`, "�", `"\ud800"`, "line\r\n", `{"password":"secret"}`,
 }
 
@@ -54,12 +55,14 @@ func randomLog(t testing.TB, rnd *rand.Rand, n int) (path string, runs []event.R
 	for i := 0; i < n; {
 		run := event.RunID(fmt.Sprintf("run-%d", len(runs)))
 		runs = append(runs, run)
-		refs := event.Refs{Session: event.SessionID(fmt.Sprintf("session-%d", rnd.IntN(3))), Run: run, Trace: "t", Input: event.InputID("in " + run)}
+		refs := event.Refs{Session: event.SessionID(fmt.Sprintf("session-%d", rnd.IntN(3))), Run: run, Trace: "t",
+			Input: event.InputID("in " + run)}
 		record(fact(event.MessageReceived, refs))
 		record(fact(event.Requested, refs))
 		refs.Input = ""
 		for range rnd.IntN(40) {
-			e := event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: refs, Payload: []byte(oddPayloads[rnd.IntN(len(oddPayloads))])}
+			e := event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: refs,
+				Payload: []byte(oddPayloads[rnd.IntN(len(oddPayloads))])}
 			if rnd.IntN(3) == 0 {
 				e.Type, e.Class = event.ToolResult, event.Fact
 			}
@@ -197,7 +200,8 @@ func recompute(t testing.TB, path string, want tlog.Hash) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if int64(e.Seq) != f.Size+1 || e.Leaf() != e.LeafHash || e.Payload != nil && !e.PayloadMatches() || (e.Payload == nil) != (e.Withheld != "") {
+		if int64(e.Seq) != f.Size+1 || e.Leaf() != e.LeafHash || e.Payload != nil && !e.PayloadMatches() ||
+			(e.Payload == nil) != (e.Withheld != "") {
 			t.Fatalf("event %d after %d is not right", e.Seq, f.Size)
 		}
 		f.Add(e.LeafHash)

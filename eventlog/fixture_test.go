@@ -25,7 +25,8 @@ func writeRuns(tb testing.TB, l *Log) {
 	tb.Helper()
 	for n := range 3 {
 		id := fmt.Sprintf("01900000-0000-7000-8000-00000000000%d", n)
-		refs := event.Refs{Session: "01900000-0000-7000-8000-00000000aaaa", Conversation: "sess-1", Run: event.RunID(id), Trace: event.TraceID(fmt.Sprintf("%032d", n+1))}
+		refs := event.Refs{Session: "01900000-0000-7000-8000-00000000aaaa", Conversation: "sess-1", Run: event.RunID(id),
+			Trace: event.TraceID(fmt.Sprintf("%032d", n+1))}
 		input := refs
 		input.Input = event.InputID("input-" + id[35:])
 		asked := refs
@@ -34,7 +35,8 @@ func writeRuns(tb testing.TB, l *Log) {
 			return event.Event{Type: t, Class: event.Frame, Actor: "agent", Refs: refs, Payload: []byte(line)}
 		}
 		story := []event.Event{
-			event.NewFact(event.MessageReceived, "user", input, map[string]string{"text": "What is the answer?", "source": "run", "sender": "alice"}),
+			event.NewFact(event.MessageReceived, "user", input, map[string]string{"text": "What is the answer?", "source": "run",
+				"sender": "alice"}),
 			frame(event.RequestSent, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}`),
 			event.NewFact(event.SessionStarted, "agent", refs, map[string]string{"strategy": "fresh"}),
 			event.NewFact(event.Requested, "perlica", input, map[string]any{"provider": "predictable", "llm_call_index": 1}),
@@ -43,13 +45,15 @@ func writeRuns(tb testing.TB, l *Log) {
 			frame(event.LineMalformed, ""),
 		}
 		for i := range 100 {
-			story = append(story, frame(event.NotificationReceived, fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"text":"chunk %d of run %d"}}`, i, n)))
+			story = append(story, frame(event.NotificationReceived, fmt.Sprintf(
+				`{"jsonrpc":"2.0","method":"session/update","params":{"text":"chunk %d of run %d"}}`, i, n)))
 		}
 		if n == 1 {
 			story = append(story,
 				event.NewFact(event.InteractionRequested, "agent", asked, map[string]string{"title": "rm -rf build"}),
 				event.NewFact(event.InteractionAnswered, "user", asked, map[string]string{"option": "reject", "by": "alice"}),
-				event.NewFact(event.ReplySent, "perlica", asked, map[string]string{"outcome": "selected", "option": "reject", "by": "alice"}))
+				event.NewFact(event.ReplySent, "perlica", asked, map[string]string{"outcome": "selected", "option": "reject",
+					"by": "alice"}))
 		}
 		if n < 2 {
 			story = append(story,
@@ -115,7 +119,8 @@ func TestFixture(t *testing.T) {
 	}
 	path := fixture(t)
 	rep := verifyFile(t, path, verify.Options{Keys: []note.Verifier{key}})
-	if !rep.OK() || rep.Events != fixtureEvents || rep.Signed != fixtureEvents || rep.Checkpoints != 3 || rep.Anchors != 3 || len(rep.Warnings) > 0 {
+	if !rep.OK() || rep.Events != fixtureEvents || rep.Signed != fixtureEvents || rep.Checkpoints != 3 ||
+		rep.Anchors != 3 || len(rep.Warnings) > 0 {
 		t.Errorf("%+v", rep)
 	}
 	l, err := Open(t.Context(), path, Options{Context: "default"})

@@ -74,7 +74,8 @@ func example() string {
 	leaf := e.Leaf()
 
 	var out strings.Builder
-	fmt.Fprintf(&out, "The payload of an event is `%s`, %d bytes with the hash\n\n    %x\n\n", e.Payload, e.PayloadLen, e.PayloadSHA256)
+	fmt.Fprintf(&out, "The payload of an event is `%s`, %d bytes with the hash\n\n    %x\n\n", e.Payload, e.PayloadLen,
+		e.PayloadSHA256)
 	fmt.Fprintf(&out, "Its header has %d bytes, a field a line here:\n\n```\n", len(header))
 	for rest := header; len(rest) > 0; {
 		n := 4 + int(rest[3]) // no field of the example is longer

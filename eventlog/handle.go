@@ -40,7 +40,8 @@ func (w *batchWriter) reopenFile(ctx context.Context) error {
 	if err := w.checkLastLeaf(store.Hashes{Ctx: ctx, DB: opened.DB}); err != nil {
 		return errors.Join(err, opened.Close())
 	}
-	*w = batchWriter{path: w.path, keys: w.keys, fail: w.fail, most: w.most, book: w.book, repair: w.repair, db: opened.DB, files: opened.Files, tree: w.tree, last: w.last, origin: w.origin}
+	*w = batchWriter{path: w.path, keys: w.keys, fail: w.fail, most: w.most, book: w.book, repair: w.repair, db: opened.DB,
+		files: opened.Files, tree: w.tree, last: w.last, origin: w.origin}
 	return nil
 }
 

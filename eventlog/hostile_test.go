@@ -61,7 +61,8 @@ func TestAppendToAMovedFile(t *testing.T) {
 			t.Skip("this system keeps open files in place")
 		}
 		var write *WriteError
-		if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{})); !errors.Is(err, disk.ErrMoved) || !errors.As(err, &write) {
+		if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{})); !errors.Is(err, disk.ErrMoved) ||
+			!errors.As(err, &write) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := l.Close(); !errors.Is(err, disk.ErrMoved) {

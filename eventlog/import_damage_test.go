@@ -60,7 +60,8 @@ func smallExport(t testing.TB) string {
 		t.Fatal(err)
 	}
 	refs := event.Refs{Run: "r", Session: "s", Trace: "t", Conversation: "c"}
-	events := []event.Event{fact(event.SessionCreated, event.Refs{}), fact(event.SessionRenamed, event.Refs{}), fact(event.SessionRenamed, event.Refs{}), fact(event.MessageReceived, refs)}
+	events := []event.Event{fact(event.SessionCreated, event.Refs{}), fact(event.SessionRenamed, event.Refs{}),
+		fact(event.SessionRenamed, event.Refs{}), fact(event.MessageReceived, refs)}
 	for i, p := range []string{``, `{"secret":1}`, "\xff", `line`, ` {}`} {
 		e := event.Event{Type: event.NotificationReceived, Class: event.Frame, Refs: refs, Payload: []byte(p)}
 		if i == 4 {
@@ -68,7 +69,8 @@ func smallExport(t testing.TB) string {
 		}
 		events = append(events, e)
 	}
-	events = append(events, event.NewFact(event.LogPruned, "u", event.Refs{}, event.Pruning{Until: 8, Class: event.Frame}), fact(event.SessionDeleted, event.Refs{}))
+	events = append(events, event.NewFact(event.LogPruned, "u", event.Refs{}, event.Pruning{Until: 8, Class: event.Frame}),
+		fact(event.SessionDeleted, event.Refs{}))
 	if err := l.Record(events...); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +204,8 @@ func TestImportOfUnsignedLies(t *testing.T) {
 	whole, _ := exportOf(t, l.Path(), export.Options{})
 	nothing, _ := exportOf(t, l.Path(), export.Options{Selection: export.Selection{Run: "none"}})
 	leaves := collect(t, &l.Reader, event.Query{})
-	first, second := tree.Subtree{Seq: 1, Level: 0, Hash: leaves[0].LeafHash}, tree.Subtree{Seq: 2, Level: 0, Hash: leaves[1].LeafHash}
+	first, second := tree.Subtree{Seq: 1, Level: 0, Hash: leaves[0].LeafHash},
+		tree.Subtree{Seq: 2, Level: 0, Hash: leaves[1].LeafHash}
 	crooked := tree.Subtree{Seq: 2, Level: 1, Hash: leaves[1].LeafHash}
 	var f tree.Range
 	f.AddSubtree(0, first.Hash)

@@ -38,7 +38,8 @@ func TestALineWithoutEnd(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "a.db")
 			_, err := export.Import(t.Context(), io.MultiReader(strings.NewReader(begin), more), path, nil)
 			var bad *export.ImportError
-			if !errors.As(err, &bad) || bad.Line != strings.Count(begin, "\n")+1 || !strings.Contains(err.Error(), "is the file an export?") {
+			if !errors.As(err, &bad) || bad.Line != strings.Count(begin, "\n")+1 ||
+				!strings.Contains(err.Error(), "is the file an export?") {
 				t.Errorf("%v", err)
 			}
 			if more.n > export.MaxBareLine+1<<20 {

@@ -83,7 +83,8 @@ func (w *batchWriter) flushFrames(ctx context.Context) error {
 func (w *batchWriter) insertRows(ctx context.Context, text string, rows ...*event.Event) error {
 	w.args = store.AppendArgs(w.args[:0], rows[0])
 	for _, e := range rows[1:] {
-		w.args = append(w.args, int64(e.Seq), e.ID, e.Time.UnixNano(), e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:], store.Stored(e))
+		w.args = append(w.args, int64(e.Seq), e.ID, e.Time.UnixNano(), e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:],
+			store.Stored(e))
 	}
 	return w.execStatement(ctx, text, w.args...)
 }

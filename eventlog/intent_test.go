@@ -64,7 +64,8 @@ func TestNoFlipForgetsACall(t *testing.T) {
 						refused++
 					}
 					if forgotten += lost; lost > 0 {
-						t.Errorf("byte %d of page %d, bit %d: a call is forgotten, or one is found that was not made", at%size, p.Root, bit)
+						t.Errorf("byte %d of page %d, bit %d: a call is forgotten, or one is found that was not made", at%size, p.Root,
+							bit)
 					}
 				}
 				if _, err := f.WriteAt(whole[at:at+1], int64(at)); err != nil {
@@ -129,5 +130,6 @@ func loseInput(id string) string {
 		PRAGMA writable_schema = RESET;
 		REINDEX events_one_intent_per_input;
 		PRAGMA writable_schema = 1;
-		UPDATE sqlite_schema SET sql = replace(sql, ' AND input_id <> ''` + id + `''', '') WHERE name = 'events_one_intent_per_input';`
+		UPDATE sqlite_schema SET sql = replace(sql, ' AND input_id <> ''` + id +
+		`''', '') WHERE name = 'events_one_intent_per_input';`
 }

@@ -56,7 +56,8 @@ func TestForgedRollbackJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, journal := range map[string][]byte{"pages": rollbackJournal(older), "none, and the file is cut": rollbackJournal(nil)} {
+	for name, journal := range map[string][]byte{"pages": rollbackJournal(older),
+		"none, and the file is cut": rollbackJournal(nil)} {
 		if err := os.WriteFile(path+"-journal", journal, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +75,8 @@ func TestForgedRollbackJournal(t *testing.T) {
 	}
 	// This journal remains if the process that creates a log is killed.
 	fresh := path + ".fresh"
-	if err := errors.Join(os.WriteFile(fresh, make([]byte, pageSize), 0o600), os.WriteFile(fresh+"-journal", rollbackJournal(nil), 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile(fresh, make([]byte, pageSize), 0o600),
+		os.WriteFile(fresh+"-journal", rollbackJournal(nil), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if l, err = Open(t.Context(), fresh, Options{Context: "default"}); err != nil {

@@ -154,14 +154,22 @@ func TestOneOfItsKind(t *testing.T) {
 		a, b  event.Event
 		clash bool
 	}{
-		{"second intent of an input", fact(event.Requested, event.Refs{Run: "1", Input: "i"}), fact(event.Requested, event.Refs{Run: "2", Input: "i"}), true},
-		{"second intent of a run", fact(event.Requested, event.Refs{Run: "1", Input: "i"}), fact(event.Requested, event.Refs{Run: "1", Input: "j"}), true},
-		{"another input", fact(event.Requested, event.Refs{Run: "1", Input: "i"}), fact(event.Requested, event.Refs{Run: "2", Input: "j"}), false},
-		{"second outcome", fact(event.Responded, event.Refs{Run: "1"}), fact(event.OutcomeUnknown, event.Refs{Run: "1"}), true},
-		{"second answer", fact(event.InteractionAnswered, event.Refs{Interaction: "q"}), fact(event.InteractionAnswered, event.Refs{Interaction: "q"}), true},
-		{"answer to what has lapsed", fact(event.InteractionLapsed, event.Refs{Interaction: "q"}), fact(event.InteractionAnswered, event.Refs{Interaction: "q"}), true},
-		{"second resolution", fact(event.InteractionResolved, event.Refs{Interaction: "q"}), fact(event.InteractionResolved, event.Refs{Interaction: "q"}), true},
-		{"answers to two questions", fact(event.InteractionAnswered, event.Refs{Interaction: "q"}), fact(event.InteractionAnswered, event.Refs{Interaction: "p"}), false},
+		{"second intent of an input", fact(event.Requested, event.Refs{Run: "1", Input: "i"}),
+			fact(event.Requested, event.Refs{Run: "2", Input: "i"}), true},
+		{"second intent of a run", fact(event.Requested, event.Refs{Run: "1", Input: "i"}),
+			fact(event.Requested, event.Refs{Run: "1", Input: "j"}), true},
+		{"another input", fact(event.Requested, event.Refs{Run: "1", Input: "i"}),
+			fact(event.Requested, event.Refs{Run: "2", Input: "j"}), false},
+		{"second outcome", fact(event.Responded, event.Refs{Run: "1"}), fact(event.OutcomeUnknown, event.Refs{Run: "1"}),
+			true},
+		{"second answer", fact(event.InteractionAnswered, event.Refs{Interaction: "q"}),
+			fact(event.InteractionAnswered, event.Refs{Interaction: "q"}), true},
+		{"answer to what has lapsed", fact(event.InteractionLapsed, event.Refs{Interaction: "q"}),
+			fact(event.InteractionAnswered, event.Refs{Interaction: "q"}), true},
+		{"second resolution", fact(event.InteractionResolved, event.Refs{Interaction: "q"}),
+			fact(event.InteractionResolved, event.Refs{Interaction: "q"}), true},
+		{"answers to two questions", fact(event.InteractionAnswered, event.Refs{Interaction: "q"}),
+			fact(event.InteractionAnswered, event.Refs{Interaction: "p"}), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := openTest(t)
@@ -219,7 +227,8 @@ func TestManyWriters(t *testing.T) {
 	for i, log := range []*Log{l, other, l, other} {
 		wg.Go(func() {
 			for j := range 50 {
-				if err := log.Record(event.Event{Type: event.NotificationReceived, Class: event.Frame, Payload: fmt.Append(nil, i, " ", j)}); err != nil {
+				if err := log.Record(event.Event{Type: event.NotificationReceived, Class: event.Frame,
+					Payload: fmt.Append(nil, i, " ", j)}); err != nil {
 					t.Error(err)
 				}
 				if _, err := log.Append(context.Background(), fact(event.Truncated, event.Refs{})); err != nil {
@@ -269,7 +278,8 @@ func TestEventsAreAppendOnly(t *testing.T) {
 		`UPDATE events SET actor = 'x'`, `DELETE FROM events`, `UPDATE events SET payload = x'7b7d'`,
 		`UPDATE events SET payload = NULL, seq = 7`, `DELETE FROM checkpoints`, `UPDATE checkpoints SET size = 3`,
 	} {
-		if err := execFile(l.Path(), `BEGIN; INSERT INTO checkpoints (size, note) VALUES (1, ''); `+q); err == nil || !strings.Contains(err.Error(), "append-only") {
+		if err := execFile(l.Path(), `BEGIN; INSERT INTO checkpoints (size, note) VALUES (1, ''); `+q); err == nil ||
+			!strings.Contains(err.Error(), "append-only") {
 			t.Errorf("%s: %v", q, err)
 		}
 	}
@@ -305,7 +315,8 @@ func TestOpenRefuses(t *testing.T) {
 		make func(path string) error
 		want error
 	}{
-		"garbage": {func(p string) error { return os.WriteFile(p, []byte(strings.Repeat("garbage ", 1000)), 0o600) }, disk.ErrForeign},
+		"garbage": {func(p string) error { return os.WriteFile(p, []byte(strings.Repeat("garbage ", 1000)), 0o600) },
+			disk.ErrForeign},
 		"foreign": {func(p string) error { return execFile(p, `CREATE TABLE t (x)`) }, disk.ErrForeign},
 		"folder":  {func(p string) error { return os.Mkdir(p, 0o700) }, disk.ErrReadOnly},
 	} {

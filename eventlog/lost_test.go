@@ -151,7 +151,8 @@ func TestDeathBetweenTheTwoPlaces(t *testing.T) {
 		t.Fatal("it was appended")
 	}
 	known, rep := called(t, filepath.Join(died, "eventlog.db"), "input")
-	if known != "lost" || !rep.OK() || !strings.Contains(strings.Join(rep.WarningTexts(), "\n"), "names 1 calls whose intents were being written") {
+	if known != "lost" || !rep.OK() || !strings.Contains(strings.Join(rep.WarningTexts(), "\n"),
+		"names 1 calls whose intents were being written") {
 		t.Errorf("died: the input is %q, findings %v, warnings %v", known, rep.Findings, rep.Warnings)
 	}
 	if _, ok, err := l.Intent(t.Context(), "input"); ok || err != nil {
@@ -193,7 +194,8 @@ func TestOtherProcessCalledAndTheLogForgot(t *testing.T) {
 	l := openTest(t)
 	mustAppend(t, l, fact(event.Requested, event.Refs{Run: "mine", Input: "mine"}))
 	theirs := store.OriginOf("theirs")
-	e, err := intents.Open(l.Path()).Begin(intents.Log{Name: theirs, After: func(int64) ([]intents.Call, error) { return nil, nil }}, []intents.Call{{Seq: 2, Input: "input"}})
+	e, err := intents.Open(l.Path()).Begin(intents.Log{Name: theirs,
+		After: func(int64) ([]intents.Call, error) { return nil, nil }}, []intents.Call{{Seq: 2, Input: "input"}})
 	if err != nil {
 		t.Fatal(err)
 	}

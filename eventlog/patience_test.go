@@ -23,7 +23,8 @@ func openMany(t *testing.T, n int, wait time.Duration, hook func(i int, point st
 	path := filepath.Join(t.TempDir(), "eventlog.db")
 	var logs []*Log
 	for i := range n {
-		l, err := Open(t.Context(), path, Options{Context: "default", fail: func(point string) error { return hook(i, point) }})
+		l, err := Open(t.Context(), path, Options{Context: "default",
+			fail: func(point string) error { return hook(i, point) }})
 		if err != nil {
 			t.Fatal(err)
 		}

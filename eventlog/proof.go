@@ -170,7 +170,8 @@ func (list Proofs) Whole() error {
 		return nil
 	}
 	steps := [][]event.Type{
-		{event.InteractionRequested}, {event.InteractionAnswered, event.InteractionLapsed}, {event.ReplySent, event.ReplyFailed},
+		{event.InteractionRequested}, {event.InteractionAnswered, event.InteractionLapsed},
+		{event.ReplySent, event.ReplyFailed},
 	}
 	for i, p := range list {
 		if i >= len(steps) || !slices.Contains(steps[i], p.Event.Type) || p.Event.Interaction == "" ||
@@ -214,7 +215,8 @@ func ParseProof(text string) (p Proof, err error) {
 	extra, text, _ := strings.Cut(text, "\n")
 	index, text, _ := strings.Cut(text, "\n")
 	if head != proofHeader {
-		return p, fmt.Errorf("%w: it begins with neither %q nor %q", evidence.ErrProof, proofHeader, evidence.ConsistencyHeader)
+		return p, fmt.Errorf("%w: it begins with neither %q nor %q", evidence.ErrProof, proofHeader,
+			evidence.ConsistencyHeader)
 	}
 	data, ok := strings.CutPrefix(extra, "extra ")
 	if !ok {
@@ -242,7 +244,8 @@ func ParseProof(text string) (p Proof, err error) {
 
 // ProveConsistency proves that the checkpoint later includes all events of earlier. Both must be
 // checkpoints of the present log. Otherwise the error wraps [evidence.ErrCheckpoint].
-func ProveConsistency(ctx context.Context, r *store.Reader, earlier, later evidence.Checkpoint) (p evidence.ConsistencyProof, err error) {
+func ProveConsistency(ctx context.Context, r *store.Reader, earlier,
+	later evidence.Checkpoint) (p evidence.ConsistencyProof, err error) {
 	p.Old, p.New = earlier, later
 	for _, c := range []evidence.Checkpoint{earlier, later} {
 		if err := r.IsOwn(ctx, c); err != nil {
@@ -250,7 +253,8 @@ func ProveConsistency(ctx context.Context, r *store.Reader, earlier, later evide
 		}
 	}
 	if earlier.Size < 1 || earlier.Size > later.Size {
-		return p, fmt.Errorf("eventlog: prove consistency: %w that comes before one of %d events: it is of %d", evidence.ErrCheckpoint, later.Size, earlier.Size)
+		return p, fmt.Errorf("eventlog: prove consistency: %w that comes before one of %d events: it is of %d",
+			evidence.ErrCheckpoint, later.Size, earlier.Size)
 	}
 	if p.Path, err = tlog.ProveTree(later.Size, earlier.Size, r.Hashes(ctx)); err != nil {
 		return p, fmt.Errorf("eventlog: prove consistency: %w", err)

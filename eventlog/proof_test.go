@@ -63,7 +63,8 @@ func TestEveryEventIsProven(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%d: %v\n%s", seq, err, text)
 		}
-		if by, err := got.Verify(known...); err != nil || len(by) != 1 || got.Event.Seq != seq || string(got.Event.Payload) != string(p.Event.Payload) {
+		if by, err := got.Verify(known...); err != nil || len(by) != 1 || got.Event.Seq != seq ||
+			string(got.Event.Payload) != string(p.Event.Payload) {
 			t.Errorf("%d: signed by %v, %v", seq, by, err)
 		}
 	}
@@ -101,26 +102,37 @@ func TestProofsThatProveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct{ text, why string }{
-		"payload":           {reencoded(t, p, func(e *event.Event) { e.Payload = []byte(`{"n":7}`) }), "payload is not the one"},
-		"payload, as long":  {reencoded(t, p, func(e *event.Event) { e.Payload = []byte(`{"n":77}`) }), "payload is not the one"},
-		"header":            {reencoded(t, p, func(e *event.Event) { e.Actor = "x" }), "header is not the one"},
-		"header and leaf":   {reencoded(t, p, func(e *event.Event) { e.Actor = "x"; e.LeafHash = e.Leaf() }), "lead to another root"},
-		"another place":     {reencoded(t, p, func(e *event.Event) { e.Seq = 43; e.LeafHash = e.Leaf() }), "lead to another root"},
-		"beyond":            {reencoded(t, p, func(e *event.Event) { e.Seq = 1 << 62; e.LeafHash = e.Leaf() }), "covers 300 events"},
+		"payload": {reencoded(t, p, func(e *event.Event) { e.Payload = []byte(`{"n":7}`) }),
+			"payload is not the one"},
+		"payload, as long": {reencoded(t, p, func(e *event.Event) { e.Payload = []byte(`{"n":77}`) }),
+			"payload is not the one"},
+		"header": {reencoded(t, p, func(e *event.Event) { e.Actor = "x" }), "header is not the one"},
+		"header and leaf": {reencoded(t, p, func(e *event.Event) { e.Actor = "x"; e.LeafHash = e.Leaf() }),
+			"lead to another root"},
+		"another place": {reencoded(t, p, func(e *event.Event) { e.Seq = 43; e.LeafHash = e.Leaf() }),
+			"lead to another root"},
+		"beyond": {reencoded(t, p, func(e *event.Event) { e.Seq = 1 << 62; e.LeafHash = e.Leaf() }),
+			"covers 300 events"},
 		"index":             {strings.Replace(good, "index 41", "index 40", 1), "number 42"},
 		"index, zero ahead": {strings.Replace(good, "index 41", "index 041", 1), "number 42"},
 		"a hash less":       {strings.Replace(good, p.Path[0].String()+"\n", "", 1), "lead to another root"},
-		"a hash more":       {strings.Replace(good, p.Path[0].String()+"\n", strings.Repeat(p.Path[0].String()+"\n", 2), 1), "lead to another root"},
-		"endless hashes":    {strings.Replace(good, p.Path[0].String()+"\n", strings.Repeat(p.Path[0].String()+"\n", 500), 1), "no empty line"},
-		"no hash":           {strings.Replace(good, p.Path[0].String(), "hello", 1), "is no hash"},
-		"another header":    {strings.Replace(good, "@v1", "@v2", 1), "begins with neither"},
-		"no event":          {strings.Replace(good, "extra ", "extr ", 1), "holds no event"},
-		"not base64":        {strings.Replace(good, "extra ", "extra !", 1), "not base64"},
-		"no JSON":           {strings.Replace(good, "extra ", "extra "+base64.StdEncoding.EncodeToString([]byte("abc")), 1), "proves nothing"},
-		"another root":      {strings.Replace(good, "\n300\n", "\n299\n", 1), "does not hold"},
-		"another signature": {strings.Replace(good, p.Checkpoint.Note, strings.Replace(p.Checkpoint.Text(), "300", "300", 1)+"\n"+list[3].Note[len(list[3].Text())+1:], 1), "does not hold"},
-		"no signature":      {strings.TrimSuffix(strings.Replace(good, p.Checkpoint.Note, p.Checkpoint.Text(), 1), ""), "not a checkpoint"},
-		"empty":             {"", "begins with neither"},
+		"a hash more": {strings.Replace(good, p.Path[0].String()+"\n", strings.Repeat(p.Path[0].String()+"\n", 2), 1),
+			"lead to another root"},
+		"endless hashes": {strings.Replace(good, p.Path[0].String()+"\n", strings.Repeat(p.Path[0].String()+"\n", 500), 1),
+			"no empty line"},
+		"no hash":        {strings.Replace(good, p.Path[0].String(), "hello", 1), "is no hash"},
+		"another header": {strings.Replace(good, "@v1", "@v2", 1), "begins with neither"},
+		"no event":       {strings.Replace(good, "extra ", "extr ", 1), "holds no event"},
+		"not base64":     {strings.Replace(good, "extra ", "extra !", 1), "not base64"},
+		"no JSON": {strings.Replace(good, "extra ", "extra "+base64.StdEncoding.EncodeToString([]byte("abc")), 1),
+			"proves nothing"},
+		"another root": {strings.Replace(good, "\n300\n", "\n299\n", 1), "does not hold"},
+		"another signature": {strings.Replace(good, p.Checkpoint.Note,
+			strings.Replace(p.Checkpoint.Text(), "300", "300", 1)+"\n"+list[3].Note[len(list[3].Text())+1:], 1),
+			"does not hold"},
+		"no signature": {strings.TrimSuffix(strings.Replace(good, p.Checkpoint.Note, p.Checkpoint.Text(), 1), ""),
+			"not a checkpoint"},
+		"empty": {"", "begins with neither"},
 	} {
 		if tc.text == good {
 			t.Fatalf("%s: nothing was changed", name)
@@ -134,7 +146,8 @@ func TestProofsThatProveNothing(t *testing.T) {
 		}
 	}
 	for name, keys := range map[string][]note.Verifier{"none": nil, "another's": other.Verifiers(p.Checkpoint.Origin)} {
-		if _, err := p.Verify(keys...); !errors.Is(err, evidence.ErrProof) || !strings.Contains(err.Error(), "none of the keys") {
+		if _, err := p.Verify(keys...); !errors.Is(err, evidence.ErrProof) ||
+			!strings.Contains(err.Error(), "none of the keys") {
 			t.Errorf("keys: %s: %v", name, err)
 		}
 	}
@@ -158,7 +171,8 @@ func TestProofNeedsTheLogsOwnKey(t *testing.T) {
 	}
 	both := p.Checkpoint.Note + strings.TrimPrefix(string(msg), p.Checkpoint.Text()+"\n")
 	p.Checkpoint.Note = string(msg)
-	if _, err := p.Verify(append(w.Verifiers("witness.example"), known...)...); !errors.Is(err, evidence.ErrProof) || !strings.Contains(err.Error(), "itself") {
+	if _, err := p.Verify(append(w.Verifiers("witness.example"), known...)...); !errors.Is(err, evidence.ErrProof) ||
+		!strings.Contains(err.Error(), "itself") {
 		t.Errorf("signed by another only: %v", err)
 	}
 	p.Checkpoint.Note = both
@@ -172,7 +186,8 @@ func TestProofNeedsTheLogsOwnKey(t *testing.T) {
 func TestProofWithoutPayload(t *testing.T) {
 	l, known, _ := proofLog(t)
 	path := l.Path()
-	mustEndRun(t, l, event.NewFact(event.LogPruned, "user", event.Refs{}, event.Pruning{Until: 50, Class: event.Frame, By: "test"}), fact(event.CallEnforced, event.Refs{}))
+	mustEndRun(t, l, event.NewFact(event.LogPruned, "user", event.Refs{},
+		event.Pruning{Until: 50, Class: event.Frame, By: "test"}), fact(event.CallEnforced, event.Refs{}))
 	if err := l.Anchored(); err != nil { // before that the log may hold the lock
 		t.Fatal(err)
 	}
@@ -264,7 +279,8 @@ func TestConsistency(t *testing.T) {
 func FuzzParseProof(f *testing.F) {
 	e, _ := json.Marshal(onRecord(event.Fact, []byte("{}")))
 	hash := tlog.RecordHash(nil).String()
-	f.Add("c2sp.org/tlog-proof@v1\nextra " + base64.StdEncoding.EncodeToString(e) + "\nindex 6\n" + hash + "\n\nperlica/x\n7\n" + hash + "\n\n— perlica/x AAAAAAAA\n")
+	f.Add("c2sp.org/tlog-proof@v1\nextra " + base64.StdEncoding.EncodeToString(e) + "\nindex 6\n" + hash +
+		"\n\nperlica/x\n7\n" + hash + "\n\n— perlica/x AAAAAAAA\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := ParseProof(text)
 		if err != nil {
@@ -274,7 +290,8 @@ func FuzzParseProof(f *testing.F) {
 			return
 		}
 		again, err := p.MarshalText()
-		if q, perr := ParseProof(string(again)); err != nil || perr != nil || q.Checkpoint != p.Checkpoint || q.Event.LeafHash != p.Event.LeafHash {
+		if q, perr := ParseProof(string(again)); err != nil || perr != nil || q.Checkpoint != p.Checkpoint ||
+			q.Event.LeafHash != p.Event.LeafHash {
 			t.Errorf("%q: %v, %v", text, err, perr)
 		}
 	})
@@ -291,7 +308,8 @@ func BenchmarkProve(b *testing.B) {
 	batch := make([]event.Event, batchEvents)
 	for n := 0; n < events; n += len(batch) {
 		for i := range batch {
-			batch[i] = event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Payload: benchPayload[:20]}
+			batch[i] = event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent",
+				Payload: benchPayload[:20]}
 		}
 		if err := l.Record(batch...); err != nil {
 			b.Fatal(err)

@@ -52,7 +52,8 @@ func (l *Log) Prune(ctx context.Context, p event.Pruning) (done Removal, err err
 	}
 	if !said {
 		// If we die after this, the next call removes the remaining covered payloads.
-		r := l.awaitCommit(entry{events: []event.Event{event.NewFact(event.LogPruned, "user", event.Refs{}, p)}, checkpoint: true})
+		r := l.awaitCommit(entry{events: []event.Event{event.NewFact(event.LogPruned, "user", event.Refs{}, p)},
+			checkpoint: true})
 		if r.err != nil {
 			return done, r.err
 		}

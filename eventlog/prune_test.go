@@ -171,7 +171,8 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 		t.Errorf("once more: %+v, %v", done, err)
 	}
 	intact(t, &l.Reader)
-	if e, _, err := l.Last(t.Context(), event.Query{Types: []event.Type{event.LogPruned}}); err != nil || !strings.Contains(string(e.Payload), `"why":"a test"`) {
+	if e, _, err := l.Last(t.Context(), event.Query{Types: []event.Type{event.LogPruned}}); err != nil ||
+		!strings.Contains(string(e.Payload), `"why":"a test"`) {
 		t.Errorf("%s, %v", e.Payload, err)
 	}
 	if err := l.CheckIntegrity(t.Context()); err != nil {
@@ -255,7 +256,8 @@ func TestPruneFails(t *testing.T) {
 		err   error
 		dead  bool
 	}{
-		{"remove", disk.ErrFull, false}, {"removed", disk.ErrBusy, false}, {"vacuumed", disk.ErrBusy, false}, {"remove", disk.ErrIO, true}, {"vacuumed", disk.ErrIO, true},
+		{"remove", disk.ErrFull, false}, {"removed", disk.ErrBusy, false}, {"vacuumed", disk.ErrBusy, false},
+		{"remove", disk.ErrIO, true}, {"vacuumed", disk.ErrIO, true},
 	} {
 		l, path := pruneLog(t)
 		if err := l.Close(); err != nil {
@@ -339,7 +341,8 @@ func TestRedactBeforeHash(t *testing.T) {
 	appendAll(t, l, event.NewFact(event.MessageReceived, "user", event.Refs{}, map[string]string{"text": "it is hunter2"}),
 		event.Event{Type: event.RequestSent, Class: event.Frame, Payload: []byte(`{"method":"hunter2"}`)})
 	for _, e := range collect(t, &l.Reader, event.Query{}) {
-		if !strings.Contains(string(e.Payload), "[redacted]") || e.PayloadLen != int64(len(e.Payload)) || e.Leaf() != e.LeafHash {
+		if !strings.Contains(string(e.Payload), "[redacted]") || e.PayloadLen != int64(len(e.Payload)) ||
+			e.Leaf() != e.LeafHash {
 			t.Errorf("%s: %s", e.Type, e.Payload)
 		}
 	}

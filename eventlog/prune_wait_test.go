@@ -69,7 +69,8 @@ func TestPruneCancelled(t *testing.T) {
 		many[i] = event.Event{Type: event.NotificationReceived, Class: event.Frame, Payload: fmt.Appendf(nil, "line %d", i)}
 	}
 	appendAll(t, l, many...)
-	if _, err := l.Prune(ctx, event.Pruning{Until: event.Seq(len(many))}); !errors.Is(err, context.Canceled) || l.Err() != nil {
+	if _, err := l.Prune(ctx, event.Pruning{Until: event.Seq(len(many))}); !errors.Is(err, context.Canceled) ||
+		l.Err() != nil {
 		t.Errorf("got %v; the log: %v", err, l.Err())
 	}
 	if n := intact(t, &l.Reader); n == 0 || n > removeStep {

@@ -21,7 +21,8 @@ func python(t *testing.T) string {
 	if err != nil {
 		t.Skip("NOT TESTED: docs/verify.py: python3 is not installed")
 	}
-	out, err := exec.Command(name, "-c", "import sqlite3, sys; assert sys.version_info >= (3, 8); print(sys.executable)").Output()
+	out, err := exec.Command(name, "-c",
+		"import sqlite3, sys; assert sys.version_info >= (3, 8); print(sys.executable)").Output()
 	if err != nil {
 		t.Skipf("NOT TESTED: docs/verify.py: %s is too old, or lacks sqlite3: %v", name, err)
 	}
@@ -31,7 +32,8 @@ func python(t *testing.T) string {
 // pyVerify runs docs/verify.py and returns its finding.
 func pyVerify(t *testing.T, python, path string, options ...string) (kind string, first event.Seq) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), python, append([]string{filepath.Join("..", "docs", "verify.py"), path}, options...)...)
+	cmd := exec.CommandContext(t.Context(), python, append([]string{filepath.Join("..", "docs", "verify.py"), path},
+		options...)...)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
@@ -86,14 +88,16 @@ func TestAStrangerAgrees(t *testing.T) {
 			t.Fatal(err)
 		}
 		first := part.n<<part.level + 1
-		without := loose + fmt.Sprintf(`INSERT INTO absent VALUES (%d, %d, x'%x'); DELETE FROM events WHERE seq BETWEEN %d AND %d;`,
+		without := loose + fmt.Sprintf(
+			`INSERT INTO absent VALUES (%d, %d, x'%x'); DELETE FROM events WHERE seq BETWEEN %d AND %d;`,
 			first, part.level, hash[:], first, part.n<<part.level+1<<part.level)
 		name := fmt.Sprintf("2^%d events absent from %d on", part.level, first)
 		// A part has at most one checkpoint, and no anchor.
 		imported := without + `DELETE FROM checkpoints WHERE size < 300;`
 		bare := func(string) string { return "" }
 		list = append(list, damage{name: name, sql: imported, anchor: bare},
-			damage{name: name + ", with another hash", sql: imported + `UPDATE absent SET hash = sha256(hash)`, anchor: bare, kind: part.kind, first: 1},
+			damage{name: name + ", with another hash", sql: imported + `UPDATE absent SET hash = sha256(hash)`, anchor: bare,
+				kind: part.kind, first: 1},
 			damage{name: name + ", with checkpoints", sql: without, anchor: bare, kind: "deleted", first: event.Seq(first)},
 			damage{name: name + ", with an anchor", sql: imported, kind: "deleted", first: event.Seq(first)})
 	}

@@ -22,7 +22,8 @@ func TestVerifyNamesTheFirstBadEvent(t *testing.T) {
 		{"header", `UPDATE events SET actor = 'someone' WHERE seq = 3`, 3, "header was edited"},
 		{"deleted", `DELETE FROM events WHERE seq = 4`, 4, "missing"},
 		{"first", `DELETE FROM events WHERE seq = 1`, 1, "missing"},
-		{"swapped", `UPDATE events SET seq = -1 WHERE seq = 2; UPDATE events SET seq = 2 WHERE seq = 3; UPDATE events SET seq = 3 WHERE seq = -1`, 2, "the event with number 2 was written as event 3"},
+		{"swapped",
+			`UPDATE events SET seq = -1 WHERE seq = 2; UPDATE events SET seq = 2 WHERE seq = 3; UPDATE events SET seq = 3 WHERE seq = -1`, 2, "the event with number 2 was written as event 3"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "e.db")
@@ -60,7 +61,8 @@ func TestQueries(t *testing.T) {
 	var events []event.Event
 	for i := range 600 {
 		run := event.RunID(fmt.Sprint("run", i/300))
-		events = append(events, event.Event{Type: event.NotificationReceived, Class: event.Frame, Refs: event.Refs{Run: run}, Payload: []byte("{}")})
+		events = append(events, event.Event{Type: event.NotificationReceived, Class: event.Frame, Refs: event.Refs{Run: run},
+			Payload: []byte("{}")})
 		if i%300 == 0 || i%300 == 299 {
 			events = append(events, fact(event.ToolBlocked, event.Refs{Run: run, Session: "s"}))
 		}

@@ -31,7 +31,8 @@ func TestReopenAfterAFault(t *testing.T) {
 				return nil
 			}
 			dir := t.TempDir()
-			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: evidence.UseKeys(filepath.Join(dir, "keys")), fail: fail})
+			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: evidence.UseKeys(filepath.Join(dir, "keys")),
+				fail: fail})
 			if err != nil {
 				t.Fatal(err)
 			}

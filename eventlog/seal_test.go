@@ -66,17 +66,25 @@ func TestEachWitnessAlone(t *testing.T) {
 		kind   verify.Damage
 		seq    event.Seq
 	}{
-		"only the stored hashes":       {do: tampering{sql: `DELETE FROM checkpoints`, do: rewrite(false)}, anchor: gone, kind: verify.Tree, seq: 1},
-		"only the checkpoints":         {do: tampering{do: rewrite(true)}, anchor: gone, kind: verify.Checkpoint, seq: 1},
-		"only the anchor":              {do: tampering{sql: `DELETE FROM checkpoints`, do: rewrite(true)}, anchor: asIs, kind: verify.Anchor, seq: 1},
-		"a stored hash, and it alone":  {do: tampering{sql: `UPDATE nodes SET hash = zeroblob(32) WHERE n = 1`}, anchor: asIs, kind: verify.Tree},
-		"a stored hash is missing":     {do: tampering{sql: `DELETE FROM nodes WHERE n = 1`}, anchor: asIs, kind: verify.Tree},
-		"a cut end, by a checkpoint":   {do: tampering{sql: `DELETE FROM events WHERE seq > 590; DELETE FROM checkpoints WHERE size < {n}`}, anchor: gone, kind: verify.Truncated, seq: 591},
-		"a cut end, by a stored hash":  {do: tampering{sql: `DELETE FROM events WHERE seq > 500; DELETE FROM checkpoints`}, anchor: gone, kind: verify.Truncated, seq: 501},
-		"a forged signature":           {do: tampering{sql: `UPDATE checkpoints SET note = '` + forged + `' WHERE id = 2`}, anchor: gone, kind: verify.Checkpoint},
-		"a forged line":                {do: tampering{sql: `DELETE FROM checkpoints`}, anchor: forge, kind: verify.Anchor},
-		"a line that nobody stored":    {anchor: stranger, kind: verify.Anchor},
-		"a checkpoint of another size": {do: tampering{sql: `UPDATE checkpoints SET size = 100 WHERE id = 2`}, anchor: gone, kind: verify.Checkpoint},
+		"only the stored hashes": {do: tampering{sql: `DELETE FROM checkpoints`, do: rewrite(false)}, anchor: gone,
+			kind: verify.Tree, seq: 1},
+		"only the checkpoints": {do: tampering{do: rewrite(true)}, anchor: gone, kind: verify.Checkpoint, seq: 1},
+		"only the anchor": {do: tampering{sql: `DELETE FROM checkpoints`, do: rewrite(true)}, anchor: asIs,
+			kind: verify.Anchor, seq: 1},
+		"a stored hash, and it alone": {do: tampering{sql: `UPDATE nodes SET hash = zeroblob(32) WHERE n = 1`}, anchor: asIs,
+			kind: verify.Tree},
+		"a stored hash is missing": {do: tampering{sql: `DELETE FROM nodes WHERE n = 1`}, anchor: asIs,
+			kind: verify.Tree},
+		"a cut end, by a checkpoint": {do: tampering{sql: `DELETE FROM events WHERE seq > 590; DELETE FROM checkpoints WHERE size < {n}`}, anchor: gone,
+			kind: verify.Truncated, seq: 591},
+		"a cut end, by a stored hash": {do: tampering{sql: `DELETE FROM events WHERE seq > 500; DELETE FROM checkpoints`},
+			anchor: gone, kind: verify.Truncated, seq: 501},
+		"a forged signature": {do: tampering{sql: `UPDATE checkpoints SET note = '` + forged + `' WHERE id = 2`},
+			anchor: gone, kind: verify.Checkpoint},
+		"a forged line":             {do: tampering{sql: `DELETE FROM checkpoints`}, anchor: forge, kind: verify.Anchor},
+		"a line that nobody stored": {anchor: stranger, kind: verify.Anchor},
+		"a checkpoint of another size": {do: tampering{sql: `UPDATE checkpoints SET size = 100 WHERE id = 2`}, anchor: gone,
+			kind: verify.Checkpoint},
 	} {
 		tc.do.name = name
 		rep := spoil(t, v, tc.do, tc.anchor)
@@ -94,7 +102,8 @@ func TestAPruningCoversThePast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = l.Append(t.Context(), event.NewFact(event.LogPruned, "user", event.Refs{}, event.Pruning{Until: 1000, By: "alice"}), fact(event.Truncated, event.Refs{}))
+	_, err = l.Append(t.Context(), event.NewFact(event.LogPruned, "user", event.Refs{},
+		event.Pruning{Until: 1000, By: "alice"}), fact(event.Truncated, event.Refs{}))
 	if err := errors.Join(err, l.Close(), execFile(v.path, `UPDATE events SET payload = NULL WHERE seq IN (50, 52)`)); err != nil {
 		t.Fatal(err)
 	}

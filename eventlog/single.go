@@ -16,7 +16,8 @@ func (w *batchWriter) singleEvent(batch []entry) *event.Event {
 	var only *event.Event
 	for i := range batch {
 		events := batch[i].events
-		if batch[i].store != nil || len(batch[i].unless.Types) > 0 || batch[i].checkpoint || len(events) > 1 || len(events) == 1 && only != nil {
+		if batch[i].store != nil || len(batch[i].unless.Types) > 0 || batch[i].checkpoint || len(events) > 1 ||
+			len(events) == 1 && only != nil {
 			return nil
 		}
 		if len(events) == 1 {

@@ -52,9 +52,11 @@ func newVictim(t *testing.T, n int64) *victim {
 		t.Fatal(err)
 	}
 	for i := range n {
-		e := event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: event.Refs{Run: "r", Session: "s"}, Payload: fmt.Appendf(nil, `{"line":%d}`, i)}
+		e := event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent",
+			Refs: event.Refs{Run: "r", Session: "s"}, Payload: fmt.Appendf(nil, `{"line":%d}`, i)}
 		if i%7 == 0 {
-			e = event.NewFact(event.ToolBlocked, "perlica", event.Refs{Run: "r", Session: "s", Trace: "t"}, map[string]int64{"n": i})
+			e = event.NewFact(event.ToolBlocked, "perlica", event.Refs{Run: "r", Session: "s", Trace: "t"},
+				map[string]int64{"n": i})
 		}
 		if err := l.Record(e); err != nil {
 			t.Fatal(err)
@@ -107,47 +109,65 @@ func first(int64, int64) int64 { return 1 }
 // the leaves, then the tree.
 func tamperings() []tampering {
 	list := []tampering{
-		{name: "payload", sql: `UPDATE events SET payload = CAST(payload || ' ' AS BLOB) WHERE seq = {p}`, kind: verify.Edited},
-		{name: "payload of one length", sql: `UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '{', '[') AS BLOB) WHERE seq = {p}`, kind: verify.Edited},
+		{name: "payload", sql: `UPDATE events SET payload = CAST(payload || ' ' AS BLOB) WHERE seq = {p}`,
+			kind: verify.Edited},
+		{name: "payload of one length",
+			sql:  `UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '{', '[') AS BLOB) WHERE seq = {p}`,
+			kind: verify.Edited},
 		{name: "payload gone", sql: `UPDATE events SET payload = NULL WHERE seq = {p}`, kind: verify.Deleted},
 		{name: "all payloads", sql: `UPDATE events SET payload = x'00'`, kind: verify.Edited, seq: first},
 		{name: "payload hash", sql: `UPDATE events SET payload_sha256 = zeroblob(32) WHERE seq = {p}`, kind: verify.Edited},
 		{name: "short payload hash", sql: `UPDATE events SET payload_sha256 = x'00' WHERE seq = {p}`, kind: verify.Edited},
 		{name: "leaf", sql: `UPDATE events SET leaf = zeroblob(32) WHERE seq = {p}`, kind: verify.Edited},
-		{name: "payload and length", sql: `UPDATE events SET payload = x'', payload_len = 0 WHERE seq = {p}`, kind: verify.Edited},
+		{name: "payload and length", sql: `UPDATE events SET payload = x'', payload_len = 0 WHERE seq = {p}`,
+			kind: verify.Edited},
 		{name: "deleted", sql: `DELETE FROM events WHERE seq = {p}`, kind: verify.Deleted},
 		{name: "half deleted", sql: `DELETE FROM events WHERE seq >= {p} AND seq < {n}`, kind: verify.Deleted},
 		{name: "every third deleted", sql: `DELETE FROM events WHERE seq % 3 = 1`, kind: verify.Deleted, seq: first},
-		{name: "end deleted", sql: `DELETE FROM events WHERE seq > {p}`, kind: verify.Truncated, seq: func(_, p int64) int64 { return p + 1 }},
+		{name: "end deleted", sql: `DELETE FROM events WHERE seq > {p}`, kind: verify.Truncated,
+			seq: func(_, p int64) int64 { return p + 1 }},
 		{name: "all deleted", sql: `DELETE FROM events`, kind: verify.Truncated, seq: first},
-		{name: "neighbours swapped", sql: `UPDATE events SET seq = -1 WHERE seq = {p}; UPDATE events SET seq = {p} WHERE seq = {p1}; UPDATE events SET seq = {p1} WHERE seq = -1`, kind: verify.Reordered},
+		{name: "neighbours swapped",
+			sql: `UPDATE events SET seq = -1 WHERE seq = {p}; UPDATE events SET seq = {p} WHERE seq = {p1}; UPDATE events SET seq = {p1} WHERE seq = -1`, kind: verify.Reordered},
 		{name: "far ones swapped", sql: `UPDATE events SET seq = -1 WHERE seq = {p}; UPDATE events SET seq = {p} WHERE seq = {n}; UPDATE events SET seq = {n} WHERE seq = -1`, kind: verify.Reordered},
-		{name: "reversed", sql: `UPDATE events SET seq = -seq; UPDATE events SET seq = {n} + 1 + seq`, kind: verify.Reordered, seq: first},
-		{name: "contents swapped", sql: `UPDATE events SET actor = 'x', seq = -1 WHERE seq = {p}; UPDATE events SET seq = {p} WHERE seq = -1`, kind: verify.Edited},
-		{name: "deleted and closed", sql: `DELETE FROM events WHERE seq = {p}; UPDATE events SET seq = -seq WHERE seq > {p}; UPDATE events SET seq = -seq - 1 WHERE seq < 0`, kind: verify.Deleted},
-		{name: "inserted", sql: `UPDATE events SET seq = -seq WHERE seq >= {p}; UPDATE events SET seq = -seq + 1 WHERE seq < 0;
+		{name: "reversed", sql: `UPDATE events SET seq = -seq; UPDATE events SET seq = {n} + 1 + seq`, kind: verify.Reordered,
+			seq: first},
+		{name: "contents swapped", sql: `UPDATE events SET actor = 'x', seq = -1 WHERE seq = {p}; UPDATE events SET seq = {p} WHERE seq = -1`,
+			kind: verify.Edited},
+		{name: "deleted and closed",
+			sql: `DELETE FROM events WHERE seq = {p}; UPDATE events SET seq = -seq WHERE seq > {p}; UPDATE events SET seq = -seq - 1 WHERE seq < 0`, kind: verify.Deleted},
+		{name: "inserted",
+			sql: `UPDATE events SET seq = -seq WHERE seq >= {p}; UPDATE events SET seq = -seq + 1 WHERE seq < 0;
 			INSERT INTO events SELECT {p}, event_id || 'x', ts, type, class, actor, writer, context_id, session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
 				payload_len, payload_sha256, leaf, payload FROM events WHERE seq = {p1}`, kind: verify.Inserted},
 		{name: "a negative one", sql: `INSERT INTO events SELECT -7, event_id, ts, type, class, actor, writer, context_id, session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
 				payload_len, payload_sha256, leaf, payload FROM events WHERE seq = {p}`, kind: verify.Inserted, seq: none},
-		{name: "the greatest number", sql: `INSERT INTO events SELECT 9223372036854775807, event_id, ts, type, class, actor, writer, context_id, session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
+		{name: "the greatest number",
+			sql: `INSERT INTO events SELECT 9223372036854775807, event_id, ts, type, class, actor, writer, context_id, session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
 				payload_len, payload_sha256, leaf, payload FROM events WHERE seq = {p}`, kind: verify.Inserted, seq: end},
 		{name: "one far away", sql: `UPDATE events SET seq = 1 << 50 WHERE seq = {p}`, kind: verify.Deleted},
-		{name: "checkpoint of more", sql: `UPDATE checkpoints SET size = size + 1 WHERE id = 2`, kind: verify.Checkpoint, seq: none},
-		{name: "checkpoint forged", sql: `UPDATE checkpoints SET note = replace(note, 'perlica/', 'perlica/x') WHERE id = 2`, kind: verify.Checkpoint, seq: none},
-		{name: "no checkpoint", sql: `UPDATE checkpoints SET note = 'hello' WHERE id = 2`, kind: verify.Checkpoint, seq: none},
+		{name: "checkpoint of more", sql: `UPDATE checkpoints SET size = size + 1 WHERE id = 2`, kind: verify.Checkpoint,
+			seq: none},
+		{name: "checkpoint forged", sql: `UPDATE checkpoints SET note = replace(note, 'perlica/', 'perlica/x') WHERE id = 2`,
+			kind: verify.Checkpoint, seq: none},
+		{name: "no checkpoint", sql: `UPDATE checkpoints SET note = 'hello' WHERE id = 2`, kind: verify.Checkpoint,
+			seq: none},
 		{name: "an impossible hash", sql: `INSERT INTO nodes VALUES (5, 0, zeroblob(32))`, kind: verify.Tree, seq: none},
-		{name: "hashes of events that are not there", sql: `INSERT INTO nodes VALUES (8, 1 << 40, zeroblob(32))`, kind: verify.Truncated, seq: end},
+		{name: "hashes of events that are not there", sql: `INSERT INTO nodes VALUES (8, 1 << 40, zeroblob(32))`,
+			kind: verify.Truncated, seq: end},
 		{name: "another table", sql: `ALTER TABLE events ADD COLUMN more TEXT`, kind: verify.Schema, seq: none},
 		{name: "rewritten with its leaf", do: rewrite(false), kind: verify.Checkpoint, near: true},
 		{name: "rewritten with its leaf and tree", do: rewrite(true), kind: verify.Checkpoint, near: true},
 	}
-	for _, col := range []string{"event_id", "type", "actor", "writer", "context_id", "session_id", "conversation_id", "run_id", "trace_id", "interaction_id", "input_id"} {
-		list = append(list, tampering{name: col, sql: `UPDATE events SET ` + col + ` = ` + col + ` || 'x' WHERE seq = {p}`, kind: verify.Edited})
+	for _, col := range []string{"event_id", "type", "actor", "writer", "context_id", "session_id", "conversation_id",
+		"run_id", "trace_id", "interaction_id", "input_id"} {
+		list = append(list, tampering{name: col, sql: `UPDATE events SET ` + col + ` = ` + col + ` || 'x' WHERE seq = {p}`,
+			kind: verify.Edited})
 	}
 	list = append(list,
 		tampering{name: "ts", sql: `UPDATE events SET ts = ts + 1 WHERE seq = {p}`, kind: verify.Edited},
-		tampering{name: "class", sql: `UPDATE events SET class = CASE class WHEN 'fact' THEN 'frame' ELSE 'fact' END WHERE seq = {p}`, kind: verify.Edited})
+		tampering{name: "class", sql: `UPDATE events SET class = CASE class WHEN 'fact' THEN 'frame' ELSE 'fact' END WHERE seq = {p}`,
+			kind: verify.Edited})
 	return list
 }
 
@@ -162,7 +182,8 @@ func rewrite(tree bool) func(t *testing.T, db *sqlx.DB, path string, p int64) {
 		e.Payload = []byte(`{"never":"said"}`)
 		e.PayloadLen, e.PayloadSHA256 = int64(len(e.Payload)), sha256.Sum256(e.Payload)
 		leaf := e.Leaf()
-		db.MustExec(`UPDATE events SET payload = ?, payload_len = ?, payload_sha256 = ?, leaf = ? WHERE seq = ?`, e.Payload, e.PayloadLen, e.PayloadSHA256[:], leaf[:], p)
+		db.MustExec(`UPDATE events SET payload = ?, payload_len = ?, payload_sha256 = ?, leaf = ? WHERE seq = ?`, e.Payload,
+			e.PayloadLen, e.PayloadSHA256[:], leaf[:], p)
 		if !tree {
 			return
 		}
@@ -193,7 +214,8 @@ func (d tampering) applyTo(t *testing.T, path string, n, p int64) {
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	sql := strings.NewReplacer("{n}", fmt.Sprint(n), "{p1}", fmt.Sprint(p+1), "{p}", fmt.Sprint(p)).Replace("PRAGMA synchronous = OFF; " + loosen + d.sql)
+	sql := strings.NewReplacer("{n}", fmt.Sprint(n), "{p1}", fmt.Sprint(p+1), "{p}", fmt.Sprint(p)).
+		Replace("PRAGMA synchronous = OFF; " + loosen + d.sql)
 	if _, err := db.Exec(sql); err != nil {
 		t.Fatalf("%s: %v", d.name, err)
 	}
@@ -211,7 +233,8 @@ func TestTamper(t *testing.T) {
 	}
 	for _, n := range sizes {
 		v := newVictim(t, n)
-		if rep := verifyFile(t, v.copyLog(t), verify.Options{Keys: v.verifiers, Since: &v.last}); !rep.OK() || rep.Signed != n {
+		if rep := verifyFile(t, v.copyLog(t), verify.Options{Keys: v.verifiers, Since: &v.last}); !rep.OK() ||
+			rep.Signed != n {
 			t.Fatalf("untouched: %+v", rep)
 		}
 		for _, d := range tamperings() {
@@ -240,7 +263,10 @@ func (d tampering) checkReport(t *testing.T, rep verify.Report, n, p int64) {
 	if d.near {
 		ok = got <= p && got > p-n/5-1
 	}
-	named := slices.ContainsFunc(rep.Findings, func(f verify.Finding) bool { return f.Kind == d.kind && (f.Seq == rep.FirstBad || want == 0 || d.near) })
+	named := slices.ContainsFunc(rep.Findings, func(f verify.Finding) bool {
+		return f.Kind == d.kind &&
+			(f.Seq == rep.FirstBad || want == 0 || d.near)
+	})
 	if !ok || !named {
 		t.Errorf("first bad %d, want %d as %s:\n%+v", got, want, d.kind, rep)
 	}
@@ -255,8 +281,10 @@ func TestTamperByTheKeyHolder(t *testing.T) {
 	if err := os.Remove(anchor.Path(path)); err != nil {
 		t.Fatal(err)
 	}
-	if err := execFile(path, store.Schema[strings.Index(store.Schema, "CREATE TRIGGER events_lose"):strings.Index(store.Schema, "CREATE TABLE nodes")]+
-		store.Schema[strings.Index(store.Schema, "CREATE TRIGGER checkpoints_are_not_updated"):strings.Index(store.Schema, "CREATE TABLE withheld")]); err != nil {
+	if err := execFile(path, store.Schema[strings.Index(store.Schema,
+		"CREATE TRIGGER events_lose"):strings.Index(store.Schema, "CREATE TABLE nodes")]+
+		store.Schema[strings.Index(store.Schema, "CREATE TRIGGER checkpoints_are_not_updated"):strings.Index(store.Schema,
+			"CREATE TABLE withheld")]); err != nil {
 		t.Fatal(err)
 	}
 	l, err := Open(t.Context(), path, Options{Context: "default", Keys: v.keys})
@@ -270,7 +298,8 @@ func TestTamperByTheKeyHolder(t *testing.T) {
 	if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers}); !rep.OK() || rep.Signed != v.n {
 		t.Errorf("within itself: %+v", rep)
 	}
-	if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers, Since: &v.last}); rep.OK() || rep.Findings[0].Kind != verify.Checkpoint {
+	if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers, Since: &v.last}); rep.OK() ||
+		rep.Findings[0].Kind != verify.Checkpoint {
 		t.Errorf("against what was kept: %+v", rep)
 	}
 }

@@ -107,7 +107,8 @@ func (st story) compareWith(ctx context.Context, l *Log, acked int) (found int, 
 		}
 		want := st.events[found]
 		if e.Type != want.Type || e.Refs != want.Refs || !bytes.Equal(e.Payload, want.Payload) {
-			return found, fmt.Errorf("%w: event %d is %s of %s, not %s of %s", errDamaged, found+1, e.Type, e.Run, want.Type, want.Run)
+			return found, fmt.Errorf("%w: event %d is %s of %s, not %s of %s", errDamaged, found+1, e.Type, e.Run, want.Type,
+				want.Run)
 		}
 		found++
 	}

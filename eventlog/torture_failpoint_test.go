@@ -79,7 +79,8 @@ func afterFailpoint(s script, acked int, applied, acknowledged bool) error {
 // be there in part.
 func TestTortureFailpoints(t *testing.T) {
 	dir, keys := quickDir(t), signingKeys(t)
-	s := script{Path: filepath.Join(dir, "whole.db"), Seed: *tortureSeed, Runs: 3, Waits: true, Keys: keys, passed: map[string]int{}}
+	s := script{Path: filepath.Join(dir, "whole.db"), Seed: *tortureSeed, Runs: 3, Waits: true, Keys: keys,
+		passed: map[string]int{}}
 	if err := s.perform(new(bytes.Buffer)); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,8 @@ func TestTortureFailpoints(t *testing.T) {
 		}
 	}
 	// The control acknowledges before the commit, and the test must find that.
-	early := script{Path: filepath.Join(dir, "early.db"), Seed: *tortureSeed, Runs: 3, Waits: true, Keys: keys, Early: true, Point: "commit", Nth: 2}
+	early := script{Path: filepath.Join(dir, "early.db"), Seed: *tortureSeed, Runs: 3, Waits: true, Keys: keys,
+		Early: true, Point: "commit", Nth: 2}
 	out, _ := early.command(t).Output() // it was killed
 	acked, _ := said(out)
 	if err := afterFailpoint(early, acked, false, false); !errors.Is(err, errLost) {

@@ -66,7 +66,8 @@ func TestTortureFiles(t *testing.T) {
 	if store.Links(mustStat(t, dir)) == 1 {
 		t.Skip("this system keeps open files in place")
 	}
-	s := script{Path: filepath.Join(dir, "whole.db"), Seed: *tortureSeed, Runs: 3, Waits: true, Keys: keys, passed: map[string]int{}}
+	s := script{Path: filepath.Join(dir, "whole.db"), Seed: *tortureSeed, Runs: 3, Waits: true, Keys: keys,
+		passed: map[string]int{}}
 	if err := s.perform(new(bytes.Buffer)); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,8 @@ func TestTortureFiles(t *testing.T) {
 				at = moments(passages[point])
 			}
 			for _, nth := range at {
-				s := script{Path: filepath.Join(t.TempDir(), logName), Seed: *tortureSeed, Runs: 3, Waits: true, Keys: keys, Point: point, Nth: nth, Meddle: name}
+				s := script{Path: filepath.Join(t.TempDir(), logName), Seed: *tortureSeed, Runs: 3, Waits: true, Keys: keys,
+					Point: point, Nth: nth, Meddle: name}
 				out, _ := s.command(t).Output()
 				acked, why := said(out)
 				if why == "" {

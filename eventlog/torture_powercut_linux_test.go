@@ -146,7 +146,8 @@ func TestTorturePowerCuts(t *testing.T) {
 	d := newDrive(t)
 	dice := rand.New(rand.NewPCG(*tortureSeed, 4))
 	one := func(name string, i int, pragma string) (int, int, error) {
-		s := script{Path: filepath.Join(d.at, fmt.Sprint(name, i), logName), Seed: *tortureSeed + uint64(i), Runs: 20, Sync: pragma}
+		s := script{Path: filepath.Join(d.at, fmt.Sprint(name, i), logName), Seed: *tortureSeed + uint64(i), Runs: 20,
+			Sync: pragma}
 		return d.performOn(t, s, 1+dice.IntN(60), time.Duration(dice.IntN(3000))*time.Microsecond)
 	}
 	var sumAcked, sumFound int

@@ -59,7 +59,8 @@ func (r *recording) crashes(dice *rand.Rand, n int, yield func(crash) bool) {
 				d.applyOp(r.ops[d.now])
 			}
 			f := d.chooseFate(dice)
-			c := crash{of: r, at: at, fate: f.name, acked: d.acked, wrote: d.wrote, files: d.stateAfter(f.cut, f.links, f.stretch)}
+			c := crash{of: r, at: at, fate: f.name, acked: d.acked, wrote: d.wrote,
+				files: d.stateAfter(f.cut, f.links, f.stretch)}
 			if key := c.hash(seed); !seen[key] {
 				seen[key] = true
 				if !yield(c) {
@@ -285,7 +286,8 @@ func TestTortureStates(t *testing.T) {
 		}
 		recordings++
 	}
-	t.Logf("seed %d: %d different crash states of %d recordings, %d bad (%v); %v", *tortureSeed, ta.states, recordings, ta.bad(), ta.found, ta.fates)
+	t.Logf("seed %d: %d different crash states of %d recordings, %d bad (%v); %v", *tortureSeed, ta.states, recordings,
+		ta.bad(), ta.found, ta.fates)
 }
 
 // TestTortureControls checks the torture tests themselves: they must find logs that are not safe.
@@ -313,7 +315,8 @@ func TestTortureControls(t *testing.T) {
 			rec := &recording{ops: r.ops, stories: []story{tell(s)}, seed: s.Seed, name: tc.name}
 			var ta tally
 			rec.judgeStates(t, rand.New(rand.NewPCG(s.Seed, 2)), max(60, *tortureStates/100), &ta, nil)
-			t.Logf("seed %d: of %d crash states %d lost something, %d were damaged", s.Seed, ta.states, ta.found["lost"], ta.found["damaged"])
+			t.Logf("seed %d: of %d crash states %d lost something, %d were damaged", s.Seed, ta.states, ta.found["lost"],
+				ta.found["damaged"])
 			for _, kind := range tc.found {
 				if ta.found[kind] == 0 {
 					t.Errorf("none was %s: the harness is broken; first: %s", kind, strings.TrimSpace(ta.first))

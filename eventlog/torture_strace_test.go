@@ -21,7 +21,8 @@ func straceable(t *testing.T) {
 		t.Skip("NOT TESTED: the log survives failed and lost system calls: strace is not installed")
 	}
 	probe := filepath.Join(t.TempDir(), "probe")
-	if out, err := exec.CommandContext(t.Context(), "strace", "-f", "-o", probe, "-e", "inject=getppid:error=EIO", "true").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "strace", "-f", "-o", probe, "-e", "inject=getppid:error=EIO", "true").
+		CombinedOutput(); err != nil {
 		t.Skipf("NOT TESTED: the log survives failed and lost system calls: strace may not trace, or is too old: %v, %.200s",
 			err, out)
 	}
@@ -77,7 +78,8 @@ func newRecorder(dir string) *recorder { return &recorder{dir: dir, names: map[s
 func (r *recorder) performTraced(t *testing.T, s script, options ...string) []byte {
 	t.Helper()
 	trace := filepath.Join(t.TempDir(), "trace")
-	prefix := append([]string{"strace", "-f", "-xx", "-s", "1000000", "-o", trace, "-e", "trace=" + understood + "," + forbidden}, options...)
+	prefix := append([]string{"strace", "-f", "-xx", "-s", "1000000", "-o", trace, "-e",
+		"trace=" + understood + "," + forbidden}, options...)
 	cmd := s.command(t, prefix...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -170,13 +172,15 @@ func TestRecorderCloses(t *testing.T) {
 	opens := `openat(AT_FDCWD, "` + hexed("/d/"+logName) + `", O_RDWR|O_CREAT|O_CLOEXEC, 0600) = 7`
 	r := newRecorder("/d")
 	err := r.readTrace(bufio.NewScanner(strings.NewReader(strings.Join([]string{
-		"1 " + opens, "1 close(7 <unfinished ...>", "2 " + opens, "1 <... close resumed>)         = 0", `2 pwrite64(7, "` + hexed("x") + `", 1, 0) = 1`, "2 fdatasync(7) = 0",
+		"1 " + opens, "1 close(7 <unfinished ...>", "2 " + opens, "1 <... close resumed>)         = 0",
+		`2 pwrite64(7, "` + hexed("x") + `", 1, 0) = 1`, "2 fdatasync(7) = 0",
 	}, "\n"))))
 	var did []string
 	for _, o := range r.ops {
 		did = append(did, o.String())
 	}
-	if want := []string{"create eventlog.db", "write eventlog.db 0+1", "sync eventlog.db"}; err != nil || !slices.Equal(did, want) {
+	if want := []string{"create eventlog.db", "write eventlog.db 0+1", "sync eventlog.db"}; err != nil ||
+		!slices.Equal(did, want) {
 		t.Errorf("%q %v, want %q", did, err, want)
 	}
 }

@@ -137,7 +137,8 @@ func runSteps(dice *rand.Rand, k int) []step {
 	if dice.IntN(2) == 0 { // the same input again, with another event that must be refused, too
 		again := asked
 		again.Run += "-again"
-		steps = append(steps, step{events: []event.Event{note(event.MessageReceived, again), note(event.Requested, again)}, wait: true, refused: true})
+		steps = append(steps, step{events: []event.Event{note(event.MessageReceived, again), note(event.Requested, again)},
+			wait: true, refused: true})
 	}
 	for range 1 + dice.IntN(3) {
 		for range 1 + dice.IntN(20) {

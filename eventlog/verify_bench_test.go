@@ -15,7 +15,8 @@ import (
 )
 
 var (
-	benchLog    = flag.String("verify-log", "", "the folder of a log for BenchmarkVerify, which is kept; made if there is none")
+	benchLog = flag.String("verify-log", "",
+		"the folder of a log for BenchmarkVerify, which is kept; made if there is none")
 	benchEvents = flag.Int("verify-events", 20_000, "how many events the log for BenchmarkVerify has")
 )
 
@@ -33,17 +34,21 @@ func fillRuns(tb testing.TB, l *Log, events int) {
 	}
 	for run := range (events + runEvents - 1) / runEvents {
 		id := fmt.Sprintf("0199aaaa-bbbb-7ccc-8ddd-%012d", run)
-		refs := event.Refs{Session: event.SessionID(id[:35] + "5"), Conversation: "c-17", Run: event.RunID(id), Trace: event.TraceID(fmt.Sprintf("%032d", run))}
+		refs := event.Refs{Session: event.SessionID(id[:35] + "5"), Conversation: "c-17", Run: event.RunID(id),
+			Trace: event.TraceID(fmt.Sprintf("%032d", run))}
 		input := refs
 		input.Input = event.InputID(id)
 		list := []event.Event{
 			{Type: event.MessageReceived, Class: event.Fact, Actor: "user", Refs: input, Payload: payload},
 			{Type: event.SessionStarted, Class: event.Fact, Actor: "agent", Refs: refs, Payload: payload},
 			{Type: event.Requested, Class: event.Fact, Actor: "perlica", Refs: input, Payload: payload},
-			{Type: event.RequestSent, Class: event.Frame, Actor: "perlica", Refs: refs, Payload: append([]byte(`{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":"`), append(payload[:900:900], `"}`...)...)},
+			{Type: event.RequestSent, Class: event.Frame, Actor: "perlica", Refs: refs,
+				Payload: append([]byte(`{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":"`),
+					append(payload[:900:900], `"}`...)...)},
 		}
 		for len(list) < runEvents-3 {
-			list = append(list, event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: refs, Payload: payload})
+			list = append(list, event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: refs,
+				Payload: payload})
 		}
 		list = append(list,
 			event.Event{Type: event.ResponseReceived, Class: event.Frame, Actor: "agent", Refs: refs, Payload: payload},

@@ -36,21 +36,25 @@ func TestPrunedPayloads(t *testing.T) {
 		bad     event.Seq // 0 means that no event is bad
 		pruned  int64
 	}{
-		"covered":           {event.Pruning{Until: 20, By: "alice"}, ``, 0, 3},
-		"this run's":        {event.Pruning{Until: 20, Run: "r", By: "alice"}, ``, 0, 3},
-		"another run's":     {event.Pruning{Until: 20, Run: "x", By: "alice"}, ``, 10, 0},
-		"only frames":       {event.Pruning{Until: 20, Class: event.Frame, By: "alice"}, ``, 0, 3},
-		"not so far":        {event.Pruning{Until: 11, By: "alice"}, ``, 12, 2},
-		"a pruning edited":  {event.Pruning{Until: 11, By: "alice"}, `UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '11', '20') AS BLOB) WHERE seq = 51`, 10, 0},
-		"a fact that stays": {event.Pruning{Until: 51, By: "alice"}, `UPDATE events SET payload = NULL WHERE seq = 51`, 10, 0},
-		"withheld":          {event.Pruning{By: "alice"}, `INSERT INTO withheld VALUES (10, 'masked'), (11, 'masked'), (12, 'pruned')`, 0, 0},
+		"covered":       {event.Pruning{Until: 20, By: "alice"}, ``, 0, 3},
+		"this run's":    {event.Pruning{Until: 20, Run: "r", By: "alice"}, ``, 0, 3},
+		"another run's": {event.Pruning{Until: 20, Run: "x", By: "alice"}, ``, 10, 0},
+		"only frames":   {event.Pruning{Until: 20, Class: event.Frame, By: "alice"}, ``, 0, 3},
+		"not so far":    {event.Pruning{Until: 11, By: "alice"}, ``, 12, 2},
+		"a pruning edited": {event.Pruning{Until: 11, By: "alice"},
+			`UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '11', '20') AS BLOB) WHERE seq = 51`, 10, 0},
+		"a fact that stays": {event.Pruning{Until: 51, By: "alice"}, `UPDATE events SET payload = NULL WHERE seq = 51`, 10,
+			0},
+		"withheld": {event.Pruning{By: "alice"},
+			`INSERT INTO withheld VALUES (10, 'masked'), (11, 'masked'), (12, 'pruned')`, 0, 0},
 	} {
 		v := newVictim(t, 50)
 		l, err := Open(t.Context(), v.path, Options{Context: "default", Keys: v.keys})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = l.Append(t.Context(), event.NewFact(event.LogPruned, "user", event.Refs{}, tc.pruning), fact(event.Truncated, event.Refs{}))
+		_, err = l.Append(t.Context(), event.NewFact(event.LogPruned, "user", event.Refs{}, tc.pruning),
+			fact(event.Truncated, event.Refs{}))
 		if err := errors.Join(err, l.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -79,8 +83,10 @@ func TestPrunedDuringVerify(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		_, err = l.Append(context.Background(), event.NewFact(event.LogPruned, "user", event.Refs{}, event.Pruning{Until: event.Seq(v.n), By: "alice"}))
-		if err = errors.Join(err, l.Close(), execFile(v.path, `UPDATE events SET payload = NULL WHERE seq <= `+fmt.Sprint(v.n)+` AND type <> 'log.pruned'`)); err != nil {
+		_, err = l.Append(context.Background(), event.NewFact(event.LogPruned, "user", event.Refs{},
+			event.Pruning{Until: event.Seq(v.n), By: "alice"}))
+		if err = errors.Join(err, l.Close(), execFile(v.path, `UPDATE events SET payload = NULL WHERE seq <= `+
+			fmt.Sprint(v.n)+` AND type <> 'log.pruned'`)); err != nil {
 			t.Error(err)
 		}
 	}}})
@@ -116,13 +122,15 @@ func TestAuditorSeesTheOrder(t *testing.T) {
 	v := newVictim(t, 10)
 	path := v.copyLog(t)
 	all := collect(t, readerOf(t, v.path), event.Query{})
-	if err := forgeFile(path, loosen+`DELETE FROM events WHERE seq IN (3, 4); UPDATE events SET actor = 'x' WHERE seq IN (7, 8)`); err != nil {
+	if err := forgeFile(path, loosen+
+		`DELETE FROM events WHERE seq IN (3, 4); UPDATE events SET actor = 'x' WHERE seq IN (7, 8)`); err != nil {
 		t.Fatal(err)
 	}
 	s := &spy{wants: event.ToolBlocked, says: "five is right out"}
 	s.event = func(e *event.Event) {
 		want := all[e.Seq-1]
-		if (e.Payload != nil) != (want.Type == event.ToolBlocked) || e.Payload != nil && string(e.Payload) != string(want.Payload) {
+		if (e.Payload != nil) != (want.Type == event.ToolBlocked) || e.Payload != nil &&
+			string(e.Payload) != string(want.Payload) {
 			t.Errorf("event %d: the payload is %q", e.Seq, e.Payload)
 		}
 		got := *e
@@ -180,8 +188,10 @@ func partOf(t *testing.T, v *victim, first, last int64) string {
 	for _, s := range list {
 		db.MustExec(`INSERT INTO absent VALUES (?, ?, ?)`, s.seq, s.level, s.hash[:])
 	}
-	if err := execFile(path, store.Schema[strings.Index(store.Schema, "CREATE TRIGGER events_lose"):strings.Index(store.Schema, "CREATE TABLE nodes")]+
-		store.Schema[strings.Index(store.Schema, "CREATE TRIGGER checkpoints_are_not_updated"):strings.Index(store.Schema, "CREATE TABLE withheld")]); err != nil {
+	if err := execFile(path, store.Schema[strings.Index(store.Schema,
+		"CREATE TRIGGER events_lose"):strings.Index(store.Schema, "CREATE TABLE nodes")]+
+		store.Schema[strings.Index(store.Schema, "CREATE TRIGGER checkpoints_are_not_updated"):strings.Index(store.Schema,
+			"CREATE TABLE withheld")]); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -192,17 +202,20 @@ func TestParts(t *testing.T) {
 	leaveToOtherBuild(t)
 	v := newVictim(t, 5000)
 	for _, tc := range []struct{ first, last int64 }{
-		{1, 1}, {1, 255}, {1, 256}, {1, 4999}, {2, 2}, {2, 4999}, {257, 512}, {1000, 3500}, {1025, 2048}, {4097, 5000}, {5000, 5000}, {3, 5000},
+		{1, 1}, {1, 255}, {1, 256}, {1, 4999}, {2, 2}, {2, 4999}, {257, 512}, {1000, 3500}, {1025, 2048}, {4097, 5000},
+		{5000, 5000}, {3, 5000},
 	} {
 		path := partOf(t, v, tc.first, tc.last)
 		rep := verifyFile(t, path, verify.Options{Keys: v.verifiers, Since: &v.last})
-		if !rep.OK() || rep.Absent != tc.last-tc.first+1 || rep.Events+rep.Absent != v.n || rep.Root != v.last.Root || rep.Signed != v.n {
+		if !rep.OK() || rep.Absent != tc.last-tc.first+1 || rep.Events+rep.Absent != v.n || rep.Root != v.last.Root ||
+			rep.Signed != v.n {
 			t.Errorf("without %d to %d: %+v", tc.first, tc.last, rep)
 		}
 		if err := os.WriteFile(anchor.Path(path), []byte(anchor.Format(v.last)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers}); rep.OK() || rep.FirstBad != event.Seq(tc.first) || rep.Findings[0].Kind != verify.Deleted {
+		if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers}); rep.OK() || rep.FirstBad != event.Seq(tc.first) ||
+			rep.Findings[0].Kind != verify.Deleted {
 			t.Errorf("without %d to %d, and anchored: %+v", tc.first, tc.last, rep)
 		}
 		if err := os.Remove(anchor.Path(path)); err != nil {
@@ -343,7 +356,8 @@ func TestAnchorAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		rep := verifyFile(t, path, verify.Options{Keys: v.verifiers})
-		if tc.kind == "" && (!rep.OK() || !strings.Contains(fmt.Sprint(rep.Warnings), "torn")) || tc.kind != "" && (rep.OK() || rep.Findings[0].Kind != tc.kind) {
+		if tc.kind == "" && (!rep.OK() || !strings.Contains(fmt.Sprint(rep.Warnings), "torn")) || tc.kind != "" &&
+			(rep.OK() || rep.Findings[0].Kind != tc.kind) {
 			t.Errorf("%s: %+v", name, rep)
 		}
 	}

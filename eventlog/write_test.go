@@ -220,7 +220,8 @@ func TestWhoWaitsIsAnswered(t *testing.T) {
 	var at atomic.Pointer[gate]
 	at.Store(new(gate))
 	dir := t.TempDir()
-	opt := Options{Lazy: time.Hour, Keys: evidence.UseKeys(dir), fail: func(point string) error { return at.Load().passPoint(point) }}
+	opt := Options{Lazy: time.Hour, Keys: evidence.UseKeys(dir),
+		fail: func(point string) error { return at.Load().passPoint(point) }}
 	l, err := Open(t.Context(), filepath.Join(dir, "e.db"), opt)
 	if err != nil {
 		t.Fatal(err)

@@ -75,7 +75,8 @@ func (s *agentSession) modesBetweenTurns() (events []event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, to := range s.modes.between {
-		events = append(events, event.NewFact(event.PolicyUnasked, "agent", s.base, fact.NewUnaskedTool(modeTool(agents.ModeName(s.state.Modes, to)), whyModeChanged)))
+		events = append(events, event.NewFact(event.PolicyUnasked, "agent", s.base,
+			fact.NewUnaskedTool(modeTool(agents.ModeName(s.state.Modes, to)), whyModeChanged)))
 	}
 	s.modes.between = nil
 	return events

@@ -98,7 +98,8 @@ func newAgentSession(r *Runner, setup Setup, base event.Refs, client *client) *a
 func (s *agentSession) startProcess() (err error) {
 	for _, dir := range append([]string{s.setup.Dir}, s.setup.AddDirs...) {
 		if !utf8.ValidString(dir) { // JSON would name another directory
-			return &InputError{fmt.Errorf("the agent cannot be told its directory %q: the name is not valid UTF-8; rename it or choose another one", dir)}
+			return &InputError{fmt.Errorf(
+				"the agent cannot be told its directory %q: the name is not valid UTF-8; rename it or choose another one", dir)}
 		}
 	}
 	a := s.setup.Agent

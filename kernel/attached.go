@@ -318,7 +318,8 @@ func (a *Attached) unprompted(u provider.Update) {
 	if s.declined {
 		why = whyByItselfRefused
 	}
-	_ = a.r.log.Record(event.NewFact(event.PolicyUnasked, "agent", a.refs(), fact.NewUnaskedTool(s.ToolSeen, why))) // a dead log ends the agent at its next line
+	// a dead log ends the agent at its next line
+	_ = a.r.log.Record(event.NewFact(event.PolicyUnasked, "agent", a.refs(), fact.NewUnaskedTool(s.ToolSeen, why)))
 }
 
 // tool returns the reports of a tool call.

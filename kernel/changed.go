@@ -168,7 +168,8 @@ func (r *runChanges) addEvent(e event.Event, agent speaker) {
 
 // mergePending merges the requests about a tool call that came before its report.
 func (r *runChanges) mergePending(t *change) {
-	for _, p := range slices.SortedFunc(maps.Values(r.pending), func(a, b *pendingRequest) int { return cmp.Compare(a.seq, b.seq) }) {
+	for _, p := range slices.SortedFunc(maps.Values(r.pending),
+		func(a, b *pendingRequest) int { return cmp.Compare(a.seq, b.seq) }) {
 		if p.tool == t.call.ID && !p.merged {
 			_, call, _ := requestedTool(r.line(p.seq))
 			t.mergeReport(call)

@@ -71,7 +71,8 @@ func (c *client) setConversation(id string) {
 }
 
 var sentTypes = map[provider.FrameKind]event.Type{
-	provider.Request: event.RequestSent, provider.Notification: event.NotificationSent, provider.Response: event.ResponseSent,
+	provider.Request: event.RequestSent, provider.Notification: event.NotificationSent,
+	provider.Response: event.ResponseSent,
 }
 
 var receivedTypes = map[provider.FrameKind]event.Type{

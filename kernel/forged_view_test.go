@@ -55,7 +55,8 @@ func TestForgedApprovals(t *testing.T) {
 			t.Errorf("%s: %s; %+v, %v", forge, got, list, err)
 		}
 	}
-	if _, err := db.Exec(`DROP TABLE position; DROP TABLE seal; CREATE VIEW position AS SELECT 1 AS id; CREATE TABLE t (x) STRICT`); err == nil {
+	if _, err := db.Exec(
+		`DROP TABLE position; DROP TABLE seal; CREATE VIEW position AS SELECT 1 AS id; CREATE TABLE t (x) STRICT`); err == nil {
 		t.Error("a table without a type")
 	}
 	if err := errors.Join(r.standing.Close(), os.Remove(r.opt.Paths.Approvals),

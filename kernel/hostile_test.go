@@ -367,9 +367,11 @@ func TestAnswersRaceWithTheirEnds(t *testing.T) {
 // outcome is written.
 func TestLateQuestionsDoNotRace(t *testing.T) {
 	r := openRunner(t)
-	res, err := hostileTurn(t, r, "@ask execute T command=\"make\" count=40 wait=no\n@tool edit E path=a\n@answer\n@ask execute T command=\"make\" count=40 wait=no", func(turn *Turn) {
-		turn.AnswerIn = 0
-	})
+	res, err := hostileTurn(t, r,
+		"@ask execute T command=\"make\" count=40 wait=no\n@tool edit E path=a\n@answer\n@ask execute T command=\"make\" "+
+			"count=40 wait=no", func(turn *Turn) {
+			turn.AnswerIn = 0
+		})
 	if err != nil || res.Outcome != record.OutcomeResponded {
 		t.Errorf("%+v, %v", res, err)
 	}

@@ -143,8 +143,10 @@ func (run *run) writeOutcome(outcome event.Type, e *provider.Error) (record.Resu
 func (run *run) outcomeFact(outcome event.Type, refs event.Refs, res record.Result) event.Event {
 	if outcome == event.Responded {
 		return event.NewFact(outcome, "agent", refs, fact.Responded{
-			Provider: res.Provider, Text: res.Text, Content: res.Content, StopReason: res.StopReason, Usage: res.Usage, OfSession: res.OfSession, Cost: res.Cost,
-			DurationMS: res.Duration.Milliseconds(), FirstMS: run.client.sums.firstUpdate().Milliseconds(), Tools: run.client.sums.toolsSeen(),
+			Provider: res.Provider, Text: res.Text, Content: res.Content, StopReason: res.StopReason, Usage: res.Usage,
+			OfSession: res.OfSession, Cost: res.Cost,
+			DurationMS: res.Duration.Milliseconds(), FirstMS: run.client.sums.firstUpdate().Milliseconds(),
+			Tools: run.client.sums.toolsSeen(),
 		})
 	}
 	f := fact.Failed{Error: res.Err, DurationMS: res.Duration.Milliseconds(), Text: res.Text, Content: res.Content,

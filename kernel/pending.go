@@ -17,7 +17,8 @@ import (
 // The reasons why an answer fails or has not been seen.
 var (
 	ErrRunGone  = message.New("kernel.run-gone", "the process that asked is gone")
-	ErrNotWoken = message.New("kernel.not-woken", "the answer is on record, but the process that asked has not seen it yet")
+	ErrNotWoken = message.New("kernel.not-woken",
+		"the answer is on record, but the process that asked has not seen it yet")
 )
 
 // PendingQuestions returns the open questions of this context's living runs.

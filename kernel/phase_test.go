@@ -18,8 +18,9 @@ func TestEveryPairOfPhaseAndEvent(t *testing.T) {
 	want := map[phase]string{
 		phaseAccepted: "llm.provider_error llm.requested run.cancel_requested",
 		phaseIntended: "acp.request.sent llm.outcome_unknown llm.provider_error run.cancel_requested",
-		phasePrompted: "interaction.answered interaction.requested llm.outcome_unknown llm.provider_error llm.responded run.cancel_requested",
-		phaseEnded:    "",
+		phasePrompted: "interaction.answered interaction.requested llm.outcome_unknown llm.provider_error llm.responded " +
+			"run.cancel_requested",
+		phaseEnded: "",
 	}
 	for phase, allowed := range want {
 		var got []string

@@ -214,7 +214,8 @@ func (q *questions) question(call provider.ToolCall, options []acp.PermissionOpt
 	out := interaction.Question{
 		Title: call.Title,
 		Subject: interaction.Subject{
-			Provider: q.c.run.t.Agent.ID, Kind: string(call.Kind), Paths: req.Paths, Tier: string(d.Tier), RawInput: call.RawInput,
+			Provider: q.c.run.t.Agent.ID, Kind: string(call.Kind), Paths: req.Paths, Tier: string(d.Tier),
+			RawInput: call.RawInput,
 		},
 		Word: d.Word, Why: d.Why, Coded: d.Coded, Allow: d.Allow,
 		Expires: q.c.sums.now().Add(q.c.run.t.AnswerIn),

@@ -141,7 +141,8 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 	}
 	_, err = r.log.EndRun(ctx,
 		event.NewFact(event.OutcomeUnknown, "perlica", left.Refs, fact.Failed{
-			Error: e, Text: left.Said.Text(), Content: left.Said.Blocks, NoticedBy: "recovery", Known: left.Progress().Text, KnownMessage: left.Progress().Coded,
+			Error: e, Text: left.Said.Text(), Content: left.Said.Blocks, NoticedBy: "recovery", Known: left.Progress().Text,
+			KnownMessage: left.Progress().Coded,
 		}),
 		event.NewFact(event.CallEnforced, "perlica", left.Refs, fact.Enforced{Calls: 1, Blocked: len(left.Refused),
 			Permissions: left.Counted()}))
@@ -198,12 +199,14 @@ func (r *Runner) replayInput(ctx context.Context, in Input) (res record.Result, 
 			return record.Result{}, true, err
 		}
 		if given := r.digest(in, files); given != requested.Input {
-			return record.Result{}, true, &InputConflictError{Input: in.ID, Run: intent.Run, Recorded: requested.Input, Given: given}
+			return record.Result{}, true, &InputConflictError{Input: in.ID, Run: intent.Run, Recorded: requested.Input,
+				Given: given}
 		}
 	}
 	res, err = r.recordedResult(ctx, intent)
 	if err == nil && requested.Input == "" {
-		res.Warnings = append(res.Warnings, "input_not_compared: whether this is the text that was called is not on record any more")
+		res.Warnings = append(res.Warnings,
+			"input_not_compared: whether this is the text that was called is not on record any more")
 	}
 	return res, true, err
 }

@@ -74,7 +74,8 @@ func abandon(t *testing.T, r *Runner, steps int) event.RunID {
 		event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Text: "hi", Provider: "p"}),
 		event.NewFact(event.Requested, "perlica", refs, fact.Requested{Provider: "p"}),
 		frame(event.RequestSent, `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{}}`),
-		frame(event.NotificationReceived, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"c","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"half an "}}}}`),
+		frame(event.NotificationReceived,
+			`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"c","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"half an "}}}}`),
 		event.NewFact(event.InteractionRequested, "agent", asked, interaction.Question{Title: "may I?"}),
 		frame(event.ResponseReceived, `{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn"}}`),
 	}

@@ -245,7 +245,8 @@ func (run *run) recordIntent(ctx context.Context) error {
 		strategy = strategyKeep
 	}
 	events = append(events, event.NewFact(event.Requested, "perlica", run.client.refs(), fact.Requested{
-		Provider: run.t.Agent.ID, Agent: run.t.Agent.Command, Digest: hex.EncodeToString(digest[:]), Bytes: len(prompt), CallIndex: 1, Strategy: strategy,
+		Provider: run.t.Agent.ID, Agent: run.t.Agent.Command, Digest: hex.EncodeToString(digest[:]), Bytes: len(prompt),
+		CallIndex: 1, Strategy: strategy,
 		Input: run.r.digest(run.t.Input, files),
 	}))
 	if err := run.state.advance(event.Requested); err != nil {

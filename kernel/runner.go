@@ -252,7 +252,8 @@ func (r *Runner) anchorFault() (subtype string, err error) {
 	switch {
 	case err == nil, r.log.Err() != nil: // the error of a dead log is reported elsewhere
 	case !errors.Is(err, evidence.ErrKey):
-		return "checkpoint_not_anchored", fmt.Errorf("%w. The answer is on record; after you free space, run 'perlica log checkpoint'", err)
+		return "checkpoint_not_anchored",
+			fmt.Errorf("%w. The answer is on record; after you free space, run 'perlica log checkpoint'", err)
 	case r.keys != nil:
 		return "checkpoint_not_signed", err
 	}

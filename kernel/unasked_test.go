@@ -90,8 +90,10 @@ func TestAYesForGoodFrees(t *testing.T) {
 // counts as asked about. A completed one ran against the refusal, until a later question allows it.
 func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 	ask := func(rpc, tool, command string) string {
-		return `@request session/request_permission {"sessionId":"$session","toolCall":{"toolCallId":"` + tool + `","kind":"execute","title":"` + command +
-			`","rawInput":{"command":"` + command + `"}},"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]} wait=no rpcid=` + rpc + "\n"
+		return `@request session/request_permission {"sessionId":"$session","toolCall":{"toolCallId":"` + tool +
+			`","kind":"execute","title":"` + command +
+			`","rawInput":{"command":"` + command +
+			`"}},"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]} wait=no rpcid=` + rpc + "\n"
 	}
 	reports := func(tool, command, status string) string {
 		return `@tool execute "` + command + `" id=` + tool + ` command="` + command + `" steps=` + status + "\n"
@@ -168,7 +170,8 @@ func TestOwnChangesOfTheMode(t *testing.T) {
 		t.Fatal(err)
 	}
 	res, err := c.Run(t.Context(), Turn{
-		Input:       Input{Text: `@ask switch_mode "Go on" options=auto:allow_once:Go,no:reject_once:No` + "\n@mode auto\n@mode yolo", Source: "test"},
+		Input: Input{Text: `@ask switch_mode "Go on" options=auto:allow_once:Go,no:reject_once:No` +
+			"\n@mode auto\n@mode yolo", Source: "test"},
 		Permissions: policy.ModeAsk, AnswerIn: time.Minute, Show: choosing(t, r, "allow_once"),
 	})
 	if err != nil || len(res.Unasked) != 1 || res.Unasked[0].Title != "mode yolo" || len(res.Warnings) != 1 {

@@ -182,8 +182,10 @@ func cleaned(paths []string) (out []string) {
 // it unreadable.
 func TestRoles(t *testing.T) {
 	for value, ok := range map[string]bool{
-		`7`: true, `true`: true, `"fast"`: true, `"HEAD"`: true, `null`: true, `""`: true, `[1,"a"]`: true, `{"deep":[{"x":1}]}`: true,
-		`"rm"`: false, `"bash"`: false, `"two words"`: false, `"a/b"`: false, `"a.txt"`: false, `"~"`: false, `"$X"`: false,
+		`7`: true, `true`: true, `"fast"`: true, `"HEAD"`: true, `null`: true, `""`: true, `[1,"a"]`: true,
+		`{"deep":[{"x":1}]}`: true,
+		`"rm"`:               false, `"bash"`: false, `"two words"`: false, `"a/b"`: false, `"a.txt"`: false, `"~"`: false,
+		`"$X"`:      false,
 		`"--force"`: false, `["a","b c"]`: false, `{"x":"y z"}`: false, `"a;b"`: false,
 		`"` + strings.Repeat("x", 100) + `"`: false, `"a\u200bb"`: false,
 	} {

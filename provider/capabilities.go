@@ -30,7 +30,8 @@ type sessionCapabilities struct {
 func (o *Options) capabilities(a Agent) capabilities {
 	c := capabilities{Auth: acp.AuthCapabilities{Terminal: o.TerminalLogins}}
 	if o.Forms {
-		c.Forms = &acp.ElicitationCapabilities{Form: &acp.ElicitationFormCapabilities{}, Url: &acp.ElicitationUrlCapabilities{}}
+		c.Forms = &acp.ElicitationCapabilities{Form: &acp.ElicitationFormCapabilities{},
+			Url: &acp.ElicitationUrlCapabilities{}}
 	}
 	if o.Notices {
 		c.Session.Notices, c.Session.Compaction = &struct{}{}, &struct{}{}

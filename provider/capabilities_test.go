@@ -18,8 +18,10 @@ func TestCapabilities(t *testing.T) {
 	}{
 		"least":   {func(*provider.Options) {}, `{` + least + `}}`},
 		"notices": {func(o *provider.Options) { o.Notices = true }, `{` + least + `,"notices":{},"compaction":{}}}`},
-		"forms":   {func(o *provider.Options) { o.Forms = true }, `{"auth":{},"elicitation":{"form":{},"url":{}},"fs":{},"session":{"configOptions":{"boolean":{}}}}`},
-		"logins":  {func(o *provider.Options) { o.TerminalLogins = true }, `{"auth":{"terminal":true},"fs":{},"session":{"configOptions":{"boolean":{}}}}`},
+		"forms": {func(o *provider.Options) { o.Forms = true },
+			`{"auth":{},"elicitation":{"form":{},"url":{}},"fs":{},"session":{"configOptions":{"boolean":{}}}}`},
+		"logins": {func(o *provider.Options) { o.TerminalLogins = true },
+			`{"auth":{"terminal":true},"fs":{},"session":{"configOptions":{"boolean":{}}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &watcher{}
@@ -30,7 +32,8 @@ func TestCapabilities(t *testing.T) {
 			var v struct {
 				Params struct{ ClientCapabilities json.RawMessage }
 			}
-			if err := json.Unmarshal([]byte(w.lines(true)[0]), &v); err != nil || string(v.Params.ClientCapabilities) != tt.want {
+			if err := json.Unmarshal([]byte(w.lines(true)[0]), &v); err != nil ||
+				string(v.Params.ClientCapabilities) != tt.want {
 				t.Errorf("%s, %v; want %s", v.Params.ClientCapabilities, err, tt.want)
 			}
 		})
@@ -40,9 +43,11 @@ func TestCapabilities(t *testing.T) {
 // TestSwitches checks that a boolean option is set to on or off, and any other option by the id of its value.
 func TestSwitches(t *testing.T) {
 	w := &watcher{}
-	c := start(t, child("liar", "<", `>{"id":0,"result":{"sessionId":"s","configOptions":[{"id":"fast","name":"Fast","type":"boolean","currentValue":false},`+
-		`{"id":"all","name":"All","type":"select","currentValue":"off","options":[{"value":"on","name":"On"},{"value":"off","name":"Off"}]}]}}`,
-		"<", `>{"id":1,"result":{}}`, "<", `>{"id":2,"result":{}}`, "<", `>{"id":3,"result":{}}`, "<", `>{"id":4,"result":{}}`), w)
+	c := start(t, child("liar", "<",
+		`>{"id":0,"result":{"sessionId":"s","configOptions":[{"id":"fast","name":"Fast","type":"boolean","currentValue":false},`+
+			`{"id":"all","name":"All","type":"select","currentValue":"off","options":[{"value":"on","name":"On"},{"value":"off","name":"Off"}]}]}}`,
+		"<", `>{"id":1,"result":{}}`, "<", `>{"id":2,"result":{}}`, "<", `>{"id":3,"result":{}}`, "<",
+		`>{"id":4,"result":{}}`), w)
 	s, err := c.NewSession(t.Context(), t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)

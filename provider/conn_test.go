@@ -18,7 +18,8 @@ import (
 func TestFramesAreByteExact(t *testing.T) {
 	lines := []string{
 		"", " ", "\r", `{"jsonrpc":"2.0","method":"_vendor/note","params":{"n":9007199254740993}}` + "\r",
-		"garbage caf\xe9 \xff\x00", `{"jsonrpc" : "2.0","future":[1.0e+1],"method":"session/update","params":{"sessionId":"s","x":1,"update":{"sessionUpdate":"notice"}}}`,
+		"garbage caf\xe9 \xff\x00",
+		`{"jsonrpc" : "2.0","future":[1.0e+1],"method":"session/update","params":{"sessionId":"s","x":1,"update":{"sessionUpdate":"notice"}}}`,
 		`{"jsonrpc":"2.0","id":2,"result":{"stopReason":"end_turn","\u0061":"\/"}}`,
 		`{"jsonrpc":"2.0","method":"_last"`,
 	}
@@ -46,7 +47,8 @@ func TestFramesAreByteExact(t *testing.T) {
 			t.Errorf("length %d of %q", f.Length, f.Line)
 		}
 	}
-	if want := (map[provider.FrameKind]int{provider.Request: 3, provider.Response: 3, provider.Notification: 2, provider.Malformed: 5}); !reflect.DeepEqual(kinds, want) {
+	if want := (map[provider.FrameKind]int{provider.Request: 3, provider.Response: 3, provider.Notification: 2,
+		provider.Malformed: 5}); !reflect.DeepEqual(kinds, want) {
 		t.Errorf("%v, want %v", kinds, want)
 	}
 	if got, want := w.warned(), []string{"malformed_line", "malformed_line"}; !slices.Equal(got, want) {
@@ -76,7 +78,8 @@ func TestSentOrder(t *testing.T) {
 	echoes := func() (lines []string) {
 		for _, f := range w.wire {
 			if f.Method == "_echo" {
-				lines = append(lines, strings.TrimSuffix(strings.TrimPrefix(string(f.Line), `{"jsonrpc":"2.0","method":"_echo","params":`), "}"))
+				lines = append(lines, strings.TrimSuffix(strings.TrimPrefix(string(f.Line),
+					`{"jsonrpc":"2.0","method":"_echo","params":`), "}"))
 			}
 		}
 		return lines
@@ -95,27 +98,42 @@ func TestResponses(t *testing.T) {
 		err   *provider.Error // Type, Subtype and Code are compared
 		warns []string
 	}{
-		"plain":           {says: []string{ok}, stop: "end_turn"},
-		"unknown stop":    {says: []string{`{"id":2,"result":{"stopReason":"bored"}}`}, stop: "bored"},
-		"null result":     {says: []string{`{"id":2,"result":null}`}},
-		"empty result":    {says: []string{`{"id":2,"result":{}}`}},
-		"neither":         {says: []string{`{"jsonrpc":"2.0","id":2}`}},
-		"error is null":   {says: []string{`{"id":2,"error": null ,"result":{"stopReason":"end_turn"}}`}, stop: "end_turn"},
-		"both":            {says: []string{`{"id":2,"error":{"code":1,"message":"m"},"result":{}}`}, err: &provider.Error{Type: provider.TypeAgent, Code: "1"}},
-		"a string":        {says: []string{`{"id":2,"result":"done"}`}, err: &provider.Error{Type: provider.TypeProtocol, Subtype: "undecodable_result"}},
-		"an array":        {says: []string{`{"id":2,"result":[]}`}, err: &provider.Error{Type: provider.TypeProtocol, Subtype: "undecodable_result"}},
-		"odd stop reason": {says: []string{`{"id":2,"result":{"stopReason":5}}`}, err: &provider.Error{Type: provider.TypeProtocol, Subtype: "undecodable_result"}},
-		"error":           {says: []string{`{"id":2,"error":{"code":77,"message":"m","data":{"errorKind":"odd"}}}`}, err: &provider.Error{Type: provider.TypeAgent, Subtype: "odd", Code: "77"}},
-		"undecodable":     {says: []string{`{"id":2,"error":{"code":"str","message":"m"}}`}, err: &provider.Error{Type: provider.TypeProtocol, Subtype: "undecodable_error"}},
-		"error a string":  {says: []string{`{"id":2,"error":"no"}`}, err: &provider.Error{Type: provider.TypeProtocol, Subtype: "undecodable_error"}},
-		"auth":            {says: []string{`{"id":2,"error":{"code":-32000,"message":"m"}}`}, err: &provider.Error{Type: provider.TypeAuth, Code: "-32000"}},
-		"null id error":   {says: []string{`{"id":null,"error":{"code":-32700,"message":"m"}}`}, err: &provider.Error{Type: provider.TypeAgent, Code: "-32700"}},
-		"null id result":  {says: []string{`{"id":null,"result":{}}`, ok}, stop: "end_turn", warns: []string{"malformed_line"}},
-		"id a string":     {says: []string{`{"id":"2","result":{"stopReason":"end_turn"}}`}, stop: "end_turn"},
-		"id other digits": {says: []string{`{"id":"02","result":{"stopReason":"lie"}}`, `{"id":"2.0","result":{"stopReason":"lie"}}`, ok}, stop: "end_turn", warns: []string{"unknown_response", "unknown_response"}},
-		"id never used":   {says: []string{`{"id":99,"result":{"stopReason":"lie"}}`, ok}, stop: "end_turn", warns: []string{"unknown_response"}},
-		"id used before":  {says: []string{`{"id":1,"result":{"stopReason":"lie","sessionId":"t"}}`, ok}, stop: "end_turn", warns: []string{"unknown_response"}},
-		"twice":           {says: []string{ok, `{"id":2,"result":{"stopReason":"lie"}}`}, stop: "end_turn", warns: []string{"unknown_response"}},
+		"plain":         {says: []string{ok}, stop: "end_turn"},
+		"unknown stop":  {says: []string{`{"id":2,"result":{"stopReason":"bored"}}`}, stop: "bored"},
+		"null result":   {says: []string{`{"id":2,"result":null}`}},
+		"empty result":  {says: []string{`{"id":2,"result":{}}`}},
+		"neither":       {says: []string{`{"jsonrpc":"2.0","id":2}`}},
+		"error is null": {says: []string{`{"id":2,"error": null ,"result":{"stopReason":"end_turn"}}`}, stop: "end_turn"},
+		"both": {says: []string{`{"id":2,"error":{"code":1,"message":"m"},"result":{}}`},
+			err: &provider.Error{Type: provider.TypeAgent, Code: "1"}},
+		"a string": {says: []string{`{"id":2,"result":"done"}`},
+			err: &provider.Error{Type: provider.TypeProtocol, Subtype: "undecodable_result"}},
+		"an array": {says: []string{`{"id":2,"result":[]}`},
+			err: &provider.Error{Type: provider.TypeProtocol, Subtype: "undecodable_result"}},
+		"odd stop reason": {says: []string{`{"id":2,"result":{"stopReason":5}}`},
+			err: &provider.Error{Type: provider.TypeProtocol, Subtype: "undecodable_result"}},
+		"error": {says: []string{`{"id":2,"error":{"code":77,"message":"m","data":{"errorKind":"odd"}}}`},
+			err: &provider.Error{Type: provider.TypeAgent, Subtype: "odd", Code: "77"}},
+		"undecodable": {says: []string{`{"id":2,"error":{"code":"str","message":"m"}}`},
+			err: &provider.Error{Type: provider.TypeProtocol, Subtype: "undecodable_error"}},
+		"error a string": {says: []string{`{"id":2,"error":"no"}`},
+			err: &provider.Error{Type: provider.TypeProtocol, Subtype: "undecodable_error"}},
+		"auth": {says: []string{`{"id":2,"error":{"code":-32000,"message":"m"}}`},
+			err: &provider.Error{Type: provider.TypeAuth, Code: "-32000"}},
+		"null id error": {says: []string{`{"id":null,"error":{"code":-32700,"message":"m"}}`},
+			err: &provider.Error{Type: provider.TypeAgent, Code: "-32700"}},
+		"null id result": {says: []string{`{"id":null,"result":{}}`, ok}, stop: "end_turn",
+			warns: []string{"malformed_line"}},
+		"id a string": {says: []string{`{"id":"2","result":{"stopReason":"end_turn"}}`}, stop: "end_turn"},
+		"id other digits": {says: []string{`{"id":"02","result":{"stopReason":"lie"}}`,
+			`{"id":"2.0","result":{"stopReason":"lie"}}`, ok}, stop: "end_turn",
+			warns: []string{"unknown_response", "unknown_response"}},
+		"id never used": {says: []string{`{"id":99,"result":{"stopReason":"lie"}}`, ok}, stop: "end_turn",
+			warns: []string{"unknown_response"}},
+		"id used before": {says: []string{`{"id":1,"result":{"stopReason":"lie","sessionId":"t"}}`, ok}, stop: "end_turn",
+			warns: []string{"unknown_response"}},
+		"twice": {says: []string{ok, `{"id":2,"result":{"stopReason":"lie"}}`}, stop: "end_turn",
+			warns: []string{"unknown_response"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &watcher{}
@@ -133,7 +151,8 @@ func TestResponses(t *testing.T) {
 				if !errors.As(got.err, &e) || e.Type != tt.err.Type || e.Subtype != tt.err.Subtype || e.Code != tt.err.Code {
 					t.Fatalf("%#v, want %#v", got.err, tt.err)
 				}
-				if e.Provider != "liar" || e.Message == "" || e.Method != "session/prompt" || e.RequestID != "2" || e.RawShape == "" {
+				if e.Provider != "liar" || e.Message == "" || e.Method != "session/prompt" || e.RequestID != "2" ||
+					e.RawShape == "" {
 					t.Errorf("fields are missing: %#v", e)
 				}
 			}
@@ -173,16 +192,25 @@ func TestUpdates(t *testing.T) {
 		kinds            []string
 		warns            []string
 	}{
-		"in order":        {"", "@say a\n@thought b\n@say c", "ac", []string{"agent_message_chunk", "agent_thought_chunk", "agent_message_chunk"}, nil},
-		"early":           {"[session/new]\n@say one\n@say two", "@say three", "onetwothree", []string{"agent_message_chunk", "agent_message_chunk", "agent_message_chunk"}, nil},
-		"early, foreign":  {"[session/new]\n@update {\"sessionUpdate\":\"notice\"} session=other", "@say x", "x", []string{"agent_message_chunk"}, []string{"foreign_session"}},
-		"foreign":         {"", "@update {\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"no\"}} session=other\n@say x", "x", []string{"agent_message_chunk"}, []string{"foreign_session"}},
-		"after":           {"", "@answer\n@say late", "late", []string{"agent_message_chunk"}, nil},
-		"unknown":         {"", "@update {\"sessionUpdate\":\"notice\",\"level\":\"info\"}\n@update {\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"hologram\"}}", "", []string{"notice", "agent_message_chunk"}, nil},
-		"undecodable":     {"", "@update {\"sessionUpdate\":\"tool_call\",\"toolCallId\":7}\n@say x", "x", []string{"agent_message_chunk"}, []string{"undecodable_update"}},
-		"never announced": {"", "@tool read T announce=no", "", []string{"tool_call_update", "tool_call_update", "tool_call_update"}, nil},
-		"invalid UTF-8":   {"", `@say caf\xe9!`, "caf\xe9!", []string{"agent_message_chunk"}, nil},
-		"vendor":          {"", "@notify _vendor/x {\"a\":1}\n@notify $/progress {}\n@notify session/other\n@say x", "x", []string{"agent_message_chunk"}, nil},
+		"in order": {"", "@say a\n@thought b\n@say c", "ac",
+			[]string{"agent_message_chunk", "agent_thought_chunk", "agent_message_chunk"}, nil},
+		"early": {"[session/new]\n@say one\n@say two", "@say three", "onetwothree",
+			[]string{"agent_message_chunk", "agent_message_chunk", "agent_message_chunk"}, nil},
+		"early, foreign": {"[session/new]\n@update {\"sessionUpdate\":\"notice\"} session=other", "@say x", "x",
+			[]string{"agent_message_chunk"}, []string{"foreign_session"}},
+		"foreign": {"", "@update {\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"no\"}} " +
+			"session=other\n@say x", "x", []string{"agent_message_chunk"}, []string{"foreign_session"}},
+		"after": {"", "@answer\n@say late", "late", []string{"agent_message_chunk"}, nil},
+		"unknown": {"", "@update {\"sessionUpdate\":\"notice\",\"level\":\"info\"}\n@update " +
+			"{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"hologram\"}}", "",
+			[]string{"notice", "agent_message_chunk"}, nil},
+		"undecodable": {"", "@update {\"sessionUpdate\":\"tool_call\",\"toolCallId\":7}\n@say x", "x",
+			[]string{"agent_message_chunk"}, []string{"undecodable_update"}},
+		"never announced": {"", "@tool read T announce=no", "", []string{"tool_call_update", "tool_call_update",
+			"tool_call_update"}, nil},
+		"invalid UTF-8": {"", `@say caf\xe9!`, "caf\xe9!", []string{"agent_message_chunk"}, nil},
+		"vendor": {"", "@notify _vendor/x {\"a\":1}\n@notify $/progress {}\n@notify session/other\n@say x", "x",
+			[]string{"agent_message_chunk"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &watcher{}
@@ -230,7 +258,8 @@ func TestLineLimit(t *testing.T) {
 	})
 	t.Run("too long", func(t *testing.T) {
 		w := &watcher{}
-		c, got := run(t, child("ok"), w, "@say before\n@stream 1 300000\n@say after", func(o *provider.Options) { o.MaxLine = 200_000 })
+		c, got := run(t, child("ok"), w, "@say before\n@stream 1 300000\n@say after",
+			func(o *provider.Options) { o.MaxLine = 200_000 })
 		var e *provider.Error
 		if !errors.As(got.err, &e) || !errors.Is(got.err, provider.ErrProtocol) || e.Subtype != "oversized_line" {
 			t.Errorf("%#v", got.err)
@@ -259,13 +288,17 @@ func TestInitializeAndSession(t *testing.T) {
 		method   string
 		subtype  string
 	}{
-		"version":        {"[initialize]\n@set protocolVersion 2", provider.TypeProtocol, provider.ErrProtocol, "initialize", "protocol_version"},
-		"in quotes":      {"[initialize]\n@set protocolVersion \"2\"", provider.TypeProtocol, provider.ErrProtocol, "initialize", "protocol_version"},
-		"half a version": {"[initialize]\n@set protocolVersion 1.5", provider.TypeProtocol, provider.ErrProtocol, "initialize", "protocol_version"},
-		"login":          {"[session/new]\n@auth", provider.TypeAuth, provider.ErrAuthRequired, "session/new", ""},
+		"version": {"[initialize]\n@set protocolVersion 2", provider.TypeProtocol, provider.ErrProtocol, "initialize",
+			"protocol_version"},
+		"in quotes": {"[initialize]\n@set protocolVersion \"2\"", provider.TypeProtocol, provider.ErrProtocol,
+			"initialize", "protocol_version"},
+		"half a version": {"[initialize]\n@set protocolVersion 1.5", provider.TypeProtocol, provider.ErrProtocol,
+			"initialize", "protocol_version"},
+		"login": {"[session/new]\n@auth", provider.TypeAuth, provider.ErrAuthRequired, "session/new", ""},
 		"no id": {"[session/new]\n@result {}", provider.TypeProtocol, provider.ErrProtocol,
 			"session/new", "no_session_id"},
-		"odd id":        {"[session/new]\n@result {\"sessionId\":5}", provider.TypeProtocol, provider.ErrProtocol, "session/new", "undecodable_result"},
+		"odd id": {"[session/new]\n@result {\"sessionId\":5}", provider.TypeProtocol, provider.ErrProtocol,
+			"session/new", "undecodable_result"},
 		"exits":         {"[initialize]\n@exit 3", provider.TypeGone, provider.ErrGone, "initialize", "exited"},
 		"exits at once": {"[start]\n@exit 3", provider.TypeGone, provider.ErrGone, "initialize", "exited"},
 	} {
@@ -276,7 +309,8 @@ func TestInitializeAndSession(t *testing.T) {
 				_, err = c.NewSession(t.Context(), "/", nil)
 			}
 			var e *provider.Error
-			if !errors.As(err, &e) || !errors.Is(err, tt.is) || e.Type != tt.typ || e.Method != tt.method || e.Subtype != tt.subtype || e.RequestID == "" || e.Provider != "ok" {
+			if !errors.As(err, &e) || !errors.Is(err, tt.is) || e.Type != tt.typ || e.Method != tt.method ||
+				e.Subtype != tt.subtype || e.RequestID == "" || e.Provider != "ok" {
 				t.Errorf("%#v", err)
 			}
 			if e.Type == provider.TypeGone && !strings.Contains(e.Message, "code 3") {
@@ -294,7 +328,8 @@ func TestTimeouts(t *testing.T) {
 	isTimeout := func(t *testing.T, err error, method string) {
 		t.Helper()
 		var e *provider.Error
-		if !errors.As(err, &e) || !errors.Is(err, provider.ErrTimeout) || e.Type != provider.TypeTimeout || e.Method != method || e.RequestID == "" {
+		if !errors.As(err, &e) || !errors.Is(err, provider.ErrTimeout) || e.Type != provider.TypeTimeout ||
+			e.Method != method || e.RequestID == "" {
 			t.Errorf("%s: %#v", method, err)
 		}
 	}
@@ -335,7 +370,10 @@ func TestTimeouts(t *testing.T) {
 		if err := s.Cancel(); err != nil { // the agent answers only after this
 			t.Error(err)
 		}
-		w.waitFor(t, "the warning", func() bool { return len(w.warnings) == 1 && w.warnings[0].Subtype == "unknown_response" })
+		w.waitFor(t, "the warning", func() bool {
+			return len(w.warnings) == 1 &&
+				w.warnings[0].Subtype == "unknown_response"
+		})
 	})
 	t.Run("context", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -42,9 +42,12 @@ func (b Block) Link() bool { return b.Kind == blockLink }
 // extensions maps the type of a block to the extension of the saved file. There are no other extensions,
 // because an agent could name a program.
 var extensions = map[string]string{
-	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/bmp": ".bmp", "image/svg+xml": ".svg",
-	"audio/wav": ".wav", "audio/x-wav": ".wav", "audio/mpeg": ".mp3", "audio/mp4": ".m4a", "audio/ogg": ".ogg", "audio/flac": ".flac", "audio/webm": ".webm",
-	"text/plain": ".txt", "text/markdown": ".md", "text/csv": ".csv", "application/json": ".json", "application/pdf": ".pdf",
+	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/bmp": ".bmp",
+	"image/svg+xml": ".svg",
+	"audio/wav":     ".wav", "audio/x-wav": ".wav", "audio/mpeg": ".mp3", "audio/mp4": ".m4a", "audio/ogg": ".ogg",
+	"audio/flac": ".flac", "audio/webm": ".webm",
+	"text/plain": ".txt", "text/markdown": ".md", "text/csv": ".csv", "application/json": ".json",
+	"application/pdf": ".pdf",
 }
 
 // Extension returns the file name extension for the block's type.

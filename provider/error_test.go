@@ -11,17 +11,26 @@ import (
 func TestAgentError(t *testing.T) {
 	for raw, want := range map[string]Error{
 		`{"code":-32603,"message":"Internal error","data":{"details":"no model","errorKind":"unknown"}}`: {
-			Message: "Internal error: no model", Code: "-32603", Subtype: "unknown", RawShape: `{"code":number,"message":string,"data":{"details":string,"errorKind":string}}`},
-		`{"code":77,"message":"oops","data":"because"}`:       {Message: "oops: because", Code: "77", RawShape: `{"code":number,"message":string,"data":string}`},
-		`{"code":99999999999999999999,"message":"m"}`:         {Message: "m", Code: "99999999999999999999", RawShape: `{"code":number,"message":string}`},
-		`{"code":1.5,"message":"m","data":[1]}`:               {Message: "m", Code: "1.5", RawShape: `{"code":number,"message":string,"data":array}`},
-		`{}`:                                                  {Message: "an error without a message", RawShape: `{}`},
-		`{"code":null,"message":"m","data":{"message":"m"}}`:  {Message: "m", RawShape: `{"code":null,"message":string,"data":{"message":string}}`},
-		`{"code":-32000,"message":"Authentication required"}`: {Message: "Authentication required", Code: "-32000", Type: TypeAuth, cause: ErrAuthRequired, RawShape: `{"code":number,"message":string}`},
-		`{"code":"str","message":"m"}`: {Message: `an error that is not of JSON-RPC's form: {"code":"str","message":"m"}`, Type: TypeProtocol,
+			Message: "Internal error: no model", Code: "-32603", Subtype: "unknown",
+			RawShape: `{"code":number,"message":string,"data":{"details":string,"errorKind":string}}`},
+		`{"code":77,"message":"oops","data":"because"}`: {Message: "oops: because", Code: "77",
+			RawShape: `{"code":number,"message":string,"data":string}`},
+		`{"code":99999999999999999999,"message":"m"}`: {Message: "m", Code: "99999999999999999999",
+			RawShape: `{"code":number,"message":string}`},
+		`{"code":1.5,"message":"m","data":[1]}`: {Message: "m", Code: "1.5",
+			RawShape: `{"code":number,"message":string,"data":array}`},
+		`{}`: {Message: "an error without a message", RawShape: `{}`},
+		`{"code":null,"message":"m","data":{"message":"m"}}`: {Message: "m",
+			RawShape: `{"code":null,"message":string,"data":{"message":string}}`},
+		`{"code":-32000,"message":"Authentication required"}`: {Message: "Authentication required", Code: "-32000",
+			Type: TypeAuth, cause: ErrAuthRequired, RawShape: `{"code":number,"message":string}`},
+		`{"code":"str","message":"m"}`: {Message: `an error that is not of JSON-RPC's form: {"code":"str","message":"m"}`,
+			Type:    TypeProtocol,
 			Subtype: "undecodable_error", cause: ErrProtocol, RawShape: `{"code":string,"message":string}`},
-		`"oops"`: {Message: `an error that is not of JSON-RPC's form: "oops"`, Type: TypeProtocol, Subtype: "undecodable_error", cause: ErrProtocol, RawShape: "string"},
-		`[1]`:    {Message: `an error that is not of JSON-RPC's form: [1]`, Type: TypeProtocol, Subtype: "undecodable_error", cause: ErrProtocol, RawShape: "array"},
+		`"oops"`: {Message: `an error that is not of JSON-RPC's form: "oops"`, Type: TypeProtocol,
+			Subtype: "undecodable_error", cause: ErrProtocol, RawShape: "string"},
+		`[1]`: {Message: `an error that is not of JSON-RPC's form: [1]`, Type: TypeProtocol, Subtype: "undecodable_error",
+			cause: ErrProtocol, RawShape: "array"},
 	} {
 		if want.Type == "" {
 			want.Type = TypeAgent
@@ -34,7 +43,8 @@ func TestAgentError(t *testing.T) {
 }
 
 func TestErrorJSON(t *testing.T) {
-	e := &Error{Provider: "p", Message: "m", Type: TypeAgent, Method: "session/prompt", Code: "-1", Subtype: "s", RequestID: "2", RawShape: "{}"}
+	e := &Error{Provider: "p", Message: "m", Type: TypeAgent, Method: "session/prompt", Code: "-1", Subtype: "s",
+		RequestID: "2", RawShape: "{}"}
 	b, err := json.Marshal(e)
 	if want := `{"provider_id":"p","error":"m","error_type":"agent","method":"session/prompt","code":-1,"subtype":"s","request_id":"2","raw_shape":"{}"}`; err != nil || string(b) != want {
 		t.Errorf("got %s, %v; want err == nil && string(b) == %v", b, err, want)
@@ -81,7 +91,8 @@ func FuzzAgentError(f *testing.F) {
 	f.Add([]byte(`"x`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		e := agentError("m", "1", raw)
-		if e.Message == "" || e.Type == "" || len(e.RawShape) > shapeLimit+len("…") || !utf8.ValidString(e.RawShape) && utf8.Valid(raw) {
+		if e.Message == "" || e.Type == "" || len(e.RawShape) > shapeLimit+len("…") || !utf8.ValidString(e.RawShape) &&
+			utf8.Valid(raw) {
 			t.Fatalf("%+v", e)
 		}
 		if _, err := json.Marshal(e); err != nil {

@@ -19,11 +19,15 @@ func TestLeavesInTheTurn(t *testing.T) {
 		subtype      string
 		message      []string
 	}{
-		"exits":                                {"@say partial\n@stderr first words\n@stderr out of luck\n@exit 3", "partial", "exited", []string{"code 3", "its last words: out of luck"}},
-		"exits well":                           {"@exit 0", "", "exited", []string{"code 0"}},
-		"in the middle of a line":              {"@say partial\n@bytes {\"jsonrpc\":\n@exit 1", "partial", "exited", []string{"code 1"}},
-		"closes its output":                    {"@say partial\n@close\n@hang", "partial", "output_closed", []string{"closed its output"}},
-		"leaves a child that holds its output": {"@spawn 10m stdout\n@say partial\n@exit 5", "", "exited", []string{"code 5"}},
+		"exits": {"@say partial\n@stderr first words\n@stderr out of luck\n@exit 3", "partial",
+			"exited", []string{"code 3", "its last words: out of luck"}},
+		"exits well": {"@exit 0", "", "exited", []string{"code 0"}},
+		"in the middle of a line": {"@say partial\n@bytes {\"jsonrpc\":\n@exit 1", "partial", "exited",
+			[]string{"code 1"}},
+		"closes its output": {"@say partial\n@close\n@hang", "partial", "output_closed",
+			[]string{"closed its output"}},
+		"leaves a child that holds its output": {"@spawn 10m stdout\n@say partial\n@exit 5", "", "exited",
+			[]string{"code 5"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &watcher{}
@@ -38,7 +42,8 @@ func TestLeavesInTheTurn(t *testing.T) {
 				t.Fatal("the prompt does not end")
 			}
 			var e *provider.Error
-			if !errors.As(err, &e) || !errors.Is(err, provider.ErrGone) || e.Type != provider.TypeGone || e.Subtype != tt.subtype || e.Method != "session/prompt" || e.RequestID != "2" || !call.MayHaveLeft() {
+			if !errors.As(err, &e) || !errors.Is(err, provider.ErrGone) || e.Type != provider.TypeGone ||
+				e.Subtype != tt.subtype || e.Method != "session/prompt" || e.RequestID != "2" || !call.MayHaveLeft() {
 				t.Fatalf("%#v", err)
 			}
 			for _, m := range tt.message {

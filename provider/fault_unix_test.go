@@ -40,7 +40,8 @@ func tapInput(t *testing.T, c *provider.Conn) (r *os.File, waiting func() bool) 
 func TestKilledBySignal(t *testing.T) {
 	_, got := run(t, child("ok"), &watcher{}, "@stderr before the end\n@kill")
 	var e *provider.Error
-	if !errors.As(got.err, &e) || e.Subtype != "killed" || !strings.Contains(e.Message, "SIGKILL") || !strings.Contains(e.Message, "before the end") {
+	if !errors.As(got.err, &e) || e.Subtype != "killed" || !strings.Contains(e.Message, "SIGKILL") ||
+		!strings.Contains(e.Message, "before the end") {
 		t.Errorf("%#v", got.err)
 	}
 }

@@ -45,7 +45,8 @@ func (c *Conn) requestForm(env Message) {
 		URL       string                     `json:"url"`
 		Meta      map[string]json.RawMessage `json:"_meta"`
 	}
-	if err := json.Unmarshal(env.Params, &v); err != nil || v.Mode == "url" && v.URL == "" || v.Mode != "url" && v.Schema == nil {
+	if err := json.Unmarshal(env.Params, &v); err != nil || v.Mode == "url" && v.URL == "" || v.Mode != "url" &&
+		v.Schema == nil {
 		c.refuseRequest(env.ID, -32602, "undecodable elicitation")
 		c.warnClient("undecodable_request", clip(string(env.Params), 200))
 		return

@@ -34,7 +34,8 @@ func TestHalves(t *testing.T) {
 		var h provider.Halves
 		var got []string
 		for _, c := range tt.chunks {
-			raw := `{"sessionUpdate":"` + c.kind + `","messageId":"` + c.id + `","content":{"type":"text","text":"` + c.text + `"}}`
+			raw := `{"sessionUpdate":"` + c.kind + `","messageId":"` + c.id + `","content":{"type":"text","text":"` + c.text +
+				`"}}`
 			u, ok := provider.ParseUpdate(updateLine(raw), "")
 			if !ok {
 				t.Fatalf("got %v; want ok", raw)

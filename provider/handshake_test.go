@@ -22,16 +22,20 @@ var fullAnswers = map[string]string{
 	acp.AgentMethodInitialize: `{"protocolVersion":1,"agentInfo":{"name":"a","title":"A","version":"1"},"agentCapabilities":{"loadSession":true,"auth":{"logout":{}},` +
 		`"promptCapabilities":{"image":true,"audio":false,"embeddedContext":true},"mcpCapabilities":{"http":true,"sse":false},` +
 		`"sessionCapabilities":{"list":{},"resume":{},"close":{},"delete":{},"fork":{},"additionalDirectories":{},"systemPrompt":{}}},` +
-		`"authMethods":[` + goodLogin + `,{"id":"t","name":"T","type":"terminal","args":["x"],"env":{"A":"b"}},{"id":"e","name":"E","type":"env_var","vars":[{"name":"K","label":"L","secret":true,"optional":false}]}],"_meta":{"a":[1]}}`,
-	acp.AgentMethodSessionNew: `{"sessionId":"s","modes":{"currentModeId":"ask","availableModes":[` + goodMode + `,{"id":"b","name":"B","description":"d"}]},` +
+		`"authMethods":[` + goodLogin +
+		`,{"id":"t","name":"T","type":"terminal","args":["x"],"env":{"A":"b"}},{"id":"e","name":"E","type":"env_var","vars":[{"name":"K","label":"L","secret":true,"optional":false}]}],"_meta":{"a":[1]}}`,
+	acp.AgentMethodSessionNew: `{"sessionId":"s","modes":{"currentModeId":"ask","availableModes":[` + goodMode +
+		`,{"id":"b","name":"B","description":"d"}]},` +
 		`"models":{"currentModelId":"m","availableModels":[{"modelId":"m","name":"M"}]},` +
-		`"configOptions":[` + goodOption + `,{"id":"fast","name":"F","description":"d","type":"boolean","currentValue":true},` +
+		`"configOptions":[` + goodOption +
+		`,{"id":"fast","name":"F","description":"d","type":"boolean","currentValue":true},` +
 		`{"id":"g","name":"G","type":"select","category":"mode","currentValue":"v","options":[{"group":"x","name":"X","options":[{"value":"v","name":"V","description":"d"}]}]}],"_meta":{}}`,
 	acp.AgentMethodSessionList: `{"sessions":[{"sessionId":"a","cwd":"/x","title":"T","updatedAt":"2026-11-24T00:00:00Z","additionalDirectories":["/y"],"_meta":{}}],"nextCursor":"2"}`,
 }
 
 // odd are values that an agent may write instead of any other value.
-var odd = []string{`null`, `true`, `-1`, `1.5`, `1e999`, `18446744073709551616`, `""`, `"x"`, `[]`, `{}`, `[null]`, `[[1]]`, `[{}]`, `{"":[{}]}`, `"\ud800"`}
+var odd = []string{`null`, `true`, `-1`, `1.5`, `1e999`, `18446744073709551616`, `""`, `"x"`, `[]`, `{}`, `[null]`,
+	`[[1]]`, `[{}]`, `{"":[{}]}`, `"\ud800"`}
 
 // variants yields v as JSON texts in which one value is replaced with an odd value, doubled or removed.
 func variants(v any, odd []string, whole func(string) string, yield func(text string)) {
@@ -138,7 +142,8 @@ func shakes(t *testing.T, method, text string) {
 	if _, err := json.Marshal(got); err != nil {
 		t.Fatalf("%s: got %s: %v; want err == nil", method, text, err)
 	}
-	strict := map[string]any{acp.AgentMethodInitialize: &acp.InitializeResponse{}, acp.AgentMethodSessionList: &acp.ListSessionsResponse{}}[method]
+	strict := map[string]any{acp.AgentMethodInitialize: &acp.InitializeResponse{},
+		acp.AgentMethodSessionList: &acp.ListSessionsResponse{}}[method]
 	if strict == nil {
 		strict = &provider.Offer{}
 	}
@@ -185,7 +190,8 @@ func FuzzHandshake(f *testing.F) {
 		}
 	}
 	f.Add(uint8(2), `{"sessionId":"s","configOptions":[{"type":"x"},null,`+goodOption+`],"MODES":7,"modes":null}`)
-	f.Add(uint8(0), `{"protocolVersion":1,"agentInfo":3,"agentCapabilities":{"loadSession":{},"sessionCapabilities":[]},"authMethods":{"a":[]}}`)
+	f.Add(uint8(0),
+		`{"protocolVersion":1,"agentInfo":3,"agentCapabilities":{"loadSession":{},"sessionCapabilities":[]},"authMethods":{"a":[]}}`)
 	f.Fuzz(func(t *testing.T, i uint8, text string) {
 		var v map[string]any
 		if json.Unmarshal([]byte(text), &v) != nil {

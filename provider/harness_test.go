@@ -332,7 +332,8 @@ func nothingLeft(t testing.TB) {
 	var stacks string
 	for late := time.Now().Add(time.Minute); time.Now().Before(late); runtime.Gosched() {
 		stacks = string(buf[:runtime.Stack(buf, true)])
-		if !slices.ContainsFunc([]string{"provider.(*Conn)", "process.(*Process)", "process.(*stderrTail)", "process.(*Output)"}, func(s string) bool {
+		if !slices.ContainsFunc([]string{"provider.(*Conn)", "process.(*Process)", "process.(*stderrTail)",
+			"process.(*Output)"}, func(s string) bool {
 			return strings.Contains(stacks, s)
 		}) {
 			return

@@ -37,5 +37,6 @@ func (c *Conn) KeptSessions(ctx context.Context, dir string) (list []acp.Session
 // DeleteKept makes the agent delete a stored session. Only agents that announce session/delete know the
 // method.
 func (c *Conn) DeleteKept(ctx context.Context, id string) error {
-	return c.request(ctx, acp.AgentMethodSessionDelete, acp.UnstableDeleteSessionRequest{SessionId: acp.SessionId(id)}, nil)
+	return c.request(ctx, acp.AgentMethodSessionDelete, acp.UnstableDeleteSessionRequest{SessionId: acp.SessionId(id)},
+		nil)
 }

@@ -21,8 +21,10 @@ func TestKeptSessions(t *testing.T) {
 		more       bool
 		asked      int
 	}{
-		"pages":   {[]string{`{"sessions":[{"sessionId":"a","cwd":"/x"},{"cwd":"/x"},{"sessionId":7}],"nextCursor":"2"}`, `{"sessions":[{"sessionId":"b","cwd":"/x"}],"nextCursor":null}`}, []string{"a", "b"}, false, 2},
-		"circle":  {[]string{`{"sessions":[{"sessionId":"a","cwd":"/x"}],"nextCursor":"1"}`, `{"nextCursor":"2"}`, `{"nextCursor":"1"}`}, []string{"a"}, false, 3},
+		"pages": {[]string{`{"sessions":[{"sessionId":"a","cwd":"/x"},{"cwd":"/x"},{"sessionId":7}],"nextCursor":"2"}`,
+			`{"sessions":[{"sessionId":"b","cwd":"/x"}],"nextCursor":null}`}, []string{"a", "b"}, false, 2},
+		"circle": {[]string{`{"sessions":[{"sessionId":"a","cwd":"/x"}],"nextCursor":"1"}`, `{"nextCursor":"2"}`,
+			`{"nextCursor":"1"}`}, []string{"a"}, false, 3},
 		"none":    {[]string{`{"sessions":[]}`}, nil, false, 1},
 		"endless": {endless, nil, true, provider.MostPages},
 	} {

@@ -103,13 +103,15 @@ func skipNameless(v any) (dropped []string) {
 	case *acp.InitializeResponse:
 		n := len(v.AuthMethods)
 		v.AuthMethods = slices.DeleteFunc(v.AuthMethods, func(m acp.AuthMethod) bool {
-			return (m.EnvVar == nil || m.EnvVar.Id == "") && (m.Terminal == nil || m.Terminal.Id == "") && (m.Agent == nil || m.Agent.Id == "")
+			return (m.EnvVar == nil || m.EnvVar.Id == "") && (m.Terminal == nil || m.Terminal.Id == "") &&
+				(m.Agent == nil || m.Agent.Id == "")
 		})
 		skip(n-len(v.AuthMethods), "authMethods")
 	case *offer:
 		if v.Modes != nil {
 			n := len(v.Modes.AvailableModes)
-			v.Modes.AvailableModes = slices.DeleteFunc(v.Modes.AvailableModes, func(m acp.SessionMode) bool { return m.Id == "" })
+			v.Modes.AvailableModes = slices.DeleteFunc(v.Modes.AvailableModes,
+				func(m acp.SessionMode) bool { return m.Id == "" })
 			skip(n-len(v.Modes.AvailableModes), "availableModes")
 		}
 		n := len(v.ConfigOptions)
@@ -150,7 +152,8 @@ func (c *Conn) decodeLenient(env Message, method, needed string, v any) error {
 		dropped = []string{"all of it"}
 	}
 	if len(dropped) > 0 {
-		c.warnClient("invalid_answer", clip("parts of the answer to "+method+" have not the protocol's form and are left out: "+strings.Join(dropped, ", "), 300))
+		c.warnClient("invalid_answer", clip("parts of the answer to "+method+
+			" have not the protocol's form and are left out: "+strings.Join(dropped, ", "), 300))
 	}
 	return nil
 }

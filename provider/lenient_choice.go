@@ -17,7 +17,8 @@ func soundChoices(data json.RawMessage) (kept json.RawMessage, dropped []string)
 	const list = "configOptions"
 	var members, option map[string]json.RawMessage
 	var options []json.RawMessage
-	if !bytes.Contains(data, []byte(list)) || json.Unmarshal(data, &members) != nil || json.Unmarshal(members[list], &options) != nil {
+	if !bytes.Contains(data, []byte(list)) || json.Unmarshal(data, &members) != nil ||
+		json.Unmarshal(members[list], &options) != nil {
 		return data, nil
 	}
 	for i := range options {

@@ -23,16 +23,25 @@ func TestLenient(t *testing.T) {
 		logins              int
 		warnings            int
 	}{
-		"all well":            {`,"authMethods":[` + goodLogin + `]`, `,"modes":{"currentModeId":"ask","availableModes":[` + goodMode + `]},"configOptions":[` + goodOption + `]`, 1, 1, 1, 0},
-		"unknown option type": {"", `,"configOptions":[{"id":"x","name":"X","type":"slider","currentValue":5},` + goodOption + `]`, 0, 1, 0, 1},
-		"null in lists":       {`,"authMethods":[null,` + goodLogin + `]`, `,"modes":{"currentModeId":"ask","availableModes":[null,` + goodMode + `]},"configOptions":[null,` + goodOption + `]`, 1, 1, 1, 2},
-		"one bad mode":        {"", `,"modes":{"currentModeId":"ask","availableModes":[{"id":5},` + goodMode + `,"ask"]},"configOptions":[` + goodOption + `]`, 1, 1, 0, 1},
-		"mode without an id":  {"", `,"modes":{"currentModeId":"ask","availableModes":[{"name":"x"},` + goodMode + `]}`, 1, 0, 0, 1},
-		"modes are a list":    {"", `,"modes":[` + goodMode + `],"configOptions":[` + goodOption + `]`, 0, 1, 0, 1},
-		"one bad login":       {`,"authMethods":[7,` + goodLogin + `,{"id":[]}]`, "", 0, 0, 1, 1},
-		"wrong agentInfo":     {`,"agentInfo":"me 1.0","authMethods":[` + goodLogin + `]`, "", 0, 0, 1, 1},
-		"wrong loadSession":   {`,"agentCapabilities":{"loadSession":"yes","promptCapabilities":{"image":1}},"authMethods":[` + goodLogin + `]`, "", 0, 0, 1, 1},
-		"wrong version":       {`,"agentInfo":{"name":"a","version":1}`, "", 0, 0, 0, 1},
+		"all well": {`,"authMethods":[` + goodLogin + `]`,
+			`,"modes":{"currentModeId":"ask","availableModes":[` + goodMode + `]},"configOptions":[` + goodOption + `]`, 1, 1, 1,
+			0},
+		"unknown option type": {"", `,"configOptions":[{"id":"x","name":"X","type":"slider","currentValue":5},` + goodOption +
+			`]`, 0, 1, 0, 1},
+		"null in lists": {`,"authMethods":[null,` + goodLogin + `]`,
+			`,"modes":{"currentModeId":"ask","availableModes":[null,` + goodMode + `]},"configOptions":[null,` + goodOption +
+				`]`, 1, 1, 1, 2},
+		"one bad mode": {"", `,"modes":{"currentModeId":"ask","availableModes":[{"id":5},` + goodMode +
+			`,"ask"]},"configOptions":[` + goodOption + `]`, 1, 1, 0, 1},
+		"mode without an id": {"", `,"modes":{"currentModeId":"ask","availableModes":[{"name":"x"},` + goodMode + `]}`, 1, 0,
+			0, 1},
+		"modes are a list": {"", `,"modes":[` + goodMode + `],"configOptions":[` + goodOption + `]`, 0, 1, 0, 1},
+		"one bad login":    {`,"authMethods":[7,` + goodLogin + `,{"id":[]}]`, "", 0, 0, 1, 1},
+		"wrong agentInfo":  {`,"agentInfo":"me 1.0","authMethods":[` + goodLogin + `]`, "", 0, 0, 1, 1},
+		"wrong loadSession": {`,"agentCapabilities":{"loadSession":"yes","promptCapabilities":{"image":1}},"authMethods":[` +
+			goodLogin + `]`, "",
+			0, 0, 1, 1},
+		"wrong version": {`,"agentInfo":{"name":"a","version":1}`, "", 0, 0, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &watcher{}
@@ -63,7 +72,8 @@ func TestLenient(t *testing.T) {
 // TestNoVersion checks that an agent that states no version of the protocol counts as speaking Perlica's version, with
 // a warning.
 func TestNoVersion(t *testing.T) {
-	for answer, warnings := range map[string]int{`{}`: 1, `null`: 1, `{"protocolVersion":[],"agentInfo":{"name":"a","version":"1"}}`: 2, `{"protocolVersion":null}`: 1, `"hello"`: 2} {
+	for answer, warnings := range map[string]int{`{}`: 1, `null`: 1,
+		`{"protocolVersion":[],"agentInfo":{"name":"a","version":"1"}}`: 2, `{"protocolVersion":null}`: 1, `"hello"`: 2} {
 		t.Run(answer, func(t *testing.T) {
 			w := &watcher{}
 			c := start(t, child("liar", "<", `>{"id":0,"result":`+answer+`}`, "<", `>{"id":1,"result":{"sessionId":"s"}}`), w)
@@ -87,7 +97,8 @@ func TestLenientLater(t *testing.T) {
 		t.Run(result, func(t *testing.T) {
 			w := &watcher{}
 			lie := func(id int) string { return fmt.Sprintf(`>{"id":%d,"result":%s}`, id, result) }
-			c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", lie(1), "<", lie(2), "<", lie(3), "<", lie(4), "<", lie(5)), w)
+			c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", lie(1), "<", lie(2), "<", lie(3),
+				"<", lie(4), "<", lie(5)), w)
 			if _, err := c.Initialize(t.Context(), "test"); err != nil {
 				t.Fatal(err)
 			}
@@ -96,7 +107,8 @@ func TestLenientLater(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = c.ResumeSession(t.Context(), "s", t.TempDir(), nil)
-			for _, err := range []error{err, s.SetMode(t.Context(), "x"), s.SetOption(t.Context(), "o", "v"), s.Close(t.Context())} {
+			for _, err := range []error{err, s.SetMode(t.Context(), "x"), s.SetOption(t.Context(), "o", "v"),
+				s.Close(t.Context())} {
 				if err != nil {
 					t.Error(err)
 				}
@@ -126,8 +138,11 @@ func TestLenientUpdates(t *testing.T) {
 
 // TestModeFollows checks that if an agent repeats its modes as an option, SetMode changes that option, too.
 func TestModeFollows(t *testing.T) {
-	c := start(t, child("liar", "<", `>{"id":0,"result":{"sessionId":"s","modes":{"currentModeId":"auto","availableModes":[`+goodMode+`]},"configOptions":[`+
-		goodOption+`,{"id":"mode","name":"M","category":"mode","type":"select","currentValue":"auto","options":[{"value":"ask","name":"A"},{"value":"auto","name":"B"}]}]}}`,
+	c := start(t, child("liar", "<",
+		`>{"id":0,"result":{"sessionId":"s","modes":{"currentModeId":"auto","availableModes":[`+goodMode+
+			`]},"configOptions":[`+
+			goodOption+
+			`,{"id":"mode","name":"M","category":"mode","type":"select","currentValue":"auto","options":[{"value":"ask","name":"A"},{"value":"auto","name":"B"}]}]}}`,
 		"<", `>{"id":1,"result":{}}`), &watcher{})
 	s, err := c.NewSession(t.Context(), t.TempDir(), nil)
 	if err != nil {

@@ -37,7 +37,8 @@ func TestLineReader(t *testing.T) {
 		"longer than buffer":  {long + "\nb\n", []string{long, "b"}},
 		"long, no line feed":  {"a\n" + long, []string{"a", long}},
 	} {
-		for _, r := range []io.Reader{strings.NewReader(tt.in), iotest.OneByteReader(strings.NewReader(tt.in)), iotest.DataErrReader(strings.NewReader(tt.in))} {
+		for _, r := range []io.Reader{strings.NewReader(tt.in), iotest.OneByteReader(strings.NewReader(tt.in)),
+			iotest.DataErrReader(strings.NewReader(tt.in))} {
 			frames, err := readLines(r, 1<<20)
 			if err != io.EOF {
 				t.Errorf("%s: got %v; want err == io.EOF", name, err)
@@ -133,7 +134,8 @@ func FuzzLineReader(f *testing.F) {
 				t.Fatalf("line %d: length %d, want %d", i, f.Length, len(want[i]))
 			case len(want[i]) <= limit && (f.Kind != "" || !bytes.Equal(f.Line, want[i])):
 				t.Fatalf("line %d: %s %q, want %q", i, f.Kind, f.Line, want[i])
-			case len(want[i]) > limit && (f.Kind != Oversized || !bytes.Equal(f.SHA256, sum[:]) || !bytes.Equal(f.Line, want[i][:min(len(want[i]), keptOfOversized)])):
+			case len(want[i]) > limit && (f.Kind != Oversized || !bytes.Equal(f.SHA256, sum[:]) ||
+				!bytes.Equal(f.Line, want[i][:min(len(want[i]), keptOfOversized)])):
 				t.Fatalf("line %d: %s, %d kept", i, f.Kind, len(f.Line))
 			}
 		}

@@ -80,8 +80,10 @@ func TestParts(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		`{"jsonrpc":"2.0","id":0,"method":"session/prompt","params":{"a":[1,2.5e-3,"\ud83d\ude00"]}}`,
-		`{"id":"x","result":null}`, `{"id":1,"error":{"code":"str"}}`, `{"method":"m"}x`, `{"method":"\ud83d"}`, "{\"method\":\"caf\xe9\"}",
-		`{"id":-0.0,"method":"m","x":` + strings.Repeat("[", 50) + strings.Repeat("]", 50) + `}`, `[]`, ``, ` {"id":1}` + "\r",
+		`{"id":"x","result":null}`, `{"id":1,"error":{"code":"str"}}`, `{"method":"m"}x`, `{"method":"\ud83d"}`,
+		"{\"method\":\"caf\xe9\"}",
+		`{"id":-0.0,"method":"m","x":` + strings.Repeat("[", 50) + strings.Repeat("]", 50) + `}`, `[]`, ``,
+		` {"id":1}` + "\r",
 		`{"id":1}{"id":`, `{"id":1}{`, `{"id":1}"`, `{"id":1}nul`, `{"id":1}[`, `{"id":1}-`,
 	} {
 		f.Add([]byte(s))

@@ -80,12 +80,14 @@ func (o *opening) resumeRequest(id, dir string, servers []acp.McpServer) any {
 	return struct {
 		acp.ResumeSessionRequest
 		SystemPrompt *systemPrompt `json:"systemPrompt,omitempty"`
-	}{acp.ResumeSessionRequest{Meta: o.inMeta(), AdditionalDirectories: o.dirs, SessionId: acp.SessionId(id), Cwd: dir, McpServers: servers}, o.system()}
+	}{acp.ResumeSessionRequest{Meta: o.inMeta(), AdditionalDirectories: o.dirs, SessionId: acp.SessionId(id), Cwd: dir,
+		McpServers: servers}, o.system()}
 }
 
 func (o *opening) loadRequest(id, dir string, servers []acp.McpServer) any {
 	return struct {
 		acp.LoadSessionRequest
 		SystemPrompt *systemPrompt `json:"systemPrompt,omitempty"`
-	}{acp.LoadSessionRequest{Meta: o.inMeta(), AdditionalDirectories: o.dirs, SessionId: acp.SessionId(id), Cwd: dir, McpServers: servers}, o.system()}
+	}{acp.LoadSessionRequest{Meta: o.inMeta(), AdditionalDirectories: o.dirs, SessionId: acp.SessionId(id), Cwd: dir,
+		McpServers: servers}, o.system()}
 }

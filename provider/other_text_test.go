@@ -23,22 +23,27 @@ func TestUnreadableAnswer(t *testing.T) {
 	for _, text := range []string{
 		"Loaded cached credentials." + answer, "\x1b[?25h" + answer, "\uFEFF" + answer, answer + answer, answer + " done",
 		"{config} " + answer, `level=info msg={"a":1} ` + answer, "\xff" + answer,
-		`{"jsonrpc":"2.0","id":0,"id":0,"result":{"protocolVersion":1}}`, `{"id":0,"result":{},"result":{"protocolVersion":1}}`,
+		`{"jsonrpc":"2.0","id":0,"id":0,"result":{"protocolVersion":1}}`,
+		`{"id":0,"result":{},"result":{"protocolVersion":1}}`,
 		`{"id":7,"id":0,"result":{"protocolVersion":1}}`, `{"jsonrpc":"2.0","result":{"protocolVersion":1}}`,
-		`log {"id":"0","result":{"protocolVersion":1}}`, indented(""), indented("    "), indented("\t"), "{\n" + strings.TrimPrefix(answer, "{"),
+		`log {"id":"0","result":{"protocolVersion":1}}`, indented(""), indented("    "), indented("\t"),
+		"{\n" + strings.TrimPrefix(answer, "{"),
 		strings.ReplaceAll(indented(""), "\n", "\r\n"), "{ never ends\n}\n" + indented(""),
 	} {
 		c := start(t, child("liar", append([]string{"<"}, lines(text)...)...), &watcher{})
 		_, err := c.Initialize(t.Context(), "test")
 		var e *provider.Error
-		if !errors.As(err, &e) || e.Subtype != "unreadable_answer" || !errors.Is(err, provider.ErrProtocol) || !strings.Contains(e.Message, "protocolVersion") {
+		if !errors.As(err, &e) || e.Subtype != "unreadable_answer" || !errors.Is(err, provider.ErrProtocol) ||
+			!strings.Contains(e.Message, "protocolVersion") {
 			t.Errorf("%q: %v", text, err)
 		}
 		end(t, c)
 	}
 	for _, text := range []string{
-		"x" + strings.Replace(answer, `:0,`, `:7,`, 1), "Welcome {to} the agent", strings.Repeat("{", 100) + "x", `{"level":"info","error":"none"}`,
-		`{"jsonrpc":"2.0"}`, `user {"id":0,"name":"n"}`, "{\n  \"id\": 7,\n  \"result\": {}\n}", "{\n}", "{\n  \"error\": 1\n}",
+		"x" + strings.Replace(answer, `:0,`, `:7,`, 1), "Welcome {to} the agent", strings.Repeat("{", 100) + "x",
+		`{"level":"info","error":"none"}`,
+		`{"jsonrpc":"2.0"}`, `user {"id":0,"name":"n"}`, "{\n  \"id\": 7,\n  \"result\": {}\n}", "{\n}",
+		"{\n  \"error\": 1\n}",
 	} {
 		c := start(t, child("liar", append(append([]string{"<"}, lines(text)...), ">"+answer)...), &watcher{})
 		if _, err := c.Initialize(t.Context(), "test"); err != nil {
@@ -60,7 +65,8 @@ func TestAnswerWithATextID(t *testing.T) {
 // TestRequestInOtherText checks that a request in one line with other text is refused, so that the agent does not wait
 // for ever.
 func TestRequestInOtherText(t *testing.T) {
-	c := start(t, child("liar", "<", `>log: {"jsonrpc":"2.0","id":"q","method":"session/request_permission","params":{}}`, "<",
+	c := start(t, child("liar", "<", `>log: {"jsonrpc":"2.0","id":"q","method":"session/request_permission","params":{}}`,
+		"<",
 		`>{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1}}`), &watcher{})
 	if _, err := c.Initialize(t.Context(), "test"); err != nil { // the agent answers after it got the refusal
 		t.Error(err)
@@ -74,7 +80,8 @@ func TestEcho(t *testing.T) {
 	c := start(t, child("liar", "<", `>{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`), &watcher{})
 	_, err := c.Initialize(t.Context(), "test")
 	var e *provider.Error
-	if !errors.As(err, &e) || e.Subtype != "echo" || !strings.Contains(e.Message, "sent our own request back: it does not speak ACP") {
+	if !errors.As(err, &e) || e.Subtype != "echo" || !strings.Contains(e.Message,
+		"sent our own request back: it does not speak ACP") {
 		t.Error(err)
 	}
 	end(t, c)

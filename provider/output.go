@@ -34,7 +34,8 @@ func (c *Conn) readOutput() {
 			continue // empty the pipe, so that the process can exit
 		}
 		if err := c.opt.Recorder.Received(env.Frame); err != nil {
-			c.failAndKill(&Error{Type: TypeRecord, Message: "the record could not be written: " + err.Error(), cause: errors.Join(ErrRecord, err)})
+			c.failAndKill(&Error{Type: TypeRecord, Message: "the record could not be written: " + err.Error(),
+				cause: errors.Join(ErrRecord, err)})
 			continue
 		}
 		if e == nil || e.Type == TypeStopped { // after any other failure the output no longer counts

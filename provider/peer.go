@@ -45,7 +45,8 @@ func (c *Conn) CarryPrompt(call *Call, line []byte) *PromptCall {
 	}
 	c.mu.Unlock()
 	if twin {
-		p.out = unsent(&Error{Type: TypeProtocol, Message: fmt.Sprintf("two open requests of the client have the id %s", env.ID), cause: errors.Join(ErrProtocol)})
+		p.out = unsent(&Error{Type: TypeProtocol, Message: fmt.Sprintf("two open requests of the client have the id %s",
+			env.ID), cause: errors.Join(ErrProtocol)})
 		return &PromptCall{p}
 	}
 	p.out = c.queueLine(line, call)

@@ -77,7 +77,8 @@ func (p *pendingCall) waitResponse(ctx context.Context) (Message, error) {
 		}
 		return Message{}, c.completeError(p.method, p.id, &Error{Type: TypeTimeout, cause: ErrTimeout, Message: message})
 	case <-done:
-		return Message{}, c.completeError(p.method, p.id, &Error{Type: TypeStopped, Message: context.Cause(ctx).Error(), cause: context.Cause(ctx)})
+		return Message{}, c.completeError(p.method, p.id, &Error{Type: TypeStopped, Message: context.Cause(ctx).Error(),
+			cause: context.Cause(ctx)})
 	}
 }
 

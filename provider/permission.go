@@ -41,11 +41,13 @@ const (
 
 // NewLocalRequest makes a question from a request for files or terminals that a Peer could carry out. decide
 // receives the chosen option, or an empty id if nothing was chosen.
-func (c *Conn) NewLocalRequest(id string, tool ToolCall, decide func(option acp.PermissionOptionId) error) *PermissionRequest {
-	return &PermissionRequest{ID: id, Tool: tool, conn: c, decide: decide, done: make(chan struct{}), Options: []acp.PermissionOption{
-		{OptionId: LocalAllow, Name: "Let the editor do it", Kind: acp.PermissionOptionKindAllowOnce},
-		{OptionId: LocalDeny, Name: "Refuse", Kind: acp.PermissionOptionKindRejectOnce},
-	}}
+func (c *Conn) NewLocalRequest(id string, tool ToolCall, decide func(
+	option acp.PermissionOptionId) error) *PermissionRequest {
+	return &PermissionRequest{ID: id, Tool: tool, conn: c, decide: decide, done: make(chan struct{}),
+		Options: []acp.PermissionOption{
+			{OptionId: LocalAllow, Name: "Let the editor do it", Kind: acp.PermissionOptionKindAllowOnce},
+			{OptionId: LocalDeny, Name: "Refuse", Kind: acp.PermissionOptionKindRejectOnce},
+		}}
 }
 
 // Withdraw records that the agent no longer wants an answer, after a Peer has learned this from the agent. It

@@ -17,7 +17,8 @@ const options = `[{"optionId":"aa","name":"Always","kind":"allow_always"},{"opti
 
 // asks returns a permission request with the given id.
 func asks(id, tool string) string {
-	return fmt.Sprintf(`>{"jsonrpc":"2.0","id":%s,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"%s","title":"T","kind":"execute","rawInput":{"command":"ls","n":9007199254740993}},"options":%s}}`, id, tool, options)
+	return fmt.Sprintf(
+		`>{"jsonrpc":"2.0","id":%s,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"%s","title":"T","kind":"execute","rawInput":{"command":"ls","n":9007199254740993}},"options":%s}}`, id, tool, options)
 }
 
 func outcome(id, rest string) string {
@@ -31,7 +32,8 @@ func TestPermission(t *testing.T) {
 	done := promptAsync(s, provider.NewCall("r"), "x")
 	w.waitFor(t, "three questions", func() bool { return len(w.permissions) == 3 })
 	p := w.permissions[0]
-	if p.ID != "0" || p.Tool.ID != "never-announced" || p.Tool.Kind != acp.ToolKindExecute || string(p.Tool.RawInput) != `{"command":"ls","n":9007199254740993}` {
+	if p.ID != "0" || p.Tool.ID != "never-announced" || p.Tool.Kind != acp.ToolKindExecute ||
+		string(p.Tool.RawInput) != `{"command":"ls","n":9007199254740993}` {
 		t.Errorf("%+v", p)
 	}
 	var kinds []acp.PermissionOptionKind
@@ -39,7 +41,8 @@ func TestPermission(t *testing.T) {
 	for _, o := range p.Options {
 		ids, kinds = append(ids, o.OptionId), append(kinds, o.Kind)
 	}
-	if !slices.Equal(ids, []acp.PermissionOptionId{"aa", "a1", "a2", "r"}) || !slices.Equal(kinds, []acp.PermissionOptionKind{"allow_always", "allow_once", "allow_once", "reject_once"}) {
+	if !slices.Equal(ids, []acp.PermissionOptionId{"aa", "a1", "a2", "r"}) ||
+		!slices.Equal(kinds, []acp.PermissionOptionKind{"allow_always", "allow_once", "allow_once", "reject_once"}) {
 		t.Errorf("%q %q", ids, kinds)
 	}
 	for _, no := range []acp.PermissionOptionId{"", "a3", "A1", "allow_once"} {
@@ -99,7 +102,8 @@ func TestDuplicateRequestID(t *testing.T) {
 		`{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"duplicate request id"}}`,
 		outcome("7", `"optionId":"a1","outcome":"selected"`),
 	}
-	if got := w.lines(true)[3:]; !slices.Equal(got, want) || w.permissions[1].Tool.ID != "t3" || !slices.Equal(w.refused, []string{"t2"}) || !slices.Equal(w.warned(), []string{"duplicate_request"}) {
+	if got := w.lines(true)[3:]; !slices.Equal(got, want) || w.permissions[1].Tool.ID != "t3" ||
+		!slices.Equal(w.refused, []string{"t2"}) || !slices.Equal(w.warned(), []string{"duplicate_request"}) {
 		t.Errorf("sent\n%q, want\n%q; asked %s, warnings %q", got, want, w.permissions[1].Tool.ID, w.warned())
 	}
 }
@@ -150,7 +154,8 @@ func TestRequestIDAgain(t *testing.T) {
 	if got := <-done; got.err != nil {
 		t.Fatalf("got %v; want got.err == nil", got.err)
 	}
-	want := []string{outcome("0", `"optionId":"r","outcome":"selected"`), outcome("0", `"optionId":"a1","outcome":"selected"`)}
+	want := []string{outcome("0", `"optionId":"r","outcome":"selected"`),
+		outcome("0", `"optionId":"a1","outcome":"selected"`)}
 	if got := w.lines(true)[3:]; !slices.Equal(got, want) {
 		t.Errorf("sent\n%q, want\n%q", got, want)
 	}
@@ -159,7 +164,8 @@ func TestRequestIDAgain(t *testing.T) {
 func TestWithdrawnRequest(t *testing.T) {
 	w := &watcher{}
 	withdraw := `>{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":%s}}`
-	s := open(t, start(t, lies(asks("0", "t1"), asks("1", "t2"), fmt.Sprintf(withdraw, "5"), fmt.Sprintf(withdraw, `"0"`), `>{"method":"$/cancel_request"}`,
+	s := open(t, start(t, lies(asks("0", "t1"), asks("1", "t2"), fmt.Sprintf(withdraw, "5"), fmt.Sprintf(withdraw, `"0"`),
+		`>{"method":"$/cancel_request"}`,
 		fmt.Sprintf(withdraw, "0"), "<", fmt.Sprintf(withdraw, "0"), "<", lieEnd), w))
 	done := promptAsync(s, provider.NewCall("r"), "x")
 	w.waitFor(t, "the questions", func() bool { return len(w.permissions) == 2 })
@@ -192,15 +198,20 @@ func TestRefusedRequests(t *testing.T) {
 		blocked     bool
 		warns       []string
 	}{
-		"foreign session":    {`{"id":0,"method":"session/request_permission","params":{"sessionId":"other","toolCall":{"toolCallId":"t"},"options":[]}}`, -32602, false, []string{"foreign_session"}},
-		"no session":         {`{"id":0,"method":"session/request_permission","params":{"toolCall":{"toolCallId":"t"},"options":[]}}`, -32602, false, []string{"foreign_session"}},
-		"no params":          {`{"id":0,"method":"session/request_permission"}`, -32602, false, []string{"undecodable_request"}},
-		"undecodable":        {`{"id":0,"method":"session/request_permission","params":{"sessionId":"s","options":"all"}}`, -32602, false, []string{"undecodable_request"}},
-		"strange paths":      {`{"id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t","kind":"edit","locations":"x"},"options":[]}}`, -32602, false, []string{"undecodable_request"}},
-		"odd tool":           {`{"id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":5},"options":[]}}`, -32602, false, []string{"undecodable_request"}},
-		"fs":                 {`{"id":0,"method":"fs/write_text_file","params":{}}`, -32601, true, nil},
-		"terminal":           {`{"id":0,"method":"terminal/create"}`, -32601, true, nil},
-		"elicitation":        {`{"id":0,"method":"elicitation/create","params":{}}`, -32601, false, []string{"unknown_method"}},
+		"foreign session": {`{"id":0,"method":"session/request_permission","params":{"sessionId":"other","toolCall":{"toolCallId":"t"},"options":[]}}`, -32602, false, []string{"foreign_session"}},
+		"no session": {`{"id":0,"method":"session/request_permission","params":{"toolCall":{"toolCallId":"t"},"options":[]}}`,
+			-32602,
+			false, []string{"foreign_session"}},
+		"no params": {`{"id":0,"method":"session/request_permission"}`, -32602, false,
+			[]string{"undecodable_request"}},
+		"undecodable": {`{"id":0,"method":"session/request_permission","params":{"sessionId":"s","options":"all"}}`,
+			-32602, false, []string{"undecodable_request"}},
+		"strange paths": {`{"id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t","kind":"edit","locations":"x"},"options":[]}}`, -32602, false, []string{"undecodable_request"}},
+		"odd tool":      {`{"id":0,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":5},"options":[]}}`, -32602, false, []string{"undecodable_request"}},
+		"fs":            {`{"id":0,"method":"fs/write_text_file","params":{}}`, -32601, true, nil},
+		"terminal":      {`{"id":0,"method":"terminal/create"}`, -32601, true, nil},
+		"elicitation": {`{"id":0,"method":"elicitation/create","params":{}}`, -32601, false,
+			[]string{"unknown_method"}},
 		"vendor":             {`{"id":0,"method":"_vendor/x","params":{}}`, -32601, false, []string{"unknown_method"}},
 		"update as request":  {`{"id":0,"method":"session/update","params":{}}`, -32601, false, []string{"unknown_method"}},
 		"no method":          {`{"id":0,"method":""}`, -32601, false, []string{"unknown_method"}},
@@ -228,7 +239,8 @@ func TestRefusedRequests(t *testing.T) {
 func TestPermissionBeforeTheSession(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`,
-		`>{"id":0,"method":"session/request_permission","params":{"toolCall":{"toolCallId":"t"},"options":[]}}`, "<2", `>{"id":1,"result":{"sessionId":"s"}}`), w)
+		`>{"id":0,"method":"session/request_permission","params":{"toolCall":{"toolCallId":"t"},"options":[]}}`, "<2",
+		`>{"id":1,"result":{"sessionId":"s"}}`), w)
 	open(t, c)
 	if len(w.permissions) != 0 || !slices.Equal(w.warned(), []string{"foreign_session"}) {
 		t.Errorf("asked %v, warnings %q", w.permissions, w.warned())

@@ -129,7 +129,8 @@ func replay(t *testing.T, path string, w *watcher) (a provider.Answer, perr erro
 		case "session/set_mode":
 			err = s.SetMode(t.Context(), v.Params.ModeID)
 		case "session/set_config_option":
-			err = s.SetOption(t.Context(), v.Params.ConfigID, strings.NewReplacer("true", "on", "false", "off").Replace(fmt.Sprint(v.Params.Value)))
+			err = s.SetOption(t.Context(), v.Params.ConfigID, strings.NewReplacer("true", "on", "false", "off").
+				Replace(fmt.Sprint(v.Params.Value)))
 		case "session/prompt":
 			done := make(chan prompted, 1)
 			go func() {
@@ -181,7 +182,8 @@ func replay(t *testing.T, path string, w *watcher) (a provider.Answer, perr erro
 	return a, perr
 }
 
-const codexWarning = "Warning: Model metadata for `test-model` not found. Defaulting to fallback metadata; this can degrade performance and cause issues.\n\n"
+const codexWarning = "Warning: Model metadata for `test-model` not found. Defaulting to fallback metadata; this can degrade performance " +
+	"and cause issues.\n\n"
 
 // count returns the words of a counting agent: b0 b1 b2.
 func count(word string, from, to int) string {
@@ -200,7 +202,8 @@ func TestRealAgents(t *testing.T) {
 	codex := []string{"allow_once allow_once", "accept_execpolicy_amendment allow_always", "cancel reject_once"}
 	cline := []string{"allow_once allow_once", "allow_always allow_always", "reject_once reject_once"}
 	gemini := []string{"proceed_always allow_always", "proceed_once allow_once", "cancel reject_once"}
-	qwen := []string{"proceed_always_project allow_always", "proceed_always_user allow_always", "proceed_once allow_once", "cancel reject_once"}
+	qwen := []string{"proceed_always_project allow_always", "proceed_always_user allow_always", "proceed_once allow_once",
+		"cancel reject_once"}
 	vendor := []string{"unknown_method"}
 	const done, pi = "TEST-DONE after tool result: ", "pi v0.87.1\n---\n"
 	opencode := []string{"once allow_once", "always allow_always", "reject reject_once"}
@@ -212,57 +215,80 @@ func TestRealAgents(t *testing.T) {
 		blocked []string
 		warned  []string
 	}{
-		"claude_text":        {text: echo, stop: "end_turn"},
-		"claude_write_yes":   {text: "TEST-DONE after tool result: File created successfully at: /project/out.", stop: "end_turn", options: claude},
-		"claude_write_no":    {text: "TEST-DONE after tool result: User refused permission to run tool", stop: "end_turn", options: claude},
+		"claude_text": {text: echo, stop: "end_turn"},
+		"claude_write_yes": {text: "TEST-DONE after tool result: File created successfully at: /project/out.",
+			stop: "end_turn", options: claude},
+		"claude_write_no": {text: "TEST-DONE after tool result: User refused permission to run tool", stop: "end_turn",
+			options: claude},
 		"claude_shell":       {text: "TEST-DONE after tool result: hello", stop: "end_turn"},
 		"claude_slow_cancel": {text: count("slow", 0, 51), stop: "cancelled"},
-		"claude_error":       {text: "API Error: 400 test error 400", err: &provider.Error{Type: provider.TypeAgent, Code: "-32603", Subtype: "unknown", Message: "Internal error: API Error: 400 test error 400"}},
-		"claude_burst":       {text: count("b", 0, 118) + count("b", 2989, 2999), stop: "end_turn"},
+		"claude_error": {text: "API Error: 400 test error 400",
+			err: &provider.Error{Type: provider.TypeAgent, Code: "-32603", Subtype: "unknown",
+				Message: "Internal error: API Error: 400 test error 400"}},
+		"claude_burst": {text: count("b", 0, 118) + count("b", 2989, 2999), stop: "end_turn"},
 
-		"codex_text":        {text: codexWarning + echo, stop: "end_turn"},
-		"codex_write_yes":   {text: codexWarning + "TEST-DONE after tool result: Chunk ID: b74d56\nWall time: 0.0000 seconds\nProcess exited wi", stop: "end_turn", options: codex},
-		"codex_write_no":    {text: codexWarning, stop: "cancelled", options: codex},
-		"codex_shell":       {text: codexWarning + "TEST-DONE after tool result: Chunk ID: 9ebdf5\nWall time: 0.0000 seconds\nProcess exited wi", stop: "end_turn", options: codex},
+		"codex_text": {text: codexWarning + echo, stop: "end_turn"},
+		"codex_write_yes": {text: codexWarning +
+			"TEST-DONE after tool result: Chunk ID: b74d56\nWall time: 0.0000 seconds\nProcess exited wi", stop: "end_turn",
+			options: codex},
+		"codex_write_no": {text: codexWarning, stop: "cancelled", options: codex},
+		"codex_shell": {text: codexWarning +
+			"TEST-DONE after tool result: Chunk ID: 9ebdf5\nWall time: 0.0000 seconds\nProcess exited wi", stop: "end_turn",
+			options: codex},
 		"codex_slow_cancel": {text: codexWarning + count("slow", 0, 54), stop: "cancelled"},
-		"codex_error":       {text: codexWarning + `{"error":{"code":400,"message":"test error 400","type":"test_error"},"type":"error"}` + "\n\n\n", stop: "end_turn"},
-		"codex_burst":       {text: codexWarning + count("b", 0, 118) + count("b", 2989, 2999), stop: "end_turn"},
+		"codex_error": {text: codexWarning +
+			`{"error":{"code":400,"message":"test error 400","type":"test_error"},"type":"error"}` + "\n\n\n", stop: "end_turn"},
+		"codex_burst": {text: codexWarning + count("b", 0, 118) + count("b", 2989, 2999), stop: "end_turn"},
 
-		"opencode_text":        {text: echo, stop: "end_turn"},
-		"opencode_write_yes":   {text: "TEST-DONE after tool result: Wrote file successfully.", stop: "end_turn", options: opencode, blocked: []string{"fs/write_text_file"}},
+		"opencode_text": {text: echo, stop: "end_turn"},
+		"opencode_write_yes": {text: "TEST-DONE after tool result: Wrote file successfully.", stop: "end_turn",
+			options: opencode, blocked: []string{"fs/write_text_file"}},
 		"opencode_write_no":    {stop: "end_turn", options: opencode},
 		"opencode_shell":       {text: "TEST-DONE after tool result: hello\n", stop: "end_turn", options: opencode},
 		"opencode_slow_cancel": {text: count("slow", 0, 29), stop: "cancelled"},
-		"opencode_error":       {err: &provider.Error{Type: provider.TypeAgent, Code: "-32603", Subtype: "APIError", Message: "Internal error: test error 400"}},
-		"opencode_burst":       {text: count("b", 0, 119) + count("b", 2990, 2999), stop: "end_turn"},
+		"opencode_error": {err: &provider.Error{Type: provider.TypeAgent, Code: "-32603", Subtype: "APIError",
+			Message: "Internal error: test error 400"}},
+		"opencode_burst": {text: count("b", 0, 119) + count("b", 2990, 2999), stop: "end_turn"},
 
-		"gemini_text":        {text: echo, stop: "end_turn"},
-		"gemini_write_yes":   {text: done + `{"id":"fc_test000001","name":"write_file","response":{"outpu`, stop: "end_turn", options: gemini},
-		"gemini_write_no":    {text: done + `{"id":"fc_test000001","name":"write_file","response":{"error`, stop: "end_turn", options: gemini},
-		"gemini_shell":       {text: done + `{"id":"fc_test000001","name":"run_shell_command","response":`, stop: "end_turn", options: gemini},
+		"gemini_text": {text: echo, stop: "end_turn"},
+		"gemini_write_yes": {text: done + `{"id":"fc_test000001","name":"write_file","response":{"outpu`, stop: "end_turn",
+			options: gemini},
+		"gemini_write_no": {text: done + `{"id":"fc_test000001","name":"write_file","response":{"error`, stop: "end_turn",
+			options: gemini},
+		"gemini_shell": {text: done + `{"id":"fc_test000001","name":"run_shell_command","response":`, stop: "end_turn",
+			options: gemini},
 		"gemini_slow_cancel": {text: count("slow", 0, 9), stop: "cancelled"},
-		"gemini_error":       {err: &provider.Error{Type: provider.TypeAgent, Code: "400", Message: `{"error":{"code":400,"message":"test error 400","type":"test_error"},"type":"error"}`}},
+		"gemini_error": {err: &provider.Error{Type: provider.TypeAgent, Code: "400",
+			Message: `{"error":{"code":400,"message":"test error 400","type":"test_error"},"type":"error"}`}},
 
-		"qwen_text":        {text: echo, stop: "end_turn"},
-		"qwen_write_yes":   {text: done + "Successfully created and wrote to new file: /project/ye", stop: "end_turn", options: gemini, warned: vendor},
-		"qwen_write_no":    {stop: "end_turn", options: gemini, warned: vendor},
-		"qwen_shell":       {text: done + "Command: echo hello > sh.txt\nDirectory: (root)\nOutput: (empt", stop: "end_turn", options: qwen, warned: vendor},
+		"qwen_text": {text: echo, stop: "end_turn"},
+		"qwen_write_yes": {text: done + "Successfully created and wrote to new file: /project/ye", stop: "end_turn",
+			options: gemini, warned: vendor},
+		"qwen_write_no": {stop: "end_turn", options: gemini, warned: vendor},
+		"qwen_shell": {text: done + "Command: echo hello > sh.txt\nDirectory: (root)\nOutput: (empt", stop: "end_turn",
+			options: qwen, warned: vendor},
 		"qwen_slow_cancel": {text: count("slow", 0, 26), stop: "cancelled"},
-		"qwen_error":       {err: &provider.Error{Type: provider.TypeAgent, Code: "-32603", Message: "Internal error: 400 test error 400"}},
+		"qwen_error": {err: &provider.Error{Type: provider.TypeAgent, Code: "-32603",
+			Message: "Internal error: 400 test error 400"}},
 
-		"copilot_text":        {text: echo, stop: "end_turn"},
-		"copilot_write_yes":   {text: "Info: /project/yes.txt" + done + "Created file /project/yes.txt with 5 characters", stop: "end_turn", options: cline},
+		"copilot_text": {text: echo, stop: "end_turn"},
+		"copilot_write_yes": {text: "Info: /project/yes.txt" + done + "Created file /project/yes.txt with 5 characters",
+			stop: "end_turn", options: cline},
 		"copilot_write_no":    {text: "Info: Operation cancelled by user", stop: "end_turn", options: cline},
 		"copilot_shell":       {text: done + "\n<shellId: 0 completed with exit code 0>", stop: "end_turn", options: cline},
 		"copilot_slow_cancel": {text: count("slow", 0, 7), stop: "cancelled"},
 		"copilot_error":       {text: "Error: 400 test error 400", stop: "end_turn"},
 
-		"cline_text":        {text: echo, stop: "end_turn"},
-		"cline_write_yes":   {text: done + `{"query":"apply_patch","result":"Successfully applied patch `, stop: "end_turn", options: cline},
-		"cline_write_no":    {text: done + `{"error":"User rejected the tool call -- NOT a tool or syste`, stop: "end_turn", options: cline},
-		"cline_shell":       {text: done + `[{"query":"echo hello > sh.txt","result":"","success":true}]`, stop: "end_turn", options: cline},
+		"cline_text": {text: echo, stop: "end_turn"},
+		"cline_write_yes": {text: done + `{"query":"apply_patch","result":"Successfully applied patch `, stop: "end_turn",
+			options: cline},
+		"cline_write_no": {text: done + `{"error":"User rejected the tool call -- NOT a tool or syste`, stop: "end_turn",
+			options: cline},
+		"cline_shell": {text: done + `[{"query":"echo hello > sh.txt","result":"","success":true}]`, stop: "end_turn",
+			options: cline},
 		"cline_slow_cancel": {text: count("slow", 0, 5), stop: "cancelled"},
-		"cline_error":       {err: &provider.Error{Type: provider.TypeAgent, Code: "-32603", Message: "Internal error: test error 400"}},
+		"cline_error": {err: &provider.Error{Type: provider.TypeAgent, Code: "-32603",
+			Message: "Internal error: test error 400"}},
 
 		"pi_text":        {text: pi + echo, stop: "end_turn"},
 		"pi_write_yes":   {text: pi + done + "Successfully wrote to /project/yes.txt", stop: "end_turn"},
@@ -275,7 +301,8 @@ func TestRealAgents(t *testing.T) {
 			path := filepath.Join("testdata", "frames", name+".ndjson")
 			answer, err := replay(t, path, w)
 			var e *provider.Error
-			if tt.err == nil && err != nil || tt.err != nil && (!errors.As(err, &e) || e.Type != tt.err.Type || e.Code != tt.err.Code || e.Subtype != tt.err.Subtype || e.Message != tt.err.Message) {
+			if tt.err == nil && err != nil || tt.err != nil && (!errors.As(err, &e) || e.Type != tt.err.Type ||
+				e.Code != tt.err.Code || e.Subtype != tt.err.Subtype || e.Message != tt.err.Message) {
 				t.Errorf("%#v, want %#v", err, tt.err)
 			}
 			if answer.StopReason != tt.stop {

@@ -37,7 +37,9 @@ func (c *Conn) readIntroduction(env Message) (r acp.InitializeResponse, err erro
 		return r, c.completeError(acp.AgentMethodInitialize, env.ID, verr)
 	}
 	if !stated {
-		c.warnClient("protocol_version", fmt.Sprintf("the agent does not say which version of the protocol it speaks; version %d is taken for it", acp.ProtocolVersionNumber))
+		c.warnClient("protocol_version",
+			fmt.Sprintf("the agent does not say which version of the protocol it speaks; version %d is taken for it",
+				acp.ProtocolVersionNumber))
 	}
 	r.ProtocolVersion = acp.ProtocolVersionNumber
 	c.mu.Lock()
@@ -61,7 +63,8 @@ func Version(initialized json.RawMessage) (stated bool, err error) {
 	if stated && version != acp.ProtocolVersionNumber {
 		return true, &Error{
 			Type: TypeProtocol, Subtype: "protocol_version", RawShape: shape(initialized), cause: ErrProtocol,
-			Message: fmt.Sprintf("the agent speaks version %v of the protocol, Perlica speaks version %d", version, acp.ProtocolVersionNumber),
+			Message: fmt.Sprintf("the agent speaks version %v of the protocol, Perlica speaks version %d", version,
+				acp.ProtocolVersionNumber),
 		}
 	}
 	return stated, nil
@@ -163,7 +166,8 @@ func (c *Conn) NewSession(ctx context.Context, dir string, servers []acp.McpServ
 	}
 	if r.SessionID == "" {
 		return nil, c.completeError(acp.AgentMethodSessionNew, env.ID, &Error{
-			Type: TypeProtocol, Subtype: "no_session_id", RawShape: shape(env.Result), cause: ErrProtocol, Message: "the agent opened a session without an id",
+			Type: TypeProtocol, Subtype: "no_session_id", RawShape: shape(env.Result), cause: ErrProtocol,
+			Message: "the agent opened a session without an id",
 		})
 	}
 	return c.openedSession(r.SessionID, r.Modes, r.ConfigOptions), nil
@@ -222,7 +226,10 @@ func (s *Session) modeFollows(mode string) {
 		if o.Select == nil || o.Select.Category == nil || *o.Select.Category != acp.SessionConfigOptionCategoryMode {
 			continue
 		}
-		if slices.ContainsFunc(OptionValues(o.Select.Options), func(v acp.SessionConfigSelectOption) bool { return string(v.Value) == mode }) {
+		if slices.ContainsFunc(OptionValues(o.Select.Options), func(
+			v acp.SessionConfigSelectOption) bool {
+			return string(v.Value) == mode
+		}) {
 			now := *o.Select
 			now.CurrentValue = acp.SessionConfigValueId(mode)
 			s.Options[i].Select = &now
@@ -362,7 +369,8 @@ func quotaUsage(meta json.RawMessage) json.RawMessage {
 	if ierr != nil || oerr != nil || in < 0 || out < 0 || in+out > 1<<50 {
 		return nil
 	}
-	return fmt.Appendf(nil, `{"inputTokens":%d,"outputTokens":%d,"totalTokens":%d}`, int64(in), int64(out), int64(in)+int64(out))
+	return fmt.Appendf(nil, `{"inputTokens":%d,"outputTokens":%d,"totalTokens":%d}`, int64(in), int64(out),
+		int64(in)+int64(out))
 }
 
 // Cancel asks the agent to end the turn. It returns when the request has left. The answer to the prompt

@@ -101,7 +101,8 @@ func (c *Conn) writeLine(o *sending) error {
 		return err
 	}
 	if err := c.opt.Recorder.Sent(env.Frame); err != nil {
-		e := &Error{Type: TypeRecord, Message: "the record could not be written: " + err.Error(), cause: errors.Join(ErrRecord, err)}
+		e := &Error{Type: TypeRecord, Message: "the record could not be written: " + err.Error(),
+			cause: errors.Join(ErrRecord, err)}
 		c.failAndKill(e)
 		return e
 	}
@@ -136,7 +137,8 @@ func (c *Conn) writeError(err error) error {
 	case <-c.gone:
 		return c.Err()
 	case <-time.After(2 * exitWait):
-		e := &Error{Type: TypeGone, Subtype: "input_closed", Message: "the agent closed its input", cause: errors.Join(ErrGone, err)}
+		e := &Error{Type: TypeGone, Subtype: "input_closed", Message: "the agent closed its input",
+			cause: errors.Join(ErrGone, err)}
 		c.failAndKill(e)
 		return e
 	}

@@ -47,7 +47,8 @@ func TestSecondPrompt(t *testing.T) {
 			t.Fatal(err)
 		}
 		second := provider.NewCall("r")
-		if _, err := s.Prompt(second, text("two")).Answer(); !errors.Is(err, provider.ErrSecondPrompt) || second.MayHaveLeft() {
+		if _, err := s.Prompt(second, text("two")).Answer(); !errors.Is(err, provider.ErrSecondPrompt) ||
+			second.MayHaveLeft() {
 			t.Errorf("%v, left %v", err, second.MayHaveLeft())
 		}
 		if w.prompts() != 1 {
@@ -113,15 +114,16 @@ func TestPromptByAnotherPath(t *testing.T) {
 	before := len(w.lines(true))
 	call := provider.NewCall("r")
 	for line, want := range map[string]error{
-		`{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}`:                                                   provider.ErrSecondPrompt,
-		`{"jsonrpc":"2.0","method":"session/prompt","params":{}}`:                                                          provider.ErrSecondPrompt,
-		`{"jsonrpc":"2.0","id":9,"m\u0065thod":"session\/prompt","params":{}}`:                                             provider.ErrSecondPrompt,
-		`{"jsonrpc":"2.0","id":9,"method":"x","method":"session/prompt","params":{}}`:                                      provider.ErrMessage,
-		`[{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}]`:                                                 provider.ErrMessage,
-		`{"method":"x"}{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}`:                                     provider.ErrMessage,
-		"{\"method\":\"x\",\"params\":\n{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\n}":     provider.ErrMessage,
-		"{\"method\":\"x\",\"params\":\r{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\r}":     provider.ErrMessage,
-		`{"method":"x","params":{"text":"{\"method\":\"session/prompt\"}"}}` + "\n" + `{"id":9,"method":"session/prompt"}`: provider.ErrMessage,
+		`{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}`:                                               provider.ErrSecondPrompt,
+		`{"jsonrpc":"2.0","method":"session/prompt","params":{}}`:                                                      provider.ErrSecondPrompt,
+		`{"jsonrpc":"2.0","id":9,"m\u0065thod":"session\/prompt","params":{}}`:                                         provider.ErrSecondPrompt,
+		`{"jsonrpc":"2.0","id":9,"method":"x","method":"session/prompt","params":{}}`:                                  provider.ErrMessage,
+		`[{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}]`:                                             provider.ErrMessage,
+		`{"method":"x"}{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}`:                                 provider.ErrMessage,
+		"{\"method\":\"x\",\"params\":\n{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\n}": provider.ErrMessage,
+		"{\"method\":\"x\",\"params\":\r{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/prompt\",\"params\":{}}\r}": provider.ErrMessage,
+		`{"method":"x","params":{"text":"{\"method\":\"session/prompt\"}"}}` + "\n" +
+			`{"id":9,"method":"session/prompt"}`: provider.ErrMessage,
 	} {
 		if err := c.SendLine(line); !errors.Is(err, want) {
 			t.Errorf("%q: got %v; want errors.Is(err, %v)", line, err, want)
@@ -159,7 +161,8 @@ func isDeaf(t *testing.T, what string, err error) {
 // prompt may have been read.
 func TestDeaf(t *testing.T) {
 	w := &watcher{}
-	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", `>{"id":1,"result":{"sessionId":"s"}}`,
+	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<",
+		`>{"id":1,"result":{"sessionId":"s"}}`,
 		`>{"id":"q","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[{"optionId":"y","kind":"allow_once"}]}}`, "hang"), w)
 	s := open(t, c)
 	deafSoon(c)
@@ -187,8 +190,10 @@ func TestDeaf(t *testing.T) {
 // TestNothingLeft checks that an agent that has gone or has closed its input gets no byte of a prompt.
 func TestNothingLeft(t *testing.T) {
 	for name, a := range map[string]provider.Agent{
-		"gone":         child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", `>{"id":1,"result":{"sessionId":"s"}}`, "exit 4"),
-		"input closed": child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", "deaf", `>{"id":1,"result":{"sessionId":"s"}}`, "hang"),
+		"gone": child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<",
+			`>{"id":1,"result":{"sessionId":"s"}}`, "exit 4"),
+		"input closed": child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", "deaf",
+			`>{"id":1,"result":{"sessionId":"s"}}`, "hang"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, a, &watcher{})
@@ -254,16 +259,20 @@ func TestBurstOfRequests(t *testing.T) {
 		_ = sum
 		return nil
 	}}
-	_, got := run(t, lies(fmt.Sprintf(`*%d {"jsonrpc":"2.0","id":#,"method":"fs/read_text_file","params":{}}`, n), fmt.Sprint("<", n), lieEnd), w, "x")
+	_, got := run(t, lies(fmt.Sprintf(`*%d {"jsonrpc":"2.0","id":#,"method":"fs/read_text_file","params":{}}`, n),
+		fmt.Sprint("<", n), lieEnd), w, "x")
 	if got.err != nil {
 		t.Fatalf("got %v; want got.err == nil", got.err)
 	}
-	if len(w.blocked) != n || w.blocked[n-1].ID != fmt.Sprint(n-1) || w.blocked[0].Method != "fs/read_text_file" || string(w.blocked[0].Params) != "{}" {
+	if len(w.blocked) != n || w.blocked[n-1].ID != fmt.Sprint(n-1) || w.blocked[0].Method != "fs/read_text_file" ||
+		string(w.blocked[0].Params) != "{}" {
 		t.Errorf("%d were reported", len(w.blocked))
 	}
 	answers := w.lines(true)[3:]
 	for i, line := range answers {
-		if want := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32601,"message":"Perlica does not offer fs/read_text_file"}}`, i); line != want {
+		if want := fmt.Sprintf(
+			`{"jsonrpc":"2.0","id":%d,"error":{"code":-32601,"message":"Perlica does not offer fs/read_text_file"}}`,
+			i); line != want {
 			t.Fatalf("%s, want %s", line, want)
 		}
 	}
@@ -306,7 +315,8 @@ func TestRecordFails(t *testing.T) {
 	isRecord := func(t *testing.T, err error) {
 		t.Helper()
 		var e *provider.Error
-		if !errors.As(err, &e) || !errors.Is(err, provider.ErrRecord) || !errors.Is(err, full) || e.Type != provider.TypeRecord {
+		if !errors.As(err, &e) || !errors.Is(err, provider.ErrRecord) || !errors.Is(err, full) ||
+			e.Type != provider.TypeRecord {
 			t.Errorf("%#v", err)
 		}
 	}
@@ -385,7 +395,8 @@ func TestKillAndEnd(t *testing.T) {
 	if !errors.As(c.Err(), &e) || e.Type != provider.TypeStopped {
 		t.Errorf("got %v; want errors.As(c.Err(), &e) && e.Type == provider.TypeStopped", c.Err())
 	}
-	if _, err := s.Prompt(provider.NewCall("r2"), text("x")).Answer(); !errors.As(err, &e) || e.Type != provider.TypeStopped {
+	if _, err := s.Prompt(provider.NewCall("r2"), text("x")).Answer(); !errors.As(err, &e) ||
+		e.Type != provider.TypeStopped {
 		t.Errorf("got %v; want errors.As(err, &e) && e.Type == provider.TypeStopped", err)
 	}
 }

@@ -22,7 +22,8 @@ func TestToolResult(t *testing.T) {
 		{"claude puts a fence around it", []string{
 			`{"title":"echo","content":[` + text("a description") + `]}`,
 			`{"status":"completed","rawOutput":"hello","content":[` + text("```console\nhello\n```") + `]}`}, "hello", -1},
-		{"a fence within it stays", []string{`{"content":[` + text("```\na\n```\nb\n```\nc\n```") + `]}`}, "```\na\n```\nb\n```\nc\n```", -1},
+		{"a fence within it stays", []string{`{"content":[` + text("```\na\n```\nb\n```\nc\n```") + `]}`},
+			"```\na\n```\nb\n```\nc\n```", -1},
 		{"a longer fence", []string{`{"content":[` + text("````\n```\na\n```\n````\n") + `]}`}, "```\na\n```", -1},
 		{"an empty fence", []string{`{"content":[` + text("```\n```") + `]}`}, "", -1},
 		{"opencode says the exit code in its metadata", []string{
@@ -37,9 +38,11 @@ func TestToolResult(t *testing.T) {
 		{"of no known form", []string{`{"rawOutput":[{"result":""}]}`}, `[{"result":""}]`, -1},
 		{"nothing", []string{`{"rawOutput":{}}`, `{"rawOutput":null}`}, "", -1},
 		{"a diff says all", []string{`{"content":[{"type":"diff","path":"a","newText":"x"}],"rawOutput":"written"}`}, "", -1},
-		{"a picture", []string{`{"content":[` + text("a\n") + `,{"type":"content","content":{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="}},{"type":"content","content":7}]}`},
+		{"a picture", []string{`{"content":[` + text("a\n") +
+			`,{"type":"content","content":{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="}},{"type":"content","content":7}]}`},
 			"a\n\n[image image/png, 8 B]", -1},
-		{"_meta of another form", []string{`{"_meta":{"terminal_exit":7},"rawOutput":{"exit_code":"one","output":"o"}}`}, "o", -1},
+		{"_meta of another form", []string{`{"_meta":{"terminal_exit":7},"rawOutput":{"exit_code":"one","output":"o"}}`}, "o",
+			-1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var call provider.ToolCall
@@ -66,9 +69,11 @@ func TestToolResult(t *testing.T) {
 
 // TestMergeToolCall checks that fields that an update leaves empty stay unchanged.
 func TestMergeToolCall(t *testing.T) {
-	call := provider.ToolCall{ID: "1", Title: "t", Kind: "edit", Status: "pending", RawInput: []byte(`{"a":1}`), Content: []provider.ToolContent{{Text: "x"}}}
+	call := provider.ToolCall{ID: "1", Title: "t", Kind: "edit", Status: "pending", RawInput: []byte(`{"a":1}`),
+		Content: []provider.ToolContent{{Text: "x"}}}
 	call.Merge(provider.ToolCall{ID: "1", Status: "completed"})
-	if call.Title != "t" || call.Kind != "edit" || string(call.RawInput) != `{"a":1}` || len(call.Content) != 1 || !call.Over() {
+	if call.Title != "t" || call.Kind != "edit" || string(call.RawInput) != `{"a":1}` || len(call.Content) != 1 ||
+		!call.Over() {
 		t.Errorf("it became %+v", call)
 	}
 	call.Merge(provider.ToolCall{ID: "1", Title: "u", Content: []provider.ToolContent{{Text: "y"}, {Text: "z"}}})

@@ -55,10 +55,12 @@ func TestThePromptOnTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &watcher{}
-	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", `>{"id":1,"result":{"sessionId":`+string(id)+`}}`, "echo 8"), w)
+	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<",
+		`>{"id":1,"result":{"sessionId":`+string(id)+`}}`, "echo 8"), w)
 	s := open(t, c)
 	for _, said := range []string{
-		"", "two\nlines\r\n", "\u2028 and \u2029", "invalid \xff\xc3 UTF-8", "<script>&amp;</script>", `"}],"sessionId":"x"}`, "\x00\x1f\x7f", "\u00e9\U0001f980",
+		"", "two\nlines\r\n", "\u2028 and \u2029", "invalid \xff\xc3 UTF-8", "<script>&amp;</script>", `"}],"sessionId":"x"}`,
+		"\x00\x1f\x7f", "\u00e9\U0001f980",
 	} {
 		prompt := text(said)
 		blocks := []acp.ContentBlock{acp.TextBlock(said), acp.ResourceLinkBlock(said, "file:///x")}
@@ -80,7 +82,8 @@ func TestThePromptOnTheWire(t *testing.T) {
 			t.Errorf("%q: %q", said, line)
 		}
 		var to string
-		if err := json.Unmarshal(v.Params["sessionId"], &to); err != nil || to != session || string(v.Params["prompt"]) != string(prompt) || len(v.Params) != 2 {
+		if err := json.Unmarshal(v.Params["sessionId"], &to); err != nil || to != session ||
+			string(v.Params["prompt"]) != string(prompt) || len(v.Params) != 2 {
 			t.Errorf("%q: to %q, %v: %s", said, to, err, line)
 		}
 	}
@@ -88,7 +91,8 @@ func TestThePromptOnTheWire(t *testing.T) {
 		n := 0
 		for _, f := range w.wire {
 			for _, g := range w.wire {
-				if f.sent && !g.sent && f.Method == "session/prompt" && strings.Contains(string(g.Line), `"params":`+string(f.Line)+`}`) {
+				if f.sent && !g.sent && f.Method == "session/prompt" && strings.Contains(string(g.Line),
+					`"params":`+string(f.Line)+`}`) {
 					n++
 				}
 			}
@@ -116,7 +120,8 @@ func TestNoPrompt(t *testing.T) {
 func TestTurn(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar",
-		"<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", `>{"id":1,"result":{"sessionId":"s"}}`, "peek", lieEnd, lieEnd, "hang"), w)
+		"<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", `>{"id":1,"result":{"sessionId":"s"}}`, "peek", lieEnd, lieEnd,
+		"hang"), w)
 	call := provider.NewCall("r")
 	turn := open(t, c).Prompt(call, text(big))
 	select {
@@ -145,7 +150,8 @@ func TestTurn(t *testing.T) {
 // TestATurnWithoutAWriter checks that a prompt that was queued when the agent ended is never sent, and its turn ends.
 func TestATurnWithoutAWriter(t *testing.T) {
 	w := &watcher{}
-	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<", `>{"id":1,"result":{"sessionId":"s"}}`, "hang"), w)
+	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`, "<",
+		`>{"id":1,"result":{"sessionId":"s"}}`, "hang"), w)
 	s := open(t, c)
 	c.Kill()
 	for range 50 { // the writer may have returned before or after the prompt is queued

@@ -18,24 +18,34 @@ func TestParseUpdate(t *testing.T) {
 		update string
 		want   Update // without Raw
 	}{
-		"message":         {`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":" a\n\t\u00e9\ud83d\ude00 "}}`, Update{Kind: AgentMessageChunk, Text: " a\n\té😀 "}},
-		"thought":         {`{"content":{"text":"hm","type":"text"},"sessionUpdate":"agent_thought_chunk"}`, Update{Kind: AgentThoughtChunk, Text: "hm"}},
-		"half an emoji":   {`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a\ud83d"}}`, Update{Kind: AgentMessageChunk, Text: "a\uFFFD", first: 0xd83d}},
-		"image":           {`{"sessionUpdate":"agent_message_chunk","content":{"type":"image","mimeType":"image/png","data":"eA==","text":"no"}}`, Update{Kind: AgentMessageChunk, Block: &Block{Kind: "image", MIME: "image/png", Size: 1, Data: []byte("x")}}},
-		"no base64":       {`{"sessionUpdate":"agent_message_chunk","content":{"type":"audio","data":"?"}}`, Update{Kind: AgentMessageChunk, Block: &Block{Kind: "audio"}}},
-		"resource":        {`{"sessionUpdate":"agent_message_chunk","content":{"type":"resource","resource":{"uri":"file:///a","mimeType":"text/plain","text":"abc"}}}`, Update{Kind: AgentMessageChunk, Block: &Block{Kind: "resource", MIME: "text/plain", URI: "file:///a", Size: 3, Data: []byte("abc")}}},
-		"binary resource": {`{"sessionUpdate":"agent_message_chunk","content":{"type":"resource","resource":{"uri":7,"blob":"AAE"}}}`, Update{Kind: AgentMessageChunk, Block: &Block{Kind: "resource", Size: 2, Data: []byte{0, 1}}}},
-		"link":            {`{"sessionUpdate":"agent_message_chunk","content":{"type":"resource_link","uri":"file:///etc/passwd","name":"n","size":9,"data":"eA=="}}`, Update{Kind: AgentMessageChunk, Block: &Block{Kind: "resource_link", URI: "file:///etc/passwd", Name: "n", Size: 9}}},
-		"message id":      {`{"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"text","text":"a"}}`, Update{Kind: AgentMessageChunk, Text: "a", Message: "m1"}},
-		"odd message id":  {`{"sessionUpdate":"agent_message_chunk","messageId":7,"content":{"type":"text","text":"a"}}`, Update{Kind: AgentMessageChunk, Text: "a"}},
-		"title":           {`{"sessionUpdate":"session_info_update","title":"T"}`, Update{Kind: "session_info_update", Title: "T"}},
-		"unknown content": {`{"sessionUpdate":"agent_message_chunk","content":{"type":"hologram"}}`, Update{Kind: AgentMessageChunk, Block: &Block{Kind: "hologram"}}},
-		"unknown kind":    {`{"sessionUpdate":"notice","level":"info"}`, Update{Kind: "notice", unknown: true}},
+		"message": {`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":" a\n\t\u00e9\ud83d\ude00 "}}`,
+			Update{Kind: AgentMessageChunk, Text: " a\n\té😀 "}},
+		"thought": {`{"content":{"text":"hm","type":"text"},"sessionUpdate":"agent_thought_chunk"}`,
+			Update{Kind: AgentThoughtChunk, Text: "hm"}},
+		"half an emoji": {`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a\ud83d"}}`,
+			Update{Kind: AgentMessageChunk, Text: "a\uFFFD", first: 0xd83d}},
+		"image": {`{"sessionUpdate":"agent_message_chunk","content":{"type":"image","mimeType":"image/png","data":"eA==","text":"no"}}`, Update{Kind: AgentMessageChunk, Block: &Block{Kind: "image", MIME: "image/png", Size: 1, Data: []byte("x")}}},
+		"no base64": {`{"sessionUpdate":"agent_message_chunk","content":{"type":"audio","data":"?"}}`,
+			Update{Kind: AgentMessageChunk, Block: &Block{Kind: "audio"}}},
+		"resource": {`{"sessionUpdate":"agent_message_chunk","content":{"type":"resource","resource":{"uri":"file:///a","mimeType":"text/plain","text":"abc"}}}`, Update{Kind: AgentMessageChunk, Block: &Block{Kind: "resource", MIME: "text/plain", URI: "file:///a", Size: 3, Data: []byte("abc")}}},
+		"binary resource": {`{"sessionUpdate":"agent_message_chunk","content":{"type":"resource","resource":{"uri":7,"blob":"AAE"}}}`,
+			Update{Kind: AgentMessageChunk, Block: &Block{Kind: "resource", Size: 2, Data: []byte{0, 1}}}},
+		"link": {`{"sessionUpdate":"agent_message_chunk","content":{"type":"resource_link","uri":"file:///etc/passwd","name":"n","size":9,"data":"eA=="}}`, Update{Kind: AgentMessageChunk, Block: &Block{Kind: "resource_link", URI: "file:///etc/passwd", Name: "n", Size: 9}}},
+		"message id": {`{"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"text","text":"a"}}`,
+			Update{Kind: AgentMessageChunk, Text: "a", Message: "m1"}},
+		"odd message id": {`{"sessionUpdate":"agent_message_chunk","messageId":7,"content":{"type":"text","text":"a"}}`,
+			Update{Kind: AgentMessageChunk, Text: "a"}},
+		"title": {`{"sessionUpdate":"session_info_update","title":"T"}`,
+			Update{Kind: "session_info_update", Title: "T"}},
+		"unknown content": {`{"sessionUpdate":"agent_message_chunk","content":{"type":"hologram"}}`,
+			Update{Kind: AgentMessageChunk, Block: &Block{Kind: "hologram"}}},
+		"unknown kind": {`{"sessionUpdate":"notice","level":"info"}`, Update{Kind: "notice", unknown: true}},
 		"tool": {`{"sessionUpdate":"tool_call","toolCallId":"t","title":"T","kind":"edit","status":"pending","name":"x",` +
 			`"rawInput":{"n":9007199254740993},"locations":[{"path":"/a","line":3}],"content":[{"type":"diff","path":"/a","oldText":null,"newText":"b"},` +
 			`{"type":"content","content":{"type":"text","text":"out"}},{"type":"terminal","terminalId":"x"}]}`,
 			Update{Kind: ToolCallStarted, Tool: &ToolCall{
-				ID: "t", Title: "T", Kind: acp.ToolKindEdit, Status: acp.ToolCallStatusPending, RawInput: json.RawMessage(`{"n":9007199254740993}`),
+				ID: "t", Title: "T", Kind: acp.ToolKindEdit, Status: acp.ToolCallStatusPending,
+				RawInput:  json.RawMessage(`{"n":9007199254740993}`),
 				Locations: []acp.ToolCallLocation{{Path: "/a", Line: acp.Ptr(3)}},
 				Content: []ToolContent{
 					{Type: "diff", Path: "/a", NewText: "b"},
@@ -43,11 +53,16 @@ func TestParseUpdate(t *testing.T) {
 					{Type: "terminal", Raw: json.RawMessage(`{"type":"terminal","terminalId":"x"}`)},
 				},
 			}}},
-		"tool of a strange form": {`{"sessionUpdate":"tool_call","toolCallId":"t","kind":"execute","content":"strange","locations":7}`, Update{Kind: ToolCallStarted,
-			Tool: &ToolCall{ID: "t", Kind: "execute", Content: []ToolContent{{Type: "undecodable", Text: `"strange"`, Raw: json.RawMessage(`"strange"`)}}, partial: true}}},
-		"sparse tool update": {`{"sessionUpdate":"tool_call_update","toolCallId":"t","status":null,"content":null}`, Update{Kind: ToolCallUpdated, Tool: &ToolCall{ID: "t"}}},
-		"plan":               {`{"sessionUpdate":"plan","entries":[{"content":"a","priority":"high","status":"pending"}]}`, Update{Kind: PlanChanged, Plan: []acp.PlanEntry{{Content: "a", Priority: "high", Status: "pending"}}}},
-		"usage":              {`{"sessionUpdate":"usage_update","used":120,"size":1000}`, Update{Kind: usageChanged, Usage: &acp.UsageUpdate{Used: 120, Size: 1000}}},
+		"tool of a strange form": {`{"sessionUpdate":"tool_call","toolCallId":"t","kind":"execute","content":"strange","locations":7}`,
+			Update{Kind: ToolCallStarted,
+				Tool: &ToolCall{ID: "t", Kind: "execute", Content: []ToolContent{{Type: "undecodable", Text: `"strange"`,
+					Raw: json.RawMessage(`"strange"`)}}, partial: true}}},
+		"sparse tool update": {`{"sessionUpdate":"tool_call_update","toolCallId":"t","status":null,"content":null}`,
+			Update{Kind: ToolCallUpdated, Tool: &ToolCall{ID: "t"}}},
+		"plan": {`{"sessionUpdate":"plan","entries":[{"content":"a","priority":"high","status":"pending"}]}`,
+			Update{Kind: PlanChanged, Plan: []acp.PlanEntry{{Content: "a", Priority: "high", Status: "pending"}}}},
+		"usage": {`{"sessionUpdate":"usage_update","used":120,"size":1000}`,
+			Update{Kind: usageChanged, Usage: &acp.UsageUpdate{Used: 120, Size: 1000}}},
 	} {
 		session, u, ok := parseUpdate(params(tt.update))
 		if !ok || session != "s" || string(u.Raw) != tt.update {
@@ -64,8 +79,10 @@ func TestParseUpdateRefuses(t *testing.T) {
 	for _, s := range []string{
 		``, `null`, `[]`, `{}`, `{"sessionId":"s"}`, `{"sessionId":5,"update":{"sessionUpdate":"plan"}}`,
 		`{"sessionId":"s","update":null}`, `{"sessionId":"s","update":{}}`, `{"sessionId":"s","update":{"sessionUpdate":7}}`,
-		`{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":7}}`, `{"sessionId":"s","update":{"sessionUpdate":"plan","entries":{}}}`,
-		`{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk"}}`, `{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":"text"}}`,
+		`{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":7}}`,
+		`{"sessionId":"s","update":{"sessionUpdate":"plan","entries":{}}}`,
+		`{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk"}}`,
+		`{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":"text"}}`,
 		`{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":5}}}`,
 		`{"sessionId":"s","update":{"sessionUpdate":"agent_thought_chunk","content":{}}}`,
 	} {
@@ -80,7 +97,8 @@ func TestParseUpdateOfALine(t *testing.T) {
 	if u, ok := ParseUpdate([]byte(line), ""); !ok || u.Text != "x" {
 		t.Errorf(`got %+v %v; want ok && u.Text == "x"`, u, ok)
 	}
-	for _, line := range []string{"", `{"id":1,"result":{}}`, strings.Replace(line, "session/update", "session/other", 1), line + "x", strings.Replace(line, `"method"`, `"id":1,"method"`, 1)} {
+	for _, line := range []string{"", `{"id":1,"result":{}}`, strings.Replace(line, "session/update", "session/other", 1),
+		line + "x", strings.Replace(line, `"method"`, `"id":1,"method"`, 1)} {
 		if u, ok := ParseUpdate([]byte(line), ""); ok {
 			t.Errorf("%s: got %+v; want !ok", line, u)
 		}
@@ -89,7 +107,8 @@ func TestParseUpdateOfALine(t *testing.T) {
 
 // TestParseUpdateOfAnotherSession checks that an update of another session is not returned.
 func TestParseUpdateOfAnotherSession(t *testing.T) {
-	line := []byte(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"a","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}}`)
+	line := []byte(
+		`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"a","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}}`)
 	if u, ok := ParseUpdate(line, "b"); ok || u.Text != "" || u.Kind != "" {
 		t.Errorf("taken: %+v", u)
 	}
@@ -100,8 +119,10 @@ func TestParseUpdateOfAnotherSession(t *testing.T) {
 
 // FuzzParseUpdate checks that kind, session and text equal the results of encoding/json.
 func FuzzParseUpdate(f *testing.F) {
-	f.Add([]byte(`{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a\ud83db"}}}`))
-	f.Add([]byte(`{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"t","content":[{"type":"diff"}],"rawInput":1e999}}`))
+	f.Add([]byte(
+		`{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a\ud83db"}}}`))
+	f.Add([]byte(
+		`{"sessionId":"s","update":{"sessionUpdate":"tool_call","toolCallId":"t","content":[{"type":"diff"}],"rawInput":1e999}}`))
 	f.Add([]byte(`{"sessionId":"s","update":{"sessionUpdate":"plan","entries":[]}}`))
 	f.Add([]byte(`{"sessionId":"s","update":{"sessionUpdate":"usage_update","used":1,"cost":{}}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -306,7 +306,8 @@ func TestAnAnswerThatIsNoText(t *testing.T) {
 	chunk := `@update {"sessionUpdate":"agent_message_chunk","content":`
 	alice.say(chunk + `{"type":"resource_link","uri":"file://` + secret + `","name":"` + "`" + `secret"}}` + "\n" +
 		chunk + `{"type":"image","mimeType":"image/png","data":"cGl4ZWxz","uri":"file://` + secret + `"}}` + "\n" +
-		chunk + `{"type":"resource","resource":{"uri":"file://` + secret + `","mimeType":"application/x-sh","text":"inside"}}}` + "\n" +
+		chunk + `{"type":"resource","resource":{"uri":"file://` + secret +
+		`","mimeType":"application/x-sh","text":"inside"}}}` + "\n" +
 		chunk + `{"type":"resource","resource":{"uri":"file://` + secret + `"}}}`)
 	if a := alice.expect("link 'secret"); a.File != "" || !strings.Contains(a.Text, "nothing in it can be read") {
 		t.Errorf("%+v", a)

@@ -88,9 +88,10 @@ func Open(ctx context.Context, opt Options) (*Bridge, error) {
 	b := &Bridge{
 		opt: opt, channels: map[string]channel.Channel{}, records: records, lock: held, current: opt.Settings,
 		slots:       newSlots(opt.Settings.Agents),
-		inboxByPeer: map[fact.Peer]*inbox{}, outboxByPeer: map[outboxKey]*outbox{}, openQuestions: map[event.InteractionID]*openQuestion{},
-		spoken: map[fact.Peer]language.Language{},
-		faults: map[string]fault{}, revived: map[string]chan struct{}{},
+		inboxByPeer: map[fact.Peer]*inbox{}, outboxByPeer: map[outboxKey]*outbox{},
+		openQuestions: map[event.InteractionID]*openQuestion{},
+		spoken:        map[fact.Peer]language.Language{},
+		faults:        map[string]fault{}, revived: map[string]chan struct{}{},
 	}
 	for _, c := range opt.Channels {
 		b.channels[c.Name()] = c
@@ -177,7 +178,8 @@ func (b *Bridge) Run(ctx context.Context) error {
 	b.drainTurns(give)
 	b.flushOutboxes(mute)
 	if err == nil {
-		_, err = b.log().Append(context.WithoutCancel(ctx), event.NewFact(event.ServiceStopped, "perlica", event.Refs{}, fact.ServiceStopped{Why: "stopped in order"}))
+		_, err = b.log().Append(context.WithoutCancel(ctx), event.NewFact(event.ServiceStopped, "perlica", event.Refs{},
+			fact.ServiceStopped{Why: "stopped in order"}))
 	}
 	return err
 }
@@ -192,7 +194,8 @@ func (b *Bridge) startUp(ctx context.Context) error {
 	events := []event.Event{event.NewFact(event.ServiceStarted, "perlica", event.Refs{}, f)}
 	for _, left := range b.opt.LeftOut {
 		b.warn("a channel is not served", "channel", left.Name, "error", left.Error)
-		events = append(events, event.NewFact(event.ChannelFailed, "perlica", event.Refs{}, fact.ChannelState{Channel: left.Name, Error: left.Error}))
+		events = append(events, event.NewFact(event.ChannelFailed, "perlica", event.Refs{},
+			fact.ChannelState{Channel: left.Name, Error: left.Error}))
 	}
 	if _, err := b.log().Append(ctx, events...); err != nil {
 		return err

@@ -98,7 +98,8 @@ func TestEveryWayToAnswer(t *testing.T) {
 		alice.say(`@ask execute "Do ` + name + `" command="make ` + name + `"`)
 		card := alice.expect("Do " + name)
 		alice.Say(answer(card))
-		if edit := alice.expect("make " + name); edit.Edits != card.Key || !strings.Contains(edit.Text, alice.Name+" (local:") {
+		if edit := alice.expect("make " + name); edit.Edits != card.Key ||
+			!strings.Contains(edit.Text, alice.Name+" (local:") {
 			t.Errorf("the card does not say who allowed what: %q", edit)
 		}
 		alice.expect("permission: allow")
@@ -112,10 +113,14 @@ func TestEveryWayToAnswer(t *testing.T) {
 
 // refusals lists texts of people that must not count as a yes.
 var refusals = []string{
-	"don't allow", "do not allow", "not ok", "no, ok wait", "no", "No.", "nope", "never", "stop", "wait", "hold on", "not now", "not yet",
-	"don't", "please don't", "cancel", "abort", "deny", "reject", "refuse", "I said no", "why?", "what does it do?", "ok?", "yes?",
-	"allow?", "is that ok", "ok", "okay", "yes", "y", "sure", "go", "allow", "approve", "allow it", "yes but not now", "1?", "2?", "1 or 2",
-	"not 1", "1, no 2", "option 1", "no. 1", "1.", "#1", "# 1", "-1", "1 maybe", "maybe 1", "never 1", "allow once?", "don't allow once",
+	"don't allow", "do not allow", "not ok", "no, ok wait", "no", "No.", "nope", "never", "stop", "wait", "hold on",
+	"not now", "not yet",
+	"don't", "please don't", "cancel", "abort", "deny", "reject", "refuse", "I said no", "why?", "what does it do?", "ok?",
+	"yes?",
+	"allow?", "is that ok", "ok", "okay", "yes", "y", "sure", "go", "allow", "approve", "allow it", "yes but not now",
+	"1?", "2?", "1 or 2",
+	"not 1", "1, no 2", "option 1", "no. 1", "1.", "#1", "# 1", "-1", "1 maybe", "maybe 1", "never 1", "allow once?",
+	"don't allow once",
 	"Allow once please", "ALLOW ONCE", "allow_once", "10", "11", "0", "99",
 	"不", "不要", "不行", "不可以", "先别", "等等", "等一下", "不允许", "别执行", "不同意", "拒绝", "算了", "不是1", "可以吗", "好吗", "好的", "行", "可以",
 	"允许", "同意", "一", "选1", "1吗", "先别1", "👍", "👎", "",

@@ -173,7 +173,8 @@ func (b *Bridge) askContacts(ib *inbox, q interaction.Question) {
 
 // makeCard makes the card of a question for a contact and returns the events of its messages. The
 // text head comes first and names the origin of the question.
-func (b *Bridge) makeCard(a *openQuestion, c Contact, chat string, input event.InputID, head string) (events []event.Event) {
+func (b *Bridge) makeCard(a *openQuestion, c Contact, chat string, input event.InputID,
+	head string) (events []event.Event) {
 	say, limits := b.sentencesFor(c.key()), b.channels[c.Channel].Limits()
 	card := &card{chat: chat, sent: map[string]string{}}
 	a.cards[c.key()] = card
@@ -233,7 +234,8 @@ func (b *Bridge) closeCards(id event.InteractionID, a *interaction.Answer, why i
 	b.info("question closed", "id", shortID(id), "how", how)
 	events := []event.Event{cardClosed(id, how)}
 	for who, c := range open.cards {
-		events = append(events, queueEvent("", b.closingMessage(who, c.chat, c.parts[len(c.parts)-1], open, open.closedHow(b.sentencesFor(who), end), end.Answer != nil)))
+		events = append(events, queueEvent("", b.closingMessage(who, c.chat, c.parts[len(c.parts)-1], open,
+			open.closedHow(b.sentencesFor(who), end), end.Answer != nil)))
 	}
 	_ = b.commitEvents(b.hard, events...) // an error ends the bridge
 }
@@ -255,7 +257,8 @@ func closedHow(say *language.Sentences, q interaction.Question, end *interaction
 			}
 		}
 	}
-	return fmt.Sprintf(say.AnsweredBy, end.Answer.By, end.At.Local().Format(time.TimeOnly), say.Form(end.Answer.Where), label)
+	return fmt.Sprintf(say.AnsweredBy, end.Answer.By, end.At.Local().Format(time.TimeOnly), say.Form(end.Answer.Where),
+		label)
 }
 
 func cardClosed(id event.InteractionID, how string) event.Event {
@@ -265,9 +268,11 @@ func cardClosed(id event.InteractionID, how string) event.Event {
 // closingMessage edits a card if the platform can edit; otherwise it sends a note. An edited card
 // still shows the answered text. If the text needs several messages, the card's earlier messages
 // show it.
-func (b *Bridge) closingMessage(who fact.Peer, chat, target string, a *openQuestion, how string, answered bool) fact.BridgeQueued {
+func (b *Bridge) closingMessage(who fact.Peer, chat, target string, a *openQuestion, how string,
+	answered bool) fact.BridgeQueued {
 	q := a.Question
-	text := b.headingOf(a, b.sentencesFor(who)) + fmt.Sprintf("**%s** `#%s`\n\n%s", literal(cmp.Or(q.Title, b.sentencesFor(who).UseTool)), shortID(q.ID), literal(how))
+	text := b.headingOf(a, b.sentencesFor(who)) + fmt.Sprintf("**%s** `#%s`\n\n%s",
+		literal(cmp.Or(q.Title, b.sentencesFor(who).UseTool)), shortID(q.ID), literal(how))
 	f := fact.BridgeQueued{Peer: who, Chat: chat, Kind: outNotice, Text: b.renderShort(who.Channel, text), Question: q.ID}
 	if _, ok := b.channels[who.Channel].(channel.Editor); ok {
 		f.Kind, f.Target = outEdit, target
@@ -354,7 +359,8 @@ const mostOfACard = 8
 
 // parts returns the messages of a card. If the texts are too many, it returns the beginning, a file
 // with the whole text, and the end with the options.
-func (b *Bridge) parts(c Contact, q interaction.Question, head string, limits channel.Limits) (list []fact.BridgeQueued) {
+func (b *Bridge) parts(c Contact, q interaction.Question, head string,
+	limits channel.Limits) (list []fact.BridgeQueued) {
 	say := b.sentencesFor(c.key())
 	text := head + cardText(say, q, limits.Buttons)
 	texts := b.cutText(c.Channel, text)
@@ -368,7 +374,8 @@ func (b *Bridge) parts(c Contact, q interaction.Question, head string, limits ch
 	if !limits.Files || len(list) <= mostOfACard || end >= mostOfACard-1 {
 		return list
 	}
-	file := fact.BridgeQueued{File: "question-" + shortID(q.ID) + ".txt", Text: b.renderShort(c.Channel, fmt.Sprintf(say.CardFile, len(texts)))}
+	file := fact.BridgeQueued{File: "question-" + shortID(q.ID) + ".txt",
+		Text: b.renderShort(c.Channel, fmt.Sprintf(say.CardFile, len(texts)))}
 	return slices.Concat(list[:mostOfACard-1-end], []fact.BridgeQueued{file}, list[len(list)-end:])
 }
 

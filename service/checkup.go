@@ -47,7 +47,8 @@ func (c Checkup) Run(ctx context.Context, report func(checkup.Check)) {
 	case held != nil:
 		tell("bridge", checkup.OK, "", "runs: process %d, since %s", held.PID, held.Since.Local().Format(time.DateTime))
 	case s.Waiting > 0:
-		tell("bridge", checkup.Warn, "start it with 'perlica service'", "does not run, and %s waiting for an answer", are(s.Waiting, "message"))
+		tell("bridge", checkup.Warn, "start it with 'perlica service'", "does not run, and %s waiting for an answer",
+			are(s.Waiting, "message"))
 	case used:
 		tell("bridge", checkup.OK, "", "does not run")
 	default:
@@ -120,7 +121,8 @@ func reportOutbox(s Status, running bool, tell tell) {
 	case s.Unsent > 0 && !running:
 		tell("bridge-outbox", checkup.Warn, "start the bridge with 'perlica service'", "%s", detail)
 	case s.LastWhy != "":
-		tell("bridge-outbox", checkup.Warn, "it is tried again, at most five minutes apart, or as the platform wants", "%s", detail)
+		tell("bridge-outbox", checkup.Warn, "it is tried again, at most five minutes apart, or as the platform wants", "%s",
+			detail)
 	default:
 		tell("bridge-outbox", checkup.OK, "", "%s", detail)
 	}

@@ -42,7 +42,8 @@ func TestAllIsChinese(t *testing.T) {
 	}
 	s := w.serve(local.DefaultLimits(), change)
 	alice := w.phone("alice")
-	code, err := service.OpenPairing(t.Context(), s.r.Log(), access.Rights{access.Ask, access.Approve, access.Admin}, "test", time.Now())
+	code, err := service.OpenPairing(t.Context(), s.r.Log(), access.Rights{access.Ask, access.Approve, access.Admin},
+		"test", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,21 +75,29 @@ func TestAllIsChinese(t *testing.T) {
 		})
 	}
 	for _, text := range []string{
-		"你好", "/help", "/help stop", "/status", "/queue", "/pending", "/stop", "/stop 1234", "/withdraw", "/withdraw 3", "/send", "/usage", "/log", "/log 50", "/log verify",
-		"/log show 最近", "/again", "/sessions", "/sessions --all", "/session list --all", "/session show", "/session current", "/session rename 名", "/session delete 名", "/session nosuch", "/session use 无",
-		"/session new 甲", "/save", "/save 乙", "/resume", "/resume 无", "/provider", "/provider 无", "/provider a b", "/mode", "/mode plan", "/mode 无", "/model", "/model 无", "/config", "/config 无 值",
-		"/config 无", "/policy", "/policy revoke 无", "/compact", "/doctor", "/exit", "/thoughts", "/attach x", "/show", "/search 词", "/session export x", "/follow", "/follow on", "/follow off",
-		"/follow maybe", "/language", "/language tlh", "/project", "/allow", "/deny", "/choose", "/choose 12345678 1", "/nosuch", "/statu", "/discard now", "/discard", "/new", "//x",
-		"@error -32000 坏了", "@stop refusal", "@stop max_tokens", "@say 无", "@tool execute 做 command=rm", "@read /x", "@terminal ls", "/log show", "/log 100", "/session show", "/usage",
+		"你好", "/help", "/help stop", "/status", "/queue", "/pending", "/stop", "/stop 1234", "/withdraw", "/withdraw 3",
+		"/send", "/usage", "/log", "/log 50", "/log verify",
+		"/log show 最近", "/again", "/sessions", "/sessions --all", "/session list --all", "/session show", "/session current",
+		"/session rename 名", "/session delete 名", "/session nosuch", "/session use 无",
+		"/session new 甲", "/save", "/save 乙", "/resume", "/resume 无", "/provider", "/provider 无", "/provider a b", "/mode",
+		"/mode plan", "/mode 无", "/model", "/model 无", "/config", "/config 无 值",
+		"/config 无", "/policy", "/policy revoke 无", "/compact", "/doctor", "/exit", "/thoughts", "/attach x", "/show",
+		"/search 词", "/session export x", "/follow", "/follow on", "/follow off",
+		"/follow maybe", "/language", "/language tlh", "/project", "/allow", "/deny", "/choose", "/choose 12345678 1",
+		"/nosuch", "/statu", "/discard now", "/discard", "/new", "//x",
+		"@error -32000 坏了", "@stop refusal", "@stop max_tokens", "@say 无", "@tool execute 做 command=rm", "@read /x",
+		"@terminal ls", "/log show", "/log 100", "/session show", "/usage",
 	} {
 		reply(text)
 	}
 	for _, ask := range []string{
-		"@ask execute 做 command=\"rm -rf ~/x\"", "@ask execute 做 command=\"curl x | sh\"", "@ask edit 改 path=/etc/x old=a new=b", `@ask execute "做\u0001了" command="a\t\t\tb    c"`,
+		"@ask execute 做 command=\"rm -rf ~/x\"", "@ask execute 做 command=\"curl x | sh\"",
+		"@ask edit 改 path=/etc/x old=a new=b", `@ask execute "做\u0001了" command="a\t\t\tb    c"`,
 		`@ask other 做 input={"无":"x\n\n\n\ny"}`, "@ask execute 做 command=make options=a:allow_always:可,n:reject_once:否",
 	} {
 		id := card(ask)
-		for _, answer := range []string{"/pending", id + " 9", "/choose " + id[1:] + " 9", "/allow " + id[1:] + " x", "又", "/queue", "/withdraw", "/log"} {
+		for _, answer := range []string{"/pending", id + " 9", "/choose " + id[1:] + " 9", "/allow " + id[1:] + " x", "又",
+			"/queue", "/withdraw", "/log"} {
 			reply(answer)
 		}
 		end("/deny " + id[1:])

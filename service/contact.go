@@ -115,6 +115,7 @@ func (r *Records) Unpair(ctx context.Context, log *eventlog.Log, c Contact, by s
 	if err := r.vouchers.Revoke(ctx, voucher{r.place, c.fact}); err != nil {
 		return err
 	}
-	_, err := log.Append(ctx, event.NewFact(event.ContactUnpaired, "user", event.Refs{}, fact.ContactUnpaired{Peer: c.key(), By: by}))
+	_, err := log.Append(ctx, event.NewFact(event.ContactUnpaired, "user", event.Refs{},
+		fact.ContactUnpaired{Peer: c.key(), By: by}))
 	return err
 }

@@ -113,7 +113,9 @@ func TestDeathAtEachPoint(t *testing.T) {
 		{point: "question", text: ask, outcome: unknown, acks: perhaps}, // on record, not shown
 		{point: "before card", text: ask, outcome: unknown, acks: perhaps, card: bridgeDied},
 		{point: "behind card", text: ask, outcome: unknown, acks: perhaps, card: bridgeDied},
-		{point: "question closed", text: ask, outcome: unknown, acks: perhaps, card: "ALICE (local:" + contactOf("alice") + ") answered at"}, // answered, the card still open
+		// answered, the card still open
+		{point: "question closed", text: ask, outcome: unknown, acks: perhaps,
+			card: "ALICE (local:" + contactOf("alice") + ") answered at"},
 	} {
 		for _, keyless := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s,keyless=%t", at.point, keyless), func(t *testing.T) {
@@ -182,7 +184,8 @@ func (w *world) isPaired(name string) {
 	}
 	defer r.Close()
 	id := contactOf(name)
-	fact := map[string]any{"channel": local.Name, "contact": id, "chat": id, "name": strings.ToUpper(name), "rights": service.DefaultRights()}
+	fact := map[string]any{"channel": local.Name, "contact": id, "chat": id, "name": strings.ToUpper(name),
+		"rights": service.DefaultRights()}
 	if _, err := r.Log().Append(w.t.Context(), event.NewFact(event.ContactPaired, "test", event.Refs{}, fact)); err != nil {
 		w.t.Fatal(err)
 	}

@@ -102,7 +102,9 @@ func TestAFileThatCannotBeHad(t *testing.T) {
 	alice := w.phone("alice")
 	w.pair(s, alice)
 	alice.deliver(local.Message{Text: "see", Files: []string{"/gone", "/broken", "/far"}})
-	alice.expect("You said: see\n\n[gone could not be fetched: it is not there]\n\n[broken could not be fetched: the download failed]\n\n[far could not be fetched: the download failed]")
+	alice.expect(
+		"You said: see\n\n[gone could not be fetched: it is not there]\n\n[broken could not be fetched: the download " +
+			"failed]\n\n[far could not be fetched: the download failed]")
 	if tries["gone"] != 1 || tries["broken"] != 2+3 || tries["far"] != 12 {
 		t.Errorf("they were tried %v times", tries)
 	}

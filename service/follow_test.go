@@ -74,7 +74,8 @@ func TestFollow(t *testing.T) {
 	if err != nil || len(open) != 1 {
 		t.Fatalf("%+v, %v", open, err)
 	}
-	if err := s.r.AnswerQuestion(t.Context(), open[0], interaction.Answer{Option: open[0].Options[0].ID, By: "me at the desk", Where: "chat"}); err != nil {
+	if err := s.r.AnswerQuestion(t.Context(), open[0], interaction.Answer{Option: open[0].Options[0].ID,
+		By: "me at the desk", Where: "chat"}); err != nil {
 		t.Fatal(err)
 	}
 	alice.expect("at the desk answered at")

@@ -20,7 +20,8 @@ func TestAFormIsFilledInFromThePhone(t *testing.T) {
 		t.Errorf("the card does not say how: %s", card.Text)
 	}
 	_, id, _ := strings.Cut(card.Text, "with `#")
-	for _, say := range []local.Message{{Text: "1 my branch"}, {Text: "#" + id[:8] + " 1"}, {Text: "1", ReplyTo: card.Key}} {
+	for _, say := range []local.Message{{Text: "1 my branch"}, {Text: "#" + id[:8] + " 1"},
+		{Text: "1", ReplyTo: card.Key}} {
 		alice.Say(say)
 		alice.expect("Nothing was answered yet")
 	}
@@ -47,7 +48,8 @@ func TestAnAddressOnThePhone(t *testing.T) {
 	for number, action := range map[string]string{"1": "accept", "2": "decline"} {
 		alice.say(`@elicit "Sign in" url=https://me@sign.in.example/a?b=c`)
 		card := alice.expect("Sign in")
-		if !strings.Contains(card.Text, "https://me@sign.in.example/a?b=c`") || !strings.Contains(card.Text, "host: sign.in.example") {
+		if !strings.Contains(card.Text, "https://me@sign.in.example/a?b=c`") ||
+			!strings.Contains(card.Text, "host: sign.in.example") {
 			t.Errorf("the card does not show the address: %s", card.Text)
 		}
 		alice.answers(w, local.Message{Text: number}, `{"action":"`+action+`"}`)

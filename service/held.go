@@ -53,7 +53,8 @@ func (b *Bridge) hint(who fact.Peer, chat string, input event.InputID) string {
 
 // waitingEvents makes the events of a message that goes into its inbox: the acknowledgement and the
 // wait.
-func (b *Bridge) waitingEvents(c Contact, m channel.Inbound, input event.InputID, f fact.BridgeReceived) (events []event.Event) {
+func (b *Bridge) waitingEvents(c Contact, m channel.Inbound, input event.InputID,
+	f fact.BridgeReceived) (events []event.Event) {
 	ib, limits, say := b.inboxOf(c.key()), b.channels[c.Channel].Limits(), b.sentencesFor(c.key())
 	told := fact.BridgeQueued{ID: "ack:" + string(input), Peer: c.key(), Chat: m.Chat, Kind: outAck, ReplyTo: m.ID}
 	text := b.settings().Ack
@@ -99,7 +100,8 @@ func (b *Bridge) queued(ib *inbox, c Contact, input event.InputID, f fact.Bridge
 	if ib.changes() {
 		session = ""
 	}
-	return queue.Queued(session, input, fact.MessageQueued{Text: f.Text, Attachments: f.Files, Source: c.Channel, Sender: c.Label()})
+	return queue.Queued(session, input, fact.MessageQueued{Text: f.Text, Attachments: f.Files, Source: c.Channel,
+		Sender: c.Label()})
 }
 
 // inQueue returns the last event about an input's wait in its session's queue. ok is false if the
@@ -119,7 +121,8 @@ func (b *Bridge) leaveQueue(ctx context.Context, input event.InputID, by, where 
 
 // takenBack makes the events of a message that takes another one back. It refuses f if the other
 // message no longer waits.
-func (b *Bridge) takenBack(ctx context.Context, c Contact, m channel.Inbound, f *fact.BridgeReceived) ([]event.Event, error) {
+func (b *Bridge) takenBack(ctx context.Context, c Contact, m channel.Inbound,
+	f *fact.BridgeReceived) ([]event.Event, error) {
 	target, ok := b.inboxOf(c.key()).takeBack(f.About)
 	if !ok {
 		f.Kind, f.About, f.Word = kindRefused, "", b.sentencesFor(c.key()).NotWaiting
@@ -129,13 +132,15 @@ func (b *Bridge) takenBack(ctx context.Context, c Contact, m channel.Inbound, f 
 	if err != nil {
 		return nil, err
 	}
-	events = append(events, event.NewFact(event.BridgeFinished, "perlica", event.Refs{Input: target.input}, fact.BridgeFinished{How: endBack}))
+	events = append(events, event.NewFact(event.BridgeFinished, "perlica", event.Refs{Input: target.input},
+		fact.BridgeFinished{How: endBack}))
 	told, err := b.settled(ctx, c, m, target, b.sentencesFor(c.key()).TakenBack)
 	return append(events, told...), err
 }
 
 // confirmed makes the events of a message that releases a held message.
-func (b *Bridge) confirmed(ctx context.Context, c Contact, m channel.Inbound, f *fact.BridgeReceived) ([]event.Event, error) {
+func (b *Bridge) confirmed(ctx context.Context, c Contact, m channel.Inbound,
+	f *fact.BridgeReceived) ([]event.Event, error) {
 	ib, say := b.inboxOf(c.key()), b.sentencesFor(c.key())
 	for _, target := range ib.inLine() {
 		if target.input != f.About {
@@ -157,7 +162,8 @@ func (b *Bridge) confirmed(ctx context.Context, c Contact, m channel.Inbound, f 
 
 // settled reports the decision about a waiting message. It replaces the earlier message with the
 // buttons if possible; otherwise it sends a new message.
-func (b *Bridge) settled(ctx context.Context, c Contact, m channel.Inbound, target received, text string) (events []event.Event, err error) {
+func (b *Bridge) settled(ctx context.Context, c Contact, m channel.Inbound, target received,
+	text string) (events []event.Event, err error) {
 	f := fact.BridgeQueued{Peer: c.key(), Chat: target.Chat, Kind: outEdit, Text: b.renderShort(c.Channel, text)}
 	if _, ok := b.channels[c.Channel].(channel.Editor); ok {
 		for _, id := range []string{"held:", "ack:"} {

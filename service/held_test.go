@@ -190,7 +190,8 @@ func TestPlaceInLine(t *testing.T) {
 	if strings.Contains(w.prompts(), "two") {
 		t.Error("what was taken back was sent")
 	}
-	got, want := s.queueOf(t), []event.Type{event.MessageQueued, event.MessageQueued, event.MessageQueued, event.MessageWithdrawn}
+	got, want := s.queueOf(t), []event.Type{event.MessageQueued, event.MessageQueued, event.MessageQueued,
+		event.MessageWithdrawn}
 	if strings.Join(texts(got), " ") != strings.Join(texts(want), " ") {
 		t.Errorf("on record is %q, want %q", got, want)
 	}

@@ -76,7 +76,8 @@ func TestNamesAreEscaped(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
-	if name := list[0].Name; strings.ContainsAny(name, "\n\u202e\u200b") || len(name) > 60 || strings.ContainsAny(list[0].ID, "\n \u202e*") {
+	if name := list[0].Name; strings.ContainsAny(name, "\n\u202e\u200b") || len(name) > 60 ||
+		strings.ContainsAny(list[0].ID, "\n \u202e*") {
 		t.Errorf("it is called %q", list[0].Label())
 	}
 	mallory.asks("May I", "make")

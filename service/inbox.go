@@ -133,7 +133,8 @@ func (ib *inbox) handleMessage(m received) {
 		if m.Kind == kindAnswer {
 			ib.b.countAnswers(m.Question, -1)
 		}
-		ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endRefused, Detail: "the contact is not paired any more"}, "")
+		ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endRefused, Detail: "the contact is not paired any more"},
+			"")
 	case m.Kind == kindRefused:
 		ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endRefused}, m.Word)
 	case m.Kind == kindAnswer:
@@ -150,7 +151,8 @@ func (ib *inbox) handleMessage(m received) {
 const mostParts = 20
 
 // finishMessage records the end of a message together with the reply to its sender.
-func (ib *inbox) finishMessage(m received, refs event.Refs, f fact.BridgeFinished, text string, more ...fact.BridgeQueued) {
+func (ib *inbox) finishMessage(m received, refs event.Refs, f fact.BridgeFinished, text string,
+	more ...fact.BridgeQueued) {
 	refs.Input = m.input
 	events := []event.Event{event.NewFact(event.BridgeFinished, "perlica", refs, f)}
 	if m.Kind == kindInput && refs.Run == "" && f.How != endUnknown { // the input was not called
@@ -170,7 +172,8 @@ func (ib *inbox) finishMessage(m received, refs event.Refs, f fact.BridgeFinishe
 			text = ib.b.heading() + text
 		}
 		parts := ib.b.cutText(ib.key.Channel, text)
-		if len(parts) > mostParts && slices.ContainsFunc(more, func(q fact.BridgeQueued) bool { return q.Part == 0 }) { // the file has the whole text
+		// the file has the whole text
+		if len(parts) > mostParts && slices.ContainsFunc(more, func(q fact.BridgeQueued) bool { return q.Part == 0 }) {
 			parts = append(parts[:mostParts-1], parts[len(parts)-1])
 		}
 		for i, part := range parts {
@@ -242,7 +245,8 @@ func (ib *inbox) conversation(ctx context.Context, c Contact) (*kernel.Conversat
 
 // openConversation opens a conversation in a session, or in a new one, and records it as the
 // contact's session. The caller holds opening.
-func (ib *inbox) openConversation(ctx context.Context, session event.SessionID, provider string) (*kernel.Conversation, error) {
+func (ib *inbox) openConversation(ctx context.Context, session event.SessionID,
+	provider string) (*kernel.Conversation, error) {
 	setup, err := ib.b.opt.Setup(session, provider)
 	if err != nil {
 		return nil, err

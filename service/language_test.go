@@ -99,7 +99,8 @@ func (c reacting) React(_ context.Context, message, emoji string) error {
 // TestReaction checks that a reaction acknowledges a message if the platform has reactions. If the
 // reaction is refused or fails, a text acknowledges it.
 func TestReaction(t *testing.T) {
-	for _, fail := range []error{nil, &channel.RejectedError{Why: "400 REACTION_INVALID"}, errors.New("the server answers 500")} {
+	for _, fail := range []error{nil, &channel.RejectedError{Why: "400 REACTION_INVALID"},
+		errors.New("the server answers 500")} {
 		w := newWorld(t)
 		var emojis []string
 		s := w.serve(local.DefaultLimits(), func(o *service.Options) {

@@ -43,7 +43,8 @@ func TestALargeCard(t *testing.T) {
 			t.Errorf("%q is in the file: %t", word, has)
 		}
 	}
-	if end := card[6].Text + card[7].Text; !strings.Contains(end, "word-999") || !strings.Contains(end, "1. ") || !strings.Contains(end, "Press a button") {
+	if end := card[6].Text + card[7].Text; !strings.Contains(end, "word-999") || !strings.Contains(end, "1. ") ||
+		!strings.Contains(end, "Press a button") {
 		t.Errorf("the end of the card is %s", end)
 	}
 	alice.allow(card[7])

@@ -138,7 +138,8 @@ func TestTheRefusedTierIsNamed(t *testing.T) {
 		if !strings.Contains(card.Text, "the word `root`") {
 			t.Fatalf("that takes no word: %s", card.Text)
 		}
-		for _, bare := range []string{"1 root", "1", "/allow root", "/allow", "/choose 1 root", "#" + id + " 1", "#" + id + " 1 ROOT", "/allow " + id} {
+		for _, bare := range []string{"1 root", "1", "/allow root", "/allow", "/choose 1 root", "#" + id + " 1",
+			"#" + id + " 1 ROOT", "/allow " + id} {
 			alice.say(bare)
 		}
 		alice.Say(local.Message{Button: card.Buttons[0].Data})
@@ -173,11 +174,13 @@ func TestAYesForGood(t *testing.T) {
 	for _, yes := range []string{"#%s Always allow always", "/choose %s Always allow always", "reply"} {
 		card, id := alice.asks("May I", "make")
 		for _, first := range []local.Message{
-			{Text: "Always allow"}, {Text: "Always allow always"}, {Text: "#" + id + " Always allow"}, {Text: "Always allow", ReplyTo: card.Key}, {Button: button(card, "Always allow")},
+			{Text: "Always allow"}, {Text: "Always allow always"}, {Text: "#" + id + " Always allow"},
+			{Text: "Always allow", ReplyTo: card.Key}, {Button: button(card, "Always allow")},
 		} {
 			alice.Say(first)
 			a := alice.expect("is a yes for good")
-			if !strings.Contains(a.Text, "never ask again") || !strings.Contains(a.Text, "#"+id) || !strings.Contains(a.Text, "always") {
+			if !strings.Contains(a.Text, "never ask again") || !strings.Contains(a.Text, "#"+id) ||
+				!strings.Contains(a.Text, "always") {
 				t.Errorf("%+v is answered with %q", first, a.Text)
 			}
 		}

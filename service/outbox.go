@@ -188,7 +188,8 @@ func (b *Bridge) tryOnce(ctx context.Context, ch channel.Channel, q *queued) (de
 		}
 		return false, false, err
 	} else if !paired && q.Kind != outRefusal {
-		return true, b.recordDelivery(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: "the contact is not paired any more", Final: true}) == nil, nil
+		return true, b.recordDelivery(q, event.SendFailed, fact.Delivery{ID: q.ID,
+			Error: "the contact is not paired any more", Final: true}) == nil, nil
 	}
 	if q.Kind == outEnd {
 		if err := b.awaitStatusSent(ctx, q.Target); err != nil {
@@ -196,7 +197,8 @@ func (b *Bridge) tryOnce(ctx context.Context, ch channel.Channel, q *queued) (de
 		}
 	}
 	if q.Kind == outStatus && !b.turnContinues(q) {
-		return true, b.recordDelivery(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: "its turn is over", Final: true}) == nil, nil
+		return true, b.recordDelivery(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: "its turn is over",
+			Final: true}) == nil, nil
 	}
 	q.attempts++
 	// After a crash between this event and the next one, the result of the attempt is unknown.
@@ -274,7 +276,8 @@ func (b *Bridge) undecided(ch channel.Channel, q *queued, why error) (done, ok b
 }
 
 func (b *Bridge) recordDelivery(q *queued, t event.Type, f fact.Delivery) error {
-	_, err := b.log().Append(context.Background(), event.NewFact(t, "perlica", event.Refs{Input: q.input, Interaction: q.Question}, f))
+	_, err := b.log().Append(context.Background(), event.NewFact(t, "perlica",
+		event.Refs{Input: q.input, Interaction: q.Question}, f))
 	if err != nil {
 		b.fail(err)
 	}
@@ -286,7 +289,8 @@ func (b *Bridge) attemptSend(ctx context.Context, ch channel.Channel, q *queued)
 	if reactor, ok := ch.(channel.Reactor); ok && q.React != "" {
 		// If the reaction was refused or has failed, the message text is sent instead. Sending both
 		// does no harm.
-		if err := reactor.React(ctx, q.ReplyTo, q.React); err == nil || ctx.Err() != nil || errors.Is(err, channel.ErrNotSent) {
+		if err := reactor.React(ctx, q.ReplyTo, q.React); err == nil || ctx.Err() != nil ||
+			errors.Is(err, channel.ErrNotSent) {
 			return "", err
 		}
 	}

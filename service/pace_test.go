@@ -55,8 +55,10 @@ func TestPace(t *testing.T) {
 		next string
 		want time.Duration
 	}{
-		{0, "a", time.Second}, {0, "a", 2 * time.Second}, {0, "a", 4 * time.Second}, {0, "a", 5 * time.Second}, {0, "a", 5 * time.Second},
-		{0, "b", 0}, {0, "c", 0}, {0, "a", time.Second}, {0, "a", 2 * time.Second}, {50 * time.Second, "a", 0}, {0, "a", time.Second},
+		{0, "a", time.Second}, {0, "a", 2 * time.Second}, {0, "a", 4 * time.Second}, {0, "a", 5 * time.Second},
+		{0, "a", 5 * time.Second},
+		{0, "b", 0}, {0, "c", 0}, {0, "a", time.Second}, {0, "a", 2 * time.Second}, {50 * time.Second, "a", 0},
+		{0, "a", time.Second},
 	} {
 		if got := p.nextPause(step.took, "a", step.next); got != step.want {
 			t.Errorf("%d: a pause of %s, want %s", i, got, step.want)

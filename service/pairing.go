@@ -20,7 +20,8 @@ import (
 // OpenPairing makes a new code, which replaces the earlier one. A sender of the code on any channel
 // is paired with the given rights, within the time of access.LimitsOfContacts. The log does not
 // contain the code.
-func OpenPairing(ctx context.Context, log *eventlog.Log, rights access.Rights, by string, now time.Time) (code string, err error) {
+func OpenPairing(ctx context.Context, log *eventlog.Log, rights access.Rights, by string,
+	now time.Time) (code string, err error) {
 	n, err := rand.Int(rand.Reader, big.NewInt(1_000_000))
 	if err != nil {
 		return "", err
@@ -69,7 +70,8 @@ func (r *Records) openPairing(ctx context.Context, now time.Time) (p pairing, ok
 	var rights string
 	err = r.view.DB().QueryRowxContext(ctx, `
 		SELECT id, salt, hash, rights FROM pairing
-		WHERE used = 0 AND attempts < ? AND expires > ?`, access.LimitsOfContacts().Attempts, now.UnixNano()).Scan(&p.id, &p.salt, &p.hash, &rights)
+		WHERE used = 0 AND attempts < ? AND expires > ?`, access.LimitsOfContacts().Attempts, now.UnixNano()).
+		Scan(&p.id, &p.salt, &p.hash, &rights)
 	if errors.Is(err, sql.ErrNoRows) {
 		return p, false, nil
 	}
@@ -82,7 +84,8 @@ func (r *Records) mayTry(ctx context.Context, who fact.Peer, now time.Time) (may
 	var attempts int
 	var last int64
 	err = r.view.DB().QueryRowxContext(ctx, `
-		SELECT attempts, last FROM strangers WHERE channel = ? AND contact = ?`, who.Channel, who.Contact).Scan(&attempts, &last)
+		SELECT attempts, last FROM strangers WHERE channel = ? AND contact = ?`, who.Channel, who.Contact).
+		Scan(&attempts, &last)
 	if errors.Is(err, sql.ErrNoRows) {
 		return true, true, nil
 	}
@@ -103,7 +106,8 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound
 		return b.ignoreStranger(who, now), err
 	}
 	// The attempt is recorded before it is judged. A crash in between gives no further attempt.
-	if _, err := b.log().Append(ctx, event.NewFact(event.PairingAttempted, "user", event.Refs{}, fact.PairingAttempted{Pairing: p.id, Peer: who})); err != nil {
+	if _, err := b.log().Append(ctx, event.NewFact(event.PairingAttempted, "user", event.Refs{},
+		fact.PairingAttempted{Pairing: p.id, Peer: who})); err != nil {
 		return nil, err
 	}
 	if !access.IsCode(p.salt, p.hash, code) {
@@ -114,11 +118,13 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound
 			Text: b.renderShort(channel, b.sentencesFor(who).WrongCode)})}, nil
 	}
 	if m.Shared && p.rights.Has(access.Admin) {
-		b.warn("a contact with the right admin is not paired in a chat that others read", "contact", who.Channel+":"+who.Contact)
+		b.warn("a contact with the right admin is not paired in a chat that others read", "contact",
+			who.Channel+":"+who.Contact)
 		return []event.Event{queueEvent("", fact.BridgeQueued{Peer: who, Chat: m.Chat, Kind: outRefusal,
 			Text: b.renderShort(channel, b.sentencesFor(who).AdminAlone)})}, nil
 	}
-	paired := fact.ContactPaired{Peer: who, Chat: m.Chat, Name: access.Name(m.Name), Rights: p.rights, Pairing: p.id, Message: m.ID}
+	paired := fact.ContactPaired{Peer: who, Chat: m.Chat, Name: access.Name(m.Name), Rights: p.rights, Pairing: p.id,
+		Message: m.ID}
 	// If the process dies after this step, the voucher matches no recorded contact.
 	if err := b.records.vouchers.Add(ctx, voucher{b.records.place, paired}); err != nil {
 		b.warn("no one can be paired: the user's own state cannot be written", "error", err.Error())
@@ -141,5 +147,6 @@ func (b *Bridge) ignoreStranger(who fact.Peer, now time.Time) []event.Event {
 	if !ok {
 		return nil
 	}
-	return []event.Event{event.NewFact(event.StrangerIgnored, "user", event.Refs{}, fact.StrangerIgnored{Peer: who, Since: unrecorded})}
+	return []event.Event{event.NewFact(event.StrangerIgnored, "user", event.Refs{},
+		fact.StrangerIgnored{Peer: who, Since: unrecorded})}
 }

@@ -55,7 +55,8 @@ type status struct {
 
 func newStatus(ib *inbox, m received) *status {
 	ctx, cancel := context.WithCancel(ib.b.hard)
-	s := &status{inbox: ib, m: m, say: ib.b.sentencesFor(ib.key), where: ib.b.name(), cancel: cancel, dirty: make(chan struct{}, 1), seen: map[string]bool{}}
+	s := &status{inbox: ib, m: m, say: ib.b.sentencesFor(ib.key), where: ib.b.name(), cancel: cancel,
+		dirty: make(chan struct{}, 1), seen: map[string]bool{}}
 	ch := ib.b.channels[ib.key.Channel]
 	if t, ok := ch.(channel.Typist); ok {
 		s.wg.Go(func() {
@@ -133,7 +134,8 @@ func (b *Bridge) endStatuses(ctx context.Context) (events []event.Event, err err
 	signs, err := b.records.statuses(ctx)
 	for _, q := range signs {
 		if _, ok := b.channels[q.Channel].(channel.Editor); ok {
-			events = append(events, queueEvent(q.input, b.statusEnd(q.Peer, q.Chat, q.ID, b.mark("⏹")+" "+b.sentencesFor(q.Peer).Interrupted)))
+			events = append(events, queueEvent(q.input, b.statusEnd(q.Peer, q.Chat, q.ID,
+				b.mark("⏹")+" "+b.sentencesFor(q.Peer).Interrupted)))
 		}
 	}
 	return events, err

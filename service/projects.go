@@ -124,7 +124,8 @@ func (p *Projects) Live(ctx context.Context) (l Live, err error) {
 			l, one = one, Live{}
 		}
 		l.Projects = append(l.Projects, row)
-		l.Turns, l.Questions, l.Errors = append(l.Turns, one.Turns...), append(l.Questions, one.Questions...), append(l.Errors, one.Errors...)
+		l.Turns, l.Questions, l.Errors = append(l.Turns, one.Turns...), append(l.Questions, one.Questions...),
+			append(l.Errors, one.Errors...)
 		l.Queued, l.InLine, l.Held, l.Unsent = l.Queued+one.Queued, l.InLine+one.InLine, l.Held+one.Held, l.Unsent+one.Unsent
 		for _, c := range one.Contacts {
 			if !slices.ContainsFunc(l.Contacts, func(o Contact) bool { return o.key() == c.key() }) {

@@ -54,7 +54,8 @@ func TestProjectMissing(t *testing.T) {
 
 	platform := &again{more: make(chan channel.Inbound), cursors: make(chan string, 1)}
 	_, stop = u.serve(func(ch channel.Channel) channel.Channel { platform.full = ch.(full); return platform }, nil)
-	platform.more <- channel.Inbound{ID: alice.Contact + "/lost0", Chat: alice.Contact, Contact: alice.Contact, Text: "not for the lab", Sent: time.Now()}
+	platform.more <- channel.Inbound{ID: alice.Contact + "/lost0", Chat: alice.Contact, Contact: alice.Contact,
+		Text: "not for the lab", Sent: time.Now()}
 	bob.say("again")
 	bob.expect("You said: again")
 	stop()
@@ -139,7 +140,8 @@ func (b *twice) returns(t *testing.T, p *person) {
 	t.Helper()
 	for {
 		p.say("/project shop")
-		if a := p.expect("1. lab"); strings.Contains(a.Text, "You are in shop now") && !strings.Contains(a.Text, "cannot be served now") {
+		if a := p.expect("1. lab"); strings.Contains(a.Text, "You are in shop now") &&
+			!strings.Contains(a.Text, "cannot be served now") {
 			return
 		}
 		pause(50 * time.Millisecond)

@@ -111,7 +111,8 @@ func TestProjects(t *testing.T) {
 	carol.expect("stopped")
 	carol.Say(local.Message{Text: "about that", ReplyTo: answer.Key}) // a reply to a message of the shop goes to the shop
 	carol.expect("You said: about that")
-	alice.Say(local.Message{Text: "to the shop again", ReplyTo: card.Key}) // a reply to a message of the shop goes to the shop
+	// a reply to a message of the shop goes to the shop
+	alice.Say(local.Message{Text: "to the shop again", ReplyTo: card.Key})
 	alice.expect("It is held")
 	alice.say("/deny " + asking.FindStringSubmatch(card.Text)[1][1:])
 	alice.expect("permission: reject-once")
@@ -120,7 +121,8 @@ func TestProjects(t *testing.T) {
 	alice.say("hello lab")
 	alice.expect("You said: hello lab")
 	stop()
-	for text, want := range map[string][2]int{"to the shop": {0, 1}, "to the lab": {1, 0}, "go on then": {}, "hello lab": {1, 0}, "again": {}, "about that": {0, 1}} {
+	for text, want := range map[string][2]int{"to the shop": {0, 1}, "to the lab": {1, 0}, "go on then": {},
+		"hello lab": {1, 0}, "again": {}, "about that": {0, 1}} {
 		if n := u.calls(text); n != want {
 			t.Errorf("%q was called %v times, want %v", text, n, want)
 		}
@@ -181,7 +183,8 @@ func botProcess() int {
 		return 1
 	}
 	left, _ := strconv.Atoi(os.Getenv(dieVar)) // 0 means never
-	b, err := u.open(context.Background(), &gathering{full: ch, n: 3, point: os.Getenv(dieVar)}, nil, func(o *service.Options) { o.Log = slog.New(nthMessage{left: &left}) })
+	b, err := u.open(context.Background(), &gathering{full: ch, n: 3, point: os.Getenv(dieVar)}, nil,
+		func(o *service.Options) { o.Log = slog.New(nthMessage{left: &left}) })
 	if err == nil {
 		err = b.Run(context.Background())
 	}
@@ -215,7 +218,10 @@ func TestProjectsDeathAtEachPoint(t *testing.T) {
 			}
 			// A platform may deliver again in another order. A message with a project still goes
 			// there.
-			_, stop := u.serve(func(ch channel.Channel) channel.Channel { return &gathering{full: ch.(full), n: 3, late: point == "1"} }, nil)
+			_, stop := u.serve(func(ch channel.Channel) channel.Channel {
+				return &gathering{full: ch.(full), n: 3,
+					late: point == "1"}
+			}, nil)
 			if err := alice.Flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -225,7 +231,8 @@ func TestProjectsDeathAtEachPoint(t *testing.T) {
 			stop()
 			// A message that was on its way to an agent at the death may be called or have an
 			// unknown outcome.
-			if first, second := u.calls("the first"), u.calls("the second"); first[0] > 1 || first[1] > 0 || second[0] > 0 || second[1] > 1 ||
+			if first, second := u.calls("the first"), u.calls("the second"); first[0] > 1 || first[1] > 0 || second[0] > 0 ||
+				second[1] > 1 ||
 				point == "1" && first[0] != 1 || point != "read" && second[1] != 1 {
 				t.Errorf("called %v and %v times", first, second)
 			}

@@ -71,12 +71,14 @@ func TestProjectsUpgrade(t *testing.T) {
 		}
 		return ""
 	}()
-	old := channel.Inbound{ID: before.Contact + "/m", Chat: before.Contact, Contact: before.Contact, Text: "from earlier", Sent: time.Now()}
+	old := channel.Inbound{ID: before.Contact + "/m", Chat: before.Contact, Contact: before.Contact, Text: "from earlier",
+		Sent: time.Now()}
 	alice := u.own.phone("alice")
 	for i := range 2 {
 		platform := &again{more: make(chan channel.Inbound), cursors: make(chan string, 1)}
 		_, stop := u.serve(func(ch channel.Channel) channel.Channel { platform.full = ch.(full); return platform }, nil)
-		if cursor := <-platform.cursors; i == 0 && !strings.Contains(first, cursor) || cursor == "" || i == 1 && strings.Contains(first, cursor) {
+		if cursor := <-platform.cursors; i == 0 && !strings.Contains(first, cursor) || cursor == "" || i == 1 &&
+			strings.Contains(first, cursor) {
 			t.Errorf("%d: polled from %q, the log of the first has %q", i, cursor, first)
 		}
 		alice.say("/project shop")

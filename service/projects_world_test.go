@@ -88,7 +88,8 @@ func (b *twice) miss(err error) {
 }
 
 // open opens the bridge of the first project. The bot opens the second one unless it is missing.
-func (u *user) open(ctx context.Context, ch channel.Channel, missing error, change ...func(*service.Options)) (b *twice, err error) {
+func (u *user) open(ctx context.Context, ch channel.Channel, missing error,
+	change ...func(*service.Options)) (b *twice, err error) {
 	b = &twice{missing: missing}
 	own, err := u.own.openRunner(ctx)
 	if err != nil {
@@ -131,7 +132,10 @@ func (u *user) open(ctx context.Context, ch channel.Channel, missing error, chan
 		return b, err
 	}
 	b.Projects = service.NewProjects(record, called[0], u.projects[0].path("eventlog.db"), home)
-	b.Add(called[1], u.projects[1].path("eventlog.db"), func(ctx context.Context) (*service.Bridge, func() error, error) { return open(ctx, 1) })
+	b.Add(called[1], u.projects[1].path("eventlog.db"), func(ctx context.Context) (*service.Bridge, func() error,
+		error) {
+		return open(ctx, 1)
+	})
 	b.closing = append(b.closing, done, func() error { return b.Projects.Close(context.Background()) })
 	return b, nil
 }

@@ -97,7 +97,9 @@ func (b *Bridge) channelFailed(ctx context.Context, name string, err error) {
 	b.mu.Unlock()
 	if !known {
 		b.warn("the channel cannot be read", "channel", name, "error", err.Error())
-		_ = b.commitEvents(ctx, event.NewFact(event.ChannelFailed, "perlica", event.Refs{}, fact.ChannelState{Channel: name, Error: err.Error()})) // an error ends the bridge
+		// an error ends the bridge
+		_ = b.commitEvents(ctx, event.NewFact(event.ChannelFailed, "perlica", event.Refs{},
+			fact.ChannelState{Channel: name, Error: err.Error()}))
 	}
 }
 
@@ -109,13 +111,16 @@ func (b *Bridge) channelRestored(ctx context.Context, name string) {
 	if ill {
 		b.answered(name)
 		b.info("the channel can be read again", "channel", name)
-		_ = b.commitEvents(ctx, event.NewFact(event.ChannelRestored, "perlica", event.Refs{}, fact.ChannelState{Channel: name})) // an error ends the bridge
+		// an error ends the bridge
+		_ = b.commitEvents(ctx, event.NewFact(event.ChannelRestored, "perlica", event.Refs{},
+			fact.ChannelState{Channel: name}))
 	}
 }
 
 // recordMessages records the received messages and then the cursor. A message that is not on record
 // when the bridge dies is fetched again.
-func (b *Bridge) recordMessages(ctx context.Context, ch channel.Channel, messages []channel.Inbound, cursor, next string) error {
+func (b *Bridge) recordMessages(ctx context.Context, ch channel.Channel, messages []channel.Inbound, cursor,
+	next string) error {
 	if b.projects != nil {
 		return b.projects.receivePolled(ctx, ch, messages, cursor, next)
 	}
@@ -128,14 +133,16 @@ func (b *Bridge) recordMessages(ctx context.Context, ch channel.Channel, message
 			}
 		}
 		if i == len(messages)-1 && next != cursor {
-			events = append(events, event.NewFact(event.CursorMoved, "perlica", event.Refs{}, fact.CursorMoved{Channel: ch.Name(), Cursor: next}))
+			events = append(events, event.NewFact(event.CursorMoved, "perlica", event.Refs{},
+				fact.CursorMoved{Channel: ch.Name(), Cursor: next}))
 		}
 		if err := b.commitEvents(ctx, events...); err != nil {
 			return err
 		}
 	}
 	if len(messages) == 0 && next != cursor {
-		return b.commitEvents(ctx, event.NewFact(event.CursorMoved, "perlica", event.Refs{}, fact.CursorMoved{Channel: ch.Name(), Cursor: next}))
+		return b.commitEvents(ctx, event.NewFact(event.CursorMoved, "perlica", event.Refs{},
+			fact.CursorMoved{Channel: ch.Name(), Cursor: next}))
 	}
 	return nil
 }
@@ -161,7 +168,8 @@ func (b *Bridge) judgeMessage(ctx context.Context, ch channel.Channel, m channel
 	}
 	// A contact waits for a reply and the platform works, so the outboxes stop waiting.
 	b.answered(name)
-	f := fact.BridgeReceived{Peer: c.key(), Chat: m.Chat, Name: m.Name, Message: m.ID, Text: m.Text, Sent: m.Sent, Digest: b.digest(m)}
+	f := fact.BridgeReceived{Peer: c.key(), Chat: m.Chat, Name: m.Name, Message: m.ID, Text: m.Text, Sent: m.Sent,
+		Digest: b.digest(m)}
 	for _, file := range m.Files {
 		if file.Path != "" {
 			f.Files = append(f.Files, file.Path)
@@ -195,9 +203,11 @@ func (b *Bridge) judgeMessage(ctx context.Context, ch channel.Channel, m channel
 		return nil, err
 	}
 	b.info("message", "from", c.Label(), "kind", string(f.Kind), "id", m.ID)
-	events := []event.Event{event.NewFact(event.BridgeReceived, "user", event.Refs{Input: input, Interaction: f.Question}, f)}
+	events := []event.Event{event.NewFact(event.BridgeReceived, "user", event.Refs{Input: input, Interaction: f.Question},
+		f)}
 	if events = append(events, more...); f.Kind == kindBack || f.Kind == kindSend {
-		events = append(events, event.NewFact(event.BridgeFinished, "perlica", event.Refs{Input: input}, fact.BridgeFinished{How: endDone}))
+		events = append(events, event.NewFact(event.BridgeFinished, "perlica", event.Refs{Input: input},
+			fact.BridgeFinished{How: endDone}))
 	}
 	return events, nil
 }

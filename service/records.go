@@ -81,7 +81,8 @@ func (r *Records) counting(ctx context.Context, vouched bool, where string, args
 		}
 		if known.Has(voucher{r.place, f}) == vouched {
 			list = append(list, Contact{
-				Channel: f.Channel, ID: f.Contact, Chat: f.Chat, Name: access.Name(f.Name), Rights: f.Rights, Paired: time.Unix(0, row.Paired),
+				Channel: f.Channel, ID: f.Contact, Chat: f.Chat, Name: access.Name(f.Name), Rights: f.Rights,
+				Paired:  time.Unix(0, row.Paired),
 				Session: row.Session, Language: row.Language, Follows: row.Follows, fact: f,
 			})
 		}
@@ -119,7 +120,8 @@ func (r *Records) cursor(ctx context.Context, channel string) (string, error) {
 
 // known reports whether a message was received before, and whether the bridge has sent it. digest
 // is the digest of the received message. It is empty if the record has none.
-func (r *Records) known(ctx context.Context, input event.InputID, channel, platform string) (received, sent bool, digest string, err error) {
+func (r *Records) known(ctx context.Context, input event.InputID, channel,
+	platform string) (received, sent bool, digest string, err error) {
 	err = r.view.DB().QueryRowxContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM inbox WHERE input = ?1), EXISTS (SELECT 1 FROM outbox WHERE channel = ?2 AND platform = ?3),
 			coalesce((SELECT iif(json_valid(fact), fact ->> 'input_sha256', NULL) FROM inbox WHERE input = ?1), '')`,
@@ -151,7 +153,8 @@ func (r *Records) has(ctx context.Context, channel, chat, platform string) (has 
 
 // askedBySuffix reports whether a question with this end of its id ever had a card.
 func (r *Records) askedBySuffix(ctx context.Context, id string) (asked bool, err error) {
-	err = r.view.DB().GetContext(ctx, &asked, `SELECT EXISTS (SELECT 1 FROM questions WHERE substr(id, -length(?1)) = ?1)`, strings.ToLower(id))
+	err = r.view.DB().GetContext(ctx, &asked, `SELECT EXISTS (SELECT 1 FROM questions WHERE substr(id, -length(?1)) = ?1)`,
+		strings.ToLower(id))
 	return asked, err
 }
 
@@ -263,7 +266,8 @@ func (r *Records) outbox(ctx context.Context, query string, args ...any) (list [
 		return nil, err
 	}
 	for _, row := range rows {
-		q := &queued{input: row.Input, state: row.State, attempts: row.Attempts, repeated: row.Repeated, platform: row.Platform}
+		q := &queued{input: row.Input, state: row.State, attempts: row.Attempts, repeated: row.Repeated,
+			platform: row.Platform}
 		if err := json.Unmarshal([]byte(row.Fact), &q.BridgeQueued); err != nil {
 			return nil, err
 		}

@@ -14,7 +14,8 @@ import (
 )
 
 // receivePolled handles the messages of a poll and then records the cursor.
-func (p *Projects) receivePolled(ctx context.Context, ch channel.Channel, messages []channel.Inbound, cursor, next string) error {
+func (p *Projects) receivePolled(ctx context.Context, ch channel.Channel, messages []channel.Inbound, cursor,
+	next string) error {
 	for _, m := range messages {
 		if m.Own {
 			continue
@@ -57,8 +58,9 @@ func (p *Projects) takeMessage(ctx context.Context, ch channel.Channel, m channe
 		why = say.FailedAt // the project's log may still have the message
 	}
 	return home.commitEvents(ctx, queueEvent(InputID(ch.Name(), m.ID), fact.BridgeQueued{
-		ID: unserved(ch, m), Peer: fact.Peer{Channel: ch.Name(), Contact: m.Contact}, Chat: m.Chat, Kind: outRefusal, ReplyTo: m.ID,
-		Text: home.renderShort(ch.Name(), fmt.Sprintf(why, literal(to.name))),
+		ID: unserved(ch, m), Peer: fact.Peer{Channel: ch.Name(), Contact: m.Contact}, Chat: m.Chat, Kind: outRefusal,
+		ReplyTo: m.ID,
+		Text:    home.renderShort(ch.Name(), fmt.Sprintf(why, literal(to.name))),
 	}))
 }
 
@@ -147,7 +149,8 @@ func (p *Projects) routeMessage(ctx context.Context, ch channel.Channel, m chann
 
 // tryCode tests whether a message is the code of a project in which its sender is not paired. Each
 // guess counts in each of these projects. done means that the message is finished.
-func (p *Projects) tryCode(ctx context.Context, ch channel.Channel, m channel.Inbound, who fact.Peer, paired []*served) (done bool, err error) {
+func (p *Projects) tryCode(ctx context.Context, ch channel.Channel, m channel.Inbound, who fact.Peer,
+	paired []*served) (done bool, err error) {
 	var first func() error // replies that the code was wrong
 	_, err = p.eachBridge(ctx, func(s *served, b *Bridge) error {
 		if done || slices.Contains(paired, s) {
@@ -182,7 +185,8 @@ func (p *Projects) tryCode(ctx context.Context, ch channel.Channel, m channel.In
 // meant returns the project that a message is about, independently of the sender's current project.
 // The message may reply to a message or name a question or a message. It may also answer the only
 // question of its chat.
-func (p *Projects) meant(ctx context.Context, ch channel.Channel, m channel.Inbound, who fact.Peer, paired []*served) (to *served, err error) {
+func (p *Projects) meant(ctx context.Context, ch channel.Channel, m channel.Inbound, who fact.Peer,
+	paired []*served) (to *served, err error) {
 	asks, cards := (*served)(nil), 0
 	_, err = p.eachBridge(ctx, func(s *served, b *Bridge) error {
 		if n := b.cardsIn(ch.Name(), m.Chat); n > 0 {

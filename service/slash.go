@@ -17,7 +17,8 @@ import (
 )
 
 // immediate lists the commands that do not wait for the running turn.
-var immediate = []string{"help", "pending", "choose", "allow", "deny", "cancel", "log", "usage", "doctor", "exit", "queue", "again", "attach", "thoughts", "status", speakCommand, followCommand, projectCommand}
+var immediate = []string{"help", "pending", "choose", "allow", "deny", "cancel", "log", "usage", "doctor", "exit",
+	"queue", "again", "attach", "thoughts", "status", speakCommand, followCommand, projectCommand}
 
 // These commands exist only on a phone.
 const (
@@ -43,7 +44,8 @@ func isImmediate(text string) bool {
 }
 
 // classifyMessage finds out whether a message is an answer, a command or an input.
-func (b *Bridge) classifyMessage(ctx context.Context, ch channel.Channel, c Contact, m channel.Inbound, f *fact.BridgeReceived) error {
+func (b *Bridge) classifyMessage(ctx context.Context, ch channel.Channel, c Contact, m channel.Inbound,
+	f *fact.BridgeReceived) error {
 	if m.Quoted {
 		f.Kind = kindInput
 		return nil
@@ -213,7 +215,8 @@ func may(rights access.Rights, n command.Need) bool {
 }
 
 // applyEffect carries out the part of a command that belongs to the front end.
-func (ib *inbox) applyEffect(ctx context.Context, conv *kernel.Conversation, m received, out command.Output) (string, error) {
+func (ib *inbox) applyEffect(ctx context.Context, conv *kernel.Conversation, m received,
+	out command.Output) (string, error) {
 	say := ib.b.sentencesFor(ib.key)
 	switch out.Effect {
 	case command.Thoughts:

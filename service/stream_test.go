@@ -96,7 +96,8 @@ func TestAnAnswerIsShownAsItComes(t *testing.T) {
 // TestAnAnswerIsShownAtThePlatformsPace checks that a platform that demands a pause gets no edits
 // for this time. No message waits for the edits.
 func TestAnAnswerIsShownAtThePlatformsPace(t *testing.T) {
-	for name, fail := range map[string]error{"429": &channel.RateLimitError{After: time.Hour}, "refused": &channel.RejectedError{Why: "400"}} {
+	for name, fail := range map[string]error{"429": &channel.RateLimitError{After: time.Hour},
+		"refused": &channel.RejectedError{Why: "400"}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			alice, r := w.streaming(fail)

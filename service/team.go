@@ -140,7 +140,8 @@ func (b *Bridge) hasRoom(id event.InteractionID) bool {
 
 // inTeam returns the first line of a worker's card.
 func inTeam(say *language.Sentences, q interaction.Question, f fact.TeamQuestion) string {
-	return command.TeamQuestion{Question: q, Worker: f.Worker, Input: f.Input, Sender: f.Sender, Project: f.Project}.Heading(say)
+	return command.TeamQuestion{Question: q, Worker: f.Worker, Input: f.Input, Sender: f.Sender,
+		Project: f.Project}.Heading(say)
 }
 
 // headingOf returns the first line of a message about a question.

@@ -54,7 +54,8 @@ func newCrew(t *testing.T, url func(*hubtest.Server, string) string, rights ...a
 	if err := c.build.Confirm(ctx, "alice", alice.Key, rights); err != nil {
 		t.Fatal(err)
 	}
-	w, err := team.NewWorker(ctx, c.build, team.WorkerOptions{Slots: 4, Projects: map[string]string{"website": opt.Dir}, Note: func(s string) { t.Log("build:", s) }})
+	w, err := team.NewWorker(ctx, c.build, team.WorkerOptions{Slots: 4, Projects: map[string]string{"website": opt.Dir},
+		Note: func(s string) { t.Log("build:", s) }})
 	if err != nil {
 		t.Fatal(err)
 	}

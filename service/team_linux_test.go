@@ -71,7 +71,8 @@ func TestTeamOnThePhone(t *testing.T) {
 		n++
 	}
 	// An answer that needs more than a number needs it here, too.
-	for id, text := range map[string]string{"word": `@ask execute "Wipe" command="rm -rf /"`, "always": `@ask execute "Build" command="make"`} {
+	for id, text := range map[string]string{"word": `@ask execute "Wipe" command="rm -rf /"`,
+		"always": `@ask execute "Build" command="make"`} {
 		c.submit(id, text)
 		short := asking.FindStringSubmatch(alice.expect("or with `#").Text)[1]
 		q, said := c.questions(1)[0], short+" 1"
@@ -150,7 +151,8 @@ func TestTeamFirst(t *testing.T) {
 	c.submit("otherwise", `@ask execute "Otherwise" command=make`)
 	card := alice.expect("Otherwise")
 	q := c.questions(1)[0]
-	if _, err := c.build.Hub.Propose(t.Context(), hub.Answer{Question: q.There.ID, Member: "alice", Option: yes(q).Option, Signature: []byte("x")}); err != nil {
+	if _, err := c.build.Hub.Propose(t.Context(), hub.Answer{Question: q.There.ID, Member: "alice", Option: yes(q).Option,
+		Signature: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
 	alice.Say(local.Message{ReplyTo: card.Key, Text: "2"})
@@ -171,7 +173,8 @@ func TestTeamForged(t *testing.T) {
 	w.pair(s, alice, everything()...)
 	c.submit("a", `@ask execute "Build" command="make"`)
 	first := alice.expect("Build")
-	c.s.SQL(t, c.db, `UPDATE perlica.inputs SET project = 'other'; UPDATE perlica.questions SET question = replace(question::text, '"make"', '"make clean"')::json`)
+	c.s.SQL(t, c.db,
+		`UPDATE perlica.inputs SET project = 'other'; UPDATE perlica.questions SET question = replace(question::text, '"make"', '"make clean"')::json`)
 	forged := alice.expect("make clean")
 	if !strings.Contains(forged.Text, "not signed by whom it names") {
 		t.Errorf("an input that nobody signed: %s", forged.Text)

@@ -15,7 +15,8 @@ const homeVar, hubVar = "PERLICA_SERVICE_HOME", "PERLICA_SERVICE_HUB"
 func teamOptions(url, home string) team.Options {
 	return team.Options{
 		URL: url, Dir: filepath.Join(home, "website"), Version: "test",
-		Environ: append(os.Environ(), "PERLICA_HOME="+filepath.Join(home, "perlica"), "PERLICA_MODEL_DEFAULT_PROVIDER=predictable"),
+		Environ: append(os.Environ(), "PERLICA_HOME="+filepath.Join(home, "perlica"),
+			"PERLICA_MODEL_DEFAULT_PROVIDER=predictable"),
 	}
 }
 

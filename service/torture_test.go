@@ -205,7 +205,8 @@ func (w *world) audit(people []*person, sent [][]string) {
 				t.Errorf("%s: %d outcomes, and %d marked as repeated", text, outcomes[text], repeats[text])
 			}
 			if calls[text] > 1 || received[text] != 1 || finished[text] != 1 {
-				t.Errorf("%s: called %d times, received %d times, finished %d times", text, calls[text], received[text], finished[text])
+				t.Errorf("%s: called %d times, received %d times, finished %d times", text, calls[text], received[text],
+					finished[text])
 			}
 		}
 		if !slices.IsSortedFunc(order, func(a, b string) int { return came[a] - came[b] }) {

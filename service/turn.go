@@ -39,7 +39,8 @@ func (ib *inbox) runTurn(c Contact, m received) {
 	conv, err := ib.conversation(b.hard, c)
 	if err != nil {
 		if b.log().Err() == nil {
-			ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endFailed, Detail: err.Error()}, fmt.Sprintf(say.NotSent, say.Error(err)))
+			ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endFailed, Detail: err.Error()},
+				fmt.Sprintf(say.NotSent, say.Error(err)))
 		}
 		return
 	}
@@ -70,7 +71,8 @@ func (ib *inbox) runTurn(c Contact, m received) {
 		ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endUnknown, Detail: err.Error()},
 			say.Elsewhere)
 	default:
-		ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endFailed, Detail: err.Error()}, fmt.Sprintf(say.NotSent, say.Error(err)))
+		ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endFailed, Detail: err.Error()},
+			fmt.Sprintf(say.NotSent, say.Error(err)))
 	}
 }
 
@@ -133,7 +135,8 @@ func (ib *inbox) tellResult(m received, res record.Result) {
 			strings.TrimRight(fmt.Sprintf(say.Failed, say.Error(res.Err), partial(say, res))+"\n\n"+ib.remarkRows(), "\n"))
 	default:
 		known := ib.known(res)
-		ib.finishMessage(m, refs, fact.BridgeFinished{How: endUnknown, Detail: known}, fmt.Sprintf(say.Unknown, known, partial(say, res), shortRun(res.Run)))
+		ib.finishMessage(m, refs, fact.BridgeFinished{How: endUnknown, Detail: known},
+			fmt.Sprintf(say.Unknown, known, partial(say, res), shortRun(res.Run)))
 	}
 }
 
@@ -226,7 +229,8 @@ func (ib *inbox) parts(m received, res record.Result) (files []fact.BridgeQueued
 		if r := []rune(row); len(r) > longestRow {
 			row = string(r[:longestRow]) + "…"
 		}
-		if block.Size == 0 || block.Link() || block.Size > largestFile || len(files) == mostFiles || ch == nil || !ch.Limits().Files {
+		if block.Size == 0 || block.Link() || block.Size > largestFile || len(files) == mostFiles || ch == nil ||
+			!ch.Limits().Files {
 			left = append(left, "📎 `"+row+"`")
 			continue
 		}
@@ -343,6 +347,7 @@ func (ib *inbox) answerQuestion(c Contact, m received) {
 	case ib.b.log().Err() != nil:
 		ib.b.fail(err)
 	default:
-		ib.finishMessage(m, event.Refs{Interaction: m.Question}, fact.BridgeFinished{How: endRefused, Detail: err.Error()}, fmt.Sprintf(ib.b.sentencesFor(ib.key).AnswerRefused, ib.b.sentencesFor(ib.key).Error(err)))
+		ib.finishMessage(m, event.Refs{Interaction: m.Question}, fact.BridgeFinished{How: endRefused, Detail: err.Error()},
+			fmt.Sprintf(ib.b.sentencesFor(ib.key).AnswerRefused, ib.b.sentencesFor(ib.key).Error(err)))
 	}
 }

@@ -43,7 +43,8 @@ func (b *Bridge) stepMessage(ctx context.Context, ch channel.Channel, q *queued)
 		return decided, ok, err
 	}
 	b.warn("a message is given up: the platform takes others", "channel", q.Channel, "error", err.Error())
-	return true, b.recordDelivery(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: err.Error(), Unknown: true, Final: true}) == nil, nil
+	return true, b.recordDelivery(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: err.Error(), Unknown: true,
+		Final: true}) == nil, nil
 }
 
 // insteadOf returns a short message that names an unsent message and its place.
@@ -60,7 +61,8 @@ func (b *Bridge) insteadOf(q *queued) fact.BridgeQueued {
 	case q.Kind == outReply:
 		text = say.UnsentAnswer
 	}
-	return fact.BridgeQueued{ID: newID(), Peer: q.Peer, Chat: q.Chat, Kind: outNotice, Text: b.renderShort(q.Channel, text)}
+	return fact.BridgeQueued{ID: newID(), Peer: q.Peer, Chat: q.Chat, Kind: outNotice,
+		Text: b.renderShort(q.Channel, text)}
 }
 
 // refused ends a message that the platform refuses for good. If it has formatting or buttons, it is
@@ -75,7 +77,8 @@ func (b *Bridge) refused(ctx context.Context, ch channel.Channel, q *queued, err
 	if q.Kind != outEnd { // the status message may have been deleted
 		b.warn("the platform refuses a message", "channel", q.Channel, "error", err.Error())
 	}
-	return true, b.recordDelivery(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: err.Error(), Final: true}) == nil && b.sendInstead(ctx, q)
+	return true, b.recordDelivery(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: err.Error(), Final: true}) == nil &&
+		b.sendInstead(ctx, q)
 }
 
 // sendInstead sends a replacement for a message that is given up. The end of a question or of a
@@ -146,7 +149,8 @@ func (b *Bridge) reviveChannel(name string) {
 // backOff waits before a further attempt. It waits as long as the platform demands. Without a
 // demand it waits until the platform works for another message or the time is over. It returns the
 // next wait. ok is false if ctx ends.
-func (b *Bridge) backOff(ctx context.Context, wait time.Duration, answers <-chan struct{}, err error) (next time.Duration, ok bool) {
+func (b *Bridge) backOff(ctx context.Context, wait time.Duration, answers <-chan struct{},
+	err error) (next time.Duration, ok bool) {
 	var limit *channel.RateLimitError
 	if errors.As(err, &limit) {
 		wait = max(wait, limit.After)

@@ -101,7 +101,8 @@ func (w *world) hostile(limits channel.Limits, fail func(m channel.Outbound) err
 // TestWhatCannotBeSentHoldsUpNothing checks an answer that the platform always fails at or refuses.
 // The contact is told, and the later messages are sent.
 func TestWhatCannotBeSentHoldsUpNothing(t *testing.T) {
-	for name, fault := range map[string]error{"500 for ever": errors.New("the server answers 500"), "refused": &channel.RejectedError{Why: "400"}} {
+	for name, fault := range map[string]error{"500 for ever": errors.New("the server answers 500"),
+		"refused": &channel.RejectedError{Why: "400"}} {
 		t.Run(name, func(t *testing.T) {
 			s, alice := newWorld(t).hostile(local.DefaultLimits(), func(m channel.Outbound) error {
 				if strings.Contains(m.Text, "poison") {

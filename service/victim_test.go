@@ -188,8 +188,9 @@ func platformProcess() int {
 		fmt.Fprintln(os.Stderr, "platform:", err)
 		return 1
 	}
-	s.Fault = func(method string, _ int) telegramtest.Fault { return mishap(rng, method) } // the server calls it one call at a time
-	_ = os.Remove(w.path("run/platform.sock"))                                             // left by a killed process
+	// the server calls it one call at a time
+	s.Fault = func(method string, _ int) telegramtest.Fault { return mishap(rng, method) }
+	_ = os.Remove(w.path("run/platform.sock")) // left by a killed process
 	l, err := net.Listen("unix", w.path("run/platform.sock"))
 	if err == nil {
 		people := &telegramPeople{s: s}
@@ -263,7 +264,8 @@ func (p *telegramPeople) say(_ http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !slices.Contains(slices.Collect(maps.Values(p.said())), u.Text) {
-		p.s.SayMore(u.Contact, u.Contact, fmt.Sprint("P", u.Contact), map[string]any{"text": u.Text, "date": time.Now().Unix()})
+		p.s.SayMore(u.Contact, u.Contact, fmt.Sprint("P", u.Contact),
+			map[string]any{"text": u.Text, "date": time.Now().Unix()})
 	}
 }
 
@@ -375,7 +377,8 @@ func (w *world) spawn(role string, seed uint64, env ...string) *victim {
 		w.t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), roleVar+"="+role, dirVar+"="+w.dir, fmt.Sprintf("%s=%d", seedVar, seed), "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), roleVar+"="+role, dirVar+"="+w.dir, fmt.Sprintf("%s=%d", seedVar, seed),
+		"GORACE=atexit_sleep_ms=0")
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()

@@ -92,7 +92,8 @@ func (a applier) bridge() error {
 	return on(a, func(f fact.ServiceStarted) error {
 		list, _ := json.Marshal(f.Channels) // strings always encode
 		// This bridge reports a channel that still cannot be read again.
-		return errors.Join(a.execAll(set, 1, f.PID, string(list), a.e.Time.UnixNano(), ""), a.execAll(`UPDATE channels SET error = ''`))
+		return errors.Join(a.execAll(set, 1, f.PID, string(list), a.e.Time.UnixNano(), ""),
+			a.execAll(`UPDATE channels SET error = ''`))
 	})
 }
 
@@ -153,7 +154,8 @@ func (a applier) contact() error {
 		})
 	}
 	return on(a, func(f fact.Peer) error {
-		return a.execAll(`UPDATE contacts SET session = ? WHERE channel = ? AND contact = ?`, string(a.e.Session), f.Channel, f.Contact)
+		return a.execAll(`UPDATE contacts SET session = ? WHERE channel = ? AND contact = ?`, string(a.e.Session), f.Channel,
+			f.Contact)
 	})
 }
 
@@ -190,7 +192,8 @@ func (a applier) inbox() error {
 		if !a.decodePayload(&f) || f.How == "" {
 			f.How = "pruned"
 		}
-		return a.execAll(`UPDATE inbox SET finished = ?, run = ? WHERE input = ? AND finished = ''`, string(f.How), string(a.e.Run), string(a.e.Input))
+		return a.execAll(`UPDATE inbox SET finished = ?, run = ? WHERE input = ? AND finished = ''`, string(f.How),
+			string(a.e.Run), string(a.e.Input))
 	}
 	var f fact.BridgeReceived
 	_ = a.decodePayload(&f) // its id is in the header, so it is never received again
@@ -203,7 +206,8 @@ func (a applier) inbox() error {
 	}
 	return a.execAll(`
 		INSERT INTO inbox (input, seq, received, fact, channel, contact) VALUES (?, ?, ?, ?, ?, ?)
-		ON CONFLICT DO NOTHING`, string(a.e.Input), int64(a.e.Seq), a.e.Time.UnixNano(), string(a.e.Payload), f.Channel, f.Contact)
+		ON CONFLICT DO NOTHING`, string(a.e.Input), int64(a.e.Seq), a.e.Time.UnixNano(), string(a.e.Payload), f.Channel,
+		f.Contact)
 }
 
 func (a applier) fetched(f fact.FilesFetched) error {
@@ -225,18 +229,22 @@ func (a applier) outbox() error {
 			return a.execAll(`
 				INSERT INTO outbox (id, seq, fact, input, channel, contact, kind, question, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'queued')
 				ON CONFLICT DO NOTHING`,
-				f.ID, int64(a.e.Seq), string(a.e.Payload), string(a.e.Input), f.Channel, f.Contact, string(f.Kind), string(f.Question))
+				f.ID, int64(a.e.Seq), string(a.e.Payload), string(a.e.Input), f.Channel, f.Contact, string(f.Kind),
+				string(f.Question))
 		})
 	}
 	return on(a, func(f fact.Delivery) error {
 		switch {
 		case a.e.Type == event.SendStarted:
-			return a.execAll(`UPDATE outbox SET state = 'started', attempts = attempts + 1, started = ? WHERE id = ?`, a.e.Time.UnixNano(), f.ID)
+			return a.execAll(`UPDATE outbox SET state = 'started', attempts = attempts + 1, started = ? WHERE id = ?`,
+				a.e.Time.UnixNano(), f.ID)
 		case a.e.Type == event.BridgeSent:
 			return a.execAll(`UPDATE outbox SET state = 'sent', platform = ?, error = '' WHERE id = ?`, f.Platform, f.ID)
 		case f.Final:
-			return a.execAll(`UPDATE outbox SET state = 'failed', error = ?, repeated = max(repeated, ?) WHERE id = ?`, f.Error, f.Unknown, f.ID)
+			return a.execAll(`UPDATE outbox SET state = 'failed', error = ?, repeated = max(repeated, ?) WHERE id = ?`, f.Error,
+				f.Unknown, f.ID)
 		}
-		return a.execAll(`UPDATE outbox SET state = 'queued', error = ?, repeated = max(repeated, ?) WHERE id = ?`, f.Error, f.Unknown, f.ID)
+		return a.execAll(`UPDATE outbox SET state = 'queued', error = ?, repeated = max(repeated, ?) WHERE id = ?`, f.Error,
+			f.Unknown, f.ID)
 	})
 }

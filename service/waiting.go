@@ -54,7 +54,8 @@ func (b *Bridge) pressedWaiting(who fact.Peer, m channel.Inbound, f *fact.Bridge
 // saidWaiting reads a command about a waiting message. The command names it by its word or number
 // or by a reply. Without a name it means the last waiting message or, to release one, the only held
 // message.
-func (b *Bridge) saidWaiting(ctx context.Context, who fact.Peer, m channel.Inbound, kind fact.MessageKind, args string, f *fact.BridgeReceived) error {
+func (b *Bridge) saidWaiting(ctx context.Context, who fact.Peer, m channel.Inbound, kind fact.MessageKind, args string,
+	f *fact.BridgeReceived) error {
 	ib, say := b.inboxOf(who), b.sentencesFor(who)
 	list := ib.inLine()
 	switch n, err := strconv.Atoi(args); {

@@ -100,7 +100,8 @@ func TestAFaultIsOfItsBridge(t *testing.T) {
 	}
 	again := make(chan struct{})
 	s := w.serve(local.DefaultLimits(), func(o *service.Options) {
-		o.Channels = append(o.Channels, unreadable{hasty{o.Channels[0].(*local.Channel), "broken", nil, &atomic.Int32{}}, again})
+		o.Channels = append(o.Channels, unreadable{hasty{o.Channels[0].(*local.Channel), "broken", nil, &atomic.Int32{}},
+			again})
 		o.LeftOut = []service.ChannelStatus{{Name: "absent", Error: "left out"}}
 	})
 	alice := w.phone("alice")

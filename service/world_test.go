@@ -84,7 +84,8 @@ func countingAgent() int {
 			}
 		}
 	}()
-	if predictable.Serve(context.Background(), r, os.Stdout, os.Stderr, predictable.Options{State: os.Getenv(countVar) + ".state"}) != nil {
+	if predictable.Serve(context.Background(), r, os.Stdout, os.Stderr,
+		predictable.Options{State: os.Getenv(countVar) + ".state"}) != nil {
 		return 1
 	}
 	return 0
@@ -135,7 +136,8 @@ func (w *world) socket() string { return w.path("run/phone.sock") }
 func (w *world) openRunner(ctx context.Context) (*kernel.Runner, error) {
 	return kernel.Open(ctx, kernel.Options{
 		Paths: config.ContextPaths{
-			Dir: w.dir, EventLog: w.path("eventlog.db"), Sessions: w.path("sessions.db"), Approvals: w.path("approvals.db"), Locks: w.path("locks"),
+			Dir: w.dir, EventLog: w.path("eventlog.db"), Sessions: w.path("sessions.db"), Approvals: w.path("approvals.db"),
+			Locks: w.path("locks"),
 		},
 		Context: "default", Vouchers: approvals.NewVouchers(config.Dirs{State: w.path("state")}), Runtime: w.path("run"),
 		Environ: append(os.Environ(), roleVar+"=agent", countVar+"="+w.path("prompts"), "GORACE=atexit_sleep_ms=0"),
@@ -146,7 +148,8 @@ func (w *world) openRunner(ctx context.Context) (*kernel.Runner, error) {
 func (w *world) options(r *kernel.Runner, channels ...channel.Channel) service.Options {
 	self, _ := os.Executable() // always known for a running process
 	return service.Options{
-		Runner: r, Context: "default", View: w.path("service_bridge.db"), Lock: w.path("service.lock"), Files: w.path("files"),
+		Runner: r, Context: "default", View: w.path("service_bridge.db"), Lock: w.path("service.lock"),
+		Files:    w.path("files"),
 		Channels: channels, Backoff: 20 * time.Millisecond, Now: w.now,
 		Settings: service.Settings{
 			Ack: "ACK", Agents: 4, MaxAge: time.Hour, Grace: 10 * time.Second, AnswerIn: 10 * time.Minute, Permissions: "ask",
@@ -155,7 +158,8 @@ func (w *world) options(r *kernel.Runner, channels ...channel.Channel) service.O
 			return kernel.Setup{
 				Forms: true,
 				Agent: agents.Agent{
-					Agent:          provider.Agent{ID: "test", Command: []string{self}, Env: []string{roleVar, countVar, seedVar, dieVar, "GORACE"}},
+					Agent: provider.Agent{ID: "test", Command: []string{self},
+						Env: []string{roleVar, countVar, seedVar, dieVar, "GORACE"}},
 					ConnectTimeout: time.Minute, RequestTimeout: time.Minute,
 				},
 				Session: session, Dir: w.path("agent"), Budget: 10_000,
@@ -329,7 +333,8 @@ func (p *person) expect(texts ...string) local.Arrived {
 		p.mu.Lock()
 		change := p.change
 		for i := p.read; i < len(p.arrived); i++ {
-			if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(p.arrived[i].Text, text) }) && !isStatus(p.arrived[i]) {
+			if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(p.arrived[i].Text, text) }) &&
+				!isStatus(p.arrived[i]) {
 				p.read = i + 1
 				a := p.arrived[i]
 				p.mu.Unlock()

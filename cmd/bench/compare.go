@@ -72,7 +72,8 @@ func openBare(dir string) *bareLog {
 	path := filepath.Join(dir, fmt.Sprintf("bare-%d.db", time.Now().UnixNano()))
 	db := must(sql.Open("sqlite", "file:"+path+barePragmas))
 	db.SetMaxOpenConns(1)
-	must(db.Exec(`CREATE TABLE e (seq INTEGER PRIMARY KEY, a TEXT, ts INTEGER, b TEXT, c TEXT, d TEXT, e TEXT, f TEXT, g TEXT,
+	must(db.Exec(
+		`CREATE TABLE e (seq INTEGER PRIMARY KEY, a TEXT, ts INTEGER, b TEXT, c TEXT, d TEXT, e TEXT, f TEXT, g TEXT,
 		h TEXT, i TEXT, j TEXT, k TEXT, l TEXT, m INTEGER, n BLOB, o BLOB, p BLOB) STRICT`))
 	// One connection keeps the prepared statements. A transaction of database/sql would prepare them again.
 	conn := must(db.Conn(context.Background()))

@@ -99,7 +99,8 @@ func main() {
 	var opt options
 	flag.IntVar(&opt.rounds, "rounds", 40, "how often each process is started")
 	flag.IntVar(&opt.updates, "updates", 100_000, "updates in the flood")
-	flag.StringVar(&opt.keep, "keep", "", "a `folder` for the logs of a million events, which are used again; else they are removed")
+	flag.StringVar(&opt.keep, "keep", "",
+		"a `folder` for the logs of a million events, which are used again; else they are removed")
 	flag.StringVar(&opt.against, "against", "", "a `revision` of git that is measured in turns with this tree")
 	flag.IntVar(&opt.turns, "turns", 3, "how often each revision is measured with -against")
 	flag.Usage = func() {

@@ -87,7 +87,8 @@ func modelPeak(perlica, url string) int64 {
 	var v struct{ Result struct{ SessionID string } }
 	check(json.Unmarshal(p.readLine(), &v))
 	for range modelRounds {
-		p.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":"hello"}]}}`, v.Result.SessionID))
+		p.send(fmt.Sprintf(
+			`{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":"hello"}]}}`, v.Result.SessionID))
 		for !bytes.Contains(p.readLine(), []byte(`"stopReason"`)) {
 		}
 	}

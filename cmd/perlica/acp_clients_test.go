@@ -32,7 +32,8 @@ type behind struct {
 func behindThis(dir string) behind {
 	return behind{
 		Flags: [2]string{"--agent", "perlica agent predictable --state " + filepath.Join(dir, "sessions")},
-		Keep:  "1", Plain: "hello", Said: "You said: hello", Ask: question, AskAgain: question, Slow: "@say begun\n@hang", Begun: "begun",
+		Keep:  "1", Plain: "hello", Said: "You said: hello", Ask: question, AskAgain: question, Slow: "@say begun\n@hang",
+		Begun: "begun",
 	}
 }
 
@@ -49,7 +50,8 @@ func (w *world) real(name string) behind {
 	w.config(fmt.Sprintf("[providers.%s.adapter]\ncommand = \"env\"\nargs = %s\n", name, args))
 	return behind{
 		Flags: [2]string{"--provider", name},
-		Keep:  "15", Plain: "hello", Said: "hello", Ask: "WRITE one.txt hello", AskAgain: "WRITE two.txt hello", Slow: "SLOW 600", Begun: "slow10",
+		Keep:  "15", Plain: "hello", Said: "hello", Ask: "WRITE one.txt hello", AskAgain: "WRITE two.txt hello",
+		Slow: "SLOW 600", Begun: "slow10",
 	}
 }
 

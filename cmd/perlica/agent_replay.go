@@ -69,7 +69,8 @@ command line is wrong.`,
 	fl.BoolVar(&opt.InOrder, "in-order", false, "answer a prompt that is not in the record with the next turn of it")
 	fl.BoolVar(&opt.AnyAnswer, "any-answer", false,
 		"go on whatever a question is answered, and without a cancel where the record has one")
-	fl.Float64Var(&opt.Speed, "speed", 0, "the pace as a `number`: 1 is that of the record, 2 twice as fast; without it nothing waits")
+	fl.Float64Var(&opt.Speed, "speed", 0,
+		"the pace as a `number`: 1 is that of the record, 2 twice as fast; without it nothing waits")
 	fl.StringVar(&f.Run, "run", "", "of a log, this `run`: its id, the beginning or end of it, or its input's id")
 	fl.StringVarP(&f.Session, "session", "s", "",
 		"of a log, this `session`: its id, the beginning or end of it, or its name")

@@ -20,7 +20,9 @@ import (
 func TestThreeDoorsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	b := w.bot()
-	w.config(fmt.Sprintf("service.channels = { local = false, telegram = true }\nservice.telegram = { base_url = %q }\nservice.web = { listen = '127.0.0.1:0' }\n", b.url))
+	w.config(fmt.Sprintf(
+		"service.channels = { local = false, telegram = true }\nservice.telegram = { base_url = %q }\nservice.web = { "+
+			"listen = '127.0.0.1:0' }\n", b.url))
 	w.secretly("telegram.token", botToken)
 	made := w.run("web", "token", "program", "--rights", "read,ask,approve")
 	made.exits(0)

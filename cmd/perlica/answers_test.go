@@ -44,7 +44,9 @@ func (w *world) openIDs(n int) map[string]string {
 func TestThreeQuestionsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	ask := func(name string) string {
-		return fmt.Sprintf("@ask execute %s id=%s command=make wait=no options=y%s:allow_once:Yes,n%s:reject_once:No,a%s:allow_always:Always", name, name, name, name, name)
+		return fmt.Sprintf(
+			"@ask execute %s id=%s command=make wait=no options=y%s:allow_once:Yes,n%s:reject_once:No,a%s:allow_always:Always",
+			name, name, name, name, name)
 	}
 	run := w.start("run", "--wait-permissions=10m", w.script(ask("A"), ask("B"), ask("C"), "@sleep 10m"))
 	ids := w.openIDs(3)

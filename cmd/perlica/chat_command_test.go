@@ -179,7 +179,9 @@ func TestChatAdHoc(t *testing.T) {
 	s = w.terminal(nil, "-c")
 	s.exits(2)
 	s.shows("the session is perlica's, and there is no provider of that name here")
-	m := regexp.MustCompile(`hint: the session was begun with --agent; to continue it with the same agent: (perlica -s .*)\r\n`).FindStringSubmatch(sgr.ReplaceAllString(s.text(), ""))
+	m := regexp.MustCompile(
+		`hint: the session was begun with --agent; to continue it with the same agent: (perlica -s .*)\r\n`).
+		FindStringSubmatch(sgr.ReplaceAllString(s.text(), ""))
 	if m == nil {
 		t.Fatalf("no hint in %q", s.text())
 	}

@@ -12,7 +12,9 @@ import (
 // scripted makes the predictable agent of this world follow a scenario.
 func (w *world) scripted(scenario string) {
 	w.t.Helper()
-	w.config(fmt.Sprintf("[providers.predictable]\nadapter.command = \"perlica\"\nadapter.args = [\"agent\", \"predictable\", \"--scenario\", %q]\n", scenario))
+	w.config(fmt.Sprintf(
+		"[providers.predictable]\nadapter.command = \"perlica\"\nadapter.args = [\"agent\", \"predictable\", "+
+			"\"--scenario\", %q]\n", scenario))
 }
 
 // kill kills perlica. Its agent ends with it, and the log stays whole.

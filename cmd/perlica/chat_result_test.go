@@ -29,10 +29,12 @@ func TestChatResult(t *testing.T) {
 			s.pressNow("/show\r")
 			s.sees("perlica: no result was folded in this chat yet")
 			s.pressNow(`@tool execute "测试" command="go test ./..." exit=2 text="` + lines(30) + "\"\r")
-			s.sees("\n✗ 测试 (exit 2)\n  output  │ 001\n          │ 002\n          │ 003\n          │ 004\n  … 26 more lines: /show 1\n")
+			s.sees("\n✗ 测试 (exit 2)\n  output  │ 001\n          │ 002\n          │ 003\n          │ 004\n  … 26 more " +
+				"lines: /show 1\n")
 			s.prompt("")
 			s.pressNow(`@tool edit Edit path=a.go old="a\nb\n" new="a\nB\n"` + "\r")
-			s.sees("\n✓ Edit (+1 −1)\n  diff    │ a.go\n          │ @@ -1,2 +1,2 @@\n          │  a\n          │ -b\n          │ +B\n")
+			s.sees("\n✓ Edit (+1 −1)\n  diff    │ a.go\n          │ @@ -1,2 +1,2 @@\n          │  a\n          │ -b\n       " +
+				"   │ +B\n")
 			s.prompt("")
 			s.pressNow(`@tool edit Edit path=a.go old="a\n" new="b\n" steps=pending,failed` + "\r")
 			s.sees("\n✗ Edit\n")
@@ -106,7 +108,8 @@ func TestUnaskedStory(t *testing.T) {
 		"freed by a yes for good to “predictable asks: make”",
 		"answered from chat at ", "! always “Always allow”",
 		"ran unasked: Edit a.go (edit): it ran and nobody was asked",
-		"           path    │ a.go\n           diff    │ a.go\n                   │ @@ -1,1 +1,1 @@\n                   │ -a\n                   │ +b\n",
+		"           path    │ a.go\n           diff    │ a.go\n                   │ @@ -1,1 +1,1 @@\n                   │ " +
+			"-a\n                   │ +b\n",
 	} {
 		if !strings.Contains(story, want) {
 			t.Errorf("the story does not say %q:\n%s", want, story)

@@ -152,7 +152,9 @@ func TestChoicesAreTakenUpAgain(t *testing.T) {
 	j.exits(0)
 	j.says("mode auto")
 
-	w.scripted("#\n[initialize]\n@unset agentCapabilities.loadSession\n@unset agentCapabilities.sessionCapabilities\n[session/new]\n@unset modes")
+	w.scripted(
+		"#\n[initialize]\n@unset agentCapabilities.loadSession\n@unset " +
+			"agentCapabilities.sessionCapabilities\n[session/new]\n@unset modes")
 	s = w.terminal(nil, "-c")
 	s.expect("the agent no longer offers the mode auto")
 	s.bye()

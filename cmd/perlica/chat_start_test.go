@@ -16,7 +16,8 @@ func TestChatCannotStart(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(nil, "--agent", "perlica agent predictable --scenario '[session/new]\n@auth'")
 	s.expect("(code -32000); your next line starts the agent again\r\n")
-	s.expect("hint: log in with the agent's own command, or hand it the variable with its key: '--env NAME'; then try again\r\n")
+	s.expect("hint: log in with the agent's own command, or hand it the variable with its key: '--env NAME'; then " +
+		"try again\r\n")
 	s.expect("perlica ❯ \x1b[K")
 	s.press("/mode\r")
 	s.expect("(code -32000)\r\n")

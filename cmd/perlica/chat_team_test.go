@@ -126,7 +126,8 @@ func TestChatWithATeam(t *testing.T) {
 	s.expect("@say Long")
 	s.finds(`alice ❯ \x1b\[K`)
 	s.bye()
-	ref := regexp.MustCompile(`session [0-9a-f]+ at alice: continue it with: perlica --team -s ([0-9a-f]+)`).FindStringSubmatch(s.text())
+	ref := regexp.MustCompile(`session [0-9a-f]+ at alice: continue it with: perlica --team -s ([0-9a-f]+)`).
+		FindStringSubmatch(s.text())
 	if ref == nil {
 		t.Fatalf("%q", s.text())
 	}

@@ -66,9 +66,10 @@ Where that folder is not yours, put this into ~/.zshrc, after compinit:
 	{"fish", `For all shells to come:
 
   mkdir -p ~/.config/fish/completions
-  perlica completion fish > ~/.config/fish/completions/perlica.fish`, func(root *cobra.Command, w io.Writer, described bool) error {
-		return root.GenFishCompletion(w, described)
-	}},
+  perlica completion fish > ~/.config/fish/completions/perlica.fish`,
+		func(root *cobra.Command, w io.Writer, described bool) error {
+			return root.GenFishCompletion(w, described)
+		}},
 	{"powershell", `For all shells to come:
 
   perlica completion powershell >> $PROFILE`, func(root *cobra.Command, w io.Writer, described bool) error {
@@ -104,7 +105,8 @@ func completionCommand(a *frame.App) *cobra.Command {
 		list = append(list, cmd)
 	}
 	return frame.Group("completion", "Print the script with which a shell completes the command line",
-		"Print the script with which a shell completes commands, flags and names. The help for a shell says where\nto put it. See docs/completion.md.", list...)
+		"Print the script with which a shell completes commands, flags and names. The help for a shell says where\nto put "+
+			"it. See docs/completion.md.", list...)
 }
 
 // writeBash writes the script for bash. It does not need the package bash-completion.

@@ -55,6 +55,7 @@ func versionLine(a *frame.App) string {
 			v = info.Main.Version
 		}
 	}
-	return fmt.Sprintf("perlica %s (log schema %d, hub schema %d, ACP protocol version %d, %s, %s/%s)", v, store.SchemaVersion,
+	return fmt.Sprintf("perlica %s (log schema %d, hub schema %d, ACP protocol version %d, %s, %s/%s)", v,
+		store.SchemaVersion,
 		hub.SchemaVersion, acp.ProtocolVersionNumber, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -321,7 +321,8 @@ func TestChatOfAForgedLog(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
 	s.send("pay "+recordedText, "You said: pay "+recordedText)
-	w.sql(logFile(w.project), `PRAGMA busy_timeout = 10000; DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET
+	w.sql(logFile(w.project),
+		`PRAGMA busy_timeout = 10000; DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET
 		payload = CAST(replace(CAST(payload AS TEXT), '`+recordedText+`', '`+forgedText+`') AS BLOB)`)
 	for _, command := range []string{"/log", "/log 100", "/log show last", "/usage"} {
 		s.press(command + "\r")

@@ -199,7 +199,8 @@ var commands = map[string]func(*frame.App) *cobra.Command{
 	"completion": completionCommand, "config": config.Command, "doctor": doctorCommand, "init": config.InitCommand,
 	"log": log.Command, "pending": pending.Command, "phone": service.PhoneCommand, "policy": policy.Command,
 	"provider": provider.Command,
-	"run":      runCommand, "sandbox": sandbox.Command, "send": watch.SendCommand, "service": serviceCommand, "session": session.Command,
+	"run":      runCommand, "sandbox": sandbox.Command, "send": watch.SendCommand, "service": serviceCommand,
+	"session": session.Command,
 	"version": versionCommand, "watch": watch.Command,
 	"team": team.Command, "web": web.Command,
 }

@@ -71,7 +71,9 @@ func captures(t *testing.T, answer func(conn net.Conn, r *http.Request) []byte) 
 
 // model makes the world use a model at an address as the provider "mine".
 func (w *world) model(api, url string) {
-	w.config(fmt.Sprintf("[providers.mine.model]\napi = %q\nname = \"m\"\nbase_url = %q\nkey_env = \"MODEL_KEY\"\n[runtime.logs]\nlevel = \"debug\"\n", api, url))
+	w.config(fmt.Sprintf(
+		"[providers.mine.model]\napi = %q\nname = \"m\"\nbase_url = %q\nkey_env = \"MODEL_KEY\"\n[runtime.logs]\nlevel = "+
+			"\"debug\"\n", api, url))
 	w.env = append(w.env, "MODEL_KEY="+modelKey)
 }
 
@@ -137,7 +139,8 @@ func modelAnswer(t *testing.T, file string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer := []byte("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nX-B: 2\r\nX-A: 1\r\nX-A: 3\r\nContent-Length: ")
+	answer := []byte(
+		"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nX-B: 2\r\nX-A: 1\r\nX-A: 3\r\nContent-Length: ")
 	var body []byte
 	for line := range bytes.Lines(b) {
 		if line = bytes.TrimSpace(line); len(line) > 0 {

@@ -59,7 +59,8 @@ func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		if strings.Contains(said, "call a tool") {
-			_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"rm","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`+"\n\n")
+			_, _ = io.WriteString(w,
+				`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"rm","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`+"\n\n")
 			return
 		}
 		text, _ := json.Marshal("Model: " + said) // A string always has a JSON form.
@@ -68,7 +69,9 @@ func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%s}}]}\n\n", text)
 		if !strings.Contains(said, "break") {
-			_, _ = io.WriteString(w, `data: {"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":100}}`+"\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":0,\"completion_tokens\":0}}\n\ndata: [DONE]\n\n")
+			_, _ = io.WriteString(w,
+				`data: {"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":100}}`+
+					"\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":0,\"completion_tokens\":0}}\n\ndata: [DONE]\n\n")
 		}
 	}))
 	ts.Defer(func() {

@@ -59,7 +59,9 @@ func TestTelegramProjects(t *testing.T) {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	w.config(fmt.Sprintf("service.channels = { local = false, telegram = true }\nservice.telegram = { base_url = %q, token_env = 'BOT' }\n", server.URL))
+	w.config(fmt.Sprintf(
+		"service.channels = { local = false, telegram = true }\nservice.telegram = { base_url = %q, token_env = 'BOT' }\n",
+		server.URL))
 	w.env = append(w.env, "BOT="+botToken)
 	shop := filepath.Join(filepath.Dir(w.project), "shop")
 	if err := os.Mkdir(shop, 0o700); err != nil {

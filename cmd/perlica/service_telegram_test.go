@@ -248,7 +248,9 @@ func TestTelegram(t *testing.T) {
 func TestTelegramTroubles(t *testing.T) {
 	w := newWorld(t)
 	b := w.bot()
-	w.config(fmt.Sprintf("service.channels = { local = false, telegram = true }\nservice.telegram = { base_url = %q, token_env = 'BOT' }\n", b.url))
+	w.config(fmt.Sprintf(
+		"service.channels = { local = false, telegram = true }\nservice.telegram = { base_url = %q, token_env = 'BOT' }\n",
+		b.url))
 	w.run("service").says("the environment variable BOT is empty")
 	w.env = append(w.env, "BOT="+botToken)
 	bridge := w.bridge()
@@ -291,7 +293,8 @@ func TestTelegramTroubles(t *testing.T) {
 	b.say("hello again") // The message ends a running poll.
 	looks("service status", `channel telegram: .*502`)
 	looks("doctor", `(?m)^warn +channel-telegram +cannot be read since .*502`)
-	looks("doctor", `(?m)^warn +bridge-outbox +\d messages are waiting to be sent(, of which \d may have been sent before)?; the last attempt failed: .*1h0m0s`)
+	looks("doctor",
+		`(?m)^warn +bridge-outbox +\d messages are waiting to be sent(, of which \d may have been sent before)?; the last attempt failed: .*1h0m0s`)
 
 	// A limit of an hour does not delay the stop, and no waiting reply is lost.
 	bridge.signal(syscall.SIGTERM)

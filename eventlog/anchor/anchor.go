@@ -66,7 +66,8 @@ func parseLine(line string) (evidence.Checkpoint, error) {
 	}
 	// The beginning of a signature could pass for a whole one, because the parser of notes is not
 	// strict.
-	if b, err := base64.StdEncoding.Strict().DecodeString(f[3]); err != nil || len(b) != signatureBytes || strings.ContainsAny(f[3], "\r\n") {
+	if b, err := base64.StdEncoding.Strict().DecodeString(f[3]); err != nil || len(b) != signatureBytes ||
+		strings.ContainsAny(f[3], "\r\n") {
 		return c, errors.New("its signature is malformed")
 	}
 	signed, err := evidence.ParseCheckpoint(c.Text() + "\n— " + c.Origin + " " + f[3] + "\n")

@@ -29,7 +29,8 @@ func makeKeys(t testing.TB) *evidence.Keys {
 // signedCheckpoint returns a signed checkpoint with an arbitrary root.
 func signedCheckpoint(t testing.TB, k *evidence.Keys, size int64) evidence.Checkpoint {
 	t.Helper()
-	c := evidence.Checkpoint{Origin: "perlica/0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Size: size, Root: tlog.RecordHash(fmt.Append(nil, size))}
+	c := evidence.Checkpoint{Origin: "perlica/0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Size: size,
+		Root: tlog.RecordHash(fmt.Append(nil, size))}
 	s, err := k.Signer(c.Origin)
 	if err != nil {
 		t.Fatal(err)

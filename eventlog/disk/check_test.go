@@ -122,7 +122,8 @@ func TestScratch(t *testing.T) {
 	if b, err := os.ReadFile(one.Path("x")); err != nil || string(b) != "unfinished" {
 		t.Errorf("of the one that works: %q, %v", b, err)
 	}
-	if fi, err := os.Stat(filepath.Dir(one.Path("x"))); err != nil || os.PathSeparator == '/' && fi.Mode().Perm() != 0o700 {
+	if fi, err := os.Stat(filepath.Dir(one.Path("x"))); err != nil || os.PathSeparator == '/' &&
+		fi.Mode().Perm() != 0o700 {
 		t.Errorf("its folder: %v, %v", fi.Mode(), err)
 	}
 	if err := errors.Join(one.Close(), two.Close()); err != nil {

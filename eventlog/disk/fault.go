@@ -38,7 +38,8 @@ var (
 type errIndex struct{}
 
 func (errIndex) Error() string {
-	return "the index beside the event log (-shm) could not be made larger: no room on the disk, or a limit on the size of files"
+	return "the index beside the event log (-shm) could not be made larger: no room on the disk, or a limit on the " +
+		"size of files"
 }
 func (errIndex) Is(target error) bool { return target == ErrFull }
 
@@ -148,7 +149,9 @@ func (e *LinkedError) Error() string { return e.Tell().Text }
 
 // Hint returns the command that gives the log a file with a single name again.
 func (e *LinkedError) Hint() string {
-	return fmt.Sprintf("end what has it open, then make a copy of it this log's file: cp -p '%[1]s' '%[1]s.copy' && mv '%[1]s.copy' '%[1]s'", e.Path)
+	return fmt.Sprintf(
+		"end what has it open, then make a copy of it this log's file: cp -p '%[1]s' '%[1]s.copy' && mv '%[1]s.copy' '%[1]s'",
+		e.Path)
 }
 
 // A SettingError says that a setting of SQLite or of the log's file differs from the required

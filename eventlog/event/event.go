@@ -293,7 +293,8 @@ func (q Query) OnlyFacts() bool {
 func (q Query) Selects(e *Event) bool {
 	switch {
 	case e.Seq <= q.After, q.Until > 0 && e.Seq > q.Until:
-	case q.ID != "" && e.ID != q.ID, q.Class != "" && e.Class != q.Class, len(q.Types) > 0 && !slices.Contains(q.Types, e.Type):
+	case q.ID != "" && e.ID != q.ID, q.Class != "" && e.Class != q.Class, len(q.Types) > 0 &&
+		!slices.Contains(q.Types, e.Type):
 	case !q.Since.IsZero() && e.Time.Before(q.Since), !q.Before.IsZero() && !e.Time.Before(q.Before):
 	case q.Gone && e.Withheld == "":
 	default:

@@ -10,7 +10,8 @@ import (
 // TestParseHeader parses the output of AppendHeader, and refuses headers that are cut or too long.
 func TestParseHeader(t *testing.T) {
 	want := Event{
-		Seq: 7, ID: "id", Time: time.Unix(0, 1795242179123456789), Type: Requested, Class: Fact, Actor: "perlica", Writer: "w", Context: "c",
+		Seq: 7, ID: "id", Time: time.Unix(0, 1795242179123456789), Type: Requested, Class: Fact, Actor: "perlica",
+		Writer: "w", Context: "c",
 		Refs:       Refs{Session: "s", Conversation: "c", Run: "r", Trace: "t", Interaction: "i", Input: "n"},
 		PayloadLen: 12, PayloadSHA256: [32]byte{1, 2, 3},
 	}

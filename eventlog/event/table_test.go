@@ -18,7 +18,8 @@ var updatePage = flag.Bool("update", false, "write the table of types into docs/
 
 // columns maps each unique index to the column of its reference.
 var columns = map[once]string{
-	intentPerInput: "input_id", outcomePerRun: "run_id", answerPerQuestion: "interaction_id", resolutionPerQuestion: "interaction_id",
+	intentPerInput: "input_id", outcomePerRun: "run_id", answerPerQuestion: "interaction_id",
+	resolutionPerQuestion: "interaction_id",
 }
 
 // uniqueIndexes returns the unique indexes that follow from a table, as column and sorted types by
@@ -41,7 +42,8 @@ func TestTheSchemaIsTheTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	inSchema := map[string]string{}
-	for _, m := range regexp.MustCompile(`CREATE UNIQUE INDEX (\w+) ON events \((\w+)\)\s+WHERE ([^;]+);`).FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile(`CREATE UNIQUE INDEX (\w+) ON events \((\w+)\)\s+WHERE ([^;]+);`).
+		FindAllStringSubmatch(string(text), -1) {
 		var types []Type
 		for _, name := range regexp.MustCompile(`'([^']+)'`).FindAllStringSubmatch(m[3], -1) {
 			types = append(types, Type(name[1]))
@@ -163,7 +165,8 @@ func TestRows(t *testing.T) {
 
 // TestAddingAType checks that a new row alone gives the type its indexes, views and documentation.
 func TestAddingAType(t *testing.T) {
-	added := Row{Type: "test.added", Class: Fact, Once: answerPerQuestion, Kept: true, Views: Bridge, Payload: "fact.Added", About: "it was added"}
+	added := Row{Type: "test.added", Class: Fact, Once: answerPerQuestion, Kept: true, Views: Bridge,
+		Payload: "fact.Added", About: "it was added"}
 	table := append(Known(), added)
 	if len(known) != len(table)-1 {
 		t.Fatal("the table itself was changed")

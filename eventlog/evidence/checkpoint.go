@@ -93,7 +93,8 @@ func (c Checkpoint) Verify(known ...note.Verifier) ([]Signature, error) {
 	case errors.As(err, &bad):
 		return nil, fmt.Errorf("%w: the signature of %s does not hold", ErrProof, bad.Name)
 	case errors.As(err, &none):
-		return nil, fmt.Errorf("%w: none of the keys given signed the checkpoint of %d events; it takes %s", ErrProof, c.Size, c.neededKeys())
+		return nil, fmt.Errorf("%w: none of the keys given signed the checkpoint of %d events; it takes %s", ErrProof, c.Size,
+			c.neededKeys())
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrProof, err)
 	}
@@ -102,7 +103,8 @@ func (c Checkpoint) Verify(known ...note.Verifier) ([]Signature, error) {
 			return list, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: no key of the log itself is among those given; the checkpoint of %d events takes %s", ErrProof, c.Size, c.neededKeys())
+	return nil, fmt.Errorf("%w: no key of the log itself is among those given; the checkpoint of %d events takes %s",
+		ErrProof, c.Size, c.neededKeys())
 }
 
 // KeyNames returns the log's own keys that the note names, each as NAME+ID. It does not verify the

@@ -22,7 +22,8 @@ func TestVerifyNeedsTheLogsOwnKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := append(w.Verifiers("witness.example"), known...)
-	if _, err := c.Verify(w.Verifiers(c.Origin)...); !errors.Is(err, ErrProof) || !strings.Contains(err.Error(), "none of the keys") {
+	if _, err := c.Verify(w.Verifiers(c.Origin)...); !errors.Is(err, ErrProof) ||
+		!strings.Contains(err.Error(), "none of the keys") {
 		t.Errorf("another's key: %v", err)
 	}
 	both := c

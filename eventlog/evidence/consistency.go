@@ -29,7 +29,8 @@ func (p ConsistencyProof) Verify(known ...note.Verifier) ([]Signature, error) {
 		return nil, fmt.Errorf("%w: its checkpoints are of two logs, %s and %s", ErrProof, p.Old.Origin, p.New.Origin)
 	}
 	if tlog.CheckTree(p.Path, p.New.Size, p.New.Root, p.Old.Size, p.Old.Root) != nil {
-		return nil, fmt.Errorf("%w: the log of %d events does not hold the %d events of the earlier checkpoint", ErrProof, p.New.Size, p.Old.Size)
+		return nil, fmt.Errorf("%w: the log of %d events does not hold the %d events of the earlier checkpoint", ErrProof,
+			p.New.Size, p.Old.Size)
 	}
 	if _, err := p.Old.Verify(known...); err != nil {
 		return nil, err

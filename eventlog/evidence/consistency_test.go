@@ -67,11 +67,13 @@ func TestConsistencyProofsThatProveNothing(t *testing.T) {
 	}
 	good := string(b)
 	for name, tc := range map[string]struct{ text, why string }{
-		"a hash less":         {strings.Replace(good, p.Path[0].String()+"\n", "", 1), "does not hold"},
-		"old is another":      {strings.Replace(good, list[4].Note, list[5].Note, 1), "does not hold"},
-		"new is another":      {strings.Replace(good, list[20].Note, list[21].Note, 1), "does not hold"},
-		"old signature":       {strings.Replace(good, list[4].Note[len(list[4].Text()):], list[5].Note[len(list[5].Text()):], 1), "does not hold"},
-		"new signature":       {strings.Replace(good, list[20].Note[len(list[20].Text()):], list[5].Note[len(list[5].Text()):], 1), "does not hold"},
+		"a hash less":    {strings.Replace(good, p.Path[0].String()+"\n", "", 1), "does not hold"},
+		"old is another": {strings.Replace(good, list[4].Note, list[5].Note, 1), "does not hold"},
+		"new is another": {strings.Replace(good, list[20].Note, list[21].Note, 1), "does not hold"},
+		"old signature": {strings.Replace(good, list[4].Note[len(list[4].Text()):], list[5].Note[len(list[5].Text()):],
+			1), "does not hold"},
+		"new signature": {strings.Replace(good, list[20].Note[len(list[20].Text()):],
+			list[5].Note[len(list[5].Text()):], 1), "does not hold"},
 		"two logs":            {strings.Replace(good, list[4].Origin, "perlica/x", 1), "two logs"},
 		"one checkpoint":      {strings.Replace(good, "\n"+list[20].Note, "", 1), "no two checkpoints"},
 		"new without its end": {strings.TrimSuffix(good, "\n"), "the later one"},

@@ -137,7 +137,8 @@ func (c Checkpoint) Signatures(known ...note.Verifier) ([]Signature, error) {
 func SignaturesOf(n *note.Note, known []note.Verifier) (list []Signature) {
 	for _, s := range n.Sigs {
 		found := Signature{Name: s.Name}
-		if b, err := base64.StdEncoding.DecodeString(s.Base64); err == nil && isCosigner(known, s) && len(b) == 4+cosignatureSize {
+		if b, err := base64.StdEncoding.DecodeString(s.Base64); err == nil && isCosigner(known, s) &&
+			len(b) == 4+cosignatureSize {
 			found.Time = time.Unix(int64(binary.BigEndian.Uint64(b[4:])), 0).UTC()
 		}
 		list = append(list, found)

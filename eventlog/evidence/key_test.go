@@ -76,7 +76,8 @@ func TestKeysThatCannotBeUsed(t *testing.T) {
 		if err := os.WriteFile(KeyPath(dir), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for what, err := range map[string]error{"Ready": UseKeys(dir).Ready(), "RotateKeys": second(RotateKeys(dir)), "ReadKeys": second(ReadKeys(dir))} {
+		for what, err := range map[string]error{"Ready": UseKeys(dir).Ready(), "RotateKeys": second(RotateKeys(dir)),
+			"ReadKeys": second(ReadKeys(dir))} {
 			if !errors.Is(err, ErrKey) || !strings.Contains(err.Error(), KeyPath(dir)) {
 				t.Errorf("%s: %s: %v", name, what, err)
 			}
@@ -133,7 +134,8 @@ func TestRotation(t *testing.T) {
 			t.Fatal(err)
 		}
 		list := again.VerifierKeys("perlica/x")
-		if fmt.Sprint(list) != fmt.Sprint(k.VerifierKeys("perlica/x")) || len(list) != n+1 || fmt.Sprint(list[1:]) != fmt.Sprint(names) {
+		if fmt.Sprint(list) != fmt.Sprint(k.VerifierKeys("perlica/x")) || len(list) != n+1 ||
+			fmt.Sprint(list[1:]) != fmt.Sprint(names) {
 			t.Fatalf("rotation %d: %v behind %v", n, list, names)
 		}
 		names = list

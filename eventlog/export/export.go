@@ -150,7 +150,8 @@ func (x *exporter) writeEnd(root tlog.Hash) error {
 	if x.tree.Root() != root {
 		return fmt.Errorf("%w: its events do not lead to its root", disk.ErrCorrupt)
 	}
-	end := end{Events: x.done.Events, Withheld: x.done.Masked + x.done.Pruned, Absent: x.done.Absent, Sum: [sha256.Size]byte(x.sum.Sum(nil))}
+	end := end{Events: x.done.Events, Withheld: x.done.Masked + x.done.Pruned, Absent: x.done.Absent,
+		Sum: [sha256.Size]byte(x.sum.Sum(nil))}
 	if err := x.writeLine(end.line()); err != nil {
 		return err
 	}

@@ -62,7 +62,8 @@ func (s Selection) MarshalJSON() ([]byte, error) {
 func (s *Selection) UnmarshalJSON(b []byte) error {
 	var v Selection
 	var since, before *string
-	err := strict.Object(b, nil, map[string]any{"run_id": &v.Run, "session_id": &v.Session, "since": &since, "before": &before})
+	err := strict.Object(b, nil, map[string]any{"run_id": &v.Run, "session_id": &v.Session, "since": &since,
+		"before": &before})
 	if err != nil {
 		return err
 	}
@@ -206,7 +207,8 @@ func parseEnd(b []byte) (e end, err error) {
 		return e, err
 	}
 	var sum string
-	err = strict.Object(body, map[string]any{"events": &e.Events, "withheld": &e.Withheld, "absent": &e.Absent, "sha256": &sum}, nil)
+	err = strict.Object(body, map[string]any{"events": &e.Events, "withheld": &e.Withheld, "absent": &e.Absent,
+		"sha256": &sum}, nil)
 	if err != nil {
 		return e, err
 	}

@@ -229,7 +229,8 @@ func (x *Reader) checkLength() error {
 	}
 	switch {
 	case n > maxLine:
-		return x.lineErrorf("it has more than %d MiB, and no line of an export has: a payload as large cannot be imported", maxLine>>20)
+		return x.lineErrorf("it has more than %d MiB, and no line of an export has: a payload as large cannot be imported",
+			maxLine>>20)
 	case n > x.room:
 		return x.lineErrorf("it is longer than the %d bytes that an event like this can take: is the file an export?", x.room)
 	}

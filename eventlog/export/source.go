@@ -132,7 +132,8 @@ func (s *Source) End(context.Context) error {
 	kind, err := verify.Truncated, s.cut
 	if err == nil {
 		x := s.x
-		x.end.Events, x.end.Withheld, x.end.Absent, x.tree.Size = s.events.Load(), s.withheld.Load(), s.absent.Load(), s.leaves.Load()
+		x.end.Events, x.end.Withheld, x.end.Absent, x.tree.Size = s.events.Load(), s.withheld.Load(), s.absent.Load(),
+			s.leaves.Load()
 		kind, err = verify.Edited, x.checkEndLine()
 	}
 	if bad, ok := errors.AsType[*ImportError](err); ok {

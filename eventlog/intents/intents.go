@@ -83,7 +83,8 @@ func Hash(input string) string {
 // format returns the line of a call in the log with the name log.
 func format(c Call, log string, state byte) []byte {
 	log = fmt.Sprintf("%*s", logBytes, log[max(0, len(log)-logBytes):])
-	b := fmt.Appendf(make([]byte, 0, lineBytes), "%s %0*d %s", Hash(c.Input), seqDigits, c.Seq, strings.ReplaceAll(log, " ", "-"))
+	b := fmt.Appendf(make([]byte, 0, lineBytes), "%s %0*d %s", Hash(c.Input), seqDigits, c.Seq,
+		strings.ReplaceAll(log, " ", "-"))
 	return fmt.Appendf(b, " %08x %c\n", checksum(b), state)
 }
 

@@ -12,9 +12,10 @@ import (
 
 // logOf returns a log with these calls.
 func logOf(calls ...intents.Call) intents.Log {
-	return intents.Log{Name: "perlica/01a21870-d511-7c7a-9ed5-1308b04bd8f6", After: func(seq int64) ([]intents.Call, error) {
-		return slices.DeleteFunc(slices.Clone(calls), func(c intents.Call) bool { return c.Seq <= seq }), nil
-	}}
+	return intents.Log{Name: "perlica/01a21870-d511-7c7a-9ed5-1308b04bd8f6",
+		After: func(seq int64) ([]intents.Call, error) {
+			return slices.DeleteFunc(slices.Clone(calls), func(c intents.Call) bool { return c.Seq <= seq }), nil
+		}}
 }
 
 // write writes lines as a successful append does.
@@ -43,7 +44,8 @@ func named(t *testing.T, path, input string) bool {
 // TestFormat checks the bytes of a line, because other programs may read them.
 func TestFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
-	write(t, intents.Open(path), logOf(), intents.Appended, intents.Call{Seq: 8, Input: "a"}, intents.Call{Seq: 12, Input: "ä b"})
+	write(t, intents.Open(path), logOf(), intents.Appended, intents.Call{Seq: 8, Input: "a"},
+		intents.Call{Seq: 12, Input: "ä b"})
 	got, err := os.ReadFile(filepath.Join(filepath.Dir(path), "eventlog.intents"))
 	want := "ca978112ca1bbdcafac231b39a23dc4d 0000000008 b04bd8f6 30d3e523 +\n" +
 		"83ec61e937eb31041fbb8bf7a6b72ca6 0000000012 b04bd8f6 a15f3890 +\n"
@@ -61,7 +63,8 @@ func TestTorn(t *testing.T) {
 		"zeros, cut": func(line []byte) []byte { return make([]byte, 40) },
 	} {
 		path := filepath.Join(t.TempDir(), "eventlog.db")
-		first, second, third := intents.Call{Seq: 3, Input: "first"}, intents.Call{Seq: 5, Input: "second"}, intents.Call{Seq: 5, Input: "third"}
+		first, second, third := intents.Call{Seq: 3, Input: "first"}, intents.Call{Seq: 5, Input: "second"},
+			intents.Call{Seq: 5, Input: "third"}
 		write(t, intents.Open(path), logOf(), intents.Appended, first, second)
 		b, err := os.ReadFile(intents.Path(path))
 		if err != nil {
@@ -171,7 +174,8 @@ func BenchmarkNames(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "eventlog.db")
 	calls := make([]intents.Call, 1_000_000)
 	for i := range calls {
-		calls[i] = intents.Call{Seq: int64(i + 1), Input: string(rune('a'+i%26)) + filepath.Join("input", string(rune(0x4e00+i%20000)), string(rune(0x4e00+i/20000)))}
+		calls[i] = intents.Call{Seq: int64(i + 1), Input: string(rune('a'+i%26)) +
+			filepath.Join("input", string(rune(0x4e00+i%20000)), string(rune(0x4e00+i/20000)))}
 	}
 	e, err := intents.Open(path).Begin(logOf(), calls)
 	if err != nil {

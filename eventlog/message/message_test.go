@@ -58,7 +58,8 @@ func TestJSON(t *testing.T) {
 		t.Errorf("got %#v", read.Args)
 	}
 	var args message.Args
-	if err := json.Unmarshal([]byte(`[3, "3", 0.5]`), &args); err != nil || !reflect.DeepEqual(args, message.Args{int64(3), "3", 0.5}) {
+	if err := json.Unmarshal([]byte(`[3, "3", 0.5]`), &args); err != nil ||
+		!reflect.DeepEqual(args, message.Args{int64(3), "3", 0.5}) {
 		t.Errorf("got %#v (%v)", args, err)
 	}
 }

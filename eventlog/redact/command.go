@@ -17,16 +17,19 @@ type program struct {
 }
 
 var programs = []program{
-	{"curl", []string{`open(?:-u|-U|--user|--proxy-user)(?:gap|=|quote)?name:(value)`, `open(?:--oauth2-bearer|--pass|--tlspassword)(?:gap|=)(value)`, `open(?:-b|--cookie)(?:gap|=)[^\s"'=\\]+=(value)`}},
+	{"curl", []string{`open(?:-u|-U|--user|--proxy-user)(?:gap|=|quote)?name:(value)`,
+		`open(?:--oauth2-bearer|--pass|--tlspassword)(?:gap|=)(value)`, `open(?:-b|--cookie)(?:gap|=)[^\s"'=\\]+=(value)`}},
 	{"etcdctl", []string{`open--user(?:gap|=)name:(value)`}},
 	{"netlify", []string{`open--auth(?:gap|=)(value)`}},
 	{"conda", []string{`gaptokengapsetgap(value)`}},
 	{"http https xh", []string{`open(?:-a|--auth)(?:gap|=)(?:name:)?(value)`}},
 	{"wget", []string{`open--(?:http-|ftp-|proxy-)?password(?:gap|=)(value)`}},
 	{"sshpass", []string{`open-p(?:gap|quote)?(value)`}},
-	{"mysql mysqldump mysqladmin mysqlimport mysqlsh mariadb mariadb-dump mariadb-admin", []string{`open-p(?:quote)?(value)`, `open-pgap(value)`}},
+	{"mysql mysqldump mysqladmin mysqlimport mysqlsh mariadb mariadb-dump mariadb-admin",
+		[]string{`open-p(?:quote)?(value)`, `open-pgap(value)`}},
 	{"redis-cli", []string{`open(?:-a|--pass)gap(value)`}},
-	{"docker podman nerdctl buildah skopeo crane helm oras", []string{`loginopt-p(?:gap)?(value)`, `open--(?:src-|dest-)?creds(?:gap|=)name:(value)`}},
+	{"docker podman nerdctl buildah skopeo crane helm oras", []string{`loginopt-p(?:gap)?(value)`,
+		`open--(?:src-|dest-)?creds(?:gap|=)name:(value)`}},
 	{"oc az cf twine cqlsh", []string{`open-pgap(value)`}},
 	{"ldapsearch ldapmodify ldapadd ldapwhoami ldapdelete ldappasswd", []string{`open-wgap(value)`}},
 	{"smbclient", []string{`open-Ugapname%(value)`}},
@@ -47,11 +50,13 @@ var programs = []program{
 	{"rabbitmqctl", []string{`gap(?:add_user|change_password)gapnamegap(value)`}},
 	{"xfreerdp wfreerdp", []string{`/p:(value)`}},
 	{"sqlplus", []string{`gapname/(value)@`}},
-	{"echo printf", []string{`^\w+(?: -n)?gap(value)gap?["']? *\| *(?:sudo +-S|sudo +-k *-S|[a-z]+ login .*--password-stdin)`}},
+	{"echo printf",
+		[]string{`^\w+(?: -n)?gap(value)gap?["']? *\| *(?:sudo +-S|sudo +-k *-S|[a-z]+ login .*--password-stdin)`}},
 }
 
 var abbreviations = strings.NewReplacer(
-	"gap", `(?:[ \t]+(?:\\*["'])?|\\*["'][ \t]*,[ \t]*\\*["'])`, "open", `(?:^|[\s"'])`, "name", `[^\s"':,%/\\]*`, "word", `[^\s"']+`, "quote", `\\*["']`,
+	"gap", `(?:[ \t]+(?:\\*["'])?|\\*["'][ \t]*,[ \t]*\\*["'])`, "open", `(?:^|[\s"'])`, "name", `[^\s"':,%/\\]*`, "word",
+	`[^\s"']+`, "quote", `\\*["']`,
 	"value", `[^\s"'\\-][^\s"'\\]*`, "loginopt", `\blogin\b.*?[\s"']`,
 )
 

@@ -33,7 +33,8 @@ func (l lot) of(alphabet string, n int) string {
 // letters, u capitals, d letters, digits, - and _, b base64.
 func (l lot) fillShape(shape string) string {
 	return drawnPart.ReplaceAllStringFunc(shape, func(part string) string {
-		alphabet := map[byte]string{'w': alnum, 'h': hexadec, 'n': digits, 'l': lower, 'u': capitals, 'd': alnum + "-_", 'b': alnum + "+/"}[part[1]]
+		alphabet := map[byte]string{'w': alnum, 'h': hexadec, 'n': digits, 'l': lower, 'u': capitals, 'd': alnum + "-_",
+			'b': alnum + "+/"}[part[1]]
 		n, _ := strconv.Atoi(part[2 : len(part)-1])
 		edge := alphabet[:min(62, len(alphabet))] // no dash at the ends
 		return l.of(edge, 1) + l.of(alphabet, n-2) + l.of(edge, 1)
@@ -67,7 +68,8 @@ eyJhbGciOiJIUzI1NiJ9.eyJ{d60}.{d43} eyJhbGciOiJSU0EtT0FFUCJ9.{d80}.{d16}.{d80}.{
 
 // places are the surroundings of a key of a known kind. % is the key.
 var places = []string{
-	"%", "using %.", "export KEY=%", "KEY: %", `{"text":"got % from it"}`, `"%"`, "'%',", "<%>", "https://h/x/%/y", "\x1b[32m%\x1b[0m", "a\tb\t%\n", `{"a":"line\n%\nline"}`, "(%)", "[%]", "x=%;", "`%`",
+	"%", "using %.", "export KEY=%", "KEY: %", `{"text":"got % from it"}`, `"%"`, "'%',", "<%>", "https://h/x/%/y",
+	"\x1b[32m%\x1b[0m", "a\tb\t%\n", `{"a":"line\n%\nline"}`, "(%)", "[%]", "x=%;", "`%`",
 }
 
 // contexts are the surroundings of a secret of no known kind. %w has letters and digits, %n digits,

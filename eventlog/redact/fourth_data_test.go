@@ -44,14 +44,16 @@ var publicForms = []string{
 	"Dropbox-API-Token: sl.B«d140»",
 	"TELEGRAM_BOT_TOKEN=‹n10›:AA«d33»",
 	// Files.
-	"PuTTY-User-Key-File-3: ssh-rsa\nEncryption: none\nComment: k\nPublic-Lines: 1\nAAAAB3NzaC1yc2E‹b48›\nPrivate-Lines: 2\n«b64»\n«b40»=\nPrivate-MAC: ‹h64›",
+	"PuTTY-User-Key-File-3: ssh-rsa\nEncryption: none\nComment: k\nPublic-Lines: " +
+		"1\nAAAAB3NzaC1yc2E‹b48›\nPrivate-Lines: 2\n«b64»\n«b40»=\nPrivate-MAC: ‹h64›",
 	"tls.key: |\n  -----BEGIN EC PRIVATE KEY-----\n  «b64»\n  «b64»\n  -----END EC PRIVATE KEY-----",
 	"password: >\n  «w16»\n  «w16»\nuser: me",
 	"api_token: |-\n  «w40»\nhost: x",
 	"  secret_key: \"«w20»\\\n    «w20»\"",
 	"apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\ndata:\n  password: «=Y29ycmVjdGhvcnNlYmF0dGVyeQ==»",
 	"kind: Secret\nstringData:\n  API_KEY: «w32»",
-	"apiVersion: v1\nkind: Config\nusers:\n- name: admin\n  user:\n    client-key-data: LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQo«b160»",
+	"apiVersion: v1\nkind: Config\nusers:\n- name: admin\n  user:\n    client-key-data: " +
+		"LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQo«b160»",
 	"    auth-provider:\n      config:\n        access-token: «w60»\n        refresh-token: «w60»",
 	"db_password = \"«p16»\"\nregion = \"eu\"",
 	"variable \"db_password\" {\n  type    = string\n  default = \"«w16»\"\n}",
@@ -60,7 +62,8 @@ var publicForms = []string{
 	"global:\n  imageCredentials:\n    password: «w20»",
 	"jasypt.encryptor.password=«w16»",
 	"ssl.keystore.password = «w12»",
-	"sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username=\"me\" password=\"«w16»\";",
+	"sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username=\"me\" " +
+		"password=\"«w16»\";",
 	"hibernate.connection.password «w16»",
 	"#define MQTT_PASS \"«w16»\"",
 	"#define API_TOKEN    \"«w32»\"",
@@ -76,7 +79,8 @@ var publicForms = []string{
 	"[client]\nuser=root\npassword=«w16»",
 	"<setting name=\"ApiToken\" serializeAs=\"String\"><value>«w32»</value></setting>",
 	"<connectionStrings><add name=\"x\" connectionString=\"Server=s;Uid=u;Pwd=«w16»;\" /></connectionStrings>",
-	"{\"type\":\"service_account\",\"private_key\":\"-----BEGIN PRIVATE KEY-----\\n«b64»\\n«b64»\\n-----END PRIVATE KEY-----\\n\"}",
+	"{\"type\":\"service_account\",\"private_key\":\"-----BEGIN PRIVATE KEY-----\\n«b64»\\n«b64»\\n-----END PRIVATE " +
+		"KEY-----\\n\"}",
 	"wpa_passphrase=«w16»",
 	"network={\n  ssid=\"home\"\n  psk=\"«w16»\"\n}",
 	"PrivateKey = «b43»=",

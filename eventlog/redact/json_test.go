@@ -11,23 +11,34 @@ import (
 var valueIsNext = []string{
 	"ool too--api-key ", "--token", "--token ", "--token=", "--token='", `--token "`, `--token \`, `--token \"`,
 	"token", "token ", "token=", "token = ", "token:", "token: ", `token="`, `token=\"`, `token="""`, "token='", "token=`",
-	"token\\", `token\\`, "set token ", "export TOKEN=", "export TOKEN='", "setToken(", `setToken("`, "new String(", `var token string = "`,
-	"Authorization:", "Authorization: Bearer ", "Authorization: Basic ", "Authorization: Digest ", "Cookie: a=", "Set-Cookie: ",
-	"password is ", "password is: ", "password -> ", "password | ", "password for bob: ", "password:\n", "password: |\n", "password: |\n  a",
-	"user bob password ", "login bob password ", "machine h login bob password ", "PASS ", "AUTH ", "LOGIN bob ", "IDENTIFIED BY ", "IDENTIFIED BY '",
-	"curl -u ", "curl -u bob:", "curl -u 'bob:", `curl -u "bob:`, "mysql -p", "sshpass -p ", "sshpass -p", "docker login -p ", "gh secret set A --body ",
-	"<password>", "<password></a>", "<key>password</key>", "<string>", `<a name="token">`, `<add key="token" value=`, `name="token" value=`,
-	"name: token", "name: token\nvalue: ", "://", "://bob:", "://bob:a", "hooks.slack.com/services/", "define('DB_PASSWORD', ", `env("API_KEY", `,
-	"-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\n", "sk-ant-", "eyJ", "h:5432:db:bob:", "*:*:*:*:", "redacted]\" -> ", "[token] => ",
-	"SecureString ", "PRAGMA key = ", "x.auth(", "Private-Lines: 1", "variable \"token\" { default = ", "%22token%22%3A%22", "snmp-server community ",
-	"\x1b[1mtoken=", "token\x1b[0m=", "token=\x1b[1m", "\x1b]0;", "\x1b", "token=!!str ", "token: &a ", "secret key: ", "_authToken=", "\\", `\"`, `\n`, "ü",
+	"token\\", `token\\`, "set token ", "export TOKEN=", "export TOKEN='", "setToken(", `setToken("`, "new String(",
+	`var token string = "`,
+	"Authorization:", "Authorization: Bearer ", "Authorization: Basic ", "Authorization: Digest ", "Cookie: a=",
+	"Set-Cookie: ",
+	"password is ", "password is: ", "password -> ", "password | ", "password for bob: ", "password:\n", "password: |\n",
+	"password: |\n  a",
+	"user bob password ", "login bob password ", "machine h login bob password ", "PASS ", "AUTH ", "LOGIN bob ",
+	"IDENTIFIED BY ", "IDENTIFIED BY '",
+	"curl -u ", "curl -u bob:", "curl -u 'bob:", `curl -u "bob:`, "mysql -p", "sshpass -p ", "sshpass -p",
+	"docker login -p ", "gh secret set A --body ",
+	"<password>", "<password></a>", "<key>password</key>", "<string>", `<a name="token">`, `<add key="token" value=`,
+	`name="token" value=`,
+	"name: token", "name: token\nvalue: ", "://", "://bob:", "://bob:a", "hooks.slack.com/services/",
+	"define('DB_PASSWORD', ", `env("API_KEY", `,
+	"-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\n", "sk-ant-", "eyJ", "h:5432:db:bob:", "*:*:*:*:",
+	"redacted]\" -> ", "[token] => ",
+	"SecureString ", "PRAGMA key = ", "x.auth(", "Private-Lines: 1", "variable \"token\" { default = ",
+	"%22token%22%3A%22", "snmp-server community ",
+	"\x1b[1mtoken=", "token\x1b[0m=", "token=\x1b[1m", "\x1b]0;", "\x1b", "token=!!str ", "token: &a ", "secret key: ",
+	"_authToken=", "\\", `\"`, `\n`, "ü",
 }
 
 // TestMaskStaysInItsString checks that no mask reaches from one string into another, in JSON and in
 // JSON inside its strings.
 func TestMaskStaysInItsString(t *testing.T) {
 	for _, end := range valueIsNext {
-		for _, next := range []string{"value", "hunter2x", end, "aB3dE6gHaB3dE6gH", `a"hunter2x`, `"`, `\`, "", ",", ":", "[redacted]", "…[redacted]"} {
+		for _, next := range []string{"value", "hunter2x", end, "aB3dE6gHaB3dE6gH", `a"hunter2x`, `"`, `\`, "", ",", ":",
+			"[redacted]", "…[redacted]"} {
 			for _, v := range []any{
 				map[string]string{"msg": end, end: next},
 				[]any{end, next, 12345678},

@@ -37,7 +37,8 @@ func (l *lines) maskLine(line string) string {
 	if l.quotes = l.openQuotes(line); l.quotes != "" {
 		l.left = keyLines
 	}
-	if i := strings.LastIndex(line, "-----BEGIN "); i >= 0 && strings.Contains(line[i:], "PRIVATE KEY") && !strings.Contains(line[i:], "-----END ") {
+	if i := strings.LastIndex(line, "-----BEGIN "); i >= 0 && strings.Contains(line[i:], "PRIVATE KEY") &&
+		!strings.Contains(line[i:], "-----END ") {
 		l.left = keyLines
 	}
 	alone := l.r.Text(line)

@@ -12,7 +12,8 @@ func TestLines(t *testing.T) {
 	body := strings.Repeat("aB3dE6gH", 8)
 	for name, c := range map[string]struct{ in, want []string }{
 		"pem": {
-			[]string{"reading", "-----BEGIN RSA PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED", "", body, body[:20] + "==", "-----END RSA PRIVATE KEY-----", "done, all is well"},
+			[]string{"reading", "-----BEGIN RSA PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED", "", body, body[:20] + "==",
+				"-----END RSA PRIVATE KEY-----", "done, all is well"},
 			[]string{"reading", "-----BEGIN RSA PRIVATE KEY-----", Mask, Mask, Mask, Mask, Mask, "done, all is well"},
 		},
 		"pgp": {
@@ -20,7 +21,8 @@ func TestLines(t *testing.T) {
 			[]string{"-----BEGIN PGP PRIVATE KEY BLOCK-----", Mask, Mask, Mask, Mask, "next"},
 		},
 		"with a logger's prefix": {
-			[]string{"12:01 ERR -----BEGIN OPENSSH PRIVATE KEY-----", "12:01 ERR " + body, "12:01 ERR -----END OPENSSH PRIVATE KEY-----"},
+			[]string{"12:01 ERR -----BEGIN OPENSSH PRIVATE KEY-----", "12:01 ERR " + body,
+				"12:01 ERR -----END OPENSSH PRIVATE KEY-----"},
 			[]string{"12:01 ERR -----BEGIN OPENSSH PRIVATE KEY-----", Mask, Mask},
 		},
 		"without an end": {
@@ -68,8 +70,10 @@ func TestLinesHasABound(t *testing.T) {
 }
 
 func TestArgs(t *testing.T) {
-	in := []string{"agent", "--acp", "--api-key", "hunter2", "--token=hunter2", "--key", "hunter2", "-v", "API_KEY=hunter2", "--header", "Authorization: Bearer hunter2", "sk-ant-" + "api03-" + mixed, "--max-tokens", "4096"}
-	want := []string{"agent", "--acp", "--api-key", "[redacted]", "--token=[redacted]", "--key", "[redacted]", "-v", "API_KEY=[redacted]", "--header", "Authorization: Bearer [redacted]", "sk-ant-…[redacted]", "--max-tokens", "4096"}
+	in := []string{"agent", "--acp", "--api-key", "hunter2", "--token=hunter2", "--key", "hunter2", "-v",
+		"API_KEY=hunter2", "--header", "Authorization: Bearer hunter2", "sk-ant-" + "api03-" + mixed, "--max-tokens", "4096"}
+	want := []string{"agent", "--acp", "--api-key", "[redacted]", "--token=[redacted]", "--key", "[redacted]", "-v",
+		"API_KEY=[redacted]", "--header", "Authorization: Bearer [redacted]", "sk-ant-…[redacted]", "--max-tokens", "4096"}
 	if got := Args(in); !slices.Equal(got, want) {
 		t.Errorf("\n got %q\nwant %q", got, want)
 	}

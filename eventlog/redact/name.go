@@ -12,13 +12,15 @@ var (
 	secretEndings = []string{
 		"password", "passwd", "passphrase", "passcode", "secret", "token", "apikey", "secretkey",
 		"accesskey", "privatekey", "accountkey", "authkey", "signingkey", "encryptionkey", "masterkey",
-		"authorization", "cookie", "cookies", "credential", "credentials", "passwort", "kennwort", "bindpw", "rootpw", "masterauth",
+		"authorization", "cookie", "cookies", "credential", "credentials", "passwort", "kennwort", "bindpw", "rootpw",
+		"masterauth",
 	}
 	// secretPairs are the last two words together.
 	secretPairs = []string{
 		"api key", "api keys", "access key", "secret key", "private key", "signing key",
 		"encryption key", "auth key", "account key", "master key", "service key",
-		"key base", "amz signature", "goog signature", "hub signature", "slack signature", "stripe signature", "connection string", "key data", "auth token",
+		"key base", "amz signature", "goog signature", "hub signature", "slack signature", "stripe signature",
+		"connection string", "key data", "auth token",
 		"subscription key", "consumer key", "license key", "client key", "webhook key", "deploy key",
 		"shared key", "hmac key", "jwt key", "pre shared", "seed phrase", "recovery phrase",
 		"recovery code", "backup code",
@@ -28,10 +30,12 @@ var (
 	passOwners = []string{
 		"db", "database", "user", "smtp", "mail", "email", "redis", "mysql", "postgres",
 		"pg", "ftp", "ssh", "admin", "root", "login", "proxy", "http", "registry", "sql", "mongo", "imap",
-		"ldap", "keystore", "store", "vault", "auth", "account", "rabbitmq", "default", "wifi", "vpn", "become", "connection", "require", "client", "server", "service", "my", "bind", "key", "src", "dest", "web",
+		"ldap", "keystore", "store", "vault", "auth", "account", "rabbitmq", "default", "wifi", "vpn", "become", "connection",
+		"require", "client", "server", "service", "my", "bind", "key", "src", "dest", "web",
 	}
 	// passWords end with "pass" and are not passwords.
-	passWords = []string{"bypass", "compass", "trespass", "surpass", "encompass", "overpass", "underpass", "multipass", "subpass"}
+	passWords = []string{"bypass", "compass", "trespass", "surpass", "encompass", "overpass", "underpass", "multipass",
+		"subpass"}
 	// tokenCounts are the words before "token" that make it a unit of text.
 	tokenCounts = []string{
 		"max", "min", "num", "n", "per", "total", "input", "output", "prompt", "cached",
@@ -39,7 +43,8 @@ var (
 		"unexpected", "progress",
 	}
 	// maybeNames are names whose value is a secret if it looks like one.
-	maybeNames = []string{"auth", "pat", "jwt", "bearer", "psk", "pw", "otp", "totp", "mnemonic", "creds", "sas", "pass", "pin"}
+	maybeNames = []string{"auth", "pat", "jwt", "bearer", "psk", "pw", "otp", "totp", "mnemonic", "creds", "sas", "pass",
+		"pin"}
 	// plainKeys are the words before "key" that make it harmless.
 	plainKeys = []string{
 		"public", "pub", "primary", "foreign", "sort", "partition", "cache", "row", "object", "unique", "index",

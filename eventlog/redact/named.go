@@ -190,10 +190,12 @@ func (sc *scanner) closing(from int, quote byte, n int) int {
 // 'v' the value. It returns 0 for other members.
 func pairing(member string) byte {
 	switch strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(member)) {
-	case "name", "key", "header", "headername", "variable", "variablename", "varname", "envname", "envvar", "envkey", "field", "fieldname",
+	case "name", "key", "header", "headername", "variable", "variablename", "varname", "envname", "envvar", "envkey",
+		"field", "fieldname",
 		"param", "parameter", "paramname", "secretname", "k":
 		return 'n'
-	case "value", "val", "headervalue", "variablevalue", "varvalue", "envvalue", "fieldvalue", "paramvalue", "stringvalue", "secretvalue", "v":
+	case "value", "val", "headervalue", "variablevalue", "varvalue", "envvalue", "fieldvalue", "paramvalue", "stringvalue",
+		"secretvalue", "v":
 		return 'v'
 	case "type", "inputtype", "fieldtype":
 		return 't'
@@ -316,7 +318,8 @@ func valueInList(name, v string) bool {
 		return false
 	}
 	f := &field{key: key{name: name, naming: nameOf(name)}, value: v, marked: true}
-	return schemeOf(v) > 0 || len(v) >= shortestListed && random(v) && !strings.ContainsAny(v, " /") && (f.naming == secretName || f.looksLike())
+	return schemeOf(v) > 0 || len(v) >= shortestListed && random(v) && !strings.ContainsAny(v, " /") &&
+		(f.naming == secretName || f.looksLike())
 }
 
 // maskEntry masks a value of YAML whose name is on the previous line or before it on the same line.
@@ -350,7 +353,8 @@ func (sc *scanner) joinWords(k *key) {
 		return
 	}
 	before := nameBefore(sc.s, k.start-1)
-	if name := before.name + "_key"; before.name != "" && before.quote == 0 && sc.nameOf(name) == secretName && before.name != "license" && before.name != "client" {
+	if name := before.name + "_key"; before.name != "" && before.quote == 0 && sc.nameOf(name) == secretName &&
+		before.name != "license" && before.name != "client" {
 		k.name, k.start, k.naming, k.spaced = name, before.start, secretName, true
 	}
 }

@@ -10,16 +10,20 @@ var typeNames = []string{
 	"string", "str", "String", "number", "int", "bool", "boolean", "none", "None", "null", "NULL", "nullptr",
 	"nil", "true", "false", "True", "False", "undefined", "any", "bytes", "Token", "SecretStr", "text", "varchar",
 	"VARCHAR", "TEXT", "char", "byte", "Option", "Optional", "object", "Buffer", "unknown", "never", "void",
-	"self", "this", "new", "await", "yield", "not", "lambda", "func", "function", "fn", "async", "typeof", "if", "else", "return",
-	"required", "optional", "input", "value", "default", "len", "len(", "data", "iota", "range", "struct", "interface", "enum", "class", "uintptr", "map", "chan", "uint8", "int32", "int64", "float", "Integer",
+	"self", "this", "new", "await", "yield", "not", "lambda", "func", "function", "fn", "async", "typeof", "if", "else",
+	"return",
+	"required", "optional", "input", "value", "default", "len", "len(", "data", "iota", "range", "struct", "interface",
+	"enum", "class", "uintptr", "map", "chan", "uint8", "int32", "int64", "float", "Integer",
 }
 
 // proseWords stand after a colon in sentences.
 var proseWords = []string{
-	"a", "an", "the", "is", "was", "has", "not", "no", "must", "should", "may", "can", "cannot", "could", "will", "and", "or",
+	"a", "an", "the", "is", "was", "has", "not", "no", "must", "should", "may", "can", "cannot", "could", "will", "and",
+	"or",
 	"required", "missing", "invalid", "incorrect", "wrong", "expired", "empty", "none", "too", "please", "failed", "ok",
 	"unexpected", "expected", "unknown", "denied", "set", "unset", "changed", "updated", "mismatch", "your", "see", "use",
-	"options", "option", "flag", "flags", "argument", "to", "with", "from", "yes", "optional", "enabled", "disabled", "rejected", "accepted", "valid", "found", "do", "we", "you", "it", "in", "for", "if",
+	"options", "option", "flag", "flags", "argument", "to", "with", "from", "yes", "optional", "enabled", "disabled",
+	"rejected", "accepted", "valid", "found", "do", "we", "you", "it", "in", "for", "if",
 }
 
 // fetchModes are the credentials of a browser's fetch.
@@ -117,7 +121,8 @@ func isProse(v string) bool {
 	for word := range strings.FieldsFuncSeq(strings.ToLower(v), func(r rune) bool { return r < 'a' || r > 'z' }) {
 		switch word {
 		case "password", "passwords", "token", "tokens", "secret", "secrets", "your", "must", "required", "invalid", "enter",
-			"missing", "please", "passphrase", "forgot", "expired", "incorrect", "authentication", "authorization", "credentials":
+			"missing", "please", "passphrase", "forgot", "expired", "incorrect", "authentication", "authorization",
+			"credentials":
 			return true
 		}
 	}
@@ -214,8 +219,10 @@ func isClass(f *field) bool {
 }
 
 var receivers = []string{
-	"self", "this", "config", "cfg", "conf", "settings", "req", "request", "user", "ctx", "args", "opts", "options", "params",
-	"data", "secrets", "var", "vars", "local", "module", "input", "state", "props", "body", "form", "env", "flags", "creds",
+	"self", "this", "config", "cfg", "conf", "settings", "req", "request", "user", "ctx", "args", "opts", "options",
+	"params",
+	"data", "secrets", "var", "vars", "local", "module", "input", "state", "props", "body", "form", "env", "flags",
+	"creds",
 }
 
 // isPath reports whether v is a list of names with dots, arrows or colons between them.
@@ -241,5 +248,6 @@ func identifier(v string) bool {
 
 // isFile reports whether v names a file.
 func isFile(v string) bool {
-	return strings.HasPrefix(v, "/") || strings.HasPrefix(v, "./") || strings.HasPrefix(v, "~") || strings.HasSuffix(v, ".json")
+	return strings.HasPrefix(v, "/") || strings.HasPrefix(v, "./") || strings.HasPrefix(v, "~") ||
+		strings.HasSuffix(v, ".json")
 }

@@ -198,7 +198,8 @@ var patterns = append([]pattern{
 		lazy(`jdbc:oracle:[a-z]+:[^\s"'/@]+/([^\s"'@]+)@`), nil,
 	},
 	{ // define('DB_PASSWORD', '…') and similar calls
-		[]string{"define(", "etenv(", "etProperty(", `.set("`, ".set('", `.set(\"`, `.Set("`, `.Set(\"`, `eader("`, "eader('", `eader(\"`, "env('", `env("`, `env(\"`},
+		[]string{"define(", "etenv(", "etProperty(", `.set("`, ".set('", `.set(\"`, `.Set("`, `.Set(\"`, `eader("`, "eader('",
+			`eader(\"`, "env('", `env("`, `env(\"`},
 		lazy(`\( *\\*["'][A-Za-z0-9_.-]*(?i:password|passwd|secret|token|api[_-]?key|[a-z]_key|_salt|passphrase)\\*["'] *, *\\*["']([^"'\\]{3,})`),
 		func(v string) bool { return !isReference(v) && !isProse(v) },
 	},
@@ -219,7 +220,8 @@ var patterns = append([]pattern{
 		lazy(`(?i:password|passwd|secret|token|api[_-]?key)%22%3[Aa](?:%20|\+)?%22([^%\s"'\\]{3,})`), nil,
 	},
 	{ // routers
-		[]string{"password 0 ", "password 5 ", "password 7 ", "secret 0 ", "secret 5 ", "secret 8 ", "secret 9 ", "community "},
+		[]string{"password 0 ", "password 5 ", "password 7 ", "secret 0 ", "secret 5 ", "secret 8 ", "secret 9 ",
+			"community "},
 		lazy(`(?:\b(?:password|secret|key) [05789] |snmp-server community )([^\s"'\\]{4,})`), nil,
 	},
 	{ // Terraform

@@ -72,10 +72,13 @@ var protocols = []pattern{
 		func(v string) bool { return notInProse(v) && notWord(v) && !isReference(v) },
 	},
 	{ // your password is: VALUE
-		[]string{"assword is", "assphrase is", "oken is", "ecret is", "ey is", "assword ->", "oken ->", "ecret ->", `assword -\u003e`, `oken -\u003e`, `ecret -\u003e`},
-		lazy(`(?i:password|passphrase|token|secret|key)(?: is:?| -(?:>|\\u003e)) +(?:\\*["'])?([^\s"'\\,;]{6,}?)\.?` + lineEnd),
+		[]string{"assword is", "assphrase is", "oken is", "ecret is", "ey is", "assword ->", "oken ->", "ecret ->",
+			`assword -\u003e`, `oken -\u003e`, `ecret -\u003e`},
+		lazy(`(?i:password|passphrase|token|secret|key)(?: is:?| -(?:>|\\u003e)) +(?:\\*["'])?([^\s"'\\,;]{6,}?)\.?` +
+			lineEnd),
 		func(v string) bool {
-			return notInProse(v) && !isReference(v) && !strings.ContainsAny(v, "()/") && (strings.ContainsAny(v, "0123456789") || len(v) >= 20 && !isPath(v))
+			return notInProse(v) && !isReference(v) && !strings.ContainsAny(v, "()/") &&
+				(strings.ContainsAny(v, "0123456789") || len(v) >= 20 && !isPath(v))
 		},
 	},
 }

@@ -289,8 +289,10 @@ func TestRedactIsLinear(t *testing.T) {
 		`"name":"`, `"name":"token","value":"`, "cookie: a", "Bearer ", "--token ", `{"a":"token=`,
 		"<password>", "curl -u ", "token=\"\"\"a", "password: |\n a\n", "\x1b[1m", "a1b2c3d4e5\n", "login a password ",
 		"Authorization: Digest ", "-----END ", "test_", "1//0", "define(", "a_b.c-token",
-		`define("token", "`, "[token] => ", "PASS ", "\x1b]", "\x1b(B", "password is ", "token%3D", `variable "token" {`, "password '", "set token ",
-		"--token --token '", `var token string = "`, "<token><value>", `setToken("`, "name: token\n", "$6$a$", "token |", "e string(", "my key: ",
+		`define("token", "`, "[token] => ", "PASS ", "\x1b]", "\x1b(B", "password is ", "token%3D", `variable "token" {`,
+		"password '", "set token ",
+		"--token --token '", `var token string = "`, "<token><value>", `setToken("`, "name: token\n", "$6$a$", "token |",
+		"e string(", "my key: ",
 	} {
 		for _, begin := range []string{"", `{"a":"`} {
 			const most = 2 * time.Second

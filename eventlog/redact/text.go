@@ -104,7 +104,8 @@ func escapeLength(s string) int {
 func (t *text) inString(from, to int) (int, int) {
 	const outside = " \t\r,:{}[]0123456789+-.eEtrufalsn"
 	v := t.s[from:to]
-	inside := strings.Trim(v, outside) != "" && !strings.ContainsAny(v, "\"\\\n") && !strings.Contains(t.s[max(0, from-5):from], `\`)
+	inside := strings.Trim(v, outside) != "" && !strings.ContainsAny(v, "\"\\\n") &&
+		!strings.Contains(t.s[max(0, from-5):from], `\`)
 	if inside || !t.isJSON(from) { // The quick test avoids parsing JSON.
 		return from, to
 	}

@@ -85,7 +85,10 @@ var literalTable = sync.OnceValue(func() *literals {
 	}
 	for _, p := range programs {
 		for name := range strings.FieldsSeq(p.names) {
-			t.addWord(literal{text: name, after: " \t\"'\\", add: func(f *found, at, _ int) { f.commands = append(f.commands, at) }})
+			t.addWord(literal{text: name, after: " \t\"'\\", add: func(f *found, at,
+				_ int) {
+				f.commands = append(f.commands, at)
+			}})
 		}
 	}
 	for i, p := range patterns {
@@ -94,7 +97,10 @@ var literalTable = sync.OnceValue(func() *literals {
 		}
 	}
 	for _, end := range nameEnds {
-		t.addAnywhere(literal{text: end, after: " \t({", add: func(f *found, _, end int) { f.spaced = append(f.spaced, end) }})
+		t.addAnywhere(literal{text: end, after: " \t({", add: func(f *found, _,
+			end int) {
+			f.spaced = append(f.spaced, end)
+		}})
 	}
 	has := func(text string, is func(f *found) *bool) {
 		t.addAnywhere(literal{text: text, add: func(f *found, _, _ int) { *is(f) = true }})

@@ -45,7 +45,8 @@ func (sc *scanner) maskElements(k key, at int) {
 			return
 		}
 		next := sc.skipGap(rest, ',', k)
-		if first && next < len(sc.s) && sc.s[next] == ']' || k.endsWith("cookie") || valueInList(k.name, sc.s[span[0]:span[1]]) {
+		if first && next < len(sc.s) && sc.s[next] == ']' || k.endsWith("cookie") ||
+			valueInList(k.name, sc.s[span[0]:span[1]]) {
 			sc.quotedValue(k, span[0]-1, k.level)
 		}
 		if next == rest {
@@ -135,7 +136,8 @@ func (sc *scanner) maskNumber(k key, from int) {
 	for to < len(sc.s) && (isDigit(sc.s[to]) || to > from && strings.IndexByte(".eE+-", sc.s[to]) >= 0) {
 		to++
 	}
-	if to == from || k.level&(k.level+1) != 0 || k.naming == maybeName || k.endsWith("token", "cookie", "cookies") && to-from < counter {
+	if to == from || k.level&(k.level+1) != 0 || k.naming == maybeName || k.endsWith("token", "cookie", "cookies") &&
+		to-from < counter {
 		return
 	}
 	quote := strings.Repeat(`\`, k.level) + string(k.quote)
@@ -282,7 +284,8 @@ func phraseEnd(s string, at int) int {
 func (sc *scanner) maskNextLine(k key, from int) {
 	to := sc.bareEnd(from, " \t,;&)}]>(<|`:=")
 	v := sc.s[from:to]
-	if k.naming == secretName && k.startsLine(sc.s) && len(v) >= 8 && random(v) && (to == len(sc.s) || breakAt(sc.s, to) > 0 || sc.s[to] == '"') {
+	if k.naming == secretName && k.startsLine(sc.s) && len(v) >= 8 && random(v) &&
+		(to == len(sc.s) || breakAt(sc.s, to) > 0 || sc.s[to] == '"') {
 		sc.maskSecret(from, to)
 	}
 }

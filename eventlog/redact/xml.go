@@ -3,7 +3,8 @@ package redact
 import "strings"
 
 // tagMarks are the brackets of a tag, plain or escaped, also as in Go's JSON.
-var tagMarks = [...]struct{ open, close string }{{"<", ">"}, {`\u003c`, `\u003e`}, {"&lt;", "&gt;"}, {`\u0026lt;`, `\u0026gt;`}}
+var tagMarks = [...]struct{ open, close string }{{"<", ">"}, {`\u003c`, `\u003e`}, {"&lt;", "&gt;"},
+	{`\u0026lt;`, `\u0026gt;`}}
 
 // maskXML masks the text between <password> and the next tag. In a list of properties it masks the
 // text after <key>password</key>.

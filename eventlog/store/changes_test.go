@@ -43,7 +43,8 @@ func TestChanges(t *testing.T) {
 		t.Error("nothing was appended, but a change was told")
 	}
 	for range 3 {
-		if _, err := l.Append(t.Context(), event.NewFact(event.SessionSelected, "user", event.Refs{Session: "s"}, struct{}{})); err != nil {
+		if _, err := l.Append(t.Context(), event.NewFact(event.SessionSelected, "user", event.Refs{Session: "s"},
+			struct{}{})); err != nil {
 			t.Fatal(err)
 		}
 		if !wait(0) {
@@ -83,7 +84,8 @@ func TestChangesAtRest(t *testing.T) {
 		t.Skip("this system does not tell")
 	}
 	if c.Quiet() {
-		t.Error("what was written before the folder was watched, and is committed only now, would be told half a minute later")
+		t.Error("what was written before the folder was watched, and is committed only now, would be told half a " +
+			"minute later")
 	}
 	rest := func() {
 		store.Rest(c)

@@ -34,7 +34,8 @@ func TestDamagedEvents(t *testing.T) {
 	} {
 		l := openTest(t)
 		for range 3 {
-			mustAppend(t, l, event.NewFact(event.SessionCreated, "user", event.Refs{Session: "s"}, map[string]string{"name": "true"}))
+			mustAppend(t, l, event.NewFact(event.SessionCreated, "user", event.Refs{Session: "s"},
+				map[string]string{"name": "true"}))
 		}
 		db := sqlx.MustOpen("sqlite", store.DSN(l.Path()))
 		defer db.Close()
@@ -83,9 +84,11 @@ func TestDamagedEvents(t *testing.T) {
 func TestRemovedPayloads(t *testing.T) {
 	l := openTest(t)
 	for _, session := range []event.SessionID{"s", "t", "s"} {
-		mustAppend(t, l, event.NewFact(event.SessionCreated, "user", event.Refs{Session: session}, map[string]string{"name": "true"}))
+		mustAppend(t, l, event.NewFact(event.SessionCreated, "user", event.Refs{Session: session},
+			map[string]string{"name": "true"}))
 	}
-	mustAppend(t, l, event.NewFact(event.LogPruned, "user", event.Refs{}, event.Pruning{Until: 2, Session: "s", By: "test"}))
+	mustAppend(t, l, event.NewFact(event.LogPruned, "user", event.Refs{},
+		event.Pruning{Until: 2, Session: "s", By: "test"}))
 	db := sqlx.MustOpen("sqlite", store.DSN(l.Path()))
 	defer db.Close()
 	db.MustExec(`UPDATE events SET payload = NULL`)

@@ -53,7 +53,8 @@ func (h Hashes) Subtree(level int, n int64) (tlog.Hash, error) {
 
 // Stored returns count hashes of a stored level from number first on.
 func (h Hashes) Stored(level int, first, count int64) ([]tlog.Hash, error) {
-	query, args := `SELECT hash FROM nodes WHERE level = ? AND n >= ? AND n < ? ORDER BY n`, []any{level, first, first + count}
+	query, args := `SELECT hash FROM nodes WHERE level = ? AND n >= ? AND n < ? ORDER BY n`,
+		[]any{level, first, first + count}
 	if level == 0 {
 		query, args = `SELECT leaf FROM events WHERE seq > ? AND seq <= ? ORDER BY seq`, []any{first, first + count}
 	}
@@ -67,7 +68,8 @@ func (h Hashes) Stored(level int, first, count int64) ([]tlog.Hash, error) {
 	list := make([]tlog.Hash, count)
 	for i, row := range rows {
 		if len(row) != tlog.HashSize {
-			return nil, fmt.Errorf("%w: a hash of the tree has the wrong length (level %d, number %d)", disk.ErrCorrupt, level, first+int64(i))
+			return nil, fmt.Errorf("%w: a hash of the tree has the wrong length (level %d, number %d)", disk.ErrCorrupt, level,
+				first+int64(i))
 		}
 		list[i] = tlog.Hash(row)
 	}
@@ -120,7 +122,8 @@ func (r *Reader) Intent(ctx context.Context, id event.InputID) (e event.Event, o
 		}
 	}
 	if err == nil && ok && (e.Input != id || e.Type != event.Requested || e.Leaf() != e.LeafHash) {
-		err = fmt.Errorf("%w: its index of inputs names event %[3]d for the input %[2]q, and that event has another input", disk.ErrCorrupt, id, e.Seq)
+		err = fmt.Errorf("%w: its index of inputs names event %[3]d for the input %[2]q, and that event has another input",
+			disk.ErrCorrupt, id, e.Seq)
 	}
 	return e, ok && err == nil, err
 }
@@ -157,7 +160,8 @@ func (r *Reader) checkUncalled(ctx context.Context, id event.InputID) error {
 				continue
 			}
 		}
-		return fmt.Errorf("%w: run %s was made for the input %q, and the index of inputs does not have it", disk.ErrCorrupt, run.Run, id)
+		return fmt.Errorf("%w: run %s was made for the input %q, and the index of inputs does not have it", disk.ErrCorrupt,
+			run.Run, id)
 	}
 	return nil
 }

@@ -48,7 +48,8 @@ func (h Hashes) ofPart(level int, n int64, missing error) (tlog.Hash, error) {
 	case first == from && a.Level == level:
 		return a.Hash, nil
 	case first <= from && from < end && a.Level >= level:
-		return tlog.Hash{}, fmt.Errorf("%w: events %d to %d are not in it, and it has only one hash for all of them", disk.ErrPart, first+1, end)
+		return tlog.Hash{}, fmt.Errorf("%w: events %d to %d are not in it, and it has only one hash for all of them",
+			disk.ErrPart, first+1, end)
 	case level == 0:
 		return tlog.Hash{}, missing
 	}

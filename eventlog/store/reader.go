@@ -223,7 +223,8 @@ func (r *Reader) FindRuns(ctx context.Context, part string) ([]event.RunID, erro
 			SELECT run_id
 			FROM open_runs
 		)
-		WHERE substr(run_id, 1, length(?1)) = ?1 OR substr(run_id, -length(?1)) = ?1 OR substr(run_id, -8, length(?1)) = ?1`, part)
+		WHERE substr(run_id, 1, length(?1)) = ?1 OR substr(run_id, -length(?1)) = ?1 OR substr(run_id, -8, length(?1)) = ?1`,
+		part)
 	return runs, disk.Explain(err)
 }
 
@@ -345,7 +346,8 @@ func (r *Reader) narrowToRun(ctx context.Context, q *event.Query) error {
 }
 
 // fetchChunk returns the first events that q selects. more says that there may be others.
-func (r *Reader) fetchChunk(ctx context.Context, q event.Query, limit int) (events []event.Event, more bool, err error) {
+func (r *Reader) fetchChunk(ctx context.Context, q event.Query,
+	limit int) (events []event.Event, more bool, err error) {
 	condition, args := Conditions(q)
 	order := "ASC"
 	if q.Newest {

@@ -55,11 +55,13 @@ func TestNewestEndsAtTheFirstEvent(t *testing.T) {
 func TestChunksAreBounded(t *testing.T) {
 	l := openTest(t)
 	for range 12 {
-		if _, err := l.Append(t.Context(), event.Event{Type: event.LineMalformed, Class: event.Frame, Payload: bytes.Repeat([]byte("x"), store.ChunkBytes/4)}); err != nil {
+		if _, err := l.Append(t.Context(), event.Event{Type: event.LineMalformed, Class: event.Frame,
+			Payload: bytes.Repeat([]byte("x"), store.ChunkBytes/4)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, more, err := store.Fetch(&l.Reader, t.Context(), event.Query{}, store.Chunk); len(got) != 4 || !more || err != nil {
+	if got, more, err := store.Fetch(&l.Reader, t.Context(), event.Query{}, store.Chunk); len(got) != 4 || !more ||
+		err != nil {
 		t.Errorf("%d events in a store.Chunk, more %t, %v", len(got), more, err)
 	}
 	if n, err := l.Count(t.Context(), event.Query{}); n != 12 || err != nil {

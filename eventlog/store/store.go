@@ -207,7 +207,8 @@ func EmptyWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration, 
 }
 
 // CheckpointWAL is EmptyWAL with the kind of checkpoint that pragma names.
-func CheckpointWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration, f *Files, pragma string) (err error) {
+func CheckpointWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration, f *Files,
+	pragma string) (err error) {
 	do := func(sql string) bool {
 		rows, err := db.QueryContext(ctx, sql)
 		return err == nil && rows.Close() == nil

@@ -15,7 +15,8 @@ func TestHash(t *testing.T) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
 	short := base64.StdEncoding.EncodeToString(want[:31])
-	for _, other := range []string{"", text + "\n", text[:4] + "\r\n" + text[4:], text[:42] + "B=", text[:43], short, "!" + text[1:]} {
+	for _, other := range []string{"", text + "\n", text[:4] + "\r\n" + text[4:], text[:42] + "B=", text[:43], short,
+		"!" + text[1:]} {
 		if got, err := strict.Hash(other); err == nil {
 			t.Errorf("%q: got %v, want an error", other, got)
 		}

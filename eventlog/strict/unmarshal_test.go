@@ -82,7 +82,8 @@ func TestUnmarshalRefuses(t *testing.T) {
 // TestUnmarshalReads checks that Unmarshal reads every other text as encoding/json does.
 func TestUnmarshalReads(t *testing.T) {
 	for _, text := range []string{
-		`{}`, ` {"text":"a\ud83d\ude00\\ud800","project":"p","n":-3} `, `{"list":[{"project":"a"},{"project":"b"}],"any":{"a":[1,{"b":null}],"A":2}}`,
+		`{}`, ` {"text":"a\ud83d\ude00\\ud800","project":"p","n":-3} `,
+		`{"list":[{"project":"a"},{"project":"b"}],"any":{"a":[1,{"b":null}],"A":2}}`,
 		`{"named":{"a":{"project":"x"},"A":{}},"at":"2026-01-02T03:04:05Z","raw":{"TEXT":1,"text":2},"deep":{"Key":4}}`,
 		`{"any":` + strings.Repeat("[", 98) + strings.Repeat("]", 98) + `,"deep":null}`,
 	} {

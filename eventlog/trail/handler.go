@@ -22,7 +22,8 @@ func newHandler(t *Trail, level slog.Leveler) slog.Handler {
 	if t.opts.Dir == "" {
 		return slog.DiscardHandler
 	}
-	return slog.NewJSONHandler(lines{t}, &slog.HandlerOptions{Level: level, ReplaceAttr: cleaner{t.opts.Redactor}.cleanAttr})
+	return slog.NewJSONHandler(lines{t}, &slog.HandlerOptions{Level: level,
+		ReplaceAttr: cleaner{t.opts.Redactor}.cleanAttr})
 }
 
 // lines is a writer that expects one whole line in each call, as [slog.JSONHandler] writes it.

@@ -73,11 +73,13 @@ func TestOpenIsLazy(t *testing.T) {
 	}
 	tr.Logger().Info("first")
 	stem := fmt.Sprintf("perlica-20261121T120000.042-%d", os.Getpid())
-	if got := files(t, dir, ""); len(got) != 2 || filepath.Base(got[0]) != stem+".jsonl" || filepath.Base(got[1]) != stem+".lock" {
+	if got := files(t, dir, ""); len(got) != 2 || filepath.Base(got[0]) != stem+".jsonl" ||
+		filepath.Base(got[1]) != stem+".lock" {
 		t.Errorf("files: %q", got)
 	}
 	if runtime.GOOS != "windows" {
-		for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, stem+".jsonl"): 0o600, filepath.Join(dir, stem+".lock"): 0o600} {
+		for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, stem+".jsonl"): 0o600,
+			filepath.Join(dir, stem+".lock"): 0o600} {
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 				t.Errorf("%s: %v %v, want %v", path, info.Mode(), err, want)
 			}

@@ -58,17 +58,18 @@ func (h *headers) scan(r *store.Reader, after int64) error {
 	if err != nil {
 		return err
 	}
-	err = query(h.conn, `SELECT `+store.HeaderColumns+` FROM events WHERE seq > ? ORDER BY seq`, func(stmt *sqlite.Stmt) error {
-		var e event.Event
-		h.header(&e, stmt)
-		if err := h.skip(int64(e.Seq)); err != nil {
-			return err
-		}
-		if h.flaw != sound || e.Leaf() != e.LeafHash {
-			return damage(&event.DamagedError{Seq: e.Seq, Header: true})
-		}
-		return h.add(0, e.LeafHash)
-	}, after)
+	err = query(h.conn, `SELECT `+store.HeaderColumns+` FROM events WHERE seq > ? ORDER BY seq`,
+		func(stmt *sqlite.Stmt) error {
+			var e event.Event
+			h.header(&e, stmt)
+			if err := h.skip(int64(e.Seq)); err != nil {
+				return err
+			}
+			if h.flaw != sound || e.Leaf() != e.LeafHash {
+				return damage(&event.DamagedError{Seq: e.Seq, Header: true})
+			}
+			return h.add(0, e.LeafHash)
+		}, after)
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,8 @@ func (h *headers) scan(r *store.Reader, after int64) error {
 
 // skip adds the absent subtrees before an event. It returns an error if the event does not follow then.
 func (h *headers) skip(seq int64) error {
-	for ; len(h.absent) > 0 && h.absent[0].Seq < seq && h.absent[0].Seq == h.tree.Size+1 && wellFormed(h.absent[0]); h.absent = h.absent[1:] {
+	for ; len(h.absent) > 0 && h.absent[0].Seq < seq && h.absent[0].Seq == h.tree.Size+1 &&
+		wellFormed(h.absent[0]); h.absent = h.absent[1:] {
 		if err := h.add(h.absent[0].Level, h.absent[0].Hash); err != nil {
 			return err
 		}

@@ -37,7 +37,8 @@ func (v *verification) applyPruning(e *event.Event) {
 	}
 	for k, seqs := range v.gone {
 		n := sort.Search(len(seqs), func(i int) bool { // The numbers rise, and a pruning has an end.
-			return seqs[i] > e.Seq || !p.Covers(&event.Event{Seq: seqs[i], Type: k.Type, Class: k.Class, Refs: event.Refs{Session: k.Session, Run: k.Run}})
+			return seqs[i] > e.Seq || !p.Covers(&event.Event{Seq: seqs[i], Type: k.Type, Class: k.Class,
+				Refs: event.Refs{Session: k.Session, Run: k.Run}})
 		})
 		v.rep.Pruned += int64(n)
 		if v.gone[k] = seqs[n:]; n == len(seqs) {

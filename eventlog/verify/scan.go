@@ -36,9 +36,11 @@ func newScanner(f *file) (s *scanner, err error) {
 	if s.conn, err = connect(f.reader); err != nil {
 		return nil, err
 	}
-	s.rows, _, err = s.conn.PrepareTransient(`SELECT ` + store.Columns + ` FROM events WHERE seq >= ? AND seq <= ? ORDER BY seq`)
+	s.rows, _, err = s.conn.PrepareTransient(`SELECT ` + store.Columns +
+		` FROM events WHERE seq >= ? AND seq <= ? ORDER BY seq`)
 	if err == nil && f.covered > 0 {
-		s.notes, _, err = s.conn.PrepareTransient(`SELECT id, size, note FROM checkpoints WHERE size >= ? AND size <= ? ORDER BY size, id`)
+		s.notes, _, err = s.conn.PrepareTransient(
+			`SELECT id, size, note FROM checkpoints WHERE size >= ? AND size <= ? ORDER BY size, id`)
 	}
 	if err != nil {
 		return nil, errors.Join(disk.Explain(err), s.closeConn())
@@ -110,7 +112,10 @@ func eachRow(stmt *sqlite.Stmt, each func(*sqlite.Stmt) error, args ...int64) er
 
 // fillBlock reads the stretch of the block, which begins with event first.
 func (s *scanner) fillBlock(b *Block, first int64) error {
-	at, _ := slices.BinarySearchFunc(s.f.absent, first, func(a tree.Subtree, seq int64) int { return cmp.Compare(a.Seq, seq) })
+	at, _ := slices.BinarySearchFunc(s.f.absent, first, func(a tree.Subtree,
+		seq int64) int {
+		return cmp.Compare(a.Seq, seq)
+	})
 	s.absent = s.f.absent[at:]
 	if !b.hole {
 		if err := s.scanRows(b, first); err != nil {

@@ -113,7 +113,10 @@ func (v *verification) readNote(s *seal) {
 	c.Note = s.Note
 	s.Checkpoint, s.known = c, len(n.Sigs) > 0
 	s.wanted = slices.ContainsFunc(n.Sigs, func(sig note.Signature) bool {
-		return slices.ContainsFunc(v.opt.Signers, func(k note.Verifier) bool { return k.Name() == sig.Name && k.KeyHash() == sig.Hash })
+		return slices.ContainsFunc(v.opt.Signers, func(k note.Verifier) bool {
+			return k.Name() == sig.Name &&
+				k.KeyHash() == sig.Hash
+		})
 	})
 	for _, sig := range evidence.SignaturesOf(n, v.opt.Keys) {
 		if !sig.Time.IsZero() {

@@ -285,7 +285,8 @@ func (v *verification) skipTo(b *Block, size int64) {
 func (v *verification) addMissing(b *Block, last int64) {
 	first := v.tree.Size + 1
 	if v.unread != nil {
-		v.find(event.Seq(first), Unreadable, rangeOf(event.Seq(first), event.Seq(last), eventUnreadable, eventsUnreadable, v.unread))
+		v.find(event.Seq(first), Unreadable, rangeOf(event.Seq(first), event.Seq(last), eventUnreadable, eventsUnreadable,
+			v.unread))
 		v.unread = nil
 	} else {
 		v.find(event.Seq(first), Deleted, rangeOf(event.Seq(first), event.Seq(last), eventMissing, eventsMissing))
@@ -347,7 +348,8 @@ func (v *verification) compareSeals() {
 	for {
 		var s seal
 		switch {
-		case len(v.stored) > 0 && v.stored[0].size <= v.tree.Size && (len(v.seals) == 0 || v.stored[0].size <= v.seals[0].size):
+		case len(v.stored) > 0 && v.stored[0].size <= v.tree.Size &&
+			(len(v.seals) == 0 || v.stored[0].size <= v.seals[0].size):
 			s, v.stored = v.stored[0], v.stored[1:]
 			if len(v.same) > 0 && v.same[0].size != s.size {
 				v.same = v.same[:0]

@@ -63,7 +63,8 @@ func newPieces(t *testing.T) (pieces, []note.Verifier) {
 		t.Fatal(err)
 	}
 	for i := range size {
-		e := event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: event.Refs{Run: "r", Session: "s"}, Payload: fmt.Appendf(nil, `{"line":%d}`, i)}
+		e := event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent",
+			Refs: event.Refs{Run: "r", Session: "s"}, Payload: fmt.Appendf(nil, `{"line":%d}`, i)}
 		switch {
 		case i == 3:
 			e = event.NewFact(event.Requested, "perlica", event.Refs{Run: "r", Session: "s", Input: "i"}, map[string]int{"n": i})
@@ -152,7 +153,8 @@ func asFile(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) 
 	db := sqlx.MustOpen("sqlite", store.DSN(path))
 	defer db.Close()
 	tx := db.MustBegin()
-	tx.MustExec(`DROP TRIGGER events_are_not_deleted; DROP TRIGGER checkpoints_are_not_deleted; DELETE FROM events; DELETE FROM checkpoints`)
+	tx.MustExec(
+		`DROP TRIGGER events_are_not_deleted; DROP TRIGGER checkpoints_are_not_deleted; DELETE FROM events; DELETE FROM checkpoints`)
 	for i := range p.events {
 		args := store.AppendArgs(nil, &p.events[i])
 		if why := p.events[i].Withheld; why != "" {
@@ -167,7 +169,8 @@ func asFile(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) 
 		tx.MustExec(`INSERT INTO checkpoints (size, note) VALUES (?, ?)`, c.Size, c.Note)
 	}
 	for _, a := range p.absent {
-		tx.MustExec(`INSERT INTO absent (seq, level, hash) VALUES (?, ?, ?); DELETE FROM open_runs`, a.Seq, a.Level, a.Hash[:])
+		tx.MustExec(`INSERT INTO absent (seq, level, hash) VALUES (?, ?, ?); DELETE FROM open_runs`, a.Seq, a.Level,
+			a.Hash[:])
 	}
 	tx.MustExec(p.sql)
 	for _, sql := range store.Statements() {
@@ -186,9 +189,11 @@ func asFile(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) 
 
 // lines returns the lines of an export except for the last.
 func (p pieces) lines(t *testing.T) (lines []string) {
-	head := map[string]any{"perlica_log_export": 1, "origin": p.origin, "size": len(p.events), "root": p.root().String(), "selection": struct{}{}}
+	head := map[string]any{"perlica_log_export": 1, "origin": p.origin, "size": len(p.events), "root": p.root().String(),
+		"selection": struct{}{}}
 	if n := len(p.heads); n > 0 {
-		head["checkpoint"], head["size"], head["root"], head["origin"] = p.heads[n-1].Note, p.heads[n-1].Size, p.heads[n-1].Root.String(), p.heads[n-1].Origin
+		head["checkpoint"], head["size"], head["root"], head["origin"] = p.heads[n-1].Note, p.heads[n-1].Size,
+			p.heads[n-1].Root.String(), p.heads[n-1].Origin
 	}
 	add := func(v any) {
 		b, err := json.Marshal(v)
@@ -212,7 +217,8 @@ func (p pieces) lines(t *testing.T) (lines []string) {
 // ended adds the last line of an export.
 func ended(lines []string, withheld, absent int) string {
 	text := strings.Join(lines, "\n") + "\n"
-	return text + fmt.Sprintf(`{"end":{"events":%d,"withheld":%d,"absent":%d,"sha256":"%x"}}`+"\n", len(lines)-1-absent, withheld, absent, sha256.Sum256([]byte(text)))
+	return text + fmt.Sprintf(`{"end":{"events":%d,"withheld":%d,"absent":%d,"sha256":"%x"}}`+"\n", len(lines)-1-absent,
+		withheld, absent, sha256.Sum256([]byte(text)))
 }
 
 func asExport(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) {
@@ -245,7 +251,8 @@ type tables struct {
 func asTables(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) {
 	db := sqlx.MustOpen("sqlite", "file:"+filepath.Join(t.TempDir(), "hub.db"))
 	t.Cleanup(func() { db.Close() })
-	db.MustExec(`CREATE TABLE entries (log TEXT, place INTEGER, level INTEGER, entry TEXT, PRIMARY KEY (log, place)); CREATE TABLE heads (log TEXT, size INTEGER, note TEXT)`)
+	db.MustExec(
+		`CREATE TABLE entries (log TEXT, place INTEGER, level INTEGER, entry TEXT, PRIMARY KEY (log, place)); CREATE TABLE heads (log TEXT, size INTEGER, note TEXT)`)
 	tx := db.MustBegin()
 	put := func(place event.Seq, level int, v any) {
 		b, err := json.Marshal(v)
@@ -272,7 +279,8 @@ func asTables(t *testing.T, p pieces) func(verify.Options) (verify.Report, error
 }
 
 func (s *tables) Head(context.Context) (verify.Head, error) {
-	return verify.Head{Checkpoint: evidence.Checkpoint{Origin: s.origin}, Lacks: []verify.Damage{verify.Tree, verify.Anchor, verify.Schema}}, nil
+	return verify.Head{Checkpoint: evidence.Checkpoint{Origin: s.origin},
+		Lacks: []verify.Damage{verify.Tree, verify.Anchor, verify.Schema}}, nil
 }
 
 func (s *tables) End(context.Context) error { return nil }
@@ -281,7 +289,9 @@ func (s *tables) Next(ctx context.Context) (func(*verify.Block) error, error) {
 	var end int64
 	first, last := s.next, s.next+99
 	s.next += 100
-	if err := s.db.GetContext(ctx, &end, `SELECT max(coalesce(max(place), 0), (SELECT coalesce(max(size), 0) FROM heads)) FROM entries WHERE log = ?`, s.origin); err != nil {
+	if err := s.db.GetContext(ctx, &end,
+		`SELECT max(coalesce(max(place), 0), (SELECT coalesce(max(size), 0) FROM heads)) FROM entries WHERE log = ?`,
+		s.origin); err != nil {
 		return nil, err
 	}
 	if first > end {
@@ -292,7 +302,9 @@ func (s *tables) Next(ctx context.Context) (func(*verify.Block) error, error) {
 			Level int
 			Entry []byte
 		}
-		if err := s.db.SelectContext(ctx, &rows, `SELECT level, entry FROM entries WHERE log = ? AND place BETWEEN ? AND ? ORDER BY place`, s.origin, first, last); err != nil {
+		if err := s.db.SelectContext(ctx, &rows,
+			`SELECT level, entry FROM entries WHERE log = ? AND place BETWEEN ? AND ? ORDER BY place`, s.origin, first,
+			last); err != nil {
 			return err
 		}
 		for _, row := range rows {
@@ -314,7 +326,8 @@ func (s *tables) Next(ctx context.Context) (func(*verify.Block) error, error) {
 			Size int64
 			Note string
 		}
-		err := s.db.SelectContext(ctx, &heads, `SELECT size, note FROM heads WHERE log = ? AND size BETWEEN ? AND ? ORDER BY size`, s.origin, first, last)
+		err := s.db.SelectContext(ctx, &heads,
+			`SELECT size, note FROM heads WHERE log = ? AND size BETWEEN ? AND ? ORDER BY size`, s.origin, first, last)
 		for _, h := range heads {
 			b.Checkpoint(h.Size, h.Note, (&message.Text{Text: "the checkpoint of %d events"}).With(h.Size))
 		}

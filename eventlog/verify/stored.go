@@ -35,17 +35,19 @@ func (f *file) checkPart() {
 func (f *file) checkTables(ctx context.Context) error {
 	ours := store.Statements()
 	strange := false
-	f.lacks = map[string]bool{"events": true, "nodes": true, "open_runs": true, "checkpoints": true, "withheld": true, "absent": true}
-	err := query(f.conn, `SELECT name, sql, type FROM sqlite_schema WHERE type IN ('table', 'view') AND sql IS NOT NULL`, func(stmt *sqlite.Stmt) error {
-		name, sql := stmt.ColumnText(0), stmt.ColumnText(1)
-		delete(f.lacks, name)
-		if slices.Contains(ours, sql) {
+	f.lacks = map[string]bool{"events": true, "nodes": true, "open_runs": true, "checkpoints": true, "withheld": true,
+		"absent": true}
+	err := query(f.conn, `SELECT name, sql, type FROM sqlite_schema WHERE type IN ('table', 'view') AND sql IS NOT NULL`,
+		func(stmt *sqlite.Stmt) error {
+			name, sql := stmt.ColumnText(0), stmt.ColumnText(1)
+			delete(f.lacks, name)
+			if slices.Contains(ours, sql) {
+				return nil
+			}
+			strange = strange || name == "events"
+			f.v.find(0, Schema, tableOther.With(stmt.ColumnText(2), name))
 			return nil
-		}
-		strange = strange || name == "events"
-		f.v.find(0, Schema, tableOther.With(stmt.ColumnText(2), name))
-		return nil
-	})
+		})
 	if err != nil {
 		return err
 	}
@@ -93,11 +95,14 @@ func (f *file) measure() (err error) {
 	one := func(to *int64) func(*sqlite.Stmt) error {
 		return func(stmt *sqlite.Stmt) error { *to = stmt.ColumnInt64(0); return nil }
 	}
-	if err := query(f.conn, fmt.Sprintf(`SELECT coalesce(max(seq), 0) FROM events WHERE seq <= %d AND typeof(seq) = 'integer'`, tree.MaxSeq), one(&f.size)); err != nil {
+	if err := query(f.conn, fmt.Sprintf(
+		`SELECT coalesce(max(seq), 0) FROM events WHERE seq <= %d AND typeof(seq) = 'integer'`, tree.MaxSeq),
+		one(&f.size)); err != nil {
 		return err
 	}
 	f.size = max(f.size, 0)
-	err = query(f.conn, fmt.Sprintf(`SELECT seq FROM events WHERE seq < 1 OR seq > %d LIMIT %d`, tree.MaxSeq, 2*maxFindings), func(stmt *sqlite.Stmt) error {
+	err = query(f.conn, fmt.Sprintf(`SELECT seq FROM events WHERE seq < 1 OR seq > %d LIMIT %d`, tree.MaxSeq,
+		2*maxFindings), func(stmt *sqlite.Stmt) error {
 		seq, at := stmt.ColumnInt64(0), int64(0)
 		if seq > tree.MaxSeq {
 			at = f.size + 1
@@ -146,7 +151,8 @@ func (f *file) measureNotes() error {
 	return query(f.conn, `
 		SELECT coalesce(max(size), 0), count(DISTINCT size), count(*) FILTER (WHERE size < 1), coalesce(max(id), 0), count(*)
 		FROM checkpoints`, func(stmt *sqlite.Stmt) error {
-		f.covered, f.sizes, f.numbered, f.stored = stmt.ColumnInt64(0), stmt.ColumnInt64(1), stmt.ColumnInt64(3), stmt.ColumnInt64(4)
+		f.covered, f.sizes, f.numbered, f.stored = stmt.ColumnInt64(0), stmt.ColumnInt64(1), stmt.ColumnInt64(3),
+			stmt.ColumnInt64(4)
 		if n := stmt.ColumnInt64(2); n > 0 {
 			f.v.find(0, Checkpoint, checkpointSizes.With(n))
 		}

@@ -252,11 +252,13 @@ func (v *verification) finish(err error) (Report, error) {
 
 // listKinds sets Checked and NotChecked.
 func (v *verification) listKinds() {
-	for _, k := range []Damage{Edited, Deleted, Inserted, Reordered, Truncated, Unreadable, Tree, Checkpoint, Anchor, Schema, Rule, Unsigned, Misplaced} {
+	for _, k := range []Damage{Edited, Deleted, Inserted, Reordered, Truncated, Unreadable, Tree, Checkpoint, Anchor,
+		Schema, Rule, Unsigned, Misplaced} {
 		switch {
 		case slices.Contains(v.head.Lacks, k):
 			v.rep.NotChecked = append(v.rep.NotChecked, k)
-		case (k != Rule || v.opt.Audit != nil) && (k != Unsigned || v.opt.RequireSignature) && (k != Misplaced || v.opt.Place != nil):
+		case (k != Rule || v.opt.Audit != nil) && (k != Unsigned || v.opt.RequireSignature) &&
+			(k != Misplaced || v.opt.Place != nil):
 			v.rep.Checked = append(v.rep.Checked, k)
 		}
 	}

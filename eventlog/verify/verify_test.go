@@ -45,13 +45,22 @@ func tamperings() []tampering {
 	return []tampering{
 		{name: "nothing", do: func(*pieces) {}},
 		{name: "a payload", do: func(p *pieces) { p.events[at-1].Payload = []byte("x") }, kind: verify.Edited, seq: at},
-		{name: "a payload and its hash", do: func(p *pieces) { leaf := p.events[at-1].LeafHash; p.rewriteEvent(); p.events[at-1].LeafHash = leaf }, kind: verify.Edited, seq: at},
+		{name: "a payload and its hash",
+			do:   func(p *pieces) { leaf := p.events[at-1].LeafHash; p.rewriteEvent(); p.events[at-1].LeafHash = leaf },
+			kind: verify.Edited, seq: at},
 		{name: "a header", do: func(p *pieces) { p.events[at-1].Actor = "user" }, kind: verify.Edited, seq: at},
 		{name: "a leaf", do: func(p *pieces) { p.events[at-1].LeafHash = tlog.Hash{1} }, kind: verify.Edited, seq: at},
-		{name: "an event deleted", do: func(p *pieces) { p.events = slices.Delete(p.events, at-1, at) }, kind: verify.Deleted, seq: at},
-		{name: "many deleted", do: func(p *pieces) { p.events = slices.Delete(p.events, at-1, at+300) }, kind: verify.Deleted, seq: at},
-		{name: "deleted and renumbered", do: func(p *pieces) { p.events = slices.Delete(p.events, at-1, at); p.renumber() }, kind: verify.Deleted, seq: at},
-		{name: "inserted and renumbered", do: func(p *pieces) { p.events = slices.Insert(p.events, at-1, p.events[7]); p.renumber() }, kind: verify.Inserted, seq: at},
+		{name: "an event deleted", do: func(p *pieces) { p.events = slices.Delete(p.events, at-1, at) }, kind: verify.Deleted,
+			seq: at},
+		{name: "many deleted", do: func(p *pieces) { p.events = slices.Delete(p.events, at-1, at+300) }, kind: verify.Deleted,
+			seq: at},
+		{name: "deleted and renumbered", do: func(p *pieces) { p.events = slices.Delete(p.events, at-1, at); p.renumber() },
+			kind: verify.Deleted, seq: at},
+		{name: "inserted and renumbered", do: func(p *pieces) {
+			p.events = slices.Insert(p.events, at-1,
+				p.events[7])
+			p.renumber()
+		}, kind: verify.Inserted, seq: at},
 		{name: "neighbours swapped", do: func(p *pieces) { swap(p, at-1, at) }, kind: verify.Reordered, seq: at},
 		{name: "far ones swapped", do: func(p *pieces) { swap(p, at-1, size-1) }, kind: verify.Reordered, seq: at},
 		{name: "the end cut", do: func(p *pieces) { p.events = p.events[:at] }, kind: verify.Truncated, seq: at + 1},
@@ -67,13 +76,17 @@ func tamperings() []tampering {
 			c.Note = other.Text() + c.Note[strings.Index(c.Note, "\n\n")+1:]
 			c.Origin = other.Origin
 		}, kind: verify.Checkpoint, near: true, seq: 1},
-		{name: "rewritten with its leaf", do: func(p *pieces) { p.rewriteEvent(); p.bare = true }, kind: verify.Checkpoint, seq: at, near: true},
-		{name: "rewritten, and no checkpoint left", do: func(p *pieces) { p.rewriteEvent(); p.heads = nil }, kind: verify.Anchor, seq: at, near: true},
+		{name: "rewritten with its leaf", do: func(p *pieces) { p.rewriteEvent(); p.bare = true }, kind: verify.Checkpoint,
+			seq: at, near: true},
+		{name: "rewritten, and no checkpoint left", do: func(p *pieces) { p.rewriteEvent(); p.heads = nil },
+			kind: verify.Anchor, seq: at, near: true},
 		{name: "the list of open runs", do: func(p *pieces) { p.sql = `DELETE FROM open_runs` }, kind: verify.Tree, seq: 4},
 		{name: "the tables", do: func(p *pieces) { p.sql = `ALTER TABLE events ADD COLUMN more TEXT` }, kind: verify.Schema},
 		{name: "a rule", do: func(*pieces) {}, against: 9, kind: verify.Rule, seq: 9},
-		{name: "pruned", do: func(p *pieces) { p.removePayload(at-1, event.Pruned); p.removePayload(5, event.Pruned) }, pruned: 2},
-		{name: "pruned without a word", do: func(p *pieces) { p.removePayload(299, event.Missing) }, kind: verify.Deleted, seq: 300},
+		{name: "pruned", do: func(p *pieces) { p.removePayload(at-1, event.Pruned); p.removePayload(5, event.Pruned) },
+			pruned: 2},
+		{name: "pruned without a word", do: func(p *pieces) { p.removePayload(299, event.Missing) }, kind: verify.Deleted,
+			seq: 300},
 		{name: "withheld", do: func(p *pieces) { p.removePayload(299, event.Masked) }, withheld: 1},
 		{name: "a part", do: func(p *pieces) {
 			var r tree.Range
@@ -117,7 +130,10 @@ func (d tampering) check(t *testing.T, rep verify.Report, whole pieces) {
 		if !rep.OK() || rep.Events+rep.Absent != size {
 			t.Errorf("%+v", rep)
 		}
-	case !first || !slices.ContainsFunc(rep.Findings, func(f verify.Finding) bool { return f.Kind == d.kind && (d.near || f.Seq == d.seq) }):
+	case !first || !slices.ContainsFunc(rep.Findings, func(f verify.Finding) bool {
+		return f.Kind == d.kind &&
+			(d.near || f.Seq == d.seq)
+	}):
 		t.Errorf("want %s at %d: %+v", d.kind, d.seq, rep)
 	}
 	if d.kind == "" && (rep.Pruned != d.pruned || rep.Withheld != d.withheld || rep.Absent != d.absent) {
@@ -148,7 +164,8 @@ func TestKeptElsewhere(t *testing.T) {
 			seq  event.Seq
 		}{{whole, "", 0}, {cut, verify.Truncated, at + 1}, {rewritten, verify.Checkpoint, 1}} {
 			rep, err := source(t, tc.p)(verify.Options{Keys: keys, Since: &last})
-			if err != nil || rep.FirstBad != tc.seq || (tc.kind == "") != rep.OK() || tc.kind != "" && rep.Findings[0].Kind != tc.kind {
+			if err != nil || rep.FirstBad != tc.seq || (tc.kind == "") != rep.OK() || tc.kind != "" &&
+				rep.Findings[0].Kind != tc.kind {
 				t.Errorf("%s: want %q at %d: %+v, %v", name, tc.kind, tc.seq, rep, err)
 			}
 		}
@@ -180,21 +197,32 @@ func TestDamagedExport(t *testing.T) {
 		seq  event.Seq
 		says string
 	}{
-		"as it is":          {text: whole},
-		"neighbours":        {ended(swap(at, at+1), 0, 0), verify.Reordered, at, "event 150 stands after event 151"},
-		"far apart":         {ended(swap(at, size), 0, 0), verify.Reordered, at, "event 150 stands after event 600"},
-		"twice":             {ended(slices.Insert(slices.Clone(lines), at, lines[at]), 0, 0), verify.Inserted, at, "more than one event 150"},
-		"no JSON":           {ended(replace(at, `{"seq":`, `{seq:`), 0, 0), verify.Unreadable, at, "event 150 cannot be read: line 151: it is not JSON"},
-		"one too many":      {ended(slices.Insert(slices.Clone(lines), at, "{}"), 0, 0), verify.Unreadable, 0, "something after event 149 cannot be read: line 151"},
-		"the last, no JSON": {ended(replace(size, `{"seq":`, `{seq:`), 0, 0), verify.Unreadable, size, "event 600 cannot be read: line 601"},
-		"far away":          {ended(replace(at, `{"seq":150,`, `{"seq":1125899906842624,`), 0, 0), verify.Deleted, at, "are missing"},
-		"an impossible one": {ended(replace(at, `{"seq":150,`, `{"seq":9223372036854775807,`), 0, 0), verify.Inserted, at, "impossible number"},
-		"an absurd part":    {ended(slices.Insert(slices.Clone(lines), at, `{"absent":{"seq":150,"level":3,"hash":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}`), 0, 1), verify.Inserted, at, "not form a part of a tree"},
-		"the selection":     {strings.Replace(whole, `"selection":{}`, `"selection":{"run_id":"r"}`, 1), verify.Edited, 0, "their SHA-256 differs"},
-		"the count":         {strings.Replace(whole, `"withheld":0`, `"withheld":1`, 1), verify.Edited, 0, "lines are missing or too many"},
-		"cut at a line":     {whole[:end], verify.Truncated, 0, "its last line is missing"},
-		"cut within one":    {whole[:strings.Index(whole, `{"seq":500,`)+30], verify.Truncated, 500, "the log ends with event 499, and the header of the export covers 600"},
-		"more behind it":    {whole + "{}\n", verify.Edited, 0, "something follows the end"},
+		"as it is":   {text: whole},
+		"neighbours": {ended(swap(at, at+1), 0, 0), verify.Reordered, at, "event 150 stands after event 151"},
+		"far apart":  {ended(swap(at, size), 0, 0), verify.Reordered, at, "event 150 stands after event 600"},
+		"twice": {ended(slices.Insert(slices.Clone(lines), at, lines[at]), 0, 0), verify.Inserted, at,
+			"more than one event 150"},
+		"no JSON": {ended(replace(at, `{"seq":`, `{seq:`), 0, 0), verify.Unreadable, at,
+			"event 150 cannot be read: line 151: it is not JSON"},
+		"one too many": {ended(slices.Insert(slices.Clone(lines), at, "{}"), 0, 0), verify.Unreadable, 0,
+			"something after event 149 cannot be read: line 151"},
+		"the last, no JSON": {ended(replace(size, `{"seq":`, `{seq:`), 0, 0), verify.Unreadable, size,
+			"event 600 cannot be read: line 601"},
+		"far away": {ended(replace(at, `{"seq":150,`, `{"seq":1125899906842624,`), 0, 0), verify.Deleted, at,
+			"are missing"},
+		"an impossible one": {ended(replace(at, `{"seq":150,`, `{"seq":9223372036854775807,`), 0, 0), verify.Inserted, at,
+			"impossible number"},
+		"an absurd part": {ended(slices.Insert(slices.Clone(lines), at,
+			`{"absent":{"seq":150,"level":3,"hash":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}`), 0, 1), verify.Inserted,
+			at, "not form a part of a tree"},
+		"the selection": {strings.Replace(whole, `"selection":{}`, `"selection":{"run_id":"r"}`, 1), verify.Edited, 0,
+			"their SHA-256 differs"},
+		"the count": {strings.Replace(whole, `"withheld":0`, `"withheld":1`, 1), verify.Edited, 0,
+			"lines are missing or too many"},
+		"cut at a line": {whole[:end], verify.Truncated, 0, "its last line is missing"},
+		"cut within one": {whole[:strings.Index(whole, `{"seq":500,`)+30], verify.Truncated, 500,
+			"the log ends with event 499, and the header of the export covers 600"},
+		"more behind it": {whole + "{}\n", verify.Edited, 0, "something follows the end"},
 	} {
 		rep, err := verifyExport(t, tc.text)(verify.Options{Keys: keys})
 		if err != nil || (tc.kind == "") != rep.OK() || rep.FirstBad != tc.seq {

@@ -122,7 +122,8 @@ func open(ctx context.Context, r event.Reader, path string, key []byte, def Proj
 		return nil, err
 	}
 	// After a crash a view reads its lost events again, so it need not sync.
-	db, err := sqlx.Open("sqlite", store.DSN(path, fmt.Sprintf("busy_timeout(%d)", store.BusyTimeout.Milliseconds()), "synchronous(OFF)"))
+	db, err := sqlx.Open("sqlite", store.DSN(path, fmt.Sprintf("busy_timeout(%d)", store.BusyTimeout.Milliseconds()),
+		"synchronous(OFF)"))
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +201,8 @@ func (v *View) dropTables(ctx context.Context) error {
 func (v *View) mac(ctx context.Context, tx *sqlx.Tx) ([]byte, error) {
 	mac := hmac.New(sha256.New, v.key)
 	var schema []struct{ Type, Name, SQL string }
-	if err := tx.SelectContext(ctx, &schema, `SELECT type, name, coalesce(sql, '') AS sql FROM sqlite_schema ORDER BY type, name`); err != nil {
+	if err := tx.SelectContext(ctx, &schema,
+		`SELECT type, name, coalesce(sql, '') AS sql FROM sqlite_schema ORDER BY type, name`); err != nil {
 		return nil, err
 	}
 	for _, s := range schema {
@@ -209,11 +211,13 @@ func (v *View) mac(ctx context.Context, tx *sqlx.Tx) ([]byte, error) {
 			continue
 		}
 		var columns []string
-		err := tx.SelectContext(ctx, &columns, `SELECT 'quote(CAST("' || replace(name, '"', '""') || '" AS BLOB))' FROM pragma_table_info(?)`, s.Name)
+		err := tx.SelectContext(ctx, &columns,
+			`SELECT 'quote(CAST("' || replace(name, '"', '""') || '" AS BLOB))' FROM pragma_table_info(?)`, s.Name)
 		if err != nil {
 			return nil, err
 		}
-		rows, err := tx.QueryContext(ctx, `SELECT `+strings.Join(columns, ` || ',' || `)+` FROM "`+strings.ReplaceAll(s.Name, `"`, `""`)+`" ORDER BY rowid`)
+		rows, err := tx.QueryContext(ctx, `SELECT `+strings.Join(columns, ` || ',' || `)+` FROM "`+
+			strings.ReplaceAll(s.Name, `"`, `""`)+`" ORDER BY rowid`)
 		if err != nil {
 			return nil, err
 		}
@@ -258,7 +262,8 @@ func (v *View) applyPortion(ctx context.Context, end event.Event, ok bool) (even
 			end = last
 		}
 	}
-	for e, err := range v.reader.Events(ctx, event.Query{After: at, Until: end.Seq, Types: v.def.Types, Class: event.Fact}) {
+	for e, err := range v.reader.Events(ctx, event.Query{After: at, Until: end.Seq, Types: v.def.Types,
+		Class: event.Fact}) {
 		if err != nil {
 			return 0, err
 		}
@@ -271,7 +276,8 @@ func (v *View) applyPortion(ctx context.Context, end event.Event, ok bool) (even
 			return 0, fmt.Errorf("event %d (%s): %w", e.Seq, e.Type, err)
 		}
 	}
-	if _, err := tx.ExecContext(ctx, `UPDATE position SET seq = ?, leaf = ?, damaged = max(damaged, ?) WHERE id = 1`, int64(end.Seq), end.LeafHash[:], damaged); err != nil {
+	if _, err := tx.ExecContext(ctx, `UPDATE position SET seq = ?, leaf = ?, damaged = max(damaged, ?) WHERE id = 1`,
+		int64(end.Seq), end.LeafHash[:], damaged); err != nil {
 		return 0, err
 	}
 	if err := v.writeSeal(ctx, tx); err != nil {
@@ -346,7 +352,8 @@ func (v *View) readPosition(ctx context.Context, tx *sqlx.Tx) (event.Seq, error)
 	var version int
 	var at event.Seq
 	var leaf []byte
-	err := tx.QueryRowxContext(ctx, `SELECT version, seq, leaf, damaged FROM position WHERE id = 1`).Scan(&version, &at, &leaf, &v.damaged)
+	err := tx.QueryRowxContext(ctx, `SELECT version, seq, leaf, damaged FROM position WHERE id = 1`).
+		Scan(&version, &at, &leaf, &v.damaged)
 	if err != nil || version != v.def.Version {
 		return 0, errors.Join(errStale, err)
 	}

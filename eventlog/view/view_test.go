@@ -71,7 +71,8 @@ func TestViewCatchesUpAndComesBack(t *testing.T) {
 	l := openTest(t)
 	path := filepath.Join(t.TempDir(), "names.db")
 	for i, want := range []string{"[2]", "[2 4]", "[2 4 6]"} {
-		if _, err := l.Append(t.Context(), event.NewFact(event.Truncated, "user", event.Refs{}, struct{}{}), event.NewFact(event.SessionCreated, "user", event.Refs{}, struct{}{})); err != nil {
+		if _, err := l.Append(t.Context(), event.NewFact(event.Truncated, "user", event.Refs{}, struct{}{}),
+			event.NewFact(event.SessionCreated, "user", event.Refs{}, struct{}{})); err != nil {
 			t.Fatal(err)
 		}
 		if got := viewRows(t, l, path, names); got != want {
@@ -147,7 +148,8 @@ func TestViewOfADamagedLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(execFile(l.Path(), `DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET payload = CAST(replace(payload, 'true', 'lies') AS BLOB) WHERE seq = 1`))
+	must(execFile(l.Path(),
+		`DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET payload = CAST(replace(payload, 'true', 'lies') AS BLOB) WHERE seq = 1`))
 	for range 2 {
 		r, err := store.OpenToShow(t.Context(), l.Path())
 		must(err)
@@ -200,7 +202,10 @@ func TestForgedView(t *testing.T) {
 		"a view": func() error {
 			return execFile(path, `ALTER TABLE names RENAME TO n; CREATE VIEW names AS SELECT 5 AS seq`)
 		},
-		"a position":     func() error { return execFile(path, `UPDATE position SET seq = 0, leaf = x''; DELETE FROM names`) },
+		"a position": func() error {
+			return execFile(path,
+				`UPDATE position SET seq = 0, leaf = x''; DELETE FROM names`)
+		},
 		"damage":         func() error { return execFile(path, `UPDATE position SET damaged = 2`) },
 		"no seal":        func() error { return execFile(path, `UPDATE seal SET mac = x''; DELETE FROM names`) },
 		"no row of it":   func() error { return execFile(path, `DELETE FROM seal`) },

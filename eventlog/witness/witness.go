@@ -80,7 +80,8 @@ func (w *Witness) Cosign(ctx context.Context, log *store.Reader, c evidence.Chec
 	return cosigned, nil
 }
 
-func (w *Witness) submitCheckpoint(ctx context.Context, log *store.Reader, c evidence.Checkpoint) (evidence.Checkpoint, error) {
+func (w *Witness) submitCheckpoint(ctx context.Context, log *store.Reader,
+	c evidence.Checkpoint) (evidence.Checkpoint, error) {
 	var old int64
 	for range attempts {
 		path, err := proof(ctx, log, old, c)
@@ -142,7 +143,8 @@ type answer struct {
 }
 
 func (w *Witness) postRequest(ctx context.Context, body []byte) (a answer, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(w.URL, "/")+"/add-checkpoint", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(w.URL, "/")+"/add-checkpoint",
+		bytes.NewReader(body))
 	if err != nil {
 		return a, err
 	}
@@ -183,7 +185,8 @@ func (a answer) knownSize() (int64, error) {
 // refusal returns the error for a status other than 200 and 409.
 func (a answer) refusal() error {
 	err := map[int]error{
-		http.StatusNotFound: ErrUnknownLog, http.StatusForbidden: ErrUnknownKey, http.StatusUnprocessableEntity: ErrInconsistent,
+		http.StatusNotFound: ErrUnknownLog, http.StatusForbidden: ErrUnknownKey,
+		http.StatusUnprocessableEntity: ErrInconsistent,
 	}[a.status]
 	if err == nil {
 		err = fmt.Errorf("%w: status %d", errProtocol, a.status)

@@ -45,7 +45,8 @@ func newServer(t *testing.T, name string, keys ...note.Verifier) (*server, *http
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{name: name, secret: secret, known: note.VerifierList(keys...), time: 1763694000, logs: map[string]evidence.Checkpoint{}}
+	s := &server{name: name, secret: secret, known: note.VerifierList(keys...), time: 1763694000,
+		logs: map[string]evidence.Checkpoint{}}
 	for _, k := range keys {
 		s.logs[k.Name()] = evidence.Checkpoint{}
 	}
@@ -196,7 +197,8 @@ func TestCosign(t *testing.T) {
 			t.Fatalf("%d more: %v", more, err)
 		}
 		by, err := got.Signatures(append(f.verifiers(t), key)...)
-		if err != nil || len(by) != 2 || by[1].Name != "witness.example" || by[1].Time.Unix() != 1763694000 || !strings.HasPrefix(got.Note, c.Note) {
+		if err != nil || len(by) != 2 || by[1].Name != "witness.example" || by[1].Time.Unix() != 1763694000 ||
+			!strings.HasPrefix(got.Note, c.Note) {
 			t.Errorf("%d more: signed by %+v, %v", more, by, err)
 		}
 		if err := f.log.StoreCheckpoint(t.Context(), got.Note); err != nil {
@@ -248,7 +250,8 @@ func TestStrangers(t *testing.T) {
 	f := openLog(t, 3)
 	_, web := newServer(t, "witness.example")
 	w := &Witness{URL: web.URL + "/w", Client: web.Client()}
-	if _, err := w.Cosign(t.Context(), &f.log.Reader, f.checkpoint(t)); !errors.Is(err, ErrUnknownLog) || !strings.Contains(err.Error(), "unknown origin") {
+	if _, err := w.Cosign(t.Context(), &f.log.Reader, f.checkpoint(t)); !errors.Is(err, ErrUnknownLog) ||
+		!strings.Contains(err.Error(), "unknown origin") {
 		t.Errorf("an unknown log: %v", err)
 	}
 	name := f.verifiers(t)[0].Name()
@@ -344,7 +347,8 @@ func TestBadAnswers(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		w.Keys = nil
-		if got, err := w.Cosign(t.Context(), &f.log.Reader, c); tc.want == errProtocol && !errors.Is(err, errProtocol) || !strings.HasPrefix(got.Note, c.Note) {
+		if got, err := w.Cosign(t.Context(), &f.log.Reader, c); tc.want == errProtocol && !errors.Is(err, errProtocol) ||
+			!strings.HasPrefix(got.Note, c.Note) {
 			t.Errorf("%s, no key: %v", name, err)
 		} else if name == "the log's own" && err == nil {
 			t.Errorf("%s: taken for a witness's", name)

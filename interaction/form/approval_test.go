@@ -102,7 +102,8 @@ func TestAskLeave(t *testing.T) {
 	for property, want := range map[string]string{
 		`{"type":"boolean"}`: "allow_once yes, answer leave this out, reject_once no, reject_once the agent is " +
 			"told that you give no answer",
-		`{"type":"string","enum":["Reject","Always allow","Allow once","No restrictions: run"]}`: "allow_once Allow once, answer No restrictions: run, answer leave this out, allow_always Always allow, reject_once Reject, reject_once the agent is told that you give no answer",
+		`{"type":"string","enum":["Reject","Always allow","Allow once","No restrictions: run"]}`: "allow_once Allow once, answer No restrictions: run, answer leave this out, allow_always Always allow, " +
+			"reject_once Reject, reject_once the agent is told that you give no answer",
 	} {
 		fields, err := Read("Run it?", fieldOf(property))
 		if err != nil {

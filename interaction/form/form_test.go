@@ -121,7 +121,8 @@ func TestFields(t *testing.T) {
 // TestNoForm checks that Read refuses an invalid form and a form that asks for a secret.
 func TestNoForm(t *testing.T) {
 	for _, schema := range []string{
-		`[]`, `{"properties":[]}`, `{"properties":{"a":3}}`, `{"properties":{"a":{"type":"object"}}}`, `{"properties":{"a":{}}}`,
+		`[]`, `{"properties":[]}`, `{"properties":{"a":3}}`, `{"properties":{"a":{"type":"object"}}}`,
+		`{"properties":{"a":{}}}`,
 		`{"properties":{"a":{"type":"string","enum":[1]}}}`, `{"properties":{` +
 			strings.TrimSuffix(strings.Repeat(`"a":{"type":"string"},`, 51), ",") + `}}`,
 	} {
@@ -139,8 +140,10 @@ func TestNoForm(t *testing.T) {
 		}
 	}
 	for _, form := range []string{
-		`{"properties":{"odd":7,"in":{"type":"object","properties":{"password":{"type":"string"}}}}}`, `{"title":"Your PIN","properties":{"v":{"type":"integer"}}}`,
-		`{"description":"The password","properties":{"v":{"type":["string","null"]}}}`, `{"properties":{"v":{"type":"boolean"},"w":{"type":"array","items":7},"secret":3}}`,
+		`{"properties":{"odd":7,"in":{"type":"object","properties":{"password":{"type":"string"}}}}}`,
+		`{"title":"Your PIN","properties":{"v":{"type":"integer"}}}`,
+		`{"description":"The password","properties":{"v":{"type":["string","null"]}}}`,
+		`{"properties":{"v":{"type":"boolean"},"w":{"type":"array","items":7},"secret":3}}`,
 		strings.Repeat(`{"type":"object","properties":{"v":`, 5000) + `7` + strings.Repeat(`}}`, 5000),
 	} {
 		if _, err := Read("Fill it in", []byte(form)); !errors.Is(err, ErrSecret) {
@@ -148,7 +151,8 @@ func TestNoForm(t *testing.T) {
 		}
 	}
 	for form, secret := range map[string]bool{
-		`{"properties":{"v":{"type":"string"}}}`: true, `{"properties":{"v":{"type":"boolean"}}}`: false, `{"properties":{"v":{"type":"string","enum":["yes"]}}}`: false, `{}`: false,
+		`{"properties":{"v":{"type":"string"}}}`: true, `{"properties":{"v":{"type":"boolean"}}}`: false,
+		`{"properties":{"v":{"type":"string","enum":["yes"]}}}`: false, `{}`: false,
 	} {
 		if _, err := Read("Your password?", []byte(form)); errors.Is(err, ErrSecret) != secret {
 			t.Errorf("%s: %v", form, err)

@@ -157,7 +157,8 @@ func (r Resolver) missing(k registry.Known) *Error {
 	e.State = Missing
 	if _, err := r.Find(k.Program); k.Program != "" && err == nil {
 		e.State = NeedsAdapter
-		e.Why = fmt.Sprintf("'%s' is on PATH, but it does not speak the Agent Client Protocol, and its adapter %s is missing", k.Program, k.Commands[0][0])
+		e.Why = fmt.Sprintf("'%s' is on PATH, but it does not speak the Agent Client Protocol, and its adapter %s is missing",
+			k.Program, k.Commands[0][0])
 		e.Hint = "install the adapter: " + k.Install
 	}
 	if k.Installer() != nil {
@@ -170,7 +171,8 @@ func (r Resolver) missing(k registry.Known) *Error {
 // introduced name, if a session of that agent has something to choose.
 func (a Agent) AskingOf(info *acp.Implementation) provider.Asking {
 	if k := a.Known(info); info != nil && (k.Asking.Mode != "" || k.Asking.Option != "") {
-		return provider.Asking{Env: a.Asking.Env, Mode: k.Asking.Mode, Option: k.Asking.Option, Value: k.Asking.Value, Stricter: k.Asking.Stricter}
+		return provider.Asking{Env: a.Asking.Env, Mode: k.Asking.Mode, Option: k.Asking.Option, Value: k.Asking.Value,
+			Stricter: k.Asking.Stricter}
 	}
 	return a.Asking
 }

@@ -24,7 +24,8 @@ func (e *OfferError) Unwrap() error { return e.Err }
 const CloseTimeout = 3 * time.Second
 
 // Choose puts a session into a mode and a model. An empty mode means the asking mode.
-func Choose(ctx context.Context, s *provider.Session, asking provider.Asking, want, model string) (mode string, options map[string]string, err error) {
+func Choose(ctx context.Context, s *provider.Session, asking provider.Asking, want,
+	model string) (mode string, options map[string]string, err error) {
 	if s.Modes != nil {
 		mode = string(s.Modes.CurrentModeId)
 	}
@@ -76,7 +77,8 @@ func Unoffered(asking provider.Asking, want, mode string) *message.Text {
 const ModeNone = "none"
 
 func hasMode(s *provider.Session, id string) bool {
-	return s.Modes != nil && slices.ContainsFunc(s.Modes.AvailableModes, func(m acp.SessionMode) bool { return string(m.Id) == id })
+	return s.Modes != nil && slices.ContainsFunc(s.Modes.AvailableModes,
+		func(m acp.SessionMode) bool { return string(m.Id) == id })
 }
 
 // ModeName returns the agent's name for a mode, because an id may be an address. ModeName returns the id if the

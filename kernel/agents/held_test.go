@@ -10,14 +10,16 @@ import (
 // TestHeldBack checks that HeldBack names each set key variable that the agent does not get. It never returns a
 // value, and it returns nothing for an agent with known variables.
 func TestHeldBack(t *testing.T) {
-	environ := []string{"ANTHROPIC_API_KEY=secret", "MISTRAL_API_KEY=", "GH_TOKEN=x", "CODEX_HOME=/x", "MY_KEY=x", "HOME=/"}
+	environ := []string{"ANTHROPIC_API_KEY=secret", "MISTRAL_API_KEY=", "GH_TOKEN=x", "CODEX_HOME=/x", "MY_KEY=x",
+		"HOME=/"}
 	for _, tt := range []struct {
 		id   string
 		env  []string
 		asks []string // variables that the agent's logins name
 		want []string
 	}{
-		{"mine", []string{"ANTHROPIC_*", "GH_TOKEN"}, []string{"MY_KEY", "UNSET_KEY", "GH_TOKEN", "MISTRAL_API_KEY"}, []string{"MY_KEY"}},
+		{"mine", []string{"ANTHROPIC_*", "GH_TOKEN"}, []string{"MY_KEY", "UNSET_KEY", "GH_TOKEN", "MISTRAL_API_KEY"},
+			[]string{"MY_KEY"}},
 		{"claude", []string{"ANTHROPIC_API_KEY"}, []string{"MY_KEY", "ANTHROPIC_API_KEY"}, []string{"MY_KEY"}},
 		{"mine", nil, nil, []string{"ANTHROPIC_API_KEY", "GH_TOKEN"}},
 		{"mine", []string{"ANTHROPIC_*"}, nil, []string{"GH_TOKEN"}},

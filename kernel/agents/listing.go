@@ -93,7 +93,10 @@ func (l *Listing) Require(needs []Requirement) {
 
 // SortUsable puts usable agents first and keeps the registry's order otherwise.
 func SortUsable(list []Listing) {
-	slices.SortStableFunc(list, func(a, b Listing) int { return slices.Index(order, a.State) - slices.Index(order, b.State) })
+	slices.SortStableFunc(list, func(a, b Listing) int {
+		return slices.Index(order, a.State) - slices.Index(order,
+			b.State)
+	})
 }
 
 // OriginRegistry is the Origin of a command that only the registry names.
@@ -141,7 +144,8 @@ func (r Resolver) Warnings() []string {
 	var lines []string
 	for _, id := range slices.Sorted(maps.Keys(r.Config.Providers)) {
 		if argv, _ := r.commandOf(id); len(argv) == 0 {
-			lines = append(lines, fmt.Sprintf("providers.%s: the registry does not know it, and it has no adapter.command%s", id, r.near(id)))
+			lines = append(lines, fmt.Sprintf("providers.%s: the registry does not know it, and it has no adapter.command%s", id,
+				r.near(id)))
 		}
 	}
 	id := r.Config.DefaultProvider
@@ -149,14 +153,16 @@ func (r Resolver) Warnings() []string {
 		return lines
 	}
 	if argv, _ := r.commandOf(id); len(argv) == 0 {
-		lines = append(lines, fmt.Sprintf("%s: model.default_provider: there is no provider %q%s", r.origin("model.default_provider"), id, r.near(id)))
+		lines = append(lines, fmt.Sprintf("%s: model.default_provider: there is no provider %q%s",
+			r.origin("model.default_provider"), id, r.near(id)))
 	}
 	return lines
 }
 
 // near returns a question that proposes a similar id.
 func (r Resolver) near(id string) string {
-	others := slices.DeleteFunc(slices.Sorted(maps.Keys(r.Config.Providers)), func(other string) bool { return other == id })
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(r.Config.Providers)),
+		func(other string) bool { return other == id })
 	if n := registry.Nearest(id, others...); n != "" {
 		return fmt.Sprintf("; did you mean %q?", n)
 	}

@@ -27,7 +27,8 @@ func withModel(c config.Provider, k registry.Known) config.Provider {
 // UseModel sets the model of a model agent and the JSON Schema for its answer. An empty name means the configured
 // model, and a nil schema means any text. The error names the missing part: a name or the key. UseModel looks for
 // the key and does not keep it.
-func (r Resolver) UseModel(a *Agent, name string, schema json.RawMessage, dirs config.Dirs, getenv func(string) string) error {
+func (r Resolver) UseModel(a *Agent, name string, schema json.RawMessage, dirs config.Dirs,
+	getenv func(string) string) error {
 	k, _ := registry.Lookup(a.ID)
 	c := withModel(r.Config.Provider(a.ID), k)
 	if c.Model.Name = cmp.Or(name, c.Model.Name); c.Model.Name == "" {
@@ -65,12 +66,14 @@ func (r Resolver) model(a *Agent, c config.Provider) error {
 	options, err := table(m.Options, &settings.Options)
 	price, perr := table(m.Price, &settings.Price)
 	if err = cmp.Or(err, perr, settings.Check()); err != nil {
-		return &Error{ID: a.ID, Why: fmt.Sprintf("the provider %q cannot be asked: %v", a.ID, err), Hint: "see 'perlica provider show " + a.ID + "' and docs/models.md"}
+		return &Error{ID: a.ID, Why: fmt.Sprintf("the provider %q cannot be asked: %v", a.ID, err),
+			Hint: "see 'perlica provider show " + a.ID + "' and docs/models.md"}
 	}
 	if m.Blind {
 		a.Command = append(a.Command, "--no-images")
 	}
-	for _, f := range [][2]string{{"--base-url", m.BaseURL}, {"--proxy", m.Proxy}, {"--key-env", m.Key.Env}, {"--key-file", m.Key.File}, {"--key-command", string(command)}, {"--options", options}, {"--price", price}} {
+	for _, f := range [][2]string{{"--base-url", m.BaseURL}, {"--proxy", m.Proxy}, {"--key-env", m.Key.Env},
+		{"--key-file", m.Key.File}, {"--key-command", string(command)}, {"--options", options}, {"--price", price}} {
 		if f[1] != "" {
 			a.Command = append(a.Command, f[0], f[1])
 		}

@@ -80,11 +80,13 @@ func Probe(ctx context.Context, a Agent, opt ProbeOptions) ProbeReport {
 
 // Visit works like Probe, but calls do after initialize instead of opening a session. An error of do becomes the
 // error of the report.
-func Visit(ctx context.Context, a Agent, opt ProbeOptions, do func(context.Context, *provider.Conn, acp.InitializeResponse) error) ProbeReport {
+func Visit(ctx context.Context, a Agent, opt ProbeOptions, do func(context.Context, *provider.Conn,
+	acp.InitializeResponse) error) ProbeReport {
 	return (&probe{}).visitAgent(ctx, a, opt, do)
 }
 
-func (p *probe) visitAgent(ctx context.Context, a Agent, opt ProbeOptions, do func(context.Context, *provider.Conn, acp.InitializeResponse) error) ProbeReport {
+func (p *probe) visitAgent(ctx context.Context, a Agent, opt ProbeOptions,
+	do func(context.Context, *provider.Conn, acp.InitializeResponse) error) ProbeReport {
 	p.report = ProbeReport{
 		Provider: a.ID, Command: redact.Args(a.Command),
 		Logins: []acp.AuthMethod{}, Modes: []acp.SessionMode{}, Selected: map[string]string{},
@@ -135,7 +137,8 @@ func (p *probe) runStep(name string, do func() error) error {
 	began := time.Now()
 	err := do()
 	d := time.Since(began)
-	p.report.Steps = append(p.report.Steps, ProbeStep{Name: name, Duration: d, MS: float64(d.Microseconds()) / 1000, OK: err == nil})
+	p.report.Steps = append(p.report.Steps, ProbeStep{Name: name, Duration: d, MS: float64(d.Microseconds()) / 1000,
+		OK: err == nil})
 	return err
 }
 

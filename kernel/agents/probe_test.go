@@ -22,7 +22,8 @@ func TestAgentProcess(t *testing.T) {
 	if !ok {
 		t.Skip("started by other tests")
 	}
-	if err := predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, predictable.Options{Scenario: scenario}); err != nil {
+	if err := predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr,
+		predictable.Options{Scenario: scenario}); err != nil {
 		os.Exit(1)
 	}
 	os.Exit(0) // ends before the testing package prints
@@ -36,14 +37,16 @@ func probeTest(t *testing.T, scenario string, change func(*Agent)) ProbeReport {
 		t.Fatal(err)
 	}
 	a := Agent{
-		Agent:          provider.Agent{ID: "test", Command: []string{self, "-test.run=^TestAgentProcess$"}, Env: []string{scenarioVar, "GORACE"}},
+		Agent: provider.Agent{ID: "test", Command: []string{self, "-test.run=^TestAgentProcess$"},
+			Env: []string{scenarioVar, "GORACE"}},
 		ConnectTimeout: time.Minute, RequestTimeout: time.Minute,
 	}
 	if change != nil {
 		change(&a)
 	}
 	// Under the race detector a process sleeps for a second before it ends.
-	opt := ProbeOptions{Dir: t.TempDir(), Environ: append(os.Environ(), scenarioVar+"=#\n"+scenario, "GORACE=atexit_sleep_ms=0"), Version: "test"}
+	opt := ProbeOptions{Dir: t.TempDir(), Environ: append(os.Environ(), scenarioVar+"=#\n"+scenario,
+		"GORACE=atexit_sleep_ms=0"), Version: "test"}
 	r := Probe(t.Context(), a, opt)
 	for n := 0; n < 3 && strings.Contains(r.Exit, "SIG"); n++ { // on a stalled machine the process had no time to end
 		r = Probe(t.Context(), a, opt)
@@ -71,7 +74,8 @@ func TestProbeOfAHealthyAgent(t *testing.T) {
 	if got := stepNames(r); got != "start initialize session/new select mode session/close end" {
 		t.Errorf("steps: %s", got)
 	}
-	if r.StartMode != "ask" || r.Mode != "auto" || r.Protocol != 1 || r.Agent == nil || r.Exit != "left by itself with code 0" {
+	if r.StartMode != "ask" || r.Mode != "auto" || r.Protocol != 1 || r.Agent == nil ||
+		r.Exit != "left by itself with code 0" {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -79,7 +83,8 @@ func TestProbeOfAHealthyAgent(t *testing.T) {
 // TestProbeNeverPrompts uses a scenario whose last line appears only after a prompt.
 func TestProbeNeverPrompts(t *testing.T) {
 	r := probeTest(t, "[session/prompt]\n@stderr prompted\n@exit 9\n[session/close]\n@stderr closed\n", nil)
-	if r.Err != nil || !strings.Contains(r.Stderr, "closed") || strings.Contains(r.Stderr, "prompted") || r.Exit != "left by itself with code 0" {
+	if r.Err != nil || !strings.Contains(r.Stderr, "closed") || strings.Contains(r.Stderr, "prompted") ||
+		r.Exit != "left by itself with code 0" {
 		t.Errorf("%v, %q, %q", r.Err, r.Stderr, r.Exit)
 	}
 }
@@ -120,7 +125,8 @@ func TestProbeGoesOnWithoutAClosedSession(t *testing.T) {
 // TestProbeRefusesWhatIsAskedTooEarly denies an early request, because no person can answer it.
 func TestProbeRefusesWhatIsAskedTooEarly(t *testing.T) {
 	r := probeTest(t, "[session/close]\n@read /etc/passwd\n", nil)
-	if r.Err != nil || len(r.Warnings) == 0 || !strings.Contains(strings.Join(r.Warnings, "\n"), "fs/read_text_file, which was refused") {
+	if r.Err != nil || len(r.Warnings) == 0 || !strings.Contains(strings.Join(r.Warnings, "\n"),
+		"fs/read_text_file, which was refused") {
 		t.Errorf("%v, %v", r.Err, r.Warnings)
 	}
 }
@@ -133,7 +139,8 @@ func TestProbeEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("interrupted"))
 	r := Probe(ctx, Agent{
-		Agent: provider.Agent{ID: "test", Command: []string{self, "-test.run=^TestAgentProcess$"}, Env: []string{scenarioVar}},
+		Agent: provider.Agent{ID: "test", Command: []string{self, "-test.run=^TestAgentProcess$"},
+			Env: []string{scenarioVar}},
 	}, ProbeOptions{Dir: t.TempDir(), Environ: append(os.Environ(), scenarioVar+"=[initialize]\n@hang\n")})
 	if r.Err == nil || r.Err.Type != provider.TypeStopped || r.Exit == "" {
 		t.Errorf(`got %v, %q; want r.Err != nil && r.Err.Type == provider.TypeStopped && r.Exit != ""`, r.Err, r.Exit)

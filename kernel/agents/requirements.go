@@ -24,7 +24,8 @@ type Requirement struct {
 // Requirements returns the needs of a model without an agent. It returns nil for a provider that is not a model or
 // cannot be used. It connects to an address on this machine, and to any other address only with reach. It makes no
 // request.
-func (r Resolver) Requirements(ctx context.Context, id string, reach bool, dirs config.Dirs, getenv func(string) string) []Requirement {
+func (r Resolver) Requirements(ctx context.Context, id string, reach bool, dirs config.Dirs,
+	getenv func(string) string) []Requirement {
 	k, _ := registry.Lookup(id)
 	c := withModel(r.Config.Provider(id), k)
 	if _, err := r.Named(id); err != nil || c.Command != "" || c.Model.API == "" {
@@ -48,12 +49,14 @@ func (r Resolver) Requirements(ctx context.Context, id string, reach bool, dirs 
 			}
 		}
 	}
-	settings := model.Settings{API: model.API(c.Model.API), Model: cmp.Or(c.Model.Name, "unnamed"), BaseURL: c.Model.BaseURL, Proxy: c.Model.Proxy}
+	settings := model.Settings{API: model.API(c.Model.API), Model: cmp.Or(c.Model.Name, "unnamed"),
+		BaseURL: c.Model.BaseURL, Proxy: c.Model.Proxy}
 	address := Requirement{Name: "address", OK: true, Detail: settings.Address()}
 	if reach || settings.Local() {
 		where, err := settings.Reach(ctx)
 		if address.Detail += ", reachable"; where != "" && err != nil {
-			address = Requirement{Name: "address", Detail: fmt.Sprintf("%s: %v", settings.Address(), err), Hint: "is its server running, and providers." + id + ".model.base_url right?"}
+			address = Requirement{Name: "address", Detail: fmt.Sprintf("%s: %v", settings.Address(), err),
+				Hint: "is its server running, and providers." + id + ".model.base_url right?"}
 		}
 	}
 	return []Requirement{name, key, address}
@@ -64,5 +67,6 @@ func nameHint(id string) string {
 }
 
 func keyHint(id string) string {
-	return fmt.Sprintf("set the variable, or put the key into a file that only you can read and name it in providers.%s.model.key_file", id)
+	return fmt.Sprintf(
+		"set the variable, or put the key into a file that only you can read and name it in providers.%s.model.key_file", id)
 }

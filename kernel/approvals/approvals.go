@@ -72,7 +72,8 @@ func (v Vouchers) appendVoucher(ctx context.Context, e event.Event) error {
 		return err
 	}
 	_, name := v.dirs.Own()
-	log, err := eventlog.Open(ctx, paths.EventLog, eventlog.Options{Context: name, Keys: evidence.UseKeys(v.dirs.KeyDir())})
+	log, err := eventlog.Open(ctx, paths.EventLog, eventlog.Options{Context: name,
+		Keys: evidence.UseKeys(v.dirs.KeyDir())})
 	if err != nil {
 		return err
 	}

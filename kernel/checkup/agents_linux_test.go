@@ -41,15 +41,24 @@ func TestFaultsOfAgents(t *testing.T) {
 		harm harm
 		want result
 	}{
-		"the built-in one answers": {configured("# nothing\n"), result{"default-agent", Warn, "only echoes", "choose an agent with --provider"}},
-		"it is there":              {configured(provider + "adapter.command = \"present\"\n"), result{"default-agent", OK, "mine, as the configuration says", ""}},
-		"it is not there":          {configured(provider + "adapter.command = \"absent\"\n"), result{"default-agent", Fail, "mine: its program cannot be started", "see 'perlica provider show mine'"}},
-		"it is disabled":           {configured(provider + "enabled = false\nadapter.command = \"present\"\n"), result{"default-agent", Fail, "disabled by the configuration", "providers.mine.enabled = true"}},
-		"one is installed":         {configured(provider + "adapter.command = \"present\"\n"), result{"agents", OK, "1 agent installed: mine", ""}},
-		"none is installed":        {configured("# nothing\n"), result{"agents", OK, "none is installed but the built-in one", ""}},
-		"one is missing":           {configured(provider + "adapter.command = \"absent\"\n"), result{"agents", Warn, "mine cannot be used", "see 'perlica provider show mine'"}},
-		"a model on this machine":  {configured(model + "name = \"m\"\nbase_url = \"" + server.URL + "/v1\"\n"), result{"models", OK, "local: " + server.URL, ""}},
-		"a model without a name":   {configured(model), result{"models", Warn, "local: its model: none is named", "name one with --model, or set providers.local.model.name"}},
+		"the built-in one answers": {configured("# nothing\n"), result{"default-agent", Warn, "only echoes",
+			"choose an agent with --provider"}},
+		"it is there": {configured(provider + "adapter.command = \"present\"\n"),
+			result{"default-agent", OK, "mine, as the configuration says", ""}},
+		"it is not there": {configured(provider + "adapter.command = \"absent\"\n"),
+			result{"default-agent", Fail, "mine: its program cannot be started", "see 'perlica provider show mine'"}},
+		"it is disabled": {configured(provider + "enabled = false\nadapter.command = \"present\"\n"),
+			result{"default-agent", Fail, "disabled by the configuration", "providers.mine.enabled = true"}},
+		"one is installed": {configured(provider + "adapter.command = \"present\"\n"),
+			result{"agents", OK, "1 agent installed: mine", ""}},
+		"none is installed": {configured("# nothing\n"), result{"agents", OK, "none is installed but the built-in one",
+			""}},
+		"one is missing": {configured(provider + "adapter.command = \"absent\"\n"),
+			result{"agents", Warn, "mine cannot be used", "see 'perlica provider show mine'"}},
+		"a model on this machine": {configured(model + "name = \"m\"\nbase_url = \"" + server.URL + "/v1\"\n"),
+			result{"models", OK, "local: " + server.URL, ""}},
+		"a model without a name": {configured(model), result{"models", Warn, "local: its model: none is named",
+			"name one with --model, or set providers.local.model.name"}},
 	})
 }
 
@@ -72,7 +81,8 @@ func TestSurvivingProcesses(t *testing.T) {
 		return examined(t, p, nil)["surviving-processes"]
 	}
 	c := look()
-	if want := fmt.Sprintf("%d (cat, of claude)", cmd.Process.Pid); c.Status != Warn || !strings.Contains(c.Detail, want) || !strings.Contains(c.Hint, "end them yourself: kill PID") {
+	if want := fmt.Sprintf("%d (cat, of claude)", cmd.Process.Pid); c.Status != Warn ||
+		!strings.Contains(c.Detail, want) || !strings.Contains(c.Hint, "end them yourself: kill PID") {
 		t.Errorf("got %+v, want %s", c, want)
 	}
 	try(t, input.Close())
@@ -114,7 +124,8 @@ func TestALockedLog(t *testing.T) {
 	for lines := bufio.NewScanner(output); lines.Scan() && lines.Text() != "held"; {
 	}
 	got := examined(t, p, nil)["log-lock"]
-	if want := fmt.Sprintf("process %d keeps the log locked for writing", cmd.Process.Pid); got.Status != Fail || got.Detail != want || !strings.Contains(got.Hint, "a database browser") {
+	if want := fmt.Sprintf("process %d keeps the log locked for writing", cmd.Process.Pid); got.Status != Fail ||
+		got.Detail != want || !strings.Contains(got.Hint, "a database browser") {
 		t.Errorf("got %+v, want %s", got, want)
 	}
 	try(t, input.Close())

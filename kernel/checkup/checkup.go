@@ -189,7 +189,8 @@ func (e *examination) defaultAgent() {
 		return
 	}
 	if a.ID == agents.Predictable {
-		e.warn("choose an agent with --provider or model.default_provider", "%s: %s; without a terminal, a run ends with exit code 2", a.ID, a.Why)
+		e.warn("choose an agent with --provider or model.default_provider",
+			"%s: %s; without a terminal, a run ends with exit code 2", a.ID, a.Why)
 		return
 	}
 	e.ok("%s: %s", a.ID, a.Why)
@@ -243,7 +244,8 @@ func (e *examination) sandbox() {
 	var missing *sandbox.Error
 	switch {
 	case mode == "" || mode == sandbox.Off:
-		e.ok("off: agents can touch Perlica; 'perlica sandbox check' tries this machine, and --sandbox protect is recommended")
+		e.ok("off: agents can touch Perlica; 'perlica sandbox check' tries this machine, and --sandbox protect is " +
+			"recommended")
 	case errors.As(err, &missing):
 		e.fail(missing.Do, "%s: %s", mode, missing.Why)
 	default:
@@ -289,7 +291,8 @@ func (e *examination) prunings() {
 			e.fail(logHint(err), "%v", err)
 			return
 		}
-		e.warn("run it again: "+command, "removing payloads of events up to %d was begun and not completed: some may still be in the file", p.Until)
+		e.warn("run it again: "+command,
+			"removing payloads of events up to %d was begun and not completed: some may still be in the file", p.Until)
 	}
 }
 

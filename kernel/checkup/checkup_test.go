@@ -24,7 +24,8 @@ func TestCheckupSurvivesItsChecks(t *testing.T) {
 func TestCheckupOfNothing(t *testing.T) {
 	failed := map[string]bool{}
 	none := func(string) (string, error) { return "", os.ErrNotExist }
-	Checkup{Config: &config.Config{}, Broken: config.ErrNoHome, Agents: agents.Resolver{Config: &config.Config{}, Self: os.Args[0], LookPath: none}}.
+	Checkup{Config: &config.Config{}, Broken: config.ErrNoHome,
+		Agents: agents.Resolver{Config: &config.Config{}, Self: os.Args[0], LookPath: none}}.
 		Run(t.Context(), func(c Check) {
 			if strings.Contains(c.Detail, "crashed") {
 				t.Errorf("%s: %s", c.Name, c.Detail)

@@ -96,7 +96,8 @@ func faults(t *testing.T, list map[string]struct {
 		t.Run(name, func(t *testing.T) {
 			p := newProject(t)
 			got := examined(t, p, func(c *Checkup) { tt.harm(t, p, c) })[tt.want.Name]
-			if got.Status != tt.want.Status || !strings.Contains(got.Detail, tt.want.Detail) || !strings.Contains(got.Hint, tt.want.Hint) || (tt.want.Hint == "") != (got.Hint == "") {
+			if got.Status != tt.want.Status || !strings.Contains(got.Detail, tt.want.Detail) ||
+				!strings.Contains(got.Hint, tt.want.Hint) || (tt.want.Hint == "") != (got.Hint == "") {
 				t.Errorf("got  %+v\nwant %+v", got, tt.want)
 			}
 		})
@@ -108,7 +109,8 @@ func TestFaultsOfTheLog(t *testing.T) {
 	const lost = "no run can start: put a copy of it back"
 	anchored := func(t *testing.T, p *project.Project) {
 		t.Helper()
-		try(t, anchor.Append(logOf(t, p), evidence.Checkpoint{Origin: "perlica/x", Size: 5000}, func(write func() error) error { return write() }))
+		try(t, anchor.Append(logOf(t, p), evidence.Checkpoint{Origin: "perlica/x", Size: 5000},
+			func(write func() error) error { return write() }))
 	}
 	faults(t, map[string]struct {
 		harm harm
@@ -126,16 +128,21 @@ func TestFaultsOfTheLog(t *testing.T) {
 			try(t, os.RemoveAll(anchor.Path(logOf(t, p))))
 			anchored(t, p)
 		}, result{"log", Fail, "and its anchor covers 5,000", lost}},
-		"a folder": {func(t *testing.T, p *project.Project, _ *Checkup) { instead(t, logOf(t, p), "") }, result{"log", Fail, "is not a file", "move it away"}},
+		"a folder": {func(t *testing.T, p *project.Project, _ *Checkup) { instead(t, logOf(t, p), "") },
+			result{"log", Fail, "is not a file", "move it away"}},
 		"no database": {func(t *testing.T, p *project.Project, _ *Checkup) { overwrite(t, p, "no database at all") },
 			result{"log", Fail, "", "no run can start with it"}},
-		"of another version": {func(t *testing.T, p *project.Project, _ *Checkup) { tamper(t, p, `PRAGMA user_version = 999`) },
+		"of another version": {func(t *testing.T, p *project.Project,
+			_ *Checkup) {
+			tamper(t, p, `PRAGMA user_version = 999`)
+		},
 			result{"log", Fail, "schema 999", "use the version of Perlica that wrote it"}},
 		"a setting": {func(t *testing.T, p *project.Project, _ *Checkup) { tamper(t, p, `PRAGMA journal_mode = delete`) },
 			result{"log-settings", Warn, "journal_mode is delete and must be wal", "another program has changed the file"}},
 		"the schema": {func(t *testing.T, p *project.Project, _ *Checkup) { tamper(t, p, `CREATE TABLE odd (x)`) },
 			result{"log-schema", Fail, "odd", "'perlica log verify' says whether events were changed"}},
-		"this process has it open": {func(_ *testing.T, _ *project.Project, c *Checkup) { c.Held = true }, result{"log-lock", OK, "this process has the log open", ""}},
+		"this process has it open": {func(_ *testing.T, _ *project.Project, c *Checkup) { c.Held = true },
+			result{"log-lock", OK, "this process has the log open", ""}},
 		"not to be written": {func(t *testing.T, p *project.Project, _ *Checkup) { try(t, os.Chmod(logOf(t, p), 0o400)) },
 			result{"log-writable", Fail, "may not be written by its owner", "chmod u+w "}},
 		"an unfinished run": {func(t *testing.T, p *project.Project, _ *Checkup) { abandon(t, p) },
@@ -190,14 +197,16 @@ func TestADamagedIndex(t *testing.T) {
 	var page, size int64
 	_, err = db.Exec(`PRAGMA wal_checkpoint(TRUNCATE)`)
 	try(t, err)
-	try(t, db.Get(&page, `SELECT rootpage FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'events' AND rootpage > 0 LIMIT 1`))
+	try(t, db.Get(&page,
+		`SELECT rootpage FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'events' AND rootpage > 0 LIMIT 1`))
 	try(t, db.Get(&size, `PRAGMA page_size`))
 	try(t, db.Close())
 	f, err := os.OpenFile(logOf(t, p), os.O_WRONLY, 0)
 	try(t, err)
 	_, err = f.WriteAt(make([]byte, 64), page*size-64) // the first entry of the page
 	try(t, errors.Join(err, f.Close()))
-	if c := examined(t, p, nil)["log-integrity"]; c.Status != Fail || c.Detail == "" || !strings.Contains(c.Hint, "no run can start with it") {
+	if c := examined(t, p, nil)["log-integrity"]; c.Status != Fail || c.Detail == "" ||
+		!strings.Contains(c.Hint, "no run can start with it") {
 		t.Errorf("%+v", c)
 	}
 }
@@ -220,7 +229,8 @@ func TestUnfinishedPrunings(t *testing.T) {
 		"of a time":    {begin(event.Pruning{Until: 1, By: "user"}), warns(" --before 20")},
 		"of a run":     {begin(event.Pruning{Until: 2, Run: "r", By: "user"}), warns(" --run r")},
 		"of a session": {begin(event.Pruning{Until: 2, Session: "s", By: "user"}), warns(" --session s")},
-		"of frames":    {begin(event.Pruning{Until: 2, Run: "r", Class: event.Frame, By: "user"}), warns(" --run r --keep facts")},
+		"of frames": {begin(event.Pruning{Until: 2, Run: "r", Class: event.Frame, By: "user"}),
+			warns(" --run r --keep facts")},
 		"under way": {func(t *testing.T, p *project.Project, c *Checkup) {
 			begin(event.Pruning{Until: 2, By: "user"})(t, p, c)
 			hold(t, filepath.Join(pathsOf(t, p).Locks, "prune.lock"))
@@ -233,9 +243,11 @@ func TestOfAnotherContext(t *testing.T) {
 	p := newProject(t)
 	try(t, os.Rename(pathsOf(t, p).Dir, filepath.Join(filepath.Dir(pathsOf(t, p).Dir), "work")))
 	p.Config.ContextID = "work"
-	log, err := eventlog.Open(t.Context(), filepath.Join(filepath.Dir(pathsOf(t, p).Dir), "work", filepath.Base(logOf(t, p))), eventlog.Options{Context: "work"})
+	log, err := eventlog.Open(t.Context(), filepath.Join(filepath.Dir(pathsOf(t, p).Dir), "work",
+		filepath.Base(logOf(t, p))), eventlog.Options{Context: "work"})
 	try(t, err)
-	_, err = log.Append(t.Context(), event.NewFact(event.LogPruned, "user", event.Refs{}, event.Pruning{Until: 1, Run: "r", By: "user"}))
+	_, err = log.Append(t.Context(), event.NewFact(event.LogPruned, "user", event.Refs{},
+		event.Pruning{Until: 1, Run: "r", By: "user"}))
 	try(t, errors.Join(err, log.Close()))
 	got := examined(t, p, nil)
 	if c := got["unfinished-prunings"]; c.Hint != "run it again: perlica --context work log prune --run r" {

@@ -59,16 +59,19 @@ func (e *examination) logLock() {
 			return
 		}
 	}
-	pid, _ := store.WriteLockHolder(e.paths.EventLog) // only for the process id, because the loop above has already decided
+	// only for the process id, because the loop above has already decided
+	pid, _ := store.WriteLockHolder(e.paths.EventLog)
 	who := "a process"
 	if pid > 0 {
 		who = fmt.Sprintf("process %d", pid)
 	}
-	e.fail("no run can start before it lets go; a database browser with unsaved changes does this", "%s keeps the log locked for writing", who)
+	e.fail("no run can start before it lets go; a database browser with unsaved changes does this",
+		"%s keeps the log locked for writing", who)
 }
 
 func (e *examination) openLog() {
-	const lost = "no run can start: put a copy of it back, or, to begin a new log, move it and the .anchor and .intents beside it away, and keep them"
+	const lost = "no run can start: put a copy of it back, or, to begin a new log, move it and the .anchor and .intents beside it " +
+		"away, and keep them"
 	info, err := os.Stat(e.paths.EventLog)
 	anchored := anchor.Size(e.paths.EventLog)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +120,8 @@ func logHint(err error) string {
 	case errors.Is(err, disk.ErrNotExist):
 		return "the next run begins a new log in it"
 	}
-	return "no run can start with it: to start a new log, move it and the .anchor and .intents beside it away, and keep them"
+	return "no run can start with it: to start a new log, move it and the .anchor and .intents beside it away, " +
+		"and keep them"
 }
 
 func (e *examination) logSettings() {
@@ -130,7 +134,8 @@ func (e *examination) logSettings() {
 	case errors.As(err, &linked):
 		e.fail(linked.Hint(), "%v", err)
 	case errors.As(err, &setting):
-		e.warn("another program has changed the file; the next run that can lock it sets this back", "%s is %s and must be %s", setting.Name, setting.Got, setting.Want)
+		e.warn("another program has changed the file; the next run that can lock it sets this back",
+			"%s is %s and must be %s", setting.Name, setting.Got, setting.Want)
 	default:
 		e.fail(logHint(err), "%v", err)
 	}
@@ -142,7 +147,8 @@ func (e *examination) logSchema() {
 	case err != nil:
 		e.fail(logHint(err), "%v", err)
 	case len(faults) > 0:
-		e.fail("another program has changed the file; 'perlica log verify' says whether events were changed, too", "%s", strings.Join(faults, "; "))
+		e.fail("another program has changed the file; 'perlica log verify' says whether events were changed, too", "%s",
+			strings.Join(faults, "; "))
 	default:
 		e.ok("append-only, as it was made")
 	}
@@ -150,7 +156,8 @@ func (e *examination) logSchema() {
 
 func (e *examination) logIntegrity() {
 	if e.size > maxIntegrity {
-		e.ok("not looked at: the file has more than %s; 'perlica log verify' takes the time, some four seconds for a million events", humanize.IBytes(maxIntegrity))
+		e.ok("not looked at: the file has more than %s; 'perlica log verify' takes the time, some four seconds for a "+
+			"million events", humanize.IBytes(maxIntegrity))
 		return
 	}
 	if err := e.log.CheckIntegrity(e.ctx); err != nil {
@@ -185,7 +192,8 @@ func (e *examination) logTree() {
 	case err != nil:
 		e.fail(logHint(err), "%v", err)
 	case rep.OK() && len(rep.Warnings) > 0:
-		e.warn("'perlica log verify' says more", "all %s events are as they were written, but %s", humanize.Comma(rep.Events), rep.Warnings[0])
+		e.warn("'perlica log verify' says more", "all %s events are as they were written, but %s", humanize.Comma(rep.Events),
+			rep.Warnings[0])
 	case rep.OK():
 		e.ok("all %s events are as they were written", humanize.Comma(rep.Events))
 	default:
@@ -202,7 +210,8 @@ func (e *examination) checkpointKey() {
 	path := evidence.KeyPath(dir)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if err := creatable(path); err != nil {
-			e.warn("make the folder writable; until then checkpoints are not signed, and nobody else can use them to check the log", "no key can be made in %s: %v", dir, err)
+			e.warn("make the folder writable; until then checkpoints are not signed, and nobody else can use them to "+
+				"check the log", "no key can be made in %s: %v", dir, err)
 			return
 		}
 		e.ok("none yet; the first run makes it")
@@ -210,7 +219,8 @@ func (e *examination) checkpointKey() {
 	}
 	keys, err := evidence.ReadKeys(dir)
 	if err != nil {
-		hint := "Checkpoints are not signed until the key can be used. If it is damaged, put back a copy of it, or move it away: the next run makes another"
+		hint := "Checkpoints are not signed until the key can be used. If it is damaged, put back a copy of it, or move " +
+			"it away: the next run makes another"
 		if info, serr := os.Stat(path); serr == nil && info.Mode().Perm()&0o077 != 0 {
 			hint = "chmod 600 " + path
 		}
@@ -265,7 +275,8 @@ func (e *examination) unfinished() {
 			alive++
 			continue
 		}
-		e.warn("nothing is sent again by itself; the next 'perlica run' puts on record that the outcome is unknown. What is known: perlica log show "+string(u.Run),
+		e.warn("nothing is sent again by itself; the next 'perlica run' puts on record that the outcome is unknown. What "+
+			"is known: perlica log show "+string(u.Run),
 			"run %s has no outcome and its process is gone", u.Run)
 	}
 	switch {
@@ -285,7 +296,8 @@ func (e *examination) leftoverLocks() {
 		return
 	}
 	if left > 0 {
-		e.ok("%s held; %s that no run holds, which do no harm", english.Plural(held, "lock", ""), english.Plural(left, "file", ""))
+		e.ok("%s held; %s that no run holds, which do no harm", english.Plural(held, "lock", ""),
+			english.Plural(left, "file", ""))
 		return
 	}
 	e.ok("%s held", english.Plural(held, "lock", ""))

@@ -61,7 +61,8 @@ func (e *examination) trust() {
 	case n == 0:
 		e.ok("the project's files are not trusted, and need not be: they loosen nothing")
 	default:
-		e.warn("'perlica config trust' shows them and asks", "%s of the project left aside until it is trusted: %s", english.Plural(n, "line", ""), e.Config.Withheld[0])
+		e.warn("'perlica config trust' shows them and asks", "%s of the project left aside until it is trusted: %s",
+			english.Plural(n, "line", ""), e.Config.Withheld[0])
 	}
 }
 
@@ -88,7 +89,8 @@ func (e *examination) workspace() {
 	e.usable = true
 	switch {
 	case len(open) > 0:
-		e.warn("chmod -R go-rwx "+filepath.Join(e.Workspace.Dir(), "contexts"), "others can get at %s, such as %s", english.Plural(len(open), "file or folder", ""), open[0])
+		e.warn("chmod -R go-rwx "+filepath.Join(e.Workspace.Dir(), "contexts"), "others can get at %s, such as %s",
+			english.Plural(len(open), "file or folder", ""), open[0])
 	case !e.Workspace.Exists:
 		e.ok("not there yet; the first run makes %s", e.Workspace.Dir())
 	default:
@@ -114,7 +116,8 @@ func (e *examination) diskSpace() {
 	case err != nil:
 		e.warn("", "%v", err)
 	case free < kernel.LowSpace:
-		e.warn("free some space: a run ends when its log cannot be written", "only %s free at %s", humanize.IBytes(free), e.nearest())
+		e.warn("free some space: a run ends when its log cannot be written", "only %s free at %s", humanize.IBytes(free),
+			e.nearest())
 	default:
 		e.ok("%s free", humanize.IBytes(free))
 	}
@@ -139,7 +142,8 @@ func (e *examination) logWritable() {
 		}
 		e.fail(hint, "%s cannot be written: %v", dir, err)
 	default:
-		e.fail("a log needs a local disk with working locks; --context does not help here, another folder may", "no log can be written in %s: %v", dir, err)
+		e.fail("a log needs a local disk with working locks; --context does not help here, another folder may",
+			"no log can be written in %s: %v", dir, err)
 	}
 	if err == nil && e.paths.EventLog != "" {
 		info, err := os.Stat(e.paths.EventLog)
@@ -164,7 +168,8 @@ func (e *examination) debugTrail() {
 	case files == 0:
 		e.ok("empty")
 	case limit > 0 && bytes > limit:
-		e.warn("the next run sweeps it", "%s with %s, over the limit of %s", english.Plural(files, "file", ""), humanize.IBytes(uint64(bytes)), humanize.IBytes(uint64(limit)))
+		e.warn("the next run sweeps it", "%s with %s, over the limit of %s", english.Plural(files, "file", ""),
+			humanize.IBytes(uint64(bytes)), humanize.IBytes(uint64(limit)))
 	default:
 		e.ok("%s with %s", english.Plural(files, "file", ""), humanize.IBytes(uint64(bytes)))
 	}
@@ -175,7 +180,8 @@ func (e *examination) sockets() {
 	if e.Dirs.Runtime == "" {
 		return
 	}
-	const hint = "set XDG_RUNTIME_DIR or PERLICA_HOME to another folder of your own; until then questions can be answered only where they are asked"
+	const hint = "set XDG_RUNTIME_DIR or PERLICA_HOME to another folder of your own; until then questions can be answered only " +
+		"where they are asked"
 	if err := interaction.TryListen(e.Dirs.Runtime); err != nil {
 		e.fail(hint, "%v", err)
 		return

@@ -35,7 +35,8 @@ func TestFaultsOfThePlace(t *testing.T) {
 			result{"trust", OK, "they loosen nothing", ""}},
 		"withheld": {func(_ *testing.T, _ *project.Project, c *Checkup) {
 			c.Config.Project.Digest, c.Config.Withheld = "d", []string{"policy.rule", "model.proxy"}
-		}, result{"trust", Warn, "2 lines of the project left aside until it is trusted: policy.rule", "'perlica config trust'"}},
+		}, result{"trust", Warn, "2 lines of the project left aside until it is trusted: policy.rule",
+			"'perlica config trust'"}},
 		"no workspace": {func(_ *testing.T, _ *project.Project, c *Checkup) {
 			c.Broken = &config.WorkspaceError{Path: "/x", Reason: "is odd"}
 		}, result{"workspace", Fail, "is odd", "move it away, or run in another folder"}},
@@ -59,7 +60,10 @@ func TestFaultsOfThePlace(t *testing.T) {
 			try(t, os.RemoveAll(pathsOf(t, p).Logs))
 			instead(t, filepath.Join(pathsOf(t, p).Logs, "perlica-1-1.jsonl"), strings.Repeat("x", 1<<10))
 		}, result{"debug-trail", OK, "1 file with 1.0 KiB", ""}},
-		"no folder for the trail": {func(t *testing.T, p *project.Project, _ *Checkup) { instead(t, pathsOf(t, p).Logs, "text") },
+		"no folder for the trail": {func(t *testing.T, p *project.Project,
+			_ *Checkup) {
+			instead(t, pathsOf(t, p).Logs, "text")
+		},
 			result{"debug-trail", Warn, "not a directory", "runs go on without a debug trail"}},
 		"no folder for sockets": {func(t *testing.T, p *project.Project, c *Checkup) {
 			c.Dirs.Runtime = filepath.Join(t.TempDir(), "file")
@@ -103,7 +107,10 @@ func TestFaultsOfThePlace(t *testing.T) {
 			_, err = evidence.RotateKeys(p.Dirs.KeyDir())
 			try(t, err)
 		}, result{"checkpoint-key", OK, ", and 1 retired key", ""}},
-		"a view that is a folder": {func(t *testing.T, p *project.Project, _ *Checkup) { instead(t, pathsOf(t, p).Sessions, "") },
+		"a view that is a folder": {func(t *testing.T, p *project.Project,
+			_ *Checkup) {
+			instead(t, pathsOf(t, p).Sessions, "")
+		},
 			result{"views", Fail, "is not a file", "move it away: it is made again from the log"}},
 		"a damaged view": {func(t *testing.T, p *project.Project, _ *Checkup) {
 			instead(t, pathsOf(t, p).Approvals, strings.Repeat("no database ", 500))

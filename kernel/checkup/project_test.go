@@ -57,7 +57,8 @@ func TestAHealthyProject(t *testing.T) {
 	p := newProject(t)
 	before := files(t, p.Workspace.Dir())
 	got := examined(t, p, nil)
-	for _, name := range []string{"configuration", "trust", "workspace", "log-writable", "log-lock", "log", "log-settings", "log-schema", "log-integrity", "log-tree", "unfinished-runs", "unfinished-prunings"} {
+	for _, name := range []string{"configuration", "trust", "workspace", "log-writable", "log-lock", "log", "log-settings",
+		"log-schema", "log-integrity", "log-tree", "unfinished-runs", "unfinished-prunings"} {
 		if c := got[name]; c.Status != OK {
 			t.Errorf("%s: %+v", name, c)
 		}
@@ -92,14 +93,21 @@ func TestWhatIsBroken(t *testing.T) {
 		detail string
 		absent string // a check that cannot run then
 	}{
-		"no log": {func(t *testing.T, p *project.Project, _ *Checkup) { overwrite(t, p, "no database at all") }, "log", Fail, "", "log-schema"},
+		"no log": {func(t *testing.T, p *project.Project, _ *Checkup) { overwrite(t, p, "no database at all") }, "log", Fail,
+			"", "log-schema"},
 		"open to others": {func(t *testing.T, p *project.Project, _ *Checkup) {
 			if err := os.Chmod(logOf(t, p), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}, "workspace", Warn, "others can get at", ""},
-		"a problem of the configuration": {func(_ *testing.T, _ *project.Project, c *Checkup) { c.Broken = errors.New("line 3: odd") }, "configuration", Fail, "line 3: odd", ""},
-		"a warning":                      {func(_ *testing.T, _ *project.Project, c *Checkup) { c.Config.Warnings = []string{"old key"} }, "configuration", Warn, "old key", ""},
+		"a problem of the configuration": {func(_ *testing.T, _ *project.Project,
+			c *Checkup) {
+			c.Broken = errors.New("line 3: odd")
+		}, "configuration", Fail, "line 3: odd", ""},
+		"a warning": {func(_ *testing.T, _ *project.Project,
+			c *Checkup) {
+			c.Config.Warnings = []string{"old key"}
+		}, "configuration", Warn, "old key", ""},
 		"withheld": {func(_ *testing.T, _ *project.Project, c *Checkup) {
 			c.Config.Project.Digest, c.Config.Withheld = "d", []string{"policy.rule"}
 		}, "trust", Warn, "1 line of the project left aside", ""},

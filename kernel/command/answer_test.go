@@ -65,7 +65,8 @@ func TestAnswers(t *testing.T) {
 		"/choose ID 1":      "permission: allow-once",
 		"/choose ID Reject": "permission: reject-once",
 	} {
-		q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt options=allow-once:allow_once:Allow,reject-once:reject_once:Reject`, 1)
+		q, end := h.turn(t,
+			`@ask edit "Write a.txt" path=a.txt options=allow-once:allow_once:Allow,reject-once:reject_once:Reject`, 1)
 		h.says(t, map[string]string{"/pending": "**Write a.txt** — test, question `" + short(string(q[0].ID)) + "`"})
 		out := h.does(t, strings.ReplaceAll(command, "ID", short(string(q[0].ID))))
 		if res := end(); !strings.Contains(res.Text, want) || !strings.Contains(out.Text, short(string(q[0].ID))) {
@@ -83,7 +84,9 @@ func TestAnswers(t *testing.T) {
 // full changes nothing either.
 func TestAnswersThatAreNone(t *testing.T) {
 	h := newHost(t)
-	q, end := h.turn(t, "@ask edit \"One\" path=a.txt options=y:allow_once:Yes,a:allow_always:Always wait=no\n@ask edit \"Two\" path=b.txt", 2)
+	q, end := h.turn(t,
+		"@ask edit \"One\" path=a.txt options=y:allow_once:Yes,a:allow_always:Always wait=no\n@ask edit \"Two\" path=b.txt",
+		2)
 	one := short(string(q[slices.IndexFunc(q, func(q interaction.Question) bool { return q.Title == "One" })].ID))
 	for line, want := range map[string]string{
 		"/allow":                    "2 questions wait",
@@ -131,7 +134,8 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 	h.Now = func() time.Time { return asked.Add(interaction.ReadTime) }
 	h.does(t, "/allow")
-	if res := end(); !strings.Contains(res.Text, "permission: a") || !strings.Contains(res.Text, "permission: allow-once") {
+	if res := end(); !strings.Contains(res.Text, "permission: a") ||
+		!strings.Contains(res.Text, "permission: allow-once") {
 		t.Errorf("%q", res.Text)
 	}
 }
@@ -142,7 +146,8 @@ func TestAnotherSession(t *testing.T) {
 	q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt`, 1)
 	h.Only = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
 	h.says(t, map[string]string{"/pending": "No questions are waiting.", "/session list": "No session is kept"})
-	for _, line := range []string{"/allow " + short(string(q[0].ID)), "/deny " + string(q[0].ID), "/choose " + string(q[0].ID) + " 1"} {
+	for _, line := range []string{"/allow " + short(string(q[0].ID)), "/deny " + string(q[0].ID),
+		"/choose " + string(q[0].ID) + " 1"} {
 		if err := h.refuses(t, line); !errors.Is(err, errRight) {
 			t.Errorf("%s: got %v; want errors.Is(err, ErrRight)", line, err)
 		}
@@ -163,13 +168,15 @@ func TestRights(t *testing.T) {
 	h := newHost(t)
 	q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt`, 1)
 	h.May = func(n Need) bool { return n == Read }
-	for _, line := range []string{"/allow", "/deny", "/choose 1", "/cancel", "/clear", "/attach x", "/send", "/mode auto", "/model x", "/config a b",
+	for _, line := range []string{"/allow", "/deny", "/choose 1", "/cancel", "/clear", "/attach x", "/send", "/mode auto",
+		"/model x", "/config a b",
 		"/session new", "/session delete x", "/policy revoke x", "/save", "/save x", "/discard", "/provider x", "/exit"} {
 		if err := h.refuses(t, line); !errors.Is(err, errRight) {
 			t.Errorf("%s: got %v; want errors.Is(err, ErrRight)", line, err)
 		}
 	}
-	h.says(t, map[string]string{"/pending": short(string(q[0].ID)), "/session": "", "/policy": "", "/provider": "predictable", "/mode": "auto"})
+	h.says(t, map[string]string{"/pending": short(string(q[0].ID)), "/session": "", "/policy": "",
+		"/provider": "predictable", "/mode": "auto"})
 	h.May = nil
 	h.does(t, "/deny")
 	end()
@@ -182,14 +189,16 @@ func TestCancel(t *testing.T) {
 	var got fact.Stop
 	h.Cancel = func(s fact.Stop) bool { got = s; return true }
 	h.does(t, "/cancel")
-	if got.By != "user" || got.Why != "/cancel by me from the test" || got.Person != "me" || got.Code != "command.cancelled-by" {
+	if got.By != "user" || got.Why != "/cancel by me from the test" || got.Person != "me" ||
+		got.Code != "command.cancelled-by" {
 		t.Errorf("got %+v", got)
 	}
 	h.says(t, map[string]string{"/cancel " + string(q[0].Refs.Run): "told to stop"})
 	if res := end(); res.Stopped == nil || res.Stopped.Why != got.Why {
 		t.Errorf("got %+v; want res.Stopped != nil && res.Stopped.Why == %v", res.Stopped, got.Why)
 	}
-	for e, err := range h.Runner.Log().Events(t.Context(), event.Query{Run: q[0].Refs.Run, Types: []event.Type{event.InteractionAnswered}}) {
+	for e, err := range h.Runner.Log().Events(t.Context(), event.Query{Run: q[0].Refs.Run,
+		Types: []event.Type{event.InteractionAnswered}}) {
 		t.Errorf("%+v, %v", e, err)
 	}
 }

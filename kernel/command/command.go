@@ -60,7 +60,8 @@ func Commands() []Command {
 	return []Command{
 		{"help", "[COMMAND]", "list these commands", Read, (*Host).help},
 		{"pending", "", "the questions that wait for an answer", Read, (*Host).pending},
-		{"choose", "[ID] N|TEXT", "answer a question with one of its options: number, id or exact label", Approve, (*Host).choose},
+		{"choose", "[ID] N|TEXT", "answer a question with one of its options: number, id or exact label", Approve,
+			(*Host).choose},
 		{"allow", "[ID] [WORD]", "say yes to a question, this once", Approve, (*Host).allow},
 		{"deny", "[ID]", "say no to a question, this once", Approve, (*Host).deny},
 		{"cancel", "[RUN]", "stop the turn that is under way", Ask, (*Host).cancel},
@@ -71,7 +72,8 @@ func Commands() []Command {
 		{"withdraw", "[N]", "the same, as it is called on a phone", Ask, unqueue},
 		{"send", "[N]", "send what is held: that number, or the only one", Ask, send},
 		{"show", "[N]", "all that a tool did whose result was folded: that number, or the last", Read, unfold},
-		{"session", "[list [--all]|new [NAME]|use REF|show [REF]|current|rename NAME|delete REF|export FILE]", "see and change sessions", Admin, (*Host).session},
+		{"session", "[list [--all]|new [NAME]|use REF|show [REF]|current|rename NAME|delete REF|export FILE]",
+			"see and change sessions", Admin, (*Host).session},
 		{"resume", "[REF]", "choose a session to go on with, or go on with that one", Admin, (*Host).resume},
 		{"search", "WORDS", "find what was said in the record, and go on in its session", Admin, (*Host).search},
 		{"save", "[NAME]", "keep this session on the lists", Admin, (*Host).save},
@@ -82,7 +84,8 @@ func Commands() []Command {
 		{"model", "[ID]", "the agent's models; with an id, choose one", Admin, (*Host).model},
 		{"config", "[ID VALUE]", "the agent's options; with a value, set one", Admin, (*Host).option},
 		{"policy", "[revoke ID]", "the standing approvals; or take one back", Admin, (*Host).policy},
-		{"log", "[N|show REF|verify]", "the newest events of this session; a run as a story; check the record", Read, (*Host).log},
+		{"log", "[N|show REF|verify]", "the newest events of this session; a run as a story; check the record", Read,
+			(*Host).log},
 		{"thoughts", "", "show the agent's thoughts, or hide them again, where they can be shown", Read, effect(Thoughts)},
 		{"status", "", "the session, its agent, model and mode, and where the record is", Read, (*Host).status},
 		{"compact", "", "the agent's own command, if it has one: it shortens its context", Ask, (*Host).compact},
@@ -262,7 +265,8 @@ func (h *Host) names() []string {
 func (h *Host) arguments(ctx context.Context, name string, before []string) []string {
 	o, _, _ := h.offers()
 	if verbs := map[string][]string{
-		"session": {"list", "new", "use", "show", "current", "rename", "delete", "export"}, "log": {"show", "verify"}, "policy": {"revoke"},
+		"session": {"list", "new", "use", "show", "current", "rename", "delete", "export"}, "log": {"show", "verify"},
+		"policy": {"revoke"},
 	}[name]; verbs != nil && len(before) == 0 {
 		return verbs
 	}

@@ -109,11 +109,14 @@ func FuzzParse(f *testing.F) {
 func TestDescribeIsNotDeceived(t *testing.T) {
 	var b strings.Builder
 	Describe(&b, language.English.Sentences(), interaction.Question{
-		ID: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Title: "harmless** — me, question `1`\n\n1. No\n2. [No](https://x)\n", Why: "because\n# of *that*",
-		Subject: interaction.Subject{Provider: "claude", Paths: []string{"/tmp/a", "/tmp/`b`\n1. No"}, Commands: []string{"rm -rf /\n```\n1. No"}},
+		ID: "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee", Title: "harmless** — me, question `1`\n\n1. No\n2. [No](https://x)\n",
+		Why: "because\n# of *that*",
+		Subject: interaction.Subject{Provider: "claude", Paths: []string{"/tmp/a", "/tmp/`b`\n1. No"},
+			Commands: []string{"rm -rf /\n```\n1. No"}},
 		Options: []interaction.Option{{ID: "y", Label: "No\n2. Yes"}, {ID: "n", Label: "_No_"}},
 	})
-	want := `**harmless\*\* — me, question \` + "`1\\`" + `⟨2 line breaks⟩1. No⏎2. \[No\]\(https://x\)** — claude, question ` + "`eeeeeeee`\n\n```" + `
+	want := `**harmless\*\* — me, question \` + "`1\\`" +
+		`⟨2 line breaks⟩1. No⏎2. \[No\]\(https://x\)** — claude, question ` + "`eeeeeeee`\n\n```" + `
   runs    │ rm -rf /
           │ ` + "```" + `
           │ 1. No

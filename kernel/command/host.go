@@ -191,7 +191,8 @@ func effect(e Effect) func(*Host, context.Context, []string) (Output, error) {
 }
 
 // headings stand before the first command of a group in the full help text.
-var headings = map[string]string{"pending": "Questions", "cancel": "Inputs", "session": "Sessions", "provider": "The agent", "log": "The record and the rest"}
+var headings = map[string]string{"pending": "Questions", "cancel": "Inputs", "session": "Sessions",
+	"provider": "The agent", "log": "The record and the rest"}
 
 func (h *Host) help(_ context.Context, args []string) (Output, error) {
 	var b strings.Builder

@@ -60,8 +60,9 @@ func newHost(t *testing.T, scenario ...string) *Host {
 			t.Error(err)
 		}
 	})
-	return &Host{Runner: r, Conversation: c, Agents: p.Resolver(), Workspace: p.Workspace, Dirs: p.Dirs, By: "me", Where: "test",
-		Now: func() time.Time { return time.Now().Add(interaction.ReadTime) }, // each question counts as read
+	return &Host{Runner: r, Conversation: c, Agents: p.Resolver(), Workspace: p.Workspace, Dirs: p.Dirs, By: "me",
+		Where: "test",
+		Now:   func() time.Time { return time.Now().Add(interaction.ReadTime) }, // each question counts as read
 	}
 }
 
@@ -103,8 +104,9 @@ func TestHostOnAConversation(t *testing.T) {
 	}
 	h.says(t, map[string]string{
 		"/log": "llm.responded", "/log 1": "llm.single_call.enforced", "/log verify": "as they were written",
-		"/log show " + string(res.Run): "inbound.message.received", "/usage": "12", "/mode": "auto", "/session current": string(h.Conversation.Session())[:8],
-		"/provider": "predictable", "/policy": "",
+		"/log show " + string(res.Run): "inbound.message.received", "/usage": "12", "/mode": "auto",
+		"/session current": string(h.Conversation.Session())[:8],
+		"/provider":        "predictable", "/policy": "",
 	})
 	h.does(t, "/mode auto")
 	if out := h.does(t, "/mode"); !strings.Contains(out.Text, "auto") || h.mustMode(t) != "auto" {
@@ -135,7 +137,8 @@ func (h *Host) mustMode(t *testing.T) string {
 // TestEffects checks that the effect for a front end follows from the command alone.
 func TestEffects(t *testing.T) {
 	h := newHost(t)
-	for line, want := range map[string]Effect{"/again": Recall, "/discard": Discard, "/clear": Switch, "/thoughts": Thoughts, "/exit": Exit, "/provider predictable": Switch} {
+	for line, want := range map[string]Effect{"/again": Recall, "/discard": Discard, "/clear": Switch,
+		"/thoughts": Thoughts, "/exit": Exit, "/provider predictable": Switch} {
 		if out := h.does(t, line); out.Effect != want {
 			t.Errorf("%s: got %+v; want out.Effect == %v", line, out, want)
 		}

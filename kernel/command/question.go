@@ -57,7 +57,8 @@ func (h *Host) pending(ctx context.Context, _ []string) (Output, error) {
 
 // Describe writes a question in Markdown, with everything that needs judgement and with numbered options.
 func Describe(b *strings.Builder, say *language.Sentences, q interaction.Question) {
-	fmt.Fprintf(b, say.Asks, literal(say, cmp.Or(q.Title, say.UseTool)), literal(say, q.Subject.Provider), short(string(q.ID)))
+	fmt.Fprintf(b, say.Asks, literal(say, cmp.Or(q.Title, say.UseTool)), literal(say, q.Subject.Provider),
+		short(string(q.ID)))
 	b.WriteString("\n" + say.Lay(q).Block() + "\n")
 	if address := plainAddress(q); address != "" {
 		fmt.Fprintf(b, "\n"+say.Address+"\n", address)
@@ -278,7 +279,8 @@ func without(text, word string) (string, bool) {
 
 // GivesUp returns the consequence of a permanent yes that is not confirmed yet.
 func (c Choice) GivesUp(say *language.Sentences, q interaction.Question) string {
-	return fmt.Sprintf(say.GivesUp, strings.Join(strings.Fields(c.Option.Label), " "), cmp.Or(q.Subject.Provider, say.TheAgent))
+	return fmt.Sprintf(say.GivesUp, strings.Join(strings.Fields(c.Option.Label), " "),
+		cmp.Or(q.Subject.Provider, say.TheAgent))
 }
 
 func (h *Host) allow(ctx context.Context, args []string) (Output, error) {
@@ -320,7 +322,8 @@ func (h *Host) answerQuestion(ctx context.Context, q asked, c Choice) (Output, e
 		return Output{}, errUsage
 	}
 	if o.Always() && !c.Always {
-		return Output{}, language.Said(c.GivesUp(h.say(), q.Question) + fmt.Sprintf(h.say().WhereMeantChoose, short(string(q.ID)), strings.TrimSpace(q.Word+" "+always)))
+		return Output{}, language.Said(c.GivesUp(h.say(), q.Question) +
+			fmt.Sprintf(h.say().WhereMeantChoose, short(string(q.ID)), strings.TrimSpace(q.Word+" "+always)))
 	}
 	var err error
 	if q.there {

@@ -13,11 +13,13 @@ import (
 // meanings, because an agent may call its options anything.
 func TestReadChoice(t *testing.T) {
 	q := interaction.Question{Word: "root", Options: []interaction.Option{
-		{ID: "a", Label: "Allow", Kind: "allow_once"}, {ID: "b", Label: "Always", Kind: "allow_always"}, {ID: "c", Label: "1 always", Kind: "reject_once"},
+		{ID: "a", Label: "Allow", Kind: "allow_once"}, {ID: "b", Label: "Always", Kind: "allow_always"},
+		{ID: "c", Label: "1 always", Kind: "reject_once"},
 	}}
 	for text, want := range map[string]Choice{
-		"1": {Option: q.Options[0]}, "1 root": {Option: q.Options[0], Word: "root"}, "Allow  root": {Option: q.Options[0], Word: "root"},
-		"2 always": {Option: q.Options[1], Always: true}, "2 root always": {Option: q.Options[1], Word: "root", Always: true},
+		"1": {Option: q.Options[0]}, "1 root": {Option: q.Options[0], Word: "root"},
+		"Allow  root": {Option: q.Options[0], Word: "root"},
+		"2 always":    {Option: q.Options[1], Always: true}, "2 root always": {Option: q.Options[1], Word: "root", Always: true},
 		"Always": {Option: q.Options[1]},
 	} {
 		if got, err := ReadChoice(q, text); err != nil || got != want {
@@ -37,7 +39,8 @@ func TestReadChoice(t *testing.T) {
 // TestAddressInOnePiece checks that an address is shown in one piece unless its characters resemble others.
 func TestAddressInOnePiece(t *testing.T) {
 	long := "https://sign.in.example/" + strings.Repeat("a", 80)
-	for address, whole := range map[string]bool{long: true, "https://e.example/`x`": false, "https://ех.example": false, "https://e.example/\u202ex": false} {
+	for address, whole := range map[string]bool{long: true, "https://e.example/`x`": false, "https://ех.example": false,
+		"https://e.example/\u202ex": false} {
 		var b strings.Builder
 		Describe(&b, language.English.Sentences(), interaction.Question{Subject: interaction.Subject{Kind: "form", Fields: []interaction.Field{{Name: "address", Value: address}}}})
 		if strings.Contains(b.String(), "`"+address+"`") != whole {

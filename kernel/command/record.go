@@ -102,7 +102,8 @@ func (h *Host) story(ctx context.Context, ref string) (Output, error) {
 		if err != nil {
 			return Output{}, err
 		}
-		fmt.Fprintf(&b, "- %s `%s` %s\n", e.Time.Local().Format(time.TimeOnly), h.called(e.Type), report.Summarize(e, h.say()))
+		fmt.Fprintf(&b, "- %s `%s` %s\n", e.Time.Local().Format(time.TimeOnly), h.called(e.Type),
+			report.Summarize(e, h.say()))
 	}
 	return Output{Text: b.String()}, nil
 }
@@ -140,7 +141,8 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 		calls, took = calls+r.Calls, took+r.Duration
 	}
 	say := h.say()
-	text := fmt.Sprintf("%s, %s, %s", language.Count(n, say.Turn, say.Turns), language.Count(calls, say.Call, say.Calls), say.Span(took))
+	text := fmt.Sprintf("%s, %s, %s", language.Count(n, say.Turn, say.Turns), language.Count(calls, say.Call, say.Calls),
+		say.Span(took))
 	if in+out > 0 {
 		text += fmt.Sprintf(say.Tokens, in, out)
 	}
@@ -156,7 +158,8 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 func (h *Host) doctor(ctx context.Context, _ []string) (Output, error) {
 	var b strings.Builder
 	good := 0
-	checkup.Checkup{Held: true, Dirs: h.Dirs, Workspace: h.Workspace, Config: h.Agents.Config, Agents: h.Agents, Auditor: report.NewAuditor}.Run(ctx, func(c checkup.Check) {
+	checkup.Checkup{Held: true, Dirs: h.Dirs, Workspace: h.Workspace, Config: h.Agents.Config, Agents: h.Agents,
+		Auditor: report.NewAuditor}.Run(ctx, func(c checkup.Check) {
 		if c.Status == checkup.OK {
 			good++
 			return

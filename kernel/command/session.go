@@ -64,7 +64,8 @@ func (h *Host) sessionList(ctx context.Context, args []string) (Output, error) {
 
 // about describes a session after its name.
 func (h *Host) about(s sessions.Session) string {
-	return strings.TrimSuffix(fmt.Sprintf("%s, %s, %s", s.Provider, language.Count(s.Turns, h.say().Turn, h.say().Turns), s.Title), ", ")
+	return strings.TrimSuffix(fmt.Sprintf("%s, %s, %s", s.Provider, language.Count(s.Turns, h.say().Turn, h.say().Turns),
+		s.Title), ", ")
 }
 
 func (h *Host) sessionNew(ctx context.Context, args []string) (Output, error) {
@@ -74,7 +75,8 @@ func (h *Host) sessionNew(ctx context.Context, args []string) (Output, error) {
 	}
 	var err error
 	out.Provider = h.Conversation.Provider()
-	out.Session, err = h.Runner.CreateSession(ctx, fact.SessionCreated{Name: strings.Join(args, " "), Provider: out.Provider})
+	out.Session, err = h.Runner.CreateSession(ctx, fact.SessionCreated{Name: strings.Join(args, " "),
+		Provider: out.Provider})
 	return out, err
 }
 

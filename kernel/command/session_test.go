@@ -12,7 +12,8 @@ import (
 
 func (h *Host) runs(t *testing.T, prompt string) record.Result {
 	t.Helper()
-	res, err := h.Conversation.Run(t.Context(), kernel.Turn{Input: kernel.Input{Text: prompt, Source: "test"}, Permissions: policy.ModeDeny})
+	res, err := h.Conversation.Run(t.Context(), kernel.Turn{Input: kernel.Input{Text: prompt, Source: "test"},
+		Permissions: policy.ModeDeny})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +26,8 @@ func TestSessions(t *testing.T) {
 	if err := h.refuses(t, "/save"); !strings.Contains(err.Error(), "nothing was said in this session") {
 		t.Errorf(`got %v; want strings.Contains(err.Error(), "nothing was said in this session")`, err)
 	}
-	h.says(t, map[string]string{"/session show": "It has no turns yet.", "/session list": "No session is kept", "/session current": "test"})
+	h.says(t, map[string]string{"/session show": "It has no turns yet.", "/session list": "No session is kept",
+		"/session current": "test"})
 	h.runs(t, "hello\n> there")
 	here := string(h.Conversation.Session())
 	for _, step := range [][2]string{
@@ -38,7 +40,8 @@ func TestSessions(t *testing.T) {
 	if out := h.does(t, "/exit last name"); out.Effect != Exit {
 		t.Errorf("got %+v; want out.Effect == Exit", out)
 	}
-	h.says(t, map[string]string{"/session list": "- `last name` (now) — test, 1 turn, hello", "/session current": "last name: `" + here + "`"})
+	h.says(t, map[string]string{"/session list": "- `last name` (now) — test, 1 turn, hello",
+		"/session current": "last name: `" + here + "`"})
 	for line, want := range map[string]Output{
 		"/session use last name":      {Effect: Switch, Session: event.SessionID(here), Provider: "test"},
 		"/resume " + here:             {Effect: Switch, Session: event.SessionID(here), Provider: "test"},
@@ -80,10 +83,13 @@ func TestSessions(t *testing.T) {
 // that only looks does not wait.
 func TestWaits(t *testing.T) {
 	for line, want := range map[string]bool{
-		"/again": true, "/attach x": true, "/clear": true, "/exit": true, "/resume": true, "/show": true, "/provider x": true, "/mode auto": true,
-		"/config a b": true, "/session new": true, "/session use x": true, "/session export f": true, "/session delete x": true,
-		"/provider": false, "/mode": false, "/config": false, "/session": false, "/session list": false, "/session rename x": false,
-		"/allow": false, "/cancel": false, "/pending": false, "/log": false, "/queue": false, "/help": false,
+		"/again": true, "/attach x": true, "/clear": true, "/exit": true, "/resume": true, "/show": true, "/provider x": true,
+		"/mode auto":  true,
+		"/config a b": true, "/session new": true, "/session use x": true, "/session export f": true,
+		"/session delete x": true,
+		"/provider":         false, "/mode": false, "/config": false, "/session": false, "/session list": false,
+		"/session rename x": false,
+		"/allow":            false, "/cancel": false, "/pending": false, "/log": false, "/queue": false, "/help": false,
 	} {
 		if l, err := Parse(line); err != nil || l.Waits() != want {
 			t.Errorf("%s: got %v, %v; want err == nil && l.Waits() == %v", line, l.Waits(), err, want)

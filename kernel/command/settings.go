@@ -154,7 +154,8 @@ func (h *Host) policy(ctx context.Context, args []string) (Output, error) {
 	}
 	var b strings.Builder
 	for _, a := range approvals {
-		h.writeItem(&b, false, short(a.ID), fmt.Sprintf(h.say().ApprovalBy, h.say().Form(string(a.Effect)), h.say().Say(a.Subject()), a.By))
+		h.writeItem(&b, false, short(a.ID), fmt.Sprintf(h.say().ApprovalBy, h.say().Form(string(a.Effect)),
+			h.say().Say(a.Subject()), a.By))
 	}
 	return Output{Text: b.String()}, nil
 }

@@ -31,7 +31,8 @@ func (h *Host) refuses(t *testing.T, line string) error {
 // TestSettings checks that the choices are the agent's offers, and the host shows the choice afterwards.
 func TestSettings(t *testing.T) {
 	h := newHost(t, offering)
-	h.says(t, map[string]string{"/model": "- `small` (now)\n- `large`\n", "/config": "- `fast` — Fast mode: on, off (now)\n"})
+	h.says(t, map[string]string{"/model": "- `small` (now)\n- `large`\n",
+		"/config": "- `fast` — Fast mode: on, off (now)\n"})
 	for _, step := range [][3]string{
 		{"/model large", "/model", "- `small`\n- `large` (now)\n"},
 		{"/config fast on", "/config", "- `fast` — Fast mode: on (now), off\n"},
@@ -60,7 +61,8 @@ func TestSettings(t *testing.T) {
 func TestModeNames(t *testing.T) {
 	h := newHost(t, `[session/new]
 @set modes {"currentModeId":"https://a.example/modes#agent","availableModes":[{"id":"https://a.example/modes#agent","name":"Agent","description":"Acts"},{"id":"https://a.example/modes#plan","name":"Plan"},{"id":"acceptEdits","name":"Accept Edits","description":"Edits unasked"}]}`)
-	h.says(t, map[string]string{"/mode": "- `https://a.example/modes#agent` (now) — Agent: Acts\n- `https://a.example/modes#plan` — Plan\n- `acceptEdits` — Edits unasked\n"})
+	h.says(t, map[string]string{"/mode": "- `https://a.example/modes#agent` (now) — Agent: Acts\n- `https://a.example/modes#plan` — Plan\n- `acceptEdits` " +
+		"— Edits unasked\n"})
 	h.says(t, map[string]string{"/mode https://a.example/modes#plan": "The agent is in the mode `Plan`."})
 	l, err := Parse("/status")
 	if err != nil {
@@ -79,7 +81,8 @@ func TestModelAmongOthers(t *testing.T) {
 @set configOptions [{"id":"provider","name":"Provider","category":"model","type":"select","currentValue":"p","options":[{"value":"p","name":"P"},{"value":"q","name":"Q"}]},{"id":"model","name":"Model","category":"model","type":"select","currentValue":"small","options":[{"value":"small","name":"S"},{"value":"large","name":"L"}]}]`)
 	h.says(t, map[string]string{"/model": "- `small` (now)\n- `large`\n"})
 	h.does(t, "/model large")
-	h.says(t, map[string]string{"/model": "- `small`\n- `large` (now)\n", "/config": "- `provider` — Provider: p (now), q\n- `model` — Model: small, large (now)\n"})
+	h.says(t, map[string]string{"/model": "- `small`\n- `large` (now)\n",
+		"/config": "- `provider` — Provider: p (now), q\n- `model` — Model: small, large (now)\n"})
 }
 
 // TestComplete checks that the completions after a command are its valid arguments.

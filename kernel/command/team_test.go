@@ -40,7 +40,8 @@ func (f *aTeam) Answer(_ context.Context, id event.InteractionID, a interaction.
 
 func (f *aTeam) asks(id string) {
 	q := TeamQuestion{Worker: "bob", Sender: "alice", Project: "web*site*", Input: "i1", Question: interaction.Question{
-		Title: "Build", Word: "root", Options: []interaction.Option{{ID: "a", Label: "Allow", Kind: "allow_once"}, {ID: "r", Label: "Reject", Kind: "reject_once"}},
+		Title: "Build", Word: "root", Options: []interaction.Option{{ID: "a", Label: "Allow", Kind: "allow_once"},
+			{ID: "r", Label: "Reject", Kind: "reject_once"}},
 	}}
 	q.ID = event.InteractionID(id)
 	f.open = append(f.open, q)
@@ -83,7 +84,8 @@ func TestTeamQuestions(t *testing.T) {
 	team.asks("ffffffffffffffffffffffff" + short(id))
 	there.does(t, "/deny "+short(id))
 	there.says(t, map[string]string{"/pending": "Build"})
-	if err := there.refuses(t, "/deny "+short(id)); !errors.Is(err, report.ErrAmbiguousQuestion) || len(team.answers) != 4 {
+	if err := there.refuses(t, "/deny "+short(id)); !errors.Is(err, report.ErrAmbiguousQuestion) ||
+		len(team.answers) != 4 {
 		t.Error("two that end alike were shown:", err)
 	}
 

@@ -17,8 +17,12 @@ func TestCheckSaysWhatEnsureWould(t *testing.T) {
 		bad  bool
 	}{
 		{"nothing", func(*testing.T, string) {}, false},
-		{"a file for the workspace", func(t *testing.T, root string) { makePath(t, filepath.Join(root, DirName), false) }, true},
-		{"a file for the contexts", func(t *testing.T, root string) { makePath(t, filepath.Join(root, DirName, "contexts"), false) }, true},
+		{"a file for the workspace", func(t *testing.T, root string) { makePath(t, filepath.Join(root, DirName), false) },
+			true},
+		{"a file for the contexts", func(t *testing.T, root string) {
+			makePath(t, filepath.Join(root, DirName, "contexts"),
+				false)
+		}, true},
 		{"a file for the locks", func(t *testing.T, root string) {
 			makePath(t, filepath.Join(root, DirName, "contexts", "default", "locks"), false)
 		}, true},
@@ -69,7 +73,8 @@ func TestCheckListsWhatOthersCanGetAt(t *testing.T) {
 	if open, err := ws.Check("default"); len(open) > 0 || err != nil {
 		t.Errorf("fresh: %v, %v", open, err)
 	}
-	if err := errors.Join(os.WriteFile(paths.EventLog, nil, 0o600), os.Chmod(paths.EventLog, 0o640), os.Chmod(paths.Locks, 0o750)); err != nil {
+	if err := errors.Join(os.WriteFile(paths.EventLog, nil, 0o600), os.Chmod(paths.EventLog, 0o640),
+		os.Chmod(paths.Locks, 0o750)); err != nil {
 		t.Fatal(err)
 	}
 	if open, err := ws.Check("default"); !slices.Equal(open, []string{paths.EventLog, paths.Locks}) || err != nil {

@@ -26,7 +26,8 @@ type Dirs struct {
 }
 
 // ErrNoHome says that nothing names the user's directories.
-var ErrNoHome = errors.New("config: the home directory is not known; set HOME, or PERLICA_HOME, or both XDG_CONFIG_HOME and XDG_STATE_HOME")
+var ErrNoHome = errors.New(
+	"config: the home directory is not known; set HOME, or PERLICA_HOME, or both XDG_CONFIG_HOME and XDG_STATE_HOME")
 
 // UserDirs returns the user's directories. They lie below PERLICA_HOME if it is set, otherwise where the XDG
 // variables say, otherwise at the system's usual places.
@@ -39,7 +40,8 @@ func userDirs(goos string, getenv func(string) string) (Dirs, error) {
 	if goos == "windows" {
 		home = getenv("USERPROFILE")
 	}
-	if home != "" && !filepath.IsAbs(home) && getenv(homeVariable) == "" { // A "~" in quotes would become a folder of the project.
+	// A "~" in quotes would become a folder of the project.
+	if home != "" && !filepath.IsAbs(home) && getenv(homeVariable) == "" {
 		return Dirs{}, fmt.Errorf("config: the home directory is not an absolute path: %s", printable(home))
 	}
 	if own := getenv(homeVariable); own != "" {

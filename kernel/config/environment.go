@@ -37,7 +37,8 @@ func (l *loader) environment(environ []string) {
 			continue
 		}
 		name, value, _ := strings.Cut(kv, "=")
-		if value == "" || name == homeVariable || name == trustVariable || name == TrustLogVariable || strings.HasPrefix(name, agentVariable) || strings.HasPrefix(name, descentVariable) {
+		if value == "" || name == homeVariable || name == trustVariable || name == TrustLogVariable ||
+			strings.HasPrefix(name, agentVariable) || strings.HasPrefix(name, descentVariable) {
 			continue
 		}
 		row, id := l.rowOfVariable(name)

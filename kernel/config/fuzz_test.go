@@ -13,7 +13,8 @@ func seeds(f *testing.F) {
 	for _, s := range []string{
 		string(values), "", "a = ", "\xef\xbb\xbf", "[[policy.rule]]\neffect='allow'\n[[policy.rule]]\nkind=['x']",
 		"[[mcp.servers]]\nname='x'\n[mcp.servers.env]\nA='b'", "mcp.servers = [{name='x', url='http://x'}, 1, [2]]",
-		"providers = {x = {acp = {mode = 'a'}, adapter.args = []}}", "[providers.'a\\n']", "policy = 1", "a.b.c = [[1,{x=2}]]\r\n",
+		"providers = {x = {acp = {mode = 'a'}, adapter.args = []}}", "[providers.'a\\n']", "policy = 1",
+		"a.b.c = [[1,{x=2}]]\r\n",
 		"model.default_provider='x'\nproviders.x.adapter.command='y'", "[a]\nb=1\n[a.c]\n[[a.d]]\n[a.d.e]\nf=2",
 	} {
 		f.Add([]byte(s))

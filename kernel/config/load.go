@@ -174,7 +174,8 @@ func (l *loader) buildLists() {
 			l.config.MCPServers = append(l.config.MCPServers, *t.server)
 		} else {
 			l.config.Rules = append(l.config.Rules, *t.rule)
-			if t.rule.Effect == policy.Allow && t.rule.Provider == "" && len(t.rule.Kind) == 0 && t.rule.Path == "" && t.rule.Command == "" {
+			if t.rule.Effect == policy.Allow && t.rule.Provider == "" && len(t.rule.Kind) == 0 && t.rule.Path == "" &&
+				t.rule.Command == "" {
 				l.config.Warnings = append(l.config.Warnings, t.rule.Origin+": this rule allows everything")
 			}
 		}
@@ -209,7 +210,8 @@ var errIrregular = errors.New("not a regular file")
 
 // readRegular reads a regular file of at most limit bytes. It checks before it opens: opening a pipe would wait for
 // a writer.
-func readRegular(stat func(string) (fs.FileInfo, error), open func(string) (io.ReadCloser, error), path string, limit int64) ([]byte, error) {
+func readRegular(stat func(string) (fs.FileInfo, error), open func(string) (io.ReadCloser, error), path string,
+	limit int64) ([]byte, error) {
 	info, err := stat(path)
 	if err != nil {
 		return nil, err

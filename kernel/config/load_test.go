@@ -82,13 +82,16 @@ func TestDefaults(t *testing.T) {
 		c := p.mustLoad()
 		want := Config{
 			ContextID: "default", Sandbox: "off", StreamSync: true, AnswerTimeout: 24 * time.Hour, BudgetRatio: 0.8,
-			ContextWindows: map[string]int{}, Logs: Logs{10, 5, 200, "info"}, Chat: Chat{30 * time.Minute, "bell", false, true}, Editor: struct{ ClientTools, Mode, Answers string }{"refuse", "ask", "asked"}, Providers: map[string]Provider{},
-			Service: Service{Channels: map[string]bool{}, Language: "en", Ack: "auto", Stream: true, Team: true, Agents: 4, Idle: 15 * time.Minute, MaxAge: 24 * time.Hour, Grace: 20 * time.Second}}
+			ContextWindows: map[string]int{}, Logs: Logs{10, 5, 200, "info"}, Chat: Chat{30 * time.Minute, "bell", false, true},
+			Editor: struct{ ClientTools, Mode, Answers string }{"refuse", "ask", "asked"}, Providers: map[string]Provider{},
+			Service: Service{Channels: map[string]bool{}, Language: "en", Ack: "auto", Stream: true, Team: true, Agents: 4,
+				Idle: 15 * time.Minute, MaxAge: 24 * time.Hour, Grace: 20 * time.Second}}
 		want.settings = c.settings
 		if !reflect.DeepEqual(*c, want) {
 			t.Errorf("got %+v\nwant %+v", *c, want)
 		}
-		wantProvider := Provider{ID: "x", Enabled: true, ConnectTimeout: time.Minute, RequestTimeout: time.Minute, MaxLineBytes: 64 << 20}
+		wantProvider := Provider{ID: "x", Enabled: true, ConnectTimeout: time.Minute, RequestTimeout: time.Minute,
+			MaxLineBytes: 64 << 20}
 		if got := c.Provider("x"); !reflect.DeepEqual(got, wantProvider) {
 			t.Errorf("got %+v\nwant %+v", got, wantProvider)
 		}
@@ -254,8 +257,11 @@ projects.website = "/srv/website"
 	c := p.mustLoad()
 	want := Config{DefaultProvider: "my-agent", Sandbox: "protect", SandboxWrite: []string{"/w"},
 		ContextID: "default", Permissions: "reads", AnswerTimeout: time.Hour,
-		BudgetRatio: 1, ContextWindows: map[string]int{"my-agent": 1000, "other": 2000}, Logs: Logs{1, 2, 3, "debug"}, Chat: Chat{time.Minute, "off", true, false}, Editor: struct{ ClientTools, Mode, Answers string }{"judge", "leave", "none"},
-		Web: struct{ Listen, PublicURL, Cert, Key, Proxy string }{"127.0.0.1:2", "https://example.org/perlica", "~/cert", "~/key", "10.0.0.7"},
+		BudgetRatio: 1, ContextWindows: map[string]int{"my-agent": 1000, "other": 2000}, Logs: Logs{1, 2, 3, "debug"},
+		Chat: Chat{time.Minute, "off", true, false}, Editor: struct{ ClientTools, Mode, Answers string }{"judge", "leave",
+			"none"},
+		Web: struct{ Listen, PublicURL, Cert, Key, Proxy string }{"127.0.0.1:2", "https://example.org/perlica", "~/cert",
+			"~/key", "10.0.0.7"},
 		Service: Service{
 			Channels: map[string]bool{"local": false, "other": true},
 			Telegram: Telegram{Secret{"TOKEN", "~/token"}, "http://me:pw@127.0.0.1:8081"},
@@ -267,19 +273,26 @@ projects.website = "/srv/website"
 			Language: "zh", Ack: "", Agents: 2, Idle: time.Second, MaxAge: 2 * time.Second, Grace: 3 * time.Second,
 		},
 		Providers: map[string]Provider{
-			"my-agent": {"my-agent", false, "agent", []string{}, []string{"A", "B"}, time.Second, 2 * time.Minute, 1 << 20, "none", "project", modelOf(`{"API":"gemini","Name":"m","BaseURL":"https://example.org","Proxy":"http://p:1","Blind":true,"Key":{"Env":"KEY","File":"/key"},"KeyCommand":["k","x"],"Options":{"n":[true,{"x":"y"}]},"Price":{"per":1.5}}`)},
-			"other":    {ID: "other", Enabled: true, ConnectTimeout: time.Minute, RequestTimeout: time.Minute, MaxLineBytes: 64 << 20, Mode: "ask"},
+			"my-agent": {"my-agent", false, "agent", []string{}, []string{"A", "B"}, time.Second, 2 * time.Minute, 1 << 20,
+				"none", "project", modelOf(
+					`{"API":"gemini","Name":"m","BaseURL":"https://example.org","Proxy":"http://p:1","Blind":true,"Key":{"Env":"KEY","File":"/key"},"KeyCommand":["k","x"],"Options":{"n":[true,{"x":"y"}]},"Price":{"per":1.5}}`)},
+			"other": {ID: "other", Enabled: true, ConnectTimeout: time.Minute, RequestTimeout: time.Minute,
+				MaxLineBytes: 64 << 20, Mode: "ask"},
 		},
 		MCPServers: []MCPServer{
-			{Name: "local", Type: "stdio", Command: "mcp", Args: []string{"x"}, Env: map[string]string{"TOKEN": "hunter2"}, Origin: "USER:40"},
-			{Name: "far", Type: "http", URL: "https://me:pw@example.org/mcp?key=hunter2", Headers: map[string]string{"Authorization": "Bearer hunter2"}, Origin: "USER:45"},
+			{Name: "local", Type: "stdio", Command: "mcp", Args: []string{"x"}, Env: map[string]string{"TOKEN": "hunter2"},
+				Origin: "USER:40"},
+			{Name: "far", Type: "http", URL: "https://me:pw@example.org/mcp?key=hunter2",
+				Headers: map[string]string{"Authorization": "Bearer hunter2"}, Origin: "USER:45"},
 		},
 		Rules: []policy.Rule{
-			{Effect: "allow", Provider: "my-agent", Kind: []string{"read", "switch_mode"}, Path: "inside", Command: "go test ./...", Reason: "why", Origin: "USER:49"},
+			{Effect: "allow", Provider: "my-agent", Kind: []string{"read", "switch_mode"}, Path: "inside",
+				Command: "go test ./...", Reason: "why", Origin: "USER:49"},
 			{Effect: "deny", Path: "**/*.{key,pem}", Origin: "USER:56"},
 		},
 	}
-	want.Team.URL, want.Team.Default, want.Team.Projects = "postgres://u:hunter2@db.example.org/t", true, map[string]string{"website": "/srv/website"}
+	want.Team.URL, want.Team.Default, want.Team.Projects = "postgres://u:hunter2@db.example.org/t", true,
+		map[string]string{"website": "/srv/website"}
 	want.settings = c.settings
 	for i := range c.MCPServers {
 		c.MCPServers[i].Origin = p.text(c.MCPServers[i].Origin)
@@ -307,7 +320,8 @@ func TestReservedKeys(t *testing.T) {
 	p := newPlace(t)
 	p.user("runtime.max_tool_calls = 3\nruntime.max_summary_attempts = 1\nproviders.x.acp.max_retries = 2\n")
 	c := p.mustLoad()
-	if len(c.Notes) != 3 || p.text(c.Notes[0]) != "user file USER:1: runtime.max_tool_calls is reserved and does nothing: Perlica runs no tools." {
+	if len(c.Notes) != 3 || p.text(
+		c.Notes[0]) != "user file USER:1: runtime.max_tool_calls is reserved and does nothing: Perlica runs no tools." {
 		t.Errorf("%q", c.Notes)
 	}
 }
@@ -317,14 +331,17 @@ func TestEnvironment(t *testing.T) {
 	p.user("providers.my_agent.enabled = true\n")
 	p.env = []string{
 		"PERLICA_MODEL_DEFAULT_PROVIDER=claude", "PERLICA_LOG_STREAM_SYNC=false", "PERLICA_RUNTIME_CONTEXT_BUDGET_RATIO=0.5",
-		"PERLICA_INTERACTION_TIMEOUT=5m", "PERLICA_PROVIDERS_MY_AGENT_ACP_MODE=plan", "PERLICA_PROVIDERS_BIG_ONE_ADAPTER_COMMAND=cmd",
+		"PERLICA_INTERACTION_TIMEOUT=5m", "PERLICA_PROVIDERS_MY_AGENT_ACP_MODE=plan",
+		"PERLICA_PROVIDERS_BIG_ONE_ADAPTER_COMMAND=cmd",
 		"PERLICA_RUNTIME_PROVIDER_CONTEXT_WINDOWS_CLAUDE=9", "PERLICA_RUNTIME_LOGS_MAX_FILES=2",
 		"PERLICA_HOME=/x", "PERLICA_TRUST_PROJECT=0", "PERLICA_PREDICTABLE_X=1", "PERLICA_PREDICTABLE=1",
-		"PERLICA_PROVIDER=x", "PERLICA_CONTEXT_DEFAULT_IDS=x", "PERLICA_XYZZY\x1b=1", "PERLICA_MCP_SERVERS=x", "perlica_x=y", "odd",
+		"PERLICA_PROVIDER=x", "PERLICA_CONTEXT_DEFAULT_IDS=x", "PERLICA_XYZZY\x1b=1", "PERLICA_MCP_SERVERS=x", "perlica_x=y",
+		"odd",
 	}
 	c := p.mustLoad()
 	if c.DefaultProvider != "claude" || c.StreamSync || c.BudgetRatio != 0.5 || c.AnswerTimeout != 5*time.Minute ||
-		c.Provider("my_agent").Mode != "plan" || c.Provider("big-one").Command != "cmd" || c.ContextWindows["claude"] != 9 || c.Logs.MaxFiles != 2 {
+		c.Provider("my_agent").Mode != "plan" || c.Provider("big-one").Command != "cmd" || c.ContextWindows["claude"] != 9 ||
+		c.Logs.MaxFiles != 2 {
 		t.Errorf("%+v", c)
 	}
 	want := []string{
@@ -355,7 +372,8 @@ func TestBadEnvironmentAndFlags(t *testing.T) {
 	p := newPlace(t)
 	p.project("")
 	p.env = []string{"PERLICA_LOG_STREAM_SYNC=maybe", "PERLICA_PERMISSIONS_MODE=alow", "PERLICA_TRUST_PROJECT=si"}
-	c, err := p.loadConfig(map[string]string{"context.default_id": "../..", "no.key": "1", "providers.x.adapter.args": "a", "runtime.logs.max_files": "x"})
+	c, err := p.loadConfig(map[string]string{"context.default_id": "../..", "no.key": "1", "providers.x.adapter.args": "a",
+		"runtime.logs.max_files": "x"})
 	want := `environment PERLICA_TRUST_PROJECT: must be 1 or 0
 environment PERLICA_LOG_STREAM_SYNC: must be true or false
 environment PERLICA_PERMISSIONS_MODE: "alow" is not one of ask, reads, deny, allow; did you mean "allow"?

@@ -64,12 +64,13 @@ func TestFindAbove(t *testing.T) {
 		owner int
 		taken bool
 	}{
-		"mine":                        {nil, "", 0, true},
-		"another user's":              {give(stranger, -1), "", 0, false},
-		"for all":                     {mode(0o777), "", 0, false},
-		"for all, sticky":             {mode(os.ModeSticky | 0o777), "", 0, false},
-		"for my group, as umask 002":  {mode(0o775), "", 0, true},
-		"for another group":           {func(p string) error { return errors.Join(give(0, 100)(p), mode(0o775)(p)) }, "", 0, false},
+		"mine":                       {nil, "", 0, true},
+		"another user's":             {give(stranger, -1), "", 0, false},
+		"for all":                    {mode(0o777), "", 0, false},
+		"for all, sticky":            {mode(os.ModeSticky | 0o777), "", 0, false},
+		"for my group, as umask 002": {mode(0o775), "", 0, true},
+		"for another group": {func(p string) error { return errors.Join(give(0, 100)(p), mode(0o775)(p)) }, "", 0,
+			false},
 		"another group's, not for it": {give(0, 100), "", 0, true},
 		"a file of another user": {func(p string) error {
 			return errors.Join(os.Remove(p), os.WriteFile(p, nil, 0o600), give(stranger, -1)(p))

@@ -15,7 +15,8 @@ func TestSecret(t *testing.T) {
 	getenv := func(name string) string { return map[string]string{"FULL": " s3cret-of-env\n"}[name] }
 	const name = "x.token"
 	own := filepath.Join(p.dirs.Config, name)
-	if _, err := (Secret{}).Read(p.dirs, name, getenv); !errors.Is(err, ErrNoSecret) || !strings.Contains(err.Error(), own) {
+	if _, err := (Secret{}).Read(p.dirs, name, getenv); !errors.Is(err, ErrNoSecret) ||
+		!strings.Contains(err.Error(), own) {
 		t.Errorf("no file: %v", err)
 	}
 	p.writeFile(own, " s3cret\n")
@@ -39,7 +40,8 @@ func TestSecret(t *testing.T) {
 	}
 	for what, text := range map[string]string{"empty": "\n", "too large": strings.Repeat("s3cret", 1000)} {
 		p.writeFile(own, text)
-		if got, err := (Secret{}).Read(p.dirs, name, getenv); got != "" || err == nil || strings.Contains(err.Error(), "s3cret") {
+		if got, err := (Secret{}).Read(p.dirs, name, getenv); got != "" || err == nil ||
+			strings.Contains(err.Error(), "s3cret") {
 			t.Errorf(`%s: got %q, %v; want got == "" && err != nil && !strings.Contains(err.Error(), "s3cret")`, what, got, err)
 		}
 	}
@@ -92,7 +94,8 @@ command = "evil"
 sms = true
 `)
 	c := p.mustLoad()
-	if c.Service.Telegram != (Telegram{}) || c.Service.Webhook != (Webhook{}) || c.Service.IMessage != (IMessage{}) || len(c.Service.Channels) > 0 {
+	if c.Service.Telegram != (Telegram{}) || c.Service.Webhook != (Webhook{}) || c.Service.IMessage != (IMessage{}) ||
+		len(c.Service.Channels) > 0 {
 		t.Errorf("not trusted: %+v", c.Service)
 	}
 	if len(c.Withheld) != 15 {
@@ -126,7 +129,8 @@ func TestPatternsAddUp(t *testing.T) {
 		t.Errorf(`got %q; want slices.Equal(c.Redact, []string{"u+"})`, c.Redact)
 	}
 	p.project("log.redact = ['fine', '[']")
-	if _, err := p.loadConfig(nil); err == nil || !strings.Contains(err.Error(), "config.toml:1: log.redact: is no pattern to mask: ") {
+	if _, err := p.loadConfig(nil); err == nil || !strings.Contains(err.Error(),
+		"config.toml:1: log.redact: is no pattern to mask: ") {
 		t.Errorf("got %v", err)
 	}
 }

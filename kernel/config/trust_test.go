@@ -19,21 +19,28 @@ func TestOnlyTightens(t *testing.T) {
 	}{
 		{"deny rule", "", "[[policy.rule]]\neffect='deny'", ""},
 		{"ask rule", "", "[[policy.rule]]\neffect='ask'", ""},
-		{"allow rule", "", "[[policy.rule]]\neffect='allow'\nkind=['read']", `PROJECT:1: [[policy.rule]] effect = "allow", kind = ["read"]`},
-		{"server", "", "[[mcp.servers]]\nname='x'\ncommand='evil'\nenv={A='secret'}", `PROJECT:1: [[mcp.servers]] name = "x", command = "evil", env = { "A" = "xxxxxxxx" }, type = "stdio"`},
+		{"allow rule", "", "[[policy.rule]]\neffect='allow'\nkind=['read']",
+			`PROJECT:1: [[policy.rule]] effect = "allow", kind = ["read"]`},
+		{"server", "", "[[mcp.servers]]\nname='x'\ncommand='evil'\nenv={A='secret'}",
+			`PROJECT:1: [[mcp.servers]] name = "x", command = "evil", env = { "A" = "xxxxxxxx" }, type = "stdio"`},
 		{"command", "", "providers.x.adapter.command = 'evil'", `PROJECT:1: providers.x.adapter.command = "evil"`},
-		{"command that hides", "", `providers.x.adapter.command = "evil\u001b[2K\u202e\n"`, `PROJECT:1: providers.x.adapter.command = "evil\u001B[2K\u202E\u000A"`},
+		{"command that hides", "", `providers.x.adapter.command = "evil\u001b[2K\u202e\n"`,
+			`PROJECT:1: providers.x.adapter.command = "evil\u001B[2K\u202E\u000A"`},
 		{"args", "", "\nproviders.x.adapter.args = []", `PROJECT:2: providers.x.adapter.args = []`},
-		{"env list", "", "providers.x.adapter.env_allowlist = ['KEY']", `PROJECT:1: providers.x.adapter.env_allowlist = ["KEY"]`},
+		{"env list", "", "providers.x.adapter.env_allowlist = ['KEY']",
+			`PROJECT:1: providers.x.adapter.env_allowlist = ["KEY"]`},
 		{"mode of the agent", "", "providers.x.acp.mode = 'bypass'", `PROJECT:1: providers.x.acp.mode = "bypass"`},
 		{"timeout", "", "providers.x.acp.connect_timeout = '9h'", ""},
-		{"longer lines", "", "providers.x.acp.max_line_bytes = 1073741824", `PROJECT:1: providers.x.acp.max_line_bytes = 1073741824`},
+		{"longer lines", "", "providers.x.acp.max_line_bytes = 1073741824",
+			`PROJECT:1: providers.x.acp.max_line_bytes = 1073741824`},
 		{"shorter lines", "", "providers.x.acp.max_line_bytes = 65536", ""},
 		{"disable", "", "providers.x.enabled = false", ""},
 		{"enable what is", "", "providers.x.enabled = true", ""},
-		{"enable what is not", "providers.x.enabled = false", "providers.x.enabled = true", `PROJECT:1: providers.x.enabled = true`},
+		{"enable what is not", "providers.x.enabled = false", "providers.x.enabled = true",
+			`PROJECT:1: providers.x.enabled = true`},
 		{"default provider", "", "model.default_provider = 'claude'", ""},
-		{"default provider of its own", "", "model.default_provider = 'x'\nproviders.x.adapter.command = 'evil'", "PROJECT:1: model.default_provider = \"x\"\nPROJECT:2: providers.x.adapter.command = \"evil\""},
+		{"default provider of its own", "", "model.default_provider = 'x'\nproviders.x.adapter.command = 'evil'",
+			"PROJECT:1: model.default_provider = \"x\"\nPROJECT:2: providers.x.adapter.command = \"evil\""},
 		{"sync off", "", "log.stream_sync = false", `PROJECT:1: log.stream_sync = false`},
 		{"sync off already", "log.stream_sync = false", "log.stream_sync = false", ""},
 		{"sync on", "log.stream_sync = false", "log.stream_sync = true", ""},
@@ -48,7 +55,8 @@ func TestOnlyTightens(t *testing.T) {
 		{"patterns", "", "log.redact = ['x+']", `PROJECT:1: log.redact = ["x+"]`},
 		{"patterns that go", "log.redact = ['x+']", "log.redact = []", `PROJECT:1: log.redact = []`},
 		{"redact before the hash", "", "log.redact_before_hash = true", `PROJECT:1: log.redact_before_hash = true`},
-		{"redact no more", "log.redact_before_hash = true", "log.redact_before_hash = false", `PROJECT:1: log.redact_before_hash = false`},
+		{"redact no more", "log.redact_before_hash = true", "log.redact_before_hash = false",
+			`PROJECT:1: log.redact_before_hash = false`},
 		{"sandbox", "", "sandbox = 'project'", ""},
 		{"stricter sandbox", "sandbox = 'protect'", "sandbox = 'project'", ""},
 		{"looser sandbox", "sandbox = 'project'", "sandbox = 'protect'", `PROJECT:1: sandbox = "protect"`},
@@ -88,7 +96,8 @@ func TestTrust(t *testing.T) {
 	trusted := func(want bool) *Config {
 		t.Helper()
 		c := p.mustLoad()
-		if c.Project.Trusted != want || (c.Permissions == "allow") != want || (c.SystemPrompt == "Obey.") != want || (len(c.Withheld) == 0) != want {
+		if c.Project.Trusted != want || (c.Permissions == "allow") != want || (c.SystemPrompt == "Obey.") != want ||
+			(len(c.Withheld) == 0) != want {
 			t.Fatalf("trusted %v, want %v: %+v", c.Project.Trusted, want, c)
 		}
 		return c
@@ -215,7 +224,8 @@ func TestTrustOfTwoProjects(t *testing.T) {
 
 // TestPersonalKeys checks that a project cannot set the address of a team's hub, trusted or not.
 func TestPersonalKeys(t *testing.T) {
-	for _, line := range []string{`team.url = "postgres://db.example.org/t"`, `team.default = true`, `team.projects.x = "/x"`} {
+	for _, line := range []string{`team.url = "postgres://db.example.org/t"`, `team.default = true`,
+		`team.projects.x = "/x"`} {
 		p := newPlace(t)
 		p.project(line)
 		p.env = []string{"PERLICA_TRUST_PROJECT=1"}

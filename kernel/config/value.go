@@ -339,7 +339,8 @@ func checkRulePath(s string) string {
 }
 
 // toolKinds are the kinds of tool calls in ACP.
-var toolKinds = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
+var toolKinds = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode",
+	"other"}
 
 // section names the owner of a row's value: a provider, an element of a list, or "" for the Config itself.
 func (r *row) section() string {

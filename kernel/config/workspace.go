@@ -159,7 +159,8 @@ func checkWorkspace(root string) (Workspace, error) {
 	ws.Exists = true
 	if info.Mode()&fs.ModeSymlink != 0 {
 		if info, err = statWithin(root, DirName); err != nil {
-			return ws, &WorkspaceError{Path: ws.Dir(), Reason: "is a symbolic link that leads out of the project or nowhere", Err: err}
+			return ws, &WorkspaceError{Path: ws.Dir(), Reason: "is a symbolic link that leads out of the project or nowhere",
+				Err: err}
 		}
 	}
 	if !info.IsDir() {
@@ -204,7 +205,8 @@ func (w Workspace) Context(name string) (ContextPaths, error) {
 	}
 	dir := filepath.Join(w.Dir(), "contexts", name)
 	in := func(file string) string { return filepath.Join(dir, file) }
-	return ContextPaths{dir, in("eventlog.db"), in("sessions.db"), in("approvals.db"), in("search.db"), in("logs"), in("locks")}, nil
+	return ContextPaths{dir, in("eventlog.db"), in("sessions.db"), in("approvals.db"), in("search.db"), in("logs"),
+		in("locks")}, nil
 }
 
 // ServicePaths are the files of the messaging bridge.
@@ -406,7 +408,8 @@ func reservedName(stem string) bool {
 		return true
 	}
 	for _, device := range []string{"COM", "LPT"} {
-		if n, ok := strings.CutPrefix(stem, device); ok && utf8.RuneCountInString(n) == 1 && strings.ContainsAny(n, "0123456789¹²³") {
+		if n, ok := strings.CutPrefix(stem, device); ok && utf8.RuneCountInString(n) == 1 &&
+			strings.ContainsAny(n, "0123456789¹²³") {
 			return true
 		}
 	}

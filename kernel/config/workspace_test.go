@@ -21,9 +21,11 @@ func TestFind(t *testing.T) {
 		{"here", []string{"home/a/b/.perlica_config/"}, "home/a/b", "home/a/b", true},
 		{"above", []string{"home/a/.perlica_config/"}, "home/a/b/c", "home/a", true},
 		{"the nearest", []string{"home/a/.perlica_config/", "home/a/b/.perlica_config/"}, "home/a/b/c", "home/a/b", true},
-		{"not above the git work tree", []string{"home/a/.perlica_config/", "home/a/b/.git/"}, "home/a/b/c", "home/a/b", false},
+		{"not above the git work tree", []string{"home/a/.perlica_config/", "home/a/b/.git/"}, "home/a/b/c", "home/a/b",
+			false},
 		{"not above a linked work tree", []string{"home/a/.perlica_config/", "home/a/b/.git"}, "home/a/b", "home/a/b", false},
-		{"below the top of the git work tree", []string{"home/a/.git/", "home/a/b/.perlica_config/"}, "home/a/b/c", "home/a/b", true},
+		{"below the top of the git work tree", []string{"home/a/.git/", "home/a/b/.perlica_config/"}, "home/a/b/c",
+			"home/a/b", true},
 		{"top of the git work tree", []string{"home/a/.git/"}, "home/a/b/c", "home/a", false},
 		{"linked git work tree", []string{"home/a/.git"}, "home/a/b", "home/a", false},
 		{"inner git work tree", []string{"home/a/.git/", "home/a/b/.git/"}, "home/a/b/c", "home/a/b", false},
@@ -136,7 +138,8 @@ func TestEnsure(t *testing.T) {
 			paths.EventLog)
 	}
 	for _, dir := range []string{ws.Dir(), filepath.Dir(paths.Dir), paths.Dir, paths.Logs, paths.Locks} {
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() || info.Mode().Perm() != 0o700 && runtime.GOOS != "windows" {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() || info.Mode().Perm() != 0o700 &&
+			runtime.GOOS != "windows" {
 			t.Errorf("%s: %v %v", dir, info, err)
 		}
 	}
@@ -173,7 +176,8 @@ func TestEnsureRefuses(t *testing.T) {
 	outside := t.TempDir()
 	for name, at := range map[string]string{
 		"contexts": "contexts", "context": "contexts/default", "logs": "contexts/default/logs",
-		"log": "contexts/default/eventlog.db", "wal": "contexts/default/eventlog.db-wal", "trail": "contexts/default/logs/x.jsonl",
+		"log": "contexts/default/eventlog.db", "wal": "contexts/default/eventlog.db-wal",
+		"trail": "contexts/default/logs/x.jsonl",
 	} {
 		ws := Workspace{Root: t.TempDir()}
 		link := filepath.Join(ws.Dir(), filepath.FromSlash(at))
@@ -212,14 +216,17 @@ func TestEnsureRefuses(t *testing.T) {
 }
 
 func TestContextNames(t *testing.T) {
-	for _, name := range []string{"default", "a", "A-b_c.d", "two words", "日本語", "con1", "COM10", "lpt", "console", strings.Repeat("x", 64)} {
+	for _, name := range []string{"default", "a", "A-b_c.d", "two words", "日本語", "con1", "COM10", "lpt", "console",
+		strings.Repeat("x", 64)} {
 		if err := CheckContextName(name); err != nil {
 			t.Errorf("%q: got %v; want err == nil", name, err)
 		}
 	}
 	for _, name := range []string{
-		"", ".", "..", "...", ".hidden", "../..", "a/b", `a\b`, "/abs", `C:\x`, "a\x00b", "a\nb", "\x1b[2J", "a\u202eb", "\xff", "a%20b", "%",
-		"con", "CON", "nul.txt", "Aux", "com1", "LPT9", "com¹", "conin$", "con .x", "x.", "x ", " x", "a:b", "a*", "a?", "a|b", "<", `"`, strings.Repeat("x", 65),
+		"", ".", "..", "...", ".hidden", "../..", "a/b", `a\b`, "/abs", `C:\x`, "a\x00b", "a\nb", "\x1b[2J", "a\u202eb",
+		"\xff", "a%20b", "%",
+		"con", "CON", "nul.txt", "Aux", "com1", "LPT9", "com¹", "conin$", "con .x", "x.", "x ", " x", "a:b", "a*", "a?",
+		"a|b", "<", `"`, strings.Repeat("x", 65),
 	} {
 		err := CheckContextName(name)
 		var ne *ContextNameError
@@ -259,14 +266,21 @@ func TestUserDirs(t *testing.T) {
 		env        map[string]string
 		want       Dirs
 	}{
-		{"linux", "linux", map[string]string{"HOME": "/h"}, Dirs{"/h", "/h/.config/perlica", "/h/.local/state/perlica", "/h/.local/state/perlica/run"}},
-		{"xdg", "linux", map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s", "XDG_RUNTIME_DIR": "/r"}, Dirs{"/h", "/c/perlica", "/s/perlica", "/r/perlica"}},
-		{"relative xdg", "linux", map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": "c"}, Dirs{"/h", "/h/.config/perlica", "/h/.local/state/perlica", "/h/.local/state/perlica/run"}},
-		{"own", "linux", map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": "/c", "PERLICA_HOME": "/p"}, Dirs{"/h", "/p/config", "/p/state", "/p/run"}},
+		{"linux", "linux", map[string]string{"HOME": "/h"}, Dirs{"/h", "/h/.config/perlica", "/h/.local/state/perlica",
+			"/h/.local/state/perlica/run"}},
+		{"xdg", "linux", map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s",
+			"XDG_RUNTIME_DIR": "/r"}, Dirs{"/h", "/c/perlica", "/s/perlica", "/r/perlica"}},
+		{"relative xdg", "linux", map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": "c"},
+			Dirs{"/h", "/h/.config/perlica", "/h/.local/state/perlica", "/h/.local/state/perlica/run"}},
+		{"own", "linux", map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": "/c", "PERLICA_HOME": "/p"},
+			Dirs{"/h", "/p/config", "/p/state", "/p/run"}},
 		{"own without home", "windows", map[string]string{"PERLICA_HOME": "/p"}, Dirs{"", "/p/config", "/p/state", "/p/run"}},
-		{"xdg without home", "linux", map[string]string{"XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s"}, Dirs{"", "/c/perlica", "/s/perlica", "/s/perlica/run"}},
-		{"mac", "darwin", map[string]string{"HOME": "/h", "TMPDIR": "/t"}, Dirs{"/h", "/h/Library/Application Support/perlica", "/h/Library/Application Support/perlica/state", "/t/perlica"}},
-		{"windows", "windows", map[string]string{"USERPROFILE": "/h", "APPDATA": "/a", "LOCALAPPDATA": "/l"}, Dirs{"/h", "/a/perlica", "/l/perlica/state", "/l/perlica/run"}},
+		{"xdg without home", "linux", map[string]string{"XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s"},
+			Dirs{"", "/c/perlica", "/s/perlica", "/s/perlica/run"}},
+		{"mac", "darwin", map[string]string{"HOME": "/h", "TMPDIR": "/t"},
+			Dirs{"/h", "/h/Library/Application Support/perlica", "/h/Library/Application Support/perlica/state", "/t/perlica"}},
+		{"windows", "windows", map[string]string{"USERPROFILE": "/h", "APPDATA": "/a", "LOCALAPPDATA": "/l"},
+			Dirs{"/h", "/a/perlica", "/l/perlica/state", "/l/perlica/run"}},
 	} {
 		got, err := userDirs(tt.goos, func(k string) string { return tt.env[k] })
 		want := Dirs{at(tt.want.Home), at(tt.want.Config), at(tt.want.State), at(tt.want.Runtime)}

@@ -18,22 +18,27 @@ func TestNamesStay(t *testing.T) {
 		fact any
 		want string
 	}{
-		{MessageReceived{Text: "t", Attachments: []string{"/a"}, Source: "run", Sender: "s", Dir: "/d", Provider: "p", Rules: []string{"--deny x"}},
+		{MessageReceived{Text: "t", Attachments: []string{"/a"}, Source: "run", Sender: "s", Dir: "/d", Provider: "p",
+			Rules: []string{"--deny x"}},
 			`{"text":"t","attachments":["/a"],"source":"run","sender":"s","dir":"/d","provider":"p","rules":["--deny x"]}`},
-		{Truncated{Kept: 1, Dropped: 2, Budget: 3, Estimate: 4}, `{"kept_turns":1,"dropped_turns":2,"budget_tokens":3,"estimated_tokens":4}`},
+		{Truncated{Kept: 1, Dropped: 2, Budget: 3, Estimate: 4},
+			`{"kept_turns":1,"dropped_turns":2,"budget_tokens":3,"estimated_tokens":4}`},
 		{Requested{"p", []string{"a"}, "d", 5, 1, "keep", "i"},
 			`{"provider":"p","agent":["a"],"prompt_sha256":"d","prompt_bytes":5,"llm_call_index":1,"strategy":"keep","input_sha256":"i"}`},
 		{Requested{},
 			`{"provider":"","agent":null,"prompt_sha256":"","prompt_bytes":0,"llm_call_index":0,"strategy":"","input_sha256":""}`},
-		{Responded{"p", "t", "end_turn", json.RawMessage(`{}`), true, &Cost{Amount: 1, Currency: "EUR"}, 2, 3, []ToolSeen{tool}, []provider.Block{{Kind: "image", Size: 2}}},
+		{Responded{"p", "t", "end_turn", json.RawMessage(`{}`), true, &Cost{Amount: 1, Currency: "EUR"}, 2, 3,
+			[]ToolSeen{tool}, []provider.Block{{Kind: "image", Size: 2}}},
 			`{"provider":"p","text":"t","stop_reason":"end_turn","usage":{},"usage_of_session":true,"cost":{"amount":1,"currency":"EUR"},"duration_ms":2,"first_update_ms":3,"tool_calls":[` + seen + `],"content":[{"type":"image","size":2}]}`},
 		{Responded{}, `{"provider":"","text":"","stop_reason":"","duration_ms":0,"first_update_ms":0,"tool_calls":null}`},
 		{Failed{nil, 1, "t", []ToolSeen{tool}, "run", "k", message.Coded{Code: "a.b"}, nil},
-			`{"duration_ms":1,"text":"t","tool_calls":[` + seen + `],"noticed_by":"run","known":"k","known_message":{"code":"a.b"}}`},
+			`{"duration_ms":1,"text":"t","tool_calls":[` + seen +
+				`],"noticed_by":"run","known":"k","known_message":{"code":"a.b"}}`},
 		{Failed{}, `{"duration_ms":0}`},
 		{Enforced{1, 2, 3, Permissions{4, 5, 6, 7}, 8, 9},
 			`{"calls":1,"blocked_tool_calls":2,"debug_lines_lost":3,"permissions":{"asked":4,"allowed":5,"denied":6,"unanswered":7},"unasked_tools":8,"freed_tools":9}`},
-		{UnaskedTool{tool, "w", "q", message.Coded{Code: "a.b", Args: message.Args{1}}}, `{"id":"1","title":"T","kind":"edit","status":"completed","why":"w","freed_by":"q","code":"a.b","args":[1]}`},
+		{UnaskedTool{tool, "w", "q", message.Coded{Code: "a.b", Args: message.Args{1}}},
+			`{"id":"1","title":"T","kind":"edit","status":"completed","why":"w","freed_by":"q","code":"a.b","args":[1]}`},
 		{UnaskedTool{tool, "w", "", message.Coded{}}, `{"id":"1","title":"T","kind":"edit","status":"completed","why":"w"}`},
 		{ToolBlocked{"fs/x", "7", "single_call_mode_local_tool_dispatch_disabled", json.RawMessage(`[1]`)},
 			`{"method":"fs/x","request_id":"7","reason":"single_call_mode_local_tool_dispatch_disabled","params":[1]}`},
@@ -44,9 +49,12 @@ func TestNamesStay(t *testing.T) {
 		{SessionClosed{true, "e"}, `{"requested":true,"error":"e"}`},
 		{OversizedLine{9, "s", []byte("h")}, `{"length":9,"sha256":"s","head":"aA=="}`},
 		{RequestTimeout{"m", "1s"}, `{"method":"m","after":"1s"}`},
-		{PolicyDecided{"t", nil, nil, "allow", "rule", 1, "a", "w", "o", message.Coded{}}, `{"title":"t","effect":"allow","by":"rule","rule":1,"approval":"a","why":"w","option":"o"}`},
-		{PolicyDecided{"t", []string{"ls"}, []string{"/p"}, "deny", "tier", nil, "", "w", "", message.Coded{}}, `{"title":"t","commands":["ls"],"paths":["/p"],"effect":"deny","by":"tier","why":"w"}`},
-		{ReplySent{"7", "selected", "o", "k", "b", "e"}, `{"request_id":"7","outcome":"selected","option":"o","kind":"k","by":"b","error":"e"}`},
+		{PolicyDecided{"t", nil, nil, "allow", "rule", 1, "a", "w", "o", message.Coded{}},
+			`{"title":"t","effect":"allow","by":"rule","rule":1,"approval":"a","why":"w","option":"o"}`},
+		{PolicyDecided{"t", []string{"ls"}, []string{"/p"}, "deny", "tier", nil, "", "w", "", message.Coded{}},
+			`{"title":"t","commands":["ls"],"paths":["/p"],"effect":"deny","by":"tier","why":"w"}`},
+		{ReplySent{"7", "selected", "o", "k", "b", "e"},
+			`{"request_id":"7","outcome":"selected","option":"o","kind":"k","by":"b","error":"e"}`},
 	} {
 		if e := event.NewFact("x", "user", event.Refs{}, c.fact); string(e.Payload) != c.want {
 			t.Errorf("%T:\n %s, want\n %s", c.fact, e.Payload, c.want)
@@ -78,7 +86,8 @@ func TestWhat(t *testing.T) {
 
 // TestFactsOfOthers checks that the fields of an error lie next to those of the fact.
 func TestFactsOfOthers(t *testing.T) {
-	e := event.NewFact(event.ProviderError, "perlica", event.Refs{}, Failed{Error: &provider.Error{Provider: "p", Message: "m"}, Known: "k"})
+	e := event.NewFact(event.ProviderError, "perlica", event.Refs{},
+		Failed{Error: &provider.Error{Provider: "p", Message: "m"}, Known: "k"})
 	f, err := Decode[Failed](e)
 	if err != nil || f.Error == nil || f.Provider != "p" || f.Message != "m" || f.Known != "k" {
 		t.Errorf("%+v, %v", f, err)

@@ -65,7 +65,8 @@ func count(text string) int { return len(regexp.MustCompile(`%[a-z]`).FindAllStr
 // TestSameSentences checks that every language has the same sentences with the same insertions.
 func TestSameSentences(t *testing.T) {
 	english, chinese := texts(language.English), texts(language.Chinese)
-	if missing := slices.DeleteFunc(slices.Sorted(maps.Keys(english)), func(k string) bool { return chinese[k] != "" || english[k] == "" }); len(missing) > 0 {
+	if missing := slices.DeleteFunc(slices.Sorted(maps.Keys(english)),
+		func(k string) bool { return chinese[k] != "" || english[k] == "" }); len(missing) > 0 {
 		t.Errorf("not in Chinese: %q", missing)
 	}
 	for name, text := range chinese {
@@ -99,9 +100,11 @@ func TestCardWords(t *testing.T) {
 	for _, l := range language.All() {
 		words := l.Sentences().Card
 		rows := words.Lay(interaction.Question{Why: "why", Word: "word", Subject: interaction.Subject{
-			Provider: "agent", Text: []string{"text"}, Commands: []string{strings.Repeat("make ", 40)}, Paths: []string{"/p"}, Dir: "/",
+			Provider: "agent", Text: []string{"text"}, Commands: []string{strings.Repeat("make ", 40)}, Paths: []string{"/p"},
+			Dir:  "/",
 			Kind: "execute", Tier: "always-asked", Diffs: []interaction.Diff{{Path: "/p", New: "new"}},
-			Fields: []interaction.Field{{Name: "a", Value: "b"}, {Name: "c", Value: "d", Inert: true}, {Name: "e", Value: "f", Unread: true}},
+			Fields: []interaction.Field{{Name: "a", Value: "b"}, {Name: "c", Value: "d", Inert: true},
+				{Name: "e", Value: "f", Unread: true}},
 		}}, card.PhoneWidth).Rows
 		labels := map[string]bool{}
 		for _, r := range rows {
@@ -115,7 +118,8 @@ func TestCardWords(t *testing.T) {
 				labels[fields[0]] = true
 			}
 		}
-		for _, label := range []string{"says", "inert", "runs", "path", "with", "unread", "in", "tier", "why", "allow", "diff"} {
+		for _, label := range []string{"says", "inert", "runs", "path", "with", "unread", "in", "tier", "why", "allow",
+			"diff"} {
 			if !labels[words[label]] {
 				t.Errorf("%s: no row is called %q", l, words[label])
 			}
@@ -135,7 +139,8 @@ func TestRepeated(t *testing.T) {
 // TestSpan writes durations in the usual form.
 func TestSpan(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		2 * time.Hour: "2 hours", time.Minute: "1 minute", 90 * time.Minute: "1 hour 30 minutes", 25*time.Hour + time.Minute: "1 day 1 hour",
+		2 * time.Hour: "2 hours", time.Minute: "1 minute", 90 * time.Minute: "1 hour 30 minutes",
+		25*time.Hour + time.Minute: "1 day 1 hour",
 		24*time.Hour + time.Minute: "1 day", 0: "0 seconds", time.Second + time.Millisecond: "1 second",
 	} {
 		if got := language.English.Sentences().Span(d); got != want {

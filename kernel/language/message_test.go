@@ -43,7 +43,8 @@ func TestCodes(t *testing.T) {
 		if !latin.MatchString(insertion.ReplaceAllString(m.Text, "")) || m.Text == "%s of %s" || m.Text == "%s of %s: %s" {
 			continue
 		}
-		if !strings.ContainsFunc(said, func(r rune) bool { return unicode.Is(unicode.Han, r) }) || english(typed.ReplaceAllString(said, "")) {
+		if !strings.ContainsFunc(said, func(r rune) bool { return unicode.Is(unicode.Han, r) }) ||
+			english(typed.ReplaceAllString(said, "")) {
 			t.Errorf("%s is not Chinese: %q", m.Code, said)
 		}
 	}

@@ -21,7 +21,8 @@ import (
 var latin = regexp.MustCompile(`[A-Za-z]{2,}`)
 
 // own are the names that stay the same in every language.
-var own = []string{"UTF", "Perlica", "shell", "git", "cd", "fork", "PATH", "token", "stop", "WebSocket", "ACP", "JSON", "RPC", "RFC", "ASCII", "MiB"}
+var own = []string{"UTF", "Perlica", "shell", "git", "cd", "fork", "PATH", "token", "stop", "WebSocket", "ACP", "JSON",
+	"RPC", "RFC", "ASCII", "MiB"}
 
 // quoted matches texts that the reader types literally.
 var quoted = regexp.MustCompile(`“[^”]*”`)
@@ -47,7 +48,8 @@ func TestRecorded(t *testing.T) {
 		if form == "send" { // a command
 			continue
 		}
-		if !strings.ContainsFunc(said, func(r rune) bool { return unicode.Is(unicode.Han, r) }) && !slices.Contains([]string{"{kind} of %s", "{kind} of {thing}: %s", "{verb} {thing}: %s", "%s (%s), by %s"}, form) {
+		if !strings.ContainsFunc(said, func(r rune) bool { return unicode.Is(unicode.Han, r) }) &&
+			!slices.Contains([]string{"{kind} of %s", "{kind} of {thing}: %s", "{verb} {thing}: %s", "%s (%s), by %s"}, form) {
 			t.Errorf("%q is not Chinese: %q", form, said)
 		}
 		if english(places.ReplaceAllString(strings.ReplaceAll(said, "2026-11-24T18:00:00Z", ""), "")) {

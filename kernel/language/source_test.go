@@ -73,8 +73,9 @@ func TestMessages(t *testing.T) {
 func (m messages) faults(t *testing.T) {
 	say := language.Chinese.Sentences()
 	named := map[string][]string{ // insertions in the source
-		"where": {"checkpoint 2 of the file"}, "why": {"although the lines before and after it are"}, "and": {""}, "often": {"once"},
-		"what": {"a signature"}, "fault": {"the table § is missing"},
+		"where": {"checkpoint 2 of the file"}, "why": {"although the lines before and after it are"}, "and": {""},
+		"often": {"once"},
+		"what":  {"a signature"}, "fault": {"the table § is missing"},
 	}
 	var v values = func(name string) []string {
 		if list := named[name]; list != nil {
@@ -187,7 +188,8 @@ func (m messages) faults(t *testing.T) {
 // TestAccepted checks that the first known language of the header counts, otherwise English.
 func TestAccepted(t *testing.T) {
 	for header, want := range map[string]language.Language{
-		"": "en", "*": "en", "fr": "en", "zh": "zh", "zh-CN,zh;q=0.9,en;q=0.8": "zh", "en-GB,en;q=0.9,zh;q=0.8": "en", "fr, zh;q=0.5": "zh",
+		"": "en", "*": "en", "fr": "en", "zh": "zh", "zh-CN,zh;q=0.9,en;q=0.8": "zh", "en-GB,en;q=0.9,zh;q=0.8": "en",
+		"fr, zh;q=0.5":             "zh",
 		"en;q=0.2, ZH-Hant; q=0.7": "zh", "zh;q=0": "en", "zh;q=x": "en", "zhx": "en",
 	} {
 		if got := language.Accepted(header); got != want {

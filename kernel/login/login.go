@@ -52,7 +52,8 @@ func InTerminal(ctx context.Context, r *kernel.Runner, t Terminal) (code int, er
 	what := fact.Login{Provider: t.Agent.ID, Command: masked, Cwd: t.Dir}
 	err = recorded(ctx, r, what, func() (ended fact.LoginEnded, err error) {
 		t.Starts(masked)
-		code, ended.Signal, err = process.Attached(process.Spec{Agent: t.Agent.ID, Argv: argv, Env: env, Dir: t.Dir, Limit: t.Limit}, t.Signals)
+		code, ended.Signal, err = process.Attached(process.Spec{Agent: t.Agent.ID, Argv: argv, Env: env, Dir: t.Dir,
+			Limit: t.Limit}, t.Signals)
 		ended.ExitCode = code
 		return ended, err
 	})

@@ -21,7 +21,8 @@ import (
 func killed(t *testing.T, s Store, path string, types ...event.Type) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
-	cmd.Env = append(os.Environ(), "LOGTRUST_LOG="+path, "LOGTRUST_DIR="+filepath.Dir(s.Dir), "PERLICA_TRUST_LOG="+strings.Join(s.Trusted, " "))
+	cmd.Env = append(os.Environ(), "LOGTRUST_LOG="+path, "LOGTRUST_DIR="+filepath.Dir(s.Dir),
+		"PERLICA_TRUST_LOG="+strings.Join(s.Trusted, " "))
 	if s.Keys == nil {
 		cmd.Env = append(cmd.Env, "LOGTRUST_UNSIGNED=1")
 	}

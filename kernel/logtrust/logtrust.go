@@ -150,7 +150,8 @@ func (s Store) Open(ctx context.Context, path string, opt eventlog.Options) (log
 // write-ahead log: admitFiles accepts one that is empty, and one where no frames existed before.
 func (s Store) admitFiles(ctx context.Context, path string, before files) error {
 	now, err := look(path)
-	if err != nil || before.File != "" && before.File == now.File && (!before.frames || !now.frames || before.WAL == now.WAL) {
+	if err != nil || before.File != "" && before.File == now.File &&
+		(!before.frames || !now.frames || before.WAL == now.WAL) {
 		return err
 	}
 	_, err = s.checkFiles(ctx, path)

@@ -80,12 +80,16 @@ func TestCheck(t *testing.T) {
 		make func(path string)
 		why  string // the reason in the UnknownError; empty means a known log
 	}{
-		"no file":            {func(string) {}, ""},
-		"empty":              {func(path string) { write(t, path, nil) }, ""},
-		"mine":               {func(path string) { write(t, path, me.Keys, run...) }, ""},
-		"another's":          {func(path string) { write(t, path, other.Keys, run...) }, "no key that is known"},
-		"nobody's":           {func(path string) { write(t, path, nil, run...) }, "no key that is known"},
-		"mine, with a death": {func(path string) { write(t, path, me.Keys, run...); write(t, path, nil, event.MessageReceived) }, ""},
+		"no file":   {func(string) {}, ""},
+		"empty":     {func(path string) { write(t, path, nil) }, ""},
+		"mine":      {func(path string) { write(t, path, me.Keys, run...) }, ""},
+		"another's": {func(path string) { write(t, path, other.Keys, run...) }, "no key that is known"},
+		"nobody's":  {func(path string) { write(t, path, nil, run...) }, "no key that is known"},
+		"mine, with a death": {func(path string) {
+			write(t, path, me.Keys, run...)
+			write(t, path, nil,
+				event.MessageReceived)
+		}, ""},
 		"an outcome added": {func(path string) {
 			write(t, path, me.Keys, run...)
 			write(t, path, nil, event.MessageReceived, event.Responded)
@@ -104,7 +108,8 @@ func TestCheck(t *testing.T) {
 			tc.make(path)
 			err := me.Check(t.Context(), path)
 			var unknown *UnknownError
-			if tc.why == "" && err != nil || tc.why != "" && (!errors.As(err, &unknown) || !strings.Contains(unknown.Why, tc.why)) {
+			if tc.why == "" && err != nil || tc.why != "" && (!errors.As(err, &unknown) ||
+				!strings.Contains(unknown.Why, tc.why)) {
 				t.Errorf("%v, want %q", err, tc.why)
 			}
 			if err := (Store{}).Check(t.Context(), path); err != nil {
@@ -159,7 +164,8 @@ func TestAnotherFileBehindTheCheck(t *testing.T) {
 	me, other := user(t), user(t)
 	foreign := filepath.Join(t.TempDir(), "eventlog.db")
 	write(t, foreign, other.Keys, event.Requested, event.Responded, event.CallEnforced)
-	for name, types := range map[string][]event.Type{"nothing there": nil, "mine there": {event.Requested, event.Responded, event.CallEnforced}} {
+	for name, types := range map[string][]event.Type{"nothing there": nil,
+		"mine there": {event.Requested, event.Responded, event.CallEnforced}} {
 		path := filepath.Join(t.TempDir(), "eventlog.db")
 		if types != nil {
 			write(t, path, me.Keys, types...)
@@ -182,7 +188,8 @@ func TestAnotherFileBehindTheCheck(t *testing.T) {
 		if err != nil || kept != nil {
 			t.Fatal(why, err, kept)
 		}
-		if _, err := log.Append(t.Context(), event.NewFact(event.Responded, "agent", event.Refs{Run: event.RunID(log.Writer())}, struct{}{})); err != nil {
+		if _, err := log.Append(t.Context(), event.NewFact(event.Responded, "agent",
+			event.Refs{Run: event.RunID(log.Writer())}, struct{}{})); err != nil {
 			t.Fatal(err)
 		}
 		if err := log.Close(); err != nil {

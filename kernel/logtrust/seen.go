@@ -81,7 +81,9 @@ func (s Store) compareNewest(ctx context.Context, r *store.Reader, n store.Newes
 		return errors.Join(err, &UnknownError{log, reason, fmt.Sprintf(format, args...)})
 	}
 	if name != "" && n.Context != name && !(known && own.Context == name) {
-		return refuse(otherContext, "its newest event is of the context %q, and it lies in the folder of %q; if the folder was renamed, trust it", n.Context, name)
+		return refuse(otherContext,
+			"its newest event is of the context %q, and it lies in the folder of %q; if the folder was renamed, trust it",
+			n.Context, name)
 	}
 	seen := []entry{own}
 	if !known {
@@ -96,7 +98,9 @@ func (s Store) compareNewest(ctx context.Context, r *store.Reader, n store.Newes
 			return err
 		}
 		if !there && !namesLater(r.Path(), n.Seq) {
-			return refuse(rolledBack, "at %s it had %d events, here are %d, or others; an input that was called since would be called again", e.Path, e.Size, n.Seq)
+			return refuse(rolledBack,
+				"at %s it had %d events, here are %d, or others; an input that was called since would be called again", e.Path,
+				e.Size, n.Seq)
 		}
 	}
 	return nil

@@ -41,7 +41,8 @@ func frontEnd(p *project.Project, r *kernel.Runner) http.Handler {
 		questions, err := r.PendingQuestions(req.Context())
 		for _, q := range questions {
 			if string(q.ID) == req.PathValue("id") {
-				err = r.AnswerQuestion(req.Context(), q, interaction.Answer{Option: req.FormValue("option"), By: "me", Where: "http"})
+				err = r.AnswerQuestion(req.Context(), q, interaction.Answer{Option: req.FormValue("option"), By: "me",
+					Where: "http"})
 			}
 		}
 		reply(w, "answered", err)
@@ -62,7 +63,8 @@ func frontEnd(p *project.Project, r *kernel.Runner) http.Handler {
 	mux.HandleFunc("POST /inputs", func(w http.ResponseWriter, req *http.Request) {
 		agent, err := p.Agent(project.Choice{Provider: req.FormValue("provider")}, sessions.Session{})
 		turn := kernel.Turn{Setup: p.Setup(project.Choice{}, agent, sessions.Session{})}
-		turn.Input = kernel.Input{ID: event.InputID(req.FormValue("id")), Text: req.FormValue("text"), Source: "http", Sender: "me"}
+		turn.Input = kernel.Input{ID: event.InputID(req.FormValue("id")), Text: req.FormValue("text"), Source: "http",
+			Sender: "me"}
 		turn.Permissions, turn.AnswerIn = p.Answering(true, 0)
 		var res record.Result
 		if err == nil {
@@ -100,7 +102,8 @@ func Example_http() {
 	check(err)
 	input := make(chan []byte, 1)
 	go func() {
-		input <- post(server.URL+"/inputs", "provider=predictable&id=job-1&text=@say+Hello.%0A@ask+execute+Build+command=make")
+		input <- post(server.URL+"/inputs",
+			"provider=predictable&id=job-1&text=@say+Hello.%0A@ask+execute+Build+command=make")
 	}()
 	events := bufio.NewScanner(stream.Body)
 	for events.Scan() {

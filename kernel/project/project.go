@@ -39,7 +39,10 @@ type Project struct {
 // Find finds the project of a directory and loads its configuration. The settings override the files. With an error
 // the project holds the parts that were found.
 func Find(dir string, environ []string, settings map[string]string) (*Project, error) {
-	return load(dir, environ, settings, func(dirs config.Dirs) (config.Workspace, error) { return config.Find(dir, dirs.Home) })
+	return load(dir, environ, settings, func(dirs config.Dirs) (config.Workspace,
+		error) {
+		return config.Find(dir, dirs.Home)
+	})
 }
 
 // At is Find for the project in the folder that a person named, wherever the working directory is.
@@ -51,7 +54,8 @@ func At(root, dir string, environ []string, settings map[string]string) (*Projec
 }
 
 // load is Find for the workspace that where returns.
-func load(dir string, environ []string, settings map[string]string, where func(config.Dirs) (config.Workspace, error)) (*Project, error) {
+func load(dir string, environ []string, settings map[string]string,
+	where func(config.Dirs) (config.Workspace, error)) (*Project, error) {
 	p := &Project{Dir: dir, Config: &config.Config{}, Environ: environ}
 	var err error
 	if p.Dirs, err = config.UserDirs(p.getenv); err != nil {
@@ -108,7 +112,10 @@ func (p *Project) OpenReader(ctx context.Context) (*store.Reader, config.Context
 
 // OpenToShow is OpenReader for a caller that shows the log: see OpenLogToShow.
 func (p *Project) OpenToShow(ctx context.Context) (*store.Reader, config.ContextPaths, error) {
-	return p.openLog(ctx, func(ctx context.Context, path string) (*store.Reader, error) { return OpenLogToShow(ctx, p.Dirs, path) })
+	return p.openLog(ctx, func(ctx context.Context, path string) (*store.Reader,
+		error) {
+		return OpenLogToShow(ctx, p.Dirs, path)
+	})
 }
 
 // OpenLogToShow opens the log at path to show it, as store.OpenToShow does. The headers of the whole log are checked
@@ -121,7 +128,8 @@ func OpenLogToShow(ctx context.Context, dirs config.Dirs, path string) (*store.R
 	return r, err
 }
 
-func (p *Project) openLog(ctx context.Context, open func(context.Context, string) (*store.Reader, error)) (*store.Reader, config.ContextPaths, error) {
+func (p *Project) openLog(ctx context.Context, open func(context.Context, string) (*store.Reader,
+	error)) (*store.Reader, config.ContextPaths, error) {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
 		return nil, paths, err
@@ -161,7 +169,8 @@ func (p *Project) options() (kernel.Options, error) {
 	paths, err := ensure()
 	return kernel.Options{
 		Paths: paths, Context: p.Config.ContextID, KeyDir: p.Dirs.KeyDir(), Runtime: p.Dirs.Runtime,
-		Rules: p.Config.Rules, Vouchers: p.Vouchers(), ViewKey: p.Dirs.ViewKey(), StreamSync: p.Config.StreamSync, Environ: p.Environ,
+		Rules: p.Config.Rules, Vouchers: p.Vouchers(), ViewKey: p.Dirs.ViewKey(), StreamSync: p.Config.StreamSync,
+		Environ:  p.Environ,
 		Own:      p.OwnFolders(),
 		Redactor: redactor, RedactLog: p.Config.RedactBeforeHash, Known: p.KnownLogs(),
 	}, err

@@ -65,7 +65,8 @@ func (p *Project) own(agent agents.Agent) (paths []string) {
 		}
 	}
 	for _, name := range agent.Env {
-		if dir := p.environ(name); filepath.IsAbs(dir) && (strings.HasSuffix(name, "_HOME") || strings.HasSuffix(name, "_DIR")) {
+		if dir := p.environ(name); filepath.IsAbs(dir) && (strings.HasSuffix(name, "_HOME") ||
+			strings.HasSuffix(name, "_DIR")) {
 			folders = append(folders, dir)
 		}
 	}

@@ -132,14 +132,16 @@ func (p *Project) Setup(c Choice, agent agents.Agent, s sessions.Session) kernel
 	return kernel.Setup{
 		Earlier: earlier,
 		Agent:   agent, Session: s.ID, Dir: cmp.Or(c.Dir, p.Dir), Model: c.Model, Mode: cmp.Or(c.Mode, agent.Mode),
-		Servers: p.Servers(), System: p.Config.SystemPrompt, Append: c.Append, AddDirs: c.AddDirs, Extra: c.Servers, Budget: p.budget(agent.ID),
-		Home: p.Dirs.Home, Temp: TempDirs(), Limit: policy.Mode(p.Config.Permissions),
+		Servers: p.Servers(), System: p.Config.SystemPrompt, Append: c.Append, AddDirs: c.AddDirs, Extra: c.Servers,
+		Budget: p.budget(agent.ID),
+		Home:   p.Dirs.Home, Temp: TempDirs(), Limit: policy.Mode(p.Config.Permissions),
 	}
 }
 
 // Conversation describes the agent session for a conversation in the session id. For a session without a turn,
 // provider names the agent. A person can be asked in the conversation.
-func (p *Project) Conversation(ctx context.Context, r *kernel.Runner, id event.SessionID, provider string) (kernel.Setup, error) {
+func (p *Project) Conversation(ctx context.Context, r *kernel.Runner, id event.SessionID,
+	provider string) (kernel.Setup, error) {
 	var s sessions.Session
 	if id != "" {
 		view, err := r.Sessions(ctx)
@@ -216,7 +218,8 @@ func (p *Project) Servers() []acp.McpServer {
 func server(s config.MCPServer) acp.McpServer {
 	switch s.Type {
 	case "http":
-		return acp.McpServer{Http: &acp.McpServerHttpInline{Name: s.Name, Type: "http", Url: s.URL, Headers: headers(s.Headers)}}
+		return acp.McpServer{Http: &acp.McpServerHttpInline{Name: s.Name, Type: "http", Url: s.URL,
+			Headers: headers(s.Headers)}}
 	case "sse":
 		return acp.McpServer{Sse: &acp.McpServerSseInline{Name: s.Name, Type: "sse", Url: s.URL, Headers: headers(s.Headers)}}
 	}
@@ -224,7 +227,8 @@ func server(s config.MCPServer) acp.McpServer {
 	for _, k := range slices.Sorted(maps.Keys(s.Env)) {
 		env = append(env, acp.EnvVariable{Name: k, Value: s.Env[k]})
 	}
-	return acp.McpServer{Stdio: &acp.McpServerStdio{Name: s.Name, Command: s.Command, Args: append([]string{}, s.Args...), Env: env}}
+	return acp.McpServer{Stdio: &acp.McpServerStdio{Name: s.Name, Command: s.Command, Args: append([]string{}, s.Args...),
+		Env: env}}
 }
 
 func headers(m map[string]string) []acp.HttpHeader {

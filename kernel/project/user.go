@@ -82,7 +82,8 @@ func ForTeam(dir string, environ []string, settings map[string]string, team stri
 
 // Team is ForTeam without a directory: for the team's log itself.
 func Team(dir string, environ []string, team string) (*Project, error) {
-	p, err := load(dir, environ, map[string]string{"context.default_id": team}, func(dirs config.Dirs) (config.Workspace, error) { return dirs.Teams(), nil })
+	p, err := load(dir, environ, map[string]string{"context.default_id": team},
+		func(dirs config.Dirs) (config.Workspace, error) { return dirs.Teams(), nil })
 	p.team = true
 	return p, err
 }

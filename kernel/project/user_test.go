@@ -58,7 +58,8 @@ func TestContextOf(t *testing.T) {
 	if root, context, ok := contextOf(paths.EventLog); root != ws.Root || context != "other" || !ok {
 		t.Errorf("%q %q %t", root, context, ok)
 	}
-	for _, path := range []string{paths.Sessions, paths.Dir, filepath.Join(dir, "eventlog.db"), "/eventlog.db", "eventlog.db", "", filepath.Join(dir, "conf", "contexts", "x", "eventlog.db")} {
+	for _, path := range []string{paths.Sessions, paths.Dir, filepath.Join(dir, "eventlog.db"), "/eventlog.db",
+		"eventlog.db", "", filepath.Join(dir, "conf", "contexts", "x", "eventlog.db")} {
 		if root, _, ok := contextOf(path); ok {
 			t.Errorf("%s is said to be a log of %s", path, root)
 		}

@@ -24,7 +24,8 @@ func TestOpenViewWhereNothingCanBeWritten(t *testing.T) {
 	var used []string
 	open := func(path string) (*view.View, error) {
 		used = append(used, path)
-		return view.Open(t.Context(), &log.Reader, path, nil, view.Projection{Name: "test", Version: 1, Schema: `CREATE TABLE x (y) `})
+		return view.Open(t.Context(), &log.Reader, path, nil, view.Projection{Name: "test", Version: 1,
+			Schema: `CREATE TABLE x (y) `})
 	}
 	view, remove, err := OpenView(filepath.Join(t.TempDir(), "no", "such", "folder", "x.db"), open)
 	if err != nil {

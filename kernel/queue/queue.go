@@ -48,7 +48,8 @@ func Withdrawn(session event.SessionID, id event.InputID, m fact.MessageWithdraw
 
 // Add appends an input to the queue of a session. It returns ErrCalled if any session called its id, and ErrQueued
 // if the session's queue has or had it.
-func Add(ctx context.Context, log *eventlog.Log, session event.SessionID, id event.InputID, m fact.MessageQueued) error {
+func Add(ctx context.Context, log *eventlog.Log, session event.SessionID, id event.InputID,
+	m fact.MessageQueued) error {
 	intent, called, err := log.Intent(ctx, id)
 	if err != nil {
 		return err

@@ -208,7 +208,8 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 	}),
 	event.Responded: reader(func(r *Record, _ event.Event, p fact.Responded) {
 		r.Provider = cmp.Or(r.Provider, p.Provider)
-		r.Outcome, r.Text, r.Content, r.StopReason, r.Usage, r.Cost, r.Calls = OutcomeResponded, p.Text, p.Content, p.StopReason, p.Usage, p.Cost, 1
+		r.Outcome, r.Text, r.Content, r.StopReason, r.Usage, r.Cost, r.Calls = OutcomeResponded, p.Text, p.Content,
+			p.StopReason, p.Usage, p.Cost, 1
 		r.OfSession = p.OfSession
 		r.Duration, r.FirstUpdate = milliseconds(p.DurationMS), milliseconds(p.FirstMS)
 	}),

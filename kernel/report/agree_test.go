@@ -63,7 +63,8 @@ func TestVerifiersAgree(t *testing.T) {
 		}
 		ours, theirs := goSays(t, path, opt), pySays(t, py, path, args)
 		if ours != theirs {
-			t.Errorf("-agree-seed %d, log %d, %q %v: log verify says %q, verify.py %q", *agreeSeed, i, change, args, ours, theirs)
+			t.Errorf("-agree-seed %d, log %d, %q %v: log verify says %q, verify.py %q", *agreeSeed, i, change, args, ours,
+				theirs)
 		}
 		if ours == "OK" {
 			sound++
@@ -111,13 +112,15 @@ func randomLog(t *testing.T, dice *rand.Rand, path string, keys *evidence.Keys, 
 
 // randomRun returns a sound run. A wild run has some events removed, doubled, or given other ids.
 func randomRun(dice *rand.Rand, n int, wild bool) (list []event.Event) {
-	refs := event.Refs{Session: "s", Run: event.RunID(fmt.Sprint("r", n)), Trace: event.TraceID(fmt.Sprint("t", n)), Input: event.InputID(fmt.Sprint("i", n))}
+	refs := event.Refs{Session: "s", Run: event.RunID(fmt.Sprint("r", n)), Trace: event.TraceID(fmt.Sprint("t", n)),
+		Input: event.InputID(fmt.Sprint("i", n))}
 	asked := refs
 	asked.Interaction = event.InteractionID(fmt.Sprint("q", n))
 	line := func(ty event.Type, text string) event.Event {
 		return event.Event{Type: ty, Class: event.Frame, Actor: "agent", Refs: refs, Payload: []byte(text)}
 	}
-	prompts := []string{`{"id":1,"method":"session/prompt"}`, `{"method":"x","method":"session/prompt"}`, `{"METHOD":"session/prompt"}`, `["session/prompt"]`, `{"method":"session/prompt"} x`}
+	prompts := []string{`{"id":1,"method":"session/prompt"}`, `{"method":"x","method":"session/prompt"}`,
+		`{"METHOD":"session/prompt"}`, `["session/prompt"]`, `{"method":"session/prompt"} x`}
 	prompt := prompts[0]
 	by := []string{`{"by":"alice"}`, `{"BY":"alice"}`, `{"by":""}`, `{"by":7}`, `{"by":"a","by":null}`, `{}`}
 	answer := by[0]
@@ -161,13 +164,15 @@ func randomChange(dice *rand.Rand) string {
 	seq := pick("(SELECT max(seq) FROM events)", "1", "2", fmt.Sprint(1+dice.IntN(30)))
 	id := pick("1", "(SELECT max(id) FROM checkpoints)", "2")
 	return pick(
-		`INSERT OR REPLACE INTO nodes VALUES (`+pick("8", "16", "24", "32", "56", "64", "3", "0", "-8", "9")+`, `+pick("0", "1", "7", "-1", "1000000", "1152921504606846976")+`, `+pick("zeroblob(32)", "x'00'")+`)`,
+		`INSERT OR REPLACE INTO nodes VALUES (`+pick("8", "16", "24", "32", "56", "64", "3", "0", "-8", "9")+`, `+
+			pick("0", "1", "7", "-1", "1000000", "1152921504606846976")+`, `+pick("zeroblob(32)", "x'00'")+`)`,
 		`DELETE FROM nodes`,
 		`UPDATE nodes SET hash = zeroblob(32)`,
 		`DELETE FROM checkpoints`,
 		`DELETE FROM checkpoints WHERE id = `+id,
 		`UPDATE checkpoints SET size = `+pick("0", "-1", "3", "size + 1", "9223372036854775807")+` WHERE id = `+id,
-		`UPDATE checkpoints SET note = `+pick(`''`, `replace(note, char(10), char(13, 10))`, `note || 'x'`, `note || char(10)`, `note || note`, `substr(note, 2)`, `replace(note, '=', '')`)+` WHERE id = `+id,
+		`UPDATE checkpoints SET note = `+pick(`''`, `replace(note, char(10), char(13, 10))`, `note || 'x'`,
+			`note || char(10)`, `note || note`, `substr(note, 2)`, `replace(note, '=', '')`)+` WHERE id = `+id,
 		`INSERT INTO checkpoints (size, note) SELECT size, note FROM checkpoints WHERE id = `+id,
 		`INSERT OR REPLACE INTO open_runs VALUES ('`+pick("r0", "r1", "never")+`', `+pick("2", "1", "999")+`)`,
 		`DELETE FROM open_runs`,

@@ -9,7 +9,8 @@ import (
 
 func TestFindApproval(t *testing.T) {
 	list := []policy.Approval{{ID: "0199aaaa-1111"}, {ID: "0199aaaa-2222"}, {ID: "1111"}}
-	for ref, want := range map[string]string{"0199aaaa-2222": "0199aaaa-2222", "-2222": "0199aaaa-2222", "1111": "1111", "0199aaaa-1": "0199aaaa-1111"} {
+	for ref, want := range map[string]string{"0199aaaa-2222": "0199aaaa-2222", "-2222": "0199aaaa-2222", "1111": "1111",
+		"0199aaaa-1": "0199aaaa-1111"} {
 		if got, err := FindApproval(list, ref); err != nil || got.ID != want {
 			t.Errorf("FindApproval(%q) = %v, %v, want %s", ref, got.ID, err, want)
 		}

@@ -66,7 +66,8 @@ func fillRun(tb testing.TB, l *eventlog.Log, i int) {
 		provider = []string{"claude", "codex", "gemini"}[i%3]
 	}
 	refs := event.Refs{
-		Session: event.SessionID(runID(i / 10)), Conversation: "c", Run: event.RunID(id), Trace: event.TraceID(fmt.Sprintf("%032x", i)),
+		Session: event.SessionID(runID(i / 10)), Conversation: "c", Run: event.RunID(id),
+		Trace: event.TraceID(fmt.Sprintf("%032x", i)),
 		Input: event.InputID("input-" + fmt.Sprint(i)),
 	}
 	asking := refs
@@ -87,25 +88,32 @@ func fillRun(tb testing.TB, l *eventlog.Log, i int) {
 	} else {
 		put(event.SessionSelected, refs, struct{}{})
 	}
-	put(event.MessageReceived, refs, fact.MessageReceived{Text: text, Source: "run", Sender: "alice", Dir: "/src", Provider: provider})
+	put(event.MessageReceived, refs, fact.MessageReceived{Text: text, Source: "run", Sender: "alice", Dir: "/src",
+		Provider: provider})
 	put(event.SessionStarted, refs, fact.SessionStarted{Strategy: "keep"})
 	put(event.Requested, refs, fact.Requested{Provider: provider, CallIndex: 1, Bytes: len(text)})
 	for n := range 28 {
-		line := fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"c","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"piece %d of the answer, which goes on for some words"}}}}`, n)
-		events = append(events, event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: refs, Payload: []byte(line)})
+		line := fmt.Sprintf(
+			`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"c","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"piece %d of the answer, which goes on for some words"}}}}`, n)
+		events = append(events, event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: refs,
+			Payload: []byte(line)})
 	}
-	put(event.PolicyDecided, refs, fact.PolicyDecided{Title: "Read file", Effect: "allow", By: "rule", Why: "reading is fine"})
+	put(event.PolicyDecided, refs, fact.PolicyDecided{Title: "Read file", Effect: "allow", By: "rule",
+		Why: "reading is fine"})
 	put(event.InteractionRequested, asking, interaction.Question{
 		Title: "Run go test", Options: []interaction.Option{{ID: "allow-once", Label: "Allow", Kind: "allow_once"}},
-		Subject: interaction.Subject{Provider: provider, Kind: "execute", Commands: []string{fmt.Sprintf("go test ./pkg%d/... -run Test%d", i%31, i)}},
+		Subject: interaction.Subject{Provider: provider, Kind: "execute",
+			Commands: []string{fmt.Sprintf("go test ./pkg%d/... -run Test%d", i%31, i)}},
 	})
 	put(event.InteractionAnswered, asking, interaction.Answer{Option: "allow-once", By: "alice", Where: "terminal"})
 	put(event.ReplySent, asking, fact.ReplySent{Outcome: "selected", Option: "allow-once", By: "alice"})
 	put(event.InteractionResolved, asking, interaction.Resolution{Option: "allow-once", Sent: true})
 	put(event.Responded, refs, fact.Responded{
 		Provider: provider, StopReason: "end_turn", DurationMS: 1200,
-		Text:  fmt.Sprintf("I fixed the parser in file%d.go. The tests pass now; the change is in commit %x. 解析器已经修复。", i%977, i*7919),
-		Tools: []fact.ToolSeen{{ID: "t", Title: fmt.Sprintf("go test ./pkg%d/...", i%31), Kind: "execute", Status: "completed"}},
+		Text: fmt.Sprintf("I fixed the parser in file%d.go. The tests pass now; the change is in commit %x. 解析器已经修复。", i%977,
+			i*7919),
+		Tools: []fact.ToolSeen{{ID: "t", Title: fmt.Sprintf("go test ./pkg%d/...", i%31), Kind: "execute",
+			Status: "completed"}},
 	})
 	put(event.CallEnforced, refs, fact.Enforced{Calls: 1})
 	put(event.SessionClosed, refs, fact.SessionClosed{Requested: true})

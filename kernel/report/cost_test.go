@@ -17,7 +17,8 @@ import (
 func TestWhatARunCosts(t *testing.T) {
 	start := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	now := start
-	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "log.db"), eventlog.Options{Now: func() time.Time { return now }})
+	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "log.db"),
+		eventlog.Options{Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}

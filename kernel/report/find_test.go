@@ -93,7 +93,8 @@ func TestFindRecord(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if got.Run != c.run || got.Session != c.session || (got.Event != nil) != (c.seq > 0) || c.seq > 0 && got.Event.Seq != c.seq {
+		if got.Run != c.run || got.Session != c.session || (got.Event != nil) != (c.seq > 0) || c.seq > 0 &&
+			got.Event.Seq != c.seq {
 			t.Errorf("%q: found %+v", c.ref, got)
 		}
 	}

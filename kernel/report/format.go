@@ -98,7 +98,8 @@ func newCloudEvent(e event.Event, source string, opt FormatOptions) cloudEvent {
 		SpecVersion: "1.0", ID: e.ID, Source: source, Type: cloudEventPrefix + string(e.Type), Subject: string(e.Run),
 		Time: e.Time.UTC().Format("2006-01-02T15:04:05.000000000Z"),
 		Seq:  fmt.Sprint(int64(e.Seq)), Class: string(e.Class), Actor: e.Actor, Writer: e.Writer, Context: e.Context,
-		Session: string(e.Session), Conversation: string(e.Conversation), Interaction: string(e.Interaction), Input: string(e.Input),
+		Session: string(e.Session), Conversation: string(e.Conversation), Interaction: string(e.Interaction),
+		Input:  string(e.Input),
 		Length: fmt.Sprint(e.PayloadLen), SHA256: fmt.Sprintf("%x", e.PayloadSHA256), Leaf: e.LeafHash.String(),
 	}
 	if e.Run == "" {

@@ -73,12 +73,14 @@ var (
 		Session: "spine", Conversation: "agent-1", Run: "run-1", Trace: "0af7651916cd43dd8448eb211c80319c", Input: "in-1",
 	}
 	failedRefs = event.Refs{Session: "spine", Conversation: "agent-1", Run: "run-2", Trace: "no trace", Input: "in-2"}
-	prunedRefs = event.Refs{Session: "spine", Conversation: "agent-1", Run: "run-3", Trace: "0bf7651916cd43dd8448eb211c80319c", Input: "in-3"}
+	prunedRefs = event.Refs{Session: "spine", Conversation: "agent-1", Run: "run-3",
+		Trace: "0bf7651916cd43dd8448eb211c80319c", Input: "in-3"}
 )
 
 func frame(r event.Refs, update string) event.Event {
 	line := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"agent-1","update":` + update + `}}`
-	return event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: r, Payload: []byte(line)}
+	return event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Refs: r,
+		Payload: []byte(line)}
 }
 
 func storyEvents() []event.Event {
@@ -88,9 +90,11 @@ func storyEvents() []event.Event {
 		{ID: "yes", Label: "Allow once", Kind: "allow_once"}, {ID: "no", Label: "Reject", Kind: "reject_once"},
 	}
 	return []event.Event{
-		event.NewFact(event.SessionCreated, "user", event.Refs{Session: r.Session}, fact.SessionCreated{Name: "my-session", Provider: "claude"}),
+		event.NewFact(event.SessionCreated, "user", event.Refs{Session: r.Session},
+			fact.SessionCreated{Name: "my-session", Provider: "claude"}),
 		event.NewFact(event.MessageReceived, "user", r, fact.MessageReceived{
-			Text: "Fix <script>alert(1)</script> & the parser\nplease", Attachments: []string{"a.go"}, Source: "run", Sender: "alice", Dir: "/src", Provider: "claude",
+			Text: "Fix <script>alert(1)</script> & the parser\nplease", Attachments: []string{"a.go"}, Source: "run",
+			Sender: "alice", Dir: "/src", Provider: "claude",
 		}),
 		event.NewFact(event.Requested, "perlica", r, fact.Requested{Provider: "claude", Bytes: 40, CallIndex: 1}),
 		frame(r, `{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"How to begin"}}`),
@@ -103,20 +107,24 @@ func storyEvents() []event.Event {
 				Diffs: []interaction.Diff{{Path: "a.go", Old: "one\ntwo\n", New: "one\n<three>\n"}},
 			},
 		}),
-		event.NewFact(event.InteractionAnswered, "user", asking("q-1"), interaction.Answer{Option: "yes", By: "alice", Where: "terminal"}),
+		event.NewFact(event.InteractionAnswered, "user", asking("q-1"),
+			interaction.Answer{Option: "yes", By: "alice", Where: "terminal"}),
 		event.NewFact(event.InteractionRequested, "agent", asking("q-2"), interaction.Question{
-			Title: "Remove it", Options: options, Subject: interaction.Subject{Provider: "claude", Kind: "delete", Paths: []string{"/src/a.go"}},
+			Title: "Remove it", Options: options, Subject: interaction.Subject{Provider: "claude", Kind: "delete",
+				Paths: []string{"/src/a.go"}},
 		}),
 		event.NewFact(event.InteractionLapsed, "perlica", asking("q-2"), interaction.Resolution{Reason: interaction.TimeUp}),
 		frame(r, `{"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed"}`),
 		frame(r, `{"sessionUpdate":"tool_call","toolCallId":"t2","title":"Read b.go","kind":"read","status":"failed"}`),
-		event.NewFact(event.PolicyDecided, "policy", r, fact.PolicyDecided{Title: "Read b.go", Effect: "allow", By: "rule", Why: "reading is fine"}),
+		event.NewFact(event.PolicyDecided, "policy", r, fact.PolicyDecided{Title: "Read b.go", Effect: "allow", By: "rule",
+			Why: "reading is fine"}),
 		event.NewFact(event.PolicyUnasked, "agent", r, fact.UnaskedTool{ToolSeen: fact.ToolSeen{ID: "t3", Title: "rm -rf tmp", Kind: "execute", Status: "completed"}, Why: "nobody was asked"}),
 		{Type: event.LineMalformed, Class: event.Frame, Actor: "agent", Refs: r, Payload: []byte("\xff no message")},
 		{Type: event.LineMalformed, Class: event.Frame, Actor: "agent", Refs: r, Payload: []byte("plain text")},
 		event.NewFact(event.Responded, "agent", r, fact.Responded{
-			Provider: "claude", Text: "All 删除 done", StopReason: "end_turn", Usage: json.RawMessage(`{"inputTokens":1200,"outputTokens":34}`),
-			Cost: &fact.Cost{Amount: 0.0125, Currency: "USD"}, DurationMS: 3500, FirstMS: 500,
+			Provider: "claude", Text: "All 删除 done", StopReason: "end_turn",
+			Usage: json.RawMessage(`{"inputTokens":1200,"outputTokens":34}`),
+			Cost:  &fact.Cost{Amount: 0.0125, Currency: "USD"}, DurationMS: 3500, FirstMS: 500,
 		}),
 	}
 }
@@ -124,9 +132,11 @@ func storyEvents() []event.Event {
 func failedEvents() []event.Event {
 	r := failedRefs
 	return []event.Event{
-		event.NewFact(event.MessageReceived, "user", r, fact.MessageReceived{Text: "use token SECRET", Source: "run", Sender: "bob", Dir: "/src", Provider: "codex"}),
+		event.NewFact(event.MessageReceived, "user", r, fact.MessageReceived{Text: "use token SECRET", Source: "run",
+			Sender: "bob", Dir: "/src", Provider: "codex"}),
 		event.NewFact(event.ProviderError, "perlica", r, fact.Failed{
-			Error: &provider.Error{Provider: "codex", Message: "it does not know SECRET", Type: provider.TypeAgent}, DurationMS: 200,
+			Error:      &provider.Error{Provider: "codex", Message: "it does not know SECRET", Type: provider.TypeAgent},
+			DurationMS: 200,
 		}),
 	}
 }
@@ -185,7 +195,8 @@ func written(t *testing.T, write formatWriter, q event.Query, mask bool) []byte 
 }
 
 func TestFormats(t *testing.T) {
-	for name, write := range map[string]formatWriter{"story.html": WriteHTML, "story.otel.jsonl": WriteOTel, "story.cloudevents.jsonl": WriteCloudEvents} {
+	for name, write := range map[string]formatWriter{"story.html": WriteHTML, "story.otel.jsonl": WriteOTel,
+		"story.cloudevents.jsonl": WriteCloudEvents} {
 		masked := written(t, write, event.Query{}, true)
 		golden(t, name, masked)
 		if bytes.Contains(masked, []byte("SECRET")) {
@@ -216,7 +227,9 @@ func TestPageIsHarmless(t *testing.T) {
 	text := written(t, WriteHTML, event.Query{}, false)
 	d := xml.NewDecoder(bytes.NewReader(text))
 	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
-	allowed := strings.Fields("html head meta title style body header main footer article h1 h2 p dl dt dd ol li time div pre span code details summary")
+	allowed := strings.Fields(
+		"html head meta title style body header main footer article h1 h2 p dl dt dd ol li time div pre span code " +
+			"details summary")
 	var open []string
 	for {
 		token, err := d.Token()
@@ -264,13 +277,15 @@ func TestCloudEventsAreValid(t *testing.T) {
 			t.Fatal(err)
 		}
 		for key, value := range v {
-			if _, text := value.(string); key != "data" && key != "data_base64" && (!name.MatchString(key) || !text || value == "") {
+			if _, text := value.(string); key != "data" && key != "data_base64" &&
+				(!name.MatchString(key) || !text || value == "") {
 				t.Errorf("attribute %s is %v", key, value)
 			}
 		}
 		_, data := v["data"]
 		_, raw := v["data_base64"]
-		if v["specversion"] != "1.0" || v["source"] == nil || ids[v["id"].(string)] || data && raw || (data || raw) == (v["perlicawithheld"] != nil) {
+		if v["specversion"] != "1.0" || v["source"] == nil || ids[v["id"].(string)] || data && raw ||
+			(data || raw) == (v["perlicawithheld"] != nil) {
 			t.Errorf("%s", line)
 		}
 		ids[v["id"].(string)] = true

@@ -57,7 +57,8 @@ func (p *pageWriter) writePage(ctx context.Context, q event.Query) error {
 	if err != nil {
 		return err
 	}
-	p.page.putHead(p.opt.Version, plain(origin), plain(first.Context), first.Time.UTC().Format(time.DateOnly), p.opt.Mask != nil)
+	p.page.putHead(p.opt.Version, plain(origin), plain(first.Context), first.Time.UTC().Format(time.DateOnly),
+		p.opt.Mask != nil)
 	for e, err := range inputs(ctx, p.log, q) {
 		if err != nil {
 			return err
@@ -133,7 +134,8 @@ func plain(s string) string {
 			return '␀' + r // the picture of the character
 		case r == 0x7f:
 			return '␡'
-		case r >= 0x80 && r < 0xa0, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f, r == 0x61c:
+		case r >= 0x80 && r < 0xa0, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f,
+			r == 0x61c:
 			return '\ufffd'
 		}
 		return r
@@ -175,7 +177,8 @@ func (r *pageStory) tellStep(step Step) {
 		r.tool(at, w)
 	case StepAsked:
 		r.addStep(at, pageStep{
-			Class: "question", Head: w.Subject.Provider + " asks: " + cmp.Or(w.Title, "use a tool"), Note: w.Why, Body: r.subject(w.Question),
+			Class: "question", Head: w.Subject.Provider + " asks: " + cmp.Or(w.Title, "use a tool"), Note: w.Why,
+			Body: r.subject(w.Question),
 		})
 	case StepClosed:
 		r.closed(at, w)
@@ -213,7 +216,8 @@ func (r *pageStory) input(at time.Time, in StepInput) {
 }
 
 func (r *pageStory) tool(at time.Time, t StepTool) {
-	s := pageStep{Class: "tool", Head: "• " + cmp.Or(t.Title, t.ID), Note: strings.TrimSpace(t.Kind + " " + words(t.Status))}
+	s := pageStep{Class: "tool", Head: "• " + cmp.Or(t.Title, t.ID),
+		Note: strings.TrimSpace(t.Kind + " " + words(t.Status))}
 	began, known := r.tools[t.ID]
 	if !known {
 		r.tools[t.ID] = at
@@ -298,7 +302,8 @@ func (r *pageStory) closed(at time.Time, c StepClosed) {
 			}
 		}
 	}
-	r.addStep(at, pageStep{Class: class, Head: c.Answer.By + " answers: " + label, Note: "from " + c.Answer.Where + ", " + after})
+	r.addStep(at, pageStep{Class: class, Head: c.Answer.By + " answers: " + label,
+		Note: "from " + c.Answer.Where + ", " + after})
 }
 
 func (r *pageStory) outcome(at time.Time, o StepOutcome) {
@@ -315,7 +320,8 @@ func (r *pageStory) outcome(at time.Time, o StepOutcome) {
 	if o.Duration > 0 {
 		r.addFact("took", o.Duration.Round(time.Millisecond).String())
 	}
-	s := pageStep{Class: "outcome", Head: "Responded: " + o.StopReason + " after " + o.Duration.Round(time.Millisecond).String()}
+	s := pageStep{Class: "outcome", Head: "Responded: " + o.StopReason + " after " +
+		o.Duration.Round(time.Millisecond).String()}
 	if in, out, ok := o.Tokens(); ok {
 		r.p.in, r.p.out = r.p.in+in, r.p.out+out
 		s.Note = tokens(in, out)

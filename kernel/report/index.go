@@ -120,7 +120,10 @@ var texts = map[event.Type]func(event.Event, asked) ([]passage, error){
 		return string(p.Effect) + " " + p.String() + ", said " + p.By
 	}),
 	event.ApprovalRevoked: one(kindDecision, func(p policy.Revocation, _ asked) string { return "revoked by " + p.By }),
-	event.CancelRequested: one(kindDecision, func(p fact.Stop, _ asked) string { return "stopped by " + p.By + ": " + p.Why }),
+	event.CancelRequested: one(kindDecision, func(p fact.Stop, _ asked) string {
+		return "stopped by " + p.By + ": " +
+			p.Why
+	}),
 	event.RunResolved: one(kindDecision, func(p fact.Resolved, _ asked) string {
 		return parts("resolved by "+p.By, p.Note)
 	}),
@@ -320,7 +323,8 @@ func (x *indexer) rememberFact(ctx context.Context, tx *sqlx.Tx, e event.Event) 
 				provider = CASE ?2 WHEN '' THEN provider ELSE ?2 END,
 				name = CASE ?3 WHEN '' THEN name ELSE ?3 END`, string(e.Session), p.Provider, p.Name)
 	case event.SessionDeleted:
-		return x.execStatement(ctx, tx, `UPDATE sessions SET name = '' WHERE id = ?`, string(e.Session)) // the name is free again
+		// the name is free again
+		return x.execStatement(ctx, tx, `UPDATE sessions SET name = '' WHERE id = ?`, string(e.Session))
 	case event.InteractionRequested:
 		p, err := fact.Decode[interaction.Question](e)
 		if err != nil {
@@ -330,7 +334,8 @@ func (x *indexer) rememberFact(ctx context.Context, tx *sqlx.Tx, e event.Event) 
 		if err != nil {
 			return err
 		}
-		return x.execStatement(ctx, tx, `INSERT INTO asked (id, question) VALUES (?, ?) ON CONFLICT DO NOTHING`, string(e.Interaction), string(text))
+		return x.execStatement(ctx, tx, `INSERT INTO asked (id, question) VALUES (?, ?) ON CONFLICT DO NOTHING`,
+			string(e.Interaction), string(text))
 	}
 	return nil
 }

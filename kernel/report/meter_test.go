@@ -16,7 +16,8 @@ import (
 func TestTokensOfARun(t *testing.T) {
 	start := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	now := start
-	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "log.db"), eventlog.Options{Now: func() time.Time { return now }})
+	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "log.db"),
+		eventlog.Options{Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,8 @@ func TestTokensOfARun(t *testing.T) {
 		for _, turn := range turns[i:] {
 			in, out = in+turn.own, out+turn.ownOut
 		}
-		if s, err := ReadStats(t.Context(), &log.Reader, q); err != nil || s.Total.TokensIn != in || s.Total.TokensOut != out {
+		if s, err := ReadStats(t.Context(), &log.Reader, q); err != nil || s.Total.TokensIn != in ||
+			s.Total.TokensOut != out {
 			t.Errorf("from run %d on: %d in, %d out, %v; want %d, %d", i, s.Total.TokensIn, s.Total.TokensOut, err, in, out)
 		}
 	}

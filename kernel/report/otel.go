@@ -94,7 +94,8 @@ func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
 // traceID returns the id of a run's trace in the form of OpenTelemetry.
 func traceID(r event.Refs) string {
-	if b, err := hex.DecodeString(string(r.Trace)); err == nil && len(b) == 16 && string(r.Trace) != "00000000000000000000000000000000" {
+	if b, err := hex.DecodeString(string(r.Trace)); err == nil && len(b) == 16 &&
+		string(r.Trace) != "00000000000000000000000000000000" {
 		return hex.EncodeToString(b)
 	}
 	sum := sha256.Sum256([]byte("perlica trace\x00" + string(r.Run)))
@@ -183,7 +184,8 @@ func runSpans(ctx context.Context, log *store.Reader, input event.Event, opt For
 var genAIProviders = map[string]string{"claude": "anthropic", "codex": "openai", "gemini": "gcp.gemini"}
 
 // identifyAgent finds the called provider in the intent or in the input, and the id of the agent's session.
-func (t *tracer) identifyAgent(ctx context.Context, log *store.Reader, input event.Event) (provider, conversation string, err error) {
+func (t *tracer) identifyAgent(ctx context.Context, log *store.Reader,
+	input event.Event) (provider, conversation string, err error) {
 	if m, err := fact.Decode[fact.MessageReceived](input); err == nil {
 		provider = m.Provider
 	}
@@ -278,14 +280,16 @@ func (t *tracer) outcome(step Step, w StepOutcome) {
 	s.Attributes.addText("perlica.outcome", string(w.Outcome))
 	if w.StopReason != "" {
 		reasons := map[string]any{"values": []map[string]any{{"stringValue": w.StopReason}}}
-		s.Attributes = append(s.Attributes, otelAttribute{"gen_ai.response.finish_reasons", map[string]any{"arrayValue": reasons}})
+		s.Attributes = append(s.Attributes, otelAttribute{"gen_ai.response.finish_reasons",
+			map[string]any{"arrayValue": reasons}})
 	}
 	if in, out, ok := w.Tokens(); ok {
 		s.Attributes.addNumber("gen_ai.usage.input_tokens", in)
 		s.Attributes.addNumber("gen_ai.usage.output_tokens", out)
 	}
 	if w.Cost != nil {
-		s.Attributes = append(s.Attributes, otelAttribute{"perlica.cost.amount", map[string]any{"doubleValue": w.Cost.Amount}})
+		s.Attributes = append(s.Attributes, otelAttribute{"perlica.cost.amount",
+			map[string]any{"doubleValue": w.Cost.Amount}})
 		s.Attributes.addText("perlica.cost.currency", w.Cost.Currency)
 	}
 	if w.Outcome == record.OutcomeResponded {

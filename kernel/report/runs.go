@@ -49,7 +49,8 @@ type RunsQuery struct {
 
 // ReadRuns returns the runs that q selects, oldest first. more reports that older ones exist.
 func ReadRuns(ctx context.Context, log event.Reader, q RunsQuery) (list []Run, more bool, err error) {
-	inputs := event.Query{Types: []event.Type{event.MessageReceived}, Session: q.Session, Since: q.Since, Before: q.Before, Newest: true}
+	inputs := event.Query{Types: []event.Type{event.MessageReceived}, Session: q.Session, Since: q.Since, Before: q.Before,
+		Newest: true}
 	for e, err := range log.Events(ctx, inputs) {
 		if err != nil {
 			return nil, false, err
@@ -94,8 +95,10 @@ func readRun(ctx context.Context, log event.Reader, id event.RunID) (Run, error)
 		run.Cost = o.Cost
 	}
 	asked := rec.Counted()
-	run.Session, run.Input, run.At, run.By, run.Source = rec.Session, rec.Input, rec.At, rec.Received.Sender, rec.Received.Source
-	run.Provider, run.Outcome, run.StopReason, run.DurationMS = rec.Provider, rec.Outcome, rec.StopReason, rec.Duration.Milliseconds()
+	run.Session, run.Input, run.At, run.By, run.Source = rec.Session, rec.Input, rec.At, rec.Received.Sender,
+		rec.Received.Source
+	run.Provider, run.Outcome, run.StopReason, run.DurationMS = rec.Provider, rec.Outcome, rec.StopReason,
+		rec.Duration.Milliseconds()
 	run.Asked, run.Allowed, run.Denied = asked.Asked, asked.Allowed, asked.Denied
 	run.Text, run.Pruned, run.Damage = rec.Received.Text, rec.Pruned, rec.Damage
 	return run, nil

@@ -27,7 +27,8 @@ type Search struct {
 // before the log.
 func OpenSearch(ctx context.Context, log event.Reader, path string, progress func(event.Seq)) (*Search, error) {
 	v, err := view.Open(ctx, log, path, nil, view.Projection{
-		Name: "search", Version: 3, Schema: searchSchema, Types: event.Known().For(event.Search), Apply: (&indexer{progress: progress}).applyFact,
+		Name: "search", Version: 3, Schema: searchSchema, Types: event.Known().For(event.Search),
+		Apply: (&indexer{progress: progress}).applyFact,
 	})
 	if err != nil {
 		return nil, err
@@ -221,7 +222,8 @@ func (s *Search) readHit(ctx context.Context, id int64, w Wanted) (h Hit, ok boo
 		width = 160
 	}
 	if damage := e.Damage(); damage != nil {
-		return Hit{Event: e, Kind: Kinds()[min(id%slots, int64(len(Kinds())-1))], Excerpt: []Piece{{Text: damage.Row()}}}, true, nil
+		return Hit{Event: e, Kind: Kinds()[min(id%slots, int64(len(Kinds())-1))], Excerpt: []Piece{{Text: damage.Row()}}},
+			true, nil
 	}
 	for _, p := range passages(e, q) {
 		if textID(seq, p.kind) == id {

@@ -118,7 +118,8 @@ func TestSearchFilters(t *testing.T) {
 func TestSearchByTimeOverStretches(t *testing.T) {
 	start := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	clock := start
-	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "log.db"), eventlog.Options{Now: func() time.Time { return clock }})
+	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "log.db"),
+		eventlog.Options{Now: func() time.Time { return clock }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +214,8 @@ func TestSearchFindSession(t *testing.T) {
 		sessionFact(event.SessionDeleted, sessionB, ""),
 	)
 	s := searchIn(t, log)
-	for _, ref := range []string{sessionA, sessionB, "spine", "old name", "gone", "a001", "b002", "0199", "0199aaaa-0000-7000-8000", "001", "", "nosuch"} {
+	for _, ref := range []string{sessionA, sessionB, "spine", "old name", "gone", "a001", "b002", "0199",
+		"0199aaaa-0000-7000-8000", "001", "", "nosuch"} {
 		got, gotErr := s.FindSession(t.Context(), ref)
 		want, wantErr := FindSession(t.Context(), &log.Reader, ref)
 		for _, kind := range []error{ErrNotFound, ErrAmbiguousRef} {
@@ -231,7 +233,8 @@ func TestSearchAsksNoSort(t *testing.T) {
 		ID, Parent, NotUsed int
 		Detail              string
 	}
-	err := sqlx.SelectContext(context.Background(), s.view.DB(), &plan, `EXPLAIN QUERY PLAN `+findQuery, "text : a", 0, 9, 0, 9, 9)
+	err := sqlx.SelectContext(context.Background(), s.view.DB(), &plan, `EXPLAIN QUERY PLAN `+findQuery, "text : a", 0, 9,
+		0, 9, 9)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,8 @@ type StatsQuery struct {
 
 // ReadStats counts. It reads facts only. For a withheld payload it counts the type.
 func ReadStats(ctx context.Context, log event.Reader, q StatsQuery) (Stats, error) {
-	c := counter{q: q, runs: map[event.RunID]*counted{}, providers: map[event.SessionID]string{}, names: map[event.SessionID]string{}, answers: map[Answers]int{}}
+	c := counter{q: q, runs: map[event.RunID]*counted{}, providers: map[event.SessionID]string{},
+		names: map[event.SessionID]string{}, answers: map[Answers]int{}}
 	for e, err := range log.Events(ctx, event.Query{Types: []event.Type{event.SessionCreated, event.SessionRenamed}}) {
 		if err != nil {
 			return Stats{}, err
@@ -164,7 +165,8 @@ func (c *counter) addEvent(e event.Event) {
 	}
 	_ = r.Apply(e) // an unreadable fact counts by its type
 	if e.Type == event.Responded && (r.Cost != nil || r.Usage != nil) {
-		c.reports = append(c.reports, usageReport{e.Refs, record.Result{Cost: r.Cost, Usage: r.Usage, OfSession: r.OfSession}})
+		c.reports = append(c.reports, usageReport{e.Refs, record.Result{Cost: r.Cost, Usage: r.Usage,
+			OfSession: r.OfSession}})
 	}
 	if e.Payload == nil {
 		r.withheld++

@@ -18,7 +18,8 @@ import (
 func statsLog(t *testing.T) *eventlog.Log {
 	t.Helper()
 	now := time.Date(2026, 3, 1, 23, 0, 0, 0, time.UTC)
-	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "log.db"), eventlog.Options{Now: func() time.Time { return now }})
+	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "log.db"),
+		eventlog.Options{Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,8 @@ func TestOpenRuns(t *testing.T) {
 		event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Text: "do it", Provider: "p"}),
 		event.NewFact(event.Requested, "perlica", refs, fact.Requested{Provider: "p"}),
 		line(event.RequestSent, `{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{}}`),
-		line(event.NotificationReceived, `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"c","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"half"}}}}`),
+		line(event.NotificationReceived,
+			`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"c","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"half"}}}}`),
 		event.NewFact(event.InteractionRequested, "agent", asked, interaction.Question{Title: "may I?"}),
 	); err != nil {
 		t.Fatal(err)
@@ -134,10 +136,12 @@ func TestOpenRuns(t *testing.T) {
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	if o := list[0]; o.Run != "2" || o.Outcome != record.OutcomeUnknown || o.Sent || o.Provider != "claude" || o.Known == "" {
+	if o := list[0]; o.Run != "2" || o.Outcome != record.OutcomeUnknown || o.Sent || o.Provider != "claude" ||
+		o.Known == "" {
 		t.Errorf("%+v", o)
 	}
-	if o := list[1]; o.Run != "9" || o.Outcome != "" || o.Alive || !o.Sent || o.Lines != 1 || o.Answered || o.Arrived != "half" ||
+	if o := list[1]; o.Run != "9" || o.Outcome != "" || o.Alive || !o.Sent || o.Lines != 1 || o.Answered ||
+		o.Arrived != "half" ||
 		o.Text != "do it" || o.Session != "s9" || len(o.Questions) != 1 || o.Questions[0] != "may I?" || o.Pruned {
 		t.Errorf("%+v", o)
 	}

@@ -110,7 +110,8 @@ func Story(ctx context.Context, log event.Reader, run event.RunID, q event.Query
 	q.Run = run
 	return func(yield func(Step, error) bool) {
 		n := narrator{
-			yield: yield, used: usedIn(ctx, log), run: record.Record{Result: record.Result{Run: run}}, tools: map[acp.ToolCallId]provider.ToolCall{},
+			yield: yield, used: usedIn(ctx, log), run: record.Record{Result: record.Result{Run: run}},
+			tools:  map[acp.ToolCallId]provider.ToolCall{},
 			always: func(u *unasked, id event.InteractionID) { u.findAlways(ctx, log, id) },
 		}
 		for e, err := range log.Events(ctx, q) {
@@ -325,6 +326,7 @@ func (n *narrator) tellTool(e event.Event, t provider.ToolCall) bool {
 		return true
 	}
 	return n.yieldStep(e, StepTool{
-		ToolSeen: fact.ToolSeen{ID: string(call.ID), Title: call.Title, Kind: string(call.Kind), Status: string(call.Status)}, Call: call,
+		ToolSeen: fact.ToolSeen{ID: string(call.ID), Title: call.Title, Kind: string(call.Kind), Status: string(call.Status)},
+		Call:     call,
 	})
 }

@@ -61,7 +61,8 @@ var summaries = map[event.Type]summarized{
 		return fill(say, "by %s", joined(p.By, p.Where))
 	}),
 	event.Truncated: translated("history cut", func(say *language.Sentences, p fact.Truncated) string {
-		text := fill(say, "%s of history kept, %d left out; the budget is %d tokens", number(say, p.Kept, "turn"), p.Dropped, p.Budget)
+		text := fill(say, "%s of history kept, %d left out; the budget is %d tokens", number(say, p.Kept, "turn"), p.Dropped,
+			p.Budget)
 		if p.Gone > 0 {
 			text += fill(say, "; %s no longer on record", number(say, p.Gone, "turn"))
 		}
@@ -71,7 +72,8 @@ var summaries = map[event.Type]summarized{
 		return fill(say, "%s is about to get a prompt, %s on the wire", p.Provider, number(say, p.Bytes, "byte"))
 	}),
 	event.Responded: translated("the answer", func(say *language.Sentences, p fact.Responded) string {
-		return fill(say, "%s after %s: %s", say.Form(cmp.Or(p.StopReason, "no stop reason")), millis(say, p.DurationMS), beginning(p.Text))
+		return fill(say, "%s after %s: %s", say.Form(cmp.Or(p.StopReason, "no stop reason")), millis(say, p.DurationMS),
+			beginning(p.Text))
 	}),
 	event.ProviderError:  translated("provider error", failedSummary),
 	event.OutcomeUnknown: translated("outcome unknown", failedSummary),
@@ -80,7 +82,8 @@ var summaries = map[event.Type]summarized{
 			return fill(say, "%s; nothing was asked, refused or done without asking", number(say, p.Calls, "call"))
 		}
 		text := fill(say, "%s, %s asked (%d allowed, %d denied, %d unanswered), %s refused, %d ran without asking",
-			number(say, p.Calls, "call"), number(say, p.Permissions.Asked, "question"), p.Permissions.Allowed, p.Permissions.Denied,
+			number(say, p.Calls, "call"), number(say, p.Permissions.Asked, "question"), p.Permissions.Allowed,
+			p.Permissions.Denied,
 			p.Permissions.Unanswered, number(say, p.Blocked, "request"), p.Unasked)
 		if p.Freed > 0 {
 			text += fill(say, ", %d freed by a yes for good", p.Freed)
@@ -138,10 +141,14 @@ var summaries = map[event.Type]summarized{
 		return fmt.Sprintf("%s (%s)", cmp.Or(p.Title, say.Form("use a tool")), optionIDs(p.Options))
 	}),
 	event.InteractionAnswered: titled("an answer to a question", answerSummary),
-	event.InteractionLapsed:   translated("", func(say *language.Sentences, p interaction.Resolution) string { return reason(say, string(p.Reason)) }),
-	event.InteractionAnswerRejected: translated("a late or wrong answer", func(say *language.Sentences, p interaction.Rejected) string {
-		return fill(say, "%s, which does not count: %s", answerSummary(p.Answer), say.Read(p.Why, p.Coded))
+	event.InteractionLapsed: translated("", func(say *language.Sentences,
+		p interaction.Resolution) string {
+		return reason(say, string(p.Reason))
 	}),
+	event.InteractionAnswerRejected: translated("a late or wrong answer",
+		func(say *language.Sentences, p interaction.Rejected) string {
+			return fill(say, "%s, which does not count: %s", answerSummary(p.Answer), say.Read(p.Why, p.Coded))
+		}),
 	event.InteractionResolved: translated("", func(say *language.Sentences, p interaction.Resolution) string {
 		text := cmp.Or(p.Option, say.Form("cancelled"))
 		if !p.Sent {
@@ -187,9 +194,18 @@ var summaries = map[event.Type]summarized{
 		is := say.Form("as it is")
 		return joined(fill(say, "mode %s", cmp.Or(p.ModeName, p.Mode, is)), fill(say, "model %s", cmp.Or(p.Model, is)))
 	}),
-	event.SessionRenamed:  translated("", func(say *language.Sentences, p fact.SessionRenamed) string { return fill(say, "to %s", p.Name) }),
-	event.SessionSelected: translated("", func(say *language.Sentences, _ struct{}) string { return say.Form("is the current one") }),
-	event.SessionDeleted:  translated("", func(say *language.Sentences, _ struct{}) string { return say.Form("is off the lists") }),
+	event.SessionRenamed: translated("", func(say *language.Sentences,
+		p fact.SessionRenamed) string {
+		return fill(say, "to %s", p.Name)
+	}),
+	event.SessionSelected: translated("", func(say *language.Sentences,
+		_ struct{}) string {
+		return say.Form("is the current one")
+	}),
+	event.SessionDeleted: translated("", func(say *language.Sentences,
+		_ struct{}) string {
+		return say.Form("is off the lists")
+	}),
 
 	event.ServiceStarted: summary(func(p fact.ServiceStarted) string {
 		return fmt.Sprintf("process %d serves %s", p.PID, strings.Join(p.Channels, ", "))
@@ -212,25 +228,34 @@ var summaries = map[event.Type]summarized{
 		}
 		return peer(p.Peer)
 	}),
-	event.BridgeReceived: summary(func(p fact.BridgeReceived) string { return joined(string(p.Kind)+" "+peer(p.Peer), p.Text) }),
+	event.BridgeReceived: summary(func(p fact.BridgeReceived) string {
+		return joined(string(p.Kind)+" "+peer(p.Peer),
+			p.Text)
+	}),
 	event.FilesFetched: summary(func(p fact.FilesFetched) string {
 		return joined(fmt.Sprintf("%d files", len(p.Files)), p.Text)
 	}),
 	event.BridgeFinished: translated("", func(say *language.Sentences, p fact.BridgeFinished) string {
 		return joined(say.Form(string(p.How)), say.Translate(p.Detail))
 	}),
-	event.BridgeQueued: summary(func(p fact.BridgeQueued) string { return joined(string(p.Kind)+" "+peer(p.Peer), p.Text) }),
-	event.SendStarted:  summary(func(p fact.Delivery) string { return fmt.Sprintf("attempt %d", p.Attempt) }),
-	event.BridgeSent:   summary(func(fact.Delivery) string { return "the platform has it" }),
-	event.SendFailed:   summary(sendSummary),
-	event.TeamAsked:    summary(func(p fact.TeamQuestion) string { return "of " + p.Worker }),
-	event.CardClosed:   summary(func(p fact.CardClosed) string { return beginning(p.How) }),
+	event.BridgeQueued: summary(func(p fact.BridgeQueued) string {
+		return joined(string(p.Kind)+" "+peer(p.Peer),
+			p.Text)
+	}),
+	event.SendStarted: summary(func(p fact.Delivery) string { return fmt.Sprintf("attempt %d", p.Attempt) }),
+	event.BridgeSent:  summary(func(fact.Delivery) string { return "the platform has it" }),
+	event.SendFailed:  summary(sendSummary),
+	event.TeamAsked:   summary(func(p fact.TeamQuestion) string { return "of " + p.Worker }),
+	event.CardClosed:  summary(func(p fact.CardClosed) string { return beginning(p.How) }),
 
 	event.ProjectAdded:   summary(servedSummary),
 	event.ProjectRemoved: summary(servedSummary),
 	event.ProjectChosen:  summary(func(p fact.ProjectChosen) string { return peer(p.Peer) + " is in " + p.Log }),
-	event.MessageRouted:  summary(func(p fact.MessageRouted) string { return p.Channel + ":" + p.Message + " goes to " + p.Log }),
-	event.ChannelRead:    summary(func(p fact.ChannelRead) string { return p.Channel + " to " + beginning(p.Cursor) }),
+	event.MessageRouted: summary(func(p fact.MessageRouted) string {
+		return p.Channel + ":" + p.Message + " goes to " +
+			p.Log
+	}),
+	event.ChannelRead: summary(func(p fact.ChannelRead) string { return p.Channel + " to " + beginning(p.Cursor) }),
 
 	event.VoucherGiven:   summary(func(p fact.Voucher) string { return "counts here: " + p.Decision }),
 	event.VoucherRevoked: summary(func(p fact.Voucher) string { return "counts no more: " + p.Decision }),
@@ -242,11 +267,17 @@ var summaries = map[event.Type]summarized{
 		}
 		return "from " + p.Address + ": a wrong code"
 	}),
-	event.WebPairingRequested: summary(func(p fact.WebPairingRequested) string { return joined(p.Name+" at "+p.Address, p.Browser) }),
+	event.WebPairingRequested: summary(func(p fact.WebPairingRequested) string {
+		return joined(p.Name+" at "+p.Address,
+			p.Browser)
+	}),
 	event.DevicePaired: summary(func(p fact.DevicePaired) string {
 		return fmt.Sprintf("%s (%s) may %s, by %s", p.Name, p.ID, rights(p.Rights), p.By)
 	}),
-	event.DeviceRevoked: summary(func(p fact.DeviceRevoked) string { return fmt.Sprintf("%s (%s) by %s", p.Name, p.ID, p.By) }),
+	event.DeviceRevoked: summary(func(p fact.DeviceRevoked) string {
+		return fmt.Sprintf("%s (%s) by %s", p.Name, p.ID,
+			p.By)
+	}),
 	event.WebRefused: summary(func(p fact.WebRefused) string {
 		text := joined(strings.TrimSpace("a "+p.What+" "+p.Device), p.Why)
 		if p.Unrecorded > 0 {
@@ -262,9 +293,15 @@ var summaries = map[event.Type]summarized{
 		}
 		return fmt.Sprintf("%s may %s, by %s", p.Name, rights(p.Rights), p.Signer)
 	}),
-	event.TeamClaimed:  summary(func(p fact.TeamClaimed) string { return fmt.Sprintf("for %s, from %s", p.Project, p.Sender) }),
-	event.TeamRefused:  summary(func(p fact.TeamRefused) string { return beginning(p.Why) }),
-	event.TeamCosigned: summary(func(p fact.TeamCosigned) string { return fmt.Sprintf("%s, up to event %d", p.Worker, p.Size) }),
+	event.TeamClaimed: summary(func(p fact.TeamClaimed) string {
+		return fmt.Sprintf("for %s, from %s", p.Project,
+			p.Sender)
+	}),
+	event.TeamRefused: summary(func(p fact.TeamRefused) string { return beginning(p.Why) }),
+	event.TeamCosigned: summary(func(p fact.TeamCosigned) string {
+		return fmt.Sprintf("%s, up to event %d", p.Worker,
+			p.Size)
+	}),
 	event.TeamAnswered: summary(func(p fact.TeamAnswered) string {
 		return fmt.Sprintf("%s to a question of %s, by %s", p.Option, p.Worker, p.By)
 	}),
@@ -278,7 +315,8 @@ var summaries = map[event.Type]summarized{
 		return fill(say, "%s says that the prompt %s: %s", p.By, say.Form(verdict), beginning(p.Note))
 	}),
 	event.LogPruned: summary(func(p event.Pruning) string {
-		text := fmt.Sprintf("%s of %s removed, by %s", english.Plural(int(p.Events), "payload", ""), english.Plural(int(p.Bytes), "byte", ""), p.By)
+		text := fmt.Sprintf("%s of %s removed, by %s", english.Plural(int(p.Events), "payload", ""),
+			english.Plural(int(p.Bytes), "byte", ""), p.By)
 		if p.Why != "" {
 			text += ": " + p.Why
 		}

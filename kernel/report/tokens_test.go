@@ -171,7 +171,8 @@ func TestExcerpt(t *testing.T) {
 		{"Café", []string{"cafe"}, "[Café]"},
 		{"cafe\u0301!", []string{"CAFÉ"}, "[cafe\u0301]!"},
 		{"a b", []string{"b", "a"}, "[a] [b]"},
-		{long + "needle " + long, []string{"needle"}, "…three one two three [needle] one two three one two three one two three o…"},
+		{long + "needle " + long, []string{"needle"},
+			"…three one two three [needle] one two three one two three one two three o…"},
 		{long + "针在哪里" + long, []string{"在哪"}, "…three one two three 针[在哪]里one two three one two three one two three one …"},
 		{"nothing", []string{"other"}, "nothing"},
 	} {

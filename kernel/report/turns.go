@@ -38,14 +38,16 @@ type TurnSummary struct {
 
 // ReadTurns returns the newest n turns of a session, oldest first. It counts only inputs that came before the event
 // before, and does not read the other turns. A negative n means all turns, and a zero before sets no limit.
-func ReadTurns(ctx context.Context, log event.Reader, s event.SessionID, before event.Seq, n int) ([]TurnSummary, error) {
+func ReadTurns(ctx context.Context, log event.Reader, s event.SessionID, before event.Seq,
+	n int) ([]TurnSummary, error) {
 	if n < 0 && before == 0 {
 		return readTurns(ctx, log, event.Query{Session: s})
 	}
 	if n == 0 || before == 1 {
 		return nil, nil
 	}
-	q := event.Query{Session: s, Types: []event.Type{event.MessageReceived}, Newest: true, Limit: max(n, 0), Until: max(before-1, 0)}
+	q := event.Query{Session: s, Types: []event.Type{event.MessageReceived}, Newest: true, Limit: max(n, 0),
+		Until: max(before-1, 0)}
 	var first event.Seq
 	var runs []event.RunID
 	for e, err := range log.Events(ctx, q) {
@@ -93,7 +95,8 @@ func readTurns(ctx context.Context, log event.Reader, q event.Query) ([]TurnSumm
 	var turns []TurnSummary
 	for _, r := range runs {
 		t := TurnSummary{
-			Seq: r.First, Run: r.Run, Input: r.Input, At: r.At, Sender: r.Received.Sender, Source: r.Received.Source, Text: r.Received.Text, Pruned: r.Pruned, Damage: r.Damage,
+			Seq: r.First, Run: r.Run, Input: r.Input, At: r.At, Sender: r.Received.Sender, Source: r.Received.Source,
+			Text: r.Received.Text, Pruned: r.Pruned, Damage: r.Damage,
 			Outcome: r.Outcome, Answer: r.Text, StopReason: r.StopReason, DurationMS: r.Duration.Milliseconds(),
 		}
 		if r.Err != nil {

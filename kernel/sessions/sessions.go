@@ -245,7 +245,8 @@ func (s *View) querySessions(ctx context.Context, query string, args ...any) ([]
 		var x Session
 		var created, used int64
 		var choice []byte
-		if err := rows.Scan(&x.ID, &x.Name, &x.Provider, &x.Ephemeral, &x.Title, &x.Turns, &created, &used, &choice, &x.Current); err != nil {
+		if err := rows.Scan(&x.ID, &x.Name, &x.Provider, &x.Ephemeral, &x.Title, &x.Turns, &created, &used, &choice,
+			&x.Current); err != nil {
 			return nil, err
 		}
 		if len(choice) > len("{}") {
@@ -264,7 +265,8 @@ func (s *View) Counts(ctx context.Context, id event.SessionID) (inputs, answers 
 	if err := s.view.CatchUp(ctx); err != nil {
 		return 0, 0, err
 	}
-	err = s.view.DB().QueryRowxContext(ctx, `SELECT turns, answered FROM sessions WHERE id = ?`, string(id)).Scan(&inputs, &answers)
+	err = s.view.DB().QueryRowxContext(ctx, `SELECT turns, answered FROM sessions WHERE id = ?`, string(id)).
+		Scan(&inputs, &answers)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}

@@ -68,13 +68,15 @@ func members(n record.Notice) (kind string, line Line) {
 	switch n := n.(type) {
 	case record.Started:
 		return "run.started", Line{
-			"run_id": n.Run, "input_id": n.Input, "session_id": n.Session, "provider": n.Provider, "agent": n.Agent, "mode": n.Mode,
+			"run_id": n.Run, "input_id": n.Input, "session_id": n.Session, "provider": n.Provider, "agent": n.Agent,
+			"mode": n.Mode,
 		}
 	case record.Updated:
 		return update(n)
 	case record.Asked:
 		return "question", Line{
-			"id": n.ID, "title": n.Title, "options": n.Options, "subject": n.Subject, "why": n.Why, "code": n.Code, "args": n.Args,
+			"id": n.ID, "title": n.Title, "options": n.Options, "subject": n.Subject, "why": n.Why, "code": n.Code,
+			"args": n.Args,
 			"word": n.Word, "expires": n.Expires,
 		}
 	case record.Closed:
@@ -204,10 +206,12 @@ func NewResult(res record.Result, err error, kind provider.ErrorType) Result {
 	r := Result{
 		Type: "result", Schema: Schema,
 		RunID: string(res.Run), InputID: string(res.Input), SessionID: string(res.Session), Provider: res.Provider,
-		Text: res.Text, StopReason: res.StopReason, Outcome: string(res.Outcome), Usage: res.Usage, OfSession: res.OfSession, Cost: res.Cost,
+		Text: res.Text, StopReason: res.StopReason, Outcome: string(res.Outcome), Usage: res.Usage, OfSession: res.OfSession,
+		Cost:       res.Cost,
 		DurationMS: res.Duration.Milliseconds(), Permissions: res.Permissions, Unasked: res.Unasked,
-		Blocked: res.Blocked, Calls: res.Calls, Replayed: res.Replayed, Pruned: res.Pruned, Stopped: res.Stopped, Warnings: res.Warnings,
-		IsError: err != nil || Failed(res), Error: res.Err,
+		Blocked: res.Blocked, Calls: res.Calls, Replayed: res.Replayed, Pruned: res.Pruned, Stopped: res.Stopped,
+		Warnings: res.Warnings,
+		IsError:  err != nil || Failed(res), Error: res.Err,
 	}
 	for _, b := range res.Content {
 		r.Content = append(r.Content, Content{Block: b})
@@ -234,8 +238,10 @@ func NewResult(res record.Result, err error, kind provider.ErrorType) Result {
 // Kernel returns the kernel's result, as far as r contains it.
 func (r Result) Kernel() record.Result {
 	res := record.Result{
-		Run: event.RunID(r.RunID), Input: event.InputID(r.InputID), Session: event.SessionID(r.SessionID), Provider: r.Provider,
-		Outcome: record.Outcome(r.Outcome), Text: r.Text, StopReason: r.StopReason, OfSession: r.OfSession, Cost: r.Cost, Duration: time.Duration(r.DurationMS) * time.Millisecond,
+		Run: event.RunID(r.RunID), Input: event.InputID(r.InputID), Session: event.SessionID(r.SessionID),
+		Provider: r.Provider,
+		Outcome:  record.Outcome(r.Outcome), Text: r.Text, StopReason: r.StopReason, OfSession: r.OfSession, Cost: r.Cost,
+		Duration:    time.Duration(r.DurationMS) * time.Millisecond,
 		Permissions: r.Permissions, Unasked: r.Unasked, Blocked: r.Blocked, Calls: r.Calls, Err: r.Error, Stopped: r.Stopped,
 		Replayed: r.Replayed, Pruned: r.Pruned, Warnings: r.Warnings,
 	}
@@ -250,6 +256,7 @@ func (r Result) Kernel() record.Result {
 
 // Failed reports whether a run has no complete answer.
 func Failed(res record.Result) bool {
-	return res.Outcome != record.OutcomeResponded || slices.Contains([]string{"refusal", "max_tokens", "max_turn_requests"}, res.StopReason) ||
+	return res.Outcome != record.OutcomeResponded || slices.Contains([]string{"refusal", "max_tokens",
+		"max_turn_requests"}, res.StopReason) ||
 		res.Stopped != nil && slices.Contains([]string{ByUser, ByTerminated, ByTimeout, ByPipe, ByOutput}, res.Stopped.By)
 }

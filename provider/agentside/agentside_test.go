@@ -41,7 +41,8 @@ func TestServe(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for name, tt := range map[string]struct{ input, lines, handled string }{
 		"order": {
-			`{1,"method":"a","params":1}` + "\n\r\n" + `{2,"method":"b","params":{"a": 2}}` + "\r\n" + `{3,"method":"c","params":3}`,
+			`{1,"method":"a","params":1}` + "\n\r\n" + `{2,"method":"b","params":{"a": 2}}` + "\r\n" +
+				`{3,"method":"c","params":3}`,
 			`{1,"result":1}{2,"result":{"a": 2}}{3,"result":3}`, "a b c",
 		},
 		"a long line":    {`{1,"method":"a","params":"` + long + `"}`, `{1,"result":"` + long + `"}`, "a"},

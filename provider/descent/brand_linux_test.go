@@ -294,7 +294,8 @@ func TestApart(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	if !moved([]link{elsewhere, shell, init}) || moved([]link{elsewhere, init}) || moved([]link{elsewhere, manager, init}) {
+	if !moved([]link{elsewhere, shell, init}) || moved([]link{elsewhere, init}) ||
+		moved([]link{elsewhere, manager, init}) {
 		t.Error("a service in namespaces of its own cannot be told from a process that left its parent's")
 	}
 	if kind := elsewhere.otherNamespace(shell); kind != "mount" {

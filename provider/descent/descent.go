@@ -61,7 +61,8 @@ type gapError struct {
 }
 
 func (e *gapError) Error() string {
-	return fmt.Sprintf("descent: process %d, the parent of %s (%d), cannot be read: %s", e.PID, e.Child.Name, e.Child.PID, e.Why)
+	return fmt.Sprintf("descent: process %d, the parent of %s (%d), cannot be read: %s", e.PID, e.Child.Name, e.Child.PID,
+		e.Why)
 }
 
 // Unwrap returns errHidden.
@@ -170,7 +171,8 @@ func (l link) otherNamespace(other link) string {
 var namespaceKinds = [3]string{"mount", "pid", "user"}
 
 // launchers are programs that start other programs at the request of any process of the user.
-var launchers = []string{"systemd", "cron", "crond", "atd", "anacron", "fcron", "dbus-daemon", "dbus-broker", "dbus-broker-lau"}
+var launchers = []string{"systemd", "cron", "crond", "atd", "anacron", "fcron", "dbus-daemon", "dbus-broker",
+	"dbus-broker-lau"}
 
 // ApartError means that a process cannot answer a question of another process.
 type ApartError struct {
@@ -236,7 +238,8 @@ func line(links []link) (l Line) {
 		}
 		runners[runnerKey(k.PID, k.ticks)] = true
 		child := links[i-1]
-		a := Agent{Runner: k.PID, Top: child.Process, Limit: k.runs, id: "process " + strconv.Itoa(child.PID) + ":" + strconv.FormatUint(child.ticks, 10)}
+		a := Agent{Runner: k.PID, Top: child.Process, Limit: k.runs,
+			id: "process " + strconv.Itoa(child.PID) + ":" + strconv.FormatUint(child.ticks, 10)}
 		for _, m := range child.marks {
 			if name, pid, ticks := parse(m); pid == k.PID && ticks == k.ticks {
 				a.Name = name
@@ -252,7 +255,8 @@ func line(links []link) (l Line) {
 				continue
 			}
 			seen[m] = true
-			l.Agents = append(l.Agents, Agent{Name: name, Runner: pid, Top: links[i].Process, Limit: limitOf(links[:i+1]), id: m})
+			l.Agents = append(l.Agents, Agent{Name: name, Runner: pid, Top: links[i].Process, Limit: limitOf(links[:i+1]),
+				id: m})
 		}
 	}
 	top := -1 // the index of the uppermost branded process

@@ -83,7 +83,10 @@ func unixPeer(c syscall.Conn) (pid int, err error) {
 		return 0, err
 	}
 	var serr error
-	if err := raw.Control(func(fd uintptr) { pid, serr = unix.GetsockoptInt(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERPID) }); err != nil {
+	if err := raw.Control(func(fd uintptr) {
+		pid, serr = unix.GetsockoptInt(int(fd), unix.SOL_LOCAL,
+			unix.LOCAL_PEERPID)
+	}); err != nil {
 		return 0, err
 	}
 	return pid, os.NewSyscallError("getsockopt", serr)

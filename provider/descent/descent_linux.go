@@ -122,7 +122,8 @@ func openProc() *proc {
 	}
 	var fs unix.Statfs_t
 	var st unix.Stat_t
-	if unix.Fstatfs(fd, &fs) != nil || fs.Type != unix.PROC_SUPER_MAGIC || unix.Fstat(fd, &st) != nil || st.Ino != procRoot {
+	if unix.Fstatfs(fd, &fs) != nil || fs.Type != unix.PROC_SUPER_MAGIC || unix.Fstat(fd, &st) != nil ||
+		st.Ino != procRoot {
 		_ = unix.Close(fd) // nothing was read
 		return &proc{fd: -1}
 	}
@@ -137,7 +138,8 @@ func (p *proc) closeFD() {
 
 // readFile returns a file of /proc itself and never a mount over it. The next read overwrites the result.
 func (p *proc) readFile(name string) ([]byte, error) {
-	fd, err := unix.Openat2(p.fd, name, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_XDEV})
+	fd, err := unix.Openat2(p.fd, name, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_XDEV})
 	if errors.Is(err, unix.ENOSYS) { // before Linux 5.6
 		fd, err = unix.Openat(p.fd, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	}
@@ -207,7 +209,8 @@ func (p *proc) readLine(pid int) (links []link, again bool, err error) {
 		var child link
 		if n := len(links); n > 0 {
 			child = links[n-1]
-			if now, same, serr := p.readStat(child.PID); serr != nil || now.ticks != child.ticks || same != parent || err == nil && l.ticks > child.ticks {
+			if now, same, serr := p.readStat(child.PID); serr != nil || now.ticks != child.ticks || same != parent ||
+				err == nil && l.ticks > child.ticks {
 				return links, true, &gapError{PID: pid, Child: child.Process, Why: "its number passes from process to process"}
 			}
 		}

@@ -11,7 +11,8 @@ import (
 func TestAnnounce(t *testing.T) {
 	p := openProc()
 	defer p.closeFD()
-	for _, c := range []struct{ mode, want string }{{"allow", "allow"}, {"ask", "ask"}, {"reads", "ask"}, {"", "deny"}, {"allow", "deny"}} {
+	for _, c := range []struct{ mode, want string }{{"allow", "allow"}, {"ask", "ask"}, {"reads", "ask"}, {"", "deny"},
+		{"allow", "deny"}} {
 		if err := Announce(c.mode); err != nil {
 			t.Fatal(err)
 		}

@@ -68,7 +68,8 @@ const maxEnviron = 1 << 20
 // environOf reads an environment from the memory of a process.
 func environOf(h windows.Handle) (env []string) {
 	var basic windows.PROCESS_BASIC_INFORMATION
-	if windows.NtQueryInformationProcess(h, windows.ProcessBasicInformation, unsafe.Pointer(&basic), uint32(unsafe.Sizeof(basic)), nil) != nil {
+	if windows.NtQueryInformationProcess(h, windows.ProcessBasicInformation, unsafe.Pointer(&basic),
+		uint32(unsafe.Sizeof(basic)), nil) != nil {
 		return nil
 	}
 	var peb windows.PEB

@@ -172,7 +172,8 @@ func (r *anthropicReader) readCounts(l loose[anthropicUsage]) []piece {
 	p.Input, p.Output = cmp.Or(l.v.Input, p.Input), cmp.Or(l.v.Output, p.Output)
 	p.CacheRead, p.CacheWrite = cmp.Or(l.v.CacheRead, p.CacheRead), cmp.Or(l.v.CacheWrite, p.CacheWrite)
 	u := usage{known: p.Input != nil && p.Output != nil}
-	for to, from := range map[*int64]*count{&u.input: p.Input, &u.output: p.Output, &u.cachedRead: p.CacheRead, &u.cachedWrite: p.CacheWrite} {
+	for to, from := range map[*int64]*count{&u.input: p.Input, &u.output: p.Output, &u.cachedRead: p.CacheRead,
+		&u.cachedWrite: p.CacheWrite} {
 		if from != nil {
 			*to, u.known = from.n, u.known && from.known
 		}

@@ -88,7 +88,9 @@ func FuzzBodies(f *testing.F) {
 				t.Errorf("%s: %s", api, b)
 			}
 		}
-		if want, has := options[option]; has && v[option] != nil && !bytes.Contains(b, compact(want)) && option != "generationConfig" && option != "text" && option != "output_config" && option != "response_format" && option != "stream_options" {
+		if want, has := options[option]; has && v[option] != nil && !bytes.Contains(b, compact(want)) &&
+			option != "generationConfig" && option != "text" && option != "output_config" && option != "response_format" &&
+			option != "stream_options" {
 			t.Errorf("%s: the option %s is not in %s", api, want, b)
 		}
 	})
@@ -109,22 +111,34 @@ func TestShapes(t *testing.T) {
 		text, stop string
 	}{
 		"an empty answer": {map[API]string{
-			anthropic:  `data: {"type":"message_start","message":{"usage":{"input_tokens":1,"output_tokens":1}}}` + "\n\n" + `data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}` + "\n\n" + `data: {"type":"message_stop"}` + "\n\n",
-			openAI:     `data: {"type":"response.completed","response":{"output":[]}}` + "\n\n",
-			openAIChat: `data: {"choices":[{"delta":{"role":"assistant","content":null},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n",
-			gemini:     `data: {"candidates":[{"content":{"role":"model"},"finishReason":"STOP"}]}` + "\n\n",
+			anthropic: `data: {"type":"message_start","message":{"usage":{"input_tokens":1,"output_tokens":1}}}` + "\n\n" +
+				`data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}` + "\n\n" + `data: {"type":"message_stop"}` +
+				"\n\n",
+			openAI: `data: {"type":"response.completed","response":{"output":[]}}` + "\n\n",
+			openAIChat: `data: {"choices":[{"delta":{"role":"assistant","content":null},"finish_reason":"stop"}]}` +
+				"\n\ndata: [DONE]\n\n",
+			gemini: `data: {"candidates":[{"content":{"role":"model"},"finishReason":"STOP"}]}` + "\n\n",
 		}, "", endTurn},
 		"a refusal": {map[API]string{
-			anthropic:  `data: {"type":"message_delta","delta":{"stop_reason":"refusal"}}` + "\n\n" + `data: {"type":"message_stop"}` + "\n\n",
-			openAI:     `data: {"type":"response.refusal.delta","delta":"no"}` + "\n\n" + `data: {"type":"response.completed","response":{}}` + "\n\n",
-			openAIChat: `data: {"choices":[{"delta":{"refusal":"no"}}]}` + "\n\n" + `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n",
-			gemini:     `data: {"promptFeedback":{"blockReason":"SAFETY"}}` + "\n\n",
+			anthropic: `data: {"type":"message_delta","delta":{"stop_reason":"refusal"}}` + "\n\n" +
+				`data: {"type":"message_stop"}` + "\n\n",
+			openAI: `data: {"type":"response.refusal.delta","delta":"no"}` + "\n\n" +
+				`data: {"type":"response.completed","response":{}}` + "\n\n",
+			openAIChat: `data: {"choices":[{"delta":{"refusal":"no"}}]}` + "\n\n" +
+				`data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n",
+			gemini: `data: {"promptFeedback":{"blockReason":"SAFETY"}}` + "\n\n",
 		}, "?", refusal},
 		"pings, comments, citations and what is not known": {map[API]string{
-			anthropic:  ": hello\n\nevent: ping\ndata: {\"type\":\"ping\"}\n\n" + `data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"","citations":[]}}` + "\n\n" + `data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}` + "\n\n" + `data: {"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{"type":"char_location","cited_text":"x"}}}` + "\n\n" + `data: {"type":"new_thing","x":[1]}` + "\n\n" + `data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}` + "\n\n" + `data: {"type":"message_stop"}` + "\n\n",
-			openAI:     ": hello\n\n" + `data: {"type":"response.output_text.delta","delta":"Hi"}` + "\n\n" + `data: {"type":"response.output_text.annotation.added","annotation":{"type":"url_citation","url":"x"}}` + "\n\n" + `data: {"type":"keepalive"}` + "\n\n" + `data: {"type":"response.completed","response":{}}` + "\n\n",
-			openAIChat: ": OPENROUTER PROCESSING\n\n" + `data: {"citations":["https://example.org"],"choices":[{"delta":{"content":"Hi","annotations":[{"type":"url_citation"}]}}]}` + "\n\n" + `data: {"object":"new.thing"}` + "\n\n" + `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n",
-			gemini:     `data: {"candidates":[{"content":{"parts":[{"text":"Hi"},{"newThing":{}}]},"citationMetadata":{"citationSources":[{}]},"finishReason":"STOP"}],"newThing":1}` + "\n\n",
+			anthropic: ": hello\n\nevent: ping\ndata: {\"type\":\"ping\"}\n\n" +
+				`data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"","citations":[]}}` + "\n\n" +
+				`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}` + "\n\n" +
+				`data: {"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{"type":"char_location","cited_text":"x"}}}` + "\n\n" + `data: {"type":"new_thing","x":[1]}` + "\n\n" + `data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}` + "\n\n" + `data: {"type":"message_stop"}` + "\n\n",
+			openAI: ": hello\n\n" + `data: {"type":"response.output_text.delta","delta":"Hi"}` + "\n\n" +
+				`data: {"type":"response.output_text.annotation.added","annotation":{"type":"url_citation","url":"x"}}` + "\n\n" +
+				`data: {"type":"keepalive"}` + "\n\n" + `data: {"type":"response.completed","response":{}}` + "\n\n",
+			openAIChat: ": OPENROUTER PROCESSING\n\n" +
+				`data: {"citations":["https://example.org"],"choices":[{"delta":{"content":"Hi","annotations":[{"type":"url_citation"}]}}]}` + "\n\n" + `data: {"object":"new.thing"}` + "\n\n" + `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n",
+			gemini: `data: {"candidates":[{"content":{"parts":[{"text":"Hi"},{"newThing":{}}]},"citationMetadata":{"citationSources":[{}]},"finishReason":"STOP"}],"newThing":1}` + "\n\n",
 		}, "Hi", endTurn},
 	} {
 		for api, stream := range c.stream {
@@ -140,7 +154,8 @@ func TestShapes(t *testing.T) {
 func TestEmptyAnswer(t *testing.T) {
 	s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
 		if s.readRequest(r) != nil {
-			_, _ = io.WriteString(c, streamHead+"\r\n"+`data: {"choices":[{"delta":{"content":""},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+			_, _ = io.WriteString(c, streamHead+"\r\n"+`data: {"choices":[{"delta":{"content":""},"finish_reason":"stop"}]}`+
+				"\n\ndata: [DONE]\n\n")
 		}
 	})
 	p := connect(t, Settings{API: openAIChat, Model: "m", BaseURL: s.url}, true)
@@ -165,18 +180,22 @@ func TestSystemPrompt(t *testing.T) {
 		for system, n := range map[string]int{"Be brief.": 1, "": 0} {
 			body, err := mappings[api].body(Settings{API: api, Model: "m", system: system}, turns)
 			b, merr := merged(body, nil)
-			if err != nil || merr != nil || strings.Count(string(b), want) != n || n == 0 && strings.Contains(string(b), "ystem") {
+			if err != nil || merr != nil || strings.Count(string(b), want) != n || n == 0 &&
+				strings.Contains(string(b), "ystem") {
 				t.Errorf("%s: %s, %v, %v", api, b, err, merr)
 			}
 		}
 	}
-	p := connect(t, Settings{API: anthropic, Model: "m", BaseURL: "http://127.0.0.1:1", Options: map[string]json.RawMessage{"system": json.RawMessage(`"Be long."`)}}, true)
-	m := p.call("session/new", `{"cwd":"/","mcpServers":[],"systemPrompt":{"mode":"append","content":[{"type":"text","text":"Be brief."}]}}`)
+	p := connect(t, Settings{API: anthropic, Model: "m", BaseURL: "http://127.0.0.1:1",
+		Options: map[string]json.RawMessage{"system": json.RawMessage(`"Be long."`)}}, true)
+	m := p.call("session/new",
+		`{"cwd":"/","mcpServers":[],"systemPrompt":{"mode":"append","content":[{"type":"text","text":"Be brief."}]}}`)
 	var opened struct{ SessionID string }
 	if err := json.Unmarshal(m.Result, &opened); err != nil {
 		t.Fatal(err)
 	}
-	if m := p.awaitAnswer(p.sendPrompt(opened.SessionID, "hi"), nil); m.Error == nil || !strings.Contains(m.Error.Message, `the option "system" takes the place`) {
+	if m := p.awaitAnswer(p.sendPrompt(opened.SessionID, "hi"), nil); m.Error == nil ||
+		!strings.Contains(m.Error.Message, `the option "system" takes the place`) {
 		t.Errorf("%+v", m)
 	}
 }

@@ -194,7 +194,8 @@ func (r *chatReader) readEvent(e event) (out []piece, err error) {
 		if c.Index.n != 0 { // only one answer was requested
 			continue
 		}
-		out = append(out, r.messagePieces(c.Delta, c.Delta.Content.text+c.Text+c.Delta.Refusal, c.Delta.Content.thought+cmp.Or(c.Delta.Reasoning, c.Delta.Thought))...)
+		out = append(out, r.messagePieces(c.Delta, c.Delta.Content.text+c.Text+c.Delta.Refusal,
+			c.Delta.Content.thought+cmp.Or(c.Delta.Reasoning, c.Delta.Thought))...)
 		if r.extras {
 			c.Message.Content.images, c.Message.Images, c.Message.ToolCalls = nil, nil, nil // they came in pieces
 		}

@@ -86,7 +86,8 @@ func (t turn) hasFiles() bool {
 // file returns an image or a PDF as a part. The four APIs accept no other types.
 func file(mime, data, uri string) (part, error) {
 	if !oneOf("image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf")(mime) {
-		return part{}, &inputError{fmt.Sprintf("a file of the type %q cannot be sent to a model: PNG, JPEG, GIF, WebP, PDF and text can", mime)}
+		return part{}, &inputError{fmt.Sprintf(
+			"a file of the type %q cannot be sent to a model: PNG, JPEG, GIF, WebP, PDF and text can", mime)}
 	}
 	if _, err := base64.StdEncoding.DecodeString(data); err != nil {
 		return part{}, &inputError{"the data of " + mime + " is no base64"}

@@ -35,7 +35,8 @@ func TestTheExchange(t *testing.T) {
 				Headers           []field
 				Withheld          []string
 			}
-			if len(p.sent) != 1 || json.Unmarshal(p.sent[0], &sent) != nil || sent.Body != s.bodies[0] || sent.Method != "POST" || !strings.HasPrefix(sent.URL, s.url) {
+			if len(p.sent) != 1 || json.Unmarshal(p.sent[0], &sent) != nil || sent.Body != s.bodies[0] ||
+				sent.Method != "POST" || !strings.HasPrefix(sent.URL, s.url) {
 				t.Fatalf("%s, the server got %q", p.sent, s.bodies)
 			}
 			head.Set("Host", host)
@@ -80,13 +81,16 @@ func TestTheExchange(t *testing.T) {
 func TestEchoedKey(t *testing.T) {
 	const key = "sk-0123456789abcdef"
 	for name, answer := range map[string]string{
-		"a status":    "HTTP/1.1 401 no " + key + "\r\nContent-Length: 0\r\n\r\n",
-		"a header":    status("401 Unauthorized", "X-Key: "+key+"\r\nRequest-Id: "+key+"\r\nRetry-After: "+key+"\r\n", ""),
-		"an error":    status("401 Unauthorized", "", `{"error":{"type":"`+key+`","message":"Incorrect API key provided: `+key+`"}}`),
-		"a page":      status("500 x", "", "<h1>"+key+key[:4]+"</h1>"),
-		"a redirect":  status("302 Found", "Location: https://example.com/?key="+key+"\r\n", ""),
-		"a text":      status("200 OK", "Content-Type: text/event-stream\r\n", `data: {"choices":[{"delta":{"content":"sk-01 `+key+` sk-01"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n"),
-		"a failure":   status("200 OK", "Content-Type: text/event-stream\r\n", `data: {"error":{"message":"`+key+`"}}`+"\n\n"),
+		"a status": "HTTP/1.1 401 no " + key + "\r\nContent-Length: 0\r\n\r\n",
+		"a header": status("401 Unauthorized", "X-Key: "+key+"\r\nRequest-Id: "+key+"\r\nRetry-After: "+key+"\r\n", ""),
+		"an error": status("401 Unauthorized", "", `{"error":{"type":"`+key+`","message":"Incorrect API key provided: `+
+			key+`"}}`),
+		"a page":     status("500 x", "", "<h1>"+key+key[:4]+"</h1>"),
+		"a redirect": status("302 Found", "Location: https://example.com/?key="+key+"\r\n", ""),
+		"a text": status("200 OK", "Content-Type: text/event-stream\r\n",
+			`data: {"choices":[{"delta":{"content":"sk-01 `+key+` sk-01"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n"),
+		"a failure": status("200 OK", "Content-Type: text/event-stream\r\n",
+			`data: {"error":{"message":"`+key+`"}}`+"\n\n"),
 		"no JSON":     status("200 OK", "Content-Type: text/event-stream\r\n", "data: "+key+"\n\n"),
 		"early hints": "HTTP/1.1 103 Early Hints\r\nLink: " + key + "\r\n\r\n" + status("500 x", "", ""),
 		"no HTTP":     key + "\r\n\r\n",

@@ -42,7 +42,8 @@ func judge(s Settings, resp *http.Response, body []byte) *failure {
 	case e != nil:
 		f.message += ": " + e.Message
 		f.kind = e.Kind
-	case resp.StatusCode == http.StatusRequestTimeout, resp.StatusCode == 499, resp.StatusCode >= 500, resp.StatusCode < 300:
+	case resp.StatusCode == http.StatusRequestTimeout, resp.StatusCode == 499, resp.StatusCode >= 500,
+		resp.StatusCode < 300:
 		f.unknown = true
 		fallthrough
 	default:
@@ -55,7 +56,8 @@ func judge(s Settings, resp *http.Response, body []byte) *failure {
 	}
 	switch name := unreadable(resp.Header); {
 	case name != "" && e == nil:
-		f.message = fmt.Sprintf("%s: the server sent the encoding %q, which was not asked for and cannot be read here", resp.Status, name)
+		f.message = fmt.Sprintf("%s: the server sent the encoding %q, which was not asked for and cannot be read here",
+			resp.Status, name)
 	case resp.StatusCode/100 == 2:
 		f.message = "the answer is no event stream: " + f.message
 	}
@@ -81,7 +83,8 @@ func (f *failure) addAdvice(s Settings, said bool) {
 	case f.status == http.StatusUnauthorized && s.Key == "":
 		f.message += " (the API wants a key: name its source in model.key_env, model.key_file or model.key_command)"
 	case f.status == http.StatusUnauthorized:
-		f.message += fmt.Sprintf(" (the API refused the key from %s: put the right key there)", cmp.Or(s.KeyFrom, "the settings"))
+		f.message += fmt.Sprintf(" (the API refused the key from %s: put the right key there)",
+			cmp.Or(s.KeyFrom, "the settings"))
 	case f.status == http.StatusNotFound && said:
 		f.message += fmt.Sprintf(" (is %q a model of this API? /model in the chat lists them)", s.Model)
 	case f.status == http.StatusNotFound, f.status == http.StatusMethodNotAllowed:

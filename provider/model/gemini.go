@@ -120,12 +120,14 @@ func (r *geminiReader) readEvent(e event) (out []piece, err error) {
 		for _, p := range c.Content.Parts {
 			for _, f := range []geminiFile{p.InlineData, p.FileData} {
 				if f.Data != "" || f.URI != "" {
-					out = append(out, piece{kind: filePiece, file: answerFile{mime: f.MIME, data: f.Data, uri: f.URI, thought: p.Thought}})
+					out = append(out, piece{kind: filePiece, file: answerFile{mime: f.MIME, data: f.Data, uri: f.URI,
+						thought: p.Thought}})
 				}
 			}
 			switch {
 			case p.FunctionCall != nil:
-				out = append(out, piece{kind: toolPiece, tool: toolCall{p.FunctionCall.ID, p.FunctionCall.Name, string(p.FunctionCall.Args)}})
+				out = append(out, piece{kind: toolPiece, tool: toolCall{p.FunctionCall.ID, p.FunctionCall.Name,
+					string(p.FunctionCall.Args)}})
 			case p.Thought:
 				out = append(out, say(thoughtPiece, p.Text)...)
 			default:

@@ -84,7 +84,8 @@ func speak(t *testing.T, in io.WriteCloser, out io.Reader, served <-chan error, 
 			t.Error(err)
 		}
 	})
-	p.call("initialize", fmt.Sprintf(`{"protocolVersion":1,"clientCapabilities":{"_meta":{"perlica.dev":{"http":%v}}}}`, wantsHTTP))
+	p.call("initialize", fmt.Sprintf(`{"protocolVersion":1,"clientCapabilities":{"_meta":{"perlica.dev":{"http":%v}}}}`,
+		wantsHTTP))
 	return p
 }
 
@@ -156,7 +157,8 @@ func (p *peer) session() string {
 
 // sendPrompt sends a prompt and returns its id.
 func (p *peer) sendPrompt(session, text string) string {
-	return p.sendRequest("session/prompt", string(agentside.Encode(object{"sessionId": session, "prompt": []object{{"type": "text", "text": text}}})))
+	return p.sendRequest("session/prompt", string(agentside.Encode(object{"sessionId": session,
+		"prompt": []object{{"type": "text", "text": text}}})))
 }
 
 // text returns the text of the agent's message chunks.

@@ -35,7 +35,8 @@ func (s *session) options() []object {
 	if !slices.Contains(s.models, s.model) {
 		values = append([]object{{"value": s.model, "name": s.model}}, values...)
 	}
-	return []object{{"id": modelOption, "name": "Model", "category": "model", "type": "select", "currentValue": s.model, "options": values}}
+	return []object{{"id": modelOption, "name": "Model", "category": "model", "type": "select", "currentValue": s.model,
+		"options": values}}
 }
 
 // setOption answers session/set_config_option. It accepts any model name, because only the API knows the

@@ -22,8 +22,10 @@ var lists = map[API]struct {
 		"/v1/models?limit=1000":              `{"data":[{"type":"model","id":"one","display_name":"One"}],"has_more":true,"first_id":"one","last_id":"one"}`,
 		"/v1/models?limit=1000&after_id=one": `{"data":[{"type":"model","id":"two"}],"has_more":false,"last_id":"two"}`,
 	}, []string{"one", "two"}},
-	openAI:     {map[string]string{"/models": `{"object":"list","data":[{"id":"one","object":"model"},{"id":"two"}]}`}, []string{"one", "two"}},
-	openAIChat: {map[string]string{"/models": `{"data":[{"id":"maker/one"}],"has_more":true,"last_id":"x"}`}, []string{"maker/one"}},
+	openAI: {map[string]string{"/models": `{"object":"list","data":[{"id":"one","object":"model"},{"id":"two"}]}`},
+		[]string{"one", "two"}},
+	openAIChat: {map[string]string{"/models": `{"data":[{"id":"maker/one"}],"has_more":true,"last_id":"x"}`},
+		[]string{"maker/one"}},
 	gemini: {map[string]string{
 		"/v1beta/models?pageSize=1000":                 `{"models":[{"name":"models/one","supportedGenerationMethods":["generateContent"]},{"name":"models/embed","supportedGenerationMethods":["embedContent"]}],"nextPageToken":"a/b"}`,
 		"/v1beta/models?pageSize=1000&pageToken=a%2Fb": `{"models":[{"name":"models/two","supportedGenerationMethods":["generateContent","countTokens"]}]}`,
@@ -60,7 +62,8 @@ func TestList(t *testing.T) {
 				t.Error("a list that nobody asked for")
 			}
 			names := listed(t, p.call("_perlica.dev/model/list", fmt.Sprintf(`{"sessionId":%q}`, id)))
-			if !slices.Equal(names, append([]string{"mine"}, want.names...)) || len(asked) != len(want.pages) || len(p.sent) != len(asked) || len(p.received) < 3*len(asked) {
+			if !slices.Equal(names, append([]string{"mine"}, want.names...)) || len(asked) != len(want.pages) ||
+				len(p.sent) != len(asked) || len(p.received) < 3*len(asked) {
 				t.Errorf("%q by %q, %d sent, %d received", names, asked, len(p.sent), len(p.received))
 			}
 			m := p.call("session/set_config_option", fmt.Sprintf(`{"sessionId":%q,"configId":"model","value":"other"}`, id))

@@ -113,9 +113,12 @@ func (s Settings) checkProxy(scheme string) error {
 	case err != nil || u.Host == "" || !oneOf(proxySchemes...)(u.Scheme):
 		return errors.New("the proxy is no address like http://proxy.example.org:3128")
 	case u.User != nil:
-		return errors.New("the proxy's address holds a name or a password, which would stand in the list of processes: put it into HTTPS_PROXY")
+		return errors.New(
+			"the proxy's address holds a name or a password, which would stand in the list of processes: put it into " +
+				"HTTPS_PROXY")
 	case scheme != "https":
-		return errors.New("there is a proxy, and the API's address is not https: what is sent in clear text stays on this machine")
+		return errors.New(
+			"there is a proxy, and the API's address is not https: what is sent in clear text stays on this machine")
 	}
 	return nil
 }

@@ -122,59 +122,112 @@ var faults = []fault{
 	{name: "half a header", answer: "HTTP/1.1 200 OK\r\nContent-Ty", outcome: "unknown"},
 	{name: "a reset in the header", answer: "HTTP/1.1 200 OK\r\nContent-Ty", reset: true, outcome: "unknown"},
 	{name: "no HTTP", answer: "SSH-2.0-x\r\n\r\n", outcome: "unknown"},
-	{name: "a stream without an event", answer: streamHead + "\r\n", outcome: "unknown", why: "ended before the answer did"},
+	{name: "a stream without an event", answer: streamHead + "\r\n", outcome: "unknown",
+		why: "ended before the answer did"},
 	{name: "a stream that ends in the answer", answer: streamHead + "\r\n" + hello, outcome: "unknown", text: "Hello"},
-	{name: "a stream that breaks in the answer", answer: streamHead + "Content-Length: 1000\r\n\r\n" + hello, outcome: "unknown", text: "Hello", why: "broke"},
+	{name: "a stream that breaks in the answer", answer: streamHead + "Content-Length: 1000\r\n\r\n" + hello,
+		outcome: "unknown", text: "Hello", why: "broke"},
 	{name: "a reset in the answer", answer: streamHead + "\r\n" + hello, reset: true, outcome: "unknown"},
-	{name: "an event that is no JSON", answer: streamHead + "\r\n" + hello + "data: {x\n\n", outcome: "unknown", text: "Hello"},
-	{name: "an error in the stream", answer: streamHead + "\r\n" + hello + "data: " + apiFailure + "\n\n", outcome: "provider error", text: "Hello", why: "Overloaded"},
-	{name: "the finish reason `error`", answer: streamHead + "\r\n" + hello + `data: {"choices":[{"finish_reason":"error"}]}` + "\n\n", outcome: "provider error", text: "Hello"},
-	{name: "a finish reason like `network_error`", answer: streamHead + "\r\n" + hello + `data: {"choices":[{"finish_reason":"network_error"}]}` + "\n\n", outcome: "provider error", text: "Hello", why: `says "network_error"`},
-	{name: "a stream without a `content-type`", answer: "HTTP/1.1 200 OK\r\n\r\n" + whole, outcome: "answered", text: "Hello"},
-	{name: "a stream called `application/json`", answer: status("200 OK", "Content-Type: application/json\r\n", whole), outcome: "answered", text: "Hello"},
-	{name: "events without data, and pings", answer: streamHead + "\r\n\uFEFF\n:\n\ndata:\n\ndata\n\nevent: ping\ndata: ping\n\nevent: x\n\n" + whole, outcome: "answered", text: "Hello"},
-	{name: "counts of tokens that are not numbers", answer: streamHead + "\r\n" + strings.Replace(whole, "data: [DONE]", `data: {"choices":[],"usage":{"prompt_tokens":[],"completion_tokens":"many","prompt_tokens_details":3}}`+"\n\ndata: [DONE]", 1), outcome: "answered", text: "Hello"},
-	{name: "an event that is no JSON after the finish reason", answer: streamHead + "\r\n" + strings.Replace(whole, "[DONE]", "{x", 1), outcome: "answered", text: "Hello"},
-	{name: "a stream that breaks after the answer", answer: streamHead + "Content-Length: 1000\r\n\r\n" + strings.TrimSuffix(whole, "data: [DONE]\n\n"), outcome: "answered", text: "Hello"},
-	{name: "`[DONE]` without a reason", answer: streamHead + "\r\n" + hello + "data: [DONE]\n\n", outcome: "answered", text: "Hello"},
-	{name: "two answers to one request", answer: status("200 OK", "Content-Type: text/event-stream\r\n", whole) + status("200 OK", "Content-Type: text/event-stream\r\n", whole), outcome: "answered", text: "Hello"},
-	{name: "an offer to keep the connection", answer: status("200 OK", "Content-Type: text/event-stream\r\nConnection: keep-alive\r\n", whole), outcome: "answered", text: "Hello"},
-	{name: "two answers to one request, without a length", answer: streamHead + "\r\n" + whole + streamHead + "\r\n" + whole, outcome: "answered", text: "Hello"},
-	{name: "100 and 103 before the answer", answer: "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + streamHead + "\r\n" + whole, outcome: "answered", text: "Hello"},
+	{name: "an event that is no JSON", answer: streamHead + "\r\n" + hello + "data: {x\n\n", outcome: "unknown",
+		text: "Hello"},
+	{name: "an error in the stream", answer: streamHead + "\r\n" + hello + "data: " + apiFailure + "\n\n",
+		outcome: "provider error", text: "Hello", why: "Overloaded"},
+	{name: "the finish reason `error`", answer: streamHead + "\r\n" + hello +
+		`data: {"choices":[{"finish_reason":"error"}]}` + "\n\n", outcome: "provider error", text: "Hello"},
+	{name: "a finish reason like `network_error`", answer: streamHead + "\r\n" + hello +
+		`data: {"choices":[{"finish_reason":"network_error"}]}` + "\n\n", outcome: "provider error", text: "Hello",
+		why: `says "network_error"`},
+	{name: "a stream without a `content-type`", answer: "HTTP/1.1 200 OK\r\n\r\n" + whole, outcome: "answered",
+		text: "Hello"},
+	{name: "a stream called `application/json`", answer: status("200 OK", "Content-Type: application/json\r\n", whole),
+		outcome: "answered", text: "Hello"},
+	{name: "events without data, and pings", answer: streamHead +
+		"\r\n\uFEFF\n:\n\ndata:\n\ndata\n\nevent: ping\ndata: ping\n\nevent: x\n\n" + whole, outcome: "answered",
+		text: "Hello"},
+	{name: "counts of tokens that are not numbers", answer: streamHead + "\r\n" +
+		strings.Replace(whole, "data: [DONE]",
+			`data: {"choices":[],"usage":{"prompt_tokens":[],"completion_tokens":"many","prompt_tokens_details":3}}`+
+				"\n\ndata: [DONE]", 1), outcome: "answered", text: "Hello"},
+	{name: "an event that is no JSON after the finish reason", answer: streamHead + "\r\n" +
+		strings.Replace(whole, "[DONE]", "{x", 1), outcome: "answered", text: "Hello"},
+	{name: "a stream that breaks after the answer", answer: streamHead + "Content-Length: 1000\r\n\r\n" +
+		strings.TrimSuffix(whole, "data: [DONE]\n\n"), outcome: "answered", text: "Hello"},
+	{name: "`[DONE]` without a reason", answer: streamHead + "\r\n" + hello + "data: [DONE]\n\n", outcome: "answered",
+		text: "Hello"},
+	{name: "two answers to one request", answer: status("200 OK", "Content-Type: text/event-stream\r\n", whole) +
+		status("200 OK", "Content-Type: text/event-stream\r\n", whole), outcome: "answered", text: "Hello"},
+	{name: "an offer to keep the connection", answer: status("200 OK",
+		"Content-Type: text/event-stream\r\nConnection: keep-alive\r\n", whole), outcome: "answered", text: "Hello"},
+	{name: "two answers to one request, without a length", answer: streamHead + "\r\n" + whole + streamHead + "\r\n" +
+		whole, outcome: "answered", text: "Hello"},
+	{name: "100 and 103 before the answer",
+		answer:  "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + streamHead + "\r\n" + whole,
+		outcome: "answered", text: "Hello"},
 	{name: "103 alone", answer: "HTTP/1.1 103 Early Hints\r\n\r\n", outcome: "unknown"},
-	{name: "101", answer: "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n", outcome: "unknown"},
-	{name: "200 with JSON", answer: status("200 OK", "Content-Type: application/json\r\n", `{"choices":[]}`), outcome: "unknown", why: "no event stream"},
-	{name: "200 with the whole answer as JSON", answer: status("200 OK", "Content-Type: application/json\r\n", `{"choices":[{"index":0,"message":{"content":"Hello"},"finish_reason":"stop"}]}`), outcome: "answered", text: "Hello"},
-	{name: "200 with half the answer as JSON", answer: status("200 OK", "Content-Type: application/json\r\n", `{"choices":[{"index":0,"message":{"content":"Hel`), outcome: "unknown"},
-	{name: "a stream compressed with `gzip` unasked", answer: status("200 OK", "Content-Type: text/event-stream\r\nContent-Encoding: GZip\r\n", zipped(whole)), outcome: "answered", text: "Hello"},
-	{name: "a stream called `gzip` that is not", answer: status("200 OK", "Content-Encoding: gzip\r\n", whole), outcome: "answered", text: "Hello"},
-	{name: "a stream called `deflate` and `gzip` that is neither", answer: status("200 OK", "Content-Encoding: deflate, gzip\r\n", whole), outcome: "answered", text: "Hello"},
-	{name: "half a stream compressed with `gzip`", answer: status("200 OK", "Content-Encoding: gzip\r\n", zipped(whole)[:40]), outcome: "unknown"},
-	{name: "a stream called `br` that is not", answer: status("200 OK", "Content-Type: text/event-stream\r\nContent-Encoding: br\r\n", whole), outcome: "answered", text: "Hello"},
-	{name: "a stream compressed with `br` unasked", answer: status("200 OK", "Content-Type: text/event-stream\r\nContent-Encoding: br\r\n", "\x1b\x0f\x00\xf8\xa5"), outcome: "unknown", why: `the encoding "br", which was not asked for`},
-	{name: "400 with the API's error, called `br`", answer: status("400 Bad Request", "Content-Encoding: br\r\n", apiFailure), outcome: "provider error", why: "Overloaded"},
-	{name: "a finish reason that is no text", answer: streamHead + "\r\n" + hello + `data: {"choices":[{"finish_reason":5}]}` + "\n\ndata: [DONE]\n\n", outcome: "provider error", text: "Hello", why: `says "5"`},
-	{name: "301", answer: status("301 Moved Permanently", "Location: /elsewhere\r\n", ""), outcome: "provider error", why: "not followed"},
-	{name: "307", answer: status("307 Temporary Redirect", "Location: /elsewhere\r\n", ""), outcome: "provider error", why: "not followed"},
-	{name: "308", answer: status("308 Permanent Redirect", "Location: /elsewhere\r\n", ""), outcome: "provider error", why: "not followed"},
-	{name: "400 with the API's error", answer: status("400 Bad Request", "", `{"error":{"message":"unknown member"}}`), outcome: "provider error", why: "unknown member"},
+	{name: "101", answer: "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n",
+		outcome: "unknown"},
+	{name: "200 with JSON", answer: status("200 OK", "Content-Type: application/json\r\n", `{"choices":[]}`),
+		outcome: "unknown", why: "no event stream"},
+	{name: "200 with the whole answer as JSON", answer: status("200 OK", "Content-Type: application/json\r\n",
+		`{"choices":[{"index":0,"message":{"content":"Hello"},"finish_reason":"stop"}]}`), outcome: "answered",
+		text: "Hello"},
+	{name: "200 with half the answer as JSON", answer: status("200 OK", "Content-Type: application/json\r\n",
+		`{"choices":[{"index":0,"message":{"content":"Hel`), outcome: "unknown"},
+	{name: "a stream compressed with `gzip` unasked", answer: status("200 OK",
+		"Content-Type: text/event-stream\r\nContent-Encoding: GZip\r\n", zipped(whole)), outcome: "answered", text: "Hello"},
+	{name: "a stream called `gzip` that is not", answer: status("200 OK", "Content-Encoding: gzip\r\n", whole),
+		outcome: "answered", text: "Hello"},
+	{name: "a stream called `deflate` and `gzip` that is neither",
+		answer: status("200 OK", "Content-Encoding: deflate, gzip\r\n", whole), outcome: "answered", text: "Hello"},
+	{name: "half a stream compressed with `gzip`", answer: status("200 OK", "Content-Encoding: gzip\r\n",
+		zipped(whole)[:40]), outcome: "unknown"},
+	{name: "a stream called `br` that is not", answer: status("200 OK",
+		"Content-Type: text/event-stream\r\nContent-Encoding: br\r\n", whole), outcome: "answered", text: "Hello"},
+	{name: "a stream compressed with `br` unasked", answer: status("200 OK",
+		"Content-Type: text/event-stream\r\nContent-Encoding: br\r\n", "\x1b\x0f\x00\xf8\xa5"), outcome: "unknown",
+		why: `the encoding "br", which was not asked for`},
+	{name: "400 with the API's error, called `br`", answer: status("400 Bad Request", "Content-Encoding: br\r\n",
+		apiFailure), outcome: "provider error", why: "Overloaded"},
+	{name: "a finish reason that is no text", answer: streamHead + "\r\n" + hello +
+		`data: {"choices":[{"finish_reason":5}]}` + "\n\ndata: [DONE]\n\n", outcome: "provider error", text: "Hello",
+		why: `says "5"`},
+	{name: "301", answer: status("301 Moved Permanently", "Location: /elsewhere\r\n", ""), outcome: "provider error",
+		why: "not followed"},
+	{name: "307", answer: status("307 Temporary Redirect", "Location: /elsewhere\r\n", ""), outcome: "provider error",
+		why: "not followed"},
+	{name: "308", answer: status("308 Permanent Redirect", "Location: /elsewhere\r\n", ""), outcome: "provider error",
+		why: "not followed"},
+	{name: "400 with the API's error", answer: status("400 Bad Request", "", `{"error":{"message":"unknown member"}}`),
+		outcome: "provider error", why: "unknown member"},
 	{name: "401", answer: status("401 Unauthorized", "", ""), outcome: "provider error"},
-	{name: "401 with a challenge", answer: status("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", ""), outcome: "provider error"},
-	{name: "404 with a page", answer: status("404 Not Found", "Content-Type: text/html\r\n", "<h1>no</h1>"), outcome: "provider error"},
+	{name: "401 with a challenge", answer: status("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", ""),
+		outcome: "provider error"},
+	{name: "404 with a page", answer: status("404 Not Found", "Content-Type: text/html\r\n", "<h1>no</h1>"),
+		outcome: "provider error"},
 	{name: "408", answer: status("408 Request Timeout", "Connection: close\r\n", ""), outcome: "unknown"},
-	{name: "429 with `retry-after`", answer: status("429 Too Many Requests", "Retry-After: 30\r\nX-Request-Id: req_1\r\n", ""), outcome: "provider error", why: "request id req_1; retry after 30"},
+	{name: "429 with `retry-after`", answer: status("429 Too Many Requests", "Retry-After: 30\r\nX-Request-Id: req_1\r\n",
+		""), outcome: "provider error", why: "request id req_1; retry after 30"},
 	{name: "499", answer: status("499 Client Closed Request", "", ""), outcome: "unknown"},
-	{name: "500 with a page", answer: status("500 Internal Server Error", "Content-Type: text/html\r\n", "<h1>oops</h1>"), outcome: "unknown", why: "oops"},
-	{name: "500 with the API's error", answer: status("500 Internal Server Error", "", apiFailure), outcome: "provider error", why: "Overloaded"},
-	{name: "503 with `retry-after`", answer: status("503 Service Unavailable", "Retry-After: 1\r\n", ""), outcome: "unknown", why: "retry after 1"},
+	{name: "500 with a page", answer: status("500 Internal Server Error", "Content-Type: text/html\r\n", "<h1>oops</h1>"),
+		outcome: "unknown", why: "oops"},
+	{name: "500 with the API's error", answer: status("500 Internal Server Error", "", apiFailure),
+		outcome: "provider error", why: "Overloaded"},
+	{name: "503 with `retry-after`", answer: status("503 Service Unavailable", "Retry-After: 1\r\n", ""),
+		outcome: "unknown", why: "retry after 1"},
 	{name: "504 with a page", answer: status("504 Gateway Timeout", "", "nginx"), outcome: "unknown"},
-	{name: "529 with the API's error", answer: status("529 Overloaded", "", apiFailure), outcome: "provider error", why: "Overloaded"},
-	{name: "HTTP/2 and HTTP/1.1 offered", secure: &secure{protocols: []string{"h2", "http/1.1"}}, answer: streamHead + "\r\n" + whole, outcome: "answered", text: "Hello"},
+	{name: "529 with the API's error", answer: status("529 Overloaded", "", apiFailure), outcome: "provider error",
+		why: "Overloaded"},
+	{name: "HTTP/2 and HTTP/1.1 offered", secure: &secure{protocols: []string{"h2", "http/1.1"}},
+		answer: streamHead + "\r\n" + whole, outcome: "answered", text: "Hello"},
 	{name: "HTTP/2 alone offered", secure: &secure{demand: "h2"}, read: unsent, outcome: "provider error", why: "tls"},
-	{name: "an untrusted certificate", secure: &secure{distrusted: true}, read: unsent, outcome: "provider error", why: "certificate"},
-	{name: "a proxy", secure: &secure{proxy: "200 Connection established"}, answer: streamHead + "\r\n" + whole, outcome: "answered", text: "Hello"},
-	{name: "a proxy that refuses (403)", secure: &secure{proxy: "403 Forbidden"}, read: unsent, outcome: "provider error", why: "Forbidden"},
-	{name: "a proxy that wants a password (407)", secure: &secure{proxy: "407 Proxy Authentication Required"}, read: unsent, outcome: "provider error", why: "Proxy Authentication Required"},
+	{name: "an untrusted certificate", secure: &secure{distrusted: true}, read: unsent, outcome: "provider error",
+		why: "certificate"},
+	{name: "a proxy", secure: &secure{proxy: "200 Connection established"}, answer: streamHead + "\r\n" + whole,
+		outcome: "answered", text: "Hello"},
+	{name: "a proxy that refuses (403)", secure: &secure{proxy: "403 Forbidden"}, read: unsent, outcome: "provider error",
+		why: "Forbidden"},
+	{name: "a proxy that wants a password (407)", secure: &secure{proxy: "407 Proxy Authentication Required"},
+		read: unsent, outcome: "provider error", why: "Proxy Authentication Required"},
 	{name: "a proxy that closes the connection", secure: &secure{breaks: true}, read: unsent, outcome: "provider error"},
 	{name: "a proxy, and no answer", secure: &secure{proxy: "200 Connection established"}, outcome: "unknown"},
 }
@@ -218,7 +271,8 @@ func TestNothingListens(t *testing.T) {
 func TestEachTurnOnce(t *testing.T) {
 	s := listen(t, func(s *server, c net.Conn, r *bufio.Reader) {
 		for s.readRequest(r) != nil { // as long as the connection is used
-			if _, err := io.WriteString(c, status("200 OK", "Content-Type: text/event-stream\r\nConnection: keep-alive\r\n", whole)); err != nil {
+			if _, err := io.WriteString(c, status("200 OK", "Content-Type: text/event-stream\r\nConnection: keep-alive\r\n",
+				whole)); err != nil {
 				return
 			}
 		}
@@ -257,7 +311,8 @@ func TestNoLeave(t *testing.T) {
 		}
 		return &agentside.Error{Code: -32800, Message: "the log failed"}
 	}
-	if m := p.awaitAnswer(p.sendPrompt(id, "Hi"), nil); outcome(m) != "provider error" || !strings.Contains(m.Error.Message, "nothing was sent") {
+	if m := p.awaitAnswer(p.sendPrompt(id, "Hi"), nil); outcome(m) != "provider error" ||
+		!strings.Contains(m.Error.Message, "nothing was sent") {
 		t.Errorf(`got %+v; want outcome(m) == "provider error" && strings.Contains(m.Error.Message, "nothing was sent")`, m)
 	}
 	p.agree = func(json.RawMessage) *agentside.Error { // the cancel arrives while the client is asked
@@ -290,7 +345,8 @@ var cancels = []struct {
 	{name: "before the first event", answer: streamHead + "\r\n: ping\n\n", requests: 1},
 	{name: "in the stream", answer: streamHead + "\r\n" + hello, text: "Hello", requests: 1},
 	{name: "in an event", answer: streamHead + "\r\n" + hello + "data: {", text: "Hello", requests: 1},
-	{name: "behind the reason to stop", answer: streamHead + "\r\n" + strings.TrimSuffix(whole, "data: [DONE]\n\n"), text: "Hello", requests: 1},
+	{name: "behind the reason to stop", answer: streamHead + "\r\n" + strings.TrimSuffix(whole, "data: [DONE]\n\n"),
+		text: "Hello", requests: 1},
 	{name: "in the body of an error", answer: "HTTP/1.1 500 x\r\nContent-Length: 100\r\n\r\noops", requests: 1},
 }
 
@@ -313,7 +369,8 @@ func TestCancel(t *testing.T) {
 				_, err := io.Copy(io.Discard, r) // until the agent closes the connection
 				closed <- err
 			})
-			p := connect(t, Settings{API: openAIChat, Model: "m", BaseURL: cmp.Or(c.scheme, "http") + strings.TrimPrefix(s.url, "http")}, false)
+			p := connect(t, Settings{API: openAIChat, Model: "m", BaseURL: cmp.Or(c.scheme, "http") +
+				strings.TrimPrefix(s.url, "http")}, false)
 			session, text := p.session(), "Hi"
 			if c.read == head {
 				text = strings.Repeat("Hi ", 1<<20)

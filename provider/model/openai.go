@@ -10,12 +10,13 @@ import (
 // and https://platform.openai.com/docs/api-reference/responses-streaming.
 var responsesMapping = mapping{
 	base: "https://api.openai.com/v1", header: "Authorization", prefix: "Bearer ", sample: "gpt-5",
-	reserved: []string{"model", "input", "stream", "tools", "tool_choice", "background", "previous_response_id", "conversation"},
-	path:     func(string) string { return "/responses" },
-	models:   "/models",
-	body:     responsesBody,
-	answer:   func() reader { return &responsesReader{} },
-	failure:  nestedFailure,
+	reserved: []string{"model", "input", "stream", "tools", "tool_choice", "background", "previous_response_id",
+		"conversation"},
+	path:    func(string) string { return "/responses" },
+	models:  "/models",
+	body:    responsesBody,
+	answer:  func() reader { return &responsesReader{} },
+	failure: nestedFailure,
 }
 
 func responsesBody(s Settings, history []turn) (map[string]any, error) {

@@ -52,13 +52,15 @@ func connectProcess(t *testing.T, s Settings, environ ...string) *peer {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0])
-	unset := oneOf("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
+	unset := oneOf("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
+		"ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
 	for _, kv := range os.Environ() {
 		if name, _, _ := strings.Cut(kv, "="); !unset(name) {
 			cmd.Env = append(cmd.Env, kv)
 		}
 	}
-	cmd.Env = append(append(cmd.Env, environ...), "GORACE=atexit_sleep_ms=0", agentVariable+"="+string(agentside.Encode(s)))
+	cmd.Env = append(append(cmd.Env, environ...), "GORACE=atexit_sleep_ms=0",
+		agentVariable+"="+string(agentside.Encode(s)))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	in, err := cmd.StdinPipe()
@@ -110,7 +112,8 @@ func proxy(t *testing.T, to *server, line string) *server {
 		if line == "" {
 			return
 		}
-		if _, err := io.WriteString(c, "HTTP/1.1 "+line+"\r\nContent-Length: 0\r\n\r\n"); err != nil || !strings.HasPrefix(line, "200") {
+		if _, err := io.WriteString(c, "HTTP/1.1 "+line+"\r\nContent-Length: 0\r\n\r\n"); err != nil ||
+			!strings.HasPrefix(line, "200") {
 			return
 		}
 		_, addr, _ := strings.Cut(to.url, "://")
@@ -210,19 +213,28 @@ func TestProxySettings(t *testing.T) {
 		outcome  string
 		proxied  int
 	}{
-		{"configured", Settings{BaseURL: "https://example.com", Proxy: between.url}, []string{"HTTPS_PROXY=http://127.0.0.1:1", "NO_PROXY=*"}, "answered", 1},
-		{"excepted", Settings{BaseURL: "https://models.invalid"}, []string{"HTTPS_PROXY=" + between.url, "NO_PROXY=models.invalid"}, "provider error", 0},
+		{"configured", Settings{BaseURL: "https://example.com", Proxy: between.url},
+			[]string{"HTTPS_PROXY=http://127.0.0.1:1", "NO_PROXY=*"}, "answered", 1},
+		{"excepted", Settings{BaseURL: "https://models.invalid"}, []string{"HTTPS_PROXY=" + between.url,
+			"NO_PROXY=models.invalid"}, "provider error", 0},
 		{"all", Settings{BaseURL: "https://example.com"}, []string{"ALL_PROXY=" + between.url}, "answered", 1},
-		{"all, in small letters", Settings{BaseURL: "https://example.com"}, []string{"all_proxy=" + between.url, "ALL_PROXY=http://127.0.0.1:1"}, "answered", 1},
-		{"the scheme before all", Settings{BaseURL: "https://example.com"}, []string{"https_proxy=" + between.url, "ALL_PROXY=http://127.0.0.1:1"}, "answered", 1},
-		{"all, excepted", Settings{BaseURL: "https://models.invalid"}, []string{"ALL_PROXY=" + between.url, "no_proxy=.invalid"}, "provider error", 0},
+		{"all, in small letters", Settings{BaseURL: "https://example.com"},
+			[]string{"all_proxy=" + between.url, "ALL_PROXY=http://127.0.0.1:1"}, "answered", 1},
+		{"the scheme before all", Settings{BaseURL: "https://example.com"},
+			[]string{"https_proxy=" + between.url, "ALL_PROXY=http://127.0.0.1:1"}, "answered", 1},
+		{"all, excepted", Settings{BaseURL: "https://models.invalid"},
+			[]string{"ALL_PROXY=" + between.url, "no_proxy=.invalid"}, "provider error", 0},
 		{"all, for this machine", Settings{BaseURL: s.url}, []string{"ALL_PROXY=" + between.url}, "answered", 0},
-		{"all, without a scheme", Settings{BaseURL: "https://example.com"}, []string{"ALL_PROXY=" + strings.TrimPrefix(between.url, "http://")}, "answered", 1},
-		{"all, of SOCKS 4", Settings{BaseURL: "https://example.com"}, []string{"ALL_PROXY=socks4://me:password@" + strings.TrimPrefix(between.url, "http://")}, "provider error", 0},
+		{"all, without a scheme", Settings{BaseURL: "https://example.com"},
+			[]string{"ALL_PROXY=" + strings.TrimPrefix(between.url, "http://")}, "answered", 1},
+		{"all, of SOCKS 4", Settings{BaseURL: "https://example.com"},
+			[]string{"ALL_PROXY=socks4://me:password@" + strings.TrimPrefix(between.url, "http://")}, "provider error", 0},
 		{"this machine", Settings{BaseURL: s.url}, []string{"HTTPS_PROXY=" + between.url}, "answered", 0},
 		{"in clear text", Settings{BaseURL: plain.url}, []string{"HTTP_PROXY=" + between.url}, "answered", 0},
-		{"no address", Settings{BaseURL: "https://example.com"}, []string{"HTTPS_PROXY=http://me:pass%zzword@proxy.invalid"}, "provider error", 0},
-		{"a password, and no proxy there", Settings{BaseURL: "https://example.com"}, []string{"HTTPS_PROXY=http://me:password@127.0.0.1:1"}, "provider error", 0},
+		{"no address", Settings{BaseURL: "https://example.com"}, []string{"HTTPS_PROXY=http://me:pass%zzword@proxy.invalid"},
+			"provider error", 0},
+		{"a password, and no proxy there", Settings{BaseURL: "https://example.com"},
+			[]string{"HTTPS_PROXY=http://me:password@127.0.0.1:1"}, "provider error", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, before := between.counts()
@@ -233,14 +245,17 @@ func TestProxySettings(t *testing.T) {
 			if outcome(m) != c.outcome || after-before != c.proxied {
 				t.Errorf("%s, %d through the proxy: %+v", outcome(m), after-before, m.Error)
 			}
-			if m.Error != nil && slices.ContainsFunc([]string{"word", "me:"}, func(s string) bool { return strings.Contains(m.Error.Message, s) }) {
+			if m.Error != nil && slices.ContainsFunc([]string{"word", "me:"},
+				func(s string) bool { return strings.Contains(m.Error.Message, s) }) {
 				t.Errorf("a password: %s", m.Error.Message)
 			}
 		})
 	}
 	for _, bad := range []Settings{
-		{BaseURL: "https://example.com", Proxy: "http://me:hunter2@proxy.example.org"}, {BaseURL: "https://example.com", Proxy: "proxy:3128"},
-		{BaseURL: plain.url, Proxy: "http://proxy.example.org:3128"}, {BaseURL: "https://example.com", Proxy: "ftp://proxy.example.org"},
+		{BaseURL: "https://example.com", Proxy: "http://me:hunter2@proxy.example.org"},
+		{BaseURL: "https://example.com", Proxy: "proxy:3128"},
+		{BaseURL: plain.url, Proxy: "http://proxy.example.org:3128"},
+		{BaseURL: "https://example.com", Proxy: "ftp://proxy.example.org"},
 	} {
 		bad.API, bad.Model = openAIChat, "m"
 		if err := bad.Check(); err == nil || strings.Contains(err.Error(), "hunter2") {

@@ -184,7 +184,8 @@ func (a *agent) doExchange(ctx context.Context, session string, x *exchange) (*h
 	if err != nil {
 		f := &failure{message: a.hidden().text(err.Error()), unknown: x.left.Load()}
 		if !f.unknown && ctx.Err() == nil {
-			f.message += fmt.Sprintf("; nothing was sent (is model.base_url %q right, and its server running?)", a.settings.base())
+			f.message += fmt.Sprintf("; nothing was sent (is model.base_url %q right, and its server running?)",
+				a.settings.base())
 		}
 		return nil, f
 	}
@@ -240,7 +241,8 @@ func (r *run) endStream(from reader, err error) (stopReason, error) {
 	case !whole && errors.Is(err, io.EOF):
 		return reason, &failure{message: "the stream ended before the answer did", unknown: true}
 	case !whole:
-		return reason, &failure{message: "the stream broke before the answer ended: " + r.agent.hidden().text(err.Error()), unknown: true}
+		return reason, &failure{message: "the stream broke before the answer ended: " + r.agent.hidden().text(err.Error()),
+			unknown: true}
 	case !errors.Is(err, io.EOF) && reason.warning == "":
 		reason.warning = "the stream broke after the end of the answer"
 	}
@@ -252,7 +254,8 @@ func (r *run) endStream(from reader, err error) (stopReason, error) {
 func (r *run) concludeAnswer(reason stopReason) (stopReason, error) {
 	r.agent.reportCost(r.session, r.use)
 	if reason.acp == brokenOff {
-		return reason, &failure{message: fmt.Sprintf("the model did not finish its answer: its API says %q", reason.why), kind: reason.why}
+		return reason, &failure{message: fmt.Sprintf("the model did not finish its answer: its API says %q", reason.why),
+			kind: reason.why}
 	}
 	return reason, nil
 }
@@ -262,9 +265,11 @@ func (r *run) passPiece(p piece) {
 	switch p.kind {
 	case textPiece:
 		r.text.WriteString(p.text)
-		r.agent.sendUpdate(r.session.id, object{"sessionUpdate": "agent_message_chunk", "content": object{"type": "text", "text": p.text}})
+		r.agent.sendUpdate(r.session.id, object{"sessionUpdate": "agent_message_chunk",
+			"content": object{"type": "text", "text": p.text}})
 	case thoughtPiece:
-		r.agent.sendUpdate(r.session.id, object{"sessionUpdate": "agent_thought_chunk", "content": object{"type": "text", "text": p.text}})
+		r.agent.sendUpdate(r.session.id, object{"sessionUpdate": "agent_thought_chunk",
+			"content": object{"type": "text", "text": p.text}})
 	case filePiece:
 		kind := "agent_message_chunk"
 		if p.file.thought {
@@ -280,7 +285,8 @@ func (r *run) passPiece(p piece) {
 		r.calls++
 		why := fmt.Sprintf("the model called the tool %q, which it was not offered; it was not run", p.tool.name)
 		r.agent.sendUpdate(r.session.id, object{
-			"sessionUpdate": "tool_call", "toolCallId": cmp.Or(p.tool.id, "call-"+strconv.Itoa(r.calls)), "title": p.tool.name, "kind": "other", "status": "failed",
+			"sessionUpdate": "tool_call", "toolCallId": cmp.Or(p.tool.id, "call-"+strconv.Itoa(r.calls)), "title": p.tool.name,
+			"kind": "other", "status": "failed",
 			"rawInput": object{"arguments": p.tool.arguments},
 			"content":  []any{object{"type": "content", "content": object{"type": "text", "text": why}}},
 			"_meta":    object{metaKey: object{"blocked": why}},
@@ -299,7 +305,8 @@ func (a *agent) announceRequest(ctx context.Context, session string, x *exchange
 		withheld = append(withheld, x.key.Name)
 	}
 	err := a.requestClient(ctx, "_perlica.dev/http/send", object{
-		"sessionId": session, "method": x.method, "url": x.url, "headers": x.sentHeader(), "withheld": withheld, "body": string(x.body),
+		"sessionId": session, "method": x.method, "url": x.url, "headers": x.sentHeader(), "withheld": withheld,
+		"body": string(x.body),
 	})
 	if err != nil {
 		return &failure{message: "the client did not agree to the request: " + err.Error() + "; nothing was sent"}

@@ -96,7 +96,8 @@ func (a *agent) handleMessage(ctx context.Context, m agentside.Message) {
 			a.conn.Refuse(m.ID, &agentside.Error{Code: agentside.CodeInvalidParams, Message: err.Error()})
 			return
 		}
-		s := &session{id: uuid.Must(uuid.NewV7()).String(), model: a.settings.Model, models: []string{a.settings.Model}, system: system}
+		s := &session{id: uuid.Must(uuid.NewV7()).String(), model: a.settings.Model, models: []string{a.settings.Model},
+			system: system}
 		a.mu.Lock()
 		a.sessions[s.id] = s
 		answer := object{"sessionId": s.id, "configOptions": s.options()}
@@ -139,7 +140,8 @@ func (a *agent) initialize(m agentside.Message) {
 			"promptCapabilities":  object{"image": true, "embeddedContext": true},
 			"sessionCapabilities": object{"close": object{}, "systemPrompt": object{}},
 		},
-		"agentInfo":   object{"name": "perlica-model", "title": a.settings.Model + " (" + string(a.settings.API) + ")", "version": "1"},
+		"agentInfo": object{"name": "perlica-model", "title": a.settings.Model + " (" + string(a.settings.API) + ")",
+			"version": "1"},
 		"authMethods": []any{},
 	})
 }

@@ -33,9 +33,12 @@ var stopWords = map[string]string{
 	"max_length": maxTokens, "model_length": maxTokens, "token_limit": maxTokens, "context_length": maxTokens,
 	"context_length_exceeded": maxTokens, "model_context_window_exceeded": maxTokens,
 
-	"refusal": refusal, "content_filter": refusal, "content_filtered": refusal, "sensitive": refusal, "guardrail_intervened": refusal,
-	"safety": refusal, "recitation": refusal, "language": refusal, "blocklist": refusal, "prohibited_content": refusal,
-	"spii": refusal, "model_armor": refusal, "image_safety": refusal, "image_prohibited_content": refusal, "image_recitation": refusal,
+	"refusal": refusal, "content_filter": refusal, "content_filtered": refusal, "sensitive": refusal,
+	"guardrail_intervened": refusal,
+	"safety":               refusal, "recitation": refusal, "language": refusal, "blocklist": refusal,
+	"prohibited_content": refusal,
+	"spii":               refusal, "model_armor": refusal, "image_safety": refusal, "image_prohibited_content": refusal,
+	"image_recitation": refusal,
 }
 
 // toolWords are the reasons of a model that waits for a tool. The model was not offered any tool.

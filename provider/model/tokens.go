@@ -42,7 +42,8 @@ func (p *Price) cost(u usage) (amount float64, known bool) {
 		cached = p.Input
 	}
 	plain := max(u.input-u.cachedRead-u.cachedWrite, 0)
-	amount = float64(plain)*p.Input + float64(u.cachedRead)*cached + float64(u.cachedWrite)*p.CacheWrite + float64(u.output)*p.Output
+	amount = float64(plain)*p.Input + float64(u.cachedRead)*cached + float64(u.cachedWrite)*p.CacheWrite +
+		float64(u.output)*p.Output
 	return amount / per, true
 }
 
@@ -56,7 +57,8 @@ type usage struct {
 // result returns the usage in ACP's form.
 func (u usage) result() object {
 	o := object{"inputTokens": u.input, "outputTokens": u.output, "totalTokens": u.input + u.output}
-	for name, n := range map[string]int64{"cachedReadTokens": u.cachedRead, "cachedWriteTokens": u.cachedWrite, "thoughtTokens": u.thought} {
+	for name, n := range map[string]int64{"cachedReadTokens": u.cachedRead, "cachedWriteTokens": u.cachedWrite,
+		"thoughtTokens": u.thought} {
 		if n > 0 {
 			o[name] = n
 		}

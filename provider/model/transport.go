@@ -122,7 +122,8 @@ func (x *exchange) proxyFor(req *http.Request) (*url.URL, error) {
 	c.HTTPProxy, c.HTTPSProxy = cmp.Or(c.HTTPProxy, all), cmp.Or(c.HTTPSProxy, all)
 	u, err := c.ProxyFunc()(req.URL)
 	if err != nil || u != nil && !oneOf(proxySchemes...)(u.Scheme) {
-		return nil, errors.New("the proxy of HTTPS_PROXY or ALL_PROXY is not an address that begins with http://, https:// or socks5://")
+		return nil,
+			errors.New("the proxy of HTTPS_PROXY or ALL_PROXY is not an address that begins with http://, https:// or socks5://")
 	}
 	return u, nil
 }

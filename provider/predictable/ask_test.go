@@ -27,15 +27,20 @@ func TestAsk(t *testing.T) {
 		want         string
 		statuses     string
 	}{
-		{"yes", `@ask execute "Run ls" command=ls`, selected("allow-once"), "permission: allow-once\n", "pending in_progress completed"},
+		{"yes", `@ask execute "Run ls" command=ls`, selected("allow-once"), "permission: allow-once\n",
+			"pending in_progress completed"},
 		{"no", `@ask execute "Run ls" command=ls`, selected("reject-once"), "permission: reject-once\n", "pending failed"},
-		{"cancelled", `@ask execute ls`, respond(`"result":{"outcome":{"outcome":"cancelled"}}`), "permission: cancelled\n", "pending failed"},
+		{"cancelled", `@ask execute ls`, respond(`"result":{"outcome":{"outcome":"cancelled"}}`), "permission: cancelled\n",
+			"pending failed"},
 		{"made up", `@ask execute ls`, selected("yes"), "permission: no such option: yes\n", "pending failed"},
-		{"error", `@ask execute ls`, respond(`"error":{"code":-32601,"message":"No"}`), "permission: error -32601 No\n", "pending failed"},
-		{"odd error", `@ask execute ls`, respond(`"error":"bad"`), "permission: error not understood: \"bad\"\n", "pending failed"},
+		{"error", `@ask execute ls`, respond(`"error":{"code":-32601,"message":"No"}`), "permission: error -32601 No\n",
+			"pending failed"},
+		{"odd error", `@ask execute ls`, respond(`"error":"bad"`), "permission: error not understood: \"bad\"\n",
+			"pending failed"},
 		{"odd result", `@ask execute ls`, respond(`"result":{}`), "permission: not understood: {}\n", "pending failed"},
 		{"unannounced", `@ask execute ls announce=no`, selected("allow-once"), "permission: allow-once\n", ""},
-		{"always first", `@ask edit E path=/a new=x options=aa:allow_always,ao:allow_once:Yes,ao2:allow_once`, selected("ao2"), "permission: ao2\n", "pending in_progress completed"},
+		{"always first", `@ask edit E path=/a new=x options=aa:allow_always,ao:allow_once:Yes,ao2:allow_once`,
+			selected("ao2"), "permission: ao2\n", "pending in_progress completed"},
 		{"auto", "@mode auto\n@ask execute ls", nil, "permission: not asked\n", "pending in_progress completed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -58,7 +63,8 @@ func TestAsk(t *testing.T) {
 			if got := strings.Join(statuses, " "); text != tt.want || got != tt.statuses || stopReason(t, m) != "end_turn" {
 				t.Errorf("%q %q %s", text, got, m.Result)
 			}
-			if tt.name == "always first" && (len(asked.Options) != 3 || asked.Options[0].Kind != "allow_always" || asked.Options[1].Name != "Yes") {
+			if tt.name == "always first" && (len(asked.Options) != 3 || asked.Options[0].Kind != "allow_always" ||
+				asked.Options[1].Name != "Yes") {
 				t.Errorf("options: %+v", asked.Options)
 			}
 		})
@@ -124,10 +130,13 @@ func TestClientRequests(t *testing.T) {
 		}
 		return `"error":{"code":-32601,"message":"no"}`
 	}
-	text, _, _ := c.prompt("@read /etc/passwd\n@write /x \"a b\"\n@terminal ls -l\n@elicit \"How many?\"\n@request nope {\"s\":\"$session\"}\n@request _v/x rpcid=\"7\"")
+	text, _, _ :=
+		c.prompt("@read /etc/passwd\n@write /x \"a b\"\n@terminal ls -l\n@elicit \"How many?\"\n@request nope " +
+			"{\"s\":\"$session\"}\n@request _v/x rpcid=\"7\"")
 	const e = ": error -32601 no\n"
 	want := "fs/read_text_file" + e + "fs/write_text_file" + e + "terminal/create: result {\"terminalId\":\"t1\"}\n" +
-		"terminal/wait_for_exit" + e + "terminal/output" + e + "terminal/release" + e + "elicitation/create" + e + "nope" + e + "_v/x" + e
+		"terminal/wait_for_exit" + e + "terminal/output" + e + "terminal/release" + e + "elicitation/create" + e + "nope" +
+		e + "_v/x" + e
 	if text != want {
 		t.Errorf("%q", text)
 	}

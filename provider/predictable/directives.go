@@ -30,45 +30,73 @@ var directives = [...]directive{
 	{Name: "say", Args: "TEXT", text: true, prepare: sayText, Help: "One message chunk with exactly this text."},
 	{Name: "thought", Args: "TEXT", text: true, prepare: thought, Help: "One thought chunk."},
 	{Name: "prompt", prepare: sayPrompt, Help: "Says the text of the prompt as it came."},
-	{Name: "show", Args: "params|session|history|pid|env NAME", prepare: show, Help: "Says what this request holds, byte for byte; the session's directory and mode; its earlier turns; the process id; a variable of the environment."},
-	{Name: "stream", Args: "COUNT SIZE [every=DURATION] [kind=message|thought]", prepare: stream, Help: "COUNT chunks of SIZE bytes of text each, as fast as they are read; from 12 bytes on each is a line that begins with its number, from 000000000. `@stream 1 20000000` is one huge line."},
+	{Name: "show", Args: "params|session|history|pid|env NAME", prepare: show,
+		Help: "Says what this request holds, byte for byte; the session's directory and mode; its earlier turns; the " +
+			"process id; a variable of the environment."},
+	{Name: "stream", Args: "COUNT SIZE [every=DURATION] [kind=message|thought]", prepare: stream,
+		Help: "COUNT chunks of SIZE bytes of text each, as fast as they are read; from 12 bytes on each is a line that " +
+			"begins with its number, from 000000000. `@stream 1 20000000` is one huge line."},
 	{Name: "plan", Args: "[STATUS:]ENTRY…", prepare: plan, Help: "A plan; STATUS is pending, in_progress or completed."},
-	{Name: "usage", Args: "USED SIZE [cost=USD]", prepare: usage, Help: "A usage_update: tokens in the context and its size."},
+	{Name: "usage", Args: "USED SIZE [cost=USD]", prepare: usage,
+		Help: "A usage_update: tokens in the context and its size."},
 	{Name: "title", Args: "TEXT", text: true, prepare: title, Help: "A session_info_update with this title."},
 	{Name: "mode", Args: "ID", prepare: mode, Help: "Changes the session's mode unasked, with a current_mode_update."},
 	{Name: "commands", Args: "NAME…", prepare: commands, Help: "An available_commands_update."},
-	{Name: "update", Args: "JSON [session=ID]", prepare: update, Help: "Any session/update, byte for byte: unknown kinds, contents and fields, large integers, another session."},
+	{Name: "update", Args: "JSON [session=ID]", prepare: update,
+		Help: "Any session/update, byte for byte: unknown kinds, contents and fields, large integers, another session."},
 
 	// Claimed actions and requests to the client.
-	{Name: "tool", Args: "KIND TITLE " + toolArgs + " [steps=STATUS,…] [text=OUTPUT] [exit=N]", prepare: tool, Help: "A tool call without a question, reported pending, in_progress, completed (or as steps= says). announce=no leaves out the tool_call, so that its updates refer to nothing."},
-	{Name: "ask", Args: "KIND TITLE " + toolArgs + " [options=ID:KIND[:NAME],…] [count=N] [wait=no] [rpcid=JSON]", prepare: ask, Help: "Asks for permission, says `permission: OPTION-ID`, `permission: cancelled` or `permission: error …`, and claims to have done it or not. count= asks N times at once and says `permission TOOL-CALL-ID: …` as answers come; wait=no goes on without them; rpcid= is the request's id; announce=no leaves out the tool call's own updates. After a cancel it still waits for its answers. In a mode named auto it does not ask."},
+	{Name: "tool", Args: "KIND TITLE " + toolArgs + " [steps=STATUS,…] [text=OUTPUT] [exit=N]", prepare: tool,
+		Help: "A tool call without a question, reported pending, in_progress, completed (or as steps= says). announce=no " +
+			"leaves out the tool_call, so that its updates refer to nothing."},
+	{Name: "ask", Args: "KIND TITLE " + toolArgs + " [options=ID:KIND[:NAME],…] [count=N] [wait=no] [rpcid=JSON]",
+		prepare: ask,
+		Help: "Asks for permission, says `permission: OPTION-ID`, `permission: cancelled` or `permission: error …`, and " +
+			"claims to have done it or not. count= asks N times at once and says `permission TOOL-CALL-ID: …` as answers " +
+			"come; wait=no goes on without them; rpcid= is the request's id; announce=no leaves out the tool call's own " +
+			"updates. After a cancel it still waits for its answers. In a mode named auto it does not ask."},
 	{Name: "read", Args: "PATH", prepare: readFile, Help: "Requests fs/read_text_file and says what came back."},
 	{Name: "write", Args: "PATH TEXT", prepare: writeFile, Help: "Requests fs/write_text_file and says what came back."},
-	{Name: "terminal", Args: "COMMAND [ARG…]", prepare: terminal, Help: "Requests terminal/create and, if there is one, waits for its exit, takes its output and releases it; says what came back each time."},
-	{Name: "elicit", Args: "MESSAGE [schema=JSON] [url=URL]", prepare: elicit, Help: "Requests elicitation/create (a form, or an address) and says what came back."},
-	{Name: "request", Args: "METHOD [JSON] [wait=no] [rpcid=JSON]", prepare: sendRequest, Help: "Any request. Says `METHOD: result JSON` or `METHOD: error CODE MESSAGE`. Without JSON, params hold the session id."},
+	{Name: "terminal", Args: "COMMAND [ARG…]", prepare: terminal,
+		Help: "Requests terminal/create and, if there is one, waits for its exit, takes its output and releases it; says " +
+			"what came back each time."},
+	{Name: "elicit", Args: "MESSAGE [schema=JSON] [url=URL]", prepare: elicit,
+		Help: "Requests elicitation/create (a form, or an address) and says what came back."},
+	{Name: "request", Args: "METHOD [JSON] [wait=no] [rpcid=JSON]", prepare: sendRequest,
+		Help: "Any request. Says `METHOD: result JSON` or `METHOD: error CODE MESSAGE`. Without JSON, params hold the " +
+			"session id."},
 	{Name: "notify", Args: "METHOD [JSON]", prepare: notify, Help: "Any notification."},
 
 	// Time.
 	{Name: "sleep", Args: "DURATION", prepare: sleep, Help: "Waits; a cancel ends it."},
-	{Name: "delay", Args: "DURATION", prepare: setDelay, Help: "Waits this long before each update from here on; in [start], of every script."},
+	{Name: "delay", Args: "DURATION", prepare: setDelay,
+		Help: "Waits this long before each update from here on; in [start], of every script."},
 	{Name: "hang", prepare: hang, Help: "Waits for ever, that is for a cancel or the end of standard input."},
-	{Name: "ignore", Args: "cancel|stdin|eof|term", prepare: ignore, Help: "cancel: this turn, from its beginning, cannot be cancelled. stdin: nothing more is read. eof: the end of standard input does not end the process. term: nor does SIGTERM."},
-	{Name: "cancel", prepare: cancelTurn, Help: "Cancels the session's turn; for [session/cancel], which replaces what a cancel does."},
-	{Name: "cancelled", prepare: nothing, Help: "What follows is done only when the turn was cancelled; then it decides how the turn ends."},
+	{Name: "ignore", Args: "cancel|stdin|eof|term", prepare: ignore,
+		Help: "cancel: this turn, from its beginning, cannot be cancelled. stdin: nothing more is read. eof: the end of " +
+			"standard input does not end the process. term: nor does SIGTERM."},
+	{Name: "cancel", prepare: cancelTurn,
+		Help: "Cancels the session's turn; for [session/cancel], which replaces what a cancel does."},
+	{Name: "cancelled", prepare: nothing,
+		Help: "What follows is done only when the turn was cancelled; then it decides how the turn ends."},
 
 	// The response.
-	{Name: "answer", prepare: answer, Help: "Sends the response now. What follows comes after it; a second @answer sends it twice."},
+	{Name: "answer", prepare: answer,
+		Help: "Sends the response now. What follows comes after it; a second @answer sends it twice."},
 	{Name: "stop", Args: "REASON", prepare: stop, Help: "The stop reason, known or not."},
 	{Name: "tokens", Args: "INPUT OUTPUT", prepare: tokens, Help: "The turn's usage, in the response."},
-	{Name: "set", Args: "PATH JSON", prepare: set, Help: "Changes a field of the result, such as agentCapabilities.loadSession."},
+	{Name: "set", Args: "PATH JSON", prepare: set,
+		Help: "Changes a field of the result, such as agentCapabilities.loadSession."},
 	{Name: "unset", Args: "PATH", prepare: unset, Help: "Removes a field of the result."},
 	{Name: "result", Args: "JSON", prepare: result, Help: "The whole result, such as null or {}."},
-	{Name: "error", Args: "CODE MESSAGE [data=JSON]", prepare: rpcFailure, Help: "An error instead of a result; CODE may be any JSON."},
-	{Name: "auth", prepare: requireAuth, Help: "Answers `authentication required` (-32000), unless authenticate succeeded."},
+	{Name: "error", Args: "CODE MESSAGE [data=JSON]", prepare: rpcFailure,
+		Help: "An error instead of a result; CODE may be any JSON."},
+	{Name: "auth", prepare: requireAuth,
+		Help: "Answers `authentication required` (-32000), unless authenticate succeeded."},
 
 	// The wire.
-	{Name: "line", Args: "TEXT", text: true, prepare: line, Help: "Writes a line of its own. $session and $id stand for this request's, as in @update, @request, @notify, @result and @set."},
+	{Name: "line", Args: "TEXT", text: true, prepare: line, Help: "Writes a line of its own. $session and $id stand for this request's, as in @update, @request, @notify, " +
+		"@result and @set."},
 	{Name: "bytes", Args: "TEXT", text: true, prepare: rawBytes, Help: "Writes bytes without a line ending."},
 	{Name: "garbage", Args: "SIZE", prepare: garbage, Help: "Writes a line of SIZE bytes that is no JSON."},
 	{Name: "eol", Args: "TEXT", text: true, prepare: eol, Help: `What ends each line from here on: \r\n, or \n\n for blank lines; nothing for \n again.`},
@@ -79,7 +107,9 @@ var directives = [...]directive{
 	{Name: "close", prepare: closeStdout, Help: "Closes standard output and lives on."},
 	{Name: "exit", Args: "CODE", prepare: exit, Help: "Ends the process at once."},
 	{Name: "kill", prepare: kill, Help: "Ends the process as SIGKILL does."},
-	{Name: "spawn", Args: "DURATION [daemon] [stubborn] [stdout] [stderr]", prepare: spawnChild, Help: "Starts a child that sleeps, and says `spawned: PID`. daemon: in a session of its own. stubborn: it ignores SIGTERM. stdout, stderr: it holds ours open."},
+	{Name: "spawn", Args: "DURATION [daemon] [stubborn] [stdout] [stderr]", prepare: spawnChild,
+		Help: "Starts a child that sleeps, and says `spawned: PID`. daemon: in a session of its own. stubborn: it ignores " +
+			"SIGTERM. stdout, stderr: it holds ours open."},
 }
 
 type action = func(ctx context.Context, r *request) error

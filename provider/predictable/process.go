@@ -48,7 +48,8 @@ func stderr(a *args) action {
 func flood(a *args) action {
 	size := a.number("SIZE", 0, math.MaxInt32)
 	return func(ctx context.Context, r *request) error {
-		lines := bytes.Repeat([]byte("stderr stderr stderr stderr stderr stderr stderr stderr stderr stderr stderr st\n"), 400)
+		lines := bytes.Repeat([]byte("stderr stderr stderr stderr stderr stderr stderr stderr stderr stderr stderr st\n"),
+			400)
 		for left := size; left > 0; left -= len(lines) {
 			if err := interrupted(ctx); err != nil {
 				return err
@@ -157,7 +158,8 @@ func (a *agent) startChild(c child) (int, error) {
 	if f, ok := a.errw.(*lockedWriter).out.(*os.File); ok && c.stderr {
 		files[2] = f
 	}
-	p, err := c.startProcess(append(slices.Clone(argv), "--scenario", c.scenario()), &os.ProcAttr{Files: files, Sys: apart(c.daemon)})
+	p, err := c.startProcess(append(slices.Clone(argv), "--scenario", c.scenario()),
+		&os.ProcAttr{Files: files, Sys: apart(c.daemon)})
 	if err != nil {
 		return 0, err
 	}

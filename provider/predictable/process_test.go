@@ -28,7 +28,8 @@ func TestExit(t *testing.T) {
 	} {
 		code := -1
 		c := connect(t, Options{Scenario: tt.scenario, Exit: func(n int) { code = n }, Kill: func() { code = 7 }})
-		requests := []string{"initialize {}", `session/new {"cwd":"/","mcpServers":[]}`, "session/prompt " + promptParams("session-1", "")}
+		requests := []string{"initialize {}", `session/new {"cwd":"/","mcpServers":[]}`,
+			"session/prompt " + promptParams("session-1", "")}
 		answers := 0
 		for i, r := range requests[:tt.requests] {
 			method, params, _ := strings.Cut(r, " ")
@@ -42,7 +43,8 @@ func TestExit(t *testing.T) {
 		for l := c.line(); l != ""; l = c.line() {
 			rest += l
 		}
-		if err := <-c.served; err != nil || code != 7 || strings.Contains(rest, "never") || strings.Contains(rest, `"result"`) {
+		if err := <-c.served; err != nil || code != 7 || strings.Contains(rest, "never") ||
+			strings.Contains(rest, `"result"`) {
 			t.Errorf("%q: code %d, %v, %q", tt.scenario, code, err, rest)
 		}
 	}
@@ -72,7 +74,8 @@ func TestIgnoreStdin(t *testing.T) {
 		served := make(chan error, 1)
 		go func() { served <- Serve(ctx, in, agentOut, io.Discard, Options{}) }()
 		lines := bufio.NewScanner(out)
-		for _, l := range []string{`"id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}`, `"id":2,"method":"session/prompt","params":` + promptParams("session-1", "@ignore stdin")} {
+		for _, l := range []string{`"id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}`,
+			`"id":2,"method":"session/prompt","params":` + promptParams("session-1", "@ignore stdin")} {
 			if _, err := io.WriteString(ours, `{"jsonrpc":"2.0",`+l+"}\n"); err != nil || !lines.Scan() {
 				t.Fatal(err)
 			}
@@ -142,7 +145,8 @@ type failingReader struct{}
 func (failingReader) Read([]byte) (int, error) { return 0, errors.New("bad cable") }
 
 func TestReadFails(t *testing.T) {
-	if err := Serve(t.Context(), failingReader{}, io.Discard, io.Discard, Options{}); err == nil || err.Error() != "bad cable" {
+	if err := Serve(t.Context(), failingReader{}, io.Discard, io.Discard, Options{}); err == nil ||
+		err.Error() != "bad cable" {
 		t.Error(err)
 	}
 }

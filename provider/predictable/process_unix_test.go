@@ -20,7 +20,8 @@ func TestSpawn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, script := range []string{"@spawn 1h", "@spawn 1h daemon", "@spawn 1h stubborn daemon", "@spawn 1h stubborn stdout"} {
+	for _, script := range []string{"@spawn 1h", "@spawn 1h daemon", "@spawn 1h stubborn daemon",
+		"@spawn 1h stubborn stdout"} {
 		c := open(t, Options{Self: []string{self}})
 		text, m, _ := c.prompt(script)
 		pid, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(text, "spawned: ")))

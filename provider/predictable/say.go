@@ -41,7 +41,8 @@ func promptText(blocks []block) string {
 // turns are already answered.
 func unanswered(blocks []block) []block {
 	for i, b := range blocks[:max(len(blocks)-1, 0)] {
-		if b.Type == "text" && strings.HasPrefix(b.Text, "This conversation has earlier turns.") && strings.HasSuffix(b.Text, "The message to answer now follows.\n") {
+		if b.Type == "text" && strings.HasPrefix(b.Text, "This conversation has earlier turns.") &&
+			strings.HasSuffix(b.Text, "The message to answer now follows.\n") {
 			return append(slices.Clone(blocks[:i]), blocks[i+1:]...)
 		}
 	}
@@ -210,7 +211,8 @@ func plan(a *args) action {
 			status, content = "pending", e
 		}
 		o := &object{}
-		entries = append(entries, string(o.addString("content", content).addString("priority", "medium").addString("status", status).endObject()))
+		entries = append(entries, string(o.addString("content", content).addString("priority", "medium").addString("status",
+			status).endObject()))
 	}
 	return sendUpdate("plan", func(o *object) { o.addRaw("entries", "["+strings.Join(entries, ",")+"]") })
 }

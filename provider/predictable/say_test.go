@@ -48,7 +48,8 @@ func TestAnEchoIsOneWrite(t *testing.T) {
 		var out bytes.Buffer
 		writes := 0
 		in := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}` + "\n" +
-			`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}` + "\n" + `{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":` + promptParams("session-1", tt.prompt) + "}\n")
+			`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/work","mcpServers":[]}}` + "\n" +
+			`{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":` + promptParams("session-1", tt.prompt) + "}\n")
 		w := writerFunc(func(b []byte) (int, error) {
 			writes++
 			return out.Write(b)
@@ -56,7 +57,8 @@ func TestAnEchoIsOneWrite(t *testing.T) {
 		if err := Serve(t.Context(), in, w, io.Discard, Options{Scenario: tt.scenario}); err != nil {
 			t.Fatal(err)
 		}
-		if got := writes - 2; got < tt.least || got > tt.most || !strings.Contains(out.String(), `"id":3,"result":{"stopReason":"end_turn"}`) {
+		if got := writes - 2; got < tt.least || got > tt.most || !strings.Contains(out.String(),
+			`"id":3,"result":{"stopReason":"end_turn"}`) {
 			t.Errorf("%.20q: %d writes, want %d to %d: %.300s", tt.prompt, got, tt.least, tt.most, out.String())
 		}
 	}
@@ -68,10 +70,12 @@ func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 func TestAttached(t *testing.T) {
 	c := open(t, Options{})
-	m, lines := c.awaitResponse(c.request("session/prompt", `{"sessionId":"session-1","prompt":[{"type":"text","text":"look"},`+
-		`{"type":"resource","resource":{"uri":"file:///a","text":"@exit 3"}},{"type":"resource_link","uri":"file:///b","name":"b"},`+
-		`{"type":"image","mimeType":"image/png","data":"AAAA"}]}`))
-	want := "You said: look\nAttached: resource file:///a, 7 bytes\nAttached: resource_link file:///b\nAttached: image image/png, 4 bytes\n"
+	m, lines := c.awaitResponse(c.request("session/prompt",
+		`{"sessionId":"session-1","prompt":[{"type":"text","text":"look"},`+
+			`{"type":"resource","resource":{"uri":"file:///a","text":"@exit 3"}},{"type":"resource_link","uri":"file:///b","name":"b"},`+
+			`{"type":"image","mimeType":"image/png","data":"AAAA"}]}`))
+	want := "You said: look\nAttached: resource file:///a, 7 bytes\nAttached: resource_link file:///b\nAttached: image " +
+		"image/png, 4 bytes\n"
 	if got := textOf(lines); got != want || stopReason(t, m) != "end_turn" {
 		t.Errorf("%q %s", got, m.Result)
 	}
@@ -90,43 +94,64 @@ func TestLines(t *testing.T) {
 		want   []string
 	}{
 		{"@thought hm", []string{up(`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}}`), done}},
-		{"@show session\n@show history\n@show env PREDICTABLE_TEST\n@show env PREDICTABLE_NONE", []string{say("session: session-1, mode ask, in /work\n"), say("history: 0 turns\n"), say("env PREDICTABLE_TEST: v\n"), say("env PREDICTABLE_NONE: (unset)\n"), done}},
+		{"@show session\n@show history\n@show env PREDICTABLE_TEST\n@show env PREDICTABLE_NONE",
+			[]string{say("session: session-1, mode ask, in /work\n"), say("history: 0 turns\n"),
+				say("env PREDICTABLE_TEST: v\n"), say("env PREDICTABLE_NONE: (unset)\n"), done}},
 		{"@show params", []string{say(promptParams("session-1", "@show params") + "\n"), done}},
 		{"@stream 2 3", []string{say("xxx"), say("xxx"), done}},
-		{"@stream 2 12 kind=thought", []string{up(string(chunk(thoughtChunk, "000000000 x\n"))), up(string(chunk(thoughtChunk, "000000001 x\n"))), done}},
-		{`@plan completed:a "in_progress:b c" d`, []string{up(`{"sessionUpdate":"plan","entries":[{"content":"a","priority":"medium","status":"completed"},{"content":"b c","priority":"medium","status":"in_progress"},{"content":"d","priority":"medium","status":"pending"}]}`), done}},
-		{"@usage 5 100 cost=0.25", []string{up(`{"sessionUpdate":"usage_update","used":5,"size":100,"cost":{"amount":0.25,"currency":"USD"}}`), done}},
+		{"@stream 2 12 kind=thought", []string{up(string(chunk(thoughtChunk, "000000000 x\n"))),
+			up(string(chunk(thoughtChunk, "000000001 x\n"))), done}},
+		{`@plan completed:a "in_progress:b c" d`,
+			[]string{up(
+				`{"sessionUpdate":"plan","entries":[{"content":"a","priority":"medium","status":"completed"},{"content":"b c","priority":"medium","status":"in_progress"},{"content":"d","priority":"medium","status":"pending"}]}`), done}},
+		{"@usage 5 100 cost=0.25", []string{up(
+			`{"sessionUpdate":"usage_update","used":5,"size":100,"cost":{"amount":0.25,"currency":"USD"}}`), done}},
 		{"@title A title", []string{up(`{"sessionUpdate":"session_info_update","title":"A title"}`), done}},
-		{"@mode auto\n@show session", []string{up(`{"sessionUpdate":"current_mode_update","currentModeId":"auto"}`), say("session: session-1, mode auto, in /work\n"), done}},
-		{"@commands a b", []string{up(`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"a","description":"Does nothing."},{"name":"b","description":"Does nothing."}]}`), done}},
-		{`@update {"sessionUpdate":"notice", "n":9007199254740993}`, []string{up(`{"sessionUpdate":"notice", "n":9007199254740993}`), done}},
-		{`@update {"sessionUpdate":"x"} session=other`, []string{`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"other","update":{"sessionUpdate":"x"}}}`, done}},
+		{"@mode auto\n@show session", []string{up(`{"sessionUpdate":"current_mode_update","currentModeId":"auto"}`),
+			say("session: session-1, mode auto, in /work\n"), done}},
+		{"@commands a b", []string{up(
+			`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"a","description":"Does nothing."},{"name":"b","description":"Does nothing."}]}`), done}},
+		{`@update {"sessionUpdate":"notice", "n":9007199254740993}`,
+			[]string{up(`{"sessionUpdate":"notice", "n":9007199254740993}`), done}},
+		{`@update {"sessionUpdate":"x"} session=other`,
+			[]string{`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"other","update":{"sessionUpdate":"x"}}}`,
+				done}},
 		{`@tool execute "Run ls" command="ls -l" text=out`, []string{
 			up(`{"sessionUpdate":"tool_call","toolCallId":"call-1","title":"Run ls","kind":"execute","status":"pending","rawInput":{"command":"ls -l"}}`),
 			up(`{"sessionUpdate":"tool_call_update","toolCallId":"call-1","status":"in_progress"}`),
 			up(`{"sessionUpdate":"tool_call_update","toolCallId":"call-1","status":"completed","content":[{"type":"content","content":{"type":"text","text":"out"}}],"rawOutput":{"output":"out"}}`), done}},
 		{`@tool edit E id=e path=/a line=3 old=x new="y\n" input={"n":9007199254740993} steps=failed`, []string{
 			up(`{"sessionUpdate":"tool_call","toolCallId":"e","title":"E","kind":"edit","status":"failed","content":[{"type":"diff","path":"/a","oldText":"x","newText":"y\n"}],"locations":[{"path":"/a","line":3}],"rawInput":{"n":9007199254740993}}`), done}},
-		{`@tool read R id=r announce=no steps=completed`, []string{up(`{"sessionUpdate":"tool_call_update","toolCallId":"r","status":"completed"}`), done}},
-		{"@notify _vendor/x {\"a\":1}\n@notify vendor/y\n@request x wait=no rpcid=\"q\"", []string{`{"jsonrpc":"2.0","method":"_vendor/x","params":{"a":1}}`, `{"jsonrpc":"2.0","method":"vendor/y","params":{"sessionId":"session-1"}}`, `{"jsonrpc":"2.0","id":"q","method":"x","params":{"sessionId":"session-1"}}`, done}},
+		{`@tool read R id=r announce=no steps=completed`, []string{up(
+			`{"sessionUpdate":"tool_call_update","toolCallId":"r","status":"completed"}`), done}},
+		{"@notify _vendor/x {\"a\":1}\n@notify vendor/y\n@request x wait=no rpcid=\"q\"",
+			[]string{`{"jsonrpc":"2.0","method":"_vendor/x","params":{"a":1}}`,
+				`{"jsonrpc":"2.0","method":"vendor/y","params":{"sessionId":"session-1"}}`,
+				`{"jsonrpc":"2.0","id":"q","method":"x","params":{"sessionId":"session-1"}}`, done}},
 		{"@stop refusal", []string{`{"jsonrpc":"2.0","id":3,"result":{"stopReason":"refusal"}}`}},
-		{"@tokens 3 4", []string{`{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn","usage":{"inputTokens":3,"outputTokens":4,"totalTokens":7}}}`}},
-		{"@set a.b 9007199254740993\n@set c $id\n@unset stopReason", []string{`{"jsonrpc":"2.0","id":3,"result":{"a":{"b":9007199254740993},"c":"3"}}`}},
+		{"@tokens 3 4",
+			[]string{`{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn","usage":{"inputTokens":3,"outputTokens":4,"totalTokens":7}}}`}},
+		{"@set a.b 9007199254740993\n@set c $id\n@unset stopReason",
+			[]string{`{"jsonrpc":"2.0","id":3,"result":{"a":{"b":9007199254740993},"c":"3"}}`}},
 		{"@result null", []string{`{"jsonrpc":"2.0","id":3,"result":null}`}},
 		{"@result {}", []string{`{"jsonrpc":"2.0","id":3,"result":{}}`}},
-		{`@error 77 "no luck" data={"x":1}`, []string{`{"jsonrpc":"2.0","id":3,"error":{"code":77,"message":"no luck","data":{"x":1}}}`}},
+		{`@error 77 "no luck" data={"x":1}`,
+			[]string{`{"jsonrpc":"2.0","id":3,"error":{"code":77,"message":"no luck","data":{"x":1}}}`}},
 		{`@error "str" undecodable`, []string{`{"jsonrpc":"2.0","id":3,"error":{"code":"str","message":"undecodable"}}`}},
 		{"@auth", []string{`{"jsonrpc":"2.0","id":3,"error":{"code":-32000,"message":"Authentication required"}}`}},
 		{"@answer\n@say late\n@answer\n@line end", []string{done, say("late"), done, "end"}},
 		{"@line\n@line garbage\n@bytes ab\n@bytes c\\n\n@garbage 5", []string{"", "garbage", "abc", "?????", done}},
-		{`@line {"jsonrpc":"2.0","id":999,"result":{"s":"$session","i":$id}}`, []string{`{"jsonrpc":"2.0","id":999,"result":{"s":"session-1","i":3}}`, done}},
+		{`@line {"jsonrpc":"2.0","id":999,"result":{"s":"$session","i":$id}}`,
+			[]string{`{"jsonrpc":"2.0","id":999,"result":{"s":"session-1","i":3}}`, done}},
 		{`@say bad \xff byte`, []string{say("bad \xff byte"), done}},
 		{"@eol \\r\\n\n@say a\n@eol \\n\\n\n@say b\n@eol\n@say c", []string{say("a") + "\r", say("b"), "", say("c"), done}},
 		{"@delay 1ms\n@say a\n@delay 0s\n@sleep 1ms", []string{say("a"), done}},
 		{"@say x\n@cancelled\n@say never", []string{say("x"), done}},
-		{"@cancel\n@say never\n@cancelled\n@say caught\n@stop refusal", []string{say("caught"), `{"jsonrpc":"2.0","id":3,"result":{"stopReason":"refusal"}}`}},
+		{"@cancel\n@say never\n@cancelled\n@say caught\n@stop refusal",
+			[]string{say("caught"), `{"jsonrpc":"2.0","id":3,"result":{"stopReason":"refusal"}}`}},
 		{"@cancel", []string{`{"jsonrpc":"2.0","id":3,"result":{"stopReason":"cancelled"}}`}},
-		{"@sleep soon", []string{`{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"line 1: @sleep: DURATION is a duration such as 50ms or 10s (usage: @sleep DURATION)"}}`}},
+		{"@sleep soon",
+			[]string{`{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"line 1: @sleep: DURATION is a duration such as 50ms or 10s (usage: @sleep DURATION)"}}`}},
 	} {
 		t.Run(tt.script, func(t *testing.T) {
 			c := open(t, Options{})

@@ -48,22 +48,45 @@ func TestScenarios(t *testing.T) {
 		requests       []string
 		want           []string // substrings of the lines
 	}{
-		{"garbage first", "[start]\n@line hello\n@stderr oops\n@flood 100", []string{initialize}, []string{"hello", `"protocolVersion":1`}},
+		{"garbage first", "[start]\n@line hello\n@stderr oops\n@flood 100", []string{initialize},
+			[]string{"hello", `"protocolVersion":1`}},
 		{"version", "[initialize]\n@set protocolVersion 2", []string{initialize}, []string{`"protocolVersion":2`}},
-		{"no close", "[initialize]\n@unset agentCapabilities.sessionCapabilities.close", []string{initialize, newSession, `session/close {"sessionId":"session-1"}`}, []string{"result", "result", "Method not found: session/close"}},
-		{"close", "", []string{initialize, newSession, `session/close {"sessionId":"session-1"}`, `session/close {"sessionId":"session-1"}`}, []string{"result", "result", `"result":{}`, "-32002"}},
-		{"close fails", "[session/close]\n@error -32603 broken", []string{initialize, newSession, `session/close {"sessionId":"session-1"}`}, []string{"result", "result", "broken"}},
-		{"update before the id", "[session/new]\n@say early", []string{initialize, newSession}, []string{"result", `"sessionId":"session-1","update"`, `"result":{"sessionId":"session-1"`}},
-		{"no modes", "[session/new]\n@unset modes", []string{initialize, newSession, `session/set_mode {"sessionId":"session-1","modeId":"ask"}`}, []string{"result", `"result":{"sessionId":"session-1"}`, "no such mode"}},
-		{"modes", "", []string{newSession, `session/set_mode {"sessionId":"session-1","modeId":"auto"}`, `session/prompt {"sessionId":"session-1","prompt":[{"type":"text","text":"@show session"}]}`}, []string{"result", `"result":{}`, "mode auto", "end_turn"}},
-		{"own modes", "[session/new]\n@set modes {\"currentModeId\":\"x\",\"availableModes\":[{\"id\":\"x\",\"name\":\"X\"}]}", []string{newSession, `session/prompt {"sessionId":"session-1","prompt":[{"type":"text","text":"@show session"}]}`}, []string{"result", "mode x", "end_turn"}},
-		{"options", "[session/new]\n@set configOptions [{\"id\":\"mode\",\"name\":\"Mode\",\"type\":\"select\",\"currentValue\":\"a\",\"options\":[]}]", []string{newSession, `session/set_config_option {"sessionId":"session-1","configId":"mode","value":"auto"}`, `session/set_config_option {"sessionId":"session-1","configId":"nope","value":"b"}`, `session/prompt {"sessionId":"session-1","prompt":[{"type":"text","text":"@show session"}]}`}, []string{"result", `"currentValue":"auto"`, "no such option", "mode auto", "end_turn"}},
-		{"own id", "[session/new]\n@set sessionId \"a/../b\"", []string{newSession, `session/prompt {"sessionId":"a/../b","prompt":[]}`, `session/prompt {"sessionId":"session-1","prompt":[]}`}, []string{`"a/../b"`, `"a/../b","update"`, "end_turn", "no such session"}},
-		{"login", "[initialize]\n@set authMethods [{\"id\":\"key\",\"name\":\"Key\"}]\n[session/new]\n@auth", []string{initialize, newSession, `authenticate {"methodId":"nope"}`, `authenticate {"methodId":"key"}`, newSession}, []string{"Key", "-32000", "-32602", `"result":{}`, "session-2"}},
-		{"vendor", "[_v/x]\n@result 5", []string{`_v/x {}`, `_v/y {}`, `session/load {"sessionId":"session-1"}`, `session/list {}`}, []string{`"result":5`, "-32601", "-32601", "-32601"}},
-		{"empty", "[session/prompt]", []string{newSession, `session/prompt {"sessionId":"session-1","prompt":[{"type":"text","text":"hi"}]}`}, []string{"result", "end_turn"}},
+		{"no close", "[initialize]\n@unset agentCapabilities.sessionCapabilities.close",
+			[]string{initialize, newSession, `session/close {"sessionId":"session-1"}`},
+			[]string{"result", "result", "Method not found: session/close"}},
+		{"close", "", []string{initialize, newSession, `session/close {"sessionId":"session-1"}`,
+			`session/close {"sessionId":"session-1"}`}, []string{"result", "result", `"result":{}`, "-32002"}},
+		{"close fails", "[session/close]\n@error -32603 broken", []string{initialize, newSession,
+			`session/close {"sessionId":"session-1"}`}, []string{"result", "result", "broken"}},
+		{"update before the id", "[session/new]\n@say early", []string{initialize, newSession},
+			[]string{"result", `"sessionId":"session-1","update"`, `"result":{"sessionId":"session-1"`}},
+		{"no modes", "[session/new]\n@unset modes", []string{initialize, newSession,
+			`session/set_mode {"sessionId":"session-1","modeId":"ask"}`},
+			[]string{"result", `"result":{"sessionId":"session-1"}`, "no such mode"}},
+		{"modes", "", []string{newSession, `session/set_mode {"sessionId":"session-1","modeId":"auto"}`,
+			`session/prompt {"sessionId":"session-1","prompt":[{"type":"text","text":"@show session"}]}`},
+			[]string{"result", `"result":{}`, "mode auto", "end_turn"}},
+		{"own modes",
+			"[session/new]\n@set modes {\"currentModeId\":\"x\",\"availableModes\":[{\"id\":\"x\",\"name\":\"X\"}]}",
+			[]string{newSession, `session/prompt {"sessionId":"session-1","prompt":[{"type":"text","text":"@show session"}]}`},
+			[]string{"result", "mode x", "end_turn"}},
+		{"options",
+			"[session/new]\n@set configOptions [{\"id\":\"mode\",\"name\":\"Mode\",\"type\":\"select\",\"currentValue\":\"a\",\"options\":[]}]", []string{newSession, `session/set_config_option {"sessionId":"session-1","configId":"mode","value":"auto"}`, `session/set_config_option {"sessionId":"session-1","configId":"nope","value":"b"}`, `session/prompt {"sessionId":"session-1","prompt":[{"type":"text","text":"@show session"}]}`}, []string{"result", `"currentValue":"auto"`, "no such option", "mode auto", "end_turn"}},
+		{"own id", "[session/new]\n@set sessionId \"a/../b\"", []string{newSession,
+			`session/prompt {"sessionId":"a/../b","prompt":[]}`, `session/prompt {"sessionId":"session-1","prompt":[]}`},
+			[]string{`"a/../b"`, `"a/../b","update"`, "end_turn", "no such session"}},
+		{"login", "[initialize]\n@set authMethods [{\"id\":\"key\",\"name\":\"Key\"}]\n[session/new]\n@auth",
+			[]string{initialize, newSession, `authenticate {"methodId":"nope"}`, `authenticate {"methodId":"key"}`, newSession},
+			[]string{"Key", "-32000", "-32602", `"result":{}`, "session-2"}},
+		{"vendor", "[_v/x]\n@result 5", []string{`_v/x {}`, `_v/y {}`, `session/load {"sessionId":"session-1"}`,
+			`session/list {}`}, []string{`"result":5`, "-32601", "-32601", "-32601"}},
+		{"empty", "[session/prompt]",
+			[]string{newSession, `session/prompt {"sessionId":"session-1","prompt":[{"type":"text","text":"hi"}]}`},
+			[]string{"result", "end_turn"}},
 		{"eof", "[eof]\n@line bye", []string{initialize}, []string{"result", "bye"}},
-		{"params", "", []string{`session/new {}`, `session/new 5`, `session/prompt {"sessionId":"session-1","prompt":"text"}`, `session/set_mode {"sessionId":"x"}`, `session/set_config_option {"sessionId":"x"}`}, []string{"-32602", "-32602", "-32602", "-32002", "-32002"}},
+		{"params", "", []string{`session/new {}`, `session/new 5`, `session/prompt {"sessionId":"session-1","prompt":"text"}`,
+			`session/set_mode {"sessionId":"x"}`, `session/set_config_option {"sessionId":"x"}`},
+			[]string{"-32602", "-32602", "-32602", "-32002", "-32002"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := connect(t, Options{Scenario: tt.scenario})
@@ -86,7 +109,8 @@ func TestScenarios(t *testing.T) {
 					t.Errorf("line %d: %s; want %s", i+1, lines[i], want)
 				}
 			}
-			if tt.name == "garbage first" && (!strings.HasPrefix(c.stderr.String(), "oops\nstderr") || len(c.stderr.String()) != 105) {
+			if tt.name == "garbage first" && (!strings.HasPrefix(c.stderr.String(), "oops\nstderr") ||
+				len(c.stderr.String()) != 105) {
 				t.Errorf("stderr: %q", c.stderr.String())
 			}
 		})
@@ -95,7 +119,8 @@ func TestScenarios(t *testing.T) {
 
 // TestHangs checks that a hanging script never answers, and ends when standard input ends.
 func TestHangs(t *testing.T) {
-	for _, scenario := range []string{"[initialize]\n@hang", "[session/new]\n@hang", "[session/prompt]\n@ignore cancel\n@hang", "[session/prompt]\n@ask execute ls", "[session/prompt]\n@read /x"} {
+	for _, scenario := range []string{"[initialize]\n@hang", "[session/new]\n@hang",
+		"[session/prompt]\n@ignore cancel\n@hang", "[session/prompt]\n@ask execute ls", "[session/prompt]\n@read /x"} {
 		c := connect(t, Options{Scenario: scenario})
 		c.request("initialize", `{"protocolVersion":1}`)
 		c.request("session/new", `{"cwd":"/","mcpServers":[]}`)

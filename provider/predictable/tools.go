@@ -64,10 +64,12 @@ func (t toolCall) appendFields(o *object, status string) *object {
 
 // progress returns a tool_call_update with a new status, and the output and the exit code if set.
 func (t toolCall) progress(status, output, exit string) []byte {
-	o := (&object{}).addString("sessionUpdate", "tool_call_update").addString("toolCallId", t.id).addString("status", status)
+	o := (&object{}).addString("sessionUpdate", "tool_call_update").addString("toolCallId", t.id).
+		addString("status", status)
 	if output != "" {
 		text := (&object{}).addString("type", "text").addString("text", output).endObject()
-		o.addRaw("content", "["+string((&object{}).addString("type", "content").addRaw("content", string(text)).endObject())+"]")
+		o.addRaw("content", "["+string((&object{}).addString("type", "content").addRaw("content", string(text)).endObject())+
+			"]")
 	}
 	if output != "" || exit != "" {
 		o.addRaw("rawOutput", string((&object{}).addOptional("output", output).addRaw("exit_code", exit).endObject()))
@@ -160,7 +162,8 @@ func (q question) askAndReport(ctx context.Context, r *request) error {
 	for i := range calls {
 		calls[i] = q.toolCall.numbered(r.agent, i)
 		if q.announce {
-			if err := r.updateSession(ctx, calls[i].appendFields((&object{}).addString("sessionUpdate", "tool_call"), "pending").endObject()); err != nil {
+			if err := r.updateSession(ctx, calls[i].appendFields((&object{}).addString("sessionUpdate", "tool_call"), "pending").
+				endObject()); err != nil {
 				return err
 			}
 		}
@@ -202,7 +205,8 @@ func (a *agent) modeOf(s *session) string {
 func (q question) params(sid string, t toolCall) json.RawMessage {
 	options := make([]string, len(q.options))
 	for i, o := range q.options {
-		options[i] = string((&object{}).addString("optionId", o.id).addString("name", o.name).addString("kind", o.kind).endObject())
+		options[i] = string((&object{}).addString("optionId", o.id).addString("name", o.name).
+			addString("kind", o.kind).endObject())
 	}
 	call := t.appendFields(&object{}, "pending").endObject()
 	return (&object{}).addString("sessionId", sid).addRaw("toolCall", string(call)).

@@ -38,7 +38,8 @@ func TestEnvironPasses(t *testing.T) {
 		})
 	}
 	all, err := environ(parent, []string{"*"}, false)
-	if err != nil || !slices.Contains(all, "AWS_SECRET_ACCESS_KEY=s") || strings.Contains(strings.Join(all, " "), "PERLICA") {
+	if err != nil || !slices.Contains(all, "AWS_SECRET_ACCESS_KEY=s") ||
+		strings.Contains(strings.Join(all, " "), "PERLICA") {
 		t.Errorf("a bare star: %q, %v", all, err)
 	}
 }

@@ -44,7 +44,8 @@ func (l *Launched) passLine(b []byte) {
 // takeProcess returns the process, or the error of its start. ok is false if the process was started with another
 // spec, or was already taken or ended.
 func (l *Launched) takeProcess(spec Spec) (p *Process, err error, ok bool) {
-	same := l.spec.Agent == spec.Agent && l.spec.Dir == spec.Dir && l.spec.Limit == spec.Limit && l.spec.Grace == spec.Grace &&
+	same := l.spec.Agent == spec.Agent && l.spec.Dir == spec.Dir && l.spec.Limit == spec.Limit &&
+		l.spec.Grace == spec.Grace &&
 		reflect.DeepEqual(l.spec.Sandbox, spec.Sandbox) &&
 		slices.Equal(l.spec.Argv, spec.Argv) && slices.Equal(l.spec.Env, spec.Env)
 	if !same {

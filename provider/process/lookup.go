@@ -79,7 +79,8 @@ func resolve(spec Spec) (string, error) {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR):
 		e.Reason, e.Err = errNotExecutable, unwrapExec(err)
 	case errors.Is(err, exec.ErrDot):
-		e.Reason, e.Err = errCommandNotFound, errors.New("it lies in the current directory only; write ./"+e.Command+" if that is meant")
+		e.Reason, e.Err = errCommandNotFound, errors.New("it lies in the current directory only; write ./"+e.Command+
+			" if that is meant")
 	case strings.ContainsRune(e.Command, '/') || strings.ContainsRune(e.Command, filepath.Separator):
 		e.Reason, e.Err = errCommandNotFound, unwrapExec(err)
 	default:
@@ -202,7 +203,8 @@ func environ(parent, extra []string, windows bool) ([]string, error) {
 			continue // Windows keeps the current directory of each drive in variables without a name
 		}
 		name = fold(name)
-		if !anyPasses(pass, name, fold) && !anyPasses(extra, name, fold) || name == agentMark || name == descent.LimitVariable || name == descent.PersonVariable {
+		if !anyPasses(pass, name, fold) && !anyPasses(extra, name, fold) || name == agentMark ||
+			name == descent.LimitVariable || name == descent.PersonVariable {
 			continue
 		}
 		if i, ok := at[name]; ok {

@@ -163,7 +163,8 @@ func marked(pid int, mark string) int {
 // commandOf returns the command line of a process as one line of at most 200 bytes.
 func commandOf(s procStat) string {
 	b, _ := os.ReadFile("/proc/" + strconv.Itoa(s.pid) + "/cmdline")
-	line := cmp.Or(strings.TrimSpace(strings.Join(strings.FieldsFunc(string(b), func(r rune) bool { return r < ' ' }), " ")), "["+s.comm+"]")
+	line := cmp.Or(strings.TrimSpace(strings.Join(strings.FieldsFunc(string(b), func(r rune) bool { return r < ' ' }),
+		" ")), "["+s.comm+"]")
 	return strings.ToValidUTF8(line[:min(len(line), 200)], "\uFFFD")
 }
 

@@ -43,7 +43,10 @@ func Secret(ctx context.Context, argv []string) (string, error) {
 	switch {
 	case secret == "":
 		return "", fmt.Errorf("%s printed nothing", name)
-	case out.Len() > maxSecret, strings.ContainsFunc(secret, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
+	case out.Len() > maxSecret, strings.ContainsFunc(secret, func(r rune) bool {
+		return unicode.IsSpace(r) ||
+			unicode.IsControl(r)
+	}):
 		return "", fmt.Errorf("%s printed something other than one key", name)
 	}
 	return secret, nil

@@ -44,11 +44,13 @@ func TestSecret(t *testing.T) {
 		switch {
 		case c.why == "" && (err != nil || got != c.want):
 			t.Errorf("%s %q: %q, %v", c.child, c.args, got, err)
-		case c.why != "" && (err == nil || got != "" || !strings.Contains(err.Error(), c.why) || strings.Contains(err.Error(), "sk-1")):
+		case c.why != "" && (err == nil || got != "" || !strings.Contains(err.Error(), c.why) ||
+			strings.Contains(err.Error(), "sk-1")):
 			t.Errorf("%s %.20q: %q, %v", c.child, c.args, got, err)
 		}
 	}
-	if _, err := Secret(t.Context(), []string{"no-such-program-here"}); err == nil || !strings.Contains(err.Error(), "no such command on PATH") {
+	if _, err := Secret(t.Context(), []string{"no-such-program-here"}); err == nil ||
+		!strings.Contains(err.Error(), "no such command on PATH") {
 		t.Errorf(`got %v; want err != nil && strings.Contains(err.Error(), "no such command on PATH")`, err)
 	}
 }

@@ -145,7 +145,8 @@ func (t *tree) endRest(grace time.Duration, noGrace <-chan struct{}) (ended, sur
 		for _, v := range vs {
 			if !seen[v.pid] {
 				seen[v.pid] = true
-				ended = append(ended, Survivor{PID: v.pid, Command: commandOf(v.procStat), Agent: agentOf(t.mark), Orphan: t.isOrphan(v.procStat)})
+				ended = append(ended, Survivor{PID: v.pid, Command: commandOf(v.procStat), Agent: agentOf(t.mark),
+					Orphan: t.isOrphan(v.procStat)})
 			}
 		}
 		if deadline.IsZero() {
@@ -226,7 +227,8 @@ func (t *tree) isOrphan(s procStat) bool {
 		return false
 	}
 	session, err := unix.Getsid(0)
-	return err == nil && s.session != session && marked(s.pid, t.mark) == markNone && startedWith(s.pid, descent.PersonVariable) == ""
+	return err == nil && s.session != session && marked(s.pid, t.mark) == markNone &&
+		startedWith(s.pid, descent.PersonVariable) == ""
 }
 
 // victim is an open process. Its descriptor always refers to this process.

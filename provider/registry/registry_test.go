@@ -56,7 +56,8 @@ func TestRegistryIsACopy(t *testing.T) {
 	k.Commands[0][0], k.Env[0], k.Asking.Env[0] = "x", "x", "x"
 	All()[0].Commands[0][0] = "x"
 	again, ok := Lookup("goose")
-	if !ok || again.Commands[0][0] == "x" || again.Env[0] == "x" || again.Asking.Env[0] == "x" || known[0].Commands[0][0] == "x" {
+	if !ok || again.Commands[0][0] == "x" || again.Env[0] == "x" || again.Asking.Env[0] == "x" ||
+		known[0].Commands[0][0] == "x" {
 		t.Errorf("the registry was changed: %+v", again)
 	}
 	if _, ok := Lookup("nobody"); ok {
@@ -159,7 +160,8 @@ func agentsTable() string {
 		for _, v := range k.Env {
 			vars = append(vars, "`"+v+"`")
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.ID, askingText(k.Asking), orDash(strings.Join(vars, " ")), orDash(k.Note))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.ID, askingText(k.Asking), orDash(strings.Join(vars, " ")),
+			orDash(k.Note))
 	}
 	return b.String()
 }

@@ -116,7 +116,8 @@ func TestTurns(t *testing.T) {
 		t.Fatalf("%d turns, %d exchanges, %d lines, %d ms", len(turns), len(r.Exchanges), r.Lines, r.Millis)
 	}
 	for i, x := range turns {
-		if w := want[i]; x.Text != w.text || x.End() != w.end || x.Questions != w.questions || x.Cancelled != w.cancelled || x.Lines == 0 || x.Millis == 0 {
+		if w := want[i]; x.Text != w.text || x.End() != w.end || x.Questions != w.questions || x.Cancelled != w.cancelled ||
+			x.Lines == 0 || x.Millis == 0 {
 			t.Errorf("turn %d is %q: %s, %d questions, cancelled %v", i, x.Text, x.End(), x.Questions, x.Cancelled)
 		}
 	}
@@ -135,7 +136,8 @@ func TestTurns(t *testing.T) {
 
 // FuzzRead checks that for every file and every client the replay ends without a panic.
 func FuzzRead(f *testing.F) {
-	for _, text := range []string{begin + asks + slow + dies, begin + begin, `< {"method":"$/cancel_request","params":{"requestId":1}}`} {
+	for _, text := range []string{begin + asks + slow + dies, begin + begin,
+		`< {"method":"$/cancel_request","params":{"requestId":1}}`} {
 		var file bytes.Buffer
 		if _, err := Write(&file, record(text)); err != nil {
 			f.Fatal(err)

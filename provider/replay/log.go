@@ -132,5 +132,6 @@ func introduction(fact []byte) [][]byte {
 	if err != nil {
 		return nil
 	}
-	return [][]byte{[]byte(`{"jsonrpc":"2.0","id":"perlica-initialize","method":"initialize","params":{"protocolVersion":1}}`), answer}
+	return [][]byte{[]byte(
+		`{"jsonrpc":"2.0","id":"perlica-initialize","method":"initialize","params":{"protocolVersion":1}}`), answer}
 }

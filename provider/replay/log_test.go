@@ -33,7 +33,8 @@ func TestFromLog(t *testing.T) {
 		{"two", "u", "", "U "}, {"two", "", "", "end "},
 	} {
 		refs := event.Refs{Session: event.SessionID(e.session), Run: event.RunID(e.run)}
-		added := event.Event{Type: event.RequestSent, Class: event.Frame, Actor: "perlica", Refs: refs, Payload: []byte(e.line)}
+		added := event.Event{Type: event.RequestSent, Class: event.Frame, Actor: "perlica", Refs: refs,
+			Payload: []byte(e.line)}
 		switch e.line {
 		case "":
 			added = event.NewFact(event.MessageReceived, "user", refs, struct{}{})

@@ -129,7 +129,9 @@ const (
 )
 
 func prompt(id int, session, text string) string {
-	return fmt.Sprintf(`{"id":%d,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":%q}]}}`, id, session, text)
+	return fmt.Sprintf(
+		`{"id":%d,"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":%q}]}}`, id, session,
+		text)
 }
 
 // TestConversations checks that each case has a record, the client's lines and the replay's lines.
@@ -212,14 +214,16 @@ func TestConversations(t *testing.T) {
 > {"method":"session/cancel","params":{"sessionId":"s"}}
 < {"jsonrpc":"2.0","id":7,"result":{"stopReason":"cancelled"}}
 > {"id":0,"result":{"outcome":{"outcome":"cancelled"}}}`},
-		"a cancel before its time": {record: strings.Replace(slow, "}]}}\n", "}]}}\n< {\"id\":5,\"method\":\"x/ask\"}\n> {\"id\":5,\"result\":{}}\n", 1), talk: `
+		"a cancel before its time": {record: strings.Replace(slow, "}]}}\n",
+			"}]}}\n< {\"id\":5,\"method\":\"x/ask\"}\n> {\"id\":5,\"result\":{}}\n", 1), talk: `
 > ` + prompt(7, "s", "slow\ndown") + `
 < {"id":0,"method":"x/ask"}
 > {"method":"session/cancel","params":{"sessionId":"s"}}
 < ` + said + `"cancelled"}}
 < {"id":7,"result":{"stopReason":"cancelled","was":"so"}}
 > {"id":0,"error":{}}`},
-		"sessions of one name, side by side": {record: begin + asks + begin + strings.ReplaceAll(asks, `"ask"`, `"ask again"`), talk: `
+		"sessions of one name, side by side": {record: begin + asks + begin +
+			strings.ReplaceAll(asks, `"ask"`, `"ask again"`), talk: `
 > {"id":1,"method":"session/new","params":{}}
 < {"id":1,"result":{"sessionId":"s"}}
 < ` + said + `"new"}}
@@ -239,7 +243,9 @@ func TestConversations(t *testing.T) {
 > {"id":3,"error":{"code":1,"message":"no"}}
 < {"id":3,"result":{"stopReason":"end_turn"}}
 < {"method":"session/update","params":{"sessionId":"s-2","update":"late"}}`},
-		"a cancel that was not waited for": {opt: Options{AnyAnswer: true}, record: strings.Replace(slow, "< {\"id\":3", "< {\"id\":5,\"method\":\"x/ask\"}\n> {\"id\":5,\"result\":{}}\n< {\"id\":3", 1), talk: `
+		"a cancel that was not waited for": {opt: Options{AnyAnswer: true},
+			record: strings.Replace(slow, "< {\"id\":3",
+				"< {\"id\":5,\"method\":\"x/ask\"}\n> {\"id\":5,\"result\":{}}\n< {\"id\":3", 1), talk: `
 > ` + prompt(7, "s", "slow\ndown") + `
 < ` + said + `"slow"}}
 < ` + said + `"cancelled"}}

@@ -61,7 +61,8 @@ func Check(spec Spec, self []string) Report {
 	name := ".perlica-sandbox-" + strconv.Itoa(os.Getpid())
 	task := Task{
 		Mode: spec.Mode, Hidden: filepath.Join(spec.Hide[0], name), Startup: filepath.Join(spec.Home, name),
-		Outside: filepath.Join(filepath.Dir(spec.Work[0]), name), Inside: filepath.Join(spec.Work[0], name), Process: os.Getpid(),
+		Outside: filepath.Join(filepath.Dir(spec.Work[0]), name), Inside: filepath.Join(spec.Work[0], name),
+		Process: os.Getpid(),
 	}
 	if box.Scoped {
 		task.Abstract = "@" + name

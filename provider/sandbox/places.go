@@ -37,7 +37,8 @@ var secrets = []string{
 	".config/linode-cli", ".config/io.datasette.llm", ".config/huggingface", ".config/nix/nix.conf", ".config/filezilla",
 	".config/keepassxc", ".config/weechat", ".config/mutt", ".config/JetBrains", ".config/zed",
 	".config/google-chrome-beta", ".config/fish/fish_variables", ".config/teams",
-	".local/share/com.vercel.cli", ".local/share/TelegramDesktop", ".local/share/evolution", ".local/share/gem/credentials",
+	".local/share/com.vercel.cli", ".local/share/TelegramDesktop", ".local/share/evolution",
+	".local/share/gem/credentials",
 	".sqlite_history", ".lesshst", ".viminfo", ".bitcoin", ".ethereum", ".electrum", ".config/solana",
 }
 

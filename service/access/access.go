@@ -22,7 +22,8 @@ const (
 	Read    Right = "read"    // read the record; only devices and programs need this right
 	Ask     Right = "ask"     // send inputs, stop them, and resolve them for a team
 	Approve Right = "approve" // answer questions; a contact may answer those of its own runs
-	Admin   Right = "admin"   // change lasting settings or a team; a contact that also has Approve may answer every question
+	// change lasting settings or a team; a contact that also has Approve may answer every question
+	Admin Right = "admin"
 )
 
 // These texts of a command's help explain the rights.

@@ -72,7 +72,8 @@ func TestIsCode(t *testing.T) {
 // TestMayGuess checks that each wrong guess doubles the wait, up to more than a day.
 func TestMayGuess(t *testing.T) {
 	at := time.Unix(1000, 0)
-	for attempts, wait := range map[int]time.Duration{1: 2 * time.Second, 2: 4 * time.Second, 5: 32 * time.Second, 17: 1 << 17 * time.Second, 1000: 1 << 17 * time.Second} {
+	for attempts, wait := range map[int]time.Duration{1: 2 * time.Second, 2: 4 * time.Second, 5: 32 * time.Second,
+		17: 1 << 17 * time.Second, 1000: 1 << 17 * time.Second} {
 		if MayGuess(attempts, at, at.Add(wait-1)) || !MayGuess(attempts, at, at.Add(wait)) {
 			t.Errorf("%d guesses: not %s", attempts, wait)
 		}

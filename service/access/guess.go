@@ -27,7 +27,8 @@ func LimitsOfDevices() Limits { return Limits{2 * time.Minute, 5} }
 // NewPairing returns the recorded form of a code. It has the salted hash, so that a glance at the
 // record does not reveal the code, and the rights of a sender in time.
 func NewPairing(code string, rights Rights, by string, expires time.Time) (fact.Pairing, error) {
-	f := fact.Pairing{ID: uuid.Must(uuid.NewV7()).String(), Salt: make([]byte, 16), Rights: rights, Expires: expires, By: by}
+	f := fact.Pairing{ID: uuid.Must(uuid.NewV7()).String(), Salt: make([]byte, 16), Rights: rights, Expires: expires,
+		By: by}
 	if _, err := rand.Read(f.Salt); err != nil {
 		return f, err
 	}

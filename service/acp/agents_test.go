@@ -23,7 +23,8 @@ func scripted(t *testing.T, scenario string, set func(*Options)) *world {
 // TestOtherVersion checks that an agent with another version of the protocol gets no request. The
 // client gets an error.
 func TestOtherVersion(t *testing.T) {
-	for version, refused := range map[string]bool{"2": true, `"2"`: true, "0": true, "1.5": true, "1": false, "1.0": false, `"1"`: false, "null": false} {
+	for version, refused := range map[string]bool{"2": true, `"2"`: true, "0": true, "1.5": true, "1": false, "1.0": false,
+		`"1"`: false, "null": false} {
 		w := scripted(t, "[initialize]\n@set protocolVersion "+version+"\n", nil)
 		m, _ := w.until(w.request("initialize", map[string]any{"protocolVersion": 2}))
 		if (m.Error != nil) != refused {
@@ -42,7 +43,8 @@ func TestOtherVersion(t *testing.T) {
 // TestKnownByItsName checks that an agent with a known name is put into its asking mode, regardless
 // of its command and its provider's id.
 func TestKnownByItsName(t *testing.T) {
-	for name, want := range map[string]bool{"@agentclientprotocol/claude-agent-acp": true, "QWEN-Code": true, "somebody": false} {
+	for name, want := range map[string]bool{"@agentclientprotocol/claude-agent-acp": true, "QWEN-Code": true,
+		"somebody": false} {
 		w := scripted(t, "[initialize]\n@set agentInfo {\"name\":\""+name+"\",\"version\":\"1\"}\n[session/new]\n"+
 			`@set modes {"currentModeId":"auto","availableModes":[{"id":"default","name":"Default"},{"id":"auto","name":"Auto"}]}`+"\n", func(o *Options) {
 			o.Agent.ID = "wrapper"
@@ -87,7 +89,8 @@ func TestReload(t *testing.T) {
 		{"before and after", history + "@answer\n" + strings.ReplaceAll(history, "ID", "other"), 0},
 		{"and works then", history + "@answer\n" + work, 1},
 	} {
-		w := scripted(t, "[initialize]\n@set agentCapabilities.loadSession true\n[session/load]\n"+c.load+"[session/prompt]\n@say yo\n", nil)
+		w := scripted(t, "[initialize]\n@set agentCapabilities.loadSession true\n[session/load]\n"+c.load+
+			"[session/prompt]\n@say yo\n", nil)
 		id := w.session("one")
 		w.until(w.prompt(id, "hi"))
 		load := w.request("session/load", map[string]any{"sessionId": id, "cwd": w.path("one"), "mcpServers": []any{}})
@@ -126,9 +129,11 @@ func TestRefusedAlone(t *testing.T) {
 	}{
 		// The predictable agent reports the failure itself.
 		{"", ""},
-		{`@update {"sessionUpdate":"tool_call_update","toolCallId":"call-1","status":"completed"}` + "\n", "although it was refused"},
+		{`@update {"sessionUpdate":"tool_call_update","toolCallId":"call-1","status":"completed"}` + "\n",
+			"although it was refused"},
 	} {
-		w := scripted(t, "[session/prompt]\n@say done\n@answer\n@request _x/go\n@ask execute Build command=make\n"+c.then+`@update {"sessionUpdate":"session_info_update","title":"end"}`+"\n", nil)
+		w := scripted(t, "[session/prompt]\n@say done\n@answer\n@request _x/go\n@ask execute Build command=make\n"+c.then+
+			`@update {"sessionUpdate":"session_info_update","title":"end"}`+"\n", nil)
 		id := w.session("one")
 		answer := w.prompt(id, "hi")
 		var held message
@@ -155,7 +160,8 @@ func TestMetaOfAnyNumber(t *testing.T) {
 	id := w.session("one")
 	for i, meta := range []string{`{"n":1e400}`, `{"n":-1e999,"perlica.dev/inputId":"x"}`, `[1e400]`, `1e400`, `null`} {
 		w.nextID++
-		w.send(`{"jsonrpc":"2.0","id":` + js(w.nextID) + `,"method":"session/prompt","params":{"_meta":` + meta + `,"sessionId":"` + id + `","prompt":[{"type":"text","text":"hi"}]}}`)
+		w.send(`{"jsonrpc":"2.0","id":` + js(w.nextID) + `,"method":"session/prompt","params":{"_meta":` + meta +
+			`,"sessionId":"` + id + `","prompt":[{"type":"text","text":"hi"}]}}`)
 		if m, _ := w.until(js(w.nextID)); m.Result.StopReason != "end_turn" {
 			t.Errorf("%s: %s", meta, m.line)
 		}

@@ -36,7 +36,8 @@ func TestChildren(t *testing.T) {
 		other := w.prompt(two, "@request _x/go")
 		free, _ := w.meet()
 		chunk := `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"from %s"}}`
-		id := w.prompt(one, "@update "+announcement+"\n@update "+fmt.Sprintf(chunk, "kid")+" session=kid\n@update "+fmt.Sprintf(chunk, "a stranger")+" session=stranger\n"+
+		id := w.prompt(one, "@update "+announcement+"\n@update "+fmt.Sprintf(chunk, "kid")+" session=kid\n@update "+
+			fmt.Sprintf(chunk, "a stranger")+" session=stranger\n"+
 			`@request session/request_permission {"sessionId":"kid","toolCall":{"toolCallId":"k1","title":"make","kind":"execute","rawInput":{"command":"make"}},"options":[{"optionId":"a","name":"Yes","kind":"allow_once"},{"optionId":"r","name":"No","kind":"reject_once"}]}`)
 		q := w.next()
 		for ; q.Method != "session/request_permission"; q = w.next() {
@@ -68,7 +69,8 @@ func TestEarlierTurn(t *testing.T) {
 	s := w.session("one")
 	chunk := `@update {"sessionUpdate":"agent_message_chunk","messageId":"m1","content":{"type":"text","text":"said"}}`
 	w.until(w.prompt(s, "@tool execute make id=t1 steps=pending\n"+chunk))
-	w.until(w.prompt(s, `@update {"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed"}`+"\n"+chunk+"\n@say now"))
+	w.until(w.prompt(s, `@update {"sessionUpdate":"tool_call_update","toolCallId":"t1","status":"completed"}`+"\n"+chunk+
+		"\n@say now"))
 	var texts []string
 	var runs []event.RunID
 	for _, e := range w.events("one", event.Responded) {

@@ -147,7 +147,8 @@ func lines(t *testing.T, name, side, session, dir string) (list []string) {
 	defs := readSchema(t, name)
 	for _, def := range slices.Sorted(maps.Keys(defs)) {
 		s := defs[def]
-		if s.Method == "" || s.Side != side && s.Side != "both" && s.Side != "protocol" || strings.HasSuffix(def, "Response") {
+		if s.Method == "" || s.Side != side && s.Side != "both" && s.Side != "protocol" ||
+			strings.HasSuffix(def, "Response") {
 			continue
 		}
 		for i, params := range instances(defs, s, 0) {

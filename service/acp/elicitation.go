@@ -33,7 +33,8 @@ func (r *relay) declined(f provider.Frame) bool {
 		}
 		texts = form.Texts(v.Message, v.Schema)
 	}
-	tool := provider.ToolCall{ID: acp.ToolCallId(v.Tool), Kind: acp.ToolKindExecute, Title: v.Message, RawInput: v.Meta["tool_params"]}
+	tool := provider.ToolCall{ID: acp.ToolCallId(v.Tool), Kind: acp.ToolKindExecute, Title: v.Message,
+		RawInput: v.Meta["tool_params"]}
 	if tool.ID == "" {
 		tool.ID = acp.ToolCallId("perlica:" + f.ID)
 	}

@@ -43,7 +43,8 @@ func TestApprovalByForm(t *testing.T) {
 			}
 			said += m.Params.Update.Content.Text
 		}
-		if passed == c.declined || strings.Contains(said, "decline") != c.declined || strings.Contains(said, "accept") == c.declined {
+		if passed == c.declined || strings.Contains(said, "decline") != c.declined ||
+			strings.Contains(said, "accept") == c.declined {
 			t.Errorf("%s %s: with the client: %v, the agent got %q", c.method, c.meta, passed, said)
 		}
 		if n := len(w.events("one", event.PolicyDecided)); n > 0 != c.declined {

@@ -33,7 +33,8 @@ func (w *world) gone() {
 // outcomes fails unless the log of a directory has n intents with one outcome each.
 func (w *world) outcomes(name string, n int) {
 	w.t.Helper()
-	intents, outcomes := w.events(name, event.Requested), w.events(name, event.Responded, event.ProviderError, event.OutcomeUnknown)
+	intents, outcomes := w.events(name, event.Requested), w.events(name, event.Responded, event.ProviderError,
+		event.OutcomeUnknown)
 	if len(intents) != n || len(outcomes) != n {
 		w.t.Errorf("%d intents and %d outcomes, want %d", len(intents), len(outcomes), n)
 	}
@@ -146,7 +147,8 @@ func TestClientFaults(t *testing.T) {
 	}{
 		"a thousand lines at once": {func(w *world, s string) {
 			id := fmt.Sprint(w.nextID + 1)
-			lines := []string{fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"session/prompt","params":%s}`, id, js(promptOf(s, "@hang")))}
+			lines := []string{fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"session/prompt","params":%s}`, id,
+				js(promptOf(s, "@hang")))}
 			for i := range 1000 {
 				lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","method":"_x/n","params":{"n":%d}}`, i))
 			}
@@ -175,7 +177,8 @@ func TestClientFaults(t *testing.T) {
 			}
 		}, 50, 50},
 		"a prompt, and its cancel at once": {func(w *world, s string) {
-			w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"p","method":"session/prompt","params":%s}`, js(promptOf(s, "@hang"))) + "\n" +
+			w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"p","method":"session/prompt","params":%s}`, js(promptOf(s, "@hang"))) +
+				"\n" +
 				fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, s))
 			if m, _ := w.until(`"p"`); m.Result.StopReason != "cancelled" {
 				w.t.Error(m.line)
@@ -201,15 +204,18 @@ func TestClientFaults(t *testing.T) {
 			}
 		}, 1, 1},
 		"lines that end as Windows ends them": {func(w *world, s string) {
-			w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"r","method":"session/set_mode","params":{"sessionId":%q,"modeId":"ask"}}`, s) + "\r")
+			w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"r","method":"session/set_mode","params":{"sessionId":%q,"modeId":"ask"}}`,
+				s) + "\r")
 			w.until(`"r"`)
-			w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"p","method":"session/prompt","params":%s}`, js(promptOf(s, "@say a"))) + "\r")
+			w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"p","method":"session/prompt","params":%s}`, js(promptOf(s, "@say a"))) +
+				"\r")
 			if m, _ := w.until(`"p"`); m.Result.StopReason != "end_turn" {
 				w.t.Error(m.line)
 			}
 		}, 1, 1},
 		"two lines for those who end one at a carriage return": {func(w *world, s string) {
-			w.send(`{"jsonrpc":"2.0","id":"r","method":"x/y","params":` + "\r" + `{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}` + "\r}")
+			w.send(`{"jsonrpc":"2.0","id":"r","method":"x/y","params":` + "\r" +
+				`{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{}}` + "\r}")
 			if m, _ := w.until(`"r"`); m.Error == nil {
 				w.t.Error(m.line)
 			}
@@ -293,7 +299,8 @@ func TestClientStopsReading(t *testing.T) {
 // TestClientLeavesAsASessionOpens sends the agent's answer to session/new after the client has
 // left.
 func TestClientLeavesAsASessionOpens(t *testing.T) {
-	const late = "PERLICA_PREDICTABLE=[session/new]\n@hang\n[eof]\n@line {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"sessionId\":\"late\"}}"
+	const late = "PERLICA_PREDICTABLE=[session/new]\n@hang\n[eof]\n@line " +
+		"{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"sessionId\":\"late\"}}"
 	for range 10 {
 		w := newWorld(t, []string{late}, nil)
 		w.until(w.request("initialize", map[string]any{"protocolVersion": 1}))
@@ -377,7 +384,8 @@ func TestTwoConnections(t *testing.T) {
 	if m, ok := k.ask(2, "session/load", load); !ok || m.Error != nil {
 		t.Error(m.line)
 	}
-	if m, ok := k.ask(3, "session/prompt", promptOf(s, "@say never")); !ok || m.Error == nil || !strings.Contains(m.Error.Message, "a client, tester") {
+	if m, ok := k.ask(3, "session/prompt", promptOf(s, "@say never")); !ok || m.Error == nil ||
+		!strings.Contains(m.Error.Message, "a client, tester") {
 		t.Errorf("while the other has it: %s", m.line)
 	}
 	w.until(w.prompt(s, "@say second"))

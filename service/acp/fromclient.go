@@ -14,7 +14,8 @@ import (
 func (r *relay) fromClient(line []byte) {
 	m := provider.ParseMessage(line)
 	if provider.Divided(line) {
-		r.refuseRequest(r.home, line, cmp.Or(m.ID, "null"), codeParse, "some programs end a line at a carriage return: this one may have it at its end only")
+		r.refuseRequest(r.home, line, cmp.Or(m.ID, "null"), codeParse,
+			"some programs end a line at a carriage return: this one may have it at its end only")
 		return
 	}
 	switch m.Kind {

@@ -11,11 +11,13 @@ import (
 
 // TestIDsByValue checks that a peer may write the other's id in any JSON notation.
 func TestIDsByValue(t *testing.T) {
-	for sent, answered := range map[string]string{`"x/1"`: `"\\u0078\\/1"`, "7": "7.0", "1e400": "10e399", "9007199254740993": "9007199254740993.0"} {
+	for sent, answered := range map[string]string{`"x/1"`: `"\\u0078\\/1"`, "7": "7.0", "1e400": "10e399",
+		"9007199254740993": "9007199254740993.0"} {
 		w := newWorld(t, nil, nil)
 		s := w.session("one")
 		line := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"end_turn"}}`, answered)
-		w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"session/prompt","params":%s}`, sent, js(promptOf(s, "@line "+line+"\n@hang"))))
+		w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"session/prompt","params":%s}`, sent,
+			js(promptOf(s, "@line "+line+"\n@hang"))))
 		if m := w.next(); m.line != strings.ReplaceAll(line, `\\`, `\`) {
 			t.Errorf("%s: %s", sent, m.line)
 		}

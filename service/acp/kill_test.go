@@ -94,7 +94,8 @@ func TestKilled(t *testing.T) {
 			}
 			_, ok := k.ask(1, "initialize", map[string]any{"protocolVersion": 1})
 			if m, opened := k.ask(2, "session/new", map[string]any{"cwd": w.path("one"), "mcpServers": []any{}}); ok && opened {
-				if m, ok := k.ask(3, "session/prompt", params(m.Result.SessionID)); attempt == 2 && (!ok || m.Error == nil && m.Result.StopReason != "end_turn") {
+				if m, ok := k.ask(3, "session/prompt", params(m.Result.SessionID)); attempt == 2 &&
+					(!ok || m.Error == nil && m.Result.StopReason != "end_turn") {
 					t.Errorf("input %d: %s", i, m.line)
 				}
 			} else if attempt == 2 {
@@ -117,7 +118,8 @@ func TestKilled(t *testing.T) {
 	}
 	w.start(nil, nil)
 	w.session("one") // opening a session recovers the runs
-	if intents, outcomes := w.events("one", event.Requested), w.events("one", event.Responded, event.ProviderError, event.OutcomeUnknown); len(intents) > n || len(outcomes) != len(intents) {
+	if intents, outcomes := w.events("one", event.Requested), w.events("one", event.Responded, event.ProviderError,
+		event.OutcomeUnknown); len(intents) > n || len(outcomes) != len(intents) {
 		t.Errorf("%d intents, %d outcomes of %d inputs", len(intents), len(outcomes), n)
 	}
 }

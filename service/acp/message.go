@@ -178,7 +178,8 @@ func updateLine(session string, update map[string]any) []byte {
 // saysLine returns a message in a session. The client shows it as a message of the agent. Perlica's
 // own words are marked.
 func saysLine(session, text string, own bool) []byte {
-	update := map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]string{"type": "text", "text": text}}
+	update := map[string]any{"sessionUpdate": "agent_message_chunk",
+		"content": map[string]string{"type": "text", "text": text}}
 	if own {
 		update["_meta"] = map[string]any{metaPrefix + "notice": true}
 	}

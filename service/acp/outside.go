@@ -25,17 +25,18 @@ func (r *relay) outside(m provider.Message, exempt exception.Row) (code int, why
 	if m.Params == nil {
 		return 0, ""
 	}
-	return codeParams, once(m.Params, []string{"sessionId", "cwd", "mcpServers", "additionalDirectories", "prompt"}, func(name string, value []byte) string {
-		switch name {
-		case "mcpServers", "additionalDirectories":
-			if !isEmpty(value) {
-				return name + " of a client from outside are not taken"
+	return codeParams, once(m.Params, []string{"sessionId", "cwd", "mcpServers", "additionalDirectories", "prompt"},
+		func(name string, value []byte) string {
+			switch name {
+			case "mcpServers", "additionalDirectories":
+				if !isEmpty(value) {
+					return name + " of a client from outside are not taken"
+				}
+			case "prompt":
+				return outsideBlocks(value)
 			}
-		case "prompt":
-			return outsideBlocks(value)
-		}
-		return ""
-	})
+			return ""
+		})
 }
 
 // isEmpty reports whether a value is null or an array without elements.

@@ -117,7 +117,8 @@ func (k *killed) turn(cwd, id, script string) (m message, ok bool) {
 	k.see = func(m message) {
 		switch {
 		case m.Method == "session/request_permission":
-			fmt.Fprintf(k.in, `{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`+"\n", m.ID)
+			fmt.Fprintf(k.in, `{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`+
+				"\n", m.ID)
 		case strings.Contains(m.Params.Update.Content.Text, "stop"):
 			fmt.Fprintf(k.in, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`+"\n", session)
 		}

@@ -51,7 +51,8 @@ func (r *relay) prompt(m provider.Message, s *session) {
 		r.refuseRequest(at, m.Line, m.ID, codeParams, "this session/prompt cannot be read: "+err.Error())
 		return
 	case s == nil || s.parent != nil:
-		r.refuseRequest(at, m.Line, m.ID, codeParams, fmt.Sprintf("the session %q was not opened here: open it with session/new or session/load", v.Session))
+		r.refuseRequest(at, m.Line, m.ID, codeParams, fmt.Sprintf(
+			"the session %q was not opened here: open it with session/new or session/load", v.Session))
 		return
 	}
 	r.mu.Lock()

@@ -202,7 +202,10 @@ func (r *relay) answerQuestion(q *agentRequest, with agentRequest, m provider.Me
 		permission.Dismiss(m.Line)
 		return
 	}
-	if !slices.ContainsFunc(permission.Options, func(o acp.PermissionOption) bool { return string(o.OptionId) == option }) {
+	if !slices.ContainsFunc(permission.Options, func(o acp.PermissionOption) bool {
+		return string(
+			o.OptionId) == option
+	}) {
 		// The client was never shown Perlica's own options.
 		r.dropped(q)
 		permission.Dismiss(nil)

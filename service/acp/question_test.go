@@ -17,7 +17,9 @@ func TestQuestions(t *testing.T) {
 	t.Run("the client", func(t *testing.T) {
 		w := newWorld(t, nil, nil)
 		id, q := w.ask("@ask execute Build command=make")
-		answer := fmt.Sprintf(`{ "jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"},"_meta":{"x":1}}}`, q.ID)
+		answer := fmt.Sprintf(
+			`{ "jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"},"_meta":{"x":1}}}`,
+			q.ID)
 		w.send(answer)
 		if _, before := w.until(id); !strings.Contains(text(before), "permission: allow-once") {
 			t.Error(before)
@@ -43,7 +45,8 @@ func TestQuestions(t *testing.T) {
 			answered = answered || m.Method == "" && string(m.ID) == id
 			if canceled && !late {
 				late = true
-				w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`, q.ID))
+				w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`,
+					q.ID))
 			}
 		}
 		if !strings.Contains(text(got), "permission: reject-once") {
@@ -103,7 +106,8 @@ func (w *world) answer(option, by string) {
 	if err != nil || len(questions) != 1 {
 		w.t.Fatal(questions, err)
 	}
-	if err := r.AnswerQuestion(context.Background(), questions[0], interaction.Answer{Option: option, By: by, Where: "pending"}); err != nil {
+	if err := r.AnswerQuestion(context.Background(), questions[0],
+		interaction.Answer{Option: option, By: by, Where: "pending"}); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -68,7 +68,8 @@ func (r *relay) receiving(f provider.Frame) *kernel.Attached {
 	case provider.Request:
 		// Both requests of a twin are refused, and the client learns the end of the first one.
 		if !r.twin(f) {
-			r.agentRequests[f.Key] = &agentRequest{method: f.Method, at: at, judged: f.Method == acp.ClientMethodSessionRequestPermission}
+			r.agentRequests[f.Key] = &agentRequest{method: f.Method, at: at,
+				judged: f.Method == acp.ClientMethodSessionRequestPermission}
 		}
 	case provider.Response:
 		if q := r.requests[f.Key]; q != nil {
@@ -98,8 +99,11 @@ func (p passive) Update(provider.Update)                        {}
 func (p passive) RequestPermission(*provider.PermissionRequest) {}
 func (p passive) RefusedPermission(provider.ToolCall)           {}
 func (p passive) Blocked(b provider.BlockedRequest)             { p.r.home.Blocked(b) }
-func (p passive) SendHTTP() error                               { return errors.New("the request belongs to no session") }
-func (p passive) Warning(w provider.Warning)                    { p.r.opt.Log("%s: %s", w.Subtype, w.Detail) }
+func (p passive) SendHTTP() error {
+	return errors.New(
+		"the request belongs to no session")
+}
+func (p passive) Warning(w provider.Warning) { p.r.opt.Log("%s: %s", w.Subtype, w.Detail) }
 
 // Drained lets the turns show pending updates.
 func (p passive) Drained() {

@@ -17,7 +17,8 @@ import (
 func TestTurn(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")
-	prompt := fmt.Sprintf(`{"method":"session/prompt", "id" : "p-\u0031","params":{"prompt":[{"text":"@say Hi","type":"text","future":9007199254740993}],"sessionId":%q,"_meta":{"a":1,"a":2}},"jsonrpc":"2.0","later":[]}`, s)
+	prompt := fmt.Sprintf(
+		`{"method":"session/prompt", "id" : "p-\u0031","params":{"prompt":[{"text":"@say Hi","type":"text","future":9007199254740993}],"sessionId":%q,"_meta":{"a":1,"a":2}},"jsonrpc":"2.0","later":[]}`, s)
 	w.send(prompt)
 	m, before := w.until(`"p-\u0031"`)
 	if m.Result.StopReason != "end_turn" || text(before) != "Hi" {
@@ -38,7 +39,8 @@ func TestTurn(t *testing.T) {
 			t.Errorf("on record: %s", e.Payload)
 		}
 	}
-	want := "inbound.message.received llm.requested acp.request.sent acp.notification.received acp.response.received llm.responded llm.single_call.enforced"
+	want := "inbound.message.received llm.requested acp.request.sent acp.notification.received acp.response.received " +
+		"llm.responded llm.single_call.enforced"
 	if strings.Join(got, " ") != want {
 		t.Errorf("%q", got)
 	}
@@ -86,11 +88,13 @@ func TestInputID(t *testing.T) {
 		params := promptOf(s, "@say done")
 		params["_meta"] = map[string]any{"perlica.dev/inputId": "job-1"}
 		m, before := w.until(w.request("session/prompt", params))
-		if m.Result.StopReason != "end_turn" || text(before) != "done" || (m.Result.Meta["perlica.dev/replayed"] == true) != (i > 0) {
+		if m.Result.StopReason != "end_turn" || text(before) != "done" ||
+			(m.Result.Meta["perlica.dev/replayed"] == true) != (i > 0) {
 			t.Errorf("%d: %s after %v", i, m.line, before)
 		}
 		params["prompt"] = []any{map[string]string{"type": "text", "text": "other"}}
-		if m, _ := w.until(w.request("session/prompt", params)); m.Error == nil || !strings.Contains(m.Error.Message, "job-1") {
+		if m, _ := w.until(w.request("session/prompt", params)); m.Error == nil ||
+			!strings.Contains(m.Error.Message, "job-1") {
 			t.Errorf("another text under the same id: %s", m.line)
 		}
 		w.stop()
@@ -156,7 +160,8 @@ func TestLogFails(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`, q.ID))
+	w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`,
+		q.ID))
 	m, before := w.until(id)
 	if m.Error == nil || strings.Contains(text(before), "allow") {
 		t.Error(m.line, before)
@@ -187,7 +192,8 @@ func TestSlowClient(t *testing.T) {
 func TestIDs(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")
-	first := fmt.Sprintf(`{"jsonrpc":"2.0","id":"x","method":"session/prompt","params":%s}`, js(promptOf(s, "@ask execute Build command=make")))
+	first := fmt.Sprintf(`{"jsonrpc":"2.0","id":"x","method":"session/prompt","params":%s}`,
+		js(promptOf(s, "@ask execute Build command=make")))
 	w.send(first)
 	var q message
 	for q = w.next(); q.Method != "session/request_permission"; q = w.next() {
@@ -196,7 +202,8 @@ func TestIDs(t *testing.T) {
 	if m, _ := w.until(`"x"`); m.Error == nil || m.Error.Code != codeInvalid {
 		t.Error(m.line)
 	}
-	answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`, q.ID)
+	answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`,
+		q.ID)
 	w.send(answer)
 	w.send(answer)
 	w.send(`{"jsonrpc":"2.0","id":"nobody's","result":{}}`)
@@ -218,7 +225,8 @@ func TestIDs(t *testing.T) {
 // TestClientLeaves checks that the turns of a leaving client are cancelled and have their outcomes.
 // The agent has ended.
 func TestClientLeaves(t *testing.T) {
-	for name, script := range map[string]string{"in a turn": "@say a\n@hang", "at a question": "@ask execute Build command=make", "a stubborn agent": "@ignore eof\n@say a\n@hang"} {
+	for name, script := range map[string]string{"in a turn": "@say a\n@hang",
+		"at a question": "@ask execute Build command=make", "a stubborn agent": "@ignore eof\n@say a\n@hang"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil, nil)
 			w.prompt(w.session("one"), script)
@@ -248,7 +256,8 @@ func TestContinued(t *testing.T) {
 	w.stop()
 	w.start([]string{"PERLICA_PREDICTABLE_STATE=" + state}, nil)
 	w.until(w.request("initialize", map[string]any{"protocolVersion": 1}))
-	m, before := w.until(w.request("session/load", map[string]any{"sessionId": s, "cwd": w.path("one"), "mcpServers": []any{}}))
+	m, before := w.until(w.request("session/load", map[string]any{"sessionId": s, "cwd": w.path("one"),
+		"mcpServers": []any{}}))
 	if m.Error != nil || text(before) != "first" {
 		t.Fatal(m.line, before)
 	}
@@ -270,7 +279,8 @@ func TestLocal(t *testing.T) {
 		w := newWorld(t, nil, nil)
 		m, before := w.until(w.prompt(w.session("one"), "@read /etc/passwd"))
 		t.Log(m.line)
-		if !strings.Contains(text(before), "-32601") || slices.ContainsFunc(before, func(m message) bool { return m.Method == "fs/read_text_file" }) {
+		if !strings.Contains(text(before), "-32601") || slices.ContainsFunc(before,
+			func(m message) bool { return m.Method == "fs/read_text_file" }) {
 			t.Error(before)
 		}
 	})
@@ -377,7 +387,8 @@ func TestMode(t *testing.T) {
 	w.until(w.request("session/set_mode", map[string]string{"sessionId": s, "modeId": "auto"}))
 	id := w.prompt(s, "@ask execute Build command=make")
 	m, before := w.until(id)
-	if m.Result.StopReason != "end_turn" || slices.ContainsFunc(before, func(m message) bool { return m.Method == "session/request_permission" }) {
+	if m.Result.StopReason != "end_turn" || slices.ContainsFunc(before,
+		func(m message) bool { return m.Method == "session/request_permission" }) {
 		t.Errorf("the client's choice does not count: %v", before)
 	}
 }
@@ -392,7 +403,8 @@ func TestMalformed(t *testing.T) {
 	if m := w.next(); m.Error == nil || m.Error.Code != codeParse {
 		t.Error(m.line)
 	}
-	odd := []string{`{"not":"a message"}`, "no JSON at all \x01", `{"jsonrpc":"2.0","method":"x/y","params":{"sessionId":"other","n":1e400}}`}
+	odd := []string{`{"not":"a message"}`, "no JSON at all \x01",
+		`{"jsonrpc":"2.0","method":"x/y","params":{"sessionId":"other","n":1e400}}`}
 	script := ""
 	for _, line := range odd {
 		script += "@line " + line + "\n"

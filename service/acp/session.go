@@ -208,7 +208,8 @@ func (r *relay) recoverRuns(place *Place) error {
 	}
 	ended, err := place.Runner.Recover(r.ctx)
 	for _, res := range ended {
-		r.opt.Log("run %s ended without an outcome, which is unknown now: it will not be sent again (perlica log open)", res.Run)
+		r.opt.Log("run %s ended without an outcome, which is unknown now: it will not be sent again (perlica log open)",
+			res.Run)
 	}
 	r.recovered[place.Runner] = err == nil
 	return err
@@ -273,7 +274,8 @@ func (s *session) chooseMode() {
 	defer close(s.ready)
 	mode, asked, err := s.at.Choose(s.r.ctx)
 	if err != nil {
-		s.err = fmt.Errorf("the agent could not be put into the mode in which it asks: %w; editor.mode = \"leave\" leaves it as it starts", err)
+		s.err = fmt.Errorf(
+			"the agent could not be put into the mode in which it asks: %w; editor.mode = \"leave\" leaves it as it starts", err)
 		s.r.opt.Log("session %s takes no input: %v", s.id, s.err)
 		return
 	}
@@ -287,7 +289,8 @@ func (s *session) chooseMode() {
 		s.r.sendOwn(s.at, updateLine(s.id, map[string]any{"sessionUpdate": modeChanged, "currentModeId": mode}))
 		return
 	}
-	s.r.sendOwn(s.at, updateLine(s.id, map[string]any{"sessionUpdate": optionsChanged, "configOptions": s.at.Offers().Options}))
+	s.r.sendOwn(s.at, updateLine(s.id, map[string]any{"sessionUpdate": optionsChanged,
+		"configOptions": s.at.Offers().Options}))
 }
 
 // unanswered returns the prompts of a session that have no answer yet.

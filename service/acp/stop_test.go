@@ -37,7 +37,8 @@ func (w *world) cancelled(ids ...string) {
 }
 
 func cancelLine(session string, i int) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q,"_meta":{"n":%d}}}`, session, i)
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q,"_meta":{"n":%d}}}`, session,
+		i)
 }
 
 // TestStopOnce checks that each line by which the client stops turns passes once, after the record
@@ -69,7 +70,8 @@ func TestStopOnce(t *testing.T) {
 	for _, e := range w.events("one", event.CancelRequested, event.NotificationSent) {
 		order = append(order, string(e.Type))
 	}
-	want := []string{string(event.CancelRequested), string(event.NotificationSent), string(event.NotificationSent), string(event.NotificationSent)}
+	want := []string{string(event.CancelRequested), string(event.NotificationSent), string(event.NotificationSent),
+		string(event.NotificationSent)}
 	if !slices.Equal(order, want) {
 		t.Error(order)
 	}

@@ -17,7 +17,8 @@ type sdkClient struct {
 	asked int
 }
 
-func (c *sdkClient) RequestPermission(_ context.Context, p acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
+func (c *sdkClient) RequestPermission(_ context.Context, p acp.RequestPermissionRequest) (acp.RequestPermissionResponse,
+	error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked++
@@ -57,7 +58,8 @@ func (c *sdkClient) TerminalOutput(context.Context, acp.TerminalOutputRequest) (
 	return acp.TerminalOutputResponse{}, io.EOF
 }
 
-func (c *sdkClient) WaitForTerminalExit(context.Context, acp.WaitForTerminalExitRequest) (acp.WaitForTerminalExitResponse, error) {
+func (c *sdkClient) WaitForTerminalExit(context.Context, acp.WaitForTerminalExitRequest) (
+	acp.WaitForTerminalExitResponse, error) {
 	return acp.WaitForTerminalExitResponse{}, io.EOF
 }
 
@@ -84,7 +86,8 @@ func TestGoSDKClient(t *testing.T) {
 			for script, want := range map[string]acp.StopReason{
 				"@say " + name: acp.StopReasonEndTurn, "@ask execute Build command=make": acp.StopReasonEndTurn,
 			} {
-				r, err := conn.Prompt(ctx, acp.PromptRequest{SessionId: s.SessionId, Prompt: []acp.ContentBlock{acp.TextBlock(script)}})
+				r, err := conn.Prompt(ctx, acp.PromptRequest{SessionId: s.SessionId,
+					Prompt: []acp.ContentBlock{acp.TextBlock(script)}})
 				if err != nil || r.StopReason != want {
 					t.Errorf("%s: %v %v", script, r.StopReason, err)
 				}
@@ -94,7 +97,8 @@ func TestGoSDKClient(t *testing.T) {
 	turns.Wait()
 	client.mu.Lock()
 	defer client.mu.Unlock()
-	if text := client.text.String(); client.asked != 2 || !strings.Contains(text, "one") || !strings.Contains(text, "two") {
+	if text := client.text.String(); client.asked != 2 || !strings.Contains(text, "one") ||
+		!strings.Contains(text, "two") {
 		t.Errorf("%d questions, text %q", client.asked, text)
 	}
 	_ = inw.Close() // as an editor does

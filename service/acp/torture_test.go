@@ -38,10 +38,12 @@ func TestTorture(t *testing.T) {
 		var lives sync.WaitGroup
 		for range 1 + rng.IntN(2) {
 			var wrap []string
-			call, nth, after := []string{"fsync", "write", "pwrite64"}[rng.IntN(3)], 1+rng.IntN(12), time.Duration(rng.IntN(90))*time.Millisecond
+			call, nth, after := []string{"fsync", "write", "pwrite64"}[rng.IntN(3)], 1+rng.IntN(12),
+				time.Duration(rng.IntN(90))*time.Millisecond
 			traced := strace && rng.IntN(2) == 0
 			if traced {
-				wrap = []string{"strace", "-f", "-qq", "-o", filepath.Join(w.dir, "trace"), "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, nth)}
+				wrap = []string{"strace", "-f", "-qq", "-o", filepath.Join(w.dir, "trace"), "-e", "trace=" + call, "-e",
+					fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, nth)}
 			}
 			k := startKilled(t, w.dir, wrap...)
 			lives.Go(func() {
@@ -71,6 +73,7 @@ func TestTorture(t *testing.T) {
 // straceable reports whether strace can inject faults into system calls here.
 func straceable(t *testing.T) bool {
 	t.Helper()
-	out, err := exec.Command("strace", "-f", "-o", filepath.Join(t.TempDir(), "probe"), "-e", "inject=getppid:error=EIO", "true").CombinedOutput()
+	out, err := exec.Command("strace", "-f", "-o", filepath.Join(t.TempDir(), "probe"), "-e", "inject=getppid:error=EIO",
+		"true").CombinedOutput()
 	return err == nil && !bytes.Contains(out, []byte("strace:"))
 }

@@ -120,7 +120,8 @@ func TestDismissedLate(t *testing.T) {
 		for q.Method != "session/request_permission" {
 			q = w.next()
 		}
-		line := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"cancelled"},"_meta":{"turn":%d}}}`, q.ID, i)
+		line := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"cancelled"},"_meta":{"turn":%d}}}`,
+			q.ID, i)
 		r := w.places[w.path("one")].Runner
 		open, err := r.PendingQuestions(t.Context())
 		if err != nil || len(open) != 1 {
@@ -129,7 +130,9 @@ func TestDismissedLate(t *testing.T) {
 		answered := make(chan struct{})
 		go func() {
 			defer close(answered)
-			_ = r.AnswerQuestion(context.Background(), open[0], interaction.Answer{Option: "reject-once", By: "ana", Where: "pending"}) // it may be late
+			// it may be late
+			_ = r.AnswerQuestion(context.Background(), open[0], interaction.Answer{Option: "reject-once", By: "ana",
+				Where: "pending"})
 		}()
 		w.send(line)
 		<-answered

@@ -313,7 +313,8 @@ func (w *world) until(id string) (m message, before []message) {
 // session opens a session in a directory.
 func (w *world) session(name string) string {
 	w.t.Helper()
-	w.until(w.request("initialize", map[string]any{"protocolVersion": 1, "clientInfo": map[string]string{"name": "tester", "version": "7"}}))
+	w.until(w.request("initialize", map[string]any{"protocolVersion": 1,
+		"clientInfo": map[string]string{"name": "tester", "version": "7"}}))
 	return w.another(name)
 }
 

@@ -66,7 +66,8 @@ func TestHalfAFileIsNoFile(t *testing.T) {
 	if _, err := attachment.Save(dir, "1", 0, "a", strings.NewReader("123456"), 5); !errors.Is(err, attachment.ErrTooLarge) {
 		t.Errorf("a file over the limit: %v", err)
 	}
-	if _, err := attachment.Save(dir, "1", 0, "a", io.MultiReader(strings.NewReader("12"), iotest.ErrReader(io.ErrUnexpectedEOF)), 5); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := attachment.Save(dir, "1", 0, "a", io.MultiReader(strings.NewReader("12"),
+		iotest.ErrReader(io.ErrUnexpectedEOF)), 5); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a file that breaks off: %v", err)
 	}
 	if left, err := os.ReadDir(dir); len(left) != 0 || err != nil {

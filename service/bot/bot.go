@@ -84,14 +84,16 @@ const newest = 4096
 // Open reads the state of a log's bot from the user's own log.
 func Open(ctx context.Context, own *eventlog.Log, home string) (*Record, error) {
 	r := &Record{own: own, home: home, chosen: map[fact.Peer]string{}, read: map[string]string{}}
-	for e, err := range own.Events(ctx, event.Query{Types: []event.Type{event.ProjectChosen, event.ChannelRead}, Class: event.Fact}) {
+	for e, err := range own.Events(ctx, event.Query{Types: []event.Type{event.ProjectChosen, event.ChannelRead},
+		Class: event.Fact}) {
 		if err != nil {
 			return nil, err
 		}
 		r.applyEvent(e)
 	}
 	var routes []event.Event
-	for e, err := range own.Events(ctx, event.Query{Types: []event.Type{event.MessageRouted}, Class: event.Fact, Newest: true, Limit: newest}) {
+	for e, err := range own.Events(ctx, event.Query{Types: []event.Type{event.MessageRouted}, Class: event.Fact,
+		Newest: true, Limit: newest}) {
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +158,8 @@ func (r *Record) Cursor(channel string) (cursor string, ok bool) {
 
 // Read records the cursor of a channel. All messages before the cursor must be on record.
 func (r *Record) Read(ctx context.Context, channel, cursor string) error {
-	return r.appendEvents(ctx, event.NewFact(event.ChannelRead, "perlica", event.Refs{}, fact.ChannelRead{Home: r.home, Channel: channel, Cursor: cursor}))
+	return r.appendEvents(ctx, event.NewFact(event.ChannelRead, "perlica", event.Refs{},
+		fact.ChannelRead{Home: r.home, Channel: channel, Cursor: cursor}))
 }
 
 // Route records the project of a message. If the chosen project differs from the contact's current
@@ -165,7 +168,8 @@ func (r *Record) Route(ctx context.Context, input event.InputID, who fact.Peer, 
 	f := fact.MessageRouted{Home: r.home, Channel: who.Channel, Message: message, Log: log}
 	events := []event.Event{event.NewFact(event.MessageRouted, "perlica", event.Refs{Input: input}, f)}
 	if chosen != r.Chosen(who) {
-		events = append(events, event.NewFact(event.ProjectChosen, "user", event.Refs{Input: input}, fact.ProjectChosen{Home: r.home, Peer: who, Log: chosen}))
+		events = append(events, event.NewFact(event.ProjectChosen, "user", event.Refs{Input: input},
+			fact.ProjectChosen{Home: r.home, Peer: who, Log: chosen}))
 	}
 	return r.appendEvents(ctx, events...)
 }
@@ -182,7 +186,8 @@ func (r *Record) Find(ctx context.Context, input event.InputID) (log string, ok 
 	if log, ok = r.Routed(input); ok {
 		return log, true, nil
 	}
-	for e, err := range r.own.Events(ctx, event.Query{Input: input, Types: []event.Type{event.MessageRouted}, Class: event.Fact}) {
+	for e, err := range r.own.Events(ctx, event.Query{Input: input, Types: []event.Type{event.MessageRouted},
+		Class: event.Fact}) {
 		var f fact.MessageRouted
 		if err != nil {
 			return "", false, err

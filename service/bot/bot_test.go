@@ -47,7 +47,8 @@ func TestRecord(t *testing.T) {
 	}
 	var later []event.Event
 	for i := range newest {
-		later = append(later, event.NewFact(event.MessageRouted, "perlica", event.Refs{Input: event.InputID(fmt.Sprint("later-", i))},
+		later = append(later, event.NewFact(event.MessageRouted, "perlica",
+			event.Refs{Input: event.InputID(fmt.Sprint("later-", i))},
 			fact.MessageRouted{Home: "/lab", Channel: "local", Message: fmt.Sprint(i), Log: "/barn"}))
 	}
 	if err := r.appendEvents(ctx, later...); err != nil {
@@ -76,7 +77,8 @@ func TestRecord(t *testing.T) {
 			t.Errorf("%s: read up to %q, %v; %q is chosen", name, cursor, ok, r.Chosen(alice))
 		}
 	}
-	if list, ever, err := Projects(ctx, &own.Reader, "/lab"); len(list) != 1 || list[0].Project != "barn" || !ever || err != nil {
+	if list, ever, err := Projects(ctx, &own.Reader, "/lab"); len(list) != 1 || list[0].Project != "barn" || !ever ||
+		err != nil {
 		t.Errorf("%v, %v, %v", list, ever, err)
 	}
 	if list, ever, err := Projects(ctx, &own.Reader, "/attic"); len(list) != 0 || ever || err != nil {

@@ -201,9 +201,12 @@ type ConflictError struct {
 
 func (e *ConflictError) Error() string {
 	if e.Recorded == "" {
-		return fmt.Sprintf("the message %s was received before; whether with this text and these files is not on record any more", e.ID)
+		return fmt.Sprintf(
+			"the message %s was received before; whether with this text and these files is not on record any more", e.ID)
 	}
-	return fmt.Sprintf("the message %s was received before with another text or other files: sha256 %s is recorded, %s was given", e.ID, e.Recorded, e.Given)
+	return fmt.Sprintf(
+		"the message %s was received before with another text or other files: sha256 %s is recorded, %s was given", e.ID,
+		e.Recorded, e.Given)
 }
 
 // Client returns a copy of the given client, or a new one, that follows no redirect. A request is

@@ -135,7 +135,8 @@ func FuzzCut(f *testing.F) {
 			t.Errorf("plain: %q became %q", whole, got)
 		}
 		stripped := tags.ReplaceAllString(joined(Cut(text, Limits{Text: limit, Format: HTML})), "")
-		if got := letters(html.UnescapeString(stripped)); !strings.Contains(text, "](") && !strings.Contains(text, "&") && !sameLetters(got, whole) {
+		if got := letters(html.UnescapeString(stripped)); !strings.Contains(text, "](") && !strings.Contains(text, "&") &&
+			!sameLetters(got, whole) {
 			t.Errorf("HTML: %q became %q", whole, got)
 		}
 	})

@@ -210,7 +210,8 @@ func isWord(r rune) bool {
 }
 
 func isURL(s string) bool {
-	return (strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "mailto:")) && !strings.ContainsAny(s, " \t<>\"")
+	return (strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "mailto:")) &&
+		!strings.ContainsAny(s, " \t<>\"")
 }
 
 var tag = sync.OnceValue(func() *regexp.Regexp {

@@ -121,7 +121,8 @@ const (
 
 // environment returns the environment of imsg. It does not contain the secrets of other channels.
 func environment() (env []string) {
-	for _, name := range []string{"HOME", "PATH", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "SHELL", "__CF_USER_TEXT_ENCODING"} {
+	for _, name := range []string{"HOME", "PATH", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "SHELL",
+		"__CF_USER_TEXT_ENCODING"} {
 		if v, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+v)
 		}

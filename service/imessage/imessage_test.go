@@ -84,7 +84,8 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // said returns a message; each row is a minute later.
 func said(row, chat int64, text string) message {
-	return message{ID: row, Chat: chat, GUID: fmt.Sprintf("G%d", row), Sender: "ada@example.com", SenderName: "Ada", Text: text, Created: noon.Add(time.Duration(row) * time.Minute)}
+	return message{ID: row, Chat: chat, GUID: fmt.Sprintf("G%d", row), Sender: "ada@example.com", SenderName: "Ada",
+		Text: text, Created: noon.Add(time.Duration(row) * time.Minute)}
 }
 
 func texts(list []channel.Inbound) string {
@@ -126,13 +127,15 @@ func TestPoll(t *testing.T) {
 	if len(list) != 3 {
 		t.Fatalf("got %+v", list)
 	}
-	if m := list[0]; m.ID != "G3" || m.Chat != "1" || m.Contact != "ada@example.com" || m.Name != "Ada" || m.Text != "new" || m.Own || !m.Sent.Equal(d[2].Created) {
+	if m := list[0]; m.ID != "G3" || m.Chat != "1" || m.Contact != "ada@example.com" || m.Name != "Ada" ||
+		m.Text != "new" || m.Own || !m.Sent.Equal(d[2].Created) {
 		t.Errorf("got %+v", m)
 	}
 	if m := list[1]; !m.Own {
 		t.Errorf("an own message is not: %+v", m)
 	}
-	if m := list[2]; m.ReplyTo != "G4" || m.Text != "see\n\n[b.png is not on this Mac]" || len(m.Files) != 1 || m.Files[0] != (channel.File{Name: "a.png", Path: "/x/a.png", MIME: "image/png"}) {
+	if m := list[2]; m.ReplyTo != "G4" || m.Text != "see\n\n[b.png is not on this Mac]" || len(m.Files) != 1 ||
+		m.Files[0] != (channel.File{Name: "a.png", Path: "/x/a.png", MIME: "image/png"}) {
 		t.Errorf("got %+v", m)
 	}
 	d = append(d, said(9, 2, "last"))
@@ -176,7 +179,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	w.write(t, d)
 	list, next := w.poll(t, fmt.Sprintf("1@%d", noon.Unix()))
-	if len(list) != 419 || !strings.HasPrefix(next, "420@") || !slices.IsSortedFunc(list, func(a, b channel.Inbound) int { return a.Sent.Compare(b.Sent) }) {
+	if len(list) != 419 || !strings.HasPrefix(next, "420@") || !slices.IsSortedFunc(list,
+		func(a, b channel.Inbound) int { return a.Sent.Compare(b.Sent) }) {
 		t.Errorf("%d messages, %q", len(list), next)
 	}
 }
@@ -229,7 +233,8 @@ func TestSend(t *testing.T) {
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	id, err := w.Send(t.Context(), channel.Outbound{Chat: "42", Text: "a secret text\nof two lines", File: &channel.File{Path: file}})
+	id, err := w.Send(t.Context(), channel.Outbound{Chat: "42", Text: "a secret text\nof two lines",
+		File: &channel.File{Path: file}})
 	if err != nil || id != "SENT" {
 		t.Fatalf(`got %q, %v; want err == nil && id == "SENT"`, id, err)
 	}
@@ -242,7 +247,8 @@ func TestSend(t *testing.T) {
 		Text string
 		File string
 	}
-	if err := json.Unmarshal(b, &sent); err != nil || sent.Chat != 42 || sent.Text != "a secret text\nof two lines" || sent.File != file {
+	if err := json.Unmarshal(b, &sent); err != nil || sent.Chat != 42 || sent.Text != "a secret text\nof two lines" ||
+		sent.File != file {
 		t.Errorf("sent %s, %v", b, err)
 	}
 	if log := w.log(t); log != "rpc\n" {
@@ -261,7 +267,8 @@ func TestSend(t *testing.T) {
 func TestSendFaults(t *testing.T) {
 	const notSent, refused, unknown = "not sent", "refused", "unknown"
 	for mode, want := range map[string]string{
-		"code -32602": refused, "code -32603": unknown, "code -32601": notSent, "die": unknown, "garbage": unknown, "silent": unknown, "hang": unknown,
+		"code -32602": refused, "code -32603": unknown, "code -32601": notSent, "die": unknown, "garbage": unknown,
+		"silent": unknown, "hang": unknown,
 	} {
 		t.Run(mode, func(t *testing.T) {
 			w := start(t, func(o *Options) {
@@ -278,7 +285,8 @@ func TestSendFaults(t *testing.T) {
 		})
 	}
 	w := start(t)
-	for _, m := range []channel.Outbound{{Chat: "ada", Text: "x"}, {Chat: "1", Text: strings.Repeat("x", 10_001)}, {Chat: "1", File: &channel.File{Path: t.TempDir()}}, {Chat: "1", File: &channel.File{Path: ""}}} {
+	for _, m := range []channel.Outbound{{Chat: "ada", Text: "x"}, {Chat: "1", Text: strings.Repeat("x", 10_001)},
+		{Chat: "1", File: &channel.File{Path: t.TempDir()}}, {Chat: "1", File: &channel.File{Path: ""}}} {
 		if _, err := w.Send(t.Context(), m); kind(err) != refused {
 			t.Errorf("%+v: got %v; want kind(err) == %v", m, err, refused)
 		}
@@ -307,14 +315,16 @@ func kind(err error) string {
 }
 
 func TestPollFaults(t *testing.T) {
-	for mode, want := range map[string]string{"die": "full disk access", "garbage": "else than JSON", "hang": "was ended"} {
+	for mode, want := range map[string]string{"die": "full disk access", "garbage": "else than JSON",
+		"hang": "was ended"} {
 		w := start(t, func(o *Options) {
 			if mode == "hang" {
 				o.Timeout = 200 * time.Millisecond
 			}
 		})
 		w.mode(t, mode)
-		if list, next, err := w.Poll(t.Context(), "7@7"); err == nil || !strings.Contains(err.Error(), want) || len(list) != 0 || next != "7@7" {
+		if list, next, err := w.Poll(t.Context(), "7@7"); err == nil || !strings.Contains(err.Error(), want) ||
+			len(list) != 0 || next != "7@7" {
 			t.Errorf("%s: %+v, %q, %v", mode, list, next, err)
 		}
 	}

@@ -28,7 +28,8 @@ func TestAfter(t *testing.T) {
 			t.Errorf("%s is behind the card: %t", list[i].Text, got)
 		}
 	}
-	if w.After(list[1], "G9") || !w.After(list[3], "G9") || w.After(list[3], "") || w.After(list[3], "unknown") || w.After(channel.Inbound{ID: "G99"}, sent) {
+	if w.After(list[1], "G9") || !w.After(list[3], "G9") || w.After(list[3], "") || w.After(list[3], "unknown") ||
+		w.After(channel.Inbound{ID: "G99"}, sent) {
 		t.Error("the other card, or what is not known, has another place")
 	}
 }

@@ -97,7 +97,8 @@ func parse(cursor string) (row int64, since time.Time, err error) {
 
 // look returns all messages after row up to end, in order. end is row if there are none. newest is
 // the time of the newest of all messages.
-func (c *Channel) look(ctx context.Context, row int64, since time.Time) (list []message, end int64, newest time.Time, err error) {
+func (c *Channel) look(ctx context.Context, row int64, since time.Time) (list []message, end int64, newest time.Time,
+	err error) {
 	chats, err := c.chats(ctx, since)
 	if err != nil || len(chats) == 0 {
 		return nil, row, since, err
@@ -164,7 +165,8 @@ func (c *Channel) chats(ctx context.Context, since time.Time) ([]chat, error) {
 }
 
 // readChats adds the messages of the relevant chats after row to found.
-func (c *Channel) readChats(ctx context.Context, chats []chat, row int64, since, newest time.Time, found map[int64]message) error {
+func (c *Channel) readChats(ctx context.Context, chats []chat, row int64, since, newest time.Time,
+	found map[int64]message) error {
 	for _, ch := range chats {
 		_, known := c.seen[ch.ID]
 		moves := !ch.Last.Before(newest.Add(-active)) || known && c.changed(ch) || !known && !ch.Last.Before(since.Add(-past))
@@ -186,7 +188,8 @@ func (c *Channel) readChats(ctx context.Context, chats []chat, row int64, since,
 // history reads a chat back to row.
 func (c *Channel) history(ctx context.Context, id, row int64, since time.Time) ([]message, error) {
 	for limit := firstHistory; ; limit *= 4 {
-		out, err := c.runCommand(ctx, nil, "history", "--chat-id", strconv.FormatInt(id, 10), "--limit", strconv.Itoa(limit), "--attachments", "--json")
+		out, err := c.runCommand(ctx, nil, "history", "--chat-id", strconv.FormatInt(id, 10), "--limit", strconv.Itoa(limit),
+			"--attachments", "--json")
 		if err != nil {
 			return nil, err
 		}
@@ -194,7 +197,10 @@ func (c *Channel) history(ctx context.Context, id, row int64, since time.Time) (
 		if err != nil {
 			return nil, err
 		}
-		reaches := len(list) < limit || slices.MinFunc(list, func(a, b message) int { return cmp.Compare(a.ID, b.ID) }).ID <= row
+		reaches := len(list) < limit || slices.MinFunc(list, func(a,
+			b message) int {
+			return cmp.Compare(a.ID, b.ID)
+		}).ID <= row
 		if reaches || limit >= mostHistory || since.IsZero() {
 			return list, nil
 		}
@@ -213,9 +219,10 @@ func nameOf(guid string, row int64) string {
 func (c *Channel) inbound(list []message) (in []channel.Inbound) {
 	for _, m := range list {
 		one := channel.Inbound{
-			ID: m.GUID, Chat: strconv.FormatInt(m.Chat, 10), Contact: m.Sender, Name: m.SenderName, ReplyTo: cmp.Or(m.ReplyTo, m.Thread),
-			Text: strings.TrimSpace(strings.ReplaceAll(m.Text, "\ufffc", "")), // the placeholder of a file
-			Sent: m.Created, Own: m.FromMe || c.isMine(m.GUID),
+			ID: m.GUID, Chat: strconv.FormatInt(m.Chat, 10), Contact: m.Sender, Name: m.SenderName,
+			ReplyTo: cmp.Or(m.ReplyTo, m.Thread),
+			Text:    strings.TrimSpace(strings.ReplaceAll(m.Text, "\ufffc", "")), // the placeholder of a file
+			Sent:    m.Created, Own: m.FromMe || c.isMine(m.GUID),
 		}
 		one.ID = nameOf(m.GUID, m.ID)
 		c.place(one.ID, m.ID)

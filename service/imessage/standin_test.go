@@ -90,7 +90,8 @@ func imsg(dir string, args []string) error {
 		if err := d.history(option(args, "--chat-id"), option(args, "--limit")); err != nil {
 			return err
 		}
-		if err := os.Rename(filepath.Join(dir, "after-history"), filepath.Join(dir, "db")); err != nil && !os.IsNotExist(err) {
+		if err := os.Rename(filepath.Join(dir, "after-history"), filepath.Join(dir, "db")); err != nil &&
+			!os.IsNotExist(err) {
 			return err
 		}
 		return nil

@@ -128,7 +128,8 @@ func TestPath(t *testing.T) {
 		t.Errorf("%s is no place of its own", got)
 	}
 	long := "/" + strings.Repeat("x", maxSocketPath)
-	if got := Path(long, "/work/a"); strings.HasPrefix(got, long) || got == Path(long+"y", "/work/a") || got == Path(long, "/work/b") {
+	if got := Path(long, "/work/a"); strings.HasPrefix(got, long) || got == Path(long+"y", "/work/a") ||
+		got == Path(long, "/work/b") {
 		t.Errorf("%s is for a folder whose path is too long", got)
 	}
 }
@@ -161,7 +162,8 @@ func TestATokenIsGiven(t *testing.T) {
 		}
 		r.says(line{Message: &Message{ID: "of " + own, Text: "hi"}})
 		list, next := polled(t, c, "")
-		if want := ContactID("alice", l.Token); len(list) != 1 || list[0].Contact != want || list[0].Chat != want || list[0].Name != "alice" {
+		if want := ContactID("alice", l.Token); len(list) != 1 || list[0].Contact != want || list[0].Chat != want ||
+			list[0].Name != "alice" {
 			t.Errorf("got %+v, want it of %s", list, want)
 		}
 		c.confirmUpTo(next)
@@ -174,14 +176,16 @@ func TestAcceptedBehindTheCursor(t *testing.T) {
 	c, path := listen(t, DefaultLimits())
 	r := alice(t, path)
 	now := time.Now().UTC()
-	r.says(line{Message: &Message{ID: "1", Text: "hi", Sent: now, ReplyTo: "k", Button: "b", Files: []string{"/tmp/f.txt"}}})
+	r.says(line{Message: &Message{ID: "1", Text: "hi", Sent: now, ReplyTo: "k", Button: "b",
+		Files: []string{"/tmp/f.txt"}}})
 	list, next := polled(t, c, "")
 	again, _ := polled(t, c, "elsewhere/99")
 	if len(list) != 1 || len(again) != 1 || again[0].ID != list[0].ID {
 		t.Fatalf("%+v, then %+v", list, again)
 	}
 	m := list[0]
-	if m.Text != "hi" || m.ReplyTo != "k" || m.Button != "b" || !m.Sent.Equal(now) || m.Files[0] != (channel.File{Name: "f.txt", Path: "/tmp/f.txt"}) {
+	if m.Text != "hi" || m.ReplyTo != "k" || m.Button != "b" || !m.Sent.Equal(now) ||
+		m.Files[0] != (channel.File{Name: "f.txt", Path: "/tmp/f.txt"}) {
 		t.Errorf("got %+v", m)
 	}
 	r.says(line{Message: &Message{ID: "2", Text: "more"}})
@@ -213,14 +217,16 @@ func TestSendWaitsForThePhone(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := send(t.Context(), c, channel.Outbound{
-		Chat: id, Text: "hello", Key: "k1", ReplyTo: "1", Buttons: []channel.Button{{Label: "ok", Data: "1"}}, File: &channel.File{Name: "a.txt", Path: file},
+		Chat: id, Text: "hello", Key: "k1", ReplyTo: "1", Buttons: []channel.Button{{Label: "ok", Data: "1"}},
+		File: &channel.File{Name: "a.txt", Path: file},
 	})
 	r := alice(t, path)
 	l, ok := r.hears()
 	if !ok || l.Send == nil {
 		t.Fatalf("it heard %+v", l)
 	}
-	if a := *l.Send; a.Key != "k1" || a.Text != "hello" || a.ReplyTo != "1" || len(a.Buttons) != 1 || a.File != "a.txt" || string(a.Content) != "content" {
+	if a := *l.Send; a.Key != "k1" || a.Text != "hello" || a.ReplyTo != "1" || len(a.Buttons) != 1 || a.File != "a.txt" ||
+		string(a.Content) != "content" {
 		t.Errorf("it was sent %+v", a)
 	}
 	select {
@@ -333,7 +339,8 @@ func TestRefuse(t *testing.T) {
 	r.says(line{Message: &Message{ID: "1", Text: "no"}})
 	list, _ := polled(t, c, "")
 	c.Refuse(list[0], &channel.ConflictError{ID: "1", Recorded: "a", Given: "b"})
-	if l, ok := r.hears(); !ok || l.Refused == nil || l.Refused.ID != "1" || !strings.Contains(l.Refused.Error, "sha256 a is recorded, b was given") {
+	if l, ok := r.hears(); !ok || l.Refused == nil || l.Refused.ID != "1" ||
+		!strings.Contains(l.Refused.Error, "sha256 a is recorded, b was given") {
 		t.Errorf("it heard %+v", l)
 	}
 	r.says(line{Message: &Message{ID: "2", Text: "yes"}})

@@ -36,7 +36,9 @@ func TestCall(t *testing.T) {
 	if err != nil {
 		os.Exit(1)
 	}
-	_, _ = conn.Write([]byte(`{"hello":{"contact":"p","name":"p"}}` + "\n" + `{"message":{"id":"1","text":"/allow"}}` + "\n")) // the connection may be closed already
+	// the connection may be closed already
+	_, _ = conn.Write([]byte(`{"hello":{"contact":"p","name":"p"}}` + "\n" + `{"message":{"id":"1","text":"/allow"}}` +
+		"\n"))
 	_, _ = conn.Read(make([]byte, 100))
 	os.Exit(0)
 }
@@ -75,7 +77,8 @@ func TestAgentsAreRefused(t *testing.T) {
 	if _, err := person.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := call(t, path, runnerVar+"=yes").Wait(); err != nil { // the bridge closed the connection; otherwise the process would wait for an answer
+	// the bridge closed the connection; otherwise the process would wait for an answer
+	if _, err := call(t, path, runnerVar+"=yes").Wait(); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

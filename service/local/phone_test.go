@@ -83,7 +83,8 @@ func TestPhoneIsGivenAToken(t *testing.T) {
 	c, path := listen(t, DefaultLimits())
 	kept := make(chan string, 9)
 	online := make(chan bool, 9)
-	p := &Phone{Path: path, Name: "alice", Keep: func(token string) { kept <- token }, Online: func(on bool) { online <- on }}
+	p := &Phone{Path: path, Name: "alice", Keep: func(token string) { kept <- token },
+		Online: func(on bool) { online <- on }}
 	p.Say(Message{Text: "hi"})
 	leave := run(t, p)
 	list, next := polled(t, c, "")

@@ -40,7 +40,8 @@ func (o Options) Checkup(ctx context.Context, hintOf func(error) string, report 
 		return
 	}
 	if !s.Adopted {
-		tell("team-hub", checkup.Fail, hintOf(hub.ErrNotAdopted), "team %s: %v; nothing is taken and nothing accepted", s.Name, hub.ErrNotAdopted)
+		tell("team-hub", checkup.Fail, hintOf(hub.ErrNotAdopted), "team %s: %v; nothing is taken and nothing accepted",
+			s.Name, hub.ErrNotAdopted)
 	} else {
 		tell("team-hub", checkup.OK, "", "team %s, PostgreSQL %d.%d, schema %d",
 			s.Name, s.Server/10000, s.Server%10000, hub.SchemaVersion)
@@ -60,7 +61,8 @@ func checkTLS(s hub.State) checkup.Check {
 	case s.Local:
 		c.Detail = "the hub is on this machine"
 	default:
-		c.Status, c.Detail = checkup.Warn, "the connection is encrypted, but the server's certificate is not verified: another server could take its place"
+		c.Status, c.Detail = checkup.Warn,
+			"the connection is encrypted, but the server's certificate is not verified: another server could take its place"
 		c.Hint = "sslmode=verify-full in team.url, with sslrootcert=FILE where the certificate is no public one"
 	}
 	return c
@@ -69,7 +71,9 @@ func checkTLS(s hub.State) checkup.Check {
 func checkRole(s hub.State) checkup.Check {
 	c := checkup.Check{Name: "team-role", Status: checkup.OK, Detail: s.Login}
 	if s.Superuser {
-		c.Status, c.Detail = checkup.Warn, s.Login+" is a superuser of the database, or bypasses row security: who has its password can change and delete everything there"
+		c.Status, c.Detail = checkup.Warn,
+			s.Login+" is a superuser of the database, or bypasses row security: who has its password can change and delete "+
+				"everything there"
 		c.Hint = "a role of its own for each machine, in perlica_member: see docs/team.md"
 	}
 	return c
@@ -79,7 +83,10 @@ func checkClock(here, hub time.Time) checkup.Check {
 	c := checkup.Check{Name: "team-clock", Status: checkup.OK, Detail: "as the hub's"}
 	if off := here.Sub(hub).Round(time.Second); off.Abs() > clockOff {
 		c.Status = checkup.Warn
-		c.Detail = fmt.Sprintf("this machine's clock is %s %s the hub's; nothing is decided by it, but the times of this machine's log are off", off.Abs(), map[bool]string{true: "ahead of", false: "behind"}[off > 0])
+		c.Detail =
+			fmt.Sprintf(
+				"this machine's clock is %s %s the hub's; nothing is decided by it, but the times of this machine's log are off",
+				off.Abs(), map[bool]string{true: "ahead of", false: "behind"}[off > 0])
 		c.Hint = "have it set by NTP; --team-not-before is compared with the hub's clock alone"
 	}
 	return c
@@ -91,18 +98,26 @@ func checkDurability(s hub.State) checkup.Check {
 	const docs = "see \"Generations: failover and backups\" in docs/team.md"
 	switch standbys := strings.TrimSpace(s.Standbys); {
 	case !s.FSync:
-		c.Status, c.Detail = checkup.Fail, "fsync is off: if the server's machine crashes, inputs and claims that it acknowledged are lost, and an input can be called twice"
+		c.Status, c.Detail = checkup.Fail,
+			"fsync is off: if the server's machine crashes, inputs and claims that it acknowledged are lost, and an input "+
+				"can be called twice"
 		c.Hint = "fsync = on in the server's configuration"
 	case standbys == "" && s.Followers == 0:
-		c.Detail = "what is acknowledged is on the server's disk, and nowhere else: if that disk is lost, so is what came since the last backup"
+		c.Detail =
+			"what is acknowledged is on the server's disk, and nowhere else: if that disk is lost, so is what came since the " +
+				"last backup"
 	case standbys == "":
-		c.Status, c.Detail = checkup.Warn, "standbys follow the server, and commits do not wait for them: after a promotion the last inputs and claims may be missing"
+		c.Status, c.Detail = checkup.Warn,
+			"standbys follow the server, and commits do not wait for them: after a promotion the last inputs and claims "+
+				"may be missing"
 		c.Hint = "synchronous_standby_names, and synchronous_commit = on or remote_apply; " + docs
 	case s.Commit == "remote_write":
-		c.Status, c.Detail = checkup.Warn, "synchronous_commit is remote_write: what is acknowledged is lost if server and standby crash together"
+		c.Status, c.Detail = checkup.Warn,
+			"synchronous_commit is remote_write: what is acknowledged is lost if server and standby crash together"
 		c.Hint = "synchronous_commit = on or remote_apply; " + docs
 	case s.Followers == 0:
-		c.Status, c.Detail = checkup.Warn, fmt.Sprintf("commits wait for a standby (%s), and none follows: whatever writes to the hub waits", standbys)
+		c.Status, c.Detail = checkup.Warn,
+			fmt.Sprintf("commits wait for a standby (%s), and none follows: whatever writes to the hub waits", standbys)
 		c.Hint = "start the standby, or take it out of synchronous_standby_names"
 	default:
 		commit := s.Commit
@@ -110,14 +125,18 @@ func checkDurability(s hub.State) checkup.Check {
 			// Each of Perlica's sessions sets this value instead.
 			commit = "on"
 		}
-		c.Detail = fmt.Sprintf("commits wait for a standby (%s, synchronous_commit = %s): nothing acknowledged is missing after a promotion", standbys, commit)
+		c.Detail =
+			fmt.Sprintf(
+				"commits wait for a standby (%s, synchronous_commit = %s): nothing acknowledged is missing after a promotion",
+				standbys, commit)
 	}
 	return c
 }
 
 // checkMembership examines this machine's log of the team, read-only, and the hub's statements
 // about its name.
-func (o Options) checkMembership(ctx context.Context, h *hub.Hub, s hub.State, hintOf func(error) string, tell func(name string, status checkup.Status, hint, format string, args ...any), report func(checkup.Check)) {
+func (o Options) checkMembership(ctx context.Context, h *hub.Hub, s hub.State, hintOf func(error) string,
+	tell func(name string, status checkup.Status, hint, format string, args ...any), report func(checkup.Check)) {
 	const name = "team-membership"
 	joined, size, err := o.joined(ctx, s)
 	if err != nil {
@@ -141,9 +160,11 @@ func (o Options) checkMembership(ctx context.Context, h *hub.Hub, s hub.State, h
 	case me.Gone:
 		tell(name, checkup.Warn, hintOf(errGone), "%s: %v", joined.As, errGone)
 	case me.Login != s.Login:
-		tell(name, checkup.Fail, "log in as that role in team.url, or join again", "%s was confirmed with the role %s, and logs in as %s: the hub takes nothing of it", joined.As, me.Login, s.Login)
+		tell(name, checkup.Fail, "log in as that role in team.url, or join again",
+			"%s was confirmed with the role %s, and logs in as %s: the hub takes nothing of it", joined.As, me.Login, s.Login)
 	case slices.Contains(me.Rights, access.Admin) && !s.AdminRole:
-		tell(name, checkup.Warn, "GRANT perlica_admin TO "+s.Login, "%s is an admin, and its role %s lacks perlica_admin: it cannot confirm or adopt", joined.As, s.Login)
+		tell(name, checkup.Warn, "GRANT perlica_admin TO "+s.Login,
+			"%s is an admin, and its role %s lacks perlica_admin: it cannot confirm or adopt", joined.As, s.Login)
 	default:
 		tell(name, checkup.OK, "", "%s, may %s", joined.As, access.Rights(me.Rights).Shown())
 	}
@@ -173,13 +194,16 @@ func checkCopy(list []hub.Copy, as string, size int64) checkup.Check {
 		return c
 	}
 	own := list[i]
-	c.Detail = fmt.Sprintf("the copy of this machine's log has %d of %d events, signed up to %d", own.Size, size, own.Checkpoint)
+	c.Detail = fmt.Sprintf("the copy of this machine's log has %d of %d events, signed up to %d", own.Size, size,
+		own.Checkpoint)
 	switch {
 	case own.Forked != 0:
-		c.Status, c.Detail = checkup.Fail, fmt.Sprintf("the copy of this machine's log has another event %d: nothing more is taken under its name", own.Forked)
+		c.Status, c.Detail = checkup.Fail,
+			fmt.Sprintf("the copy of this machine's log has another event %d: nothing more is taken under its name", own.Forked)
 		c.Hint = "see \"Copies\" in docs/team.md"
 	case size-own.Size >= behind:
-		c.Status, c.Hint = checkup.Warn, "perlica team work sends what is missing; where it runs, its messages say what keeps it"
+		c.Status, c.Hint = checkup.Warn,
+			"perlica team work sends what is missing; where it runs, its messages say what keeps it"
 	}
 	return c
 }
@@ -188,13 +212,19 @@ func checkCopy(list []hub.Copy, as string, size int64) checkup.Check {
 // keepers. Only the worker knows the length of its log.
 func checkOther(other hub.Copy) checkup.Check {
 	c := checkup.Check{Name: "team-copy-" + other.Worker, Status: checkup.OK}
-	c.Detail = fmt.Sprintf("the copy of %s's log has %d events, signed up to %d, cosigned up to %d", other.Worker, other.Size, other.Checkpoint, other.Cosigned)
+	c.Detail = fmt.Sprintf("the copy of %s's log has %d events, signed up to %d, cosigned up to %d", other.Worker,
+		other.Size, other.Checkpoint, other.Cosigned)
 	switch {
 	case other.Forked != 0:
-		c.Status, c.Detail = checkup.Fail, fmt.Sprintf("the copy of %s's log has another event %d than the log: nothing more is taken under that name", other.Worker, other.Forked)
+		c.Status, c.Detail = checkup.Fail,
+			fmt.Sprintf("the copy of %s's log has another event %d than the log: nothing more is taken under that name",
+				other.Worker, other.Forked)
 		c.Hint = "see \"Copies\" in docs/team.md"
 	case other.Size-other.Checkpoint >= behind:
-		c.Status, c.Hint = checkup.Warn, fmt.Sprintf("look at %s: its worker signs its log as it goes, and at its end; 'perlica team workers' says when it was last heard of", other.Worker)
+		c.Status, c.Hint = checkup.Warn,
+			fmt.Sprintf(
+				"look at %s: its worker signs its log as it goes, and at its end; 'perlica team workers' says when it was "+
+					"last heard of", other.Worker)
 	}
 	return c
 }

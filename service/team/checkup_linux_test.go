@@ -41,7 +41,8 @@ func TestCheckup(t *testing.T) {
 	}
 	alice := m.join(t, "alice", true)
 	got := checked(t, m.opt)
-	for _, want := range []string{"team-hub ok team team, PostgreSQL ", "team-tls ok the hub is on this machine", "team-role warn owner is a superuser", "team-clock ok ",
+	for _, want := range []string{"team-hub ok team team, PostgreSQL ", "team-tls ok the hub is on this machine",
+		"team-role warn owner is a superuser", "team-clock ok ",
 		"team-durability fail fsync is off", "team-membership ok alice, may ask, approve, admin"} {
 		if !hasLine(got, want) {
 			t.Errorf("no %q in %q", want, got)
@@ -61,12 +62,14 @@ func TestCheckup(t *testing.T) {
 	if err := alice.Confirm(t.Context(), "bob", bob.Key, access.Rights{access.Ask, access.Admin}); err != nil {
 		t.Fatal(err)
 	}
-	if got := checked(t, b.opt); !hasLine(got, "team-membership warn bob is an admin, and its role bob lacks perlica_admin") {
+	if got := checked(t, b.opt); !hasLine(got,
+		"team-membership warn bob is an admin, and its role bob lacks perlica_admin") {
 		t.Errorf("an admin without the role: %q", got)
 	}
 	other := b.opt
 	other.URL = s.URL("owner", "postgres")
-	if got := checked(t, other); !hasLine(got, "team-membership fail bob was confirmed with the role bob, and logs in as owner") {
+	if got := checked(t, other); !hasLine(got,
+		"team-membership fail bob was confirmed with the role bob, and logs in as owner") {
 		t.Errorf("another role: %q", got)
 	}
 	if err := alice.Leave(t.Context(), "bob"); err != nil {
@@ -104,24 +107,29 @@ func TestCheckupPromoted(t *testing.T) {
 func TestCheckupSays(t *testing.T) {
 	for want, s := range map[string]hub.State{
 		"fail fsync is off": {Commit: "on"},
-		"ok what is acknowledged is on the server's disk":           {Commit: "on", FSync: true},
-		"warn standbys follow the server":                           {Commit: "on", FSync: true, Followers: 1},
-		"warn synchronous_commit is remote_write":                   {Commit: "remote_write", FSync: true, Followers: 1, Standbys: "a"},
+		"ok what is acknowledged is on the server's disk": {Commit: "on", FSync: true},
+		"warn standbys follow the server":                 {Commit: "on", FSync: true, Followers: 1},
+		"warn synchronous_commit is remote_write": {Commit: "remote_write", FSync: true, Followers: 1,
+			Standbys: "a"},
 		"warn commits wait for a standby (a), and none follows":     {Commit: "on", FSync: true, Standbys: "a"},
 		"ok commits wait for a standby (a, synchronous_commit = r":  {Commit: "remote_apply", FSync: true, Standbys: "a", Followers: 1},
 		"ok commits wait for a standby (a, synchronous_commit = on": {Commit: "off", FSync: true, Standbys: "a", Followers: 1},
 	} {
-		if c := checkDurability(s); !strings.HasPrefix(string(c.Status)+" "+c.Detail, want) || c.Status != checkup.OK && c.Hint == "" {
+		if c := checkDurability(s); !strings.HasPrefix(string(c.Status)+" "+c.Detail, want) || c.Status != checkup.OK &&
+			c.Hint == "" {
 			t.Errorf("%q: %+v", want, c)
 		}
 	}
-	for want, s := range map[string]hub.State{"ok the connection is encrypted, and": {TLS: true, Verified: true}, "ok the hub is on this": {Local: true}, "warn the connection is encrypted, but": {TLS: true}} {
+	for want, s := range map[string]hub.State{"ok the connection is encrypted, and": {TLS: true, Verified: true},
+		"ok the hub is on this": {Local: true}, "warn the connection is encrypted, but": {TLS: true}} {
 		if c := checkTLS(s); !strings.HasPrefix(string(c.Status)+" "+c.Detail, want) {
 			t.Errorf("%q: %+v", want, c)
 		}
 	}
 	now := time.Now()
-	for want, here := range map[string]time.Time{"ok as the hub's": now.Add(-time.Second), "warn this machine's clock is 24h0m0s ahead of": now.Add(24 * time.Hour), "warn this machine's clock is 24h0m0s behind": now.Add(-24 * time.Hour)} {
+	for want, here := range map[string]time.Time{"ok as the hub's": now.Add(-time.Second),
+		"warn this machine's clock is 24h0m0s ahead of": now.Add(24 * time.Hour),
+		"warn this machine's clock is 24h0m0s behind":   now.Add(-24 * time.Hour)} {
 		if c := checkClock(here, now); !strings.HasPrefix(string(c.Status)+" "+c.Detail, want) {
 			t.Errorf("%q: %+v", want, c)
 		}
@@ -132,16 +140,19 @@ func TestCheckupSays(t *testing.T) {
 		"warn the copy of this machine's log has 7 of 5000":  {{Worker: "b", Size: 5000}, {Worker: "a", Size: 7}},
 		"fail the copy of this machine's log has another":    {{Worker: "a", Size: 5000, Forked: 3}},
 	} {
-		if c := checkCopy(list, "a", 5000); !strings.HasPrefix(string(c.Status)+" "+c.Detail, want) || c.Status != checkup.OK && c.Hint == "" {
+		if c := checkCopy(list, "a", 5000); !strings.HasPrefix(string(c.Status)+" "+c.Detail, want) ||
+			c.Status != checkup.OK && c.Hint == "" {
 			t.Errorf("%q: %+v", want, c)
 		}
 	}
 	for want, other := range map[string]hub.Copy{
 		"ok the copy of b's log has 2000 events, signed up to 1500, cosigned up to 0": {Worker: "b", Size: 2000, Checkpoint: 1500},
 		"warn the copy of b's log has 2000 events, signed up to 1000":                 {Worker: "b", Size: 2000, Checkpoint: 1000},
-		"fail the copy of b's log has another event 3":                                {Worker: "b", Size: 2000, Checkpoint: 2000, Forked: 3},
+		"fail the copy of b's log has another event 3": {Worker: "b", Size: 2000,
+			Checkpoint: 2000, Forked: 3},
 	} {
-		if c := checkOther(other); !strings.HasPrefix(string(c.Status)+" "+c.Detail, want) || c.Name != "team-copy-b" || c.Status != checkup.OK && c.Hint == "" {
+		if c := checkOther(other); !strings.HasPrefix(string(c.Status)+" "+c.Detail, want) || c.Name != "team-copy-b" ||
+			c.Status != checkup.OK && c.Hint == "" {
 			t.Errorf("%q: %+v", want, c)
 		}
 	}

@@ -89,8 +89,10 @@ func (t *Team) signDraft(d *Draft, generation string) (in hub.Input, err error) 
 	labels := slices.Clone(d.Labels)
 	slices.Sort(labels)
 	in = hub.Input{
-		ID: d.ID, Generation: generation, Sender: t.As, Project: d.Project, Provider: d.Provider, Labels: slices.Compact(labels),
-		Worker: d.Worker, Session: string(d.Session), Permissions: d.Permissions, Priority: d.Priority, NotBefore: d.NotBefore, Replaces: d.Replaces, Payload: [][]byte{[]byte(d.Text)},
+		ID: d.ID, Generation: generation, Sender: t.As, Project: d.Project, Provider: d.Provider,
+		Labels: slices.Compact(labels),
+		Worker: d.Worker, Session: string(d.Session), Permissions: d.Permissions, Priority: d.Priority,
+		NotBefore: d.NotBefore, Replaces: d.Replaces, Payload: [][]byte{[]byte(d.Text)},
 	}
 	for _, f := range d.Attachments {
 		in.Attachments = append(in.Attachments, hub.Attachment{Name: f.Name, Size: len(f.Data), SHA256: hub.Hash(f.Data)})
@@ -137,7 +139,8 @@ func (d *Draft) Check() error {
 	case d.Priority < math.MinInt32 || d.Priority > math.MaxInt32:
 		return fmt.Errorf("a priority is from %d to %d, not %d", math.MinInt32, math.MaxInt32, d.Priority)
 	}
-	return errors.Join(checkLine("an id", d.ID, 200), checkLine("a project", d.Project, 200), checkLine("a provider", d.Provider, 200), checkLine("an id", d.Replaces, 200),
+	return errors.Join(checkLine("an id", d.ID, 200), checkLine("a project", d.Project, 200),
+		checkLine("a provider", d.Provider, 200), checkLine("an id", d.Replaces, 200),
 		checkLine("a worker", d.Worker, 63), checkLine("a session", string(d.Session), 200))
 }
 
@@ -190,7 +193,8 @@ func (t *Team) handOver(ctx context.Context, generation string, batch []hub.Inpu
 }
 
 // foundElsewhere looks for a submission on another server than the one that received it.
-func (t *Team) foundElsewhere(ctx context.Context, batch []hub.Input, ids []string, broken error) (map[string]string, error) {
+func (t *Team) foundElsewhere(ctx context.Context, batch []hub.Input, ids []string,
+	broken error) (map[string]string, error) {
 	digests, err := t.Hub.Find(ctx, ids)
 	if err != nil {
 		return nil, &FateError{ids, broken}
@@ -230,7 +234,8 @@ func (t *Team) Cancel(ctx context.Context, id, by, where string) (withdrawn bool
 	if err != nil {
 		return false, err
 	}
-	_, err = t.Log().Append(ctx, event.NewFact(event.TeamStopped, "perlica", event.Refs{}, fact.TeamStopped{Input: id, By: by, Where: where, Signature: c.Signature}))
+	_, err = t.Log().Append(ctx, event.NewFact(event.TeamStopped, "perlica", event.Refs{},
+		fact.TeamStopped{Input: id, By: by, Where: where, Signature: c.Signature}))
 	return withdrawn, err
 }
 
@@ -332,7 +337,8 @@ func (t *Team) Answer(ctx context.Context, q hub.Question, a interaction.Answer)
 		return err
 	}
 	if _, ok := t.member(q.Worker); !ok {
-		return &UncountedError{Why: fmt.Sprintf("the question is of %q, who is no member of the team that this machine knows", q.Worker)}
+		return &UncountedError{Why: fmt.Sprintf("the question is of %q, who is no member of the team that this machine knows",
+			q.Worker)}
 	}
 	// Always needs no place in the signed text: it goes only with an option for a lasting yes, and
 	// the option is signed.
@@ -342,7 +348,8 @@ func (t *Team) Answer(ctx context.Context, q hub.Question, a interaction.Answer)
 		return err
 	}
 	_, err = t.Log().Append(ctx, event.NewFact(event.TeamAnswered, "perlica", event.Refs{}, fact.TeamAnswered{
-		Worker: q.Worker, Input: q.Input, Question: q.ID, Digest: q.Digest(), Option: a.Option, By: a.By, Where: a.Where, Signature: p.Signature,
+		Worker: q.Worker, Input: q.Input, Question: q.ID, Digest: q.Digest(), Option: a.Option, By: a.By, Where: a.Where,
+		Signature: p.Signature,
 	}))
 	if err != nil {
 		return err

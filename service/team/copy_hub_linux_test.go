@@ -38,12 +38,14 @@ func TestEditedHub(t *testing.T) {
 		"a leaf":            "UPDATE perlica.events SET leaf = sha256('x') WHERE seq = 9",
 		"a leaf cut":        "UPDATE perlica.events SET leaf = '' WHERE seq = 9",
 		"an event deleted":  "DELETE FROM perlica.events WHERE seq = 9",
-		"renumbered":        "DELETE FROM perlica.events WHERE seq = 9; UPDATE perlica.events SET seq = -seq + 1 WHERE seq > 9; UPDATE perlica.events SET seq = -seq WHERE seq < 0",
-		"swapped":           "UPDATE perlica.events SET seq = CASE seq WHEN 9 THEN -10 ELSE -9 END WHERE seq IN (9, 10); UPDATE perlica.events SET seq = -seq WHERE seq < 0",
-		"the end":           "DELETE FROM perlica.events WHERE seq > 9",
-		"all of it":         "DELETE FROM perlica.events; DELETE FROM perlica.checkpoints",
-		"a checkpoint":      "UPDATE perlica.checkpoints SET note = translate(note, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'BCDEFGHIJKLMNOPQRSTUVWXYZA')",
-		"from another log":  "UPDATE perlica.logs SET origin = 'perlica/another'",
+		"renumbered": "DELETE FROM perlica.events WHERE seq = 9; UPDATE perlica.events SET seq = -seq + 1 WHERE seq > 9; UPDATE " +
+			"perlica.events SET seq = -seq WHERE seq < 0",
+		"swapped": "UPDATE perlica.events SET seq = CASE seq WHEN 9 THEN -10 ELSE -9 END WHERE seq IN (9, 10); UPDATE " +
+			"perlica.events SET seq = -seq WHERE seq < 0",
+		"the end":          "DELETE FROM perlica.events WHERE seq > 9",
+		"all of it":        "DELETE FROM perlica.events; DELETE FROM perlica.checkpoints",
+		"a checkpoint":     "UPDATE perlica.checkpoints SET note = translate(note, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'BCDEFGHIJKLMNOPQRSTUVWXYZA')",
+		"from another log": "UPDATE perlica.logs SET origin = 'perlica/another'",
 	} {
 		t.Run(name, func(t *testing.T) {
 			edited, err := hub.Open(s.URL("owner", db))
@@ -51,7 +53,9 @@ func TestEditedHub(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer edited.Close()
-			s.SQL(t, db, "CREATE SCHEMA kept; CREATE TABLE kept.e AS TABLE perlica.events; CREATE TABLE kept.c AS TABLE perlica.checkpoints; CREATE TABLE kept.l AS TABLE perlica.logs; "+sql)
+			s.SQL(t, db,
+				"CREATE SCHEMA kept; CREATE TABLE kept.e AS TABLE perlica.events; CREATE TABLE kept.c AS TABLE "+
+					"perlica.checkpoints; CREATE TABLE kept.l AS TABLE perlica.logs; "+sql)
 			defer s.SQL(t, db, `DELETE FROM perlica.events; DELETE FROM perlica.checkpoints; DELETE FROM perlica.logs;
 				INSERT INTO perlica.events TABLE kept.e; INSERT INTO perlica.checkpoints TABLE kept.c; INSERT INTO perlica.logs TABLE kept.l; DROP SCHEMA kept CASCADE`)
 			opt := verify.Options{Since: &kept}
@@ -110,7 +114,8 @@ func TestRestoredHub(t *testing.T) {
 func TestPruningReachesTheCopy(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
-	submit(t, alice, asks("a", "@ask execute \"Tell a secret\" command=make\n@tool execute \"Tell a secret\" command=make\n@say a secret"),
+	submit(t, alice,
+		asks("a", "@ask execute \"Tell a secret\" command=make\n@tool execute \"Tell a secret\" command=make\n@say a secret"),
 		asks("b", "@say another"), asks("c", `@error -32603 "a secret"`))
 	drain := m.work(t, alice, 1)
 	ended(t, alice, "a", func(_ hub.Status, open []hub.Question) {
@@ -129,7 +134,8 @@ func TestPruningReachesTheCopy(t *testing.T) {
 	ended(t, alice, "c", nil)
 	drain()
 	found := func() string {
-		return s.SQL(t, db, `SELECT (SELECT count(*) FROM perlica.events WHERE convert_from(payload, 'UTF8') LIKE '%a secret%'),
+		return s.SQL(t, db,
+			`SELECT (SELECT count(*) FROM perlica.events WHERE convert_from(payload, 'UTF8') LIKE '%a secret%'),
 			(SELECT count(*) FROM perlica.payloads WHERE convert_from(bytes, 'UTF8') LIKE '%secret%'), (SELECT count(*) FROM perlica.outcomes WHERE result::text LIKE '%secret%'),
 			(SELECT count(*) FROM perlica.questions WHERE question::text LIKE '%secret%'), (SELECT count(*) FROM perlica.answers WHERE text LIKE '%secret%')`)
 	}
@@ -177,7 +183,8 @@ func TestCopyResumes(t *testing.T) {
 		go func() { done <- sender.Send(ctx) }()
 		from := fmt.Sprint(i * 900)
 		until(t, "something more is there, or it is all done", func() bool {
-			n, err := s.Try("owner", "postgres", "SELECT count(*) > "+from+" FROM pg_stat_activity, perlica.events WHERE state = 'active' AND application_name = 'perlica'")
+			n, err := s.Try("owner", "postgres", "SELECT count(*) > "+from+
+				" FROM pg_stat_activity, perlica.events WHERE state = 'active' AND application_name = 'perlica'")
 			return len(done) > 0 || err == nil && n == "t"
 		})
 		s.Kill()
@@ -186,8 +193,9 @@ func TestCopyResumes(t *testing.T) {
 		}
 		s.Run(t)
 	}
-	until(t, "all of it is there", func() bool { return sender.Send(t.Context()) == nil }) // the first call finds the broken connection
-	_, _ = alice.Hub.Look(t.Context())                                                     // so does this connection
+	// the first call finds the broken connection
+	until(t, "all of it is there", func() bool { return sender.Send(t.Context()) == nil })
+	_, _ = alice.Hub.Look(t.Context()) // so does this connection
 	isWhole(t, alice)
 	if cuts == 0 {
 		t.Error("it was never cut off")

@@ -65,7 +65,8 @@ func (m machine) open(t testing.TB) *Team {
 // refuses runs a worker that must refuse to work.
 func (m machine) refuses(t testing.TB, j *Team) *hub.ForkError {
 	t.Helper()
-	w, err := NewWorker(t.Context(), j, WorkerOptions{Slots: 1, Projects: map[string]string{"website": m.dir}, Note: func(s string) { t.Log(j.As, s) }})
+	w, err := NewWorker(t.Context(), j, WorkerOptions{Slots: 1, Projects: map[string]string{"website": m.dir},
+		Note: func(s string) { t.Log(j.As, s) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,8 @@ func isWhole(t testing.TB, j *Team) (rep verify.Report) {
 func fill(t testing.TB, j *Team, events int, payload []byte) {
 	t.Helper()
 	for range events {
-		if err := j.Log().Record(event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent", Payload: payload}); err != nil {
+		if err := j.Log().Record(event.Event{Type: event.NotificationReceived, Class: event.Frame, Actor: "agent",
+			Payload: payload}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,7 +143,8 @@ func TestCopy(t *testing.T) {
 		t.Error(n)
 	}
 	list, err := hub.ListCopies(t.Context(), alice.Hub)
-	if err != nil || len(list) != 1 || list[0].Size != rep.Events || list[0].Checkpoint != rep.Signed || list[0].Forked != 0 {
+	if err != nil || len(list) != 1 || list[0].Size != rep.Events || list[0].Checkpoint != rep.Signed ||
+		list[0].Forked != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
@@ -220,7 +223,8 @@ func TestRewrittenHistory(t *testing.T) {
 			db := sqlx.MustOpen("sqlite", store.DSN(path))
 			defer db.Close()
 			db.MustExec(`DROP TRIGGER events_lose_nothing_but_payloads`)
-			db.MustExec(`UPDATE events SET payload = ?, payload_len = ?, payload_sha256 = ?, leaf = ? WHERE seq = 6`, e.Payload, e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:])
+			db.MustExec(`UPDATE events SET payload = ?, payload_len = ?, payload_sha256 = ?, leaf = ? WHERE seq = 6`, e.Payload,
+				e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:])
 		},
 		"its end is gone": func(t *testing.T, path string) {
 			db := sqlx.MustOpen("sqlite", store.DSN(path))
@@ -257,7 +261,8 @@ func TestRewrittenHistory(t *testing.T) {
 			}
 			rewrite(t, path)
 			var fork *hub.ForkError
-			if err := hub.NewCopySender(alice.Hub, same, "alice").Send(t.Context()); !errors.As(err, &fork) || !strings.Contains(err.Error(), "rewritten") {
+			if err := hub.NewCopySender(alice.Hub, same, "alice").Send(t.Context()); !errors.As(err, &fork) ||
+				!strings.Contains(err.Error(), "rewritten") {
 				t.Errorf("not found: %v", err)
 			}
 			if err := hub.NewCopySender(alice.Hub, &alice.Log().Reader, "alice").Send(t.Context()); !errors.As(err, &fork) {

@@ -32,13 +32,15 @@ func TestCut(t *testing.T) {
 		return len(asked) == 1
 	})
 	network.Cut()
-	open, err := alice.r.PendingQuestions(t.Context()) // as 'perlica pending' does in another process on the worker's machine
+	// as 'perlica pending' does in another process on the worker's machine
+	open, err := alice.r.PendingQuestions(t.Context())
 	if err != nil || len(open) != 1 {
 		t.Fatal(open, err)
 	}
 	yes, _ := open[0].First("allow_once")
 	no, _ := open[0].First("reject_once")
-	if err := alice.r.AnswerQuestion(t.Context(), open[0], interaction.Answer{Option: yes.ID, By: "alice", Where: "pending"}); err != nil {
+	if err := alice.r.AnswerQuestion(t.Context(), open[0], interaction.Answer{Option: yes.ID, By: "alice",
+		Where: "pending"}); err != nil {
 		t.Fatal(err)
 	}
 	late := make(chan error, 1)
@@ -74,11 +76,13 @@ func TestLostAnswer(t *testing.T) {
 	m, alice := founded(t, s, "postgres")
 	network := hubtest.NewProxy(t, s)
 	m.opt.URL = network.URL("owner", "postgres")
-	w, err := NewWorker(t.Context(), m.open(t), WorkerOptions{Slots: 1, Projects: map[string]string{"website": m.dir}, Note: func(s string) { t.Log(s) }})
+	w, err := NewWorker(t.Context(), m.open(t), WorkerOptions{Slots: 1, Projects: map[string]string{"website": m.dir},
+		Note: func(s string) { t.Log(s) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := w.claimInputs(t.Context(), t.Context(), 1); n != 0 || err != nil { // the statement is prepared from here on
+	// the statement is prepared from here on
+	if n, err := w.claimInputs(t.Context(), t.Context(), 1); n != 0 || err != nil {
 		t.Fatal(n, err)
 	}
 	submit(t, alice, asks("a", "@say Once"))

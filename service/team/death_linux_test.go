@@ -33,7 +33,8 @@ func workerProcess(url, dir, atClaim string) error {
 	var once sync.Once
 	w, err := NewWorker(ctx, j, WorkerOptions{Slots: 2, Projects: map[string]string{"website": dir}, Note: func(s string) {
 		fmt.Fprintln(os.Stderr, s)
-		if sig := map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGSTOP}[atClaim]; sig != 0 && strings.Contains(s, ": from ") {
+		if sig := map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGSTOP}[atClaim]; sig != 0 &&
+			strings.Contains(s, ": from ") {
 			once.Do(func() { _ = syscall.Kill(os.Getpid(), sig) }) // the process signals itself
 		}
 	}})

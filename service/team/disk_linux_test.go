@@ -51,7 +51,8 @@ func TestDiskFull(t *testing.T) {
 		t.Fatal(open, err)
 	}
 	yes, _ := open[0].First("allow_once")
-	if err := alice.r.AnswerQuestion(t.Context(), open[0], interaction.Answer{Option: yes.ID, By: "alice", Where: "pending"}); err != nil {
+	if err := alice.r.AnswerQuestion(t.Context(), open[0], interaction.Answer{Option: yes.ID, By: "alice",
+		Where: "pending"}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the call ends", func() bool {

@@ -23,7 +23,9 @@ func TestLeavesAmidWork(t *testing.T) {
 	_, alice := founded(t, s, db)
 	s.SQL(t, db, "CREATE ROLE bob_"+db+" LOGIN IN ROLE perlica_member")
 	m, bob := member(t, alice, s.URL("bob_"+db, db), "bob", access.Ask)
-	w, err := NewWorker(t.Context(), bob, WorkerOptions{Slots: 2, Projects: map[string]string{"website": m.dir}, Note: func(string) {}}) // one slot is free
+	// one slot is free
+	w, err := NewWorker(t.Context(), bob, WorkerOptions{Slots: 2, Projects: map[string]string{"website": m.dir},
+		Note: func(string) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +43,8 @@ func TestLeavesAmidWork(t *testing.T) {
 	if err := <-over; !errors.Is(err, errGone) {
 		t.Errorf("it ended with %v", err)
 	}
-	if res, ok, err := bob.r.Recorded(t.Context(), "long"); !ok || err != nil || res.Outcome != record.OutcomeResponded || calls(t, bob, "next") != 0 {
+	if res, ok, err := bob.r.Recorded(t.Context(), "long"); !ok || err != nil || res.Outcome != record.OutcomeResponded ||
+		calls(t, bob, "next") != 0 {
 		t.Errorf("its call: %v, %v, %v", res.Outcome, ok, err)
 	}
 	if err := w.Close(); err != nil {
@@ -185,7 +188,9 @@ func TestLeaveIsTheLastWord(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	_, alice := founded(t, s, db)
 	_, bob := member(t, alice, s.URL("owner", db), "bob", access.Ask)
-	s.SQL(t, db, "INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature) VALUES ('bob', 7, 'k', '{}', false, '"+bob.State().Login+"', 'bob', '')")
+	s.SQL(t, db,
+		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature) VALUES ('bob', 7, 'k', "+
+			"'{}', false, '"+bob.State().Login+"', 'bob', '')")
 	if err := alice.Leave(t.Context(), "bob"); err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,8 @@ func (t *Team) Keeper(ctx context.Context, cosigns bool, audit func() verify.Aud
 	if err != nil {
 		return nil, err
 	}
-	k := &hub.Keeper{Hub: t.Hub, Name: t.As, Own: own, Kept: map[string]hub.Kept{}, Keys: t.keysOf, Witnesses: t.witnesses(), Audit: audit}
+	k := &hub.Keeper{Hub: t.Hub, Name: t.As, Own: own, Kept: map[string]hub.Kept{}, Keys: t.keysOf,
+		Witnesses: t.witnesses(), Audit: audit}
 	for e, err := range t.Log().Events(ctx, event.Query{Types: []event.Type{event.TeamCosigned}}) {
 		if err != nil {
 			return nil, err
@@ -105,7 +106,8 @@ func (t *Team) LogKeys(worker, origin string) (list []string) {
 // newest signed checkpoint and includes the keepers' signatures. Without such a checkpoint, Fetch
 // writes the whole copy unsigned. It does not write an unsound copy. audit returns a judge of the
 // events and may be nil.
-func (t *Team) Fetch(ctx context.Context, worker string, w io.Writer, audit func() verify.Auditor) (v hub.Verdict, done export.Summary, err error) {
+func (t *Team) Fetch(ctx context.Context, worker string, w io.Writer,
+	audit func() verify.Auditor) (v hub.Verdict, done export.Summary, err error) {
 	k, err := t.Keeper(ctx, false, audit)
 	if err != nil {
 		return v, done, err

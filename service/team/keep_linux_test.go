@@ -86,7 +86,8 @@ func TestKeeper(t *testing.T) {
 	if v = round(t, k, true); v.Problem != "" || v.Cosigned != size+5 {
 		t.Errorf("%+v", v)
 	}
-	if v = round(t, k, true); v.Copy.Cosigned != size+5 || len(v.Report.Cosigned) != 1 || v.Report.Cosigned[0].Size != size+5 || time.Since(v.Report.Cosigned[0].Time) > limit {
+	if v = round(t, k, true); v.Copy.Cosigned != size+5 || len(v.Report.Cosigned) != 1 ||
+		v.Report.Cosigned[0].Size != size+5 || time.Since(v.Report.Cosigned[0].Time) > limit {
 		t.Errorf("sent again: %+v", v)
 	}
 	if n, err := bob.Log().Count(t.Context(), event.Query{Types: []event.Type{event.TeamCosigned}}); n != 2 || err != nil {
@@ -121,7 +122,9 @@ func TestKeeperFindsEdits(t *testing.T) {
 	if v := round(t, keeper(t, bob), true); v.Problem != "" {
 		t.Errorf("sent again: %+v", v)
 	}
-	s.SQL(t, db, "DELETE FROM perlica.events; DELETE FROM perlica.cosignatures; DELETE FROM perlica.checkpoints; DELETE FROM perlica.logs")
+	s.SQL(t, db,
+		"DELETE FROM perlica.events; DELETE FROM perlica.cosignatures; DELETE FROM perlica.checkpoints; DELETE FROM "+
+			"perlica.logs")
 	if v := round(t, keeper(t, bob), true); !strings.Contains(v.Problem, "restored from a backup") {
 		t.Errorf("no copy: %+v", v)
 	}

@@ -20,7 +20,8 @@ func (t *Team) signText(text string) ([]byte, error) {
 
 // checkLine refuses a value that would break the line of a statement.
 func checkLine(what, s string, most int) error {
-	if len(s) > most || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	if len(s) > most || !utf8.ValidString(s) || strings.ContainsFunc(s,
+		func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return fmt.Errorf("%s is at most %d bytes of UTF-8 without control characters", what, most)
 	}
 	return nil

@@ -82,7 +82,8 @@ func (l *Live) Wait(ctx context.Context, id string) (s hub.Status, err error) {
 			}
 			whole := l.complete(s)
 			if !whole && time.Since(ended) > l.limit {
-				l.note("the copy of %s's log is behind: what is missing of the answer is the result's, and what else was said 'perlica team fetch %[1]s' has later", s.Worker)
+				l.note("the copy of %s's log is behind: what is missing of the answer is the result's, and what else was said "+
+					"'perlica team fetch %[1]s' has later", s.Worker)
 				whole = true
 			}
 			if whole {
@@ -163,7 +164,8 @@ func (l *Live) readRun(ctx context.Context, s hub.Status) (said bool, err error)
 	// Before the intent, a process of the worker may have died and another one may have started a
 	// new run.
 	if l.run == nil || !l.run.Intended {
-		e, ok, err := r.Last(ctx, event.Query{Input: event.InputID(s.ID), Types: []event.Type{event.MessageReceived}, After: l.at, Until: head})
+		e, ok, err := r.Last(ctx, event.Query{Input: event.InputID(s.ID), Types: []event.Type{event.MessageReceived},
+			After: l.at, Until: head})
 		if err != nil {
 			return false, err
 		}

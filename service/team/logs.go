@@ -64,7 +64,8 @@ func (e *otherProject) Hint() string { return "--team-project " + e.of + " goes 
 // session's copy. An empty name means the last used session of all workers. A session of another
 // project is an error unless project is empty. FindSession omits edited copies and calls note for
 // each. Its errors wrap sessions.ErrNoSession and sessions.ErrAmbiguous.
-func (t *Team) FindSession(ctx context.Context, name, project string, note func(string)) (found sessions.Session, at *hub.CopyReader, err error) {
+func (t *Team) FindSession(ctx context.Context, name, project string,
+	note func(string)) (found sessions.Session, at *hub.CopyReader, err error) {
 	logs, err := t.Logs(ctx)
 	if err != nil {
 		return found, nil, err
@@ -98,7 +99,10 @@ func sessionIn(ctx context.Context, l *hub.CopyReader, name string) (s sessions.
 	if err != nil {
 		return s, err
 	}
-	view, remove, err := project.OpenView(path, func(path string) (*sessions.View, error) { return sessions.Open(ctx, l, path, nil) })
+	view, remove, err := project.OpenView(path, func(path string) (*sessions.View,
+		error) {
+		return sessions.Open(ctx, l, path, nil)
+	})
 	if err != nil {
 		return s, err
 	}

@@ -24,7 +24,8 @@ func (t *Team) Confirm(ctx context.Context, name, key string, rights access.Righ
 	}
 	for _, r := range asked {
 		if r.Name == name && r.Key == key {
-			return errors.Join(t.declareMember(ctx, hub.Member{Name: name, Key: key, Rights: rights, Login: r.Login}, t.As), t.Refresh(ctx))
+			return errors.Join(t.declareMember(ctx, hub.Member{Name: name, Key: key, Rights: rights, Login: r.Login}, t.As),
+				t.Refresh(ctx))
 		}
 	}
 	return fmt.Errorf("nobody asks to join as %s with that key", name)
@@ -55,11 +56,13 @@ func (t *Team) Adopt(ctx context.Context, even bool) (done hub.Adoption, err err
 }
 
 func pin(m hub.Member) fact.TeamMember {
-	return fact.TeamMember{Name: m.Name, Version: m.Version, Key: m.Key, Rights: m.Rights, Gone: m.Gone, Login: m.Login, Signer: m.Signer, Signature: m.Signature}
+	return fact.TeamMember{Name: m.Name, Version: m.Version, Key: m.Key, Rights: m.Rights, Gone: m.Gone, Login: m.Login,
+		Signer: m.Signer, Signature: m.Signature}
 }
 
 func stated(m fact.TeamMember) hub.Member {
-	return hub.Member{Name: m.Name, Version: m.Version, Key: m.Key, Rights: m.Rights, Gone: m.Gone, Login: m.Login, Signer: m.Signer, Signature: m.Signature}
+	return hub.Member{Name: m.Name, Version: m.Version, Key: m.Key, Rights: m.Rights, Gone: m.Gone, Login: m.Login,
+		Signer: m.Signer, Signature: m.Signature}
 }
 
 // readPinned reads the members that the log has pinned.
@@ -162,7 +165,10 @@ func (t *Team) Signed(in *hub.Input) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	text := in.Text(t.state.ID)
-	return slices.ContainsFunc(t.had[in.Sender], func(key string) bool { return hub.VerifySignature(key, text, in.Signature) })
+	return slices.ContainsFunc(t.had[in.Sender], func(key string) bool {
+		return hub.VerifySignature(key, text,
+			in.Signature)
+	})
 }
 
 // May returns the reason why this machine may not do something, or nil.

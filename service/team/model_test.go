@@ -163,7 +163,8 @@ func (r rules) stepSender(w world, s int, visit func(string, world)) {
 
 // mayClaim reports whether a claim's transaction takes the input on this server.
 func (r rules) mayClaim(s server) bool {
-	return s.db.queued && (s.db.identity == s.timeline || r.anyServer) && (s.db.there == s.db.gen || r.laterGen) && (s.db.owner < 0 || r.noKey)
+	return s.db.queued && (s.db.identity == s.timeline || r.anyServer) && (s.db.there == s.db.gen || r.laterGen) &&
+		(s.db.owner < 0 || r.noKey)
 }
 
 // stepHub covers the hub: a running claim's transaction ends, or a person adopts.
@@ -342,9 +343,10 @@ func TestModel(t *testing.T) {
 func TestControls(t *testing.T) {
 	for name, r := range map[string]rules{
 		"a claim that moves": {claimMoves: true}, "a claim that is not compared with the identity": {anyServer: true},
-		"an input claimable in a later generation": {laterGen: true}, "a worker without its log's uniqueness": {noUniqueIntent: true},
-		"a submission sent to another generation": {elsewhere: true},
-		"a claim without its unique key":          {noKey: true},
+		"an input claimable in a later generation": {laterGen: true},
+		"a worker without its log's uniqueness":    {noUniqueIntent: true},
+		"a submission sent to another generation":  {elsewhere: true},
+		"a claim without its unique key":           {noKey: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, worlds := r.search()

@@ -66,7 +66,8 @@ func (w *Worker) recordAnswer(ctx context.Context, open localQuestion, a hub.Ans
 		return fmt.Errorf("it is not signed by %s for this question as it was asked", a.Member)
 	}
 	return open.r.AnswerQuestion(ctx, open.q, interaction.Answer{
-		Option: a.Option, Text: a.Text, By: a.Member, Where: byMembers, Always: true, Signature: encoded(a.Signature), Key: key, Digest: open.shown,
+		Option: a.Option, Text: a.Text, By: a.Member, Where: byMembers, Always: true, Signature: encoded(a.Signature),
+		Key: key, Digest: open.shown,
 	})
 }
 

@@ -66,7 +66,8 @@ func (t *Team) stands(s *hub.Status) bool {
 	if err != nil || !r.Pruned {
 		return false
 	}
-	s.Result, err = json.Marshal(streamjson.NewResult(record.Result{Input: event.InputID(s.ID), Outcome: record.Outcome(s.State), Pruned: true}, nil, ""))
+	s.Result, err = json.Marshal(streamjson.NewResult(record.Result{Input: event.InputID(s.ID),
+		Outcome: record.Outcome(s.State), Pruned: true}, nil, ""))
 	return err == nil
 }
 

@@ -74,7 +74,8 @@ func (w *Worker) advanceClaim(ctx context.Context, c hub.Claim, stop chan fact.S
 	id := event.InputID(c.ID)
 	_, err = w.t.Log().AppendUnless(ctx, event.Query{Types: []event.Type{event.TeamClaimed}, Input: id},
 		event.NewFact(event.TeamClaimed, "perlica", event.Refs{Input: id}, fact.TeamClaimed{
-			Generation: c.Generation, Position: c.Position, Sender: c.Sender, Project: c.Project, Digest: c.Digest, Signature: c.Signature,
+			Generation: c.Generation, Position: c.Position, Sender: c.Sender, Project: c.Project, Digest: c.Digest,
+			Signature: c.Signature,
 		}))
 	var there *eventlog.ConflictError
 	// An earlier process of this worker may have recorded the claim.
@@ -136,7 +137,8 @@ func (w *Worker) refuseInput(ctx context.Context, c hub.Claim, why error) error 
 		// There was a call after all. Its outcome counts, and findClaims reports it.
 		return err
 	}
-	_, err := w.t.Log().Append(ctx, event.NewFact(event.TeamRefused, "perlica", event.Refs{Input: event.InputID(c.ID)}, fact.TeamRefused{Why: why.Error()}))
+	_, err := w.t.Log().Append(ctx, event.NewFact(event.TeamRefused, "perlica", event.Refs{Input: event.InputID(c.ID)},
+		fact.TeamRefused{Why: why.Error()}))
 	if err != nil {
 		return err
 	}
@@ -236,7 +238,8 @@ func (w *Worker) session(ctx context.Context, s served, in *hub.Input) (found se
 		return found, err
 	}
 	found, err = view.Find(ctx, in.Session)
-	if err = errors.Join(err, view.Close()); errors.Is(err, sessions.ErrNoSession) || err == nil && string(found.ID) != in.Session {
+	if err = errors.Join(err, view.Close()); errors.Is(err, sessions.ErrNoSession) || err == nil &&
+		string(found.ID) != in.Session {
 		return found, refusal{fmt.Errorf("%w: %s", sessions.ErrNoSession, in.Session)}
 	}
 	if err != nil {

@@ -126,7 +126,8 @@ func Init(ctx context.Context, opt Options, name string) (state hub.State, made 
 	if err = h.MakeSchema(ctx); err != nil {
 		return state, false, err
 	}
-	if made, err = h.Found(ctx, hub.Team{ID: randomName(), Name: name, Admin: keys.VerifierKeys(keyName)[0]}, randomName()); err != nil {
+	if made, err = h.Found(ctx, hub.Team{ID: randomName(), Name: name, Admin: keys.VerifierKeys(keyName)[0]},
+		randomName()); err != nil {
 		return state, false, err
 	}
 	state, err = h.Look(ctx)

@@ -27,7 +27,8 @@ func TestWork(t *testing.T) {
 	d.Attachments = []File{{"notes.txt", []byte("content")}}
 	submit(t, alice, d, asks("b", "@say Two"), asks("c", "@exit 3"))
 	drain := m.work(t, alice, 2)
-	for id, want := range map[string]string{"a": "responded One\nAttached", "b": "responded Two", "c": "outcome_unknown "} {
+	for id, want := range map[string]string{"a": "responded One\nAttached", "b": "responded Two",
+		"c": "outcome_unknown "} {
 		st := ended(t, alice, id, nil)
 		r, err := ResultOf(st)
 		text, _, _ := strings.Cut(r.Text, ":")
@@ -47,11 +48,13 @@ func TestWork(t *testing.T) {
 			}
 			types = append(types, e.Type)
 		}
-		if claimed, intent := slices.Index(types, event.TeamClaimed), slices.Index(types, event.Requested); claimed < 0 || intent < claimed || calls(t, alice, id) != 1 {
+		if claimed, intent := slices.Index(types, event.TeamClaimed), slices.Index(types, event.Requested); claimed < 0 ||
+			intent < claimed || calls(t, alice, id) != 1 {
 			t.Errorf("%s: %v", id, types)
 		}
 	}
-	if came, err := alice.Submit(t.Context(), []Draft{asks("b", "@say Two"), asks("b", "@say Three")}[:1]); err != nil || came["b"] != hub.There {
+	if came, err := alice.Submit(t.Context(), []Draft{asks("b", "@say Two"), asks("b", "@say Three")}[:1]); err != nil ||
+		came["b"] != hub.There {
 		t.Error(came, err)
 	}
 	if came, err := alice.Submit(t.Context(), []Draft{asks("b", "@say Three")}); err != nil || came["b"] != hub.Differs {
@@ -62,10 +65,13 @@ func TestWork(t *testing.T) {
 // TestDrafts checks that a draft that cannot be signed is not submitted.
 func TestDrafts(t *testing.T) {
 	for name, d := range map[string]Draft{
-		"no text": {Text: " ", Project: "p"}, "no project": {Text: "x"}, "two lines in an id": {ID: "a\nsender bob", Text: "x", Project: "p"},
-		"permissions": {Text: "x", Project: "p", Permissions: "all"}, "a label": {Text: "x", Project: "p", Labels: []string{"a,b"}},
-		"too large": {Text: "x", Project: "p", Attachments: []File{{"f", make([]byte, MaxInput)}}}, "NUL": {Text: "a\x00", Project: "p"},
-		"priority": {Text: "x", Project: "p", Priority: 3_000_000_000},
+		"no text": {Text: " ", Project: "p"}, "no project": {Text: "x"},
+		"two lines in an id": {ID: "a\nsender bob", Text: "x", Project: "p"},
+		"permissions":        {Text: "x", Project: "p", Permissions: "all"},
+		"a label":            {Text: "x", Project: "p", Labels: []string{"a,b"}},
+		"too large":          {Text: "x", Project: "p", Attachments: []File{{"f", make([]byte, MaxInput)}}},
+		"NUL":                {Text: "a\x00", Project: "p"},
+		"priority":           {Text: "x", Project: "p", Priority: 3_000_000_000},
 	} {
 		if d.Check() == nil {
 			t.Errorf("%s is taken", name)
@@ -83,7 +89,8 @@ func TestUnsigned(t *testing.T) {
 	_, bob := member(t, alice, s.URL("owner", db), "bob", access.Ask)
 	_, carol := member(t, alice, s.URL("owner", db), "carol", access.Approve)
 	_, dave := member(t, alice, s.URL("owner", db), "dave", access.Ask)
-	submit(t, bob, asks("fine", "@say Fine"), asks("text", "@say Text"), asks("mode", "@say Mode"), asks("project", "@say P"), asks("replayed", "@say R"))
+	submit(t, bob, asks("fine", "@say Fine"), asks("text", "@say Text"), asks("mode", "@say Mode"),
+		asks("project", "@say P"), asks("replayed", "@say R"))
 	if _, err := carol.Submit(t.Context(), []Draft{asks("right", "@say Right")}); !errors.Is(err, ErrNoRight) {
 		t.Error(err)
 	}
@@ -113,13 +120,15 @@ func TestUnsigned(t *testing.T) {
 		UPDATE perlica.inputs SET signature = (SELECT signature FROM perlica.inputs WHERE id = 'fine') WHERE id = 'replayed';
 		UPDATE perlica.inputs SET sender = 'nobody' WHERE id = 'project';`)
 	// A person with the database's password makes himself an admin.
-	if err := alice.Hub.State(t.Context(), hub.Member{Name: "bob", Version: 9, Key: bob.Key, Rights: access.Rights{access.Admin}, Login: bob.State().Login, Signer: "alice", Signature: []byte("x")}); err != nil {
+	if err := alice.Hub.State(t.Context(), hub.Member{Name: "bob", Version: 9, Key: bob.Key,
+		Rights: access.Rights{access.Admin}, Login: bob.State().Login, Signer: "alice", Signature: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
 	m.work(t, alice, 2)
 	for id, why := range map[string]string{
-		"fine": "", "text": "not what its sender signed", "mode": "not signed by bob", "project": "no member", "replayed": "not signed by bob",
-		"right": "may not ask", "left": "has left", "forged": "not signed by alice",
+		"fine": "", "text": "not what its sender signed", "mode": "not signed by bob", "project": "no member",
+		"replayed": "not signed by bob",
+		"right":    "may not ask", "left": "has left", "forged": "not signed by alice",
 	} {
 		st := ended(t, alice, id, nil)
 		r, err := ResultOf(st)
@@ -147,7 +156,8 @@ func TestUnsigned(t *testing.T) {
 		{"open", `INSERT INTO perlica.closings (input, kind, by, note, signature) VALUES ('open', 'resolved', 'bob', 'It is done.', 'x')`},
 	} {
 		s.SQL(t, db, forged.sql)
-		if st, ok, err := bob.Status(t.Context(), forged.id); !ok || err != nil || st.State != hub.Claimed || len(st.Result) > 0 || !strings.Contains(st.Note, "did not sign") {
+		if st, ok, err := bob.Status(t.Context(), forged.id); !ok || err != nil || st.State != hub.Claimed ||
+			len(st.Result) > 0 || !strings.Contains(st.Note, "did not sign") {
 			t.Errorf("after %s: %+v, %v", forged.sql, st, err)
 		}
 	}
@@ -156,12 +166,16 @@ func TestUnsigned(t *testing.T) {
 	if err := bob.Resolve(t.Context(), "open", "It burnt."); err != nil {
 		t.Fatal(err)
 	}
-	s.SQL(t, db, `INSERT INTO perlica.closings (input, kind, by, note, signature, at) VALUES ('open', 'resolved', 'alice', 'No.', 'x', now() + interval '1 minute')`)
-	if st, _, err := alice.Status(t.Context(), "open"); err != nil || st.State != hub.Resolved || st.By != "bob" || st.Note != "It burnt." {
+	s.SQL(t, db,
+		`INSERT INTO perlica.closings (input, kind, by, note, signature, at) VALUES ('open', 'resolved', 'alice', 'No.', 'x', now() + interval '1 minute')`)
+	if st, _, err := alice.Status(t.Context(), "open"); err != nil || st.State != hub.Resolved || st.By != "bob" ||
+		st.Note != "It burnt." {
 		t.Errorf("%+v, %v", st, err)
 	}
-	s.SQL(t, db, `UPDATE perlica.outcomes SET result = '{"text": "rm -rf /", "pruned": true, "run_id": "rm"}', outcome = 'responded' WHERE input = 'fine'`)
-	if st, _, err := bob.Status(t.Context(), "fine"); err != nil || st.State != "responded" || !bytes.Contains(st.Result, []byte(`"pruned":true`)) || bytes.Contains(st.Result, []byte(`"rm`)) {
+	s.SQL(t, db,
+		`UPDATE perlica.outcomes SET result = '{"text": "rm -rf /", "pruned": true, "run_id": "rm"}', outcome = 'responded' WHERE input = 'fine'`)
+	if st, _, err := bob.Status(t.Context(), "fine"); err != nil || st.State != "responded" ||
+		!bytes.Contains(st.Result, []byte(`"pruned":true`)) || bytes.Contains(st.Result, []byte(`"rm`)) {
 		t.Errorf("as if it were pruned: %+v %s, %v", st, st.Result, err)
 	}
 	if err := bob.Resolve(t.Context(), "mode", "No."); err != nil {
@@ -182,9 +196,11 @@ func TestOtherProjectsSession(t *testing.T) {
 	}
 	drain()
 	m.serve(t, alice, WorkerOptions{Slots: 1, Projects: map[string]string{"other": m.dir}})
-	submit(t, alice, Draft{ID: "two", Text: "@say Two", Project: "other", Worker: "alice", Session: event.SessionID(first.SessionID)})
+	submit(t, alice, Draft{ID: "two", Text: "@say Two", Project: "other", Worker: "alice",
+		Session: event.SessionID(first.SessionID)})
 	st := ended(t, alice, "two", nil)
-	if r, err := ResultOf(st); err != nil || st.State != hub.Refused || !strings.Contains(r.Error.Message, "is not one of the project other") {
+	if r, err := ResultOf(st); err != nil || st.State != hub.Refused ||
+		!strings.Contains(r.Error.Message, "is not one of the project other") {
 		t.Errorf("%+v, %v", st, err)
 	}
 }
@@ -233,7 +249,8 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("without the right: %v", err)
 	}
 	// A person with the password can write such rows.
-	for _, a := range []hub.Answer{{Question: q.ID, Member: "carol", Option: yes.ID, Signature: []byte("x")}, {Question: q.ID, Member: "alice", Option: yes.ID, Signature: []byte("x")}} {
+	for _, a := range []hub.Answer{{Question: q.ID, Member: "carol", Option: yes.ID, Signature: []byte("x")},
+		{Question: q.ID, Member: "alice", Option: yes.ID, Signature: []byte("x")}} {
 		if _, err := alice.Hub.Propose(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
@@ -269,7 +286,8 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("an answer that came too late: %v", err)
 	}
 	e, ok, err := alice.Log().Last(t.Context(), event.Query{Types: []event.Type{event.InteractionAnswered}})
-	if err != nil || !ok || !strings.Contains(string(e.Payload), `"by":"bob","where":"team"`) || !strings.Contains(string(e.Payload), bob.Key) {
+	if err != nil || !ok || !strings.Contains(string(e.Payload), `"by":"bob","where":"team"`) ||
+		!strings.Contains(string(e.Payload), bob.Key) {
 		t.Errorf("on record: %s, %v", e.Payload, err)
 	}
 }
@@ -294,7 +312,8 @@ func TestForgedQuestion(t *testing.T) {
 		t.Fatalf("%s, %v", list, err)
 	}
 	var uncounted *UncountedError
-	if err := bob.Answer(t.Context(), list[0], interaction.Answer{Option: yes.ID}); !errors.As(err, &uncounted) || !strings.Contains(uncounted.Why, "not signed by bob for this question as it was asked") {
+	if err := bob.Answer(t.Context(), list[0], interaction.Answer{Option: yes.ID}); !errors.As(err, &uncounted) ||
+		!strings.Contains(uncounted.Why, "not signed by bob for this question as it was asked") {
 		t.Errorf("a yes to the forged question: %v", err)
 	}
 	// A question does not count if its worker does not own the input.
@@ -304,7 +323,8 @@ func TestForgedQuestion(t *testing.T) {
 	}
 	stranger := asked
 	stranger.Worker = "nobody"
-	if err := bob.Answer(t.Context(), stranger, interaction.Answer{Option: yes.ID}); err == nil || !strings.Contains(err.Error(), "no member") {
+	if err := bob.Answer(t.Context(), stranger, interaction.Answer{Option: yes.ID}); err == nil ||
+		!strings.Contains(err.Error(), "no member") {
 		t.Errorf("a question of a worker that is not known: %v", err)
 	}
 	if err := alice.Answer(t.Context(), asked, interaction.Answer{Option: yes.ID}); err != nil {
@@ -355,7 +375,8 @@ func TestStops(t *testing.T) {
 
 // TestCapped checks that an input's permissions are never looser than the worker's.
 func TestCapped(t *testing.T) {
-	for _, c := range [][3]string{{"allow", "ask", "ask"}, {"deny", "allow", "deny"}, {"", "reads", "reads"}, {"reads", "reads", "reads"}, {"ask", "reads", "ask"}, {"all", "deny", "deny"}} {
+	for _, c := range [][3]string{{"allow", "ask", "ask"}, {"deny", "allow", "deny"}, {"", "reads", "reads"},
+		{"reads", "reads", "reads"}, {"ask", "reads", "ask"}, {"all", "deny", "deny"}} {
 		if got := fmt.Sprint(capped(c[0], policyMode(c[1]))); got != c[2] {
 			t.Errorf("%s at a worker of %s: %s", c[0], c[1], got)
 		}
@@ -368,7 +389,8 @@ func TestForgedStop(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)
 	notes := 0
-	w, err := NewWorker(t.Context(), alice, WorkerOptions{Slots: 1, Projects: map[string]string{"website": m.dir}, Note: func(string) { notes++ }})
+	w, err := NewWorker(t.Context(), alice, WorkerOptions{Slots: 1, Projects: map[string]string{"website": m.dir},
+		Note: func(string) { notes++ }})
 	if err != nil {
 		t.Fatal(err)
 	}

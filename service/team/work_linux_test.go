@@ -33,7 +33,8 @@ func BenchmarkWork(b *testing.B) {
 			drafts = append(drafts, asks(fmt.Sprint("i", i), "@say x"))
 		}
 		submit(b, alice, drafts...)
-		w, err := NewWorker(b.Context(), alice, WorkerOptions{Slots: 2, Projects: map[string]string{"website": m.dir}, Note: func(string) {}})
+		w, err := NewWorker(b.Context(), alice, WorkerOptions{Slots: 2, Projects: map[string]string{"website": m.dir},
+			Note: func(string) {}})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -108,7 +109,8 @@ func bareInput(ctx context.Context, h *hub.Hub, dir string) (more bool, err erro
 	var n int64
 	var text string
 	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
-		return c.QueryRow(ctx, `DELETE FROM public.bare WHERE n = (SELECT n FROM public.bare ORDER BY n LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING n, text`).Scan(&n, &text)
+		return c.QueryRow(ctx,
+			`DELETE FROM public.bare WHERE n = (SELECT n FROM public.bare ORDER BY n LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING n, text`).Scan(&n, &text)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
@@ -147,13 +149,15 @@ func bareCall(dir, text string) (line string, err error) {
 	for id, request := range []string{
 		`"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}`,
 		fmt.Sprintf(`"method":"session/new","params":{"cwd":%q,"mcpServers":[]}`, dir),
-		fmt.Sprintf(`"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":%q}]}`, session, text),
+		fmt.Sprintf(`"method":"session/prompt","params":{"sessionId":%q,"prompt":[{"type":"text","text":%q}]}`, session,
+			text),
 	} {
 		if _, err := fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,%s}`+"\n", id, request); err != nil {
 			return "", err
 		}
 		for answered := fmt.Sprintf(`"id":%d,`, id); lines.Scan(); {
-			if line = lines.Text(); strings.Contains(line, answered) || strings.Contains(line, strings.TrimSuffix(answered, ",")+"}") {
+			if line = lines.Text(); strings.Contains(line, answered) ||
+				strings.Contains(line, strings.TrimSuffix(answered, ",")+"}") {
 				break
 			}
 		}

@@ -77,7 +77,8 @@ type localQuestion struct {
 func NewWorker(ctx context.Context, t *Team, opt WorkerOptions) (w *Worker, err error) {
 	w = &Worker{
 		t: t, opt: opt, served: map[string]served{}, free: opt.Slots, freed: make(chan struct{}, 1),
-		running: map[string]chan fact.Stop{}, questions: map[event.InteractionID]localQuestion{}, remembered: map[string]hub.Claim{}, unsigned: map[string]bool{},
+		running: map[string]chan fact.Stop{}, questions: map[event.InteractionID]localQuestion{},
+		remembered: map[string]hub.Claim{}, unsigned: map[string]bool{},
 	}
 	w.outbox = newOutbox(w.trouble)
 	defer func() {
@@ -129,7 +130,8 @@ const recallClaims = 100
 
 // recallPositions reads the newest claims from this worker's log.
 func (w *Worker) recallPositions(ctx context.Context) error {
-	for e, err := range w.t.Log().Events(ctx, event.Query{Types: []event.Type{event.TeamClaimed}, Newest: true, Limit: recallClaims}) {
+	for e, err := range w.t.Log().Events(ctx, event.Query{Types: []event.Type{event.TeamClaimed}, Newest: true,
+		Limit: recallClaims}) {
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,8 @@ import (
 // TestMain runs the built-in agent when the registry starts the test binary as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "agent" {
-		if err := predictable.Serve(context.Background(), &promptReader{r: os.Stdin}, os.Stdout, os.Stderr, predictable.Options{}); err != nil {
+		if err := predictable.Serve(context.Background(), &promptReader{r: os.Stdin}, os.Stdout, os.Stderr,
+			predictable.Options{}); err != nil {
 			log.Fatal(err)
 		}
 		return
@@ -90,7 +91,8 @@ func newMachine(t testing.TB, url string) machine {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	environ := append(os.Environ(), "PERLICA_HOME="+filepath.Join(home, "perlica"), "PERLICA_MODEL_DEFAULT_PROVIDER=predictable")
+	environ := append(os.Environ(), "PERLICA_HOME="+filepath.Join(home, "perlica"),
+		"PERLICA_MODEL_DEFAULT_PROVIDER=predictable")
 	return machine{Options{URL: url, Dir: dir, Environ: environ, Version: "test"}, dir}
 }
 

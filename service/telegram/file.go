@@ -89,7 +89,8 @@ func (c *Channel) downloadFile(ctx context.Context, message string, n int, name,
 	for i, p := range parts {
 		parts[i] = url.PathEscape(p)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/file/bot"+string(c.opt.Token)+"/"+strings.Join(parts, "/"), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		c.base+"/file/bot"+string(c.opt.Token)+"/"+strings.Join(parts, "/"), nil)
 	if err != nil {
 		return "", channel.WithoutURL(err)
 	}
@@ -123,7 +124,8 @@ func (c *Channel) sendDocument(ctx context.Context, m channel.Outbound, o outgoi
 	if o.Thread != 0 {
 		thread = decimal(o.Thread)
 	}
-	fields := [][2]string{{"chat_id", o.Chat}, {"message_thread_id", thread}, {"caption", o.Text}, {"parse_mode", o.ParseMode}, {"reply_parameters", asJSON(o.ReplyTo)}, {"reply_markup", asJSON(o.Keyboard)}}
+	fields := [][2]string{{"chat_id", o.Chat}, {"message_thread_id", thread}, {"caption", o.Text},
+		{"parse_mode", o.ParseMode}, {"reply_parameters", asJSON(o.ReplyTo)}, {"reply_markup", asJSON(o.Keyboard)}}
 	for _, field := range fields {
 		if field[1] != "" {
 			err = errors.Join(err, w.WriteField(field[0], field[1]))

@@ -82,13 +82,16 @@ func TestAlbum(t *testing.T) {
 // ignored. An edited message is reported as unread.
 func TestCommandsInGroups(t *testing.T) {
 	w := start(t, nil)
-	for _, text := range []string{"/help@Test_Bot", "/choose@test_bot 1 a@b", "/help@other_bot", "/path/a@b is full", "mail a@other_bot"} {
+	for _, text := range []string{"/help@Test_Bot", "/choose@test_bot 1 a@b", "/help@other_bot", "/path/a@b is full",
+		"mail a@other_bot"} {
 		w.Say(-100, 7, "Ada", text)
 	}
 	from := map[string]any{"id": 7, "first_name": "Ada"}
 	chat := map[string]any{"id": -100}
-	w.Push(map[string]any{"edited_message": map[string]any{"message_id": 1, "edit_date": 9, "date": 1, "from": from, "chat": chat, "text": "/stop"}})
-	w.Push(map[string]any{"edited_message": map[string]any{"message_id": 1, "edit_date": 9, "date": 1, "from": from, "chat": chat, "location": map[string]any{}}})
+	w.Push(map[string]any{"edited_message": map[string]any{"message_id": 1, "edit_date": 9, "date": 1, "from": from,
+		"chat": chat, "text": "/stop"}})
+	w.Push(map[string]any{"edited_message": map[string]any{"message_id": 1, "edit_date": 9, "date": 1, "from": from,
+		"chat": chat, "location": map[string]any{}}})
 	list, _ := w.poll(t, "")
 	var texts []string
 	for _, m := range list {

@@ -190,7 +190,8 @@ func (c *Channel) isPersons(m *message) bool {
 
 func (c *Channel) pressed(b *callback) channel.Inbound {
 	m := channel.Inbound{
-		ID: "press:" + b.ID, Chat: chatOf(b.Message), Shared: b.Message.Chat.isShared(), Contact: decimal(b.From.ID), Name: name(&b.From),
+		ID: "press:" + b.ID, Chat: chatOf(b.Message), Shared: b.Message.Chat.isShared(), Contact: decimal(b.From.ID),
+		Name: name(&b.From),
 		Sent: c.now(), Own: decimal(b.From.ID) == c.self, ReplyTo: messageID(b.Message), Button: b.Data,
 	}
 	if b.Message.Keyboard != nil {
@@ -219,7 +220,8 @@ func (c chat) isShared() bool { return c.Type != "" && c.Type != "private" || c.
 
 func (c *Channel) written(msg *message) (m channel.Inbound, ok bool) {
 	m = channel.Inbound{
-		ID: messageID(msg), Chat: chatOf(msg), Shared: msg.Chat.isShared(), Contact: decimal(msg.From.ID), Name: name(msg.From),
+		ID: messageID(msg), Chat: chatOf(msg), Shared: msg.Chat.isShared(), Contact: decimal(msg.From.ID),
+		Name: name(msg.From),
 		Sent: time.Unix(msg.Date, 0), Own: decimal(msg.From.ID) == c.self,
 	}
 	if m.Text, ok = c.addressed(msg.Text + msg.Caption); !ok {
@@ -252,7 +254,8 @@ func (m *message) unread() string {
 		there *struct{}
 		name  string
 	}{
-		{m.Sticker, "a sticker"}, {m.Location, "a location"}, {m.Contact, "a contact"}, {m.Poll, "a poll"}, {m.Dice, "a roll of dice"},
+		{m.Sticker, "a sticker"}, {m.Location, "a location"}, {m.Contact, "a contact"}, {m.Poll, "a poll"},
+		{m.Dice, "a roll of dice"},
 	} {
 		if kind.there != nil {
 			return kind.name

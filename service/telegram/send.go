@@ -168,7 +168,8 @@ func compose(m channel.Outbound) (o outgoing, err error) {
 	}
 	for _, b := range m.Buttons {
 		if len(b.Data) > maxData || b.Data == "" || b.Label == "" {
-			return o, &channel.RejectedError{Why: fmt.Sprintf("the button %.40q has no label, or not 1 to %d bytes of data", b.Label, maxData)}
+			return o, &channel.RejectedError{Why: fmt.Sprintf("the button %.40q has no label, or not 1 to %d bytes of data",
+				b.Label, maxData)}
 		}
 		if o.Keyboard == nil {
 			o.Keyboard = &keyboard{}

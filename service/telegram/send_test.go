@@ -23,7 +23,8 @@ func TestSendAndEdit(t *testing.T) {
 	w := start(t, nil)
 	n := w.Say(42, 7, "Ada", "hello")
 	id, err := w.bot.Send(t.Context(), channel.Outbound{
-		Chat: "42", Text: "<b>May I?</b>\n<pre>rm &lt;x&gt;</pre>", ReplyTo: "42:1", Buttons: []channel.Button{{Label: "Yes", Data: strings.Repeat("x", 64)}},
+		Chat: "42", Text: "<b>May I?</b>\n<pre>rm &lt;x&gt;</pre>", ReplyTo: "42:1",
+		Buttons: []channel.Button{{Label: "Yes", Data: strings.Repeat("x", 64)}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +66,8 @@ func TestFormattingFallsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := w.Messages()
-	if len(sent) != 2 || sent[0].Text != "open" || sent[0].Edits[0] != "a < b & <x>" || sent[0].ParseMode != "" || sent[1].Text != "a < b & <x>" {
+	if len(sent) != 2 || sent[0].Text != "open" || sent[0].Edits[0] != "a < b & <x>" || sent[0].ParseMode != "" ||
+		sent[1].Text != "a < b & <x>" {
 		t.Errorf("sent %+v", sent)
 	}
 }
@@ -89,7 +91,8 @@ func TestSendFaults(t *testing.T) {
 		{"302", telegramtest.Fault{Status: 302, Raw: true}, notSent, 0},
 		{"500", telegramtest.Fault{Status: 500, Say: "Internal Server Error: " + token}, unknown, 0},
 		{"a proxy's 404", telegramtest.Fault{Status: 404, Raw: true, Say: "<html>not found</html>"}, unknown, 0},
-		{"a proxy's 400", telegramtest.Fault{Status: 400, Raw: true, Say: "<html>plain HTTP was sent to an HTTPS port</html>"}, unknown, 0},
+		{"a proxy's 400", telegramtest.Fault{Status: 400, Raw: true,
+			Say: "<html>plain HTTP was sent to an HTTPS port</html>"}, unknown, 0},
 		{"a proxy's 401", telegramtest.Fault{Status: 401, Raw: true, Say: "<html>"}, notSent, 0},
 		{"502", telegramtest.Fault{Status: 502, Raw: true, Say: "<html>" + token}, unknown, 0},
 		{"403 with the token", telegramtest.Fault{Status: 403, Say: token}, refused, 0},
@@ -136,7 +139,8 @@ func TestAGroupThatMoved(t *testing.T) {
 		if bytes.Contains(body, []byte("-4242")) {
 			old++
 			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, `{"ok":false,"error_code":400,"description":"Bad Request: group chat was upgraded to a supergroup chat","parameters":{"migrate_to_chat_id":-10077}}`)
+			_, _ = io.WriteString(w,
+				`{"ok":false,"error_code":400,"description":"Bad Request: group chat was upgraded to a supergroup chat","parameters":{"migrate_to_chat_id":-10077}}`)
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -183,7 +187,8 @@ func TestRefusedHere(t *testing.T) {
 }
 
 func TestNoServer(t *testing.T) {
-	w := start(t, nil, func(o *telegram.Options) { o.BaseURL = "http://127.0.0.1:1" }) // a port that no other process can get in the meantime
+	// a port that no other process can get in the meantime
+	w := start(t, nil, func(o *telegram.Options) { o.BaseURL = "http://127.0.0.1:1" })
 	_, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: "x"})
 	if !errors.Is(err, channel.ErrNotSent) {
 		t.Errorf("a refused connection: %v", err)
@@ -196,7 +201,8 @@ func TestNoServer(t *testing.T) {
 	holdsToken(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err = w.bot.Send(ctx, channel.Outbound{Chat: "42", Text: "x"}); !errors.Is(err, channel.ErrNotSent) || !errors.Is(err, context.Canceled) {
+	if _, err = w.bot.Send(ctx, channel.Outbound{Chat: "42", Text: "x"}); !errors.Is(err, channel.ErrNotSent) ||
+		!errors.Is(err, context.Canceled) {
 		t.Errorf("given up before it began: %v", err)
 	}
 	holdsToken(t, err)
@@ -229,7 +235,8 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	here := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	defer here.Close()
 	w := start(t, nil, func(o *telegram.Options) { o.BaseURL = here.URL })
-	if _, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: "x"}); !errors.Is(err, channel.ErrNotSent) || seen.Load() != 0 {
+	if _, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: "x"}); !errors.Is(err, channel.ErrNotSent) ||
+		seen.Load() != 0 {
 		t.Errorf("%v, and the other server saw %d requests", err, seen.Load())
 	}
 }
@@ -237,17 +244,22 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 func TestFilesLeave(t *testing.T) {
 	w := start(t, nil)
 	data := strings.Repeat("0123456789", 100_000)
-	id, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: "<b>see</b>", File: &channel.File{Name: "../log.txt", Path: temp(t, data)}, ReplyTo: "42:9", Buttons: []channel.Button{{Label: "ok", Data: "1"}}})
+	id, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: "<b>see</b>",
+		File: &channel.File{Name: "../log.txt", Path: temp(t, data)}, ReplyTo: "42:9",
+		Buttons: []channel.Button{{Label: "ok", Data: "1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := w.Messages()[0]
-	if id != "42:1" || m.File == nil || m.File.Name != "log.txt" || !bytes.Equal(m.File.Data, []byte(data)) || m.Text != "<b>see</b>" || m.ReplyTo != 9 || len(m.Buttons) != 1 {
+	if id != "42:1" || m.File == nil || m.File.Name != "log.txt" || !bytes.Equal(m.File.Data, []byte(data)) ||
+		m.Text != "<b>see</b>" || m.ReplyTo != 9 || len(m.Buttons) != 1 {
 		t.Errorf("sent %q %+v", id, m.Buttons)
 	}
 	long := strings.Repeat("x", 1025) // longer than a caption
-	id, err = w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: long, File: &channel.File{Name: "a", Path: temp(t, "x")}})
-	if sent := w.Messages(); err != nil || id != "42:2" || len(sent) != 3 || sent[1].Text != long || sent[2].File == nil || sent[2].Text != "" {
+	id, err = w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: long,
+		File: &channel.File{Name: "a", Path: temp(t, "x")}})
+	if sent := w.Messages(); err != nil || id != "42:2" || len(sent) != 3 || sent[1].Text != long || sent[2].File == nil ||
+		sent[2].Text != "" {
 		t.Errorf("a long text with a file: %q, %v", id, err)
 	}
 }
@@ -255,7 +267,8 @@ func TestFilesLeave(t *testing.T) {
 // TestTextWithoutItsFile checks that no error claims that nothing was sent after half was sent.
 func TestTextWithoutItsFile(t *testing.T) {
 	w := start(t, only("sendDocument", telegramtest.Fault{Status: 429, RetryAfter: 3}))
-	_, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: strings.Repeat("x", 1025), File: &channel.File{Name: "a", Path: temp(t, "x")}})
+	_, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: strings.Repeat("x", 1025),
+		File: &channel.File{Name: "a", Path: temp(t, "x")}})
 	if err == nil || errors.Is(err, channel.ErrNotSent) || len(w.Messages()) != 1 {
 		t.Errorf("got %v; want err != nil && !errors.Is(err, channel.ErrNotSent) && len(w.Messages()) == 1", err)
 	}
@@ -268,8 +281,10 @@ func TestFilesArrive(t *testing.T) {
 	w.AddFile("doc", telegramtest.File{Data: []byte("text")})
 	w.AddFile("big", telegramtest.File{Data: []byte("01234567890")})
 	w.SayMore(42, 7, "Ada", map[string]any{"caption": "this", "photo": []any{map[string]any{"file_id": "small"}, map[string]any{"file_id": "pic"}}})
-	w.SayMore(42, 7, "Ada", map[string]any{"document": map[string]any{"file_id": "doc", "file_name": "../../a.txt", "mime_type": "text/plain"}})
-	w.SayMore(42, 7, "Ada", map[string]any{"document": map[string]any{"file_id": "big", "file_name": "big.bin", "file_size": 11}})
+	w.SayMore(42, 7, "Ada", map[string]any{"document": map[string]any{"file_id": "doc", "file_name": "../../a.txt",
+		"mime_type": "text/plain"}})
+	w.SayMore(42, 7, "Ada", map[string]any{"document": map[string]any{"file_id": "big", "file_name": "big.bin",
+		"file_size": 11}})
 	w.SayMore(42, 7, "Ada", map[string]any{"document": map[string]any{"file_id": "big", "file_name": "big.bin"}})
 	w.SayMore(42, 7, "Ada", map[string]any{"document": map[string]any{"file_id": "gone", "file_name": "gone.bin"}})
 	list, _ := w.poll(t, "")

@@ -98,7 +98,8 @@ func New(opt Options) (*Channel, error) {
 	}
 	opt.BaseURL = cmp.Or(opt.BaseURL, defaultBaseURL)
 	u, err := url.Parse(opt.BaseURL)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" ||
+		u.User != nil {
 		// The error does not repeat the text, because people paste tokens into it.
 		return nil, errors.New("telegram: the base URL is no address of an HTTP server")
 	}

@@ -33,7 +33,8 @@ type world struct {
 }
 
 // start starts a server and a bot. faults may be nil.
-func start(t *testing.T, faults func(method string, n int) telegramtest.Fault, change ...func(*telegram.Options)) *world {
+func start(t *testing.T, faults func(method string, n int) telegramtest.Fault,
+	change ...func(*telegram.Options)) *world {
 	t.Helper()
 	s := telegramtest.New(token)
 	s.Fault = faults
@@ -85,7 +86,8 @@ func holdsToken(t *testing.T, err error) {
 func TestNewRefuses(t *testing.T) {
 	for _, opt := range []telegram.Options{
 		{}, {Token: secret}, {Token: "12:a/b"}, {Token: token + "\n"},
-		{Token: token, BaseURL: "ftp://x"}, {Token: token, BaseURL: "https://x/?y"}, {Token: token, BaseURL: "https://u:" + secret + "@x"}, {Token: token, BaseURL: ":" + secret},
+		{Token: token, BaseURL: "ftp://x"}, {Token: token, BaseURL: "https://x/?y"},
+		{Token: token, BaseURL: "https://u:" + secret + "@x"}, {Token: token, BaseURL: ":" + secret},
 	} {
 		_, err := telegram.New(opt)
 		if err == nil {
@@ -124,7 +126,8 @@ func TestMessagesArrive(t *testing.T) {
 	if len(list) != 5 {
 		t.Fatalf("%d messages: %+v", len(list), list)
 	}
-	if m := list[0]; m.ID != "42:1" || m.Chat != "42" || m.Contact != "7" || m.Name != "Ada" || m.Text != "hello" || m.Own || m.Sent.Unix() != 1700000000 {
+	if m := list[0]; m.ID != "42:1" || m.Chat != "42" || m.Contact != "7" || m.Name != "Ada" || m.Text != "hello" ||
+		m.Own || m.Sent.Unix() != 1700000000 {
 		t.Errorf("got %+v", m)
 	}
 	if m := list[1]; m.Chat != "-100" || m.ReplyTo != "-100:9" || m.ID != "-100:2" {
@@ -158,7 +161,8 @@ func TestForwarded(t *testing.T) {
 // TestRedelivered checks that messages come again with the same ids until the cursor is returned,
 // and after the server has forgotten an offset.
 func TestRedelivered(t *testing.T) {
-	w := start(t, only("getUpdates", telegramtest.Fault{}, telegramtest.Fault{}, telegramtest.Fault{}, telegramtest.Fault{Forget: true}))
+	w := start(t, only("getUpdates", telegramtest.Fault{}, telegramtest.Fault{}, telegramtest.Fault{},
+		telegramtest.Fault{Forget: true}))
 	w.Say(42, 7, "Ada", "one")
 	first, _ := w.poll(t, "")
 	again, next := w.poll(t, "")
@@ -204,12 +208,17 @@ func TestPollFaults(t *testing.T) {
 			var limit *channel.RateLimitError
 			return errors.As(err, &limit) && limit.After == 17*time.Second
 		}},
-		{"409", telegramtest.Fault{Status: 409, Say: "Conflict"}, func(err error) bool { return strings.Contains(err.Error(), "another program polls") }},
+		{"409", telegramtest.Fault{Status: 409, Say: "Conflict"}, func(err error) bool {
+			return strings.Contains(err.Error(),
+				"another program polls")
+		}},
 		{"404", telegramtest.Fault{Status: 404, Say: "Not Found"}, func(err error) bool {
 			return strings.Contains(err.Error(), "getUpdates: the platform refuses: 404 Not Found")
 		}},
-		{"a proxy's 404", telegramtest.Fault{Status: 404, Raw: true, Say: "<html>"}, func(err error) bool { return strings.Contains(err.Error(), "not the Bot API's (404)") }},
-		{"502", telegramtest.Fault{Status: 502, Raw: true, Say: "<html>" + token}, func(err error) bool { return strings.Contains(err.Error(), "502") }},
+		{"a proxy's 404", telegramtest.Fault{Status: 404, Raw: true, Say: "<html>"},
+			func(err error) bool { return strings.Contains(err.Error(), "not the Bot API's (404)") }},
+		{"502", telegramtest.Fault{Status: 502, Raw: true, Say: "<html>" + token},
+			func(err error) bool { return strings.Contains(err.Error(), "502") }},
 		{"half", telegramtest.Fault{Half: true}, func(err error) bool { return strings.Contains(err.Error(), "breaks off") }},
 		{"drop", telegramtest.Fault{Drop: true}, func(err error) bool { return true }},
 		{"no JSON", telegramtest.Fault{Status: 200, Raw: true, Say: "{"}, func(err error) bool { return true }},
@@ -264,7 +273,8 @@ func TestPress(t *testing.T) {
 	w := start(t, only("answerCallbackQuery", telegramtest.Fault{Status: 500}), func(o *telegram.Options) {
 		o.PollFor, o.Client = 50*time.Second, &http.Client{Transport: listener{"answerCallbackQuery", answers}}
 	})
-	id, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: "May I?", Buttons: []channel.Button{{Label: "Yes", Data: "q1 1"}, {Label: "No", Data: "q1 2"}}})
+	id, err := w.bot.Send(t.Context(), channel.Outbound{Chat: "42", Text: "May I?",
+		Buttons: []channel.Button{{Label: "Yes", Data: "q1 1"}, {Label: "No", Data: "q1 2"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +283,8 @@ func TestPress(t *testing.T) {
 	if len(list) != 1 {
 		t.Fatalf("got %+v", list)
 	}
-	if m := list[0]; m.Button != "q1 2" || m.Text != "No" || m.ReplyTo != id || m.Contact != "7" || m.Chat != "42" || m.ID == "" {
+	if m := list[0]; m.Button != "q1 2" || m.Text != "No" || m.ReplyTo != id || m.Contact != "7" || m.Chat != "42" ||
+		m.ID == "" {
 		t.Errorf("got %+v", m)
 	}
 	if w.Calls("answerCallbackQuery") != 0 {

@@ -63,7 +63,8 @@ func (w *world) dialAt(at, token, query string, change ...func(http.Header)) (*c
 	}
 	ctx, cancel := context.WithTimeout(w.t.Context(), longest)
 	w.t.Cleanup(cancel)
-	conn, res, err := websocket.Dial(ctx, at+acpPath+query, &websocket.DialOptions{HTTPHeader: header, Host: header.Get("Host"), HTTPClient: w.http.Client()})
+	conn, res, err := websocket.Dial(ctx, at+acpPath+query, &websocket.DialOptions{HTTPHeader: header,
+		Host: header.Get("Host"), HTTPClient: w.http.Client()})
 	if err != nil {
 		return nil, res, err
 	}
@@ -83,7 +84,8 @@ func (w *world) connect(token string, query ...string) *client {
 // initialize sends the client's name and capabilities.
 func (c *client) initialize() *client {
 	c.w.t.Helper()
-	m, _ := c.call("initialize", `{"protocolVersion":1,"clientInfo":{"name":"other","version":"1"},"clientCapabilities":{"fs":{"readTextFile":true},"terminal":true}}`)
+	m, _ := c.call("initialize",
+		`{"protocolVersion":1,"clientInfo":{"name":"other","version":"1"},"clientCapabilities":{"fs":{"readTextFile":true},"terminal":true}}`)
 	if m.Result.ProtocolVersion != 1 {
 		c.w.t.Fatalf("%+v", m)
 	}
@@ -167,7 +169,8 @@ func (c *client) closed() websocket.StatusCode {
 // refused fails unless the server refuses a request with this code and these words.
 func (c *client) refused(method, params string, code int, words string) {
 	c.w.t.Helper()
-	if m, _ := c.call(method, params); m.Error == nil || m.Error.Code != code || !strings.Contains(m.Error.Message, words) {
+	if m, _ := c.call(method, params); m.Error == nil || m.Error.Code != code ||
+		!strings.Contains(m.Error.Message, words) {
 		c.w.t.Errorf("%s %s: %+v", method, params, m.Error)
 	}
 }
@@ -192,14 +195,16 @@ func TestACP(t *testing.T) {
 	w := newWorld(t, 2, namedProvider(t, "keeps", t.TempDir()))
 	c := w.connect(w.token, "?provider=keeps")
 	id := c.session(w.dirs[1])
-	if m, text := c.call("session/prompt", inSession(id, "@say Hello")); m.Result.StopReason != "end_turn" || !strings.Contains(text, "Hello") {
+	if m, text := c.call("session/prompt", inSession(id, "@say Hello")); m.Result.StopReason != "end_turn" ||
+		!strings.Contains(text, "Hello") {
 		t.Errorf("%+v %q", m, text)
 	}
 	turn := c.begin("session/prompt", inSession(id, "@ask execute Build command=make"))
 	q := c.next()
 	for ; q.Method != "session/request_permission"; q = c.next() {
 	}
-	c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`, q.ID))
+	c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`,
+		q.ID))
 	if m, text := c.until(turn); m.Result.StopReason != "end_turn" || !strings.Contains(text, "permission: allow-once") {
 		t.Errorf("%+v %q", m, text)
 	}
@@ -265,7 +270,8 @@ func TestACPTightensOnly(t *testing.T) {
 		words          string
 	}{
 		{"session/new", at(`,"mcpServers":[{"name":"x","command":"/bin/sh","args":[],"env":[]}]`), -32602, "mcpServers"},
-		{"session/new", at(`,"mcpServers":[],"mcpServers":[{"name":"x","command":"/bin/sh","args":[],"env":[]}]`), -32602, "twice"},
+		{"session/new", at(`,"mcpServers":[],"mcpServers":[{"name":"x","command":"/bin/sh","args":[],"env":[]}]`), -32602,
+			"twice"},
 		{"session/new", at(`,"mcpservers":[{"name":"x"}]`), -32602, "spelling"},
 		{"session/new", at(`,"mcpServers":{"name":"x"}`), -32602, "mcpServers"},
 		{"session/new", at(`,"mcpServers":[],"additionalDirectories":["/"]`), -32602, "additionalDirectories"},
@@ -279,7 +285,8 @@ func TestACPTightensOnly(t *testing.T) {
 		{"session/resume", at(`,"mcpServers":[],"sessionId":"not-on-record"`), -32602, "no such session"},
 		{"session/set_mode", fmt.Sprintf(`{"sessionId":%q,"modeId":"yolo"}`, id), -32601, "from outside"},
 		{"session/set_model", fmt.Sprintf(`{"sessionId":%q,"modelId":"x"}`, id), -32601, "from outside"},
-		{"session/set_config_option", fmt.Sprintf(`{"sessionId":%q,"configId":"mode","value":"yolo"}`, id), -32601, "from outside"},
+		{"session/set_config_option", fmt.Sprintf(`{"sessionId":%q,"configId":"mode","value":"yolo"}`, id), -32601,
+			"from outside"},
 		{"session/list", `{}`, -32601, "from outside"},
 		{"session/delete", fmt.Sprintf(`{"sessionId":%q}`, id), -32601, "from outside"},
 		{"authenticate", `{"methodId":"x"}`, -32601, "from outside"},
@@ -287,10 +294,13 @@ func TestACPTightensOnly(t *testing.T) {
 		{"_vendor/do", `{"prompt":[{"type":"text","text":"@say x"}]}`, -32601, "from outside"},
 		{"session/prompt", in(`{"type":"resource_link","name":"x","uri":"file:///etc/passwd"}`), -32602, "a path"},
 		{"session/prompt", in(`{"type":"resource_link","name":"x","uri":"/etc/passwd"}`), -32602, "a path"},
-		{"session/prompt", in(`{"type":"text","text":"a","type":"resource_link","uri":"file:///etc/passwd"}`), -32602, "twice"},
-		{"session/prompt", in(`{"type":"text","text":"a","Type":"resource_link","uri":"file:///etc/passwd"}`), -32602, "spelling"},
+		{"session/prompt", in(`{"type":"text","text":"a","type":"resource_link","uri":"file:///etc/passwd"}`), -32602,
+			"twice"},
+		{"session/prompt", in(`{"type":"text","text":"a","Type":"resource_link","uri":"file:///etc/passwd"}`), -32602,
+			"spelling"},
 		{"session/prompt", in(`{"type":"other","text":"a"}`), -32602, "this kind"},
-		{"session/prompt", in(`{"type":"image","data":"AA==","mimeType":"image/png","URI":"file:///etc/passwd"}`), -32602, "spelling"},
+		{"session/prompt", in(`{"type":"image","data":"AA==","mimeType":"image/png","URI":"file:///etc/passwd"}`), -32602,
+			"spelling"},
 		{"session/prompt", in(`7`), -32602, "cannot be read"},
 		{"session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":{}}`, id), -32602, "cannot be read"},
 	} {
@@ -299,7 +309,8 @@ func TestACPTightensOnly(t *testing.T) {
 	if n := w.count(w.dirs[0], event.Requested); n != sent {
 		t.Errorf("%d calls more", n-sent)
 	}
-	if m, text := c.call("session/prompt", inSession(id, "@say still")); m.Result.StopReason != "end_turn" || !strings.Contains(text, "still") {
+	if m, text := c.call("session/prompt", inSession(id, "@say still")); m.Result.StopReason != "end_turn" ||
+		!strings.Contains(text, "still") {
 		t.Errorf("%+v %q", m, text)
 	}
 }
@@ -312,7 +323,8 @@ func TestACPRefused(t *testing.T) {
 		change func(http.Header)
 		kind   kind
 	}{
-		"a page from elsewhere":     {w.token, func(h http.Header) { h.Set("Origin", "https://elsewhere.example") }, foreignOrigin},
+		"a page from elsewhere": {w.token, func(h http.Header) { h.Set("Origin", "https://elsewhere.example") },
+			foreignOrigin},
 		"a page of this server":     {w.token, func(h http.Header) { h.Set("Origin", w.http.URL) }, foreignOrigin},
 		"a page without an address": {w.token, func(h http.Header) { h.Set("Origin", "null") }, foreignOrigin},
 		"an empty origin":           {w.token, func(h http.Header) { h["Origin"] = []string{""} }, foreignOrigin},
@@ -331,7 +343,10 @@ func TestACPRefused(t *testing.T) {
 		}
 	}
 	w.do("GET", acpPath, nil).problem(upgrade)
-	w.do("GET", acpPath+"?provider=none-such", nil, func(r *http.Request) { r.Header.Set("Upgrade", "websocket") }).problem(unfit)
+	w.do("GET", acpPath+"?provider=none-such", nil, func(r *http.Request) {
+		r.Header.Set("Upgrade",
+			"websocket")
+	}).problem(unfit)
 	w.do("GET", acpPath+"?other=1", nil).problem(badRequest)
 	key := devicetest.NewKey()
 	id := w.pair(key, "phone", access.Read, access.Ask, access.Approve)
@@ -353,7 +368,8 @@ func TestACPMessages(t *testing.T) {
 		t.Errorf("a message that is too long: %v", got)
 	}
 	c = w.connect(w.token)
-	c.send("{\"jsonrpc\":\"2.0\",\n\"id\":40,\"method\":\n\"session/new\",\r\n\"params\":{\"cwd\":" + fmt.Sprintf("%q", w.dirs[0]) + ",\"mcpServers\":[]}}")
+	c.send("{\"jsonrpc\":\"2.0\",\n\"id\":40,\"method\":\n\"session/new\",\r\n\"params\":{\"cwd\":" +
+		fmt.Sprintf("%q", w.dirs[0]) + ",\"mcpServers\":[]}}")
 	if m, _ := c.until("40"); m.Result.SessionID == "" {
 		t.Errorf("a message in several rows: %+v", m)
 	}
@@ -375,8 +391,9 @@ func TestACPEnds(t *testing.T) {
 			check(w.t, err)
 		}, websocket.StatusPolicyViolation},
 		"stopped": {func(w *world, _ *client) { w.server.Stop() }, websocket.StatusGoingAway},
-		"closed":  {func(_ *world, c *client) { go c.conn.Close(websocket.StatusNormalClosure, "") }, websocket.StatusNormalClosure},
-		"gone":    {func(_ *world, c *client) { _ = c.conn.CloseNow() }, -1},
+		"closed": {func(_ *world, c *client) { go c.conn.Close(websocket.StatusNormalClosure, "") },
+			websocket.StatusNormalClosure},
+		"gone": {func(_ *world, c *client) { _ = c.conn.CloseNow() }, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 1)
@@ -396,7 +413,8 @@ func TestACPEnds(t *testing.T) {
 			} else if e := other.event(); e["outcome"] == "completed" {
 				t.Errorf("%v", e)
 			}
-			if list := facts[fact.Responded](w, w.dirs[0], event.Responded); len(list) != 1 || list[0].StopReason != "cancelled" {
+			if list := facts[fact.Responded](w, w.dirs[0], event.Responded); len(list) != 1 ||
+				list[0].StopReason != "cancelled" {
 				t.Errorf("%+v", list)
 			}
 		})

@@ -39,29 +39,35 @@ func TestAttacks(t *testing.T) {
 		change func(*http.Request)
 		want   kind
 	}{
-		"another host":              {host("evil.example"), misdirected},
-		"a name that was rebound":   {host("evil.example:" + port), misdirected},
-		"another port":              {host("127.0.0.1:1"), misdirected},
-		"a host that looks alike":   {host(own + ".evil.example"), misdirected},
-		"no host":                   {host(" "), misdirected},
-		"a foreign origin":          {set("Origin", "https://evil.example"), foreignOrigin},
-		"another port's page":       {set("Origin", "http://127.0.0.1:1"), foreignOrigin},
-		"a frame without origin":    {set("Origin", "null"), foreignOrigin},
-		"an origin like ours":       {set("Origin", "http://"+own+".evil.example"), foreignOrigin},
-		"an extension":              {set("Origin", "chrome-extension://"+own), foreignOrigin},
-		"a page of another site":    {set("Sec-Fetch-Site", "cross-site"), foreignOrigin},
-		"a page of the same site":   {set("Sec-Fetch-Site", "same-site"), foreignOrigin},
-		"a form":                    {set("Content-Type", "application/x-www-form-urlencoded"), mediaType},
-		"a form with files":         {set("Content-Type", "multipart/form-data; boundary=x"), mediaType},
-		"a form as text":            {set("Content-Type", "text/plain"), mediaType},
-		"a body in another coding":  {set("Content-Encoding", "gzip"), mediaType},
-		"no type":                   {func(r *http.Request) { r.Header.Del("Content-Type") }, mediaType},
-		"a WebSocket":               {func(r *http.Request) { r.Header.Set("Upgrade", "websocket"); r.Header.Set("Connection", "Upgrade") }, badRequest},
-		"no credential":             {without, unauthorized},
-		"a wrong token":             {set("Authorization", "Bearer perlica_web_x_y"), unauthorized},
-		"a cookie for a token":      {func(r *http.Request) { without(r); r.Header.Set("Cookie", "token="+w.token) }, unauthorized},
-		"basic authentication":      {func(r *http.Request) { r.SetBasicAuth("x", w.token) }, unauthorized},
-		"a token in the address":    {func(r *http.Request) { without(r); r.URL.RawQuery = "access_token=" + w.token }, unauthorized},
+		"another host":             {host("evil.example"), misdirected},
+		"a name that was rebound":  {host("evil.example:" + port), misdirected},
+		"another port":             {host("127.0.0.1:1"), misdirected},
+		"a host that looks alike":  {host(own + ".evil.example"), misdirected},
+		"no host":                  {host(" "), misdirected},
+		"a foreign origin":         {set("Origin", "https://evil.example"), foreignOrigin},
+		"another port's page":      {set("Origin", "http://127.0.0.1:1"), foreignOrigin},
+		"a frame without origin":   {set("Origin", "null"), foreignOrigin},
+		"an origin like ours":      {set("Origin", "http://"+own+".evil.example"), foreignOrigin},
+		"an extension":             {set("Origin", "chrome-extension://"+own), foreignOrigin},
+		"a page of another site":   {set("Sec-Fetch-Site", "cross-site"), foreignOrigin},
+		"a page of the same site":  {set("Sec-Fetch-Site", "same-site"), foreignOrigin},
+		"a form":                   {set("Content-Type", "application/x-www-form-urlencoded"), mediaType},
+		"a form with files":        {set("Content-Type", "multipart/form-data; boundary=x"), mediaType},
+		"a form as text":           {set("Content-Type", "text/plain"), mediaType},
+		"a body in another coding": {set("Content-Encoding", "gzip"), mediaType},
+		"no type":                  {func(r *http.Request) { r.Header.Del("Content-Type") }, mediaType},
+		"a WebSocket": {func(r *http.Request) {
+			r.Header.Set("Upgrade", "websocket")
+			r.Header.Set("Connection",
+				"Upgrade")
+		}, badRequest},
+		"no credential": {without, unauthorized},
+		"a wrong token": {set("Authorization", "Bearer perlica_web_x_y"), unauthorized},
+		"a cookie for a token": {func(r *http.Request) { without(r); r.Header.Set("Cookie", "token="+w.token) },
+			unauthorized},
+		"basic authentication": {func(r *http.Request) { r.SetBasicAuth("x", w.token) }, unauthorized},
+		"a token in the address": {func(r *http.Request) { without(r); r.URL.RawQuery = "access_token=" + w.token },
+			unauthorized},
 		"a parameter of no meaning": {func(r *http.Request) { r.URL.RawQuery = "x=1" }, badRequest},
 		"an id of two lines":        {set("Idempotency-Key", "a b"), badRequest},
 	} {
@@ -115,19 +121,24 @@ func TestRawRequests(t *testing.T) {
 	})
 	head := "\r\nHost: " + w.http.Listener.Addr().String() + "\r\nAuthorization: Bearer " + w.token + "\r\n"
 	for _, path := range []string{
-		"/../etc/passwd", "/..%2f..%2fetc/passwd", "/%2e%2e/page.go", "/./index.html", "//etc/passwd", "/v1/../v1/contexts", "/v1//contexts",
-		"/.git/config", "/index.html/", "/assets/", "/v1/contexts/", "/v1/contexts%00", "/%5c..%5cwindows", "/v1/runs/..%2f..%2fx", "/index.html%0d%0aX-Evil:1",
+		"/../etc/passwd", "/..%2f..%2fetc/passwd", "/%2e%2e/page.go", "/./index.html", "//etc/passwd", "/v1/../v1/contexts",
+		"/v1//contexts",
+		"/.git/config", "/index.html/", "/assets/", "/v1/contexts/", "/v1/contexts%00", "/%5c..%5cwindows",
+		"/v1/runs/..%2f..%2fx", "/index.html%0d%0aX-Evil:1",
 	} {
 		if got := w.raw("GET " + path + " HTTP/1.1" + head + "Connection: close\r\n\r\n"); got != 404 && got != 400 {
 			t.Errorf("%s: %d", path, got)
 		}
 	}
 	for name, text := range map[string]string{
-		"two lengths":              "POST /v1/inputs HTTP/1.1" + head + "Content-Type: application/json\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
-		"length and parts":         "POST /v1/inputs HTTP/1.1" + head + "Content-Type: application/json\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-		"two hosts":                "GET /v1/contexts HTTP/1.1" + head + "Host: evil.example\r\n\r\n",
-		"a body with GET":          "GET /v1/contexts HTTP/1.1" + head + "Content-Length: 2\r\n\r\n{}",
-		"too large":                "POST /v1/questions/x/answer HTTP/1.1" + head + "Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat(" ", 100_000),
+		"two lengths": "POST /v1/inputs HTTP/1.1" + head +
+			"Content-Type: application/json\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+		"length and parts": "POST /v1/inputs HTTP/1.1" + head +
+			"Content-Type: application/json\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"two hosts":       "GET /v1/contexts HTTP/1.1" + head + "Host: evil.example\r\n\r\n",
+		"a body with GET": "GET /v1/contexts HTTP/1.1" + head + "Content-Length: 2\r\n\r\n{}",
+		"too large": "POST /v1/questions/x/answer HTTP/1.1" + head +
+			"Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat(" ", 100_000),
 		"no HTTP":                  "\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
 		"another host in the line": "GET http://evil.example/v1/contexts HTTP/1.1" + head + "\r\n",
 		"CONNECT":                  "CONNECT 127.0.0.1:22 HTTP/1.1" + head + "\r\n",
@@ -159,7 +170,8 @@ func TestSlowRequests(t *testing.T) {
 	check(t, err)
 	defer c.Close()
 	check(t, c.(*net.TCPConn).SetReadBuffer(4096))
-	_, err = io.WriteString(c, "GET /v1/events?after=0 HTTP/1.1\r\nHost: "+w.http.Listener.Addr().String()+"\r\nAuthorization: Bearer "+w.token+"\r\n\r\n")
+	_, err = io.WriteString(c, "GET /v1/events?after=0 HTTP/1.1\r\nHost: "+w.http.Listener.Addr().String()+
+		"\r\nAuthorization: Bearer "+w.token+"\r\n\r\n")
 	check(t, err)
 	check(t, c.SetDeadline(time.Now().Add(longest)))
 	w.ask(w.dirs[0], "@say first")
@@ -219,7 +231,8 @@ func TestDeviceSigns(t *testing.T) {
 	log := w.reader(w.dirs[0])
 	defer log.Close()
 	e, ok, err := log.Last(t.Context(), event.Query{Types: []event.Type{event.InteractionAnswered}})
-	if check(t, err); !ok || !bytes.Contains(e.Payload, []byte(`"signature":`)) || !bytes.Contains(e.Payload, []byte(digest)) || !bytes.Contains(e.Payload, []byte("phone (web:"+id+")")) {
+	if check(t, err); !ok || !bytes.Contains(e.Payload, []byte(`"signature":`)) ||
+		!bytes.Contains(e.Payload, []byte(digest)) || !bytes.Contains(e.Payload, []byte("phone (web:"+id+")")) {
 		t.Errorf("%s", e.Payload)
 	}
 	w.signed(key, id, "POST", "/v1/inputs", object{"project": w.dirs[0], "text": "x"}).problem(forbidden)
@@ -255,7 +268,8 @@ func (w *world) pair(key devicetest.Key, name string, rights ...access.Right) st
 	// A code counts once.
 	w.do("POST", "/v1/pairing/begin", object{"code": p.Code}, without).problem(forbidden)
 	handle := begun.object()["pairing"]
-	word := w.do("POST", "/v1/pairing", object{"pairing": handle, "name": name, "key": key.JWK()}, without).want(202).object()["word"]
+	word := w.do("POST", "/v1/pairing", object{"pairing": handle, "name": name, "key": key.JWK()}, without).
+		want(202).object()["word"]
 	asks, err := p.Wait(w.t.Context())
 	check(w.t, err)
 	if asks.Word != word || asks.Name != name {

@@ -28,8 +28,10 @@ import (
 var english string
 
 // names lists the names that are the same in every language, and the test's own names.
-var names = []string{"@ask execute", "@thought", "Hm.", "@error", "@say", "Clean up", "Run the tests", "Perlica", "perlica", "https", "localhost", "Web Push", "MB", "ms",
-	"project-0", "project-1", "program", "predictable", "claude", "broken", "rm -rf /", "sudo", "make", "root", "none", "fs/read_text_file", "go test ./...", "test", "auto", "Fails", "Change it", "@exit", "@hang", "command=",
+var names = []string{"@ask execute", "@thought", "Hm.", "@error", "@say", "Clean up", "Run the tests", "Perlica",
+	"perlica", "https", "localhost", "Web Push", "MB", "ms",
+	"project-0", "project-1", "program", "predictable", "claude", "broken", "rm -rf /", "sudo", "make", "root", "none",
+	"fs/read_text_file", "go test ./...", "test", "auto", "Fails", "Change it", "@exit", "@hang", "command=",
 	"database disk image is malformed"} // a message of SQLite
 
 // reads sets the preferred languages of a tab's browser.
@@ -37,7 +39,8 @@ func (p *tab) reads(languages string) {
 	p.t.Helper()
 	agent := js[string](p, "navigator.userAgent")
 	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-		_, err := cdp.Call(ctx, t, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: agent, AcceptLanguage: languages})
+		_, err := cdp.Call(ctx, t, emulation.SetUserAgentOverride,
+			emulation.SetUserAgentOverrideParams{UserAgent: agent, AcceptLanguage: languages})
 		return err
 	}))
 }
@@ -97,13 +100,17 @@ func testChinese(t *testing.T, b *browser) {
 			p.chinese("empty " + view)
 		}
 	}
-	session, run := b.send("@thought Hm.\n@plan completed:One pending:Two\n@tool edit \"Change it\" path=a.go old=1 new=2\n@tool execute Fails steps=pending,failed text=no\n"+
-		"@request fs/read_text_file wait=no\n@say Done.\n@tokens 1200 300", "")
+	session, run :=
+		b.send("@thought Hm.\n@plan completed:One pending:Two\n@tool edit \"Change it\" path=a.go old=1 new=2\n@tool "+
+			"execute Fails steps=pending,failed text=no\n"+
+			"@request fs/read_text_file wait=no\n@say Done.\n@tokens 1200 300", "")
 	_, failed := b.send("@error -32603 broken", "")
 	b.send(`@ask execute "Clean up" command="sudo rm -rf /" options=a:allow_once,b:allow_always,c:reject_once,d:reject_always`, "")
 	b.send(`@ask execute "Run the tests" command="go test ./..."`, "")
 	died, gone := b.send("@exit 3", "")
-	unasked := b.do("POST", "/v1/inputs", object{"project": b.dirs[0], "text": "@ask execute \"Run the tests\" command=\"sudo make\"\n@mode auto\n@tool execute Fails command=\"go test ./...\"",
+	unasked := b.do("POST", "/v1/inputs", object{"project": b.dirs[0],
+		"text": "@ask execute \"Run the tests\" command=\"sudo make\"\n@mode auto\n@tool execute Fails command=\"go " +
+			"test ./...\"",
 		"permissions": "deny", "wait": true}).want(200).object()
 	waits, stopped := b.send("@hang", "")
 	b.do("POST", "/v1/runs/"+stopped+"/cancel", object{}).want(202)
@@ -117,13 +124,16 @@ func testChinese(t *testing.T, b *browser) {
 	for _, p := range tabs {
 		p.front()
 		for _, view := range []struct{ name, at, there string }{
-			{"now", "#/now", ".question .yes"}, {"sessions", "#/sessions", ".list .item"}, {"session", b.sessionAt(session), ".turn .outcome"},
+			{"now", "#/now", ".question .yes"}, {"sessions", "#/sessions", ".list .item"},
+			{"session", b.sessionAt(session), ".turn .outcome"},
 			{"failed", runs(failed), ".story > li:nth-child(3)"}, {"new", "#/new", "select[name=provider] option"},
-			{"record", "#/record", "#logs button"}, {"numbers", "#/numbers", ".chart .bar"}, {"story", runs(run), ".story > li:nth-child(6)"},
+			{"record", "#/record", "#logs button"}, {"numbers", "#/numbers", ".chart .bar"},
+			{"story", runs(run), ".story > li:nth-child(6)"},
 			{"decided", b.sessionAt(decided), ".turn .outcome"}, {"decided story", runs(unaskedRun), ".story > li:nth-child(4)"},
 			{"died", b.sessionAt(died), ".turn .outcome"}, {"died story", runs(gone), ".story > li:nth-child(3)"},
 			{"stopped", b.sessionAt(waits), ".turn .outcome"}, {"stopped story", runs(stopped), ".story > li:nth-child(3)"},
-			{"device", "#/devices", "#others li"}, {"no run", runs("none"), ".alert"}, {"nothing found", "#/record?q=zzz", ".empty"}, {"found", "#/record?q=Done", "mark"},
+			{"device", "#/devices", "#others li"}, {"no run", runs("none"), ".alert"},
+			{"nothing found", "#/record?q=zzz", ".empty"}, {"found", "#/record?q=Done", "mark"},
 		} {
 			p.visit(view.at)
 			p.wait("document.querySelector($?)", view.there)

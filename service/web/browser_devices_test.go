@@ -45,7 +45,8 @@ func testChoices(t *testing.T, b *browser) {
 	p := b.paired("phone", phone)
 	p.visit("#/new")
 	p.wait("document.querySelector('select[name=provider] option[value=claude]')")
-	js[any](p, "(() => { const s = document.querySelector('select[name=provider]'); s.value = 'claude'; s.dispatchEvent(new Event('change')); })()")
+	js[any](p, "(() => { const s = document.querySelector('select[name=provider]'); s.value = 'claude'; "+
+		"s.dispatchEvent(new Event('change')); })()")
 	p.fill("@say Hello")
 	p.click(".composer .send")
 	p.wait("document.querySelector('.turn .outcome')")
@@ -56,16 +57,21 @@ func testChoices(t *testing.T, b *browser) {
 	if got := js[string](p, "[...document.querySelectorAll('.choices option')].map((o) => o.textContent).join()"); got != "small (now),large,Default (now),Plan" {
 		t.Errorf("offered are %s", got)
 	}
-	js[any](p, "document.querySelector('select[name=mode]').value = 'plan'; void (document.querySelector('select[name=model]').value = 'large')")
+	js[any](p, "document.querySelector('select[name=mode]').value = 'plan'; void "+
+		"(document.querySelector('select[name=model]').value = 'large')")
 	session := js[string](p, "location.hash.split('/')[2].split('?')[0]")
 	// A choice stays while turns end. The page reads the offers again after each turn.
 	for n := 2; n < 5; n++ {
 		b.send("@say between", session)
 		p.wait(fmt.Sprintf("document.querySelectorAll('.turn .outcome').length === %d", n))
 	}
-	if got := js[string](p, "document.querySelector('select[name=mode]').value + ' ' + document.querySelector('select[name=model]').value"); got != "plan large" {
+	if got := js[string](p,
+		"document.querySelector('select[name=mode]').value + ' ' + "+
+			"document.querySelector('select[name=model]').value"); got != "plan large" {
 		t.Errorf("of what was chosen %q is left", got)
-		js[any](p, "document.querySelector('select[name=mode]').value = 'plan'; void (document.querySelector('select[name=model]').value = 'large')")
+		js[any](p,
+			"document.querySelector('select[name=mode]').value = 'plan'; void "+
+				"(document.querySelector('select[name=model]').value = 'large')")
 	}
 	p.fill("@show session")
 	p.click(".composer .send")
@@ -74,6 +80,7 @@ func testChoices(t *testing.T, b *browser) {
 	p.wait("[...document.querySelectorAll('.choices option')].some((o) => o.textContent === 'large (now)')")
 	p.visit("#/new")
 	p.wait("document.querySelector('select[name=provider] option[value=claude]')")
-	js[any](p, "(() => { const s = document.querySelector('select[name=provider]'); s.value = 'claude'; s.dispatchEvent(new Event('change')); })()")
+	js[any](p, "(() => { const s = document.querySelector('select[name=provider]'); s.value = 'claude'; "+
+		"s.dispatchEvent(new Event('change')); })()")
 	p.wait("document.querySelector('select[name=mode] option[value=plan]')")
 }

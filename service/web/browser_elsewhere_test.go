@@ -81,7 +81,8 @@ func testElsewhere(t *testing.T, b *browser) {
 		p.do(chromedp.Navigate(strings.Replace(other.URL, "127.0.0.1", name, 1)))
 		got := js[map[string]string](p, elsewhere, b.http.URL+"/", fmt.Sprintf(`{"project":%q,"text":"@say no"}`, b.dirs[0]))
 		for what, want := range map[string]string{
-			"read": "refused: TypeError", "shell": "refused: TypeError", "post": "refused: TypeError", "simple post": "refused: TypeError", "beacon": "sent", "stream": "refused",
+			"read": "refused: TypeError", "shell": "refused: TypeError", "post": "refused: TypeError",
+			"simple post": "refused: TypeError", "beacon": "sent", "stream": "refused",
 			"WebSocket acp": "refused", "WebSocket v1/events": "refused", "script": "refused",
 		} {
 			if got[what] != want {

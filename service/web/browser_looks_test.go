@@ -70,23 +70,29 @@ func testKeyboard(t *testing.T, b *browser) {
 
 // hostile is agent text with active content.
 const hostile = "<script>window.owned = 1</script> <img src=x onerror=\"window.owned = 2\"> [click](javascript:window.owned=3) " +
-	"<svg onload=\"window.owned = 4\"> ![i](https://evil.example/i.png) [ok](https://good.example/a) \\x1b[31mred \\u202eevil\\u202c &amp; <b>x</b>"
+	"<svg onload=\"window.owned = 4\"> ![i](https://evil.example/i.png) [ok](https://good.example/a) \\x1b[31mred " +
+	"\\u202eevil\\u202c &amp; <b>x</b>"
 
 // testHostile checks that the page shows an agent's words as plain text in every place.
 func testHostile(t *testing.T, b *browser) {
 	p := b.paired("desk", desktop)
-	session, _ := b.send("@say "+hostile+"\n@thought "+hostile+"\n@tool read \"<script>window.owned=5</script>\" text=\"<svg onload=window.owned=6>\"\n"+
-		"@plan \"<img src=x onerror=window.owned=7>\"\n@ask execute \"<script>window.owned=8</script>\" command=\"echo <script>window.owned=9</script>\" options=a:allow_once:<b>yes</b>,c:reject_once", "")
+	session, _ := b.send("@say "+hostile+"\n@thought "+hostile+
+		"\n@tool read \"<script>window.owned=5</script>\" text=\"<svg onload=window.owned=6>\"\n"+
+		"@plan \"<img src=x onerror=window.owned=7>\"\n@ask execute \"<script>window.owned=8</script>\" command=\"echo "+
+		"<script>window.owned=9</script>\" options=a:allow_once:<b>yes</b>,c:reject_once", "")
 	p.visit(b.sessionAt(session))
 	p.sees("“<b>yes</b>”")
 	p.read()
 	p.wait("document.querySelector($?)", ready)
 	js[any](p, "document.querySelectorAll('details').forEach((d) => { d.open = true; })")
-	for _, want := range []string{"<script>window.owned = 1</script>", "⟨ESC⟩[31mred", "⟨U+202E⟩evil", "(javascript:window.owned=3)", "(good.example)", "<svg onload=window.owned=6>", "“<b>yes</b>”"} {
+	for _, want := range []string{"<script>window.owned = 1</script>", "⟨ESC⟩[31mred", "⟨U+202E⟩evil",
+		"(javascript:window.owned=3)", "(good.example)", "<svg onload=window.owned=6>", "“<b>yes</b>”"} {
 		p.sees(want)
 	}
 	p.show("hostile")
-	if n := js[int](p, "document.querySelectorAll('main :is(script, img, iframe, object, embed, style, link, b:not(.who b)), main svg:not(.icon)').length"); n != 0 {
+	if n := js[int](p,
+		"document.querySelectorAll('main :is(script, img, iframe, object, embed, style, link, b:not(.who b)), main "+
+			"svg:not(.icon)').length"); n != 0 {
 		t.Errorf("%d elements are the agent's", n)
 	}
 	if got := js[string](p, "[...document.querySelectorAll('.markdown a')].map((a) => a.protocol).join()"); got != "https:,https:" {
@@ -114,8 +120,11 @@ func (p *tab) looks(where string) {
 // testLooks checks that every view can be read, reached and pressed on a phone and on a desktop,
 // dark and light.
 func testLooks(t *testing.T, b *browser) {
-	session, run := b.send("@thought Hm.\n@plan completed:One pending:Two\n@tool edit \"Change it\" path=a.go old=1 new=2\n@tool execute Fails steps=pending,failed text=no\n"+
-		"@say # A title\\n\\nText with `code`, a [link](https://example.com/x), and:\\n\\n- one\\n- [x] two\\n\\n| a | b |\\n|---|---|\\n| 1 | 2 |\\n\\n```go\\nfunc main() {}\\n```\n@tokens 1200 300", "")
+	session, run :=
+		b.send("@thought Hm.\n@plan completed:One pending:Two\n@tool edit \"Change it\" path=a.go old=1 new=2\n@tool "+
+			"execute Fails steps=pending,failed text=no\n"+
+			"@say # A title\\n\\nText with `code`, a [link](https://example.com/x), and:\\n\\n- one\\n- [x] two\\n\\n| a | b "+
+			"|\\n|---|---|\\n| 1 | 2 |\\n\\n```go\\nfunc main() {}\\n```\n@tokens 1200 300", "")
 	_, asking := b.send(`@ask execute "Run the tests" command="go test ./..."`, "")
 	_ = asking
 	for _, size := range [][]int64{phone, desktop} {
@@ -123,7 +132,8 @@ func testLooks(t *testing.T, b *browser) {
 		for _, scheme := range []string{"light", "dark"} {
 			p.like(scheme)
 			for view, there := range map[string]string{
-				"#/now": ".question .yes", "#/sessions": ".list .item", b.sessionAt(session): ".turn .outcome", "#/new": "select[name=provider] option",
+				"#/now": ".question .yes", "#/sessions": ".list .item", b.sessionAt(session): ".turn .outcome",
+				"#/new":    "select[name=provider] option",
 				"#/record": "#logs button", "#/numbers": ".chart .bar", strings.Replace(b.sessionAt(run), "session", "run", 1): ".story > li:nth-child(6)", "#/devices": "#self .chip",
 			} {
 				p.visit(view)

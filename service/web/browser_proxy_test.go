@@ -46,13 +46,15 @@ func testProxies(t *testing.T, b *browser) {
 		config        func(at, to string) string
 	}{
 		"Caddy": {"caddy", "", func(at, to string) string {
-			return "{\n\tadmin off\n}\n" + docsBlock(t, "perlica.example.org {", "perlica.example.org", "http://"+at, "127.0.0.1:8788", to)
+			return "{\n\tadmin off\n}\n" + docsBlock(t, "perlica.example.org {", "perlica.example.org", "http://"+at,
+				"127.0.0.1:8788", to)
 		}},
 		"Caddy below a path": {"caddy", "/perlica", func(at, to string) string {
 			return "{\n\tadmin off\n}\n" + docsBlock(t, "\nexample.org {", "example.org", "http://"+at, "127.0.0.1:8788", to)
 		}},
 		"nginx": {"nginx", "", func(at, to string) string {
-			return nginx(at, docsBlock(t, "location / {", "127.0.0.1:8788", to)+docsBlock(t, "location = /acp {", "127.0.0.1:8788", to))
+			return nginx(at, docsBlock(t, "location / {", "127.0.0.1:8788", to)+
+				docsBlock(t, "location = /acp {", "127.0.0.1:8788", to))
 		}},
 		"nginx below a path": {"nginx", "/perlica", func(at, to string) string {
 			return nginx(at, docsBlock(t, "location / {", "/ {", "/perlica/ {", "127.0.0.1:8788", to)+
@@ -117,7 +119,8 @@ func docsBlock(t *testing.T, begins string, others ...string) string {
 
 // nginx returns a complete configuration around a location.
 func nginx(at, location string) string {
-	return "daemon off;\nmaster_process off;\npid pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\nclient_body_temp_path t1;\nproxy_temp_path t2;\n" +
+	return "daemon off;\nmaster_process off;\npid pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log " +
+		"off;\nclient_body_temp_path t1;\nproxy_temp_path t2;\n" +
 		"fastcgi_temp_path t3;\nuwsgi_temp_path t4;\nscgi_temp_path t5;\nserver {\nlisten " + at + ";\n" + location + "}\n}\n"
 }
 

@@ -48,7 +48,8 @@ func (p *tab) read() {
 // answerOf returns the recorded answer to the only question of a run.
 func (w *world) answerOf(run string) object {
 	w.t.Helper()
-	o := w.do("GET", "/v1/events?after=0&limit=1000&type=answer&run="+run, nil, func(r *http.Request) { r.Header.Set("Accept", "application/json") }).want(200).object()
+	o := w.do("GET", "/v1/events?after=0&limit=1000&type=answer&run="+run, nil,
+		func(r *http.Request) { r.Header.Set("Accept", "application/json") }).want(200).object()
 	list := items(o, "events")
 	if len(list) != 1 {
 		w.t.Fatalf("%d answers", len(list))
@@ -97,7 +98,8 @@ func testQuestion(t *testing.T, b *browser) {
 	}
 	a := b.answerOf(run)
 	shown, _ := a["shown"].(object)
-	if a["by"] != "phone (web:"+b.devicesNamed("phone")[0].ID+")" || a["signature"] == nil || a["digest"] == nil || shown["rows"] != shown["of"] {
+	if a["by"] != "phone (web:"+b.devicesNamed("phone")[0].ID+")" || a["signature"] == nil || a["digest"] == nil ||
+		shown["rows"] != shown["of"] {
 		t.Errorf("on record: %v", a)
 	}
 }
@@ -203,7 +205,8 @@ func testEarly(t *testing.T, b *browser) {
 // testDangerous checks that a refused command needs the typed word, and a lasting yes a second yes.
 func testDangerous(t *testing.T, b *browser) {
 	p := b.paired("desk", desktop)
-	_, run := b.send(`@ask execute "Clean up" command="sudo rm -rf /" options=a:allow_once,b:allow_always,c:reject_once`, "")
+	_, run := b.send(`@ask execute "Clean up" command="sudo rm -rf /" options=a:allow_once,b:allow_always,c:reject_once`,
+		"")
 	p.sees("Clean up")
 	p.read()
 	p.wait("document.querySelector($?)", ready)

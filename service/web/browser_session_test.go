@@ -30,13 +30,15 @@ func testTurn(t *testing.T, b *browser) {
 	p.visit("#/new")
 	p.wait("document.querySelector('select[name=provider] option')")
 	p.show("new")
-	p.fill("@thought Hm.\n@plan completed:One pending:Two\n@tool read \"Look at it\" path=a.go text=package\n@say # Title\\n\\nSome **bold** text.")
+	p.fill("@thought Hm.\n@plan completed:One pending:Two\n@tool read \"Look at it\" path=a.go text=package\n@say # " +
+		"Title\\n\\nSome **bold** text.")
 	p.click(".composer .send")
 	p.wait("document.querySelector('.turn .outcome')")
 	p.show("turn")
 	for selector, want := range map[string]string{
-		".turn .asked": "@thought Hm.", ".turn details summary": "Thought", ".turn .plan": "Two", ".turn details.tool summary": "Look at it",
-		".turn .markdown h3": "Title", ".turn .markdown strong": "bold", ".turn .outcome": "responded",
+		".turn .asked": "@thought Hm.", ".turn details summary": "Thought", ".turn .plan": "Two",
+		".turn details.tool summary": "Look at it",
+		".turn .markdown h3":         "Title", ".turn .markdown strong": "bold", ".turn .outcome": "responded",
 	} {
 		if got := js[string](p, "document.querySelector($?).textContent", selector); !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", selector, got, want)
@@ -47,7 +49,8 @@ func testTurn(t *testing.T, b *browser) {
 	p.wait("document.querySelectorAll('.turn .outcome').length === 2")
 	p.do(chromedp.Reload())
 	p.wait("document.querySelectorAll('.turn .outcome').length === 2")
-	if got := js[string](p, turns); strings.Count(got, "You said: again") != 1 || strings.Count(got, "Some bold text.") != 1 {
+	if got := js[string](p, turns); strings.Count(got, "You said: again") != 1 ||
+		strings.Count(got, "Some bold text.") != 1 {
 		t.Errorf("read again: %s", got)
 	}
 	p.click(".turn .outcome a")
@@ -82,7 +85,8 @@ func testTurn(t *testing.T, b *browser) {
 // hide makes the page hidden or visible.
 func (p *tab) hide(hidden bool) {
 	p.t.Helper()
-	js[any](p, "Object.defineProperty(document, 'hidden', {value: $?, configurable: true}); void document.dispatchEvent(new Event('visibilitychange'))", hidden)
+	js[any](p, "Object.defineProperty(document, 'hidden', {value: $?, configurable: true}); void "+
+		"document.dispatchEvent(new Event('visibilitychange'))", hidden)
 }
 
 // lines checks that each numbered line is on the page once.
@@ -236,7 +240,8 @@ func testMany(t *testing.T, b *browser) {
 		watch.disconnect();
 		return [busy, longest, document.documentElement.scrollHeight];
 	})()`)
-	t.Logf("the longest task while %.0f px were scrolled: %.0f ms (0: none of 50 ms; one that was busy for 150 ms was measured as %.0f)", measured[2], measured[1], measured[0])
+	t.Logf("the longest task while %.0f px were scrolled: %.0f ms (0: none of 50 ms; one that was busy for 150 ms was "+
+		"measured as %.0f)", measured[2], measured[1], measured[0])
 	p.do(chromedp.Reload())
 	p.wait("document.querySelectorAll('.turn .outcome').length === 2")
 	p.lines(texts)
@@ -265,8 +270,11 @@ func testBeside(t *testing.T, b *browser) {
 	p.click(".composer .send")
 	p.wait("document.querySelector('.turn .outcome')")
 	p.show("beside")
-	got := js[string](p, "[...document.querySelectorAll('.turn .remark, .turn .outcome')].map((e) => e.innerText).join('\\n')") // not the input
-	for _, want := range []string{"image/png", "file:///etc/passwd", "audio/wav", "slow today", "Quota", "9 % are left", "compaction: in progress", "Of the agent", "weary"} {
+	// not the input
+	got := js[string](p,
+		"[...document.querySelectorAll('.turn .remark, .turn .outcome')].map((e) => e.innerText).join('\\n')")
+	for _, want := range []string{"image/png", "file:///etc/passwd", "audio/wav", "slow today", "Quota", "9 % are left",
+		"compaction: in progress", "Of the agent", "weary"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in %s", want, got)
 		}
@@ -275,7 +283,8 @@ func testBeside(t *testing.T, b *browser) {
 		t.Errorf("%d things that an agent named are fetched or linked", n)
 	}
 	failed, run := b.send("@error -32603 \"the agent broke\"", "")
-	for view, at := range map[string]string{"session": b.sessionAt(failed), "run": strings.Replace(b.sessionAt(run), "session", "run", 1)} {
+	for view, at := range map[string]string{"session": b.sessionAt(failed),
+		"run": strings.Replace(b.sessionAt(run), "session", "run", 1)} {
 		p.visit(at)
 		p.wait("[...document.querySelectorAll('main .alert')].some((el) => el.innerText.includes('the agent broke'))")
 		p.show("failed " + view)

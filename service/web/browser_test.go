@@ -36,9 +36,13 @@ func TestBrowser(t *testing.T) {
 	t.Parallel()
 	ctx := chromium(t)
 	for name, test := range map[string]func(*testing.T, *browser){
-		"pairing": testPairing, "refused pairing": testRefusedPairing, "turn": testTurn, "beside": testBeside, "question": testQuestion, "race": testRace, "offline": testOffline,
-		"dangerous": testDangerous, "early": testEarly, "asleep": testAsleep, "killed": testKilled, "keyboard": testKeyboard, "hostile": testHostile, "many": testMany, "looks": testLooks,
-		"shell": testShell, "push": testPush, "iphone": testIPhone, "devices": testDevices, "below a path": testBelowPath, "proxies": testProxies, "choices": testChoices, "chinese": testChinese, "two tabs": testTwoTabs, "pictures": testPictures, "elsewhere": testElsewhere, "networks": testNetworks,
+		"pairing": testPairing, "refused pairing": testRefusedPairing, "turn": testTurn, "beside": testBeside,
+		"question": testQuestion, "race": testRace, "offline": testOffline,
+		"dangerous": testDangerous, "early": testEarly, "asleep": testAsleep, "killed": testKilled, "keyboard": testKeyboard,
+		"hostile": testHostile, "many": testMany, "looks": testLooks,
+		"shell": testShell, "push": testPush, "iphone": testIPhone, "devices": testDevices, "below a path": testBelowPath,
+		"proxies": testProxies, "choices": testChoices, "chinese": testChinese, "two tabs": testTwoTabs,
+		"pictures": testPictures, "elsewhere": testElsewhere, "networks": testNetworks,
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(t, &browser{t: t, ctx: ctx, world: newWorld(t, 2, withPage, namedProvider(t, "claude", chooses))})
@@ -60,10 +64,12 @@ func chromium(t *testing.T) context.Context {
 	if name == "" {
 		t.Skip("NOT TESTED: the page in a browser: Chromium is not installed")
 	}
-	opts := []chromedp.ExecAllocatorOption{chromedp.ExecPath(name), chromedp.Flag("accept-lang", "en"), chromedp.Flag("disable-dev-shm-usage", true),
+	opts := []chromedp.ExecAllocatorOption{chromedp.ExecPath(name), chromedp.Flag("accept-lang", "en"),
+		chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.Flag("ignore-certificate-errors", true), // a service worker needs https
 		// A test types into no address bar. The bar's two hidden pages would take half of the time.
-		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,WebUIOmniboxPopup,WebUIOmniboxAimPopup,SpareRendererForSitePerProcess")}
+		chromedp.Flag("disable-features",
+			"Translate,BlinkGenPropertyTrees,WebUIOmniboxPopup,WebUIOmniboxAimPopup,SpareRendererForSitePerProcess")}
 	if os.Geteuid() == 0 {
 		opts = append(opts, chromedp.NoSandbox)
 	}
@@ -203,9 +209,13 @@ func (p *tab) wait(expression string, args ...any) {
 	expression = fill(expression, args)
 	ctx, cancel := context.WithTimeout(p.ctx, within)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[chromedp.Void]("Boolean("+expression+")", chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(within))); err != nil {
+	if _, err := chromedp.Run(ctx, chromedp.Poll[chromedp.Void]("Boolean("+expression+")",
+		chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(within))); err != nil {
 		p.show("failed")
-		p.t.Fatalf("waited for %s: %v\non the page:\n%s", expression, err, js[string](p, "location.href + ', ' + document.querySelectorAll('dialog').length + ' dialogs\\n' + document.body.innerText.slice(0, 3000)"))
+		p.t.Fatalf("waited for %s: %v\non the page:\n%s", expression, err,
+			js[string](p,
+				"location.href + ', ' + document.querySelectorAll('dialog').length + ' dialogs\\n' + "+
+					"document.body.innerText.slice(0, 3000)"))
 	}
 }
 
@@ -270,7 +280,8 @@ func (p *tab) like(scheme string) {
 	p.t.Helper()
 	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme},
+				{Name: "prefers-reduced-motion", Value: "reduce"}},
 		})
 		return err
 	}))

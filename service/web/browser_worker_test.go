@@ -36,7 +36,8 @@ func (p *tab) controlled() {
 // kept returns the paths that the service worker has cached.
 func (p *tab) kept() []string {
 	p.t.Helper()
-	return js[[]string](p, "caches.open('shell').then((c) => c.keys()).then((all) => all.map((r) => new URL(r.url).pathname).sort())")
+	return js[[]string](p,
+		"caches.open('shell').then((c) => c.keys()).then((all) => all.map((r) => new URL(r.url).pathname).sort())")
 }
 
 // reload loads the page again, from the cache or the server.
@@ -87,7 +88,8 @@ func testShell(t *testing.T, b *browser) {
 	p.reload()
 	// This text belongs to the newer page.
 	p.sees("Now or never")
-	p.wait("caches.open('shell').then((c) => c.match('newer.js')).then((r) => Boolean(r)).then((there) => { window.there = there; }) && window.there")
+	p.wait("caches.open('shell').then((c) => c.match('newer.js')).then((r) => Boolean(r)).then((there) => { " +
+		"window.there = there; }) && window.there")
 	p.unplug()
 	p.reload()
 	p.sees("Now or never")
@@ -156,7 +158,8 @@ func testPush(t *testing.T, b *browser) {
 	p.controlled()
 	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, cdp.Command[object, cdp.Empty]{Method: "Browser.grantPermissions"},
-			object{"permissions": []string{"notifications"}, "origin": b.http.URL, "browserContextId": chromedp.FromContext(p.ctx).BrowserContextID})
+			object{"permissions": []string{"notifications"}, "origin": b.http.URL,
+				"browserContextId": chromedp.FromContext(p.ctx).BrowserContextID})
 		return err
 	}))
 	sub := service.Subscribe()
@@ -174,15 +177,18 @@ func testPush(t *testing.T, b *browser) {
 	p.wait("document.querySelector('#push[aria-pressed=true]')")
 	p.show("subscribed")
 	p.looks("subscribed")
-	if key := b.do("GET", "/v1/push", nil).object()["key"]; js[string](p, "window.options.applicationServerKey") != key || !js[bool](p, "window.options.userVisibleOnly") {
+	if key := b.do("GET", "/v1/push", nil).object()["key"]; js[string](p, "window.options.applicationServerKey") != key ||
+		!js[bool](p, "window.options.userVisibleOnly") {
 		t.Error("it was subscribed under another key, or to be silent")
 	}
-	js[any](p, "void Object.defineProperty(document, 'hidden', {get: () => true}); void document.dispatchEvent(new Event('visibilitychange'))")
+	js[any](p, "void Object.defineProperty(document, 'hidden', {get: () => true}); void document.dispatchEvent(new "+
+		"Event('visibilitychange'))")
 	p.wait("document.querySelector('.link-state.hidden')")
 	_, run := b.send(`@ask execute "Build it" command=make`, "")
 	woken(t, service)
 	p.deliver("a question waits")
-	p.wait("navigator.serviceWorker.ready.then((r) => r.getNotifications()).then((all) => { window.shown = all.map((n) => n.title + ': ' + n.body); }) && window.shown && window.shown.length")
+	p.wait("navigator.serviceWorker.ready.then((r) => r.getNotifications()).then((all) => { window.shown = all.map((n) " +
+		"=> n.title + ': ' + n.body); }) && window.shown && window.shown.length")
 	if shown := js[[]string](p, "window.shown"); !slices.Equal(shown, []string{"Perlica: A question waits."}) {
 		t.Errorf("shown are %q", shown)
 	}
@@ -213,7 +219,8 @@ func (p *tab) deliver(text string) {
 		p.mu.Unlock()
 	}
 	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-		_, err := cdp.Call(ctx, t, serviceworker.DeliverPushMessage, serviceworker.DeliverPushMessageParams{Origin: origin, RegistrationID: serviceworker.RegistrationID(id), Data: text})
+		_, err := cdp.Call(ctx, t, serviceworker.DeliverPushMessage,
+			serviceworker.DeliverPushMessageParams{Origin: origin, RegistrationID: serviceworker.RegistrationID(id), Data: text})
 		return err
 	}))
 }
@@ -244,7 +251,8 @@ func testIPhone(t *testing.T, b *browser) {
 	p := b.open(nil, phone)
 	p.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{
-			Source: "Object.defineProperty(navigator, 'standalone', {value: false}); Object.defineProperty(navigator, 'maxTouchPoints', {value: 5});",
+			Source: "Object.defineProperty(navigator, 'standalone', {value: false}); Object.defineProperty(navigator, " +
+				"'maxTouchPoints', {value: 5});",
 		})
 		return err
 	}))

@@ -18,8 +18,10 @@ const httpPage = "../../docs/http.md"
 
 // kindsOfProblems lists every kind of problem.
 var kindsOfProblems = []kind{
-	badRequest, unauthorized, forbidden, foreignOrigin, notFound, badMethod, inputDiffers, questionClosed, questionOther, sessionBusy,
-	runOver, whichContext, logUnknown, logReplaced, tooLarge, mediaType, misdirected, unfit, wordNeeded, alwaysNeeded, tooMany, internal,
+	badRequest, unauthorized, forbidden, foreignOrigin, notFound, badMethod, inputDiffers, questionClosed, questionOther,
+	sessionBusy,
+	runOver, whichContext, logUnknown, logReplaced, tooLarge, mediaType, misdirected, unfit, wordNeeded, alwaysNeeded,
+	tooMany, internal,
 	configuration, logFailed, stoppingNow, upgrade,
 }
 
@@ -30,7 +32,8 @@ func TestHTTPPage(t *testing.T) {
 	const begins = "## Problems\n"
 	head, end, _ := strings.Cut(string(text), begins)
 	var b strings.Builder
-	b.WriteString("\n<!-- The rest of this page comes from openapi.json: go test ./service/web -run TestHTTPPage -update -->\n\n")
+	b.WriteString(
+		"\n<!-- The rest of this page comes from openapi.json: go test ./service/web -run TestHTTPPage -update -->\n\n")
 	b.WriteString("| type | status | title |\n|---|---|---|\n")
 	for _, k := range kindsOfProblems {
 		fmt.Fprintf(&b, "| <a id=\"%s\"></a>`docs/http.md#%s` | %d | %s |\n", k.name, k.name, k.status, k.title)

@@ -24,7 +24,8 @@ type chosen struct {
 }
 
 func (c chosen) has(l line) bool {
-	return (c.session == "" || l.session == c.session) && (c.run == "" || l.run == c.run) && (len(c.kinds) == 0 || slices.Contains(c.kinds, l.kind))
+	return (c.session == "" || l.session == c.session) && (c.run == "" || l.run == c.run) &&
+		(len(c.kinds) == 0 || slices.Contains(c.kinds, l.kind))
 }
 
 // events serves a stream of events, or one page of recorded events.
@@ -115,7 +116,8 @@ func marks(ctx context.Context, list []*eventLog, after string) (cursor, map[*ev
 }
 
 // eventsPage writes one page of the recorded events after the cursor, log by log.
-func (s *Server) eventsPage(w http.ResponseWriter, r *request, list []*eventLog, after string, want chosen, n int) error {
+func (s *Server) eventsPage(w http.ResponseWriter, r *request, list []*eventLog, after string, want chosen,
+	n int) error {
 	c, of, bad, err := marks(r.Context(), list, cmp.Or(after, beginning))
 	if err != nil {
 		return err
@@ -162,7 +164,8 @@ func (s *Server) eventsPage(w http.ResponseWriter, r *request, list []*eventLog,
 // recordedLines yields the lines after one event up to another event; 0 stands for the newest
 // event. It returns the last event that it yielded. If yield returns false, recordedLines returns
 // the event before.
-func (l *eventLog) recordedLines(ctx context.Context, log logReader, after, upTo event.Seq, yield func(line) bool) (event.Seq, error) {
+func (l *eventLog) recordedLines(ctx context.Context, log logReader, after, upTo event.Seq,
+	yield func(line) bool) (event.Seq, error) {
 	if upTo == 0 {
 		last, _, err := log.Last(ctx, event.Query{})
 		if err != nil {

@@ -214,11 +214,13 @@ func TestPagesOfOne(t *testing.T) {
 func TestFilters(t *testing.T) {
 	w := newWorld(t, 1)
 	one, two := w.ask(w.dirs[0], "@say one"), w.ask(w.dirs[0], "@say two")
-	for _, filter := range []string{"session=" + two["session_id"].(string), "run=" + two["run_id"].(string), "type=text&type=run.finished&session=" + two["session_id"].(string)} {
+	for _, filter := range []string{"session=" + two["session_id"].(string), "run=" + two["run_id"].(string),
+		"type=text&type=run.finished&session=" + two["session_id"].(string)} {
 		s := w.follow("/v1/events?after=0&"+filter, "")
 		for {
 			e := s.event()
-			if e["session_id"] == one["session_id"] || strings.HasPrefix(filter, "type") && e["type"] != "text" && e["type"] != "run.finished" {
+			if e["session_id"] == one["session_id"] || strings.HasPrefix(filter, "type") && e["type"] != "text" &&
+				e["type"] != "run.finished" {
 				t.Errorf("%s: %v", filter, e)
 			}
 			if e["type"] == "run.finished" {
@@ -300,7 +302,8 @@ func (w *world) record(dir, text string) {
 	check(w.t, err)
 	_, err = r.Log().Append(w.t.Context(),
 		event.NewFact(event.SessionCreated, "user", event.Refs{Session: "s"}, object{"provider": "predictable"}),
-		event.NewFact(event.MessageReceived, "user", event.Refs{Session: "s", Run: event.RunID("run-" + text), Input: event.InputID(text)}, object{"text": text}))
+		event.NewFact(event.MessageReceived, "user", event.Refs{Session: "s", Run: event.RunID("run-" + text),
+			Input: event.InputID(text)}, object{"text": text}))
 	check(w.t, err)
 	check(w.t, done())
 }
@@ -317,7 +320,8 @@ func TestDamagedLog(t *testing.T) {
 	check(t, os.WriteFile(log, []byte(strings.Repeat("no database ", 1000)), 0o600))
 	check(t, os.RemoveAll(w.dirs[2]))
 	for _, c := range items(w.do("GET", "/v1/contexts", nil).want(200).object(), "contexts") {
-		if bad, gone := c["error"] != nil, c["gone"] == true; bad != (c["project"] != w.dirs[0]) && !gone || gone != (c["project"] == w.dirs[2]) {
+		if bad, gone := c["error"] != nil, c["gone"] == true; bad != (c["project"] != w.dirs[0]) && !gone ||
+			gone != (c["project"] == w.dirs[2]) {
 			t.Errorf("%v", c)
 		}
 	}
@@ -354,7 +358,8 @@ func TestForgedLog(t *testing.T) {
 			w.alter(`DROP TRIGGER events_lose_nothing_but_payloads; UPDATE events SET ` + change +
 				` WHERE instr(payload, '100 euro'); ` + statement("events_lose_nothing_but_payloads"))
 			run := "/v1/runs/" + sent["run_id"].(string)
-			for _, path := range []string{"/v1/search?q=euro", "/v1/stats", "/v1/runs", run, run + "/story", "/v1/sessions", "/v1/contexts", "/v1/verify?project=" + w.dirs[0]} {
+			for _, path := range []string{"/v1/search?q=euro", "/v1/stats", "/v1/runs", run, run + "/story", "/v1/sessions",
+				"/v1/contexts", "/v1/verify?project=" + w.dirs[0]} {
 				body := string(w.do("GET", path, nil).want(200).body)
 				if !strings.Contains(body, "does not have its recorded hash") && !strings.Contains(body, "edited") {
 					t.Errorf("%s says nothing of damage: %s", path, body)

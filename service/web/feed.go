@@ -300,7 +300,8 @@ func newBacklog() *backlog { return &backlog{sem: make(chan struct{}, 1)} }
 // readLines returns lines after an event and the last event that they cover. It reads at most up to
 // the event upTo, which must be on record; a segment that another follower read may reach further.
 // The caller sends the lines without holding sem, so a slow client blocks no other reader.
-func (b *backlog) readLines(ctx context.Context, at place, log logReader, after, upTo event.Seq) ([]line, event.Seq, error) {
+func (b *backlog) readLines(ctx context.Context, at place, log logReader, after,
+	upTo event.Seq) ([]line, event.Seq, error) {
 	select {
 	case b.sem <- struct{}{}:
 		defer func() { <-b.sem }()

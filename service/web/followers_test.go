@@ -44,7 +44,8 @@ func TestFollowers(t *testing.T) {
 		})
 	}
 	began := time.Now()
-	w.ask(w.dirs[0], strings.Repeat("@say x\n", pieces-1)+"@say "+strings.Repeat("y", 2*batch)) // this line is sent in parts
+	// this line is sent in parts
+	w.ask(w.dirs[0], strings.Repeat("@say x\n", pieces-1)+"@say "+strings.Repeat("y", 2*batch))
 	ran := time.Since(began)
 	all.Wait()
 	var m runtime.MemStats

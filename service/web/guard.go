@@ -94,7 +94,8 @@ func (s *Server) outside(r *http.Request) error {
 	if !slices.Contains(s.opt.Hosts, strings.ToLower(r.Host)) {
 		return misdirected.problem(useHostName)
 	}
-	if p := r.URL.Path; p == "" || p[0] != '/' || path.Clean(p) != strings.TrimSuffix(p, "/") && p != "/" || strings.Contains(p, "\\") {
+	if p := r.URL.Path; p == "" || p[0] != '/' || path.Clean(p) != strings.TrimSuffix(p, "/") && p != "/" ||
+		strings.Contains(p, "\\") {
 		return notFound.problem(longPath)
 	}
 	if err := s.origin(r); err != nil {
@@ -118,7 +119,8 @@ func (s *Server) outside(r *http.Request) error {
 func (s *Server) origin(r *http.Request) error {
 	if o := r.Header["Origin"]; len(o) > 0 {
 		u, err := url.Parse(o[0])
-		if err != nil || len(o) > 1 || u.Scheme != "http" && u.Scheme != "https" || !slices.Contains(s.opt.Hosts, strings.ToLower(u.Host)) {
+		if err != nil || len(o) > 1 || u.Scheme != "http" && u.Scheme != "https" ||
+			!slices.Contains(s.opt.Hosts, strings.ToLower(u.Host)) {
 			return foreignOrigin.problem(otherOrigin)
 		}
 	}
@@ -182,7 +184,8 @@ func (r *request) readBody(w http.ResponseWriter, limit int64) (err error) {
 		return nil
 	}
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != "application/json" || params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
+	if err != nil || kind != "application/json" || params["charset"] != "" &&
+		!strings.EqualFold(params["charset"], "utf-8") {
 		return mediaType.problem(notJSON)
 	}
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {

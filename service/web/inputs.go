@@ -395,7 +395,8 @@ func attached(p *project.Project, in inputBodyJSON) (paths []string, err error) 
 	}
 	for i, a := range in.Attachments {
 		sum := sha256.Sum256(a.Data)
-		path, err := attachment.Save(own.Files, in.ID+"\x00"+hex.EncodeToString(sum[:]), i, a.Name, bytes.NewReader(a.Data), maxAttached)
+		path, err := attachment.Save(own.Files, in.ID+"\x00"+hex.EncodeToString(sum[:]), i, a.Name, bytes.NewReader(a.Data),
+			maxAttached)
 		if err != nil {
 			return nil, err
 		}

@@ -90,23 +90,28 @@ func TestOneInput(t *testing.T) {
 // arrives during a turn waits and is answered after it.
 func TestConversation(t *testing.T) {
 	w := newWorld(t, 1)
-	asked := w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "text": "@ask execute Build command=make"}).want(202).object()
+	asked := w.do("POST", "/v1/inputs", object{"project": w.dirs[0],
+		"text": "@ask execute Build command=make"}).want(202).object()
 	if asked["state"] != "running" || asked["run_id"] == nil {
 		t.Errorf("%v", asked)
 	}
 	session := asked["session_id"]
-	next := w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": session, "text": "@say next"}, withKey("next")).want(202).object()
+	next := w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": session, "text": "@say next"},
+		withKey("next")).want(202).object()
 	if next["state"] != "queued" || next["session_id"] != session {
 		t.Errorf("%v", next)
 	}
-	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": session, "text": "@say other"}, withKey("next")).problem(inputDiffers)
+	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": session, "text": "@say other"}, withKey("next")).
+		problem(inputDiffers)
 	waiting := func() any { return w.do("GET", "/v1/sessions/"+session.(string), nil).want(200).object()["inputs"] }
-	if got := waiting().([]any); len(got) != 2 || !slices.Contains(got, asked["input_id"]) || !slices.Contains(got, next["input_id"]) {
+	if got := waiting().([]any); len(got) != 2 || !slices.Contains(got, asked["input_id"]) ||
+		!slices.Contains(got, next["input_id"]) {
 		t.Errorf("%v have no result yet", got)
 	}
 	q := w.question()
 	w.answer(q, "reject_once").want(200)
-	done := w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": session, "text": "@say next", "wait": true}, withKey("next")).want(200).object()
+	done := w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": session, "text": "@say next", "wait": true},
+		withKey("next")).want(200).object()
 	if got := waiting().([]any); len(got) != 0 {
 		t.Errorf("%v have no result yet", got)
 	}
@@ -122,7 +127,8 @@ func TestConversation(t *testing.T) {
 	if turns := items(older, "turn_list"); len(turns) != 1 || turns[0]["run_id"] != asked["run_id"] {
 		t.Errorf("%v", older)
 	}
-	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": session, "provider": "claude", "text": "x"}).problem(unfit)
+	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": session, "provider": "claude",
+		"text": "x"}).problem(unfit)
 	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": "none", "text": "x"}).problem(notFound)
 }
 
@@ -150,7 +156,8 @@ func (w *world) question() object {
 // answer answers a question with the first option of a kind.
 func (w *world) answer(q object, kind string, change ...func(*http.Request)) *response {
 	w.t.Helper()
-	return w.do("POST", "/v1/questions/"+q["id"].(string)+"/answer", object{"option": optionOf(w.t, q, kind), "digest": q["digest"]}, change...)
+	return w.do("POST", "/v1/questions/"+q["id"].(string)+"/answer",
+		object{"option": optionOf(w.t, q, kind), "digest": q["digest"]}, change...)
 }
 
 func optionOf(t *testing.T, q object, kind string) string {
@@ -174,11 +181,13 @@ func TestForm(t *testing.T) {
 	w.do("POST", "/v1/inputs", input, withKey("form")).want(202)
 	q := w.question()
 	text := items(q, "options")[0]
-	if q["title"] != "How many" || q["input"].(object)["type"] != "integer" || text["text"] != true || text["always"] != false {
+	if q["title"] != "How many" || q["input"].(object)["type"] != "integer" || text["text"] != true ||
+		text["always"] != false {
 		t.Errorf("%v", q)
 	}
 	answer := func(q object, option any, word string) *response {
-		return w.do("POST", "/v1/questions/"+q["id"].(string)+"/answer", object{"option": option, "digest": q["digest"], "word": word})
+		return w.do("POST", "/v1/questions/"+q["id"].(string)+"/answer",
+			object{"option": option, "digest": q["digest"], "word": word})
 	}
 	if p := answer(q, text["id"], "10").problem(unfit); !strings.Contains(fmt.Sprint(p), "at most 9") {
 		t.Errorf("%v", p)
@@ -194,7 +203,8 @@ func TestForm(t *testing.T) {
 	}
 	input["wait"] = true
 	done := w.do("POST", "/v1/inputs", input, withKey("form")).want(200).object()
-	if said := fmt.Sprint(done["result"].(object)["text"]); !strings.Contains(said, `{"action":"accept","content":{"b":false,"n":7}}`) {
+	if said := fmt.Sprint(done["result"].(object)["text"]); !strings.Contains(said,
+		`{"action":"accept","content":{"b":false,"n":7}}`) {
 		t.Errorf("the agent was given %s", said)
 	}
 }
@@ -204,15 +214,19 @@ func TestForm(t *testing.T) {
 func TestOneAnswer(t *testing.T) {
 	w := newWorld(t, 1)
 	second := w.newToken("second", access.Approve, access.Read)
-	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "text": "@ask execute Build command=make"}, withKey("job")).want(202)
+	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "text": "@ask execute Build command=make"},
+		withKey("job")).want(202)
 	q := w.question()
-	if q["open"] != true || q["subject"].(object)["commands"].([]any)[0] != "make" || len(items(q["card"].(object), "rows")) == 0 {
+	if q["open"] != true || q["subject"].(object)["commands"].([]any)[0] != "make" ||
+		len(items(q["card"].(object), "rows")) == 0 {
 		t.Errorf("%v", q)
 	}
 	differs := object{"option": optionOf(t, q, "allow_once"), "digest": strings.Repeat("0", 64)}
 	w.do("POST", "/v1/questions/"+q["id"].(string)+"/answer", differs).problem(questionOther)
-	w.do("POST", "/v1/questions/"+q["id"].(string)+"/answer", object{"option": "none", "digest": q["digest"]}).problem(unfit)
-	w.do("POST", "/v1/questions/"+q["id"].(string)+"/answer", object{"option": optionOf(t, q, "allow_always"), "digest": q["digest"]}).problem(alwaysNeeded)
+	w.do("POST", "/v1/questions/"+q["id"].(string)+"/answer", object{"option": "none",
+		"digest": q["digest"]}).problem(unfit)
+	w.do("POST", "/v1/questions/"+q["id"].(string)+"/answer", object{"option": optionOf(t, q, "allow_always"),
+		"digest": q["digest"]}).problem(alwaysNeeded)
 	signed := object{"option": optionOf(t, q, "allow_once"), "digest": q["digest"], "signature": "AAAA"}
 	// A token cannot sign.
 	w.do("POST", "/v1/questions/"+q["id"].(string)+"/answer", signed).problem(forbidden)
@@ -255,7 +269,8 @@ func TestOneAnswer(t *testing.T) {
 	if late := w.answer(q, "reject_once").problem(questionClosed); late.Answer == nil {
 		t.Errorf("%+v", late)
 	}
-	if q := w.do("GET", "/v1/questions/"+q["id"].(string), nil).want(200).object(); q["open"] != false || q["answer"] == nil {
+	if q := w.do("GET", "/v1/questions/"+q["id"].(string), nil).want(200).object(); q["open"] != false ||
+		q["answer"] == nil {
 		t.Errorf("%v", q)
 	}
 	in := object{"project": w.dirs[0], "text": "@ask execute Build command=make", "wait": true}
@@ -271,7 +286,8 @@ func (w *world) answerElsewhere(r *kernel.Runner, q object) error {
 		return err
 	}
 	o, _ := found.First("allow_once")
-	return r.AnswerQuestion(context.WithoutCancel(w.t.Context()), found, interaction.Answer{Option: o.ID, By: "me", Where: "terminal"})
+	return r.AnswerQuestion(context.WithoutCancel(w.t.Context()), found,
+		interaction.Answer{Option: o.ID, By: "me", Where: "terminal"})
 }
 
 // TestTheWordIsTyped checks that a command that no rule may allow needs the typed word, also over
@@ -296,16 +312,19 @@ func TestCancel(t *testing.T) {
 	in := object{"project": w.dirs[0], "text": "@ask execute Build command=make"}
 	run := w.do("POST", "/v1/inputs", in, withKey("job")).want(202).object()["run_id"].(string)
 	w.question()
-	if open := items(w.do("GET", "/v1/runs?state=open", nil).want(200).object(), "runs"); len(open) != 1 || open[0]["state"] != "running" {
+	if open := items(w.do("GET", "/v1/runs?state=open", nil).want(200).object(), "runs"); len(open) != 1 ||
+		open[0]["state"] != "running" {
 		t.Errorf("%v", open)
 	}
 	w.do("POST", "/v1/runs/"+run+"/cancel", object{"why": "enough"}).want(202)
 	in["wait"] = true
 	res := w.do("POST", "/v1/inputs", in, withKey("job")).want(200).object()["result"].(object)
-	if why, _ := res["stopped"].(object)["why"].(string); !strings.Contains(why, "program (web:") || !strings.HasSuffix(why, "enough") {
+	if why, _ := res["stopped"].(object)["why"].(string); !strings.Contains(why, "program (web:") ||
+		!strings.HasSuffix(why, "enough") {
 		t.Errorf("%v", res)
 	}
-	if p := w.do("POST", "/v1/runs/"+run+"/cancel", object{}).problem(runOver); p.Detail != "run "+run+" is not under way" {
+	if p := w.do("POST", "/v1/runs/"+run+"/cancel", object{}).problem(runOver); p.Detail != "run "+run+
+		" is not under way" {
 		t.Errorf("%q", p.Detail)
 	}
 }
@@ -332,10 +351,12 @@ func TestOnlyTightens(t *testing.T) {
 	if p := res["permissions"].(object); p["allowed"] != 0.0 || p["denied"] != 1.0 || p["unanswered"] != 0.0 {
 		t.Errorf("%v", p)
 	}
-	for dir, want := range map[string]kind{"..": forbidden, "/etc": forbidden, "link": forbidden, "sub/../..": forbidden, "none": unfit} {
+	for dir, want := range map[string]kind{"..": forbidden, "/etc": forbidden, "link": forbidden, "sub/../..": forbidden,
+		"none": unfit} {
 		w.do("POST", "/v1/inputs", in(object{"dir": dir})).problem(want)
 	}
-	for member, value := range map[string]any{"mcp_servers": []any{}, "command": "sh", "env": []string{"X"}, "append_system": "x"} {
+	for member, value := range map[string]any{"mcp_servers": []any{}, "command": "sh", "env": []string{"X"},
+		"append_system": "x"} {
 		w.do("POST", "/v1/inputs", in(object{member: value})).problem(badRequest)
 	}
 	p := w.do("POST", "/v1/inputs", in(object{"attachments": []string{"/etc/passwd"}})).problem(badRequest)
@@ -344,14 +365,17 @@ func TestOnlyTightens(t *testing.T) {
 	}
 	w.do("POST", "/v1/inputs", in(object{"project": filepath.Dir(dir)})).problem(notFound)
 	file := object{"name": "../../notes.txt", "data": base64.StdEncoding.EncodeToString([]byte("some notes"))}
-	sent := w.do("POST", "/v1/inputs", object{"project": dir, "text": "@say thanks", "dir": "sub", "attachments": []any{file}, "wait": true}, withKey("files")).want(200).object()
+	sent := w.do("POST", "/v1/inputs", object{"project": dir, "text": "@say thanks", "dir": "sub",
+		"attachments": []any{file}, "wait": true}, withKey("files")).want(200).object()
 	run := w.do("GET", "/v1/runs/"+sent["run_id"].(string), nil).want(200).object()
 	path := run["attachments"].([]any)[0].(string)
-	if b, err := os.ReadFile(path); err != nil || string(b) != "some notes" || !strings.HasPrefix(path, filepath.Join(dir, ".perlica_config")) || run["dir"] != filepath.Join(dir, "sub") {
+	if b, err := os.ReadFile(path); err != nil || string(b) != "some notes" ||
+		!strings.HasPrefix(path, filepath.Join(dir, ".perlica_config")) || run["dir"] != filepath.Join(dir, "sub") {
 		t.Errorf("%v: %q, %v", run, b, err)
 	}
 	file["data"] = base64.StdEncoding.EncodeToString([]byte("others"))
-	w.do("POST", "/v1/inputs", object{"project": dir, "text": "@say thanks", "dir": "sub", "attachments": []any{file}}, withKey("files")).problem(inputDiffers)
+	w.do("POST", "/v1/inputs", object{"project": dir, "text": "@say thanks", "dir": "sub", "attachments": []any{file}},
+		withKey("files")).problem(inputDiffers)
 	if b, err := os.ReadFile(path); err != nil || string(b) != "some notes" {
 		t.Errorf("the recorded attachment was changed: %q, %v", b, err)
 	}

@@ -80,7 +80,8 @@ func put[T any](m members, name string, f func(T) T) {
 // say translates the member that is a sentence. Its code and its insertions are members, too.
 func (m members) say(say *language.Sentences, name string) {
 	var c message.Coded
-	if (m["code"] == nil || json.Unmarshal(m["code"], &c.Code) == nil) && (m["args"] == nil || json.Unmarshal(m["args"], &c.Args) == nil) {
+	if (m["code"] == nil || json.Unmarshal(m["code"], &c.Code) == nil) &&
+		(m["args"] == nil || json.Unmarshal(m["args"], &c.Args) == nil) {
 		put(m, name, func(text string) string { return say.Read(text, c) })
 	}
 }

@@ -51,8 +51,11 @@ func TestLanguage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
 	died := w.ask(w.dirs[0], "@exit 3")["run_id"].(string)
-	denied := w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "text": "@ask execute Why command=\"sudo make\"\n@mode auto", "permissions": "deny", "wait": true}).want(200).object()["run_id"].(string)
-	_, asking := w.send("@ask execute \"no log has it\" command=\"sudo make\"", "") // the title is the agent's text in every language
+	denied := w.do("POST", "/v1/inputs", object{"project": w.dirs[0],
+		"text": "@ask execute Why command=\"sudo make\"\n@mode auto", "permissions": "deny", "wait": true}).want(200).
+		object()["run_id"].(string)
+	// the title is the agent's text in every language
+	_, asking := w.send("@ask execute \"no log has it\" command=\"sudo make\"", "")
 	id := w.question()["id"].(string)
 	_, hangs := w.send("@hang", "")
 	w.do("POST", "/v1/runs/"+hangs+"/cancel", object{"why": "enough"}).want(202)
@@ -66,9 +69,11 @@ func TestLanguage(t *testing.T) {
 			t.Fatalf("the log does not come to rest: %v", is)
 		}
 	}
-	check(t, os.WriteFile(filepath.Join(w.dirs[1], ".perlica_config", "contexts", "default", "eventlog.db"), []byte(strings.Repeat("no database ", 1000)), 0o600))
+	check(t, os.WriteFile(filepath.Join(w.dirs[1], ".perlica_config", "contexts", "default", "eventlog.db"),
+		[]byte(strings.Repeat("no database ", 1000)), 0o600))
 
-	anchor, err := os.OpenFile(filepath.Join(w.dirs[0], ".perlica_config", "contexts", "default", "eventlog.anchor"), os.O_APPEND|os.O_WRONLY, 0)
+	anchor, err := os.OpenFile(filepath.Join(w.dirs[0], ".perlica_config", "contexts", "default", "eventlog.anchor"),
+		os.O_APPEND|os.O_WRONLY, 0)
 	check(t, err)
 	_, err = anchor.WriteString("none\n")
 	check(t, errors.Join(err, anchor.Close()))

@@ -42,7 +42,8 @@ type liveSession struct {
 }
 
 // acquireSession returns the live session of the key, or opens it. The caller must release it.
-func (ts *liveSessions) acquireSession(ctx context.Context, l *eventLog, key sessionKey, provider, dir string) (*liveSession, error) {
+func (ts *liveSessions) acquireSession(ctx context.Context, l *eventLog, key sessionKey, provider,
+	dir string) (*liveSession, error) {
 	ts.opening.Lock()
 	defer ts.opening.Unlock()
 	if k := ts.useOpen(key); k != nil {

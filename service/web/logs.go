@@ -96,7 +96,8 @@ func (ls *logs) list(ctx context.Context, where place) ([]*eventLog, error) {
 	var list []*eventLog
 	for _, u := range used {
 		at := place{u.Dir, u.Context}
-		if ls.opt.Only && u.Dir != here.Project || where.Project != "" && u.Dir != where.Project || where.Context != "" && u.Context != where.Context {
+		if ls.opt.Only && u.Dir != here.Project || where.Project != "" && u.Dir != where.Project || where.Context != "" &&
+			u.Context != where.Context {
 			continue
 		}
 		l, err := ls.logAt(at, u)
@@ -289,7 +290,8 @@ const patience = 5 * time.Second
 // together calls f for each log, at most eight at a time. It lists a log as unreadable if f fails
 // or takes too long. If the server has found a damaged event in a log, together lists the log as
 // unreadable and also returns its value.
-func together[T any](ctx context.Context, list []*eventLog, f func(context.Context, *eventLog, logReader) (T, error)) (of map[*eventLog]T, bad []unreadable) {
+func together[T any](ctx context.Context, list []*eventLog, f func(context.Context, *eventLog, logReader) (T,
+	error)) (of map[*eventLog]T, bad []unreadable) {
 	var mu sync.Mutex
 	of, bad = map[*eventLog]T{}, []unreadable{}
 	var all sync.WaitGroup

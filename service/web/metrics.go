@@ -168,7 +168,8 @@ func (s *Server) metrics(w http.ResponseWriter, r *request) error {
 	s.inputs.mu.Lock()
 	under := len(s.inputs.pending)
 	s.inputs.mu.Unlock()
-	b.head("perlica_inputs_under_way", "gauge", "Inputs that came over HTTP and have no result yet; those that wait for a turn are among them.")
+	b.head("perlica_inputs_under_way", "gauge",
+		"Inputs that came over HTTP and have no result yet; those that wait for a turn are among them.")
 	b.line("perlica_inputs_under_way", float64(under))
 	s.counts.writeMetrics(&b)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

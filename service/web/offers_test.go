@@ -42,17 +42,21 @@ func TestModelAndMode(t *testing.T) {
 		t.Errorf("%v", modes)
 	}
 	// The choice holds in the session until a later input changes it.
-	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": session, "text": "@say next", "wait": true}).want(200)
+	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": session, "text": "@say next",
+		"wait": true}).want(200)
 	if shown := w.do("GET", "/v1/sessions/"+session, nil).object()["offers"].(object); shown["mode"] != "plan" {
 		t.Errorf("%v", shown)
 	}
-	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": session, "text": "@say next", "mode": "default", "wait": true}).want(200)
-	if shown := w.do("GET", "/v1/sessions/"+session, nil).object()["offers"].(object); shown["mode"] != "default" || shown["model"] != "large" {
+	w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "session": session, "text": "@say next", "mode": "default",
+		"wait": true}).want(200)
+	if shown := w.do("GET", "/v1/sessions/"+session, nil).object()["offers"].(object); shown["mode"] != "default" ||
+		shown["model"] != "large" {
 		t.Errorf("%v", shown)
 	}
 	// A new session has no choice yet.
 	for _, p := range items(w.do("GET", "/v1/providers?project="+w.dirs[0], nil).want(200).object(), "providers") {
-		if o, _ := p["offers"].(object); p["id"] == "claude" && (fmt.Sprint(o["models"]) != "[small large]" || o["mode"] != nil) {
+		if o, _ := p["offers"].(object); p["id"] == "claude" && (fmt.Sprint(o["models"]) != "[small large]" ||
+			o["mode"] != nil) {
 			t.Errorf("%v", p)
 		}
 	}

@@ -82,7 +82,8 @@ func notPaired(err error) error {
 
 // signed verifies the signature of an answer with the device's key and adds it to the answer.
 func signed(r *request, q interaction.Question, body answerBody, a *interaction.Answer) error {
-	err := r.visitor.CheckAnswer(device.Answer{Question: string(q.ID), Digest: body.Digest, Option: body.Option, Signature: body.Signature})
+	err := r.visitor.CheckAnswer(device.Answer{Question: string(q.ID), Digest: body.Digest, Option: body.Option,
+		Signature: body.Signature})
 	if err != nil {
 		return forbidden.problem(unsignedAnswer.With(err))
 	}

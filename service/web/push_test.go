@@ -45,7 +45,8 @@ func TestPush(t *testing.T) {
 	service, option := withPush(t)
 	w := newWorld(t, 2, option)
 	phone, desk := w.newToken("phone", access.Read, access.Approve), w.newToken("desk", access.Read, access.Approve)
-	w.do("POST", "/v1/push/subscribe", service.Subscribe(), as(w.newToken("reader", access.Read, access.Ask))).problem(forbidden)
+	w.do("POST", "/v1/push/subscribe", service.Subscribe(), as(w.newToken("reader", access.Read, access.Ask))).problem(
+		forbidden)
 	private := service.Subscribe()
 	private.Endpoint = "https://127.0.0.1/x"
 	w.do("POST", "/v1/push/subscribe", private, as(phone)).problem(unfit)

@@ -57,7 +57,8 @@ type rowShown struct {
 }
 
 // tones holds the name of each tone of a row.
-var tones = []string{card.Plain: "plain", card.Title: "title", card.Added: "added", card.Removed: "removed", card.Aside: "aside", card.Warning: "warning", card.Refused: "refused"}
+var tones = []string{card.Plain: "plain", card.Title: "title", card.Added: "added", card.Removed: "removed",
+	card.Aside: "aside", card.Warning: "warning", card.Refused: "refused"}
 
 func newRows(rows []card.Row) []rowShown {
 	shown := []rowShown{}
@@ -76,8 +77,9 @@ func (l *eventLog) question(ctx context.Context, log logReader, q pendingQuestio
 	said := localized(ctx, q.Question)
 	c := card.Lay(said, width)
 	shown := question{
-		place: l.place, Question: said, Options: []option{}, Short: string(q.ID[max(0, len(q.ID)-shownID):]), Run: q.Refs.Run, Session: q.Refs.Session,
-		Asked: q.Asked, Open: true, Card: cardShown{newRows(c.Rows), newRows(c.Options)},
+		place: l.place, Question: said, Options: []option{}, Short: string(q.ID[max(0, len(q.ID)-shownID):]), Run: q.Refs.Run,
+		Session: q.Refs.Session,
+		Asked:   q.Asked, Open: true, Card: cardShown{newRows(c.Rows), newRows(c.Options)},
 	}
 	for _, o := range said.Options {
 		shown.Options = append(shown.Options, option{o, o.Allows(), o.Always()})
@@ -106,7 +108,8 @@ func (s *Server) questions(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log logReader) (shown []question, err error) {
+	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log logReader) (shown []question,
+		err error) {
 		open, err := l.pending(ctx, log)
 		for _, q := range open {
 			one, qerr := l.question(ctx, log, q, int(width))
@@ -183,7 +186,8 @@ func (s *Server) findQuestion(r *request) (*eventLog, logReader, pendingQuestion
 			}
 		}
 	}
-	l, log, err := s.holding(r.Context(), r.where(), event.Query{Interaction: id, Types: []event.Type{event.InteractionRequested}})
+	l, log, err := s.holding(r.Context(), r.where(), event.Query{Interaction: id,
+		Types: []event.Type{event.InteractionRequested}})
 	if err != nil {
 		return nil, nil, pendingQuestion{}, err
 	}
@@ -220,7 +224,8 @@ func (s *Server) answer(w http.ResponseWriter, r *request) error {
 	if body.Digest != shown.Digest {
 		return questionOther.problem(otherDigest)
 	}
-	a := interaction.Answer{Option: body.Option, Always: body.Always, By: r.visitor.Label(), Where: source, Shown: body.Shown}
+	a := interaction.Answer{Option: body.Option, Always: body.Always, By: r.visitor.Label(), Where: source,
+		Shown: body.Shown}
 	i := slices.IndexFunc(q.Options, func(o interaction.Option) bool { return o.ID == body.Option })
 	if i >= 0 && (q.Options[i].Text || q.Word != "" && q.Options[i].Allows()) {
 		a.Text = body.Word

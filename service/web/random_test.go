@@ -60,8 +60,10 @@ func TestRandomRequests(t *testing.T) {
 
 // anywhere lists values for any parameter, header or member.
 var anywhere = []string{
-	"", "0", "-1", "1", "9999999999999999999", "true", "x", "default", "open", "all", "%", "\x00", "\n", "../..", "🙂", "\u202e",
-	"2026-11-23T00:00:00Z", "input", "hello", strings.Repeat("a", 5000), `{"a":1}`, "eyJCZWZvcmUiOjF9", "a.b.c", "-.-", "predictable",
+	"", "0", "-1", "1", "9999999999999999999", "true", "x", "default", "open", "all", "%", "\x00", "\n", "../..", "🙂",
+	"\u202e",
+	"2026-11-23T00:00:00Z", "input", "hello", strings.Repeat("a", 5000), `{"a":1}`, "eyJCZWZvcmUiOjF9", "a.b.c", "-.-",
+	"predictable",
 	"https://example.org/push", "bytes=0-1", "gzip", "application/json", "text/html, */*;q=0", `"etag"`,
 }
 
@@ -77,8 +79,10 @@ func (z *randomizer) pick() string { return z.values[z.rnd.IntN(len(z.values))] 
 // headers lists headers that a client may send in addition to the described ones. Only the headers
 // that the guard judges may have an effect. (net/http itself answers an Expect header.)
 var headers = []string{
-	"Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Content-Type", "Content-Encoding", "Accept-Language", "Accept-Encoding", "Range", "If-None-Match",
-	"If-Modified-Since", "Upgrade", "X-Forwarded-For", "X-Forwarded-Host", "X-Http-Method-Override", "Forwarded", "Cookie", "Signature", "Signature-Input",
+	"Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Content-Type", "Content-Encoding", "Accept-Language",
+	"Accept-Encoding", "Range", "If-None-Match",
+	"If-Modified-Since", "Upgrade", "X-Forwarded-For", "X-Forwarded-Host", "X-Http-Method-Override", "Forwarded", "Cookie",
+	"Signature", "Signature-Input",
 	"Content-Digest", "Authorization",
 }
 
@@ -165,5 +169,6 @@ func (z *randomizer) value(s *base.Schema) any {
 
 // junk returns a value of any type.
 func (z *randomizer) junk() any {
-	return []any{z.pick(), z.rnd.IntN(10), -1, 1e300, nil, true, []string{z.pick()}, object{z.pick(): z.pick()}}[z.rnd.IntN(8)]
+	return []any{z.pick(), z.rnd.IntN(10), -1, 1e300, nil, true, []string{z.pick()},
+		object{z.pick(): z.pick()}}[z.rnd.IntN(8)]
 }

@@ -96,7 +96,8 @@ func (s *Server) other(mux *http.ServeMux, w http.ResponseWriter, r *http.Reques
 	}
 	data, err := fs.ReadFile(s.opt.Page, name)
 	kind := kinds[path.Ext(name)]
-	if err != nil || kind == "" || slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.HasPrefix(part, ".") }) {
+	if err != nil || kind == "" || slices.ContainsFunc(strings.Split(name, "/"),
+		func(part string) bool { return strings.HasPrefix(part, ".") }) {
 		return notFound.problem(nothingHere)
 	}
 	w.Header().Set("Content-Type", kind)

@@ -44,8 +44,10 @@ func TestRoutes(t *testing.T) {
 	}
 	open := map[string]bool{"/healthz": true}
 	for _, path := range []string{
-		"/v1/self", "/v1/push", "/v1/contexts", "/v1/providers" + at, "/v1/sessions", "/v1/sessions/" + session, "/v1/runs", "/v1/runs?state=open",
-		"/v1/runs/" + run, "/v1/runs/" + run + "/story", "/v1/questions", "/v1/search?q=hello", "/v1/search?q=hello&kind=answer",
+		"/v1/self", "/v1/push", "/v1/contexts", "/v1/providers" + at, "/v1/sessions", "/v1/sessions/" + session, "/v1/runs",
+		"/v1/runs?state=open",
+		"/v1/runs/" + run, "/v1/runs/" + run + "/story", "/v1/questions", "/v1/search?q=hello",
+		"/v1/search?q=hello&kind=answer",
 		"/v1/stats", "/v1/verify" + at, "/v1/proofs/1" + at, "/metrics", "/readyz", "/openapi.json", "/healthz",
 	} {
 		w.do("GET", path, nil).want(200)
@@ -62,16 +64,19 @@ func TestRoutes(t *testing.T) {
 	for _, step := range items(story, "steps") {
 		kinds = append(kinds, step["kind"].(string))
 	}
-	if got := strings.Join(kinds, " "); !strings.HasPrefix(got, "input") || !strings.Contains(got, "said") || !strings.HasSuffix(got, "outcome") && !strings.HasSuffix(got, "note") {
+	if got := strings.Join(kinds, " "); !strings.HasPrefix(got, "input") || !strings.Contains(got, "said") ||
+		!strings.HasSuffix(got, "outcome") && !strings.HasSuffix(got, "note") {
 		t.Errorf("the story is %q", got)
 	}
-	for _, path := range []string{"/v1/runs/none", "/v1/sessions/none", "/v1/questions/none", "/v1/nothing", "/v1/proofs/900" + at, "/page.js"} {
+	for _, path := range []string{"/v1/runs/none", "/v1/sessions/none", "/v1/questions/none", "/v1/nothing",
+		"/v1/proofs/900" + at, "/page.js"} {
 		w.do("GET", path, nil).want(404)
 	}
 	if p := w.do("GET", "/v1/proofs/900"+at, nil).problem(notFound); p.Detail != `there is no event "900" on the log` {
 		t.Errorf("%q", p.Detail)
 	}
-	for _, path := range []string{"/v1/runs?stat=open", "/v1/runs?limit=0", "/v1/runs?page=x", "/v1/verify", "/v1/proofs/1", "/v1/providers", "/v1/events?after=x", "/v1/search"} {
+	for _, path := range []string{"/v1/runs?stat=open", "/v1/runs?limit=0", "/v1/runs?page=x", "/v1/verify",
+		"/v1/proofs/1", "/v1/providers", "/v1/events?after=x", "/v1/search"} {
 		w.do("GET", path, nil).problem(badRequest)
 	}
 	w.do("POST", "/v1/contexts", object{}).problem(badMethod)
@@ -99,14 +104,16 @@ func TestRights(t *testing.T) {
 		{"GET", "/v1/contexts", access.Read}, {"GET", "/v1/events", access.Read}, {"GET", "/metrics", access.Read},
 		{"POST", "/v1/inputs", access.Ask}, {"GET", "/acp", access.Ask}, {"POST", "/v1/runs/x/cancel", access.Ask},
 		{"GET", "/v1/devices", access.Admin}, {"POST", "/v1/devices/x/revoke", access.Admin},
-		{"POST", "/v1/questions/x/answer", access.Approve}, {"GET", "/v1/push", access.Approve}, {"POST", "/v1/push/subscribe", access.Approve},
+		{"POST", "/v1/questions/x/answer", access.Approve}, {"GET", "/v1/push", access.Approve},
+		{"POST", "/v1/push/subscribe", access.Approve},
 	} {
 		for right, token := range tokens {
 			var body any
 			if rt.method == "POST" {
 				body = object{}
 			}
-			got := w.do(rt.method, rt.path, body, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }, json_)
+			got := w.do(rt.method, rt.path, body, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) },
+				json_)
 			if may := got.status != http.StatusForbidden; may != (right == rt.right) {
 				t.Errorf("%s %s with %q: %d", rt.method, rt.path, right, got.status)
 			}

@@ -101,7 +101,8 @@ func (s *Server) runs(w http.ResponseWriter, r *request) error {
 		answer.Runs = append(answer.Runs, found...)
 	}
 	slices.SortStableFunc(answer.Runs, func(a, b runShown) int {
-		return cmp.Or(b.At.Compare(a.At), strings.Compare(b.Project, a.Project), strings.Compare(b.Context, a.Context), cmp.Compare(b.Seq, a.Seq))
+		return cmp.Or(b.At.Compare(a.At), strings.Compare(b.Project, a.Project), strings.Compare(b.Context, a.Context),
+			cmp.Compare(b.Seq, a.Seq))
 	})
 	if state != "open" && len(answer.Runs) > n {
 		answer.Runs = answer.Runs[:n]
@@ -132,11 +133,13 @@ func afterRuns(from runsPage, runs []runShown) runsPage {
 }
 
 // newestRuns returns the newest runs with inputs before an event; 0 stands for the end of the log.
-func (l *eventLog) newestRuns(ctx context.Context, log logReader, session event.SessionID, before event.Seq, n int) (list []runShown, err error) {
+func (l *eventLog) newestRuns(ctx context.Context, log logReader, session event.SessionID, before event.Seq,
+	n int) (list []runShown, err error) {
 	if before == 1 {
 		return nil, nil
 	}
-	q := event.Query{Session: session, Types: []event.Type{event.MessageReceived}, Newest: true, Limit: n, Until: max(before-1, 0)}
+	q := event.Query{Session: session, Types: []event.Type{event.MessageReceived}, Newest: true, Limit: n,
+		Until: max(before-1, 0)}
 	for e, err := range log.Events(ctx, q) {
 		if err != nil {
 			return nil, err
@@ -192,7 +195,8 @@ func readFacts(ctx context.Context, log logReader, id event.RunID) (*record.Reco
 // recorded returns a recorded run for a list.
 func (l *eventLog) recorded(r *record.Record) (runShown, error) {
 	t := report.TurnSummary{
-		Run: r.Run, Input: r.Input, At: r.At, Sender: r.Received.Sender, Source: r.Received.Source, Text: r.Received.Text, Pruned: r.Pruned, Damage: r.Damage,
+		Run: r.Run, Input: r.Input, At: r.At, Sender: r.Received.Sender, Source: r.Received.Source, Text: r.Received.Text,
+		Pruned: r.Pruned, Damage: r.Damage,
 		Outcome: r.Outcome, Answer: r.Text, StopReason: r.StopReason, DurationMS: r.Duration.Milliseconds(), Seq: r.First,
 	}
 	if r.Err != nil {
@@ -224,7 +228,8 @@ func (s *Server) run(w http.ResponseWriter, r *request) error {
 		Dir         string             `json:"dir"`
 		Provider    string             `json:"provider"`
 		Result      *streamjson.Result `json:"result"`
-	}{runShown: one, Attachments: append([]string{}, rec.Received.Attachments...), Dir: rec.Received.Dir, Provider: cmp.Or(rec.Received.Provider, rec.Provider)}
+	}{runShown: one, Attachments: append([]string{}, rec.Received.Attachments...), Dir: rec.Received.Dir,
+		Provider: cmp.Or(rec.Received.Provider, rec.Provider)}
 	if rec.Outcome != "" {
 		shown.Result = localizedResult(r.Context(), streamjson.NewResult(rec.Result, nil, ""))
 	}

@@ -79,7 +79,8 @@ func (s *Server) search(w http.ResponseWriter, r *request) error {
 func (r *request) wanted() (want report.Wanted, err error) {
 	q := r.URL.Query()
 	want = report.Wanted{Phrases: q["q"], Provider: q.Get("provider"), Session: event.SessionID(q.Get("session"))}
-	if len(want.Phrases) == 0 || len(want.Phrases) > 20 || slices.ContainsFunc(want.Phrases, func(p string) bool { return p == "" || len(p) > 2000 }) {
+	if len(want.Phrases) == 0 || len(want.Phrases) > 20 || slices.ContainsFunc(want.Phrases,
+		func(p string) bool { return p == "" || len(p) > 2000 }) {
 		return want, badRequest.problem(badPhrases)
 	}
 	for _, kind := range q["kind"] {
@@ -113,8 +114,9 @@ func (l *eventLog) searchTexts(ctx context.Context, log logReader, want report.W
 			return nil, err
 		}
 		one := hit{
-			place: l.place, Seq: h.Event.Seq, ID: h.Event.ID, Time: h.Event.Time, Type: h.Event.Type, Kind: h.Kind, Provider: h.Provider,
-			Session: h.Event.Session, Run: h.Event.Run, Excerpt: []piece{},
+			place: l.place, Seq: h.Event.Seq, ID: h.Event.ID, Time: h.Event.Time, Type: h.Event.Type, Kind: h.Kind,
+			Provider: h.Provider,
+			Session:  h.Event.Session, Run: h.Event.Run, Excerpt: []piece{},
 		}
 		for _, p := range h.Excerpt {
 			one.Excerpt = append(one.Excerpt, piece{p.Text, p.Mark})

@@ -35,7 +35,8 @@ func (s *Server) contexts(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log logReader) (c contextShown, err error) {
+	of, bad := together(r.Context(), list, func(ctx context.Context, l *eventLog, log logReader) (c contextShown,
+		err error) {
 		last, _, err := log.Last(ctx, event.Query{})
 		if err != nil {
 			return c, err
@@ -209,7 +210,10 @@ func (l *eventLog) viewing(ctx context.Context, log logReader, f func(*sessions.
 	if l.copied() == nil {
 		key = l.opt.Dirs.ViewKey()
 	}
-	view, remove, err := project.OpenView(path, func(path string) (*sessions.View, error) { return sessions.Open(ctx, log, path, key) })
+	view, remove, err := project.OpenView(path, func(path string) (*sessions.View,
+		error) {
+		return sessions.Open(ctx, log, path, key)
+	})
 	if err != nil {
 		return err
 	}

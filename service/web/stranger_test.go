@@ -17,8 +17,9 @@ func TestStrangersBody(t *testing.T) {
 	check(t, err)
 	defer conn.Close()
 	check(t, conn.SetDeadline(time.Now().Add(longest)))
-	_, err = fmt.Fprintf(conn, "POST /v1/inputs HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"+
-		"Authorization: Bearer perlica_tok_012345678901234567890123456789012345\r\n\r\n", w.http.Listener.Addr(), inputBody)
+	_, err = fmt.Fprintf(conn,
+		"POST /v1/inputs HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"+
+			"Authorization: Bearer perlica_tok_012345678901234567890123456789012345\r\n\r\n", w.http.Listener.Addr(), inputBody)
 	check(t, err)
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	check(t, err)

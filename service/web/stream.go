@@ -68,7 +68,8 @@ func (s *Server) stream(w http.ResponseWriter, r *request, list []*eventLog, aft
 		return err
 	}
 	f := &follower{
-		s: s, w: w, out: http.NewResponseController(w), want: want, say: say(r.Context()), wake: make(chan struct{}, 1), cursor: c,
+		s: s, w: w, out: http.NewResponseController(w), want: want, say: say(r.Context()), wake: make(chan struct{}, 1),
+		cursor: c,
 		tracks: map[*eventLog]*track{},
 	}
 	defer f.leaveFeeds()
@@ -295,7 +296,8 @@ func (f *follower) writePart(ctx context.Context, b []byte) error {
 	if err := f.s.logs.outflow.reserveBytes(ctx, len(b)); err != nil {
 		return err
 	}
-	_ = f.out.SetWriteDeadline(time.Now().Add(f.s.opt.Patience)) // without a deadline, only the connection's end ends a write
+	// without a deadline, only the connection's end ends a write
+	_ = f.out.SetWriteDeadline(time.Now().Add(f.s.opt.Patience))
 	_, err := f.w.Write(b)
 	return err
 }

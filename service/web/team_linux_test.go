@@ -19,14 +19,16 @@ func TestPushOfATeam(t *testing.T) {
 	home := t.TempDir()
 	opt := team.Options{
 		URL: s.URL(hubtest.Lead, db), Dir: filepath.Join(home, "website"), Version: "test",
-		Environ: append(os.Environ(), "PERLICA_HOME="+filepath.Join(home, "perlica"), "PERLICA_MODEL_DEFAULT_PROVIDER=predictable"),
+		Environ: append(os.Environ(), "PERLICA_HOME="+filepath.Join(home, "perlica"),
+			"PERLICA_MODEL_DEFAULT_PROVIDER=predictable"),
 	}
 	check(t, os.Mkdir(opt.Dir, 0o700))
 	_, _, err := team.Init(t.Context(), opt, "team")
 	check(t, err)
 	alice, _, err := team.Join(t.Context(), opt, "alice")
 	check(t, err)
-	worker, err := team.NewWorker(t.Context(), alice, team.WorkerOptions{Slots: 2, Projects: map[string]string{"website": opt.Dir}, Note: func(s string) { t.Log(s) }})
+	worker, err := team.NewWorker(t.Context(), alice, team.WorkerOptions{Slots: 2,
+		Projects: map[string]string{"website": opt.Dir}, Note: func(s string) { t.Log(s) }})
 	check(t, err)
 	ctx, end := context.WithCancel(context.Background())
 	over := make(chan error, 1)
@@ -43,7 +45,8 @@ func TestPushOfATeam(t *testing.T) {
 	})
 	w.do("POST", "/v1/push/subscribe", push.Subscribe()).want(200)
 	for _, id := range []string{"one", "two"} {
-		_, err := alice.Submit(t.Context(), []team.Draft{{ID: id, Text: "@ask execute Build command=make", Project: "website"}})
+		_, err := alice.Submit(t.Context(), []team.Draft{{ID: id, Text: "@ask execute Build command=make",
+			Project: "website"}})
 		check(t, err)
 		woken(t, push)
 	}

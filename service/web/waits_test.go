@@ -56,7 +56,8 @@ func TestRevokedWhileWaiting(t *testing.T) {
 // TestTooManyInputs checks the limit of waiting inputs, because they wait in memory.
 func TestTooManyInputs(t *testing.T) {
 	w := newWorld(t, 1)
-	first := w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "text": "@ask execute Build command=make"}).want(202).object()
+	first := w.do("POST", "/v1/inputs", object{"project": w.dirs[0],
+		"text": "@ask execute Build command=make"}).want(202).object()
 	q := w.question()
 	in := object{"project": w.dirs[0], "session": first["session_id"], "text": "@say next"}
 	for range mostInputs - 1 {
@@ -93,7 +94,8 @@ func TestTooManyStreams(t *testing.T) {
 func TestSeveralIDs(t *testing.T) {
 	w := newWorld(t, 1)
 	for _, keys := range [][]string{{"a", "b"}, {""}} {
-		w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "text": "@say no"}, func(r *http.Request) { r.Header["Idempotency-Key"] = keys }).problem(badRequest)
+		w.do("POST", "/v1/inputs", object{"project": w.dirs[0], "text": "@say no"},
+			func(r *http.Request) { r.Header["Idempotency-Key"] = keys }).problem(badRequest)
 	}
 	if runs := items(w.do("GET", "/v1/runs", nil).object(), "runs"); len(runs) > 0 {
 		t.Errorf("something was sent: %v", runs)
@@ -105,7 +107,8 @@ func TestBase(t *testing.T) {
 	w := newWorld(t, 1, withPage, func(o *Options) { o.Base = "/perlica" })
 	client := *w.http.Client()
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	for path, want := range map[string]int{"/perlica": 308, "/perlica/": 200, "/": 200, "/perlica/v1/runs": 401, "/perlicax": 404, "//perlica": 404} {
+	for path, want := range map[string]int{"/perlica": 308, "/perlica/": 200, "/": 200, "/perlica/v1/runs": 401,
+		"/perlicax": 404, "//perlica": 404} {
 		u, err := url.Parse(w.http.URL)
 		check(t, err)
 		u.Path = path

@@ -138,11 +138,14 @@ func New(opt Options) *Server {
 	opt.Base = strings.TrimSuffix(opt.Base, "/")
 	s := &Server{
 		opt: opt, logs: newLogs(opt), limits: newLimits(), stopping: make(chan struct{}),
-		verifying: make(chan struct{}, 1), streams: make(chan struct{}, mostStreams), clients: make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)), slots: make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)),
-		inputs:       inputs{pending: map[inputKey]*pendingInput{}},
-		liveSessions: liveSessions{open: map[sessionKey]*liveSession{}, idle: opt.Here.Config.Service.Idle, agents: max(opt.Here.Config.Service.Agents, 1)},
-		learned:      learned{of: map[learnedKey]*offers{}},
-		counts:       counters{of: map[place]*counted{}}, subscribed: make(chan struct{}, 1), present: newPresent(),
+		verifying: make(chan struct{}, 1), streams: make(chan struct{}, mostStreams),
+		clients: make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)),
+		slots:   make(chan struct{}, max(opt.Here.Config.Service.Agents, 1)),
+		inputs:  inputs{pending: map[inputKey]*pendingInput{}},
+		liveSessions: liveSessions{open: map[sessionKey]*liveSession{}, idle: opt.Here.Config.Service.Idle,
+			agents: max(opt.Here.Config.Service.Agents, 1)},
+		learned: learned{of: map[learnedKey]*offers{}},
+		counts:  counters{of: map[place]*counted{}}, subscribed: make(chan struct{}, 1), present: newPresent(),
 	}
 	s.push = push.New(push.Options{Dir: opt.Dirs.PushDir(), Trail: opt.Trail, Due: s.due, Transport: opt.Push})
 	s.hard, s.end = context.WithCancelCause(context.Background())

@@ -135,7 +135,8 @@ func namedProvider(t *testing.T, name, argument string) func(*Options) {
 	return func(o *Options) {
 		t.Helper()
 		check(t, os.MkdirAll(o.Dirs.Config, 0o700))
-		text := fmt.Sprintf("[providers.%s]\nadapter.command = %q\nadapter.args = [\"agent\", \"predictable\", %q]\n", name, os.Args[0], argument)
+		text := fmt.Sprintf("[providers.%s]\nadapter.command = %q\nadapter.args = [\"agent\", \"predictable\", %q]\n", name,
+			os.Args[0], argument)
 		check(t, os.WriteFile(filepath.Join(o.Dirs.Config, "config.toml"), []byte(text), 0o600))
 		here, err := project.Find(o.Here.Dir, o.Environ, nil)
 		check(t, err)
@@ -258,7 +259,8 @@ func (w *world) hold(req *http.Request, res *http.Response, data []byte) {
 			w.t.Errorf("%s %s: no %s", req.Method, req.URL.Path, name)
 		}
 	}
-	if req.Method != http.MethodGet && req.Method != http.MethodPost || req.URL.Path == "/" || res.StatusCode == 404 || res.StatusCode == 405 {
+	if req.Method != http.MethodGet && req.Method != http.MethodPost || req.URL.Path == "/" || res.StatusCode == 404 ||
+		res.StatusCode == 405 {
 		if res.StatusCode >= 400 && res.Header.Get("Content-Type") != "application/problem+json" {
 			w.t.Errorf("%s %s: an error as %s", req.Method, req.URL.Path, res.Header.Get("Content-Type"))
 		}

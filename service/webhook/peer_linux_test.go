@@ -27,7 +27,8 @@ func TestPost(t *testing.T) {
 	asRunner(t)
 	body := `{"id":"1","chat":"c","contact":"p","text":"/allow"}`
 	stamp := strconv.FormatInt(time.Now().Unix(), 10)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/messages", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+addr+"/messages",
+		strings.NewReader(body))
 	if err != nil {
 		os.Exit(1)
 	}

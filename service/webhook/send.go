@@ -77,7 +77,8 @@ func (c *Channel) composePost(kind string, m channel.Outbound) (p post, err erro
 	if n := channel.Units(m.Text); c.opt.Text > 0 && n > c.opt.Text {
 		return p, &channel.RejectedError{Why: fmt.Sprintf("its text has %d characters, and %d are allowed", n, c.opt.Text)}
 	}
-	p = post{Type: kind, Chat: m.Chat, Text: m.Text, Format: string(c.opt.Format), ReplyTo: m.ReplyTo, Key: m.Key, Silent: m.Silent}
+	p = post{Type: kind, Chat: m.Chat, Text: m.Text, Format: string(c.opt.Format), ReplyTo: m.ReplyTo, Key: m.Key,
+		Silent: m.Silent}
 	if m.Plain {
 		p.Format = string(channel.Plain)
 	}

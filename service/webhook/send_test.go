@@ -68,7 +68,8 @@ func TestPosts(t *testing.T) {
 	}
 	m := channel.Outbound{
 		Chat: "desk", Text: "**hi**", ReplyTo: "m1", Key: "k1",
-		Buttons: []channel.Button{{Label: "Yes", Data: "q 1"}}, File: &channel.File{Name: "/x/f.txt", Path: name, MIME: "text/plain"},
+		Buttons: []channel.Button{{Label: "Yes", Data: "q 1"}}, File: &channel.File{Name: "/x/f.txt", Path: name,
+			MIME: "text/plain"},
 	}
 	id, err := c.Send(t.Context(), m)
 	if err != nil || id != "r1" {
@@ -81,7 +82,8 @@ func TestPosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"map[buttons:[map[data:q 1 label:Yes]] chat:desk file:map[data:ZGF0YQ== mime:text/plain name:f.txt] format:markdown key:k1 reply_to:m1 text:**hi** type:message]",
+		"map[buttons:[map[data:q 1 label:Yes]] chat:desk file:map[data:ZGF0YQ== mime:text/plain name:f.txt] " +
+			"format:markdown key:k1 reply_to:m1 text:**hi** type:message]",
 		"map[chat:desk format:markdown key:k2 text:x type:message]",
 		"map[chat:desk format:markdown id:r1 key:k3 text:done type:edit]",
 	}
@@ -90,7 +92,8 @@ func TestPosts(t *testing.T) {
 			t.Errorf("posted %s\nwant   %s", got, want[i])
 		}
 		h := r.heads[i]
-		if h.Get(webhook.SignatureHeader) != webhook.Sign(secret, h.Get(webhook.TimestampHeader), []byte(r.bodies[i])) || h.Get(webhook.KeyHeader) != p["key"] {
+		if h.Get(webhook.SignatureHeader) != webhook.Sign(secret, h.Get(webhook.TimestampHeader), []byte(r.bodies[i])) ||
+			h.Get(webhook.KeyHeader) != p["key"] {
 			t.Errorf("the headers are %v", h)
 		}
 	}
@@ -140,7 +143,8 @@ func TestJudgement(t *testing.T) {
 		case errors.Is(err, channel.ErrNotSent):
 			got = notSent
 		}
-		if got != x.want || r.count() != 1 || errors.As(err, &limit) != (x.wait > 0) || limit != nil && limit.After != x.wait {
+		if got != x.want || r.count() != 1 || errors.As(err, &limit) != (x.wait > 0) || limit != nil &&
+			limit.After != x.wait {
 			t.Errorf("%d %q: %s, %v, posted %d times", x.status, x.after, got, err, r.count())
 		}
 	}
@@ -172,7 +176,8 @@ func TestReplyIsNotTaken(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.Edit(ctx, "1", channel.Outbound{Chat: "a", Text: "x"}); !errors.Is(err, channel.ErrNotSent) || !errors.Is(err, context.Canceled) {
+	if err := c.Edit(ctx, "1", channel.Outbound{Chat: "a", Text: "x"}); !errors.Is(err, channel.ErrNotSent) ||
+		!errors.Is(err, context.Canceled) {
 		t.Errorf("given up before it began: %v", err)
 	}
 }
@@ -180,7 +185,8 @@ func TestReplyIsNotTaken(t *testing.T) {
 func TestRefusedHere(t *testing.T) {
 	c := open(t, func(o *webhook.Options) { o.Text = 3 })
 	var rejected *channel.RejectedError
-	for _, m := range []channel.Outbound{{Text: "1234"}, {Text: "😀😀"}, {File: &channel.File{Path: filepath.Join(t.TempDir(), "none")}}} {
+	for _, m := range []channel.Outbound{{Text: "1234"}, {Text: "😀😀"},
+		{File: &channel.File{Path: filepath.Join(t.TempDir(), "none")}}} {
 		if _, err := c.Send(t.Context(), m); !errors.As(err, &rejected) {
 			t.Errorf("%+v: got %v; want errors.As(err, &rejected)", m, err)
 		}

@@ -92,7 +92,8 @@ func (c *Channel) takeMessage(w http.ResponseWriter, r *http.Request) {
 	case errors.As(err, &conflict) && conflict.Recorded == "":
 		said["warning"] = conflict.Error()
 	case errors.As(err, &conflict):
-		status, said = http.StatusConflict, map[string]string{"error": conflict.Error(), "recorded": conflict.Recorded, "given": conflict.Given}
+		status, said = http.StatusConflict, map[string]string{"error": conflict.Error(), "recorded": conflict.Recorded,
+			"given": conflict.Given}
 	case errors.As(err, &no) && no.status == http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "2")
 		fallthrough
@@ -145,7 +146,8 @@ func (c *Channel) readMessage(w http.ResponseWriter, r *http.Request) (in channe
 	// Only a client that knows the secret learns the further reasons.
 	unix, err := strconv.ParseInt(stamp, 10, 64)
 	if age := c.now().Sub(time.Unix(unix, 0)); err != nil || age > window || age < -window {
-		return in, &refusal{http.StatusUnauthorized, fmt.Sprintf("%s is not within %s of the time here", TimestampHeader, window)}
+		return in, &refusal{http.StatusUnauthorized, fmt.Sprintf("%s is not within %s of the time here", TimestampHeader,
+			window)}
 	}
 	var m message
 	if err := strict.UnmarshalObject(body, &m); err != nil {
@@ -158,7 +160,8 @@ func (c *Channel) readMessage(w http.ResponseWriter, r *http.Request) (in channe
 		m.Sent = time.Unix(unix, 0)
 	}
 	in = channel.Inbound{
-		ID: m.ID, Chat: m.Chat, Contact: m.Contact, Name: m.Name, Text: m.Text, Sent: m.Sent, ReplyTo: m.ReplyTo, Button: m.Button,
+		ID: m.ID, Chat: m.Chat, Contact: m.Contact, Name: m.Name, Text: m.Text, Sent: m.Sent, ReplyTo: m.ReplyTo,
+		Button: m.Button,
 	}
 	in.Files, err = c.keepFiles(m)
 	return in, err
@@ -168,7 +171,8 @@ func (m *message) check() error {
 	for _, f := range []struct {
 		name, value string
 		must        bool
-	}{{"id", m.ID, true}, {"chat", m.Chat, true}, {"contact", m.Contact, true}, {"name", m.Name, false}, {"reply_to", m.ReplyTo, false}, {"button", m.Button, false}} {
+	}{{"id", m.ID, true}, {"chat", m.Chat, true}, {"contact", m.Contact, true}, {"name", m.Name, false},
+		{"reply_to", m.ReplyTo, false}, {"button", m.Button, false}} {
 		if f.must && strings.TrimSpace(f.value) == "" {
 			return &refusal{http.StatusBadRequest, "the message has no " + f.name}
 		}
@@ -198,7 +202,8 @@ func (c *Channel) keepFiles(m message) (list []channel.File, err error) {
 		place := fmt.Sprintf("%s\n%x", m.ID, sha256.Sum256(f.Data))
 		path, err := attachment.Save(c.opt.Files, place, i, f.Name, bytes.NewReader(f.Data), c.opt.MaxBody)
 		if err != nil {
-			return nil, &refusal{http.StatusServiceUnavailable, "a file could not be kept"} // the sender does not learn the reason
+			// the sender does not learn the reason
+			return nil, &refusal{http.StatusServiceUnavailable, "a file could not be kept"}
 		}
 		list = append(list, channel.File{Name: attachment.Name(f.Name), Path: path, MIME: f.MIME})
 	}

@@ -167,7 +167,8 @@ func prepare(opt Options) (*Channel, error) {
 		return nil, err
 	}
 	if !isLoopback(host) && !opt.AllowRemote {
-		return nil, fmt.Errorf("%s is not an address of this machine alone, and listening on others is not allowed", opt.Listen)
+		return nil, fmt.Errorf("%s is not an address of this machine alone, and listening on others is not allowed",
+			opt.Listen)
 	}
 	u, err := url.Parse(opt.ReplyURL)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
@@ -199,7 +200,8 @@ func (c *Channel) Name() string { return "webhook" }
 
 // Limits returns the receiver's limits from the options.
 func (c *Channel) Limits() channel.Limits {
-	return channel.Limits{Text: c.opt.Text, Buttons: c.opt.Buttons, Files: true, Format: c.opt.Format, Dedupes: c.opt.Dedupes}
+	return channel.Limits{Text: c.opt.Text, Buttons: c.opt.Buttons, Files: true, Format: c.opt.Format,
+		Dedupes: c.opt.Dedupes}
 }
 
 // Addr returns the address for received messages.

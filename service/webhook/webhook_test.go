@@ -28,7 +28,8 @@ const secret = "0123456789abcdef-not-secret"
 func open(t *testing.T, change ...func(*webhook.Options)) *webhook.Channel {
 	t.Helper()
 	opt := webhook.Options{
-		Listen: "127.0.0.1:0", ReplyURL: "http://127.0.0.1:1/replies", Secret: secret, Files: filepath.Join(t.TempDir(), "files"), MaxBody: 10_000,
+		Listen: "127.0.0.1:0", ReplyURL: "http://127.0.0.1:1/replies", Secret: secret,
+		Files: filepath.Join(t.TempDir(), "files"), MaxBody: 10_000,
 	}
 	for _, f := range change {
 		f(&opt)
@@ -58,7 +59,8 @@ type answer struct {
 func send(t *testing.T, c *webhook.Channel, body string, change ...func(*http.Request)) <-chan answer {
 	t.Helper()
 	stamp := strconv.FormatInt(time.Now().Unix(), 10)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+c.Addr().String()+"/messages", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+c.Addr().String()+"/messages",
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,10 +112,12 @@ func accept(t *testing.T, c *webhook.Channel, cursor string) {
 // stored.
 func TestAcceptedWhenTaken(t *testing.T) {
 	c := open(t)
-	done := send(t, c, `{"id":"m1","chat":"desk","contact":"ada","name":"Ada","text":"hi","sent":"2024-01-02T03:04:05Z","reply_to":"r1","button":"q1 2"}`)
+	done := send(t, c,
+		`{"id":"m1","chat":"desk","contact":"ada","name":"Ada","text":"hi","sent":"2024-01-02T03:04:05Z","reply_to":"r1","button":"q1 2"}`)
 	list, next := taken(t, c, "")
 	want := channel.Inbound{
-		ID: "m1", Chat: "desk", Contact: "ada", Name: "Ada", Text: "hi", Sent: time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC), ReplyTo: "r1", Button: "q1 2",
+		ID: "m1", Chat: "desk", Contact: "ada", Name: "Ada", Text: "hi", Sent: time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC),
+		ReplyTo: "r1", Button: "q1 2",
 	}
 	if got := fmt.Sprintf("%+v", list); got != fmt.Sprintf("%+v", []channel.Inbound{want}) {
 		t.Errorf("got %s", got)
@@ -143,7 +147,8 @@ func TestAcceptedWhenTaken(t *testing.T) {
 func TestRefuse(t *testing.T) {
 	c := open(t)
 	with := func(content string) string {
-		return fmt.Sprintf(`{"id":"m1","chat":"a","contact":"b","files":[{"name":"x","data":%q}]}`, base64.StdEncoding.EncodeToString([]byte(content)))
+		return fmt.Sprintf(`{"id":"m1","chat":"a","contact":"b","files":[{"name":"x","data":%q}]}`,
+			base64.StdEncoding.EncodeToString([]byte(content)))
 	}
 	first := send(t, c, with("one"))
 	list, next := taken(t, c, "")
@@ -155,7 +160,8 @@ func TestRefuse(t *testing.T) {
 	c.Refuse(list[0], &channel.ConflictError{ID: "m1", Recorded: "aa", Given: "bb"})
 	a := <-second
 	var said map[string]string
-	if err := json.Unmarshal([]byte(a.body), &said); err != nil || a.status != http.StatusConflict || said["recorded"] != "aa" || said["given"] != "bb" {
+	if err := json.Unmarshal([]byte(a.body), &said); err != nil || a.status != http.StatusConflict ||
+		said["recorded"] != "aa" || said["given"] != "bb" {
 		t.Errorf("answered %+v, %v", a, err)
 	}
 	accept(t, c, next)
@@ -173,7 +179,8 @@ func TestNotCompared(t *testing.T) {
 	c.Refuse(list[0], &channel.ConflictError{ID: "m1", Given: "bb"})
 	a := <-sent
 	var said map[string]string
-	if err := json.Unmarshal([]byte(a.body), &said); err != nil || a.status != http.StatusAccepted || !strings.Contains(said["warning"], "is not on record any more") {
+	if err := json.Unmarshal([]byte(a.body), &said); err != nil || a.status != http.StatusAccepted ||
+		!strings.Contains(said["warning"], "is not on record any more") {
 		t.Errorf("answered %+v, %v", a, err)
 	}
 }
@@ -248,7 +255,8 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"no signature", ok, func(r *http.Request) { r.Header.Del(webhook.SignatureHeader) }, 401},
 		{"another secret", ok, func(r *http.Request) {
-			r.Header.Set(webhook.SignatureHeader, webhook.Sign("another secret, long", r.Header.Get(webhook.TimestampHeader), []byte(ok)))
+			r.Header.Set(webhook.SignatureHeader, webhook.Sign("another secret, long", r.Header.Get(webhook.TimestampHeader),
+				[]byte(ok)))
 		}, 401},
 		{"another body", ok, sign(at(0), hello("m2")), 401},
 		{"another time", ok, func(r *http.Request) { r.Header.Set(webhook.TimestampHeader, at(-time.Minute)) }, 401},
@@ -273,7 +281,8 @@ func TestRefusals(t *testing.T) {
 		{"half a surrogate pair", `{"id":"1","chat":"b","contact":"c","text":"a\ud800b"}`, nil, 400},
 		{"bytes that are not UTF-8", "{\"id\":\"1\",\"chat\":\"b\",\"contact\":\"c\",\"text\":\"a\xff\"}", nil, 400},
 		{"a second object", ok + `{"id":"2"}`, nil, 400},
-		{"a member twice in a file", `{"id":"1","chat":"b","contact":"c","text":"x","files":[{"name":"a","name":"b"}]}`, nil, 400},
+		{"a member twice in a file", `{"id":"1","chat":"b","contact":"c","text":"x","files":[{"name":"a","name":"b"}]}`, nil,
+			400},
 		{"an unknown field", `{"id":"1","chat":"b","contact":"c","text":"x","admin":true}`, nil, 400},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -294,7 +303,8 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestFiles(t *testing.T) {
-	body := fmt.Sprintf(`{"id":"m1","chat":"a","contact":"b","files":[{"name":"../x.txt","mime":"text/plain","data":%q}]}`, base64.StdEncoding.EncodeToString([]byte("hello")))
+	body := fmt.Sprintf(`{"id":"m1","chat":"a","contact":"b","files":[{"name":"../x.txt","mime":"text/plain","data":%q}]}`,
+		base64.StdEncoding.EncodeToString([]byte("hello")))
 	c := open(t)
 	done := send(t, c, body)
 	list, next := taken(t, c, "")
@@ -367,7 +377,8 @@ func TestTheCommandInTheDocs(t *testing.T) {
 		t.Fatal("the page has no command")
 	}
 	c := open(t)
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(string(m[1]), webhook.DefaultListen, c.Addr().String()))
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(string(m[1]), webhook.DefaultListen,
+		c.Addr().String()))
 	cmd.Env = append(os.Environ(), "SECRET="+secret, "no_proxy=127.0.0.1")
 	done := make(chan string, 1)
 	go func() {

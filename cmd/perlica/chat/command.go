@@ -251,8 +251,9 @@ func (c *chat) copyAnswer() {
 	default:
 		answer := turns[0].Answer
 		fmt.Fprintf(c.a.Stderr, "\x1b]52;c;%s\a", base64.StdEncoding.EncodeToString([]byte(answer)))
-		c.printNote(fmt.Sprintf("%s sent to the clipboard of the terminal; if nothing arrives there, the terminal does not allow OSC 52",
-			frame.Count(utf8.RuneCountInString(answer), "character")))
+		c.printNote(
+			fmt.Sprintf("%s sent to the clipboard of the terminal; if nothing arrives there, the terminal does not allow OSC 52",
+				frame.Count(utf8.RuneCountInString(answer), "character")))
 	}
 }
 

@@ -131,7 +131,8 @@ func (a *app) initProject() error {
 		return err
 	}
 	return a.Write(func(w io.Writer) error {
-		_, err := io.WriteString(w, "Made "+screen.Sanitize(frame.ShownPath(p, path))+`: every key as a comment, with its default.
+		_, err := io.WriteString(w, "Made "+screen.Sanitize(frame.ShownPath(p, path))+
+			`: every key as a comment, with its default.
 The files of runs lie next to it; .gitignore keeps them out of git.
 
 Next:

@@ -60,7 +60,8 @@ func (p *Printer) Explain(res record.Result) {
 	if n := res.Permissions.Unanswered; n > 0 && res.Stopped == nil && res.Err == nil {
 		p.printFault(fmt.Sprintf("%s went unanswered because there was no one to ask; the answer was no",
 			frame.Count(n, "question")),
-			"to allow ordinary commands: --permissions allow; to allow one: --allow 'COMMAND'; to be asked later, in 'perlica pending': --wait-permissions 10m")
+			"to allow ordinary commands: --permissions allow; to allow one: --allow 'COMMAND'; to be asked later, in "+
+				"'perlica pending': --wait-permissions 10m")
 	}
 	for _, u := range res.Unasked {
 		text := fmt.Sprintf("%s (%s): %s", frame.OneLine(u.Title), cmp.Or(u.Kind, "of no kind"), frame.OneLine(u.Why))
@@ -108,7 +109,8 @@ func (p *Printer) explainEnd(res record.Result) {
 	switch {
 	case res.Err != nil && res.Err.Subtype == kernel.IntentLost:
 		p.printFault("the outcome is unknown: "+frame.ProviderMessage(res.Err),
-			"the prompt may have been carried out; nothing was sent. To ask again, give another --input-id; 'perlica log verify' says what the log lost")
+			"the prompt may have been carried out; nothing was sent. To ask again, give another --input-id; 'perlica log "+
+				"verify' says what the log lost")
 	case res.Outcome == record.OutcomeUnknown:
 		p.printFault("the outcome is unknown: "+frame.ProviderMessage(res.Err),
 			"the prompt may have been carried out; Perlica does not send it again. The known facts:  "+show)

@@ -33,7 +33,8 @@ func TestPicture(t *testing.T) {
 	sum := crc32.ChecksumIEEE(bomb[12:29])
 	copy(bomb[29:], []byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)})
 
-	kitty := regexp.MustCompile(`^\x1b_Ga=T,f=100,q=2,r=5,m=1;[A-Za-z0-9+/=]+\x1b\\(\x1b_Gm=1;[A-Za-z0-9+/=]+\x1b\\)*\x1b_Gm=0;[A-Za-z0-9+/=]+\x1b\\\n$`)
+	kitty := regexp.MustCompile(
+		`^\x1b_Ga=T,f=100,q=2,r=5,m=1;[A-Za-z0-9+/=]+\x1b\\(\x1b_Gm=1;[A-Za-z0-9+/=]+\x1b\\)*\x1b_Gm=0;[A-Za-z0-9+/=]+\x1b\\\n$`)
 	iterm := regexp.MustCompile(`^\x1b\]1337;File=inline=1;size=\d+;height=5;preserveAspectRatio=1:[A-Za-z0-9+/=]+\a\n$`)
 	for name, c := range map[string]struct {
 		env   string

@@ -335,7 +335,9 @@ func (s *questionScreen) readValue(ctx context.Context) (string, error) {
 
 // confirmAlways asks for a second key before an option that allows for good. done can be true without a yes.
 func (s *questionScreen) confirmAlways(ctx context.Context) (yes, done bool, err error) {
-	rows := card.Note("This allows it for good: the agent will not ask again, and Perlica cannot limit the actions that this covers.", s.width)
+	rows := card.Note(
+		"This allows it for good: the agent will not ask again, and Perlica cannot limit the actions that this covers.",
+		s.width)
 	keys := card.Note("Press y to confirm, any other key to go back.", s.width)
 	if err := s.printText(frame.RenderRows(rows, s.k.say.Styles), keys); err != nil {
 		return false, false, err

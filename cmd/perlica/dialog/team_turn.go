@@ -72,7 +72,9 @@ func (at TeamTerminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (
 	var fate *team.FateError
 	r := &teamTurn{
 		TeamTerminal: at, t: t, id: drafts[0].ID, live: live, openQuestions: map[event.InteractionID]hub.Question{},
-		untakenAt: time.Now().Add(untakenNotice), firstSeen: map[event.InteractionID]time.Time{}, inCopy: map[event.InteractionID]bool{}, shownQuestions: map[event.InteractionID]bool{}, shownEnds: map[event.InteractionID]bool{},
+		untakenAt: time.Now().Add(untakenNotice), firstSeen: map[event.InteractionID]time.Time{},
+		inCopy: map[event.InteractionID]bool{}, shownQuestions: map[event.InteractionID]bool{},
+		shownEnds: map[event.InteractionID]bool{},
 	}
 	switch {
 	case errors.As(err, &fate):
@@ -197,7 +199,10 @@ func (r *teamTurn) showRest(res record.Result) {
 	}
 	rest, ok := r.live.Rest(res.Text)
 	if !ok {
-		r.Say.Note("warning: the text shown so far comes from the copy of the worker's log and differs from the result's text, which follows. The worker's log may mask secrets, or somebody edited the copy: check it with 'perlica log verify --team'")
+		r.Say.Note(
+			"warning: the text shown so far comes from the copy of the worker's log and differs from the result's text, " +
+				"which follows. The worker's log may mask secrets, or somebody edited the copy: check it with 'perlica log " +
+				"verify --team'")
 		rest = "\n" + res.Text
 	}
 	if rest != "" {

@@ -86,7 +86,10 @@ func (a *app) runDoctor(ctx context.Context, setups Setups, asJSON bool) error {
 			rep.Warned++
 		}
 		if !asJSON && failed == nil {
-			failed = a.Write(func(w io.Writer) error { return writeCheck(w, c, a.Styles(a.Stdout), screen.TerminalWidth(a.Stdout)) })
+			failed = a.Write(func(w io.Writer) error {
+				return writeCheck(w, c, a.Styles(a.Stdout),
+					screen.TerminalWidth(a.Stdout))
+			})
 		}
 	}
 	checkup.Checkup{

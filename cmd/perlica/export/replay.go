@@ -19,7 +19,8 @@ import (
 // AddReplayFlags adds the flags of an export for 'perlica agent replay'.
 func AddReplayFlags(cmd *cobra.Command, f *Flags) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.replay, "replay", "", "write the lines of the protocol alone to this `file`, for 'perlica agent replay'; - is standard output")
+	fl.StringVar(&f.replay, "replay", "",
+		"write the lines of the protocol alone to this `file`, for 'perlica agent replay'; - is standard output")
 	fl.BoolVar(&f.redact, "redact", false, "with --replay: mask every match of the redaction rules")
 	for _, other := range []string{"output", "format"} {
 		cmd.MarkFlagsMutuallyExclusive("replay", other)
@@ -79,5 +80,7 @@ func HintGone(err error) error {
 	if !errors.As(err, &gone) {
 		return err
 	}
-	return frame.WithHint(err, "what was pruned is gone: choose a session or a run without it; what was masked is in an export with --raw, or in 'perlica session export --replay'")
+	return frame.WithHint(err,
+		"what was pruned is gone: choose a session or a run without it; what was masked is in an export with --raw, or in "+
+			"'perlica session export --replay'")
 }

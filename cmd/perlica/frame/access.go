@@ -254,7 +254,8 @@ func checkSeparation(line descent.Line, asked int, question string) error {
 		return nil
 	}
 	refusal := WithHint(ExitUsage.With(apart),
-		"answer in the terminal in which process %d runs, on the phone or on the page; for a container: docker exec -it CONTAINER perlica pending allow %s",
+		"answer in the terminal in which process %d runs, on the phone or on the page; for a container: docker exec -it "+
+			"CONTAINER perlica pending allow %s",
 		asked, question)
 	if apart.Terminal {
 		return requireTerminal(refusal)

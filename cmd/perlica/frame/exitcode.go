@@ -296,13 +296,15 @@ func hintOfLog(err error) string {
 	case errors.As(err, new(*event.DamagedError)):
 		return "'perlica log verify' checks the whole log and says what to do"
 	case errors.Is(err, disk.ErrCorrupt), errors.Is(err, disk.ErrForeign):
-		return "to start a new log, move the file, its .anchor and its .intents away and keep them: 'perlica log verify FILE' says what is wrong; a new log does not know which inputs were called"
+		return "to start a new log, move the file, its .anchor and its .intents away and keep them: 'perlica log verify " +
+			"FILE' says what is wrong; a new log does not know which inputs were called"
 	case errors.Is(err, disk.ErrPart):
 		return "'perlica log tail' and 'perlica log show' read it; --context NAME chooses another log"
 	case errors.Is(err, disk.ErrVersion):
 		return "use the version of Perlica that wrote it, or --context NAME for another log"
 	case errors.Is(err, syscall.EROFS):
-		return "mount the file system for writing, or run in a folder on another one; what is on record can be read: perlica log tail"
+		return "mount the file system for writing, or run in a folder on another one; what is on record can be read: " +
+			"perlica log tail"
 	case errors.Is(err, disk.ErrReadOnly), errors.Is(err, fs.ErrPermission):
 		return "make the folder writable, or run in another one; 'perlica doctor' says more"
 	}

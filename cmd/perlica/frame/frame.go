@@ -57,7 +57,8 @@ func NewApp(version string) *App {
 func (a *App) AddSandboxFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.SandboxFlag, "sandbox", "",
 		"start agents in a sandbox, a `mode`: off, protect or project; see 'perlica sandbox check'")
-	_ = cmd.RegisterFlagCompletionFunc("sandbox", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	_ = cmd.RegisterFlagCompletionFunc("sandbox", func(*cobra.Command, []string, string) ([]string,
+		cobra.ShellCompDirective) {
 		return Completed([]string{"off", "protect", "project"}, nil)
 	}) // The flag has just been added.
 }

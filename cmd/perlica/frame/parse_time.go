@@ -8,7 +8,9 @@ import (
 	"time"
 )
 
-var errWhen = errors.New("a point in time is a duration such as 90s, 2h or 7d, words such as yesterday, tuesday or \"2 weeks ago\", a date such as 2026-11-21, a local time such as \"2026-11-21 15:04\", or RFC 3339")
+var errWhen = errors.New(
+	"a point in time is a duration such as 90s, 2h or 7d, words such as yesterday, tuesday or \"2 weeks ago\", a date " +
+		"such as 2026-11-21, a local time such as \"2026-11-21 15:04\", or RFC 3339")
 
 // parseTime parses a point in time: a duration before now, a day in words, or a date or time in the zone of now. A
 // day begins at midnight. parseTime reads words itself, because date parsers find words in any text and compile their

@@ -162,9 +162,11 @@ func (a *app) requestCosignature(ctx context.Context, w *witness.Witness, log *e
 func witnessHint(err error) string {
 	switch {
 	case errors.Is(err, witness.ErrUnknownLog), errors.Is(err, witness.ErrUnknownKey):
-		return "a witness signs for logs it was told of: give its operator what 'perlica log key show' prints, also after 'perlica log key rotate'"
+		return "a witness signs for logs it was told of: give its operator what 'perlica log key show' prints, also after " +
+			"'perlica log key rotate'"
 	case errors.Is(err, witness.ErrInconsistent), errors.Is(err, witness.ErrLarger):
-		return "the witness saw another log of this name: was the file put back from a copy, or changed? 'perlica log verify' says more"
+		return "the witness saw another log of this name: was the file put back from a copy, or changed? 'perlica log " +
+			"verify' says more"
 	case errors.Is(err, witness.ErrCosignature):
 		return "compare the key with the one that the witness's operator publishes"
 	case errors.Is(err, witness.ErrUnreachable):

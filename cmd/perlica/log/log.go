@@ -37,7 +37,8 @@ nothing on it is changed or reordered. These commands read it. Only prune remove
 something, and records this on the log. See docs/log.md and docs/evidence.md.`,
 		a.logTailCommand(), a.logRunsCommand(), a.logShowCommand(), a.logSearchCommand(), a.logVerifyCommand(),
 		a.logCheckpointCommand(), a.logProveCommand(), a.logKeyCommand(), a.logOpenCommand(), a.logResolveCommand(),
-		a.logStatsCommand(), export.Command(a.App), a.logImportCommand(), a.logPruneCommand(), a.logTrustCommand(), a.logListCommand())
+		a.logStatsCommand(), export.Command(a.App), a.logImportCommand(), a.logPruneCommand(), a.logTrustCommand(),
+		a.logListCommand())
 	cmd.PersistentFlags().BoolVar(&a.UserFlag, "user", false,
 		"the log of what belongs to no project, below your own state")
 	return cmd

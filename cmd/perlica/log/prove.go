@@ -107,7 +107,8 @@ func makeProof(ctx context.Context, log *store.Reader, consistency bool, args []
 		p, err := eventlog.Prove(ctx, log, seq)
 		switch {
 		case errors.Is(err, eventlog.ErrNoCheckpoint):
-			return nil, nil, frame.WithHint(err, "'perlica log checkpoint' makes one; the end of every run does, too, where there is a key")
+			return nil, nil, frame.WithHint(err,
+				"'perlica log checkpoint' makes one; the end of every run does, too, where there is a key")
 		case err != nil:
 			return nil, nil, err
 		}
@@ -185,7 +186,8 @@ func proveConsistency(ctx context.Context, log *store.Reader, files []string) (e
 	case errors.Is(err, evidence.ErrCheckpoint) && list[0].Size > list[1].Size:
 		err = frame.WithHint(err, "the earlier one comes first; if %s is, the log has become shorter: keep both", files[0])
 	case errors.Is(err, evidence.ErrCheckpoint):
-		err = frame.WithHint(err, "a checkpoint that the log no longer fits is evidence: keep it. --context chooses another log")
+		err = frame.WithHint(err,
+			"a checkpoint that the log no longer fits is evidence: keep it. --context chooses another log")
 	}
 	if err != nil {
 		return nil, nil, err
@@ -353,7 +355,9 @@ func (v checkedProof) writeText(w io.Writer, s screen.Styles) error {
 	for i, e := range events {
 		said := fmt.Sprintf("Event %d is on the log exactly as it stands here.", e.Seq)
 		if e.Payload == nil {
-			said = fmt.Sprintf("Event %d is on the log with this header. Its payload is not in the proof (%s): its length and\nhash are proven, and anyone who has the bytes can compare them.", e.Seq, screen.Sanitize(e.Withheld))
+			said = fmt.Sprintf(
+				"Event %d is on the log with this header. Its payload is not in the proof (%s): its length and\nhash are "+
+					"proven, and anyone who has the bytes can compare them.", e.Seq, screen.Sanitize(e.Withheld))
 		}
 		if i > 0 {
 			said = "\n" + said

@@ -146,9 +146,12 @@ func pruneErr(err error) error {
 	case errors.Is(err, kernel.ErrPruning):
 		return frame.WithHint(err, "another process does it; wait for it")
 	case errors.Is(err, disk.ErrBusy):
-		return frame.WithHint(err, "another process uses the log, a reader or a database browser; end it, then run the same command again: it continues where this one ended")
+		return frame.WithHint(err,
+			"another process uses the log, a reader or a database browser; end it, then run the same command again: it "+
+				"continues where this one ended")
 	case errors.Is(err, disk.ErrFull):
-		return frame.WithHint(err, "make room on the disk, then run the same command again: it continues where this one ended")
+		return frame.WithHint(err,
+			"make room on the disk, then run the same command again: it continues where this one ended")
 	}
 	return err
 }

@@ -73,7 +73,8 @@ Exit codes: 0 something was found; 1 nothing was, or the log cannot be read; 2 u
 			cmd.CommandPath())
 	})
 	fl := cmd.Flags()
-	fl.StringVar(&f.since, "since", "", "only what happened since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
+	fl.StringVar(&f.since, "since", "",
+		"only what happened since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
 	fl.StringVar(&f.before, "before", "", "only what happened before this `time`")
 	fl.StringVar(&f.provider, "provider", "", "only sessions with this `provider`")
 	fl.StringVarP(&f.session, "session", "s", "", "only this `session`: its id, the beginning or end of it, or its name")

@@ -83,12 +83,17 @@ Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`
 	}
 	fl := cmd.Flags()
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
-	fl.StringVar(&f.since, "since", "", "the log must be a continuation of this checkpoint: a `FILE`, or - for standard input")
-	fl.StringArrayVar(&f.keys, "key", nil, "a verifier `KEY`: a checkpoint that holds must be signed by it, and the output names events that it does not cover; may be repeated")
-	fl.BoolVar(&f.team, "team", false, "verify the copies of all workers' logs on the team's hub, by the keys that are pinned here; see docs/team.md")
+	fl.StringVar(&f.since, "since", "",
+		"the log must be a continuation of this checkpoint: a `FILE`, or - for standard input")
+	fl.StringArrayVar(&f.keys, "key", nil,
+		"a verifier `KEY`: a checkpoint that holds must be signed by it, and the output names events that it does not "+
+			"cover; may be repeated")
+	fl.BoolVar(&f.team, "team", false,
+		"verify the copies of all workers' logs on the team's hub, by the keys that are pinned here; see docs/team.md")
 	fl.BoolVar(&f.requireSignature, "require-signature", false,
 		"a log of which nothing is signed by one of the keys is damaged; --key says so, too")
-	fl.StringVar(&f.proof, "proof", "", "check this `FILE` of 'perlica log prove', or - for standard input, without any log")
+	fl.StringVar(&f.proof, "proof", "",
+		"check this `FILE` of 'perlica log prove', or - for standard input, without any log")
 	return cmd
 }
 
@@ -320,7 +325,8 @@ func (v verified) writeText(w io.Writer, s screen.Styles) error {
 	case v.OK:
 		line("%s", v.resultText())
 	case !v.export:
-		line("to do:  put a copy of the log from before in its place; or move it and its .anchor away, and keep them: the next run")
+		line("to do:  put a copy of the log from before in its place; or move it and its .anchor away, and keep them: " +
+			"the next run")
 		line("        begins a new log, which does not know the inputs that were called")
 	}
 	_, err := io.WriteString(w, b.String())
@@ -346,7 +352,8 @@ func (v verified) sourceText() string {
 
 // uncheckedDamage names the damage that only a log's file can show.
 var uncheckedDamage = map[verify.Damage]string{
-	verify.Tree: "the stored hashes of the tree and the list of open runs", verify.Anchor: "the anchor", verify.Schema: "tables and indexes", verify.Misplaced: "whose log it is",
+	verify.Tree: "the stored hashes of the tree and the list of open runs", verify.Anchor: "the anchor",
+	verify.Schema: "tables and indexes", verify.Misplaced: "whose log it is",
 }
 
 // resultText describes an undamaged log.

@@ -195,7 +195,8 @@ func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags
 	if req.Provider == "" {
 		agent, err := p.Resolver().Default()
 		if err != nil {
-			a.Note("no agent is chosen here, so rules and approvals for one agent were not asked (choose one with --provider NAME)")
+			a.Note("no agent is chosen here, so rules and approvals for one agent were not asked (choose one with " +
+				"--provider NAME)")
 		}
 		req.Provider = agent.ID
 	}
@@ -248,7 +249,8 @@ type checkedRequest struct {
 
 func newChecked(r policy.Request, m policy.Mode, d policy.Decision) checkedRequest {
 	c := checkedRequest{
-		Effect: d.Effect, By: d.By, Why: d.Why, Tier: d.Tier, Rule: d.Rule, Approval: d.Approval, Allow: d.Allow, Word: d.Word,
+		Effect: d.Effect, By: d.By, Why: d.Why, Tier: d.Tier, Rule: d.Rule, Approval: d.Approval, Allow: d.Allow,
+		Word: d.Word,
 		Mode: m, Provider: r.Provider, Kind: r.Kind, Commands: []string{}, Paths: append([]string{}, r.Paths...),
 	}
 	for _, cmd := range r.Commands {
@@ -274,7 +276,8 @@ func (c checkedRequest) decidedBy() string {
 }
 
 func (c checkedRequest) writeText(w io.Writer, s screen.Styles) error {
-	style := map[policy.Effect]func(string) string{policy.Allow: s.Green, policy.Ask: s.Yellow, policy.Deny: s.Red}[c.Effect]
+	style := map[policy.Effect]func(string) string{policy.Allow: s.Green, policy.Ask: s.Yellow,
+		policy.Deny: s.Red}[c.Effect]
 	if _, err := fmt.Fprintln(w, style(string(c.Effect))); err != nil {
 		return err
 	}

@@ -29,7 +29,8 @@ func Command(c *frame.App) *cobra.Command {
 	return frame.Group("provider", "List, show, test and choose agents; log in to them",
 		`A provider is an agent that speaks the Agent Client Protocol: one of the registry, one
 of the configuration, or the built-in one. See docs/agents.md.`,
-		a.providerListCommand(), a.providerShowCommand(), a.providerTestCommand(), a.providerSessionsCommand(), a.providerDefaultCommand(),
+		a.providerListCommand(), a.providerShowCommand(), a.providerTestCommand(), a.providerSessionsCommand(),
+		a.providerDefaultCommand(),
 		a.providerInstallCommand(),
 		a.providerLoginCommand(), a.providerLogoutCommand())
 }

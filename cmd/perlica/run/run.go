@@ -79,7 +79,8 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 	fl.StringVarP(&f.File, "file", "f", "", "read the text from a `file`; - is standard input")
 	fl.StringArrayVar(&f.Attach, "attach", nil, "add a `file` to the input")
 	fl.StringVar(&f.Permissions, "permissions", "",
-		"who answers the agent's questions, a `mode`: ask, reads, deny or allow (default ask; without a terminal the answer is no, and the exit code 5)")
+		"who answers the agent's questions, a `mode`: ask, reads, deny or allow (default ask; without a terminal the "+
+			"answer is no, and the exit code 5)")
 	fl.StringArrayVar(&f.Allow, "allow", nil,
 		"a rule for this run: allow this `command`, such as 'go test ./...'; may be repeated")
 	fl.StringArrayVar(&f.Deny, "deny", nil, "a rule for this run: deny this `command`; may be repeated")

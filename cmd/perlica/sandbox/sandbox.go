@@ -87,7 +87,8 @@ func writeReports(w io.Writer, reports []sandbox.Report) error {
 		case r.Available && r.Landlock:
 			state = "available, by " + r.Mechanism + " " + r.Version + " and Landlock"
 		case r.Available:
-			state = "available, by " + r.Mechanism + " " + r.Version + "; abstract sockets stay open, because the kernel is older than Linux 6.12"
+			state = "available, by " + r.Mechanism + " " + r.Version +
+				"; abstract sockets stay open, because the kernel is older than Linux 6.12"
 		case r.Why == "":
 			state = "not available: the sandbox did not refuse everything"
 		}
@@ -143,7 +144,8 @@ func (a *app) shell(ctx context.Context, mode sandbox.Mode, argv []string) error
 	}
 	_, stop := frame.CatchSignals(ctx, 0)
 	defer stop.Release()
-	code, _, err := process.Attached(process.Spec{Agent: "shell", Argv: argv, Env: env, Dir: p.Dir, Limit: "deny", Sandbox: inMode(p, mode)}, nil)
+	code, _, err := process.Attached(process.Spec{Agent: "shell", Argv: argv, Env: env, Dir: p.Dir, Limit: "deny",
+		Sandbox: inMode(p, mode)}, nil)
 	if err != nil {
 		return err
 	}

@@ -172,7 +172,10 @@ var keys = map[rune]func(e *Editor, p press) (rune, bool){
 	readline.CharCtrlZ:     (*Editor).pressAway,
 	markCycle:              (*Editor).pressAway,
 	markOp:                 (*Editor).pressOp,
-	readline.CharTab:       func(e *Editor, p press) (rune, bool) { return e.keepLine(p.key, readline.CharBell, e.completeWord) },
+	readline.CharTab: func(e *Editor, p press) (rune, bool) {
+		return e.keepLine(p.key, readline.CharBell,
+			e.completeWord)
+	},
 	readline.CharCtrlL:     (*Editor).pressClear,
 	readline.CharPrev:      (*Editor).pressVertical,
 	readline.CharNext:      (*Editor).pressVertical,

@@ -101,7 +101,8 @@ func (a *app) serviceChannelCommand() *cobra.Command {
 		return slices.Sorted(maps.Keys(channels)), cobra.ShellCompDirectiveNoFileComp
 	})
 	list := &cobra.Command{
-		Use: "list", Annotations: frame.ReadOnly.Annotation(), Aliases: []string{"ls"}, Short: "List the channels", Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
+		Use: "list", Annotations: frame.ReadOnly.Annotation(), Aliases: []string{"ls"}, Short: "List the channels",
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(*cobra.Command, []string) error {
 			p, err := a.Locate(nil)
 			if err != nil {

@@ -49,7 +49,8 @@ type serviceReport struct {
 func (a *app) serviceStatusCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "status", Annotations: frame.ReadOnly.Annotation(), Short: "Show how the bridge is", Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
+		Use: "status", Annotations: frame.ReadOnly.Annotation(), Short: "Show how the bridge is", Args: frame.Exactly(),
+		ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withRecords(cmd.Context(), func(r *service.Records, log *store.Reader, p *project.Project) error {
 				return a.serviceStatus(cmd.Context(), r, log, p, asJSON)
@@ -139,7 +140,8 @@ func writeServed(w io.Writer, rep serviceReport) {
 func (a *app) serviceContactsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "contacts", Annotations: frame.ReadOnly.Annotation(), Short: "List the paired contacts", Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
+		Use: "contacts", Annotations: frame.ReadOnly.Annotation(), Short: "List the paired contacts", Args: frame.Exactly(),
+		ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, others := []service.Contact{}, []service.Contact{}
 			err := a.withRecords(cmd.Context(), func(r *service.Records, _ *store.Reader, _ *project.Project) error {
@@ -176,8 +178,9 @@ func (a *app) serviceContactsCommand() *cobra.Command {
 
 func (a *app) serviceUnpairCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "unpair CONTACT", Annotations: frame.PersonOnly.Annotation(), Short: "Take a contact's rights away", Example: "  perlica service unpair local:alice",
-		Args: frame.Exactly("CONTACT"),
+		Use: "unpair CONTACT", Annotations: frame.PersonOnly.Annotation(), Short: "Take a contact's rights away",
+		Example: "  perlica service unpair local:alice",
+		Args:    frame.Exactly("CONTACT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withRecords(cmd.Context(), func(records *service.Records, _ *store.Reader, _ *project.Project) error {
 				found, err := findContact(cmd.Context(), args[0], records.Contacts, records.Unconfirmed)

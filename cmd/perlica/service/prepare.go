@@ -43,7 +43,8 @@ func prepareLocal(_ *app, p *project.Project, _ func(string) bool) (openChannel,
 func prepareTelegram(a *app, p *project.Project, paired func(string) bool) (openChannel, error) {
 	s := p.Config.Service.Telegram
 	token, err := a.readSecret(p, "the bot's token", s.Token, "telegram.token",
-		"@BotFather on Telegram gives one (/newbot). Run (umask 077; mkdir -p %s && cat > %s), paste it, press Enter and Ctrl-D")
+		"@BotFather on Telegram gives one (/newbot). Run (umask 077; mkdir -p %s && cat > %s), paste it, press "+
+			"Enter and Ctrl-D")
 	if err != nil {
 		return nil, err
 	}

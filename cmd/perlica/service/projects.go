@@ -231,7 +231,8 @@ func Projects(ctx context.Context, a *frame.App, p *project.Project) (list []ser
 
 func (a *app) serviceAddCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "add PROJECT", Annotations: frame.PersonOnly.Annotation(), Short: "Have this project's bot serve another project, too",
+		Use: "add PROJECT", Annotations: frame.PersonOnly.Annotation(),
+		Short: "Have this project's bot serve another project, too",
 		Long: `Have the bot of this project serve the one in the folder PROJECT, too, from its next start on. Each
 keeps its own log, contacts and rights: pair in each. A contact of several goes from one to
 another with /project.`,
@@ -271,7 +272,8 @@ another with /project.`,
 
 func (a *app) serviceRemoveCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "remove PROJECT", Annotations: frame.PersonOnly.Annotation(), Short: "Have this project's bot no longer serve another project",
+		Use: "remove PROJECT", Annotations: frame.PersonOnly.Annotation(),
+		Short: "Have this project's bot no longer serve another project",
 		Long: `Have the bot of this project no longer serve another one, named as 'perlica service projects' does or
 by its folder. What waits there stays on its record, and is answered when a bridge serves it again.`,
 		Example: "  perlica service remove shop", Args: frame.Exactly("PROJECT"),
@@ -303,8 +305,9 @@ by its folder. What waits there stays on its record, and is answered when a brid
 func (a *app) serviceProjectsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "projects", Annotations: frame.ReadOnly.Annotation(), Short: "List the other projects that this project's bot serves",
-		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
+		Use: "projects", Annotations: frame.ReadOnly.Annotation(),
+		Short: "List the other projects that this project's bot serves",
+		Args:  frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := a.Locate(nil)
 			if err != nil {

@@ -57,8 +57,10 @@ the code that is shown into the phone.
 
 SIGTERM and Ctrl-C let the turn under way end, for a while, and then cancel it; a second one
 ends at once, and the next start reports the known state. SIGHUP reads the configuration again.`,
-		a.serviceStatusCommand(), a.servicePairCommand(), a.serviceRightsCommand(), a.serviceUnpairCommand(), a.serviceContactsCommand(),
-		a.serviceChannelCommand(), a.serviceProjectsCommand(), a.serviceAddCommand(), a.serviceRemoveCommand(), serviceLogsCommand(tail))
+		a.serviceStatusCommand(), a.servicePairCommand(), a.serviceRightsCommand(), a.serviceUnpairCommand(),
+		a.serviceContactsCommand(),
+		a.serviceChannelCommand(), a.serviceProjectsCommand(), a.serviceAddCommand(), a.serviceRemoveCommand(),
+		serviceLogsCommand(tail))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serveBridge(cmd.Context(), companion) }
 	cmd.Annotations = frame.PersonOnly.Annotation()
 	a.AddSandboxFlag(cmd)
@@ -253,7 +255,8 @@ func (a *app) reloadConfig(r *openBridges, view *serviceView) {
 func serviceSettings(p *project.Project) service.Settings {
 	s := p.Config.Service
 	return service.Settings{
-		Language: language.Language(s.Language), Ack: s.Ack, Stream: s.Stream, Agents: s.Agents, Idle: s.Idle, MaxAge: s.MaxAge, Grace: s.Grace,
+		Language: language.Language(s.Language), Ack: s.Ack, Stream: s.Stream, Agents: s.Agents, Idle: s.Idle,
+		MaxAge: s.MaxAge, Grace: s.Grace,
 		AnswerIn: p.Config.AnswerTimeout, Permissions: p.Mode(),
 	}
 }

@@ -32,7 +32,8 @@ func TestScreenRows(t *testing.T) {
 				twin},
 			Channels: []service.ChannelStatus{{Name: "imessage", Error: leftOut, Since: time.Now()}},
 		},
-		Turns: []string{"Ada Lovelace (telegram): hello"}, Questions: []string{"Ada Lovelace (telegram): Run the tests"}, Queued: 30, InLine: 20,
+		Turns: []string{"Ada Lovelace (telegram): hello"}, Questions: []string{"Ada Lovelace (telegram): Run the tests"},
+		Queued: 30, InLine: 20,
 	}, (&invitation{code: "123456"}).inviteText())
 	for row := range strings.Lines(text) {
 		if n := runewidth.StringWidth(strings.TrimSuffix(row, "\n")); n > 80 || strings.Contains(row, "…") {

@@ -169,7 +169,8 @@ The worker that asked decides whether an answer counts: the first one on its log
 			})
 		},
 	}
-	cmd := frame.Group("pending", "List the open questions of all workers, and answer them", `List the open questions of all workers, and answer them.
+	cmd := frame.Group("pending", "List the open questions of all workers, and answer them",
+		`List the open questions of all workers, and answer them.
 
 'perlica team pending' alone is 'perlica team pending list'.`, list, answer)
 	cmd.RunE = list.RunE

@@ -163,7 +163,8 @@ func draft(b []byte, dir, name string) (d team.Draft, err error) {
 		return d, err
 	}
 	d = team.Draft{
-		ID: l.ID, Text: l.Text, Project: l.Project, Provider: l.Provider, Labels: l.Labels, Permissions: l.Permissions, Priority: l.Priority,
+		ID: l.ID, Text: l.Text, Project: l.Project, Provider: l.Provider, Labels: l.Labels, Permissions: l.Permissions,
+		Priority:  l.Priority,
 		NotBefore: l.NotBefore, Replaces: l.Replaces,
 	}
 	if d.Project == "" {

@@ -35,8 +35,10 @@ machine's own log.
 
 Where the hub is, team.url in your own configuration says, or PERLICA_TEAM_URL: see
 docs/team.md.`,
-		a.initCommand(), a.joinCommand(), a.confirmCommand(), a.leaveCommand(), a.membersCommand(), a.workCommand(), a.submitCommand(),
-		a.statusCommand(), a.inputsCommand(), a.pendingCommand(), a.workersCommand(), a.cancelCommand(), a.resolveCommand(), a.adoptCommand(),
+		a.initCommand(), a.joinCommand(), a.confirmCommand(), a.leaveCommand(), a.membersCommand(), a.workCommand(),
+		a.submitCommand(),
+		a.statusCommand(), a.inputsCommand(), a.pendingCommand(), a.workersCommand(), a.cancelCommand(), a.resolveCommand(),
+		a.adoptCommand(),
 		a.keepCommand(), a.fetchCommand())
 }
 
@@ -206,7 +208,9 @@ Revoke its role's password, too.`,
 				}
 				owned, err := t.Hub.Owned(cmd.Context(), args[0])
 				for _, c := range owned {
-					a.Note(fmt.Sprintf("%s has claimed %s, and no outcome of it comes any more: 'perlica team resolve %[2]s' closes it", args[0], c.ID))
+					a.Note(
+						fmt.Sprintf("%s has claimed %s, and no outcome of it comes any more: 'perlica team resolve %[2]s' closes it",
+							args[0], c.ID))
 				}
 				return cmp.Or(err, a.Say("%s has left the team", args[0]))
 			})
@@ -260,7 +264,8 @@ hub has never seen cannot be known: submit under a new id what must not be done 
 			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				if !yes {
 					ok, err := a.Confirm(cmd.Context(),
-						"Every input without an outcome on this hub is closed as unknown and never claimed again, and ids that this hub has forgotten can be called once more. Adopt it?")
+						"Every input without an outcome on this hub is closed as unknown and never claimed again, and ids that this "+
+							"hub has forgotten can be called once more. Adopt it?")
 					switch {
 					case err != nil:
 						return err

@@ -267,7 +267,9 @@ func (w *watcher) showFreed(n record.Freed) {
 	w.endTurn()
 	switch {
 	case n.Run != "":
-		w.printNote("the process that ran this turn is gone; 'perlica log show %s' tells what is known, and the next start records the outcome", frame.ShortID(n.Run))
+		w.printNote(
+			"the process that ran this turn is gone; 'perlica log show %s' tells what is known, and the next start records "+
+				"the outcome", frame.ShortID(n.Run))
 	case w.held:
 		w.printNote("%s has left the session", w.by)
 	}

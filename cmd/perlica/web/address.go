@@ -68,7 +68,8 @@ func (at *address) setNames(f settings, proxy netip.Prefix, public *url.URL) err
 	case at.tls == nil && !proxy.IsValid() && !ip.IsLoopback():
 		return frame.WithHint(frame.UsageErrorf("%s can be reached from other machines, and nothing there is encrypted",
 			at.Addr()),
-			"--tls-cert and --tls-key, or --behind-proxy with the address of a proxy that speaks TLS; 127.0.0.1 is this machine alone")
+			"--tls-cert and --tls-key, or --behind-proxy with the address of a proxy that speaks TLS; 127.0.0.1 is this "+
+				"machine alone")
 	case ip.IsUnspecified() && public == nil:
 		return frame.WithHint(frame.UsageErrorf("%s has no name of its own", at.Addr()),
 			"--public-url says how browsers ask for it")

@@ -58,7 +58,8 @@ func (a *app) withDevices(ctx context.Context, f func(d *device.Devices, p *proj
 func (a *app) devicesCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "devices", Annotations: frame.ReadOnly.Annotation(), Short: "List the browsers and programs that may come in", Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
+		Use: "devices", Annotations: frame.ReadOnly.Annotation(), Short: "List the browsers and programs that may come in",
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, err := a.readDevices(cmd.Context())
 			if err = a.EmptyIfNoLog(err); err != nil {

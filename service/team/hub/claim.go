@@ -41,9 +41,13 @@ type ForgottenError struct {
 
 func (e *ForgottenError) Error() string {
 	if e.Have >= e.Position {
-		return fmt.Sprintf("hub: the server lacks this worker's claim of %s: it is a copy that was put back, or did not keep what it acknowledged", e.ID)
+		return fmt.Sprintf(
+			"hub: the server lacks this worker's claim of %s: it is a copy that was put back, or did not keep what it "+
+				"acknowledged", e.ID)
 	}
-	return fmt.Sprintf("hub: the server is at position %d of its log, and was at %d before: it is a copy that was put back", e.Have, e.Position)
+	return fmt.Sprintf(
+		"hub: the server is at position %d of its log, and was at %d before: it is a copy that was put back", e.Have,
+		e.Position)
 }
 
 // Hint returns the remedy.
@@ -187,14 +191,17 @@ type inputRow struct {
 
 // fields returns the destinations of the columns of claimColumns.
 func (r *inputRow) fields() []any {
-	return []any{&r.id, &r.generation, &r.sender, &r.digest, &r.project, &r.provider, &r.labels, &r.worker, &r.session, &r.permissions, &r.priority, &r.notBefore,
+	return []any{&r.id, &r.generation, &r.sender, &r.digest, &r.project, &r.provider, &r.labels, &r.worker, &r.session,
+		&r.permissions, &r.priority, &r.notBefore,
 		&r.replaces, &r.attachments, &r.signature}
 }
 
 func (r *inputRow) input() Input {
 	in := Input{
-		ID: *r.id, Generation: *r.generation, Sender: *r.sender, Digest: *r.digest, Project: *r.project, Provider: *r.provider,
-		Labels: r.labels, Worker: *r.worker, Session: *r.session, Permissions: *r.permissions, Priority: *r.priority, Replaces: *r.replaces, Attachments: r.attachments, Signature: r.signature,
+		ID: *r.id, Generation: *r.generation, Sender: *r.sender, Digest: *r.digest, Project: *r.project,
+		Provider: *r.provider,
+		Labels:   r.labels, Worker: *r.worker, Session: *r.session, Permissions: *r.permissions, Priority: *r.priority,
+		Replaces: *r.replaces, Attachments: r.attachments, Signature: r.signature,
 	}
 	if r.notBefore != nil {
 		in.NotBefore = *r.notBefore
@@ -254,7 +261,8 @@ var ErrNoClaim = errors.New("hub: there is no such claim here")
 
 // Report puts the outcome of a claim on the hub, signed by the owner and equal to the owner's log.
 // It replaces any other outcome, which cannot be the owner's.
-func (h *Hub) Report(ctx context.Context, worker, input, outcome string, result json.RawMessage, signature []byte) error {
+func (h *Hub) Report(ctx context.Context, worker, input, outcome string, result json.RawMessage,
+	signature []byte) error {
 	return h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		tag, err := c.Exec(ctx, `
 			WITH mine AS (

@@ -62,7 +62,8 @@ func plan(t testing.TB, h *Hub, generic bool) (text string, pages int) {
 		defer func() { _ = tx.Rollback(ctx) }() // the claim must not stay
 		for _, sql := range []string{
 			"SET LOCAL plan_cache_mode = " + mode,
-			"PREPARE claim (text, text[], text[], text[], int, text, int, int) AS " + strings.ReplaceAll(claimSQL, "$6::jsonb", "($6::jsonb)"),
+			"PREPARE claim (text, text[], text[], text[], int, text, int, int) AS " +
+				strings.ReplaceAll(claimSQL, "$6::jsonb", "($6::jsonb)"),
 		} {
 			if _, err := tx.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
 				return err
@@ -84,7 +85,8 @@ func plan(t testing.TB, h *Hub, generic bool) (text string, pages int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := regexp.MustCompile(`Buffers: shared hit=(\d+)(?: read=(\d+))?`).FindStringSubmatch(text); m != nil { // of the whole statement
+	// of the whole statement
+	if m := regexp.MustCompile(`Buffers: shared hit=(\d+)(?: read=(\d+))?`).FindStringSubmatch(text); m != nil {
 		var read int
 		_, _ = fmt.Sscan(m[2], &read) // "" stands for none
 		_, _ = fmt.Sscan(m[1], &pages)
@@ -107,12 +109,14 @@ func TestClaimPlan(t *testing.T) {
 		for _, generic := range []bool{false, true} {
 			_, few := plan(t, short, generic)
 			text, many := plan(t, long, generic)
-			if !strings.Contains(text, "Index Scan using queue_ready on queue") || strings.Contains(text, "Seq Scan on queue") || strings.Contains(text, "JIT:") {
+			if !strings.Contains(text, "Index Scan using queue_ready on queue") || strings.Contains(text, "Seq Scan on queue") ||
+				strings.Contains(text, "JIT:") {
 				t.Errorf("analyzed %v, generic %v:\n%s", known, generic, text)
 			}
 			// The index of each table may be a page or two deeper.
 			if few == 0 || many > few+40 {
-				t.Errorf("analyzed %v, generic %v: %d pages of a queue of 200, %d of one of 20,000:\n%s", known, generic, few, many, text)
+				t.Errorf("analyzed %v, generic %v: %d pages of a queue of 200, %d of one of 20,000:\n%s", known, generic, few, many,
+					text)
 			}
 			t.Logf("analyzed %v, generic %v: %d and %d pages", known, generic, few, many)
 		}
@@ -144,10 +148,13 @@ func TestLongSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	const most = (batches - 1) * size // and size of them were claimed
-	for table, rows := range map[string]int{"inputs": most, "closings": most, "payloads": most, "queue": most, "claims": size, "outcomes": size} {
+	for table, rows := range map[string]int{"inputs": most, "closings": most, "payloads": most, "queue": most,
+		"claims": size, "outcomes": size} {
 		var whole, inserted int // complete reads of the table, and inserted rows
 		for end := time.Now().Add(time.Minute); inserted < rows && time.Now().Before(end); {
-			counts := s.SQL(t, "postgres", "SELECT seq_scan || ' ' || n_tup_ins FROM pg_stat_user_tables WHERE schemaname = 'perlica' AND relname = '"+table+"'")
+			counts := s.SQL(t, "postgres",
+				"SELECT seq_scan || ' ' || n_tup_ins FROM pg_stat_user_tables WHERE schemaname = 'perlica' AND relname = '"+table+
+					"'")
 			if _, err := fmt.Sscan(counts, &whole, &inserted); err != nil {
 				t.Fatalf("got %v, %v; want err == nil", counts, err)
 			}
@@ -209,7 +216,8 @@ func bareQueue(b *testing.B, rows int) func(testing.TB) {
 	return func(t testing.TB) {
 		err := h.do(t.Context(), func(ctx context.Context, c *pgx.Conn) error {
 			var n int64
-			if err := c.QueryRow(ctx, `DELETE FROM public.bare WHERE n = (SELECT n FROM public.bare ORDER BY n LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING n`).Scan(&n); err != nil {
+			if err := c.QueryRow(ctx,
+				`DELETE FROM public.bare WHERE n = (SELECT n FROM public.bare ORDER BY n LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING n`).Scan(&n); err != nil {
 				return err
 			}
 			_, err := c.Exec(ctx, `INSERT INTO public.done VALUES ($1, 'y')`, n)

@@ -135,7 +135,8 @@ func AppendCopy(ctx context.Context, h *Hub, s Batch) error {
 	for i := range s.Events {
 		e := &s.Events[i]
 		header := e.AppendHeader(nil)
-		seqs, leaves, headers, payloads = append(seqs, int64(e.Seq)), append(leaves, e.LeafHash[:]), append(headers, header), append(payloads, e.Payload)
+		seqs, leaves, headers, payloads = append(seqs, int64(e.Seq)), append(leaves, e.LeafHash[:]), append(headers, header),
+			append(payloads, e.Payload)
 		bytes += len(header) + len(e.Payload)
 	}
 	err := h.Carry(ctx, bytes+goneBytes*len(s.Gone), func(ctx context.Context, c *pgx.Conn) error {
@@ -144,7 +145,8 @@ func AppendCopy(ctx context.Context, h *Hub, s Batch) error {
 		// other's rows exist. The division fails the whole transaction if the copy ends elsewhere:
 		// a restored hub has lost its end.
 		b.Queue(`
-			SELECT 1 / (coalesce((SELECT seq FROM perlica.events WHERE worker = $1 ORDER BY seq DESC LIMIT 1), 0) = $2)::int`, s.Worker, s.Size)
+			SELECT 1 / (coalesce((SELECT seq FROM perlica.events WHERE worker = $1 ORDER BY seq DESC LIMIT 1), 0) = $2)::int`,
+			s.Worker, s.Size)
 		if len(seqs) > 0 {
 			b.Queue(`
 				INSERT INTO perlica.events (worker, seq, leaf, header, payload)

@@ -23,7 +23,8 @@ func TestCopyRoles(t *testing.T) {
 		role := name + "_" + db
 		s.SQL(t, db, "CREATE ROLE "+role+" LOGIN IN ROLE perlica_member")
 		roles[name] = open(t, s.URL(role, db))
-		if err := h.State(t.Context(), Member{Name: name, Version: 1, Key: "key", Rights: access.Rights{}, Login: role, Signature: []byte{}}); err != nil {
+		if err := h.State(t.Context(), Member{Name: name, Version: 1, Key: "key", Rights: access.Rights{}, Login: role,
+			Signature: []byte{}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -38,7 +39,8 @@ func TestCopyRoles(t *testing.T) {
 	if err := AppendCopy(t.Context(), roles["alice"], batch); !errors.Is(err, errMoved) {
 		t.Errorf("twice: %v", err)
 	}
-	gap := Batch{Worker: "alice", Size: 5, Events: []event.Event{{Seq: 6}}, Checkpoints: []evidence.Checkpoint{{Size: 6, Note: "n"}}}
+	gap := Batch{Worker: "alice", Size: 5, Events: []event.Event{{Seq: 6}},
+		Checkpoints: []evidence.Checkpoint{{Size: 6, Note: "n"}}}
 	err := AppendCopy(t.Context(), roles["alice"], gap)
 	if !errors.Is(err, errMoved) || s.SQL(t, db, "SELECT max(size) FROM perlica.checkpoints") != "1" {
 		t.Errorf("behind events that a hub lost: %v", err)
@@ -51,12 +53,15 @@ func TestCopyRoles(t *testing.T) {
 	}
 	_, err = enrol(t.Context(), roles["bob"], "carol", "perlica/c", false)
 	for what, err := range map[string]error{
-		"a log":                  err,
-		"an event":               AppendCopy(t.Context(), roles["bob"], Batch{Worker: "alice", Size: 1, Events: []event.Event{{Seq: 2}}}),
-		"a checkpoint":           AppendCopy(t.Context(), roles["bob"], Batch{Worker: "alice", Size: 1, Checkpoints: []evidence.Checkpoint{{Size: 2, Note: "n"}}}),
-		"a keeper's signature":   cosign(t.Context(), roles["bob"], "alice", 1, "alice", "line"),
-		"an event of no log":     AppendCopy(t.Context(), roles["bob"], Batch{Worker: "bob", Events: one}),
-		"a checkpoint of no log": AppendCopy(t.Context(), roles["bob"], Batch{Worker: "bob", Checkpoints: []evidence.Checkpoint{{Size: 1, Note: "n"}}}),
+		"a log": err,
+		"an event": AppendCopy(t.Context(), roles["bob"],
+			Batch{Worker: "alice", Size: 1, Events: []event.Event{{Seq: 2}}}),
+		"a checkpoint": AppendCopy(t.Context(), roles["bob"],
+			Batch{Worker: "alice", Size: 1, Checkpoints: []evidence.Checkpoint{{Size: 2, Note: "n"}}}),
+		"a keeper's signature": cosign(t.Context(), roles["bob"], "alice", 1, "alice", "line"),
+		"an event of no log":   AppendCopy(t.Context(), roles["bob"], Batch{Worker: "bob", Events: one}),
+		"a checkpoint of no log": AppendCopy(t.Context(), roles["bob"],
+			Batch{Worker: "bob", Checkpoints: []evidence.Checkpoint{{Size: 1, Note: "n"}}}),
 	} {
 		if !errors.Is(err, ErrNotAllowed) {
 			t.Errorf("%s in another's name: %v", what, err)
@@ -67,8 +72,10 @@ func TestCopyRoles(t *testing.T) {
 	}
 	// These statements do not see other members' rows, so the rows stay.
 	_, _ = s.Try("bob_"+db, db, "UPDATE perlica.events SET payload = NULL; UPDATE perlica.logs SET forked = 1")
-	for _, sql := range []string{"UPDATE perlica.events SET payload = 'never'", "UPDATE perlica.events SET leaf = ''", "DELETE FROM perlica.events", "UPDATE perlica.checkpoints SET note = ''",
-		"DELETE FROM perlica.cosignatures", "UPDATE perlica.logs SET origin = 'x'", "UPDATE perlica.logs SET forked = NULL", "TRUNCATE perlica.events"} {
+	for _, sql := range []string{"UPDATE perlica.events SET payload = 'never'", "UPDATE perlica.events SET leaf = ''",
+		"DELETE FROM perlica.events", "UPDATE perlica.checkpoints SET note = ''",
+		"DELETE FROM perlica.cosignatures", "UPDATE perlica.logs SET origin = 'x'", "UPDATE perlica.logs SET forked = NULL",
+		"TRUNCATE perlica.events"} {
 		if _, err := s.Try("alice_"+db, db, sql); err == nil {
 			t.Errorf("%s is allowed", sql)
 		}
@@ -87,13 +94,19 @@ func TestCopyRoles(t *testing.T) {
 		INSERT INTO perlica.questions (id, input, worker, question, closed) VALUES ('q', 'i', 'alice', '{"title": "asked"}', '{"answer": {"text": "typed"}}');
 		INSERT INTO perlica.answers (question, member, option, text, signature) VALUES ('q', 'bob', 'o', 'typed', '')`)
 	left := func() string {
-		return s.SQL(t, db, "SELECT (SELECT payload IS NULL FROM perlica.events), (SELECT count(*) FROM perlica.payloads), (SELECT result ->> 'text' FROM perlica.outcomes), (SELECT question::text || closed::text FROM perlica.questions), (SELECT text FROM perlica.answers)")
+		return s.SQL(t, db,
+			"SELECT (SELECT payload IS NULL FROM perlica.events), (SELECT count(*) FROM perlica.payloads), (SELECT result "+
+				"->> 'text' FROM perlica.outcomes), (SELECT question::text || closed::text FROM perlica.questions), (SELECT "+
+				"text FROM perlica.answers)")
 	}
-	_, _ = s.Try("bob_"+db, db, "DELETE FROM perlica.payloads; UPDATE perlica.outcomes SET result = '{}'; UPDATE perlica.questions SET question = '{}'; UPDATE perlica.answers SET text = ''")
+	_, _ = s.Try("bob_"+db, db,
+		"DELETE FROM perlica.payloads; UPDATE perlica.outcomes SET result = '{}'; UPDATE perlica.questions SET question = "+
+			"'{}'; UPDATE perlica.answers SET text = ''")
 	if n := left(); n != `f|1|answered|{"title": "asked"}{"answer": {"text": "typed"}}|typed` {
 		t.Errorf("another worker took out: %s", n)
 	}
-	if err := AppendCopy(t.Context(), roles["alice"], Batch{Worker: "alice", Size: 1, Gone: []int64{1}, Inputs: []string{"i"}, Runs: []string{"r"}, Questions: []string{"q"}}); err != nil {
+	if err := AppendCopy(t.Context(), roles["alice"], Batch{Worker: "alice", Size: 1, Gone: []int64{1},
+		Inputs: []string{"i"}, Runs: []string{"r"}, Questions: []string{"q"}}); err != nil {
 		t.Error(err)
 	}
 	if n := left(); n != "t|0||{}{}|" {

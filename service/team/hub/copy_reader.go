@@ -220,7 +220,8 @@ func (r *CopyReader) page(ctx context.Context, q *event.Query) (list []event.Eve
 		for rows.Next() {
 			v := rows.RawValues() // binary, because pgx requests these types in binary
 			text := slices.Concat(v[1], v[2], v[3])
-			row := row{seq: int64(binary.BigEndian.Uint64(v[0])), leaf: len(v[1]), header: len(v[1]) + len(v[2]), payload: len(text), gone: v[3] == nil}
+			row := row{seq: int64(binary.BigEndian.Uint64(v[0])), leaf: len(v[1]), header: len(v[1]) + len(v[2]),
+				payload: len(text), gone: v[3] == nil}
 			e, err := row.event(text, 0)
 			if err != nil {
 				return fmt.Errorf("%w: event %d of %s: %w", ErrEdited, row.seq, r.Worker, err)
@@ -251,7 +252,8 @@ func field(s string) []byte {
 // fields returns the header fields that the query requires.
 func fields(q *event.Query) [][]byte {
 	list := [][]byte{}
-	for _, s := range []string{q.ID, string(q.Class), string(q.Session), string(q.Run), string(q.Interaction), string(q.Input)} {
+	for _, s := range []string{q.ID, string(q.Class), string(q.Session), string(q.Run), string(q.Interaction),
+		string(q.Input)} {
 		if s != "" {
 			list = append(list, field(s))
 		}

@@ -22,7 +22,10 @@ type ForkError struct {
 }
 
 func (e *ForkError) Error() string {
-	return fmt.Sprintf("the log of %s is not the one that the hub has a copy of: %s. It was rewritten, or put back from a backup, or two machines have it, one a clone of the other, or somebody edited the copy. Nothing more is taken under this name", e.Worker, e.What)
+	return fmt.Sprintf(
+		"the log of %s is not the one that the hub has a copy of: %s. It was rewritten, or put back from a backup, or two "+
+			"machines have it, one a clone of the other, or somebody edited the copy. Nothing more is taken under this name",
+		e.Worker, e.What)
 }
 
 // Hint returns the remedy.
@@ -160,7 +163,8 @@ func (s *CopySender) nextBatch(ctx context.Context) (batch Batch, more bool, err
 			return batch, false, err
 		}
 		if int64(e.Seq) != s.end.Size+int64(len(batch.Events))+1 {
-			return batch, false, fmt.Errorf("hub: event %d of the log is missing: 'perlica log verify' says more", s.end.Size+int64(len(batch.Events))+1)
+			return batch, false, fmt.Errorf("hub: event %d of the log is missing: 'perlica log verify' says more",
+				s.end.Size+int64(len(batch.Events))+1)
 		}
 		if e.Type == event.LogRewritten {
 			rewritten = e.Seq

@@ -140,7 +140,8 @@ func (s *CopySource) Events(ctx context.Context) iter.Seq2[event.Event, error] {
 
 // Head names the log. A copy has no stored hashes, no list of open runs and no anchor.
 func (s *CopySource) Head(context.Context) (verify.Head, error) {
-	return verify.Head{Checkpoint: evidence.Checkpoint{Origin: s.Origin}, Lacks: []verify.Damage{verify.Tree, verify.Anchor, verify.Schema}}, nil
+	return verify.Head{Checkpoint: evidence.Checkpoint{Origin: s.Origin},
+		Lacks: []verify.Damage{verify.Tree, verify.Anchor, verify.Schema}}, nil
 }
 
 // End reports nothing.

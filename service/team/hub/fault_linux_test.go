@@ -118,12 +118,14 @@ func TestServerControls(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, generation := range []string{"g1", "g2"} { // for every generation in the queue
-		standby.SQL(t, "postgres", `DELETE FROM perlica.queue; INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) VALUES ('b', '`+generation+`', 'alice', E'p\n\n', 0, true)`)
+		standby.SQL(t, "postgres",
+			`DELETE FROM perlica.queue; INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) VALUES ('b', '`+generation+`', 'alice', E'p\n\n', 0, true)`)
 		if got := claimed(t, after, 1); len(got) != 0 {
 			t.Errorf("the claim as it is takes %v", got)
 		}
 	}
-	opened := without(t, "AND NOT EXISTS (SELECT FROM perlica.closings s WHERE s.input = i.id AND s.kind <> 'resolved')", "")
+	opened := without(t, "AND NOT EXISTS (SELECT FROM perlica.closings s WHERE s.input = i.id AND s.kind <> 'resolved')",
+		"")
 	if got := claimBy(t, after, opened); len(got) != 0 {
 		t.Errorf("also where it is closed: %v", got)
 	}
@@ -133,7 +135,8 @@ func TestServerControls(t *testing.T) {
 
 	// This claim keeps the taken input in the queue. Only the key of the claims protects it, and
 	// without the key nothing does.
-	kept := strings.Replace(without(t, "DELETE FROM perlica.queue q", "SELECT q.input FROM perlica.queue q"), "RETURNING q.input\n", "\n", 1)
+	kept := strings.Replace(without(t, "DELETE FROM perlica.queue q", "SELECT q.input FROM perlica.queue q"),
+		"RETURNING q.input\n", "\n", 1)
 	if first, second := claimBy(t, h, kept), claimBy(t, h, kept); len(first) != 1 || len(second) != 0 {
 		t.Errorf("with the key: %v, then %v", first, second)
 	}

@@ -29,7 +29,8 @@ var ErrEnded error = &Fault{
 
 // errSameServer says that the present generation began on this server, as far as the server can
 // tell.
-var errSameServer error = &hintError{errors.New("hub: the generation began on this server"), "if a copy of its disk was put back nevertheless: perlica team adopt --even"}
+var errSameServer error = &hintError{errors.New("hub: the generation began on this server"),
+	"if a copy of its disk was put back nevertheless: perlica team adopt --even"}
 
 // begin begins a generation on this server.
 func begin(ctx context.Context, tx pgx.Tx, name, by string) error {

@@ -96,7 +96,8 @@ func TestRestoredBackups(t *testing.T) {
 		}
 		// The owner of a reports its outcome. The outcome is shown before the closing if its claim
 		// is known.
-		if err := r.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`), []byte("s")); err != nil || state(t, r, "a") != "responded" {
+		if err := r.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`), []byte("s")); err != nil ||
+			state(t, r, "a") != "responded" {
 			t.Errorf("copy %d: %v", i, err)
 		}
 		if got := claimed(t, r, 9); len(got) != 0 {
@@ -287,7 +288,9 @@ func TestAdoptionAmidClaims(t *testing.T) {
 	if n := s.SQL(t, db, "SELECT count(*) FROM perlica.queue WHERE generation = 'g1'"); n != "0" {
 		t.Errorf("%s of the old generation wait", n)
 	}
-	if n := s.SQL(t, db, "SELECT count(*) FROM perlica.inputs i WHERE generation = 'g1' AND NOT EXISTS (SELECT FROM perlica.closings c WHERE c.input = i.id)"); n != "0" {
+	if n := s.SQL(t, db,
+		"SELECT count(*) FROM perlica.inputs i WHERE generation = 'g1' AND NOT EXISTS (SELECT FROM perlica.closings c "+
+			"WHERE c.input = i.id)"); n != "0" {
 		t.Errorf("%s of the old generation are not closed", n)
 	}
 }
@@ -334,8 +337,10 @@ func TestVersions(t *testing.T) {
 		t.Errorf("tables without a version: MakeSchema: %v", err)
 	}
 	for url, secure := range map[string]bool{
-		"postgres://u:p@db.example.org/t": false, "postgres://db.example.org/t?sslmode=disable": false, "host=db.example.org sslmode=prefer": false,
-		"postgres://db.example.org/t?sslmode=verify-full": true, "postgres://127.0.0.1/t": true, "postgres://localhost/t?sslmode=disable": true, "host=/tmp dbname=t": true,
+		"postgres://u:p@db.example.org/t": false, "postgres://db.example.org/t?sslmode=disable": false,
+		"host=db.example.org sslmode=prefer":              false,
+		"postgres://db.example.org/t?sslmode=verify-full": true, "postgres://127.0.0.1/t": true,
+		"postgres://localhost/t?sslmode=disable": true, "host=/tmp dbname=t": true,
 		"postgres://127.0.0.1,db.example.org/t": false,
 	} {
 		if _, err := Open(url); errors.Is(err, errURL) == secure {

@@ -66,8 +66,9 @@ var (
 	}
 	// ErrNotAllowed says that the role lacks a right.
 	ErrNotAllowed error = &Fault{
-		Text:   "hub: this role may not do that",
-		Advice: "the database's administrator grants perlica_member to the role, and perlica_admin to an admin's: see docs/team.md",
+		Text: "hub: this role may not do that",
+		Advice: "the database's administrator grants perlica_member to the role, and perlica_admin to an admin's: see " +
+			"docs/team.md",
 	}
 	// ErrFull says that the server undid a transaction because its disk is full.
 	ErrFull error = &Fault{
@@ -263,7 +264,8 @@ func unreached(err error) error {
 	if errors.As(err, &pg) {
 		switch {
 		case strings.HasPrefix(pg.Code, "28"): // invalid authorization
-			hint = "the role and the password of team.url or PERLICA_TEAM_URL are those that the database's administrator gave out: see docs/team.md"
+			hint = "the role and the password of team.url or PERLICA_TEAM_URL are those that the database's administrator " +
+				"gave out: see docs/team.md"
 		case strings.HasPrefix(pg.Code, "3D"): // invalid catalog name
 			hint = "the database's administrator makes it: createdb"
 		case strings.HasPrefix(pg.Code, "53"): // insufficient resources

@@ -44,14 +44,16 @@ func found(t testing.TB, h *Hub, name string) {
 	if err != nil || !made {
 		t.Fatalf("got %v, %v; want err == nil && made", made, err)
 	}
-	if err := h.State(t.Context(), Member{Name: name, Version: 1, Key: "key", Rights: access.Rights{access.Admin}, Login: "owner", Signature: []byte{}}); err != nil {
+	if err := h.State(t.Context(), Member{Name: name, Version: 1, Key: "key", Rights: access.Rights{access.Admin},
+		Login: "owner", Signature: []byte{}}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func newInput(id, text string) Input {
 	sum := sha256.Sum256([]byte(text))
-	return Input{ID: id, Sender: "alice", Digest: hex.EncodeToString(sum[:]), Project: "p", Permissions: "ask", Signature: []byte("s"), Payload: [][]byte{[]byte(text)}}
+	return Input{ID: id, Sender: "alice", Digest: hex.EncodeToString(sum[:]), Project: "p", Permissions: "ask",
+		Signature: []byte("s"), Payload: [][]byte{[]byte(text)}}
 }
 
 func submitted(t testing.TB, h *Hub, inputs ...Input) map[string]string {
@@ -63,7 +65,8 @@ func submitted(t testing.TB, h *Hub, inputs ...Input) map[string]string {
 	return came
 }
 
-var worker = Worker{Name: "alice", Projects: []string{"p"}, Providers: []string{"predictable"}, Labels: []string{"gpu", "linux"}, Slots: 1}
+var worker = Worker{Name: "alice", Projects: []string{"p"}, Providers: []string{"predictable"},
+	Labels: []string{"gpu", "linux"}, Slots: 1}
 
 func claimed(t testing.TB, h *Hub, most int) (ids []string) {
 	t.Helper()
@@ -95,7 +98,8 @@ func TestLife(t *testing.T) {
 	}
 	found(t, h, "alice")
 	st, err := h.Look(t.Context())
-	if err != nil || st.ID != "id" || st.Generation != "g1" || !st.Adopted || st.Position == 0 || st.Login != "owner" || !st.Superuser {
+	if err != nil || st.ID != "id" || st.Generation != "g1" || !st.Adopted || st.Position == 0 || st.Login != "owner" ||
+		!st.Superuser {
 		t.Fatalf("%+v, %v", st, err)
 	}
 	if made, err := h.Found(t.Context(), Team{ID: "other"}, "g9"); made || err != nil {
@@ -107,7 +111,8 @@ func TestLife(t *testing.T) {
 	if came := submitted(t, h, newInput("a", "one"), big); came["a"] != New || came["b"] != New {
 		t.Fatalf(`got %v; want came["a"] == New && came["b"] == New`, came)
 	}
-	if came := submitted(t, h, newInput("a", "one"), newInput("b", "two"), newInput("c", "three")); came["a"] != There || came["b"] != Differs || came["c"] != New {
+	if came := submitted(t, h, newInput("a", "one"), newInput("b", "two"), newInput("c", "three")); came["a"] != There ||
+		came["b"] != Differs || came["c"] != New {
 		t.Fatalf(`got %v; want came["a"] == There && came["b"] == Differs && came["c"] == New`, came)
 	}
 	if _, err := h.Submit(t.Context(), "g0", []Input{newInput("d", "four")}); !errors.Is(err, ErrEnded) {
@@ -121,7 +126,8 @@ func TestLife(t *testing.T) {
 		t.Fatal(owned, err)
 	}
 	payload, err := h.Fetch(t.Context(), "b", 64<<20)
-	if err != nil || len(payload) != 3 || string(payload[0]) != "text" || len(payload[1]) != 2*piece+7 || len(payload[2]) != 0 {
+	if err != nil || len(payload) != 3 || string(payload[0]) != "text" || len(payload[1]) != 2*piece+7 ||
+		len(payload[2]) != 0 {
 		t.Fatal(len(payload), err)
 	}
 	if err := h.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{"text":"1"}`), []byte("s")); err != nil {
@@ -162,7 +168,8 @@ func TestOrder(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))
 	found(t, h, "alice")
-	high, gpu, other, elsewhere, later, soon := newInput("high", "x"), newInput("gpu", "x"), newInput("other", "x"), newInput("elsewhere", "x"), newInput("later", "x"), newInput("soon", "x")
+	high, gpu, other, elsewhere, later, soon := newInput("high", "x"), newInput("gpu", "x"), newInput("other", "x"),
+		newInput("elsewhere", "x"), newInput("later", "x"), newInput("soon", "x")
 	high.Priority, gpu.Labels, other.Labels, elsewhere.Project = 5, []string{"gpu"}, []string{"gpu", "windows"}, "q"
 	later.NotBefore, soon.NotBefore = time.Now().Add(time.Hour), time.Now().Add(time.Millisecond)
 	wanted := newInput("wanted", "x")
@@ -281,7 +288,8 @@ func TestQuestions(t *testing.T) {
 	if answers, _, err = h.Pulse(t.Context(), worker); err != nil || len(answers) != 0 {
 		t.Errorf("got %v, %v; want err == nil && len(answers) == 0", answers, err)
 	}
-	if workers, now, err := h.Workers(t.Context()); err != nil || len(workers) != 1 || now.Sub(workers[0].Heard) > time.Minute || workers[0].Labels[0] != "gpu" {
+	if workers, now, err := h.Workers(t.Context()); err != nil || len(workers) != 1 ||
+		now.Sub(workers[0].Heard) > time.Minute || workers[0].Labels[0] != "gpu" {
 		t.Error(workers, err)
 	}
 }

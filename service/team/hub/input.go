@@ -29,7 +29,8 @@ const piece = 1 << 20
 // Find.
 func (h *Hub) Submit(ctx context.Context, generation string, inputs []Input) (came map[string]string, err error) {
 	inputs = slices.Clone(inputs)
-	slices.SortFunc(inputs, func(a, b Input) int { return cmp.Compare(a.ID, b.ID) }) // one order for all, against deadlocks
+	// one order for all, against deadlocks
+	slices.SortFunc(inputs, func(a, b Input) int { return cmp.Compare(a.ID, b.ID) })
 	cols, err := columnsOf(inputs)
 	if err != nil {
 		return nil, err
@@ -59,7 +60,8 @@ type columns struct {
 	pieceOf                                                                                                  []string
 	part, piece                                                                                              []int
 	bytes                                                                                                    [][]byte
-	lanes                                                                                                    []*Input // one input of each lane
+	// one input of each lane
+	lanes []*Input
 }
 
 func columnsOf(inputs []Input) (l columns, err error) {
@@ -70,7 +72,8 @@ func columnsOf(inputs []Input) (l columns, err error) {
 		if err != nil {
 			return l, err
 		}
-		l.id, l.sender, l.digest, l.project = append(l.id, in.ID), append(l.sender, in.Sender), append(l.digest, in.Digest), append(l.project, in.Project)
+		l.id, l.sender, l.digest, l.project = append(l.id, in.ID), append(l.sender, in.Sender), append(l.digest, in.Digest),
+			append(l.project, in.Project)
 		l.provider, l.labels = append(l.provider, in.Provider), append(l.labels, strings.Join(in.Labels, ","))
 		l.worker, l.session = append(l.worker, in.Worker), append(l.session, in.Session)
 		l.permissions, l.replaces = append(l.permissions, in.Permissions), append(l.replaces, in.Replaces)
@@ -84,7 +87,8 @@ func columnsOf(inputs []Input) (l columns, err error) {
 		for part, b := range in.Payload {
 			for n := 0; n == 0 || len(b) > 0; n++ {
 				cut := min(len(b), piece)
-				l.pieceOf, l.part, l.piece, l.bytes = append(l.pieceOf, in.ID), append(l.part, part), append(l.piece, n), append(l.bytes, b[:cut])
+				l.pieceOf, l.part, l.piece, l.bytes = append(l.pieceOf, in.ID), append(l.part, part), append(l.piece, n),
+					append(l.bytes, b[:cut])
 				b = b[cut:]
 			}
 		}
@@ -123,7 +127,8 @@ func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []Input,
 		     AS g (id, sender, digest, project, provider, labels, permissions, priority, not_before, replaces, attachments, signature, worker, session), current
 		ON CONFLICT DO NOTHING
 		RETURNING id`,
-		generation, l.id, l.sender, l.digest, l.project, l.provider, l.labels, l.permissions, l.priority, l.notBefore, l.replaces,
+		generation, l.id, l.sender, l.digest, l.project, l.provider, l.labels, l.permissions, l.priority, l.notBefore,
+		l.replaces,
 		l.attachments, l.signature, l.worker, l.session).
 		Query(func(rows pgx.Rows) error {
 			ids, err := pgx.CollectRows(rows, pgx.RowTo[string])

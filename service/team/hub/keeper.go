@@ -76,7 +76,8 @@ func (k *Keeper) Round(ctx context.Context, whole bool) (list []Verdict, err err
 	}
 	for worker, kept := range k.Kept {
 		if !there[worker] {
-			list = append(list, Verdict{Copy: Copy{Worker: worker, Origin: kept.Origin}, Problem: lost(kept, 0), Cosigned: kept.Size})
+			list = append(list, Verdict{Copy: Copy{Worker: worker, Origin: kept.Origin}, Problem: lost(kept, 0),
+				Cosigned: kept.Size})
 		}
 	}
 	return list, nil
@@ -84,7 +85,9 @@ func (k *Keeper) Round(ctx context.Context, whole bool) (list []Verdict, err err
 
 // lost describes a copy that has become shorter.
 func lost(kept Kept, size int64) string {
-	return fmt.Sprintf("it has %d events, and %d were cosigned: the hub was restored from a backup, or somebody deleted them; the worker sends them again", size, kept.Size)
+	return fmt.Sprintf(
+		"it has %d events, and %d were cosigned: the hub was restored from a backup, or somebody deleted them; the worker "+
+			"sends them again", size, kept.Size)
 }
 
 // Look verifies a copy and cosigns its newest checkpoint.
@@ -137,14 +140,18 @@ func (k *Keeper) Look(ctx context.Context, c Copy) (v Verdict, err error) {
 		return v, nil
 	}
 	if c.Forked != 0 {
-		v.Problem = fmt.Sprintf("the worker's log has another event %d: it was rewritten or put back, or is the log of two machines, or the copy was edited", c.Forked)
+		v.Problem =
+			fmt.Sprintf(
+				"the worker's log has another event %d: it was rewritten or put back, or is the log of two machines, or the "+
+					"copy was edited", c.Forked)
 		return v, nil
 	}
 	return v, k.cosignCheckpoint(ctx, &v, newest, keys)
 }
 
 // checkCopy verifies a copy from the end of the last verification.
-func (k *Keeper) checkCopy(ctx context.Context, src *CopySource, keys []note.Verifier, kept Kept) (verify.Report, error) {
+func (k *Keeper) checkCopy(ctx context.Context, src *CopySource, keys []note.Verifier,
+	kept Kept) (verify.Report, error) {
 	opt := verify.Options{Keys: append(keys, k.Witnesses...), Signers: keys}
 	if kept.Size > src.from.Size {
 		since := kept.Checkpoint
@@ -168,7 +175,8 @@ func problem(rep verify.Report) string {
 
 // cosignCheckpoint signs the newest checkpoint with a signature of the worker's key, if it extends
 // the last cosigned one.
-func (k *Keeper) cosignCheckpoint(ctx context.Context, v *Verdict, newest evidence.Checkpoint, keys []note.Verifier) error {
+func (k *Keeper) cosignCheckpoint(ctx context.Context, v *Verdict, newest evidence.Checkpoint,
+	keys []note.Verifier) error {
 	kept := k.Kept[v.Worker]
 	if k.Sign == nil || v.Origin == k.Own {
 		return nil

@@ -39,7 +39,8 @@ func oldServer(l net.Listener) error {
 		case *pgproto3.Describe:
 			b.Send(&pgproto3.ParameterDescription{})
 			b.Send(&pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{
-				{Name: []byte("version"), DataTypeOID: pgtype.Int4OID, DataTypeSize: 4}, {Name: []byte("set"), DataTypeOID: pgtype.BoolOID, DataTypeSize: 1},
+				{Name: []byte("version"), DataTypeOID: pgtype.Int4OID, DataTypeSize: 4},
+				{Name: []byte("set"), DataTypeOID: pgtype.BoolOID, DataTypeSize: 1},
 				{Name: []byte("sort"), DataTypeOID: pgtype.BoolOID, DataTypeSize: 1},
 			}})
 		case *pgproto3.Bind:
@@ -71,7 +72,8 @@ func TestOldServer(t *testing.T) {
 	}
 	_, err = h.Look(t.Context())
 	var version *VersionError
-	if !errors.As(err, &version) || !strings.Contains(err.Error(), "PostgreSQL 14 is too old: 15 or newer is needed") || version.Hint() == "" {
+	if !errors.As(err, &version) || !strings.Contains(err.Error(), "PostgreSQL 14 is too old: 15 or newer is needed") ||
+		version.Hint() == "" {
 		t.Errorf("%v", err)
 	}
 	if err := <-served; err != nil {

@@ -149,7 +149,8 @@ func (m Member) Text(team string) string {
 // Text returns the text that a member of the team signs for an input.
 func (in *Input) Text(team string) string {
 	lines := []string{"team", team, "generation", in.Generation, "input", in.ID, "sender", in.Sender, "digest", in.Digest,
-		"project", in.Project, "provider", in.Provider, "labels", strings.Join(in.Labels, ","), "permissions", in.Permissions, "replaces", in.Replaces}
+		"project", in.Project, "provider", in.Provider, "labels", strings.Join(in.Labels, ","), "permissions", in.Permissions,
+		"replaces", in.Replaces}
 	// Only an input that continues a session has these lines.
 	if in.Session != "" {
 		lines = append(lines, "worker", in.Worker, "session", in.Session)
@@ -161,7 +162,8 @@ func (in *Input) Text(team string) string {
 // question. shown is the digest of the question that the member saw. A person who can write to the
 // hub can therefore not exchange the question.
 func (a Answer) SignedText(team, worker, shown string) string {
-	return statement("answer", "team", team, "worker", worker, "question", a.Question, "shown", shown, "member", a.Member, "option", a.Option, "text", Hash([]byte(a.Text)))
+	return statement("answer", "team", team, "worker", worker, "question", a.Question, "shown", shown, "member", a.Member,
+		"option", a.Option, "text", Hash([]byte(a.Text)))
 }
 
 // Text returns the text that a member of the team signs for a stop.

@@ -13,8 +13,10 @@ func TestStatements(t *testing.T) {
 		"plain": Answer{Question: "q", Member: "m", Option: "o"}.SignedText("t", "w", "d"),
 		// Two statements have the same lines, once in an option of the agent and once in the
 		// worker's name on the hub.
-		"option":         Answer{Question: "q", Member: "m", Option: "a\ntext " + empty + "\nquestion f\nshown d2\nmember m\noption yes"}.SignedText("t", "w", "d"),
-		"worker":         Answer{Question: "f", Member: "m", Option: "yes"}.SignedText("t", "w\nquestion q\nshown d\nmember m\noption a\ntext "+empty, "d2"),
+		"option": Answer{Question: "q", Member: "m", Option: "a\ntext " + empty +
+			"\nquestion f\nshown d2\nmember m\noption yes"}.SignedText("t", "w", "d"),
+		"worker": Answer{Question: "f", Member: "m", Option: "yes"}.SignedText("t",
+			"w\nquestion q\nshown d\nmember m\noption a\ntext "+empty, "d2"),
 		"quoted":         Answer{Question: "q", Member: "m", Option: `"o\n"`}.SignedText("t", "w", "d"),
 		"to be quoted":   Answer{Question: "q", Member: "m", Option: "o\n"}.SignedText("t", "w", "d"),
 		"no text":        Answer{Question: "q", Member: "m", Option: "\xff"}.SignedText("t", "w", "d"),

@@ -39,7 +39,8 @@ func TestRoles(t *testing.T) {
 		t.Fatalf(`got %v, %v; want err == nil && len(asked) == 1 && asked[0].Login == %v && asked[0].Key == "bobs"`,
 			asked, err, role)
 	}
-	if err := h.State(t.Context(), Member{Name: "bob", Version: 1, Key: "bobs", Rights: access.Rights{access.Ask}, Login: role, Signer: "alice", Signature: []byte{}}); err != nil {
+	if err := h.State(t.Context(), Member{Name: "bob", Version: 1, Key: "bobs", Rights: access.Rights{access.Ask},
+		Login: role, Signer: "alice", Signature: []byte{}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := bob.Submit(t.Context(), "g1", []Input{mine}); err != nil {
@@ -59,13 +60,15 @@ func TestRoles(t *testing.T) {
 			t.Errorf("%s in another's name: %v", what, err)
 		}
 	}
-	for _, sql := range []string{"UPDATE perlica.claims SET worker = 'bob'", "DELETE FROM perlica.claims", "UPDATE perlica.inputs SET digest = ''",
+	for _, sql := range []string{"UPDATE perlica.claims SET worker = 'bob'", "DELETE FROM perlica.claims",
+		"UPDATE perlica.inputs SET digest = ''",
 		"UPDATE perlica.outcomes SET worker = ''", "UPDATE perlica.members SET key = ''", "TRUNCATE perlica.claims"} {
 		if _, err := s.Try(role, db, sql); err == nil {
 			t.Errorf("%s is allowed", sql)
 		}
 	}
-	if err := h.State(t.Context(), Member{Name: "bob", Version: 2, Key: "bobs", Gone: true, Rights: access.Rights{}, Login: role, Signer: "alice", Signature: []byte{}}); err != nil {
+	if err := h.State(t.Context(), Member{Name: "bob", Version: 2, Key: "bobs", Gone: true, Rights: access.Rights{},
+		Login: role, Signer: "alice", Signature: []byte{}}); err != nil {
 		t.Fatal(err)
 	}
 	mine.ID = "b2"
@@ -85,7 +88,8 @@ func TestPassword(t *testing.T) {
 	for _, name := range []string{"bob", "carol", "dave", "eve"} {
 		role[name] = name + "_" + db
 		s.SQL(t, db, "CREATE ROLE "+role[name]+" LOGIN IN ROLE perlica_member, perlica_admin")
-		m := Member{Name: name, Version: 1, Key: name, Rights: access.Rights{access.Ask}, Login: role[name], Signer: "alice", Signature: []byte{}}
+		m := Member{Name: name, Version: 1, Key: name, Rights: access.Rights{access.Ask}, Login: role[name], Signer: "alice",
+			Signature: []byte{}}
 		if name != "eve" { // eve is never confirmed
 			check(t, h.State(t.Context(), m))
 		}
@@ -108,22 +112,33 @@ func TestPassword(t *testing.T) {
 	check(t, second(h.Withdraw(t.Context(), "gone", "alice")))
 
 	queued := func(sender, lane string) string {
-		return "INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) VALUES ('gone', 'g1', '" + sender + "', " + lane + ", 0, true)"
+		return "INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) VALUES ('gone', 'g1', '" +
+			sender + "', " + lane + ", 0, true)"
 	}
 	claims := func(input string) string {
 		return "INSERT INTO perlica.claims (input, worker, generation, position) VALUES ('" + input + "', 'carol', 'g1', 1)"
 	}
 	for _, sql := range []string{
-		claims("gone"), claims("later"), "INSERT INTO perlica.closings VALUES ('running', 'withdrawn', 'carol', '')", "INSERT INTO perlica.closings VALUES ('later', 'adopted', 'carol', '')",
-		queued("carol", `E'p\n\n'`), queued("bob", `E'p\n\n'`), `INSERT INTO perlica.lanes VALUES (E'p\n\ntpu', 'p', '', '{}', '')`,
-		"INSERT INTO perlica.payloads VALUES ('later', 1, 0, 'x')", "INSERT INTO perlica.generations VALUES ('g9', 1, '1', now(), NULL, 'alice')",
-		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature) VALUES ('alice', 9, '', '{}', true, 'x', 'alice', '')",
-		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature) VALUES ('alice', 9, '', '{}', true, 'x', '', '')",
-		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature, made) VALUES ('x', 9, '', '{}', true, 'x', 'carol', '', now())",
-		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature) VALUES ('carol', 9, 'k', '{}', false, current_user, 'carol', '')",
-		"UPDATE perlica.queue SET ready = false WHERE input = 'gpu'; SELECT 1/(SELECT count(*) FROM perlica.queue WHERE NOT ready AND input = 'gpu')",
-		`INSERT INTO perlica.lanes VALUES (E'q\n\n', 'q', '', ARRAY[''], '')`, `INSERT INTO perlica.lanes VALUES (E'q\n\nbig', 'q', '', ARRAY['big', NULL], '')`,
-		`INSERT INTO perlica.lanes VALUES (E'q\n\na,b', 'q', '', ARRAY['a,b'], '')`, `INSERT INTO perlica.lanes VALUES (E'q\n\n\nbob', 'q', '', ARRAY[E'\nbob'], '')`,
+		claims("gone"), claims("later"), "INSERT INTO perlica.closings VALUES ('running', 'withdrawn', 'carol', '')",
+		"INSERT INTO perlica.closings VALUES ('later', 'adopted', 'carol', '')",
+		queued("carol", `E'p\n\n'`), queued("bob", `E'p\n\n'`),
+		`INSERT INTO perlica.lanes VALUES (E'p\n\ntpu', 'p', '', '{}', '')`,
+		"INSERT INTO perlica.payloads VALUES ('later', 1, 0, 'x')",
+		"INSERT INTO perlica.generations VALUES ('g9', 1, '1', now(), NULL, 'alice')",
+		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature) VALUES ('alice', 9, '', " +
+			"'{}', true, 'x', 'alice', '')",
+		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature) VALUES ('alice', 9, '', " +
+			"'{}', true, 'x', '', '')",
+		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature, made) VALUES ('x', 9, " +
+			"'', '{}', true, 'x', 'carol', '', now())",
+		"INSERT INTO perlica.members (name, version, key, rights, gone, login, signer, signature) VALUES ('carol', 9, " +
+			"'k', '{}', false, current_user, 'carol', '')",
+		"UPDATE perlica.queue SET ready = false WHERE input = 'gpu'; SELECT 1/(SELECT count(*) FROM perlica.queue WHERE " +
+			"NOT ready AND input = 'gpu')",
+		`INSERT INTO perlica.lanes VALUES (E'q\n\n', 'q', '', ARRAY[''], '')`,
+		`INSERT INTO perlica.lanes VALUES (E'q\n\nbig', 'q', '', ARRAY['big', NULL], '')`,
+		`INSERT INTO perlica.lanes VALUES (E'q\n\na,b', 'q', '', ARRAY['a,b'], '')`,
+		`INSERT INTO perlica.lanes VALUES (E'q\n\n\nbob', 'q', '', ARRAY[E'\nbob'], '')`,
 		`INSERT INTO perlica.lanes VALUES (E'q\n\n\nbob', E'q\n', '', ARRAY['bob'], '')`,
 	} {
 		for _, who := range []string{"carol", "dave", "eve"} {
@@ -133,24 +148,32 @@ func TestPassword(t *testing.T) {
 		}
 	}
 	for _, who := range []string{"dave", "eve"} {
-		for _, sql := range []string{"DELETE FROM perlica.queue RETURNING 1", "UPDATE perlica.generations SET ended = now() RETURNING 1",
-			"UPDATE perlica.queue SET ready = true RETURNING 1", "SELECT input FROM perlica.payloads", "SELECT id FROM perlica.inputs",
-			"DELETE FROM perlica.requests RETURNING 1", "SELECT worker FROM perlica.events UNION SELECT origin FROM perlica.logs"} {
+		for _, sql := range []string{"DELETE FROM perlica.queue RETURNING 1",
+			"UPDATE perlica.generations SET ended = now() RETURNING 1",
+			"UPDATE perlica.queue SET ready = true RETURNING 1", "SELECT input FROM perlica.payloads",
+			"SELECT id FROM perlica.inputs",
+			"DELETE FROM perlica.requests RETURNING 1",
+			"SELECT worker FROM perlica.events UNION SELECT origin FROM perlica.logs"} {
 			if out, err := s.Try(role[who], db, sql); err != nil || out != "" {
 				t.Errorf(`%s: got %s: %s, %v; want err == nil && out == ""`, who, sql, out, err)
 			}
 		}
 	}
 	// The same holds for every table except those that a joining machine must read.
-	if open := s.SQL(t, db, "SELECT tablename FROM pg_policies WHERE schemaname = 'perlica' AND policyname = 'read' AND qual = 'true' ORDER BY 1"); open != "generations\nlogins\nmembers\nrequests\nteam" {
+	if open := s.SQL(t, db,
+		"SELECT tablename FROM pg_policies WHERE schemaname = 'perlica' AND policyname = 'read' AND qual = "+
+			"'true' ORDER BY 1"); open != "generations\nlogins\nmembers\nrequests\nteam" {
 		t.Errorf("anybody may read %q", open)
 	}
-	if bare := s.SQL(t, db, "SELECT relname FROM pg_class WHERE relnamespace = 'perlica'::regnamespace AND relkind = 'r' AND NOT (relrowsecurity AND relforcerowsecurity)"); bare != "schema" {
+	if bare := s.SQL(t, db,
+		"SELECT relname FROM pg_class WHERE relnamespace = 'perlica'::regnamespace AND relkind = 'r' AND NOT "+
+			"(relrowsecurity AND relforcerowsecurity)"); bare != "schema" {
 		t.Errorf("without row security: %q", bare)
 	}
 	// These writes are allowed and have no effect.
-	for who, sql := range map[string]string{"carol": "UPDATE perlica.queue SET ready = true", "bob": queued("bob", `E'p\n\n'`) +
-		`; INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) SELECT id, generation, sender, E'p\n\n', 0, true FROM perlica.inputs WHERE id = 'gpu' ON CONFLICT DO NOTHING`} {
+	for who, sql := range map[string]string{"carol": "UPDATE perlica.queue SET ready = true",
+		"bob": queued("bob", `E'p\n\n'`) +
+			`; INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) SELECT id, generation, sender, E'p\n\n', 0, true FROM perlica.inputs WHERE id = 'gpu' ON CONFLICT DO NOTHING`} {
 		if out, err := s.Try(role[who], db, sql); err != nil {
 			t.Errorf("%s: got %s, %v; want err == nil", who, out, err)
 		}
@@ -195,7 +218,8 @@ func TestTeamsOfOneServer(t *testing.T) {
 				_, err = h.Found(t.Context(), Team{ID: "id", Name: "team", Admin: "key"}, "g1")
 			}
 			if err == nil {
-				err = h.State(t.Context(), Member{Name: "alice", Version: 1, Key: "key", Rights: access.Rights{access.Admin}, Login: "maker", Signature: []byte{}})
+				err = h.State(t.Context(), Member{Name: "alice", Version: 1, Key: "key", Rights: access.Rights{access.Admin},
+					Login: "maker", Signature: []byte{}})
 			}
 			if err == nil {
 				_, err = h.Submit(t.Context(), "g1", []Input{newInput("a", "x")})
@@ -209,7 +233,9 @@ func TestTeamsOfOneServer(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := s.SQL(t, "postgres", "SELECT pg_has_role('maker', 'perlica_admin', 'usage'), pg_has_role('perlica_admin', 'perlica_member', 'member')"); got != "t|t" {
+	if got := s.SQL(t, "postgres",
+		"SELECT pg_has_role('maker', 'perlica_admin', 'usage'), pg_has_role('perlica_admin', "+
+			"'perlica_member', 'member')"); got != "t|t" {
 		t.Errorf(`got %v; want got == "t|t"`, got)
 	}
 }
@@ -224,7 +250,8 @@ func TestOwnersRights(t *testing.T) {
 	bob, dave := "bob_"+db, "dave_"+db
 	for _, name := range []string{"bob", "dave"} {
 		s.SQL(t, db, "CREATE ROLE "+name+"_"+db+" LOGIN IN ROLE perlica_member")
-		m := Member{Name: name, Version: 1, Key: name, Rights: access.Rights{access.Ask}, Login: name + "_" + db, Signer: "alice", Signature: []byte{}}
+		m := Member{Name: name, Version: 1, Key: name, Rights: access.Rights{access.Ask}, Login: name + "_" + db,
+			Signer: "alice", Signature: []byte{}}
 		check(t, h.State(t.Context(), m))
 		if m.Version, m.Gone = 2, true; name == "dave" {
 			check(t, h.State(t.Context(), m))
@@ -255,7 +282,8 @@ func TestOwnersRights(t *testing.T) {
 			SET search_path = `+schema+`, pg_catalog;
 			SELECT names, perlica.mine('alice'), perlica.may_sign('alice') FROM perlica.names() UNION ALL SELECT '', perlica.mine('alice'), perlica.may_sign('alice')`)
 		for _, row := range strings.Split(out, "\n") {
-			if err != nil || strings.HasPrefix(row, "alice") || strings.Contains(row, "|t") || who == dave && strings.HasPrefix(row, "bob") {
+			if err != nil || strings.HasPrefix(row, "alice") || strings.Contains(row, "|t") || who == dave &&
+				strings.HasPrefix(row, "bob") {
 				t.Errorf("%s is taken for %q, %v", who, out, err)
 			}
 		}

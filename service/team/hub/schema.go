@@ -130,7 +130,8 @@ func (h *Hub) Look(ctx context.Context) (s State, err error) {
 			Scan(&s.ID, &s.Name, &s.Admin, &s.Server, &s.Generation, &s.Adopted, &s.System, &s.Timeline, &s.Position,
 				&s.Clock, &s.Login, &s.Superuser, &s.AdminRole, &s.TLS, &s.Commit, &s.Standbys, &s.FSync, &s.Followers)
 		s.Local = local(c.Config().Host)
-		s.Verified = h.config.TLSConfig != nil && (!h.config.TLSConfig.InsecureSkipVerify || h.config.TLSConfig.VerifyPeerCertificate != nil)
+		s.Verified = h.config.TLSConfig != nil && (!h.config.TLSConfig.InsecureSkipVerify ||
+			h.config.TLSConfig.VerifyPeerCertificate != nil)
 		return noTeam(err)
 	})
 	return s, err

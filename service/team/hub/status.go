@@ -35,7 +35,8 @@ type Status struct {
 	Replaces   string          `json:"replaces,omitempty"` // the id of an earlier input
 	By         string          `json:"by,omitempty"`       // the member that closed it
 	Digest     string          `json:"-"`                  // the digest of an outcome's result, before it was pruned
-	Signature  []byte          `json:"-"`                  // of an outcome by its owner, or of an opinion by its member; not verified
+	// of an outcome by its owner, or of an opinion by its member; not verified
+	Signature []byte `json:"-"`
 }
 
 // Ended reports whether the state of the input is final.
@@ -64,7 +65,8 @@ const statusFrom = `
 		LIMIT 1
 	) s ON true`
 
-const statusColumns = `i.id, i.generation, i.sender, i.project, i.submitted, ` + stateSQL + ` AS state, coalesce(k.worker, '') AS worker, o.result, coalesce(s.note, '') AS note, i.replaces, coalesce(s.by, '') AS by, coalesce(o.digest, '') AS digest,
+const statusColumns = `i.id, i.generation, i.sender, i.project, i.submitted, ` + stateSQL +
+	` AS state, coalesce(k.worker, '') AS worker, o.result, coalesce(s.note, '') AS note, i.replaces, coalesce(s.by, '') AS by, coalesce(o.digest, '') AS digest,
 	CASE WHEN o.input IS NULL THEN s.signature ELSE o.signature END AS signature`
 
 // Status returns the state of an input. ok is false if the input does not exist.

@@ -19,7 +19,8 @@ func TestTLS(t *testing.T) {
 	s.Run(t)
 	found(t, open(t, s.URL("owner", "postgres")), "alice")
 	at := func(mode, authority string) string {
-		return fmt.Sprintf("postgres://owner@%s/postgres?sslmode=%s&sslrootcert=%s", address, mode, url.QueryEscape(authority))
+		return fmt.Sprintf("postgres://owner@%s/postgres?sslmode=%s&sslrootcert=%s", address, mode,
+			url.QueryEscape(authority))
 	}
 	st, err := open(t, at("verify-full", authority)).Look(t.Context())
 	if err != nil || !st.TLS || !st.Verified {

@@ -229,7 +229,9 @@ func (s *Server) updates(r *http.Request, req request, f Fault) (any, *problem) 
 
 // send stores a new or changed message.
 func (s *Server) send(method string, req request) (any, *problem) {
-	m := Sent{Chat: req.number("chat_id"), Thread: req.number("message_thread_id"), Text: req.text("text") + req.text("caption"), ParseMode: req.text("parse_mode"), Silent: req.text("disable_notification") == "true", File: req.file}
+	m := Sent{Chat: req.number("chat_id"), Thread: req.number("message_thread_id"),
+		Text: req.text("text") + req.text("caption"), ParseMode: req.text("parse_mode"),
+		Silent: req.text("disable_notification") == "true", File: req.file}
 	most := 4096
 	if method == "sendDocument" {
 		most = 1024
@@ -273,7 +275,8 @@ func (s *Server) send(method string, req request) (any, *problem) {
 		m.ID, m.ReplyTo, m.Edits = old.ID, old.ReplyTo, append(slices.Clone(old.Edits), old.Text)
 	}
 	s.change(record{Sent: []Sent{m}, Last: m.ID})
-	return map[string]any{"message_id": m.ID, "date": 1700000000, "chat": map[string]any{"id": m.Chat}, "text": m.Text}, nil
+	return map[string]any{"message_id": m.ID, "date": 1700000000, "chat": map[string]any{"id": m.Chat}, "text": m.Text},
+		nil
 }
 
 // remove deletes a message.

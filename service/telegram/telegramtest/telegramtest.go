@@ -99,7 +99,8 @@ type File struct {
 
 // New returns a server that stores nothing.
 func New(token string) *Server {
-	return &Server{token: token, changed: make(chan struct{}), calls: map[string]int{}, record: record{Files: map[string]File{}, Confirmed: 1}}
+	return &Server{token: token, changed: make(chan struct{}), calls: map[string]int{},
+		record: record{Files: map[string]File{}, Confirmed: 1}}
 }
 
 // Open returns a server that continues at the end of the journal, or a new one.
@@ -211,7 +212,8 @@ func (s *Server) Press(contact int64, name string, message int64, data string) {
 		s.push(map[string]any{"callback_query": map[string]any{
 			"id": strconv.Itoa(len(s.Updates) + 1000), "from": map[string]any{"id": contact, "first_name": name}, "data": data,
 			"message": map[string]any{
-				"message_id": m.ID, "date": 1700000000, "chat": map[string]any{"id": m.Chat}, "reply_markup": map[string]any{"inline_keyboard": rows},
+				"message_id": m.ID, "date": 1700000000, "chat": map[string]any{"id": m.Chat},
+				"reply_markup": map[string]any{"inline_keyboard": rows},
 			},
 		}}, record{})
 	}

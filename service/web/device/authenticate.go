@@ -83,7 +83,8 @@ func (d *Devices) judgeRequest(r *http.Request, rest func(s signed) error) (Visi
 	}
 	var v Visitor
 	what, err := "request", error(ErrNone)
-	bearer, signature := r.Header.Values("Authorization"), len(r.Header.Values("Signature"))+len(r.Header.Values("Signature-Input")) > 0
+	bearer, signature := r.Header.Values("Authorization"), len(r.Header.Values("Signature"))+
+		len(r.Header.Values("Signature-Input")) > 0
 	switch {
 	case len(bearer) > 0 && signature, len(bearer) > 1:
 		err = ErrMalformed

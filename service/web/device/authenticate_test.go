@@ -32,30 +32,37 @@ func TestSignatureCovers(t *testing.T) {
 		body   string
 		want   error
 	}{
-		"nothing":          {func(*http.Request) {}, body, nil},
-		"another method":   {func(r *http.Request) { r.Method = "PUT" }, body, device.ErrSignature},
-		"another host":     {func(r *http.Request) { r.Host = "evil.example" }, body, device.ErrSignature},
-		"another port":     {func(r *http.Request) { r.Host = "127.0.0.1:3000" }, body, device.ErrSignature},
-		"another path":     {func(r *http.Request) { r.URL.Path = "/v1/runs/x/cancel" }, body, device.ErrSignature},
-		"an escaped path":  {func(r *http.Request) { r.URL.RawPath = "/v1/%69nputs" }, body, device.ErrSignature},
-		"another query":    {func(r *http.Request) { r.URL.RawQuery = "wait=false" }, body, device.ErrSignature},
-		"no query":         {func(r *http.Request) { r.URL.RawQuery = "" }, body, device.ErrSignature},
-		"another body":     {func(*http.Request) {}, `{"text":"hellO"}`, device.ErrSignature},
-		"no body":          {func(*http.Request) {}, "", device.ErrSignature},
-		"another's digest": {func(r *http.Request) { r.Header.Set("Content-Digest", "sha-256=:"+strings.Repeat("A", 43)+"=:") }, body, device.ErrSignature},
+		"nothing":         {func(*http.Request) {}, body, nil},
+		"another method":  {func(r *http.Request) { r.Method = "PUT" }, body, device.ErrSignature},
+		"another host":    {func(r *http.Request) { r.Host = "evil.example" }, body, device.ErrSignature},
+		"another port":    {func(r *http.Request) { r.Host = "127.0.0.1:3000" }, body, device.ErrSignature},
+		"another path":    {func(r *http.Request) { r.URL.Path = "/v1/runs/x/cancel" }, body, device.ErrSignature},
+		"an escaped path": {func(r *http.Request) { r.URL.RawPath = "/v1/%69nputs" }, body, device.ErrSignature},
+		"another query":   {func(r *http.Request) { r.URL.RawQuery = "wait=false" }, body, device.ErrSignature},
+		"no query":        {func(r *http.Request) { r.URL.RawQuery = "" }, body, device.ErrSignature},
+		"another body":    {func(*http.Request) {}, `{"text":"hellO"}`, device.ErrSignature},
+		"no body":         {func(*http.Request) {}, "", device.ErrSignature},
+		"another's digest": {func(r *http.Request) {
+			r.Header.Set("Content-Digest",
+				"sha-256=:"+strings.Repeat("A", 43)+"=:")
+		}, body, device.ErrSignature},
 		"another device": {func(r *http.Request) {
 			r.Header.Set("Signature-Input", strings.ReplaceAll(r.Header.Get("Signature-Input"), b.id, other.id))
 		}, body, device.ErrSignature},
 		"no such device": {func(r *http.Request) {
 			r.Header.Set("Signature-Input", strings.ReplaceAll(r.Header.Get("Signature-Input"), b.id, "0000000000"))
 		}, body, device.ErrUnknown},
-		"two fields":         {func(r *http.Request) { r.Header.Add("Signature", r.Header.Get("Signature")) }, body, device.ErrMalformed},
-		"no digest":          {func(r *http.Request) { r.Header.Del("Content-Digest") }, body, device.ErrMalformed},
-		"no signature":       {func(r *http.Request) { r.Header.Del("Signature") }, body, device.ErrMalformed},
-		"a token beside it":  {func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }, body, device.ErrMalformed},
-		"another credential": {func(r *http.Request) { r.Header = http.Header{"Authorization": {"Basic YTpi"}} }, body, device.ErrMalformed},
-		"no credential":      {func(r *http.Request) { r.Header = http.Header{} }, body, device.ErrNone},
-		"a cookie":           {func(r *http.Request) { r.Header = http.Header{"Cookie": {"device=" + b.id}} }, body, device.ErrNone},
+		"two fields": {func(r *http.Request) { r.Header.Add("Signature", r.Header.Get("Signature")) }, body,
+			device.ErrMalformed},
+		"no digest":    {func(r *http.Request) { r.Header.Del("Content-Digest") }, body, device.ErrMalformed},
+		"no signature": {func(r *http.Request) { r.Header.Del("Signature") }, body, device.ErrMalformed},
+		"a token beside it": {func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }, body,
+			device.ErrMalformed},
+		"another credential": {func(r *http.Request) { r.Header = http.Header{"Authorization": {"Basic YTpi"}} }, body,
+			device.ErrMalformed},
+		"no credential": {func(r *http.Request) { r.Header = http.Header{} }, body, device.ErrNone},
+		"a cookie": {func(r *http.Request) { r.Header = http.Header{"Cookie": {"device=" + b.id}} }, body,
+			device.ErrNone},
 	} {
 		r := b.signed(d, "POST", "/v1/inputs?wait=true", body)
 		c.change(r)
@@ -68,7 +75,8 @@ func TestSignatureCovers(t *testing.T) {
 			t.Errorf("%s: before the body: %v, want %v", name, err, early)
 		}
 		v, err := d.Authenticate(r, []byte(c.body))
-		if !errors.Is(err, c.want) || (err == nil) != (v.ID == b.id) || err != nil && v.Label() != (device.Visitor{}).Label() {
+		if !errors.Is(err, c.want) || (err == nil) != (v.ID == b.id) || err != nil &&
+			v.Label() != (device.Visitor{}).Label() {
 			t.Errorf("%s: %+v, %v, want %v", name, v, err, c.want)
 		}
 	}
@@ -109,7 +117,8 @@ func TestReplay(t *testing.T) {
 	}
 	// If (r, s) is a signature, (r, n - s) is a signature over the same text. It must count as the
 	// same request.
-	raw, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(strings.TrimPrefix(r.Header.Get("Signature"), "perlica=:"), ":"))
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(strings.TrimPrefix(r.Header.Get("Signature"),
+		"perlica=:"), ":"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +156,8 @@ func TestNonce(t *testing.T) {
 		t.Errorf("a nonce of five minutes: %v", err)
 	}
 	h.clock.pass(1)
-	for name, bad := range map[string]string{"expired": nonce, "another process's": elsewhere.Nonce(), "made up": strings.Repeat("A", 32)} {
+	for name, bad := range map[string]string{"expired": nonce, "another process's": elsewhere.Nonce(),
+		"made up": strings.Repeat("A", 32)} {
 		if err := try(bad); !errors.Is(err, device.ErrNonce) {
 			t.Errorf("%s: got %v; want errors.Is(err, device.ErrNonce)", name, err)
 		}
@@ -190,7 +200,8 @@ func TestProxyPath(t *testing.T) {
 	}
 	defer d.Close()
 	b := h.pair(t, d, d, "phone", access.Ask)
-	for target, want := range map[string]error{"/perlica/v1/self": nil, "/v1/self": device.ErrSignature, "/other/v1/self": device.ErrSignature} {
+	for target, want := range map[string]error{"/perlica/v1/self": nil, "/v1/self": device.ErrSignature,
+		"/other/v1/self": device.ErrSignature} {
 		r := b.signed(d, "GET", target, "")
 		// The proxy removes its path.
 		r.URL.Path = "/v1/self"
@@ -254,16 +265,20 @@ func TestAnswerIsSigned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := device.Answer{Question: "q1", Digest: "d1", Option: "allow-once", Signature: b.SignAnswer("q1", "d1", "allow-once")}
+	a := device.Answer{Question: "q1", Digest: "d1", Option: "allow-once",
+		Signature: b.SignAnswer("q1", "d1", "allow-once")}
 	if err := v.CheckAnswer(a); err != nil {
 		t.Error(err)
 	}
 	for name, change := range map[string]func(a *device.Answer){
-		"another question":  func(a *device.Answer) { a.Question = "q2" },
-		"another digest":    func(a *device.Answer) { a.Digest = "d2" },
-		"another option":    func(a *device.Answer) { a.Option = "allow-always" },
-		"no signature":      func(a *device.Answer) { a.Signature = "" },
-		"another's":         func(a *device.Answer) { a.Signature = devicetest.NewKey().SignAnswer("q1", "d1", "allow-once") },
+		"another question": func(a *device.Answer) { a.Question = "q2" },
+		"another digest":   func(a *device.Answer) { a.Digest = "d2" },
+		"another option":   func(a *device.Answer) { a.Option = "allow-always" },
+		"no signature":     func(a *device.Answer) { a.Signature = "" },
+		"another's": func(a *device.Answer) {
+			a.Signature = devicetest.NewKey().
+				SignAnswer("q1", "d1", "allow-once")
+		},
 		"fields moved over": func(a *device.Answer) { a.Question, a.Digest, a.Option = "q1\nd1", "allow-once", "" },
 		"more fields": func(a *device.Answer) {
 			a.Option = "allow-once\nx"

@@ -308,7 +308,8 @@ const mostDevices = 64
 const tokenPrefix = "perlica_tok_"
 
 // NewToken makes the token of a program. It returns the token once. The record has only the hash.
-func (d *Devices) NewToken(ctx context.Context, name string, rights access.Rights, by string) (token string, dev Device, err error) {
+func (d *Devices) NewToken(ctx context.Context, name string, rights access.Rights,
+	by string) (token string, dev Device, err error) {
 	f := fact.DevicePaired{ID: newID(), Name: access.Name(name), Rights: rights, By: by}
 	token = tokenPrefix + f.ID + strings.ToLower(rand.Text())
 	f.Token = hashed(token)

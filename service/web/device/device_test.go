@@ -24,7 +24,8 @@ func TestPaired(t *testing.T) {
 		}
 	}
 	list, err := device.List(t.Context(), &h.log(t).Reader)
-	if err != nil || len(list) != 1 || list[0].ID != b.id || list[0].Kind != device.Browser || list[0].Address != from.Address || list[0].Browser != from.Browser {
+	if err != nil || len(list) != 1 || list[0].ID != b.id || list[0].Kind != device.Browser ||
+		list[0].Address != from.Address || list[0].Browser != from.Browser {
 		t.Errorf("%+v, %v", list, err)
 	}
 	if other := h.pair(t, terminal, server, "phone", access.Read); other.id == b.id {

@@ -121,7 +121,8 @@ func (p *Pairing) Decide(ctx context.Context, yes bool, by string) (dev Device, 
 		if asks == nil {
 			return event.Event{}, errExpired
 		}
-		f := fact.DevicePaired{ID: newID(), Name: s.freeName(asks.Name), Rights: s.pairing.Rights, Key: asks.Key, Pairing: p.id, From: asks.From, By: by}
+		f := fact.DevicePaired{ID: newID(), Name: s.freeName(asks.Name), Rights: s.pairing.Rights, Key: asks.Key,
+			Pairing: p.id, From: asks.From, By: by}
 		if err := s.mayPair(f.Name); err != nil {
 			return event.Event{}, err
 		}

@@ -163,7 +163,9 @@ func TestRefusedAtTheTerminal(t *testing.T) {
 	if list, err := device.List(t.Context(), &h.log(t).Reader); err != nil || len(list) != 0 {
 		t.Errorf("paired: %+v, %v", list, err)
 	}
-	if list := h.events(t, event.WebRefused); len(list) != 1 || !strings.Contains(string(list[0].Payload), `"by":"alice"`) || !strings.Contains(string(list[0].Payload), from.Address) {
+	if list := h.events(t, event.WebRefused); len(list) != 1 ||
+		!strings.Contains(string(list[0].Payload), `"by":"alice"`) ||
+		!strings.Contains(string(list[0].Payload), from.Address) {
 		t.Errorf("on record: %+v", list)
 	}
 }

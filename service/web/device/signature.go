@@ -149,7 +149,9 @@ func digestOf(body []byte) string {
 // base returns the signature base of a request (section 2.5). The path is the one that the browser
 // requested.
 func base(r *http.Request, path, digest, params string) []byte {
-	return fmt.Appendf(nil, "\"@method\": %s\n\"@authority\": %s\n\"@path\": %s\n\"@query\": ?%s\n\"content-digest\": %s\n\"@signature-params\": %s",
+	return fmt.Appendf(nil,
+		"\"@method\": %s\n\"@authority\": %s\n\"@path\": %s\n\"@query\": ?%s\n\"content-digest\": "+
+			"%s\n\"@signature-params\": %s",
 		r.Method, strings.ToLower(r.Host), path, r.URL.RawQuery, digest, params)
 }
 

@@ -26,7 +26,8 @@ w0EkjqF7xB4FivAxzic30tMM4GF+hR6Dxh71Z50VGGdldkkDXZCnTNnoXQ==
 	if err != nil {
 		t.Fatal(err)
 	}
-	sig, err := base64.StdEncoding.DecodeString("wNmSUAhwb5LxtOtOpNa6W5xj067m5hFrj0XQ4fvpaCLx0NKocgPquLgyahnzDnDAUy5eCdlYUEkLIj+32oiasw==")
+	sig, err := base64.StdEncoding.DecodeString(
+		"wNmSUAhwb5LxtOtOpNa6W5xj067m5hFrj0XQ4fvpaCLx0NKocgPquLgyahnzDnDAUy5eCdlYUEkLIj+32oiasw==")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,12 +91,18 @@ func TestOneForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{
-		"", " " + input, input + " ", input + ";expires=1", input + ", " + input, strings.Replace(input, "perlica=", "sig1=", 1),
-		strings.Replace(input, `"@query" `, "", 1), strings.Replace(input, `"@method" "@authority"`, `"@authority" "@method"`, 1),
-		strings.Replace(input, `"@path"`, `"@path";req`, 1), strings.Replace(input, `" "`, `"  "`, 1), strings.Replace(input, "created=1", "created=-1", 1),
-		strings.Replace(input, "created=1", "created=01", 1), strings.Replace(input, "created=1700000000", "created=17000000000000", 1),
-		strings.Replace(input, ".B", "B", 1), strings.Replace(input, "AAA", `A\"A`, 1), strings.Replace(input, "abcdefghij", "ABCDEFGHIJ", 1),
-		strings.Replace(input, "ecdsa-p256-sha256", "hmac-sha256", 1), strings.Replace(input, `;alg="ecdsa-p256-sha256"`, "", 1),
+		"", " " + input, input + " ", input + ";expires=1", input + ", " + input,
+		strings.Replace(input, "perlica=", "sig1=", 1),
+		strings.Replace(input, `"@query" `, "", 1), strings.Replace(input, `"@method" "@authority"`, `"@authority" "@method"`,
+			1),
+		strings.Replace(input, `"@path"`, `"@path";req`, 1), strings.Replace(input, `" "`, `"  "`, 1),
+		strings.Replace(input, "created=1", "created=-1", 1),
+		strings.Replace(input, "created=1", "created=01", 1), strings.Replace(input, "created=1700000000",
+			"created=17000000000000", 1),
+		strings.Replace(input, ".B", "B", 1), strings.Replace(input, "AAA", `A\"A`, 1),
+		strings.Replace(input, "abcdefghij", "ABCDEFGHIJ", 1),
+		strings.Replace(input, "ecdsa-p256-sha256", "hmac-sha256", 1),
+		strings.Replace(input, `;alg="ecdsa-p256-sha256"`, "", 1),
 		input + "\n",
 	} {
 		if err := read(bad, sig); !errors.Is(err, ErrMalformed) {
@@ -104,7 +111,8 @@ func TestOneForm(t *testing.T) {
 	}
 	for _, bad := range []string{
 		"", sig[:len(sig)-1], strings.TrimPrefix(sig, "perlica="), strings.Replace(sig, "=:", "=: ", 1), sig + ", " + sig,
-		"perlica=:" + base64.StdEncoding.EncodeToString(make([]byte, 63)) + ":", "perlica=:" + base64.RawURLEncoding.EncodeToString(make([]byte, 64)) + ":",
+		"perlica=:" + base64.StdEncoding.EncodeToString(make([]byte, 63)) + ":",
+		"perlica=:" + base64.RawURLEncoding.EncodeToString(make([]byte, 64)) + ":",
 		strings.Replace(sig, "A==:", "B==:", 1), strings.Replace(sig, "AAAA", "AA\nAA", 1),
 	} {
 		if err := read(input, bad); !errors.Is(err, ErrMalformed) {
@@ -117,7 +125,8 @@ func TestOneForm(t *testing.T) {
 func TestKeys(t *testing.T) {
 	enc := base64.RawURLEncoding
 	g := elliptic.P256().Params()
-	good := JWK{"EC", "P-256", enc.EncodeToString(g.Gx.FillBytes(make([]byte, 32))), enc.EncodeToString(g.Gy.FillBytes(make([]byte, 32)))}
+	good := JWK{"EC", "P-256", enc.EncodeToString(g.Gx.FillBytes(make([]byte, 32))),
+		enc.EncodeToString(g.Gy.FillBytes(make([]byte, 32)))}
 	der, err := good.record()
 	if err != nil {
 		t.Fatal(err)
@@ -129,10 +138,13 @@ func TestKeys(t *testing.T) {
 		"another type":  func(k *JWK) { k.Type = "RSA" },
 		"another curve": func(k *JWK) { k.Curve = "P-384" },
 		"no point":      func(k *JWK) { k.Y = k.X },
-		"zero":          func(k *JWK) { k.X, k.Y = enc.EncodeToString(make([]byte, 32)), enc.EncodeToString(make([]byte, 32)) },
-		"too short":     func(k *JWK) { k.X = enc.EncodeToString(make([]byte, 31)) },
-		"padded":        func(k *JWK) { k.X += "=" },
-		"empty":         func(k *JWK) { k.X, k.Y = "", "" },
+		"zero": func(k *JWK) {
+			k.X, k.Y = enc.EncodeToString(make([]byte, 32)),
+				enc.EncodeToString(make([]byte, 32))
+		},
+		"too short": func(k *JWK) { k.X = enc.EncodeToString(make([]byte, 31)) },
+		"padded":    func(k *JWK) { k.X += "=" },
+		"empty":     func(k *JWK) { k.X, k.Y = "", "" },
 	} {
 		bad := good
 		change(&bad)
@@ -165,13 +177,15 @@ func FuzzSigned(f *testing.F) {
 		if err == nil {
 			again := "perlica=" + s.params
 			if again != in || "perlica=:"+base64.StdEncoding.EncodeToString(s.sig)+":" != sig || s.digest != digest ||
-				!strings.Contains(in, `keyid="`+s.key+`"`) || !strings.Contains(in, `nonce="`+s.nonce+`"`) || !strings.HasPrefix(s.nonce, s.server+".") {
+				!strings.Contains(in, `keyid="`+s.key+`"`) || !strings.Contains(in, `nonce="`+s.nonce+`"`) ||
+				!strings.HasPrefix(s.nonce, s.server+".") {
 				t.Errorf("%q, %q are read as %+v", in, sig, s)
 			}
 		} else if !errors.Is(err, ErrMalformed) {
 			t.Errorf("got %v; want errors.Is(err, ErrMalformed)", err)
 		}
-		if m := bearerForm().FindStringSubmatch(bearer); m != nil && (bearer != "Bearer "+m[1] || len(m[1]) != len(tokenPrefix)+36) {
+		if m := bearerForm().FindStringSubmatch(bearer); m != nil &&
+			(bearer != "Bearer "+m[1] || len(m[1]) != len(tokenPrefix)+36) {
 			t.Errorf("%q is read as %q", bearer, m)
 		}
 	})

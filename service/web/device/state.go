@@ -145,7 +145,8 @@ func (s *state) list() []Device {
 
 // named reports whether a device has this name or this id.
 func (s *state) named(name string) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(s.devices)), func(dev *Device) bool { return dev.Name == name || dev.ID == name })
+	return slices.ContainsFunc(slices.Collect(maps.Values(s.devices)),
+		func(dev *Device) bool { return dev.Name == name || dev.ID == name })
 }
 
 // mayPair returns the reason why no device can be paired under a name.

@@ -76,11 +76,12 @@ func BenchmarkMarkdown(b *testing.B) {
 }
 
 var (
-	literalPattern = regexp.MustCompile(`(?m)(?:^|[(,=:\[!&|?{};\s])/((?:[^/*\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])*)/[gimsuy]*[,).;\]]`)
-	oneCharacter   = regexp.MustCompile(`\\p\{[^}]*\}|\\.|\[(?:[^\]\\]|\\.)*\]`)
-	unbounded      = regexp.MustCompile(`[*+]|\{\d+,\}`)
-	groupRepeated  = regexp.MustCompile(`\)(?:[*+]|\{)`)
-	innerGroup     = regexp.MustCompile(`\([^()]*\)`)
+	literalPattern = regexp.MustCompile(
+		`(?m)(?:^|[(,=:\[!&|?{};\s])/((?:[^/*\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])*)/[gimsuy]*[,).;\]]`)
+	oneCharacter  = regexp.MustCompile(`\\p\{[^}]*\}|\\.|\[(?:[^\]\\]|\\.)*\]`)
+	unbounded     = regexp.MustCompile(`[*+]|\{\d+,\}`)
+	groupRepeated = regexp.MustCompile(`\)(?:[*+]|\{)`)
+	innerGroup    = regexp.MustCompile(`\([^()]*\)`)
 )
 
 // backtracks returns the reason why a pattern may take more steps than the length of its text.

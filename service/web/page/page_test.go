@@ -66,7 +66,8 @@ func TestComments(t *testing.T) {
 		"x.svg":  {Data: []byte("\t// one\n")},
 	}}
 	for name, want := range map[string]string{
-		"x.js": "\nlet a = 'http://x';const b\t= [1,2]\nc()", "x.css": "\nb {c: d;}\ne {f: g}", "x.json": `{"a":"b  c"}`, "x.svg": "\t// one\n",
+		"x.js": "\nlet a = 'http://x';const b\t= [1,2]\nc()", "x.css": "\nb {c: d;}\ne {f: g}", "x.json": `{"a":"b  c"}`,
+		"x.svg": "\t// one\n",
 	} {
 		if got, err := fs.ReadFile(f, name); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", name, got, err)
@@ -84,7 +85,8 @@ func TestComments(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, line := range strings.Split(string(source), "\n") {
-			if at := forms().comment.FindStringIndex(line); at != nil && strings.Count(strings.ReplaceAll(line[:at[0]], `\'`, ""), "'")%2 != 0 {
+			if at := forms().comment.FindStringIndex(line); at != nil &&
+				strings.Count(strings.ReplaceAll(line[:at[0]], `\'`, ""), "'")%2 != 0 {
 				t.Errorf("%s:%d has a text that looks like a comment", name, i+1)
 			}
 		}
@@ -170,7 +172,8 @@ func TestWords(t *testing.T) {
 // TestNoMarkup checks that no module can turn a text into markup, a script or a style, and that the
 // page loads nothing from elsewhere.
 func TestNoMarkup(t *testing.T) {
-	bad := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment|\beval\(|new Function|srcdoc|setHTML|javascript:|\bon\w+="|<script>|style="`)
+	bad := regexp.MustCompile(
+		`innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment|\beval\(|new Function|srcdoc|setHTML|javascript:|\bon\w+="|<script>|style="`)
 	elsewhere := regexp.MustCompile(`(?:from|src=|href=|import\(|url\()\s*["']?(?:https?:)?//`)
 	for _, name := range names(t) {
 		source := read(t, name)
@@ -205,7 +208,8 @@ func TestShell(t *testing.T) {
 // come from. A channel has its own name.
 func TestSourcesHaveWords(t *testing.T) {
 	zh, n := words(t, "zh"), 0
-	said := regexp.MustCompile(`\b(?:Input|MessageQueued|Answer)\{[^{}]*\b(?:Source|Where): "(\w+)"|(?m)\bWhere = (?:.*, )?"(\w+)"$`)
+	said := regexp.MustCompile(
+		`\b(?:Input|MessageQueued|Answer)\{[^{}]*\b(?:Source|Where): "(\w+)"|(?m)\bWhere = (?:.*, )?"(\w+)"$`)
 	for _, dir := range []string{"../../../cmd/perlica", "../../../kernel", "../../../service"} {
 		err := filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
 			if err != nil || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {

@@ -45,7 +45,8 @@ func (sub Subscription) check() error {
 	switch {
 	case err != nil || len(sub.Endpoint) > longest:
 		return fmt.Errorf("%w: its endpoint is no address", ErrSubscription)
-	case u.Scheme != "https" || u.User != nil || u.Fragment != "" || u.Hostname() == "" || u.Port() != "" && u.Port() != "443":
+	case u.Scheme != "https" || u.User != nil || u.Fragment != "" || u.Hostname() == "" || u.Port() != "" &&
+		u.Port() != "443":
 		return fmt.Errorf("%w: its endpoint is not https at the usual port", ErrSubscription)
 	}
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && guard().SafeAddr(ip.WithZone("")) != nil {

@@ -99,8 +99,9 @@ const patience = 15 * time.Second
 func public() http.RoundTripper {
 	dialer := &net.Dialer{Timeout: patience, Control: guard().Safe}
 	return &http.Transport{
-		DialContext: dialer.DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: patience, ResponseHeaderTimeout: patience,
-		IdleConnTimeout: time.Minute, MaxConnsPerHost: 8, MaxResponseHeaderBytes: 16 << 10, DisableCompression: true,
+		DialContext: dialer.DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: patience,
+		ResponseHeaderTimeout: patience,
+		IdleConnTimeout:       time.Minute, MaxConnsPerHost: 8, MaxResponseHeaderBytes: 16 << 10, DisableCompression: true,
 	}
 }
 

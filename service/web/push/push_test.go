@@ -66,7 +66,8 @@ func world(t *testing.T, change ...func(*push.Options)) (*push.Sender, *pushtest
 	service := pushtest.New()
 	t.Cleanup(service.Close)
 	tr := &trail{more: make(chan struct{}, 1)}
-	opt := push.Options{Dir: filepath.Join(t.TempDir(), "push"), Gap: time.Nanosecond, Transport: service.Transport(), Trail: slog.New(slog.NewTextHandler(tr, nil))}
+	opt := push.Options{Dir: filepath.Join(t.TempDir(), "push"), Gap: time.Nanosecond, Transport: service.Transport(),
+		Trail: slog.New(slog.NewTextHandler(tr, nil))}
 	for _, f := range change {
 		f(&opt)
 	}
@@ -106,12 +107,14 @@ func TestMessage(t *testing.T) {
 	check(t, err)
 	s.Wake("phone")
 	s.Wake("another")
-	want := pushtest.Message{Text: "a question waits", TTL: "5400", Topic: "question", Urgency: "high", Key: key, Subscriber: "https://github.com/perlica/perlica"}
+	want := pushtest.Message{Text: "a question waits", TTL: "5400", Topic: "question", Urgency: "high", Key: key,
+		Subscriber: "https://github.com/perlica/perlica"}
 	if got := next(t, service); got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	for _, name := range []string{"key", "phone.json"} {
-		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || os.PathSeparator == '/' && info.Mode().Perm() != 0o600 {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || os.PathSeparator == '/' &&
+			info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v %v", name, info, err)
 		}
 	}
@@ -241,9 +244,12 @@ func TestAddresses(t *testing.T) {
 	_, service, _, _ := world(t)
 	dial := push.Public(t)
 	for _, host := range []string{
-		"127.0.0.1", "127.9.9.9", "0.0.0.0", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.1.1", "169.254.169.254", "169.254.170.2",
-		"100.64.0.1", "100.100.100.200", "192.0.0.192", "168.63.129.16", "198.18.0.1", "192.0.2.1", "224.0.0.1", "240.0.0.1", "255.255.255.255",
-		"[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:a00:1]", "[::127.0.0.1]", "[fe80::1]", "[fc00::1]", "[fd00:ec2::254]", "[fec0::1]", "[ff02::1]",
+		"127.0.0.1", "127.9.9.9", "0.0.0.0", "10.1.2.3", "172.16.0.1", "172.31.255.255", "192.168.1.1", "169.254.169.254",
+		"169.254.170.2",
+		"100.64.0.1", "100.100.100.200", "192.0.0.192", "168.63.129.16", "198.18.0.1", "192.0.2.1", "224.0.0.1", "240.0.0.1",
+		"255.255.255.255",
+		"[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:a00:1]", "[::127.0.0.1]", "[fe80::1]", "[fc00::1]", "[fd00:ec2::254]",
+		"[fec0::1]", "[ff02::1]",
 		"[64:ff9b::7f00:1]", "[64:ff9b:1::1]", "[2002:7f00:1::]", "[2001::1]", "[2001:db8::1]", "[100::1]",
 		// A name is checked when it is dialled, so a rebound name is refused, too.
 		"localhost",
@@ -260,7 +266,8 @@ func TestAddresses(t *testing.T) {
 			_ = conn.Close()
 		}
 		var op *net.OpError
-		if !errors.Is(err, ssrf.ErrProhibitedIP) && !(errors.As(err, &op) && op.Op == "dial" && strings.HasPrefix(host, "[fe80")) {
+		if !errors.Is(err, ssrf.ErrProhibitedIP) && !(errors.As(err, &op) && op.Op == "dial" &&
+			strings.HasPrefix(host, "[fe80")) {
 			t.Errorf("%s: %v", host, err)
 		}
 	}

@@ -92,7 +92,8 @@ func keep() (*Server, error) {
 var template = sync.OnceValues(func() (*Server, error) {
 	s, err := keep()
 	if err == nil {
-		_, err = s.command("initdb", "-D", s.data, "-U", "owner", "--auth=trust", "--no-sync", "--no-instructions", "-E", "UTF8", "--no-locale").output()
+		_, err = s.command("initdb", "-D", s.data, "-U", "owner", "--auth=trust", "--no-sync", "--no-instructions", "-E",
+			"UTF8", "--no-locale").output()
 	}
 	return s, err
 })
@@ -123,7 +124,8 @@ func (s *Server) Run(t testing.TB) {
 }
 
 func (s *Server) run() error {
-	args := []string{"-D", s.data, "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=80", "-c", "shared_buffers=32MB",
+	args := []string{"-D", s.data, "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=80",
+		"-c", "shared_buffers=32MB",
 		"-c", "logging_collector=off", "-c", "autovacuum_naptime=5s", "-c", "restart_after_crash=off"}
 	for _, o := range s.options {
 		args = append(args, "-c", o)
@@ -224,7 +226,8 @@ func (s *Server) SQL(t testing.TB, database, sql string) string {
 
 // Try runs statements as a role in a database.
 func (s *Server) Try(role, database, sql string) (string, error) {
-	return s.command("psql", "-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", "-U", role, "-d", database, "-c", sql).output()
+	return s.command("psql", "-X", "-q", "-t", "-A", "-v", "ON_ERROR_STOP=1", "-U", role, "-d", database, "-c",
+		sql).output()
 }
 
 // Database makes an empty database and returns its name.
@@ -239,7 +242,8 @@ func (s *Server) Database(t testing.TB) string {
 func (s *Server) Away(database string) error {
 	_, err := s.Try("owner", "postgres", "ALTER DATABASE "+database+" ALLOW_CONNECTIONS false")
 	if err == nil {
-		_, err = s.Try("owner", "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+database+"'")
+		_, err = s.Try("owner", "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+
+			database+"'")
 	}
 	return err
 }
@@ -295,7 +299,8 @@ func (s *Server) Restore(t testing.TB) {
 		}
 	}
 	s.Run(t)
-	if err := s.await(func() bool { return s.SQL(t, "postgres", "SELECT pg_is_in_recovery()") == "f" }, "stays in recovery"); err != nil {
+	if err := s.await(func() bool { return s.SQL(t, "postgres", "SELECT pg_is_in_recovery()") == "f" },
+		"stays in recovery"); err != nil {
 		t.Fatal(err)
 	}
 }

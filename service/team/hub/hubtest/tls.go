@@ -22,7 +22,8 @@ import (
 // certificate.
 func (s *Server) Encrypt(t testing.TB) (address, authority string) {
 	t.Helper()
-	address = fmt.Sprintf("127.%d.%d.1", 1+os.Getpid()/250%250, os.Getpid()%250) // on its usual port, which no other program uses there
+	// on its usual port, which no other program uses there
+	address = fmt.Sprintf("127.%d.%d.1", 1+os.Getpid()/250%250, os.Getpid()%250)
 	cert, key := selfSigned(t, net.ParseIP(address))
 	for name, b := range map[string][]byte{"server.crt": cert, "server.key": key} {
 		path := filepath.Join(s.data, name)
@@ -72,5 +73,6 @@ func selfSigned(t testing.TB, ip net.IP) (cert, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
 }

@@ -64,9 +64,12 @@ func (k Key) SignAt(r *http.Request, body []byte, id, nonce string, created time
 		host = r.URL.Host
 	}
 	digest := "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
-	params := fmt.Sprintf(`("@method" "@authority" "@path" "@query" "content-digest");created=%d;nonce="%s.%s";keyid="%s";alg="ecdsa-p256-sha256"`,
+	params := fmt.Sprintf(
+		`("@method" "@authority" "@path" "@query" "content-digest");created=%d;nonce="%s.%s";keyid="%s";alg="ecdsa-p256-sha256"`,
 		created.Unix(), nonce, rand.Text(), id)
-	base := fmt.Sprintf("\"@method\": %s\n\"@authority\": %s\n\"@path\": %s\n\"@query\": ?%s\n\"content-digest\": %s\n\"@signature-params\": %s",
+	base := fmt.Sprintf(
+		"\"@method\": %s\n\"@authority\": %s\n\"@path\": %s\n\"@query\": ?%s\n\"content-digest\": "+
+			"%s\n\"@signature-params\": %s",
 		r.Method, host, r.URL.EscapedPath(), r.URL.RawQuery, digest, params)
 	r.Header.Set("Content-Digest", digest)
 	r.Header.Set("Signature-Input", "perlica="+params)
@@ -85,5 +88,6 @@ func Request(k Key, d *device.Devices, id string) *http.Request {
 
 // SignAnswer returns the signature of an answer.
 func (k Key) SignAnswer(question, digest, option string) string {
-	return base64.RawURLEncoding.EncodeToString(k.raw(fmt.Sprintf("perlica-answer-1\n%s\n%s\n%s\n", question, digest, option)))
+	return base64.RawURLEncoding.EncodeToString(k.raw(fmt.Sprintf("perlica-answer-1\n%s\n%s\n%s\n", question, digest,
+		option)))
 }

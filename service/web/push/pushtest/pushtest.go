@@ -95,7 +95,8 @@ func (s *Service) Subscribe() push.Subscription {
 	defer s.mu.Unlock()
 	s.subs[path] = r
 	enc := base64.RawURLEncoding
-	return push.Subscription{Endpoint: "https://" + Host + path, Keys: push.Keys{P256dh: enc.EncodeToString(key.PublicKey().Bytes()), Auth: enc.EncodeToString(r.auth)}}
+	return push.Subscription{Endpoint: "https://" + Host + path,
+		Keys: push.Keys{P256dh: enc.EncodeToString(key.PublicKey().Bytes()), Auth: enc.EncodeToString(r.auth)}}
 }
 
 func (s *Service) takeMessage(w http.ResponseWriter, r *http.Request) {
