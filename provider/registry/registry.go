@@ -151,7 +151,8 @@ var known = []Known{
 		Append: true,
 		Asking: provider.Asking{Mode: "default", Stricter: []string{"plan"}},
 		Asks:   "before actions that it considers dangerous; its own settings can allow more",
-		Note:   "`claude-code-acp` is the adapter's former name. Needs Node 22.",
+		Note: "`claude-code-acp` is the adapter's former name. Needs Node 22. " +
+			"As root its own sandbox does not start in Perlica's.",
 	},
 	{
 		ID: "codex", Says: "@agentclientprotocol/codex-acp", Name: "Codex", Website: "https://github.com/agentclientprotocol/codex-acp",
@@ -164,7 +165,8 @@ var known = []Known{
 			"CODEX_CONFIG", "MODEL_PROVIDER", "DEFAULT_AUTH_REQUEST", "NO_BROWSER", "APP_SERVER_LOGS"},
 		Asking: provider.Asking{Mode: "read-only"},
 		Asks:   "before edits and network access; in its own default mode `agent` a model reviews instead",
-		Note:   "`workspace-write` asks only outside the working directory. Often stays when stdin closes.",
+		Note: "`workspace-write` asks only outside the working directory. Often stays when stdin closes. " +
+			"As root its own sandbox does not start in Perlica's.",
 	},
 	{
 		ID: "gemini", Says: "gemini-cli", Name: "Gemini CLI", Website: "https://github.com/google-gemini/gemini-cli",
@@ -205,7 +207,7 @@ var known = []Known{
 		ID: "copilot", Says: "Copilot", Name: "GitHub Copilot CLI", Website: "https://github.com/github/copilot-cli",
 		Commands: [][]string{{"copilot", "--acp"}},
 		Install:  "npm install -g @github/copilot",
-		Folders:  []string{".copilot", ".config/github-copilot"},
+		Folders:  []string{".copilot", ".config/github-copilot", ".cache/copilot"},
 		Login:    "run `copilot login`, or set COPILOT_GITHUB_TOKEN, GH_TOKEN or GITHUB_TOKEN",
 		Env: []string{"COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_HOME", "COPILOT_MODEL", "COPILOT_OFFLINE",
 			"COPILOT_PROVIDER_BASE_URL", "COPILOT_PROVIDER_TYPE", "COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN",
