@@ -149,7 +149,9 @@ func TestUnsigned(t *testing.T) {
 
 	// Only an input's owner, or a member with the right, tells its outcome. A writing role is not
 	// enough.
-	submit(t, bob, asks("open", "@say Open"))
+	open := asks("open", "@say Open")
+	open.Labels = []string{"no-worker-has-it"}
+	submit(t, bob, open)
 	for _, forged := range []struct{ id, sql string }{
 		{"fine", `UPDATE perlica.outcomes SET result = '{"text": "rm -rf /"}' WHERE input = 'fine'`},
 		{"fine", `UPDATE perlica.outcomes SET result = '{"text": "", "pruned": true}', outcome = 'refused' WHERE input = 'fine'`},
