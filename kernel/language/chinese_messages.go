@@ -465,8 +465,6 @@ func chineseMessages() map[message.Code]string {
 		"web.no-zone":             "没有这个时区",
 		"web.not-dir":             "工作目录不是目录",
 		"web.not-json":            "“Content-Type”须为“application/json”",
-		"web.not-object":          "请求体须为一个 JSON 对象",
-		"web.not-one-json":        "请求体含有不止一个 JSON 值",
 		"web.nothing-here":        "此路径下什么都没有",
 		"web.nothing-sent":        "什么都没有发送",
 		"web.only-worker-appends": "只有它的工作机向它追加；用“perlica run --team”提交给团队，用“-s SESSION”指明那里的一个会话",
@@ -500,7 +498,6 @@ func chineseMessages() map[message.Code]string {
 		"web.verify-team":         "用“perlica log verify --team”验证它，其中用到它的工作机和保管者的密钥",
 		"web.waits-on-record":     "它已记录在案并等待中，下一个服务器会发送它",
 		"web.worker-proves":       "证明由它的工作机生成",
-		"web.wrong-kind":          "请求体：%q 不能是 %s",
 
 		// service/web/device
 		"device.clock":     "设备的时钟与服务器相差超过十分钟",

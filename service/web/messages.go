@@ -64,8 +64,6 @@ var (
 	noZone            = message.New("web.no-zone", "there is no such time zone")
 	notDir            = message.New("web.not-dir", "the working directory is not a directory")
 	notJSON           = message.New("web.not-json", "the Content-Type must be application/json")
-	notObject         = message.New("web.not-object", "the body must be a JSON object")
-	notOneJSON        = message.New("web.not-one-json", "the body has more than one JSON value")
 	nothingHere       = message.New("web.nothing-here", "there is nothing at this path")
 	nothingSent       = message.New("web.nothing-sent", "nothing was sent")
 	onlyWorkerAppends = message.New("web.only-worker-appends",
@@ -101,5 +99,4 @@ var (
 	whyTooLong    = message.New("web.too-long", "why is too long")
 	waitsOnRecord = message.New("web.waits-on-record", "it waits on record, and the next server sends it")
 	workerProves  = message.New("web.worker-proves", "its worker makes proofs of it")
-	wrongKind     = message.New("web.wrong-kind", "the body: %q cannot be a %s")
 )
