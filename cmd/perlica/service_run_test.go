@@ -99,7 +99,7 @@ func TestServiceIsStoppedTwice(t *testing.T) {
 	s.exits(-1)
 	again := w.start("service")
 	alice.hears("the bridge died while it was open")
-	alice.hears("is not known")
+	alice.hears("is unknown")
 	again.signal(syscall.SIGINT)
 	again.exits(0)
 	w.logged(1, "service.stopped")
