@@ -161,7 +161,7 @@ func TestUnknownIsSaid(t *testing.T) {
 	alice := w.phone("alice")
 	w.pair(s, alice)
 	alice.say("@say half an answer\n@kill")
-	if a := alice.expect("is not known"); !strings.Contains(a.Text, "half an answer") {
+	if a := alice.expect("is unknown"); !strings.Contains(a.Text, "half an answer") {
 		t.Errorf("what had come is not said: %s", a.Text)
 	}
 	alice.say("go on")

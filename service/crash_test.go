@@ -91,7 +91,7 @@ func (l mortalLog) WithGroup(string) slog.Handler      { return l }
 
 // TestDeathAtEachPoint kills the bridge at each of its steps. The next bridge reports the truth.
 func TestDeathAtEachPoint(t *testing.T) {
-	const hello, answered, unknown = "hello", "You said: hello", "is not known"
+	const hello, answered, unknown = "hello", "You said: hello", "is unknown"
 	const ask = `@ask execute "Build it" command="make"`
 	const bridgeDied = "closed without an answer: the bridge died while it was open"
 	perhaps := [2]int{0, 1}

@@ -65,7 +65,7 @@ func TestASignWhoseBridgeDied(t *testing.T) {
 	s := w.serve(local.DefaultLimits(), func(o *service.Options) {
 		o.Channels[0] = slowEdits{o.Channels[0].(*local.Channel), edits}
 	})
-	alice.expect("is not known, and it will not be sent again")
+	alice.expect("is unknown, and it will not be sent again")
 	alice.say("hello")
 	alice.expect("You said: hello")
 	if n := alice.count("The bridge ended during this turn"); n != 0 {

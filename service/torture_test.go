@@ -251,7 +251,7 @@ func (w *world) closings() map[string]int {
 func what(text string) string {
 	kind := "answers"
 	switch {
-	case strings.Contains(text, "is not known"):
+	case strings.Contains(text, "is unknown"):
 		kind = "unknown"
 	case strings.Contains(text, "The agent failed"), strings.Contains(text, "was not sent to the agent"):
 		kind = "errors"
