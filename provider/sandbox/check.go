@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 )
@@ -45,10 +46,15 @@ type Task struct {
 }
 
 // Check starts a process inside the sandbox and lets it try to break the rules. self is the command line that calls
-// Try with the Task on its standard input. The files of the trials are removed.
+// Try with the Task on its standard input. Check removes the files of the trials and the folders that New made.
 func Check(spec Spec, self []string) Report {
 	report := Report{Mode: spec.Mode, Trials: []Trial{}, Rules: []string{}}
-	box, err := New(spec)
+	box, made, err := newSandbox(spec)
+	defer func() {
+		for _, dir := range slices.Backward(made) {
+			_ = os.Remove(dir) // a folder that has files by now stays
+		}
+	}()
 	if err == nil {
 		err = box.Explain()
 	}

@@ -78,6 +78,11 @@ var escapes = []escape{
 	{"read the environment of a process outside", "protect", true, func(w world) error {
 		return contains("/proc/"+strconv.Itoa(w.Victim)+"/environ", w.Token)
 	}},
+	{"see the command line of a process outside", "protect", true, func(w world) error { return w.onVictim(nil) }},
+	{"find a key of the session's keyring", "protect", false, func(w world) error {
+		_, err := unix.KeyctlSearch(unix.KEY_SPEC_SESSION_KEYRING, "user", w.Token, 0)
+		return err
+	}},
 	{"signal a process outside", "protect", true, func(w world) error { return w.onVictim(unix.Kill(w.Victim, 0)) }},
 	{"trace a process outside", "protect", false, func(w world) error { return w.onVictim(unix.PtraceSeize(w.Victim)) }},
 	{"read the memory of a process outside", "protect", false, func(w world) error {
@@ -266,12 +271,12 @@ func (w world) marks(dir string) error {
 	return err
 }
 
-// onVictim refuses a success that met another process of the same number.
+// onVictim refuses a success that met another process of the same number. Every process can read the command line.
 func (w world) onVictim(err error) error {
 	if err != nil {
 		return err
 	}
-	return contains("/proc/"+strconv.Itoa(w.Victim)+"/environ", w.Token)
+	return contains("/proc/"+strconv.Itoa(w.Victim)+"/cmdline", w.Token)
 }
 
 func contains(path, token string) error {

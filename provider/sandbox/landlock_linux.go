@@ -68,8 +68,8 @@ func (b *Sandbox) Restrict() error {
 }
 
 // closeInherited marks all files of this process, so that no program that it starts inherits one by accident. Perlica's
-// own files are marked already. Another program may have left Perlica an open folder, through which an agent could reach
-// covered files.
+// own files are marked already. Another program may have left Perlica an open folder, through which an agent could
+// reach covered files.
 func closeInherited() error {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

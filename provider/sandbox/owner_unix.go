@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isSystems reports whether only the system can replace a program. It looks at the program and all folders above, before
-// and after links. Root can write everywhere, so its program must lie in a folder of the system and belong to root.
+// isSystems reports whether only the system can replace a program. It looks at the program and all folders above,
+// before and after links. Root can write everywhere, so its program must lie in a folder of the system and belong to
+// root.
 func isSystems(program string) bool {
 	real, err := filepath.EvalSymlinks(program)
 	if err != nil {

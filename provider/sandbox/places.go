@@ -83,19 +83,19 @@ var caches = []cache{
 	{"clangd", []string{".cache/clangd"}},
 }
 
-// caches returns the folders of the caches. It creates the caches of installed tools, because the agent cannot.
-func (s Spec) caches() (paths []string) {
+// caches returns the folders of the caches. It makes the caches of installed tools, because the agent cannot.
+func (s Spec) caches(t *table) (paths []string) {
 	if s.Home == "" || s.Home == "/" {
 		return nil
 	}
-	made := os.MkdirAll(filepath.Join(s.Home, ".cache"), 0o700) == nil
+	made := t.makeFolder(filepath.Join(s.Home, ".cache"), 0o700)
 	for _, c := range caches {
 		for _, path := range s.below(c.folders) {
 			if _, err := os.Lstat(path); err != nil {
 				if _, err := exec.LookPath(c.tool); err != nil || !made {
 					continue
 				}
-				_ = os.MkdirAll(path, 0o755) // without the cache the tool fails or fills it again
+				t.makeFolder(path, 0o755) // without the cache the tool fails or fills it again
 			}
 			paths = append(paths, path)
 		}
@@ -105,7 +105,7 @@ func (s Spec) caches() (paths []string) {
 
 // sockets returns the sockets by which an agent could reach programs outside, and the folders of such sockets. A
 // program outside may create a socket later. So the folders of terminal multiplexers and editors are created first.
-func (s Spec) sockets() (paths []string) {
+func (s Spec) sockets(t *table) (paths []string) {
 	uid, user := strconv.Itoa(os.Getuid()), s.variable("USER")
 	tmux := s.variable("TMUX_TMPDIR")
 	if tmux == "" {
@@ -117,7 +117,7 @@ func (s Spec) sockets() (paths []string) {
 	}
 	for _, dir := range made {
 		if s.Mode == Protect || !strings.HasPrefix(dir, "/tmp/") {
-			_ = os.Mkdir(dir, 0o700) // an existing folder may belong to its program
+			t.makeFolder(dir, 0o700) // an existing folder may belong to its program
 		}
 	}
 	paths = append(made, s.variable("SCREENDIR"), filepath.Join(s.Home, ".screen"),
@@ -157,7 +157,8 @@ func listening() (paths []string) {
 	return paths
 }
 
-// isReachable reports whether the user could reach a path without the rights of root. The agent does not have these rights.
+// isReachable reports whether the user could reach a path without the rights of root. The agent does not have these
+// rights.
 func isReachable(path string) bool {
 	for dir := filepath.Dir(path); os.Getuid() == 0 && dir != "/"; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
@@ -169,7 +170,8 @@ func isReachable(path string) bool {
 }
 
 // worktrees returns the repositories to which git writes for a folder that is a linked work tree or a submodule. The
-// repository must name the folder, too, because the agent could have written the folder's link. The paths have no links.
+// repository must name the folder, too, because the agent could have written the folder's link. The paths have no
+// links.
 func worktrees(folders []string) (paths []string) {
 	for _, dir := range folders {
 		real, err := filepath.EvalSymlinks(dir)
@@ -202,8 +204,8 @@ func from(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// readSmall returns the text of a regular file of at most 64 KiB, or "". It never waits, because an agent could have put
-// a pipe there.
+// readSmall returns the text of a regular file of at most 64 KiB, or "". It never waits, because an agent could have
+// put a pipe there.
 func readSmall(path string) string {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -119,15 +119,21 @@ func Find(mode Mode) (path string, err error) {
 // New computes the rules of a sandbox on this machine. It creates the missing folders of spec.Hide and the caches of
 // installed tools. The error is an *Error. New starts nothing, so a sandbox can still fail to start: see Explain.
 func New(spec Spec) (*Sandbox, error) {
+	b, _, err := newSandbox(spec)
+	return b, err
+}
+
+// newSandbox is New. It also returns the folders that it made, each one after the folders above it.
+func newSandbox(spec Spec) (b *Sandbox, made []string, err error) {
 	path, err := Find(spec.Mode)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	table, err := spec.table()
 	if err != nil {
-		return nil, &Error{spec.Mode, err.Error(), "make it readable, or choose --sandbox off"}
+		return nil, nil, &Error{spec.Mode, err.Error(), "make it readable, or choose --sandbox off"}
 	}
-	b := &Sandbox{Mode: spec.Mode, bwrap: path, version: versionOf(path), Scoped: canScope(path)}
+	b = &Sandbox{Mode: spec.Mode, bwrap: path, version: versionOf(path), Scoped: canScope(path)}
 	b.args = []string{"--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-cgroup-try", "--die-with-parent",
 		"--cap-drop", "ALL", "--unsetenv", "SSH_AUTH_SOCK", "--unsetenv", "SSH_AGENT_PID"}
 	if spec.Mode != Protect {
@@ -140,7 +146,7 @@ func New(spec Spec) (*Sandbox, error) {
 	for _, path := range table.left {
 		b.Rules = append(b.Rules, "left out "+path+": an agent could have made a link in it")
 	}
-	return b, nil
+	return b, table.made, nil
 }
 
 // versionOf returns a function that waits for the version of a bwrap program.

@@ -40,7 +40,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// requireBwrap skips a test on a machine without sandboxes. PERLICA_REQUIRE_SANDBOX makes that an error.
+// requireBwrap skips a test on a machine without sandboxes. PERLICA_REQUIRE_SANDBOX makes that an error. It is also an
+// error if bwrap starts with few arguments of its own and not with those of the sandbox.
 func requireBwrap(t *testing.T) {
 	t.Helper()
 	box, err := sandbox.New(sandbox.Spec{Mode: sandbox.Protect, Home: t.TempDir()})
@@ -50,7 +51,8 @@ func requireBwrap(t *testing.T) {
 	if err == nil {
 		return
 	}
-	if os.Getenv("PERLICA_REQUIRE_SANDBOX") != "" {
+	plain := exec.Command("bwrap", "--unshare-user-try", "--unshare-pid", "--ro-bind", "/", "/", "true")
+	if os.Getenv("PERLICA_REQUIRE_SANDBOX") != "" || plain.Run() == nil {
 		t.Fatal(err)
 	}
 	t.Skip("NOT TESTED: the sandbox:", err)
@@ -108,6 +110,7 @@ func build(t *testing.T) (w world, spec sandbox.Spec) {
 	listen(t, "@"+w.Abstract)
 	w.victim(t)
 	w.shared(t)
+	w.key(t)
 	tty, terminal, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +176,7 @@ func (w *world) victim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self)
+	cmd := exec.Command(self, w.Token)
 	cmd.Dir, cmd.Env = filepath.Dir(w.Log), []string{"PERLICA_VICTIM=" + w.Token}
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -206,6 +209,17 @@ func (w *world) shared(t *testing.T) {
 	}
 	t.Cleanup(func() { _, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) })
 	w.Segment = id
+}
+
+// key puts a key into the session keyring of this process. A system without keyrings has nothing to protect.
+func (w *world) key(t *testing.T) {
+	t.Helper()
+	id, err := unix.AddKey("user", w.Token, []byte(w.Token), unix.KEY_SPEC_SESSION_KEYRING)
+	if err != nil {
+		t.Log("NOT TESTED: the sandbox: the keyring:", err)
+		return
+	}
+	t.Cleanup(func() { _, _ = unix.KeyctlInt(unix.KEYCTL_UNLINK, id, unix.KEY_SPEC_SESSION_KEYRING, 0, 0) })
 }
 
 // attack runs the hostile child in a mode. It returns the result and the explanation of each attempt by name.

@@ -66,6 +66,24 @@ type table struct {
 	access map[string]access
 	pinned map[string]bool // a mount of its own, so that the path cannot be renamed
 	left   []string        // the paths of the agent that pass a link of an agent
+	made   []string        // the folders that were made for the sandbox, each one after the folders above it
+}
+
+// makeFolder makes a missing folder and the folders above it. It returns false if the system refuses that.
+func (t *table) makeFolder(dir string, mode fs.FileMode) bool {
+	var missing []string
+	for d := dir; ; d = filepath.Dir(d) {
+		if _, err := os.Lstat(d); err == nil || d == filepath.Dir(d) {
+			break
+		}
+		missing = append(missing, d)
+	}
+	err := os.MkdirAll(dir, mode)
+	if err == nil {
+		slices.Reverse(missing)
+		t.made = append(t.made, missing...)
+	}
+	return err == nil
 }
 
 // add sets the access of a path, after all links. It ignores a path that does not exist.
@@ -143,7 +161,7 @@ func (s Spec) table() (*table, error) {
 	}
 	s.Home = homes[0]
 	for _, dir := range s.Hide {
-		_ = os.MkdirAll(dir, 0o700) // where this fails, the agent cannot make the folder either
+		t.makeFolder(dir, 0o700) // if this fails, the agent cannot make the folder either
 	}
 	t.put(read, "/")
 	t.put(devices, "/dev")
@@ -173,7 +191,7 @@ func (s Spec) table() (*table, error) {
 			}
 		}
 	}
-	own := slices.Concat(s.caches(), s.below(s.Own))
+	own := slices.Concat(s.caches(t), s.below(s.Own))
 	loose := s.loose(homes, own)
 	for _, path := range own {
 		if loose.hasLink(path) {
@@ -188,7 +206,7 @@ func (s Spec) table() (*table, error) {
 	t.add(read, s.Search...)
 	t.add(read, s.Program)
 	t.add(read, s.Keep...)
-	t.add(hidden, slices.Concat(s.Hide, below(homes, usual), kernelFolders(), s.sockets())...)
+	t.add(hidden, slices.Concat(s.Hide, below(homes, usual), kernelFolders(), s.sockets(t))...)
 	t.coverAliases(homes)
 	for _, path := range s.Show {
 		real, err := filepath.EvalSymlinks(path)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestShow: a shown file in a hidden folder can be read, and a shown file elsewhere loses no right.
+// TestShow checks that a shown file in a hidden folder can be read, and a shown file elsewhere loses no right.
 func TestShow(t *testing.T) {
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -36,7 +36,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestWorktrees: the repository of a linked work tree can be written only if it names the work tree, too.
+// TestWorktrees checks that the repository of a linked work tree can be written only if it names the work tree, too.
 func TestWorktrees(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -80,7 +80,7 @@ func TestWorktrees(t *testing.T) {
 	}
 }
 
-// TestSubmodule: the repository of a submodule can be written if it names the submodule.
+// TestSubmodule checks that the repository of a submodule can be written if it names the submodule.
 func TestSubmodule(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -109,8 +109,8 @@ func TestSubmodule(t *testing.T) {
 	}
 }
 
-// TestAccountHome: another HOME, or no HOME, opens neither the secrets nor the startup files nor Perlica's usual folders
-// in the home of the user.
+// TestAccountHome checks that another HOME, or no HOME, opens neither the secrets nor the startup files nor Perlica's usual
+// folders in the home of the user.
 func TestAccountHome(t *testing.T) {
 	account, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -152,7 +152,7 @@ func TestAccountHome(t *testing.T) {
 	}
 }
 
-// TestLinkOfAnAgent: a path of the agent counts only if no agent could have made a link in it.
+// TestLinkOfAnAgent checks that a path of the agent counts only if no agent could have made a link in it.
 func TestLinkOfAnAgent(t *testing.T) {
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFind: a bwrap that an agent could have made is no bwrap, even if a link leads to a program of the system.
+// TestFind checks that a bwrap that an agent could have made is no bwrap, even if a link leads to a program of the system.
 func TestFind(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := Find(Project)
@@ -38,7 +38,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestFindRelative: a bwrap in a relative folder of PATH is no bwrap.
+// TestFindRelative checks that a bwrap in a relative folder of PATH is no bwrap.
 func TestFindRelative(t *testing.T) {
 	t.Chdir("/usr")
 	t.Setenv("PATH", "bin")
@@ -47,7 +47,7 @@ func TestFindRelative(t *testing.T) {
 	}
 }
 
-// TestReadSmall: a pipe, a device, a folder and a huge file have no text, and reading them does not wait.
+// TestReadSmall checks that a pipe, a device, a folder and a huge file have no text, and reading them does not wait.
 func TestReadSmall(t *testing.T) {
 	dir := t.TempDir()
 	pipe, huge, small := filepath.Join(dir, "pipe"), filepath.Join(dir, "huge"), filepath.Join(dir, "small")
@@ -67,7 +67,7 @@ func TestReadSmall(t *testing.T) {
 	}
 }
 
-// TestRestrictCloses: a program does not inherit a file that another program left open for Perlica, with Landlock and
+// TestRestrictCloses checks that a program does not inherit a file that another program left open for Perlica, with Landlock and
 // without it, and has a session keyring of its own.
 func TestRestrictCloses(t *testing.T) {
 	for _, scoped := range []bool{false, true} {
@@ -106,7 +106,7 @@ func TestRestrictCloses(t *testing.T) {
 	}
 }
 
-// TestExplain: a fault of bubblewrap becomes an error with the next step, and other words of the agent do not.
+// TestExplain checks that a fault of bubblewrap becomes an error with the next step, and other words of the agent do not.
 func TestExplain(t *testing.T) {
 	bwrap := filepath.Join(t.TempDir(), "bwrap")
 	for _, c := range []struct{ says, hint string }{
