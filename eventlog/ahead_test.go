@@ -151,7 +151,8 @@ func TestTheCheckpointIsPutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.SetMaxOpenConns(1)
-	if _, err := l.EndRunEarly(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{})); err != nil {
+	if _, err := l.EndRunEarly(t.Context(), fact(event.Truncated, event.Refs{}),
+		fact(event.CallEnforced, event.Refs{})); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Anchored(); !errors.Is(err, disk.ErrBusy) || l.Err() != nil {

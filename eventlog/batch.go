@@ -277,7 +277,8 @@ func (w *batchWriter) finishCommit(n, bytes int) error {
 	// Pages that a reader still needs are not moved now. After all pages were moved, the next
 	// commit starts the write-ahead log from its beginning.
 	w.pages = 0
-	if err := store.CheckpointWAL(context.Background(), w.conn, pollTimeout, w.files, `PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
+	if err := store.CheckpointWAL(context.Background(), w.conn, pollTimeout, w.files,
+		`PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
 		return &WriteError{Op: "commit", Unknown: true, Err: err}
 	}
 	return nil

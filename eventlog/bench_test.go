@@ -119,7 +119,8 @@ func BenchmarkIntent(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		if _, err := l.Append(context.Background(), fact(event.SessionStarted, refs), fact(event.Requested, refs)); err != nil {
+		if _, err := l.Append(context.Background(), fact(event.SessionStarted, refs),
+			fact(event.Requested, refs)); err != nil {
 			b.Fatal(err)
 		}
 		if err := l.Record(fact(event.Responded, refs)); err != nil {

@@ -273,7 +273,8 @@ func TestTwoProcessesCheckpoint(t *testing.T) {
 	for _, log := range []*Log{l, other} {
 		both.Go(func() {
 			for range 25 {
-				if _, err := log.EndRun(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{})); err != nil {
+				if _, err := log.EndRun(t.Context(), fact(event.Truncated, event.Refs{}),
+					fact(event.CallEnforced, event.Refs{})); err != nil {
 					t.Error(err)
 				}
 			}

@@ -18,7 +18,8 @@ func TestCloseLeavesNothingOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.Append(t.Context(), event.NewFact(event.MessageReceived, "test", event.Refs{}, struct{}{})); err != nil {
+		if _, err := l.Append(t.Context(), event.NewFact(event.MessageReceived, "test", event.Refs{},
+			struct{}{})); err != nil {
 			t.Fatal(err)
 		}
 		if err := l.Close(); err != nil {

@@ -59,7 +59,8 @@ func childAppend(path string) {
 		panic(err)
 	}
 	for {
-		if err := l.Record(event.Event{Type: event.NotificationReceived, Class: event.Frame, Payload: make([]byte, 3000)}); err != nil {
+		if err := l.Record(event.Event{Type: event.NotificationReceived, Class: event.Frame,
+			Payload: make([]byte, 3000)}); err != nil {
 			panic(err)
 		}
 		seq, err := l.Append(context.Background(), fact(event.Truncated, event.Refs{}))

@@ -88,7 +88,8 @@ func randomLog(t testing.TB, rnd *rand.Rand, n int) (path string, runs []event.R
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := execFile(path, fmt.Sprintf(`UPDATE events SET payload = NULL WHERE seq <= %d AND class = 'frame'`, until)); err != nil {
+		if err := execFile(path, fmt.Sprintf(`UPDATE events SET payload = NULL WHERE seq <= %d AND class = 'frame'`,
+			until)); err != nil {
 			t.Fatal(err)
 		}
 		return path, runs

@@ -161,7 +161,8 @@ func makeFixture(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join("testdata", "runs.vkey"), []byte(keys.VerifierKeys(c.Origin)[0]+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join("testdata", "runs.vkey"), []byte(keys.VerifierKeys(c.Origin)[0]+"\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -86,7 +86,8 @@ func TestGoldenLogs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := l.EndRun(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{})); err != nil {
+			if _, err := l.EndRun(t.Context(), fact(event.Truncated, event.Refs{}),
+				fact(event.CallEnforced, event.Refs{})); err != nil {
 				t.Error(err)
 			}
 			if _, err := l.Append(t.Context(), fact(event.Requested, event.Refs{Run: "once more", Input: "one"})); err == nil {

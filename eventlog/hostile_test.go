@@ -114,7 +114,8 @@ func TestAnIntentInAMovedFile(t *testing.T) {
 	if err := os.Rename(path, path+".old"); err != nil {
 		t.Skip("this system keeps open files in place")
 	}
-	if _, err := l.Append(t.Context(), fact(event.Requested, event.Refs{Run: "r", Input: "i"})); !errors.Is(err, disk.ErrMoved) {
+	if _, err := l.Append(t.Context(), fact(event.Requested, event.Refs{Run: "r", Input: "i"})); !errors.Is(err,
+		disk.ErrMoved) {
 		t.Error(err)
 	}
 	_ = l.Close() // Close returns the earlier error.

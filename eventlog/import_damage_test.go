@@ -198,7 +198,8 @@ func TestImportOfLies(t *testing.T) {
 // except for an impossible tree.
 func TestImportOfUnsignedLies(t *testing.T) {
 	l := openTest(t)
-	if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{}), fact(event.SessionCreated, event.Refs{})); err != nil {
+	if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{}),
+		fact(event.SessionCreated, event.Refs{})); err != nil {
 		t.Fatal(err)
 	}
 	whole, _ := exportOf(t, l.Path(), export.Options{})

@@ -63,7 +63,8 @@ func TestAPayloadThatIsLongAsText(t *testing.T) {
 	}
 	long := bytes.Repeat([]byte("<"), export.MaxBareLine+1)
 	for _, p := range [][]byte{long, []byte("short"), bytes.Repeat([]byte{0xff}, export.MaxBareLine+1)} {
-		if _, err := l.Append(t.Context(), event.Event{Type: event.NotificationReceived, Class: event.Frame, Payload: p}); err != nil {
+		if _, err := l.Append(t.Context(), event.Event{Type: event.NotificationReceived, Class: event.Frame,
+			Payload: p}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -67,10 +67,12 @@ func TestImportLeavesNothing(t *testing.T) {
 		t.Error("the file that was there is another one")
 	}
 	cancel()
-	if _, err := export.Import(ctx, strings.NewReader(text), filepath.Join(dir, "third.db"), nil); !errors.Is(err, context.Canceled) {
+	if _, err := export.Import(ctx, strings.NewReader(text), filepath.Join(dir, "third.db"), nil); !errors.Is(err,
+		context.Canceled) {
 		t.Error(err)
 	}
-	if _, err := export.Import(t.Context(), strings.NewReader(text), filepath.Join(dir, "no", "folder.db"), nil); !errors.Is(err, disk.ErrReadOnly) {
+	if _, err := export.Import(t.Context(), strings.NewReader(text), filepath.Join(dir, "no", "folder.db"),
+		nil); !errors.Is(err, disk.ErrReadOnly) {
 		t.Error(err)
 	}
 	for _, pattern := range []string{"third*", ".perlica*"} {

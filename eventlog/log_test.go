@@ -81,7 +81,8 @@ func TestAppendKeepsBytesAndOrder(t *testing.T) {
 	l := openTest(t)
 	lines := []string{"", `{"a":1}`, "not json\x00\xff", strings.Repeat("x", 1<<20)}
 	for _, line := range lines {
-		if err := l.Record(event.Event{Type: event.LineMalformed, Class: event.Frame, Actor: "agent", Payload: []byte(line)}); err != nil {
+		if err := l.Record(event.Event{Type: event.LineMalformed, Class: event.Frame, Actor: "agent",
+			Payload: []byte(line)}); err != nil {
 			t.Fatal(err)
 		}
 	}

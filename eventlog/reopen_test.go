@@ -46,7 +46,8 @@ func TestReopenAfterAFault(t *testing.T) {
 			if kind == "a checkpoint" {
 				_, err = l.Checkpoint(t.Context())
 			} else {
-				if _, err = l.EndRun(t.Context(), fact(event.Truncated, event.Refs{}), fact(event.CallEnforced, event.Refs{})); err == nil {
+				if _, err = l.EndRun(t.Context(), fact(event.Truncated, event.Refs{}),
+					fact(event.CallEnforced, event.Refs{})); err == nil {
 					err = l.Anchored()
 				}
 			}

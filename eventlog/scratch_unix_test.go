@@ -64,7 +64,8 @@ func TestWhatAKilledImportLeaves(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := export.Import(context.Background(), strings.NewReader(text), filepath.Join(dir, "quick.db"), nil); err != nil {
+	if _, err := export.Import(context.Background(), strings.NewReader(text), filepath.Join(dir, "quick.db"),
+		nil); err != nil {
 		t.Error(err)
 	}
 	if now := left(); len(now) != 1 {

@@ -104,7 +104,8 @@ func TestAPruningCoversThePast(t *testing.T) {
 	}
 	_, err = l.Append(t.Context(), event.NewFact(event.LogPruned, "user", event.Refs{},
 		event.Pruning{Until: 1000, By: "alice"}), fact(event.Truncated, event.Refs{}))
-	if err := errors.Join(err, l.Close(), execFile(v.path, `UPDATE events SET payload = NULL WHERE seq IN (50, 52)`)); err != nil {
+	if err := errors.Join(err, l.Close(),
+		execFile(v.path, `UPDATE events SET payload = NULL WHERE seq IN (50, 52)`)); err != nil {
 		t.Fatal(err)
 	}
 	if rep := verifyFile(t, v.path, verify.Options{Keys: v.verifiers}); rep.FirstBad != 52 || rep.Pruned != 1 {

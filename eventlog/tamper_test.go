@@ -332,7 +332,8 @@ func TestYesterday(t *testing.T) {
 	}
 	other := kept
 	other.Origin += "x"
-	if _, err := verify.Log(t.Context(), readerOf(t, v.path), verify.Options{Since: &other}); !errors.Is(err, verify.ErrOtherLog) {
+	if _, err := verify.Log(t.Context(), readerOf(t, v.path), verify.Options{Since: &other}); !errors.Is(err,
+		verify.ErrOtherLog) {
 		t.Errorf("another log's: %v", err)
 	}
 }

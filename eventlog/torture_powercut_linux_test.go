@@ -40,7 +40,8 @@ func newDrive(t *testing.T) drive {
 	}
 	dir := t.TempDir()
 	d := drive{filepath.Join(dir, "image"), filepath.Join(dir, "mounted")}
-	if err := errors.Join(os.WriteFile(d.image, nil, 0o600), os.Truncate(d.image, 256<<20), os.Mkdir(d.at, 0o700)); err != nil {
+	if err := errors.Join(os.WriteFile(d.image, nil, 0o600), os.Truncate(d.image, 256<<20),
+		os.Mkdir(d.at, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command("mkfs.ext4", "-q", "-F", d.image).CombinedOutput(); err != nil {

@@ -51,7 +51,8 @@ func TestUncheckedIsCounted(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(anchor.Path(path), []byte(line+strings.TrimPrefix(string(b), line)+line), 0o600)
 	}
-	if err = errors.Join(err, execFile(path, loosen+`UPDATE events SET actor = 'x', leaf = zeroblob(32) WHERE seq = 1`)); err != nil {
+	if err = errors.Join(err, execFile(path,
+		loosen+`UPDATE events SET actor = 'x', leaf = zeroblob(32) WHERE seq = 1`)); err != nil {
 		t.Fatal(err)
 	}
 	keys, err := evidence.ReadKeys(keyDir)

@@ -34,7 +34,8 @@ func TestAppendUnless(t *testing.T) {
 		t.Fatal(err)
 	}
 	var conflict *ConflictError
-	if _, err := one.AppendUnless(t.Context(), unless, fact(event.PolicyDecided, event.Refs{})); !errors.As(err, &conflict) || conflict.Type != event.PolicyDecided {
+	if _, err := one.AppendUnless(t.Context(), unless, fact(event.PolicyDecided, event.Refs{})); !errors.As(err,
+		&conflict) || conflict.Type != event.PolicyDecided {
 		t.Errorf("another handle's event: %v", err)
 	}
 	// The conflicting event is in the same batch.
@@ -42,7 +43,8 @@ func TestAppendUnless(t *testing.T) {
 		t.Fatal(err)
 	}
 	unless.After = seq + 2
-	if _, err := one.AppendUnless(t.Context(), unless, fact(event.PolicyDecided, event.Refs{})); !errors.As(err, &conflict) {
+	if _, err := one.AppendUnless(t.Context(), unless, fact(event.PolicyDecided, event.Refs{})); !errors.As(err,
+		&conflict) {
 		t.Errorf("the batch's own event: %v", err)
 	}
 	if got := collect(t, &one.Reader, event.Query{Types: []event.Type{event.PolicyDecided}}); len(got) != 1 {

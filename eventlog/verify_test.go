@@ -58,7 +58,8 @@ func TestPrunedPayloads(t *testing.T) {
 		if err := errors.Join(err, l.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if err := forgeFile(v.path, `UPDATE events SET payload = NULL WHERE seq IN (10, 11, 12); `+loosen+tc.and); err != nil {
+		if err := forgeFile(v.path, `UPDATE events SET payload = NULL WHERE seq IN (10, 11, 12); `+loosen+
+			tc.and); err != nil {
 			t.Fatal(err)
 		}
 		rep := verifyFile(t, v.path, verify.Options{Keys: v.verifiers})
@@ -221,7 +222,8 @@ func TestParts(t *testing.T) {
 		if err := os.Remove(anchor.Path(path)); err != nil {
 			t.Fatal(err)
 		}
-		if err := execFile(path, `UPDATE absent SET hash = zeroblob(32) WHERE seq = (SELECT max(seq) FROM absent)`); err != nil {
+		if err := execFile(path,
+			`UPDATE absent SET hash = zeroblob(32) WHERE seq = (SELECT max(seq) FROM absent)`); err != nil {
 			t.Fatal(err)
 		}
 		if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers}); rep.OK() {

@@ -183,7 +183,8 @@ func TestEditedSources(t *testing.T) {
 			t.Errorf("%s: %s", command, why)
 		}
 	}
-	if why := c.asked(`@tool edit "Write" path=package.json new={}` + "\n" + `@ask execute "Test" command="npm test"`); why != "runs package.json, which this session changed: npm test" {
+	if why := c.asked(`@tool edit "Write" path=package.json new={}` + "\n" +
+		`@ask execute "Test" command="npm test"`); why != "runs package.json, which this session changed: npm test" {
 		t.Errorf("npm test: %q", why)
 	}
 }

@@ -310,8 +310,8 @@ func (q queue) TryLock() bool {
 	}
 }
 
-// waitForLock locks the queue, unless ctx ends or stop receives first. If the queue is free, waitForLock ignores stop, and
-// the turn handles it.
+// waitForLock locks the queue, unless ctx ends or stop receives first. If the queue is free, waitForLock ignores stop,
+// and the turn handles it.
 func (q queue) waitForLock(ctx context.Context, stop <-chan fact.Stop) error {
 	if q.TryLock() {
 		return nil

@@ -47,7 +47,8 @@ func (s *shower) addNotice(n record.Notice) {
 	s.flushQueue()
 }
 
-// holdNotice queues a notice until flushQueue is called or the queue is full. After a fault of the disk nothing is shown.
+// holdNotice queues a notice until flushQueue is called or the queue is full. After a fault of the disk nothing is
+// shown.
 func (s *shower) holdNotice(n record.Notice) {
 	size := 0
 	switch n := n.(type) {

@@ -51,7 +51,8 @@ func TestAYesForGoodFrees(t *testing.T) {
 		}
 		return res
 	}
-	if res := turn(`@ask edit "Write" path=a.txt new=x` + "\n" + `@tool edit "Write" path=b.txt new=x`); len(res.Unasked) != 1 || res.Unasked[0].FreedBy == "" || res.Freed() != 1 {
+	if res := turn(`@ask edit "Write" path=a.txt new=x` + "\n" +
+		`@tool edit "Write" path=b.txt new=x`); len(res.Unasked) != 1 || res.Unasked[0].FreedBy == "" || res.Freed() != 1 {
 		t.Errorf("in the turn of the yes: %+v", res.Unasked)
 	}
 	turn(`@ask execute "Test" command="go test ./a"`)

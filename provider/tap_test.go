@@ -63,7 +63,8 @@ func TestSecondPrompt(t *testing.T) {
 			t.Fatal(err)
 		}
 		end(t, first)
-		if _, err := open(t, start(t, child("ok"), w)).Prompt(call, text("two")).Answer(); !errors.Is(err, provider.ErrSecondPrompt) {
+		if _, err := open(t, start(t, child("ok"), w)).Prompt(call, text("two")).
+			Answer(); !errors.Is(err, provider.ErrSecondPrompt) {
 			t.Errorf("got %v; want errors.Is(err, provider.ErrSecondPrompt)", err)
 		}
 		if w.prompts() != 1 {

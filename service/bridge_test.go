@@ -309,7 +309,8 @@ func TestAHundredContacts(t *testing.T) {
 	for _, p := range first {
 		p.say("@sleep 1h")
 	}
-	for late := time.Now().Add(2 * time.Minute); strings.Count(w.prompts(), "@sleep") < len(first); pause(5 * time.Millisecond) {
+	for late := time.Now().Add(2 * time.Minute); strings.Count(w.prompts(),
+		"@sleep") < len(first); pause(5 * time.Millisecond) {
 		if time.Now().After(late) {
 			t.Fatal("the first are not being answered")
 		}

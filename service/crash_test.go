@@ -186,7 +186,8 @@ func (w *world) isPaired(name string) {
 	id := contactOf(name)
 	fact := map[string]any{"channel": local.Name, "contact": id, "chat": id, "name": strings.ToUpper(name),
 		"rights": service.DefaultRights()}
-	if _, err := r.Log().Append(w.t.Context(), event.NewFact(event.ContactPaired, "test", event.Refs{}, fact)); err != nil {
+	if _, err := r.Log().Append(w.t.Context(), event.NewFact(event.ContactPaired, "test", event.Refs{},
+		fact)); err != nil {
 		w.t.Fatal(err)
 	}
 	records, err := service.OpenRecords(w.t.Context(), &r.Log().Reader, w.path("service_bridge.db"), r.Vouchers())

@@ -310,7 +310,8 @@ func TestTakenBackElsewhere(t *testing.T) {
 	if err := q.Read(t.Context(), &s.r.Log().Reader); err != nil || len(q.Inputs) != 1 || q.Inputs[0].Text != "later" {
 		t.Fatalf("in the queue is %+v, %v", q.Inputs, err)
 	}
-	if err := queue.Withdraw(t.Context(), s.r.Log(), e.Session, e.Input, fact.MessageWithdrawn{By: "ada", Where: "chat"}); err != nil {
+	if err := queue.Withdraw(t.Context(), s.r.Log(), e.Session, e.Input,
+		fact.MessageWithdrawn{By: "ada", Where: "chat"}); err != nil {
 		t.Fatal(err)
 	}
 	alice.say("/cancel")

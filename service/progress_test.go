@@ -17,7 +17,8 @@ import (
 func TestStatusEnds(t *testing.T) {
 	tool := func(id, title, state string) record.Notice {
 		call := &provider.ToolCall{}
-		if err := json.Unmarshal(fmt.Appendf(nil, `{"toolCallId":%q,"title":%q,"status":%q}`, id, title, state), call); err != nil {
+		if err := json.Unmarshal(fmt.Appendf(nil, `{"toolCallId":%q,"title":%q,"status":%q}`, id, title, state),
+			call); err != nil {
 			t.Fatal(err)
 		}
 		return record.Updated{Update: provider.Update{Tool: call}}

@@ -56,7 +56,8 @@ func TestProjects(t *testing.T) {
 		}
 		alice.say("/project LAB")
 		alice.expect("You are in lab now")
-		if a := alice.answers(u, answer(card, asking.FindStringSubmatch(card.Text)[1]), "permission: allow-once"); !strings.HasPrefix(a.Text, "📁 shop") {
+		if a := alice.answers(u, answer(card, asking.FindStringSubmatch(card.Text)[1]),
+			"permission: allow-once"); !strings.HasPrefix(a.Text, "📁 shop") {
 			t.Errorf("%d: the answer does not name its project: %q", i, a.Text)
 		}
 	}

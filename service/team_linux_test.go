@@ -245,7 +245,8 @@ func TestTeamAway(t *testing.T) {
 		t.Error("the answer did not count")
 	}
 	bob.mu.Lock()
-	for i := slices.IndexFunc(bob.arrived, func(a local.Arrived) bool { return a.Key == zh.Key }); i < len(bob.arrived); i++ {
+	for i := slices.IndexFunc(bob.arrived, func(a local.Arrived) bool { return a.Key == zh.Key }); i < len(
+		bob.arrived); i++ {
 		if words := sentence.FindString(notOurs.ReplaceAllString(bob.arrived[i].Text, "")); words != "" {
 			t.Errorf("%q in %s", words, bob.arrived[i].Text)
 		}

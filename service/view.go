@@ -222,7 +222,8 @@ func (a applier) outbox() error {
 	if a.e.Type == event.BridgeQueued {
 		return on(a, func(f fact.BridgeQueued) error {
 			if f.Kind == outCard {
-				if err := a.execAll(`INSERT INTO questions (id) VALUES (?) ON CONFLICT DO NOTHING`, string(f.Question)); err != nil {
+				if err := a.execAll(`INSERT INTO questions (id) VALUES (?) ON CONFLICT DO NOTHING`,
+					string(f.Question)); err != nil {
 					return err
 				}
 			}

@@ -64,7 +64,8 @@ func Check(path string) error {
 }
 
 // Exposed returns the first path that every user of the machine can write, or "". It checks the log's files, their
-// folder and the two folders above it. A folder with the sticky bit is safe, because users cannot replace files of others there.
+// folder and the two folders above it. A folder with the sticky bit is safe, because users cannot replace files of
+// others there.
 func Exposed(path string) string {
 	if runtime.GOOS == "windows" {
 		return "" // On Windows the mode does not show the permissions.

@@ -186,7 +186,8 @@ func (w *importer) beginTx(ctx context.Context) (err error) {
 // commitTx writes the complete nodes of the tree and ends the transaction.
 func (w *importer) commitTx(ctx context.Context, x *Reader) error {
 	for _, n := range x.tree.Nodes {
-		if _, err := w.tx.ExecContext(ctx, `INSERT INTO nodes (level, n, hash) VALUES (?, ?, ?)`, n.Level, n.N, n.Hash[:]); err != nil {
+		if _, err := w.tx.ExecContext(ctx, `INSERT INTO nodes (level, n, hash) VALUES (?, ?, ?)`, n.Level, n.N,
+			n.Hash[:]); err != nil {
 			return err
 		}
 	}
@@ -200,7 +201,8 @@ func (w *importer) insertEvent(ctx context.Context, e *event.Event) error {
 	args := store.AppendArgs(nil, e)
 	if e.Withheld != "" {
 		args[len(args)-1] = nil // the payload
-		if _, err := w.tx.ExecContext(ctx, `INSERT INTO withheld (seq, why) VALUES (?, ?)`, int64(e.Seq), e.Withheld); err != nil {
+		if _, err := w.tx.ExecContext(ctx, `INSERT INTO withheld (seq, why) VALUES (?, ?)`, int64(e.Seq),
+			e.Withheld); err != nil {
 			return err
 		}
 	}

@@ -127,7 +127,8 @@ func TestRepair(t *testing.T) {
 		}
 		// The next process finds no difference, and reads only one line.
 		after := append(slices.Clone(tc.log), next)
-		if got := write(t, intents.Open(path), logOf(after...), intents.Appended, intents.Call{Seq: 30, Input: "later"}); got != (intents.Repair{}) {
+		if got := write(t, intents.Open(path), logOf(after...), intents.Appended,
+			intents.Call{Seq: 30, Input: "later"}); got != (intents.Repair{}) {
 			t.Errorf("%s: then: %+v", name, got)
 		}
 	}

@@ -77,7 +77,8 @@ func TestArgs(t *testing.T) {
 	if got := Args(in); !slices.Equal(got, want) {
 		t.Errorf("\n got %q\nwant %q", got, want)
 	}
-	if got := Args([]string{"curl", "-u", "bob:hunter2", "<x>"}); !slices.Equal(got, []string{"curl", "-u", "bob:[redacted]", "<x>"}) {
+	if got := Args([]string{"curl", "-u", "bob:hunter2", "<x>"}); !slices.Equal(got,
+		[]string{"curl", "-u", "bob:[redacted]", "<x>"}) {
 		t.Errorf("a program's own flags: %q", got)
 	}
 }

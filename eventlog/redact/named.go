@@ -206,8 +206,8 @@ func pairing(member string) byte {
 // maxMembers is the maximum number of members between the name and the value of a pair.
 const maxMembers = 8
 
-// maskPair masks {"name": "API_KEY", "value": "…"} and {"type": "password", "value": "…"} in any order. ACP has environment variables and
-// headers in this form. The member k is one of the two, and its value begins at at.
+// maskPair masks {"name": "API_KEY", "value": "…"} and {"type": "password", "value": "…"} in any order. ACP has
+// environment variables and headers in this form. The member k is one of the two, and its value begins at at.
 func (sc *scanner) maskPair(k key, at int) {
 	name, value := "", -1
 	for range maxMembers {

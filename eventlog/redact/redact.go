@@ -1,9 +1,9 @@
 // Package redact masks probable secrets in text and in JSON. The debug trail and exports use it.
 // The log uses it before hashing if the configuration says so.
 //
-// Each pass cuts a text once into tokens: separators, prefixes of keys, commands and names. At each token tables decide:
-// kinds for keys with a known prefix, patterns for addresses and files, programs for command lines, and rows for the
-// values of names. A row has the shape before the value, the shape of the value, the verdict and an example.
+// Each pass cuts a text once into tokens: separators, prefixes of keys, commands and names. At each token tables
+// decide: kinds for keys with a known prefix, patterns for addresses and files, programs for command lines, and rows
+// for the values of names. A row has the shape before the value, the shape of the value, the verdict and an example.
 //
 // The package masks too much rather than too little, and guarantees nothing: a password in a
 // sentence looks like a word. It starts no goroutine and stores nothing. It costs nothing before

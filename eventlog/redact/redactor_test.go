@@ -65,7 +65,8 @@ func TestRedactorPayload(t *testing.T) {
 		t.Error("what holds no secret was copied")
 	}
 	var none *Redactor
-	if got := none.Payload([]byte(`{"token":"sk-ant-api03-abcdefghijkl","a":"CUST-1234"}`)); string(got) != `{"token":"sk-ant-…[redacted]","a":"CUST-1234"}` {
+	got := none.Payload([]byte(`{"token":"sk-ant-api03-abcdefghijkl","a":"CUST-1234"}`))
+	if string(got) != `{"token":"sk-ant-…[redacted]","a":"CUST-1234"}` {
 		t.Errorf("without patterns: %s", got)
 	}
 }

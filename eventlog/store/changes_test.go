@@ -113,7 +113,8 @@ func TestChangesAtRest(t *testing.T) {
 		t.Errorf("somebody has looked: %t, %v", changed, err)
 	}
 	rest()
-	if _, err := l.Append(t.Context(), event.NewFact(event.SessionSelected, "user", event.Refs{Session: "s"}, struct{}{})); err != nil {
+	if _, err := l.Append(t.Context(), event.NewFact(event.SessionSelected, "user", event.Refs{Session: "s"},
+		struct{}{})); err != nil {
 		t.Fatal(err)
 	}
 	for !wait() { // The system may report the write before the commit.

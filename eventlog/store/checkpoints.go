@@ -44,7 +44,8 @@ func (r *Reader) IsOwn(ctx context.Context, c evidence.Checkpoint) error {
 // Checkpoints returns the stored checkpoints of more than after events, oldest first.
 func (r *Reader) Checkpoints(ctx context.Context, after int64) ([]evidence.Checkpoint, error) {
 	var notes []string
-	if err := r.db.SelectContext(ctx, &notes, `SELECT note FROM checkpoints WHERE size > ? ORDER BY id`, after); err != nil {
+	if err := r.db.SelectContext(ctx, &notes, `SELECT note FROM checkpoints WHERE size > ? ORDER BY id`,
+		after); err != nil {
 		return nil, disk.Explain(err)
 	}
 	list := make([]evidence.Checkpoint, len(notes))

@@ -290,7 +290,8 @@ func TestSweep(t *testing.T) {
 func TestSweepLimitsTheNumberOfFiles(t *testing.T) {
 	dir := t.TempDir()
 	for i := range maxDirFiles + 50 {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("perlica-20261121T100000.000-%d.jsonl", i)), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("perlica-20261121T100000.000-%d.jsonl", i)), nil,
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

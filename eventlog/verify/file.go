@@ -116,7 +116,8 @@ func (f *file) Head(ctx context.Context) (h Head, err error) {
 	if err := f.measure(); err != nil {
 		return h, err
 	}
-	if f.there, _, err = f.conn.PrepareTransient(`SELECT seq FROM events WHERE seq >= ? ORDER BY seq LIMIT 1`); err != nil {
+	if f.there, _, err = f.conn.PrepareTransient(
+		`SELECT seq FROM events WHERE seq >= ? ORDER BY seq LIMIT 1`); err != nil {
 		return h, disk.Explain(err)
 	}
 	h.Origin, err = f.reader.Origin(ctx)

@@ -106,7 +106,8 @@ func TestViewKeepsWhatItHasDone(t *testing.T) {
 	defer view.SetPortion(view.SetPortion(3))
 	l := openTest(t)
 	for range 10 {
-		if _, err := l.Append(t.Context(), event.NewFact(event.SessionCreated, "user", event.Refs{}, struct{}{})); err != nil {
+		if _, err := l.Append(t.Context(), event.NewFact(event.SessionCreated, "user", event.Refs{},
+			struct{}{})); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -22,7 +22,8 @@ func TestFindRefusesAnotherUsersWorkspace(t *testing.T) {
 		homeOwner, owner int
 		ok               bool
 	}{{1000, 1000, true}, {1000, 0, true}, {1000, 1001, false}, {0, 1001, true}} {
-		if err := errors.Join(os.Chown(home, tt.homeOwner, -1), os.Chown(filepath.Join(base, "a", DirName), tt.owner, -1)); err != nil {
+		if err := errors.Join(os.Chown(home, tt.homeOwner, -1), os.Chown(filepath.Join(base, "a", DirName), tt.owner,
+			-1)); err != nil {
 			t.Skip(err)
 		}
 		if _, err := Find(filepath.Join(base, "a"), home); (err == nil) != tt.ok {

@@ -103,7 +103,8 @@ func TestTrust(t *testing.T) {
 		return c
 	}
 	c := trusted(false)
-	if want := []string{"PROJECT:1: permissions.mode = \"allow\"", "DIR/prompts/system.md: text sent to the agent"}; !slices.Equal(
+	if want := []string{"PROJECT:1: permissions.mode = \"allow\"",
+		"DIR/prompts/system.md: text sent to the agent"}; !slices.Equal(
 		[]string{p.text(c.Withheld[0]), filepath.ToSlash(p.text(c.Withheld[1]))}, want) {
 		t.Errorf("got %q; want slices.Equal([]string{p.text(c.Withheld[0]), filepath.ToSlash(p.text(c.Withheld[1]))}, %v)",
 			c.Withheld, want)

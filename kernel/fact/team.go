@@ -75,7 +75,8 @@ type TeamAnswered struct {
 	Signature []byte `json:"signature"`
 }
 
-// TeamStopped is the payload of team.stop_requested. An input was withdrawn here, or its worker was asked to stop the input.
+// TeamStopped is the payload of team.stop_requested. An input was withdrawn here, or its worker was asked to stop the
+// input.
 type TeamStopped struct {
 	Input     string `json:"input"`
 	By        string `json:"by"`

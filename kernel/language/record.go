@@ -110,7 +110,8 @@ func (s *Sentences) Translate(text string) string {
 	return said
 }
 
-// translateText prefers the form with the fewest unknown sentences in the places of {why}, because {why} matches any text.
+// translateText prefers the form with the fewest unknown sentences in the places of {why}, because {why} matches any
+// text.
 func (s *Sentences) translateText(text string) (said string, ok bool) {
 	r := s.Recorded
 	if r == nil || text == "" {
@@ -139,8 +140,8 @@ func (s *Sentences) translateText(text string) (said string, ok bool) {
 	return said, least >= 0
 }
 
-// fill inserts the translated parts of a text into the translation of its form. unknown counts the sentences that have no
-// translation.
+// fill inserts the translated parts of a text into the translation of its form. unknown counts the sentences that have
+// no translation.
 func (s *Sentences) fill(m matcher, found []string) (said string, unknown int) {
 	r := s.Recorded
 	args := make([]any, 0, len(m.holes))

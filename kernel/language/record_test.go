@@ -32,7 +32,7 @@ func english(text string) bool {
 	return slices.ContainsFunc(latin.FindAllString(text, -1), func(w string) bool { return !slices.Contains(own, w) })
 }
 
-// TestRecorded: each sentence of the record has a translation with the same insertions.
+// TestRecorded checks that each sentence of the record has a translation with the same insertions.
 func TestRecorded(t *testing.T) {
 	places := regexp.MustCompile(`%(\[\d+\])?[sdvq]|\{[a-z]+\}`)
 	r := language.Chinese.Sentences().Recorded
@@ -170,7 +170,7 @@ func (m messages) events(t *testing.T) {
 	}
 }
 
-// TestForm: a form of /log has a translation.
+// TestForm checks that a form of /log has a translation.
 func TestForm(t *testing.T) {
 	if got := fmt.Sprintf(language.Chinese.Sentences().Form("%d turns"), 2); got != "2 轮" {
 		t.Errorf("%q", got)

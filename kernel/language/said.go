@@ -41,8 +41,7 @@ func (s *Sentences) Error(err error) string {
 	return s.Say(t)
 }
 
-// Fault returns an error's text for the person whose command failed. An unknown error text becomes a detail of a
-// general sentence.
+// Fault returns the text of a failed command's error for its user. A general sentence quotes an error without a code.
 func (s *Sentences) Fault(err error) string {
 	if t := message.Of(err); t.Code != "" {
 		return s.Say(t)

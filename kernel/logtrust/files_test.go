@@ -143,7 +143,8 @@ func TestOwnWriteAheadLog(t *testing.T) {
 		t.Errorf("killed: %v", err)
 	}
 	moved := filepath.Join(t.TempDir(), "eventlog.db")
-	if err := errors.Join(os.Rename(path, moved), os.Rename(path+"-wal", moved+"-wal"), me.Check(t.Context(), moved)); err != nil {
+	if err := errors.Join(os.Rename(path, moved), os.Rename(path+"-wal", moved+"-wal"),
+		me.Check(t.Context(), moved)); err != nil {
 		t.Errorf("moved: %v", err)
 	}
 	put(t, moved+"-wal", moved+"-wal")

@@ -14,7 +14,8 @@ import (
 // creation time, because the system reuses inodes. It is empty on a file system without creation times.
 func identity(path string) (string, error) {
 	var st unix.Statx_t
-	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_SYNC_AS_STAT, unix.STATX_INO|unix.STATX_BTIME, &st); err != nil {
+	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_SYNC_AS_STAT, unix.STATX_INO|unix.STATX_BTIME,
+		&st); err != nil {
 		return "", &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
 	if st.Mask&unix.STATX_BTIME == 0 {

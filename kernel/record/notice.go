@@ -1,6 +1,8 @@
 package record
 
 import (
+	"time"
+
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
@@ -8,7 +10,6 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
-	"time"
 )
 
 // Notice is something to show during a run. It is one of the types below. Its content is already on record.

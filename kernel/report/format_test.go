@@ -209,7 +209,8 @@ func TestFormats(t *testing.T) {
 		if bytes.Contains(one, []byte("run-1")) || !bytes.Contains(one, []byte("run-2")) {
 			t.Errorf("%s: of one run there is %s", name, one)
 		}
-		if err := write(t.Context(), brokenWriter{}, &storyLog(t).Reader, event.Query{}, FormatOptions{}); !errors.Is(err, errBroken) {
+		if err := write(t.Context(), brokenWriter{}, &storyLog(t).Reader, event.Query{}, FormatOptions{}); !errors.Is(err,
+			errBroken) {
 			t.Errorf("%s: to what cannot be written: %v", name, err)
 		}
 	}

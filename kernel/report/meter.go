@@ -59,8 +59,8 @@ func (m *Meter) Add(refs event.Refs, said record.Result) (in, out int64, cost fl
 	return in, out, cost
 }
 
-// beginSession prepares the first report of a session. The session's earlier reports are on the log, among the events that
-// older selects.
+// beginSession prepares the first report of a session. The session's earlier reports are on the log, among the events
+// that older selects.
 func (m *Meter) beginSession(ctx context.Context, log event.Reader, refs event.Refs, said record.Result,
 	older event.Query) error {
 	_, paid := m.costs[bill{accountOf(refs), currency(said.Cost)}]

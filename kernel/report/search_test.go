@@ -134,7 +134,8 @@ func TestSearchByTimeOverStretches(t *testing.T) {
 		case 100: // the opposite
 			clock, text = start.Add(24*time.Hour), "word ahead"
 		}
-		if err := log.Record(event.NewFact(event.MessageReceived, "user", refs, fact.MessageReceived{Text: text})); err != nil {
+		if err := log.Record(event.NewFact(event.MessageReceived, "user", refs,
+			fact.MessageReceived{Text: text})); err != nil {
 			t.Fatal(err)
 		}
 	}

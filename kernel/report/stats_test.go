@@ -145,7 +145,8 @@ func TestOpenRuns(t *testing.T) {
 		o.Text != "do it" || o.Session != "s9" || len(o.Questions) != 1 || o.Questions[0] != "may I?" || o.Pruned {
 		t.Errorf("%+v", o)
 	}
-	if _, err := log.Append(t.Context(), event.NewFact(event.RunResolved, "user", event.Refs{Run: "2"}, fact.Resolved{})); err != nil {
+	if _, err := log.Append(t.Context(), event.NewFact(event.RunResolved, "user", event.Refs{Run: "2"},
+		fact.Resolved{})); err != nil {
 		t.Fatal(err)
 	}
 	if list, err = OpenRuns(t.Context(), &log.Reader, t.TempDir()); err != nil || len(list) != 1 || list[0].Run != "9" {

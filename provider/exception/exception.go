@@ -24,7 +24,7 @@ type Treatment string
 // These are the treatments. Empty means that the line passes unchanged.
 const (
 	Initializes   Treatment = "initializes"    // passes without the withheld capabilities
-	Opens         Treatment = "opens"          // opens a session, whose agent is put into its asking mode
+	Opens         Treatment = "opens"          // opens a session; Perlica then sets the asking mode
 	Prompts       Treatment = "prompts"        // is an input
 	Cancels       Treatment = "cancels"        // stops the turns of a session
 	Closes        Treatment = "closes"         // stops the turns of a session and closes it

@@ -155,7 +155,8 @@ func TestFilesAreRemembered(t *testing.T) {
 			t.Fatalf(`got %+v; want outcome(m) == "answered"`, m.Error)
 		}
 	}
-	if got := string(agentside.Encode(p.updates[0])); got != `{"content":{"data":"QUJD","mimeType":"image/png","type":"image"},"sessionUpdate":"agent_message_chunk"}` {
+	if got := string(agentside.Encode(
+		p.updates[0])); got != `{"content":{"data":"QUJD","mimeType":"image/png","type":"image"},"sessionUpdate":"agent_message_chunk"}` {
 		t.Error(got)
 	}
 	if !strings.Contains(s.bodies[1], "a file of the answer: image/png") || !strings.Contains(s.bodies[1], "Draw.") {

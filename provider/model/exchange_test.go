@@ -111,7 +111,8 @@ func TestEchoedKey(t *testing.T) {
 			})
 			p := connect(t, Settings{API: openAIChat, Model: "m", BaseURL: s.url, Key: key}, true)
 			m := p.awaitAnswer(p.sendPrompt(p.session(), "Hi"), nil)
-			if all := fmt.Sprintf("%+v %s %s %s", p.updates, p.received, m.Result, agentside.Encode(m.Error)); strings.Contains(all, key) || strings.Contains(all, key[3:]) {
+			if all := fmt.Sprintf("%+v %s %s %s", p.updates, p.received, m.Result,
+				agentside.Encode(m.Error)); strings.Contains(all, key) || strings.Contains(all, key[3:]) {
 				t.Errorf("the key is in %s", all)
 			}
 			if name == "a text" && p.text() != "sk-01 [key] sk-01" {

@@ -84,7 +84,8 @@ func TestAskAtOnce(t *testing.T) {
 		return ""
 	}
 	text, _, _ := c.prompt("@ask execute ls count=3")
-	if want := "permission call-3: reject-once\npermission call-2: allow-always\npermission call-1: allow-once\n"; text != want {
+	if want := "permission call-3: reject-once\npermission call-2: allow-always\npermission call-1: " +
+		"allow-once\n"; text != want {
 		t.Errorf("%q", text)
 	}
 }

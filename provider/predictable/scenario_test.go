@@ -188,7 +188,9 @@ func TestState(t *testing.T) {
 	if text, _, _ := c.prompt("@show history"); text != "history: 2 turns\n1: first\n2: @say second @error 1 x\n" {
 		t.Errorf("%q", text)
 	}
-	if m := c.call("session/list", `{}`); string(m.Result) != `{"sessions":[{"sessionId":"session-1","cwd":"/work"},{"sessionId":"session-2","cwd":"/work"}]}` {
+	if m := c.call("session/list",
+		`{}`); string(
+		m.Result) != `{"sessions":[{"sessionId":"session-1","cwd":"/work"},{"sessionId":"session-2","cwd":"/work"}]}` {
 		t.Errorf("list: %s", m.Result)
 	}
 	if err := c.endInput(); err != nil {

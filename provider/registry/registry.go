@@ -137,7 +137,8 @@ func (k Known) clone() Known {
 // less.
 var known = []Known{
 	{
-		ID: "claude", Says: "@agentclientprotocol/claude-agent-acp", Name: "Claude Code", Website: "https://github.com/agentclientprotocol/claude-agent-acp",
+		ID: "claude", Says: "@agentclientprotocol/claude-agent-acp", Name: "Claude Code",
+		Website:  "https://github.com/agentclientprotocol/claude-agent-acp",
 		Commands: [][]string{{"claude-agent-acp"}, {"claude-code-acp"}},
 		Install:  "npm install -g @agentclientprotocol/claude-agent-acp",
 		Folders:  []string{".claude", ".cache/claude-cli-nodejs", ".local/share/claude", ".local/state/claude"},
@@ -155,7 +156,8 @@ var known = []Known{
 			"As root its own sandbox does not start in Perlica's.",
 	},
 	{
-		ID: "codex", Says: "@agentclientprotocol/codex-acp", Name: "Codex", Website: "https://github.com/agentclientprotocol/codex-acp",
+		ID: "codex", Says: "@agentclientprotocol/codex-acp", Name: "Codex",
+		Website:  "https://github.com/agentclientprotocol/codex-acp",
 		Commands: [][]string{{"codex-acp"}},
 		Install:  "npm install -g @agentclientprotocol/codex-acp",
 		Folders:  []string{".codex"},
@@ -386,7 +388,8 @@ var known = []Known{
 		Model: &Model{API: "openai-chat", BaseURL: "https://models.github.ai/inference", KeyEnv: "GITHUB_TOKEN"},
 	},
 	{
-		ID: "huggingface", Name: "Hugging Face Inference Providers", Website: "https://huggingface.co/docs/inference-providers",
+		ID: "huggingface", Name: "Hugging Face Inference Providers",
+		Website:  "https://huggingface.co/docs/inference-providers",
 		Commands: [][]string{{Self, "agent", "model"}}, Install: "built in",
 		Login: "set HF_TOKEN", Env: []string{"HF_TOKEN"},
 		Asks: "never: it has no tools", Orderly: true,

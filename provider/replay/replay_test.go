@@ -62,8 +62,8 @@ func withID(t *testing.T, line []byte, id string) (changed string, was string) {
 	return string(line[:from]) + id + string(line[to:]), string(m.id)
 }
 
-// TestRealAgents sends the lines of the recorded client with other ids. The answers are the recorded agent's lines, byte
-// for byte and in the same order.
+// TestRealAgents sends the lines of the recorded client with other ids. The answers are the recorded agent's lines,
+// byte for byte and in the same order.
 func TestRealAgents(t *testing.T) {
 	for name, frames := range recorded(t) {
 		t.Run(name, func(t *testing.T) {

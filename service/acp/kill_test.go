@@ -56,7 +56,8 @@ func (k *killed) end() bool {
 
 // ask sends a request and returns the answer. ok is false if the process ended first.
 func (k *killed) ask(id int, method string, params any) (m message, ok bool) {
-	if _, err := fmt.Fprintf(k.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, js(params)); err != nil {
+	if _, err := fmt.Fprintf(k.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method,
+		js(params)); err != nil {
 		return m, false
 	}
 	for {

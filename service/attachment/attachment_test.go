@@ -63,7 +63,8 @@ func TestSave(t *testing.T) {
 
 func TestHalfAFileIsNoFile(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := attachment.Save(dir, "1", 0, "a", strings.NewReader("123456"), 5); !errors.Is(err, attachment.ErrTooLarge) {
+	if _, err := attachment.Save(dir, "1", 0, "a", strings.NewReader("123456"), 5); !errors.Is(err,
+		attachment.ErrTooLarge) {
 		t.Errorf("a file over the limit: %v", err)
 	}
 	if _, err := attachment.Save(dir, "1", 0, "a", io.MultiReader(strings.NewReader("12"),

@@ -250,7 +250,8 @@ func TestSendWithoutAPhone(t *testing.T) {
 	if _, err := c.Send(ctx, channel.Outbound{Chat: id, Key: "k"}); !errors.Is(err, channel.ErrNotSent) {
 		t.Errorf("without a phone: %v", err)
 	}
-	if _, err := c.Send(t.Context(), channel.Outbound{Chat: id, Key: "k", File: &channel.File{Path: "/nowhere"}}); !errors.Is(err, channel.ErrNotSent) {
+	if _, err := c.Send(t.Context(), channel.Outbound{Chat: id, Key: "k",
+		File: &channel.File{Path: "/nowhere"}}); !errors.Is(err, channel.ErrNotSent) {
 		t.Errorf("with a file that is not there: %v", err)
 	}
 	if err := c.Typing(t.Context(), id); !errors.Is(err, channel.ErrNotSent) {

@@ -210,7 +210,8 @@ func TestAnsweredTwice(t *testing.T) {
 	}
 	<-over
 	var uncounted *UncountedError
-	if err := bob.Answer(t.Context(), q, interaction.Answer{Option: no.ID, By: "phone", Where: "web"}); !errors.As(err, &uncounted) || !strings.Contains(uncounted.Why, "another answer") {
+	if err := bob.Answer(t.Context(), q, interaction.Answer{Option: no.ID, By: "phone", Where: "web"}); !errors.As(err,
+		&uncounted) || !strings.Contains(uncounted.Why, "another answer") {
 		t.Errorf("another answer of the same member: %v", err)
 	}
 	var said []string

@@ -359,7 +359,8 @@ func TestStops(t *testing.T) {
 	st := ended(t, alice, "runs", func(s hub.Status, _ []hub.Question) {
 		if s.State == hub.Claimed && !stopped && calls(t, alice, "runs") == 1 {
 			stopped = true
-			if err := bob.Hub.PutCancel(t.Context(), hub.Cancel{Input: "runs", Member: "bob", Signature: []byte("x")}); err != nil {
+			if err := bob.Hub.PutCancel(t.Context(), hub.Cancel{Input: "runs", Member: "bob",
+				Signature: []byte("x")}); err != nil {
 				t.Error(err)
 			}
 			if withdrawn, err := alice.Cancel(t.Context(), "runs", "test", ""); withdrawn || err != nil {

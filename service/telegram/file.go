@@ -141,7 +141,8 @@ func (c *Channel) sendDocument(ctx context.Context, m channel.Outbound, o outgoi
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
 	var sent message
-	if err := c.postBody(ctx, "sendDocument", w.FormDataContentType(), body, int64(len(b))+info.Size(), &sent); err != nil {
+	if err := c.postBody(ctx, "sendDocument", w.FormDataContentType(), body, int64(len(b))+info.Size(),
+		&sent); err != nil {
 		return "", err
 	}
 	return messageID(&sent), nil

@@ -222,7 +222,8 @@ func TestACP(t *testing.T) {
 	var text string
 	// The earlier connection must first end its agent and free the session.
 	for m.Result.StopReason == "" {
-		if m, _ := again.call("session/load", fmt.Sprintf(`{"sessionId":%q,"cwd":%q,"mcpServers":[]}`, id, w.dirs[1])); m.Error != nil {
+		if m, _ := again.call("session/load", fmt.Sprintf(`{"sessionId":%q,"cwd":%q,"mcpServers":[]}`, id,
+			w.dirs[1])); m.Error != nil {
 			t.Fatalf("%+v", *m.Error)
 		}
 		m, text = again.call("session/prompt", inSession(id, "@say again"))

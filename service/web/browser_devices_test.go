@@ -54,7 +54,9 @@ func testChoices(t *testing.T, b *browser) {
 	p.wait("document.querySelector('select[name=mode]')")
 	p.looks("choices")
 	p.show("choices")
-	if got := js[string](p, "[...document.querySelectorAll('.choices option')].map((o) => o.textContent).join()"); got != "small (now),large,Default (now),Plan" {
+	if got := js[string](p,
+		"[...document.querySelectorAll('.choices option')].map((o) => "+
+			"o.textContent).join()"); got != "small (now),large,Default (now),Plan" {
 		t.Errorf("offered are %s", got)
 	}
 	js[any](p, "document.querySelector('select[name=mode]').value = 'plan'; void "+

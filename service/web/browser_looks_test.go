@@ -95,7 +95,8 @@ func testHostile(t *testing.T, b *browser) {
 			"svg:not(.icon)').length"); n != 0 {
 		t.Errorf("%d elements are the agent's", n)
 	}
-	if got := js[string](p, "[...document.querySelectorAll('.markdown a')].map((a) => a.protocol).join()"); got != "https:,https:" {
+	if got := js[string](p,
+		"[...document.querySelectorAll('.markdown a')].map((a) => a.protocol).join()"); got != "https:,https:" {
 		t.Errorf("links lead to %s", got)
 	}
 	p.click(ready)

@@ -85,7 +85,8 @@ func testQuestion(t *testing.T, b *browser) {
 	if n := len(items(b.do("GET", "/v1/questions", nil).object(), "questions")); n != 1 {
 		t.Fatalf("%d questions are open", n)
 	}
-	if text := js[string](p, "document.querySelector('.question').innerText"); !strings.Contains(text, "line 149, changed") || !strings.Contains(text, "line 0\n") {
+	if text := js[string](p, "document.querySelector('.question').innerText"); !strings.Contains(text,
+		"line 149, changed") || !strings.Contains(text, "line 0\n") {
 		t.Errorf("not all of the change is shown: %s", text)
 	}
 	p.read()

@@ -274,7 +274,8 @@ func TestOneAnswer(t *testing.T) {
 		t.Errorf("%v", q)
 	}
 	in := object{"project": w.dirs[0], "text": "@ask execute Build command=make", "wait": true}
-	if res := w.do("POST", "/v1/inputs", in, withKey("job")).want(200).object(); res["result"].(object)["permissions"].(object)["allowed"] != 1.0 {
+	if res := w.do("POST", "/v1/inputs", in, withKey("job")).want(200).
+		object(); res["result"].(object)["permissions"].(object)["allowed"] != 1.0 {
 		t.Errorf("%v", res)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/service/access"
 )
 
-// busy starts a session whose turn waits for an answer, and returns the session.
+// busy starts a session, lets its turn ask a question, and returns the session while the question is open.
 func (w *world) busy() string {
 	w.t.Helper()
 	session, _ := w.send("@ask execute Build command=make", "")

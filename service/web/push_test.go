@@ -51,7 +51,8 @@ func TestPush(t *testing.T) {
 	private.Endpoint = "https://127.0.0.1/x"
 	w.do("POST", "/v1/push/subscribe", private, as(phone)).problem(unfit)
 	for _, token := range []string{phone, desk} {
-		if o := w.do("POST", "/v1/push/subscribe", service.Subscribe(), as(token)).want(200).object(); o["subscribed"] != true {
+		if o := w.do("POST", "/v1/push/subscribe", service.Subscribe(), as(token)).want(200).
+			object(); o["subscribed"] != true {
 			t.Errorf("%v", o)
 		}
 	}

@@ -44,7 +44,8 @@ func TestRevokedWhileWaiting(t *testing.T) {
 	w.answer(w.question(), "reject_once").want(200)
 	w.do("POST", "/v1/inputs", in, withKey("first")).want(200)
 	queued["wait"] = true
-	for got := w.do("POST", "/v1/inputs", queued, withKey("queued")); got.status != http.StatusOK; got = w.do("POST", "/v1/inputs", queued, withKey("queued")) {
+	for got := w.do("POST", "/v1/inputs", queued, withKey("queued")); got.status != http.StatusOK; got = w.do("POST",
+		"/v1/inputs", queued, withKey("queued")) {
 		// The request joined the pending input of the revoked device.
 		got.problem(unfit)
 	}

@@ -159,7 +159,8 @@ func readTaken(rows pgx.Rows) (claims []Claim, err error) {
 		var position *int64
 		var text []byte
 		var row inputRow
-		if err := rows.Scan(append([]any{&name, &at, &mark.Position, &mark.ID, &kept, &position, &text}, row.fields()...)...); err != nil {
+		if err := rows.Scan(append([]any{&name, &at, &mark.Position, &mark.ID, &kept, &position, &text},
+			row.fields()...)...); err != nil {
 			return nil, err
 		}
 		if at < mark.Position || !kept {

@@ -171,7 +171,8 @@ func answer(t testing.TB, h *Hub) {
 	if err != nil || len(claims) != 1 || string(claims[0].Text) != "x" {
 		t.Fatalf(`got %v, %v; want err == nil && len(claims) == 1 && string(claims[0].Text) == "x"`, claims, err)
 	}
-	if err := h.Report(t.Context(), worker.Name, claims[0].ID, "responded", json.RawMessage(`{}`), []byte("s")); err != nil {
+	if err := h.Report(t.Context(), worker.Name, claims[0].ID, "responded", json.RawMessage(`{}`),
+		[]byte("s")); err != nil {
 		t.Fatal(err)
 	}
 }

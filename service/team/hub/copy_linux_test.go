@@ -115,7 +115,8 @@ func TestCopyRoles(t *testing.T) {
 	if err := ForkCopy(t.Context(), roles["alice"], "alice", 1); err != nil {
 		t.Error(err)
 	}
-	if err := AppendCopy(t.Context(), roles["alice"], Batch{Worker: "alice", Size: 1, Events: []event.Event{{Seq: 2}}}); !errors.Is(err, ErrNotAllowed) {
+	if err := AppendCopy(t.Context(), roles["alice"], Batch{Worker: "alice", Size: 1,
+		Events: []event.Event{{Seq: 2}}}); !errors.Is(err, ErrNotAllowed) {
 		t.Errorf("behind a fork: %v", err)
 	}
 }

@@ -109,7 +109,8 @@ func TestServerControls(t *testing.T) {
 	if _, err := after.Claim(t.Context(), worker, 1, nil); !errors.Is(err, ErrNotAdopted) {
 		t.Errorf("the claim as it is: %v", err)
 	}
-	if got := claimBy(t, after, without(t, "AND g.system = here.system AND g.timeline = here.timeline", "")); len(got) != 1 || got[0] != "a" {
+	if got := claimBy(t, after, without(t, "AND g.system = here.system AND g.timeline = here.timeline",
+		"")); len(got) != 1 || got[0] != "a" {
 		t.Errorf("not compared: %v, which the old primary gave out", got)
 	}
 
@@ -129,7 +130,8 @@ func TestServerControls(t *testing.T) {
 	if got := claimBy(t, after, opened); len(got) != 0 {
 		t.Errorf("also where it is closed: %v", got)
 	}
-	if got := claimBy(t, after, strings.Replace(opened, "i.generation = (SELECT name FROM here) AND", "", 1)); len(got) != 1 || got[0] != "b" {
+	if got := claimBy(t, after, strings.Replace(opened, "i.generation = (SELECT name FROM here) AND", "",
+		1)); len(got) != 1 || got[0] != "b" {
 		t.Errorf("of any generation: %v, which was closed", got)
 	}
 

@@ -60,7 +60,8 @@ func TestPromotion(t *testing.T) {
 	if got := claimed(t, after, 9); !slices.Equal(got, []string{"e"}) {
 		t.Errorf(`got %v; want slices.Equal(got, []string{"e"})`, got)
 	}
-	if err := after.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`), []byte("s")); !errors.Is(err, ErrNoClaim) {
+	if err := after.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`), []byte("s")); !errors.Is(err,
+		ErrNoClaim) {
 		t.Errorf("the outcome of a forgotten claim: %v", err)
 	}
 	if got := claimed(t, h, 9); !slices.Equal(got, []string{"b", "c"}) {
@@ -143,7 +144,8 @@ func TestForgottenClaims(t *testing.T) {
 	if _, err := r.Claim(t.Context(), worker, 1, remembered); !errors.As(err, &forgotten) || forgotten.ID != "a" {
 		t.Errorf("its copy, which lacks the claim: %v", err)
 	}
-	if _, err := r.Claim(t.Context(), worker, 1, map[string]Claim{"g1": {Position: st.Position}}); !errors.As(err, &forgotten) || forgotten.Have >= forgotten.Position {
+	if _, err := r.Claim(t.Context(), worker, 1, map[string]Claim{"g1": {Position: st.Position}}); !errors.As(err,
+		&forgotten) || forgotten.Have >= forgotten.Position {
 		t.Errorf("its copy, which is behind: %v", err)
 	}
 	if n := back.SQL(t, "postgres", "SELECT count(*) FROM perlica.claims"); n != "0" {

@@ -136,7 +136,8 @@ func TestLife(t *testing.T) {
 	if err := h.Report(t.Context(), "alice", "a", "outcome_unknown", json.RawMessage(`{}`), []byte("s")); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Report(t.Context(), "bob", "b", "responded", json.RawMessage(`{}`), []byte("s")); !errors.Is(err, ErrNoClaim) {
+	if err := h.Report(t.Context(), "bob", "b", "responded", json.RawMessage(`{}`), []byte("s")); !errors.Is(err,
+		ErrNoClaim) {
 		t.Errorf("an outcome of another's claim: %v", err)
 	}
 	for id, want := range map[string]string{"a": "responded", "b": Claimed, "c": Queued} {

@@ -32,7 +32,8 @@ func TestStatements(t *testing.T) {
 			t.Errorf("%s has %d lines:\n%s", name, n, text)
 		}
 	}
-	if text := (Cancel{Input: "a\nmember b", Member: "c"}).Text("t"); text != "perlica team cancel 1\nteam t\ninput \"a\\nmember b\"\nmember c\n" {
+	if text := (Cancel{Input: "a\nmember b", Member: "c"}).Text(
+		"t"); text != "perlica team cancel 1\nteam t\ninput \"a\\nmember b\"\nmember c\n" {
 		t.Errorf(`got %q; want text == "perlica team cancel 1\nteam t\ninput \"a\\nmember b\"\nmember c\n"`, text)
 	}
 }

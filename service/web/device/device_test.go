@@ -172,7 +172,8 @@ func TestTooMany(t *testing.T) {
 	d := h.open(t)
 	n := 0
 	for ; n < 1000; n++ {
-		if _, _, err := d.NewToken(t.Context(), "p"+time.Duration(n).String(), access.Rights{access.Ask}, "alice"); errors.Is(err, device.ErrTooMany) {
+		if _, _, err := d.NewToken(t.Context(), "p"+time.Duration(n).String(), access.Rights{access.Ask},
+			"alice"); errors.Is(err, device.ErrTooMany) {
 			break
 		} else if err != nil {
 			t.Fatal(err)
