@@ -236,7 +236,6 @@ func (e *examination) models() {
 	}
 }
 
-// survivors lists the remaining processes of agents whose Perlica has ended.
 // sandbox looks for the means of the configured sandbox. It starts nothing: 'perlica sandbox check' does.
 func (e *examination) sandbox() {
 	mode := e.Config.Sandbox
@@ -253,6 +252,7 @@ func (e *examination) sandbox() {
 	}
 }
 
+// survivors lists the remaining processes of agents whose Perlica has ended.
 func (e *examination) survivors() {
 	left := process.Survivors()
 	if len(left) == 0 {
