@@ -28,7 +28,7 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 
 bench: ## measure against bare programs, then run Go's benchmarks
 	go run ./cmd/bench
-	go test ./service/web -run 'TestBrowser/^many$$' -many 10000 -v | grep 'longest task' || echo "the page is not measured: there is no Chromium"
+	go test ./service/web -run 'TestBrowser/^many$$' -many 10000 -v | grep -a 'longest task' || echo "the page is not measured: there is no Chromium"
 	go test -run '^$$' -bench . -benchmem ./...
 
 measure: ## count packages, imports, floors, complexity, long lines and unused names in the source
