@@ -157,12 +157,13 @@ func (a attachedAgent) acceptRun(ctx context.Context, t *Turn) (*run, error) {
 func (a attachedAgent) provideAgent(ctx context.Context, run *run) error {
 	a.fresh = false
 	run.agent = a.agentSession
-	if a.retelling.Swap(false) {
+	if a.retelling.Load() {
 		if err := run.expectReplay(ctx); err != nil {
 			return err
 		}
 	}
 	a.beginTurn(run.client)
+	a.retelling.Store(false) // not before the turn begins: until then updates repeat earlier turns
 	run.client.lifecycle.attachConn(a.conn)
 	return nil
 }
@@ -271,13 +272,14 @@ func (a *Attached) Update(u provider.Update) {
 	if a.earlier || a.loads.Load() > 0 && u.Mode == "" && u.Commands == nil && u.Options == nil {
 		return
 	}
+	retelling := a.retelling.Load() // before the look at the turn, which ends it
 	a.mu.RLock()
 	prompted := a.client != nil
 	a.mu.RUnlock()
 	if prompted {
 		a.alone.tools, a.alone.announced = nil, false
 	} else {
-		a.unprompted(u)
+		a.unprompted(u, retelling)
 	}
 	a.agentSession.Update(u)
 }
@@ -290,11 +292,11 @@ type alone struct {
 }
 
 // unprompted handles an update between two prompts. A tool that runs then ran without a question.
-func (a *Attached) unprompted(u provider.Update) {
+func (a *Attached) unprompted(u provider.Update, retelling bool) {
 	if u.Tool == nil && u.Kind != provider.AgentMessageChunk && u.Kind != provider.AgentThoughtChunk || a.lock == nil {
 		return
 	}
-	if a.retelling.Load() && (u.Tool == nil || a.alone.tools[u.Tool.ID] == nil && isOver(u.Tool.Status)) {
+	if retelling && (u.Tool == nil || a.alone.tools[u.Tool.ID] == nil && isOver(u.Tool.Status)) {
 		return // a tool of this turn is reported before it ends
 	}
 	if !a.alone.announced && a.alone.began != nil {
