@@ -162,7 +162,7 @@ func TestRecoveryOfARunThatJustEnded(t *testing.T) {
 	r := openRunner(t)
 	run := abandon(t, r, 4)
 	append1(t, r, event.NewFact(event.Responded, "agent", event.Refs{Run: run}, fact.Responded{Text: "done"}))
-	if ended, err := r.recoverRun(t.Context(), run, cause{}); ended || err != nil {
+	if ended, err := r.recoverRun(t.Context(), run, died); ended || err != nil {
 		t.Errorf("recovered: %t, %v", ended, err)
 	}
 }

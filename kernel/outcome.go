@@ -8,6 +8,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
@@ -29,7 +30,7 @@ func (run *run) failEarly(ctx context.Context, err error) (record.Result, error)
 	}
 	var e *provider.Error
 	if !errors.As(err, &e) {
-		e = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeStopped, Message: err.Error()}
+		e = (&provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeStopped}).Saying(message.Of(err))
 	}
 	if run.stopped != nil && !run.stopRecorded {
 		if serr := run.recordStop(ctx, *run.stopped); serr != nil {
@@ -46,8 +47,8 @@ func (run *run) recordAnswer(a provider.Answer, err error) record.Result {
 	outcome := event.Responded
 	if err != nil {
 		if !errors.As(err, &e) {
-			e = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeProtocol, Message: err.Error(),
-				Method: acp.AgentMethodSessionPrompt}
+			e = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeProtocol, Method: acp.AgentMethodSessionPrompt}
+			e = e.Saying(message.Of(err))
 		}
 		outcome = event.OutcomeUnknown
 		if !run.call.MayHaveLeft() || !e.Unknown && isAnswer(e) {
@@ -63,8 +64,8 @@ func (run *run) recordAnswer(a provider.Answer, err error) record.Result {
 		// the outcome.
 		run.agent.conn.Kill()
 		res.Outcome = record.OutcomeUnknown
-		res.Err = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeRecord, Message: cerr.Error(),
-			Method: acp.AgentMethodSessionPrompt}
+		res.Err = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeRecord, Method: acp.AgentMethodSessionPrompt}
+		res.Err = res.Err.Saying(message.Of(cerr))
 	}
 	return res
 }
@@ -90,17 +91,6 @@ func isAnswer(e *provider.Error) bool {
 	return e.Type == provider.TypeProtocol && (e.Subtype == "undecodable_error" || e.Subtype == "undecodable_result")
 }
 
-// masked returns the error with secrets masked in its message. The message may hold lines of the agent's
-// standard error, and the log keeps it for ever.
-func (r *Runner) masked(e *provider.Error) *provider.Error {
-	if e == nil {
-		return nil
-	}
-	m := *e
-	m.Message = r.opt.Redactor.Text(m.Message)
-	return &m
-}
-
 // writeOutcome closes the questions, and writes the outcome, the facts with it and the log's checkpoint. It returns
 // when the outcome is on disk and everything before it was shown.
 func (run *run) writeOutcome(outcome event.Type, e *provider.Error) (record.Result, error) {
@@ -115,7 +105,7 @@ func (run *run) writeOutcome(outcome event.Type, e *provider.Error) (record.Resu
 		event.ProviderError:  record.OutcomeProviderError,
 		event.OutcomeUnknown: record.OutcomeUnknown,
 	}[outcome]
-	res.Err = run.r.masked(e)
+	res.Err = e.Masked(run.r.opt.Redactor.Text)
 	refs := run.client.refs()
 	var events []event.Event
 	for _, u := range res.Unasked {

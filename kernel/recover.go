@@ -12,6 +12,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
@@ -30,9 +31,17 @@ func (r *Runner) Recover(ctx context.Context) ([]record.Result, error) {
 }
 
 // cause is the reason why a run could not write its own outcome.
-type cause struct{ subtype, message string }
+type cause struct {
+	subtype string
+	said    *message.Text
+}
 
-var died = cause{"perlica_died", "Perlica ended before the outcome was known"}
+// These are the causes.
+var (
+	died = cause{"perlica_died", message.New("kernel.died", "Perlica ended before the outcome was known")}
+	lost = cause{"record_failed", message.New("kernel.outcome-lost",
+		"the event log could not be written, and the outcome was not recorded")}
+)
 
 func (r *Runner) recoverAll(ctx context.Context, why cause) ([]record.Result, error) {
 	ids, err := r.log.OpenRuns(ctx)
@@ -135,10 +144,9 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 			return false, err
 		}
 	}
-	e := &provider.Error{
+	e := (&provider.Error{
 		Provider: left.Provider, Type: provider.TypeGone, Subtype: why.subtype, Method: acp.AgentMethodSessionPrompt,
-		Message: why.message,
-	}
+	}).Saying(why.said)
 	_, err = r.log.EndRun(ctx,
 		event.NewFact(event.OutcomeUnknown, "perlica", left.Refs, fact.Failed{
 			Error: e, Text: left.Said.Text(), Content: left.Said.Blocks, NoticedBy: "recovery", Known: left.Progress().Text,
@@ -293,8 +301,7 @@ func (r *Runner) repairLog(ctx context.Context) error {
 		return fmt.Errorf("%w; it cannot be opened again: %w", dead, err)
 	}
 	r.opt.Trail.Warn("the event log was opened again", "error", dead.Error())
-	_, err := r.recoverAll(ctx, cause{"record_failed",
-		"the event log could not be written, and the outcome was not recorded"})
+	_, err := r.recoverAll(ctx, lost)
 	return err
 }
 

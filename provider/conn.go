@@ -14,6 +14,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/provider/exception"
 	"github.com/perlica/perlica/provider/process"
 	"github.com/perlica/perlica/provider/sandbox"
@@ -123,7 +124,7 @@ func Start(a Agent, opt Options) (*Conn, error) {
 		proc, err = process.Start(spec)
 	}
 	if err != nil {
-		return nil, &Error{Provider: a.ID, Type: TypeStart, Message: err.Error(), cause: err}
+		return nil, (&Error{Provider: a.ID, Type: TypeStart, cause: err}).Saying(message.Of(err))
 	}
 	c := &Conn{
 		agent: a, opt: opt, proc: proc, in: proc.Stdin(),
@@ -167,7 +168,7 @@ func (c *Conn) StderrTail() string { return c.proc.StderrTail() }
 // processes have ended and all output has been recorded. Later calls wait for the first. The methods of
 // Client and Recorder must not call End, because End waits for them.
 func (c *Conn) End(ctx context.Context) error {
-	c.failWith(&Error{Type: TypeStopped, Message: "Perlica ended the agent"})
+	c.failWith((&Error{Type: TypeStopped}).Saying(errEnded))
 	err := c.proc.End(ctx)
 	c.wg.Wait()
 	return err
@@ -175,7 +176,7 @@ func (c *Conn) End(ctx context.Context) error {
 
 // Kill ends the agent and its children at once and writes nothing to them.
 func (c *Conn) Kill() {
-	c.failWith(&Error{Type: TypeStopped, Message: "Perlica killed the agent"})
+	c.failWith((&Error{Type: TypeStopped}).Saying(errKilled))
 	_ = c.proc.Kill() // the caller must call End, which returns this error
 }
 
@@ -230,10 +231,8 @@ func (c *Conn) dispatchLine(env Message) {
 	case Malformed:
 		c.handleMalformed(env)
 	case Oversized:
-		c.failAndKill(&Error{
-			Type: TypeProtocol, Subtype: "oversized_line", cause: ErrProtocol,
-			Message: fmt.Sprintf("the agent sent a line of %d bytes; the limit is %d", env.Length, c.opt.MaxLine),
-		})
+		e := &Error{Type: TypeProtocol, Subtype: "oversized_line", cause: ErrProtocol}
+		c.failAndKill(e.Saying(errLongLine.With(env.Length, c.opt.MaxLine)))
 	}
 }
 
@@ -336,7 +335,7 @@ func (c *Conn) beginCall(method string, params any, right *Call) *pendingCall {
 	c.mu.Unlock()
 	line, err := requestLine(p.id, method, params)
 	if err != nil {
-		p.out = unsent(&Error{Type: TypeProtocol, Message: err.Error(), cause: err})
+		p.out = unsent((&Error{Type: TypeProtocol, cause: err}).Saying(message.Of(err)))
 		return p
 	}
 	p.out = c.queueLine(line, right)
@@ -367,10 +366,9 @@ func (c *Conn) decodeResult(env Message, method string, result any) error {
 	if err == nil {
 		return nil
 	}
-	return c.completeError(method, env.ID, &Error{
-		Type: TypeProtocol, Subtype: "undecodable_result", RawShape: shape(env.Result), cause: errors.Join(ErrProtocol, err),
-		Message: "an answer that is not of the protocol's form: " + malformed(err),
-	})
+	e := &Error{Type: TypeProtocol, Subtype: "undecodable_result", RawShape: shape(env.Result),
+		cause: errors.Join(ErrProtocol, err)}
+	return c.completeError(method, env.ID, e.Saying(errForm.With(malformed(err))))
 }
 
 // malformed describes a JSON decoding error without the names of Go types.
@@ -386,7 +384,7 @@ func malformed(err error) string {
 func (c *Conn) completeError(method, id string, err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
-		e = &Error{Type: TypeProtocol, Message: err.Error(), cause: err}
+		e = (&Error{Type: TypeProtocol, cause: err}).Saying(message.Of(err))
 	}
 	done := *e
 	done.Provider, done.Method, done.RequestID = c.agent.ID, method, id

@@ -3,22 +3,50 @@ package provider
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/go-faster/jx"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // These errors are the possible faults of an agent. An Error wraps one of them where it applies.
 var (
-	ErrGone         = errors.New("the agent has gone")
-	ErrDeaf         = errors.New("the agent does not read its input")
-	ErrTimeout      = errors.New("the agent did not answer in time")
-	ErrAuthRequired = errors.New("the agent wants a login")
-	ErrProtocol     = errors.New("the agent broke the protocol")
-	ErrRecord       = errors.New("the record could not be written")
-	ErrSecondPrompt = errors.New("a second session/prompt of one run was refused")
+	ErrGone         = message.New("provider.gone", "the agent has gone")
+	ErrDeaf         = message.New("provider.deaf", "the agent does not read its input")
+	ErrTimeout      = message.New("provider.timeout", "the agent did not answer in time")
+	ErrAuthRequired = message.New("provider.auth-required", "the agent wants a login")
+	ErrProtocol     = message.New("provider.protocol", "the agent broke the protocol")
+	ErrRecord       = message.New("provider.record", "the record could not be written")
+	ErrSecondPrompt = message.New("provider.second-prompt", "a second session/prompt of one run was refused")
+)
+
+// These are the messages of an Error.
+var (
+	errEnded        = message.New("provider.ended", "Perlica ended the agent")
+	errKilled       = message.New("provider.killed", "Perlica killed the agent")
+	errLongLine     = message.New("provider.long-line", "the agent sent a line of %d bytes; the limit is %d")
+	errForm         = message.New("provider.form", "an answer that is not of the protocol's form: %s")
+	errNotRPC       = message.New("provider.not-rpc", "an error that is not of JSON-RPC's form: %s")
+	errWordless     = message.New("provider.wordless", "an error without a message")
+	errNotRecorded  = message.New("provider.not-recorded", "the record could not be written: %s")
+	errOutputClosed = message.New("provider.output-closed", "the agent closed its output")
+	errInputClosed  = message.New("provider.input-closed", "the agent closed its input")
+	errOutput       = message.New("provider.output", "reading from the agent: %s")
+	errSignal       = message.New("provider.signal", "the agent was ended by %s")
+	errExited       = message.New("provider.exited", "the agent exited with code %d")
+	errLastWords    = message.New("provider.last-words", "%s; its last words: %s")
+	errSameID       = message.New("provider.same-id", "two open requests of the client have the id %s")
+	errNoAnswer     = message.New("provider.no-answer", "the agent did not answer within %s")
+	errNoMessage    = message.New("provider.no-message", "%s; it wrote a line that is no message: %q")
+	errVersion      = message.New("provider.version",
+		"the agent speaks version %s of the protocol, Perlica speaks version %d")
+	errNoSession  = message.New("provider.no-session", "the agent opened a session without an id")
+	errNotReading = message.New("provider.not-reading", "the agent has stopped reading its input")
+	errUnreadable = message.New("provider.unreadable",
+		"the agent's answer is not one line with one message, each member once: %q")
+	errEcho = message.New("provider.echo", "%s sent our own request back: it does not speak ACP")
 )
 
 // ErrorType classifies errors by the party or the step that failed.
@@ -54,7 +82,16 @@ type Error struct {
 	// LoginVars lists the variables that the agent's logins need. It is set if the agent requires a login.
 	LoginVars []string `json:"-"`
 
+	// Said is the code of Message and its insertions, if Message is a sentence of Perlica's.
+	Said message.Coded `json:"error_message,omitzero"`
+
 	cause error
+}
+
+// Saying returns e with a sentence as its message.
+func (e *Error) Saying(t *message.Text) *Error {
+	e.Message, e.Said = t.Text, t.Coded
+	return e
 }
 
 // Code is an agent's error code as it was written. It is null in JSON if the agent gave none.
@@ -93,14 +130,28 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.cause }
 
-// Translated returns the error in another language. The agent's own words stay unchanged.
-func (e *Error) Translated(translate func(string) string) *Error {
-	if e == nil || e.Type == TypeAgent || e.Type == TypeAuth {
-		return e
+// Translated returns the error in another language. Words without a code stay unchanged.
+func (e *Error) Translated(read func(string, message.Coded) string) *Error {
+	if e == nil {
+		return nil
 	}
 	translated := *e
-	translated.Message = translate(e.Message)
+	translated.Message = read(e.Message, e.Said)
 	return &translated
+}
+
+// Masked returns the error without the secrets that mask replaces. An error with a secret loses its code and its
+// insertions, because an insertion may hold the secret.
+func (e *Error) Masked(mask func(string) string) *Error {
+	if e == nil {
+		return nil
+	}
+	masked := *e
+	masked.Message = mask(e.Message)
+	if args := fmt.Sprint(e.Said.Args...); masked.Message != e.Message || mask(args) != args {
+		masked.Said = message.Coded{}
+	}
+	return &masked
 }
 
 // codeAuthRequired is ACP's error code for "authentication required".
@@ -117,14 +168,15 @@ func agentError(method, id string, raw []byte) *Error {
 	}
 	if err := json.Unmarshal(raw, &v); err != nil {
 		e.Type, e.Subtype, e.cause = TypeProtocol, "undecodable_error", ErrProtocol
-		e.Message = "an error that is not of JSON-RPC's form: " + clip(string(raw), 500)
-		return e
+		return e.Saying(errNotRPC.With(clip(string(raw), 500)))
 	}
 	e.Code, e.Message = Code(v.Code), clip(v.Message, 4000)
 	if detail := errorDetail(v.Data); !strings.Contains(v.Message, detail) {
 		e.Message += ": " + detail
 	}
-	e.Message = cmp.Or(e.Message, "an error without a message")
+	if e.Message == "" {
+		e = e.Saying(errWordless)
+	}
 	e.Subtype = errorSubtype(v.Data)
 	var more struct {
 		RequestID string `json:"requestId"` // the id that the model's vendor gave

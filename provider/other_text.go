@@ -3,7 +3,6 @@ package provider
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -34,10 +33,8 @@ func (c *Conn) handleMalformed(env Message) {
 		switch {
 		case m.answer:
 			for _, p := range c.takeCalls(m.ids) {
-				p.fault = &Error{
-					Type: TypeProtocol, Subtype: "unreadable_answer", RawShape: shape(object), cause: ErrProtocol,
-					Message: fmt.Sprintf("the agent's answer is not one line with one message, each member once: %q", shown),
-				}
+				e := &Error{Type: TypeProtocol, Subtype: "unreadable_answer", RawShape: shape(object), cause: ErrProtocol}
+				p.fault = e.Saying(errUnreadable.With(shown))
 				close(p.arrived)
 			}
 		case m.request && c.opt.Peer == nil: // otherwise the peer has the line
@@ -153,9 +150,7 @@ func (c *Conn) failOnEcho(env Message) bool {
 	if len(c.agent.Command) > 0 {
 		name = filepath.Base(c.agent.Command[0])
 	}
-	c.failAndKill(&Error{
-		Type: TypeProtocol, Subtype: "echo", Method: env.Method, cause: ErrProtocol,
-		Message: name + " sent our own request back: it does not speak ACP",
-	})
+	e := &Error{Type: TypeProtocol, Subtype: "echo", Method: env.Method, cause: ErrProtocol}
+	c.failAndKill(e.Saying(errEcho.With(name)))
 	return true
 }

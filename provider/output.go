@@ -1,8 +1,9 @@
 package provider
 
 import (
+	"github.com/perlica/perlica/eventlog/message"
+
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -34,8 +35,8 @@ func (c *Conn) readOutput() {
 			continue // empty the pipe, so that the process can exit
 		}
 		if err := c.opt.Recorder.Received(env.Frame); err != nil {
-			c.failAndKill(&Error{Type: TypeRecord, Message: "the record could not be written: " + err.Error(),
-				cause: errors.Join(ErrRecord, err)})
+			e := &Error{Type: TypeRecord, cause: errors.Join(ErrRecord, err)}
+			c.failAndKill(e.Saying(errNotRecorded.With(err)))
 			continue
 		}
 		if e == nil || e.Type == TypeStopped { // after any other failure the output no longer counts
@@ -58,20 +59,21 @@ func (c *Conn) outputEnded(err error) {
 	case <-time.After(exitWait):
 	case <-c.gone:
 	}
+	var why *message.Text
 	switch code, signal, exited := c.proc.ExitState(); {
 	case !exited && errors.Is(err, io.EOF):
-		e.Subtype, e.Message = "output_closed", "the agent closed its output"
+		e.Subtype, why = "output_closed", errOutputClosed
 	case !exited:
-		e.Subtype, e.Message = "output_failed", "reading from the agent: "+err.Error()
+		e.Subtype, why = "output_failed", errOutput.With(err)
 	case signal != "":
-		e.Subtype, e.Message = "killed", "the agent was ended by "+signal
+		e.Subtype, why = "killed", errSignal.With(signal)
 	default:
-		e.Subtype, e.Message = "exited", fmt.Sprintf("the agent exited with code %d", code)
+		e.Subtype, why = "exited", errExited.With(code)
 	}
 	if tail := lastLine(c.proc.StderrTail()); tail != "" {
-		e.Message += "; its last words: " + tail
+		why = errLastWords.With(why, tail)
 	}
-	c.failWith(e)
+	c.failWith(e.Saying(why))
 }
 
 // failInSandbox gives the reason if the machine could not start the agent's sandbox. It is called when the output has
@@ -82,7 +84,7 @@ func (c *Conn) failInSandbox() {
 		return
 	}
 	if err := box.Explain(); err != nil {
-		c.failWith(&Error{Type: TypeStart, Message: err.Error(), cause: err})
+		c.failWith((&Error{Type: TypeStart, cause: err}).Saying(message.Of(err)))
 	}
 }
 

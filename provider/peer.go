@@ -2,7 +2,6 @@ package provider
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/coder/acp-go-sdk"
@@ -45,8 +44,7 @@ func (c *Conn) CarryPrompt(call *Call, line []byte) *PromptCall {
 	}
 	c.mu.Unlock()
 	if twin {
-		p.out = unsent(&Error{Type: TypeProtocol, Message: fmt.Sprintf("two open requests of the client have the id %s",
-			env.ID), cause: errors.Join(ErrProtocol)})
+		p.out = unsent((&Error{Type: TypeProtocol, cause: errors.Join(ErrProtocol)}).Saying(errSameID.With(env.ID)))
 		return &PromptCall{p}
 	}
 	p.out = c.queueLine(line, call)

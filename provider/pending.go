@@ -1,9 +1,10 @@
 package provider
 
 import (
+	"github.com/perlica/perlica/eventlog/message"
+
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/coder/acp-go-sdk"
@@ -71,14 +72,14 @@ func (p *pendingCall) waitResponse(ctx context.Context) (Message, error) {
 		c.mu.Lock()
 		other := c.nonMessage
 		c.mu.Unlock()
-		message := fmt.Sprintf("the agent did not answer within %s", c.timeout(p.method))
+		why := errNoAnswer.With(c.timeout(p.method))
 		if other != "" {
-			message += fmt.Sprintf("; it wrote a line that is no message: %q", other)
+			why = errNoMessage.With(why, other)
 		}
-		return Message{}, c.completeError(p.method, p.id, &Error{Type: TypeTimeout, cause: ErrTimeout, Message: message})
+		return Message{}, c.completeError(p.method, p.id, (&Error{Type: TypeTimeout, cause: ErrTimeout}).Saying(why))
 	case <-done:
-		return Message{}, c.completeError(p.method, p.id, &Error{Type: TypeStopped, Message: context.Cause(ctx).Error(),
-			cause: context.Cause(ctx)})
+		err := context.Cause(ctx)
+		return Message{}, c.completeError(p.method, p.id, (&Error{Type: TypeStopped, cause: err}).Saying(message.Of(err)))
 	}
 }
 

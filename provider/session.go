@@ -61,11 +61,8 @@ func Version(initialized json.RawMessage) (stated bool, err error) {
 		version, stated = n, err == nil
 	}
 	if stated && version != acp.ProtocolVersionNumber {
-		return true, &Error{
-			Type: TypeProtocol, Subtype: "protocol_version", RawShape: shape(initialized), cause: ErrProtocol,
-			Message: fmt.Sprintf("the agent speaks version %v of the protocol, Perlica speaks version %d", version,
-				acp.ProtocolVersionNumber),
-		}
+		e := &Error{Type: TypeProtocol, Subtype: "protocol_version", RawShape: shape(initialized), cause: ErrProtocol}
+		return true, e.Saying(errVersion.With(strconv.FormatFloat(version, 'g', -1, 64), acp.ProtocolVersionNumber))
 	}
 	return stated, nil
 }
@@ -165,10 +162,8 @@ func (c *Conn) NewSession(ctx context.Context, dir string, servers []acp.McpServ
 		return nil, err
 	}
 	if r.SessionID == "" {
-		return nil, c.completeError(acp.AgentMethodSessionNew, env.ID, &Error{
-			Type: TypeProtocol, Subtype: "no_session_id", RawShape: shape(env.Result), cause: ErrProtocol,
-			Message: "the agent opened a session without an id",
-		})
+		e := &Error{Type: TypeProtocol, Subtype: "no_session_id", RawShape: shape(env.Result), cause: ErrProtocol}
+		return nil, c.completeError(acp.AgentMethodSessionNew, env.ID, e.Saying(errNoSession))
 	}
 	return c.openedSession(r.SessionID, r.Modes, r.ConfigOptions), nil
 }

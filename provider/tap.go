@@ -74,7 +74,7 @@ func (c *Conn) postLine(line []byte) {
 }
 
 func deaf() *Error {
-	return &Error{Type: typeDeaf, Message: "the agent has stopped reading its input", cause: ErrDeaf}
+	return (&Error{Type: typeDeaf, cause: ErrDeaf}).Saying(errNotReading)
 }
 
 // writeInput is the only writer of the agent's input. The record therefore has the same order as the input.
@@ -101,8 +101,7 @@ func (c *Conn) writeLine(o *sending) error {
 		return err
 	}
 	if err := c.opt.Recorder.Sent(env.Frame); err != nil {
-		e := &Error{Type: TypeRecord, Message: "the record could not be written: " + err.Error(),
-			cause: errors.Join(ErrRecord, err)}
+		e := (&Error{Type: TypeRecord, cause: errors.Join(ErrRecord, err)}).Saying(errNotRecorded.With(err))
 		c.failAndKill(e)
 		return e
 	}
@@ -137,8 +136,7 @@ func (c *Conn) writeError(err error) error {
 	case <-c.gone:
 		return c.Err()
 	case <-time.After(2 * exitWait):
-		e := &Error{Type: TypeGone, Subtype: "input_closed", Message: "the agent closed its input",
-			cause: errors.Join(ErrGone, err)}
+		e := (&Error{Type: TypeGone, Subtype: "input_closed", cause: errors.Join(ErrGone, err)}).Saying(errInputClosed)
 		c.failAndKill(e)
 		return e
 	}

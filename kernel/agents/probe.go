@@ -8,6 +8,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/provider"
 )
@@ -107,13 +108,9 @@ func (p *probe) visitAgent(ctx context.Context, a Agent, opt ProbeOptions,
 		p.endProcess(ctx, err)
 	}
 	if err != nil && !errors.As(err, &p.report.Err) {
-		p.report.Err = &provider.Error{Provider: a.ID, Type: provider.TypeProtocol, Message: err.Error()}
+		p.report.Err = (&provider.Error{Provider: a.ID, Type: provider.TypeProtocol}).Saying(message.Of(err))
 	}
-	if e := p.report.Err; e != nil {
-		masked := *e
-		masked.Message = opt.Redactor.Text(e.Message)
-		p.report.Err = &masked
-	}
+	p.report.Err = p.report.Err.Masked(opt.Redactor.Text)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.report.Warnings = append(p.report.Warnings, p.warnings...)

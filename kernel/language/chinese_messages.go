@@ -405,6 +405,44 @@ func chineseMessages() map[message.Code]string {
 		"shell.word":                   "需要人同意的参数：%s",
 		"shell.writes-device":          "写入设备或网络连接：%s",
 
+		// provider
+		"provider.gone":          "智能体已退出",
+		"provider.deaf":          "智能体不读取输入",
+		"provider.timeout":       "智能体没有及时回答",
+		"provider.auth-required": "智能体要求登录",
+		"provider.protocol":      "智能体违反了协议",
+		"provider.record":        "记录无法写入",
+		"provider.second-prompt": "已拒绝同一轮的第二次“session/prompt”",
+		"provider.ended":         "Perlica 结束了智能体",
+		"provider.killed":        "Perlica 强行结束了智能体",
+		"provider.long-line":     "智能体发来一行 %d 字节；上限是 %d",
+		"provider.form":          "回答不符合协议的格式：%s",
+		"provider.not-rpc":       "错误不符合 JSON-RPC 的格式：%s",
+		"provider.wordless":      "没有说明的错误",
+		"provider.not-recorded":  "记录无法写入：%s",
+		"provider.output-closed": "智能体关闭了输出",
+		"provider.input-closed":  "智能体关闭了输入",
+		"provider.output":        "读取智能体的输出：%s",
+		"provider.signal":        "智能体被 %s 结束",
+		"provider.exited":        "智能体以代码 %d 退出",
+		"provider.last-words":    "%s；它最后的话：%s",
+		"provider.same-id":       "客户端有两个未完成的请求使用标识 %s",
+		"provider.no-answer":     "智能体没有在 %s 内回答",
+		"provider.no-message":    "%s；它写了不是消息的一行：%q",
+		"provider.version":       "智能体使用协议版本 %s，Perlica 使用版本 %d",
+		"provider.no-session":    "智能体打开的会话没有标识",
+		"provider.not-reading":   "智能体不再读取输入",
+		"provider.unreadable":    "智能体的回答不是单独一行里的一条消息，或其中的成员重复：%q",
+		"provider.echo":          "%s 发回了 Perlica 自己的请求：它不使用 ACP",
+
+		// provider/process
+		"process.not-found":           "找不到命令",
+		"process.not-on-path":         "在 PATH 里找不到这个命令",
+		"process.not-executable":      "不可执行",
+		"process.no-directory":        "没有这个工作目录",
+		"process.not-started":         "启动 %s：%s",
+		"process.not-started-because": "启动 %s：%s：%s",
+
 		// service
 		"service.bridge-stops": "桥接程序正在停止",
 		"service.not-yours":    "你无权回答这个问题",
@@ -683,5 +721,7 @@ func chineseMessages() map[message.Code]string {
 		"record.lines":              "%d 行",
 		"kernel.input":              "1 个输入",
 		"kernel.inputs":             "%d 个输入",
+		"kernel.died":               "结果未明之前 Perlica 就已终止",
+		"kernel.outcome-lost":       "事件日志无法写入，结果没有记录",
 	}
 }

@@ -54,7 +54,7 @@ func translated[T any](title string, f func(*language.Sentences, T) string) summ
 func failedSummary(say *language.Sentences, p fact.Failed) string {
 	text := say.Form("nothing else is known")
 	if p.Error != nil {
-		text = p.Error.Translated(say.Translate).Error()
+		text = p.Error.Translated(say.Read).Error()
 	}
 	if p.Known != "" {
 		text += "; " + say.Read(p.Known, p.KnownMessage)

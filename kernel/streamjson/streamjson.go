@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/record"
@@ -226,7 +227,7 @@ func NewResult(res record.Result, err error, kind provider.ErrorType) Result {
 		r.Unasked = []fact.UnaskedTool{}
 	}
 	if err != nil {
-		r.Error = &provider.Error{Provider: res.Provider, Message: err.Error(), Type: kind}
+		r.Error = (&provider.Error{Provider: res.Provider, Type: kind}).Saying(message.Of(err))
 		var stopped *kernel.StoppedError
 		if errors.As(err, &stopped) {
 			r.Error.Type, r.Stopped = provider.TypeStopped, &stopped.Stop

@@ -11,14 +11,22 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/provider/descent"
 )
 
 // These errors are the reasons why an agent could not be started.
 var (
-	errCommandNotFound = errors.New("command not found")
-	errNotExecutable   = errors.New("not executable")
-	errNoDirectory     = errors.New("no such working directory")
+	errCommandNotFound = message.New("process.not-found", "command not found")
+	errNotOnPath       = message.New("process.not-on-path", "no such command on PATH")
+	errNotExecutable   = message.New("process.not-executable", "not executable")
+	errNoDirectory     = message.New("process.no-directory", "no such working directory")
+)
+
+// These are the sentences of a launchError.
+var (
+	notStarted        = message.New("process.not-started", "provider: start %s: %s")
+	notStartedBecause = message.New("process.not-started-because", "provider: start %s: %s: %s")
 )
 
 // launchError explains why an agent could not be started. It wraps the reason and the system's error.
@@ -30,18 +38,21 @@ type launchError struct {
 	Err     error  // the system's error, if any
 }
 
-func (e *launchError) Error() string {
+func (e *launchError) Error() string { return e.Tell().Text }
+
+// Tell returns the sentence of the error.
+func (e *launchError) Tell() *message.Text {
 	switch {
 	case e.Reason == errNoDirectory:
-		return fmt.Sprintf("provider: start %s: %v: %s", e.Command, e.Reason, e.Dir)
+		return notStartedBecause.With(e.Command, e.Reason, e.Dir)
 	case e.Reason == errCommandNotFound && e.Path != "":
-		return fmt.Sprintf("provider: start %s: no such command on PATH", e.Command)
+		return notStarted.With(e.Command, errNotOnPath)
 	case e.Reason != nil && e.Err != nil:
-		return fmt.Sprintf("provider: start %s: %v: %v", e.Command, e.Reason, e.Err)
+		return notStartedBecause.With(e.Command, e.Reason, e.Err)
 	case e.Reason != nil:
-		return fmt.Sprintf("provider: start %s: %v", e.Command, e.Reason)
+		return notStarted.With(e.Command, e.Reason)
 	}
-	return fmt.Sprintf("provider: start %s: %v", e.Command, e.Err)
+	return notStarted.With(e.Command, e.Err)
 }
 
 func (e *launchError) Unwrap() []error {

@@ -59,7 +59,7 @@ func offered(say *language.Sentences, options []interaction.Option) []interactio
 
 // localizedResult returns a result in the request's language.
 func localizedResult(ctx context.Context, r streamjson.Result) *streamjson.Result {
-	r.Error = r.Error.Translated(say(ctx).Translate)
+	r.Error = r.Error.Translated(say(ctx).Read)
 	return &r
 }
 
@@ -107,7 +107,7 @@ func localizedLine(say *language.Sentences, one line) []byte {
 	case "run.finished":
 		change = func(m members) {
 			put(m, "result", func(result members) members {
-				put(result, "error", func(e provider.Error) provider.Error { return *e.Translated(say.Translate) })
+				put(result, "error", func(e provider.Error) provider.Error { return *e.Translated(say.Read) })
 				return result
 			})
 		}
