@@ -77,7 +77,8 @@ type Exit struct {
 	Signal string // the name of that signal; empty without one
 	Forced string // the strongest signal that Perlica sent after closing the input: "", "SIGTERM" or "SIGKILL"
 	Rest   int    // the number of processes that the agent left running and that Perlica ended
-	// Orphans describes those of the Rest that had lost the agent's mark, by number and command line.
+	// Orphans describes the processes among Rest that had lost the agent's mark. Each entry has the process number and
+	// the command line.
 	Orphans []string
 }
 

@@ -9,8 +9,8 @@ type introduction struct {
 	Version      int                `json:"protocolVersion"`
 }
 
-// capabilities tells the agent which messages it may send. It offers no files and no terminals, because
-// Perlica reads no file and runs no command.
+// capabilities tells the agent the requests that Perlica accepts. It offers no files and no terminals, because Perlica
+// reads no file and runs no command.
 type capabilities struct {
 	Meta    map[string]any               `json:"_meta,omitempty"`
 	Auth    acp.AuthCapabilities         `json:"auth"`

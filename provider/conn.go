@@ -163,10 +163,10 @@ func (c *Conn) Sandbox() *sandbox.Sandbox { return c.proc.Sandbox() }
 // StderrTail returns the last 4 KiB of the agent's standard error.
 func (c *Conn) StderrTail() string { return c.proc.StderrTail() }
 
-// End ends the agent in steps. It closes the agent's input, waits for the grace, sends SIGTERM, waits again
-// and kills the process with all its children. If ctx is done, the grace is over. End returns after all
-// processes have ended and all output has been recorded. Later calls wait for the first. The methods of
-// Client and Recorder must not call End, because End waits for them.
+// End ends the agent in steps. It closes the agent's input, waits for Options.Grace, sends SIGTERM, waits for
+// Options.Grace again, and kills the process with all its children. When ctx is done, End no longer waits between the
+// steps. End returns after all processes have ended and all output has been recorded. Later calls wait for the first.
+// The methods of Client and Recorder must not call End, because End waits for them.
 func (c *Conn) End(ctx context.Context) error {
 	c.failWith((&Error{Type: TypeStopped}).Saying(errEnded))
 	err := c.proc.End(ctx)
@@ -180,8 +180,7 @@ func (c *Conn) Kill() {
 	_ = c.proc.Kill() // the caller must call End, which returns this error
 }
 
-// failWith makes the connection unusable and gives the reason to all waiting callers. Only the first reason
-// counts.
+// failWith makes the connection unusable and gives the reason to all waiting callers. Later reasons are ignored.
 func (c *Conn) failWith(e *Error) {
 	c.end.Do(func() {
 		e.Provider = c.agent.ID
@@ -323,7 +322,8 @@ func (c *Conn) callAgent(ctx context.Context, method string, params any) (Messag
 	return c.beginCall(method, params, nil).waitResponse(ctx)
 }
 
-// beginCall sends one request and does not wait until the request has left. right is set only for session/prompt.
+// beginCall sends one request and does not wait until the request has left. right must be set for session/prompt and is
+// nil for every other method.
 func (c *Conn) beginCall(method string, params any, right *Call) *pendingCall {
 	c.mu.Lock()
 	p := &pendingCall{conn: c, method: method, id: strconv.FormatInt(c.nextID, 10), arrived: make(chan struct{})}

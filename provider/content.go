@@ -11,7 +11,7 @@ import (
 	"github.com/go-faster/jx"
 )
 
-// These are the kinds of blocks other than text, by the protocol's names.
+// These are the protocol's names for the kinds of blocks other than text.
 const (
 	blockImage    = "image"
 	blockAudio    = "audio"
@@ -56,7 +56,7 @@ func (b Block) Extension() string {
 	return cmp.Or(extensions[strings.TrimSpace(mime)], ".bin")
 }
 
-// Noun returns the word for this kind of block in a count of blocks.
+// Noun returns the singular noun for this kind of block, for a text such as "2 images".
 func (b Block) Noun() string {
 	switch b.Kind {
 	case blockImage:
@@ -94,7 +94,7 @@ func (b Block) String() string {
 	return text
 }
 
-// decodeContent sets the text or the block of a message. It reports whether the content could be decoded.
+// decodeContent sets u.Text or u.Block from the content of a message. It reports whether the content could be decoded.
 func (u *Update) decodeContent(content []byte) bool {
 	if len(content) == 0 {
 		return false

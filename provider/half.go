@@ -9,23 +9,23 @@ import (
 	"unicode/utf16"
 )
 
-// replacement stands for one half of a character.
+// replacement is shown for half a character whose other half did not arrive.
 const replacement = "\ufffd"
 
 // Halves joins a character whose two UTF-16 halves came in two chunks. Agents that cut their strings at
 // UTF-16 units write such chunks. The zero value is ready for the first chunk.
 type Halves struct{ message, thought half }
 
-// half is a first half whose second half has not arrived, and the id of its message. The unit 0 means that no
-// half waits.
+// half is the first UTF-16 half of a character that waits for its second half, with the id of its message. A unit of 0
+// means that no half waits.
 type half struct {
 	unit rune
 	of   string
 }
 
-// Join completes the text of a chunk with the half that the previous chunk left, and stores a half at its
-// end. It returns U+FFFD if the stored half has no second half. The caller shows that character before the
-// chunk's text.
+// Join completes a character whose first half ended the previous chunk, and stores a first half that ends this chunk.
+// If this chunk does not begin with the second half, Join returns U+FFFD, and the caller shows it before the chunk's
+// text.
 func (h *Halves) Join(u *Update) (alone string) {
 	open := h.halfOf(u.Kind)
 	if open == nil || u.Text == "" {
@@ -44,7 +44,7 @@ func (h *Halves) Join(u *Update) (alone string) {
 	return alone
 }
 
-// Rest returns U+FFFD if a half is stored at the end of the messages, and forgets the half.
+// Rest is called after the last chunk. It returns U+FFFD if a half is still stored, and forgets the half.
 func (h *Halves) Rest() string {
 	if h.message.unit == 0 {
 		return ""

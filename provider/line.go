@@ -11,7 +11,7 @@ import (
 const (
 	// maxLine is the default of Options.MaxLine, in bytes.
 	maxLine = 64 << 20
-	// keptOfOversized is the number of bytes that are kept of a longer line.
+	// keptOfOversized is the number of bytes that are kept of a line over the limit.
 	keptOfOversized = 64 << 10
 )
 

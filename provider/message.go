@@ -26,7 +26,7 @@ type Frame struct {
 	Kind   FrameKind
 	Method string // empty for a response
 	ID     string // the JSON-RPC id as it was written: 7, "seven"
-	Key    string // Key(ID), by which a response is matched to its request
+	Key    string // IDKey(ID), by which a response is matched to its request
 	Line   []byte // never changed; the first 64 KiB of an oversized line
 	// Session is the agent's session in the parameters. It is set only in requests and notifications of a
 	// connection with a provider.Peer.
@@ -45,10 +45,10 @@ type Message struct {
 // ErrMessage means that a line is not a message.
 var ErrMessage = errors.New("not a JSON-RPC message")
 
-// ParseMessage reads only the top level of a line. A line is Malformed unless it is one JSON object with the members
-// of a JSON-RPC 2.0 message, each at most once. Parse tolerates three deviations: a missing "jsonrpc"; an id
-// of null, which makes a method a notification; and an id without result and error, which is a response
-// without a result. JavaScript agents write such a response when a handler returns nothing.
+// ParseMessage reads only the top level of a line. A line is Malformed unless it is one JSON object with the members of
+// a JSON-RPC 2.0 message, each at most once. ParseMessage tolerates three deviations: a missing "jsonrpc"; an id of
+// null, which makes a method a notification; and an id without result and error, which is a response without a result.
+// JavaScript agents write such a response when a handler returns nothing.
 func ParseMessage(line []byte) Message {
 	env := Message{Frame: Frame{Line: line, Length: int64(len(line))}}
 	if err := env.parseLine(line); err != nil {
@@ -128,7 +128,7 @@ type recognized struct {
 	ids             []string // each id that the object has, as it was written
 }
 
-// recognize looks only at the top level of a JSON object. It accepts a member that stands there twice.
+// recognize looks only at the top level of a JSON object. It accepts a member that occurs twice.
 func recognize(object []byte) (m recognized) {
 	var protocol, result, method bool
 	d := jx.DecodeBytes(object)

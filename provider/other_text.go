@@ -9,7 +9,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// handleMalformed handles a line that is not exactly one message. The line counts for nothing. If an answer or a
+// handleMalformed handles a line that is not exactly one message. Its content is not acted on. If an answer or a
 // request can be recognized in it, handleMalformed ends the wait for it: Perlica stops waiting for the answer, or
 // refuses the request so that the agent stops waiting. An answer may stand next to other text, have a member twice,
 // have no id, or be written over several lines.
@@ -45,8 +45,8 @@ func (c *Conn) handleMalformed(env Message) {
 	}
 }
 
-// takeCalls returns the waiting calls that have one of the ids, and removes them. Without an id it is the only
-// waiting call.
+// takeCalls returns the waiting calls that have one of the ids, and removes them. If ids is empty and exactly one call
+// waits, takeCalls returns that call.
 func (c *Conn) takeCalls(ids []string) (list []*pendingCall) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,8 +60,8 @@ func (c *Conn) takeCalls(ids []string) (list []*pendingCall) {
 	return list
 }
 
-// callKey is the key of the waiting call that an answer's id names. Some agents write the id 2 as "2"; the text names
-// that call, because no other id of Perlica has these digits. The caller holds mu.
+// callKey is the key of the waiting call that an answer's id names. Some agents write the id 2 as "2". callKey accepts
+// that string, because no other id of Perlica has these digits. The caller holds mu.
 func (c *Conn) callKey(id string) string {
 	key := IDKey(id)
 	var digits string
@@ -71,7 +71,7 @@ func (c *Conn) callKey(id string) string {
 	return key
 }
 
-// severalLines holds the lines of an object that has not ended.
+// severalLines holds the first lines of a JSON object that the agent writes over several lines.
 type severalLines struct {
 	text []byte
 	deep int // how many brackets are open
@@ -80,7 +80,7 @@ type severalLines struct {
 // maxSeveral is the largest size of an object that is written over several lines.
 const maxSeveral = 1 << 20
 
-// add takes the next line and returns the object when its last line came. A brace at the start of a line begins an
+// add takes the next line and returns the object when its last line has come. A brace at the start of a line begins an
 // object.
 func (s *severalLines) add(line []byte) []byte {
 	switch {

@@ -76,8 +76,8 @@ func (c *Conn) outputEnded(err error) {
 	c.failWith(e.Saying(why))
 }
 
-// failInSandbox gives the reason if the machine could not start the agent's sandbox. It is called when the output has
-// ended without a line.
+// failInSandbox ends the connection with an error of TypeStart if the machine could not start the agent's sandbox. It
+// is called when the output has ended without a line.
 func (c *Conn) failInSandbox() {
 	box := c.proc.Sandbox()
 	if box == nil || c.failure() != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// pendingCall is one of our requests.
+// pendingCall is a request of Perlica's to the agent, with the wait for its response.
 type pendingCall struct {
 	conn    *Conn
 	method  string
@@ -40,7 +40,7 @@ func requestLine(id, method string, params any) ([]byte, error) {
 	return append(line, '}'), nil
 }
 
-// waitResponse waits for the response. A session/prompt has no timeout, and wait does not abandon it when ctx is
+// waitResponse waits for the response. A session/prompt has no timeout, and waitResponse waits for it even when ctx is
 // done.
 func (p *pendingCall) waitResponse(ctx context.Context) (Message, error) {
 	c := p.conn

@@ -207,7 +207,7 @@ type permissionParams struct {
 	Options   []acp.PermissionOption `json:"options"`
 }
 
-// ParsePermission decodes a recorded line, if it is a session/request_permission. id is that of the request.
+// ParsePermission decodes a recorded line, if it is a session/request_permission. id is the JSON-RPC id of the request.
 func ParsePermission(line []byte) (id string, call ToolCall, ok bool) {
 	env := ParseMessage(line)
 	if env.Kind != Request || env.Method != acp.ClientMethodSessionRequestPermission {

@@ -213,8 +213,8 @@ func (s *Session) SetMode(ctx context.Context, mode string) error {
 	return err
 }
 
-// modeFollows updates the config option that repeats the modes, because the answer to session/set_mode does
-// not contain it.
+// modeFollows updates the config option that offers the same modes, because the answer to session/set_mode does not
+// contain it.
 func (s *Session) modeFollows(mode string) {
 	s.Options = slices.Clone(s.Options)
 	for i, o := range s.Options {

@@ -9,8 +9,8 @@ import (
 	"github.com/go-faster/jx"
 )
 
-// These are the kinds of session/update that Perlica understands, by the protocol's names. An update of any
-// other kind has only Kind and Raw.
+// These are the protocol's names for the kinds of session/update that Perlica understands. An update of any other kind
+// has only Kind and Raw.
 const (
 	UserMessageChunk  = "user_message_chunk"
 	AgentMessageChunk = "agent_message_chunk"

@@ -1,8 +1,8 @@
 // Package agentside is the agent's side of an ACP connection on stdio. The agents of this program share it.
 //
 // The package makes three promises. One goroutine handles the client's lines in their order. A line that the agent
-// sends is one Write, and its members keep their bytes. Each response of the client goes to one request, the oldest
-// with its id.
+// sends is one Write, and its members keep their bytes. Each response of the client goes to one request: the oldest
+// open request with the response's id.
 //
 // The package knows no method of ACP and shares no code with the client's side. The agents can therefore test that
 // side.
@@ -33,8 +33,8 @@ type Conn struct {
 func New(out io.Writer) *Conn { return &Conn{out: out, waiting: map[string][]func(Message){}} }
 
 // Serve reads lines from in until in ends or ctx is cancelled, and then returns nil. Otherwise it returns the error of
-// reading. It hands requests and notifications to handle, one after the other. When ctx ends first, the goroutine that
-// reads stays until its Read returns.
+// reading. It hands requests and notifications to handle, one after the other. When ctx is cancelled first, the
+// goroutine that reads from in stays until its Read returns.
 func (c *Conn) Serve(ctx context.Context, in io.Reader, handle func(Message)) error {
 	return Read(ctx, in, func(line []byte) {
 		m, err := Parse(line)
@@ -51,8 +51,8 @@ func (c *Conn) Serve(ctx context.Context, in io.Reader, handle func(Message)) er
 	})
 }
 
-// Read calls handle with the lines of in that are not blank. A line is valid until handle returns. For the end see
-// Serve.
+// Read calls handle with the lines of in that are not blank. A line is valid until handle returns. It returns as Serve
+// does.
 func Read(ctx context.Context, in io.Reader, handle func(line []byte)) error {
 	ended := make(chan error, 1)
 	go func() {
@@ -73,8 +73,8 @@ func Read(ctx context.Context, in io.Reader, handle func(line []byte)) error {
 	}
 }
 
-// Request sends a request. The goroutine of Serve calls received with the response. An empty id stands for the next
-// number. The first number is 0.
+// Request sends a request. The goroutine of Serve calls received with the response. If id is empty, Request uses the
+// next number, beginning with 0.
 func (c *Conn) Request(method string, params json.RawMessage, id string, received func(Message)) error {
 	c.mu.Lock()
 	if id == "" {

@@ -87,7 +87,7 @@ type Agent struct {
 	id    string
 }
 
-// Line is the line of descent of a process.
+// Line is a process with its chain of ancestors.
 type Line struct {
 	Processes []Process // the process itself first, then its parent
 	Agents    []Agent   // in no particular order
@@ -116,7 +116,7 @@ type link struct {
 	hiddenAbove bool
 }
 
-// Self returns the line of this process.
+// Self returns the Line of this process.
 func Self() (Line, error) { return Of(os.Getpid()) }
 
 // Of returns the line of a process. The error is errHidden or a *gapError. The line then holds the known
@@ -140,8 +140,8 @@ func Of(pid int) (Line, error) {
 	return l, err
 }
 
-// moved reports whether a process of the line is in other namespaces than its parent. Children of a service
-// manager are not counted, because it starts services in their own namespaces.
+// moved reports whether a process of the line is in other namespaces than its parent. It ignores the children of a
+// service manager, because it starts services in their own namespaces.
 func moved(links []link) bool {
 	for i := range len(links) - 1 {
 		if links[i].otherNamespace(links[i+1]) != "" && !manager(links, i+1) {
@@ -227,7 +227,7 @@ func (l link) environ(env []string) link {
 	return l
 }
 
-// line finds the agents among the links.
+// line makes a Line from the links, and finds the agents among them.
 func line(links []link) (l Line) {
 	l.links = links
 	runners := map[string]bool{}

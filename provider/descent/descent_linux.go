@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runnerName and the permission mode are the name of a Perlica that runs agents. The system keeps 15 bytes of
-// a name.
+// runnerName is the beginning of the process name of a Perlica that runs agents. The permission mode follows it. The
+// system keeps 15 bytes of a name.
 const runnerName = "perlica:"
 
-// announced holds the mode that is in the name.
+// announced holds the permission mode that the process name shows.
 var announced struct {
 	sync.Mutex
 	mode    string
@@ -46,12 +46,12 @@ func Announce(mode string) error {
 	return err
 }
 
-// brandBase plus the rank of a mode is the brand: a hard limit of file locks. The number is far above every
-// limit that a system sets.
+// A process is branded by its hard limit of file locks. That limit is brandBase plus the rank of the permission mode,
+// and it is far above every limit that a system sets.
 const brandBase = 1 << 62
 
-// lowerLocks lowers the limits of file locks of this process. first reports whether the limit was infinite
-// before.
+// lowerLocks lowers the limits of file locks of this process. first reports whether the hard limit was infinite before
+// the call.
 func lowerLocks(to uint64) (first bool) {
 	var now unix.Rlimit
 	if unix.Prlimit(0, unix.RLIMIT_LOCKS, nil, &now) != nil || now.Max <= to {
@@ -179,7 +179,7 @@ func (p *proc) readLink(name string) string {
 	return string(buf[:n])
 }
 
-// tries limits the repeated reads of a line whose processes end during the read.
+// tries is the largest number of reads of a line whose processes end during the read.
 const tries = 5
 
 // ancestry reads a process and its ancestors.
@@ -236,7 +236,7 @@ func lives(pid int) bool {
 	return err == nil || errors.Is(err, unix.EPERM)
 }
 
-// why describes the reason why a process cannot be read.
+// why describes the reason why a process could not be read from /proc.
 func why(err error) string {
 	if errors.Is(err, unix.EXDEV) {
 		return "something is mounted over it"

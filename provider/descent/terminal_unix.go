@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// openTerminal returns the controlling terminal by the only name that exists on every system.
+// openTerminal returns the controlling terminal by the only name that every Unix has for it.
 func openTerminal() string {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package exception has the table of the lines that do not pass unchanged between an editor and its agent. Every
-// other line does. The package acts on no line: provider, kernel and service/acp ask it for the treatment of a method.
+// Package exception has the table of the lines that Perlica does not pass on unchanged between an editor and its agent.
+// Every other line passes unchanged. The package acts on no line: provider, kernel and service/acp ask it for the
+// treatment of a method.
 //
 // A new exception is a row of Table. The table in docs/acp.md is generated from it.
 package exception
@@ -40,7 +41,7 @@ const (
 	DescribesHTTP Treatment = "describes HTTP" // describes an HTTP exchange of a model agent
 )
 
-// Row is an exception.
+// Row is one exception: the lines to which it applies, and their treatment.
 type Row struct {
 	Methods []string // a * at the end stands for any rest; empty if the exception depends on no method
 	From    Side

@@ -150,7 +150,7 @@ func (r *anthropicReader) readEvent(e event) ([]piece, error) {
 	return nil, nil
 }
 
-// readMessage reads the available part of a message.
+// readMessage returns the pieces of a message, which may be only its beginning.
 func (r *anthropicReader) readMessage(m anthropicMessage) (out []piece) {
 	r.reason = cmp.Or(m.StopReason, r.reason)
 	for _, b := range m.Content {
@@ -162,8 +162,8 @@ func (r *anthropicReader) readMessage(m anthropicMessage) (out []piece) {
 	return append(out, r.readCounts(m.Usage)...)
 }
 
-// readCounts reads a token report. The later of two counts covers the whole message. The API's input_tokens do not
-// include cached tokens.
+// readCounts reads a token report. Each count is a total of the whole message, so a later count replaces an earlier
+// one. The API's input_tokens do not include cached tokens.
 func (r *anthropicReader) readCounts(l loose[anthropicUsage]) []piece {
 	if l.v == nil {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// chatMapping is openAI's Chat Completions API, see https://platform.openai.com/docs/api-reference/chat. Many
-// servers speak it with deviations.
+// chatMapping is OpenAI's Chat Completions API, see https://platform.openai.com/docs/api-reference/chat. Many servers
+// speak it with deviations.
 var chatMapping = mapping{
 	base: "https://api.openai.com/v1", header: "Authorization", prefix: "Bearer ", sample: "gpt-4o",
 	reserved: []string{"model", "messages", "stream", "tools", "tool_choice", "functions", "function_call", "n"},

@@ -147,8 +147,8 @@ func (f answerFile) content() object {
 	return object{"type": "resource", "resource": object{"uri": "", "mimeType": f.mime, "blob": f.data}}
 }
 
-// missing returns the part of a whole text that did not come in pieces. If the pieces differ from the whole,
-// the pieces count and missing returns "".
+// missing returns the end of whole that is not yet in pieces. If whole does not begin with pieces, missing returns "",
+// because the user has seen the pieces.
 func missing(whole, pieces string) string {
 	rest, ok := strings.CutPrefix(whole, pieces)
 	if !ok {

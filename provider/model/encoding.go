@@ -23,8 +23,8 @@ func encodings(header http.Header) (list []string) {
 	return list
 }
 
-// decoders are the supported encodings. Some gateways name an encoding and do not encode: a body that does not begin
-// like the encoding stays unchanged.
+// decoders are the supported encodings. Some gateways name an encoding and do not encode. A body that does not begin
+// with the bytes of the named encoding stays unchanged.
 var decoders = map[string]func(*bufio.Reader) (io.Reader, error){"gzip": gunzip, "x-gzip": gunzip, "deflate": inflate}
 
 func gunzip(r *bufio.Reader) (io.Reader, error) {

@@ -314,7 +314,7 @@ func (a *agent) announceRequest(ctx context.Context, session string, x *exchange
 	return nil
 }
 
-// wireHeader returns the header as it was received: Go removes the fields that concern the connection.
+// wireHeader returns the header as it was received. It puts the fields back that Go removes, such as Transfer-Encoding.
 func wireHeader(resp *http.Response) http.Header {
 	header := resp.Header.Clone()
 	for _, v := range resp.TransferEncoding {
@@ -354,7 +354,7 @@ func (a *agent) receivedBody(session string, b []byte) error {
 	return a.sendReceived(object{"sessionId": session, "base64": b})
 }
 
-// receivedEnd reports the end of the body.
+// receivedEnd reports the end of the body to the client.
 func (a *agent) receivedEnd(session string, err error) {
 	end := object{"sessionId": session, "end": true}
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -164,7 +164,7 @@ func (x *exchange) sentHeader() []field {
 	return append([]field{{"Host", host}}, x.header...)
 }
 
-// tee calls a function with the bytes before the reader gets them.
+// tee is a reader that calls a function with the bytes that it reads, before its caller gets them.
 type tee struct {
 	io.ReadCloser
 	each func(b []byte) error
