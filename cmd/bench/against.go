@@ -13,15 +13,15 @@ import (
 	"strings"
 )
 
-// figure holds one line of a comparison: Perlica's values in the turns of one revision, and the ratios to the bare
-// program.
+// figure collects the values of one measurement of one revision: Perlica's values and their ratios to the bare
+// program. Each run adds one value and one ratio.
 type figure struct {
 	unit         string
 	ours, ratios []float64
 }
 
-// compareWith runs the comparisons of this tree and of another revision in turns, A B A B, and prints the lines that
-// both revisions have. Both revisions measure themselves, each with its own version of this program.
+// compareWith runs the comparisons of this tree and of another revision alternately. It prints the measurements that
+// both revisions have. Each revision is measured with its own version of this program.
 func compareWith(rev string, turns int, names []string, dir string) {
 	other := filepath.Join(dir, "other")
 	output(exec.Command("git", "worktree", "add", "--detach", other, rev))
@@ -63,8 +63,8 @@ func compareWith(rev string, turns int, names []string, dir string) {
 // ratioLine matches a line of ratio: the name, two values, the unit and their ratio.
 var ratioLine = regexp.MustCompile(`^(.{52,}?) +([0-9.]+) +([0-9.]+) (\S+) +ratio +([0-9.]+)  \(`)
 
-// addLines adds the lines of one run to the figures, and returns their names. An indented line belongs to the last line
-// that is not indented.
+// addLines parses the output of one run, adds the values to the figures and returns the names of the measurements.
+// The name of an indented line begins with the name of the last line that is not indented.
 func addLines(to map[string]*figure, out []byte) (names []string) {
 	head := ""
 	for sc := bufio.NewScanner(bytes.NewReader(out)); sc.Scan(); {
@@ -88,7 +88,7 @@ func addLines(to map[string]*figure, out []byte) (names []string) {
 	return names
 }
 
-// middle returns the median.
+// middle returns the median of the values and sorts them.
 func middle(values []float64) float64 {
 	slices.Sort(values)
 	return values[len(values)/2]

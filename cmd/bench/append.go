@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// payload has 1 KiB, like a line of an agent.
+// payload has 1 KiB, about the size of one line from an agent.
 var payload = []byte(strings.Repeat("0123456789abcdef", 64))
 
 // sample returns an event like those of a run.
@@ -43,7 +43,7 @@ func openLog(dir, name string) *eventlog.Log {
 	return must(eventlog.Open(context.Background(), filepath.Join(dir, name), eventlog.Options{Context: "default"}))
 }
 
-// repeat returns a side that calls f n times in a round.
+// repeat returns a side of a comparison. One round of the side calls f n times.
 func repeat(n int, f func()) *side {
 	return &side{ops: n, round: func() {
 		for range n {
@@ -52,12 +52,12 @@ func repeat(n int, f func()) *side {
 	}}
 }
 
-// appends returns a side that appends n single events in a round.
+// appends returns a side of a comparison. One round of the side appends n single events.
 func appends(l *eventlog.Log, n int, e event.Event) *side {
 	return repeat(n, func() { must(l.Append(context.Background(), e)) })
 }
 
-// rowBytes is about the size of a row in bytes: the payload and its overhead.
+// rowBytes is about the size of a row in bytes: the payload and the columns next to it.
 const rowBytes = 1024 + 384
 
 // durable compares one durable append with one durable row, and with the same bytes appended to a file and synced.
@@ -66,7 +66,7 @@ func durable(dir string, _ options) {
 	prepared, plain := openBare(dir), openBare(dir)
 	raw := must(os.OpenFile(filepath.Join(dir, "raw"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600))
 	bytes := make([]byte, rowBytes)
-	const n = 100 // With so many operations, the switch between sides hardly counts.
+	const n = 100 // The switch between sides is then a small part of the time.
 	frame, fact := appends(frames, n, sample(event.Frame)), appends(facts, n, sample(event.Fact))
 	row := repeat(n, func() { plain.execRow(payload) })
 	again := repeat(n, func() { prepared.insertRow(payload) })
@@ -96,7 +96,7 @@ func groups(dir string, _ options) {
 		rates(fmt.Sprintf("events of 1 KiB, %d a commit", n), ours, theirs, "at least 0.9")
 		cpus(ours, theirs, "at most 1.25")
 	}
-	// The caller of Record does not wait and works at the same time as the writer.
+	// Record returns before its event is on disk, so its caller and the log's writer work at the same time.
 	const n = 10_000
 	ours := &side{ops: n, round: func() { stream(log, n) }}
 	theirs := &side{ops: n, round: func() {

@@ -11,10 +11,10 @@ import (
 
 // side is one program of a comparison within this process.
 type side struct {
-	round func() // does ops operations
+	round func() // does the operations; ops is their number
 	ops   int
 
-	took []time.Duration // time of an operation, by round
+	took []time.Duration // time of an operation in each round
 	cpu  time.Duration   // total processor time of this process during the rounds
 	done int             // number of operations
 }
@@ -56,11 +56,11 @@ func cpus(ours, bare *side, promise string) {
 	ratio("  processor time", ours.cpuTime(), bare.cpuTime(), "µs", promise)
 }
 
-// barePragmas are the pragmas of the log. The comment keeps page_size in the first place, as in the log.
+// barePragmas are the log's own pragmas. The empty SQL comment makes the driver set page_size first, as for the log.
 const barePragmas = "?_pragma=busy_timeout(10000)&_pragma=/**/page_size(8192)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
 	"&_pragma=wal_autocheckpoint(1000)&_txlock=immediate"
 
-// bareLog is a table like the log's, without hashes and indexes.
+// bareLog is an SQLite table with the columns of the log, but without its hashes and indexes.
 type bareLog struct {
 	db                  *sql.DB
 	conn                *sql.Conn // the connection of db
@@ -75,7 +75,7 @@ func openBare(dir string) *bareLog {
 	must(db.Exec(
 		`CREATE TABLE e (seq INTEGER PRIMARY KEY, a TEXT, ts INTEGER, b TEXT, c TEXT, d TEXT, e TEXT, f TEXT, g TEXT,
 		h TEXT, i TEXT, j TEXT, k TEXT, l TEXT, m INTEGER, n BLOB, o BLOB, p BLOB) STRICT`))
-	// One connection keeps the prepared statements. A transaction of database/sql would prepare them again.
+	// Only this connection keeps the prepared statements. A transaction of database/sql would prepare them again.
 	conn := must(db.Conn(context.Background()))
 	prepare := func(query string) *sql.Stmt { return must(conn.PrepareContext(context.Background(), query)) }
 	return &bareLog{db: db, conn: conn, begin: prepare(`BEGIN IMMEDIATE`), commitTx: prepare(`COMMIT`),

@@ -26,8 +26,8 @@ const (
 	editorStarts    = 40
 )
 
-// editors compares 'perlica acp' with a bare relay. Each is a process with the same agent, and this program is the
-// client. They take turns.
+// editors compares 'perlica acp' with a bare relay. Each runs as its own process with the same agent, and this
+// program is their client. They take turns.
 func editors(dir string, _ options) {
 	perlica := filepath.Join(dir, "perlica")
 	build(perlica, "./cmd/perlica")
@@ -54,7 +54,7 @@ func editors(dir string, _ options) {
 	memory(dir, perlica, "message chunks, 1,000 a turn", "flood", slices.Repeat([]int{1000}, 100)...)
 }
 
-// inTurns calls do for each editor in turn and returns the times.
+// inTurns calls the function do for each editor in turn and returns the times that do returned.
 func inTurns(all []*editor, do func(*editor) []time.Duration) [][]time.Duration {
 	took := make([][]time.Duration, len(all))
 	for i := range editorRounds + 1 {
@@ -67,7 +67,7 @@ func inTurns(all []*editor, do func(*editor) []time.Duration) [][]time.Duration 
 	return took
 }
 
-// insertRate returns the rate of a loop that inserts the flood's lines as rows, in thousand rows per second.
+// insertRate returns the rate at which a loop inserts the flood's lines as rows, in thousand rows per second.
 func insertRate(dir string) float64 {
 	log := openBare(dir)
 	payload := make([]byte, 200)
@@ -77,7 +77,7 @@ func insertRate(dir string) float64 {
 	return loop.opsPerSecond()
 }
 
-// editor is a client of the protocol with the program between it and its agent.
+// editor is a client of ACP. A program, Perlica or the relay, runs between the client and the agent.
 type editor struct {
 	*peer
 	dir string
@@ -94,7 +94,8 @@ func startEditor(dir string, argv ...string) *editor {
 	return e
 }
 
-// sendRequest sends a request and reads until its answer. each gets the lines before it.
+// sendRequest sends a request and returns its response. It passes every line before the response to the function
+// each.
 func (e *editor) sendRequest(method string, params any, each func(line []byte)) []byte {
 	e.id++
 	e.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, e.id, method, must(json.Marshal(params))))
@@ -143,7 +144,8 @@ func (e *editor) readBurst() []time.Duration {
 	return []time.Duration{last.Sub(start)}
 }
 
-// answerQuestions returns the times until answers reached the agent.
+// answerQuestions answers the agent's permission requests. It returns the time that each answer took to reach the
+// agent.
 func (e *editor) answerQuestions() (took []time.Duration) {
 	var sent time.Time
 	e.prompt(fmt.Sprint("ask ", editorQuestions), func(line []byte) {
@@ -217,8 +219,8 @@ func resident(pid int) float64 {
 	return 0
 }
 
-// relay is the process of the bare relay. Each line becomes a durable row before it is passed on, and an answer of
-// the client becomes two rows. It commits up to 1,000 waiting lines of the agent together.
+// relay is the process of the bare relay. It commits each line as a durable row before it passes the line on. For
+// each answer of the client it commits two rows. It commits up to 1,000 waiting lines of the agent together.
 func relay(dir string) {
 	log, agent := openBare(dir), startPeer("agent")
 	var mu sync.Mutex // guards the log
@@ -259,7 +261,7 @@ func relay(dir string) {
 	check(log.db.Close())
 }
 
-// readWaiting waits for a line and returns it with all lines that are buffered then.
+// readWaiting waits for a line and returns it with all other lines that are in the buffer.
 func readWaiting(r *bufio.Reader) (lines [][]byte, err error) {
 	for len(lines) < 1000 {
 		line, err := r.ReadBytes('\n')
@@ -267,7 +269,7 @@ func readWaiting(r *bufio.Reader) (lines [][]byte, err error) {
 			return lines, err
 		}
 		lines = append(lines, line)
-		rest, err := r.Peek(r.Buffered()) // The buffer has these bytes.
+		rest, err := r.Peek(r.Buffered()) // Peek cannot fail, because the buffer contains these bytes.
 		if err != nil || bytes.IndexByte(rest, '\n') < 0 {
 			return lines, err
 		}

@@ -40,7 +40,8 @@ var comparisons = []comparison{
 	{"million", "3 minutes and 4 GB", million},
 }
 
-// parts are the other processes of a comparison, which run this program, too.
+// parts are the processes that a comparison starts in addition to Perlica. This program runs them, too, by these
+// names.
 var parts = map[string]func(args []string){
 	"agent": func([]string) { agent() },
 	"predictable": func([]string) {
@@ -133,14 +134,14 @@ func main() {
 	}
 }
 
-// runInProcess runs one comparison in a new process. A process that has run an agent is recognised as its parent, and
-// so are the programs that it starts.
+// runInProcess runs one comparison in a new process. Perlica recognises a process that has run an agent as the
+// agent's parent, and also the programs that this process starts. A new process keeps this from the next comparison.
 func runInProcess(name string) {
 	var args []string
 	flag.Visit(func(f *flag.Flag) { args = append(args, "-"+f.Name+"="+f.Value.String()) })
 	cmd := exec.Command(must(os.Executable()), append(args, name)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if cmd.Run() != nil { // The command has printed the reason.
+	if cmd.Run() != nil { // The process has printed the reason.
 		os.Exit(1)
 	}
 }
@@ -153,7 +154,7 @@ func measure(c comparison, opt options) {
 	c.do(dir, opt)
 }
 
-// ratio prints one comparison.
+// ratio prints the line of one comparison.
 func ratio(what string, ours, bare float64, unit string, promise string) {
 	fmt.Printf("%-52s %10.2f %10.2f %-9s ratio %5.2f  (%s)\n", what, ours, bare, unit, ours/bare, promise)
 }

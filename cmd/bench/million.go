@@ -79,14 +79,14 @@ func makeLog(dir, pkg string, args ...string) {
 	output(exec.Command("go", argv...))
 }
 
-// adopt moves the files of a benchmark into a project.
+// adopt moves the named files of a benchmark to their places in a project.
 func adopt(project string, names ...string) {
 	for _, name := range names {
 		move(filepath.Join(project, name), contextFile(project, name))
 	}
 }
 
-// move renames a file and makes the needed folders. A missing file has been moved before.
+// move renames a file and makes the needed folders. It ignores a missing file, because an earlier run has moved it.
 func move(from, to string) {
 	check(os.MkdirAll(filepath.Dir(to), 0o700))
 	if err := os.Rename(from, to); !errors.Is(err, os.ErrNotExist) {
@@ -94,7 +94,7 @@ func move(from, to string) {
 	}
 }
 
-// times starts a process several times and returns its median time and its peak memory.
+// times starts a process several times. It returns the median of the durations and the largest peak memory.
 func times(command func(log string, argv ...string) *exec.Cmd, log string, argv []string,
 	rounds int) (took time.Duration, peak int64) {
 	var all []time.Duration

@@ -21,11 +21,11 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// modelRounds is the number of answers whose first chunk is measured.
+// modelRounds is the number of answers for the measurement of the first chunk.
 const modelRounds = 100
 
-// modelServer speaks Chat Completions. Its only chunk contains the time of writing. The end comes a little later, so
-// that the chunk is shown alone.
+// modelServer speaks Chat Completions. The only chunk of its answer contains the time of writing. The end of the
+// answer follows after pause, so that a client shows the chunk first.
 func modelServer(pause time.Duration) *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -124,7 +124,7 @@ func modelChunks(perlica, dir string) {
 		if bareLate := time.Since(stamp(line)); i >= 10 { // The first rounds make the files and fill the caches.
 			ours, theirs = append(ours, late), append(theirs, bareLate)
 		}
-		p.readLine() // the end
+		p.readLine() // reads the line for the end of the answer
 	}
 	check(c.Close(context.Background()))
 	check(r.Close())
@@ -132,8 +132,8 @@ func modelChunks(perlica, dir string) {
 	ratio("a model's first chunk, durable and shown", ms(median(ours)), ms(median(theirs)), "ms", "at most 1.2")
 }
 
-// ask is a bare proxy of a model's server. For each line it makes a request and writes a line for the first chunk and
-// a line for the end.
+// ask is a bare proxy of a model's server. For each line on standard input it makes a request. It prints one line
+// for the first chunk and one line for the end.
 func ask(url string) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {

@@ -116,7 +116,7 @@ func singles(dir string, _ options) {
 	}
 }
 
-// bareSingles is a line proxy with one durable insert for each line.
+// bareSingles measures a line proxy with one durable insert for each line. It returns the median delay of a line.
 func bareSingles(dir string, n int) time.Duration {
 	bare, p := openBare(dir), startPeer("agent")
 	p.send(fmt.Sprintf(`{"id":1,"method":"session/prompt","params":{"prompt":[{"text":"stamp %d"}]}}`, n))
@@ -130,13 +130,13 @@ func bareSingles(dir string, n int) time.Duration {
 	return median(late)
 }
 
-// stamp returns the time in an update of the agent.
+// stamp returns the time that the agent wrote into an update.
 func stamp(line []byte) time.Time {
 	i := bytes.LastIndex(line, []byte(`"text":"`)) + len(`"text":"`)
 	return time.Unix(0, must(strconv.ParseInt(string(line[i:i+19]), 10, 64)))
 }
 
-// peer is this program as a line source.
+// peer is a process of this program that answers lines with lines.
 type peer struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -184,12 +184,12 @@ func prompts(dir string, _ options) {
 		all, commit := barePrompt(bare)
 		theirs, commits = append(theirs, all), append(commits, commit)
 	}
-	// The last event has the time of its recording. It was on disk one commit later.
+	// The time of the run's last event is the time before its commit. The time of one commit is added.
 	ratio("an empty prompt, durable both ways", ms(median(ours)+median(commits)), ms(median(theirs)), "ms", "at most 1.25")
 }
 
-// barePrompt prompts a new peer, as each run does, with a durable row before and after it. It returns the total time
-// and the time of the second row.
+// barePrompt starts a new peer, as each run does, and prompts it. It commits a durable row before and after the
+// prompt. It returns the total time and the time for the second row.
 func barePrompt(bare *bareLog) (all, commit time.Duration) {
 	p := startPeer("agent")
 	for _, method := range []string{"initialize", "session/new"} {

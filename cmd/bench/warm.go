@@ -18,17 +18,18 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// This is the agent's script for each turn: it says one thing and answers.
+// The agent gives the same short answer in each turn.
 const (
 	warmRounds = 300
 	warmText   = "hello"
-	warmPause  = 10 * time.Millisecond // Nobody types faster. The rest of a turn's work happens in this pause.
+	// the pause before each turn, in which the rest of the last turn's work happens; nobody types faster
+	warmPause = 10 * time.Millisecond
 )
 
 // warm compares a turn in a running session of the predictable agent with the same turn over a line proxy. It
-// measures the time until the outcome is on disk and until the first piece of the answer is shown. The proxy makes
-// two durable appends: before the prompt, and after the answer or before the first piece. They take turns, so that
-// other work on the machine affects both.
+// measures the time until the outcome is on disk and the time until the first part of the answer is shown. The proxy
+// makes two durable appends. The first comes before the prompt, and the second after the answer or before its first
+// part. Perlica and the proxy take turns, so that other work on the machine affects both.
 func warm(dir string, _ options) {
 	warmTurns(dir, true, "a warm turn, durable both ways")
 	warmTurns(dir, false, "  with log.stream_sync = false")
@@ -77,17 +78,17 @@ func warmOurs(c *kernel.Conversation) (all, first time.Duration) {
 	return all, first
 }
 
-// lineProxy stands between the caller and an agent, like Perlica. It is a process of this program with the arguments
-// "proxy", its way of appending, and a folder.
+// lineProxy is a process that passes lines between the caller and an agent and records some of them. It is a process
+// of this program with the arguments "proxy", the kind of its appends, and a folder.
 type lineProxy struct {
 	*peer
 	id int
 }
 
-// These are the proxy's appends in addition to the prompt. Each comes before the text is passed on.
+// These are the kinds of the proxy's second append. The proxy makes this append before it passes the text on.
 const (
-	wholeAnswers = "answers" // the whole answer, before the response
-	firstLines   = "lines"   // the first line of the answer
+	wholeAnswers = "answers" // appends the whole answer before the response
+	firstLines   = "lines"   // appends the first line of the answer
 )
 
 // startProxy starts a proxy and opens a session of the same agent.
@@ -121,7 +122,7 @@ func (p *lineProxy) runTurn() (all, first time.Duration) {
 
 func isResponse(line []byte) bool { return !bytes.Contains(line, []byte(`"method"`)) }
 
-// proxy is the process of the proxy.
+// proxy is the main function of the proxy's process.
 func proxy(how, dir string) {
 	log, agent := openBare(dir), startPeer("predictable")
 	in := bufio.NewReader(os.Stdin)
@@ -142,7 +143,7 @@ func proxy(how, dir string) {
 	}
 }
 
-// passAnswer passes the agent's lines on until its response.
+// passAnswer passes the agent's lines on until the response has been passed on.
 func passAnswer(agent *peer, log *bareLog, durable bool, how string) {
 	var answer bytes.Buffer
 	for ended := false; !ended; {

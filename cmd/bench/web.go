@@ -84,7 +84,7 @@ func startWeb(project string, command func(argv ...string) *exec.Cmd) *webServer
 		}
 	}
 	go func() {
-		for lines.Scan() { // Otherwise the server waits for a reader.
+		for lines.Scan() { // If nobody read the output, the server would block.
 		}
 	}()
 	return s
@@ -180,10 +180,10 @@ func followAll(at, token string) {
 	}
 }
 
-// webFollower follows all logs.
+// webFollower is one client that follows the events of all logs.
 type webFollower struct {
 	at, token string
-	over      <-chan struct{} // of a slow follower: closed when the run is over; it then continues at full speed
+	over      <-chan struct{} // for a slow follower: closed when the run is over; the follower then reads at full speed
 	cursor    string
 	texts     int
 	finished  bool
@@ -191,7 +191,8 @@ type webFollower struct {
 
 var errSlow = errors.New("the run is over")
 
-// followRun reads until the run has finished.
+// followRun reads events until the run has finished. A slow follower that the server cuts off continues after the
+// run.
 func (f *webFollower) followRun(opened func()) error {
 	err := f.readStream(f.over, opened)
 	if f.over != nil && !f.finished && (errors.Is(err, errSlow) || errors.Is(err, io.ErrUnexpectedEOF) ||
@@ -222,13 +223,13 @@ func (f *webFollower) readStream(over <-chan struct{}, opened func()) error {
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("a follower, slow: %t, gets %s", f.over != nil, res.Status)
 	}
-	defer func() { _ = res.Body.Close() }() // A body that was only read loses nothing.
+	defer func() { _ = res.Body.Close() }() // The body was only read, so a failed close loses no data.
 	from := io.Reader(res.Body)
 	if over != nil {
 		from = &slowly{res.Body, over}
 	}
 	in := bufio.NewScanner(from)
-	in.Buffer(make([]byte, 4<<10), 8<<20) // The outcome contains the whole text.
+	in.Buffer(make([]byte, 4<<10), 8<<20) // The buffer is large, because the event of the outcome contains the whole text.
 	cursor, text := "", false
 	for in.Scan() {
 		line := in.Bytes()
@@ -249,11 +250,11 @@ func (f *webFollower) readStream(over <-chan struct{}, opened func()) error {
 			f.finished = bytes.Contains(line, []byte(`"type":"run.finished"`))
 		}
 	}
-	f.finished = false // The follower was cut off in the middle.
+	f.finished = false // The server cut the follower off in the middle of an event.
 	return cmp.Or(in.Err(), io.ErrUnexpectedEOF)
 }
 
-// slowly reads slowly until the run is over.
+// slowly reads slowly until the channel over is closed, and then at full speed.
 type slowly struct {
 	from io.Reader
 	over <-chan struct{}

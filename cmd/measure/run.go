@@ -44,7 +44,8 @@ func (t *tree) build(name string, flags ...string) error {
 // insertsEvents is the method of package eventlog that inserts events.
 const insertsEvents = "batchWriter.insertRows"
 
-// stack is added to package eventlog for the measurement. It writes the number of our frames from main.
+// stack is Go source that the measurement adds to package eventlog. measureStack prints the number of Perlica's own
+// stack frames from main to its caller.
 const stack = `package eventlog
 
 import (
@@ -76,8 +77,9 @@ func measureStack() {
 }
 `
 
-// frames returns the largest number of our frames between main and an insert of one 'perlica run'. The measured
-// program has a method that counts them: go build gets the changed files as an overlay.
+// frames runs one 'perlica run' and returns the largest number of Perlica's own stack frames between main and an
+// insert of events. The measured program counts them in a changed method: go build gets the changed files as an
+// overlay.
 func (t *tree) frames() (int, error) {
 	dir, err := os.MkdirTemp("", "measure")
 	if err != nil {
@@ -131,7 +133,8 @@ func (t *tree) frames() (int, error) {
 	return most, nil
 }
 
-// withCount returns the file of package eventlog that inserts events, with a call of measureStack.
+// withCount finds the file of package eventlog that inserts events. It returns the file's name, and its text with an
+// added call of measureStack.
 func (t *tree) withCount() (name string, text []byte, err error) {
 	for _, f := range t.all {
 		if f.test || filepath.Dir(f.name) != "eventlog" {

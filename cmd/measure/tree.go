@@ -50,7 +50,7 @@ type file struct {
 	name    string
 	test    bool // A test file, or a file that serves only tests.
 	ast     *ast.File
-	code    int   // lines that are neither blank nor a comment
+	code    int   // number of lines that are neither blank nor a comment
 	columns []int // width of each line; a tab counts as one
 }
 
@@ -131,7 +131,7 @@ func (t *tree) parse() error {
 	})
 }
 
-// codeLines counts the lines that contain a token.
+// codeLines counts the lines that contain a token of Go, which a comment is not.
 func codeLines(text []byte) (n int) {
 	file := token.NewFileSet().AddFile("", -1, len(text))
 	var s scanner.Scanner
@@ -168,7 +168,8 @@ func (t *tree) check() error {
 	return nil
 }
 
-// imports counts the imports between packages of the product and finds the longest chain.
+// imports counts the imports between packages of the product and finds the longest chain of imports. floors is the
+// length of this chain.
 func (t *tree) imports() (edges, floors int, chain []string) {
 	byPath, longest := map[string]*pack{}, map[string][]string{}
 	for _, p := range t.product {
@@ -197,8 +198,8 @@ func (t *tree) imports() (edges, floors int, chain []string) {
 	return edges, len(chain), chain
 }
 
-// usedOnce counts the functions and methods. once counts the unexported ones that the product mentions exactly once.
-// short counts the ones of once that have at most five lines.
+// usedOnce counts the functions and methods of the product. Of them, once counts the unexported functions that the
+// product mentions exactly once. Of these, short counts the functions with at most five lines.
 func (t *tree) usedOnce() (functions, once, short int) {
 	for _, p := range t.product {
 		uses := map[types.Object]int{}
@@ -227,7 +228,7 @@ func (t *tree) usedOnce() (functions, once, short int) {
 	return functions, once, short
 }
 
-// exported counts the exported names of the product. It lists names that no other package mentions and that
+// exported counts the exported names of the product. It lists the names that no other package mentions and that
 // docs/api.txt does not promise.
 func (t *tree) exported() (count int, unused []string) {
 	used := t.mentioned()
@@ -280,7 +281,7 @@ func declared(f *ast.File, yield func(string)) {
 	}
 }
 
-// mentioned returns "folder.Name" for each of our names that a file of another folder mentions.
+// mentioned returns "folder.Name" for each name of this module that a file of another folder mentions.
 func (t *tree) mentioned() map[string]bool {
 	used := map[string]bool{}
 	for _, f := range t.all {

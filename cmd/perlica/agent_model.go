@@ -44,7 +44,7 @@ it for a provider with providers.NAME.model.api; see docs/models.md.`,
 				s.Schema = json.RawMessage(schema)
 			}
 			if err := s.Check(); err != nil {
-				// A client shows the last line of an agent that leaves.
+				// The error takes one line, because a client shows only the last line of an ended agent's output.
 				return frame.OneLineError(frame.UsageErrorf("%v; see docs/models.md", err))
 			}
 			if s.Key, s.KeyFrom, err = readKey(a, key); err == nil && keyCommand != "" {
@@ -73,7 +73,7 @@ it for a provider with providers.NAME.model.api; see docs/models.md.`,
 	return cmd
 }
 
-// readKey reads the key and names its source. A model may have no key.
+// readKey returns the model's key and the name of the key's source. A model may have no key.
 func readKey(a *frame.App, s config.Secret) (key, from string, err error) {
 	switch {
 	case s == (config.Secret{}):
@@ -93,7 +93,8 @@ func readKey(a *frame.App, s config.Secret) (key, from string, err error) {
 	return key, from, err
 }
 
-// printedKey returns a function that runs the program of a JSON array and returns the key that it prints.
+// printedKey parses a JSON array with a program and its arguments. It returns a function that runs the program and
+// returns the key that the program prints.
 func printedKey(command string) (func(context.Context) (string, error), error) {
 	var argv []string
 	if err := json.Unmarshal([]byte(command), &argv); err != nil || len(argv) == 0 {

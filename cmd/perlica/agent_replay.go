@@ -51,7 +51,8 @@ command line is wrong.`,
 			}
 			r, err := readRecord(cmd.Context(), args[0], f)
 			if err = export.HintGone(err); err != nil && !check {
-				err = frame.OneLineError(err) // A client shows the last line of an agent that leaves.
+				// The error takes one line, because a client shows only the last line of an ended agent's output.
+				err = frame.OneLineError(err)
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
@@ -84,7 +85,7 @@ func readRecord(ctx context.Context, path string, f frame.EventFilter) (r *repla
 	if err != nil {
 		return nil, frame.WithHint(errors.Unwrap(err), "'perlica session export --replay FILE' writes a record")
 	}
-	defer func() { _ = file.Close() }() // A file that was only read loses nothing.
+	defer func() { _ = file.Close() }() // The file was only read, so a failed close loses no data.
 	const magic = "SQLite format 3\x00"
 	head := make([]byte, len(magic))
 	n, err := io.ReadFull(file, head)

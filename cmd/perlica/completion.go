@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 )
 
-// describeForShells prepares the tree of commands for completion. It removes the marks for the help from descriptions
+// describeForShells prepares the tree of commands for completion. It removes the help's formatting from descriptions
 // and offers file names only for files.
 func describeForShells(root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
@@ -38,7 +38,7 @@ func describeForShells(root *cobra.Command) {
 	each(root)
 }
 
-// shells are the shells with completion, each with instructions.
+// shells are the shells with completion. Each has instructions for the user.
 var shells = []struct {
 	name, use string
 	write     func(root *cobra.Command, w io.Writer, described bool) error
@@ -120,8 +120,8 @@ func writeBash(root *cobra.Command, w io.Writer, described bool) error {
 	return err
 }
 
-// bareBash sets cur, prev, words and cword like bash-completion with the arguments -n =: . It joins words that bash
-// split at these characters.
+// bareBash sets the variables cur, prev, words and cword as the function of bash-completion does with -n =: . It
+// joins words that bash has split at these characters.
 const bareBash = `    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
         _get_comp_words_by_ref "$@" cur prev words cword
         return

@@ -29,7 +29,7 @@ func (w *world) serving(at string) *device.Devices {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { _ = log.Close() }) // Every append was synced.
+	w.t.Cleanup(func() { _ = log.Close() }) // Every append was synced, so a failed close loses no data.
 	d, err := device.Open(w.t.Context(), log, device.Options{})
 	if err != nil {
 		w.t.Fatal(err)

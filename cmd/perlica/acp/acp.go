@@ -198,7 +198,7 @@ func isTop(dir, home string) bool {
 	return err == nil && herr == nil && os.SameFile(a, b)
 }
 
-// openLog opens the log of one project for the sessions of the same or another project.
+// openLog opens a log, once, for the sessions in project p. The log belongs to p or to the user's own project.
 func (s *projects) openLog(ctx context.Context, p, log *project.Project) (*acp.Place, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,7 @@ func Split(root *cobra.Command, args []string) (own, agents []string) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.AddFlagSet(cmd.Flags())
 	flags.AddFlagSet(root.PersistentFlags())
-	named := false // The command name was seen.
+	named := false // true after the name of the command
 	for i := 0; i < len(args); i++ {
 		name, _, whole := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
 		f := flags.Lookup(name)

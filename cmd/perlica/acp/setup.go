@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/kernel/agents"
 )
 
-// editorSetup tells where and how to configure an editor.
+// editorSetup explains the configuration of one editor: its file and its text.
 type editorSetup struct {
 	name, where string
 	text        func(argv []string) string
@@ -102,7 +102,7 @@ func (a *app) printSetup(name string, f dialog.Flags) error {
 func pretty(v any) string {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		panic(err) // A map of strings always has a JSON form.
+		panic(err) // Marshalling a map of strings cannot fail.
 	}
 	return string(b)
 }

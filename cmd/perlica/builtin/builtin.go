@@ -1,9 +1,9 @@
-// Package builtin is the process of the built-in agent. Its init serves the agent and exits before Go initialises the
-// packages of the front end. It ignores every other command line. The front end handles the agent with flags or a
-// scenario like any other command.
+// Package builtin is the process of the built-in agent. Its init function serves the agent and exits before Go
+// initialises the packages of the front end. It does nothing for every other command line. With flags or a scenario,
+// the front end serves the agent as an ordinary command.
 //
-// Go initialises packages in the order of their import paths, and each package after its imports. Package builtin and
-// [predictable] therefore import only small packages of the standard library. They import no package that is
+// Go initialises packages in the order of their import paths, and each package after its imports. Package builtin
+// and [predictable] therefore import only small packages of the standard library. They import no package that is
 // initialised late, such as path/filepath.
 package builtin
 
@@ -19,7 +19,7 @@ import (
 )
 
 func init() {
-	// The front end reports errors in a scenario.
+	// The front end serves an agent with a scenario, because only the front end can report errors in the scenario.
 	if len(os.Args) == 0 || !slices.Equal(os.Args[1:], []string{"agent", "predictable"}) ||
 		os.Getenv(predictable.EnvScenario) != "" {
 		return

@@ -18,23 +18,23 @@ import (
 	"github.com/perlica/perlica/kernel/queue"
 )
 
-// errQueued ends the reading of a line, because an input of another process is to be sent.
+// errQueued ends the reading of a line, because another process has queued an input that the chat should send.
 var errQueued = errors.New("an input was queued")
 
-// backlog is the queue of the chat's session. If a turn ends with an answer and was not interrupted, the chat sends
-// the next queued input. Otherwise it holds the queue until the person confirms it.
+// backlog is the queue of inputs for the chat's session. After a turn with an answer and without an interruption,
+// the chat sends the next input of the queue. Otherwise the backlog holds the queue until the person confirms it.
 type backlog struct {
 	c *chat
 
 	mu            sync.Mutex // guards the fields below
 	q             queue.Queue
-	typed         map[event.InputID]string // the lines as typed here; the log may be masked
+	typed         map[event.InputID]string // the inputs as typed in this chat; the log may contain masked texts
 	held          string                   // the reason why the queue waits for the person; "" if it does not wait
 	heldAnnounced bool                     // The person was told that the queue waits.
-	arrive        func()                   // ends the reading of a line; nil if no line is read
+	arrive        func()                   // called to end the reading of a line; nil if no line is read
 }
 
-// openSession reads the queue of a session. It holds inputs that wait there already, because the person at this
+// openSession reads the queue of a session. If inputs wait already, it holds the queue, because the person at this
 // terminal has not confirmed them.
 func (b *backlog) openSession(ctx context.Context, session event.SessionID) error {
 	b.mu.Lock()
@@ -101,8 +101,8 @@ func (b *backlog) nextInput() (in queue.Input, ok bool) {
 	return in, true
 }
 
-// readNew reads the new events of the log. It ignores an unreadable log, because the next write reports the error.
-// The caller holds mu.
+// readNew reads the log's new events into the queue. It ignores an unreadable log, because the next write reports
+// the error. The caller holds mu.
 func (b *backlog) readNew() {
 	if b.c.team == nil {
 		_ = b.q.Read(context.WithoutCancel(b.c.ctx), &b.c.r.Log().Reader)
@@ -152,7 +152,7 @@ func (b *backlog) takeBack(n int) (line string, err error) {
 	b.readNew()
 	if strings.HasPrefix(in.Text, "/") && !slices.Contains(b.c.agentCommands(),
 		strings.TrimPrefix(strings.Fields(in.Text)[0], "/")) {
-		return "/" + in.Text, nil // Without the slash it would be a command of the chat.
+		return "/" + in.Text, nil // Without the second slash the line would be a command of the chat.
 	}
 	return in.Text, nil
 }
@@ -173,7 +173,8 @@ func (b *backlog) listInputs() string {
 	return strings.Join(lines, "\n")
 }
 
-// onArrival calls arrive when an input of another process can be sent. The caller calls done to end this.
+// onArrival makes the backlog call arrive when an input of another process can be sent. The caller ends this with
+// done.
 func (b *backlog) onArrival(arrive func()) (done func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -192,9 +193,9 @@ func (b *backlog) watchLog(ctx context.Context) {
 	}
 	changes, err := b.c.r.Log().Changes(ctx)
 	if err != nil {
-		return // The chat sees their inputs after the next turn.
+		return // The chat sees the inputs of other processes after its next turn.
 	}
-	defer func() { _ = changes.Close() }() // Nothing was written to it.
+	defer func() { _ = changes.Close() }() // A failed close of a reader loses no data.
 	for {
 		if _, err := changes.Wait(ctx, 0); err != nil {
 			return
@@ -217,7 +218,7 @@ func (b *backlog) watchLog(ctx context.Context) {
 	}
 }
 
-// sendQueued sends the next queued input. An input without a call stays in the queue.
+// sendQueued sends a queued input. The input stays in the queue if no call was made.
 func (c *chat) sendQueued(in queue.Input) {
 	c.setHead(len(in.Attachments), c.backlog.countWaiting()-1)
 	fmt.Fprintln(c.a.Stderr, c.promptText()+frame.OneLine(in.Text))
@@ -225,7 +226,7 @@ func (c *chat) sendQueued(in queue.Input) {
 		Sender: in.Sender})
 }
 
-// handleLineDuringTurn handles a line that was entered during a turn. It reports through say.
+// handleLineDuringTurn handles a line that was entered during a turn. It passes messages for the person to say.
 func (c *chat) handleLineDuringTurn(line string, say func(string)) {
 	l, err := command.Parse(line, c.agentCommands()...)
 	switch {

@@ -80,9 +80,9 @@ type chat struct {
 	a       *app
 	f       Flags
 	p       *project.Project
-	r       *kernel.Runner // nil if a team answers
-	team    *teamSession   // nil if the agent runs here
-	workers *workers       // workers of the user's team; nil without a team
+	r       *kernel.Runner // runs the turns; nil if a team answers
+	team    *teamSession   // the team that answers; nil if the agent runs here
+	workers *workers       // the user's team, for questions of its workers; nil without a team
 	styles  screen.Styles
 	dumb    bool
 	tty     *screen.TTY
@@ -96,25 +96,25 @@ type chat struct {
 	conv         *kernel.Conversation
 	host         *command.Host
 	hint         func(error) string // returns a hint for an agent's error
-	turns        int                // number of turns in this session
+	turns        int                // number of turns in this session so far
 	prompted     bool               // This conversation has had a prompt.
 	thoughts     bool               // The thoughts are shown.
 	attached     []string
 	lastInput    string   // the last input
-	lastAttached []string // the files that commands attached to it
+	lastAttached []string // files that commands attached to the last input
 	nextLine     string   // the text of the next prompt
-	doubtful     string   // The person was warned about this line.
+	doubtful     string   // the last line that caused a warning; sending the same line again sends it
 
 	results  []result // the shown tool calls in order
 	backlog  *backlog
 	commands sync.WaitGroup // commands given during the running turn
 
 	mu          sync.Mutex           // guards the fields below
-	promptHead  string               // prompt: the session and its agent
-	promptFiles string               // prompt: attached files and queued inputs
-	promptModel string               // prompt: the agent's model and mode
-	promptUsage string               // prompt: how full the agent's context is
-	awaited     *kernel.Conversation // the conversation with a starting agent; nil if no agent starts
+	promptHead  string               // part of the prompt: the session and its agent
+	promptFiles string               // part of the prompt: attached files and queued inputs
+	promptModel string               // part of the prompt: the agent's model and mode
+	promptUsage string               // part of the prompt: how full the agent's context is
+	awaited     *kernel.Conversation // the conversation whose agent is starting; nil if no agent starts
 	stop        *frame.Stopper       // stops the running turn or command
 	line        *screen.StatusLine   // the status line of the running turn
 	edit        *screen.Editor       // nil before the first prompt
@@ -139,7 +139,7 @@ func (a *app) chat(cmd *cobra.Command, f Flags) (err error) {
 		c.setBracketedPaste(false)
 		return c.tty.Restore()
 	})
-	defer func() { _ = c.tty.Close() }() // A terminal that was only read loses nothing.
+	defer func() { _ = c.tty.Close() }() // A failed close of a terminal loses no data.
 	if c.p, err = a.Locate(f.ConfigFlags()); err != nil {
 		return frame.ExitUsage.With(err)
 	}
@@ -153,7 +153,7 @@ func (a *app) chat(cmd *cobra.Command, f Flags) (err error) {
 		c.printNote("not trusted yet, left aside: " + strings.Join(w, "; ") + " (perlica config trust)")
 	}
 	if c.workers = c.newWorkers(); c.workers != nil {
-		defer func() { _ = c.workers.link.Close() }() // Every write was synced.
+		defer func() { _ = c.workers.link.Close() }() // Every write was synced, so a failed close loses no data.
 	}
 	if inTeam, err := f.Team.Meant(cmd, c.p); err != nil {
 		return err
@@ -212,11 +212,12 @@ func (c *chat) enterSession(s sessions.Session, name string) (err error) {
 		f.Provider, f.Agent = name, ""
 	}
 	if s.Provider != "" && name != "" {
-		f.Provider = "" // The session decides.
+		f.Provider = "" // The record of the session names its provider.
 	}
 	choice, badDir := f.Choice()
 	agent, adHoc := c.agent, c.f.Agent != "" && (name == "" || name == c.agent.ID)
-	if agent.Why = ""; name == "" || name != agent.ID { // Otherwise the agent may be missing in the configuration.
+	// Otherwise the chat keeps its agent, because the configuration may lack it.
+	if agent.Why = ""; name == "" || name != agent.ID {
 		if agent, err = f.ChooseAgent(c.ctx, c.p, c.r, choice, s); err != nil {
 			return err
 		}
@@ -225,7 +226,7 @@ func (c *chat) enterSession(s sessions.Session, name string) (err error) {
 		return badDir
 	}
 	setup := c.p.Setup(choice, agent, s)
-	setup.Limit = c.p.Mode() // A person sits at the terminal.
+	setup.Limit = c.p.Mode() // A person can answer at the terminal.
 	setup.Forms, setup.Notices = setup.Limit != policy.ModeDeny, true
 	conv, err := c.r.Converse(c.ctx, setup, c.p.Config.Chat.Idle, "chat")
 	if err != nil {
@@ -322,8 +323,8 @@ func (c *chat) readLines(keys *screen.Keys) (err error) {
 	}
 }
 
-// readLine reads a line. It fails with errQueued if an input of another process is to be sent first. The typed text
-// then moves to the next line.
+// readLine reads a line. It fails with errQueued if an input of another process must be sent first. In this case it
+// keeps the typed text for the next line.
 func (c *chat) readLine(edit *screen.Editor) (string, error) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	defer cancel(nil)
@@ -340,7 +341,7 @@ func (c *chat) readLine(edit *screen.Editor) (string, error) {
 	return line, err
 }
 
-// handleInterrupt handles Ctrl-C at the prompt. It reports whether the next Ctrl-C leaves the chat.
+// handleInterrupt handles Ctrl-C at the prompt. It returns true if one more Ctrl-C leaves the chat.
 func (c *chat) handleInterrupt(line string) bool {
 	switch {
 	case line != "":

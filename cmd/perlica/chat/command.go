@@ -74,7 +74,8 @@ func (c *chat) runCommand(l command.Line) (leave bool) {
 	return c.team == nil && c.applyOutput(out)
 }
 
-// isDoubtful warns if a text may not mean what the person expects. The next Enter sends it anyway.
+// isDoubtful warns the person if a text may not mean what it seems to mean. Entering the same line again sends the
+// text.
 func (c *chat) isDoubtful(text string) (doubtful bool) {
 	if strings.HasPrefix(text, "!") {
 		c.printNote("Perlica runs nothing: this is text for the agent, and Enter sends it; Ctrl-Z is the way to the shell")
@@ -127,7 +128,7 @@ func (c *chat) agentCommands() (names []string) {
 
 func (c *chat) printText(text string) {
 	if text != "" {
-		_, _ = io.WriteString(c.a.Stderr, c.renderText(text)) // Another reader notices a gone terminal.
+		_, _ = io.WriteString(c.a.Stderr, c.renderText(text)) // The reader of the keys notices a closed terminal.
 	}
 }
 
@@ -186,8 +187,8 @@ func (c *chat) applyOutput(out command.Output) (leave bool) {
 	return false
 }
 
-// unqueue takes a queued input back into the next line. number names the input or is "last". Without a number it
-// lists the inputs. "send" sends the held inputs.
+// unqueue removes a queued input from the queue and puts its text into the next line. number names the input or is
+// "last". If number is empty, unqueue lists the inputs. If number is "send", the chat sends the held inputs.
 func (c *chat) unqueue(number string, say func(string)) {
 	if number == "send" {
 		c.backlog.confirmHeld()
@@ -221,8 +222,8 @@ func (c *chat) addToNextLine(line string) {
 	c.nextLine += line
 }
 
-// recallInput puts the last input back into the line and attaches the files that commands had attached. The text
-// itself attaches the files that it names.
+// recallInput puts the last input back into the line. It also attaches the files again that commands had attached.
+// Files that the text names with an @ are attached when the line is sent.
 func (c *chat) recallInput() {
 	if c.lastInput == "" {
 		c.printNote("nothing was sent yet")
@@ -266,7 +267,7 @@ func (c *chat) exportSession(path string) {
 			"choose another name; 'perlica session export -o' replaces files"))
 		return
 	}
-	_, _ = c.r.Log().Checkpoint(c.ctx) // Otherwise the export reports that no signature covers its end.
+	_, _ = c.r.Log().Checkpoint(c.ctx) // Without a checkpoint, the export would report that no signature covers its end.
 	if err := export.Write(c.ctx, c.a.App, &c.r.Log().Reader, c.p, f); err != nil {
 		c.a.Complain(err)
 	}
@@ -292,7 +293,8 @@ func (c *chat) changeSession(out command.Output) {
 	}
 }
 
-// completeWord returns possible words for the end of the line: commands, or paths after an @.
+// completeWord returns completions for the last word of the line: commands, or paths after an @. The word begins at
+// from.
 func (c *chat) completeWord(before string) (from int, words []string) {
 	from = strings.LastIndexAny(before, " \t\n") + 1
 	last := before[from:]
@@ -328,7 +330,7 @@ func (c *chat) commandWords(before string) (words []string) {
 	return words
 }
 
-// mention matches a file that a text names with an @. A name with blanks stands in quotes. openQuote matches the
+// mention matches an @ and the name of a file in a text. A name with blanks stands in quotes. openQuote matches the
 // start of a name in quotes.
 var (
 	mention = sync.OnceValue(func() *regexp.Regexp {
@@ -339,8 +341,9 @@ var (
 	})
 )
 
-// completePath completes a path after a mark, which is @, @" or empty. If no name begins with the word, it offers
-// names that contain the word in any case. It offers hidden files if the word begins with a dot.
+// completePath completes a path. The path follows a mark, which is @, @" or empty. If no file name begins with the
+// last part of the path, the names that contain it in any case are offered. A hidden file is offered if this part
+// begins with a dot.
 func (c *chat) completePath(path, mark string) (words []string) {
 	words = c.pathsMatching(path, mark, strings.HasPrefix)
 	if len(words) > 0 || mark == "" {
@@ -351,7 +354,8 @@ func (c *chat) completePath(path, mark string) (words []string) {
 	})
 }
 
-// pathsMatching returns the paths whose names fit the last part of path.
+// pathsMatching returns the paths of all files in the folder of path for which the function fits returns true. base
+// is the last part of path.
 func (c *chat) pathsMatching(path, mark string, fits func(name, base string) bool) (words []string) {
 	dir, base := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
@@ -373,7 +377,7 @@ func (c *chat) pathsMatching(path, mark string, fits func(name, base string) boo
 		word := mark + dir + name
 		if mark == `@"` || mark == "@" && strings.ContainsAny(dir+name, " \t") {
 			if strings.Contains(dir+name, `"`) {
-				continue // An @ cannot name this file, but /attach can.
+				continue // An @ cannot name a file with such a name, but /attach can.
 			}
 			word = `@"` + dir + name
 			if !strings.HasSuffix(name, "/") {
@@ -385,7 +389,8 @@ func (c *chat) pathsMatching(path, mark string, fits func(name, base string) boo
 	return words
 }
 
-// missingFiles returns names in a text that look like files, after an @ or as a path, and do not exist.
+// missingFiles returns the words in a text that look like file names, after an @ or as a path, if no such file
+// exists.
 func (c *chat) missingFiles(text string) (names []string) {
 	for _, m := range mention().FindAllStringSubmatch(text, -1) {
 		name := cmp.Or(m[1], strings.TrimRight(m[2], `.,:;!?)"'`))

@@ -47,13 +47,13 @@ func (c *chat) newEditor(keys *screen.Keys) (*screen.Editor, error) {
 	return screen.NewEditor(keys, o)
 }
 
-// workspaceKey names the workspace in the user's own files.
+// workspaceKey returns the name that the user's own files use for the workspace.
 func workspaceKey(p *project.Project) string {
 	sum := sha256.Sum256([]byte(p.Workspace.Root))
 	return hex.EncodeToString(sum[:8])
 }
 
-// setBracketedPaste tells the terminal to mark pasted text or not.
+// setBracketedPaste turns the terminal's marks around pasted text on or off.
 func (c *chat) setBracketedPaste(on bool) {
 	switch {
 	case c.dumb:
@@ -82,7 +82,7 @@ func (c *chat) editElsewhere(text string) (edited string, err error) {
 	c.setBracketedPaste(false)
 	defer c.setBracketedPaste(true)
 	err = c.tty.Aside(func() error {
-		// The variable is a shell command with possible arguments, as for git.
+		// The variable is a shell command and may have arguments, as for git.
 		cmd := exec.Command("sh", "-c", program+` "$@"`, program, f.Name())
 		if runtime.GOOS == "windows" {
 			words := append(strings.Fields(program), f.Name())
@@ -152,8 +152,8 @@ func (k *chatKeys) pauseReading() {
 	}
 }
 
-// CalmAfter is the pause in typing after which a question may take the keys. Without it, a letter of the next line or
-// of a paste could answer the question.
+// CalmAfter is the shortest pause in typing before a question may read the keys. Without this pause, a letter of the
+// next line or of a paste could answer the question.
 const CalmAfter = time.Second
 
 // waitForCalm waits until nothing has been typed for CalmAfter.
@@ -170,7 +170,7 @@ func (k *chatKeys) waitForCalm(ctx context.Context) {
 	}
 }
 
-// Session gives the keys to a question. Earlier text stays in the next line. Text typed in between is dropped.
+// Session lets a question read the keys. Text that was typed before stays in the next line. Unread keys are dropped.
 func (k *chatKeys) Session(f func(*screen.Keys) error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// result is a tool call with a folded result. The record has all of it.
+// result is a tool call with a result that was shown only in part. The record has the whole result.
 type result struct {
 	run  event.RunID
 	tool string
@@ -44,7 +44,7 @@ func (c *chat) showWholeResult(number string) error {
 	err = screen.ShowPages(c.ctx, c.keys.keys, c.a.Stderr, func() int { return max(screen.TerminalHeight(c.a.Stderr), 2) },
 		text)
 	if errors.Is(err, io.EOF) {
-		return nil // The next line notices that the terminal is gone.
+		return nil // The chat notices the closed terminal when it reads the next line.
 	}
 	return err
 }

@@ -24,7 +24,7 @@ import (
 // errNoChoice means that the person chose no session.
 var errNoChoice = errors.New("no session was chosen")
 
-// These limits apply to the earlier turns that a reopened session shows.
+// These limits apply to the earlier turns that the chat shows when it continues a session.
 const (
 	shownTurns = 2
 	shownLines = 30 // the last lines of each answer
@@ -60,8 +60,8 @@ func (c *chat) showEarlier(log event.Reader, s sessions.Session) {
 	}
 }
 
-// chooseSession lets the person choose a session. Sessions that contain the words come first. It fails with
-// errNoChoice.
+// chooseSession lets the person choose a session. Sessions that contain the words stand first in the list. It fails
+// with errNoChoice if the person chooses no session.
 func (c *chat) chooseSession(ctx context.Context, keys *screen.Keys, words string) (s sessions.Session, err error) {
 	view, err := c.r.Sessions(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *chat) chooseSession(ctx context.Context, keys *screen.Keys, words strin
 	return list[i], nil
 }
 
-// sessionList is the list of sessions to choose from.
+// sessionList is the list from which the person chooses a session.
 type sessionList struct {
 	c     *chat
 	ctx   context.Context
@@ -101,7 +101,7 @@ type sessionList struct {
 	costs map[event.SessionID]string
 	now   time.Time
 
-	texts  *report.Search // nil if it was not needed yet or cannot be opened
+	texts  *report.Search // search index; nil if it was not needed yet or cannot be opened
 	remove func()
 	tried  bool
 }
@@ -158,15 +158,15 @@ func (l *sessionList) findSessions(words string) (rows []int) {
 	return rows
 }
 
-// mostHits is the number of texts that a search reads to find their sessions.
+// mostHits is the largest number of found texts that findInTexts reads.
 const mostHits = 100
 
-// findInTexts returns the sessions that have the words in their texts, the newest first.
+// findInTexts searches the sessions' texts for the words. It returns the sessions that have them, the newest first.
 func (l *sessionList) findInTexts(words []string) (ids []event.SessionID) {
 	if !l.tried {
 		l.tried = true
 		if paths, err := l.c.p.Workspace.Context(l.c.p.Config.ContextID); err == nil {
-			// Without an index the search covers only titles.
+			// OpenView returns nil if it cannot make an index. The search then covers only titles.
 			l.texts, l.remove, _ = project.OpenView(paths.Search, func(path string) (*report.Search, error) {
 				return report.OpenSearch(l.ctx, &l.c.r.Log().Reader, path, func(event.Seq) {})
 			})
@@ -187,16 +187,16 @@ func (l *sessionList) findInTexts(words []string) (ids []event.SessionID) {
 
 func (l *sessionList) closeIndex() {
 	if l.texts != nil {
-		_ = l.texts.Close() // The database was only read.
+		_ = l.texts.Close() // A failed close of a reader loses no data.
 		l.remove()
 	}
 }
 
-// leastTitle is the number of columns that each row keeps for the title, because people search by it.
+// leastTitle is the number of columns that each row reserves for the title, because people search by the title.
 const leastTitle = 20
 
-// sessionRow describes a session by name, last use, agent, turns, cost and title. A narrow screen drops cost, turns
-// and agent in this order.
+// sessionRow describes a session by name, last use, agent, turns, cost and title. On a narrow screen it leaves out
+// the cost, then the turns, then the agent.
 func (l *sessionList) sessionRow(i, columns int) []string {
 	s := l.list[i]
 	cells := []string{
@@ -216,7 +216,7 @@ func (l *sessionList) sessionRow(i, columns int) []string {
 	return []string{head, l.c.styles.Dim(card.Line(s.Title, max(columns-screen.TextWidth(head), 1)))}
 }
 
-// sessionCost returns the cost of the session that the agent reported last.
+// sessionCost returns the last cost of the session that the agent reported.
 func (l *sessionList) sessionCost(id event.SessionID) string {
 	if text, ok := l.costs[id]; ok {
 		return text
@@ -232,7 +232,7 @@ func (l *sessionList) sessionCost(id event.SessionID) string {
 	return text
 }
 
-// chooseByNumber lets the person choose by number, for terminals that cannot move the cursor.
+// chooseByNumber lets the person choose a session by its number. It serves terminals that cannot move the cursor.
 func (l *sessionList) chooseByNumber(keys *screen.Keys, words string) (s sessions.Session, err error) {
 	var shown []sessions.Session
 	for _, i := range l.findSessions(words) {
@@ -272,7 +272,7 @@ func (c *chat) resumeSession(words string) {
 	}
 }
 
-// busyHint names the process that holds a session and tells how to watch it.
+// busyHint adds a hint to the error of a busy session: the command that watches the session.
 func busyHint(err error, s sessions.Session) error {
 	if errors.Is(err, filelock.ErrBusy) {
 		return frame.WithHint(err, "to follow it: perlica watch %s", frame.SessionName(s, frame.ShortID(s.ID)))

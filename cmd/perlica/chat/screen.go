@@ -43,7 +43,7 @@ func (c *chat) printGreeting(s sessions.Session, choice fact.SessionConfigured) 
 	if box := c.agent.Sandbox; box != nil {
 		what += " in the sandbox " + string(box.Mode)
 	}
-	if s.Turns == 0 { // Otherwise the person knows this, and the line is long enough.
+	if s.Turns == 0 { // In a continued session the person knows the commands, and the line is long enough.
 		what += "; /help lists the commands"
 	}
 	c.printNote(what)
@@ -76,8 +76,8 @@ func (c *chat) printAbove(lines string) {
 	}
 }
 
-// reportStart tells the result of an agent's start while the person writes the first line: an error, or settings that
-// the agent no longer offers. If a turn waits for the start, the turn reports it.
+// reportStart reports the result of an agent's start while the person writes the first line. The result is an error,
+// or the settings that the agent no longer offers. If a turn waits for the start, the turn reports the result.
 func (c *chat) reportStart(conv *kernel.Conversation, hint func(error) string, err error) {
 	c.mu.Lock()
 	left := c.awaited != conv || c.ctx.Err() != nil || c.line != nil && err != nil
@@ -123,11 +123,11 @@ func (c *chat) setHead(files, queued int) {
 	c.promptFiles = strings.Join(beside, " ")
 }
 
-// longestName is the number of columns for the name of a model or a mode in the prompt.
+// longestName is the largest number of columns that the prompt uses for the name of a model or a mode.
 const longestName = 24
 
-// showOffers shows the agent's model and mode in the prompt. Without a running agent the last values stay, because
-// the next agent gets them.
+// showOffers shows the agent's model and mode in the prompt. Without a running agent the prompt keeps the last
+// values, because the next agent gets them.
 func (c *chat) showOffers(conv *kernel.Conversation) {
 	if conv == nil {
 		return
@@ -137,7 +137,7 @@ func (c *chat) showOffers(conv *kernel.Conversation) {
 		return
 	}
 	var now []string
-	if _, _, model := o.Models(); model != "" && model != "default" { // "default" would say nothing.
+	if _, _, model := o.Models(); model != "" && model != "default" { // The name "default" would tell the person nothing.
 		now = append(now, card.Line(model, longestName))
 	}
 	if len(o.Modes) > 1 {
@@ -173,7 +173,7 @@ func (c *chat) cycleMode() {
 	c.showOffers(c.conv)
 }
 
-// promptText returns the text before the line.
+// promptText returns the prompt, which stands before the typed line.
 func (c *chat) promptText() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -218,11 +218,11 @@ func (c *chat) drawnLines() (*screen.Editor, *screen.StatusLine) {
 	return c.edit, c.line
 }
 
-// chatView shows a turn of the chat. It adds the parts that only the chat's own terminal shows.
+// chatView shows a turn of the chat. It adds notes to a TurnView that only the chat shows.
 type chatView struct {
 	*dialog.TurnView
 	c     *chat
-	alive bool // The agent answered an earlier turn.
+	alive bool // The agent that runs this turn has run earlier turns, too.
 	run   event.RunID
 }
 
@@ -258,7 +258,7 @@ func (v *chatView) showNotice(n record.Notice) {
 	}
 }
 
-// explainStart says how the agent got to know the earlier turns, if it had to.
+// explainStart prints how a newly started agent learns of the session's earlier turns.
 func (v *chatView) explainStart() {
 	if v.alive || v.c.turns == 0 {
 		return
@@ -271,7 +271,7 @@ func (v *chatView) explainStart() {
 	}
 }
 
-// finishTurn ends the turn on the screen: the rest of the answer, errors and usage.
+// finishTurn ends the turn on the screen. It shows the rest of the answer, errors and usage.
 func (v *chatView) finishTurn(res record.Result, err error) {
 	v.End()
 	v.Say.Finish(res, err)

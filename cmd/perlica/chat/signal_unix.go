@@ -12,7 +12,8 @@ import (
 
 const canSuspend = true
 
-// handleSignals ends the chat in order on a signal, and restores the terminal after a stop of the process.
+// handleSignals ends the chat in order after a signal. After a stop of the process it sets the terminal's mode
+// again.
 func (c *chat) handleSignals() (release func()) {
 	frame.SurviveBrokenPipes()
 	ch := make(chan os.Signal, 8)
@@ -71,13 +72,13 @@ func (c *chat) suspendProcess() {
 
 func (c *chat) restoreAfterStop() {
 	c.setBracketedPaste(false)
-	_ = c.tty.Aside(func() error { // A gone terminal shows itself to its reader.
+	_ = c.tty.Aside(func() error { // The reader of the keys notices a closed terminal.
 		again := make(chan struct{})
 		c.mu.Lock()
 		c.suspended = again
 		c.mu.Unlock()
 		frame.StopProcess(again)
-		c.endSuspension() // This also holds if the system did not stop the process.
+		c.endSuspension() // If the system did not stop the process, this call ends the suspension.
 		return nil
 	})
 	c.setBracketedPaste(true)

@@ -20,13 +20,13 @@ import (
 	"github.com/perlica/perlica/service/team"
 )
 
-// teamSession is the team that answers the lines of a chat, with the session that they continue.
+// teamSession has the team that answers the lines of a chat, and the session that they continue.
 type teamSession struct {
 	t       *team.Team
 	worker  string // the worker that has the session; "" if the next line begins a session
 	session event.SessionID
 
-	input atomic.Value // the id (a string) of the input whose questions the chat shows now; "" without such an input
+	input atomic.Value // the id (a string) of the input whose questions the chat shows now; "" if there is no such input
 }
 
 // chatWithTeam is the chat with a team.
@@ -51,7 +51,7 @@ func (c *chat) chatWithTeam() error {
 	})
 }
 
-// openTeamSession continues the session of -s, if given, and prints the greeting.
+// openTeamSession continues the session that the flag -s names, and prints the greeting.
 func (c *chat) openTeamSession() error {
 	name := c.team.t.State().Name
 	if c.f.Session == "" {
@@ -84,7 +84,9 @@ func (c *chat) answerByTeam(ctx context.Context, in kernel.Input, say *dialog.Pr
 	show func(record.Notice), stop *frame.Stopper) (record.Result, error) {
 	err := c.team.t.Refresh(ctx) // An admin may have adopted another server since the last line.
 	if err != nil {
-		err = c.team.t.Refresh(ctx) // This call only reads. The server may have closed an idle connection.
+		// Refresh only reads, so a second try is harmless. The server may have closed an idle connection before the
+		// first try.
+		err = c.team.t.Refresh(ctx)
 	}
 	if err != nil {
 		return record.Result{}, err
@@ -157,7 +159,7 @@ func (c *chat) runTeamCommand(l command.Line) (leave bool) {
 	return false
 }
 
-// stoppedBy returns the exit code of the stop that ended the chat, if any.
+// stoppedBy returns the error with the exit code of the stop that ended the chat, or nil.
 func (c *chat) stoppedBy() error {
 	var stopped *kernel.StoppedError
 	if errors.As(context.Cause(c.ctx), &stopped) {

@@ -47,7 +47,7 @@ func (c *chat) sendLine(line, text string) {
 	c.sendInput(line, kernel.Input{Text: text, Attachments: files, Source: "chat", Sender: frame.UserName(c.a.Getenv)})
 }
 
-// sendInput gives the agent one input and shows the turn. line is the line that was typed.
+// sendInput sends one input to the agent and shows the turn. line is the line as it was typed.
 func (c *chat) sendInput(line string, in kernel.Input) {
 	for _, f := range in.Attachments {
 		c.printNote("attached: " + c.relativePath(f))
@@ -106,8 +106,8 @@ func (c *chat) sendInput(line string, in kernel.Input) {
 			c.a.Complain(fmt.Errorf("the images of the answer are not drawn: %w", derr))
 		}
 	}
-	fmt.Fprintln(c.a.Stderr)            // room before the next prompt
-	var unseen *dialog.TeamPendingError // Sending it again would make a second call.
+	fmt.Fprintln(c.a.Stderr)            // an empty line before the next prompt
+	var unseen *dialog.TeamPendingError // Sending the input again would make a second call.
 	c.keepLine(line, in.ID != "" || errors.As(err, &unseen), res, err)
 	switch {
 	case res.Stopped != nil:
@@ -117,8 +117,8 @@ func (c *chat) sendInput(line string, in kernel.Input) {
 	}
 }
 
-// keepLine remembers the sent line as it was typed. A text after two slashes then stays a text. A refused input comes
-// back into the line or stays in the queue.
+// keepLine remembers the sent line as it was typed, so a text that began with two slashes stays a text. If the input
+// was refused, the line comes back into the editor, or stays in the queue.
 func (c *chat) keepLine(line string, queued bool, res record.Result, err error) {
 	if err != nil {
 		c.a.Complain(err)
@@ -132,7 +132,7 @@ func (c *chat) keepLine(line string, queued bool, res record.Result, err error) 
 		return
 	}
 	c.lastInput, c.lastAttached = line, nil
-	if !queued { // Attached files belong to the next line.
+	if !queued { // Files that were attached during the turn belong to the next line.
 		c.lastAttached, c.attached = c.attached, nil
 	}
 	c.turns++
@@ -142,7 +142,7 @@ func (c *chat) keepLine(line string, queued bool, res record.Result, err error) 
 	}
 }
 
-// keyEvents returns the reactions to keys during a command.
+// keyEvents returns the reactions to keys while a command runs.
 func (c *chat) keyEvents(interrupt func()) screen.AheadEvents {
 	return screen.AheadEvents{Interrupt: interrupt, Typed: func(string) {}}
 }
@@ -163,7 +163,7 @@ func (c *chat) turnEvents(stop *frame.Stopper, say *dialog.Printer) screen.Ahead
 		if err == nil {
 			say.Note("taken back: " + frame.OneLine(line))
 		}
-		return line // The queue may be empty.
+		return line // The queue may be empty. The typed line then stays.
 	}
 	return on
 }
@@ -173,7 +173,7 @@ func (c *chat) setActive(s *frame.Stopper, line *screen.StatusLine) {
 	c.mu.Lock()
 	c.stop, c.line = s, line
 	c.mu.Unlock()
-	if s != nil && c.ctx.Err() != nil { // The signal came earlier.
+	if s != nil && c.ctx.Err() != nil { // The signal came before this call.
 		s.Stop(causeOf(c.ctx))
 	}
 }
@@ -205,7 +205,7 @@ func causeOf(ctx context.Context) fact.Stop {
 	return fact.Stop{By: streamjson.ByTerminated, Why: "the chat ended"}
 }
 
-// notifyUser alerts a person at another window.
+// notifyUser alerts a person who looks at another window.
 func (c *chat) notifyUser(text string) {
 	switch c.p.Config.Chat.Notify {
 	case "bell":

@@ -17,21 +17,22 @@ import (
 	"github.com/perlica/perlica/service/team"
 )
 
-// workers has the open questions of a team's workers, for the commands that answer questions.
+// workers lists the open questions of a team's workers, for the commands that answer questions.
 type workers struct {
 	c    *chat
 	link *team.Link
 
-	mu    sync.Mutex // guards the fields below
-	open  []teamQuestion
-	away  error                          // the reason why the list may be incomplete
-	shown map[event.InteractionID]string // shown by /pending; the value is the worker's own id of the question
+	mu   sync.Mutex // guards the fields below
+	open []teamQuestion
+	away error // the reason why the list may be incomplete
+	// the questions shown by /pending; the value is the id that the worker gave the question
+	shown map[event.InteractionID]string
 }
 
-// teamQuestion is a question in its last known state on the hub.
+// teamQuestion is a worker's question in the last state that the hub reported.
 type teamQuestion struct {
 	command.TeamQuestion
-	id string // the worker's own id of the question
+	id string // the id that the worker gave the question
 }
 
 // newWorkers returns nil if there is no team. The caller closes the link.
@@ -46,9 +47,9 @@ func (c *chat) newWorkers() *workers {
 	}
 }
 
-// watchQuestions announces each new question and its end, until ctx ends. It skips the questions that this chat asks
-// itself. It does not report an unreachable hub: 'perlica doctor' or the next line does, and the last known list
-// stays.
+// watchQuestions announces each new question and the end of each question, until ctx ends. It skips the questions
+// that this chat asks itself. If the hub cannot be reached, it keeps the last list and reports nothing. The user
+// learns of the fault from 'perlica doctor' or from the next line.
 func (w *workers) watchQuestions(ctx context.Context) {
 	w.link.Watch(ctx, w.updateQuestions, func(err error) {
 		w.mu.Lock()
@@ -59,7 +60,7 @@ func (w *workers) watchQuestions(ctx context.Context) {
 
 func (w *workers) updateQuestions(ctx context.Context, t *team.Team, list []team.OpenQuestion) error {
 	if t.May(access.Approve) != nil {
-		list = nil // This member may not answer them.
+		list = nil // This member may not answer the questions.
 	}
 	w.mu.Lock()
 	was := w.open
@@ -105,10 +106,10 @@ func (w *workers) announceQuestions(each, all string, list []teamQuestion) {
 	}
 }
 
-// longestTitle is the number of columns for the title of an announced question.
+// longestTitle is the largest number of columns for the title of an announced question.
 const longestTitle = 100
 
-// questionsMissingFrom returns the questions of list that other lacks.
+// questionsMissingFrom returns the questions that are in list and not in other.
 func questionsMissingFrom(list, other []teamQuestion) []teamQuestion {
 	return slices.DeleteFunc(slices.Clone(list), func(o teamQuestion) bool {
 		return slices.ContainsFunc(other, func(p teamQuestion) bool { return p.ID == o.ID })

@@ -119,9 +119,9 @@ func (a *app) configShow(keys []string, asJSON bool) error {
 	return configError(problems)
 }
 
-// writeValues prints the values as TOML. A grid would change their spaces.
+// writeValues prints the values as TOML. It does not use a grid, because a grid would change spaces in the values.
 func writeValues(w io.Writer, values []config.Value, s screen.Styles) error {
-	const widest = 32 // A longer value moves its origin to the right.
+	const widest = 32 // A longer value moves its origin, which stands after it, to the right.
 	keys, literals := 0, 0
 	for _, v := range values {
 		keys = max(keys, len(v.Key))
@@ -138,7 +138,7 @@ func writeValues(w io.Writer, values []config.Value, s screen.Styles) error {
 	return nil
 }
 
-// selectValues returns the values of the keys and of everything below them.
+// selectValues returns the values of the named keys. A key of a table selects all keys below it.
 func selectValues(all []config.Value, keys []string) ([]config.Value, error) {
 	if len(keys) == 0 {
 		return all, nil

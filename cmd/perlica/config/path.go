@@ -29,7 +29,7 @@ func (a *app) configPathCommand() *cobra.Command {
 	return cmd
 }
 
-// namedPath is a file or folder, and whether it exists.
+// namedPath is the path of a file or folder. It also says whether the path exists.
 type namedPath struct {
 	Name   string `json:"name"`
 	Path   string `json:"path"`
@@ -37,7 +37,7 @@ type namedPath struct {
 }
 
 func (a *app) configPath(asJSON bool) error {
-	p, _, err := a.locateLenient() // This command prints paths, so the contents do not matter.
+	p, _, err := a.locateLenient() // The command prints only paths, so mistakes in the files do not matter.
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ existing file is never overwritten.`,
 func (a *app) initProject() error {
 	p, err := a.Locate(nil)
 	var problems config.Problems
-	if err != nil && !errors.As(err, &problems) { // A mistake in the user's file does not matter here.
+	if err != nil && !errors.As(err, &problems) { // A mistake in the user's own file does not matter here.
 		return err
 	}
 	path, err := config.Init(p.Workspace)

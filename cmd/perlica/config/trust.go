@@ -35,7 +35,7 @@ PERLICA_TRUST_PROJECT=1 does the same for one command.`,
 			if revoke {
 				p, err := a.LocateWithoutTrust(nil)
 				var problems config.Problems
-				if err != nil && !errors.As(err, &problems) { // A user can revoke trust in a file with mistakes.
+				if err != nil && !errors.As(err, &problems) { // A user can revoke trust in a file that has mistakes.
 					return err
 				}
 				trusted := p.Config.Project.Trusted
@@ -79,14 +79,15 @@ func (a *app) askTrust(ctx context.Context, yes bool) error {
 	if !yes {
 		return frame.WithHint(frame.ExitFailure.With(errors.New("not trusted")), "nothing was changed")
 	}
-	// Trust records the digest of the shown files. If the files change before Trust is called, their digest differs.
+	// Trust records the digest of the files that were shown. If the files change before this call, their digest
+	// differs and they are not trusted.
 	if err := config.Trust(p.Dirs, p.Workspace, p.Config.Project.Digest); err != nil {
 		return err
 	}
 	return a.Say("Trusted, until the files change.")
 }
 
-// writeWithheld shows the settings that would take effect.
+// writeWithheld shows the project's settings that have no effect until the user trusts them.
 func writeWithheld(w io.Writer, p *project.Project, s screen.Styles) error {
 	var b strings.Builder
 	if len(p.Config.Withheld) == 0 {

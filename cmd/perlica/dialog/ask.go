@@ -20,24 +20,24 @@ type Asker struct {
 	r    *kernel.Runner
 	say  *Printer
 	Stop *frame.Stopper
-	tty  keyboard // nil if nobody can be asked
+	tty  keyboard // nil if no person can be asked
 
 	done func() error // closes the terminal that NewAsker opened
 
 	Suspend func()                // Suspend stops the process until the shell continues it.
 	Calm    func(context.Context) // Calm waits until no other text is being typed. Nil if nobody types text.
 
-	where string // the place of the answers, for the record
+	where string // the kind of terminal, which the record names as the place of the answer
 
-	// AnswerTo sends the answer to a question of another process. Ctrl-C then ends the watching and no turn. If
-	// AnswerTo is nil, the questions belong to r.
+	// AnswerTo sends the answer to a question of another process. With AnswerTo, Ctrl-C ends the watching and stops
+	// no turn. If AnswerTo is nil, the questions belong to the Runner r of this process.
 	AnswerTo func(context.Context, interaction.Question, interaction.Answer) error
-	Away     bool // With AnswerTo: the questions belong to this command's turn, which runs on another machine.
+	Away     bool // with AnswerTo: the question belongs to this command's turn, which runs on another machine
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	wake   chan struct{} // capacity 1; receives a value when open changes
+	wake   chan struct{} // capacity 1; receives a value when the field open changes
 
 	mu   sync.Mutex // guards the fields below
 	open []*openQuestion
@@ -45,17 +45,18 @@ type Asker struct {
 
 // keyboard reads a person's keys.
 type keyboard interface {
-	// Session calls f with the terminal in raw mode. It discards all earlier input.
+	// Session calls the function f with the terminal in raw mode. It first discards all keys that were pressed
+	// earlier.
 	Session(f func(*screen.Keys) error) error
 }
 
-// openQuestion is a question that is open until closed is closed.
+// openQuestion is a question. It is open until its channel closed is closed.
 type openQuestion struct {
 	interaction.Question
 	closed chan struct{}
 }
 
-// CanAsk reports whether NewAsker would find a terminal.
+// CanAsk reports whether NewAsker would find a terminal with a person.
 func CanAsk(a *frame.App) bool {
 	if !screen.IsTerminal(a.Stderr) || !a.Attended() {
 		return false
@@ -77,12 +78,12 @@ func NewAsker(a *frame.App, r *kernel.Runner, say *Printer) *Asker {
 	k := NewAskerAt(a, r, say, tty, "terminal")
 	k.done = tty.Close
 	k.Suspend = func() {
-		say.Status.Aside(func() { _ = tty.Aside(frame.Suspend) }) // A gone terminal shows itself to its reader.
+		say.Status.Aside(func() { _ = tty.Aside(frame.Suspend) }) // The reader of the keys notices a closed terminal.
 	}
 	return k
 }
 
-// NewAskerAt puts questions at a keyboard that the caller has opened. If tty is nil, the Asker asks nothing.
+// NewAskerAt returns an Asker for a keyboard that the caller has opened. If tty is nil, the Asker asks nothing.
 func NewAskerAt(a *frame.App, r *kernel.Runner, say *Printer, tty keyboard, where string) *Asker {
 	k := &Asker{a: a, r: r, say: say, tty: tty, where: where, wake: make(chan struct{}, 1)}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
@@ -100,11 +101,11 @@ func (k *Asker) Close() {
 	k.cancel()
 	k.wg.Wait()
 	if k.done != nil {
-		_ = k.done() // A terminal that was only read loses nothing.
+		_ = k.done() // A failed close of a terminal loses no data.
 	}
 }
 
-// Show adds a new question and removes a closed one.
+// Show adds an opened question to the list and removes a closed one.
 func (k *Asker) Show(n record.Notice) {
 	if k.tty == nil {
 		return
@@ -196,7 +197,8 @@ func (k *Asker) askQuestion(q *openQuestion) {
 	}
 }
 
-// keysHint explains the keys at a question. watched means that the question belongs to another process.
+// keysHint returns the rows that explain the keys at a question. watched means that the question belongs to another
+// process.
 func keysHint(q interaction.Question, watched bool) string {
 	var keys []string
 	switch n := min(len(q.Options), 9); n {

@@ -19,14 +19,14 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// savedFile is a file that was made from a block of the answer.
+// savedFile is a file that Save made from a block of the answer.
 type savedFile struct {
 	block int // index in the content of the result
 	path  string
 }
 
 // Save writes the files that the agent embedded in its answer to the directory of --save-to. Perlica chooses the
-// names and overwrites nothing. The caller calls Save before Finish, which lists the files.
+// names and overwrites no file. The caller calls Save before Finish, because Finish lists the files.
 func (p *Printer) Save(ctx context.Context, r *kernel.Runner, res record.Result) error {
 	want := countEmbedded(res.Content)
 	if p.saveTo == "" || want == 0 {
@@ -36,7 +36,7 @@ func (p *Printer) Save(ctx context.Context, r *kernel.Runner, res record.Result)
 		return err
 	}
 	n := 0
-	ctx = context.WithoutCancel(ctx) // A stopped turn has an answer, too.
+	ctx = context.WithoutCancel(ctx) // After a stop ctx has ended, and the stopped turn may have an answer, too.
 	for b, err := range record.Content(ctx, r.Log(), res.Run) {
 		if err != nil {
 			return err
@@ -50,7 +50,8 @@ func (p *Printer) Save(ctx context.Context, r *kernel.Runner, res record.Result)
 		}
 		n++
 	}
-	if left := want - len(p.saved); left > 0 { // Masked before it was recorded, or pruned.
+	// Perlica masked the other files before it recorded them, or they were pruned.
+	if left := want - len(p.saved); left > 0 {
 		return fmt.Errorf("%d of the %d files are not on record as they came", left, want)
 	}
 	return nil
@@ -59,8 +60,8 @@ func (p *Printer) Save(ctx context.Context, r *kernel.Runner, res record.Result)
 // mostDrawn is the largest number of images drawn for an answer.
 const mostDrawn = 8
 
-// Draw draws the images of an answer on the terminal of standard error if that terminal can draw. It reads the images
-// from the record.
+// Draw draws the images of an answer on standard error if standard error is a terminal that can draw. It reads the
+// images from the record.
 func (p *Printer) Draw(ctx context.Context, r *kernel.Runner, res record.Result) error {
 	columns, drawn := screen.TerminalWidth(p.a.Stderr), 0
 	if columns == 0 || countEmbedded(res.Content) == 0 {
@@ -93,7 +94,7 @@ func countEmbedded(list []provider.Block) (n int) {
 // mostNames is the largest number of names that saveBlock tries for a file.
 const mostNames = 1000
 
-// saveBlock writes a file under a name that is not in use yet.
+// saveBlock writes a file under a name that no file in dir has yet.
 func saveBlock(dir, stem string, n int, b provider.Block) (string, error) {
 	for i := range mostNames {
 		name := fmt.Sprintf("%s-%d", stem, n)
@@ -110,14 +111,14 @@ func saveBlock(dir, stem string, n int, b provider.Block) (string, error) {
 		}
 		_, err = f.Write(b.Data)
 		if err = errors.Join(err, f.Close()); err != nil {
-			return "", errors.Join(err, os.Remove(path)) // A partial image is useless.
+			return "", errors.Join(err, os.Remove(path)) // A partly written file is useless.
 		}
 		return path, nil
 	}
 	return "", fmt.Errorf("%s: %d files of the run are there", dir, mostNames)
 }
 
-// explainContent lists the parts of an answer that are not text, or says that the answer is empty.
+// explainContent lists the parts of an answer that are not text. If the answer is empty, it says so.
 func (p *Printer) explainContent(res record.Result) {
 	counts := map[string]int{}
 	sizes := map[string]int64{}
@@ -127,7 +128,7 @@ func (p *Printer) explainContent(res record.Result) {
 			p.Note("not opened: " + p.fitRow(b.String(), len("perlica: not opened: ")))
 			continue
 		}
-		if b.Size == 0 { // only an address, or a block without valid data
+		if b.Size == 0 { // The block is only an address, or has no valid data.
 			p.Note(p.fitRow(b.String(), len("perlica: ")))
 			continue
 		}
@@ -154,7 +155,8 @@ func (p *Printer) explainContent(res record.Result) {
 	}
 }
 
-// printSaying prints a text that the agent sends outside of its messages. It prints each text once.
+// printSaying prints a text that the agent sends outside of its messages, such as a warning. It prints each text
+// once.
 func (p *Printer) printSaying(u provider.Update) {
 	text := frame.OneLine(u.Saying())
 	if text == "" || p.sayings[text] || len(p.sayings) >= mostSayings {
@@ -164,5 +166,5 @@ func (p *Printer) printSaying(u provider.Update) {
 	p.Note(text)
 }
 
-// mostSayings is the largest number of such texts that are shown for a turn. The record has all of them.
+// mostSayings is the largest number of texts that printSaying prints in a turn. The record has all of them.
 const mostSayings = 20

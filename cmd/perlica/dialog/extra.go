@@ -23,13 +23,14 @@ func AddExtraFlags(cmd *cobra.Command, f *Flags) {
 	fl.BoolP("print", "p", false, "changes nothing: run always prints the answer and exits")
 	fl.BoolVar(&f.Verbose, "verbose", false,
 		"print the agent's plan, thoughts and actions, and the ids, on standard error")
-	frame.CompleteFlag(cmd, "append-system", frame.NoFiles) // A name without @ would be sent as the text.
+	// Completing a file name without the @ would make the name itself the text.
+	frame.CompleteFlag(cmd, "append-system", frame.NoFiles)
 	cmd.MarkFlagsMutuallyExclusive("session", "resume")
 	cmd.MarkFlagsMutuallyExclusive("resume", "continue")
 	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")
 }
 
-// Refused returns an error for flags that an agent may not pass to the run that it starts. Only a person may grant a
+// Refused returns an error if a flag may not be set in a run that an agent starts. Only a person may grant a
 // permission, name a program for the agent to start, or have files written.
 func (f Flags) Refused(limit string) error {
 	switch {
@@ -43,7 +44,7 @@ func (f Flags) Refused(limit string) error {
 	return nil
 }
 
-// addAgentOptions adds the options to the choice that only some agents support.
+// addAgentOptions adds the options that only some agents support to the choice.
 func (f Flags) addAgentOptions(c *project.Choice) (err error) {
 	for _, dir := range f.AddDirs {
 		abs, err := filepath.Abs(dir)

@@ -18,10 +18,10 @@ import (
 	"github.com/perlica/perlica/service/attachment"
 )
 
-// Files reads each file that flags name once, because a pipe such as <(command) gives its content only once. Only one
-// goroutine may use it.
+// Files reads the files that flags name, each only once, because a pipe such as <(command) gives its content once.
+// Only one goroutine may use a Files.
 type Files struct {
-	Stop <-chan fact.Stop // A value ends the reading with a *kernel.StoppedError.
+	Stop <-chan fact.Stop // Receiving a value ends the reading with a *kernel.StoppedError.
 	read map[string]content
 }
 
@@ -37,7 +37,7 @@ func (f Flags) ReadFile(flag, path string) ([]byte, error) {
 	return bytes.TrimPrefix(b, []byte(frame.ByteOrderMark)), err
 }
 
-// readOnce returns the bytes of a file, which is read at most once.
+// readOnce returns the content of a file. Later calls return the same content without reading.
 func (f Flags) readOnce(flag, path string) ([]byte, error) {
 	files := f.Files
 	if files == nil {
@@ -63,8 +63,8 @@ func (f Flags) readOnce(flag, path string) ([]byte, error) {
 	return c.text, c.err
 }
 
-// readFile reads a file in a goroutine of its own. Opening a pipe blocks until the pipe has a writer. The goroutine
-// ends with the process at the latest.
+// readFile reads a file in a goroutine of its own, because opening a pipe blocks until the pipe has a writer. The
+// goroutine ends with the process at the latest.
 func (f *Files) readFile(path string) content {
 	done := make(chan content, 1)
 	go func() {
@@ -73,7 +73,7 @@ func (f *Files) readFile(path string) content {
 			done <- content{nil, err}
 			return
 		}
-		defer func() { _ = file.Close() }() // A file that was only read loses nothing.
+		defer func() { _ = file.Close() }() // The file was only read, so a failed close loses no data.
 		b, err := io.ReadAll(io.LimitReader(file, frame.MaxInput+1))
 		done <- content{b, err}
 	}()
@@ -85,14 +85,15 @@ func (f *Files) readFile(path string) content {
 	}
 }
 
-// SavePipes returns the paths of the attachments, with the content of each pipe in a file of the project. A pipe
-// gives its content once, and the kernel reads an attachment for its digest and for the prompt.
+// SavePipes returns the paths of the attachments. It saves the content of each pipe in a file of the project and
+// returns the path of that file. The kernel reads an attachment twice, for its digest and for the prompt, and a pipe
+// gives its content once.
 func (f Flags) SavePipes(p *project.Project) ([]string, error) {
 	paths := slices.Clone(f.Attach)
 	for i, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
-			continue // the kernel refuses a path that it cannot read
+			continue // The kernel refuses a path that it cannot read.
 		}
 		b, err := f.readOnce("--attach", path)
 		if err != nil {

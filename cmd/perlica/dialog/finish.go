@@ -74,7 +74,7 @@ func (p *Printer) Explain(res record.Result) {
 			p.Note("warning: " + text)
 		}
 	}
-	if res.Replayed { // A live turn has shown its warnings already.
+	if res.Replayed { // While the turn ran, its warnings were shown already.
 		for _, w := range res.Warnings {
 			p.Note("warning: " + strings.Replace(w, "_", " ", 2))
 		}
@@ -87,7 +87,7 @@ func (p *Printer) Explain(res record.Result) {
 	}
 }
 
-// printFault prints a fault and a hint.
+// printFault prints a description of a fault and a hint.
 func (p *Printer) printFault(text, hint string) {
 	rows := card.Marked("perlica: "+text, screen.TerminalWidth(p.a.Stderr))
 	p.Line(p.Styles.Red("perlica:") + strings.TrimPrefix(rows, "perlica:"))
@@ -97,13 +97,13 @@ func (p *Printer) printFault(text, hint string) {
 	}
 }
 
-// explainEnd says how a run without a plain answer ended.
+// explainEnd prints how a run ended, unless it ended with a plain answer.
 func (p *Printer) explainEnd(res record.Result) {
 	show := "perlica log show " + string(res.Run) + p.Elsewhere
-	if res.Run == "" { // an input of a team
+	if res.Run == "" { // The input was sent to a team and has no run here.
 		show = "perlica team inputs " + string(res.Input)
 	}
-	if res.Err != nil || res.Outcome == record.OutcomeUnknown { // An agent may answer a cancellation with an error.
+	if res.Err != nil || res.Outcome == record.OutcomeUnknown { // An agent may answer the request to cancel with an error.
 		p.explainStop(res)
 	}
 	switch {
@@ -133,7 +133,7 @@ func (p *Printer) explainEnd(res record.Result) {
 func (p *Printer) explainStop(res record.Result) {
 	switch {
 	case res.Stopped == nil, res.Stopped.By == streamjson.ByPipe, res.Stopped.By == streamjson.ByOutput:
-		// A closed pipe ends quietly. Another output fault is the run's error.
+		// A closed pipe ends the run without a message. Another fault of the output is the run's error.
 	case res.Stopped.By == streamjson.ByTimeout:
 		p.printFault("stopped: "+res.Stopped.Why, "")
 	default:
@@ -152,17 +152,19 @@ func (p *Printer) errorHint(res record.Result, show string) string {
 	return "the record: " + show
 }
 
-// Held returns variables of this environment that were not passed to the agent: variables that may hold its key, and
-// variables that its login methods ask for. logsIn reports whether the agent has a login. A bare model has only its
-// key.
+// Held returns the names of variables in this environment that the agent did not get: variables that may contain the
+// agent's key, and the variables loginVars that its login methods need. logsIn reports whether the agent has a
+// login. A model without an agent program has only a key.
 type Held func(loginVars []string) (names []string, logsIn bool)
 
-// HeldFrom returns the Held function of an agent. Perlica passes it only some of the variables in environ.
+// HeldFrom returns the Held function of an agent. environ is the environment of this process, and Perlica passes
+// only some of its variables to the agent.
 func HeldFrom(agent agents.Agent, environ []string) Held {
 	return func(loginVars []string) ([]string, bool) { return agent.HeldBack(environ, loginVars), !agent.Model }
 }
 
-// rateLimitPattern finds a rate limit in the message of an error that has the code of a missing login.
+// rateLimitPattern matches messages about a rate limit. Some agents report a rate limit with the error code of a
+// missing login.
 var rateLimitPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(rate|usage|request|spending|weekly|hourly|daily)[ -]?limit|quota|too many requests`)
 })
@@ -180,7 +182,7 @@ func AgentHint(err error, id string, adHoc bool, held Held) string {
 			names, logsIn = held(e.LoginVars)
 		}
 		if !logsIn {
-			return "" // The message names the source of the key.
+			return "" // The error's message names the source of the key already.
 		}
 		if rateLimitPattern().MatchString(e.Message) {
 			return "the agent reports a limit of its account: wait, or use another account or model"
@@ -206,7 +208,7 @@ func AgentHint(err error, id string, adHoc bool, held Held) string {
 	return ""
 }
 
-// printJSON prints one JSON object on a line.
+// printJSON prints a value as one line of JSON.
 func (p *Printer) printJSON(v any) {
 	if p.Closed {
 		return

@@ -26,7 +26,7 @@ import (
 	"github.com/perlica/perlica/provider/sandbox"
 )
 
-// Flags are the values of the flags of run.
+// Flags are the values of the flags that belong to a turn.
 type Flags struct {
 	Provider, Agent   string
 	Env               []string
@@ -38,10 +38,10 @@ type Flags struct {
 	Cwd, Model, Mode  string
 	Permissions       string
 	WaitPermissions   time.Duration
-	Allow, Deny       []string // commands, written as in rules
+	Allow, Deny       []string // commands in the notation of policy rules
 	Format            string
 	Json, Quiet       bool
-	Newline           bool // end the answer with a newline, also in a pipe or file
+	Newline           bool // end the answer with a newline, also if standard output is a pipe or file
 	Thoughts, Verbose bool
 	Append            string   // text for the system prompt, or @ and a file name
 	AddDirs           []string // more root directories of the agent's session
@@ -52,10 +52,10 @@ type Flags struct {
 	SchemaFile        string
 	Schema            json.RawMessage // content of the schema file
 
-	Program string // the command as it was typed
-	Empty   string // name of a flag with an empty value
+	Program string // name of the program as the user typed it
+	Empty   string // name of a flag that has an empty value
 
-	Files *Files // Files reads the named files. Nil means that reading cannot be stopped.
+	Files *Files // Files reads the files that flags name. If Files is nil, the reading cannot be stopped.
 }
 
 // AddFlags adds the flags that run and chat share.
@@ -76,9 +76,10 @@ func AddFlags(cmd *cobra.Command, f *Flags) {
 	cmd.MarkFlagsMutuallyExclusive("session", "continue")
 }
 
-// Check refuses invalid values that no later step would refuse.
+// Check refuses invalid values that no later step notices.
 func (f Flags) Check() error {
-	if f.Empty != "" { // An unset variable leaves an empty value. An empty --input-id would allow a second call.
+	// A shell variable that is not set leaves the value empty. An empty --input-id would allow a second call.
+	if f.Empty != "" {
 		return frame.UsageErrorf("--%s is empty", f.Empty)
 	}
 	switch policy.Mode(f.Permissions) {
@@ -107,8 +108,8 @@ func (f Flags) Check() error {
 	return nil
 }
 
-// Rules returns the rules that the flags add to the configuration for one run. The record names the flag as their
-// origin.
+// Rules returns the policy rules that the flags add to the configuration for one run. The rules name their flag as
+// their origin, and the record shows it.
 func (f Flags) Rules() (rules []policy.Rule, err error) {
 	for _, of := range []struct {
 		flag     string
@@ -126,16 +127,16 @@ func (f Flags) Rules() (rules []policy.Rule, err error) {
 	return rules, nil
 }
 
-// RuleTexts returns the texts of Rules.
+// RuleTexts returns the rules of Rules as texts.
 func (f Flags) RuleTexts() (texts []string) {
-	rules, _ := f.Rules() // Rules has returned its error before.
+	rules, _ := f.Rules() // An earlier call of Rules has returned the error.
 	for _, r := range rules {
 		texts = append(texts, r.Origin+" "+r.Command)
 	}
 	return texts
 }
 
-// ConfigFlags returns the settings that the flags replace.
+// ConfigFlags returns the flags that replace settings of the configuration, by the names of the settings.
 func (f Flags) ConfigFlags() map[string]string {
 	flags := map[string]string{}
 	if f.Permissions != "" {
@@ -144,7 +145,7 @@ func (f Flags) ConfigFlags() map[string]string {
 	return flags
 }
 
-// AllowNote is the notice about the mode allow. box is nil if the agent has no sandbox.
+// AllowNote returns the notice about --permissions allow. box is nil if the agent has no sandbox.
 func AllowNote(box *sandbox.Spec) string {
 	note := "--permissions allow: every ordinary command is allowed without asking"
 	if box == nil {
@@ -188,7 +189,8 @@ func (f Flags) Input(a *frame.App, text string) kernel.Input {
 		Sender: frame.UserName(a.Getenv)}
 }
 
-// Find finds the session of -s or -c. -s may also name a run. Without these flags Find returns a new session.
+// Find finds the session that the flag -s or -c names. -s may also name a run. Without these flags Find returns a
+// new session.
 func (f Flags) Find(ctx context.Context, r *kernel.Runner) (s sessions.Session, err error) {
 	if f.Session == "" && !f.Cont {
 		return sessions.Session{}, nil
@@ -235,8 +237,9 @@ func (f Flags) ChooseAgent(ctx context.Context, p *project.Project, r *kernel.Ru
 	return agent, err
 }
 
-// goneHint adds the command that continues the session. The configuration does not have the session's agent, because
-// --agent named it. The record has its command line, but only a person may start it again.
+// goneHint adds a hint to err: the command that continues the session. The configuration lacks the session's agent,
+// because the flag --agent named its command. The record has the agent's command line, but only a person may start
+// it again.
 func goneHint(ctx context.Context, r *kernel.Runner, f Flags, s sessions.Session, err error) error {
 	command, rerr := r.AgentCommand(ctx, s.ID)
 	switch {
@@ -253,7 +256,7 @@ func goneHint(ctx context.Context, r *kernel.Runner, f Flags, s sessions.Session
 			agents.CommandLine(command))))
 }
 
-// CompleteFlags sets the completions for the flags of run that a command has.
+// CompleteFlags sets the completions for the flags of run that cmd has.
 func CompleteFlags(a *frame.App, cmd *cobra.Command) {
 	fixed := func(values ...string) cobra.CompletionFunc {
 		return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)

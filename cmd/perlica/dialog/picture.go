@@ -11,25 +11,25 @@ import (
 	"strings"
 )
 
-// These are the limits for a drawn image. The terminal decodes it, and an agent chose it.
+// These are the largest sizes of a drawn image. An agent chose the image, and the terminal must decode it.
 const (
 	pictureBytes  = 4 << 20
 	picturePixels = 16 << 20
 	pictureRows   = 15
 )
 
-// This is the assumed size of a terminal's cell in pixels. Few terminals report it.
+// This is the assumed size of a terminal's cell in pixels, because few terminals report it.
 const (
 	cellWidth  = 10
 	cellHeight = 20
 )
 
-// picture returns the escape sequence that draws an image in at most 15 rows and ends its row. It returns "" if the
-// terminal cannot draw, or if the bytes are not an image of a supported size and format. In a multiplexer such as
-// tmux it draws nothing.
+// picture returns the escape sequence that draws an image in at most 15 rows and ends the last row. It returns "" if
+// the terminal cannot draw, or if the bytes are not an image of a supported size and format. It also returns "" in a
+// multiplexer such as tmux.
 //
 // The protocols are kitty's (sw.kovidgoyal.net/kitty/graphics-protocol) for PNG and iTerm2's
-// (iterm2.com/documentation-images.html). Both carry the agent's bytes only as base64.
+// (iterm2.com/documentation-images.html). Both contain the agent's bytes only as base64.
 func picture(b []byte, columns int, getenv func(string) string) string {
 	if len(b) > pictureBytes || columns < 1 {
 		return ""
@@ -39,7 +39,7 @@ func picture(b []byte, columns int, getenv func(string) string) string {
 		return ""
 	}
 	rows := (size.Height + cellHeight - 1) / cellHeight
-	if wide := columns * cellWidth; size.Width > wide { // The image shrinks in both directions.
+	if wide := columns * cellWidth; size.Width > wide { // The width and the height shrink by the same factor.
 		rows = (size.Height*wide/size.Width + cellHeight - 1) / cellHeight
 	}
 	rows = min(max(rows, 1), pictureRows)
@@ -55,7 +55,7 @@ func picture(b []byte, columns int, getenv func(string) string) string {
 	return ""
 }
 
-// imageProtocol names the protocol by which the terminal draws images. It returns "" if none is known.
+// imageProtocol returns the name of the protocol by which the terminal draws images, or "" if no protocol is known.
 func imageProtocol(getenv func(string) string) string {
 	name, program := getenv("TERM"), getenv("TERM_PROGRAM")
 	switch {
@@ -70,8 +70,8 @@ func imageProtocol(getenv func(string) string) string {
 	return ""
 }
 
-// kitty accepts at most 4096 bytes of base64 at once. With q=2 the terminal sends no reply, which would be read as
-// keys.
+// kitty returns the sequences that draw an image with kitty's protocol, which accepts at most 4096 bytes of base64
+// at once. With q=2 the terminal sends no reply. A reply would arrive as typed keys.
 func kitty(data string, rows int) string {
 	const most = 4096
 	var t strings.Builder

@@ -10,10 +10,9 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// PrimeCaches does slow first-time work of a process in the background, before the agent starts. It fills the tables
-// of Ed25519, the type caches of encoding/json and the state of os.FindProcess. The work takes about two
-// milliseconds, and a processor is idle until the agent starts. A command calls PrimeCaches before it opens the log
-// for a turn.
+// PrimeCaches does work in the background that a process otherwise does at the first use. It fills the tables of
+// Ed25519, the type caches of encoding/json and the state of os.FindProcess. The work takes about two milliseconds.
+// A processor is idle until the agent starts, so a command calls PrimeCaches before it opens the log for a turn.
 func PrimeCaches() {
 	go func() {
 		_ = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))

@@ -30,38 +30,38 @@ type Printer struct {
 	quiet    bool
 	newline  bool // End the answer with a newline in any case.
 	thoughts bool
-	verbose  bool // Also show the ids, the plan and the start of each tool.
+	verbose  bool // Also show the ids, the plan and the start of each tool call.
 	Styles   screen.Styles
 	Status   *screen.StatusLine
 	stop     *frame.Stopper // stopped when standard output is closed
 
 	raw         io.Writer          // standard output
 	out         io.Writer          // output for the answer; sanitized on a terminal
-	Answer      *screen.SafeWriter // the same as out on a terminal, otherwise nil
+	Answer      *screen.SafeWriter // same writer as out on a terminal, otherwise nil
 	streamIndex int                // index of the next stream-json object
 	Closed      bool               // Standard output is closed or cannot be written.
 	Failed      error              // the write error, unless the reader closed the pipe
 	lineOpen    bool               // The answer so far does not end with a newline.
 	shared      bool               // Both streams are the same file, which is not a terminal.
-	held        []string           // lines for standard error that wait for the end of an answer line
+	held        []string           // lines for standard error that wait until a line of the answer ends
 	answerEnded bool               // The answer is complete.
 
 	Tools   map[acp.ToolCallId]string // titles of running tool calls
 	Waiting int                       // number of open questions
-	Held    Held                      // Held finds variables to pass to the agent for its login.
+	Held    Held                      // Held finds the variables that the agent would need for its login and did not get.
 
-	Elsewhere string // extra flags for 'perlica log show RUN' if the run is on another machine's log
+	Elsewhere string // flags to add to 'perlica log show RUN' because the run is on another machine's log
 
-	adHoc  bool // The agent comes from --agent.
-	strict bool // A tool call that ran without a question is an error.
+	adHoc  bool // The agent's command comes from the flag --agent.
+	strict bool // A tool call that ran without asking is an error.
 
-	Misfit error // Misfit is set if the answer does not match the requested schema.
+	Misfit error // Misfit is the error of an answer that does not match the requested schema.
 
 	saveTo              string
 	saved               []savedFile
-	Unsaved             error           // Unsaved says why Save did not write every file.
+	Unsaved             error           // Unsaved is the reason why Save did not write every file.
 	sayings             map[string]bool // printed texts that the agent sent outside of its messages
-	usageShownElsewhere bool            // A TurnView shows the usage.
+	usageShownElsewhere bool            // A TurnView shows the usage, so the Printer does not.
 
 	statusMu sync.Mutex // guards the fields below and the order of status texts
 	stopped  bool       // The turn was asked to stop.
@@ -82,7 +82,7 @@ func NewPrinter(ctx context.Context, a *frame.App, f Flags, stop *frame.Stopper)
 	}
 	p.Status = screen.NewStatusLine(a.Stderr, width, p.Styles, screen.SystemClock())
 	p.raw = patientWriter{ctx, a.Stdout}
-	if info, err := a.Stdout.Stat(); err == nil && info.Mode().IsRegular() { // A file has no reader to wait for.
+	if info, err := a.Stdout.Stat(); err == nil && info.Mode().IsRegular() { // A write to a file never waits for a reader.
 		p.raw = a.Stdout
 	}
 	p.out = p.raw
@@ -94,8 +94,8 @@ func NewPrinter(ctx context.Context, a *frame.App, f Flags, stop *frame.Stopper)
 	return p
 }
 
-// patientWriter waits for the reader of standard output until its context ends. A stuck reader must not keep a run
-// from ending.
+// patientWriter writes to standard output and waits for its reader. The wait ends with the context, because a reader
+// that does not read must not keep a run from ending.
 type patientWriter struct {
 	ctx context.Context
 	f   *os.File
@@ -107,7 +107,7 @@ func (w patientWriter) Write(b []byte) (int, error) {
 		err error
 	}
 	done := make(chan written, 1)
-	go func() { // The goroutine ends with the process if nobody ever reads.
+	go func() { // If nobody ever reads, the goroutine ends with the process.
 		n, err := w.f.Write(b)
 		done <- written{n, err}
 	}()
@@ -124,7 +124,7 @@ func (w patientWriter) Write(b []byte) (int, error) {
 	}
 }
 
-// abortWait is the time that a reader has after the run was told to end.
+// abortWait is the time that the reader of standard output has after the run was told to end.
 const abortWait = 500 * time.Millisecond
 
 var errNoReader = errors.New("nobody reads it")
@@ -137,7 +137,7 @@ func (p *Printer) Note(text string) {
 	p.Line(p.Styles.Dim(card.Marked("perlica: "+text, screen.TerminalWidth(p.a.Stderr))))
 }
 
-// fitRow shortens an agent's text to one terminal row that also holds beside more columns.
+// fitRow shortens an agent's text so that the text and beside more columns fit into one row of the terminal.
 func (p *Printer) fitRow(text string, beside int) string {
 	if w := screen.TerminalWidth(p.a.Stderr); w > 0 {
 		return card.Line(text, max(w-beside, 1))
@@ -145,8 +145,8 @@ func (p *Printer) fitRow(text string, beside int) string {
 	return frame.OneLine(text)
 }
 
-// Line prints a line on standard error, above the status line. If both streams are the same file, the line waits for
-// the end of an answer line and does not split it.
+// Line prints a line on standard error, above the status line. If standard output and standard error are the same
+// file, Line waits for the end of an answer line, so that it does not split the answer line.
 func (p *Printer) Line(text string) {
 	switch {
 	case p.shared && p.lineOpen && !p.answerEnded:
@@ -192,7 +192,7 @@ func (p *Printer) Show(n record.Notice) {
 	}
 }
 
-// mostJudged is the width in columns of a rule's subject. 'perlica log show' shows all of it.
+// mostJudged is the largest width of a rule's subject, in columns. 'perlica log show' shows the whole subject.
 const mostJudged = 300
 
 func (p *Printer) update(n record.Updated) {
@@ -241,8 +241,8 @@ func (p *Printer) printHeldLines() {
 	}
 }
 
-// releaseAnswer prints the lines that still wait. The first such line, or an error that follows, starts on a new
-// line.
+// releaseAnswer prints the lines that still wait for the end of an answer line. If err is not nil or a line waits,
+// the output continues on a new line.
 func (p *Printer) releaseAnswer(err error) {
 	p.answerEnded = true
 	p.printHeldLines()
@@ -252,7 +252,7 @@ func (p *Printer) releaseAnswer(err error) {
 	}
 }
 
-// sameFile reports whether two files are the same, such as the log of a CI job.
+// sameFile reports whether two open files are the same file. The streams of a CI job often are.
 func sameFile(a, b *os.File) bool {
 	x, err := a.Stat()
 	if err != nil {
@@ -262,7 +262,7 @@ func sameFile(a, b *os.File) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// outputFailed stops the turn, because nobody can read the answer.
+// outputFailed stops the turn after a failed write, because nobody can read the answer.
 func (p *Printer) outputFailed(err error) {
 	p.Closed = true
 	if frame.IsClosedPipe(err) {
@@ -287,7 +287,7 @@ func (p *Printer) tool(t provider.ToolCall) {
 	p.showStatus()
 }
 
-// toolOver says that a tool call has ended, and with which outcome.
+// toolOver prints that a tool call has ended, and its outcome.
 func (p *Printer) toolOver(t provider.ToolCall, outcome string) {
 	if title, ok := p.Tools[t.ID]; ok && !p.quiet {
 		mark := p.Styles.Green("✓")
@@ -310,10 +310,10 @@ func (p *Printer) SetStatus(text string) {
 	}
 }
 
-// Stopping says that the turn was asked to stop, and how to force it. Any goroutine may call it.
+// Stopping shows that the turn was asked to stop, and how to end it at once. Any goroutine may call it.
 func (p *Printer) Stopping() { p.stopping("waiting for the agent; Ctrl-C ends it at once") }
 
-// StoppingElsewhere works like Stopping for a turn in a process of another machine.
+// StoppingElsewhere works like Stopping for a turn that runs on another machine.
 func (p *Printer) StoppingElsewhere() {
 	p.stopping("waiting for the worker; Ctrl-C ends the wait, and the worker continues")
 }
@@ -347,7 +347,7 @@ func (p *Printer) showStatus() {
 }
 
 func (p *Printer) closedLine(n record.Closed) {
-	title := card.Line(n.Question.Title, 60) // A terminal row holds all of it.
+	title := card.Line(n.Question.Title, 60) // The rest of the line fits into the same row of a terminal.
 	if n.Answer == nil {
 		why := strings.ReplaceAll(string(n.Reason), "_", " ")
 		if n.Question.Why != "" && n.Reason == interaction.Unattended {
@@ -363,7 +363,8 @@ func (p *Printer) closedLine(n record.Closed) {
 		if o.ID == n.Answer.Option {
 			where := n.Answer.Where
 			if where == "pending" {
-				where = "with perlica pending" // Without this the line would read as if the question were still open.
+				// With the bare word "pending" the line would read as if the question were still open.
+				where = "with perlica pending"
 			}
 			sign, word := card.Kind(o)
 			label := card.Line(o.Label, 40)

@@ -29,19 +29,19 @@ type questionScreen struct {
 	pager         *card.Pager
 
 	wait             interaction.Wait
-	allowKeysCount   bool       // An allow key counts now.
-	allowKeysCounted bool       // allowKeysCount before the last key
+	allowKeysCount   bool       // A key that allows something counts now.
+	allowKeysCounted bool       // value of allowKeysCount before the last key was read
 	keyRows          []card.Row // rows that explain the keys; drawn when allow keys count
-	explained        bool       // The screen shows why a key did not count.
+	explained        bool       // The screen has explained why a key did not count.
 }
 
-// readAnswer shows the question and reads keys until a key gives a valid answer or Ctrl-Z is pressed.
+// readAnswer shows the question and reads keys until the person has given a valid answer or pressed Ctrl-Z.
 func (s *questionScreen) readAnswer(ctx context.Context) error {
 	for first := true; ; first = false {
 		if err := s.layOutPages(); err != nil {
 			return err
 		}
-		if first { // A resize does not restart the wait.
+		if first { // A resize does not start the wait for allow keys again.
 			s.wait.Drawn(time.Now())
 		}
 		key, resized, err := s.nextKey(ctx)
@@ -70,7 +70,8 @@ func (s *questionScreen) size() (width, height int) {
 	return width, height
 }
 
-// layOutPages starts at the first page for the current size. Pages seen at another size do not count as seen.
+// layOutPages divides the question into pages for the current size and shows the first one. Pages that were seen at
+// another size do not count as seen.
 func (s *questionScreen) layOutPages() error {
 	s.width, s.height = s.size()
 	elsewhere := "perlica pending show " + frame.ShortID(s.q.ID)
@@ -96,11 +97,12 @@ func (s *questionScreen) drawPage(first bool) error {
 	return s.printText(before+frame.RenderRows(rows, s.k.say.Styles), keys)
 }
 
-// printText prints text and discards all keys that were typed before. The key rows follow when allow keys count. The
-// final newline comes after the discarding, so a key typed at the complete text is not lost.
+// printText prints text, and discards all keys that were typed before the text was complete. The rows of keys follow
+// later, when allow keys count. The final newline comes after the discarding, so a key that is typed at the complete
+// text is not lost.
 func (s *questionScreen) printText(text string, keys []card.Row) (err error) {
 	s.k.say.Status.Print(func(w io.Writer) {
-		_, _ = io.WriteString(w, strings.TrimSuffix(text, "\n")) // A gone terminal shows itself to its reader.
+		_, _ = io.WriteString(w, strings.TrimSuffix(text, "\n")) // The reader of the keys notices a closed terminal.
 		err = s.keys.Discard()
 		_, _ = io.WriteString(w, "\n")
 	})
@@ -108,7 +110,7 @@ func (s *questionScreen) printText(text string, keys []card.Row) (err error) {
 	return err
 }
 
-// acceptAllowKeys lets allow keys count if the wait is over and no unread key is left.
+// acceptAllowKeys makes allow keys count if the wait is over and no unread key is left.
 func (s *questionScreen) acceptAllowKeys(ctx context.Context) error {
 	if s.allowKeysCount || s.wait.Left(time.Now()) > 0 {
 		return nil
@@ -125,17 +127,17 @@ func (s *questionScreen) acceptAllowKeys(ctx context.Context) error {
 	return nil
 }
 
-// printBelow draws rows below the question. After explainIgnoredKey the cursor stays in the last row, because a page
-// has only one spare row.
+// printBelow prints a text below the question. After explainIgnoredKey the cursor stays in the last row, because a
+// page has only one spare row.
 func (s *questionScreen) printBelow(text string) {
 	if s.explained {
 		text = strings.TrimSuffix(text, "\n")
 	}
-	// A gone terminal shows itself to its reader.
+	// The reader of the keys notices a closed terminal.
 	s.k.say.Status.Print(func(w io.Writer) { _, _ = io.WriteString(w, text) })
 }
 
-// explainIgnoredKey says once, in the cursor's row, why a key does not count.
+// explainIgnoredKey says why the last key does not count. It says so once, in the row of the cursor.
 func (s *questionScreen) explainIgnoredKey() {
 	if s.explained {
 		return
@@ -145,7 +147,7 @@ func (s *questionScreen) explainIgnoredKey() {
 	s.printBelow(frame.RenderRows([]card.Row{{Head: "  " + card.Line(why, s.width-3), Tone: card.Aside}}, s.k.say.Styles))
 }
 
-// nextKey waits for a key or for a resize of the terminal.
+// nextKey waits for a key or for a resize of the terminal. It also makes allow keys count when the wait is over.
 func (s *questionScreen) nextKey(ctx context.Context) (key screen.Key, resized bool, err error) {
 	changes, stop := frame.TerminalResizes()
 	defer stop()
@@ -162,7 +164,7 @@ func (s *questionScreen) nextKey(ctx context.Context) (key screen.Key, resized b
 		case ctx.Err() != nil:
 			return key, false, ctx.Err()
 		case w != s.width || h != s.height:
-			return key, true, nil // The key belonged to the old screen.
+			return key, true, nil // The key was meant for the old screen.
 		case errors.Is(err, context.Canceled):
 			continue
 		}
@@ -181,7 +183,7 @@ func (s *questionScreen) nextKey(ctx context.Context) (key screen.Key, resized b
 	}
 }
 
-// waitForKey waits for a key, for a resize or for the end of the wait.
+// waitForKey returns the next key. A resize, or the end of the wait for allow keys, cancels it.
 func (s *questionScreen) waitForKey(ctx context.Context, changes <-chan os.Signal) (screen.Key, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -203,7 +205,7 @@ func (s *questionScreen) waitForKey(ctx context.Context, changes <-chan os.Signa
 	return s.keys.Next(ctx)
 }
 
-// handleKey acts on a key. done means that this screen has finished with the question.
+// handleKey acts on a key. done means that the screen needs no further key.
 func (s *questionScreen) handleKey(ctx context.Context, key screen.Key) (done bool, err error) {
 	switch {
 	case key.IsControl(screen.CtrlZ):
@@ -246,8 +248,9 @@ func (s *questionScreen) drawNextPage() error {
 	return err
 }
 
-// chooseOption chooses an option. An allow key turns the pages until the person has seen everything that would run.
-// It counts only if no other key comes shortly before or after it.
+// chooseOption acts on a key for the option o. ok is false if the key is y and the question has no option for y. A
+// key that allows turns the pages until the person has seen everything that would run. Such a key counts only if no
+// other key comes shortly before or after it.
 func (s *questionScreen) chooseOption(ctx context.Context, o interaction.Option, ok bool) (done bool, err error) {
 	if ok && !o.Allows() {
 		return s.recordChoice(ctx, o)
@@ -265,8 +268,8 @@ func (s *questionScreen) chooseOption(ctx context.Context, o interaction.Option,
 	return s.recordChoice(ctx, o)
 }
 
-// isDeliberate reports whether an allow key counts. If not, it explains why. A held key is followed by its own
-// repetitions. Before a typed line no other key may be pending.
+// isDeliberate reports whether an allow key counts. If the key does not count, isDeliberate explains this. It waits
+// for more keys, because a key that is held down repeats. It waits longer if the person must type a text next.
 func (s *questionScreen) isDeliberate(ctx context.Context, o interaction.Option) (bool, error) {
 	if s.allowKeysCounted {
 		within := interaction.HeldTime
@@ -282,8 +285,8 @@ func (s *questionScreen) isDeliberate(ctx context.Context, o interaction.Option)
 	return false, nil
 }
 
-// recordChoice records the chosen option. An option that allows for good needs a second key. A dangerous action needs
-// the typed word.
+// recordChoice puts the chosen option on the log. An option that allows an action for good needs a second key. A
+// dangerous action needs the typed word.
 func (s *questionScreen) recordChoice(ctx context.Context, o interaction.Option) (done bool, err error) {
 	answer := interaction.Answer{Option: o.ID, By: frame.UserName(s.k.a.Getenv), Where: s.k.where, Shown: s.pager.Shown(),
 		Origin: s.k.a.Origin()}
@@ -299,7 +302,7 @@ func (s *questionScreen) recordChoice(ctx context.Context, o interaction.Option)
 	case o.Text:
 		answer.Text, err = s.readValue(ctx)
 	}
-	s.keyRows, s.explained = s.pager.Keys(), false // Other rows stand below the key rows now.
+	s.keyRows, s.explained = s.pager.Keys(), false // The answer's rows stand below the rows of keys now.
 	s.wait.Input(time.Now())
 	if errors.Is(err, screen.ErrEscaped) || errors.Is(err, screen.ErrInterrupted) {
 		return false, nil
@@ -310,11 +313,11 @@ func (s *questionScreen) recordChoice(ctx context.Context, o interaction.Option)
 	return s.k.recordAnswer(ctx, s.q, answer)
 }
 
-// readLine asks for a line of text.
+// readLine prints a prompt and returns the line of text that the person enters.
 func (s *questionScreen) readLine(ctx context.Context, prompt string) (string, error) {
 	s.k.say.Status.Print(func(w io.Writer) { fmt.Fprint(w, "  "+prompt) })
 	text, err := s.keys.Line(ctx)
-	s.k.say.Status.Print(func(io.Writer) {}) // ends the line if the cursor is still in it
+	s.k.say.Status.Print(func(io.Writer) {}) // starts a new line if the cursor is still in the old one
 	return text, err
 }
 
@@ -333,7 +336,8 @@ func (s *questionScreen) readValue(ctx context.Context) (string, error) {
 	}
 }
 
-// confirmAlways asks for a second key before an option that allows for good. done can be true without a yes.
+// confirmAlways asks for a second key, because the option allows an action for good. yes means that the person
+// confirmed. done means that the screen needs no further key.
 func (s *questionScreen) confirmAlways(ctx context.Context) (yes, done bool, err error) {
 	rows := card.Note(
 		"This allows it for good: the agent will not ask again, and Perlica cannot limit the actions that this covers.",
@@ -361,7 +365,7 @@ func (s *questionScreen) confirmAlways(ctx context.Context) (yes, done bool, err
 	}
 }
 
-// recordAnswer puts an answer on the log. done means that the question needs no further key.
+// recordAnswer puts an answer on the log. done means that the question needs no further answer.
 func (k *Asker) recordAnswer(ctx context.Context, q interaction.Question, answer interaction.Answer) (done bool,
 	err error) {
 	if k.AnswerTo != nil {
@@ -387,8 +391,8 @@ func (k *Asker) recordAnswer(ctx context.Context, q interaction.Question, answer
 	return false, err
 }
 
-// optionByDigit returns the option that a digit chooses. 'perlica pending choose' answers questions with more than
-// nine options.
+// optionByDigit returns the option that a digit chooses. A question with more than nine options also needs the
+// command 'perlica pending choose'.
 func optionByDigit(key screen.Key, q interaction.Question) (interaction.Option, bool) {
 	n, ok := key.Digit()
 	if !ok || n < 1 || n > len(q.Options) {

@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/service/team"
 )
 
-// TeamAnswerError explains the error of an answer to a worker's question to the user. A nil error stays nil and means
-// that the answer counts.
+// TeamAnswerError turns the error of an answer to a worker's question into an error for the user. If err is nil, the
+// answer counts, and the result is nil.
 func TeamAnswerError(err error) error {
 	var uncounted *team.UncountedError
 	switch {

@@ -21,7 +21,7 @@ type TeamFlags struct {
 	notBefore string
 }
 
-// AddTeamFlags adds the flags that run and chat share.
+// AddTeamFlags adds the flags for a team that run and chat share.
 func AddTeamFlags(cmd *cobra.Command, f *TeamFlags) {
 	fl := cmd.Flags()
 	fl.BoolVar(&f.on, "team", false, "hand inputs to the team of team.url, and wait for their results; see docs/team.md")
@@ -30,20 +30,20 @@ func AddTeamFlags(cmd *cobra.Command, f *TeamFlags) {
 	fl.StringArrayVar(&f.labels, "team-label", nil, "with --team: a `label` that the worker must have; may be repeated")
 }
 
-// AddTeamRunFlags adds the flags that only run has.
+// AddTeamRunFlags adds the flags for a team that only run has.
 func AddTeamRunFlags(cmd *cobra.Command, f *TeamFlags) {
 	fl := cmd.Flags()
 	fl.IntVar(&f.priority, "team-priority", 0, "with --team: inputs of a higher `number` are taken first")
 	fl.StringVar(&f.notBefore, "team-not-before", "", "with --team: not to be taken before this `time`, RFC 3339")
 }
 
-// localFlags say how an agent runs on this machine. They exclude --team.
+// localFlags are the flags for an agent on this machine. --team excludes them.
 var localFlags = []string{"agent", "env", "cwd", "add-dir", "model", "mode", "allow", "deny", "wait",
 	"wait-permissions",
 	"append-system", "mcp-config", "save-to", "schema"}
 
-// Meant reports whether inputs go to the team. Without --team, the setting team.default decides. The error names
-// flags that exclude each other.
+// Meant reports whether the user wants the team to answer. Without the flag --team, the setting team.default
+// decides. The error names flags that exclude each other.
 func (f TeamFlags) Meant(cmd *cobra.Command, p *project.Project) (bool, error) {
 	on := f.on
 	if fl := cmd.Flags().Lookup("team"); fl == nil || !fl.Changed {
@@ -74,7 +74,7 @@ func flagChanged(cmd *cobra.Command, name string) bool {
 	return fl != nil && fl.Changed
 }
 
-// Draft returns a text as an input for the team, with the values of the flags.
+// Draft returns an input for the team with the text and the values of the flags.
 func (f TeamFlags) Draft(p *project.Project, df Flags, text string) (d team.Draft, err error) {
 	d = team.Draft{
 		ID: df.InputID, Text: text, Project: f.Project(
@@ -98,7 +98,7 @@ func (f TeamFlags) Draft(p *project.Project, df Flags, text string) (d team.Draf
 	return d, nil
 }
 
-// ContinueTeamSession makes the input continue the named session. An empty name changes nothing.
+// ContinueTeamSession makes the input d continue the named session. If session is empty, it changes nothing.
 func ContinueTeamSession(ctx context.Context, t *team.Team, d *team.Draft, session string, note func(string)) error {
 	if session == "" {
 		return nil
@@ -111,5 +111,5 @@ func ContinueTeamSession(ctx context.Context, t *team.Team, d *team.Draft, sessi
 	return nil
 }
 
-// Project returns the project of the inputs.
+// Project returns the name of the project for the inputs.
 func (f TeamFlags) Project(p *project.Project) string { return cmp.Or(f.project, p.Name()) }

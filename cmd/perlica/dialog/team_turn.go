@@ -22,31 +22,31 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// TeamTerminal shows an input that a team answers, and answers its questions.
+// TeamTerminal shows an input that a team answers, and lets the person answer the agent's questions.
 type TeamTerminal struct {
 	Say  *Printer
 	Ask  *Asker              // asks on the terminal of Say
-	Show func(record.Notice) // Show shows the notices of the run. Nil means Say.Show.
-	Stop *frame.Stopper      // Stop stops the input.
+	Show func(record.Notice) // Show shows the notices of the run. If Show is nil, Say.Show shows them.
+	Stop *frame.Stopper      // Stop stops the input when the user asks for it.
 	User string              // name of the person at the terminal
 }
 
-// teamTurn is one input that a team answers.
+// teamTurn is one input that a team answers, with the notices that were shown so far.
 type teamTurn struct {
 	TeamTerminal
 	t              *team.Team
 	id             string
 	live           *team.Live
-	openQuestions  map[event.InteractionID]hub.Question // the hub's open questions that are shown
+	openQuestions  map[event.InteractionID]hub.Question // open questions of the hub that are on the screen
 	firstSeen      map[event.InteractionID]time.Time    // the time when the hub first had a question
-	inCopy         map[event.InteractionID]bool         // questions that the copy of the worker's log contains
+	inCopy         map[event.InteractionID]bool         // questions that the local copy of the worker's log contains
 	shownQuestions map[event.InteractionID]bool         // questions that were shown
 	shownEnds      map[event.InteractionID]bool         // questions whose end was shown
 
-	questionsByID sync.Map // hub.Question by interaction id; another goroutine answers it
+	questionsByID sync.Map // hub.Question by interaction id; the goroutine that answers the question also uses it
 
-	shownState string    // the last state that was shown
-	untakenAt  time.Time // time of the notice that no worker has taken the input
+	shownState string    // the last state of the input that was shown
+	untakenAt  time.Time // the time at which the user is told that no worker has taken the input
 	startShown bool      // The start of the run was shown.
 }
 
@@ -56,8 +56,9 @@ type TeamPendingError struct{ error }
 // Unwrap returns the reason.
 func (e *TeamPendingError) Unwrap() error { return e.error }
 
-// Answer sends an input to a team and waits for its result, as a Runner does on this machine. worker names the worker
-// that answered. The error is a *TeamPendingError if the team has accepted the input.
+// Answer sends an input to a team and waits for its result, as a Runner does on this machine. worker is the name of
+// the worker that answered. The error is a *TeamPendingError if the team has accepted the input and its end is not
+// known.
 func (at TeamTerminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (res record.Result, worker string,
 	err error) {
 	live, err := t.Live(ctx)
@@ -101,7 +102,8 @@ func unknownOutcome(id, why string) record.Result {
 		Err: &provider.Error{Type: provider.TypeGone, Subtype: "team", Message: why}}
 }
 
-// waitForEnd waits for the end of the input. A stop cancels the input on the hub.
+// waitForEnd waits for the end of the input. If the user stops the turn, it cancels the input on the hub. before
+// means that the team knew the input before this call.
 func (r *teamTurn) waitForEnd(ctx context.Context, before bool) (res record.Result, worker string, err error) {
 	under, end := context.WithCancel(ctx)
 	defer end()
@@ -115,7 +117,7 @@ func (r *teamTurn) waitForEnd(ctx context.Context, before bool) (res record.Resu
 		}
 	}()
 	r.live.Look, r.live.Note = r.showStatus, r.Say.Note
-	if !before { // A known input shows its recorded result only.
+	if !before { // For an input that the team knew before, only the recorded result is shown.
 		r.live.Show = r.showNotice
 	}
 	s, err := r.live.Wait(under, r.id)
@@ -136,7 +138,7 @@ func (r *teamTurn) waitForEnd(ctx context.Context, before bool) (res record.Resu
 	return res, s.Worker, err
 }
 
-// cancelInput cancels the input as soon as the hub can be reached.
+// cancelInput cancels the input on the hub. It tries until the hub can be reached.
 func (r *teamTurn) cancelInput(ctx context.Context) {
 	for {
 		_, err := r.t.Cancel(ctx, r.id, r.User, "terminal")
@@ -151,7 +153,7 @@ func (r *teamTurn) cancelInput(ctx context.Context) {
 	}
 }
 
-// resultOfStatus returns the result of the input in the form of run.
+// resultOfStatus returns the result that the command run shows for the input.
 func (r *teamTurn) resultOfStatus(s hub.Status, stopped *fact.Stop, before bool) (record.Result, error) {
 	switch s.State {
 	case hub.Withdrawn:
@@ -192,7 +194,7 @@ func (r *teamTurn) resultOfStatus(s hub.Status, stopped *fact.Stop, before bool)
 	return res, nil
 }
 
-// showRest shows the part of a finished run that the copy has not shown.
+// showRest shows the parts of a finished run that were not shown while the local copy of the log arrived.
 func (r *teamTurn) showRest(res record.Result) {
 	if !r.startShown {
 		r.TeamTerminal.Show(record.Started{Result: res})
@@ -220,14 +222,14 @@ func localStop(here *fact.Stop, there fact.Stop) fact.Stop {
 	return there
 }
 
-// untakenNotice is the time before the user is told that no worker has taken the input. No worker may serve its
-// project and labels.
+// untakenNotice is the time after which the user is told that no worker has taken the input. Perhaps no worker
+// serves its project and labels.
 const untakenNotice = 10 * time.Second
 
-// copyWait is the longest time that a question waits for the agent's earlier text.
+// copyWait is the longest time that a question waits until the agent's earlier text has been shown.
 const copyWait = 2 * time.Second
 
-// showStatus shows changes while the user waits for the input.
+// showStatus shows changes of the input's state and of its questions while the user waits.
 func (r *teamTurn) showStatus(s hub.Status, open []hub.Question) {
 	if s.State != r.shownState && !s.Ended() {
 		r.shownState = s.State
@@ -242,13 +244,13 @@ func (r *teamTurn) showStatus(s hub.Status, open []hub.Question) {
 	for _, q := range open {
 		var shown interaction.Question
 		if json.Unmarshal(q.Question, &shown) != nil || string(shown.ID) != q.ID || q.Worker != s.Worker {
-			continue // The worker does not write such a row.
+			continue // A worker writes no such row, so the row is ignored.
 		}
 		still[shown.ID] = true
 		if r.firstSeen[shown.ID].IsZero() {
 			r.firstSeen[shown.ID] = time.Now()
 		}
-		// The agent's earlier text comes first, unless the copy is late.
+		// The agent's earlier text comes first, unless the copy of the log is late.
 		if !r.shownQuestions[shown.ID] && (r.inCopy[shown.ID] || r.live.Show == nil ||
 			time.Since(r.firstSeen[shown.ID]) > copyWait) {
 			r.openQuestions[shown.ID], r.shownQuestions[shown.ID] = q, true
@@ -270,8 +272,8 @@ func (r *teamTurn) showStatus(s hub.Status, open []hub.Question) {
 	}
 }
 
-// showNotice shows a notice from the copy of the worker's log. An answerable question waits until the hub has it. Its
-// end is shown as soon as the copy or the hub reports it.
+// showNotice shows a notice from the copy of the worker's log. A question that can be answered is shown only when
+// the hub has it. The end of a question is shown as soon as the copy or the hub reports it.
 func (r *teamTurn) showNotice(n record.Notice) {
 	switch n := n.(type) {
 	case record.Started:
@@ -284,13 +286,14 @@ func (r *teamTurn) showNotice(n record.Notice) {
 	case record.Closed:
 		r.showQuestionEnd(n)
 		return
-	case record.Received, record.Stopping, record.Finished: // The waiting user knows this.
+	case record.Received, record.Stopping, record.Finished: // The user who waits knows this already.
 		return
 	}
 	r.showOnTerminal(n)
 }
 
-// showQuestionEnd shows the end of a question once. It first shows a question that was not shown while open.
+// showQuestionEnd shows the end of a question once. If the question itself was not shown while it was open, it is
+// shown first.
 func (r *teamTurn) showQuestionEnd(n record.Closed) {
 	id := n.Question.ID
 	if r.shownEnds[id] {
@@ -331,5 +334,5 @@ func (r *teamTurn) proposeAnswer(ctx context.Context, q interaction.Question, a 
 	if !ok || !slices.ContainsFunc(list, func(open hub.Question) bool { return open.ID == string(q.ID) }) {
 		return errors.New("the question is closed")
 	}
-	return r.t.Answer(ctx, shown.(hub.Question), a) // The hub may have another question by now.
+	return r.t.Answer(ctx, shown.(hub.Question), a) // The hub may have replaced the question since it was shown.
 }

@@ -18,32 +18,32 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TurnView shows a turn of a conversation, in the chat and in watch. It renders the answer as Markdown if the
-// terminal can, shows everything else as run does, and adds plans, diffs and usage.
+// TurnView shows a turn of a conversation, in the chat and in watch. If the terminal can, it renders the answer as
+// Markdown. It shows everything else as the command run does, and adds plans, diffs and usage.
 type TurnView struct {
 	A      *frame.App
 	Say    *Printer
 	stream *screen.MarkdownStream // nil if the answer is printed unchanged
 	open   bool                   // The answer so far does not end with a newline.
-	quick  bool                   // There is a status line.
+	quick  bool                   // The terminal has a status line for short-lived texts.
 
 	thought strings.Builder
 	calls   map[acp.ToolCallId]*shownTool
-	folded  func(tool string) string // folded tells how to see all of a folded result.
-	plan    string                   // the entries as last shown
+	folded  func(tool string) string // folded returns a sentence for a folded result: how to see the whole result
+	plan    string                   // the entries of the plan as last shown
 	step    string
 	used    *acp.UsageUpdate
 }
 
-// shownTool is a tool call of the turn as far as it was reported.
+// shownTool is a tool call of the turn, with everything that the agent has reported about it.
 type shownTool struct {
 	provider.ToolCall
 	named bool // The start of the call was shown.
-	over  bool // The end of the call was shown. The result is dropped.
+	over  bool // The end of the call was shown. The call's result is then removed from memory.
 }
 
-// NewTurnView returns the view of one turn. It prints through say. folded tells how to see all of a tool call's
-// result.
+// NewTurnView returns the view of one turn. It prints through say. folded returns the sentence that tells how to see
+// the whole result of a tool call.
 func NewTurnView(a *frame.App, say *Printer, folded func(tool string) string) *TurnView {
 	v := &TurnView{A: a, Say: say, calls: map[acp.ToolCallId]*shownTool{}, folded: folded}
 	say.usageShownElsewhere = true
@@ -134,8 +134,8 @@ func (v *TurnView) thoughtLines(text string) {
 	}
 }
 
-// showTool shows a tool call. While it runs, it stands in the status line. Its end is a line with the result. Without
-// a status line its start is a line, too.
+// showTool shows a tool call. While the call runs, the status line shows it. When it ends, a line with the result is
+// printed. If there is no status line, a line is printed at the start of the call, too.
 func (v *TurnView) showTool(t provider.ToolCall) {
 	call := v.calls[t.ID]
 	if call == nil {
@@ -162,7 +162,7 @@ func (v *TurnView) showTool(t provider.ToolCall) {
 	*call = shownTool{over: true}
 }
 
-// showToolResult shows the result of a tool call, folded.
+// showToolResult shows the first rows of a tool call's result.
 func (v *TurnView) showToolResult(t provider.ToolCall) {
 	width := cmp.Or(screen.TerminalWidth(v.A.Stderr), frame.DefaultWidth)
 	rows, more := frame.ToolResultRows(t, width, true)
@@ -200,7 +200,7 @@ func countChangedLines(t provider.ToolCall) string {
 	return fmt.Sprintf(" (+%d −%d)", added, removed)
 }
 
-// commandExitCode returns the exit code of a tool call's command if the agent reports it.
+// commandExitCode returns a text with the exit code of a tool call's command, or "" if the agent does not report it.
 func commandExitCode(t provider.ToolCall) string {
 	if code, ok := t.ExitCode(); ok {
 		return fmt.Sprintf(" (exit %d)", code)
@@ -248,12 +248,12 @@ func (v *TurnView) planMark(s acp.PlanEntryStatus) string {
 	return v.Say.Styles.Dim("·")
 }
 
-// End ends the answer on the screen and prints the remaining lines.
+// End ends the answer on the screen and prints the lines that waited for this.
 func (v *TurnView) End() {
 	v.endThought()
 	v.Flush()
 	if v.open && v.stream == nil && v.Say.Answer == nil {
-		v.Say.printAnswer("\n") // In a file, the next answer follows.
+		v.Say.printAnswer("\n") // If the output is a file, the next answer follows after a newline.
 	}
 	if v.plan != "" && v.step != "" && v.quick {
 		v.Say.Line(v.Say.Styles.Dim(v.step))
@@ -261,7 +261,8 @@ func (v *TurnView) End() {
 	v.open, v.plan, v.step = false, "", ""
 }
 
-// Full says how full the agent's context is. It returns "" if the agent does not report it.
+// Full returns the percentage of the agent's context that is in use, as text. It returns "" if the agent does not
+// report it.
 func (v *TurnView) Full() string {
 	if u := v.used; u != nil && u.Size > 0 && 100*int64(u.Used) >= int64(u.Size) {
 		return fmt.Sprintf("%d%%", 100*int64(u.Used)/int64(u.Size))
@@ -269,7 +270,8 @@ func (v *TurnView) Full() string {
 	return ""
 }
 
-// Usage returns the tokens and cost of the turn that the agent reports. Agents that count nothing report zero.
+// Usage describes the tokens and the cost of the turn as reported by the agent. Agents that do not count them report
+// zero.
 func (v *TurnView) Usage(res record.Result) string {
 	var parts []string
 	if res.Outcome == record.OutcomeResponded && res.Stopped == nil && !res.Pruned && res.Damage == "" &&

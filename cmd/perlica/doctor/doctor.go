@@ -27,7 +27,8 @@ import (
 // app is an invocation with the commands of this package as methods.
 type app struct{ *frame.App }
 
-// Setups returns the state of the bridge's channels and of the other projects that its bot serves.
+// Setups returns the state of the bridge's channels, and the state of the other projects that the bridge's bot
+// serves.
 type Setups func(ctx context.Context, p *project.Project) (channels, projects []service.Setup)
 
 // Command returns the command doctor.
@@ -99,7 +100,7 @@ func (a *app) runDoctor(ctx context.Context, setups Setups, asJSON bool) error {
 	if err == nil {
 		channels, projects := setups(ctx, p)
 		a.checkBridge(ctx, p, service.Checkup{Lock: p.Workspace.Service().Lock, Setups: channels, Projects: projects}, take)
-		if opt, terr := team.OptionsOf(p, "", a.Version); terr == nil { // An error means that no hub is configured.
+		if opt, terr := team.OptionsOf(p, "", a.Version); terr == nil { // An error means that the configuration names no hub.
 			opt.Checkup(ctx, frame.HintOf, take)
 		}
 	}
@@ -118,15 +119,15 @@ func (a *app) runDoctor(ctx context.Context, setups Setups, asJSON bool) error {
 	return failed
 }
 
-// checkBridge checks the messaging bridge. It builds the bridge's view in a temporary folder and changes nothing in
-// the project.
+// checkBridge checks the messaging bridge. It builds the bridge's view of the log in a temporary folder and changes
+// nothing in the project.
 func (a *app) checkBridge(ctx context.Context, p *project.Project, c service.Checkup, report func(checkup.Check)) {
 	if log, _, err := a.Reader(ctx, p); err == nil { // The checks of the log have reported a failure.
-		defer func() { _ = log.Close() }() // A log that was only read loses nothing.
+		defer func() { _ = log.Close() }() // The log was only read, so a failed close loses no data.
 		if dir, err := os.MkdirTemp("", "perlica-view-"); err == nil {
 			defer func() { _ = os.RemoveAll(dir) }() // The folder is temporary.
 			if r, err := service.OpenRecords(ctx, log, filepath.Join(dir, "service_bridge.db"), p.Vouchers()); err == nil {
-				defer func() { _ = r.Close() }() // A view in a temporary folder loses nothing.
+				defer func() { _ = r.Close() }() // The view is in a temporary folder, so a failed close loses no data.
 				c.Records = r
 			}
 		}

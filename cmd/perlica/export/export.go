@@ -1,4 +1,4 @@
-// Package export writes the record or a part of it in forms that others can check or read. It decides nothing and
+// Package export writes the record or a part of it in formats that others can verify or read. It decides nothing and
 // knows no command.
 package export
 
@@ -30,13 +30,13 @@ import (
 
 func formatNames() []string { return slices.Sorted(maps.Keys(exportFormats())) }
 
-// Flags are the flags of log export.
+// Flags are the flags of the command log export.
 type Flags struct {
-	frame.EventFilter // Its flags are --run, --session, --since and --before.
+	frame.EventFilter // The filter has the flags --run, --session, --since and --before.
 	Out               string
 	raw               bool
 	Format            string
-	replay            string // the file of --replay
+	replay            string // file name from the flag --replay
 	redact            bool
 }
 
@@ -75,7 +75,7 @@ Exit codes: 0 it was written; 1 it was not, or the log is damaged.`,
 	return cmd
 }
 
-// AddFlags adds the flags for the form and the target of an export.
+// AddFlags adds the flags for the format and the target of an export.
 func AddFlags(cmd *cobra.Command, f *Flags) {
 	fl := cmd.Flags()
 	fl.StringVarP(&f.Out, "output", "o", "-", "write to this `file`, when all of it is right; - is standard output")
@@ -84,7 +84,7 @@ func AddFlags(cmd *cobra.Command, f *Flags) {
 	frame.CompleteFlag(cmd, "format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// Run runs log export and session export.
+// Run runs the commands log export and session export.
 func Run(ctx context.Context, a *frame.App, f Flags) error {
 	if _, ok := exportFormats()[f.Format]; !ok {
 		return frame.WithHint(frame.UsageErrorf("there is no format %q", f.Format), "there is %s",
@@ -107,7 +107,7 @@ func Run(ctx context.Context, a *frame.App, f Flags) error {
 	})
 }
 
-// Write writes a part of an open log.
+// Write exports a part of an open log.
 func Write(ctx context.Context, a *frame.App, log *store.Reader, p *project.Project, f Flags) error {
 	write := exportFormats()[f.Format]
 	q, err := f.Query(ctx, log, time.Now())
@@ -128,7 +128,7 @@ func Write(ctx context.Context, a *frame.App, log *store.Reader, p *project.Proj
 	opt := &job.opt
 	progress, done := a.Progress(ctx, "exporting", log)
 	defer done()
-	if f.Out != "-" || !screen.IsTerminal(a.Stdout) { // On a terminal the exported lines show the progress.
+	if f.Out != "-" || !screen.IsTerminal(a.Stdout) { // On a terminal the exported lines themselves show the progress.
 		opt.Progress = progress
 	}
 	var got *export.Summary
@@ -151,14 +151,14 @@ func Write(ctx context.Context, a *frame.App, log *store.Reader, p *project.Proj
 
 // redactorOf returns the redactor with the built-in rules and the rules of the project.
 func redactorOf(a *frame.App, p *project.Project) (*redact.Redactor, error) {
-	// A mistake in the configuration may hide some of its patterns.
+	// After a mistake in the configuration, some of its patterns may be missing.
 	if _, err := a.Locate(nil); err != nil {
 		return nil, frame.WithHint(err, "without all of its patterns less would be masked; --raw exports everything as it is")
 	}
 	return p.Redactor()
 }
 
-// Tally says how much of a log an export contains.
+// Tally returns a sentence about the number of events in an export.
 func Tally(got export.Summary) string {
 	text := fmt.Sprintf("%d of %s", got.Events, frame.Count(int(got.Size), "event"))
 	if got.Pruned > 0 {
@@ -173,12 +173,12 @@ func Tally(got export.Summary) string {
 	return text
 }
 
-// containsSecret reports whether the redaction rules match a part of a payload.
+// containsSecret reports whether a redaction rule matches a part of a payload.
 func containsSecret(redactor *redact.Redactor, payload []byte) bool {
 	if redactor.Changes(payload) {
 		return true
 	}
-	// The start of an oversized line is in base64, where no rule matches.
+	// The record has the start of an oversized line in base64, which no rule matches. It is decoded first.
 	var line fact.OversizedLine
 	if !bytes.Contains(payload, []byte(`"head":"`)) || json.Unmarshal(payload, &line) != nil {
 		return false
@@ -192,7 +192,7 @@ type exportJob struct {
 	log     *store.Reader
 	opt     export.Options
 	mask    func(string) string // nil if nothing is masked
-	version string              // the version of Perlica
+	version string              // version of Perlica
 }
 
 // exportFormat writes the selected part of a log in one format of log export. It returns a summary if the format can
@@ -212,7 +212,7 @@ func exportFormats() map[string]exportFormat {
 	}
 }
 
-// reportFormat makes an exportFormat of a format that people and other tools read.
+// reportFormat returns an exportFormat for a report that cannot be verified.
 func reportFormat(write func(context.Context, io.Writer, *store.Reader, event.Query,
 	report.FormatOptions) error) exportFormat {
 	return func(ctx context.Context, w io.Writer, job exportJob) (*export.Summary, error) {

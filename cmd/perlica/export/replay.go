@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/provider/replay"
 )
 
-// AddReplayFlags adds the flags of an export for 'perlica agent replay'.
+// AddReplayFlags adds the flags for an export that 'perlica agent replay' reads.
 func AddReplayFlags(cmd *cobra.Command, f *Flags) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.replay, "replay", "",
@@ -54,7 +54,7 @@ func writeReplay(ctx context.Context, a *frame.App, log *store.Reader, p *projec
 	return nil
 }
 
-// withoutSecrets masks possible secrets in the frames, or refuses a line with a secret.
+// withoutSecrets masks possible secrets in the frames. If masks is false, it fails at a line with a possible secret.
 func withoutSecrets(frames iter.Seq2[replay.Frame, error], mask func([]byte) []byte, masks bool) iter.Seq2[replay.Frame,
 	error] {
 	return func(yield func(replay.Frame, error) bool) {
@@ -74,7 +74,7 @@ func withoutSecrets(frames iter.Seq2[replay.Frame, error], mask func([]byte) []b
 	}
 }
 
-// HintGone adds a hint to the error that the record lacks a line.
+// HintGone adds a hint to the error of a line that the record no longer has.
 func HintGone(err error) error {
 	var gone *replay.GoneError
 	if !errors.As(err, &gone) {

@@ -22,32 +22,31 @@ import (
 	"github.com/perlica/perlica/provider/descent"
 )
 
-// An Access says whether a process that descends from an agent may use a command. The function that makes a command
-// sets its Access. An agent may not use a command that has none.
+// An Access says whether a process that descends from an agent may use a command. The constructor of a command sets
+// the command's Access. An agent may not use a command without an Access.
 type Access string
 
 const (
 	accessKey = "access"
 
-	// ReadOnly is the Access of a command that changes nothing that a person decides. An agent may use it.
+	// ReadOnly is the Access of a command that changes nothing that only a person may decide. An agent may use it.
 	ReadOnly Access = "read-only"
-	// PersonOnly is the Access of a command that decides something in a person's place: it answers, grants, trusts,
-	// revokes, resolves or prunes, changes a key or a setting, or makes an input at another front end. An agent may
-	// not use it.
+	// PersonOnly is the Access of a command that only a person may use. Such a command answers, grants, trusts,
+	// revokes, resolves or prunes, changes a key or a setting, or makes an input at another front end.
 	PersonOnly Access = "person-only"
-	// AnswersQuestion is the Access of a command that answers a question. An agent's attempt is refused later, and the
-	// question's record names the agent.
+	// AnswersQuestion is the Access of a command that answers a question. Gate lets an agent start the command. The
+	// answer is refused later, and the question's record names the agent.
 	AnswersQuestion Access = "answers-question"
-	// StartsRun is the Access of a command that makes a run. A run that an agent starts is never looser than the
-	// agent's own.
+	// StartsRun is the Access of a command that makes a run. If an agent starts a run, the new run's permissions are
+	// at least as strict as the agent's.
 	StartsRun Access = "starts-run"
 )
 
 // Annotation returns the annotations of a command with this Access.
 func (s Access) Annotation() map[string]string { return map[string]string{accessKey: string(s)} }
 
-// AccessOf returns the Access of a command. Cobra makes the command for completions without an Access, and it is
-// ReadOnly.
+// AccessOf returns the Access of a command. Cobra itself makes the command for completions, which has no Access and
+// counts as ReadOnly.
 func AccessOf(cmd *cobra.Command) Access {
 	if cmd.Parent() == cmd.Root() && cmd.Name() == cobra.ShellCompRequestCmd {
 		return ReadOnly
@@ -55,7 +54,7 @@ func AccessOf(cmd *cobra.Command) Access {
 	return Access(cmd.Annotations[accessKey])
 }
 
-// byAgentError says that a process of an agent may not do something.
+// byAgentError is the error of an action that a process of an agent may not do.
 type byAgentError struct {
 	what  string
 	agent descent.Agent
@@ -65,7 +64,7 @@ func (e *byAgentError) Error() string {
 	return fmt.Sprintf("%s is refused: this process descends from %s, and only a person does that", e.what, e.agent)
 }
 
-// Gate refuses a PersonOnly command to a process of an agent.
+// Gate returns an error if a process of an agent runs a PersonOnly command.
 func (a *App) Gate(cmd *cobra.Command) error {
 	switch AccessOf(cmd) {
 	case ReadOnly, StartsRun, AnswersQuestion:
@@ -74,12 +73,12 @@ func (a *App) Gate(cmd *cobra.Command) error {
 	return a.PersonOnly("'" + cmd.CommandPath() + "'")
 }
 
-// personHint tells a refused user where Perlica recognises a person.
+// personHint tells a refused user in which terminals Perlica recognises a person.
 const personHint = "do it in a terminal of your own: one that no agent started, outside of namespaces, or in a login such as ssh"
 
-// PersonOnly refuses an action to a process that descends from an agent. It allows the action if the agent was
-// started before everything that the action could change was made. It also refuses the action if the ancestors of
-// this process cannot be read. The argument names the action.
+// PersonOnly returns an error if this process descends from an agent. It allows the action if everything that the
+// action could change was made after the agent's start. It also returns an error if the ancestors of this process
+// cannot be read. The argument what names the action.
 func (a *App) PersonOnly(what string) error {
 	agent, ok, err := a.agentOfProcess()
 	switch {
@@ -92,12 +91,13 @@ func (a *App) PersonOnly(what string) error {
 	return needsTerminal(what)
 }
 
-// agentOfProcess returns the agent from which this process descends. ok is false if everything that the agent may not
-// touch was made after the agent had started. On Linux it returns an error if the ancestors cannot be read.
+// agentOfProcess returns the agent from which this process descends. ok is false if there is no such agent, or if
+// everything that the agent may not touch was made after the agent had started. On Linux it returns an error if the
+// ancestors cannot be read.
 func (a *App) agentOfProcess() (agent descent.Agent, ok bool, err error) {
 	line, err := descent.Self()
 	if err != nil && a.System != "linux" {
-		err = nil // Other systems know only the variables of this process.
+		err = nil // Systems other than Linux show only the variables of this process.
 	}
 	agent, ok = line.Youngest()
 	switch {
@@ -112,11 +112,13 @@ func (a *App) agentOfProcess() (agent descent.Agent, ok bool, err error) {
 // startSlack is the largest error of a process's start time. The system rounds its number of ticks down.
 const startSlack = 20 * time.Millisecond
 
-// existedBefore reports whether a part of the user's state or of the project's record is as old as start. It also
-// returns true if it cannot tell.
+// existedBefore reports whether a part of the user's state or of the project's record existed at the time start. If
+// it cannot tell, it returns true.
 func (a *App) existedBefore(start time.Time) bool {
 	here := *a
-	here.UserFlag = false // A command with --user may write here, too.
+	// With --user, Locate would find the user's own project. The command may write to this directory's project,
+	// too.
+	here.UserFlag = false
 	p, err := here.Locate(nil)
 	var problems config.Problems
 	if err != nil && !errors.As(err, &problems) || start.IsZero() {
@@ -137,13 +139,14 @@ func ownHomeIsNew(home string) bool {
 	return home != "" && errors.Is(err, fs.ErrNotExist)
 }
 
-// allBornAfter reports whether a folder and everything in it was made after start. If the folder does not exist,
-// allBornAfter looks at the folder in which it would be made. A symbolic link makes it return false, because the link
-// leads elsewhere.
+// allBornAfter reports whether a folder and everything in it was made after the time start. If the folder does not
+// exist, allBornAfter looks at its nearest existing parent. For a symbolic link it returns false, because the link
+// leads to another place.
 func allBornAfter(dir string, start time.Time) bool {
 	real, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
-		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) { // The path is not a dangling link.
+		// Lstat finds a link that leads nowhere. Such a path is not missing.
+		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 			return bornAfter(nearestExisting(filepath.Dir(dir)), start)
 		}
 	}
@@ -152,7 +155,7 @@ func allBornAfter(dir string, start time.Time) bool {
 	}
 	all := true
 	err = filepath.WalkDir(real, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) { // Another process has removed the file.
+		if errors.Is(err, fs.ErrNotExist) { // Another process has just removed the file.
 			return nil
 		}
 		if all = err == nil && d.Type()&fs.ModeSymlink == 0 && bornAfter(path, start); !all {
@@ -163,7 +166,7 @@ func allBornAfter(dir string, start time.Time) bool {
 	return all && err == nil
 }
 
-// nearestExisting returns the first path at or above path that exists.
+// nearestExisting returns path, or its nearest parent that exists.
 func nearestExisting(path string) string {
 	for {
 		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
@@ -180,7 +183,7 @@ func bornAfter(path string, start time.Time) bool {
 
 // Origin describes the process that gives an answer.
 func (a *App) Origin() *interaction.Origin {
-	line, _ := descent.Self() // An incomplete list of ancestors counts, too.
+	line, _ := descent.Self() // After an error, the ancestors that were found still count.
 	o := &interaction.Origin{User: UserName(func(string) string { return "" }), Terminal: descent.Terminal()}
 	for i, p := range line.Processes {
 		q := interaction.Process{PID: p.PID, Name: p.Name}
@@ -198,7 +201,8 @@ func (a *App) Origin() *interaction.Origin {
 	return o
 }
 
-// Attended reports whether a person may sit at the terminal of this process. An agent can make a terminal of its own.
+// Attended reports whether a person may sit at the terminal of this process. An agent can make a terminal of its
+// own, so a process of an agent never counts.
 func (a *App) Attended() bool {
 	_, agent, err := a.agentOfProcess()
 	return err == nil && !agent
@@ -212,7 +216,7 @@ func (a *App) ProgramEnv() []string {
 // needsTerminal refuses an action if this process runs in another namespace and no terminal controls it. In such
 // a namespace only a controlling terminal shows that a person acts.
 func needsTerminal(what string) error {
-	if line, _ := descent.Self(); !line.Hidden { // agentOfProcess has handled the error.
+	if line, _ := descent.Self(); !line.Hidden { // agentOfProcess has handled an error of Self before.
 		return nil
 	}
 	return requireTerminal(WithHint(ExitUsage.With(fmt.Errorf(
@@ -220,7 +224,7 @@ func needsTerminal(what string) error {
 		personHint))
 }
 
-// requireTerminal returns refusal if no terminal controls this process.
+// requireTerminal returns the error refusal if no terminal controls this process.
 func requireTerminal(refusal error) error {
 	tty, err := screen.OpenTTY()
 	if err != nil {
@@ -229,11 +233,12 @@ func requireTerminal(refusal error) error {
 	return tty.Close()
 }
 
-// MayAnswer refuses an answer if the asking process cannot tell this process from a process of an agent.
+// MayAnswer returns an error if the process that asks the question cannot tell this process from a process of an
+// agent.
 func (a *App) MayAnswer(r *kernel.Runner, q interaction.Question) error {
 	line, err := descent.Self()
 	if err != nil || len(line.Agents) > 0 {
-		return nil // The answer of such a process does not count anyway.
+		return nil // An answer from such a process is refused later.
 	}
 	pid, err := r.Questions().Asker(q.Writer)
 	if err != nil && line.Partial {
@@ -263,8 +268,8 @@ func checkSeparation(line descent.Line, asked int, question string) error {
 	return refusal
 }
 
-// LocateLimited finds the project for a run. If an agent starts the run, its permissions become at least as strict as
-// the agent's, and the returned warning says so.
+// LocateLimited finds the project for a run. If an agent starts the run, the run's permissions become at least as
+// strict as the agent's, and the returned warning says so.
 func (a *App) LocateLimited(f map[string]string) (p *project.Project, warning string, err error) {
 	line, lineErr := descent.Self()
 	hidden := a.System == "linux" && (lineErr != nil || needsTerminal("") != nil)
@@ -279,7 +284,7 @@ func (a *App) LocateLimited(f map[string]string) (p *project.Project, warning st
 	if hidden {
 		limit = string(policy.ModeDeny)
 	}
-	// Ask is the loosest value here: a later step finds out whether a person can answer.
+	// Ask is the loosest permission mode here. A later step finds out whether a person can answer.
 	own = cmp.Or(own, string(policy.ModeAsk))
 	if descent.Stricter(own, limit) != own {
 		p.Config.Permissions = limit

@@ -150,7 +150,7 @@ func preciousKind(name string) string {
 	if err != nil {
 		return ""
 	}
-	defer func() { _ = f.Close() }() // A file that was only read loses nothing.
+	defer func() { _ = f.Close() }() // The file was only read, so a failed close loses no data.
 	head := make([]byte, 256)
 	n, _ := io.ReadFull(f, head) // A shorter file has a shorter beginning.
 	head = head[:n]

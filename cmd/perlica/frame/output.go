@@ -57,7 +57,7 @@ func (a *App) Confirm(ctx context.Context, question string) (yes bool, err error
 	if err != nil {
 		return false, noTerminal
 	}
-	defer func() { _ = tty.Close() }() // A terminal that was only read loses nothing.
+	defer func() { _ = tty.Close() }() // A failed close of a terminal loses no data.
 	fmt.Fprint(a.Stderr, a.Styles(a.Stderr).Bold(question)+" [y/N] ")
 	err = tty.Session(func(keys *screen.Keys) error {
 		key, err := keys.Next(ctx)

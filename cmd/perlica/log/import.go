@@ -54,7 +54,7 @@ func (a *app) logImport(ctx context.Context, file, db string) (err error) {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = f.Close() }() // A file that was only read loses nothing.
+		defer func() { _ = f.Close() }() // The file was only read, so a failed close loses no data.
 		in = f
 	}
 	progress, done := a.Progress(ctx, "importing", nil)

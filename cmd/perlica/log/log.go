@@ -126,7 +126,7 @@ func readGiven(name string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // A file that was only read loses nothing.
+	defer func() { _ = f.Close() }() // The file was only read, so a failed close loses no data.
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err

@@ -430,7 +430,7 @@ func (i *invocation) checkCalled(ctx context.Context) error {
 	if err != nil {
 		return nil // The run itself reports this error.
 	}
-	defer func() { _ = log.Close() }() // A log that was only read loses nothing.
+	defer func() { _ = log.Close() }() // The log was only read, so a failed close loses no data.
 	if _, ok, err := log.Last(ctx, event.Query{Input: event.InputID(id),
 		Types: []event.Type{event.Requested}}); err != nil || !ok {
 		return nil

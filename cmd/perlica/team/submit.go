@@ -101,7 +101,7 @@ func (a *app) openInputs(file, name string) (_ *inputs, err error) {
 		if in.dir = filepath.Dir(file); err == nil && info.Mode().IsRegular() {
 			return in, nil
 		}
-		defer func(f *os.File) { _ = f.Close() }(in.f) // A file that was only read loses nothing.
+		defer func(f *os.File) { _ = f.Close() }(in.f) // The file was only read, so a failed close loses no data.
 		from = in.f
 	}
 	if in.f, err = os.CreateTemp("", "perlica-inputs-*"); err != nil {

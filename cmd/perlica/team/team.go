@@ -110,7 +110,7 @@ The first admin's own key needs no confirmation.`,
 			if err != nil {
 				return err
 			}
-			defer func() { _ = t.Close() }() // Every write was synced.
+			defer func() { _ = t.Close() }() // Every write was synced, so a failed close loses no data.
 			if url != "" {
 				if err := config.Set(p.Dirs.ConfigFile(), "team.url", url); err != nil {
 					return err
