@@ -22,53 +22,53 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// batchWriter writes batches to the file. Log.commitMu guards it.
+// batchWriter writes batches of entries to the log's file. Log.commitMu guards it.
 type batchWriter struct {
 	path string
-	keys *evidence.Keys           // nil signs nothing
+	keys *evidence.Keys           // nil means that checkpoints are not signed
 	fail func(point string) error // set by tests
 	wait time.Duration            // set by tests; zero means store.BusyTimeout
-	most int                      // set by tests; zero means movePages
+	most int                      // most is the limit of pages that tests set; zero means movePages
 
-	book *intents.Book // the second place of the intents
-	// repair describes the repair that the first write to book made.
+	book *intents.Book // a second file with the intents of the log
+	// repair describes the repair that the first write to book made. TakeRepair returns it.
 	repair intents.Repair
 
 	db    *sqlx.DB
 	files *store.Files
-	// checked is the time at which files were last found in their places.
+	// checked is the last time at which every file was still at its path.
 	checked time.Time
 	// conn is the one connection of db. The first commit takes it.
 	conn *sqlx.Conn
-	// pages is about the number of pages written since the last move into the database.
+	// pages is the estimated number of pages in the write-ahead log since they were last moved into the database.
 	pages int
 
 	// stmts are the prepared statements of conn, by their text.
 	stmts map[string]statement
 
-	// The fields below describe the committed events that this writer has seen.
+	// The next fields describe the committed events that this writer has seen.
 	tree   tree.Range
 	last   tlog.Hash // the last leaf
 	origin string
-	// seen is the data version of the file at that time. 0 means unknown.
+	// seen is the data version of the file after the last of these events. 0 means unknown.
 	seen int64
 
-	// The fields below describe the state after the current transaction.
+	// The next fields describe the log after the current transaction.
 	next     tree.Range
 	nextLast tlog.Hash
-	// newest is the checkpoint to be anchored. Its Size is zero if there is no such checkpoint.
+	// newest is the checkpoint to append to the anchor. If there is no such checkpoint, its Size is zero.
 	newest evidence.Checkpoint
-	// unsigned says why newest is not signed.
+	// unsigned is the reason why newest has no signature.
 	unsigned error
 
-	// rows are frames that wait for a common insert.
+	// rows are frames that one statement will insert together.
 	rows  []*event.Event
-	args  []any // scratch
+	args  []any // reused by insertRows
 	named []driver.NamedValue
 }
 
-// writeBatch writes the batch in one transaction. It leaves out an entry that conflicts with the
-// log, and the Seq of that entry's events stays zero. Any error is final.
+// writeBatch writes the batch in one transaction. If an entry conflicts with the log, writeBatch leaves that entry
+// out, and the Seq of the entry's events is zero. Any error is final.
 func (w *batchWriter) writeBatch(batch []entry) error {
 	w.newest = evidence.Checkpoint{}
 	for !empty(batch) {
@@ -76,7 +76,8 @@ func (w *batchWriter) writeBatch(batch []entry) error {
 		if conflict < 0 {
 			return err
 		}
-		// Rare: the transaction was rolled back. Write the batch again without the entry.
+		// This happens rarely. The transaction was rolled back, so write the batch again without the conflicting
+		// entry.
 		for _, e := range batch {
 			for i := range e.events {
 				e.events[i].Seq = 0
@@ -91,10 +92,9 @@ func empty(batch []entry) bool {
 	return !slices.ContainsFunc(batch, func(e entry) bool { return len(e.events) > 0 || e.checkpoint || e.store != nil })
 }
 
-// tryBatch writes the batch. If an entry conflicts with the log, conflict is its index, otherwise
-// -1.
+// tryBatch writes the batch. conflict is the index of an entry that conflicts with the log, or -1.
 func (w *batchWriter) tryBatch(batch []entry) (conflict int, err error) {
-	ctx := context.Background() // a commit always runs to its end
+	ctx := context.Background() // A commit always runs to its end.
 	alone := w.singleEvent(batch)
 	if alone == nil || time.Since(w.checked) >= placeEvery {
 		if err := w.checkInPlace(); err != nil {
@@ -129,7 +129,7 @@ func (w *batchWriter) tryBatch(batch []entry) (conflict int, err error) {
 		return conflict, &WriteError{Op: "insert", Err: disk.Explain(err)}
 	}
 	if err := w.commitBoth(ctx, lines); err != nil {
-		lines.End(intents.Undone) // the caller gets the error and sends nothing
+		lines.End(intents.Undone) // The caller gets the error and sends no prompt.
 		return -1, err
 	}
 	lines.End(intents.Appended)
@@ -141,8 +141,8 @@ func (w *batchWriter) tryBatch(batch []entry) (conflict int, err error) {
 	return -1, w.finishCommit(weigh(batch))
 }
 
-// noteIntents writes the intents of the batch to their second place. If the second place already
-// has one of them, conflict is the index of its entry, otherwise -1.
+// noteIntents writes the intents of the batch to the second file (book). If that file already names an input of the
+// batch, conflict is the index of the input's entry. Otherwise conflict is -1.
 func (w *batchWriter) noteIntents(ctx context.Context, batch []entry) (lines *intents.Entry, conflict int, err error) {
 	var calls []intents.Call
 	var owners []int
@@ -172,8 +172,8 @@ func (w *batchWriter) noteIntents(ctx context.Context, batch []entry) (lines *in
 	return lines, -1, nil
 }
 
-// committedIntents returns the committed intents after seq. It leaves out those of this
-// transaction.
+// committedIntents returns the committed intents with a number above seq. It does not return the intents of the
+// current transaction.
 func (w *batchWriter) committedIntents(ctx context.Context, seq int64) (calls []intents.Call, err error) {
 	err = w.conn.SelectContext(ctx, &calls, `
 		SELECT seq, input_id AS input
@@ -183,7 +183,8 @@ func (w *batchWriter) committedIntents(ctx context.Context, seq int64) (calls []
 	return calls, err
 }
 
-// commitBoth commits the transaction and syncs the lines of its intents at the same time.
+// commitBoth commits the transaction. At the same time it syncs the intents that noteIntents wrote to the second
+// file.
 func (w *batchWriter) commitBoth(ctx context.Context, lines *intents.Entry) error {
 	synced := make(chan error, 1)
 	if lines == nil {
@@ -207,8 +208,7 @@ func (w *batchWriter) commitBoth(ctx context.Context, lines *intents.Entry) erro
 	return nil
 }
 
-// commitError returns the error of a commit that SQLite refused. If mayCommit refused it, nothing
-// was written.
+// commitError returns the error of a failed commit. If the hook mayCommit refused the commit, nothing was written.
 func (w *batchWriter) commitError(err error) error {
 	if touched := w.files.Touched; touched != nil {
 		return &WriteError{Op: "commit", Err: touched}
@@ -217,10 +217,10 @@ func (w *batchWriter) commitError(err error) error {
 	return &WriteError{Op: "commit", Unknown: !errors.Is(err, disk.ErrBusy), Err: err}
 }
 
-// errUnless says that the log has an event that the entry must not follow.
+// errUnless says that the log already has an event of AppendUnless's condition.
 var errUnless = errors.New("the log holds what the events must not follow")
 
-// checkUnless returns errUnless if the log or this transaction has an event that q selects.
+// checkUnless returns errUnless if q selects an event of the log or of the current transaction.
 func (w *batchWriter) checkUnless(ctx context.Context, q event.Query) error {
 	if len(q.Types) == 0 {
 		return nil
@@ -246,15 +246,15 @@ func (w *batchWriter) failpoint(point string) error {
 	return w.fail(point)
 }
 
-// placeEvery limits the checks of the file's place while single events are appended. Each check
-// costs processor time. Deleting the file also loses events acknowledged within the last
-// millisecond. Commits with an intent always check, so no prompt leaves for a lost intent.
+// placeEvery is the minimum time between two checks that the file is still at its path. It applies while single
+// events are appended, because each check costs processor time. If the file is deleted, events acknowledged within
+// this time are lost. A commit with an intent always checks, so no prompt leaves without its intent in the log.
 const placeEvery = time.Millisecond
 
-// checkInPlace returns an error if the file no longer lies where it was opened. SQLite would
-// continue to write to a deleted file, and the acknowledged events would be lost.
+// checkInPlace returns an error if the file is no longer at the path at which it was opened. SQLite would continue to
+// write to a deleted file, and the acknowledged events would be lost.
 func (w *batchWriter) checkInPlace() error {
-	now := time.Now() // Take the time before the check: the file may be moved after it.
+	now := time.Now() // Read the clock before the check, because the file may be moved after it.
 	if err := w.files.InPlace(); err != nil {
 		return err
 	}
@@ -262,11 +262,11 @@ func (w *batchWriter) checkInPlace() error {
 	return nil
 }
 
-// movePages is the number of written pages after which they are moved into the database.
+// movePages is the number of pages in the write-ahead log after which finishCommit moves them into the database.
 const movePages = 1000
 
-// finishCommit checks the files after a commit of n events. A change of a file since the last check
-// may have lost the commit. It also moves pages into the database when enough were written.
+// finishCommit checks the files after a commit of n events with the given bytes. If a file was changed since the last
+// check, the commit may be lost. finishCommit also moves pages into the database when there are enough.
 func (w *batchWriter) finishCommit(n, bytes int) error {
 	if err := w.checkInPlace(); err != nil {
 		return &WriteError{Op: "commit", Unknown: true, Err: err}
@@ -274,8 +274,8 @@ func (w *batchWriter) finishCommit(n, bytes int) error {
 	if w.pages += 4 + n/4 + bytes/4096; w.pages < w.pageLimit() {
 		return nil
 	}
-	// Pages that a reader still needs are not moved now. After all pages were moved, the next
-	// commit starts the write-ahead log from its beginning.
+	// Pages that a reader still needs are not moved now. When all pages have been moved, the next commit starts the
+	// write-ahead log from its beginning.
 	w.pages = 0
 	if err := store.CheckpointWAL(context.Background(), w.conn, pollTimeout, w.files,
 		`PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
@@ -291,8 +291,7 @@ func (w *batchWriter) pageLimit() int {
 	return movePages
 }
 
-// fillTransaction writes the entries, nodes and notes of one transaction. tryBatch begins and ends
-// it.
+// fillTransaction writes the entries, nodes and notes of one transaction. tryBatch begins and ends the transaction.
 func (w *batchWriter) fillTransaction(ctx context.Context, batch []entry) (conflict int, err error) {
 	if err := w.catchUp(ctx); err != nil {
 		return -1, err
@@ -331,7 +330,7 @@ func (w *batchWriter) fillTransaction(ctx context.Context, batch []entry) (confl
 	return -1, w.failpoint("insert")
 }
 
-// addEntry gives the events of an entry their places and inserts them.
+// addEntry numbers the events of an entry and inserts them.
 func (w *batchWriter) addEntry(ctx context.Context, e entry) error {
 	if err := w.checkUnless(ctx, e.unless); err != nil {
 		return err
@@ -352,12 +351,12 @@ func (w *batchWriter) addEntry(ctx context.Context, e entry) error {
 	return nil
 }
 
-// maxCatchUp is the number of foreign events up to which their leaves are added one by one. For
-// more events, reading the stored nodes is faster. For a few events it is slower, which two
-// processes that append by turns would feel.
+// maxCatchUp is the maximum number of foreign events whose leaves are added to the tree one by one. For more events,
+// reading the stored nodes is faster. For a few events it is slower, and two processes that append in turns would
+// become slow.
 const maxCatchUp = 512
 
-// catchUp updates tree with the events of other processes and starts next from it.
+// catchUp adds the events of other processes to tree and copies tree to next.
 func (w *batchWriter) catchUp(ctx context.Context) error {
 	version, err := w.dataVersion()
 	if err != nil {
@@ -381,8 +380,8 @@ func (w *batchWriter) readForeignEvents(ctx context.Context) error {
 		return err
 	}
 	if w.tree.Size == 0 {
-		// This is the first look at the log. If the log lost its tail, it would permit the lost
-		// calls again.
+		// The writer reads this log for the first time. If the log lost its last events, the writer would permit the
+		// lost calls again.
 		if n := anchor.Above(size, w.path, w.isForged); n > size {
 			return fmt.Errorf("%w: it ends at event %d, and its anchor covers %d", disk.ErrCorrupt, size, n)
 		}
@@ -401,8 +400,8 @@ func (w *batchWriter) readForeignEvents(ctx context.Context) error {
 	return nil
 }
 
-// isForged reports whether the signature of a known key under a line of the anchor is invalid. Such
-// a line was damaged and says nothing about the log. Verify finds it.
+// isForged reports whether an anchor line has an invalid signature in the name of a known key. Such a line is damaged
+// and says nothing about the log. Verify reports the damage.
 func (w *batchWriter) isForged(c evidence.Checkpoint) bool {
 	if w.keys == nil || c.Note == "" {
 		return false
@@ -412,11 +411,11 @@ func (w *batchWriter) isForged(c evidence.Checkpoint) bool {
 	return errors.As(err, &invalid)
 }
 
-// putNode replaces an existing row, which another program may have put there. The correct hash
-// follows from the events.
+// putNode stores a node. It replaces an existing row, because another program may have written that row. The correct
+// hash follows from the events.
 const putNode = `INSERT OR REPLACE INTO nodes (level, n, hash) VALUES (?, ?, ?)`
 
-// reloadTree reads the tree of size events and checks that it still has the last known event.
+// reloadTree reads the tree of the first size events and checks that the last known event is unchanged.
 func (w *batchWriter) reloadTree(h store.Hashes, size int64) error {
 	if err := w.checkLastLeaf(h); err != nil {
 		return err

@@ -28,10 +28,10 @@ func (l *Log) Checkpoint(ctx context.Context) (evidence.Checkpoint, error) {
 	return r.checkpoint, l.queue.lastAnchorErr()
 }
 
-// Anchored waits until the checkpoints of all events recorded before the call are anchored. The
-// error says why the last checkpoint is not anchored or not signed ([evidence.ErrKey]).
+// Anchored waits until the anchor has the checkpoints of all events recorded before the call. The error is the reason
+// why the last checkpoint is not in the anchor or has no signature ([evidence.ErrKey]).
 func (l *Log) Anchored() error {
-	// An entry that was lost before this call is not a fault of the anchor.
+	// If an entry was lost before this call, that is not an error of the anchor.
 	if m, pending := l.queue.end(); pending {
 		if err := l.SyncTo(m); err != nil {
 			return err
@@ -43,9 +43,9 @@ func (l *Log) Anchored() error {
 	return l.queue.lastAnchorErr()
 }
 
-// StoreCheckpoint stores another note for a checkpoint of this log, such as a cosigned one. Earlier
-// notes stay. The error wraps [evidence.ErrCheckpoint] if the log's tree of that size has another
-// root. StoreCheckpoint does not verify signatures.
+// StoreCheckpoint stores another note for a checkpoint of this log, such as a cosigned note. It does not replace
+// earlier notes. The error wraps [evidence.ErrCheckpoint] if the log's tree of that size has another root.
+// StoreCheckpoint does not verify signatures.
 func (l *Log) StoreCheckpoint(ctx context.Context, msg string) error {
 	c, err := evidence.ParseCheckpoint(msg)
 	if err != nil {
@@ -54,12 +54,12 @@ func (l *Log) StoreCheckpoint(ctx context.Context, msg string) error {
 	if err := l.IsOwn(ctx, c); err != nil {
 		return fmt.Errorf("eventlog: %w", err)
 	}
-	return l.awaitCommit(entry{store: &c}).err // its events cannot change in between
+	return l.awaitCommit(entry{store: &c}).err // The checked events cannot change before the commit.
 }
 
 const putNote = `INSERT INTO checkpoints (size, note) VALUES (?, ?)`
 
-// makeCheckpoint signs the tree after this transaction and stores the note.
+// makeCheckpoint signs the tree that the log has after this transaction, and stores the note.
 func (w *batchWriter) makeCheckpoint(ctx context.Context) error {
 	w.newest = evidence.Checkpoint{Origin: w.origin, Size: w.next.Size, Root: w.next.Root()}
 	if w.next.Size == 0 {
@@ -69,7 +69,7 @@ func (w *batchWriter) makeCheckpoint(ctx context.Context) error {
 	if signer, w.unsigned = w.signer(); w.unsigned != nil {
 		return nil
 	}
-	if w.next.Size == w.tree.Size { // Without a new event, a note of this tree may exist.
+	if w.next.Size == w.tree.Size { // No event is new, so the log may have a note of this tree.
 		var old string
 		err := w.conn.QueryRowContext(ctx, `SELECT note FROM checkpoints WHERE size = ? ORDER BY id DESC LIMIT 1`,
 			w.next.Size).Scan(&old)
@@ -113,8 +113,8 @@ func (w *batchWriter) isSignedBy(msg string, signer note.Signer) bool {
 	return false
 }
 
-// appendAnchor appends the checkpoint of the last commit, if it made one, to the anchor. The error
-// says why the checkpoint is not in the anchor, or why it is not signed.
+// appendAnchor appends the checkpoint of the last commit to the anchor, if that commit made one. The error is the
+// reason why the checkpoint is not in the anchor or has no signature.
 func (w *batchWriter) appendAnchor() error {
 	if w.newest.Size == 0 {
 		return nil
@@ -128,13 +128,13 @@ func (w *batchWriter) appendAnchor() error {
 	return errors.Join(w.unsigned, w.failpoint("anchored"))
 }
 
-// withWriteLock calls f while no other process can write to the log.
+// withWriteLock calls the function f while no other process can write to the log.
 func (w *batchWriter) withWriteLock(f func() error) error {
 	ctx := context.Background()
 	if err := w.retryWhileBusy(ctx, func() error { return w.execStatement(ctx, `BEGIN IMMEDIATE`) }); err != nil {
 		return disk.Explain(err)
 	}
 	err := f()
-	_ = w.execStatement(ctx, `ROLLBACK`) // Nothing was written. If the lock stays, the next BEGIN fails.
+	_ = w.execStatement(ctx, `ROLLBACK`) // Nothing was written. If the lock remains, the next BEGIN fails.
 	return err
 }

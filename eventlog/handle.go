@@ -19,10 +19,10 @@ func (w *batchWriter) emptyIdleWAL() {
 	_ = store.EmptyWAL(context.Background(), w.conn, pollTimeout, w.files) // The next commit reports a changed file.
 }
 
-// reopenFile opens the file again after a failed commit and checks that the last acknowledged event
-// is there.
+// reopenFile opens the file again after a failed commit. It checks that the file still has the last acknowledged
+// event.
 func (w *batchWriter) reopenFile(ctx context.Context) error {
-	w.files.Touched = nil // a moved file may be back
+	w.files.Touched = nil // The file may have been moved back to its path.
 	if err := w.files.InPlace(); err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (w *batchWriter) reopenFile(ctx context.Context) error {
 	return nil
 }
 
-// takeConn takes the connection for the first commit.
+// takeConn takes the database's one connection, if this writer does not have it yet.
 func (w *batchWriter) takeConn(ctx context.Context) error {
 	if w.conn != nil {
 		return nil
@@ -64,8 +64,8 @@ func (w *batchWriter) takeConn(ctx context.Context) error {
 	return w.setPollTimeout(ctx)
 }
 
-// mayCommit is SQLite's commit hook. SQLite calls it under the write lock, before it writes to the
-// write-ahead log. A result other than 0 rolls the transaction back.
+// mayCommit is SQLite's commit hook. SQLite calls it under the write lock, before SQLite writes to the write-ahead
+// log. If the result is not 0, SQLite rolls the transaction back.
 func (w *batchWriter) mayCommit() int32 {
 	if w.files.Whole() != nil {
 		return 1
@@ -73,10 +73,9 @@ func (w *batchWriter) mayCommit() int32 {
 	return 0
 }
 
-// closeFile releases the statements, the connection and the file. Without releasing the statements,
-// SQLite would keep the file open. The last handle of a log moves the write-ahead log into the
-// database and removes it. If another program changed a file, the connection stays open until the
-// process ends.
+// closeFile closes the statements, the connection and the file. An open statement would keep the file open in SQLite.
+// If no other process has the log open, closeFile moves the write-ahead log into the database and removes the
+// write-ahead log. If another program changed a file, the connection stays open until the process ends.
 func (w *batchWriter) closeFile() error {
 	var db sqlx.QueryerContext = w.db
 	if w.conn != nil {

@@ -10,32 +10,31 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// manyRows and fewRows are the numbers of frames that one statement inserts. One statement opens
-// the table and its indexes once and not once for each row. fewRows serves small batches.
-// BenchmarkStream shows the difference.
+// manyRows and fewRows are the numbers of frames that one statement inserts. A statement opens the table and its
+// indexes only once, however many rows it inserts. fewRows is for small batches. BenchmarkStream shows the
+// difference.
 const (
 	manyRows = 16
 	fewRows  = 4
 )
 
-// These statements insert frames that differ only in seven columns. The other columns are bound
-// once, because binding a text costs as much as inserting it.
+// These statements insert frames that differ in only seven columns. The values of the other columns are bound once,
+// because binding a text takes as much time as inserting it.
 const (
 	insertFew      = `INSERT INTO events (` + store.Columns + `) VALUES ` + alikeMarks + another + another + another
 	insertTogether = insertFew + another4 + another4 + another4
 
-	// alikeMarks binds the common columns of the first row again by their numbers.
+	// alikeMarks has the placeholders of a further row. The numbered ones repeat the values of the first row.
 	alikeMarks = `(?, ?, ?, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?, ?, ?, ?)`
 	another    = `, ` + alikeMarks
 	another4   = another + another + another + another
 )
 
-// alike reports whether one statement can insert the two events. Writer and context are always the
-// same.
+// alike reports whether one statement can insert the two events. The writer and the context of all events are equal.
 func alike(a, b *event.Event) bool { return a.Type == b.Type && a.Actor == b.Actor && a.Refs == b.Refs }
 
-// insertEvent inserts an event. Frames wait for others that are alike. A fact is inserted alone
-// after all earlier events, so that a conflict belongs to it.
+// insertEvent inserts an event. A frame waits, so that one statement can insert it together with similar frames. A
+// fact is inserted alone, after all earlier events. A conflict therefore belongs to that fact.
 func (w *batchWriter) insertEvent(ctx context.Context, e *event.Event) error {
 	if len(w.rows) > 0 && (e.Class != event.Frame || !alike(w.rows[0], e)) {
 		if err := w.flushFrames(ctx); err != nil {
@@ -79,7 +78,7 @@ func (w *batchWriter) flushFrames(ctx context.Context) error {
 	return nil
 }
 
-// insertRows inserts as many events as the statement has rows.
+// insertRows executes the statement text, which inserts these events. The statement must have as many rows.
 func (w *batchWriter) insertRows(ctx context.Context, text string, rows ...*event.Event) error {
 	w.args = store.AppendArgs(w.args[:0], rows[0])
 	for _, e := range rows[1:] {
@@ -89,9 +88,9 @@ func (w *batchWriter) insertRows(ctx context.Context, text string, rows ...*even
 	return w.execStatement(ctx, text, w.args...)
 }
 
-// execStatement executes a statement on the writer's connection. The first call prepares it. The
-// arguments must have types of the driver. Package database/sql would convert and copy each
-// argument, which small batches would feel.
+// execStatement executes a statement on the writer's connection. The first call prepares the statement. The arguments
+// must have types of the driver. Package database/sql would convert and copy each argument, and small batches would
+// become slower.
 func (w *batchWriter) execStatement(ctx context.Context, text string, args ...any) error {
 	w.named = w.named[:0]
 	for i, a := range args {
@@ -112,14 +111,14 @@ func (w *batchWriter) execStatement(ctx context.Context, text string, args ...an
 	})
 }
 
-// A statement is prepared by the driver.
+// A statement is a prepared statement of the driver.
 type statement interface {
 	driver.Stmt
 	driver.StmtExecContext
 }
 
-// dataVersion returns a number that changes with every transaction of another connection or of this
-// one. It is never 0. Asking the driver is much faster than querying the last event.
+// dataVersion returns a number that changes with every transaction of this or another connection. The number is never
+// 0. Asking the driver is much faster than querying the last event.
 func (w *batchWriter) dataVersion() (int64, error) {
 	var v uint32
 	err := w.conn.Raw(func(conn any) (err error) {

@@ -18,26 +18,26 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// Options of Open.
+// Options are the options of Open.
 type Options struct {
 	// Context is the context_id of every event written.
 	Context string
-	// Now is the clock. nil means time.Now.
+	// Now returns the current time. nil means time.Now.
 	Now func() time.Time
 
-	// Lazy is the longest time that a recorded event waits for other events before it is written.
-	// Zero means 20 ms.
+	// Lazy is the maximum time that a recorded event waits in the queue before it is written. Zero means 20 ms.
 	Lazy time.Duration
 
-	// Keys sign the checkpoint at the end of every run; see [evidence.UseKeys]. nil signs nothing.
+	// Keys sign the checkpoint at the end of every run; see [evidence.UseKeys]. nil means that checkpoints are not
+	// signed.
 	Keys *evidence.Keys
 
-	// Redact is applied to every payload before it is hashed, so the log never contains the removed
-	// parts. nil changes nothing: only then the log has the bytes of the wire. Redact must keep JSON
-	// valid. Several goroutines call it.
+	// Redact replaces secrets in every payload before the payload is hashed, so the log never contains them. nil
+	// changes nothing. Only then does the log have the exact bytes that the agent and Perlica exchanged. Redact must
+	// return valid JSON for valid JSON. Several goroutines call Redact at the same time.
 	Redact func(payload []byte) []byte
 
-	// fail is the failpoint of tests.
+	// fail is called at named points of a commit. Tests set it to return errors there.
 	fail func(point string) error
 }
 
@@ -54,7 +54,7 @@ type Log struct {
 	redact  func([]byte) []byte
 	queue   *queue
 
-	// reopen and prune carry jobs to the writer goroutine.
+	// reopen and prune pass jobs to the writer goroutine.
 	reopen chan chan<- error
 	prune  chan pruneJob
 	// rest fires when the log has been idle for restAfter.
@@ -63,7 +63,7 @@ type Log struct {
 	done     chan struct{}
 	closeErr error
 
-	// unfinished and newest describe the log when it was opened.
+	// unfinished and newest describe the log at the time of Open.
 	unfinished bool
 	newest     store.Newest
 
@@ -92,7 +92,7 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 	if opt.Lazy <= 0 {
 		opt.Lazy = 20 * time.Millisecond
 	}
-	// Readers have their own connections, which the first query opens. They do not wait for commits.
+	// Readers have their own connections, which the first query opens. Readers do not wait for commits.
 	reads, err := store.ReaderOf(path)
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
@@ -117,8 +117,7 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 	return l, nil
 }
 
-// Unfinished reports whether the log listed runs without an outcome when it was opened. OpenRuns
-// returns these runs.
+// Unfinished reports whether the log listed runs without an outcome at the time of Open. OpenRuns returns these runs.
 func (l *Log) Unfinished() bool { return l.unfinished }
 
 // Newest returns the newest event that this handle has seen in the log.
@@ -131,11 +130,11 @@ func (l *Log) Newest() store.Newest {
 	return store.Newest{Seq: l.batch.tree.Size, Leaf: l.batch.last, Context: l.context}
 }
 
-// Writer returns the id that marks the events written through this handle.
+// Writer returns the value of Event.Writer for the events written through this Log.
 func (l *Log) Writer() string { return l.writer }
 
-// A LostIntentError says that the second place of the intents names an input that the log does not
-// have. The log lost the intent, and the prompt may have left.
+// A LostIntentError says that the second place of the intents (package intents) names an input, and the log has no
+// intent for it. The log lost the intent, and the prompt may have left.
 type LostIntentError struct {
 	Input event.InputID
 	Path  string // the path of the second place
@@ -145,14 +144,14 @@ func (e *LostIntentError) Error() string {
 	return fmt.Sprintf("the event log lost the intent of the input %s, which %s names as called", e.Input, e.Path)
 }
 
-// An intent in the second place without an event in the log may belong to a commit of another process
-// that is still running. Intent therefore looks again, intentLooks times at most.
+// If only the second place of the intents names an input, another process may still be committing its event. Intent
+// therefore looks up to intentLooks times and pauses for intentPause between the looks.
 const (
 	intentLooks = 40
 	intentPause = 25 * time.Millisecond
 )
 
-// Intent returns the intent of the call for an input. ok is false if no call was made. The error is a
+// Intent returns the intent of the call for an input. ok is false if the input was not called. The error is a
 // *LostIntentError if only the second place of the intents names the input.
 func (l *Log) Intent(ctx context.Context, id event.InputID) (e event.Event, ok bool, err error) {
 	for look := 1; ; look++ {
@@ -165,7 +164,7 @@ func (l *Log) Intent(ctx context.Context, id event.InputID) (e event.Event, ok b
 			return e, false, err
 		case appended && look > 1 || look == intentLooks:
 			return e, false, &LostIntentError{id, intents.Path(l.Path())}
-		case appended: // The event may have been committed between the two reads.
+		case appended: // The event may have been committed after the log was read. Read the log once more.
 			continue
 		}
 		select {
@@ -176,8 +175,8 @@ func (l *Log) Intent(ctx context.Context, id event.InputID) (e event.Event, ok b
 	}
 }
 
-// TakeRepair returns the repair of the second place that the first intent of this handle made. A
-// second call returns the zero Repair.
+// TakeRepair returns the repair of the second place that the first intent of this Log made. A later call returns the
+// zero Repair.
 func (l *Log) TakeRepair() (r intents.Repair) {
 	l.commitMu.Lock()
 	defer l.unlockCommit()
@@ -185,7 +184,7 @@ func (l *Log) TakeRepair() (r intents.Repair) {
 	return r
 }
 
-// Kept returns a payload as the log would store it, with the secrets masked by Options.Redact.
+// Kept returns a payload as the log would store it. Options.Redact has masked its secrets.
 func (l *Log) Kept(payload []byte) []byte {
 	if l.redact == nil {
 		return payload
@@ -197,31 +196,31 @@ func (l *Log) Kept(payload []byte) []byte {
 // When it returns a nil error, these events and all events recorded before them survive a power
 // failure.
 //
-// After these errors nothing was written, and the log stays usable: the error of ctx if ctx ended
-// before the events were queued, and a *ConflictError. After Close the error is ErrClosed. Any other
-// error is a *WriteError and ends the log until Reopen; every call returns it until then. Once the
-// events are queued, Append ignores ctx, because the events have already happened.
+// Two errors leave the log usable, and nothing was written: a *ConflictError, and the error of ctx if ctx ended
+// before the events were queued. After Close the error is ErrClosed. Any other error is a *WriteError. It ends the
+// log: every call returns this error until Reopen. Once the events are queued, Append ignores ctx, because the events
+// have already happened.
 func (l *Log) Append(ctx context.Context, events ...event.Event) (event.Seq, error) {
 	return l.appendEntry(ctx, entry{events: events})
 }
 
-// AppendUnless is Append on a condition: if the log has an event that unless selects when the events
-// are committed, nothing is written and the error is a *ConflictError. A Query without Types is no
-// condition.
+// AppendUnless appends the events unless the query unless selects an event of the log at the time of the commit. In
+// that case nothing is written, and the error is a *ConflictError. If unless has no Types, AppendUnless is the same
+// as Append.
 func (l *Log) AppendUnless(ctx context.Context, unless event.Query, events ...event.Event) (event.Seq, error) {
 	return l.appendEntry(ctx, entry{events: events, unless: unless})
 }
 
-// EndRun is Append for the events that end a run. It makes a checkpoint in the same commit. The line
-// of the anchor is written before EndRun returns; Anchored returns the error of that line.
+// EndRun appends the events that end a run. The same commit makes a checkpoint. EndRun writes the anchor's line
+// before it returns. Anchored returns the error of that line.
 func (l *Log) EndRun(ctx context.Context, events ...event.Event) (event.Seq, error) {
 	return l.appendEntry(ctx, entry{events: events, checkpoint: true})
 }
 
-// EndRunEarly is EndRun in a log that stays open. It returns before the checkpoint, which follows in
-// the next commit, so a person sees the answer earlier. Anchored and Close wait for the checkpoint. If
-// its commit ends the log, Reopen makes it. If other processes hold the lock for too long, Anchored
-// returns ErrBusy, and the checkpoint of the next run covers both.
+// EndRunEarly is EndRun for a log that stays open. It returns before the checkpoint is made, so a person sees the
+// answer earlier. The next commit makes the checkpoint. Anchored and Close wait for it. If the checkpoint's commit
+// ends the log, Reopen makes the checkpoint. If other processes hold the lock for too long, Anchored returns ErrBusy.
+// The checkpoint of the next run then covers both runs.
 func (l *Log) EndRunEarly(ctx context.Context, events ...event.Event) (event.Seq, error) {
 	return l.appendEntry(ctx, entry{events: events, checkpointNext: true})
 }
@@ -234,7 +233,7 @@ func (l *Log) appendEntry(ctx context.Context, e entry) (event.Seq, error) {
 	return r.last, r.err
 }
 
-// awaitCommit queues the entry and waits for its commit. It commits itself if no other goroutine does.
+// awaitCommit queues the entry and waits for its commit. If no other goroutine commits, awaitCommit does it itself.
 func (l *Log) awaitCommit(e entry) result {
 	e.wait = make(chan result, 1)
 	if err := l.enqueue(e); err != nil {
@@ -244,8 +243,8 @@ func (l *Log) awaitCommit(e entry) result {
 	return <-e.wait
 }
 
-// commitUntil commits batches until done returns true. It returns at once if another goroutine holds
-// commitMu, because that goroutine takes urgent entries itself.
+// commitUntil commits batches until the function done returns true. If another goroutine holds commitMu, commitUntil
+// returns at once, because that goroutine also commits the urgent entries.
 func (l *Log) commitUntil(done func() bool) {
 	if !l.commitMu.TryLock() {
 		return
@@ -263,9 +262,9 @@ func (l *Log) unlockCommit() {
 	}
 }
 
-// Record queues the events, all or none, after all earlier events, and returns. It blocks only while
-// the queue is full. The next batch writes the events, at the latest after Options.Lazy. If that
-// fails, every later call returns the error.
+// Record queues the events after all earlier events and returns. Either all of them are written, or none. Record
+// blocks only while the queue is full. The events are written with the next batch, at the latest after Options.Lazy.
+// If that fails, every later call returns the error.
 //
 // The log keeps the payloads, so the caller must not change them afterwards.
 func (l *Log) Record(events ...event.Event) error {
@@ -275,7 +274,7 @@ func (l *Log) Record(events ...event.Event) error {
 // Sync waits until all events recorded before the call survive a power failure.
 func (l *Log) Sync() error { return l.awaitCommit(entry{}).err }
 
-// A Mark is a position in the sequence of entries that were queued through one Log.
+// A Mark is a position in the sequence of calls that queued events through one Log.
 type Mark uint64
 
 // Mark returns the position after all events recorded so far.
@@ -284,7 +283,7 @@ func (l *Log) Mark() Mark {
 	return m
 }
 
-// SyncTo waits until all events recorded before m survive a power failure. It does not wait for later
+// SyncTo waits until all events recorded before the mark m survive a power failure. It does not wait for later
 // events.
 func (l *Log) SyncTo(m Mark) error {
 	for l.queue.makeUrgent(m) {
@@ -293,14 +292,13 @@ func (l *Log) SyncTo(m Mark) error {
 	return l.queue.awaitCompletion(m)
 }
 
-// StartFlush starts to write the queued events and does not wait. A caller that will wait soon saves
-// time by it.
+// StartFlush starts to write the queued events and returns at once. It saves time for a caller that will wait for
+// these events soon.
 func (l *Log) StartFlush() { l.queue.startFlush() }
 
-// Reopen opens the file of a log again after a *WriteError ended the log. It checks that the file
-// still has all acknowledged events. Then the log is usable again. Events of a failed call may be in
-// the log or not, and the caller must look. The error wraps ErrCorrupt if acknowledged events are
-// gone. Reopen does nothing to a usable log.
+// Reopen opens the file again after a *WriteError ended the log. It checks that the file still has all acknowledged
+// events. Then the log is usable again. The log may have the events of a failed call or not, and the caller must
+// check that. The error wraps ErrCorrupt if acknowledged events are gone. Reopen does nothing to a usable log.
 func (l *Log) Reopen(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -319,8 +317,8 @@ func (l *Log) Reopen(ctx context.Context) error {
 // Err returns the error that ended the log, or nil.
 func (l *Log) Err() error { return l.queue.finalErr() }
 
-// enqueue completes the events and queues the entry. Redacting and hashing happen here and not in the
-// commit, because many callers can do them at the same time.
+// enqueue completes the events and queues the entry. It redacts and hashes the payloads before the commit, because
+// several callers can do that at the same time.
 func (l *Log) enqueue(e entry) error {
 	for i := range e.events {
 		l.fillFields(&e.events[i])
@@ -328,7 +326,7 @@ func (l *Log) enqueue(e entry) error {
 	return l.queue.enqueue(e)
 }
 
-// fillFields sets the fields of an event that do not depend on its place.
+// fillFields sets the fields of an event that do not depend on its Seq.
 func (l *Log) fillFields(e *event.Event) {
 	e.ID = uuid.Must(uuid.NewV7()).String()
 	if l.redact != nil {
@@ -339,9 +337,9 @@ func (l *Log) fillFields(e *event.Event) {
 	e.Writer, e.Context = l.writer, l.context
 }
 
-// Close writes the queued events, ends the writer goroutine and closes the file. If no other process
-// has the log open, it leaves no write-ahead log. It returns the error that ended the log, if there
-// was one. Later calls return ErrClosed.
+// Close writes the queued events, ends the writer goroutine and closes the file. If no other process has the log
+// open, no write-ahead log remains. If an error ended the log, Close returns that error. Later calls return
+// ErrClosed.
 func (l *Log) Close() error {
 	if !l.queue.startClose() {
 		return disk.ErrClosed

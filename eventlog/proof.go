@@ -21,11 +21,11 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// A Proof shows that an event is on a log, without the log. It has the event, the hashes from its
-// leaf to the root, and a signed checkpoint with that root.
+// A Proof shows that a log has an event. A reader of the proof does not need the log. The proof has the event, the
+// hashes from its leaf to the root, and a signed checkpoint with that root.
 //
-// Its text is a https://c2sp.org/tlog-proof whose extra data is the event as JSON. The leaf follows
-// from the header of the event, and the header has the hash of the payload.
+// The text of a Proof is a https://c2sp.org/tlog-proof. Its extra data is the event as JSON. The leaf follows from
+// the header of the event, and the header has the hash of the payload.
 type Proof struct {
 	Event      event.Event
 	Path       []tlog.Hash
@@ -37,9 +37,9 @@ var ErrNoCheckpoint = message.New("eventlog.no-checkpoint", "no signed checkpoin
 
 const proofHeader = "c2sp.org/tlog-proof@v1"
 
-// Prove proves that event seq is on the log, by the newest signed checkpoint in the log. It reads
-// some hundred rows in a log of any length. The error wraps ErrNoCheckpoint if no checkpoint covers
-// the event, and ErrNotExist if the event does not exist.
+// Prove makes a proof for the event seq with the newest signed checkpoint in the log. It reads some hundred rows,
+// however long the log is. The error wraps ErrNoCheckpoint if no checkpoint covers the event, and ErrNotExist if the
+// event does not exist.
 func Prove(ctx context.Context, r *store.Reader, seq event.Seq) (Proof, error) {
 	p, err := prove(ctx, r, seq)
 	if err != nil {
@@ -69,7 +69,7 @@ func prove(ctx context.Context, r *store.Reader, seq event.Seq) (p Proof, err er
 	return p, nil
 }
 
-// eventForProof returns an undamaged event.
+// eventForProof returns the event. It returns an error if the event is damaged or does not exist.
 func eventForProof(ctx context.Context, r *store.Reader, seq event.Seq) (e event.Event, err error) {
 	if seq < 1 {
 		return e, disk.ErrNotExist
@@ -83,10 +83,9 @@ func eventForProof(ctx context.Context, r *store.Reader, seq event.Seq) (e event
 	return e, disk.ErrNotExist
 }
 
-// Verify checks the proof and returns the signatures of known keys under the checkpoint. The
-// payload, if present, must match the header. The leaf of the header must be in the checkpoint's
-// tree. A key with the name of the log must have signed the checkpoint. Otherwise the error wraps
-// [evidence.ErrProof].
+// Verify checks the proof and returns the signatures of known keys under the checkpoint. The payload, if present,
+// must match the header. The checkpoint's tree must contain the leaf of the header. A known key with the name of the
+// log must have signed the checkpoint. Otherwise the error wraps [evidence.ErrProof].
 func (p Proof) Verify(known ...note.Verifier) ([]evidence.Signature, error) {
 	if err := p.checkInclusion(); err != nil {
 		return nil, fmt.Errorf("%w: %w", evidence.ErrProof, err)
@@ -111,7 +110,7 @@ func (p Proof) checkInclusion() error {
 	return nil
 }
 
-// Proofs are the proofs in one file: of an event, or of the events of a question.
+// Proofs are the proofs in one file. They prove one event, or all events of a question.
 type Proofs []Proof
 
 // MarshalText writes the proofs one after the other, separated by empty lines.
@@ -142,8 +141,9 @@ func ParseProofs(text string) (list Proofs, err error) {
 	return list, nil
 }
 
-// Verify returns the signatures of the newest checkpoint by known keys. Every proof must hold, and all must be of one
-// log. Several proofs must prove one question as a whole. Otherwise the error wraps [evidence.ErrProof].
+// Verify returns the signatures of known keys under the newest checkpoint. Every proof must be valid, and all proofs
+// must be of one log. Several proofs must prove one question as a whole. Otherwise the error wraps
+// [evidence.ErrProof].
 func (list Proofs) Verify(known ...note.Verifier) (signed []evidence.Signature, err error) {
 	if err := list.Whole(); err != nil {
 		return nil, fmt.Errorf("%w: %w", evidence.ErrProof, err)
@@ -163,8 +163,8 @@ func (list Proofs) Verify(known ...note.Verifier) (signed []evidence.Signature, 
 	return signed, nil
 }
 
-// Whole reports why several proofs do not prove one question as a whole: its request, its end and the reply
-// to the agent, in this order. A single proof proves its event alone.
+// Whole returns an error unless several proofs prove one question as a whole: its request, its end and the reply to
+// the agent, in this order. Whole accepts a single proof of any event.
 func (list Proofs) Whole() error {
 	if len(list) <= 1 {
 		return nil
@@ -185,7 +185,7 @@ func (list Proofs) Whole() error {
 	return nil
 }
 
-// Newest returns the checkpoint with the most events.
+// Newest returns the checkpoint that covers the most events.
 func (list Proofs) Newest() (newest evidence.Checkpoint) {
 	for _, p := range list {
 		if p.Checkpoint.Size >= newest.Size {
@@ -208,7 +208,7 @@ func (p Proof) MarshalText() ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// ParseProof reads a proof of an event. It does not verify the proof; Verify does. The error wraps
+// ParseProof parses a proof of an event. It does not verify the proof; Verify does. The error wraps
 // [evidence.ErrProof].
 func ParseProof(text string) (p Proof, err error) {
 	head, text, _ := strings.Cut(text, "\n")
@@ -242,8 +242,8 @@ func ParseProof(text string) (p Proof, err error) {
 	return p, nil
 }
 
-// ProveConsistency proves that the checkpoint later includes all events of earlier. Both must be
-// checkpoints of the present log. Otherwise the error wraps [evidence.ErrCheckpoint].
+// ProveConsistency proves that the checkpoint later includes all events of the checkpoint earlier. Both must be
+// checkpoints of this log. Otherwise the error wraps [evidence.ErrCheckpoint].
 func ProveConsistency(ctx context.Context, r *store.Reader, earlier,
 	later evidence.Checkpoint) (p evidence.ConsistencyProof, err error) {
 	p.Old, p.New = earlier, later

@@ -10,29 +10,28 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// Removal describes the work of Prune.
+// Removal is the result of Prune.
 type Removal struct {
-	// Pruning is the request. Events and Bytes count the payloads that were removed now.
+	// Pruning is the request. Its Events and Bytes count the payloads that this call removed.
 	event.Pruning
-	// Resumed means that an earlier log.pruned announced the same removal and did not finish.
+	// Resumed means that an earlier log.pruned announced the same removal, and that removal did not finish.
 	Resumed       bool
 	Before, After int64 // bytes of the log's files
 }
 
-// Prune removes the payloads that p covers and shrinks the file, so that their bytes are gone.
-// Headers and hashes stay, and with them the tree, its checkpoints and proofs. An event
-// log.pruned is on disk before the first removal. Prune skips runs without an outcome. If p names
-// such a run, the error is ErrUnfinished.
+// Prune removes the payloads that p covers, and rewrites the file without their bytes. Headers and hashes stay, and
+// so do the tree, its checkpoints and proofs. The event log.pruned is on disk before the first removal. Prune keeps
+// the payloads of runs without an outcome. If p names such a run, the error is ErrUnfinished.
 //
-// If Prune fails or the process dies, only covered payloads are lost. The same call again continues
-// the work. The error is ErrBusy if another process uses the log all the time, and ErrFull if the
-// disk has no room for the copy that shrinking needs. The log stays usable after these two errors.
-// Any other error ends the log until Reopen. Other processes cannot write during Prune, so no call
-// should be in progress.
+// If Prune fails or the process dies, only payloads that p covers can be lost. The same call again continues the
+// work. The error is ErrBusy if another process uses the log all the time. The error is ErrFull if the disk has no
+// space for the copy that rewriting needs. The log stays usable after these two errors. Any other error ends the log
+// until Reopen. Other processes cannot write during Prune, so no call should be in progress.
 //
-// Views are separate files. Their owner removes them afterwards (view.Remove).
+// Views are separate files and may still contain the payloads. The owner of a view removes it afterwards
+// (view.Remove).
 func (l *Log) Prune(ctx context.Context, p event.Pruning) (done Removal, err error) {
-	if err := l.Sync(); err != nil { // recorded events must be on disk to be removed
+	if err := l.Sync(); err != nil { // The events must be on disk before their payloads can be removed.
 		return done, err
 	}
 	s, err := l.Selection(ctx, p)
@@ -51,7 +50,7 @@ func (l *Log) Prune(ctx context.Context, p event.Pruning) (done Removal, err err
 		return done, err
 	}
 	if !said {
-		// If we die after this, the next call removes the remaining covered payloads.
+		// If we die after this, the next call removes the payloads that are left.
 		r := l.awaitCommit(entry{events: []event.Event{event.NewFact(event.LogPruned, "user", event.Refs{}, p)},
 			checkpoint: true})
 		if r.err != nil {
@@ -73,9 +72,9 @@ func (l *Log) Prune(ctx context.Context, p event.Pruning) (done Removal, err err
 	return done, err
 }
 
-// roomFor returns ErrFull if a log with size remaining bytes cannot be rewritten. SQLite makes a
-// copy in the folder for temporary files and writes that copy back through the write-ahead log.
-// Both may be on one disk.
+// roomFor returns ErrFull if the disk has no space for rewriting a log. size is the log's size in bytes after the
+// removal. SQLite makes a copy in the folder for temporary files and writes that copy back through the write-ahead
+// log. Both may be on one disk.
 func roomFor(size int64, dir string, free func(string) (uint64, error)) error {
 	const margin = 1 << 20
 	for _, need := range []struct {

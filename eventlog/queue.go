@@ -12,61 +12,58 @@ import (
 )
 
 const (
-	// batchEvents and batchBytes limit a batch, which is one commit. It ends at the first limit.
+	// batchEvents and batchBytes limit a batch, which is one commit. A batch ends at the first limit that it reaches.
 	batchEvents = 1024
 	batchBytes  = 1 << 20
 
-	// queueBytes is the weight of the queue at which Record blocks. A slow disk thereby slows the
-	// caller that records.
+	// queueBytes is the weight of the queue, in bytes, above which Record blocks. A slow disk thereby slows the
+	// caller of Record.
 	queueBytes = 2 << 20
 )
 
-// A queue is the group commit of a Log. A commit syncs the disk, and one sync serves all entries of
-// a batch. Callers enqueue entries, and the holder of Log.commitMu commits them in batches.
+// A queue implements the group commit of a Log. A commit syncs the disk, and one sync serves all entries of a batch.
+// Callers add entries to the queue, and the goroutine that holds Log.commitMu commits them in batches.
 //
-// The caller that waits usually commits itself. awaitCommit takes commitMu if it is free, and
-// commits batches until its own entry has a result. Waking the writer goroutine and being woken by
-// it would cost as much as the insert. If another goroutine holds commitMu, the caller only waits:
-// the holder's next batch takes its entry. If the holder stops before that batch, unlockCommit
-// wakes the writer goroutine, which commits the rest. The writer goroutine also commits the
-// recorded entries for which no caller waits.
+// A caller that waits for its entry usually commits the entry itself. awaitCommit locks commitMu if it is free. Then
+// it commits batches until its own entry has a result. Switching to the writer goroutine and back would take as long
+// as the insert. If another goroutine holds commitMu, the caller only waits. The next batch of that goroutine
+// contains the caller's entry. If that goroutine stops before, unlockCommit wakes the writer goroutine, which commits
+// the rest. The writer goroutine also commits recorded entries without a waiting caller.
 //
-// A caller cannot abandon an entry once it is queued, because the event has already happened. If
-// the process dies, SQLite keeps each batch as a whole or not at all, and no caller of the batch
-// has a result yet. After an error every caller of the batch and of the queue gets it, and the Log
-// stays dead until Reopen.
+// A caller cannot withdraw a queued entry, because the event has already happened. If the process dies, SQLite keeps
+// each batch as a whole or not at all. No caller of the batch has a result by then. An error is returned to every
+// caller of the batch and of the queue. The Log then refuses all calls until Reopen.
 type queue struct {
 	now  func() time.Time // the clock
-	lazy time.Duration    // the delay of due
-	due  *time.Timer      // fires when a recorded entry has waited for long enough
+	lazy time.Duration    // how long a recorded entry may wait
+	due  *time.Timer      // fires when a recorded entry has waited for lazy
 	wake chan struct{}    // capacity 1
 
-	// mu guards the fields below. It is never held during I/O. A goroutine that holds it does not
-	// lock commitMu.
+	// mu guards the fields below. No goroutine does I/O or locks commitMu while it holds mu.
 	mu    sync.Mutex
-	room  sync.Cond // signalled when the queue shrinks or the log dies
+	room  sync.Cond // signalled when the queue shrinks or the log fails
 	known sync.Cond // signalled when completed grows
 
 	entries []entry
-	// bytes is the weight of entries.
+	// bytes is the weight of all queued entries.
 	bytes int
-	// urgent means that the entries must be committed now. It is false if the queue is empty.
+	// urgent means that the queued entries must be committed now. It is false if the queue is empty.
 	urgent bool
-	// armed means that due will fire.
+	// armed means that the timer due is running.
 	armed   bool
 	closing bool
 
-	// queued counts all entries so far. completed counts those with a result.
+	// queued counts all entries so far. completed counts the entries that have a result.
 	queued, completed Mark
-	// kept is the last entry before the first failed one, and lost is the last failed one. SyncTo
-	// returns loss, the latest failure, for every mark between them.
+	// kept is the mark of the last entry before the first failed one. lost is the mark of the last failed entry. For
+	// every mark after kept up to lost, SyncTo returns loss, the latest failure.
 	lost, kept Mark
 	loss       error
 	// err is the error that ended the log. It is nil while the log can be written.
 	err error
-	// anchorErr says why the last checkpoint is not anchored or not signed.
+	// anchorErr is the reason why the last checkpoint is not in the anchor or has no signature.
 	anchorErr error
-	// checkpointOwed means that a checkpoint after an answer was lost when the log died.
+	// checkpointOwed means that the checkpoint of an EndRunEarly was lost when the log failed.
 	checkpointOwed bool
 }
 
@@ -77,18 +74,18 @@ func newQueue(now func() time.Time, lazy time.Duration) *queue {
 	return q
 }
 
-// An entry holds the events of one call. All of them are written, or none.
+// An entry has the events of one call. Either all of them are written, or none.
 type entry struct {
 	events []event.Event
-	// checkpoint asks for a checkpoint in the same commit.
+	// checkpoint requests a checkpoint in the same commit.
 	checkpoint bool
 	// store is a checkpoint whose note is to be stored, or nil.
 	store *evidence.Checkpoint
-	// unless selects events that keep the entry from being written. The zero Query selects none.
+	// unless selects the events that prevent the entry. The zero Query selects nothing.
 	unless event.Query
-	// checkpointNext asks for a checkpoint in the next commit.
+	// checkpointNext requests a checkpoint in the next commit.
 	checkpointNext bool
-	// wait receives the result. It has capacity 1, and is nil if no caller waits.
+	// wait receives the result. Its capacity is 1. It is nil if no caller waits.
 	wait chan result
 }
 
@@ -111,10 +108,10 @@ func weigh(batch []entry) (events, bytes int) {
 	return events, bytes
 }
 
-// weight returns about how many bytes an event takes in memory. Many short lines take memory, too.
+// weight returns the approximate memory of an event in bytes. Even an event with a short payload needs some memory.
 func weight(e *event.Event) int { return len(e.Payload) + 512 }
 
-// enqueue stamps the events with the time and appends the entry. It blocks while the queue is full.
+// enqueue sets the time of the events and appends the entry. It blocks while the queue is full.
 func (q *queue) enqueue(e entry) error {
 	_, size := weigh([]entry{e})
 	q.mu.Lock()
@@ -157,7 +154,7 @@ func (q *queue) wakeWriter() {
 	}
 }
 
-// timerFired makes the entries urgent after due has fired. The next recorded entry sets due again.
+// timerFired makes the queued entries urgent. The timer due calls it. The next recorded entry starts due again.
 func (q *queue) timerFired() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -174,8 +171,8 @@ func (q *queue) startFlush() {
 	}
 }
 
-// makeUrgent makes the entries up to m urgent. It returns true if the caller must try to commit
-// them, and false if they are completed or another goroutine will commit them.
+// makeUrgent makes the entries up to the mark m urgent. It returns true if the caller must try to commit them. It
+// returns false if they have a result, or if another goroutine will commit them.
 func (q *queue) makeUrgent(m Mark) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -198,7 +195,8 @@ func (q *queue) isCompleted(m Mark) bool {
 	return q.completed >= m
 }
 
-// awaitCompletion waits until all entries up to m have a result. It returns the error of a lost one.
+// awaitCompletion waits until all entries up to the mark m have a result. If one of them failed, it returns the
+// error.
 func (q *queue) awaitCompletion(m Mark) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -211,7 +209,7 @@ func (q *queue) awaitCompletion(m Mark) error {
 	return nil
 }
 
-// end returns the mark of the newest entry, and whether it has no result yet.
+// end returns the mark of the newest entry. pending means that some entry has no result yet.
 func (q *queue) end() (m Mark, pending bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -240,8 +238,8 @@ func (q *queue) takeBatch() (batch []entry) {
 	return batch
 }
 
-// finishBatch gives every caller of the batch its result. An error ends the log: then the entries
-// in the queue fail with the same error.
+// finishBatch gives every caller of the batch its result. An error ends the log, and the entries that are still
+// queued fail with the same error.
 func (q *queue) finishBatch(batch []entry, newest evidence.Checkpoint, err error) {
 	q.mu.Lock()
 	if isPutOff(batch, err) {
@@ -261,7 +259,7 @@ func (q *queue) finishBatch(batch []entry, newest evidence.Checkpoint, err error
 	q.completed += Mark(len(batch))
 	q.known.Broadcast()
 	if err == nil && newest.Size == 0 && slices.ContainsFunc(batch, func(e entry) bool { return e.checkpointNext }) {
-		// Queue it before a caller gets its result. Then Anchored always waits for it.
+		// Queue the checkpoint before a caller gets its result. Then Anchored always waits for the checkpoint.
 		q.enqueueCheckpoint()
 	}
 	q.mu.Unlock()
@@ -280,15 +278,16 @@ func (q *queue) finishBatch(batch []entry, newest evidence.Checkpoint, err error
 	}
 }
 
-// isPutOff reports whether a batch failed only because other processes held the lock, and held only
-// late checkpoints. Nothing was written, and the next checkpoint covers the same events.
+// isPutOff reports whether a batch of late checkpoints failed only because other processes held the lock. Nothing was
+// written, and the next checkpoint covers the same events.
 func isPutOff(batch []entry, err error) bool {
 	var failed *WriteError
 	return errors.As(err, &failed) && errors.Is(err, disk.ErrBusy) && !failed.Unknown &&
 		!slices.ContainsFunc(batch, func(e entry) bool { return !e.isLateCheckpoint() })
 }
 
-// unique returns the first type among the events that the log may hold only once for a reference.
+// unique returns the first type among the events for which the log has a unique index. If there is no such type,
+// unique returns the first type.
 func unique(events []event.Event) event.Type {
 	for _, e := range events {
 		if e.Type.Once() != "" {
@@ -298,8 +297,8 @@ func unique(events []event.Event) event.Type {
 	return events[0].Type
 }
 
-// enqueueCheckpoint queues a late checkpoint. The caller holds mu and commits or wakes the writer
-// goroutine later.
+// enqueueCheckpoint queues a late checkpoint. The caller holds mu. Afterwards the caller commits or wakes the writer
+// goroutine.
 func (q *queue) enqueueCheckpoint() {
 	q.entries = append(q.entries, entry{checkpoint: true})
 	q.queued++
@@ -335,7 +334,7 @@ func (q *queue) lastAnchorErr() error {
 	return q.anchorErr
 }
 
-// startClose makes the queue refuse new entries. It returns false if an earlier call did so.
+// startClose makes the queue refuse new entries. It returns false if it was called before.
 func (q *queue) startClose() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,8 +1,8 @@
-// Package anchor keeps a text file next to a log, the anchor, which shows when the log lost its
-// end. The rest of such a log is consistent, so the log itself cannot show the loss.
+// Package anchor maintains a text file next to a log. The file is called the anchor. It shows when the log has lost
+// its last events. The events that remain are consistent, so the log alone cannot show the loss.
 //
-// The package promises that a line survives a power failure once Append has returned. It
-// distinguishes a torn last line from a damaged one. It refuses to write through a link.
+// The package promises that a line of the anchor survives a power failure once Append has returned. The package
+// distinguishes a torn last line from a damaged line. It refuses to write through a link.
 package anchor
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 )
 
-// Every end of a run appends and syncs a line. Each line is
+// Perlica appends a line to the anchor at the end of every run and syncs the anchor. Each line is
 //
 //	size SPACE root SPACE origin SPACE signature LF
 //
@@ -37,11 +37,10 @@ func Path(path string) string {
 	return strings.TrimSuffix(path, filepath.Ext(path)) + ".anchor"
 }
 
-// signatureBytes is the length of a decoded signature: four bytes that name the key, and 64 bytes
-// of Ed25519.
+// signatureBytes is the length of a decoded signature: four bytes that identify the key, and 64 bytes of Ed25519.
 const signatureBytes = 4 + ed25519.SignatureSize
 
-// Format returns the line for c. It takes the first signature of the note, which is the log's own.
+// Format returns the line for c. The line contains the first signature of c's note. That is the log's own signature.
 func Format(c evidence.Checkpoint) string {
 	sig := "-"
 	if _, sigs, ok := strings.Cut(c.Note, "\n\n"); ok {
@@ -51,7 +50,7 @@ func Format(c evidence.Checkpoint) string {
 	return fmt.Sprintf("%d %s %s %s\n", c.Size, c.Root, c.Origin, sig)
 }
 
-// parseLine reads a line without its newline.
+// parseLine parses a line. The text has no newline.
 func parseLine(line string) (evidence.Checkpoint, error) {
 	f := strings.Split(line, " ")
 	if len(f) != 4 {
@@ -64,8 +63,7 @@ func parseLine(line string) (evidence.Checkpoint, error) {
 	if f[3] == "-" {
 		return c, nil
 	}
-	// The beginning of a signature could pass for a whole one, because the parser of notes is not
-	// strict.
+	// The parser of notes also accepts a signature that was cut short. This check does not.
 	if b, err := base64.StdEncoding.Strict().DecodeString(f[3]); err != nil || len(b) != signatureBytes ||
 		strings.ContainsAny(f[3], "\r\n") {
 		return c, errors.New("its signature is malformed")
@@ -77,11 +75,11 @@ func parseLine(line string) (evidence.Checkpoint, error) {
 	return signed, nil
 }
 
-// Line is a line of the anchor file.
+// Line is a line of the anchor.
 type Line struct {
 	Number int // counted from 1
 	evidence.Checkpoint
-	// Damage says why the line could not be read. It is nil if the line could be read.
+	// Damage is the reason why the line cannot be parsed. nil means that the line is valid or torn.
 	Damage error
 	// Torn means that a crash cut this line short. Only the last line can be torn.
 	Torn bool
@@ -102,8 +100,8 @@ func Read(path string) ([]Line, error) {
 	return parse(b), nil
 }
 
-// MaxBytes is the maximum number of bytes that are read: the lines of 350,000 runs. The limit
-// protects the memory from a file that only seems to be large.
+// MaxBytes is the maximum number of bytes that Read reads from the end of an anchor. About 350,000 lines fit into
+// them. The limit protects the memory from a file that claims a huge size.
 const MaxBytes = 64 << 20
 
 // readEnd reads the last lines of a file, at most most bytes.
@@ -123,21 +121,21 @@ func readEnd(name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	b = b[:n]
-	if fi.Size() > most { // The first piece is the end of a line.
+	if fi.Size() > most { // Drop the first line, because its beginning is missing.
 		_, b, _ = bytes.Cut(b, []byte{'\n'})
 	}
 	return b, nil
 }
 
-// Size returns the number of events that the anchor of the log at path covers. It returns 0 if
-// there is no anchor or its end cannot be read. It reads only the end of the file.
+// Size returns the number of events that the anchor of the log at path covers. It returns 0 if there is no anchor or
+// the anchor's end cannot be read. It reads only the end of the file.
 func Size(path string) int64 {
 	return Above(0, path, func(evidence.Checkpoint) bool { return false })
 }
 
-// Above is Size, but it ignores lines that forged reports. It may return 0 if the result is not
-// above least. Checking a signature takes as long as writing one, so Above checks none if no line
-// names a size above least.
+// Above returns the same number as Size, but it ignores each line for which the function forged returns true. If the
+// number is at most least, Above may return 0. Checking a signature is slow, so Above calls forged only if some line
+// has a size above least.
 func Above(least int64, path string, forged func(evidence.Checkpoint) bool) int64 {
 	name := Path(path)
 	if disk.Check(name) != nil {
@@ -156,19 +154,19 @@ func Above(least int64, path string, forged func(evidence.Checkpoint) bool) int6
 		return 0
 	}
 	var last evidence.Checkpoint
-	for i := len(lines) - 2; i >= 0; i-- { // The last piece is not a whole line.
+	for i := len(lines) - 2; i >= 0; i-- { // Skip the text after the last newline.
 		c, err := parseLine(lines[i])
 		if err != nil || last.Origin != "" && c.Origin != last.Origin || c.Size > last.Size && forged(c) {
 			continue
 		}
-		// Two processes may commit in one order and anchor in the other. Lines of another origin
-		// may belong to an earlier log.
+		// Take the largest size: two processes may commit in one order and append to the anchor in the other. Ignore
+		// lines with another origin, because they may belong to an earlier log.
 		last.Origin, last.Size = c.Origin, max(last.Size, c.Size)
 	}
 	return last.Size
 }
 
-// errNoEnd says that the line break of the last line is missing.
+// errNoEnd says that the last line has no newline.
 var errNoEnd = message.New("anchor.no-end", "its end is missing")
 
 func parse(b []byte) []Line {
@@ -192,19 +190,18 @@ func parse(b []byte) []Line {
 	return list
 }
 
-// tornLine matches every beginning of a line, up to the whole line without its end. A signature has
-// 92 characters.
+// tornLine matches every beginning of a line, including the whole line without its newline. A signature has 92
+// characters.
 var tornLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[0-9]*( [!-~]*){0,2}( (-|[A-Za-z0-9+/=]{0,92}))?$`)
 })
 
-// holed reports whether the beginning of a last line is missing. A crash can keep one sector from
-// the disk although it wrote the next one with the end of the line. The missing sector then
-// contains zeros. No line spans three sectors.
+// holed reports whether the beginning of the last line is missing. A line can span two sectors of the disk. After a
+// crash the second sector may be on the disk while the first one contains only zeros.
 func holed(line []byte) bool { return len(line) > 0 && line[0] == 0 }
 
-// torn reports whether a crash can leave this last line: the beginning of a line, which some file
-// systems pad with zeros. Append never acknowledged such a line, so readers may ignore it.
+// torn reports whether a crash can have left this last line. Such a line is the beginning of a line, and some file
+// systems pad it with zeros. Append did not acknowledge the line, so readers may ignore it.
 func torn(line []byte) bool { return tornLine().Match(bytes.TrimRight(line, "\x00")) }
 
 // Append appends c to the anchor of the log at path and syncs it. It writes the line inside lock.
@@ -220,7 +217,7 @@ func Append(path string, c evidence.Checkpoint, lock func(write func() error) er
 		}
 	}()
 	name := Path(path)
-	// A link may come with a cloned repository and point to another file of the user.
+	// A cloned repository may contain a link with this name that points to another file of the user.
 	if fi, err := os.Lstat(name); err == nil && !fi.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a file of its own", name)
 	}
@@ -260,8 +257,8 @@ func Append(path string, c evidence.Checkpoint, lock func(write func() error) er
 // maxLine is longer than any line, in bytes.
 const maxLine = 4096
 
-// endLine makes the file of size bytes end with a newline. It cuts off a torn last line. It keeps a
-// damaged last line, so that Verify finds it.
+// endLine makes sure that the file ends with a newline. The parameter size is the file's length in bytes. endLine
+// cuts off a torn last line. It leaves a damaged last line in the file, so that Verify finds the damage.
 func endLine(f *os.File, size int64) error {
 	if size == 0 {
 		return nil
@@ -283,5 +280,5 @@ func endLine(f *os.File, size int64) error {
 	return err
 }
 
-// String returns the place of the line for messages.
+// String returns the line's number in words, for messages.
 func (a Line) String() string { return "line " + strconv.Itoa(a.Number) + " of the anchor" }

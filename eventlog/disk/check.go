@@ -11,20 +11,20 @@ import (
 	"strings"
 )
 
-// projectFolder is the folder of a project in which links are refused. A clone may bring this
-// folder, and a link in it could lead to the user's private files.
+// projectFolder is the name of a folder in a project. Check refuses links in it: a cloned project may bring a link
+// that leads to the user's private files.
 const projectFolder = ".perlica_config"
 
-// PathError says that a link, a pipe, a device or another special file lies in place of a file.
+// PathError says that there is a link, a pipe, a device or another special file where a file should be.
 type PathError struct{ Path, What string }
 
 func (e *PathError) Error() string {
 	return fmt.Sprintf("eventlog: %s is %s, not a file of its own", e.Path, e.What)
 }
 
-// Check returns a *PathError if a special file lies at path: a pipe, whose reader would wait for ever,
-// a socket or a device. Inside a project's folder it also refuses a link at path or in its parent
-// folders. Check accepts a path at which nothing lies.
+// Check returns a *PathError if path is a pipe, a socket, a device or another special file. A reader of a pipe could
+// wait for ever. Inside a project's folder, Check also refuses a link at path or in its parent folders. Check accepts
+// a path without a file.
 func Check(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func Check(path string) error {
 		return nil
 	}
 	if err != nil || fi.Mode().IsRegular() || fi.IsDir() {
-		return nil // the caller's open reports the fault
+		return nil // Opening the file will report the error.
 	}
 	what := "no file"
 	switch mode := fi.Mode(); {
@@ -63,9 +63,9 @@ func Check(path string) error {
 	return &PathError{path, what}
 }
 
-// Exposed returns the first path that every user of the machine can write, or "". It checks the log's files, their
+// Exposed returns the first path that every user of the machine can write to, or "". It checks the log's files, their
 // folder and the two folders above it. A folder with the sticky bit is safe, because users cannot replace files of
-// others there.
+// other users there.
 func Exposed(path string) string {
 	if runtime.GOOS == "windows" {
 		return "" // On Windows the mode does not show the permissions.
@@ -86,7 +86,7 @@ func Exposed(path string) string {
 	return ""
 }
 
-// CheckDatabase calls Check for a database and for the files that SQLite opens with it.
+// CheckDatabase calls Check for a database and for the files that SQLite opens together with it.
 func CheckDatabase(path string) error {
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
 		if err := Check(path + suffix); err != nil {
@@ -96,26 +96,26 @@ func CheckDatabase(path string) error {
 	return nil
 }
 
-// These are offsets in the header of a rollback journal. The header says how many pages the
-// database had when the journal began: https://www.sqlite.org/fileformat.html#the_rollback_journal
+// journalPages is the offset of the database's number of pages in the header of a rollback journal. That is the
+// number at the start of the transaction: https://www.sqlite.org/fileformat.html#the_rollback_journal
 const (
 	journalPages  = 16
 	journalHeader = 20
-	pageSize      = 8192 // bytes, of a new database
+	pageSize      = 8192 // bytes in a page of a new database
 )
 
-// CheckJournal returns a *PathError if SQLite would copy the pages of a rollback journal into the log
-// at path, or cut the log. A log leaves no journal, because it uses write-ahead mode from its first
-// page on. Only the creation of a log may leave one; that journal holds no page.
+// CheckJournal returns a *PathError if SQLite would change the log at path by a rollback journal. SQLite would copy
+// the journal's pages into the log, or cut the log. A log uses write-ahead mode from its first page on, so it leaves
+// no journal. Only the creation of a log may leave one, and that journal contains no page.
 func CheckJournal(path string) error {
 	f, err := os.Open(path + "-journal")
 	if err != nil {
-		return nil // There is no journal, or SQLite cannot read it either.
+		return nil // There is no journal, or SQLite cannot read it.
 	}
 	defer func() { _ = f.Close() }() // only read
 	var head [journalHeader]byte
 	if _, err := f.ReadAt(head[:], 0); err != nil || head[0] == 0 {
-		return nil // The journal did not begin or is finished.
+		return nil // The journal has no header yet, or its transaction is finished.
 	}
 	size := func(name string) int64 {
 		if fi, err := os.Stat(name); err == nil {

@@ -1,9 +1,9 @@
-// Package disk replaces files whole, checks the folder of a log, and explains faults of the log's files. It also
+// Package disk replaces whole files, checks the folder of a log, and explains faults of the log's files. It also
 // makes scratch folders for unfinished files.
 //
-// A reader of a replaced file sees the whole old file or the whole new file, also after a crash. A link, a pipe or a
-// device in a cloned project is found before a file is opened. Explain makes an error of SQLite or of the system wrap
-// the fault that it stands for. The package opens no log and repairs nothing.
+// A reader of a replaced file sees the whole old file or the whole new file, also after a crash. Check finds a link,
+// a pipe or a device in a cloned project before a file is opened. Explain adds one of the errors of this package to
+// an error of SQLite or of the system. The package opens no log and repairs nothing.
 package disk
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// SyncDir makes the names in dir survive a power failure if the system can do that.
+// SyncDir makes the file names in dir survive a power failure if the system can do that.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -27,8 +27,8 @@ func SyncDir(dir string) error {
 	return errors.Join(err, d.Close())
 }
 
-// WriteFile writes data into a temporary file in the folder of path and syncs it. Then it calls
-// name to give the file its name: os.Rename replaces an existing file, and os.Link fails if one
+// WriteFile writes data into a temporary file in the folder of path and syncs it. Then it calls the function name to
+// rename the temporary file. With os.Rename, WriteFile replaces an existing file. With os.Link, it fails if path
 // exists.
 func WriteFile(path string, data []byte, mode fs.FileMode, name func(from, to string) error) (err error) {
 	dir := filepath.Dir(path)
@@ -36,7 +36,7 @@ func WriteFile(path string, data []byte, mode fs.FileMode, name func(from, to st
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // The file has its final name by then, or is incomplete.
+	defer func() { _ = os.Remove(f.Name()) }() // The file has been renamed, or it is incomplete.
 	if err = f.Chmod(mode); os.PathSeparator == '\\' {
 		err = nil
 	}

@@ -33,8 +33,8 @@ var (
 	ErrNotExist = fs.ErrNotExist
 )
 
-// errIndex says that the index of the write-ahead log could not grow. SQLite does not give the
-// reason. The error counts as ErrFull, because a full disk is the most frequent reason.
+// errIndex says that the index of the write-ahead log could not grow. SQLite does not give the reason. The error
+// counts as ErrFull, because a full disk is the most frequent reason.
 type errIndex struct{}
 
 func (errIndex) Error() string {
@@ -43,7 +43,7 @@ func (errIndex) Error() string {
 }
 func (errIndex) Is(target error) bool { return target == ErrFull }
 
-// Explain wraps an error of SQLite in the sentinel that names the fault.
+// Explain wraps an error of SQLite in one of the errors above.
 func Explain(err error) error {
 	code := codeOf(err)
 	if code == 0 {
@@ -76,8 +76,8 @@ func Explain(err error) error {
 	return fmt.Errorf("%w: %w", kind, err)
 }
 
-// codeOf returns the SQLite code of an error from either driver, or 0 if the error is not from
-// SQLite.
+// codeOf returns the SQLite code of an error. The error may come from either of the two drivers. codeOf returns 0 for
+// nil.
 func codeOf(err error) int {
 	var se *sqlite.Error
 	if errors.As(err, &se) {
@@ -86,12 +86,11 @@ func codeOf(err error) int {
 	if err == nil {
 		return 0
 	}
-	// ErrCode returns SQLITE_ERROR for errors of other packages. Explain knows no fault for that
-	// code.
+	// For an error of another package, ErrCode returns SQLITE_ERROR. Explain has no entry for that code.
 	return int(direct.ErrCode(err))
 }
 
-// IsConstraint reports whether err is a violated constraint of the schema.
+// IsConstraint reports whether err says that a constraint of the schema was violated.
 func IsConstraint(err error) bool {
 	var se *sqlite.Error
 	return errors.As(err, &se) && se.Code()&0xff == sqlite3.SQLITE_CONSTRAINT
@@ -101,8 +100,8 @@ func IsConstraint(err error) bool {
 // log, its index, and the folder for syncing it.
 const filesOfALog = 4
 
-// tooManyOpen reports whether this process cannot open as many files as a log needs. SQLite itself
-// only says that a file cannot be opened. By then it has closed the files that it had opened.
+// tooManyOpen reports whether this process cannot open as many files as a log needs. It tries, because SQLite only
+// says that it cannot open a file. By then SQLite has closed its files again.
 func tooManyOpen() bool {
 	for range filesOfALog {
 		f, err := os.Open(os.DevNull)
@@ -119,13 +118,13 @@ func IsManyOpen(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// IsNoSpace reports whether a file operation failed because space was missing.
+// IsNoSpace reports whether a file operation failed because the disk is full or a file would be too large.
 func IsNoSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EFBIG)
 }
 
-// IsScan reports whether err is not an error of SQLite. Then a value has another type than the
-// schema says.
+// IsScan reports whether err is not an error of SQLite. Such an error means that a value does not have the type of
+// its column.
 func IsScan(err error) bool {
 	var se *sqlite.Error
 	return !errors.As(err, &se) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
@@ -142,12 +141,12 @@ type LinkedError struct{ Path string }
 var linked = message.New("disk.linked",
 	"eventlog: %s has more than one name (hard links), and others could write to it through each of them")
 
-// Tell returns the error's sentence.
+// Tell returns the sentence of the error.
 func (e *LinkedError) Tell() *message.Text { return linked.With(e.Path) }
 
 func (e *LinkedError) Error() string { return e.Tell().Text }
 
-// Hint returns the command that gives the log a file with a single name again.
+// Hint returns a command that copies the log to a file with a single name.
 func (e *LinkedError) Hint() string {
 	return fmt.Sprintf(
 		"end what has it open, then make a copy of it this log's file: cp -p '%[1]s' '%[1]s.copy' && mv '%[1]s.copy' '%[1]s'",

@@ -9,11 +9,11 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Scratch is a private folder for an unfinished file, on the same disk as the finished file. The
-// next NewScratch in the same folder removes the remains of a killed process.
+// Scratch is a private folder for an unfinished file. It is on the same disk as the finished file. If the process is
+// killed, the next NewScratch in the same folder removes the remains.
 type Scratch struct {
 	dir string
-	// lock says that the folder is in use. It is nil if the disk has no locks.
+	// lock marks the folder as used. It is nil if the disk has no locks.
 	lock *flock.Flock
 }
 
@@ -35,13 +35,13 @@ func NewScratch(dir string) (*Scratch, error) {
 		_, gone := os.Lstat(own)
 		switch {
 		case err != nil && gone == nil:
-			s.lock = nil // Without locks sweepScratch keeps the folder.
+			s.lock = nil // Without locks, sweepScratch does not remove the folder.
 			return s, nil
 		case held && gone == nil:
 			return s, nil
 		}
-		// Another process swept the folder before the lock was taken. If we die here, the next
-		// NewScratch sweeps the folder.
+		// Another process removed the folder before this one locked it. Try again. If we die here, the next
+		// NewScratch removes the folder.
 		_ = s.lock.Close()
 	}
 }
@@ -58,8 +58,8 @@ func (s *Scratch) Close() error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-// sweepScratch removes the unused scratch folders in dir. It ignores errors: the names of the
-// remaining folders show their purpose.
+// sweepScratch removes the unused scratch folders in dir. It ignores errors. The name of a folder that remains shows
+// its purpose.
 func sweepScratch(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

@@ -1,9 +1,9 @@
 // Package event defines an event: its ids, its type, its header, the leaf hash of the header, and
 // its JSON.
 //
-// The package promises that every later version computes the leaf of a stored event in the same
-// way. One table has a row for each type of event. All properties that depend on the type alone
-// stand in that row: see [Row]. The package does not interpret payloads.
+// The package promises that every later version computes the leaf of a stored event in the same way. One table has a
+// row for each type of event. The row contains all properties that depend on the type alone: see [Row]. The package
+// does not interpret payloads.
 package event
 
 import (
@@ -20,10 +20,10 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Seq is the place of an event in its log. The first event has Seq 1, and there are no gaps.
+// Seq is the number of an event in its log. The first event has Seq 1, and no number is missing.
 type Seq int64
 
-// These identifiers tie events together. All of them are opaque; Perlica uses UUIDs.
+// These identifiers connect events with each other. All of them are opaque. Perlica uses UUIDs.
 type (
 	// SessionID identifies a session of Perlica.
 	SessionID string
@@ -43,9 +43,9 @@ type (
 type Class string
 
 const (
-	// Frame is the class of a line that crossed the wire. The payload is the line itself.
+	// Frame is the class of a line that the agent or Perlica sent. The payload is the line itself.
 	Frame Class = "frame"
-	// Fact is the class of an event on which a view may depend. The payload is a JSON object.
+	// Fact is the class of an event from which Perlica may build a view. The payload is a JSON object.
 	Fact Class = "fact"
 )
 
@@ -70,21 +70,20 @@ type Event struct {
 	Class Class
 	// Actor is the cause of the event: "user", "agent", "perlica" or "policy".
 	Actor string
-	// Writer identifies the handle that wrote the event. Each process that opens the log has its
-	// own handle.
+	// Writer identifies the open log through which the event was written. Each process that opens the log has its own
+	// Writer.
 	Writer  string
 	Context string
 	Refs
 
-	// Payload is nil if the event has no payload here. PayloadLen and PayloadSHA256 are set even
-	// then. Withheld then gives the reason: Pruned, Masked, Missing or Damaged. It is empty if
-	// Payload is set.
+	// Payload is nil if this event was read without its payload. Withheld is then Pruned, Masked, Missing or Damaged.
+	// Otherwise Withheld is empty. PayloadLen and PayloadSHA256 are always set.
 	Payload       []byte
 	Withheld      string
 	PayloadLen    int64
 	PayloadSHA256 [sha256.Size]byte
 
-	// LeafHash is the stored leaf. To check the event, compare it with Leaf.
+	// LeafHash is the stored leaf hash. To check the event, compare LeafHash with Leaf.
 	LeafHash tlog.Hash
 }
 
@@ -95,7 +94,7 @@ const (
 	// Masked means that an export left the payload out because it seemed to contain a secret.
 	Masked = "masked"
 
-	// Missing means that no event explains the loss of the payload.
+	// Missing means that the payload is absent, and no event explains why.
 	Missing = "missing"
 	// Damaged means that the event does not match its recorded hashes; see DamagedError.
 	Damaged = "damaged"
@@ -107,9 +106,9 @@ type DamagedError struct {
 	Seq Seq
 	// Header is true if the header differs.
 	Header bool
-	// Missing is true if the log or a checkpoint covers later events and the event is not there.
+	// Missing is true if the event is absent, although the log or a checkpoint covers later events.
 	Missing bool
-	// Root is true if the events up to Seq do not have the root of their checkpoint.
+	// Root is true if the root of the events up to Seq differs from the root in their checkpoint.
 	Root bool
 }
 
@@ -127,7 +126,7 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("the %s of event %d does not have its recorded hash", part, e.Seq)
 }
 
-// Row is the line that Perlica shows instead of a damaged event.
+// Row returns the line that Perlica shows instead of a damaged event.
 func (e *DamagedError) Row() string { return "DAMAGED: " + e.Error() + "; perlica log verify" }
 
 // Check compares the header with the stored leaf, and the payload with the hash in the header. It
@@ -142,8 +141,8 @@ func (e *Event) Check() *DamagedError {
 	return nil
 }
 
-// Hide removes the payload from an event that Check found to be damaged, and marks the event. It also removes
-// a header that does not match the leaf, except the number.
+// Hide removes the payload from an event that Check found to be damaged, and sets Withheld to Damaged. If the header
+// does not match the leaf, Hide also removes every field of the header except Seq.
 func (e *Event) Hide() {
 	if e.Leaf() != e.LeafHash {
 		*e = Event{Seq: e.Seq, LeafHash: e.LeafHash}
@@ -151,7 +150,7 @@ func (e *Event) Hide() {
 	e.Payload, e.Withheld = nil, Damaged
 }
 
-// Damage returns the damage of an event that Hide marked, otherwise nil.
+// Damage returns the damage of an event on which Hide was called, otherwise nil.
 func (e *Event) Damage() *DamagedError {
 	if e.Withheld != Damaged {
 		return nil
@@ -159,8 +158,8 @@ func (e *Event) Damage() *DamagedError {
 	return &DamagedError{Seq: e.Seq, Header: e.Leaf() != e.LeafHash}
 }
 
-// NewFact returns a fact whose payload is v as JSON. It panics if v cannot be encoded. That is a
-// programming error, because payloads are structs of plain fields.
+// NewFact returns a fact. The payload is v as JSON. NewFact panics if v cannot be encoded. That is a programming
+// error, because payloads are structs of plain fields.
 func NewFact(t Type, actor string, refs Refs, v any) Event {
 	payload, err := json.Marshal(v)
 	if err != nil {
@@ -169,7 +168,7 @@ func NewFact(t Type, actor string, refs Refs, v any) Event {
 	return Event{Type: t, Class: Fact, Actor: actor, Refs: refs, Payload: payload}
 }
 
-// Decode stores the payload of a fact in v.
+// Decode decodes the payload of a fact into v.
 func (e Event) Decode(v any) error {
 	if damage := e.Damage(); damage != nil {
 		return damage
@@ -183,8 +182,7 @@ func (e Event) Decode(v any) error {
 	return nil
 }
 
-// leafFormat is the first field of every leaf. It keeps any other structure from having the same
-// hash.
+// leafFormat is the first field of every leaf, so no other structure has the same hash.
 const leafFormat = "perlica event 1"
 
 // Leaf returns the RFC 6962 leaf hash of the event's header:
@@ -228,13 +226,13 @@ func (e *Event) AppendHeader(b []byte) []byte {
 	return append(b, e.PayloadSHA256[:]...)
 }
 
-// appendField appends a text as a field of a header.
+// appendField appends the text s as a field of a header.
 func appendField(b []byte, s string) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(len(s)))
 	return append(b, s...)
 }
 
-// appendInt appends a number as a field of a header.
+// appendInt appends the number n as a field of a header.
 func appendInt(b []byte, n int64) []byte {
 	var digits [20]byte
 	d := strconv.AppendInt(digits[:0], n, 10)
@@ -242,11 +240,11 @@ func appendInt(b []byte, n int64) []byte {
 	return append(b, d...)
 }
 
-// Reader reads the events of a log. The log is a file of this machine or a copy on a team's hub.
-// Several goroutines may call its methods at the same time.
+// Reader reads the events of a log. The log is a file on this machine or a copy on a team's hub. Several goroutines
+// may call its methods at the same time.
 type Reader interface {
-	// Events yields the selected events. The oldest comes first unless the query asks for the
-	// newest. After an error it yields nothing further.
+	// Events yields the selected events. The oldest comes first unless q.Newest is true. After an error, Events
+	// yields nothing further.
 	Events(ctx context.Context, q Query) iter.Seq2[Event, error]
 	// Last returns the newest event that the query selects. ok is false if the query selects no
 	// event.
@@ -271,12 +269,12 @@ type Query struct {
 	// Gone selects only events without a payload.
 	Gone  bool
 	Limit int
-	// Newest yields the newest event first.
+	// Newest makes Events yield the newest event first.
 	Newest bool
 }
 
-// OnlyFacts reports whether q selects only facts, because of its class or its types. An unknown
-// type counts as the type of a fact.
+// OnlyFacts reports whether q selects only facts, because of its class or its types. An unknown type counts as the
+// type of a fact.
 func (q Query) OnlyFacts() bool {
 	if q.Class != "" {
 		return q.Class == Fact

@@ -12,9 +12,9 @@ import (
 // ErrHeader says that some bytes are not the header of an event.
 var ErrHeader = errors.New("not the header of an event")
 
-// ParseHeader reads the output of AppendHeader. It also accepts some bytes that AppendHeader would
-// not write; their leaf differs, so the caller must compare the leaf. Payload and LeafHash stay
-// empty. The error wraps ErrHeader.
+// ParseHeader parses the output of AppendHeader. It also accepts some bytes that AppendHeader would not write. The
+// leaf of such an event differs, so the caller must compare the leaf. ParseHeader does not set Payload and LeafHash.
+// The error wraps ErrHeader.
 func ParseHeader(b []byte) (e Event, err error) {
 	text := string(b) // text is one string. The fields share its memory.
 	field := func() (s string) {

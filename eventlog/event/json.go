@@ -11,16 +11,16 @@ import (
 	"github.com/perlica/perlica/eventlog/strict"
 )
 
-// MarshalJSON writes the event as one object with the column names of the log. The member that
-// holds the payload depends on the payload:
+// MarshalJSON writes the event as one object. The members have the column names of the log. The payload determines
+// the name of one member:
 //
-//   - "payload" holds a fact's payload if its bytes survive encoding/json unchanged.
-//   - "payload_base64" holds any other payload of a fact.
-//   - "line" holds a frame's line as a string.
-//   - "line_base64" holds a frame's line that is not UTF-8.
-//   - "withheld" holds the reason if the event has no payload.
+//   - "payload" contains a fact's payload if encoding/json does not change its bytes.
+//   - "payload_base64" contains any other payload of a fact.
+//   - "line" contains a frame's line as a string.
+//   - "line_base64" contains a frame's line that is not UTF-8.
+//   - "withheld" contains the reason if the event has no payload.
 //
-// An empty payload has no member.
+// An object with an empty payload has none of these members.
 func (e Event) MarshalJSON() ([]byte, error) {
 	v := struct {
 		Seq     Seq    `json:"seq"`
@@ -59,18 +59,17 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// survivesJSON reports whether encoding/json keeps the bytes unchanged inside another JSON text.
-// encoding/json removes blanks and escapes <, > and &, and the hash would no longer match.
+// survivesJSON reports whether encoding/json copies the bytes unchanged into another JSON text. encoding/json removes
+// blanks and escapes <, > and &, and the hash would no longer match.
 func survivesJSON(b []byte) bool {
 	out, err := json.Marshal(json.RawMessage(b))
 	return err == nil && bytes.Equal(out, b) && utf8.Valid(b)
 }
 
-// UnmarshalJSON reads the output of MarshalJSON. It is strict. It refuses a member that is unknown,
-// duplicate, null or of another type. It refuses an object without a required member; only the ids
-// are optional. The object must have exactly one of payload, payload_base64, line, line_base64 and
-// withheld. If payload_len is zero, the object must have no such member. UnmarshalJSON does not check the
-// hashes.
+// UnmarshalJSON parses the output of MarshalJSON. It refuses a member that is unknown, duplicate, null or of another
+// type. It refuses an object without a required member; only the ids are optional. If payload_len is above zero, the
+// object must have exactly one of payload, payload_base64, line, line_base64 and withheld. Otherwise it must have
+// none of them. UnmarshalJSON does not check the hashes.
 func (e *Event) UnmarshalJSON(b []byte) error {
 	var v Event
 	var ts, sum, leaf string
@@ -106,8 +105,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// setPayload checks the class, the reason and the sizes, and sets Payload from the one form that is
-// present.
+// setPayload checks the class, the reason and the sizes. It sets Payload to the one argument that is not nil.
 func (e *Event) setPayload(payload json.RawMessage, payload64 []byte, line strict.Text, line64 []byte) error {
 	if e.Class != Fact && e.Class != Frame {
 		return fmt.Errorf("there is no class %q", e.Class)

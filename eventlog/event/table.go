@@ -10,9 +10,9 @@ import (
 type Row struct {
 	Type  Type
 	Class Class
-	// Synced means that the event is on disk before the effect that follows it.
+	// Synced means that the event must be on disk before Perlica acts on it.
 	Synced bool
-	// Once names the index that allows one such event for each reference. Empty means any number.
+	// Once is the unique index for events of this type. Empty means that any number is allowed.
 	Once once
 	// Run is the effect of the event on the state of its run.
 	Run step
@@ -26,8 +26,8 @@ type Row struct {
 	About string
 }
 
-// once names a unique index of the schema. The index allows one event for each reference, over all
-// types whose rows name it.
+// once names a unique index of the schema. The index covers all types whose rows name it. It allows one of these
+// events for each run, input or question.
 type once string
 
 const (
@@ -37,22 +37,21 @@ const (
 	resolutionPerQuestion once = "events_one_resolution"
 )
 
-// step is the effect of an event on its run. Recovery looks for runs that were opened and not
-// ended.
+// step is the effect of an event on its run. Recovery looks for runs that have an intent and no outcome.
 type step int
 
 const (
 	// passes means that the event does not change the state of its run.
 	passes step = iota
-	// Opens marks the intent. From this event on the run needs an outcome.
+	// Opens is the effect of an intent. After this event the run needs an outcome.
 	Opens
-	// Ends marks the outcome.
+	// Ends is the effect of an outcome.
 	Ends
-	// closes marks the last event of the run.
+	// closes is the effect of the last event of the run.
 	closes
 )
 
-// view is a set of views. Each view is built from the facts whose rows name it.
+// view is a set of views. Perlica builds each view from the facts whose rows name it.
 type view int
 
 const (
@@ -68,7 +67,7 @@ type table []Row
 // Known returns the table of the types that this version knows. The caller must not change it.
 func Known() table { return slices.Clip(known) }
 
-// Where returns the types whose rows satisfy the condition.
+// Where returns the types whose rows satisfy the condition is.
 func (t table) Where(is func(*Row) bool) (list []Type) {
 	for i := range t {
 		if is(&t[i]) {
@@ -81,7 +80,7 @@ func (t table) Where(is func(*Row) bool) (list []Type) {
 // Types returns all types of the table, in the order of docs/log-format.md.
 func (t table) Types() []Type { return t.Where(func(*Row) bool { return true }) }
 
-// For returns the types from which a view is built.
+// For returns the types of the events from which Perlica builds the view v.
 func (t table) For(v view) []Type { return t.Where(func(r *Row) bool { return r.Views&v != 0 }) }
 
 // byType returns the rows by their types. The first call builds the map.
@@ -103,11 +102,10 @@ func (t Type) row() *Row {
 	return &unknown
 }
 
-// Class returns the class of a type. Like the methods below, it returns the zero value for an
-// unknown type.
+// Class returns the class of a type. Like the next methods, it returns the zero value for an unknown type.
 func (t Type) Class() Class { return t.row().Class }
 
-// Once returns the index that allows one event of the type for each reference, or "".
+// Once returns the unique index for events of this type, or "".
 func (t Type) Once() once { return t.row().Once }
 
 // Step returns the effect of an event of this type on its run.
@@ -122,8 +120,8 @@ func (t Type) Closes() bool { return t.row().Run == closes }
 // Kept reports whether pruning never removes the payload.
 func (t Type) Kept() bool { return t.row().Kept }
 
-// known is the table. The rows with Kept carry payloads that the log needs for ever: they list the
-// approvals, sessions and contacts, or they explain the loss of other payloads.
+// known is the table of all types. If Kept is true, the log needs the payload for ever. It names approvals, sessions
+// or contacts, or it explains the loss of other payloads.
 var known = table{
 	{Type: MessageReceived, Class: Fact, Views: Sessions | Search, Payload: "fact.MessageReceived",
 		About: "an input was accepted: its text, where it came from, who sent it"},
@@ -319,7 +317,7 @@ type Pruning struct {
 	// Class limits the pruning to a class unless it is empty. With "frame", facts keep their
 	// payloads.
 	Class Class `json:"class,omitempty"`
-	// Events is the number of payloads to remove.
+	// Events is the number of payloads that are to be removed.
 	Events int64 `json:"events"`
 	// Bytes is the total length of these payloads.
 	Bytes int64  `json:"bytes"`
@@ -327,7 +325,7 @@ type Pruning struct {
 	Why   string `json:"why,omitempty"`
 }
 
-// Covers reports whether e is one of the events that lose their payload.
+// Covers reports whether the pruning removes the payload of e.
 func (p Pruning) Covers(e *Event) bool {
 	return e.Seq <= p.Until && !e.Type.Kept() &&
 		(p.Session == "" || e.Session == p.Session) &&

@@ -1,7 +1,7 @@
 package event
 
-// Type names the kind of an event. The names are a promise to readers of the log. The rows of
-// [Known] say when each type is written.
+// Type names the kind of an event. Readers of the log rely on the names, so the names never change. The rows of
+// [Known] say when Perlica writes each type.
 type Type string
 
 const (
@@ -78,7 +78,7 @@ const (
 
 	TeamAsked Type = "service.team_question"
 
-	// The user's own log holds the types from ProjectAdded to WebRefused.
+	// Perlica writes the types from ProjectAdded to WebRefused to the user's own log.
 	ProjectAdded   Type = "service.project_added"
 	ProjectRemoved Type = "service.project_removed"
 	ProjectChosen  Type = "service.project_chosen"
@@ -95,7 +95,7 @@ const (
 	DeviceRevoked       Type = "web.device_revoked"
 	WebRefused          Type = "web.refused"
 
-	// The log of the context that is named after the team holds the types that begin with Team.
+	// Perlica writes the types that begin with Team to the log of the team's context.
 	TeamJoined   Type = "team.joined"
 	TeamMember   Type = "team.member"
 	TeamClaimed  Type = "team.claimed"
@@ -106,7 +106,7 @@ const (
 
 	RunResolved Type = "run.resolved"
 	LogPruned   Type = "log.pruned"
-	// LogRewritten says that the file no longer contains the payloads that earlier events
-	// log.pruned name.
+	// LogRewritten says that the file was rewritten. It no longer contains the payloads that earlier log.pruned
+	// events name.
 	LogRewritten Type = "log.rewritten"
 )

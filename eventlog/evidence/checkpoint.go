@@ -13,14 +13,14 @@ import (
 	"github.com/perlica/perlica/eventlog/strict"
 )
 
-// A Checkpoint is a tree head. It stands for the first Size events of the log with the name Origin.
-// https://c2sp.org/tlog-checkpoint defines its form.
+// A Checkpoint is a tree head. It commits to the first Size events of the log with the name Origin.
+// https://c2sp.org/tlog-checkpoint defines its format.
 type Checkpoint struct {
 	Origin string
 	Size   int64
 	Root   tlog.Hash
 
-	// Note is the signed note as it is published. It is empty if the checkpoint is not signed.
+	// Note is the signed note as other programs see it. It is empty if the checkpoint is not signed.
 	Note string
 }
 
@@ -32,8 +32,8 @@ func (c Checkpoint) Text() string {
 // ErrCheckpoint says that a text is not a checkpoint.
 var ErrCheckpoint = message.New("evidence.checkpoint", "not a checkpoint")
 
-// ParseCheckpoint reads a signed checkpoint. It does not verify the signatures; Signed does. The
-// error wraps ErrCheckpoint.
+// ParseCheckpoint parses a signed checkpoint. It does not verify the signatures; Signed does. The error wraps
+// ErrCheckpoint.
 func ParseCheckpoint(msg string) (Checkpoint, error) {
 	_, err := note.Open([]byte(msg), note.VerifierList())
 	var unverified *note.UnverifiedNoteError
@@ -45,8 +45,8 @@ func ParseCheckpoint(msg string) (Checkpoint, error) {
 	return c, err
 }
 
-// ParseCheckpointText reads the output of Text and nothing else. It refuses extension lines,
-// because Perlica writes none. The error wraps ErrCheckpoint.
+// ParseCheckpointText parses the output of Text and nothing else. It refuses extension lines, because Perlica writes
+// none. The error wraps ErrCheckpoint.
 func ParseCheckpointText(text string) (Checkpoint, error) {
 	lines := strings.Split(text, "\n")
 	if len(lines) < 4 || lines[0] == "" {
@@ -80,11 +80,11 @@ func (c Checkpoint) Signed(known ...note.Verifier) ([]string, error) {
 	return names, nil
 }
 
-// ErrProof says that a text does not prove its claim.
+// ErrProof says that a proof is invalid.
 var ErrProof = errors.New("it proves nothing")
 
-// Verify returns the signatures of known keys under the checkpoint. One of them must be the log's
-// own signature, made under the name of the log. Otherwise the error wraps ErrProof.
+// Verify returns the signatures of known keys under the checkpoint. One of them must be the log's own signature, with
+// the name of the log. Otherwise the error wraps ErrProof.
 func (c Checkpoint) Verify(known ...note.Verifier) ([]Signature, error) {
 	list, err := c.Signatures(known...)
 	var bad *note.InvalidSignatureError
@@ -107,8 +107,8 @@ func (c Checkpoint) Verify(known ...note.Verifier) ([]Signature, error) {
 		ErrProof, c.Size, c.neededKeys())
 }
 
-// KeyNames returns the log's own keys that the note names, each as NAME+ID. It does not verify the
-// signatures; Verify does.
+// KeyNames returns the log's own keys whose signatures are under the note. Each has the form NAME+ID. KeyNames does
+// not verify the signatures; Verify does.
 func (c Checkpoint) KeyNames() (names []string) {
 	var unverified *note.UnverifiedNoteError
 	if _, err := note.Open([]byte(c.Note), note.VerifierList()); !errors.As(err, &unverified) {
@@ -122,7 +122,7 @@ func (c Checkpoint) KeyNames() (names []string) {
 	return names
 }
 
-// neededKeys describes the keys that can verify the checkpoint, by the beginnings of their texts.
+// neededKeys describes the keys that can verify the checkpoint. It shows the beginning of each verifier key.
 func (c Checkpoint) neededKeys() string {
 	names := c.KeyNames()
 	if len(names) == 0 {
@@ -131,7 +131,7 @@ func (c Checkpoint) neededKeys() string {
 	return "the key " + strings.Join(names, "+… or the key ") + "+…"
 }
 
-// SignedBy returns the first of the verifier keys that signed the checkpoint, or "".
+// SignedBy returns the first verifier key in keys that signed the checkpoint, or "".
 func (c Checkpoint) SignedBy(keys []string) string {
 	for _, key := range keys {
 		if v, err := NewVerifier(key); err == nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// A ConsistencyProof shows that a later checkpoint of a log includes all events of an earlier one.
-// Nothing was changed or removed in between.
+// A ConsistencyProof shows that a later checkpoint of a log includes all events of an earlier one. No event of the
+// earlier checkpoint was changed or removed.
 //
 // Its text has these parts: ConsistencyHeader, the hashes of the proof (RFC 6962, section 2.1.2) in
 // base64, one on each line, an empty line, the earlier signed checkpoint, an empty line, and the
@@ -50,8 +50,7 @@ func (p ConsistencyProof) MarshalText() ([]byte, error) {
 // IsConsistencyProof reports whether a text begins with ConsistencyHeader.
 func IsConsistencyProof(text string) bool { return strings.HasPrefix(text, ConsistencyHeader+"\n") }
 
-// ParseConsistencyProof reads a proof. It does not verify the proof; Verify does. The error wraps
-// ErrProof.
+// ParseConsistencyProof parses a proof. It does not verify the proof; Verify does. The error wraps ErrProof.
 func ParseConsistencyProof(text string) (p ConsistencyProof, err error) {
 	if !IsConsistencyProof(text) {
 		return p, fmt.Errorf("%w: it does not begin with %q", ErrProof, ConsistencyHeader)

@@ -29,8 +29,9 @@ const (
 // ErrVerifierKey says that a text is not a verifier key of a known kind.
 var ErrVerifierKey = errors.New("not a verifier key")
 
-// NewVerifier reads a verifier key. The key belongs to a log, or to a witness that cosigns with
-// Ed25519 (cosignature/v1 of https://c2sp.org/tlog-cosignature). The error wraps ErrVerifierKey.
+// NewVerifier parses a verifier key. The key belongs to a log, or to a witness. A witness is a server of another
+// owner that confirms checkpoints with Ed25519 (cosignature/v1 of https://c2sp.org/tlog-cosignature). The error wraps
+// ErrVerifierKey.
 func NewVerifier(vkey string) (note.Verifier, error) {
 	name, rest, _ := strings.Cut(vkey, "+")
 	id, key64, ok := strings.Cut(rest, "+")
@@ -83,8 +84,8 @@ func (c *cosigner) Verify(msg, sig []byte) bool {
 	return ed25519.Verify(c.public, signed, sig[8:])
 }
 
-// KeyUnder returns the verifier key for the pair of vkey under another name. It is the key of a log
-// or, if cosigns is true, the key of a witness. The error wraps ErrVerifierKey.
+// KeyUnder returns the public key of vkey as a verifier key with another name. If cosigns is true, the result is the
+// key of a witness, otherwise the key of a log. The error wraps ErrVerifierKey.
 func KeyUnder(vkey, name string, cosigns bool) (string, error) {
 	_, rest, _ := strings.Cut(vkey, "+")
 	_, key64, _ := strings.Cut(rest, "+")
@@ -98,9 +99,8 @@ func KeyUnder(vkey, name string, cosigns bool) (string, error) {
 	return fmt.Sprintf("%s+%s", KeyName(name, keyHash(name, key)), base64.StdEncoding.EncodeToString(key)), nil
 }
 
-// Cosign returns a signature line (cosignature/v1) for the checkpoint. By this line the witness
-// with the given name confirms that the checkpoint includes all earlier checkpoints. The caller
-// must have verified that.
+// Cosign returns a signature line (cosignature/v1) for the checkpoint. With this line, the witness with the given
+// name confirms that the checkpoint includes all earlier checkpoints. The caller must have verified that.
 func (k *Keys) Cosign(name string, c Checkpoint, at time.Time) (line string, err error) {
 	if err := k.Ready(); err != nil {
 		return "", err
@@ -114,14 +114,13 @@ func (k *Keys) Cosign(name string, c Checkpoint, at time.Time) (line string, err
 
 // A Signature is the signature of a known key under a checkpoint.
 type Signature struct {
-	Name string // name of the key
+	Name string // the name of the key
 	// Time is the time of a witness's cosignature. It is zero for the log's own signature.
 	Time time.Time
 }
 
-// Signatures returns the signatures of known keys under the checkpoint. It ignores signatures of
-// unknown keys. It returns an error if a signature in the name of a known key is invalid, or if no
-// known key signed the checkpoint.
+// Signatures returns the signatures of known keys under the checkpoint. It ignores signatures of unknown keys. It
+// returns an error if a signature of a known key is invalid, or if no known key signed the checkpoint.
 func (c Checkpoint) Signatures(known ...note.Verifier) ([]Signature, error) {
 	n, err := note.Open([]byte(c.Note), note.VerifierList(known...))
 	if err != nil {
@@ -133,7 +132,7 @@ func (c Checkpoint) Signatures(known ...note.Verifier) ([]Signature, error) {
 	return SignaturesOf(n, known), nil
 }
 
-// SignaturesOf returns the signatures of a note that was opened with the known keys.
+// SignaturesOf returns the signatures of the note n, which was opened with the known keys.
 func SignaturesOf(n *note.Note, known []note.Verifier) (list []Signature) {
 	for _, s := range n.Sigs {
 		found := Signature{Name: s.Name}
@@ -164,10 +163,10 @@ func FormatHashes(list []tlog.Hash) string {
 	return b.String()
 }
 
-// maxPath is longer than the path of hashes in any tree.
+// maxPath is more than the number of hashes in any proof.
 const maxPath = 128
 
-// ParseHashes reads one hash from each line up to an empty line, and returns the text after that
+// ParseHashes parses one hash on each line up to an empty line. It returns the hashes and the text after the empty
 // line. The error wraps ErrProof.
 func ParseHashes(text string) (list []tlog.Hash, rest string, err error) {
 	for len(list) <= maxPath {

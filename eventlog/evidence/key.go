@@ -16,28 +16,28 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// Keys sign checkpoints. A user has one pair for all logs. The public keys of replaced pairs still
-// verify older checkpoints.
+// Keys sign checkpoints. A user has one key pair for all logs. The public keys of replaced pairs still verify older
+// checkpoints.
 type Keys struct {
-	// dir is the folder in which the first use reads or makes the keys. Empty means that the keys
-	// are loaded.
+	// dir is the folder of the key file. The first use reads the keys from dir or makes them there. If dir is empty,
+	// the keys are already loaded.
 	dir string
-	// once guards the reading of the keys.
+	// once makes sure that the keys are read only once.
 	once sync.Once
-	// err says why the keys could not be read or made.
+	// err is the reason why the keys could not be read or made.
 	err error
 
-	// private is nil if the user has no pair.
+	// private is nil if the user has no key pair.
 	private ed25519.PrivateKey
 	retired []ed25519.PublicKey // oldest first
 }
 
-// UseKeys returns the keys in dir. The first use reads them, or makes a pair if dir has none.
-// UseKeys itself does not look at dir.
+// UseKeys returns the keys in dir. The first use of the keys reads them, or makes a key pair if dir has none. UseKeys
+// itself does not access dir.
 func UseKeys(dir string) *Keys { return &Keys{dir: dir} }
 
-// Ready reads or makes the keys of UseKeys on the first call. The error wraps ErrKey and says why
-// the keys cannot be used. All calls return the same error.
+// Ready reads or makes the keys of UseKeys on the first call. The error wraps ErrKey and says why the keys cannot be
+// used. Later calls return the same error.
 func (k *Keys) Ready() error {
 	k.once.Do(func() {
 		if k.dir == "" {
@@ -56,9 +56,9 @@ func (k *Keys) Ready() error {
 	return k.err
 }
 
-// The key file is text. Its first line is keyHeader. Each further line is a word and a value in
-// base64. "private" stands once, before the 32 bytes of an Ed25519 seed (RFC 8032). "retired"
-// stands before a public key.
+// The key file is text. Its first line is keyHeader. Each further line is a word and a value in base64. After the
+// word "private" comes the 32-byte seed of an Ed25519 key (RFC 8032). The file has one such line. After the word
+// "retired" comes a public key.
 const (
 	keyFile   = "checkpoint.key"
 	keyHeader = "perlica checkpoint keys 1"
@@ -131,8 +131,8 @@ func (k *Keys) text() string {
 	return b.String()
 }
 
-// MakeKeys reads the keys in dir. If dir has no keys, it makes dir and a pair. If several processes
-// make a pair at once, the first one wins.
+// MakeKeys reads the keys in dir. If dir has no keys, it makes dir and a key pair. If several processes make a pair
+// at once, all of them get the pair of the first one.
 func MakeKeys(dir string) (*Keys, error) {
 	k, err := ReadKeys(dir)
 	if err != nil || k.private != nil {
@@ -148,8 +148,8 @@ func MakeKeys(dir string) (*Keys, error) {
 	return k, err
 }
 
-// RotateKeys replaces the pair in dir by a new one and keeps the old public key. If dir has no
-// pair, it makes one.
+// RotateKeys makes a new key pair in dir. It keeps the public key of the old pair. If dir has no pair, RotateKeys
+// makes the first one.
 func RotateKeys(dir string) (k *Keys, err error) {
 	if k, err = ReadKeys(dir); err != nil {
 		return nil, err
@@ -157,9 +157,8 @@ func RotateKeys(dir string) (k *Keys, err error) {
 	if k.private == nil {
 		return MakeKeys(dir)
 	}
-	// Without this file, the later of two concurrent rotations would lose the key of the earlier
-	// one, and with it the signatures made in between. If we die here the file stays, and the next
-	// rotation says how to go on.
+	// Two rotations at once would lose the key of the earlier one, and nobody could verify the signatures of that
+	// key. This file prevents it. If we die here, the file stays, and the error of the next rotation says what to do.
 	busy := filepath.Join(dir, rotateFile)
 	f, err := os.OpenFile(busy, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -187,8 +186,8 @@ func (k *Keys) generatePair() (err error) {
 	return err
 }
 
-// writeKeys writes a temporary file in dir, syncs it, and calls move to give it the name of the key file. A reader
-// never sees half a file.
+// writeKeys writes the keys to a temporary file in dir and syncs it. Then it calls the function move, which gives the
+// file its final name. A reader never sees half a file.
 func writeKeys(dir string, k *Keys, move func(from, to string) error) (err error) {
 	defer func() {
 		if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -202,7 +201,7 @@ func writeKeys(dir string, k *Keys, move func(from, to string) error) (err error
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // the file has its final name by then, or is incomplete
+	defer func() { _ = os.Remove(f.Name()) }() // The file has been renamed, or it is incomplete.
 	_, err = f.WriteString(k.text())
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
@@ -214,13 +213,13 @@ func writeKeys(dir string, k *Keys, move func(from, to string) error) (err error
 	if err != nil {
 		return err
 	}
-	// Some systems cannot sync a folder. A key that is lost with the power is made again.
+	// Some systems cannot sync a folder. If a power failure removes the new key file, Perlica makes another key.
 	_ = d.Sync()
 	return d.Close()
 }
 
-// Signer returns a signer for the checkpoints of the log with the name origin. The error is ErrKey
-// if the user has no key.
+// Signer returns a signer for the checkpoints of the log with the name origin. The error wraps ErrKey if the user has
+// no key.
 func (k *Keys) Signer(origin string) (note.Signer, error) {
 	if err := k.Ready(); err != nil {
 		return nil, err
@@ -241,8 +240,8 @@ func keyID(vkey string) (string, error) {
 	return parts[1], nil
 }
 
-// VerifierKey returns the text with which others verify the signatures of the key for the log
-// origin. It has a name, a key id and a public key: see https://c2sp.org/signed-note.
+// VerifierKey returns the verifier key for the log origin. With this text, others verify the signatures of the log's
+// key. It has a name, a key id and a public key: see https://c2sp.org/signed-note.
 func VerifierKey(origin string, public ed25519.PublicKey) string {
 	text, err := note.NewEd25519VerifierKey(origin, public)
 	if err != nil {
@@ -251,11 +250,11 @@ func VerifierKey(origin string, public ed25519.PublicKey) string {
 	return text
 }
 
-// KeyName returns the beginning of a verifier key: its name and its id.
+// KeyName returns the beginning of a verifier key: the key's name and its id.
 func KeyName(name string, hash uint32) string { return fmt.Sprintf("%s+%08x", name, hash) }
 
-// VerifierKeys returns the verifier keys for the log with the name origin. The present key comes
-// first, then the retired keys, newest first. It returns nil if the keys cannot be used.
+// VerifierKeys returns the verifier keys for the log with the name origin. The current key is first. The retired keys
+// follow, the newest first. The result is nil if the keys cannot be used.
 func (k *Keys) VerifierKeys(origin string) []string {
 	var list []string
 	if k.Ready() != nil {

@@ -1,8 +1,8 @@
-// Package export writes events of a log as a text from which anyone can recompute the root of the
-// log. It also makes a log from such a text. docs/export.md describes the format.
+// Package export writes events of a log to a text. Anyone can recompute the root of the log from this text. The
+// package also makes a log from such a text. docs/export.md describes the format.
 //
-// The package promises that equal events of the same log give equal bytes. It compares everything
-// that it writes or imports with its hashes. It does not verify signatures.
+// The package promises that it exports equal events of the same log as equal bytes. It compares everything that it
+// writes or imports with its hashes. It does not verify signatures.
 package export
 
 import (
@@ -29,11 +29,11 @@ import (
 type Options struct {
 	Selection
 
-	// Mask reports whether to withhold a payload. nil withholds only the payloads that the log
-	// itself no longer has.
+	// Mask reports whether Write must leave a payload out. If Mask is nil, only the payloads that are absent from the
+	// log itself are left out.
 	Mask func(payload []byte) bool
 
-	// Progress is called from time to time with the Seq of the current event. nil reports nothing.
+	// Progress is called from time to time with the Seq of the current event. It may be nil.
 	Progress func(seq int64)
 }
 
@@ -41,27 +41,26 @@ type Options struct {
 type Summary struct {
 	// Size is the size of the log at the time of the export.
 	Size int64
-	// Root is the root of its tree.
+	// Root is the root of the log's tree.
 	Root tlog.Hash
 	// Signed means that the export contains a signed checkpoint of that tree.
 	Signed bool
 	// Events is the number of events in the export.
 	Events int64
-	// Masked and Pruned count the events whose payload is withheld, by reason.
+	// Masked is the number of payloads that Mask left out. Pruned is the number of payloads that were pruned from the
+	// log.
 	Masked int64
 	Pruned int64
-	// Absent is the number of hashes that stand for events outside the export.
+	// Absent is the number of hashes that replace events outside the export.
 	Absent int64
 }
 
-// Write writes the selected events to w in the format of docs/export.md. Anyone can recompute the
-// log's root from it. Equal events of the same log give equal bytes. If the newest signed
-// checkpoint covers all selected events, the export is of that checkpoint's tree. Otherwise it is
-// unsigned and of the present tree.
+// Write writes the selected events to w in the format of docs/export.md. Anyone can recompute the log's root from the
+// output. Equal events of the same log give equal bytes. If a signed checkpoint covers all selected events, the
+// header has the newest such checkpoint. Otherwise the header has the tree of the whole log, unsigned.
 //
-// Write compares every event with its hashes, and all events with the root. If they differ, the
-// error wraps ErrCorrupt, and the output has no last line. Write reads the log once and keeps
-// little in memory.
+// Write compares every event with its hashes, and all events with the root. If they differ, the error wraps
+// ErrCorrupt, and the output has no last line. Write reads the log once and uses little memory.
 func Write(ctx context.Context, r *store.Reader, w io.Writer, opt Options) (Summary, error) {
 	x := &exporter{r: r, h: r.Hashes(ctx), opt: opt, w: bufio.NewWriterSize(w, 1<<16), sum: sha256.New()}
 	err := x.exportEvents(ctx)
@@ -71,9 +70,9 @@ func Write(ctx context.Context, r *store.Reader, w io.Writer, opt Options) (Summ
 	return x.done, err
 }
 
-// Copy writes all events up to head.Size as Write does, from a log that is not a file. It compares
-// each event with its hashes, and all events with head.Root. It marks every missing payload as
-// pruned; the caller must have checked that the log says so.
+// Copy writes all events up to head.Size as Write does. The events may come from a log that is not a file. Copy
+// compares each event with its hashes, and all events with head.Root. Copy marks every missing payload as pruned. The
+// caller must have checked that the log says so.
 func Copy(w io.Writer, head evidence.Checkpoint, events iter.Seq2[event.Event, error]) (Summary, error) {
 	x := &exporter{w: bufio.NewWriterSize(w, 1<<16), sum: sha256.New()}
 	err := x.copyEvents(head, events)
@@ -114,7 +113,7 @@ type exporter struct {
 	h   store.Hashes
 	opt Options
 	w   *bufio.Writer
-	// sum and tree are the hash and the tree of the output so far.
+	// sum is the hash of the output so far. tree is the tree of the exported events so far.
 	sum  hash.Hash
 	tree tree.Range
 	done Summary
@@ -129,7 +128,7 @@ func (x *exporter) exportEvents(ctx context.Context) error {
 	if err := x.writeLine(head.line()); err != nil {
 		return err
 	}
-	if head.Size > 0 { // Until 0 would be no limit.
+	if head.Size > 0 { // If Until were 0, the query would have no limit.
 		for e, err := range x.r.Events(ctx, x.opt.query(head.Size)) {
 			if err != nil {
 				return err
@@ -145,7 +144,7 @@ func (x *exporter) exportEvents(ctx context.Context) error {
 	return x.writeEnd(head.Root)
 }
 
-// writeEnd writes the last line if the events lead to the root.
+// writeEnd writes the last line if the tree of the events has the given root.
 func (x *exporter) writeEnd(root tlog.Hash) error {
 	if x.tree.Root() != root {
 		return fmt.Errorf("%w: its events do not lead to its root", disk.ErrCorrupt)
@@ -158,7 +157,7 @@ func (x *exporter) writeEnd(root tlog.Hash) error {
 	return x.w.Flush()
 }
 
-// writeLine writes a line.
+// writeLine writes a line and adds it to sum.
 func (x *exporter) writeLine(line []byte, err error) error {
 	if err != nil {
 		return err
@@ -169,7 +168,7 @@ func (x *exporter) writeLine(line []byte, err error) error {
 	return err
 }
 
-// chooseHead chooses the tree of the export.
+// chooseHead chooses the checkpoint or the tree for the header.
 func (x *exporter) chooseHead(ctx context.Context) (h Header, err error) {
 	h.Selection = x.opt.Selection
 	if h.Size, h.Root, err = x.r.Head(ctx); err != nil || h.Size == 0 {
@@ -192,7 +191,7 @@ func (x *exporter) chooseHead(ctx context.Context) (h Header, err error) {
 	}
 	f, err := x.h.Frontier(c.Size)
 	if errors.Is(err, disk.ErrPart) {
-		return h, nil // Such a file knows only the root of its own checkpoint.
+		return h, nil // A part of a log knows only the root of its own checkpoint.
 	}
 	if err != nil {
 		return h, err
@@ -204,8 +203,8 @@ func (x *exporter) chooseHead(ctx context.Context) (h Header, err error) {
 	return h, nil
 }
 
-// writeSelected writes a selected event. Before it, it writes hashes for the events that were left
-// out.
+// writeSelected writes a selected event. First it writes hashes for the events between the previous selected event
+// and this one.
 func (x *exporter) writeSelected(ctx context.Context, e *event.Event) error {
 	if err := x.writeAbsent(int64(e.Seq) - 1); err != nil {
 		return err
@@ -228,7 +227,7 @@ func (x *exporter) writeEvent(e *event.Event) error {
 		x.done.Pruned++
 	}
 	x.tree.Add(e.LeafHash)
-	x.tree.Nodes = nil // not needed
+	x.tree.Nodes = nil // Write does not need the stored nodes.
 	x.done.Events++
 	if x.opt.Progress != nil && x.done.Events%1000 == 0 {
 		x.opt.Progress(int64(e.Seq))
@@ -236,7 +235,7 @@ func (x *exporter) writeEvent(e *event.Event) error {
 	return x.writeLine(e.MarshalJSON())
 }
 
-// checkEvent compares an event with its hashes and checks that its header can be written as text.
+// checkEvent compares an event with its hashes. It also checks that the header can be written as text.
 func (x *exporter) checkEvent(e *event.Event) error {
 	if damage := x.damageOf(e); damage != "" {
 		return fmt.Errorf("%w: %s", disk.ErrCorrupt, damage)
@@ -244,7 +243,7 @@ func (x *exporter) checkEvent(e *event.Event) error {
 	return isText(e)
 }
 
-// damageOf describes the damage that the next event itself shows.
+// damageOf describes the damage of the event e, or returns "".
 func (x *exporter) damageOf(e *event.Event) string {
 	switch {
 	case int64(e.Seq) != x.tree.Size+1:
@@ -268,7 +267,7 @@ func isText(e *event.Event) error {
 	return nil
 }
 
-// writeAbsent writes hashes for the leaves from the last written one up to the number to.
+// writeAbsent writes hashes for the events that are not exported, up to the event number to.
 func (x *exporter) writeAbsent(to int64) error {
 	for x.tree.Size < to {
 		level := tree.Widest(x.tree.Size, to)
@@ -285,9 +284,9 @@ func (x *exporter) writeAbsent(to int64) error {
 	return nil
 }
 
-// absentSubtree returns the subtree for the next 2^level leaves. If all events are selected, the
-// file itself must list the subtree as absent. Otherwise the hashes in the nodes table would hide
-// deleted events.
+// absentSubtree returns the subtree for the next 2^level leaves. If all events are selected, the log's file must list
+// the subtree as absent. Otherwise the export would replace deleted events by hashes of the nodes table and hide the
+// deletion.
 func (x *exporter) absentSubtree(level int) (tree.Subtree, error) {
 	if x.opt.all() {
 		a, ok, err := x.h.AbsentAt(x.tree.Size)

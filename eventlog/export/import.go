@@ -19,15 +19,14 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// Import makes a new log at path from an export. It compares every payload and every event with its
-// hash, and all of them with the root and the checkpoint. A difference is an *ImportError, and
-// Import then leaves no file at path. The error wraps fs.ErrExist if a file already lies at path,
-// or if a file next to it would count as a part of the new log.
+// Import makes a new log at path from an export. It compares every payload and every event with its hash, and all of
+// them with the root and the checkpoint. If something differs, the error is an *ImportError, and there is no file at
+// path. The error wraps fs.ErrExist if there is already a file at path, or a file whose name belongs to a log at
+// path.
 //
-// Import does not verify signatures. An export of a part of a log becomes a file that can be read,
-// but not opened for appending. When Import returns a nil error, the file survives a power failure.
-// Import calls progress from time to time with the Seq of the current event, unless progress is
-// nil.
+// Import does not verify signatures. If the export has only a part of a log, the new file can be read, but not opened
+// for appending. When Import returns a nil error, the file survives a power failure. Import calls progress from time
+// to time with the Seq of the current event, unless progress is nil.
 func Import(ctx context.Context, in io.Reader, path string, progress func(seq int64)) (Summary, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -38,13 +37,13 @@ func Import(ctx context.Context, in io.Reader, path string, progress func(seq in
 	}
 	x, err := NewReader(in)
 	if err != nil {
-		return Summary{}, err // nothing was made yet
+		return Summary{}, err // no file was made yet
 	}
 	scratch, err := disk.NewScratch(filepath.Dir(path))
 	if err != nil {
 		return Summary{}, fmt.Errorf("eventlog: import: %w: %w", unwritable(err), err)
 	}
-	defer func() { _ = scratch.Close() }() // The file was moved, or is incomplete.
+	defer func() { _ = scratch.Close() }() // The file was renamed, or it is incomplete.
 	tmp := scratch.Path("log.db")
 	if err := importTo(ctx, tmp, x, progress); err != nil {
 		var bad *ImportError
@@ -62,8 +61,8 @@ func Import(ctx context.Context, in io.Reader, path string, progress func(seq in
 	}, nil
 }
 
-// vacant returns an error if a file lies at path or at a name that belongs to a log there. SQLite
-// would take the remains of an earlier log for parts of the new one.
+// vacant returns an error if there is a file at path or at a name that belongs to a log at path. SQLite would take
+// the remains of an earlier log for parts of the new log.
 func vacant(path string) error {
 	for _, name := range []string{path, path + "-wal", path + "-journal", anchor.Path(path)} {
 		_, err := os.Lstat(name)
@@ -77,7 +76,7 @@ func vacant(path string) error {
 	return nil
 }
 
-// unwritable returns the kind of an error that occurred when a file was made.
+// unwritable explains an error that occurred while a file was made.
 func unwritable(err error) error {
 	if disk.IsNoSpace(err) {
 		return disk.ErrFull
@@ -85,8 +84,8 @@ func unwritable(err error) error {
 	return disk.ErrReadOnly
 }
 
-// publish makes the finished file durable and gives it its name, unless the name was taken in
-// between.
+// publish makes the finished file durable and renames it to path. It returns an error if another process has made a
+// file at path.
 func publish(tmp, path string) error {
 	f, err := os.OpenFile(tmp, os.O_RDWR, 0)
 	if err != nil {
@@ -96,7 +95,7 @@ func publish(tmp, path string) error {
 		return err
 	}
 	if err := os.Link(tmp, path); errors.Is(err, fs.ErrExist) {
-		return cmp.Or(vacant(path), err) // the same error as for an earlier file
+		return cmp.Or(vacant(path), err) // The error is the same as for a file that existed before.
 	} else if err != nil { // The file system has no hard links.
 		if err := errors.Join(vacant(path), os.Rename(tmp, path)); err != nil {
 			return err
@@ -105,8 +104,8 @@ func publish(tmp, path string) error {
 	return disk.SyncDir(filepath.Dir(path))
 }
 
-// importBatch is the number of lines in one transaction. It only affects memory and speed, because
-// a failed import is deleted.
+// importBatch is the number of lines in one transaction. It affects only memory and speed, because a failed import is
+// deleted.
 const importBatch = 4096
 
 // importer fills a new file.
@@ -125,7 +124,7 @@ func importTo(ctx context.Context, path string, x *Reader, progress func(int64))
 	if err := f.Close(); err != nil {
 		return err
 	}
-	// Nothing relies on the file until all of it is synced.
+	// The file needs no syncs while it is filled. publish syncs all of it at the end.
 	db, err := sqlx.Open("sqlite", store.DSN(path, "page_size(8192)", "journal_mode(WAL)", "synchronous(OFF)"))
 	if err != nil {
 		return err
@@ -183,7 +182,7 @@ func (w *importer) beginTx(ctx context.Context) (err error) {
 	return err
 }
 
-// commitTx writes the complete nodes of the tree and ends the transaction.
+// commitTx writes the completed nodes of the tree and commits the transaction.
 func (w *importer) commitTx(ctx context.Context, x *Reader) error {
 	for _, n := range x.tree.Nodes {
 		if _, err := w.tx.ExecContext(ctx, `INSERT INTO nodes (level, n, hash) VALUES (?, ?, ?)`, n.Level, n.N,
@@ -224,7 +223,7 @@ func (w *importer) insertAbsent(ctx context.Context, a *tree.Subtree) error {
 	return err
 }
 
-// finishFile writes the rest and moves everything from the write-ahead log into the database.
+// finishFile writes the rest of the import and moves the write-ahead log into the database.
 func (w *importer) finishFile(ctx context.Context, x *Reader) error {
 	if err := w.beginTx(ctx); err != nil {
 		return err
@@ -240,7 +239,7 @@ func (w *importer) finishFile(ctx context.Context, x *Reader) error {
 	var busy, frames, moved int
 	err := w.db.QueryRowxContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &frames, &moved)
 	if err == nil && busy != 0 {
-		err = disk.ErrBusy // not possible: no other process knows the file
+		err = disk.ErrBusy // This cannot happen, because no other process knows the file.
 	}
 	return err
 }
@@ -248,7 +247,7 @@ func (w *importer) finishFile(ctx context.Context, x *Reader) error {
 // closeFile rolls back an open transaction and closes the file.
 func (w *importer) closeFile() error {
 	if w.tx != nil {
-		_ = w.tx.Rollback() // the file is deleted
+		_ = w.tx.Rollback() // The file will be deleted.
 	}
 	return w.db.Close()
 }

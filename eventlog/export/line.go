@@ -16,10 +16,10 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// An export is text with a JSON object on each line; docs/export.md describes it. The first line is
-// a header. The last line counts the lines between them. These follow the order of the log: one
-// line for each selected event, and one for each subtree of events that were not selected. The
-// subtrees are the widest complete ones that contain no selected event.
+// An export is text with a JSON object on each line; docs/export.md describes it. The first line is a header. The
+// last line has the counts of the other lines. The lines between them are in the order of the log. There is one line
+// for each selected event. The other events are replaced by subtrees, one on each line. Each subtree is the widest
+// complete one without a selected event.
 
 // formatVersion is the version of the format.
 const formatVersion = 1
@@ -36,7 +36,7 @@ type Selection struct {
 // all reports whether every event is selected.
 func (s Selection) all() bool { return s == Selection{} }
 
-// query selects the events up to the Seq until.
+// query returns a query for the selected events up to the number until.
 func (s Selection) query(until int64) event.Query {
 	return event.Query{Run: s.Run, Session: s.Session, Since: s.Since, Before: s.Before, Until: event.Seq(until)}
 }
@@ -58,7 +58,7 @@ func (s Selection) MarshalJSON() ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// UnmarshalJSON reads the output of MarshalJSON.
+// UnmarshalJSON parses the output of MarshalJSON.
 func (s *Selection) UnmarshalJSON(b []byte) error {
 	var v Selection
 	var since, before *string
@@ -84,7 +84,7 @@ func (s *Selection) UnmarshalJSON(b []byte) error {
 
 // Header is the first line of an export.
 type Header struct {
-	// Checkpoint is the head of the whole tree. Its Note is empty if it is not signed.
+	// Checkpoint is the head of the exported log's tree. Its Note is empty if it is not signed.
 	evidence.Checkpoint
 	Selection
 }
@@ -100,8 +100,8 @@ func (h Header) line() ([]byte, error) {
 	}{formatVersion, h.Origin, h.Size, h.Root.String(), h.Note, h.Selection})
 }
 
-// parseHeader reads the first line of an export. If the line has a signed checkpoint, parseHeader
-// compares it with the other members.
+// parseHeader parses the first line of an export. If the line has a signed checkpoint, parseHeader compares the
+// checkpoint with the other members.
 func parseHeader(b []byte) (Header, error) {
 	var h Header
 	var version int
@@ -141,8 +141,8 @@ func parseHeader(b []byte) (Header, error) {
 	return h, nil
 }
 
-// versionOf reads only the version, because another version may have unknown members. nil means that the line
-// states none.
+// versionOf parses only the version, because another version may have unknown members. nil means that the line has no
+// version.
 func versionOf(b []byte) *int {
 	var v struct {
 		Version *int `json:"perlica_log_export"`
@@ -182,8 +182,8 @@ func parseAbsence(b []byte) (a tree.Subtree, err error) {
 	return a, nil
 }
 
-// end is the last line of an export. An export without it was cut. If Sum differs, the export was
-// damaged. Sum also covers the selection and the signatures, which no hash of the log covers.
+// end is the last line of an export. If the line is missing, the export was cut. If Sum differs, the export was
+// damaged. Sum also covers the selection and the signatures, because no hash of the log covers these.
 type end struct {
 	Events, Withheld, Absent int64
 	Sum                      [sha256.Size]byte // the hash of all earlier lines

@@ -29,26 +29,26 @@ func (e *ImportError) Error() string {
 
 func (e *ImportError) Unwrap() error { return e.Err }
 
-// Reader reads an export and compares each line with the hashes in it. Its events can be trusted
-// only after Next has returned io.EOF. Only then they are known to lead to the root of the header.
+// Reader reads an export and compares each line with the hashes in the line. The caller may trust the events only
+// after Next has returned io.EOF. By then Reader has compared all of them with the root in the header.
 type Reader struct {
 	in *bufio.Reader
-	// n is the number of the line in buf.
+	// n is the number of the line in buf, counted from 1.
 	n   int
 	buf []byte
-	// room is the maximum length of the line. It is zero until the line exceeds MaxBareLine.
+	// room is the maximum length of the line in bytes. It is zero until the line is longer than MaxBareLine.
 	room int64
-	// sum is the hash of the lines before buf.
+	// sum is the hash of the lines before the line in buf.
 	sum    hash.Hash
 	Header Header
 	tree   tree.Range
-	// last is the subtree on the previous line. Its hash is zero if that line was an event.
+	// last is the subtree on the previous line. If the previous line was an event, the subtree's hash is zero.
 	last   tree.Subtree
 	end    end
 	masked int64
 }
 
-// NewReader returns a Reader and reads the header.
+// NewReader returns a Reader. It reads the header.
 func NewReader(in io.Reader) (*Reader, error) {
 	x := &Reader{in: bufio.NewReaderSize(in, 1<<16), sum: sha256.New()}
 	if err := x.readLine(); err != nil {
@@ -69,8 +69,8 @@ func (x *Reader) lineErrorf(format string, args ...any) error {
 	return x.lineError(fmt.Errorf(format, args...))
 }
 
-// Next returns the next event or absent subtree. After the last one it checks the whole export and
-// returns io.EOF.
+// Next returns the next event or absent subtree. After the last one, Next checks the export as a whole and returns
+// io.EOF.
 func (x *Reader) Next() (*event.Event, *tree.Subtree, error) {
 	if err := x.readLine(); err != nil {
 		return nil, nil, err
@@ -140,7 +140,7 @@ func (x *Reader) parseAbsentLine() (*tree.Subtree, error) {
 	return &a, nil
 }
 
-// checkEnd checks the last line and the root.
+// checkEnd checks the last line, the root and the checkpoint.
 func (x *Reader) checkEnd() error {
 	if err := x.checkEndLine(); err != nil {
 		return err
@@ -180,16 +180,16 @@ func (e end) String() string {
 }
 
 const (
-	// MaxBareLine is longer than any line without its payload: a signed note has at most 1 MB.
+	// MaxBareLine is longer than any line without its payload, in bytes. A signed note has at most 1 MB.
 	MaxBareLine = 4 << 20
-	// maxLine is longer than any line. The default limit for an agent's line is 64 MiB, and escapes
-	// take up to six bytes for each byte.
+	// maxLine is longer than any line, in bytes. The default limit for an agent's line is 64 MiB, and an escaped byte
+	// takes up to six bytes.
 	maxLine = 6<<26 + MaxBareLine
 )
 
-// room returns the maximum length of a line that begins with these MaxBareLine bytes. Only a
-// payload can make a line longer, and payload_len stands before the payload. A byte of the payload
-// takes at most six bytes ("\u003c").
+// room returns the maximum length of a line. begin is the beginning of the line, with MaxBareLine bytes. Only a
+// payload can make a line longer, and payload_len comes before the payload. A byte of the payload takes at most six
+// bytes ("\\u003c").
 func room(begin []byte) int64 {
 	d := json.NewDecoder(bytes.NewReader(begin))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -207,15 +207,15 @@ func room(begin []byte) int64 {
 		} else if err = d.Decode(&length); err == nil && length > 0 {
 			return MaxBareLine + 6*min(length, maxLine)
 		}
-		if err != nil { // The value continues after these bytes.
+		if err != nil { // The value continues after the end of begin.
 			break
 		}
 	}
 	return MaxBareLine
 }
 
-// checkLength returns an error if buf, the beginning of a line, is longer than the line may be.
-// Without this limit a file without newlines would fill the memory.
+// checkLength returns an error if buf is longer than its line may be. The line may continue after buf. Without this
+// limit a file without newlines would fill the memory.
 func (x *Reader) checkLength() error {
 	n := int64(len(x.buf))
 	if n <= MaxBareLine {
@@ -223,8 +223,8 @@ func (x *Reader) checkLength() error {
 	}
 	if x.room == 0 {
 		x.room = room(x.buf[:MaxBareLine])
-		// Reserve the whole length at once. Growing step by step would copy the line, and the
-		// copies would wait for the collector. Unused pages take no memory.
+		// Allocate the whole length at once. A buffer that grows in steps is copied many times and needs more memory.
+		// Unused pages take no memory.
 		x.buf = append(make([]byte, 0, min(x.room, maxLine)+1<<17), x.buf...)
 	}
 	switch {
@@ -237,7 +237,7 @@ func (x *Reader) checkLength() error {
 	return nil
 }
 
-// readLine reads the next line into buf, without its end.
+// readLine reads the next line into buf, without its newline.
 func (x *Reader) readLine() error {
 	if x.n > 0 {
 		_, _ = x.sum.Write(append(x.buf, '\n')) // never fails

@@ -13,21 +13,22 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// Source makes an export a source for verify.Check. It reads the export once, in constant memory.
-// Package verify does the checks. Source itself only compares the last line with the others.
+// Source makes an export a source for verify.Check. It reads the export once, in constant memory. Package verify does
+// the checks. Source itself compares only the last line with the other lines.
 type Source struct {
 	x *Reader
-	// over means that no line follows.
+	// over means that all lines were read.
 	over bool
-	// cut says why the last line could not be read. nil means that it was read.
+	// cut is the reason why the last line could not be read, or nil.
 	cut error
-	// large limits the memory: only one stretch with a very long line is in memory at a time.
+	// large limits the memory. Next puts a value into it for a stretch with a very long line, so only one such
+	// stretch is in memory.
 	large chan struct{}
 
 	events, withheld, absent, leaves atomic.Int64
 }
 
-// IsExport reports whether a file with this beginning is an export or was one.
+// IsExport reports whether a file with this beginning is an export, possibly a damaged one.
 func IsExport(begin string) bool {
 	return strings.HasPrefix(begin, "{") && strings.Contains(begin, `"perlica_log_export"`)
 }
@@ -44,8 +45,8 @@ func NewSource(in io.Reader) (*Source, error) {
 // Header returns the first line.
 func (s *Source) Header() Header { return s.x.Header }
 
-// Head returns the data of the header. An export has no stored hashes, no list of open runs, no
-// anchor and no tables.
+// Head returns the checkpoint of the header. Lacks has the damage that an export cannot show. An export has no stored
+// hashes, no list of open runs, no anchor and no tables.
 func (s *Source) Head(context.Context) (verify.Head, error) {
 	return verify.Head{
 		Checkpoint: s.x.Header.Checkpoint, Where: header,
@@ -53,14 +54,13 @@ func (s *Source) Head(context.Context) (verify.Head, error) {
 	}, nil
 }
 
-// A stretch ends at the first of these limits.
+// A stretch is a group of lines that one goroutine parses. It ends at the first of these limits.
 const (
 	stretchLines = 1024
 	stretchBytes = 1 << 18
 )
 
-// Next reads a stretch of lines and returns a function that parses them. Another goroutine may call
-// it.
+// Next reads a stretch of lines and returns a function that parses them. Another goroutine may call that function.
 func (s *Source) Next(ctx context.Context) (func(*verify.Block) error, error) {
 	first, text, ends := s.x.n+1, []byte(nil), []int(nil)
 	for !s.over && len(text) < stretchBytes && len(ends) < stretchLines {
@@ -124,7 +124,7 @@ func (s *Source) addLine(b *verify.Block, n int, line []byte) {
 	b.Event(&e)
 }
 
-// header is the place of the first checkpoint.
+// header describes the checkpoint of the header in findings.
 var header = message.New("export.header", "the header of the export")
 
 // End compares the last line with the earlier lines.

@@ -10,30 +10,30 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// A Log is the log whose intents a Book holds.
+// A Log is the log whose intents a Book records.
 type Log struct {
-	Name string // name in its checkpoints
-	// After returns the committed intents after an event, in their order.
+	Name string // the log's name in its checkpoints
+	// After returns the committed intents after the event seq, in their order.
 	After func(seq int64) ([]Call, error)
 }
 
-// A Repair describes the differences that the first write to the Book found.
+// A Repair describes the differences between the file and the log that the first write to the Book found.
 type Repair struct {
-	// Added is the number of missing lines that were made from the log.
+	// Added is the number of lines that were missing in the file and were added from the log.
 	Added int
-	// Lost is the number of calls that the log once had on disk and has lost.
+	// Lost is the number of intents that the log once had on disk and has lost.
 	Lost int
 }
 
-// A Book is the file of one log for one writer. One goroutine may call its methods, while no other
-// process can write to the log.
+// A Book is the intents file of one log, as one writer uses it. One goroutine at a time may call its methods, and
+// only while no other process can write to the log.
 type Book struct {
 	path string
-	// from is the length of the file when the log was opened.
+	// from is the length of the file in bytes when the log was opened.
 	from int64
-	// end is its present length if no other process has written.
+	// end is the present length in bytes, if no other process has written to the file.
 	end int64
-	// others means that another process has written since the log was opened.
+	// others means that another process has written to the file since the log was opened.
 	others bool
 	// whole means that the file was compared with the log.
 	whole bool
@@ -50,15 +50,15 @@ func Open(path string) *Book {
 	return b
 }
 
-// A TakenError says that the book names an input that the log does not have. The log lost its
-// intent, and the prompt may have left.
-type TakenError struct{ Index int } // index of the call
+// A TakenError says that the book names an input, and the log has no intent for it. The log lost the intent, and the
+// prompt may have left.
+type TakenError struct{ Index int } // the index of the call in the argument of Begin
 
 func (e *TakenError) Error() string {
 	return "eventlog: an input was called before, and the log lost it"
 }
 
-// An Entry is a set of lines that were written and are not synced yet.
+// An Entry is a group of lines that were written together and are not synced yet.
 type Entry struct {
 	f      *os.File
 	at     int64
@@ -67,8 +67,8 @@ type Entry struct {
 	Repair Repair
 }
 
-// Begin writes a line for each call. After an error, it has written no valid line. The caller must
-// call End.
+// Begin writes a line for each call. After an error, the file has no new valid line. If Begin succeeds, the caller
+// must call End.
 func (b *Book) Begin(log Log, calls []Call) (e *Entry, err error) {
 	if fi, err := os.Lstat(b.path); err == nil && !fi.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a file of its own", b.path)
@@ -124,10 +124,10 @@ func (b *Book) Begin(log Log, calls []Call) (e *Entry, err error) {
 	return e, nil
 }
 
-// findEnd returns the place of the next line. It also finds out whether another process has
-// written, cut or replaced the file.
+// findEnd returns the offset at which the next line begins. It also finds out whether another process has written,
+// cut or replaced the file.
 func (b *Book) findEnd(f *os.File, fi fs.FileInfo) (end int64, err error) {
-	end = fi.Size() / lineBytes * lineBytes // a line that was cut short is overwritten
+	end = fi.Size() / lineBytes * lineBytes // An incomplete last line will be overwritten.
 	var line [lineBytes]byte
 	for end > 0 {
 		if _, err := f.ReadAt(line[:], end-lineBytes); err != nil {
@@ -147,9 +147,10 @@ func (b *Book) findEnd(f *os.File, fi fs.FileInfo) (end int64, err error) {
 	return end, nil
 }
 
-// compare reads the first end bytes of the file. missing are the intents of the log that the file does
-// not name. lost is the number of named intents that the log no longer has. If the log has the intent of
-// the last line, as usual, it has all of them. Then only later intents can be missing.
+// compare compares the file's first end bytes with the log. The result missing has the log's intents that the file
+// does not name. The result lost counts the intents that the file names and the log has lost. Usually the log has the
+// intent of the last line. Then the log has the intents of all lines, and only later intents can be missing in the
+// file.
 func compare(f *os.File, end int64, log Log) (missing []Call, lost int, err error) {
 	if last, ok, err := lastLine(f, end); err != nil {
 		return nil, 0, err
@@ -187,7 +188,7 @@ func compare(f *os.File, end int64, log Log) (missing []Call, lost int, err erro
 	return missing, lost, err
 }
 
-// lastLine returns the last line before end. ok is false if it cannot be read.
+// lastLine returns the last line before the offset end. ok is false if that line is damaged or does not exist.
 func lastLine(f *os.File, end int64) (l Line, ok bool, err error) {
 	if end < lineBytes {
 		return l, false, nil
@@ -205,14 +206,14 @@ func (e *Entry) Sync() error {
 	if err := e.f.Sync(); err != nil {
 		return noSpace(err)
 	}
-	if e.fresh { // the name must survive, too
+	if e.fresh { // The file's name must survive a power failure, too.
 		return disk.SyncDir(filepath.Dir(e.f.Name()))
 	}
 	return nil
 }
 
-// End writes the result of the events into their lines. It does not wait for the disk. A line whose
-// state cannot be written counts as called. A nil Entry has no lines.
+// End writes the state into the lines of the entry. It does not wait for the disk. If the write fails, the lines
+// still count as called inputs. End does nothing to a nil Entry.
 func (e *Entry) End(state byte) {
 	if e == nil {
 		return
@@ -220,10 +221,10 @@ func (e *Entry) End(state byte) {
 	for i := range e.lines {
 		_, _ = e.f.WriteAt([]byte{state}, e.at+int64(i)*lineBytes+stateAt) // only verification misses a lost state
 	}
-	_ = e.f.Close() // Sync returned the error
+	_ = e.f.Close() // Sync has already returned any error
 }
 
-// noSpace wraps an error about missing space in ErrFull.
+// noSpace wraps an error in ErrFull if the disk has no space.
 func noSpace(err error) error {
 	if disk.IsNoSpace(err) {
 		return fmt.Errorf("%w: %w", disk.ErrFull, err)

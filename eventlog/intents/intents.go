@@ -1,9 +1,8 @@
-// Package intents keeps a text file that names each called input, so that losing the log causes no
-// second call. The file lies next to the log and is the second place of the log's intents.
+// Package intents maintains a text file that names each called input. If the log is lost, this file prevents a second
+// call for the same input. The file lies next to the log. Other comments call it the second place of the intents.
 //
-// The package promises that a line survives a power failure once the sync of its Writing has
-// returned. A line that a crash cut short names no call. The package refuses to write through a
-// link. It decides nothing about a call.
+// The package promises that a line survives a power failure once Entry.Sync has returned. A line that a crash cut
+// short names no call. The package refuses to write through a link. It does not decide whether a call may be made.
 package intents
 
 import (
@@ -31,9 +30,9 @@ import (
 // llm.requested, in ten digits. log is the last eight characters of the log's name. check is the
 // CRC-32C of the 52 bytes before its space, in eight hex digits. state is one of the states below.
 //
-// The line is written with the state '?' in the transaction that appends the event. Its sync and
-// the commit run at the same time, and the prompt leaves after both. The state then becomes '+',
-// unsynced. A line that is cut short or all zeros was not synced: it names no call.
+// The package writes the line with the state '?' during the transaction that appends the event. The line's sync and
+// the commit run at the same time, and the prompt leaves after both. Then the state becomes '+', without a sync. An
+// incomplete line, or a line of zeros, was not synced. It names no call.
 const (
 	lineBytes = 64
 	hashBytes = 32
@@ -47,7 +46,7 @@ const (
 
 // These are the states of a line.
 const (
-	// Writing means that the event was being appended. The log may have it.
+	// Writing means that the event was being appended. The log may have the event.
 	Writing = '?'
 	// Appended means that the log had the event on disk.
 	Appended = '+'
@@ -55,7 +54,7 @@ const (
 	Undone = '-'
 )
 
-// A Call is an intent: the number of its event, and the id of its input.
+// A Call is an intent: the Seq of its event and the id of its input.
 type Call struct {
 	Seq   int64
 	Input string
@@ -90,7 +89,7 @@ func format(c Call, log string, state byte) []byte {
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
-// parse reads a line. ok is false if it is damaged.
+// parse parses a line. ok is false if the line is damaged.
 func parse(b []byte) (l Line, ok bool) {
 	if len(b) != lineBytes || b[lineBytes-1] != '\n' {
 		return l, false
@@ -107,11 +106,11 @@ func parse(b []byte) (l Line, ok bool) {
 // Contents are the lines of a file.
 type Contents struct {
 	Lines   []Line
-	Damaged int  // lines that cannot be read
+	Damaged int  // number of lines that cannot be parsed
 	There   bool // the file exists
 }
 
-// Called counts the calls that the log had on disk.
+// Called returns the number of calls whose events the log had on disk.
 func (c Contents) Called() (n int) {
 	for _, l := range c.Lines {
 		if l.State == Appended {
@@ -140,8 +139,8 @@ func Read(path string) (c Contents, err error) {
 	return c, err
 }
 
-// Names reports whether the file of the log at path names the input as called, and whether the log
-// had the event on disk. A line counts even if its other fields are damaged.
+// Names looks for an input in the file of the log at path. called means that the file names the input as called.
+// appended means that the log had the event on disk. A line counts even if its other fields are damaged.
 func Names(path, input string) (called, appended bool, err error) {
 	f, err := open(path)
 	if f == nil || err != nil {
@@ -151,7 +150,7 @@ func Names(path, input string) (called, appended bool, err error) {
 	return find(f, 0, input)
 }
 
-// find looks for an input from an offset on.
+// find looks for an input from the offset from on. Its results are those of Names.
 func find(f *os.File, from int64, input string) (called, appended bool, err error) {
 	hash := Hash(input)
 	head := binary.LittleEndian.Uint64([]byte(hash))
@@ -181,10 +180,10 @@ func open(path string) (*os.File, error) {
 	return f, nil
 }
 
-// bufferBytes is a whole number of lines that fits into a processor's second cache.
+// bufferBytes is the size of a buffer for whole lines. It fits into a processor's second cache.
 const bufferBytes = 2048 * lineBytes
 
-// chunks calls f with whole lines from an offset on, until f returns false.
+// chunks calls the function f with whole lines from an offset on, until f returns false.
 func chunks(file *os.File, from int64, f func(b []byte) bool) error {
 	buf := make([]byte, bufferBytes)
 	for {
@@ -199,7 +198,7 @@ func chunks(file *os.File, from int64, f func(b []byte) bool) error {
 	}
 }
 
-// each calls f with the bytes of each line.
+// each calls the function f with the bytes of each line.
 func each(file *os.File, f func(b []byte)) error {
 	return chunks(file, 0, func(b []byte) bool {
 		for ; len(b) > 0; b = b[lineBytes:] {
@@ -209,7 +208,7 @@ func each(file *os.File, f func(b []byte)) error {
 	})
 }
 
-// isBlank reports whether a line is all zeros. A crash leaves zeros at an unsynced place.
+// isBlank reports whether a line has only zeros. After a crash, a line that was not synced may have only zeros.
 func isBlank(b []byte) bool {
 	for _, c := range b {
 		if c != 0 {

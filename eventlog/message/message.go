@@ -1,8 +1,9 @@
-// Package message gives each sentence that a person can meet a code, which stays the same when the words change.
+// Package message gives a code to each sentence that Perlica shows to a person. The code stays the same when the
+// words change.
 //
-// A package declares its sentences as variables with New, each with its code and its English words. A translation
-// is a table by code; it inserts the same values in its own words. An event or an answer to a program holds the
-// code and the insertions next to the English words.
+// A package declares its sentences with New, each with its code and its English words. A translation is a table of
+// words by code. The table's sentences have the same placeholders, so the same values can be inserted. Events and
+// answers to programs contain the code and the inserted values next to the English words.
 package message
 
 import (
@@ -18,22 +19,23 @@ import (
 // Code names a sentence. Its first part is the package that declares the sentence.
 type Code string
 
-// Coded is the code of a sentence and its insertions. Code is empty for words that are not Perlica's.
+// Coded is the code of a sentence and its inserted values. Code is empty if the words are not Perlica's.
 type Coded struct {
 	Code Code `json:"code,omitempty"`
 	Args Args `json:"args,omitempty"`
 }
 
-// Args are the insertions of a sentence: texts, numbers, errors and other sentences.
+// Args are the inserted values of a sentence: texts, numbers, errors and other sentences.
 type Args []any
 
-// Text is a sentence. As an error it equals every error with the same code.
+// Text is a sentence. errors.Is reports that two Texts with the same code are equal.
 type Text struct {
 	Text string `json:"text"` // in English
 	Coded
 }
 
-// declared holds every sentence of New. Only New changes it, while the packages of the program are initialized.
+// declared has every sentence that New declared. Only New changes it, while the packages of the program are
+// initialized.
 var declared []*Text
 
 // New declares a sentence. Its words are a format with the verbs %s, %q and %d.
@@ -46,7 +48,7 @@ func New(code Code, english string) *Text {
 // Declared returns every sentence that the packages of the program declare.
 func Declared() []*Text { return declared }
 
-// With returns the sentence with its insertions.
+// With returns the sentence with these values inserted.
 func (t *Text) With(args ...any) *Text {
 	return &Text{fmt.Sprintf(t.Text, args...), Coded{t.Code, args}}
 }
@@ -67,7 +69,7 @@ func (t *Text) Is(target error) bool {
 	return ok && t.Code != "" && other.Code == t.Code
 }
 
-// Unwrap returns the insertions that are errors.
+// Unwrap returns the inserted values that are errors.
 func (t *Text) Unwrap() (list []error) {
 	for _, a := range t.Args {
 		if err, ok := a.(error); ok {
@@ -77,13 +79,13 @@ func (t *Text) Unwrap() (list []error) {
 	return list
 }
 
-// A Teller is an error that makes its sentence of its fields.
+// A teller is an error that makes its sentence from its fields.
 type teller interface {
 	error
 	Tell() *Text
 }
 
-// These are the sentences for errors of the system, and for an error that wraps a sentence.
+// These are the sentences for errors of the system, and the sentence for an error that wraps another sentence.
 var (
 	wrapped = New("message.wrapped", "%s%s%s")
 
@@ -98,7 +100,8 @@ var (
 	}
 )
 
-// Of returns the sentence of an error. The words around a wrapped sentence stay as they are. It returns nil for nil.
+// Of returns the sentence of an error, or nil for a nil error. If err wraps a sentence, the words around that
+// sentence are not translated.
 func Of(err error) *Text {
 	if err == nil {
 		return nil
@@ -149,7 +152,7 @@ func tell(err error) *Text {
 // Tell returns the sentence itself.
 func (t *Text) Tell() *Text { return t }
 
-// MarshalJSON writes an error as its sentence.
+// MarshalJSON encodes each error among the values as its sentence.
 func (a Args) MarshalJSON() ([]byte, error) {
 	list := make([]any, len(a))
 	for i, v := range a {
@@ -165,7 +168,7 @@ func (a Args) MarshalJSON() ([]byte, error) {
 	return json.Marshal(list)
 }
 
-// UnmarshalJSON reads the output of MarshalJSON.
+// UnmarshalJSON parses the output of MarshalJSON.
 func (a *Args) UnmarshalJSON(b []byte) error {
 	var list []json.RawMessage
 	if err := json.Unmarshal(b, &list); err != nil {
