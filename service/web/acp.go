@@ -28,11 +28,11 @@ import (
 // acpPath is the path for ACP clients. Only this path is upgraded to another protocol.
 const acpPath = "/acp"
 
-// acp serves an ACP client on another machine as 'perlica acp' serves an editor on this machine,
-// over a WebSocket. One text message is one ACP message. Each connection has its own agent. When
-// either side ends, or the device is revoked, acp cancels the running turns.
+// acp serves an ACP client on another machine over a WebSocket. It works as 'perlica acp' does for an editor on this
+// machine. One text message is one ACP message. Each connection has its own agent. When either side ends, or the device
+// is revoked, acp cancels the running turns.
 func (s *Server) acp(w http.ResponseWriter, r *request) error {
-	if err := r.only("provider"); err != nil {
+	if err := r.checkParameters("provider"); err != nil {
 		return err
 	}
 	// A browser cannot sign a WebSocket, so a browser's credential does not prove a person here.
@@ -77,8 +77,8 @@ func (s *Server) acp(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// relayMessages carries messages until one side ends. It returns the status and the reason for the
-// close.
+// relayMessages passes messages between the client and the agent until one side ends. It returns the status and the
+// reason with which the caller closes the connection.
 func (s *Server) relayMessages(r *request, conn *websocket.Conn, opt acp.Options) (websocket.StatusCode, string) {
 	ctx, end := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	defer end(nil)
@@ -123,7 +123,7 @@ func (s *Server) relayMessages(r *request, conn *websocket.Conn, opt acp.Options
 	return websocket.StatusNormalClosure, ""
 }
 
-// errRevoked is the cause when a device's connections end.
+// errRevoked is the cause with which the connections of a revoked device are cancelled.
 var errRevoked = message.New("web.revoked", "the device was revoked")
 
 // readMessages writes each message as a line until the connection ends. A line feed inside a
@@ -134,7 +134,7 @@ func (s *Server) readMessages(ctx context.Context, conn *websocket.Conn, lines *
 	for {
 		kind, message, err := conn.Read(ctx)
 		if err != nil {
-			// The client is gone, or it sent too much and was told so.
+			// The client is gone, or its message was too large. In the second case Read has told the client.
 			return nil
 		}
 		if kind != websocket.MessageText {
@@ -150,7 +150,7 @@ func (s *Server) readMessages(ctx context.Context, conn *websocket.Conn, lines *
 			return c
 		}, message), '\n')
 		if _, err := lines.Write(message); err != nil {
-			// The other side has ended.
+			// acp.Serve has ended and no longer reads the lines.
 			return nil
 		}
 	}
@@ -243,8 +243,8 @@ func (s *Server) acpOptions(r *request) (acp.Options, error) {
 	}, nil
 }
 
-// holding returns the log of the project that contains a directory, and the directory without
-// links. If several projects contain it, holding takes the innermost one.
+// holding returns the log of the project that contains a directory. It also returns the directory with all links
+// resolved. If several projects contain the directory, holding chooses the innermost one.
 func (ls *logs) holding(ctx context.Context, dir string) (*eventLog, string, error) {
 	outside := fmt.Errorf("cwd lies in no project that GET /v1/contexts lists: %w", fs.ErrNotExist)
 	real, err := filepath.EvalSymlinks(dir)

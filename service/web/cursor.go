@@ -12,18 +12,18 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// cursor records how far a client has seen the logs. It identifies each log by its place and its
-// origin, both shortened. A replaced log therefore does not pass for the earlier one.
+// cursor records the last event that a client has seen of each log. Its keys are the shortened places of the logs. Each
+// mark has the log's shortened origin, so that a replaced log is recognised.
 type cursor map[string]mark
 
-// mark records how far a client has seen one log.
+// mark records the last event that a client has seen of one log.
 type mark struct {
 	// origin is the log's shortened origin. It is empty if the log had no event.
 	origin string
 	seq    event.Seq
 }
 
-// beginning is the cursor before all events.
+// beginning is the text of the cursor that lies before the first event of every log.
 const beginning = "0"
 
 // short shortens a name for a cursor. A collision between two names of one user is practically
@@ -69,12 +69,13 @@ func (c cursor) String() string {
 	return strings.Join(parts, "-")
 }
 
-// part returns the text of the log at the place at in a cursor.
+// part returns the part of the cursor's text that belongs to one log. at is the shortened place of the log.
 func (c cursor) part(at string) string {
 	return at + "." + c[at].origin + "." + strconv.FormatInt(int64(c[at].seq), 36)
 }
 
-// around returns the text of the cursor before and after the number of one log's event.
+// around splits the cursor's text at the event number of one log. It returns the text before and after the number. at
+// is the shortened place of the log.
 func (c cursor) around(at string) (ahead, behind string) {
 	for _, other := range slices.Sorted(maps.Keys(c)) {
 		switch {
@@ -87,8 +88,8 @@ func (c cursor) around(at string) (ahead, behind string) {
 	return ahead + at + "." + c[at].origin + ".", behind
 }
 
-// reach returns the mark of a log in a cursor: the client continues after this event. If the log
-// was replaced, reach returns an error.
+// reach returns the mark after which the client continues in a log. It returns an error if the log was replaced, or if
+// the cursor lies after the log's end.
 func (c cursor) reach(ctx context.Context, l *eventLog, log logReader) (mark, error) {
 	origin, err := log.Origin(ctx)
 	if err != nil {

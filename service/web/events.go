@@ -30,7 +30,7 @@ func (c chosen) has(l line) bool {
 
 // events serves a stream of events, or one page of recorded events.
 func (s *Server) events(w http.ResponseWriter, r *request) error {
-	if err := r.only("project", "context", "session", "run", "type", "after", "limit"); err != nil {
+	if err := r.checkParameters("project", "context", "session", "run", "type", "after", "limit"); err != nil {
 		return err
 	}
 	q := r.URL.Query()
@@ -63,8 +63,8 @@ func asksForJSON(accept string) bool {
 	return false
 }
 
-// span returns the first and last event of a log that belong to the run and the session. ok is
-// false if the log has no such event. Without a run and a session, last is 0.
+// span returns the first and last event of a log that belong to the run and the session. ok is false if the log has no
+// such event. If the client named no run and no session, last is 0.
 func (c chosen) span(ctx context.Context, log logReader) (first, last event.Seq, ok bool, err error) {
 	q := event.Query{Run: c.run, Session: c.session}
 	if q.Run == "" && q.Session == "" {
@@ -82,8 +82,8 @@ func (c chosen) span(ctx context.Context, log logReader) (first, last event.Seq,
 	return 0, 0, false, nil
 }
 
-// marks returns how far a client has seen each log. If the client sent no cursor, each mark is the
-// end of its log.
+// marks returns the last event that a client has seen of each log. If the client sent no cursor, each mark is the end
+// of its log.
 func marks(ctx context.Context, list []*eventLog, after string) (cursor, map[*eventLog]mark, []unreadable, error) {
 	c := cursor{}
 	if after != "" {
@@ -161,9 +161,9 @@ func (s *Server) eventsPage(w http.ResponseWriter, r *request, list []*eventLog,
 	return reply(w, http.StatusOK, answer)
 }
 
-// recordedLines yields the lines after one event up to another event; 0 stands for the newest
-// event. It returns the last event that it yielded. If yield returns false, recordedLines returns
-// the event before.
+// recordedLines yields the lines of the recorded events that follow the event number after. upTo is the number of the
+// last event. 0 means the newest event of the log. recordedLines returns the number of the last event that it has read.
+// If yield refuses a line, the returned event is the one before this line.
 func (l *eventLog) recordedLines(ctx context.Context, log logReader, after, upTo event.Seq,
 	yield func(line) bool) (event.Seq, error) {
 	if upTo == 0 {

@@ -17,14 +17,13 @@ import (
 	"github.com/perlica/perlica/kernel/streamjson"
 )
 
-// line is the message that followers receive for one entry of a log. It is read and encoded once
-// for all followers.
+// line is one message of a stream of events. It describes one entry of a log, and it is encoded once for all followers.
 type line struct {
 	seq     event.Seq
 	session event.SessionID
 	run     event.RunID
 	kind    string
-	// state marks a line that is no log entry: it reports the current holder of a session.
+	// state is true for a line that reports the current holder of a session. Such a line is not an entry of the log.
 	state bool
 	data  []byte
 }
@@ -45,15 +44,15 @@ type feed struct {
 	cancel context.CancelFunc
 	// over is closed when the reader has ended.
 	over    chan struct{}
-	most    int // bytes of kept lines
+	most    int // the largest number of bytes in ring
 	backlog *backlog
 	out     *outflow
 
 	// mu guards the fields below.
 	mu sync.Mutex
-	// base is the last event that the ring does not contain.
+	// base is the number of the last event before the ring.
 	base event.Seq
-	// first is the number of the ring's first line.
+	// first is the number of the ring's first line. The feed numbers its lines from 0.
 	first int64
 	ring  []line
 	bytes int
@@ -68,8 +67,7 @@ type feed struct {
 	followers map[*follower]bool
 }
 
-// follow returns the log's feed and adds the follower to it. The follower must leave the feed
-// later.
+// follow returns the log's feed and adds the follower to it. The follower must call removeFollower later.
 func (l *eventLog) follow(f *follower, log logReader) (*feed, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,7 +161,7 @@ func (f *feed) addLine(one line) {
 	f.notifyFollowers()
 }
 
-// awaitLine marks a follower for a notification at the next line. The caller holds mu.
+// awaitLine makes the feed notify a follower at the next line. The caller holds mu.
 func (f *feed) awaitLine(one *follower) {
 	if waits, follows := f.followers[one]; follows && !waits {
 		f.followers[one] = true
@@ -171,7 +169,7 @@ func (f *feed) awaitLine(one *follower) {
 	}
 }
 
-// tryAgain marks a follower that could not read the log for a notification at the next line.
+// tryAgain makes the feed notify a follower at the next line. The follower could not read the log.
 func (f *feed) tryAgain(one *follower) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -229,15 +227,15 @@ func (f *feed) removeFollower(one *follower) {
 	}
 }
 
-// endReader ends the feed for all its followers.
+// endReader stops the goroutine that reads the log and waits for its end.
 func (f *feed) endReader() {
 	f.cancel()
 	<-f.over
 }
 
-// enterAfter returns the number of the first line after an event, and the holders of the sessions.
-// ok is false if the ring does not reach back so far. The caller must then read the log up to the
-// event upTo.
+// enterAfter returns the number of the first line that a follower needs. The parameter after is the last event that the
+// follower has. states are the lines that name the holders of the sessions. ok is false if the ring begins too late.
+// The follower must then read the log itself up to the event upTo.
 func (f *feed) enterAfter(after event.Seq) (next int64, states []line, upTo event.Seq, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -258,8 +256,9 @@ func (f *feed) enterAfter(after event.Seq) (next int64, states []line, upTo even
 	return f.first + int64(i), states, 0, true
 }
 
-// linesFrom returns the lines from a number on and marks the follower for the next line. ok is
-// false if the ring no longer contains the first of these lines.
+// linesFrom returns the lines of the ring that begin with the line number next. now is the number of the line after
+// them. The feed notifies the follower when the line now arrives. ok is false if the ring no longer contains the line
+// next.
 func (f *feed) linesFrom(one *follower, next int64) (lines []line, now int64, ok bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -271,8 +270,8 @@ func (f *feed) linesFrom(one *follower, next int64) (lines []line, now int64, ok
 	return lines[:len(lines):len(lines)], f.first + int64(len(f.ring)), true, f.err
 }
 
-// backlog serves the older lines of a log to followers that the ring cannot serve. It reads the log
-// in segments. All followers that come by share a kept segment.
+// backlog reads the lines that are older than the ring. It reads the log in segments, and several followers share a
+// segment.
 type backlog struct {
 	sem   chan struct{} // capacity 1; guards the fields below: one goroutine reads at a time
 	kept  []*segment    // least recently used first
@@ -285,11 +284,11 @@ type segment struct {
 	after, end event.Seq
 	lines      []line
 	bytes      int
-	// past continues the reading after this segment. It is nil if another segment continues it.
+	// past is the reading that continues after end. It is nil if another segment continues the reading.
 	past *record.Reading
 }
 
-// segmentBytes is the size of one segment, and keptBytes the size of all kept segments.
+// segmentBytes is the size of one segment in bytes, and keptBytes is the largest size of all kept segments.
 const (
 	segmentBytes = 2 * batch
 	keptBytes    = 4 << 20
@@ -297,8 +296,8 @@ const (
 
 func newBacklog() *backlog { return &backlog{sem: make(chan struct{}, 1)} }
 
-// readLines returns lines after an event and the last event that they cover. It reads at most up to
-// the event upTo, which must be on record; a segment that another follower read may reach further.
+// readLines returns the lines that follow the event number after, and the last event that they cover. It reads no event
+// after upTo, which must be on record. But it may return a segment that was read for another follower and ends later.
 // The caller sends the lines without holding sem, so a slow client blocks no other reader.
 func (b *backlog) readLines(ctx context.Context, at place, log logReader, after,
 	upTo event.Seq) ([]line, event.Seq, error) {
@@ -336,8 +335,8 @@ func (b *backlog) readLines(ctx context.Context, at place, log logReader, after,
 	return s.lines[:len(s.lines):len(s.lines)], s.end, nil
 }
 
-// readingFrom returns a reading that starts after an event. A reading that has already come to this
-// event is preferred: it knows the earlier events of the running turn.
+// readingFrom returns a reading that starts after an event. It prefers the reading of a segment that ends with this
+// event, because such a reading knows the earlier events of the running turn.
 func (b *backlog) readingFrom(log logReader, after event.Seq) *record.Reading {
 	for _, s := range b.kept {
 		if s.end == after && s.past != nil {
@@ -349,7 +348,7 @@ func (b *backlog) readingFrom(log logReader, after event.Seq) *record.Reading {
 	return &record.Reading{Log: log, At: after}
 }
 
-// keepSegment keeps a segment and drops the least recently used ones.
+// keepSegment stores a segment and drops the least recently used ones.
 func (b *backlog) keepSegment(s *segment) {
 	b.kept, b.bytes = append(b.kept, s), b.bytes+s.bytes
 	for b.bytes > keptBytes && len(b.kept) > 1 {
@@ -359,8 +358,8 @@ func (b *backlog) keepSegment(s *segment) {
 	}
 }
 
-// outflow limits the bytes that all streams together send while new events arrive. The recorded run
-// has priority, and many followers of a flood receive it a little later. One or two followers never
+// outflow limits the bytes that all streams together send while new events arrive. Recording a run has priority over
+// sending it. If many clients follow a flood of events, they receive it a little later. One or two followers never
 // wait.
 type outflow struct {
 	limit *rate.Limiter // bytes
@@ -368,8 +367,8 @@ type outflow struct {
 	news  atomic.Int64 // time of the last line, in nanoseconds since began
 }
 
-// perSecond and atOnce limit the bytes that are sent in a second and at once. The limit ends after
-// a time of calm without new events.
+// perSecond is the largest number of bytes that all streams send in a second. atOnce is the largest number that they
+// send at once. Both limits are lifted when no event has arrived for the duration calm.
 const (
 	perSecond = 16 << 20
 	atOnce    = 1 << 20

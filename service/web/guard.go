@@ -31,9 +31,9 @@ type request struct {
 // route describes a path, its handler and the required right.
 type route struct {
 	pattern string       // in the syntax of http.ServeMux
-	right   access.Right // empty means that any credential is enough
+	right   access.Right // the right that the route requires; empty means that any credential is enough
 	open    bool         // no credential is needed
-	limit   int64        // bytes of the body
+	limit   int64        // largest size of the body, in bytes
 	serve   func(w http.ResponseWriter, r *request) error
 }
 
@@ -60,13 +60,12 @@ var securityHeaders = map[string]string{
 	"X-Frame-Options":              "DENY",
 }
 
-// ServeHTTP serves one request. It first checks the request from outside, in this order: the path
-// and form, the host name, the origin and the rate. guardRoute does the rest of the checks because
-// it knows the route.
+// ServeHTTP serves one request. It first makes the checks that need no route, in this order: the host name, the form of
+// the path, the origin and the rate. guardRoute makes the other checks.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	r = withLanguage(r)
-	// The proxy did not remove its path.
+	// The proxy left its own path in the request.
 	if base := s.opt.Base; base != "" && strings.HasPrefix(r.URL.Path, base+"/") {
 		r = r.Clone(r.Context())
 		r.URL.Path, r.URL.RawPath = strings.TrimPrefix(r.URL.Path, base), strings.TrimPrefix(r.URL.RawPath, base)
@@ -85,7 +84,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		"ms", time.Since(began).Milliseconds(), "client", s.opt.Client(r), "visitor", a.visitor)
 }
 
-// outside judges a request by its host, origin and rate.
+// outside checks a request's host name, the form of its path, its origin and its rate.
 func (s *Server) outside(r *http.Request) error {
 	if r.URL.Path == "/healthz" {
 		// /healthz is served for every host name.
@@ -114,8 +113,8 @@ func (s *Server) outside(r *http.Request) error {
 	return nil
 }
 
-// origin refuses requests from foreign pages. A followed link may lead here, but only to the page
-// itself.
+// origin refuses requests from foreign pages. A link on a foreign page may lead to this server, but only to the
+// server's page itself.
 func (s *Server) origin(r *http.Request) error {
 	if o := r.Header["Origin"]; len(o) > 0 {
 		u, err := url.Parse(o[0])
@@ -156,7 +155,7 @@ func (s *Server) guardRoute(rt route) http.HandlerFunc {
 		}
 		if err == nil && !rt.open {
 			err = s.admitVisitor(r, rt.right)
-			// ServeHTTP made this writer.
+			// The writer is an answer, because ServeHTTP made it.
 			w.(*answer).visitor = r.visitor.ID
 		}
 		if err == nil {
@@ -210,7 +209,7 @@ func (s *Server) admitVisitor(r *request, right access.Right) error {
 	return nil
 }
 
-// stranger returns the answer to a visitor that was not identified.
+// stranger returns the error for a visitor that was not identified.
 func stranger(err error) error {
 	switch {
 	case errors.Is(err, device.ErrLimited):
@@ -218,7 +217,7 @@ func stranger(err error) error {
 	case slices.ContainsFunc(refusals, func(r error) bool { return errors.Is(err, r) }):
 		return unauthorized.wrap(err)
 	}
-	// The user's own log cannot be read.
+	// Any other error means that the user's own log cannot be read.
 	return err
 }
 
@@ -260,7 +259,7 @@ func (a *answer) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap serves http.ResponseController.
+// Unwrap gives http.ResponseController the wrapped writer.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 func hostOnly(addr string) string {

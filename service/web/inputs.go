@@ -48,7 +48,8 @@ type inputBodyJSON struct {
 	Wait        bool   `json:"wait"`
 }
 
-// These constants are the limits of an input.
+// These constants limit an input. They are the bytes of its text, the number of its attachments, their bytes together,
+// and the bytes of an id or a name.
 const (
 	maxText        = 4_000_000
 	maxAttachments = 20
@@ -102,7 +103,7 @@ type sentInput struct {
 	device      string // the id of the sender's device
 	sender      string
 	line        bool     // the record says that the input waits
-	files       []string // its attachments as files
+	files       []string // the paths of its attachments
 }
 
 // inputs holds the inputs that have no result yet.
@@ -116,8 +117,8 @@ type inputKey struct {
 	id event.InputID
 }
 
-// pendingInput is an input without a result. All requests that send the same input share it. The
-// fields after each channel may be read when the channel is closed.
+// pendingInput is an input without a result. All requests that send the same input share it. The fields after each
+// channel may be read after the channel was closed.
 type pendingInput struct {
 	id          event.InputID
 	fingerprint string
@@ -144,7 +145,7 @@ func (f *pendingInput) markAccepted(session event.SessionID, run event.RunID, qu
 }
 
 func (s *Server) input(w http.ResponseWriter, r *request) error {
-	if err := r.only(); err != nil {
+	if err := r.checkParameters(); err != nil {
 		return err
 	}
 	var in inputBodyJSON
@@ -259,7 +260,7 @@ func (s *Server) joinInput(l *eventLog, in *sentInput) (*pendingInput, error) {
 	return f, nil
 }
 
-// differs says that another input has this id.
+// differs returns the error that another input has this id.
 func (in *sentInput) differs() error {
 	p := inputDiffers.problem(otherInput)
 	p.Input = in.ID
@@ -311,7 +312,7 @@ func (s *Server) answerInput(f *pendingInput, l *eventLog, in *sentInput) (recor
 	}
 	t.Input.Attachments = in.files
 	if called {
-		// Run returns the recorded result. It names and starts no agent.
+		// The turn names no agent, because Run only returns the recorded result.
 		res, err := r.Run(s.hard, t)
 		if errors.Is(err, kernel.ErrInputRunning) {
 			err = &underWay{intent.Refs}

@@ -66,7 +66,7 @@ func localizedResult(ctx context.Context, r streamjson.Result) *streamjson.Resul
 // members holds the members of a JSON object.
 type members map[string]json.RawMessage
 
-// put changes an existing member.
+// put replaces the value of a member by the result of the function f. It adds no member.
 func put[T any](m members, name string, f func(T) T) {
 	var was *T
 	if json.Unmarshal(m[name], &was) != nil || was == nil {
@@ -77,7 +77,8 @@ func put[T any](m members, name string, f func(T) T) {
 	}
 }
 
-// say translates the member that is a sentence. Its code and its insertions are members, too.
+// say translates the sentence in the named member. The members code and args have the sentence's code and its
+// insertions.
 func (m members) say(say *language.Sentences, name string) {
 	var c message.Coded
 	if (m["code"] == nil || json.Unmarshal(m["code"], &c.Code) == nil) &&
@@ -86,7 +87,8 @@ func (m members) say(say *language.Sentences, name string) {
 	}
 }
 
-// localizedLine returns an event of a stream in a language. The shared line is encoded in English.
+// localizedLine returns the data of a line in a language. The line itself is in English, because all followers share
+// it.
 func localizedLine(say *language.Sentences, one line) []byte {
 	if say.Recorded == nil {
 		return one.data

@@ -11,8 +11,9 @@ import (
 	"github.com/perlica/perlica/kernel/queue"
 )
 
-// findInLine finds the input in the line. An input that waits there keeps its session and its files. It is an error if
-// another input waits under the id.
+// findInLine looks for the input among the inputs that wait on record. These inputs are the line. If the input is in
+// the line, it keeps its recorded session and attachments. findInLine returns an error if another input waits under the
+// same id.
 func (in *sentInput) findInLine(ctx context.Context, r *kernel.Runner) error {
 	waits, ok, err := queue.Find(ctx, &r.Log().Reader, event.InputID(in.ID))
 	if err != nil || !ok {
@@ -25,7 +26,7 @@ func (in *sentInput) findInLine(ctx context.Context, r *kernel.Runner) error {
 	return nil
 }
 
-// waitForPlace takes a place. If no place is free at once, it records that the input waits, and waits.
+// waitForPlace occupies one place of a semaphore. If no place is free at once, it first records that the input waits.
 func (s *Server) waitForPlace(f *pendingInput, l *eventLog, in *sentInput, k *liveSession, place chan struct{}) error {
 	select {
 	case place <- struct{}{}:
@@ -47,8 +48,8 @@ func (s *Server) waitForPlace(f *pendingInput, l *eventLog, in *sentInput, k *li
 	}
 }
 
-// enterLine records that the input waits in the session, unless the record says so already. A text that the log masks
-// waits in memory, because the next server could not read it.
+// enterLine records that the input waits in the session, unless the record says so already. An input with a text that
+// the log masks waits only in memory, because a later server could not read its text.
 func (in *sentInput) enterLine(ctx context.Context, l *eventLog, k *liveSession) error {
 	if in.line {
 		return nil
@@ -71,7 +72,7 @@ func (in *sentInput) enterLine(ctx context.Context, l *eventLog, k *liveSession)
 	return err
 }
 
-// masks reports whether the log has this text in another form.
+// masks reports whether the log would store this text redacted.
 func (l *eventLog) masks(text string) (bool, error) {
 	p := l.project
 	if !p.Config.RedactBeforeHash {
@@ -81,7 +82,8 @@ func (l *eventLog) masks(text string) (bool, error) {
 	return err == nil && redactor.Text(text) != text, err
 }
 
-// leaveLine takes an input that was not called out of the line. If the server ends, the input stays for the next one.
+// leaveLine withdraws an input that waits on record and was not called. If the server is stopping, the input stays for
+// the next server.
 func (s *Server) leaveLine(k *liveSession, in *sentInput) {
 	select {
 	case <-s.stopping:
@@ -98,8 +100,8 @@ func (s *Server) leaveLine(k *liveSession, in *sentInput) {
 	}
 }
 
-// takeUpInputs sends the inputs that an earlier server left in the line of a log, in their order. The other front
-// ends take up their own inputs.
+// takeUpInputs sends the inputs that still wait on the record of a log, in their order. An earlier server left them.
+// Inputs of other front ends are not sent, because each front end sends its own.
 func (s *Server) takeUpInputs(l *eventLog) error {
 	log, err := l.openReader(s.hard)
 	if err != nil || log == nil {
@@ -138,8 +140,8 @@ func (s *Server) takeUpInputs(l *eventLog) error {
 	return nil
 }
 
-// waiting returns the ids of the inputs of a session that have no result yet. This server has accepted them, or they
-// wait on record.
+// waiting returns the ids of the inputs of a session that have no result yet. These are the inputs that this server has
+// accepted, and the inputs that wait on record.
 func (s *Server) waiting(
 	ctx context.Context, l *eventLog, log logReader, session event.SessionID,
 ) ([]event.InputID, error) {

@@ -57,7 +57,7 @@ type eventLog struct {
 
 	// mu guards the fields below.
 	mu sync.Mutex
-	// copy is the worker's copy that this log stands for. It is nil for a log of this machine.
+	// copy is the copy of a worker's log. It is nil for a log of this machine.
 	copy   *workerCopy
 	used   project.Used
 	reader *store.Reader
@@ -79,8 +79,7 @@ func (ls *logs) here() place {
 	return place{root, ls.opt.Here.Config.ContextID}
 }
 
-// list returns the logs that match the query's project and context. An empty place matches all logs
-// of this machine.
+// list returns the logs that match the place where. An empty project or context matches every log of this machine.
 func (ls *logs) list(ctx context.Context, where place) ([]*eventLog, error) {
 	if where.Project == teamProject {
 		return ls.copies(ctx, where.Context)
@@ -115,7 +114,8 @@ func (ls *logs) list(ctx context.Context, where place) ([]*eventLog, error) {
 	return list, nil
 }
 
-// oneLog returns the log that the place names. It is an error if the place matches several logs.
+// oneLog returns the log that the place names. If the place matches several logs, oneLog chooses the log of here or of
+// the context "default". If no log has such a place, oneLog returns an error.
 func (ls *logs) oneLog(ctx context.Context, where place) (*eventLog, error) {
 	list, err := ls.list(ctx, where)
 	if err != nil {
@@ -132,7 +132,7 @@ func (ls *logs) oneLog(ctx context.Context, where place) (*eventLog, error) {
 	return nil, whichContext.problem(severalContexts.With(len(list)))
 }
 
-// logAt returns the log of a place that used describes.
+// logAt returns the log of a place. used is the entry of this place in the list of the user's projects.
 func (ls *logs) logAt(at place, used project.Used) (*eventLog, error) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -154,9 +154,9 @@ func (ls *logs) logAt(at place, used project.Used) (*eventLog, error) {
 	return l, nil
 }
 
-// openReader returns a reader of the log. It is nil if the context has no log yet. It refuses a log
-// whose schema was changed, as a run does, even if the log was open before. The reader stays valid
-// until the server closes, even if the file is replaced.
+// openReader returns a reader of the log. The reader is nil if the context has no log yet. openReader refuses a log
+// with a changed schema, as a run does, even if the log was open before. The reader stays valid until the server
+// closes, even if the file is replaced.
 func (l *eventLog) openReader(ctx context.Context) (logReader, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -284,12 +284,12 @@ func (ls *logs) closeAll() (err error) {
 	return errors.Join(err, ls.hub.Close())
 }
 
-// patience limits the wait of a list for one log.
+// patience limits the wait for one log, and the wait for the hub.
 const patience = 5 * time.Second
 
-// together calls f for each log, at most eight at a time. It lists a log as unreadable if f fails
-// or takes too long. If the server has found a damaged event in a log, together lists the log as
-// unreadable and also returns its value.
+// together calls the function f for each log, at most eight at a time. It lists a log as unreadable if f fails or takes
+// too long. If the server has found a damaged event in a log, together lists the log as unreadable and also returns the
+// log's value.
 func together[T any](ctx context.Context, list []*eventLog, f func(context.Context, *eventLog, logReader) (T,
 	error)) (of map[*eventLog]T, bad []unreadable) {
 	var mu sync.Mutex

@@ -131,7 +131,7 @@ func (n *counted) addEvent(e event.Event) {
 
 // metrics writes the numbers in the text format of Prometheus.
 func (s *Server) metrics(w http.ResponseWriter, r *request) error {
-	if err := r.only(); err != nil {
+	if err := r.checkParameters(); err != nil {
 		return err
 	}
 	list, err := s.logs.list(r.Context(), place{})

@@ -69,7 +69,7 @@ func (s *Server) pairingState(w http.ResponseWriter, r *request) error {
 	return reply(w, http.StatusOK, s.opt.Devices.Await(ctx, r.PathValue("pairing")))
 }
 
-// notPaired returns the reason why a pairing failed.
+// notPaired returns the problem that describes a failed pairing.
 func notPaired(err error) error {
 	if errors.Is(err, device.ErrKey) {
 		return badRequest.wrap(err)
@@ -93,7 +93,7 @@ func signed(r *request, q interaction.Question, body answerBody, a *interaction.
 
 // deviceList lists the paired browsers and programs.
 func (s *Server) deviceList(w http.ResponseWriter, r *request) error {
-	if err := r.only(); err != nil {
+	if err := r.checkParameters(); err != nil {
 		return err
 	}
 	list, err := s.opt.Devices.List(r.Context())
@@ -106,7 +106,7 @@ func (s *Server) deviceList(w http.ResponseWriter, r *request) error {
 // revoke ends the rights of a device. A device may revoke itself; revoking another device requires
 // the right admin.
 func (s *Server) revoke(w http.ResponseWriter, r *request) error {
-	if err := r.only(); err != nil {
+	if err := r.checkParameters(); err != nil {
 		return err
 	}
 	var body struct{}

@@ -65,7 +65,7 @@ func (p *problem) Error() string { return p.Detail }
 
 func (p *problem) Unwrap() error { return p.cause }
 
-// kind is a kind of problem, with its place in the documentation and its title.
+// kind is a kind of problem. name is the kind's section in docs/http.md, and status is the HTTP status.
 type kind struct {
 	name   string
 	status int
@@ -186,7 +186,7 @@ func asProblem(err error) *problem {
 	return internal.wrap(err)
 }
 
-// typed returns the kind of an error that has its own type.
+// typed finds the kind of a problem by the type of the error.
 func typed(err error) (kind, bool) {
 	for _, t := range []struct {
 		as   any

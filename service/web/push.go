@@ -17,7 +17,7 @@ import (
 
 // pushState serves the key with which a browser subscribes.
 func (s *Server) pushState(w http.ResponseWriter, r *request) error {
-	if err := r.only(); err != nil {
+	if err := r.checkParameters(); err != nil {
 		return err
 	}
 	key, err := s.push.Key()
@@ -76,9 +76,8 @@ func (s *Server) unsubscribe(w http.ResponseWriter, r *request) error {
 	return s.pushAnswer(w, key, false)
 }
 
-// watchQuestions checks for new questions every two seconds while a subscribed device exists. It
-// wakes the device when a question was added. This costs less than a follower on every log for the
-// whole subscription.
+// watchQuestions checks for new questions every two seconds while a device is subscribed. It wakes the subscribed
+// devices when a question was added. This costs less than a follower on every log.
 func (s *Server) watchQuestions() {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
@@ -110,8 +109,8 @@ func (s *Server) watchQuestions() {
 	}
 }
 
-// watchTeam watches the open questions of a team's workers until stop is called. Its goroutine alone
-// waits for the hub, so a slow hub delays no other notification.
+// watchTeam watches the open questions of a team's workers until the caller calls stop. Its goroutine alone waits for
+// the hub, so a slow hub delays no other notification.
 func (s *Server) watchTeam() (stop func()) {
 	ctx, cancel := context.WithCancel(s.hard)
 	over := make(chan struct{})
@@ -191,8 +190,8 @@ func (s *Server) toWake() (devices []string) {
 	return devices
 }
 
-// due returns how long the newest question stays open for which the device must be woken. The
-// device must be allowed to answer the question, and its pages must not show it already.
+// due reports whether a device must be woken now. It is false if the device may not answer questions or if its page
+// already shows them. The duration is the time until the last open question expires.
 func (s *Server) due(ctx context.Context, id string) (time.Duration, bool) {
 	dev, ok := s.opt.Devices.Find(id)
 	if !ok || !dev.Rights.Has(access.Approve) {
@@ -233,9 +232,9 @@ func span(open []pendingQuestion) (newest, until time.Time) {
 	return newest, until
 }
 
-// present records which devices show a page. A visible page has a stream, and a hidden page closes
-// it. But the stream of a phone without a network stays open for long. The reliable sign is a
-// request for the questions: a visible page sends it as soon as it hears of one.
+// present records which devices show a page. A visible page has a stream, and a hidden page closes its stream. But the
+// stream of a phone without a network stays open for long. A request for the questions is the reliable sign: a visible
+// page sends it when the stream reports a question.
 type present struct {
 	// mu guards the fields below.
 	mu      *sync.Mutex
@@ -279,8 +278,8 @@ func (p *present) wakeWaiters(id string) {
 	}
 }
 
-// awaitRequest reports whether a device has asked for the questions since a moment. It waits for a
-// device that has a stream, at most for within.
+// awaitRequest reports whether a device has asked for the questions after the time since. If the device has an open
+// stream, awaitRequest waits for such a request, at most for the duration within.
 func (p *present) awaitRequest(ctx context.Context, id string, since time.Time, within time.Duration) bool {
 	late := time.NewTimer(within)
 	defer late.Stop()

@@ -18,9 +18,8 @@ func (r *request) where() place {
 	return place{q.Get("project"), q.Get("context")}
 }
 
-// only returns an error if the query has other parameters than the names. A misspelt filter would
-// filter nothing.
-func (r *request) only(names ...string) error {
+// checkParameters refuses a query that has other parameters than the names. A misspelt filter would filter nothing.
+func (r *request) checkParameters(names ...string) error {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return badRequest.problem(queryUnread)
@@ -36,11 +35,11 @@ func (r *request) only(names ...string) error {
 	return nil
 }
 
-// number returns the value of a numeric parameter, or otherwise if the parameter is absent.
-func (r *request) number(name string, otherwise, least, most int64) (int64, error) {
+// number returns the value of a numeric parameter, or fallback if the parameter is absent.
+func (r *request) number(name string, fallback, least, most int64) (int64, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" && !r.URL.Query().Has(name) {
-		return otherwise, nil
+		return fallback, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < least || n > most {
@@ -49,17 +48,17 @@ func (r *request) number(name string, otherwise, least, most int64) (int64, erro
 	return n, nil
 }
 
-// limit returns the largest length of a list.
-func (r *request) limit(otherwise int64) (int, error) {
-	n, err := r.number("limit", otherwise, 1, 1000)
+// limit returns the largest length of a list, which is the parameter limit.
+func (r *request) limit(fallback int64) (int, error) {
+	n, err := r.number("limit", fallback, 1, 1000)
 	return int(n), err
 }
 
 // flag returns the value of a parameter that is true or false.
-func (r *request) flag(name string, otherwise bool) (bool, error) {
+func (r *request) flag(name string, fallback bool) (bool, error) {
 	switch v := r.URL.Query().Get(name); {
 	case !r.URL.Query().Has(name):
-		return otherwise, nil
+		return fallback, nil
 	case v == "true", v == "false":
 		return v == "true", nil
 	}
@@ -79,8 +78,8 @@ func (r *request) moment(name string) (time.Time, error) {
 	return at, nil
 }
 
-// page decodes the value that the previous page returned as its next page. Without a parameter, v
-// stays unchanged.
+// page decodes the parameter page into v. The client received this parameter with the previous page. Without the
+// parameter, v stays unchanged.
 func (r *request) page(v any) error {
 	text := r.URL.Query().Get("page")
 	if text == "" {
@@ -96,7 +95,7 @@ func (r *request) page(v any) error {
 	return nil
 }
 
-// nextPage encodes a value for page.
+// nextPage encodes the value that the client sends as the parameter page to get the next page.
 func nextPage(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -42,7 +42,7 @@ type option struct {
 	Always bool `json:"always"`
 }
 
-// cardShown is a question in rows.
+// cardShown is the card of a question: the question laid out in rows.
 type cardShown struct {
 	Rows    []rowShown `json:"rows"`
 	Options []rowShown `json:"options"`
@@ -97,7 +97,7 @@ func (l *eventLog) question(ctx context.Context, log logReader, q pendingQuestio
 }
 
 func (s *Server) questions(w http.ResponseWriter, r *request) error {
-	if err := r.only("project", "context", "width"); err != nil {
+	if err := r.checkParameters("project", "context", "width"); err != nil {
 		return err
 	}
 	width, err := r.number("width", 80, card.MinWidth, 400)
@@ -133,7 +133,7 @@ func (s *Server) questions(w http.ResponseWriter, r *request) error {
 }
 
 func (s *Server) question(w http.ResponseWriter, r *request) error {
-	if err := r.only("project", "context", "width"); err != nil {
+	if err := r.checkParameters("project", "context", "width"); err != nil {
 		return err
 	}
 	width, err := r.number("width", 80, card.MinWidth, 400)
@@ -206,7 +206,7 @@ type answerBody struct {
 }
 
 func (s *Server) answer(w http.ResponseWriter, r *request) error {
-	if err := r.only("project", "context"); err != nil {
+	if err := r.checkParameters("project", "context"); err != nil {
 		return err
 	}
 	var body answerBody
@@ -234,7 +234,7 @@ func (s *Server) answer(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	err = l.submitAnswer(context.WithoutCancel(r.Context()), q, a)
-	// The answer counts. The asking process sees it at its next check.
+	// After ErrNotWoken the answer counts, and the asking process sees it at its next check.
 	if err != nil && !errors.Is(err, kernel.ErrNotWoken) {
 		p := asProblem(err)
 		p.Project, p.Context, p.Run = l.Project, l.Context, string(q.Refs.Run)

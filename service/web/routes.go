@@ -15,8 +15,6 @@ import (
 
 // description is the description of the API. The tests check every answer against its schema.
 //
-// //go:embed openapi.json
-//
 //go:embed openapi.json
 var description []byte
 
@@ -84,7 +82,7 @@ func (s *Server) other(mux *http.ServeMux, w http.ResponseWriter, r *http.Reques
 		w.Header().Set("Allow", http.MethodGet)
 		return badMethod.problem(pageByGet)
 	}
-	// The page's files lie below this path.
+	// The page's files lie below this path, so the path must end with a slash.
 	if s.opt.Base != "" && r.URL.Path == s.opt.Base {
 		w.Header().Set("Location", s.opt.Base+"/")
 		w.WriteHeader(http.StatusPermanentRedirect)
@@ -116,7 +114,7 @@ var kinds = map[string]string{
 }
 
 func (s *Server) self(w http.ResponseWriter, r *request) error {
-	if err := r.only(); err != nil {
+	if err := r.checkParameters(); err != nil {
 		return err
 	}
 	v := r.visitor

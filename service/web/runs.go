@@ -54,7 +54,7 @@ func (l *eventLog) isRunning(run event.RunID) (bool, error) {
 	return filelock.Held(filelock.Run(l.paths.Locks, string(run)))
 }
 
-// runsPage is the start of a page of runs: in each log the runs before this event.
+// runsPage says where a page of runs starts. The runs of a log start before the event Before.
 type runsPage []struct {
 	place
 	Before event.Seq
@@ -70,7 +70,7 @@ func (p runsPage) of(l *eventLog) event.Seq {
 }
 
 func (s *Server) runs(w http.ResponseWriter, r *request) error {
-	if err := r.only("project", "context", "session", "state", "limit", "page"); err != nil {
+	if err := r.checkParameters("project", "context", "session", "state", "limit", "page"); err != nil {
 		return err
 	}
 	var from runsPage
@@ -111,7 +111,7 @@ func (s *Server) runs(w http.ResponseWriter, r *request) error {
 	return reply(w, http.StatusOK, answer)
 }
 
-// afterRuns returns the page after these runs.
+// afterRuns returns the start of the page that follows these runs.
 func afterRuns(from runsPage, runs []runShown) runsPage {
 	next := slices.Clone(from)
 	for _, run := range runs {
@@ -132,7 +132,8 @@ func afterRuns(from runsPage, runs []runShown) runsPage {
 	return next
 }
 
-// newestRuns returns the newest runs with inputs before an event; 0 stands for the end of the log.
+// newestRuns returns at most n runs, the newest first. Their inputs are older than the event number before. 0 means
+// that all inputs count.
 func (l *eventLog) newestRuns(ctx context.Context, log logReader, session event.SessionID, before event.Seq,
 	n int) (list []runShown, err error) {
 	if before == 1 {
@@ -206,7 +207,7 @@ func (l *eventLog) recorded(r *record.Record) (runShown, error) {
 }
 
 func (s *Server) run(w http.ResponseWriter, r *request) error {
-	if err := r.only("project", "context"); err != nil {
+	if err := r.checkParameters("project", "context"); err != nil {
 		return err
 	}
 	id := event.RunID(r.PathValue("id"))
@@ -237,7 +238,7 @@ func (s *Server) run(w http.ResponseWriter, r *request) error {
 }
 
 func (s *Server) cancel(w http.ResponseWriter, r *request) error {
-	if err := r.only("project", "context"); err != nil {
+	if err := r.checkParameters("project", "context"); err != nil {
 		return err
 	}
 	var body struct {

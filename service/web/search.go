@@ -35,7 +35,8 @@ type piece struct {
 }
 
 func (s *Server) search(w http.ResponseWriter, r *request) error {
-	if err := r.only("project", "context", "q", "kind", "provider", "session", "since", "before", "limit"); err != nil {
+	err := r.checkParameters("project", "context", "q", "kind", "provider", "session", "since", "before", "limit")
+	if err != nil {
 		return err
 	}
 	n, err := r.limit(20)
@@ -129,7 +130,7 @@ func (l *eventLog) searchTexts(ctx context.Context, log logReader, want report.W
 }
 
 func (s *Server) stats(w http.ResponseWriter, r *request) error {
-	if err := r.only("project", "context", "provider", "since", "before", "zone"); err != nil {
+	if err := r.checkParameters("project", "context", "provider", "since", "before", "zone"); err != nil {
 		return err
 	}
 	q := report.StatsQuery{Provider: r.URL.Query().Get("provider"), Zone: time.Local}

@@ -28,7 +28,7 @@ type contextShown struct {
 }
 
 func (s *Server) contexts(w http.ResponseWriter, r *request) error {
-	if err := r.only("project", "context"); err != nil {
+	if err := r.checkParameters("project", "context"); err != nil {
 		return err
 	}
 	list, err := s.logs.list(r.Context(), r.where())
@@ -70,8 +70,7 @@ func (s *Server) contexts(w http.ResponseWriter, r *request) error {
 	return reply(w, http.StatusOK, map[string]any{"contexts": shown})
 }
 
-// living returns the runs with a live process, oldest first. It includes the newest run if its
-// agent is still starting.
+// living returns the runs with a live process, oldest first. A new run whose agent is still starting is among them.
 func (l *eventLog) living(ctx context.Context, log logReader) ([]event.RunID, error) {
 	open, err := log.OpenRuns(ctx)
 	if c := l.copied(); err != nil || c != nil {
@@ -102,7 +101,7 @@ func (l *eventLog) living(ctx context.Context, log logReader) ([]event.RunID, er
 }
 
 func (s *Server) providers(w http.ResponseWriter, r *request) error {
-	if err := r.only("project", "context"); err != nil {
+	if err := r.checkParameters("project", "context"); err != nil {
 		return err
 	}
 	l, err := s.named(r)
@@ -137,7 +136,7 @@ type session struct {
 	sessions.Session
 }
 
-// sessionPage is the start of a page of sessions: the sessions after this one.
+// sessionPage says where a page of sessions starts: after the session with this time of use and this id.
 type sessionPage struct {
 	Used int64
 	ID   event.SessionID
@@ -148,7 +147,7 @@ func (p sessionPage) before(s session) bool {
 }
 
 func (s *Server) sessions(w http.ResponseWriter, r *request) error {
-	if err := r.only("project", "context", "all", "limit", "page"); err != nil {
+	if err := r.checkParameters("project", "context", "all", "limit", "page"); err != nil {
 		return err
 	}
 	var from sessionPage
@@ -200,7 +199,7 @@ func (l *eventLog) sessions(ctx context.Context, log logReader, all bool) (list 
 	return list, err
 }
 
-// viewing calls f with the view of the log's sessions.
+// viewing opens the view of the log's sessions, calls the function f with it and closes it.
 func (l *eventLog) viewing(ctx context.Context, log logReader, f func(*sessions.View) error) error {
 	path, err := l.view(l.paths.Sessions, "sessions.db")
 	if err != nil {
@@ -221,7 +220,7 @@ func (l *eventLog) viewing(ctx context.Context, log logReader, f func(*sessions.
 	return errors.Join(f(view), view.Close())
 }
 
-// view returns the path of a view. A local log keeps it at own; a copy keeps it under name.
+// view returns the path of a view's file: own for a log of this machine, and the file called name of a copy.
 func (l *eventLog) view(own, name string) (string, error) {
 	if c := l.copied(); c != nil {
 		return c.View(name)
@@ -229,11 +228,11 @@ func (l *eventLog) view(own, name string) (string, error) {
 	return own, nil
 }
 
-// turnsPage is the start of a page of turns: the inputs before this event.
+// turnsPage says where a page of turns starts: with the inputs before the event Before.
 type turnsPage struct{ Before event.Seq }
 
 func (s *Server) session(w http.ResponseWriter, r *request) error {
-	if err := r.only("project", "context", "limit", "page"); err != nil {
+	if err := r.checkParameters("project", "context", "limit", "page"); err != nil {
 		return err
 	}
 	var from turnsPage
@@ -307,8 +306,8 @@ func (s *Server) named(r *request) (*eventLog, error) {
 	return s.logs.oneLog(r.Context(), r.where())
 }
 
-// holding finds, among the logs that where names, the log with an event that q selects. If no
-// readable log has such an event, holding returns the error of the unreadable logs.
+// holding finds the log that has an event of the query q. It searches the logs that match the place where. If none of
+// these logs can be read, holding returns the error of the first one.
 func (s *Server) holding(ctx context.Context, where place, q event.Query) (*eventLog, logReader, error) {
 	list, err := s.logs.list(ctx, where)
 	if err != nil {

@@ -71,7 +71,7 @@ func newStep(ctx context.Context, from report.Step) step {
 }
 
 func (s *Server) story(w http.ResponseWriter, r *request) error {
-	if err := r.only("project", "context", "after", "limit"); err != nil {
+	if err := r.checkParameters("project", "context", "after", "limit"); err != nil {
 		return err
 	}
 	n, err := r.limit(1000)

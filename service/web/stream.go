@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 )
 
-// follower is a client's stream.
+// follower sends the events of logs to one client.
 type follower struct {
 	s      *Server
 	w      http.ResponseWriter
@@ -29,8 +29,8 @@ type track struct {
 	l    *eventLog
 	log  logReader
 	feed *feed
-	in   bool  // next is the number of a line of the feed
-	next int64 // number of the next line
+	in   bool  // true if the follower has entered the feed
+	next int64 // number of the feed's next line
 }
 
 // notify wakes the follower. It never blocks.
@@ -42,8 +42,8 @@ func (f *follower) notify() {
 	}
 }
 
-// batch is the size of one write. pace is the shortest pause after a write; perStream lengthens it
-// for each open stream. Lines that arrive in the meantime are sent with the next write.
+// batch is the size of one write in bytes. pace is the shortest pause after a write. Each open stream lengthens the
+// pause by perStream. Lines that arrive in the meantime are sent with the next write.
 const (
 	batch     = 64 << 10
 	pace      = 20 * time.Millisecond
@@ -97,7 +97,7 @@ func (s *Server) stream(w http.ResponseWriter, r *request, list []*eventLog, aft
 	return nil
 }
 
-// sendEvents sends events until the stream ends. The caller leaves the feeds.
+// sendEvents sends events until the stream ends. The caller must call leaveFeeds.
 func (f *follower) sendEvents(r *request, where place) {
 	ctx := r.Context()
 	beat := time.NewTicker(f.s.opt.Heartbeat)
@@ -296,7 +296,7 @@ func (f *follower) writePart(ctx context.Context, b []byte) error {
 	if err := f.s.logs.outflow.reserveBytes(ctx, len(b)); err != nil {
 		return err
 	}
-	// without a deadline, only the connection's end ends a write
+	// Without a deadline, a write to a silent client would end only with the connection.
 	_ = f.out.SetWriteDeadline(time.Now().Add(f.s.opt.Patience))
 	_, err := f.w.Write(b)
 	return err

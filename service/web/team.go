@@ -24,9 +24,9 @@ type logReader interface {
 	Origin(ctx context.Context) (string, error)
 }
 
-// teamProject is the project of the copies of workers' logs. The context is the worker's name. A
-// directory path never equals this name. A client must ask for these copies by name, because no
-// other list may wait for the hub.
+// teamProject is the project name of the copies of workers' logs. The context is the worker's name. A directory path
+// never equals this project name. A client must ask for these copies by name, because no other list may wait for the
+// hub.
 const teamProject = "team"
 
 // aliveFor is the time for which a worker counts as alive after its last sign of life.
@@ -90,8 +90,8 @@ func (l *eventLog) copied() *workerCopy {
 	return l.copy
 }
 
-// requireOwn returns an error for a copy, because the operation needs a log of this machine. The
-// text instead names another way.
+// requireOwn returns an error for a copy, because the operation needs a log of this machine. The text instead tells the
+// user a different way.
 func (l *eventLog) requireOwn(instead *message.Text) error {
 	if l.copied() == nil {
 		return nil
@@ -133,7 +133,7 @@ func (l *eventLog) pending(ctx context.Context, log logReader) (list []pendingQu
 	return list, err
 }
 
-// closed returns the end of a question. It returns nil if the question is open.
+// closed returns the answer or the reason that ended a question. It returns nil if the question is open.
 func (l *eventLog) closed(ctx context.Context, log logReader, q pendingQuestion) (*interaction.TakenError, error) {
 	switch c := l.copied(); {
 	case q.there != nil:
@@ -144,8 +144,8 @@ func (l *eventLog) closed(ctx context.Context, log logReader, q pendingQuestion)
 	return interaction.Closed(ctx, log, q.ID)
 }
 
-// closed returns the end of a question that is not open on the hub. It asks the copy first and then
-// the hub, because the copy may arrive later than the worker's message. It returns nil if neither
+// closed returns the answer or the reason that ended a question. The question is not open on the hub. closed asks the
+// copy first and then the hub, because the copy may arrive later than the worker's message. It returns nil if neither
 // knows an end.
 func (c *workerCopy) closed(ctx context.Context, id event.InteractionID) (*interaction.TakenError, error) {
 	if end, err := interaction.Closed(ctx, c, id); err != nil || end != nil {

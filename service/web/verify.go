@@ -40,7 +40,7 @@ type verified struct {
 }
 
 func (s *Server) verify(w http.ResponseWriter, r *request) error {
-	if err := r.only("project", "context"); err != nil {
+	if err := r.checkParameters("project", "context"); err != nil {
 		return err
 	}
 	l, err := s.named(r)
@@ -74,7 +74,7 @@ func (s *Server) verify(w http.ResponseWriter, r *request) error {
 	return reply(w, http.StatusOK, v)
 }
 
-// localize translates the findings. The first one is the damage.
+// localize translates the findings. The first finding becomes the damage of the result.
 func (v *verified) localize(say *language.Sentences) {
 	for i := range v.Findings {
 		f := &v.Findings[i]
@@ -123,7 +123,7 @@ func noEvent(err error, ref string) error {
 }
 
 func (s *Server) proof(w http.ResponseWriter, r *request) error {
-	if err := r.only("project", "context"); err != nil {
+	if err := r.checkParameters("project", "context"); err != nil {
 		return err
 	}
 	l, err := s.named(r)

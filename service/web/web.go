@@ -55,9 +55,9 @@ type Options struct {
 	// Version is Perlica's version for agents.
 	Version string
 
-	// Here is the project in which the server was started. It is listed before it has a log. Only
-	// hides all other projects.
+	// Here is the project in which the server was started. It is listed before it has a log.
 	Here *project.Project
+	// Only is true if all other projects are hidden.
 	Only bool
 
 	// Team opens the user's team at the first use of its copies. nil means that the user has no
@@ -73,12 +73,12 @@ type Options struct {
 	// without such a proxy.
 	Base string
 
-	// Client returns the address of a request's client for the limits and the debug trail. nil
-	// takes the address of the connection, which is the proxy's address if there is a proxy.
+	// Client returns the address of a request's client for the limits and the debug trail. If Client is nil, the
+	// connection's remote address is used. This is the address of the proxy if there is a proxy.
 	Client func(*http.Request) string
 
 	Trail *slog.Logger // the debug trail; nil disables it
-	// Push replaces the push service in tests. nil reaches only public addresses.
+	// Push is the transport of the messages to push services. If it is nil, only public addresses are reached.
 	Push http.RoundTripper
 	// Foreground is the time that a visible page has to show a question itself. 0 means 10 s.
 	Foreground time.Duration
@@ -86,8 +86,7 @@ type Options struct {
 	Heartbeat time.Duration
 	// Patience is the time limit of one write. 0 means 30 s.
 	Patience time.Duration
-	// Ring is the number of bytes of encoded lines that are kept for a log's followers. 0 means 16
-	// MiB.
+	// Ring is the largest size of the encoded lines that are kept for a log's followers, in bytes. 0 means 16 MiB.
 	Ring int
 }
 
@@ -102,15 +101,15 @@ type Server struct {
 	// stopping is closed by Stop: streams end and inputs are refused.
 	stopping chan struct{}
 	stop     sync.Once
-	// hard ends the running turns.
+	// hard is the context of the running turns. end cancels it.
 	hard  context.Context
 	end   context.CancelCauseFunc
 	turns sync.WaitGroup
 
 	verifying    chan struct{} // capacity 1: one log is verified at a time
-	clients      chan struct{} // one place for each ACP client
-	streams      chan struct{} // one place for each stream of events
-	slots        chan struct{} // one place for each running turn
+	clients      chan struct{} // capacity: the number of ACP clients
+	streams      chan struct{} // capacity: the number of streams of events
+	slots        chan struct{} // capacity: the number of running turns
 	push         *push.Sender
 	subscribed   chan struct{} // capacity 1: a device may have subscribed
 	watching     sync.WaitGroup
@@ -193,7 +192,7 @@ func orDefault[T comparable](v, otherwise T) T {
 // Stop ends the streams and refuses new inputs. Running turns continue. Stop returns at once.
 func (s *Server) Stop() { s.stop.Do(func() { close(s.stopping) }) }
 
-// errStopped is the cause when turns end with the server.
+// errStopped is the cause with which the closing server cancels turns.
 var errStopped = message.New("web.stopped", "the server was stopped")
 
 // Close stops the server and waits for the running turns until ctx is done. It then cancels the
