@@ -11,7 +11,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 )
 
-// helpCommand returns the command help. An unknown name is an error, as without help.
+// helpCommand returns the command help. If the user names an unknown command, it returns the same error as this
+// command itself.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND…]", Annotations: frame.ReadOnly.Annotation(),
@@ -75,7 +76,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return frame.WithHint(bad, "see '%s --help'", cmd.CommandPath())
 }
 
-// nearestFlag returns the flag of cmd that a name most likely meant, or "".
+// nearestFlag returns the flag of cmd that is most similar to name, or "".
 func nearestFlag(cmd *cobra.Command, name string) string {
 	best, at := "", min(3, len(name))
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -1,5 +1,5 @@
-// Command perlica stands between a person and a coding agent. One input makes at most one call, and everything is on
-// the record.
+// Command perlica stands between a person and a coding agent. One input makes at most one call, and the record has
+// every step.
 //
 // This package builds the commands. Package kernel makes the decisions.
 package main
@@ -19,11 +19,11 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// version is set by the release build.
+// version is the version of this program. The build of a release sets it.
 var version = "devel"
 
-// softLimit is the memory in bytes from which garbage is collected before the heap doubles. A hundred open questions
-// of 1 MB each then stay below 300 MB. GOMEMLIMIT overrides it.
+// softLimit is a size of the memory in bytes. From this size on, the garbage collector runs before the heap has
+// doubled. A hundred open questions of 1 MB each then stay below 300 MB. GOMEMLIMIT overrides it.
 const softLimit = 200 << 20
 
 func main() {
@@ -47,7 +47,7 @@ func versionCommand(a *frame.App) *cobra.Command {
 	}
 }
 
-// versionLine returns the line of 'perlica version' and --version.
+// versionLine returns the line that 'perlica version' and --version print.
 func versionLine(a *frame.App) string {
 	v := a.Version
 	if v == "devel" {

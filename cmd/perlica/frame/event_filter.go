@@ -72,7 +72,7 @@ func (f EventFilter) Query(ctx context.Context, log event.Reader, now time.Time)
 	return q, nil
 }
 
-// ParseTimeRange parses the values of --since and --before. An empty value gives the zero time.
+// ParseTimeRange parses the values of --since and --before. For an empty value it returns the zero time.
 func ParseTimeRange(since, before string, now time.Time) (from, to time.Time, err error) {
 	for _, t := range []struct {
 		flag, text string
@@ -88,7 +88,7 @@ func ParseTimeRange(since, before string, now time.Time) (from, to time.Time, er
 	return from, to, nil
 }
 
-// missingError is a text for users that wraps the error of the search.
+// missingError is an error with a text for users. It wraps the error of the search.
 type missingError struct {
 	text  string
 	cause error
@@ -97,7 +97,8 @@ type missingError struct {
 func (e *missingError) Error() string { return e.text }
 func (e *missingError) Unwrap() error { return e.cause }
 
-// ReferenceError explains to the user why a run or session was not found.
+// ReferenceError returns an error that explains to the user why a run or session was not found. what is "run" or
+// "session", and ref is the user's text.
 func ReferenceError(what, ref string, err error) error {
 	switch {
 	case errors.Is(err, report.ErrNotFound):
@@ -132,7 +133,7 @@ func matchTypes(patterns []string) ([]event.Type, error) {
 	return found, nil
 }
 
-// nearestTypes suggests event types for a pattern that matches no type.
+// nearestTypes returns a sentence with event types that are similar to a pattern without a match.
 func nearestTypes(p string) string {
 	word := strings.Trim(p, "*.")
 	var near []string

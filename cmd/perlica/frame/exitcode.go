@@ -22,15 +22,15 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// ExitCode is the exit code of a process. Only this file turns an error of a command into an exit code.
+// ExitCode is the exit code of a process. Only this file chooses the exit code for an error of a command.
 type ExitCode int
 
 // These are the exit codes. ARCHITECTURE.md explains each of them to authors of scripts.
 const (
 	ExitFailure     ExitCode = 1
-	ExitUsage       ExitCode = 2 // A wrong configuration has this code, too.
+	ExitUsage       ExitCode = 2 // also for a wrong configuration
 	ExitTimeout     ExitCode = 3
-	ExitSession     ExitCode = 4 // no such session, or the session is busy
+	ExitSession     ExitCode = 4 // the session does not exist, or another process uses it
 	ExitUnanswered  ExitCode = 5
 	ExitUnknown     ExitCode = 6 // The outcome of the call is unknown.
 	ExitLog         ExitCode = 7 // The log cannot be written. Nothing was sent.
@@ -40,13 +40,14 @@ const (
 	ExitTerminated  ExitCode = 143
 )
 
-// exitError ends the process with an exit code. If it wraps an error, that error is printed first.
+// exitError ends the process with an exit code. If it wraps an error, Perlica prints this error first.
 type exitError struct {
 	code ExitCode
 	err  error
 }
 
-// With returns an error that ends the process with the code c. err is printed first; a nil err prints nothing.
+// With returns an error that ends the process with the code c. Perlica prints err first. If err is nil, it prints
+// nothing.
 func (c ExitCode) With(err error) error { return &exitError{c, err} }
 
 func (e *exitError) Error() string {
@@ -72,13 +73,13 @@ type errorWithHint struct {
 
 func (h *errorWithHint) Unwrap() error { return h.error }
 
-// WithHint adds a hint to an error. The hint tells the user how to go on.
+// WithHint adds a hint to an error. The hint tells the user the next step.
 func WithHint(err error, format string, args ...any) error {
 	return &errorWithHint{err, fmt.Sprintf(format, args...)}
 }
 
-// ExitCodeOf returns the exit code of a command that returned err, and whether err is printed. A nil err has exit
-// code 0.
+// ExitCodeOf returns the exit code of a command that returned err. printed reports whether Perlica prints err. If
+// err is nil, the exit code is 0.
 func ExitCodeOf(err error) (code int, printed bool) {
 	var exit *exitError
 	switch {
@@ -90,7 +91,7 @@ func ExitCodeOf(err error) (code int, printed bool) {
 	return int(codeOfFault(err)), true
 }
 
-// codeOfFault returns the exit code of an error that does not carry one.
+// codeOfFault returns the exit code of an error that is not an exitError.
 func codeOfFault(err error) ExitCode {
 	var problems config.Problems
 	var workspace *config.WorkspaceError
@@ -119,8 +120,8 @@ func StopExitCode(s fact.Stop) ExitCode {
 	return 0
 }
 
-// ProgramExit returns an error that ends Perlica with the exit code of a program that ran in its place. The error is
-// not printed. Exit code 0 gives nil.
+// ProgramExit returns an error that ends Perlica with the exit code of another program. Perlica ran this program in
+// its own place and does not print the error. For exit code 0 ProgramExit returns nil.
 func ProgramExit(code int) error {
 	if code == 0 {
 		return nil
@@ -128,7 +129,7 @@ func ProgramExit(code int) error {
 	return ExitCode(code).With(nil)
 }
 
-// RunExitCode returns the exit code of a run that has a result. The first code that applies wins.
+// RunExitCode returns the exit code of a run that has a result. If several codes apply, the order below decides.
 func RunExitCode(res record.Result, strict bool) ExitCode {
 	if res.Stopped != nil {
 		if code := StopExitCode(*res.Stopped); code != 0 {
@@ -150,7 +151,8 @@ func RunExitCode(res record.Result, strict bool) ExitCode {
 	return 0
 }
 
-// RefusalExitCode returns the exit code of a run that was not accepted, or whose log failed before anything was sent.
+// RefusalExitCode returns the exit code of a run without a call: it was not accepted, or its log failed before
+// anything was sent.
 func RefusalExitCode(err error) ExitCode {
 	var exit *exitError
 	var log *logError
@@ -175,7 +177,7 @@ func RefusalExitCode(err error) ExitCode {
 	return codeOfFault(err)
 }
 
-// RefusalErrorType returns the error type in the JSON of a run that was not accepted.
+// RefusalErrorType returns the error type that the JSON of a run without a call contains.
 func RefusalErrorType(err error) provider.ErrorType {
 	switch RefusalExitCode(err) {
 	case ExitUsage:
@@ -186,7 +188,8 @@ func RefusalErrorType(err error) provider.ErrorType {
 	return "perlica"
 }
 
-// AlreadyPrinted returns an error with the same exit code that prints nothing, because the JSON contains the message.
+// AlreadyPrinted returns an error with the exit code of err. Perlica does not print it, because the JSON output
+// contains the message.
 func AlreadyPrinted(err error) error {
 	var exit *exitError
 	if errors.As(err, &exit) {
@@ -216,10 +219,11 @@ func HintOf(err error) string {
 	return cmp.Or(hintOfPlace(err), hintOfLog(err), hintOfError(err), hintOfFault(err))
 }
 
-// newProjectHint tells how to work below a project that is unusable or not meant.
+// newProjectHint tells how to work in a new project below an existing one, if the existing project is unusable or
+// not meant.
 const newProjectHint = "'mkdir .perlica_config' makes a project of the working directory"
 
-// hintOfPlace returns hints for folders of the user or the project that cannot be used.
+// hintOfPlace returns a hint for a folder of the user or of the project that cannot be used.
 func hintOfPlace(err error) string {
 	var problems config.Problems
 	var workspace *config.WorkspaceError
@@ -229,7 +233,7 @@ func hintOfPlace(err error) string {
 	case errors.Is(err, config.ErrRootDirectory):
 		return "work in the project's folder, or name it: --project DIR"
 	case errors.As(err, &workspace) && !errors.Is(err, syscall.ENOSPC) && !IsTooManyOpenFiles(err):
-		// These two errors have other hints.
+		// A full disk and too many open files have other hints.
 		return "make that folder yours to write, name another project's folder (--project DIR), or work below it: " +
 			newProjectHint
 	}
@@ -246,7 +250,7 @@ func OneLineError(err error) error {
 	return ExitCode(code).With(fmt.Errorf("%v; hint: %s", err, hint))
 }
 
-// hintOfFault returns hints for faults that any command can meet.
+// hintOfFault returns a hint for a fault that any command can meet.
 func hintOfFault(err error) string {
 	switch {
 	case errors.Is(err, evidence.ErrKey):
@@ -270,7 +274,7 @@ func hintOfError(err error) string {
 	return ""
 }
 
-// hintOfLog returns hints for faults of a log and of the disk that holds it.
+// hintOfLog returns a hint for a fault of a log, or of the disk with the log.
 func hintOfLog(err error) string {
 	var linked *disk.LinkedError
 	var place *disk.PathError
@@ -311,13 +315,13 @@ func hintOfLog(err error) string {
 	return ""
 }
 
-// logError marks an error of the event log that happened before anything was sent.
+// logError is an error of the event log that happened before anything was sent.
 type logError struct{ error }
 
 // Unwrap returns the error of the log.
 func (e *logError) Unwrap() error { return e.error }
 
-// LogNotOpened adds the exit code to an error from opening the log of a run.
+// LogNotOpened turns an error from opening a run's log into an error with an exit code.
 func LogNotOpened(err error) error {
 	if errors.Is(err, config.ErrRootDirectory) {
 		return ExitUsage.With(err)
@@ -325,7 +329,7 @@ func LogNotOpened(err error) error {
 	return ExitLog.With(err)
 }
 
-// LogErrorBeforeSend marks an error of the event log that happened before anything was sent.
+// LogErrorBeforeSend marks err as an error of the event log that happened before anything was sent.
 func LogErrorBeforeSend(err error) error { return &logError{err} }
 
 // IsTooManyOpenFiles reports whether this process or the system has reached its limit of open files.

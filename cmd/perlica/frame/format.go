@@ -20,12 +20,12 @@ import (
 	"github.com/perlica/perlica/provider/registry"
 )
 
-// OneLine prepares a text for use within a line. It spells out invisible characters.
+// OneLine prepares a text for one line of output. It writes invisible characters as visible escapes.
 func OneLine(s string) string {
 	return card.Line(s, 0)
 }
 
-// AllowFlags returns the options of 'perlica run' that allow these commands.
+// AllowFlags returns the options of 'perlica run' that allow the given commands.
 func AllowFlags(commands []string) string {
 	var flags []string
 	for _, c := range commands {
@@ -42,10 +42,11 @@ func ProviderMessage(e *provider.Error) string {
 	return e.Error()
 }
 
-// LoginHint tells how to log in to an agent. held lists variables that may hold the agent's key and were not passed
-// to it. An agent of --agent has no name for 'perlica provider login'.
+// LoginHint tells how to log in to an agent. held lists variables that may hold the agent's key and that the agent
+// did not get. adHoc means that the flag --agent named the agent's command, so 'perlica provider login' cannot name
+// the agent.
 func LoginHint(id string, adHoc bool, held []string) string {
-	// Nobody knows the purpose of a variable that the registry does not list.
+	// For a variable that the registry does not list, nobody knows whether it has the key.
 	if i := slices.IndexFunc(held, func(name string) bool { return !registry.Uses(name) }); i >= 0 {
 		return "the agent asks for " + strings.Join(held, ", ") +
 			", set here and not handed to it; if it may have that: '--env " + held[i] + "'"
@@ -62,7 +63,8 @@ func LoginHint(id string, adHoc bool, held []string) string {
 	return "log in with the agent's own command or 'perlica provider login " + id + "', then try again"
 }
 
-// TimeoutHint names the settings for an agent's timeouts. An agent of --agent has no such settings.
+// TimeoutHint names the settings for an agent's timeouts. adHoc means that the flag --agent named the agent's
+// command. Such an agent has no settings.
 func TimeoutHint(id string, adHoc bool) string {
 	if adHoc {
 		return "an agent that the configuration names can have other timeouts: see docs/configuration.md"
@@ -70,7 +72,7 @@ func TimeoutHint(id string, adHoc bool) string {
 	return "providers." + id + ".acp.connect_timeout and request_timeout set how long to wait"
 }
 
-// Count returns a number with its noun in the singular or plural.
+// Count returns a number and its noun, in the singular or plural.
 func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -81,7 +83,7 @@ func Count(n int, thing string) string {
 // DefaultWidth is the width of a question in columns if the width of the screen is unknown.
 const DefaultWidth = 80
 
-// QuestionTitle returns a question in one line.
+// QuestionTitle returns the title of a question in one line, with the name of the agent.
 func QuestionTitle(q interaction.Question) string {
 	title := cmp.Or(q.Title, "use a tool")
 	return card.Line(q.Subject.Provider+" asks: "+title, 0)
@@ -118,7 +120,8 @@ func RenderRows(rows []card.Row, s screen.Styles) string {
 	return b.String()
 }
 
-// tinted colours the agent's text. In the row of an option it colours Perlica's text instead.
+// tinted colours one of the two parts of a row. In the row of an option it colours the head, which is Perlica's
+// text. Otherwise it colours the agent's text.
 func tinted(r card.Row, head, text string, color func(string) string) (string, string) {
 	if r.Agent || strings.TrimSpace(r.Text) != "" && r.Must {
 		return head, color(text)
@@ -137,7 +140,7 @@ func FormatDuration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// FormatAge says in the largest fitting unit how long ago a time was.
+// FormatAge returns how long ago a time was, in the largest unit that fits.
 func FormatAge(at, now time.Time) string {
 	d := now.Sub(at)
 	switch {
@@ -153,13 +156,14 @@ func FormatAge(at, now time.Time) string {
 	return at.Local().Format(time.DateOnly)
 }
 
-// ShortID returns the last eight characters of an id. The beginning of an id is a time, and the end is random.
+// ShortID returns the last eight characters of an id. The beginning of an id is a time and is often the same. The
+// end is random.
 func ShortID[T ~string](id T) string {
 	s := string(id)
 	return s[max(0, len(s)-8):]
 }
 
-// DescribeChoices lists the mode, the model and the options that were chosen in a session. It returns "" if nothing
+// DescribeChoices lists the mode, the model and the options that a session's user chose. It returns "" if nothing
 // was chosen.
 func DescribeChoices(c fact.SessionConfigured) string {
 	var parts []string
@@ -175,12 +179,12 @@ func DescribeChoices(c fact.SessionConfigured) string {
 	return strings.Join(parts, ", ")
 }
 
-// SessionName returns the name of a session. A session without a name is called by the given part of its id.
+// SessionName returns the name of a session, or the given part of its id if it has no name.
 func SessionName(s sessions.Session, id string) string {
 	return cmp.Or(s.Name, id)
 }
 
-// DescribeSession returns the name and the id of a session.
+// DescribeSession returns the name and the id of a session, for people.
 func DescribeSession(s sessions.Session) string {
 	if s.Name == "" {
 		return string(s.ID)
@@ -201,7 +205,7 @@ func WriteFields(w io.Writer, s screen.Styles, indent string, width int, fields 
 	return nil
 }
 
-// CutOff returns the notice about an earlier run whose process died before the outcome was on record.
+// CutOff returns the notice about an earlier run. Its process died before the outcome was on record.
 func CutOff(run event.RunID) string {
 	return "an earlier run was cut off; its outcome is unknown and nothing was sent again: perlica log show " + string(run)
 }

@@ -41,10 +41,10 @@ type App struct {
 	ContextFlag string   // the value of --context
 	ProjectFlag string   // The value of --project. If it is empty, Perlica searches for the project.
 	SandboxFlag string   // the value of --sandbox
-	AgentArgs   []string // the agent's own arguments, which follow those of the command
+	AgentArgs   []string // the agent's own arguments, which follow the arguments of the command
 	UserFlag    bool     // --user: use the user's own log instead of a project's log
 
-	warned *sync.Map // the paths that WarnExposed has named
+	warned *sync.Map // the paths that WarnExposed has printed
 }
 
 // NewApp returns the App for the current process.
@@ -60,7 +60,7 @@ func (a *App) AddSandboxFlag(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("sandbox", func(*cobra.Command, []string, string) ([]string,
 		cobra.ShellCompDirective) {
 		return Completed([]string{"off", "protect", "project"}, nil)
-	}) // The flag has just been added.
+	}) // Cobra has the flag, because it was just added.
 }
 
 // WithSandbox adds the value of --sandbox to the settings.
@@ -119,7 +119,7 @@ func (a *App) WriteTo(name string, f func(w io.Writer) error) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = scratch.Close() }() // The file was moved, or it is worthless.
+	defer func() { _ = scratch.Close() }() // The file was moved out of the scratch folder, or it is useless.
 	out, err := os.OpenFile(scratch.Path("out"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (a *App) WriteTo(name string, f func(w io.Writer) error) (err error) {
 	return os.Rename(out.Name(), name)
 }
 
-// isOfTheLog reports whether the file lies, or would lie, in the folder of a context.
+// isOfTheLog reports whether a file with this name would lie in the folder of a context, next to a log.
 func isOfTheLog(name string) bool {
 	dir, err := filepath.Abs(filepath.Dir(name))
 	if err != nil {
@@ -143,8 +143,8 @@ func isOfTheLog(name string) bool {
 	return strings.Contains(dir+sep, sep+config.DirName+sep+"contexts"+sep)
 }
 
-// preciousKind names the kind of a file that no export or proof may replace. It returns "" for other files. It looks
-// at the first bytes, because a copy can lie anywhere.
+// preciousKind returns the kind of a file that no export or proof may replace, or "" for another file. It looks at
+// the file's first bytes, because a copy of a log can have any name.
 func preciousKind(name string) string {
 	f, err := os.Open(name)
 	if err != nil {
@@ -152,7 +152,7 @@ func preciousKind(name string) string {
 	}
 	defer func() { _ = f.Close() }() // The file was only read, so a failed close loses no data.
 	head := make([]byte, 256)
-	n, _ := io.ReadFull(f, head) // A shorter file has a shorter beginning.
+	n, _ := io.ReadFull(f, head) // A file with fewer bytes fills only a part of head.
 	head = head[:n]
 	switch {
 	case bytes.HasPrefix(head, []byte("SQLite format 3\x00")):
@@ -165,7 +165,7 @@ func preciousKind(name string) string {
 	return ""
 }
 
-// anchorBegins matches the first line of an anchor: size, root and origin.
+// anchorBegins matches the first line of an anchor, which is the file with the last size and root of a log.
 var anchorBegins = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[0-9]+ [A-Za-z0-9+/]{43}= perlica/`)
 })
@@ -191,7 +191,7 @@ func Group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// NearestCommand returns the name of the subcommand that word most likely meant, or "".
+// NearestCommand returns the name of the subcommand that is most similar to word, or "".
 func NearestCommand(cmd *cobra.Command, word string) string {
 	best, at := "", 3
 	for _, c := range cmd.Commands() {
@@ -201,7 +201,7 @@ func NearestCommand(cmd *cobra.Command, word string) string {
 		for _, name := range append([]string{c.Name()}, c.Aliases...) {
 			d := levenshtein.Distance(word, name, nil)
 			if d == 2 && len(word) < 5 && (word == "" || word[0] != name[0]) {
-				continue // In a short word, two wrong letters are too many.
+				continue // If two letters of a short word are wrong, the suggestion would be a guess.
 			}
 			if d < at {
 				best, at = name, d
@@ -216,7 +216,7 @@ func Exactly(names ...string) cobra.PositionalArgs {
 	return Between(len(names), names...)
 }
 
-// Between requires the first least of the named arguments and allows all of them.
+// Between requires the first arguments, as many as least says. It allows all named arguments.
 func Between(least int, names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -236,7 +236,7 @@ func AtLeast(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error { return between(cmd, args[:min(len(args), len(names))]) }
 }
 
-// CompleteFirst completes only the first argument of a command.
+// CompleteFirst completes only the first argument of a command, with f.
 func CompleteFirst(f cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -253,5 +253,5 @@ func CompleteFlag(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	}
 }
 
-// NoFiles completes a command that has no arguments.
+// NoFiles is the completion for a command without arguments. It offers no files.
 var NoFiles = cobra.NoFileCompletions

@@ -12,17 +12,17 @@ import (
 	"github.com/perlica/perlica/interaction/card"
 )
 
-// Grid is a table. A column is as wide as its widest cell. On a narrower screen the widest columns shrink, and
-// their cells wrap at words. On a screen too narrow for that, each row becomes a block of lines.
+// Grid is a table. Each column is as wide as its widest cell. On a narrower screen the widest columns shrink, and
+// their cells wrap at words. If this is not enough, each row becomes a block of lines.
 type Grid struct {
 	Head []string
 	rows [][]string
 }
 
 const (
-	gap       = 2  // columns between two cells
-	longWord  = 16 // columns: a longer word of a cell may break
-	leastCell = 4  // columns that a value of a block keeps
+	gap       = 2  // space between two cells, in columns of the screen
+	longWord  = 16 // length in columns; a column may become so narrow that a longer word breaks
+	leastCell = 4  // least number of columns for a value of a block
 )
 
 // Add adds a row.
@@ -71,7 +71,7 @@ func rowWidth(widths []int) int {
 	return sum
 }
 
-// shrinkWidest takes a column off the widest cell that may still shrink.
+// shrinkWidest makes the widest column that may still shrink narrower by one.
 func shrinkWidest(widths, least []int) {
 	at := -1
 	for i, w := range widths {
@@ -82,12 +82,13 @@ func shrinkWidest(widths, least []int) {
 	widths[at]--
 }
 
-// gridLines lays out one row. Each cell wraps at words within its column.
+// gridLines returns the lines of one row. Each cell wraps at words within its column.
 func gridLines(row []string, widths []int) []string {
 	cells, height := make([][]string, len(row)), 1
 	for i, cell := range row {
 		cells[i] = []string{cell}
-		if runewidth.StringWidth(cell) > widths[i] { // package card counts some characters as wider
+		// This uses runewidth. Package card counts some characters as wider and would wrap a cell that fits.
+		if runewidth.StringWidth(cell) > widths[i] {
 			cells[i] = card.Rows(cell, max(widths[i], 1))
 		}
 		height = max(height, len(cells[i]))
@@ -107,7 +108,8 @@ func gridLines(row []string, widths []int) []string {
 	return lines
 }
 
-// writeBlocks prints each row as a block: a line for each cell that has a text, after the name of its column.
+// writeBlocks prints each row as a block of lines. Each line has the name of a column and the text of its cell.
+// Empty cells have no line.
 func (g *Grid) writeBlocks(w io.Writer, s screen.Styles, width int) error {
 	name := 0
 	for _, head := range g.Head {
@@ -137,7 +139,7 @@ func (g *Grid) writeBlocks(w io.Writer, s screen.Styles, width int) error {
 	return nil
 }
 
-// DropEmpty removes the columns in which every row has one of these cells, such as "" or "0".
+// DropEmpty removes a column if each of its cells is one of the values in empty, such as "" or "0".
 func (g *Grid) DropEmpty(empty ...string) {
 	for i := len(g.Head) - 1; i >= 0; i-- {
 		if slices.ContainsFunc(g.rows, func(row []string) bool { return !slices.Contains(empty, row[i]) }) {

@@ -38,7 +38,7 @@ func (a *App) Piped() bool {
 	return err == nil && !screen.IsTerminal(a.Stdin) && info.Mode()&os.ModeCharDevice == 0
 }
 
-// OpenTTY opens the controlling terminal. If a signal ends the process, the terminal's mode is restored first.
+// OpenTTY opens the controlling terminal. If a signal ends the process, it first restores the terminal's mode.
 func OpenTTY() (*screen.TTY, error) {
 	tty, err := screen.OpenTTY()
 	if err == nil {
@@ -47,7 +47,7 @@ func OpenTTY() (*screen.TTY, error) {
 	return tty, err
 }
 
-// Confirm asks a question that one key answers. Only the key y means yes.
+// Confirm asks a question at the terminal and reads one key. Only the key y means yes.
 func (a *App) Confirm(ctx context.Context, question string) (yes bool, err error) {
 	noTerminal := WithHint(ExitUsage.With(errors.New("there is no terminal to ask on")), "--yes answers in its place")
 	if !screen.IsTerminal(a.Stderr) {
@@ -68,7 +68,7 @@ func (a *App) Confirm(ctx context.Context, question string) (yes bool, err error
 	return yes, err
 }
 
-// ShownPath returns a path relative to the working directory, or the path itself if it lies elsewhere.
+// ShownPath returns a path relative to the working directory. If it lies outside, ShownPath returns the path itself.
 func ShownPath(p *project.Project, path string) string {
 	rel, err := filepath.Rel(p.Dir, path)
 	if err != nil || !filepath.IsLocal(rel) {
@@ -77,7 +77,7 @@ func ShownPath(p *project.Project, path string) string {
 	return rel
 }
 
-// PrintJSON prints one indented JSON value.
+// PrintJSON prints v as one indented JSON value.
 func (a *App) PrintJSON(v any) error {
 	return a.Write(func(w io.Writer) error {
 		enc := json.NewEncoder(w)
@@ -100,7 +100,7 @@ func (a *App) Table(g Grid) error {
 	return a.Write(func(w io.Writer) error { return g.Write(w, a.Styles(a.Stdout), screen.TerminalWidth(a.Stdout)) })
 }
 
-// Say prints one line about a completed action.
+// Say prints one line about an action that was completed.
 func (a *App) Say(format string, args ...any) error {
 	return a.Write(func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, screen.Sanitize(fmt.Sprintf(format, args...)))
@@ -113,10 +113,10 @@ func (a *App) Styles(f *os.File) screen.Styles {
 	return screen.NewStyles(a.Getenv, screen.IsTerminal(f))
 }
 
-// Note prints a line on standard error that is not an error.
+// Note prints a line on standard error. The line is no error.
 func (a *App) Note(text string) {
 	text = a.Styles(a.Stderr).Dim(a.wrapped("perlica: " + text))
-	_, _ = io.WriteString(a.Stderr, text+"\n") // There is no other place to report it.
+	_, _ = io.WriteString(a.Stderr, text+"\n") // A failed write to standard error cannot be reported elsewhere.
 }
 
 // HasDumbTerminal reports whether TERM says that the terminal can only print lines.
@@ -133,7 +133,7 @@ func (a *App) wrapped(text string) string {
 // Complain prints an error and its hint.
 func (a *App) Complain(err error) {
 	styles := screen.NewStyles(a.Getenv, screen.IsTerminal(a.Stderr))
-	// A log that died reports its error once more on Close.
+	// A log that failed returns its error a second time from Close, so equal lines are printed once.
 	lines := slices.Compact(strings.Split(strings.TrimRight(err.Error(), "\n"), "\n"))
 	for i, line := range lines {
 		if i == 0 {
@@ -148,7 +148,7 @@ func (a *App) Complain(err error) {
 	}
 }
 
-// Write prints with f on standard output. It ignores a closed pipe and returns any other error.
+// Write calls f with standard output. It ignores the error of a closed pipe and returns any other error.
 func (a *App) Write(f func(w io.Writer) error) error {
 	if err := f(a.Stdout); err != nil && !IsClosedPipe(err) {
 		return fmt.Errorf("standard output: %w", err)
@@ -156,7 +156,8 @@ func (a *App) Write(f func(w io.Writer) error) error {
 	return nil
 }
 
-// NoteIgnoredSettings lists on standard error the settings that were not trusted yet, and the warnings.
+// NoteIgnoredSettings lists the settings that are not trusted yet, and the warnings. It prints them on standard
+// error.
 func (a *App) NoteIgnoredSettings(c *config.Config) {
 	s := a.Styles(a.Stderr)
 	for _, lines := range []struct {
@@ -175,14 +176,14 @@ func (a *App) NoteIgnoredSettings(c *config.Config) {
 	}
 }
 
-// ByteOrderMark begins a text of some editors and shells. It is not a part of the text.
+// ByteOrderMark stands at the beginning of texts from some editors and shells. It is not a part of the text.
 const ByteOrderMark = "\ufeff"
 
 // MaxInput is the size of the longest input text in bytes.
 const MaxInput = 32 << 20
 
-// Progress shows on a terminal how many events of a log were handled. A nil log means that the total is unknown. done
-// removes the line and may be called again.
+// Progress shows on a terminal how many events of a log were handled. The caller passes the number to f. If log is
+// nil, the total is unknown. done removes the line from the screen and may be called more than once.
 func (a *App) Progress(ctx context.Context, doing string, log *store.Reader) (f func(int64), done func()) {
 	of := ""
 	if log != nil {

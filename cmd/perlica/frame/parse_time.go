@@ -12,12 +12,12 @@ var errWhen = errors.New(
 	"a point in time is a duration such as 90s, 2h or 7d, words such as yesterday, tuesday or \"2 weeks ago\", a date " +
 		"such as 2026-11-21, a local time such as \"2026-11-21 15:04\", or RFC 3339")
 
-// parseTime parses a point in time: a duration before now, a day in words, or a date or time in the zone of now. A
-// day begins at midnight. parseTime reads words itself, because date parsers find words in any text and compile their
-// expressions at each start.
+// parseTime parses a point in time: a duration before now, a day in words, or a date or time in the time zone of
+// now. A day begins at midnight. parseTime has its own parser for words. Libraries find words in any text, and they
+// compile their expressions at each start.
 func parseTime(text string, now time.Time) (time.Time, error) {
 	t, err := parseAnyWhen(text, now)
-	if err == nil && (t.Year() < 1700 || t.Year() > 2200) { // nanoseconds since 1970 must fit 64 bits
+	if err == nil && (t.Year() < 1700 || t.Year() > 2200) { // The time in nanoseconds since 1970 must fit 64 bits.
 		err = fmt.Errorf("%q: %w; and it lies between 1700 and 2200", text, errWhen)
 	}
 	return t, err
@@ -78,7 +78,8 @@ func weekday(word string) (day int, ok bool) {
 	return 0, false
 }
 
-// timeBefore returns the time that lies count units before now. Days and longer units keep the time of day.
+// timeBefore returns the time that is count units before now. For days and longer units the time of day stays the
+// same.
 func timeBefore(count, unit string, now time.Time) (time.Time, bool) {
 	if count == "a" || count == "an" {
 		count = "1"
@@ -107,7 +108,7 @@ func timeBefore(count, unit string, now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// parseSpan parses a duration. A day has 24 hours and a week has seven days.
+// parseSpan parses a duration. A day is always 24 hours and a week seven days.
 func parseSpan(text string) (time.Duration, bool) {
 	for suffix, unit := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
 		digits, ok := strings.CutSuffix(text, suffix)

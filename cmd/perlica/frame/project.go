@@ -26,15 +26,15 @@ import (
 	"github.com/perlica/perlica/provider/registry"
 )
 
-// LocateWithoutTrust works like Locate, but ignores a trust setting in the environment. Only the files that a person
-// has trusted count.
+// LocateWithoutTrust works like Locate, but ignores the environment variable for trust. A project's settings count
+// only if a person has trusted its files.
 func (a *App) LocateWithoutTrust(settings map[string]string) (*project.Project, error) {
 	return a.locateAs(slices.DeleteFunc(slices.Clone(a.Environ), func(kv string) bool {
 		return strings.HasPrefix(kv, config.TrustVariable+"=")
 	}), settings)
 }
 
-// WriteLogIdentity shows the log that a person is asked to trust.
+// WriteLogIdentity prints the description of a log, so that a person can decide whether to trust it.
 func WriteLogIdentity(w io.Writer, l logtrust.Log, s screen.Styles) error {
 	keys := "no checkpoint: nothing of it is signed"
 	if len(l.Keys) > 0 {
@@ -52,11 +52,11 @@ func WriteLogIdentity(w io.Writer, l logtrust.Log, s screen.Styles) error {
 	return nil
 }
 
-// askToTrust asks the person at the terminal whether to trust an unknown log. It returns err if nobody can be asked
-// or the answer is no.
+// askToTrust asks the person at the terminal whether to trust an unknown log. If nobody can be asked or the answer
+// is no, it returns err.
 func (a *App) askToTrust(ctx context.Context, p *project.Project, unknown *logtrust.UnknownError, err error) error {
 	hint := "read it: perlica log tail; check it: perlica log verify; use it: perlica log trust"
-	// The search found the project above the working directory. The user may have meant another one.
+	// The project lies above the working directory. The user may have meant another project.
 	if p.Dir != p.Workspace.Root {
 		hint += "; or leave it: " + newProjectHint
 	}
@@ -93,7 +93,7 @@ func (a *App) CompleteProviders(*cobra.Command, []string, string) ([]string, cob
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// Completed returns words for a shell's completion in the given order.
+// Completed returns the words as a shell's completion. The shell keeps their order.
 func Completed(words []string, err error) ([]string, cobra.ShellCompDirective) {
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -114,7 +114,7 @@ func (a *App) CompleteSessions(cmd *cobra.Command, _ []string, _ string) ([]stri
 	return Completed(names, err)
 }
 
-// ViewingSessions opens the context's log and its view of the sessions for reading, and calls f with both.
+// ViewingSessions opens the context's log for reading and its view of the sessions, and calls f with both.
 func (a *App) ViewingSessions(ctx context.Context, f func(view *sessions.View, log *store.Reader) error) error {
 	return a.Reading(ctx, func(log *store.Reader, p *project.Project) error {
 		return ViewSessions(ctx, log, p, func(view *sessions.View) error { return f(view, log) })
@@ -130,7 +130,7 @@ func ViewSessions(ctx context.Context, log *store.Reader, p *project.Project, f 
 	return ViewSessionsAt(ctx, log, paths.Sessions, p.Dirs.ViewKey(), f)
 }
 
-// ViewSessionsAt calls f with the view of the sessions of a log. The view lies in the file at path. key is the key of
+// ViewSessionsAt calls f with a log's view of the sessions. path is the file of the view, and key is passed to
 // sessions.Open.
 func ViewSessionsAt(ctx context.Context, log event.Reader, path string, key []byte,
 	f func(*sessions.View) error) (err error) {
@@ -143,7 +143,7 @@ func ViewSessionsAt(ctx context.Context, log event.Reader, path string, key []by
 	return f(view)
 }
 
-// Writing opens the context for writing and calls f.
+// Writing opens the context's log for writing and calls f.
 func (a *App) Writing(ctx context.Context, f func(r *kernel.Runner, p *project.Project) error) error {
 	p, err := a.Locate(nil)
 	if err != nil {
@@ -156,8 +156,8 @@ func (a *App) Writing(ctx context.Context, f func(r *kernel.Runner, p *project.P
 	return errors.Join(f(r, p), done())
 }
 
-// Locate finds the project and loads the configuration. If it returns an error, it also returns the project as far as
-// it was found, for doctor and config.
+// Locate finds the project and loads the configuration. With an error, Locate also returns the parts of the project
+// that it found, for the commands doctor and config.
 func (a *App) Locate(settings map[string]string) (*project.Project, error) {
 	return a.locateAs(a.Environ, settings)
 }
@@ -204,8 +204,8 @@ func (a *App) locateAs(environ []string, settings map[string]string) (*project.P
 	return p, err
 }
 
-// LocateToRead works like Locate for commands that only read the record. It prints a warning for a mistake in a
-// configuration file and goes on. It returns an error if the mistake could change the context.
+// LocateToRead works like Locate for commands that only read the record. If a configuration file has a mistake, it
+// prints a warning and continues. It returns an error if the mistake could change the context.
 func (a *App) LocateToRead() (*project.Project, error) {
 	p, err := a.Locate(nil)
 	var problems config.Problems
@@ -222,7 +222,7 @@ func (a *App) LocateToRead() (*project.Project, error) {
 	return p, nil
 }
 
-// Open opens the context's log for work. The caller calls the returned function to close it.
+// Open opens the context's log for writing. The caller closes it with the returned function.
 func (a *App) Open(ctx context.Context, p *project.Project) (*kernel.Runner, func() error, error) {
 	for _, passed := range p.Workspace.Passed {
 		a.Note("warning: " + passed.Path + " " + passed.Reason + " and is not used; --project " + filepath.Dir(passed.Path) +
@@ -244,8 +244,8 @@ func (a *App) Open(ctx context.Context, p *project.Project) (*kernel.Runner, fun
 	return r, done, nil
 }
 
-// WarnExposed prints a warning if every user of this machine can write a file or a folder of the log at path. It names
-// each file and folder once.
+// WarnExposed prints a warning if every user of this machine can write a file or a folder of the log at path. It
+// prints one warning for each file or folder.
 func (a *App) WarnExposed(path string) {
 	exposed := disk.Exposed(path)
 	if _, named := a.warned.LoadOrStore(exposed, true); exposed != "" && !named {
@@ -254,8 +254,8 @@ func (a *App) WarnExposed(path string) {
 	}
 }
 
-// Reader opens the context's log to show it. Before the first run there is no log. The caller closes the Reader with
-// CloseShown.
+// Reader opens the context's log for commands that show it. Before the first run there is no log, and Reader returns
+// an error. The caller closes the Reader with CloseShown.
 func (a *App) Reader(ctx context.Context, p *project.Project) (*store.Reader, config.ContextPaths, error) {
 	r, paths, err := p.OpenToShow(ctx)
 	if errors.As(err, &project.NoLogError{}) {
@@ -268,7 +268,8 @@ func (a *App) Reader(ctx context.Context, p *project.Project) (*store.Reader, co
 	return r, paths, ExplainUnreadable(err, paths.EventLog)
 }
 
-// ExplainUnreadable replaces an error about missing permissions, because the user did not ask to write.
+// ExplainUnreadable replaces an error about missing permissions. The old error speaks of writing, and the user asked
+// only to read.
 func ExplainUnreadable(err error, path string) error {
 	if !errors.Is(err, disk.ErrReadOnly) && !errors.Is(err, fs.ErrPermission) {
 		return err
@@ -277,25 +278,25 @@ func ExplainUnreadable(err error, path string) error {
 		"whose it is can read it; in a folder that you may not write, you can while no process has it open")
 }
 
-// EmptyIfNoLog turns the error that there is no log yet into an empty answer, for commands that list things. It
-// prints a note, because the user may have named the wrong --context.
+// EmptyIfNoLog returns nil if err says that there is no log yet, because a list without a log is empty. It prints a
+// note, because the user may have named the wrong --context.
 func (a *App) EmptyIfNoLog(err error) error {
 	var none project.NoLogError
 	if !errors.As(err, &none) {
 		return err
 	}
-	if !a.UserFlag { // --user has no --context.
+	if !a.UserFlag { // With --user there is no --context.
 		a.Note(none.Error())
 	}
 	return nil
 }
 
-// CloseShown closes a log that a command showed. It adds damaged events that were shown to the error.
+// CloseShown closes a log that a command has shown. If the command met damaged events, it adds this to the error.
 func CloseShown(log *store.Reader, err *error) {
 	*err = errors.Join(shownDamage(log, *err), log.Close())
 }
 
-// shownDamage adds the damage that a command met to its error, unless the error names damage already.
+// shownDamage adds the damage that a command met to the command's error, unless this error names damage already.
 func shownDamage(log *store.Reader, err error) error {
 	whole := log.AwaitCheck()
 	damaged := log.Damaged()

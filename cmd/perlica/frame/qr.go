@@ -7,13 +7,14 @@ import (
 	"rsc.io/qr"
 )
 
-// WriteQR draws a QR code, dark on light with any terminal colours. Each line holds two rows of the code.
+// WriteQR draws a QR code, dark on light with any colours of the terminal. Each line of text shows two rows of the
+// code.
 func WriteQR(w io.Writer, text string) error {
 	code, err := qr.Encode(text, qr.L)
 	if err != nil {
 		return err
 	}
-	const quiet = 2 // modules on each side
+	const quiet = 2 // width of the light border, in modules of the code
 	var b strings.Builder
 	for y := -quiet; y < code.Size+quiet; y += 2 {
 		b.WriteString("\x1b[30;107m")

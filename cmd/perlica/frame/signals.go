@@ -14,26 +14,26 @@ import (
 	"github.com/perlica/perlica/kernel/streamjson"
 )
 
-// Stopper stops a turn in two steps. The first stop asks the agent to cancel, and the second stop ends the agent.
-// Stops come from signals, from Ctrl-C at a question, from a timeout and from a closed pipe.
+// Stopper stops a turn in two steps. The first stop asks the agent to cancel the turn, and the second stop ends the
+// agent. Stops come from signals, from Ctrl-C at a question, from a timeout and from a closed pipe.
 type Stopper struct {
-	First chan fact.Stop // capacity 1
+	First chan fact.Stop // receives the first stop; capacity 1
 	End   context.CancelCauseFunc
 
 	mu     sync.Mutex // guards the fields below
 	asked  bool
-	OnStop func() // OnStop is called at the first stop.
+	OnStop func() // OnStop is called once, at the first stop.
 }
 
-// CatchSignals stops the run on Ctrl-C, SIGTERM, SIGHUP or the timeout. Writing to a closed pipe returns an error and
-// does not kill Perlica in the middle of a turn.
+// CatchSignals returns a context and a Stopper for a run. Ctrl-C, SIGTERM, SIGHUP or the timeout stops the run. From
+// now on, writing to a closed pipe returns an error and does not kill Perlica in the middle of a turn.
 func CatchSignals(ctx context.Context, timeout time.Duration) (context.Context, *Stopper) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s := NewStopper(cancel)
 	ch := make(chan os.Signal, 2)
 	SurviveBrokenPipes()
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(sig) { // nohup and shells' background jobs ignore signals.
+		if !signal.Ignored(sig) { // Under nohup and in a shell's background jobs, signals are ignored and must stay so.
 			signal.Notify(ch, sig)
 		}
 	}
@@ -58,7 +58,7 @@ func CatchSignals(ctx context.Context, timeout time.Duration) (context.Context, 
 	return ctx, s
 }
 
-// HungUp is the reason for a stop after the terminal was closed.
+// HungUp is the reason of a stop that was caused by a closed terminal.
 const HungUp = "the terminal was closed"
 
 // StopOfSignal returns the stop that a signal causes.
@@ -72,12 +72,12 @@ func StopOfSignal(sig os.Signal) fact.Stop {
 	return fact.Stop{By: streamjson.ByTerminated, Why: "terminated"}
 }
 
-// NewStopper returns a Stopper that is not connected to signals. end ends the agent.
+// NewStopper returns a Stopper that is not connected to signals. The function end ends the agent.
 func NewStopper(end context.CancelCauseFunc) *Stopper {
 	return &Stopper{First: make(chan fact.Stop, 1), End: end}
 }
 
-// Stop asks the agent to cancel the turn. The second call ends the agent.
+// Stop asks the agent to cancel the turn. A second call ends the agent.
 func (s *Stopper) Stop(why fact.Stop) {
 	s.mu.Lock()
 	again, onStop := s.asked, s.OnStop
@@ -97,7 +97,7 @@ func (s *Stopper) Stop(why fact.Stop) {
 	}
 }
 
-// Tell calls f at the first stop. If the first stop has happened, Tell calls f at once.
+// Tell makes the Stopper call f at the first stop. If the first stop has happened, Tell calls f at once.
 func (s *Stopper) Tell(f func()) {
 	s.mu.Lock()
 	asked := s.asked
@@ -108,8 +108,8 @@ func (s *Stopper) Tell(f func()) {
 	}
 }
 
-// CatchDuringChild catches the signals that would end this process while another program uses its terminal. Ignored
-// signals stay ignored for that program, too. The caller calls stop afterwards.
+// CatchDuringChild catches the signals that would end this process while another program uses its terminal. Signals
+// that are ignored stay ignored for the other program, too. The caller calls stop when the program has ended.
 func CatchDuringChild() (caught <-chan os.Signal, stop func()) {
 	ch := make(chan os.Signal, 4)
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP} {
@@ -123,8 +123,8 @@ func CatchDuringChild() (caught <-chan os.Signal, stop func()) {
 // Release stops catching signals.
 func (s *Stopper) Release() { s.End(nil) }
 
-// Interruptible calls f with a context that Ctrl-C ends. A second Ctrl-C ends the process. left tells the user what
-// remains after the interruption.
+// Interruptible calls f with a context that the first Ctrl-C ends. A second Ctrl-C ends the process. left is the
+// part of the error message that tells the user what may remain.
 func Interruptible(ctx context.Context, left string, f func(ctx context.Context) error) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -136,7 +136,7 @@ func Interruptible(ctx context.Context, left string, f func(ctx context.Context)
 	return err
 }
 
-// IgnoreClosedPipe drops the error of a pipe whose reader has closed it.
+// IgnoreClosedPipe returns nil if err is the error of a closed pipe, and err otherwise.
 func IgnoreClosedPipe(err error) error {
 	if IsClosedPipe(err) {
 		return nil

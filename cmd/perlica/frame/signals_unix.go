@@ -11,22 +11,23 @@ import (
 )
 
 // SurviveBrokenPipes makes a write to a closed pipe return an error. It catches SIGPIPE and does not ignore it,
-// because agents would inherit an ignored signal.
+// because an agent would inherit the ignored signal.
 func SurviveBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// IsClosedPipe reports whether the reader of a pipe is gone.
+// IsClosedPipe reports whether err means that nobody reads the pipe.
 func IsClosedPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
-// resumeWait is the time that a stop may take. If no shell could resume the process, the system does not stop it.
+// resumeWait limits the wait in StopProcess. If no shell could continue the process, the system does not stop it at
+// all.
 const resumeWait = 500 * time.Millisecond
 
-// StopProcess stops the process and its job as Ctrl-Z would. It returns after again receives a value. No code may
-// catch SIGTSTP: only its default action stops a process, and only if a shell can continue it.
+// StopProcess stops the process and its job as Ctrl-Z would. It returns when the channel again receives a value, or
+// after resumeWait. No code may catch SIGTSTP, because only the signal's default action stops a process.
 func StopProcess[T any](again <-chan T) {
-	// The lock keeps a new child from being stopped before it becomes an agent. Its parent would wait for it without
-	// being stopped, and the shell would wait for the parent.
+	// Without the lock, the signal could stop a new child before the child becomes an agent. The child's parent would
+	// wait for it without being stopped, and the shell would wait for the parent.
 	syscall.ForkLock.RLock()
-	_ = syscall.Kill(0, syscall.SIGTSTP) // A process may signal its own job.
+	_ = syscall.Kill(0, syscall.SIGTSTP) // A process may always signal its own job.
 	syscall.ForkLock.RUnlock()
 	select {
 	case <-again:
@@ -34,8 +35,8 @@ func StopProcess[T any](again <-chan T) {
 	}
 }
 
-// Suspend stops the process until the shell continues it. No other code may wait for SIGCONT at that time. Suspend
-// returns nil.
+// Suspend stops the process until the shell continues it. No other code may wait for SIGCONT during this time.
+// Suspend always returns nil.
 func Suspend() error {
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGCONT)
@@ -44,15 +45,16 @@ func Suspend() error {
 	return nil
 }
 
-// TerminalResizes reports possible changes of the terminal's size until stop is called.
+// TerminalResizes returns a channel that receives a value when the terminal's size may have changed, until stop is
+// called.
 func TerminalResizes() (changes <-chan os.Signal, stop func()) {
 	ch := make(chan os.Signal, 1)
 	signal.Notify(ch, syscall.SIGWINCH)
 	return ch, func() { signal.Stop(ch) }
 }
 
-// BeforeFatalSignal calls restore before a signal such as SIGQUIT ends the process. It covers the signals that no
-// other code handles. The signal then takes its usual effect. The goroutine lives as long as the process.
+// BeforeFatalSignal calls restore before a signal ends the process. It handles signals such as SIGQUIT that no other
+// code handles. After restore, the signal has its usual effect. The goroutine lives as long as the process.
 func BeforeFatalSignal(restore func() error) {
 	ch := make(chan os.Signal, 1)
 	signal.Notify(ch, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM,
@@ -60,13 +62,14 @@ func BeforeFatalSignal(restore func() error) {
 		syscall.SIGXCPU, syscall.SIGTRAP, syscall.SIGSYS)
 	go func() {
 		sig := (<-ch).(syscall.Signal)
-		_ = restore() // The process ends in any case.
+		_ = restore() // The process ends, with or without an error of restore.
 		signal.Reset(sig)
-		_ = syscall.Kill(os.Getpid(), sig) // A process may signal itself.
+		_ = syscall.Kill(os.Getpid(), sig) // A process may always signal itself.
 		time.Sleep(deathWait)
 		os.Exit(128 + int(sig))
 	}()
 }
 
-// deathWait is the time that a signal has to take effect. The Go runtime ignores some signals that end other programs.
+// deathWait is the time in which the signal should end the process. The Go runtime ignores some signals that end
+// other programs, so the process then exits by itself.
 const deathWait = time.Second

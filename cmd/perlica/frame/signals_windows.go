@@ -11,7 +11,7 @@ import (
 // SurviveBrokenPipes does nothing: Windows sends no signal for a closed pipe.
 func SurviveBrokenPipes() {}
 
-// IsClosedPipe reports whether the reader of a pipe is gone.
+// IsClosedPipe reports whether err means that nobody reads the pipe.
 func IsClosedPipe(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, windows.ERROR_BROKEN_PIPE) ||
 		errors.Is(err, windows.ERROR_NO_DATA)
@@ -20,7 +20,7 @@ func IsClosedPipe(err error) bool {
 // Suspend does nothing: Windows has no job control.
 func Suspend() error { return nil }
 
-// TerminalResizes reports nothing here. The caller reads the size after each key.
+// TerminalResizes returns no changes on Windows. The caller reads the terminal's size after each key.
 func TerminalResizes() (changes <-chan os.Signal, stop func()) { return nil, func() {} }
 
 // BeforeFatalSignal does nothing: Windows has no such signals.

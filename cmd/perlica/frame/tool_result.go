@@ -8,14 +8,14 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// These are the rows that remain of a folded tool result.
+// These are the numbers of rows that a folded tool result shows.
 const (
-	foldedDiff   = 10 // rows of each change
+	foldedDiff   = 10 // for each changed file
 	foldedOutput = 4
 )
 
-// ToolResultRows returns the result of a tool call as rows of the given width. File changes come first, then the
-// output. more counts the lines and rows that folding leaves out.
+// ToolResultRows returns the result of a tool call as rows of the given width. The file changes come first, then the
+// output. If folded, it leaves out most rows, and more is the number of lines and rows left out.
 func ToolResultRows(t provider.ToolCall, width int, folded bool) (rows []card.Row, more int) {
 	for _, d := range ToolChanges(t) {
 		diff := card.Diff(d, width)
@@ -29,12 +29,12 @@ func ToolResultRows(t provider.ToolCall, width int, folded bool) (rows []card.Ro
 		return rows, more
 	}
 	cut := 0
-	// A row with the text "1 more line" would save nothing.
+	// Replacing one line by the row "1 more line" would save nothing.
 	if n := strings.Count(text, "\n") + 1 - foldedOutput; folded && n > 1 {
 		parts := strings.SplitN(text, "\n", foldedOutput+1)
 		text, cut = strings.Join(parts[:foldedOutput], "\n"), n
 	}
-	if most := foldedOutput * width; folded && len(text) > 4*most { // A line can be very long.
+	if most := foldedOutput * width; folded && len(text) > 4*most { // A single line can be very long.
 		text, cut = strings.ToValidUTF8(text[:4*most], ""), max(cut, 1)
 	}
 	output := card.Text("output", text, width)
@@ -44,7 +44,8 @@ func ToolResultRows(t provider.ToolCall, width int, folded bool) (rows []card.Ro
 	return append(rows, output...), more + cut
 }
 
-// ToolChanges returns the file changes of a tool call that the agent reports. A failed call has changed nothing.
+// ToolChanges returns the file changes that the agent reports for a tool call. It ignores a failed call, because it
+// has changed nothing.
 func ToolChanges(t provider.ToolCall) (list []interaction.Diff) {
 	for _, c := range t.Content {
 		if c.Type == "diff" && t.Status != "failed" {

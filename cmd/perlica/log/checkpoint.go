@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/witness"
 )
 
-// witnessTimeout is the total time that a witness may take.
+// witnessTimeout is the longest time for all requests to a witness.
 const witnessTimeout = 30 * time.Second
 
 func (a *app) logCheckpointCommand() *cobra.Command {
@@ -78,7 +78,7 @@ func witnesses(urls, keys []string) (list []*witness.Witness, err error) {
 	return list, nil
 }
 
-// checkpointJSON is a checkpoint in the form of log checkpoint.
+// checkpointJSON is a checkpoint as the command log checkpoint prints it with --json.
 type checkpointJSON struct {
 	Origin    string      `json:"origin"`
 	Size      int64       `json:"size"`
@@ -98,7 +98,7 @@ func (a *app) logCheckpoint(ctx context.Context, list []*witness.Witness, asJSON
 	if err != nil {
 		return err
 	}
-	there, _, err := a.Reader(ctx, p) // Opening the log for work would create a missing log.
+	there, _, err := a.Reader(ctx, p) // Opening the log for writing would create a missing log.
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (a *app) logCheckpoint(ctx context.Context, list []*witness.Witness, asJSON
 		return frame.WithHint(errors.New("the log is empty: there is nothing to sign"), "the first 'perlica run' fills it")
 	case err != nil && c.Note == "":
 		return err
-	case err != nil: // The checkpoint is signed and stored.
+	case err != nil: // Without an error, the checkpoint is signed and stored.
 		a.Note("warning: the checkpoint is not in the anchor next to the log: " + err.Error())
 	}
 	out := checkpointJSON{Origin: c.Origin, Size: c.Size, Root: c.Root.String()}
@@ -158,7 +158,7 @@ func (a *app) requestCosignature(ctx context.Context, w *witness.Witness, log *e
 	return cosigned, log.StoreCheckpoint(ctx, cosigned.Note)
 }
 
-// witnessHint returns a hint for a witness that did not cosign.
+// witnessHint returns a hint for the error of a witness that did not cosign.
 func witnessHint(err error) string {
 	switch {
 	case errors.Is(err, witness.ErrUnknownLog), errors.Is(err, witness.ErrUnknownKey):

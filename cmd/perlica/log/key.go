@@ -23,7 +23,7 @@ run, in your own directories, where only you may read it. See docs/evidence.md.`
 		a.logKeyShowCommand(), a.logKeyRotateCommand())
 }
 
-// shownKeys are the keys in the form of log key show.
+// shownKeys are the keys as the command log key show prints them.
 type shownKeys struct {
 	File   string     `json:"file"`
 	Origin string     `json:"origin,omitempty"`
@@ -68,7 +68,7 @@ https://c2sp.org/signed-note has it. The same key signs all your logs, each unde
 	return cmd
 }
 
-// keysOf collects the verifier keys of a log.
+// keysOf returns the verifier keys of a log.
 func keysOf(ctx context.Context, log *store.Reader, k *evidence.Keys, p *project.Project) (s shownKeys, err error) {
 	s.File = evidence.KeyPath(p.Dirs.KeyDir())
 	if s.Origin, err = log.Origin(ctx); err != nil {

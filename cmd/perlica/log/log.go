@@ -47,13 +47,14 @@ something, and records this on the log. See docs/log.md and docs/evidence.md.`,
 // lineTime is the format of an event's local time.
 const lineTime = "2006-01-02 15:04:05.000"
 
-// storyTime is the format of a run's time above its story, with the zone.
+// storyTime is the format of a run's time at the head of its story. It includes the time zone.
 const storyTime = lineTime + " MST"
 
-// typeWidth is the width of the column with the types. A few longer types move the rest of their line.
+// typeWidth is the width of the column with the event types. After a longer type, the rest of the line moves to the
+// right.
 const typeWidth = 25
 
-// eventLine returns an event in one line, cut to width columns. A width of 0 means no limit.
+// eventLine returns an event as one line, cut to width columns. If width is 0, the line is not cut.
 func eventLine(e event.Event, s screen.Styles, width int) string {
 	typ := runewidth.FillRight(string(e.Type), typeWidth)
 	refs := lineRefs(e)
@@ -75,7 +76,8 @@ func eventLine(e event.Event, s screen.Styles, width int) string {
 	return strings.TrimRight(line, " ")
 }
 
-// lineRefs names the question of an event, otherwise its run, otherwise its session.
+// lineRefs returns the id of the event's question. Without a question it returns the run, and without a run the
+// session.
 func lineRefs(e event.Event) string {
 	switch {
 	case e.Interaction != "":
@@ -88,26 +90,28 @@ func lineRefs(e event.Event) string {
 	return "-"
 }
 
-// parseKept parses a checkpoint that was kept elsewhere. Tags, tickets and chats change empty lines and line ends
-// around it. No signature covers these parts.
+// parseKept parses a checkpoint that a user has kept outside of the log. Tags, tickets and chats change empty lines
+// and line ends around the text, and parseKept reverts such changes. The signature does not cover these parts.
 func parseKept(text []byte) (evidence.Checkpoint, error) {
 	return evidence.ParseCheckpoint(normalizeNote(text))
 }
 
-// normalizeNote reverts the changes that mail, chats and other systems make to a signed text.
+// normalizeNote reverts the changes that mail, chats and other systems make to the white space of a signed text.
 func normalizeNote(text []byte) string {
 	lines := strings.ReplaceAll(string(text), "\r\n", "\n")
 	return strings.Trim(lines, " \t\n") + "\n"
 }
 
 const (
-	// maxNote is larger than any checkpoint with all its cosignatures, in bytes.
+	// maxNote is the largest accepted size of a checkpoint with its cosignatures, in bytes.
 	maxNote = 1 << 20
-	// maxProof is the size of the largest proof in bytes: one line of 64 MiB, escaped and in base64.
+	// maxProof is the largest accepted size of a proof, in bytes. The largest proof contains one line of 64 MiB,
+	// escaped and in base64.
 	maxProof = 1 << 29
 )
 
-// readNamed reads a file that the command line names, or standard input for "-".
+// readNamed reads a file that the command line names. The name "-" means standard input. most is the largest
+// accepted size in bytes.
 func (a *app) readNamed(name string, most int64) ([]byte, error) {
 	if name != "-" {
 		return readGiven(name, most)
@@ -119,8 +123,8 @@ func (a *app) readNamed(name string, most int64) ([]byte, error) {
 	return b, err
 }
 
-// readGiven reads a named file of at most most bytes. It reads a pipe without a writer as empty and does not wait for
-// it.
+// readGiven reads a file of at most most bytes. If the file is a pipe without a writer, readGiven does not wait for
+// a writer and returns no bytes.
 func readGiven(name string, most int64) ([]byte, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -146,11 +150,11 @@ func readGiven(name string, most int64) ([]byte, error) {
 	return b, nil
 }
 
-// verifiers parses the verifier keys of a flag.
+// verifiers parses the verifier keys that the user gave for a flag.
 func verifiers(keys []string, flag string) (list []note.Verifier, err error) {
 	for i, k := range keys {
 		if slices.Contains(keys[:i], k) {
-			continue // A repeated key would be ambiguous.
+			continue // The same key twice would make signatures ambiguous, so a repeated key is left out.
 		}
 		v, err := evidence.NewVerifier(k)
 		if err != nil {

@@ -45,7 +45,7 @@ Nothing is ever sent again. Only a person can find out the result of such a run.
 
 func (a *app) logOpen(ctx context.Context, asJSON bool) error {
 	list := []report.OpenRun{}
-	// Without a log there is no such run. The command does not make a log to find this out.
+	// If there is no log, there is no such run. Writing would create a log, so Reading looks first.
 	err := a.Reading(ctx, func(*store.Reader, *project.Project) error { return nil })
 	if err == nil {
 		err = a.Writing(ctx, func(r *kernel.Runner, p *project.Project) error {
@@ -93,7 +93,7 @@ func writeOpenRuns(out io.Writer, s screen.Styles, list []report.OpenRun) error 
 		if o.Alive {
 			known = ""
 		}
-		_ = frame.WriteFields(w, s, "  ", 8, [][2]string{ // Flush returns the error.
+		_ = frame.WriteFields(w, s, "  ", 8, [][2]string{ // Flush returns a failed write's error.
 			{"when", o.At.Local().Format(time.DateTime)},
 			{"session", frame.ShortID(o.Session)},
 			{"provider", o.Provider},
@@ -110,7 +110,7 @@ func writeOpenRuns(out io.Writer, s screen.Styles, list []report.OpenRun) error 
 	return w.Flush()
 }
 
-// promptState says whether the prompt was sent to the agent.
+// promptState describes in words whether the prompt was sent to the agent.
 func promptState(o report.OpenRun) string {
 	switch {
 	case o.Sent:
@@ -122,11 +122,11 @@ func promptState(o report.OpenRun) string {
 	case o.Alive:
 		return "not on record yet"
 	}
-	// A prompt is recorded first, but reaches the disk with the next batch.
+	// A prompt is recorded before it is sent, but the record reaches the disk a little later.
 	return "not on record; it can have left all the same, a tenth of a second before the end"
 }
 
-// replyState describes the agent's lines after the prompt.
+// replyState describes the lines that the agent sent after the prompt.
 func replyState(o report.OpenRun) string {
 	if !o.Sent {
 		return ""
@@ -141,7 +141,7 @@ func replyState(o report.OpenRun) string {
 	return text
 }
 
-// startOf returns the start of a text for one line.
+// startOf returns the beginning of a text, short enough for one line.
 func startOf(text string) string {
 	const most = 100
 	r := []rune(strings.Join(strings.Fields(text), " "))

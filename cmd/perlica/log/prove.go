@@ -75,8 +75,8 @@ removed in between. Both are signed notes, as 'perlica log checkpoint' prints th
 	return cmd
 }
 
-// keyFlags returns the flags that verify a proof: the keys that signed its checkpoints, which may be older keys. For
-// a key of another user it returns the placeholder --key KEY.
+// keyFlags returns the flags with which a user verifies a proof. They name the keys that signed the proof's
+// checkpoints; older checkpoints may have older keys. For a key of another user the flag is --key KEY.
 func keyFlags(by []evidence.Checkpoint, p *project.Project) string {
 	var flags []string
 	keys, err := evidence.ReadKeys(p.Dirs.KeyDir())
@@ -92,7 +92,7 @@ func keyFlags(by []evidence.Checkpoint, p *project.Project) string {
 	return strings.Join(flags, "")
 }
 
-// makeProof makes a proof and returns the checkpoints that it uses.
+// makeProof makes a proof from the arguments. It also returns the checkpoints that the proof contains.
 func makeProof(ctx context.Context, log *store.Reader, consistency bool, args []string) (encoding.TextMarshaler,
 	[]evidence.Checkpoint, error) {
 	if consistency {
@@ -126,7 +126,8 @@ var ofQuestion = []event.Type{
 	event.InteractionRequested, event.InteractionAnswered, event.InteractionLapsed, event.ReplySent, event.ReplyFailed,
 }
 
-// findSeqs returns the event of a number or an id, or the events of a question.
+// findSeqs returns the numbers of the events that ref names. ref is an event's number or id, or the id of a
+// question.
 func findSeqs(ctx context.Context, log *store.Reader, ref string) (list []event.Seq, err error) {
 	n, err := strconv.ParseInt(ref, 10, 64)
 	if err == nil && n > 0 {
@@ -195,7 +196,7 @@ func proveConsistency(ctx context.Context, log *store.Reader, files []string) (e
 	return p, list, nil
 }
 
-// putProof writes a proof to its target and names the keys that verify it.
+// putProof writes a proof to a file or to standard output. It tells the user which keys verify the proof.
 func (a *app) putProof(text []byte, file, keys string) error {
 	write := func(w io.Writer) error {
 		_, err := w.Write(text)
@@ -218,10 +219,10 @@ type checkedProof struct {
 	Damage  string           `json:"damage,omitempty"`
 	Kind    string           `json:"kind,omitempty"` // "event", "events" or "consistency"
 	Origin  string           `json:"origin,omitempty"`
-	Size    int64            `json:"size,omitempty"`     // size of the checkpoint, or of the later one
+	Size    int64            `json:"size,omitempty"`     // size of the checkpoint, or of the later checkpoint of two
 	OldSize int64            `json:"old_size,omitempty"` // size of the earlier checkpoint
 	Root    string           `json:"root,omitempty"`     // base64
-	OwnKey  bool             `json:"own_key"`            // The user's own keys checked the proof.
+	OwnKey  bool             `json:"own_key"`            // true if the proof was checked with the user's own keys
 	Signed  []proofSignature `json:"signatures,omitempty"`
 	Event   *event.Event     `json:"event,omitempty"`  // for the kind "event"
 	Events  []event.Event    `json:"events,omitempty"` // for the kind "events"
@@ -229,10 +230,11 @@ type checkedProof struct {
 
 type proofSignature struct {
 	Name string     `json:"name"`
-	Time *time.Time `json:"time,omitempty"` // time of a witness
+	Time *time.Time `json:"time,omitempty"` // time that a witness stated
 }
 
-// verifyProof checks a proof of log prove with the given verifier keys. Without keys it uses the user's own.
+// verifyProof checks a proof of the command log prove with the given verifier keys. Without keys it uses the user's
+// own.
 func (a *app) verifyProof(file string, keys []string, asJSON bool) error {
 	known, err := verifiers(keys, "--key")
 	if err != nil {
@@ -256,7 +258,7 @@ func (a *app) verifyProof(file string, keys []string, asJSON bool) error {
 	return err
 }
 
-// checkProof finds the kind of a proof and fills in the proven facts.
+// checkProof recognises the kind of a proof, verifies it and writes the proven facts to v.
 func (a *app) checkProof(v *checkedProof, text string, known []note.Verifier) (err error) {
 	var verify func(...note.Verifier) ([]evidence.Signature, error)
 	var head evidence.Checkpoint
@@ -288,7 +290,7 @@ func (a *app) checkProof(v *checkedProof, text string, known []note.Verifier) (e
 	}
 	signed, err := verify(known...)
 	if err != nil {
-		v.Event, v.Events = nil, nil // Nothing was proven.
+		v.Event, v.Events = nil, nil // Without a valid signature nothing was proven.
 		return err
 	}
 	v.Origin, v.Size, v.Root = head.Origin, head.Size, head.Root.String()
@@ -302,7 +304,7 @@ func (a *app) checkProof(v *checkedProof, text string, known []note.Verifier) (e
 	return nil
 }
 
-// ownVerifiers returns the keys of the user's own file.
+// ownVerifiers returns the verifier keys of the user's own key file for a log's origin.
 func (a *app) ownVerifiers(origin string) ([]note.Verifier, error) {
 	p, err := a.LocateToRead()
 	if err != nil {

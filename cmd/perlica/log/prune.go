@@ -18,7 +18,7 @@ import (
 )
 
 type pruneFlags struct {
-	frame.EventFilter // Its flags are --run, --session and --before.
+	frame.EventFilter // The filter has the flags --run, --session and --before.
 	keep, why         string
 	yes, dryRun       bool
 }
@@ -136,7 +136,7 @@ func (a *app) sayPruned(done eventlog.Removal) error {
 		frame.Count(int(done.Events), "payload"), inBytes(done.Bytes), inBytes(done.Before), inBytes(done.After))
 }
 
-// pruneErr adds a hint to an error that keeps payloads from being removed.
+// pruneErr adds a hint to an error after which payloads were not removed.
 func pruneErr(err error) error {
 	switch {
 	case errors.Is(err, disk.ErrUnfinished):

@@ -125,7 +125,7 @@ func outcomeWord(r report.Run) string {
 	return string(r.Outcome)
 }
 
-// firstWords returns the start of an input in one line.
+// firstWords returns the beginning of a run's input in one line.
 func firstWords(r report.Run) string {
 	const most = 60
 	text := cmp.Or(r.Damage, strings.Join(strings.Fields(r.Text), " "))

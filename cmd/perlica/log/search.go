@@ -97,7 +97,7 @@ func kindNames() string {
 	return strings.Join(names, ", ")
 }
 
-// wantedOf turns the flags into a search. It leaves out the session.
+// wantedOf turns the flags into a search. It does not fill in the session.
 func (f searchFlags) wantedOf(phrases []string, now time.Time) (w report.Wanted, err error) {
 	w = report.Wanted{Phrases: phrases, Provider: f.provider}
 	if f.n == 0 || f.n < -1 {
@@ -119,7 +119,7 @@ func (a *app) logSearch(ctx context.Context, phrases []string, f searchFlags) er
 		return err
 	}
 	if width := screen.TerminalWidth(a.Stdout); width > 0 {
-		w.Width = max(width-8, 30) // room for the indent and an ellipsis at both ends
+		w.Width = max(width-8, 30) // The rest is room for the indent and an ellipsis at both ends.
 	}
 	if f.team {
 		return a.searchTeam(ctx, w, f)
@@ -143,7 +143,7 @@ func (a *app) logSearch(ctx context.Context, phrases []string, f searchFlags) er
 	})
 }
 
-// searchHit is a hit. It names the worker if several logs were searched.
+// searchHit is a found text. If several logs were searched, it names the worker of the log.
 type searchHit struct {
 	report.Hit
 	worker string
@@ -159,7 +159,8 @@ func inLog(hits iter.Seq2[report.Hit, error], worker string) iter.Seq2[searchHit
 	}
 }
 
-// openSearch opens the index of a log at a path. On a terminal it shows the progress, and of describes the log.
+// openSearch opens the search index of a log in the file at. On a terminal it shows the progress. of describes the
+// log in the text of the progress.
 func (a *app) openSearch(ctx context.Context, log event.Reader, at, of string) (*report.Search, func(), error) {
 	last, _, err := log.Last(ctx, event.Query{})
 	if err != nil {
@@ -184,7 +185,7 @@ func (a *app) openSearch(ctx context.Context, log event.Reader, at, of string) (
 	return s, remove, err
 }
 
-// printHits prints the first hits up to the limit.
+// printHits prints the hits, at most as many as the limit in f.
 func (a *app) printHits(hits iter.Seq2[searchHit, error], f searchFlags) error {
 	n, err := a.writeHits(hits, f)
 	if errors.Is(err, report.ErrNoWords) {
@@ -193,7 +194,7 @@ func (a *app) printHits(hits iter.Seq2[searchHit, error], f searchFlags) error {
 	}
 	if err == nil && n == 0 {
 		a.Note("nothing was found")
-		return frame.ExitFailure.With(nil) // grep returns the same code.
+		return frame.ExitFailure.With(nil) // The command grep returns the same code if it finds nothing.
 	}
 	return frame.IgnoreClosedPipe(err)
 }
@@ -222,7 +223,7 @@ func (a *app) writeHits(hits iter.Seq2[searchHit, error], f searchFlags) (n int,
 	return n, nil
 }
 
-// hitLines returns a hit for people: its place and the found text.
+// hitLines returns a hit as text for people: the place of the hit and the found text.
 func hitLines(h searchHit, s screen.Styles) string {
 	e := h.Event
 	head := fmt.Sprintf("%s %6d  %-8s  %s", e.Time.Local().Format(lineTime), e.Seq, h.Kind, lineRuns(e))
@@ -247,7 +248,7 @@ func hitLines(h searchHit, s screen.Styles) string {
 	return strings.TrimRight(b.String(), " ") + "\n"
 }
 
-// lineRuns returns the run of an event, otherwise its session. log show accepts both.
+// lineRuns returns the id of the event's run, or of its session if it has no run. log show accepts both.
 func lineRuns(e event.Event) string {
 	if e.Run != "" {
 		return "run " + frame.OneLine(frame.ShortID(e.Run))
@@ -255,7 +256,7 @@ func lineRuns(e event.Event) string {
 	return "session " + frame.OneLine(frame.ShortID(e.Session))
 }
 
-// hit is a hit in the form of --json.
+// hit is a found text as log search prints it with --json.
 type hit struct {
 	Seq      event.Seq   `json:"seq"`
 	ID       string      `json:"event_id"`
@@ -266,7 +267,7 @@ type hit struct {
 	Worker   string      `json:"worker,omitempty"` // with --team: the worker whose log has the hit
 	event.Refs
 	Excerpt string   `json:"excerpt"`
-	Matches []string `json:"matches"` // the marked parts of the excerpt
+	Matches []string `json:"matches"` // the parts of the excerpt that match the search
 }
 
 func hitJSON(h searchHit) hit {

@@ -100,7 +100,8 @@ func (a *app) logShow(ctx context.Context, log event.Reader, ref string, last bo
 	return err
 }
 
-// noteOthers says how many runs match the filters, if the command shows only the last of several.
+// noteOthers prints how many runs match the filters if there are several, because the command shows only the last
+// run.
 func (a *app) noteOthers(ctx context.Context, log event.Reader, q event.Query, f frame.EventFilter) error {
 	counter, ok := log.(interface {
 		Count(ctx context.Context, q event.Query) (int, error)
@@ -123,7 +124,7 @@ func (a *app) noteOthers(ctx context.Context, log event.Reader, q event.Query, f
 	return err
 }
 
-// lastRun returns the run that began last among those that q may select.
+// lastRun returns the run that began last, of the runs that q selects.
 func lastRun(ctx context.Context, log event.Reader, q event.Query) (event.RunID, error) {
 	e, ok, err := log.Last(ctx, event.Query{Types: []event.Type{event.MessageReceived}, Session: q.Session, Run: q.Run,
 		Since: q.Since, Before: q.Before})
@@ -133,7 +134,8 @@ func lastRun(ctx context.Context, log event.Reader, q event.Query) (event.RunID,
 	return e.Run, err
 }
 
-// narrowQuery limits q to a found thing. It returns false if they exclude each other.
+// narrowQuery adds the thing that was found to the conditions of q. It returns false if q already excludes this
+// thing.
 func narrowQuery(q *event.Query, found report.Found) bool {
 	if e := found.Event; e != nil {
 		return (q.Run == "" || q.Run == e.Run) && (q.Session == "" || q.Session == e.Session) &&
@@ -193,11 +195,11 @@ func (a *app) tellRun(ctx context.Context, log event.Reader, out *eventWriter, r
 	return outputErr(out.w.Flush())
 }
 
-// eventInFull returns an event with all its fields and its payload.
+// eventInFull returns an event as text, with all its fields and its payload.
 func eventInFull(e event.Event, s screen.Styles) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", s.Bold(fmt.Sprintf("event %d  %s", e.Seq, frame.OneLine(string(e.Type)))))
-	_ = frame.WriteFields(&b, s, "  ", 12, [][2]string{ // A strings.Builder returns no error.
+	_ = frame.WriteFields(&b, s, "  ", 12, [][2]string{ // Writing to a strings.Builder never fails.
 		{"event_id", e.ID},
 		{"time", e.Time.Local().Format(time.RFC3339Nano)},
 		{"class", string(e.Class)},
@@ -217,7 +219,7 @@ func eventInFull(e event.Event, s screen.Styles) string {
 	return b.String()
 }
 
-// payloadInFull returns a fact indented and a frame unchanged.
+// payloadInFull returns the payload of an event as text. It indents the JSON of a fact and leaves a frame unchanged.
 func payloadInFull(e event.Event) string {
 	var pretty bytes.Buffer
 	switch {

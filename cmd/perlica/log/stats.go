@@ -107,8 +107,8 @@ func (a *app) logStats(ctx context.Context, f frame.EventFilter, q report.StatsQ
 	return cmp.Or(err, damaged, leftOutError(len(stats.NotCounted) > 0))
 }
 
-// statsOfProjects counts the runs in the logs of all known projects. It prints a note for each log that cannot be
-// read. The error names the logs with damaged events.
+// statsOfProjects adds the runs in the logs of all known projects to stats. For each log that cannot be read it
+// prints a note. The error damaged names the logs with damaged events.
 func (a *app) statsOfProjects(ctx context.Context, stats *report.Stats, q report.StatsQuery) (damaged error) {
 	dirs, err := config.UserDirs(a.Getenv)
 	if err != nil {
@@ -146,7 +146,8 @@ func statsOf(ctx context.Context, dirs config.Dirs, path string, q report.StatsQ
 	return stats, err
 }
 
-// statsGrid returns a table with a row for each day and provider, or for each share.
+// statsGrid returns a table of the statistics. If by is "day", it has a row for each day and provider. Otherwise it
+// has a row for each value of the property by.
 func statsGrid(stats report.Stats, by string) frame.Grid {
 	of := []string{strings.ToUpper(by)}
 	if by == "day" {
@@ -177,7 +178,7 @@ func statsGrid(stats report.Stats, by string) frame.Grid {
 
 func writeStats(w io.Writer, s screen.Styles, width int, stats report.Stats, by string) error {
 	g := statsGrid(stats, by)
-	if width > 0 { // A script needs every column.
+	if width > 0 { // Only a terminal gets fewer columns, because a script needs every column.
 		g.DropEmpty("", "0")
 	}
 	if err := g.Write(w, s, width); err != nil {

@@ -16,17 +16,17 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// storyWriter writes the steps of a run for people. Flush returns the writer's error.
+// storyWriter writes the steps of a run for people. Its Flush returns the error of an earlier write.
 type storyWriter struct {
 	w *bufio.Writer
 	s screen.Styles
 
 	start time.Time
 	begun bool
-	ended bool // The outcome was written.
+	ended bool // The outcome of the run was written.
 }
 
-// indent moves text to the right of the times.
+// indent is the empty column under the times. Text without a time begins after it.
 const indent = "           "
 
 func (n *storyWriter) writeStory(step report.Step) {
@@ -64,7 +64,7 @@ func (n *storyWriter) writeStory(step report.Step) {
 	}
 }
 
-// writeLine writes one line of the story. A zero time leaves its column empty.
+// writeLine writes one line of the story. If at is zero, the column of the time stays empty.
 func (n *storyWriter) writeLine(at time.Time, text string) {
 	column := indent
 	if !at.IsZero() {
@@ -83,7 +83,7 @@ func (n *storyWriter) writeBlock(text string, dim bool) {
 	}
 }
 
-// writeStyled writes lines that are sanitized and styled already.
+// writeStyled writes lines that are sanitized already and contain styles.
 func (n *storyWriter) writeStyled(text string) {
 	if text == "" {
 		return
@@ -94,11 +94,11 @@ func (n *storyWriter) writeStyled(text string) {
 	}
 }
 
-// sgr matches the styles at the start of a line.
+// sgr matches the escape sequences for colours and styles at the start of a line.
 var sgr = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\x1b\[[0-9;]*m)+`) })
 
 func (n *storyWriter) writeInput(at time.Time, in report.StepInput) {
-	_ = frame.WriteFields(n.w, n.s, "", 8, [][2]string{ // Flush returns the error, here and below.
+	_ = frame.WriteFields(n.w, n.s, "", 8, [][2]string{ // Flush returns the error of a failed write, here and below.
 		{"run", string(in.Run)},
 		{"session", string(in.Session)},
 		{"input", string(in.Input)},
@@ -155,7 +155,7 @@ func (n *storyWriter) writeTool(step report.Step, t report.StepTool) {
 	}
 }
 
-// writeUnasked describes a tool call that ran without a question: its changes and the rule that allowed it.
+// writeUnasked describes a tool call that ran without asking a person: its changes and the rule that allowed it.
 func (n *storyWriter) writeUnasked(note report.StepNote) {
 	u := note.Unasked
 	if u == nil {
@@ -243,7 +243,7 @@ func (n *storyWriter) writeOutcome(at time.Time, o report.StepOutcome) {
 		what = "outcome unknown"
 	}
 	text := n.s.Red(what) + ": " + frame.OneLine(frame.ProviderMessage(o.Err))
-	if o.Duration > 0 { // Otherwise no process saw the end.
+	if o.Duration > 0 { // A duration of 0 means that no process saw the end.
 		text += " after " + frame.FormatDuration(o.Duration)
 	}
 	n.writeLine(at, text)

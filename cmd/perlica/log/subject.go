@@ -18,17 +18,17 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// subject is the log or export that is verified.
+// subject is the log or the export that the command verifies.
 type subject struct {
 	io.Closer
-	file   string // the name of the file for the user
-	export bool   // The file is an export.
-	origin string // the log's name; empty if it cannot be read
+	file   string // name of the file, as shown to the user
+	export bool   // true if the file is an export
+	origin string // origin of the log, which is its name in checkpoints; empty if it cannot be read
 	size   int64
 	check  func(context.Context, verify.Options) (verify.Report, error)
 }
 
-// toVerify opens the log or export to verify.
+// toVerify opens the log or the export that the arguments name.
 func (a *app) toVerify(ctx context.Context, args []string) (subject, error) {
 	if len(args) > 0 {
 		if s, err := a.exportToVerify(args[0]); s.export || err != nil {
@@ -43,8 +43,8 @@ func (a *app) toVerify(ctx context.Context, args []string) (subject, error) {
 		error) {
 		return verify.Log(ctx, log, opt)
 	}}
-	s.origin, _ = log.Origin(ctx) // The verification reports an error.
-	s.size, _, _ = log.Head(ctx)  // The verification reports an error.
+	s.origin, _ = log.Origin(ctx) // The verification reports this error.
+	s.size, _, _ = log.Head(ctx)  // The verification reports this error.
 	return s, nil
 }
 
@@ -57,7 +57,7 @@ func (a *app) exportToVerify(name string) (s subject, err error) {
 	} else {
 		info, err := os.Stat(name)
 		if err != nil || !info.Mode().IsRegular() {
-			return s, nil // The file is reported as a damaged log instead.
+			return s, nil // A file that is no export is verified as a log, and may be a damaged one.
 		}
 		f, err := os.Open(name)
 		if err != nil {
@@ -66,7 +66,7 @@ func (a *app) exportToVerify(name string) (s subject, err error) {
 		in, s.Closer = f, f
 	}
 	buffered := bufio.NewReader(in)
-	begin, _ := buffered.Peek(512) // A shorter file has a shorter start.
+	begin, _ := buffered.Peek(512) // A file with fewer bytes gives fewer bytes.
 	if s.export = logexport.IsExport(string(begin)); !s.export {
 		if name == "-" {
 			return s, frame.WithHint(errors.New("standard input is no export of a log"),
@@ -115,13 +115,13 @@ func (a *app) logToVerify(ctx context.Context, args []string) (*store.Reader, st
 	return log, file, err
 }
 
-// noLogAtError means that a named file is empty or not a log. It is fs.ErrNotExist.
+// noLogAtError means that a named file is empty or is not a log. It counts as fs.ErrNotExist.
 type noLogAtError struct{ path string }
 
 func (e noLogAtError) Error() string { return "there is no event log at " + e.path }
 func (noLogAtError) Unwrap() error   { return fs.ErrNotExist }
 
-// verifyWithProgress verifies the log and shows the progress on a terminal.
+// verifyWithProgress verifies the log. On a terminal it shows the progress.
 func (a *app) verifyWithProgress(ctx context.Context, log subject, opt verify.Options) (verify.Report, error) {
 	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr),
 		screen.SystemClock())

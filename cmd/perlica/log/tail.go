@@ -23,10 +23,10 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// followPoll is the interval for looking for a log that does not exist yet.
+// followPoll is the time between two looks for a log that does not exist yet.
 const followPoll = 250 * time.Millisecond
 
-// movedPoll is the interval for checking that the followed log is still in its place.
+// movedPoll is the time between two checks that the path still leads to the followed log.
 const movedPoll = 2 * time.Second
 
 // tailDefault is the default number of events in log tail.
@@ -95,7 +95,7 @@ func (a *app) logTail(ctx context.Context, f frame.EventFilter, n int, follow bo
 	return err
 }
 
-// tailReader opens the log. With follow it waits until the log exists.
+// tailReader opens the log. If follow is true and there is no log, it waits until the log exists.
 func (a *app) tailReader(ctx context.Context, p *project.Project, follow bool) (*store.Reader, error) {
 	warned := false
 	for {
@@ -115,14 +115,15 @@ func (a *app) tailReader(ctx context.Context, p *project.Project, follow bool) (
 	}
 }
 
-// tailTo writes the newest n events that q selects. With follow it then writes new events until ctx ends.
+// tailTo writes the newest n events that q selects. If follow is true, it then writes new events until ctx ends.
 func (a *app) tailTo(ctx context.Context, w io.Writer, log *store.Reader, q event.Query, asJSON bool, n int,
 	follow bool) error {
-	changes, err := log.Changes(ctx) // Changes must start before Head is read, so that no event is missed.
+	// Changes must start before Head is read. Otherwise an event between them could be missed.
+	changes, err := log.Changes(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = changes.Close() }() // Nothing was written to it.
+	defer func() { _ = changes.Close() }() // A failed close of a reader loses no data.
 	size, _, err := log.Head(ctx)
 	if err != nil {
 		return err
@@ -142,8 +143,8 @@ func (a *app) tailTo(ctx context.Context, w io.Writer, log *store.Reader, q even
 	return out.followLog(ctx, log, changes, q, size)
 }
 
-// followLog writes new events after the first size events, as far as q selects them, until ctx ends. It fails when
-// the log is no longer in its place, because new events then go elsewhere.
+// followLog waits for events after the first size events and writes the ones that q selects, until ctx ends. It
+// fails if the path leads to another file or to none, because new events are then written elsewhere.
 func (o *eventWriter) followLog(ctx context.Context, log *store.Reader, changes *store.Changes, q event.Query,
 	size int64) error {
 	opened, err := os.Stat(log.Path())
@@ -173,7 +174,8 @@ func (o *eventWriter) followLog(ctx context.Context, log *store.Reader, changes 
 	return err
 }
 
-// beginOfTail returns the first of the newest n events that q selects, or 0 if there are no such events.
+// beginOfTail returns the number of the first event to print: the oldest of the newest n events that q selects. It
+// returns 0 if q selects no event.
 func beginOfTail(ctx context.Context, log *store.Reader, q event.Query, n int) (event.Seq, error) {
 	switch {
 	case n < 0:
@@ -195,7 +197,7 @@ func beginOfTail(ctx context.Context, log *store.Reader, q event.Query, n int) (
 // eventWriter writes events as lines for people or as NDJSON.
 type eventWriter struct {
 	w      *bufio.Writer
-	json   *json.Encoder // nil for lines that people read
+	json   *json.Encoder // nil if people read the lines
 	styles screen.Styles
 	width  int
 }
@@ -208,7 +210,7 @@ func (a *app) eventWriter(w io.Writer, asJSON bool) *eventWriter {
 	return out
 }
 
-// writeEvents writes the events that q selects, and flushes.
+// writeEvents writes the events that q selects, and flushes the output.
 func (o *eventWriter) writeEvents(ctx context.Context, log event.Reader, q event.Query) error {
 	for e, err := range log.Events(ctx, q) {
 		if err != nil {
@@ -229,7 +231,7 @@ func (o *eventWriter) writeEvent(e event.Event) error {
 	return outputErr(err)
 }
 
-// outputErr marks an error as one of standard output.
+// outputErr adds to an error that it happened on standard output.
 func outputErr(err error) error {
 	if err == nil {
 		return nil

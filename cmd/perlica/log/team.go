@@ -22,7 +22,7 @@ func addTeamFlag(cmd *cobra.Command, inTeam *bool) {
 	cmd.Flags().BoolVar(inTeam, "team", false, "in the copies of all workers' logs on the team's hub; see docs/team.md")
 }
 
-// withCopies calls f with the copies of all workers' logs on the team's hub.
+// withCopies calls f with the copies of all workers' logs that the team's hub has.
 func (a *app) withCopies(ctx context.Context, f func(logs []*hub.CopyReader) error) error {
 	p, err := a.Locate(nil)
 	if err != nil {
@@ -40,19 +40,21 @@ func (a *app) withCopies(ctx context.Context, f func(logs []*hub.CopyReader) err
 	})
 }
 
-// leftOut prints why a copy is left out. The command continues with the other copies and fails at its end.
+// leftOut prints the reason why the command leaves out a copy of a worker's log. The command continues with the
+// other copies and fails at its end. If the other copies would fail, too, leftOut returns the error.
 func (a *app) leftOut(ctx context.Context, l *hub.CopyReader, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if !errors.Is(err, hub.ErrEdited) {
-		return err // The hub fails for the other copies, too.
+		return err // Another error concerns the hub, so the other copies would fail, too.
 	}
 	a.Note("left out: " + l.Worker + ": " + err.Error())
 	return nil
 }
 
-// leftOutError returns an error without a message if copies were left out. leftOut has printed the reasons.
+// leftOutError returns an error if some copies were left out. The error has no message, because leftOut has printed
+// the reasons.
 func leftOutError(some bool) error {
 	if !some {
 		return nil
@@ -60,7 +62,7 @@ func leftOutError(some bool) error {
 	return frame.ExitFailure.With(nil)
 }
 
-// statsOfTeam counts the runs in the copies and notes the unreadable ones.
+// statsOfTeam adds the runs in the copies to stats and prints a note for each copy that cannot be read.
 func (a *app) statsOfTeam(ctx context.Context, stats *report.Stats, q report.StatsQuery, by string) error {
 	return a.withCopies(ctx, func(logs []*hub.CopyReader) error {
 		for _, l := range logs {
@@ -81,7 +83,7 @@ func (a *app) statsOfTeam(ctx context.Context, stats *report.Stats, q report.Sta
 	})
 }
 
-// searchTeam searches the copies. Each copy has its own index on this machine.
+// searchTeam searches the copies of the workers' logs. This machine has a search index for each copy.
 func (a *app) searchTeam(ctx context.Context, w report.Wanted, f searchFlags) error {
 	return a.withCopies(ctx, func(logs []*hub.CopyReader) error {
 		var all []iter.Seq2[searchHit, error]
@@ -99,7 +101,7 @@ func (a *app) searchTeam(ctx context.Context, w report.Wanted, f searchFlags) er
 				missing = true
 				continue
 			}
-			defer func() { _ = s.Close(); remove() }() // The index is a view and can be built again.
+			defer func() { _ = s.Close(); remove() }() // A failed close does no harm, because the index can be built again.
 			here := w
 			if f.session != "" {
 				here.Session, err = s.FindSession(ctx, f.session)
@@ -128,11 +130,12 @@ func (a *app) searchTeam(ctx context.Context, w report.Wanted, f searchFlags) er
 			return frame.WithHint(fmt.Errorf("no copy has a session %q", f.session), "'perlica session list --team' lists them")
 		}
 		err := a.printHits(mergeNewest(all), f)
-		return cmp.Or(err, leftOutError(missing)) // printHits may have printed a partial result.
+		return cmp.Or(err, leftOutError(missing)) // The error of printHits comes first, because it may mean a partial result.
 	})
 }
 
-// mergeNewest merges the hits of the searches, the newest first. Each search yields its newest hit first.
+// mergeNewest merges several searches into one sequence with the newest hit first. Each search yields its newest hit
+// first.
 func mergeNewest(searches []iter.Seq2[searchHit, error]) iter.Seq2[searchHit, error] {
 	if len(searches) == 1 {
 		return searches[0]
@@ -179,7 +182,8 @@ func mergeNewest(searches []iter.Seq2[searchHit, error]) iter.Seq2[searchHit, er
 	}
 }
 
-// showOfTeam shows the thing that ref names in the copies, or the newest run.
+// showOfTeam looks in all copies for the thing that ref names and shows it. If last is true, it shows the newest
+// run.
 func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f frame.EventFilter) error {
 	if _, err := strconv.ParseInt(ref, 10, 64); err == nil && len(ref) < 8 {
 		return frame.WithHint(frame.UsageErrorf("the number of an event counts in one log, and --team is about several"),
@@ -213,8 +217,8 @@ func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f frame.Eve
 	})
 }
 
-// placeIn looks in a copy for the thing that ref names, or for the last run that the filter selects. It returns the
-// start time.
+// placeIn looks in one copy for the thing that ref names. If last is true, it looks for the last run that the filter
+// selects, and returns the run's start time.
 func placeIn(ctx context.Context, l *hub.CopyReader, ref string, last bool, f frame.EventFilter) (time.Time, error) {
 	q, err := f.Query(ctx, l, time.Now())
 	if err != nil {

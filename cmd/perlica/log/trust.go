@@ -68,7 +68,7 @@ func (a *app) logTrust(ctx context.Context, f trustFlags, args []string) error {
 	case len(args) > 0:
 		paths = args
 	default:
-		log, context, err := a.Reader(ctx, p) // If there is no log, the error tells how one is made.
+		log, context, err := a.Reader(ctx, p) // If there is no log, the error of Reader tells how to make one.
 		if err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (a *app) logTrust(ctx context.Context, f trustFlags, args []string) error {
 	return nil
 }
 
-// logsBelow finds the logs of all projects below a directory. It skips unreadable folders.
+// logsBelow returns the paths of the logs of all projects below a directory. It skips unreadable folders.
 func logsBelow(dir string) (paths []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -114,7 +114,7 @@ func logsBelow(dir string) (paths []string, err error) {
 		}
 		for _, c := range contexts {
 			log := filepath.Join(path, "contexts", c.Name(), "eventlog.db")
-			// A link could lead to a log elsewhere.
+			// A symbolic link could lead to a log outside of the directory.
 			if info, err := os.Lstat(log); err == nil && info.Mode().IsRegular() {
 				paths = append(paths, log)
 			}
@@ -124,7 +124,7 @@ func logsBelow(dir string) (paths []string, err error) {
 	return paths, err
 }
 
-// trustLog trusts a log if it is unknown and the person agrees.
+// trustLog adds a log to the trusted logs if it is unknown and the person agrees.
 func (a *app) trustLog(ctx context.Context, known logtrust.Store, path string, f trustFlags) (trusted bool, err error) {
 	log, err := store.OpenReader(ctx, path)
 	if err != nil {

@@ -97,7 +97,7 @@ Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`
 	return cmd
 }
 
-// verified is the result of log verify in its printed form.
+// verified is the result of log verify, as the command prints it.
 type verified struct {
 	File     string        `json:"file"`
 	OK       bool          `json:"ok"`
@@ -110,7 +110,7 @@ type verified struct {
 	// events covered by a signature of a known or requested key
 	Signed   int64                `json:"signed_events"`
 	Cosigned []verify.Cosignature `json:"cosigned,omitempty"` // cosignatures of known witnesses
-	// events after the signed ones, if a signature is required
+	// number of events after the signed ones, if the user requires a signature
 	Uncovered   int64 `json:"uncovered_events,omitempty"`
 	Checkpoints int   `json:"checkpoints"`
 	Anchors     int   `json:"anchors"`
@@ -120,14 +120,15 @@ type verified struct {
 
 	Findings []verify.Finding `json:"findings,omitempty"`
 	More     int              `json:"more_findings,omitempty"`
-	Open     []event.RunID    `json:"open_runs,omitempty"` // intents without an outcome; not damage
+	Open     []event.RunID    `json:"open_runs,omitempty"` // runs that have an intent and no outcome; this is not damage
 	Warnings []string         `json:"warnings,omitempty"`
 
-	// Checked and NotChecked list the kinds of damage that the check of an export covers and cannot cover.
+	// Checked lists the kinds of damage that verifying an export finds. NotChecked lists the kinds that only a log
+	// shows.
 	Checked    []verify.Damage `json:"checked,omitempty"`
 	NotChecked []verify.Damage `json:"not_checked,omitempty"`
 
-	required bool // The user requires a signature.
+	required bool // true if the user requires a signature
 	export   bool
 }
 
@@ -142,7 +143,8 @@ func (a *app) logVerify(ctx context.Context, args []string, f verifyFlags) error
 	return err
 }
 
-// verifyLog opens and verifies the log. A log that is too damaged to open counts as damaged.
+// verifyLog opens and verifies the log. If the log is too damaged to open, this counts as damage and not as an
+// error.
 func (a *app) verifyLog(ctx context.Context, args []string, f verifyFlags) (v verified, err error) {
 	opt, err := a.verifyOptions(f)
 	if err != nil {
@@ -221,7 +223,7 @@ func (a *app) verifyOptions(f verifyFlags) (opt verify.Options, err error) {
 	return opt, nil
 }
 
-// ownKeys returns the user's own keys, or the reason why they cannot be used.
+// ownKeys returns the user's own keys for a log's origin. If they cannot be used, it returns the reason.
 func (a *app) ownKeys(origin string) ([]note.Verifier, string) {
 	dirs, err := config.UserDirs(a.Getenv)
 	if err != nil {
@@ -237,13 +239,14 @@ func (a *app) ownKeys(origin string) ([]note.Verifier, string) {
 	return keys.Verifiers(origin), ""
 }
 
-// setUnreadable records an error of the file as the damage.
+// setUnreadable reports as damage that the file cannot be read.
 func (v *verified) setUnreadable(err error) {
 	v.Kind, v.Damage = verify.Unreadable, err.Error()
 	v.Findings = []verify.Finding{verify.NewFinding(0, v.Kind, message.Of(err))}
 }
 
-// leftoversFound reports whether an anchor or an intents file remains of a log that is missing or empty.
+// leftoversFound looks for the anchor and the intents file of a log that is missing or empty. If one of them
+// remains, it reports the log as truncated and returns true.
 func (v *verified) leftoversFound() bool {
 	var damage string
 	if n := anchor.Size(v.File); n > 0 {
@@ -278,7 +281,7 @@ func (v *verified) addReport(rep verify.Report) {
 	}
 }
 
-// shownFindings is the number of printed findings. --json has more.
+// shownFindings is the largest number of findings that are printed. --json contains all of them.
 const shownFindings = 20
 
 func (v verified) writeText(w io.Writer, s screen.Styles) error {
@@ -333,7 +336,7 @@ func (v verified) writeText(w io.Writer, s screen.Styles) error {
 	return err
 }
 
-// sourceText describes a file that is not a whole log.
+// sourceText describes the file if it is an export or an import, or if it lacks events or payloads.
 func (v verified) sourceText() string {
 	what := ": an import"
 	if v.export {
@@ -350,13 +353,13 @@ func (v verified) sourceText() string {
 	return ""
 }
 
-// uncheckedDamage names the damage that only a log's file can show.
+// uncheckedDamage describes the kinds of damage that are visible only in a log's own file and not in an export.
 var uncheckedDamage = map[verify.Damage]string{
 	verify.Tree: "the stored hashes of the tree and the list of open runs", verify.Anchor: "the anchor",
 	verify.Schema: "tables and indexes", verify.Misplaced: "whose log it is",
 }
 
-// resultText describes an undamaged log.
+// resultText describes the result for an undamaged log.
 func (v verified) resultText() string {
 	payloads, numbers := "Every payload", "no number is missing"
 	if v.Pruned+v.Withheld > 0 {
@@ -373,7 +376,7 @@ func (v verified) resultText() string {
 		"follows from all of them, and no rule of the contract is broken." + once
 }
 
-// writeSigned describes the signatures and the missing ones.
+// writeSigned writes lines about the signatures that were found and the signatures that are missing.
 func (v verified) writeSigned(line func(format string, args ...any)) {
 	switch {
 	case v.Signed == 0 && v.Checkpoints+v.Anchors == 0 && v.Root == "":

@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/service/team"
 )
 
-// verifiedCopy is the result of log verify --team for the copy of a worker's log.
+// verifiedCopy is the result of log verify --team for one copy of a worker's log.
 type verifiedCopy struct {
 	Worker   string               `json:"worker"`
 	Origin   string               `json:"origin"`
@@ -30,7 +30,8 @@ type verifiedCopy struct {
 	Warnings []string             `json:"warnings,omitempty"`
 }
 
-// verifyTeam verifies the copies of all workers' logs on the hub with the keys that are pinned on this machine.
+// verifyTeam verifies the copies of all workers' logs on the hub. It uses the workers' keys that this machine has
+// pinned.
 func (a *app) verifyTeam(ctx context.Context, asJSON bool) error {
 	p, err := a.Locate(nil)
 	if err != nil {
@@ -86,7 +87,7 @@ func copiesText(list []verifiedCopy, s screen.Styles) string {
 			line("%s %s: %s", s.Red("DAMAGED"), c.Worker, screen.Sanitize(c.Problem))
 		}
 		for i, f := range c.Findings {
-			if i > 0 && i < shownFindings { // The first finding is the problem.
+			if i > 0 && i < shownFindings { // The first finding was printed already, as the problem.
 				line("  %s: %s", f.Kind, screen.Sanitize(f.What))
 			}
 		}
@@ -98,7 +99,7 @@ func copiesText(list []verifiedCopy, s screen.Styles) string {
 	return b.String()
 }
 
-// writeCosigned lists the known witnesses that cosigned.
+// writeCosigned writes a line for each known witness that has cosigned the log.
 func writeCosigned(list []verify.Cosignature, line func(format string, args ...any)) {
 	for _, c := range list {
 		line("cosigned: up to event %d by %s, %s", c.Size, screen.Sanitize(c.Name), c.Time.Format(time.RFC3339))

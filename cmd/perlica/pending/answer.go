@@ -62,7 +62,7 @@ leave out the ID.`,
 			return a.answerPending(cmd.Context(), args, interaction.Answer{},
 				func(q interaction.Question) (interaction.Option, error) {
 					o, ok := q.Refusal()
-					if !ok { // no option refuses
+					if !ok { // No option of the question refuses.
 						return o, frame.WithHint(errors.New("the agent offers no way to reject this once"),
 							"'perlica pending choose %s N' takes any of its options; Ctrl-C at the run cancels the turn",
 							frame.ShortID(q.ID))
@@ -113,7 +113,8 @@ with --text.`,
 	return cmd
 }
 
-// completeChoice completes first the questions and then the options of the named question.
+// completeChoice completes the first argument with the open questions, and the second with the options of this
+// question.
 func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return a.completeQuestions(cmd, args, word)
@@ -122,7 +123,7 @@ func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]
 	err := a.Reading(cmd.Context(), func(log *store.Reader, _ *project.Project) error {
 		q, err := report.FindQuestion(cmd.Context(), log, args[0])
 		for _, o := range q.Options {
-			if o.ID == card.Line(o.ID, 0) { // Otherwise the shell would insert other words.
+			if o.ID == card.Line(o.ID, 0) { // An id with other characters would not survive as a word of the shell.
 				options = append(options, o.ID+"\t"+card.Label(o, 0))
 			}
 		}
@@ -134,8 +135,8 @@ func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]
 	return options, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// answerPending finds the question, lets choose pick the option, answers, and prints the full answer. It does not
-// create a missing context, because a question always has one.
+// answerPending finds the question and calls choose, which picks the option. It then records the answer and prints
+// it in full. It does not create a missing context, because each question belongs to a context.
 func (a *app) answerPending(ctx context.Context, args []string, answer interaction.Answer,
 	choose func(interaction.Question) (interaction.Option, error)) error {
 	var q interaction.Question
@@ -173,7 +174,7 @@ func (a *app) answerPending(ctx context.Context, args []string, answer interacti
 	})
 }
 
-// explainAnswerError adds the reason and the next step to the error of an answer that does not count.
+// explainAnswerError returns the error of an answer that does not count, with the reason and the next step.
 func (a *app) explainAnswerError(q interaction.Question, o interaction.Option, err error) error {
 	var taken *interaction.TakenError
 	switch {

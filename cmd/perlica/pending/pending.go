@@ -1,4 +1,4 @@
-// Package pending has the commands that list and answer the questions of other processes.
+// Package pending has the commands that list the open questions of other processes and answer them.
 package pending
 
 import (
@@ -26,8 +26,8 @@ import (
 // app is an invocation with the commands of this package as methods.
 type app struct{ *frame.App }
 
-// Command returns the command pending with its subcommands. Without a subcommand it lists the open questions, because
-// a person in a hurry types only this word.
+// Command returns the command pending with its subcommands. Without a subcommand it lists the open questions,
+// because a person in a hurry types only this word.
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	list := a.pendingListCommand()
@@ -45,7 +45,7 @@ id, as it is listed.`,
 	return cmd
 }
 
-// openQuestions returns the open questions of the context. Without a log there are no questions.
+// openQuestions returns the open questions of the context. If there is no log, there are no questions.
 func (a *app) openQuestions(ctx context.Context, log *store.Reader, p *project.Project) ([]interaction.Question,
 	error) {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
@@ -68,7 +68,7 @@ func (a *app) completeQuestions(cmd *cobra.Command, _ []string, _ string) ([]str
 	return frame.Completed(ids, err)
 }
 
-// pendingQuestion is a question in the JSON of these commands.
+// pendingQuestion is a question as the commands of this package print it with --json.
 type pendingQuestion struct {
 	interaction.Question
 	Short   string    `json:"short_id"`
@@ -76,7 +76,7 @@ type pendingQuestion struct {
 	Session string    `json:"session_id"`
 	Asked   time.Time `json:"asked"`
 	Open    bool      `json:"open"`
-	Ended   string    `json:"ended,omitempty"` // the end in words
+	Ended   string    `json:"ended,omitempty"` // a sentence about the end of the question
 }
 
 func newPendingQuestion(q interaction.Question) pendingQuestion {
@@ -130,7 +130,7 @@ func (a *app) printPending(open []interaction.Question, asJSON bool) error {
 	for _, q := range open {
 		title := card.Line(q.Title, 0)
 		if q.Word != "" {
-			title = "(needs a word) " + title // A cut title must keep this part.
+			title = "(needs a word) " + title // The hint stands first, so that a shortened title still has it.
 		}
 		g.Add(frame.ShortID(q.ID), frame.FormatDuration(max(0, now.Sub(q.Asked)).Round(time.Second))+" ago",
 			q.Subject.Provider, frame.ShortID(q.Refs.Run), title)
@@ -168,8 +168,8 @@ how it ended.`,
 	return cmd
 }
 
-// findQuestion finds the question that the first argument names. Without an argument, exactly one question must be
-// open.
+// findQuestion finds the question that the first argument names. Without arguments it returns the open question, and
+// fails if several questions are open.
 func (a *app) findQuestion(ctx context.Context, log *store.Reader, p *project.Project,
 	args []string) (interaction.Question, error) {
 	if len(args) > 0 {
@@ -195,7 +195,7 @@ func (a *app) findQuestion(ctx context.Context, log *store.Reader, p *project.Pr
 	return open[0], nil
 }
 
-// describeQuestion says whether a question is open, or how it ended.
+// describeQuestion returns a question together with its state: open, or the way in which it ended.
 func (a *app) describeQuestion(ctx context.Context, log *store.Reader, p *project.Project,
 	q interaction.Question) (pendingQuestion, error) {
 	shown := newPendingQuestion(q)
@@ -217,7 +217,7 @@ func (a *app) describeQuestion(ctx context.Context, log *store.Reader, p *projec
 	return shown, nil
 }
 
-// cardWidth returns the width of a question on standard output.
+// cardWidth returns the width in columns of a question on standard output.
 func (a *app) cardWidth() int {
 	if w := screen.TerminalWidth(a.Stdout); w > 0 {
 		return w
@@ -225,7 +225,7 @@ func (a *app) cardWidth() int {
 	return frame.DefaultWidth
 }
 
-// renderPending renders a question for a person at another terminal.
+// renderPending returns a question as text for a person at another terminal than the agent's.
 func renderPending(p pendingQuestion, s screen.Styles, width int, now time.Time) string {
 	var b strings.Builder
 	q := p.Question

@@ -25,11 +25,11 @@ for the context, for exactly one command or path. Rules of the configuration com
 		a.approvalsListCommand(), a.approvalsRevokeCommand())
 }
 
-// listedApproval is an approval in the form of the list.
+// listedApproval is an approval as the command prints it in a list.
 type listedApproval struct {
 	policy.Approval
 	Expired bool `json:"expired"`
-	// Counts is false for an approval that this user account has not given. The log may come from another machine.
+	// Counts is false if this user account has not given the approval. The log may come from another machine.
 	Counts bool `json:"counts"`
 }
 

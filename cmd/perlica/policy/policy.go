@@ -38,7 +38,7 @@ sandbox: it judges an agent's requests, not its actions. See docs/permissions.md
 		a.policyCheckCommand(), a.policyApprovalsCommand())
 }
 
-// checkFlags describe an invented request.
+// checkFlags are the flags of policy check. They describe an imagined request of an agent.
 type checkFlags struct {
 	kind, provider, permissions string
 	session, cwd                string
@@ -125,7 +125,7 @@ func (a *app) policyCheck(ctx context.Context, f checkFlags, args []string) erro
 	return a.Show(f.json, c, c.writeText)
 }
 
-// validate returns an error if the flags do not describe a request.
+// validate returns an error if the flags do not describe a possible request.
 func (f checkFlags) validate(args []string) error {
 	known := f.kind == "" || slices.Contains(toolKinds, f.kind)
 	switch policy.Mode(f.permissions) {
@@ -148,7 +148,7 @@ func (f checkFlags) validate(args []string) error {
 	return nil
 }
 
-// checkRequest returns the request that an agent would make.
+// checkRequest returns the request that the flags and arguments describe.
 func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags, args []string) (policy.Request,
 	error) {
 	dir := p.Dir
@@ -162,8 +162,8 @@ func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags
 	req := policy.Request{
 		Provider: f.provider, Kind: f.kind,
 		Place: shell.Place{Dir: dir, Home: p.Dirs.Home, Temp: project.TempDirs(), Own: p.OwnFolders()},
-		// Every real agent offers these two options. Without an option to allow once, the policy asks about
-		// everything.
+		// Every real agent offers at least these two options. If an option to allow once were missing, the policy
+		// would ask about everything.
 		Options: []policy.Option{{ID: "allow_once", Kind: "allow_once"}, {ID: "reject_once", Kind: "reject_once"}},
 	}
 	switch len(args) {
@@ -200,15 +200,15 @@ func (a *app) checkRequest(ctx context.Context, p *project.Project, f checkFlags
 		}
 		req.Provider = agent.ID
 	}
-	// Standing approvals belong to the agent's program and arguments.
+	// A standing approval belongs to a program and its arguments, so the request needs the agent's command.
 	if agent, err := p.Resolver().Named(req.Provider); err == nil {
 		req.Agent, _ = shell.Words(agent.Command)
 	}
 	return req, nil
 }
 
-// readApprovals returns the standing approvals that count, and all approvals. If there is no log yet, the error is
-// fs.ErrNotExist.
+// readApprovals returns the standing approvals that count, and all approvals. The error is fs.ErrNotExist if there
+// is no log yet.
 func (a *app) readApprovals(ctx context.Context, p *project.Project) (count, all []policy.Approval, err error) {
 	log, paths, err := a.Reader(ctx, p)
 	if err != nil {
@@ -230,7 +230,7 @@ func (a *app) readApprovals(ctx context.Context, p *project.Project) (count, all
 	return count, all, err
 }
 
-// checkedRequest is a decision in the form of policy check.
+// checkedRequest is a decision as the command policy check prints it.
 type checkedRequest struct {
 	Effect   policy.Effect    `json:"effect"`
 	By       policy.By        `json:"by"`
@@ -238,13 +238,14 @@ type checkedRequest struct {
 	Tier     shell.Tier       `json:"tier"`
 	Rule     *policy.Rule     `json:"rule,omitempty"`
 	Approval *policy.Approval `json:"approval,omitempty"`
-	Allow    []string         `json:"allow,omitempty"` // the commands of rules that would allow the request
-	Word     string           `json:"word,omitempty"`  // the word that a person must type to allow once
-	Mode     policy.Mode      `json:"mode"`
-	Provider string           `json:"provider"`
-	Kind     string           `json:"kind"`
-	Commands []string         `json:"commands"`
-	Paths    []string         `json:"paths"`
+	Allow    []string         `json:"allow,omitempty"` // commands for rules that would allow the request
+	// the word that a person must type before the request is allowed once
+	Word     string      `json:"word,omitempty"`
+	Mode     policy.Mode `json:"mode"`
+	Provider string      `json:"provider"`
+	Kind     string      `json:"kind"`
+	Commands []string    `json:"commands"`
+	Paths    []string    `json:"paths"`
 }
 
 func newChecked(r policy.Request, m policy.Mode, d policy.Decision) checkedRequest {
@@ -259,7 +260,7 @@ func newChecked(r policy.Request, m policy.Mode, d policy.Decision) checkedReque
 	return c
 }
 
-// decidedBy names the rule or mode that made the decision.
+// decidedBy names the rule or the mode that made the decision.
 func (c checkedRequest) decidedBy() string {
 	switch {
 	case c.Rule != nil && c.Rule.Origin != "":

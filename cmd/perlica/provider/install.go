@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/kernel/agents"
 )
 
-// oldestNode is the oldest major version of Node.js that current adapters support. With an older one, npm silently
-// installs an old adapter.
+// oldestNode is the oldest major version of Node.js that current adapters support. With an older version, npm
+// installs an old adapter without a warning.
 const oldestNode = 22
 
 func (a *app) providerInstallCommand() *cobra.Command {
@@ -85,7 +85,7 @@ func (a *app) providerInstall(ctx context.Context, name string, yes bool) error 
 	return a.Say("%s is installed: %s\nto log in: %s", l.ID, agents.CommandLine(l.Command), l.Login)
 }
 
-// installerHint tells how to get the program that installs agents.
+// installerHint tells how to get a program that installs agents, such as npm.
 func installerHint(program string) string {
 	if program == "npm" {
 		return fmt.Sprintf("install Node.js %d or newer, which brings npm: https://nodejs.org", oldestNode)
@@ -93,7 +93,7 @@ func installerHint(program string) string {
 	return "install uv: https://docs.astral.sh/uv"
 }
 
-// checkNode warns about a Node.js version for which npm installs an old adapter.
+// checkNode prints a warning if the version of Node.js is so old that npm would install an old adapter.
 func (a *app) checkNode(ctx context.Context, res agents.Resolver) {
 	node, err := res.Find("node")
 	if err != nil {

@@ -48,14 +48,14 @@ PERLICA is the session in which Perlica has the agent's; 'perlica session delete
 	return cmd
 }
 
-// keptSession is a session that an agent keeps.
+// keptSession is a session that an agent has stored.
 type keptSession struct {
-	ID      string          `json:"id"` // the agent's own id
+	ID      string          `json:"id"` // id that the agent gave the session
 	Title   string          `json:"title"`
 	Updated string          `json:"updated_at"` // in the agent's own format
 	Dir     string          `json:"cwd"`
 	AddDirs []string        `json:"additional_directories"`
-	Session event.SessionID `json:"session_id"` // Perlica's session; empty if it has none
+	Session event.SessionID `json:"session_id"` // the same session in Perlica; empty if Perlica does not know it
 }
 
 func (a *app) providerSessions(ctx context.Context, f testFlags, name string, all bool) error {
@@ -101,7 +101,7 @@ func (a *app) providerSessions(ctx context.Context, f testFlags, name string, al
 	return v.printKept(list, all)
 }
 
-// heldHere maps the agents' sessions to Perlica's sessions, as far as the log knows both.
+// heldHere returns Perlica's session for each session of an agent. It contains only sessions on the context's log.
 func (a *app) heldHere(ctx context.Context) (map[event.ConversationID]event.SessionID, error) {
 	held := map[event.ConversationID]event.SessionID{}
 	if p, err := a.Locate(nil); err != nil || !p.Workspace.Exists {

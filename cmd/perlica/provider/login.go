@@ -67,7 +67,7 @@ was asked and what came of it is on your own log.`,
 	return cmd
 }
 
-// visit is a connection to an agent without a prompt.
+// visit is a connection to an agent on which no prompt is sent.
 type visit struct {
 	*app
 	project *project.Project
@@ -76,7 +76,7 @@ type visit struct {
 	options agents.ProbeOptions
 }
 
-// withVisit calls do with the named agent.
+// withVisit finds the named agent and calls do.
 func (a *app) withVisit(ctx context.Context, name string, env []string, do func(*visit) error) error {
 	v, err := a.findVisit(testFlags{env: env}, name)
 	if err != nil {
@@ -93,7 +93,7 @@ func (a *app) withVisit(ctx context.Context, name string, env []string, do func(
 	return do(v)
 }
 
-// findVisit finds the agent to connect to.
+// findVisit finds the agent that the command connects to.
 func (a *app) findVisit(f testFlags, name string) (*visit, error) {
 	p, err := a.locateValid()
 	if err != nil {
@@ -112,12 +112,12 @@ func (a *app) findVisit(f testFlags, name string) (*visit, error) {
 	}}, nil
 }
 
-// callRunning starts the agent and calls do. Ctrl-C ends it.
+// callRunning starts the agent, calls do and ends the agent. Ctrl-C ends the agent at once.
 func (v *visit) callRunning(ctx context.Context,
 	do func(context.Context, *provider.Conn, acp.InitializeResponse) error) error {
 	return frame.Interruptible(ctx, "the agent was ended; it may have completed the request",
 		func(ctx context.Context) error {
-			var refused error // an error of do, not of the agent
+			var refused error // an error of do that is no error of the agent
 			r := agents.Visit(ctx, v.agent, v.options,
 				func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) error {
 					err := do(ctx, c, info)
@@ -144,7 +144,7 @@ func (v *visit) callRunning(ctx context.Context,
 		})
 }
 
-// recordLogin records a login action of the agent on the user's own log and runs it.
+// recordLogin runs the login action do and records it on the user's own log.
 func (v *visit) recordLogin(ctx context.Context, what fact.Login, do func() error) error {
 	r, done, err := v.Open(ctx, v.own)
 	if err != nil {
@@ -154,7 +154,7 @@ func (v *visit) recordLogin(ctx context.Context, what fact.Login, do func() erro
 	return errors.Join(loginLogError(login.ByAgent(ctx, r, what, do)), done())
 }
 
-// loginLogError adds the exit code to an error of the log.
+// loginLogError adds an exit code to an error if the log caused it.
 func loginLogError(err error) error {
 	if errors.Is(err, login.ErrRecord) {
 		return frame.ExitLog.With(frame.LogErrorBeforeSend(err))
@@ -198,7 +198,8 @@ func (v *visit) logIn(ctx context.Context, id string) error {
 	return v.Say("%s says that it is logged in.", v.agent.ID)
 }
 
-// chooseLogin returns the login method with the id. Without an id and with several methods it lists them.
+// chooseLogin returns the login method with the given id. If id is empty and there is one method, it returns this
+// one. If there are several, it lists them and fails.
 func (v *visit) chooseLogin(list []acp.AuthMethod, id string) (acp.AuthMethod, error) {
 	var rows []row
 	for _, m := range list {
@@ -222,7 +223,7 @@ func (v *visit) chooseLogin(list []acp.AuthMethod, id string) (acp.AuthMethod, e
 	return acp.AuthMethod{}, frame.UsageErrorf("%s offers no login %q; those that it offers are above", v.agent.ID, id)
 }
 
-// loginOf returns the id of a login method, and its name with the values that it needs.
+// loginOf returns the id of a login method. name is the method's name, followed by the values that the method needs.
 func loginOf(m acp.AuthMethod) (id, name string) {
 	switch {
 	case m.Terminal != nil:
@@ -235,7 +236,7 @@ func loginOf(m acp.AuthMethod) (id, name string) {
 	return "", ""
 }
 
-// explainVariables explains a login method that only needs environment variables.
+// explainVariables explains a login method that needs only environment variables to be set.
 func (v *visit) explainVariables(m *acp.AuthMethodEnvVarInline) error {
 	var names []string
 	for _, one := range m.Vars {

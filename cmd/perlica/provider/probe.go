@@ -23,7 +23,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// testFlags are the flags of provider test.
+// testFlags are the flags of the command provider test.
 type testFlags struct {
 	agent string
 	env   []string
@@ -89,7 +89,7 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 	defer stop.Release()
 	go func() {
 		select {
-		case s := <-stop.First: // No prompt was sent, so nothing needs to be cancelled.
+		case s := <-stop.First: // No prompt was sent, so there is nothing to cancel.
 			stop.End(errors.New(s.Why))
 		case <-ctx.Done():
 		}
@@ -115,8 +115,8 @@ func (a *app) providerTest(ctx context.Context, f testFlags, name string) error 
 		probeHint(r, f.agent != "", agent.HeldBack(a.Environ, r.Err.LoginVars))))
 }
 
-// modelNeeds checks the requirements of a model without an agent, and sends one request to it. The error names the
-// first missing requirement.
+// modelNeeds checks the requirements of a model that runs without an agent program, and sends one request to the
+// model. The error names the first requirement that is missing.
 func (a *app) modelNeeds(ctx context.Context, p *project.Project, agent *agents.Agent) ([]agents.Requirement, error) {
 	if !agent.Model {
 		return nil, nil
@@ -131,7 +131,7 @@ func (a *app) modelNeeds(ctx context.Context, p *project.Project, agent *agents.
 	return list, p.Resolver().UseModel(agent, "", nil, p.Dirs, a.Getenv)
 }
 
-// testedAgent finds the agent to test.
+// testedAgent finds the agent that the command tests.
 func (a *app) testedAgent(p *project.Project, f testFlags, name string) (agent agents.Agent, err error) {
 	res := p.Resolver()
 	switch {
@@ -186,7 +186,7 @@ func (a *app) printProbe(r agents.ProbeReport, asJSON bool) error {
 	})
 }
 
-// indentedTail returns the end of a longer text, indented and sanitized.
+// indentedTail returns the last lines of a longer text, indented and sanitized.
 func indentedTail(text string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	lines = lines[max(0, len(lines)-20):]
@@ -214,7 +214,7 @@ func probeRows(r agents.ProbeReport) []row {
 	for _, o := range r.Options {
 		if s := o.Select; len(r.Modes) > 0 && s != nil && s.Category != nil &&
 			*s.Category == acp.SessionConfigOptionCategoryMode {
-			continue // The name repeats the id.
+			continue // This name is the same as the id.
 		}
 		rows = append(rows, optionRow(o, r.Selected))
 	}
@@ -228,7 +228,7 @@ func probeRows(r agents.ProbeReport) []row {
 	return rows
 }
 
-// capabilities returns the names of an agent's capabilities.
+// capabilities returns the names of an agent's capabilities, as paths in its answer to initialize.
 func capabilities(c acp.AgentCapabilities) []string {
 	b, err := json.Marshal(c)
 	if err != nil {
@@ -241,7 +241,7 @@ func capabilities(c acp.AgentCapabilities) []string {
 	return flatten("", v)
 }
 
-// flatten returns the names of true values and of values without fields.
+// flatten returns the paths of all fields of v that are true or empty objects.
 func flatten(path string, v map[string]any) []string {
 	var names []string
 	for _, key := range slices.Sorted(maps.Keys(v)) {
@@ -281,7 +281,8 @@ func modes(r agents.ProbeReport) string {
 	var names []string
 	for _, m := range r.Modes {
 		name := string(m.Id)
-		if called := agents.ModeName(r.Modes, name); called != name { // --mode takes the id.
+		// A name is printed after its id, because --mode needs the id.
+		if called := agents.ModeName(r.Modes, name); called != name {
 			name = called + ": " + name
 		}
 		if string(m.Id) == r.Mode {

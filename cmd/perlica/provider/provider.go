@@ -36,7 +36,7 @@ of the configuration, or the built-in one. See docs/agents.md.`,
 }
 
 // locateValid finds the project for commands that need a valid configuration. It prints the project's settings that
-// do not count.
+// have no effect.
 func (a *app) locateValid() (*project.Project, error) {
 	p, err := a.Locate(nil)
 	if err == nil {
