@@ -61,8 +61,8 @@ func (r *answerReader) readAnswer(ctx context.Context, f *fact.BridgeReceived) e
 	return nil
 }
 
-// takeChoice stores in f the choice that a text makes. named means that the message leaves no doubt
-// about the question. A yes that needs a word and a lasting yes must be named.
+// takeChoice stores in f the choice that a text makes. named is true if the message names its question without doubt. A
+// yes that needs a word, and a lasting yes, count only if named is true.
 func (r *answerReader) takeChoice(a *openQuestion, text string, named bool, f *fact.BridgeReceived) {
 	c, err := command.ReadChoice(a.Question, text)
 	if err != nil {
@@ -91,8 +91,8 @@ func (r *answerReader) applyChoice(a *openQuestion, c command.Choice, named bool
 	}
 }
 
-// pressed reads a button. A button counts in the chat of its card. If the channel reports the
-// button's message, it counts only on this card.
+// pressed reads a pressed button. A button counts only in the chat of its card. If the channel reports the message with
+// the button, this message must belong to the card.
 func (r *answerReader) pressed(f *fact.BridgeReceived) {
 	f.Kind, f.Word = kindRefused, r.say.NotHere
 	id, n, _ := strings.Cut(strings.TrimPrefix(r.m.Button, buttonPrefix), ":")
@@ -146,7 +146,7 @@ func (r *answerReader) replied(ctx context.Context, text string, f *fact.BridgeR
 	return nil
 }
 
-// named reads "#id answer".
+// named reads a message of the form "#id answer", which names its question.
 func (r *answerReader) named(id, text string, f *fact.BridgeReceived) {
 	var found []*openQuestion
 	for _, a := range r.open {
@@ -168,7 +168,7 @@ func (r *answerReader) named(id, text string, f *fact.BridgeReceived) {
 // in this chat, the sender may answer it, and its card was sent before the text. A reply to another
 // message answers no such question.
 func (r *answerReader) bare(ctx context.Context, text string) *openQuestion {
-	a := r.only()
+	a := r.onlyQuestion()
 	if a == nil || r.m.ReplyTo != "" {
 		return nil
 	}
@@ -176,15 +176,15 @@ func (r *answerReader) bare(ctx context.Context, text string) *openQuestion {
 		return nil
 	}
 	r.awaitCards(ctx)
-	if r.only() != a || !r.after(a.cards[r.who]) {
+	if r.onlyQuestion() != a || !r.after(a.cards[r.who]) {
 		return nil
 	}
 	return a
 }
 
-// only returns the question of the only waiting card in this chat, if this card belongs to the
-// sender. Cards of all projects and of all contacts count.
-func (r *answerReader) only() *openQuestion {
+// onlyQuestion returns the question of the only waiting card in this chat, if this card belongs to the sender. Cards of
+// all projects and of all contacts count.
+func (r *answerReader) onlyQuestion() *openQuestion {
 	for _, o := range r.b.allBridges() {
 		if o != r.b && o.cardsIn(r.ch.Name(), r.m.Chat) > 0 {
 			return nil
@@ -208,8 +208,8 @@ func (r *answerReader) only() *openQuestion {
 	return found
 }
 
-// card returns the sender's open question with a card that has this message id in this chat. The
-// card of a group may belong to another contact.
+// card returns the sender's open question with a card that has this message id in this chat. In a group the card may
+// belong to another contact.
 func (r *answerReader) card(id string) (*openQuestion, *card) {
 	if id == "" {
 		return nil, nil
@@ -255,8 +255,8 @@ func (r *answerReader) awaitCards(ctx context.Context) {
 	}
 }
 
-// pinQuestion returns the question of an /allow, /deny or /choose without an id, by the rules for a
-// bare number or a reply. An empty id means that the command itself must name the question.
+// pinQuestion returns the question that an /allow, /deny or /choose without an id means. The rules are those for a bare
+// number or a reply. If the returned id is empty, the command itself must name the question.
 func (r *answerReader) pinQuestion(ctx context.Context, l command.Line) (event.InteractionID, error) {
 	args := strings.Fields(l.Args)
 	if len(args) > 0 {
@@ -271,7 +271,7 @@ func (r *answerReader) pinQuestion(ctx context.Context, l command.Line) (event.I
 		}
 		return "", nil
 	}
-	a := r.only()
+	a := r.onlyQuestion()
 	if a == nil || !r.after(a.cards[r.who]) {
 		return "", nil
 	}
@@ -292,8 +292,7 @@ func (r *answerReader) pinQuestion(ctx context.Context, l command.Line) (event.I
 	return a.ID, nil
 }
 
-// A tooSoonError refuses a yes without a question's id that came before a person can have read the
-// card.
+// A tooSoonError refuses a yes that names no question. It came before a person can have read the card.
 type tooSoonError struct{ text string }
 
 func (e *tooSoonError) Error() string { return e.text }

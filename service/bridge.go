@@ -48,7 +48,7 @@ type Bridge struct {
 	inboxByPeer   map[fact.Peer]*inbox
 	outboxByPeer  map[outboxKey]*outbox
 	openQuestions map[event.InteractionID]*openQuestion
-	// spoken holds the languages of the known contacts. Empty stands for the configured language.
+	// spoken holds the languages of the known contacts. Empty means the configured language.
 	spoken     map[fact.Peer]language.Language
 	watching   bool                     // the bridge reads the turns of other front ends
 	faults     map[string]fault         // by channel
@@ -57,13 +57,13 @@ type Bridge struct {
 	closed     bool
 }
 
-// AutoAck stands for the standard acknowledgement of each platform and language.
+// AutoAck selects the standard acknowledgement of each platform and language.
 const AutoAck = "auto"
 
 // errClosed says that the bridge was closed.
 var errClosed = errors.New("the bridge is closed")
 
-// bridgeStops is the reason of the stops of all turns when the bridge ends.
+// bridgeStops is the reason with which an ending bridge stops its turns.
 var bridgeStops = message.New("service.bridge-stops", "the bridge was told to stop")
 
 // Open takes the project's lock and brings the view up to date. It fails with a *HeldError if
@@ -135,9 +135,9 @@ func (b *Bridge) warn(what string, args ...any) {
 	}
 }
 
-// Run serves until ctx ends. Running turns may then continue for the grace, and are cancelled after
-// it. Waiting messages are answered after the next start. Run returns nil after a normal end.
-// Otherwise it returns the error of the log, which ended the bridge.
+// Run serves until ctx ends. Running turns may then continue for the time Settings.Grace, and are cancelled after it.
+// Waiting messages are answered after the next start. Run returns nil after a normal end. Otherwise it returns the
+// error of the log, which ended the bridge.
 func (b *Bridge) Run(ctx context.Context) error {
 	work, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -255,7 +255,7 @@ func (b *Bridge) takeUp(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case m.Held && !paired: // otherwise no code would notice it
+		case m.Held && !paired: // its queue would never handle a held message
 			b.inboxOf(m.Peer).handleMessage(m)
 		default:
 			b.inboxOf(m.Peer).addMessage(m)
@@ -330,8 +330,7 @@ func (b *Bridge) Close(ctx context.Context) error {
 	return errors.Join(b.records.Close(), b.lock.Close())
 }
 
-// A HeldError says that another bridge serves the project. Its fields describe this bridge as far
-// as it is known.
+// A HeldError says that another bridge serves the project. Its fields describe the other bridge as far as it is known.
 type HeldError struct {
 	PID     int       `json:"pid"`
 	Context string    `json:"context"`
@@ -366,7 +365,8 @@ func lockProject(path, context string, now time.Time) (*flock.Flock, error) {
 	return f, nil
 }
 
-// Holder returns the bridge that serves a project, or nil. It neither makes nor keeps the lock.
+// Holder returns the bridge that serves a project, or nil. It does not make the lock's file, and it does not keep the
+// lock.
 func Holder(path string) (*HeldError, error) {
 	if err := disk.Check(path); err != nil {
 		return nil, err

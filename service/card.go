@@ -57,8 +57,7 @@ type card struct {
 	lost    bool              // a part of the card cannot be sent
 }
 
-// losePart records that a part of the card cannot be sent. first reports whether it is the first
-// one.
+// losePart records that a part of the card cannot be sent. first is true for the first such part.
 func (c *card) losePart() (first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +65,7 @@ func (c *card) losePart() (first bool) {
 	return first
 }
 
-// landing limits the time for which an answer waits for the platform's result of sending the card.
+// landing is the longest time for which an answer waits for the result of sending its card.
 const landing = 5 * time.Second
 
 // whole reports whether the whole card has arrived.
@@ -92,7 +91,7 @@ func (c *card) fresh(now time.Time) bool {
 	return now.Sub(c.since) < interaction.ReadTime
 }
 
-// has reports whether a message of the card has this platform's id.
+// has reports whether a message of the card has this id on the platform.
 func (c *card) has(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,8 +170,8 @@ func (b *Bridge) askContacts(ib *inbox, q interaction.Question) {
 	_ = b.commitEvents(b.hard, events...) // an error ends the bridge
 }
 
-// makeCard makes the card of a question for a contact and returns the events of its messages. The
-// text head comes first and names the origin of the question.
+// makeCard makes the card of a question for a contact and returns the events of its messages. The card begins with the
+// text head, which names the origin of the question.
 func (b *Bridge) makeCard(a *openQuestion, c Contact, chat string, input event.InputID,
 	head string) (events []event.Event) {
 	say, limits := b.sentencesFor(c.key()), b.channels[c.Channel].Limits()
@@ -240,7 +239,7 @@ func (b *Bridge) closeCards(id event.InteractionID, a *interaction.Answer, why i
 	_ = b.commitEvents(b.hard, events...) // an error ends the bridge
 }
 
-// closedHow returns the sentence about the end of a question for its card.
+// closedHow returns the sentence that the question's card shows after the question has ended.
 func closedHow(say *language.Sentences, q interaction.Question, end *interaction.TakenError) string {
 	switch {
 	case end.Answer == nil && end.Lapsed == interaction.Crashed:
@@ -265,9 +264,9 @@ func cardClosed(id event.InteractionID, how string) event.Event {
 	return event.NewFact(event.CardClosed, "perlica", event.Refs{Interaction: id}, fact.CardClosed{How: how})
 }
 
-// closingMessage edits a card if the platform can edit; otherwise it sends a note. An edited card
-// still shows the answered text. If the text needs several messages, the card's earlier messages
-// show it.
+// closingMessage returns the message that shows the end of a question. If the platform can edit, the message replaces
+// the last message of the card. Otherwise it is a note. An edited card still shows the answered text. If the text needs
+// several messages, the card's earlier messages show it.
 func (b *Bridge) closingMessage(who fact.Peer, chat, target string, a *openQuestion, how string,
 	answered bool) fact.BridgeQueued {
 	q := a.Question
@@ -339,7 +338,7 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 		}
 		sent[k.Peer][k.Question] = true
 		f := b.closingMessage(k.Peer, k.Chat, k.ID, a, how(b.sentencesFor(k.Peer)), end != nil && end.Answer != nil)
-		// The existence of the card is unknown, so it cannot be edited.
+		// The card may not exist on the platform, so it cannot be edited.
 		if k.state != "sent" {
 			f.Kind, f.Target = outNotice, ""
 		}
@@ -348,7 +347,7 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 	if len(events) == 0 {
 		return nil
 	}
-	// startUp reads the messages to send from the view in a moment.
+	// startUp then reads the messages to send from the view.
 	_, err = b.log().Append(ctx, events...)
 	return err
 }
@@ -367,8 +366,7 @@ func (b *Bridge) parts(c Contact, q interaction.Question, head string,
 	for _, text := range texts {
 		list = append(list, fact.BridgeQueued{Text: text})
 	}
-	// A text that is cut into n messages on its own fits into the last n+1 messages, wherever it
-	// begins.
+	// Options that need n messages alone fit into the last n+1 messages of the whole text, wherever they begin.
 	_, options, _ := strings.Cut(text, say.Lay(q).Block())
 	end := 1 + len(b.cutText(c.Channel, options))
 	if !limits.Files || len(list) <= mostOfACard || end >= mostOfACard-1 {

@@ -196,7 +196,7 @@ func (b *Bridge) menus(ctx context.Context, ch channel.Channel) {
 	if !ok {
 		return
 	}
-	// The empty language stands for all other languages.
+	// The empty language means all other languages.
 	for _, l := range append(language.All(), "") {
 		if err := m.SetMenu(ctx, string(l), menuOf(l, b.settings().Language)); err != nil && ctx.Err() == nil {
 			b.warn("the platform's list of commands could not be set", "channel", ch.Name(), "error", err.Error())
@@ -205,10 +205,10 @@ func (b *Bridge) menus(ctx context.Context, ch channel.Channel) {
 	}
 }
 
-// menuOf yields the commands in a language with their help.
-func menuOf(l, otherwise language.Language) iter.Seq2[string, string] {
+// menuOf yields the commands with their help in the language l, or in the fallback language if l is empty.
+func menuOf(l, fallback language.Language) iter.Seq2[string, string] {
 	return func(yield func(name, help string) bool) {
-		for _, c := range cmp.Or(l, otherwise).Sentences().Commands {
+		for _, c := range cmp.Or(l, fallback).Sentences().Commands {
 			if !yield(c.Name, c.Help) {
 				return
 			}

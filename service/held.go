@@ -37,7 +37,7 @@ func (b *Bridge) asksHere(who fact.Peer, chat string) (n, own int) {
 	return n, own
 }
 
-// hint gives the reason why a message did not count as an answer, and the next step of the message.
+// hint tells the sender why a message did not count as an answer, and how to send the message or take it back.
 func (b *Bridge) hint(who fact.Peer, chat string, input event.InputID) string {
 	say := b.sentencesFor(who)
 	held := fmt.Sprintf(say.Held, word(input))
@@ -90,8 +90,8 @@ func (b *Bridge) waitingEvents(c Contact, m channel.Inbound, input event.InputID
 	return events
 }
 
-// queued returns the event that an input waits for its turn in its contact's session. Other front
-// ends see this event. After a command the session is not yet known.
+// queued returns the event that records the wait of an input in its contact's session. Other front ends see this event.
+// If a waiting command may change the session, the event names no session.
 func (b *Bridge) queued(ib *inbox, c Contact, input event.InputID, f fact.BridgeReceived) event.Event {
 	session := c.Session
 	if conv := ib.opened(); conv != nil {
@@ -119,8 +119,8 @@ func (b *Bridge) leaveQueue(ctx context.Context, input event.InputID, by, where 
 	return []event.Event{queue.Withdrawn(e.Session, input, fact.MessageWithdrawn{By: by, Where: where})}, nil
 }
 
-// takenBack makes the events of a message that takes another one back. It refuses f if the other
-// message no longer waits.
+// takenBack makes the events for the message m, which takes an earlier message back. If the earlier message no longer
+// waits, takenBack makes f a refusal.
 func (b *Bridge) takenBack(ctx context.Context, c Contact, m channel.Inbound,
 	f *fact.BridgeReceived) ([]event.Event, error) {
 	target, ok := b.inboxOf(c.key()).takeBack(f.About)
@@ -160,8 +160,8 @@ func (b *Bridge) confirmed(ctx context.Context, c Contact, m channel.Inbound,
 	return nil, nil
 }
 
-// settled reports the decision about a waiting message. It replaces the earlier message with the
-// buttons if possible; otherwise it sends a new message.
+// settled tells the sender the decision about a waiting message. If possible, it replaces the earlier message with the
+// buttons; otherwise it sends a new message.
 func (b *Bridge) settled(ctx context.Context, c Contact, m channel.Inbound, target received,
 	text string) (events []event.Event, err error) {
 	f := fact.BridgeQueued{Peer: c.key(), Chat: target.Chat, Kind: outEdit, Text: b.renderShort(c.Channel, text)}

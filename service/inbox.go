@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/kernel/record"
 )
 
-// inbox handles the messages of one contact. Inputs and commands wait in queue, in order. Answers
-// and commands that change nothing go through first, which has its own goroutine.
+// inbox handles the messages of one contact. Inputs and commands wait in the field queue, in order. Answers and
+// commands that change nothing wait in the field first. Each of the two fields has its own goroutine.
 type inbox struct {
 	b   *Bridge
 	key fact.Peer
@@ -172,7 +172,7 @@ func (ib *inbox) finishMessage(m received, refs event.Refs, f fact.BridgeFinishe
 			text = ib.b.heading() + text
 		}
 		parts := ib.b.cutText(ib.key.Channel, text)
-		// the file has the whole text
+		// The file has the whole text, so the middle of the text is not sent.
 		if len(parts) > mostParts && slices.ContainsFunc(more, func(q fact.BridgeQueued) bool { return q.Part == 0 }) {
 			parts = append(parts[:mostParts-1], parts[len(parts)-1])
 		}
@@ -187,8 +187,8 @@ func (ib *inbox) finishMessage(m received, refs event.Refs, f fact.BridgeFinishe
 	for _, q := range more {
 		events = append(events, queueEvent(m.input, q))
 	}
-	// The end of the status message is in the same commit, so a finished turn never leaves a
-	// running status behind a crash.
+	// The end of the status message is in the same commit. A crash can therefore not leave a running status of a
+	// finished turn.
 	if m.statusEnd != nil {
 		events = append(events, queueEvent(m.input, *m.statusEnd))
 	}

@@ -41,8 +41,8 @@ func queueEvent(input event.InputID, f fact.BridgeQueued) event.Event {
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// commitEvents writes events to disk, all or none. It then hands over the messages to send and to
-// answer. An error ends the bridge, because the bridge may not do what it cannot record.
+// commitEvents writes events to disk, all or none. It then gives their messages to the inboxes and outboxes. An error
+// ends the bridge, because the bridge may not do an act that it cannot record.
 func (b *Bridge) commitEvents(ctx context.Context, events ...event.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -258,8 +258,8 @@ func (b *Bridge) turnContinues(q *queued) bool {
 	return ib.statusID == q.ID
 }
 
-// undecided records that a message may have been sent. done means that the bridge gives the message
-// up: a lost message is better than a repeated one or than a delay of the later messages.
+// undecided records that a message may have been sent. done is true if the bridge gives the message up. A lost message
+// is better than a repeated one or than a delay of the later messages.
 func (b *Bridge) undecided(ch channel.Channel, q *queued, why error) (done, ok bool) {
 	f := fact.Delivery{ID: q.ID, Error: why.Error(), Unknown: true}
 	if ch.Limits().Dedupes || edits(q.Kind) {
@@ -333,8 +333,8 @@ func (b *Bridge) editMessage(ctx context.Context, ch channel.Channel, q *queued,
 	return &channel.RejectedError{Why: "there is nothing to edit"}
 }
 
-// writeFile writes the content of a message's file to a temporary file. The log has the content
-// once.
+// writeFile writes the content of a message's file to a temporary file. The event of the message has no copy of it,
+// because the log has the content already.
 func (b *Bridge) writeFile(ctx context.Context, q *queued) (*channel.File, error) {
 	data, mime, err := b.content(ctx, q)
 	if err != nil {
@@ -347,7 +347,8 @@ func (b *Bridge) writeFile(ctx context.Context, q *queued) (*channel.File, error
 	return &channel.File{Name: q.File, Path: path, MIME: mime}, nil
 }
 
-// content returns a whole question, a whole answer, or a piece of an answer from the record.
+// content returns the content of a message's file from the record: a whole question, a whole answer, or a file in an
+// answer.
 func (b *Bridge) content(ctx context.Context, q *queued) (data []byte, mime string, err error) {
 	if q.Kind == outCard {
 		a, err := b.findQuestion(ctx, q.Question)
@@ -361,7 +362,7 @@ func (b *Bridge) content(ctx context.Context, q *queued) (data []byte, mime stri
 	return []byte(res.Text), "text/markdown", err
 }
 
-// part returns a piece of an answer that is not text, from the record.
+// part returns the file number n of a run's answer from the record. The count includes other parts that are not text.
 func (b *Bridge) part(ctx context.Context, run event.RunID, n int) (data []byte, mime string, err error) {
 	i := 0
 	for block, err := range record.Content(ctx, b.opt.Runner.Log(), run) {

@@ -56,7 +56,7 @@ type pairing struct {
 	rights     access.Rights
 }
 
-// Pairing reports whether a code can be used now, and whether this code is the right one.
+// Pairing reports whether a pairing is open now, and whether the given code is its code.
 func (r *Records) Pairing(ctx context.Context, code string, now time.Time) (open, this bool, err error) {
 	if err := r.view.CatchUp(ctx); err != nil {
 		return false, false, err
@@ -79,7 +79,8 @@ func (r *Records) openPairing(ctx context.Context, now time.Time) (p pairing, ok
 	return p, err == nil, err
 }
 
-// mayTry reports whether a sender has waited long enough since its last guess.
+// mayTry reports whether a sender may guess now. It is false if the sender has just guessed. first is true for the
+// sender's first guess.
 func (r *Records) mayTry(ctx context.Context, who fact.Peer, now time.Time) (may, first bool, err error) {
 	var attempts int
 	var last int64
@@ -92,8 +93,8 @@ func (r *Records) mayTry(ctx context.Context, who fact.Peer, now time.Time) (may
 	return err == nil && access.MayGuess(attempts, time.Unix(0, last), now), attempts == 0, err
 }
 
-// stranger handles a message of an unpaired sender. Only a code gets a reply, and of the wrong
-// codes only the first one while a pairing is open. The caller appends the events.
+// stranger handles a message of an unpaired sender. While a pairing is open, a code gets a reply. Of a sender's wrong
+// codes only the first one gets a reply. The caller appends the events.
 func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound) ([]event.Event, error) {
 	who, now := fact.Peer{Channel: channel, Contact: m.Contact}, b.opt.Now()
 	code := codeIn(m)

@@ -106,9 +106,8 @@ func (s *status) keepUpdated(ctx context.Context, e channel.Editor) {
 	<-ctx.Done()
 }
 
-// over returns the last change of the status message: the results of the tools, or the deletion if
-// the platform can delete it. It is recorded with the end of the turn. nil means that there is no
-// message.
+// over returns the last change of the status message: the results of the tools, or the deletion if the platform can
+// delete the message. The caller records this change with the end of the turn. nil means that there is no message.
 func (s *status) over() *fact.BridgeQueued {
 	if s.id == "" {
 		return nil

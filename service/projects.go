@@ -29,8 +29,8 @@ type Projects struct {
 	end    func()
 }
 
-// NewProjects returns the projects of a bot. home is the bridge of the bot's home, and people call
-// this project name.
+// NewProjects returns the projects of a bot. home is the bridge of the bot's home. name is the name by which people
+// call this project.
 func NewProjects(record *bot.Record, name, log string, home *Bridge) *Projects {
 	p := &Projects{record: record, over: make(chan struct{})}
 	p.end = sync.OnceFunc(func() { close(p.over) })
@@ -40,7 +40,7 @@ func NewProjects(record *bot.Record, name, log string, home *Bridge) *Projects {
 	return p
 }
 
-// Add adds a project that people call name. It must be called before Run. Run opens the project,
+// Add adds a project. name is the name by which people call it. Add must be called before Run. Run opens the project,
 // and opens it again after a failure.
 func (p *Projects) Add(name, log string, open Opener) {
 	p.list = append(p.list, &served{log: log, name: name, open: open, wanted: make(chan struct{}, 1), err: errOpening})
@@ -66,7 +66,7 @@ func (p *Projects) Run(ctx context.Context) error {
 		all.Go(func() { p.serveProject(others, s, sync.OnceFunc(func() { close(tried) })) })
 		<-tried
 	}
-	// A received message needs a running bridge of its project.
+	// The other bridges run until polling has ended, because a received message needs the bridge of its project.
 	all.Go(func() {
 		<-p.over
 		stop()
@@ -137,8 +137,8 @@ func (p *Projects) Live(ctx context.Context) (l Live, err error) {
 	return l, nil
 }
 
-// eachBridge calls f for each served project. If f fails for a project other than the home, that
-// project is no longer served. missing reports that a project is not served.
+// eachBridge calls the function f for each served project. If f fails for a project other than the home, that project
+// is no longer served. missing reports that a project is not served.
 func (p *Projects) eachBridge(ctx context.Context, f func(s *served, b *Bridge) error) (missing bool, err error) {
 	for i, s := range p.list {
 		b, _ := s.working()
@@ -181,8 +181,8 @@ func (p *Projects) chosen(who fact.Peer) *served {
 	return nil
 }
 
-// current returns the project that gets a contact's messages. It is the chosen project, even if it
-// cannot be served now; otherwise it is the first one of paired. It may be nil.
+// current returns the project that gets a contact's messages. It is the chosen project, even if it cannot be served
+// now. Without a choice it is the first project in paired, or nil.
 func (p *Projects) current(who fact.Peer, paired []*served) *served {
 	s := p.chosen(who)
 	if s != nil {
@@ -220,8 +220,8 @@ func pick(list []*served, name string) *served {
 	return list[i]
 }
 
-// cursor returns a channel's cursor. After a bot has got its second project, the first cursor comes
-// from the log of its home.
+// cursor returns a channel's cursor. When a bot gets its second project, its first cursor comes from the log of its
+// home.
 func (b *Bridge) cursor(ctx context.Context, channel string) (string, error) {
 	if b.projects != nil {
 		if cursor, ok := b.projects.record.Cursor(channel); ok {

@@ -31,14 +31,13 @@ func InputID(channel, message string) event.InputID {
 	return event.InputID(channel + ":sha256:" + hex.EncodeToString(sum[:]))
 }
 
-// pace limits the frequency of polls that return quickly without moving the cursor. Without a pause
-// they would follow each other endlessly. A repeated message moves the cursor, so it causes no
-// pause.
+// pace lengthens the pauses between polls that return quickly without moving the cursor. Without a pause such polls
+// would follow each other endlessly. A repeated message moves the cursor, so it causes no pause.
 type pace struct {
 	least, wait time.Duration
 }
 
-// longestPause is the longest pause between two such polls. A message may wait this long.
+// longestPause is the longest pause that pace makes. A message may wait this long.
 const longestPause = 5 * time.Second
 
 // nextPause returns the pause after a poll with this duration and these cursors.
@@ -237,9 +236,9 @@ func (b *Bridge) repeated(ch channel.Channel, m channel.Inbound, recorded string
 	}
 }
 
-// digest returns the digest of a message's content: the text, the data of the button on a separate
-// line, and the files. A file that is still on the platform counts with its name and size on such a
-// line. The digest is empty if a file cannot be read.
+// digest returns the digest of a message's content: the text, the data of the button on a separate line, and the files.
+// A file that is still on the platform counts with its name and size on a separate line, too. The digest is empty if a
+// file cannot be read.
 func (b *Bridge) digest(m channel.Inbound) string {
 	in := kernel.Input{Text: m.Text}
 	if m.Button != "" {

@@ -48,7 +48,7 @@ func (r *Records) Unconfirmed(ctx context.Context) ([]Contact, error) {
 	return r.counting(ctx, false, "")
 }
 
-// counting returns the contacts that have a voucher, or those that have none.
+// counting returns the contacts with a voucher, or the contacts without a voucher if vouched is false.
 func (r *Records) counting(ctx context.Context, vouched bool, where string, args ...any) ([]Contact, error) {
 	if err := r.view.CatchUp(ctx); err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (r *Records) cursor(ctx context.Context, channel string) (string, error) {
 	return cursor, err
 }
 
-// known reports whether a message was received before, and whether the bridge has sent it. digest
+// known reports whether the bridge has received a message before, and whether it has sent this message itself. digest
 // is the digest of the received message. It is empty if the record has none.
 func (r *Records) known(ctx context.Context, input event.InputID, channel,
 	platform string) (received, sent bool, digest string, err error) {
@@ -218,7 +218,7 @@ type queued struct {
 	platform string  // the platform's id after sending
 	plain    bool    // the platform has refused its formatting or buttons
 	instead  *queued // says that this message could not be sent
-	probed   bool    // the platform has answered the message instead
+	probed   bool    // the message in instead has arrived, or is given up
 }
 
 const selectQueued = `SELECT fact, input, state, attempts, repeated, platform FROM outbox `
@@ -309,7 +309,7 @@ const (
 	outRefusal fact.OutKind = "refusal" // of a code from a stranger
 )
 
-// once reports whether a message of this kind must not be sent twice, even if it is lost.
+// once reports whether a message of this kind must not be sent twice. Such a message may be lost.
 func once(k fact.OutKind) bool { return k == outAck || k == outStatus }
 
 // optionalFaults limits the platform's failures at an optional message before the bridge gives it
@@ -317,9 +317,8 @@ func once(k fact.OutKind) bool { return k == outAck || k == outStatus }
 // they show no fault of the message.
 const optionalFaults = 3
 
-// optional reports whether a message has no information of its own: another record or message has
-// its content. A file, an edit and a message of a once kind are optional. They delay later messages
-// only a short time.
+// optional reports whether a message has no information of its own: another record or message has its content. A file,
+// an edit and a message of a kind in once are optional. They delay later messages only a short time.
 func optional(q *queued) bool { return q.File != "" || edits(q.Kind) || once(q.Kind) }
 
 // edits reports whether a message of this kind changes a sent message. A repeated edit changes

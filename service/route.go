@@ -78,7 +78,7 @@ func (b *Bridge) acceptMessage(ctx context.Context, ch channel.Channel, m channe
 	return b.commitEvents(ctx, events...)
 }
 
-// earlier returns the project of a message that came before, or nil.
+// earlier returns the project of a message that was delivered before. It returns nil for a new message.
 func (p *Projects) earlier(ctx context.Context, ch channel.Channel, m channel.Inbound) (to *served, err error) {
 	input := InputID(ch.Name(), m.ID)
 	log, ok := p.record.Routed(input)
@@ -107,8 +107,8 @@ func (p *Projects) earlier(ctx context.Context, ch channel.Channel, m channel.In
 	return &served{log: log, name: filepath.Base(root), err: errRemoved}, nil
 }
 
-// routeMessage chooses the project of a new message. It returns nil if the message was a code and
-// is finished.
+// routeMessage chooses the project of a new message. It returns nil if the message was a code and needs no further
+// work.
 func (p *Projects) routeMessage(ctx context.Context, ch channel.Channel, m channel.Inbound) (to *served, err error) {
 	who, input := fact.Peer{Channel: ch.Name(), Contact: m.Contact}, InputID(ch.Name(), m.ID)
 	paired, err := p.pairedIn(ctx, who)
@@ -134,7 +134,7 @@ func (p *Projects) routeMessage(ctx context.Context, ch channel.Channel, m chann
 		if named := pick(p.list, l.Args); named != nil {
 			named.requestOpen()
 		}
-		// The next project cannot be served and cannot say so itself.
+		// The next project cannot be served and cannot say so itself, so another project replies.
 		if to = next; len(paired) > 0 && !slices.Contains(paired, next) {
 			to = paired[0]
 		}

@@ -46,8 +46,7 @@ func (s *served) working() (*Bridge, error) {
 	return s.b, nil
 }
 
-// markFailed records that a project is not served. If b is not nil, it applies only while b serves
-// the project.
+// markFailed records that a project is not served. If another bridge than b serves the project now, nothing changes.
 func (p *Projects) markFailed(s *served, b *Bridge, err error) {
 	s.mu.Lock()
 	if s.b != nil && s.b != b {

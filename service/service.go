@@ -41,8 +41,8 @@ import (
 
 // Settings holds the settings that may change while the bridge runs.
 type Settings struct {
-	// Ack is the acknowledgement of a message. Empty disables it. AutoAck stands for the standard
-	// one of each platform and language.
+	// Ack is the acknowledgement of a message. Empty disables it. AutoAck selects the standard acknowledgement of each
+	// platform and language.
 	Ack         string
 	Stream      bool          // show the answer so far if the platform can delete messages
 	Agents      int           // largest number of live agents

@@ -81,7 +81,7 @@ func (ib *inbox) questionOpened() {
 	}
 }
 
-// questionClosed records the end of such a question.
+// questionClosed records that such a question of the running turn has ended.
 func (ib *inbox) questionClosed() {
 	ib.mu.Lock()
 	defer ib.mu.Unlock()
@@ -93,7 +93,7 @@ func (ib *inbox) questionClosed() {
 	}
 }
 
-// releaseSlot releases the slot of a finished turn, unless the turn had none at its end.
+// releaseSlot releases the slot of a finished turn. A turn with an open question has no slot.
 func (ib *inbox) releaseSlot() {
 	ib.mu.Lock()
 	defer ib.mu.Unlock()

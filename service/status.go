@@ -98,7 +98,7 @@ type Live struct {
 	Status
 	Turns     []string // running turns: the contact and the beginning of the input
 	Queued    int      // messages that wait for their turn
-	InLine    int      // contacts with such a message
+	InLine    int      // contacts with a message that waits for its turn
 	Held      int      // messages that wait for their senders
 	Questions []string // open questions: the asked contact and the title
 	Errors    []string // the latest ones
@@ -143,8 +143,8 @@ func (b *Bridge) Live(ctx context.Context) (l Live, err error) {
 	return l, nil
 }
 
-// Names returns a short name for each contact: its name and channel, and the platform's id only if
-// that is ambiguous.
+// Names returns a short name for each contact: its name and channel. If two contacts have the same short name, it also
+// has the platform's id.
 func Names(list []Contact) (names []string) {
 	count := map[string]int{}
 	for _, c := range list {

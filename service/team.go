@@ -36,7 +36,7 @@ func (b *Bridge) watchTeam(ctx context.Context) {
 	})
 }
 
-// syncQuestions asks the new questions of the team's workers and closes the ended ones.
+// syncQuestions sends cards of the new questions of the team's workers, and closes the cards of the ended ones.
 func (b *Bridge) syncQuestions(ctx context.Context, t *team.Team, list []team.OpenQuestion) error {
 	open, right := map[event.InteractionID]bool{}, t.May(access.Approve)
 	for _, q := range list {
@@ -63,8 +63,8 @@ func (b *Bridge) syncQuestions(ctx context.Context, t *team.Team, list []team.Op
 	return right
 }
 
-// unanswered returns the workers' questions with a card and without a running answer. The result of
-// a running answer tells the end better.
+// unanswered returns the workers' questions that have a card and no answer on its way. The result of an answer on its
+// way describes the end better.
 func (b *Bridge) unanswered() (list []*openQuestion) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -152,7 +152,7 @@ func (b *Bridge) headingOf(a *openQuestion, say *language.Sentences) string {
 	return b.heading()
 }
 
-// closedHow returns the sentence about the end of the question for its card.
+// closedHow returns the sentence that the question's card shows after the question has ended.
 func (a *openQuestion) closedHow(say *language.Sentences, end *interaction.TakenError) string {
 	switch {
 	case a.team == nil || end.Answer != nil:
@@ -233,8 +233,8 @@ func (b *Bridge) takeUpCards(ctx context.Context) error {
 	return nil
 }
 
-// answerTeamQuestion submits an answer to the asking worker and tells its sender the result. If the
-// bridge stops before the result is known, the next one submits the same answer again.
+// answerTeamQuestion submits an answer to the asking worker and tells its sender the result. If the bridge stops before
+// the result is known, the next bridge submits the same answer again.
 func (ib *inbox) answerTeamQuestion(c Contact, m received, there *fact.TeamQuestion) {
 	b, say := ib.b, ib.b.sentencesFor(ib.key)
 	a := interaction.Answer{Option: m.Option, Text: m.Word, Always: m.Always, By: c.Label(), Where: ib.key.Channel}
@@ -286,8 +286,8 @@ func (ib *inbox) uncounted(id event.InteractionID, there *fact.TeamQuestion, why
 	return a.closedHow(say, end)
 }
 
-// toTeam reads an /allow, /deny or /choose that means a worker's question. It reports whether it
-// does. The message is then an answer or is refused.
+// toTeam reads an /allow, /deny or /choose. It returns true if the command means a worker's question. f is then an
+// answer or a refusal.
 func (r *answerReader) toTeam(ctx context.Context, l command.Line, f *fact.BridgeReceived) (bool, error) {
 	a, args, err := r.meantTeamQuestion(ctx, l)
 	if a == nil || err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// runTurn answers one input with at most one call. Its id identifies an earlier call.
+// runTurn answers one input with at most one call. The input's id identifies an earlier call.
 func (ib *inbox) runTurn(c Contact, m received) {
 	b, say := ib.b, ib.b.sentencesFor(ib.key)
 	if !c.Rights.Has(access.Ask) {
@@ -47,7 +47,7 @@ func (ib *inbox) runTurn(c Contact, m received) {
 	b.makeRoom(ib)
 	stop := make(chan fact.Stop, 1)
 	end := ib.beginTurn(m, stop)
-	// The turns may have been stopped before this one could be stopped.
+	// The bridge may have stopped all turns before it knew this turn.
 	if b.turning.Err() != nil {
 		end()
 		return // the next start answers it
@@ -66,7 +66,7 @@ func (ib *inbox) runTurn(c Contact, m received) {
 	case b.log().Err() != nil:
 		b.fail(err) // the next start finds out the outcome
 	case errors.As(err, &stopped) && b.turning.Err() != nil:
-		// Nothing was sent. The next start answers it.
+		// Nothing was sent. The next start answers the message.
 	case errors.Is(err, kernel.ErrInputRunning):
 		ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endUnknown, Detail: err.Error()},
 			say.Elsewhere)
@@ -93,8 +93,8 @@ func (ib *inbox) takenBackElsewhere(m received) bool {
 	return true
 }
 
-// beginTurn marks a message as the one of the running turn. The function end ends this and returns
-// the change that ends its status message, or nil.
+// beginTurn makes m the message of the running turn. The returned function ends the turn and returns the last change of
+// its status message, or nil.
 func (ib *inbox) beginTurn(m received, stop chan fact.Stop) (end func() *fact.BridgeQueued) {
 	s := newStatus(ib, m) // before mu, because Bridge.mu is taken before inbox.mu
 	ib.mu.Lock()
@@ -253,8 +253,8 @@ func described(say *language.Sentences, noun, text string) string {
 	return text
 }
 
-// fetchFaults limits the platform's failures at a file. fetchTries limits all attempts, because an
-// unreachable platform shows no fault of the file. The message then goes without the file.
+// fetchFaults limits the platform's failures at a file. fetchTries limits all attempts, because an unreachable platform
+// shows no fault of the file. After either limit the message is answered without the file.
 const (
 	fetchFaults = 3
 	fetchTries  = 12

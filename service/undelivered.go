@@ -14,13 +14,13 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// patientFaults limits the platform's failures at a message that is not optional. The bridge then
-// sends a short message instead. Its result shows whether the message or the platform is at fault.
+// patientFaults limits the platform's failures at a message that is not optional. After this limit the bridge sends a
+// short message instead. The result of the short message shows whether the message or the platform is at fault.
 const patientFaults = 6
 
-// stepMessage makes one attempt to send a message. After repeated failures it first sends a short
-// message about them. If this one fails, too, nothing is given up. If it arrives, the original
-// message is tried once more and then given up.
+// stepMessage makes one attempt to send a message. After repeated failures it first sends a short message about them.
+// If the short message fails, too, nothing is given up. If it arrives, the original message is tried once more and then
+// given up.
 func (b *Bridge) stepMessage(ctx context.Context, ch channel.Channel, q *queued) (decided, ok bool, err error) {
 	if optional(q) || q.faults < patientFaults {
 		return b.tryOnce(ctx, ch, q)
@@ -47,7 +47,7 @@ func (b *Bridge) stepMessage(ctx context.Context, ch channel.Channel, q *queued)
 		Final: true}) == nil, nil
 }
 
-// insteadOf returns a short message that names an unsent message and its place.
+// insteadOf returns a short message that replaces an unsent one. It names the question or the file.
 func (b *Bridge) insteadOf(q *queued) fact.BridgeQueued {
 	say := b.sentencesFor(q.Peer)
 	text := say.UnsentMessage
@@ -119,8 +119,8 @@ func unadorned(m channel.Outbound, f channel.Format) channel.Outbound {
 	return m
 }
 
-// answers returns a channel that is closed when the platform accepts a message, delivers a
-// contact's message, or can be read again.
+// answers returns a Go channel that is closed when the platform accepts a message, delivers a contact's message, or can
+// be read again.
 func (b *Bridge) answers(name string) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,7 +130,7 @@ func (b *Bridge) answers(name string) <-chan struct{} {
 	return b.revived[name]
 }
 
-// answered ends all waits for a channel's platform, because the platform has just worked.
+// answered wakes all messages that wait for a platform, because the platform has just worked.
 func (b *Bridge) answered(name string) {
 	for _, o := range b.allBridges() {
 		o.reviveChannel(name)

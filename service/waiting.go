@@ -110,7 +110,7 @@ func (ib *inbox) inLine() (list []received) {
 	return append(list, ib.queue...)
 }
 
-// changes reports whether a command is running or waiting that may change the session.
+// changes reports whether the contact has a running or waiting command. Such a command may change the session.
 func (ib *inbox) changes() bool {
 	ib.mu.Lock()
 	defer ib.mu.Unlock()
@@ -139,7 +139,7 @@ func (ib *inbox) claimPending() bool {
 	return true
 }
 
-// takeBack removes a message from the queue. It returns false if the message does not wait there.
+// takeBack removes a message from the queue. It returns false if the message does not wait in the queue.
 func (ib *inbox) takeBack(input event.InputID) (m received, ok bool) {
 	ib.mu.Lock()
 	defer ib.mu.Unlock()
@@ -189,8 +189,7 @@ func (ib *inbox) waiting() (queued, held int) {
 	return queued, held
 }
 
-// place describes the position of a message that comes now. It is empty if the message does not
-// wait.
+// place describes the position of a message that arrives now. The text is empty if the message does not wait.
 func (ib *inbox) place() string {
 	ib.mu.Lock()
 	ahead := 0

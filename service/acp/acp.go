@@ -42,7 +42,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Place is an open project. All sessions that the client opens in it share it.
+// Place is an open project. All sessions that the client opens in this project share the Place.
 type Place struct {
 	Runner *kernel.Runner
 	// Setup returns the configuration of an agent's session in a directory. Turn configures the
@@ -128,7 +128,7 @@ type request struct {
 	prompt *prompt          // set for a session/prompt
 	open   *opening         // set for a request that opens a session
 	closes *session         // set for a request that closes a session
-	// loaded ends the agent's report of earlier turns. It is set if the request loads an open
+	// loaded is called when the agent has reported the session's earlier turns. It is set if the request loads an open
 	// session again.
 	loaded func()
 }
@@ -144,9 +144,8 @@ func (e *RecordError) Error() string { return "the event log cannot be written: 
 // Unwrap returns the log's error.
 func (e *RecordError) Unwrap() error { return e.Err }
 
-// Serve carries lines between a client and an agent until one of them ends, and then ends the
-// other. It returns nil if the client closed its side. Otherwise it returns the error of the agent
-// or of the log.
+// Serve passes lines between a client and an agent until one of them ends, and then ends the other. It returns nil if
+// the client closed its side. Otherwise it returns the error of the agent or of the log.
 func Serve(ctx context.Context, opt Options) error {
 	r := &relay{
 		opt: opt, id: uuid.Must(uuid.NewV7()).String(), home: opt.Home.Unattached(""),

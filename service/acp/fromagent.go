@@ -58,7 +58,7 @@ func (r *relay) agentResponse(f provider.Frame) {
 		r.mu.Unlock()
 		switch {
 		case answered:
-			// Perlica answered the prompt while this line waited for its place.
+			// Perlica answered the prompt while this line waited in the queue.
 			r.out.releaseLine(held, nil)
 		case !first:
 			r.out.releaseLine(held, f.Line)
@@ -134,9 +134,8 @@ func canceled(line []byte) string {
 	return provider.IDKey(string(v.Request))
 }
 
-// withdrawn handles the agent's cancellation of a request. It reports whether the client has the
-// request. A cancelled question ends everywhere with an answer to the agent, and later answers are
-// late.
+// withdrawn handles the agent's cancellation of a request. It reports whether the client has the request. A cancelled
+// question ends at every front end, and the agent gets an answer. A later answer of the client is dropped.
 func (r *relay) withdrawn(line []byte) bool {
 	key := canceled(line)
 	r.mu.Lock()

@@ -117,7 +117,7 @@ func blocked(m provider.Message) string {
 // carryRequest sends a request to the agent.
 func (r *relay) carryRequest(m provider.Message, q *request) {
 	r.addRequest(m, q)
-	// If the agent has ended, serveLines answers the request.
+	// If the agent has ended, Serve answers the request with an error.
 	_ = r.conn.Carry(m.Line)
 }
 
@@ -186,7 +186,7 @@ func (r *relay) clientNotification(m provider.Message) {
 			return
 		}
 	}
-	// The effect of an unknown notification is unknown, so it does not pass.
+	// A client on another machine may only send notifications with a known effect.
 	if r.opt.Visitor != "" {
 		r.recordLine(r.home, false, m.Line)
 		return
@@ -195,8 +195,8 @@ func (r *relay) clientNotification(m provider.Message) {
 	_ = r.conn.Carry(m.Line)
 }
 
-// carryChoice sends the client's choice of a mode or an option. The choice waits for Perlica's own
-// choice and for the client's earlier lines that wait for it.
+// carryChoice sends the client's choice of a mode or an option. The choice waits until Perlica has chosen its own mode,
+// and until the client's earlier waiting lines have passed.
 func (s *session) carryChoice(m provider.Message) {
 	before, gone := s.last, make(chan struct{})
 	s.last = gone

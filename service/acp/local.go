@@ -65,8 +65,8 @@ const (
 	codeCancelled = -32800
 )
 
-// passLocal passes an allowed request to the client. A command gets the mark by which Perlica
-// recognises an agent's processes, if the client sets its environment.
+// passLocal passes an allowed request to the client. A command gets environment variables that mark it as an agent's
+// process for Perlica. The mark works if the client sets the command's environment.
 func (r *relay) passLocal(s *session, method string, line []byte) {
 	if method == acp.ClientMethodTerminalCreate {
 		if marked, err := markedLine(line, process.Marked(r.opt.Agent.ID, r.opt.Limit)); err == nil {

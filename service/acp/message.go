@@ -11,9 +11,8 @@ import (
 	"github.com/perlica/perlica/provider/exception"
 )
 
-// rewrite returns a JSON object with the values that f returns for its members. It omits a member
-// if f returns nil. The other members keep their bytes and their order. An unchanged object is
-// returned as it is.
+// rewrite returns a JSON object with the values that the function f returns for its members. It omits a member if f
+// returns nil. The other members keep their bytes and their order. An unchanged object is returned as it is.
 func rewrite(object []byte, f func(name string, value []byte) []byte) ([]byte, error) {
 	d := jx.DecodeBytes(object)
 	out, changed := []byte{'{'}, false

@@ -81,9 +81,8 @@ func outsideBlocks(prompt []byte) (why string) {
 	return why
 }
 
-// once calls f for the members with one of the names until f returns a fault. Programs differ in
-// the handling of repeated names and of case. Each member may therefore occur once and only in
-// ACP's spelling.
+// once calls the function f for each member that has one of the names, until f returns a fault. Programs differ in the
+// handling of repeated names and of case. Each member may therefore occur once and only in ACP's spelling.
 func once(object []byte, names []string, f func(name string, value []byte) string) (why string) {
 	seen := map[string]bool{}
 	err := jx.DecodeBytes(object).ObjBytes(func(d *jx.Decoder, key []byte) error {

@@ -32,13 +32,13 @@ type agentRequest struct {
 	replied    bool                  // the agent has its answer
 }
 
-// answeredByClient reports whether an allowed request is with the client. The client's answer to
-// such a request always passes.
+// answeredByClient reports whether the client carries out an allowed request, for example the reading of a file. The
+// client's answer to such a request always passes.
 func (q *agentRequest) answeredByClient() bool {
 	return q.passed && q.method != acp.ClientMethodSessionRequestPermission
 }
 
-// twin reports whether an open permission request has the same id. The caller holds mu.
+// twin reports whether an open permission request has the same id as this one. The caller holds mu.
 func (r *relay) twin(f provider.Frame) bool {
 	const method = acp.ClientMethodSessionRequestPermission
 	q := r.agentRequests[f.Key]

@@ -12,7 +12,7 @@ import (
 // recorder records each line in the log of its session's project.
 type recorder struct{ r *relay }
 
-// Sent records a line to the agent. The line of a prompt lets the lines after it pass.
+// Sent records a line to the agent. After the line of a prompt, the client's later lines may pass.
 func (c recorder) Sent(f provider.Frame) error {
 	at, p, dropped := c.r.sending(f)
 	err := at.Sent(f)
@@ -25,8 +25,8 @@ func (c recorder) Sent(f provider.Frame) error {
 	return err
 }
 
-// sending returns the recorder of a line to the agent, and the client's answer that the line
-// replaces.
+// sending returns the recorder of a line to the agent. p is the prompt that the line sends, or nil. dropped is the
+// client's answer that the line replaces, or nil.
 func (r *relay) sending(f provider.Frame) (at *kernel.Attached, p *prompt, dropped []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +66,7 @@ func (r *relay) receiving(f provider.Frame) *kernel.Attached {
 	at := r.place(f.Session)
 	switch f.Kind {
 	case provider.Request:
-		// Both requests of a twin are refused, and the client learns the end of the first one.
+		// Both requests with one id are refused, and the client learns the end of the first one.
 		if !r.twin(f) {
 			r.agentRequests[f.Key] = &agentRequest{method: f.Method, at: at,
 				judged: f.Method == acp.ClientMethodSessionRequestPermission}

@@ -31,9 +31,8 @@ type session struct {
 	err        error         // the reason why the session accepts no prompt
 	prompts    []*prompt     // the open prompts in their order; guarded by relay.mu
 
-	// last is closed when the client's lines to this session have passed. Prompts that wait for
-	// another prompt do not count, and neither do lines that wait for nothing. The goroutine of
-	// Serve owns it.
+	// last is closed when the client's waiting lines to this session have passed. A prompt that waits for another
+	// prompt is not among these lines. The goroutine of Serve owns last.
 	last <-chan struct{}
 	said bool // the agent has reported its mode since the session was opened; guarded by relay.mu
 }
@@ -173,7 +172,7 @@ func (r *relay) openSession(m provider.Message, q *request, to target) {
 			r.refuseRequest(q.at, m.Line, m.ID, codeInternal, err.Error())
 			return
 		}
-		// The agent may know the session from another place.
+		// The agent may know a session that is not on the record. A client on another machine must not reach it.
 		if r.opt.Visitor != "" && o.setup.Session == "" {
 			r.refuseRequest(q.at, m.Line, m.ID, codeParams, "there is no such session on this project's record")
 			return

@@ -131,7 +131,7 @@ func (p *prompt) endStops(res record.Result) {
 		}
 	}
 	for _, l := range stops {
-		// Otherwise the agent does not know the prompt.
+		// A line that stops one prompt passes only if the agent knows this prompt.
 		if l.prompt == nil || res.Calls > 0 {
 			l.sendOnce(r)
 		}

@@ -17,11 +17,11 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// clockOff is the largest difference of a clock to the hub's without a warning.
+// clockOff is the largest difference between this machine's clock and the hub's that causes no warning.
 const clockOff = 30 * time.Second
 
-// Checkup examines the hub and this machine's membership for doctor. It calls report with one
-// result after another and changes nothing. hintOf returns the remedy for an error.
+// Checkup examines the hub and this machine's membership for 'perlica doctor'. It calls the function report with each
+// result and changes nothing. hintOf returns the remedy for an error.
 func (o Options) Checkup(ctx context.Context, hintOf func(error) string, report func(checkup.Check)) {
 	tell := func(name string, status checkup.Status, hint, format string, args ...any) {
 		report(checkup.Check{Name: name, Status: status, Detail: fmt.Sprintf(format, args...), Hint: hint})
@@ -122,7 +122,7 @@ func checkDurability(s hub.State) checkup.Check {
 	default:
 		commit := s.Commit
 		if commit == "off" || commit == "local" {
-			// Each of Perlica's sessions sets this value instead.
+			// Perlica sets this value in each of its sessions on the server.
 			commit = "on"
 		}
 		c.Detail =
@@ -133,8 +133,8 @@ func checkDurability(s hub.State) checkup.Check {
 	return c
 }
 
-// checkMembership examines this machine's log of the team, read-only, and the hub's statements
-// about its name.
+// checkMembership examines this machine's log of the team, read-only, and the hub's statements about the name of this
+// machine.
 func (o Options) checkMembership(ctx context.Context, h *hub.Hub, s hub.State, hintOf func(error) string,
 	tell func(name string, status checkup.Status, hint, format string, args ...any), report func(checkup.Check)) {
 	const name = "team-membership"

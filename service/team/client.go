@@ -46,8 +46,8 @@ type File struct {
 	Data []byte
 }
 
-// A FateError names inputs with an unknown fate: the hub that could tell is gone, and the inputs
-// are not sent to another one.
+// A FateError names inputs with an unknown fate. The server that received them cannot be asked, and the inputs are not
+// sent to another server.
 type FateError struct {
 	IDs []string
 	Err error
@@ -60,10 +60,10 @@ func (e *FateError) Error() string {
 // Unwrap returns the error that interrupted the submission.
 func (e *FateError) Unwrap() error { return e.Err }
 
-// Submit hands inputs to the hub in one transaction. It returns for each id one of hub.New,
-// hub.There or hub.Differs. After an interruption it looks for the inputs in their own generation
-// and submits them again only there. An unknown fate is a *FateError. Submit fills in missing ids.
-// After hub.ErrUnsure all inputs are on the hub, but not on a standby.
+// Submit sends inputs to the hub in one transaction. It returns for each id one of hub.New, hub.There or hub.Differs.
+// After an interruption it looks for the inputs on the hub, and it submits them again only to the same generation. If
+// it cannot find out whether the inputs arrived, the error is a *FateError. Submit fills in missing ids. After
+// hub.ErrUnsure all inputs are on the hub, but perhaps not on its standby.
 func (t *Team) Submit(ctx context.Context, drafts []Draft) (came map[string]string, err error) {
 	if _, err := t.may(t.As, access.Ask); err != nil {
 		return nil, err
@@ -144,17 +144,17 @@ func (d *Draft) Check() error {
 		checkLine("a worker", d.Worker, 63), checkLine("a session", string(d.Session), 200))
 }
 
-// fateLimit and fateEvery limit the search for an interrupted submission: its duration, and the
-// interval of its attempts.
+// fateLimit is the longest time of a search for an interrupted submission, and fateEvery is the pause between two
+// attempts.
 const (
 	fateLimit = time.Minute
 	fateEvery = 500 * time.Millisecond
 )
 
-// decided lists the errors of a submission with a known fate.
+// decided lists the errors after which it is known whether the hub has the inputs.
 var decided = []error{hub.ErrUnsure, hub.ErrEnded, hub.ErrNotAdopted, hub.ErrNotAllowed, hub.ErrStandby, hub.ErrFull}
 
-// handOver submits a batch and finds out its fate after an interruption.
+// handOver submits a batch. After an interruption it finds out whether the batch arrived.
 func (t *Team) handOver(ctx context.Context, generation string, batch []hub.Input) (map[string]string, error) {
 	came, err := t.Hub.Submit(ctx, generation, batch)
 	if err == nil || slices.ContainsFunc(decided, func(known error) bool { return errors.Is(err, known) }) {
@@ -217,9 +217,9 @@ func (t *Team) foundElsewhere(ctx context.Context, batch []hub.Input, ids []stri
 	return came, nil
 }
 
-// Cancel stops an input: it withdraws a waiting input, and the owner stops a claimed one. withdrawn
-// reports the first case. After success this machine's log names the stopping person and place.
-// Many attempts may precede it until the hub can be reached.
+// Cancel stops an input: it withdraws a waiting input, and the owner stops a claimed one. withdrawn is true in the
+// first case. After success, this machine's log names the person and the place of the stop. The log has no failed
+// attempts, because a caller may try often until the hub can be reached.
 func (t *Team) Cancel(ctx context.Context, id, by, where string) (withdrawn bool, err error) {
 	if _, err := t.may(t.As, access.Ask); err != nil {
 		return false, err
@@ -239,7 +239,7 @@ func (t *Team) Cancel(ctx context.Context, id, by, where string) (withdrawn bool
 	return withdrawn, err
 }
 
-// Resolve puts this member's opinion about the outcome of an input on the hub.
+// Resolve writes this member's opinion about the outcome of an input to the hub.
 func (t *Team) Resolve(ctx context.Context, id, text string) error {
 	if _, err := t.may(t.As, access.Ask); err != nil {
 		return err
@@ -262,12 +262,11 @@ func (e *UncountedError) Error() string { return e.Why }
 // answerWait limits the time in which a worker must confirm an answer.
 const answerWait = 30 * time.Second
 
-// byMembers is the recorded place of an answer that came over the hub.
+// byMembers is the place on the record of each answer that came over the hub.
 const byMembers = "team"
 
-// verdictOf returns the result of this member's answer to a question: nil if it counts, otherwise
-// an *UncountedError. known is false until the worker's verdict or the question's end is on the
-// hub. The end may arrive a moment before the verdict.
+// verdictOf returns nil if this member's answer to a question counts, otherwise an *UncountedError. known is false
+// until the hub has the worker's verdict or the question's end. The end may arrive a moment before the verdict.
 func (t *Team) verdictOf(given hub.Answer, end json.RawMessage) (known bool, err error) {
 	switch {
 	case given.Verdict != nil && *given.Verdict == "":
@@ -295,8 +294,7 @@ func endOf(end json.RawMessage) *QuestionEnd {
 	return e
 }
 
-// Came returns the result of this member's answer to a question that is not open any longer. nil
-// means that it counts. Otherwise the error is an *UncountedError.
+// Came returns nil if this member's answer to a closed question counts. Otherwise the error is an *UncountedError.
 func (t *Team) Came(ctx context.Context, question string, a interaction.Answer) error {
 	given, end, err := t.Hub.Verdict(ctx, question, t.As)
 	if err != nil {
@@ -327,11 +325,10 @@ func (t *Team) Ended(ctx context.Context, question string) (*QuestionEnd, error)
 	return endOf(end), nil
 }
 
-// Answer proposes an answer to the question q, as it was shown, and waits for the worker's verdict.
-// If the answer does not count, the error is an *UncountedError. If the worker gives no verdict in
-// time, the error is context.DeadlineExceeded, and the answer may still count. This machine's log
-// names the answering person and place before the answer leaves, because the worker hears only of
-// the member.
+// Answer proposes an answer to the question q, as it was shown, and waits for the worker's verdict. If the answer does
+// not count, the error is an *UncountedError. If the worker gives no verdict in time, the error is
+// context.DeadlineExceeded, and the answer may still count. This machine's log names the answering person and place
+// before the answer is sent, because the worker learns only the member.
 func (t *Team) Answer(ctx context.Context, q hub.Question, a interaction.Answer) error {
 	if _, err := t.may(t.As, access.Approve); err != nil {
 		return err
@@ -340,7 +337,7 @@ func (t *Team) Answer(ctx context.Context, q hub.Question, a interaction.Answer)
 		return &UncountedError{Why: fmt.Sprintf("the question is of %q, who is no member of the team that this machine knows",
 			q.Worker)}
 	}
-	// Always needs no place in the signed text: it goes only with an option for a lasting yes, and
+	// The signed text does not have the field Always. It is valid only together with an option for a lasting yes, and
 	// the option is signed.
 	p := hub.Answer{Question: q.ID, Member: t.As, Option: a.Option, Text: a.Text}
 	var err error

@@ -71,7 +71,7 @@ func (w *Worker) copyLog(ctx context.Context, stop context.CancelCauseFunc) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
-			// All events of this time go in one batch.
+			// The next batch has all events that arrive until then.
 			_, _ = changes.Wait(ctx, pulseEvery) // an error is the log's, and Send returns it, too
 		}
 	}

@@ -22,9 +22,8 @@ import (
 // keeperName returns the name under which a member cosigns.
 func keeperName(member string) string { return keyName + "/" + member }
 
-// Keeper returns a keeper that verifies the copies of all workers. It uses the pinned keys and this
-// machine's earlier cosignatures. It cosigns if cosigns is set. audit returns a judge of events and
-// may be nil.
+// Keeper returns a keeper that verifies the copies of all workers. It uses the pinned keys and this machine's earlier
+// cosignatures. It cosigns if cosigns is set. audit returns an auditor of a copy's events, or audit is nil.
 func (t *Team) Keeper(ctx context.Context, cosigns bool, audit func() verify.Auditor) (*hub.Keeper, error) {
 	own, err := t.Log().Origin(ctx)
 	if err != nil {
@@ -102,10 +101,9 @@ func (t *Team) LogKeys(worker, origin string) (list []string) {
 	return list
 }
 
-// Fetch verifies the copy of a worker's log and writes it as an export. The export ends at the
-// newest signed checkpoint and includes the keepers' signatures. Without such a checkpoint, Fetch
-// writes the whole copy unsigned. It does not write an unsound copy. audit returns a judge of the
-// events and may be nil.
+// Fetch verifies the copy of a worker's log and writes it as an export. The export ends at the newest signed checkpoint
+// and includes the keepers' signatures. Without such a checkpoint, Fetch writes the whole copy unsigned. It does not
+// write an unsound copy. audit returns an auditor of the events, or audit is nil.
 func (t *Team) Fetch(ctx context.Context, worker string, w io.Writer,
 	audit func() verify.Auditor) (v hub.Verdict, done export.Summary, err error) {
 	k, err := t.Keeper(ctx, false, audit)

@@ -23,14 +23,14 @@ type Link struct {
 	failed error     // the error of the last opening
 }
 
-// NewLink returns a link to the team that open opens. A nil open stands for no team.
+// NewLink returns a link to the team that the function open opens. If open is nil, the user has no team.
 func NewLink(open func(context.Context) (*Team, error)) *Link {
 	return &Link{open: open, sem: make(chan struct{}, 1)}
 }
 
-// Get returns the team in its current state. The link closes it. While the team cannot be opened,
-// only one caller at a time tries again, now and then. The error is ErrNoHub without a team, or an
-// error of Open. If Get returns a team and an error, the members could not be read again.
+// Get returns the team in its current state. The caller must not close the team. After a failed opening, Get returns
+// the error of this opening for a while before it tries again. The error is ErrNoHub without a team, or an error of
+// Open. If Get returns a team and an error, the members could not be read again.
 func (l *Link) Get(ctx context.Context) (*Team, error) {
 	if l.open == nil {
 		return nil, ErrNoHub
@@ -68,8 +68,8 @@ const (
 	watchAgain = 5 * time.Second
 )
 
-// Watch calls see with the open questions repeatedly until ctx ends. It calls trouble once with an
-// error of the hub or of see, and with nil after the error has ended.
+// Watch calls the function see with the open questions repeatedly until ctx ends. When the hub or see fails, Watch
+// calls trouble once with the error. When the error has ended, it calls trouble once with nil.
 func (l *Link) Watch(ctx context.Context, see func(context.Context, *Team, []OpenQuestion) error, trouble func(error)) {
 	ill := false
 	for {

@@ -49,8 +49,8 @@ func (t *Team) Live(ctx context.Context) (*Live, error) {
 	return l, nil
 }
 
-// waitLeast is the interval of the looks at the start and during updates, and waitMost the later
-// one. copyLimit is the time that Wait gives the copy to catch up with the outcome.
+// waitLeast is the pause between two looks at the hub, at the start and while updates arrive. Without updates the pause
+// grows to waitMost. copyLimit is the time in which the copy must catch up with the outcome.
 const (
 	waitLeast = 50 * time.Millisecond
 	waitMost  = time.Second

@@ -36,7 +36,7 @@ func (t *Team) Logs(ctx context.Context) ([]*hub.CopyReader, error) {
 	}), err
 }
 
-// noSession is the copies' form of sessions.ErrNoSession.
+// noSession is the sessions.ErrNoSession of a search in the copies of workers' logs.
 type noSession struct{}
 
 func (noSession) Error() string        { return "no copy of a worker's log has such a session" }

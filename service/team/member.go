@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// Confirm makes the requesting machine a member under the name, if its key is the given one.
+// Confirm makes the machine that requested this name a member, if the request has this key.
 func (t *Team) Confirm(ctx context.Context, name, key string, rights access.Rights) error {
 	if _, err := t.may(t.As, access.Admin); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (t *Team) Refresh(ctx context.Context) error {
 		return errOtherTeam
 	}
 	t.state = state
-	for found := true; found; { // a statement may make another one's signer an admin
+	for found := true; found; { // one statement may make the signer of another an admin
 		found = false
 		for _, m := range list {
 			if m := pin(m); m.Version > t.members[m.Name].Version && hub.CheckName(m.Name) == nil && t.signed(m) {

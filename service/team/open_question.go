@@ -35,9 +35,8 @@ func OpenQuestions(ctx context.Context, t *Team, worker string) (list []OpenQues
 	return list, err
 }
 
-// Name returns the question's id among those of this machine: 32 hex digits made of its worker and
-// its whole content. A question that was changed on the hub has another name. The ids of local
-// questions have another form.
+// Name returns the id of the question on this machine: 32 hex digits made of its worker and its whole content. A
+// question that was changed on the hub has another name. The ids of local questions have another form.
 func (q OpenQuestion) Name() event.InteractionID {
 	sum := sha256.Sum256([]byte(q.There.Worker + "\n" + q.There.Digest()))
 	return event.InteractionID(hex.EncodeToString(sum[:16]))
@@ -56,13 +55,13 @@ func (q OpenQuestion) From(ctx context.Context, t *Team) (sender, project string
 // ErrAway says that an answer was not submitted because the hub cannot be reached.
 var ErrAway = errors.New("the team's hub cannot be reached")
 
-// within limits a look at the hub, and the time until the hub has an answer.
+// within limits the time to read from the hub, and the time until the hub has received an answer.
 const within = 15 * time.Second
 
-// Answer gives an answer to the question with this name, which its worker calls id. It returns nil
-// if the answer counts. The answer is signed for the hub's present form of the question, which must
-// have this name. If the question is closed, the error is nil only if the same answer was given
-// before and counts. The other errors are those of Team.Answer, or ErrAway.
+// Answer gives an answer to the question with this name. The worker calls the same question id. Answer returns nil if
+// the answer counts. The answer is signed for the question as the hub has it now, which must have this name. If the
+// question is closed, the error is nil only if the same answer was given before and counts. The other errors are those
+// of Team.Answer, or ErrAway.
 func (l *Link) Answer(ctx context.Context, name event.InteractionID, id string, a interaction.Answer) error {
 	soon, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -88,8 +87,7 @@ func (l *Link) Answer(ctx context.Context, name event.InteractionID, id string, 
 	return t.Came(soon, id, a)
 }
 
-// Ended returns the end of the question that its worker calls id. nil means that the end is
-// unknown.
+// Ended returns the end of a question. id is the id of the question at its worker. nil means that the end is unknown.
 func (l *Link) Ended(ctx context.Context, id string) *interaction.TakenError {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

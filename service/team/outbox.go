@@ -41,7 +41,7 @@ func (o *outbox) wake() {
 	}
 }
 
-// closeAfter lets sendReports return when all reports are sent, or after the limit.
+// closeAfter ends sendReports when all reports are sent, or after the time limit.
 func (o *outbox) closeAfter(limit time.Duration) {
 	o.mu.Lock()
 	o.closed = true

@@ -27,7 +27,7 @@ func (w *Worker) stopInput(c hub.Cancel) {
 		told := w.unsigned[c.Input]
 		w.unsigned[c.Input] = true
 		w.mu.Unlock()
-		if !told { // the row comes again with each pulse
+		if !told { // each pulse returns the request again
 			w.opt.Note(fmt.Sprintf("%s: a wish to stop it is not %s's", c.Input, c.Member))
 		}
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// Status returns the state of an input. ok is false if the input is unknown. An outcome without its
-// owner's signature, or an opinion of a member without the right, does not count; the note says so.
+// Status returns the state of an input. ok is false if the input is unknown. An outcome without its owner's signature
+// does not count, and neither does an opinion of a member without the right. The field Note says so.
 func (t *Team) Status(ctx context.Context, id string) (s hub.Status, ok bool, err error) {
 	s, ok, err = t.Hub.Status(ctx, id)
 	if err != nil || !ok || t.stands(&s) {

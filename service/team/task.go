@@ -177,8 +177,8 @@ func (w *Worker) kept(v any) json.RawMessage {
 	return w.t.Log().Kept(b)
 }
 
-// turnOf returns how a claim is to be answered. Only the parts that the sender signed count;
-// otherwise the error is a refusal.
+// turnOf returns the project and the turn that answer a claim. It uses only the parts that the sender signed. If the
+// signature is not valid, the error is a refusal.
 func (w *Worker) turnOf(ctx context.Context, c hub.Claim) (s served, t kernel.Turn, err error) {
 	if err := w.verifyInput(ctx, &c.Input); err != nil {
 		return s, t, err
@@ -187,7 +187,7 @@ func (w *Worker) turnOf(ctx context.Context, c hub.Claim) (s served, t kernel.Tu
 	if !ok {
 		return s, t, errors.New("the project " + c.Project + " is not served here any more")
 	}
-	payload := [][]byte{c.Text} // the claim may have brought it, if it is complete
+	payload := [][]byte{c.Text} // a short text came with the claim
 	if !matches(&c.Input, payload) {
 		if payload, err = w.t.Hub.Fetch(ctx, c.ID, MaxInput); err != nil {
 			return s, t, err
@@ -222,8 +222,8 @@ func (w *Worker) turnOf(ctx context.Context, c hub.Claim) (s served, t kernel.Tu
 	return s, t, nil
 }
 
-// session returns the session that an input continues. The zero Session stands for a new one. If
-// the session is not one of the project on this worker's log, the error is a refusal.
+// session returns the session that an input continues. The zero Session means a new session. If the session does not
+// belong to the project on this worker's log, the error is a refusal.
 func (w *Worker) session(ctx context.Context, s served, in *hub.Input) (found sessions.Session, err error) {
 	switch in.Worker {
 	case "":

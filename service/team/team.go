@@ -283,8 +283,7 @@ func (t *Team) joinHub(ctx context.Context, joined *fact.TeamJoined) (confirmed 
 	return true, t.Refresh(ctx)
 }
 
-// askToJoin puts the request to join on the hub. An earlier request of another key under the same
-// name stays.
+// askToJoin writes the request to join to the hub. The error wraps errTaken if another key has requested the name.
 func (t *Team) askToJoin(ctx context.Context) error {
 	if err := t.Hub.Ask(ctx, t.As, t.Key); err != nil {
 		return err
@@ -301,8 +300,7 @@ func (t *Team) askToJoin(ctx context.Context) error {
 	return nil
 }
 
-// declareMember signs a statement about a member and puts it on the hub. signer is "" for the first
-// admin's key.
+// declareMember signs a statement about a member and writes it to the hub. signer is "" for the first admin's key.
 func (t *Team) declareMember(ctx context.Context, m hub.Member, signer string) (err error) {
 	list, err := t.Hub.Members(ctx)
 	if err != nil {

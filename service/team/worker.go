@@ -70,7 +70,7 @@ type Worker struct {
 type localQuestion struct {
 	r     *kernel.Runner
 	q     interaction.Question
-	shown string // digest of the form that the hub has
+	shown string // digest of the question on the hub
 }
 
 // NewWorker opens the projects that a worker serves. The caller must Close it.
@@ -157,12 +157,11 @@ func (w *Worker) Close() (err error) {
 	return err
 }
 
-// Run takes inputs until drain ends, and returns when the taken inputs have ended. The end of hard
-// ends their agents at once. Most errors of the hub do not end Run. A *hub.ForgottenError means
-// that the hub has forgotten claims of this worker. A *hub.ForkError or hub.ErrOtherLog means that
-// the hub's copy belongs to another log. After these errors Run takes nothing further. errGone
-// means that an admin has ended this machine's membership. The team then hears nothing further
-// about this machine's inputs without an outcome.
+// Run takes inputs until the context drain ends, and returns when the taken inputs have ended. When the context hard
+// ends, their agents end at once. Most errors of the hub do not end Run. A *hub.ForgottenError means that the hub has
+// forgotten claims of this worker. A *hub.ForkError or hub.ErrOtherLog means that the hub's copy belongs to another
+// log. After these errors Run takes no further inputs. errGone means that an admin has ended this machine's membership.
+// The team then learns nothing further about this machine's inputs without an outcome.
 func (w *Worker) Run(drain, hard context.Context) error {
 	if _, err := w.t.r.Recover(hard); err != nil {
 		return err
@@ -195,7 +194,7 @@ func (w *Worker) Run(drain, hard context.Context) error {
 	return err
 }
 
-// every calls f at once and then repeatedly. It waits longer after an error.
+// every calls the function f at once and then repeatedly. It waits longer after an error.
 func (w *Worker) every(ctx context.Context, period time.Duration, f func(context.Context) error) {
 	for ctx.Err() == nil {
 		wait := period
@@ -210,7 +209,7 @@ func (w *Worker) every(ctx context.Context, period time.Duration, f func(context
 	}
 }
 
-// trouble reports an error of the hub once, and its end (nil) once.
+// trouble reports an error of the hub once. Called with nil, it reports once that the error has ended.
 func (w *Worker) trouble(err error) {
 	said := ""
 	if err != nil {
@@ -281,8 +280,8 @@ func (w *Worker) claimInputs(ctx, hard context.Context, most int) (int, error) {
 	return len(claims), nil
 }
 
-// beginTask starts the work on a claim unless this process already works on it. It takes a slot
-// even if none is free.
+// beginTask starts the work on a claim unless this process already works on it. The task occupies a slot even if no
+// slot is free.
 func (w *Worker) beginTask(hard context.Context, c hub.Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -307,8 +306,8 @@ func (w *Worker) beginTask(hard context.Context, c hub.Claim) {
 	})
 }
 
-// findClaims continues this worker's claims without an outcome. Their process has died, or the end
-// of their transaction is unknown. It also pins members and closes the questions of ended runs.
+// findClaims continues this worker's claims without an outcome. The claiming process has died, or it did not learn the
+// result of its transaction. findClaims also pins members and closes the questions of ended runs.
 func (w *Worker) findClaims(ctx, hard context.Context, stop context.CancelCauseFunc) error {
 	if err := w.checkMembership(ctx, stop); err != nil {
 		return err

@@ -31,9 +31,9 @@ type Claim struct {
 	Text []byte
 }
 
-// A ForgottenError says that a server of the same generation and timeline lags behind the worker's
-// knowledge, or lacks one of its claims. The server is a restored copy, or it lost acknowledged
-// data.
+// A ForgottenError says that a server has lost claims. It has the same generation and timeline as before. But its
+// position is earlier than a claim of this worker, or this claim is missing. The server is a restored copy, or it lost
+// acknowledged data.
 type ForgottenError struct {
 	Claim       // the newest claim of the generation that the worker knows
 	Have  int64 // the server's position
@@ -61,11 +61,10 @@ const short = 8 << 10
 // claimColumns lists the columns that readTaken reads.
 const claimColumns = `i.id, i.generation, i.sender, i.digest, i.project, i.provider, i.labels, i.worker, i.session, i.permissions, i.priority, i.not_before, i.replaces, i.attachments, i.signature`
 
-// claimSQL is the statement of a claim. The server reads the rows of a
-// lane and their inputs through indexes, however large the tables are and whatever the planner estimates. The
-// LIMIT 1 prevents a scan of all inputs. The row of the input decides what the input requires and when it may run.
-// The queue's lane and its ready flag only tell where to look, because a person with a member's
-// password may write them.
+// claimSQL is the statement of a claim. A lane is the queue of inputs with the same requirements. The server reads the
+// rows of a lane and their inputs through indexes, however large the tables are and whatever the planner estimates. The
+// LIMIT 1 prevents a scan of all inputs. The row of the input decides what the input requires and when it may run. The
+// queue's lane and its ready flag only tell where to look, because a person with a member's password may write them.
 const claimSQL = `
 	WITH here AS MATERIALIZED (
 		SELECT g.name, here.position::bigint AS position, coalesce(($6::jsonb -> g.name ->> 'position')::bigint, 0) AS remembered,
@@ -112,10 +111,10 @@ const claimSQL = `
 	LEFT JOIN (claimed CROSS JOIN LATERAL (SELECT * FROM perlica.inputs i WHERE i.id = claimed.input LIMIT 1) i) ON true
 	ORDER BY i.priority DESC, i.submitted`
 
-// Claim takes at most most waiting inputs for the worker, in the order of their priority and age.
-// It is one transaction. After an error it is unknown whether it took any input; Owned tells.
-// remembered is the newest claim of each generation that this worker knows. After ErrNotAdopted, a
-// *VersionError or a *ForgottenError nothing was taken.
+// Claim makes the worker the owner of waiting inputs, in the order of their priority and age. most is the largest
+// number of inputs. Claim is one transaction. After an error it is unknown whether inputs were claimed, and Owned
+// returns them. remembered has the newest claim of each generation that this worker knows. After ErrNotAdopted, a
+// *VersionError or a *ForgottenError nothing was claimed.
 func (h *Hub) Claim(ctx context.Context, w Worker, most int, remembered map[string]Claim) (claims []Claim, err error) {
 	type mark struct {
 		Position int64  `json:"position"`
@@ -146,7 +145,7 @@ func (h *Hub) Claim(ctx context.Context, w Worker, most int, remembered map[stri
 	return claims, err
 }
 
-// readTaken reads the rows of Claim, at least one of the server.
+// readTaken reads the rows of claimSQL. A server that may claim returns a row even without a claim.
 func readTaken(rows pgx.Rows) (claims []Claim, err error) {
 	defer rows.Close()
 	found := false
@@ -180,7 +179,7 @@ func readTaken(rows pgx.Rows) (claims []Claim, err error) {
 	return claims, nil
 }
 
-// inputRow is a row of inputs, or the empty side of a join.
+// inputRow is a row of the table inputs. All fields are nil if a join found no input.
 type inputRow struct {
 	id, generation, sender, digest, project, provider, worker, session, permissions, replaces *string
 	labels                                                                                    []string
@@ -260,8 +259,8 @@ func (h *Hub) Input(ctx context.Context, id string) (in Input, ok bool, err erro
 // backup.
 var ErrNoClaim = errors.New("hub: there is no such claim here")
 
-// Report puts the outcome of a claim on the hub, signed by the owner and equal to the owner's log.
-// It replaces any other outcome, which cannot be the owner's.
+// Report writes the outcome of a claim to the hub. The owner has signed the outcome, and the owner's log has it. Report
+// replaces an outcome of another writer, because only the owner's counts.
 func (h *Hub) Report(ctx context.Context, worker, input, outcome string, result json.RawMessage,
 	signature []byte) error {
 	return h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {

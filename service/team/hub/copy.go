@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// goneBytes is the number of bytes that the removal of a payload counts in an exchange.
+// goneBytes is the number of bytes that the time limit of an exchange allows for each removed payload.
 const goneBytes = 64
 
 var (
@@ -75,8 +75,8 @@ func ListCopies(ctx context.Context, h *Hub) (list []Copy, err error) {
 	return list, err
 }
 
-// enrol returns the copy of a worker's log. It registers the log under its name if it is unknown.
-// One name belongs to one log for ever; otherwise the error is ErrOtherLog.
+// enrol returns the copy of a worker's log. If known is false, it first registers the log under the worker's name. One
+// name belongs to one log for ever. If the name has another log, or the log another name, the error is ErrOtherLog.
 func enrol(ctx context.Context, h *Hub, worker, origin string, known bool) (found Copy, err error) {
 	err = h.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
 		if !known {
@@ -141,9 +141,9 @@ func AppendCopy(ctx context.Context, h *Hub, s Batch) error {
 	}
 	err := h.Carry(ctx, bytes+goneBytes*len(s.Gone), func(ctx context.Context, c *pgx.Conn) error {
 		var b pgx.Batch // one transaction in one exchange
-		// If two processes write after the same event, the first one wins, because the keys of the
-		// other's rows exist. The division fails the whole transaction if the copy ends elsewhere:
-		// a restored hub has lost its end.
+		// If two processes write after the same event, the first one wins, because the second one's rows have existing
+		// keys. The division by zero fails the whole transaction if the copy has another end: a restored hub has lost
+		// its end.
 		b.Queue(`
 			SELECT 1 / (coalesce((SELECT seq FROM perlica.events WHERE worker = $1 ORDER BY seq DESC LIMIT 1), 0) = $2)::int`,
 			s.Worker, s.Size)
@@ -218,7 +218,7 @@ func ForkCopy(ctx context.Context, h *Hub, worker string, seq event.Seq) error {
 	})
 }
 
-// cosign adds a keeper's signature to a checkpoint. The first one stays.
+// cosign adds a keeper's signature to a checkpoint. It does not replace the keeper's earlier signature.
 func cosign(ctx context.Context, h *Hub, worker string, size int64, keeper, line string) error {
 	return h.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, `

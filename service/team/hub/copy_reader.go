@@ -23,9 +23,8 @@ import (
 // ErrEdited says that an event of a copy does not match its hash.
 var ErrEdited = errors.New("hub: an event is not what its hash says: somebody edited the copy")
 
-// CopyReader reads events of the present copy by their content. It is for display and not for
-// evidence. It never returns an event with a wrong hash. Only a Keeper decides whether the copy
-// equals the worker's log.
+// CopyReader reads the events of a copy as the hub has them now. It is for display and not for evidence. It never
+// returns an event with a wrong hash. Only a Keeper decides whether the copy equals the worker's log.
 type CopyReader struct {
 	Worker string // the owner of the log
 
@@ -38,8 +37,8 @@ type CopyReader struct {
 // NewCopyReader returns a reader of a worker's copy. It holds no resources.
 func NewCopyReader(h *Hub, worker string) *CopyReader { return &CopyReader{Worker: worker, hub: h} }
 
-// CopyReaders returns readers of all copies, by the workers' names. It omits copies that belong to
-// another log's name. views is the folder of this machine's views of copies.
+// CopyReaders returns readers of all copies, by the workers' names. It omits a copy if its first event belongs to
+// another log. views is the folder of this machine's views of copies.
 func CopyReaders(ctx context.Context, h *Hub, views string) (list []*CopyReader, err error) {
 	all, err := ListCopies(ctx, h)
 	if err != nil {
@@ -186,8 +185,7 @@ func (r *CopyReader) Last(ctx context.Context, q event.Query) (e event.Event, ok
 	return e, false, nil
 }
 
-// page reads the next events and advances the query. After an error, list holds the events before
-// it.
+// page reads the next events and advances the query. If it returns an error, list holds the events before the fault.
 func (r *CopyReader) page(ctx context.Context, q *event.Query) (list []event.Event, more bool, err error) {
 	order, limit := "ASC", page
 	if q.Newest {

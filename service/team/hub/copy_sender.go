@@ -11,10 +11,9 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// A ForkError says that a worker's log and its copy have different versions of an event. The log
-// was rewritten or restored from a backup, or two cloned machines share it, or the copy was edited.
-// The worker cannot tell which. No process may continue, because a log without its intents would
-// repeat calls.
+// A ForkError says that a worker's log and its copy have different versions of an event. The log was rewritten or
+// restored from a backup, or two cloned machines share it, or the copy was edited. The worker cannot find out the
+// cause. No process may continue, because a log without its intents would repeat calls.
 type ForkError struct {
 	Worker string
 	Seq    event.Seq // the first event known to differ, or a later one
@@ -54,9 +53,9 @@ func NewCopySender(h *Hub, log *store.Reader, worker string) *CopySender {
 	return &CopySender{hub: h, log: log, worker: worker}
 }
 
-// Check compares the log with its copy, up to the end of the copy: the last event, and the root of
-// the newest checkpoint. The error is a *ForkError if they differ, also if another process of the
-// worker found that. It is ErrOtherLog if the worker's name belongs to another log.
+// Check compares the log with its copy: the last event of the copy, and the root of its newest checkpoint. The error is
+// a *ForkError if they differ, or if another process of the worker found a difference. It is ErrOtherLog if the
+// worker's name belongs to another log.
 func (s *CopySender) Check(ctx context.Context) error {
 	origin, err := s.log.Origin(ctx)
 	if err != nil {
@@ -185,8 +184,8 @@ func (s *CopySender) nextBatch(ctx context.Context) (batch Batch, more bool, err
 	return batch, false, s.addCheckpoints(ctx, &batch)
 }
 
-// addGone adds the content that was removed from the log before a recorded removal. The copy loses
-// it together with that event.
+// addGone adds removed content to the batch. The content belongs to events before the event number until, which records
+// the removal. The copy loses the content when it gets that event.
 func (s *CopySender) addGone(ctx context.Context, until event.Seq, batch *Batch) error {
 	for e, err := range s.log.Events(ctx, event.Query{Until: until, Gone: true}) {
 		if err != nil {

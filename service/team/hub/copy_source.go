@@ -18,11 +18,11 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// checkpointOnHub is the place of a checkpoint.
+// checkpointOnHub is the name of a checkpoint in a finding.
 var checkpointOnHub = message.New("hub.checkpoint", "the checkpoint of %d events on the hub")
 
-// CopySource is a copy as a source for verify.Check, in its state at the opening. It can be read
-// once. Package verify makes the checks.
+// CopySource gives verify.Check a copy as it was when ReadCopy began. It can be read once. Package verify makes the
+// checks.
 type CopySource struct {
 	Copy
 	conn        *pgx.Conn
@@ -37,8 +37,8 @@ type CopySource struct {
 	over        bool
 }
 
-// ReadCopy calls f with the copy of a worker's log. The copy does not change while f runs. The
-// events of from are not read; from is an empty tree or the Tree of an earlier source. The error is
+// ReadCopy calls the function f with the copy of a worker's log. The copy does not change while f runs. ReadCopy does
+// not read the events of the tree from again. The tree is empty, or it is the Tree of an earlier source. The error is
 // ErrNone if the copy does not exist.
 //
 // While f runs, this process can make no other call of the hub.
@@ -102,8 +102,8 @@ func withLines(note, lines string) string {
 	return note
 }
 
-// Checkpoint returns the checkpoint of this size with the keepers' signatures. ok is false if it
-// does not exist. Its value is unknown until it is verified.
+// Checkpoint returns the checkpoint of this size with the keepers' signatures. ok is false if it does not exist. The
+// caller must verify the signatures.
 func (s *CopySource) Checkpoint(size int64) (c evidence.Checkpoint, ok bool) {
 	for _, known := range s.all {
 		if known.Size == size {
@@ -153,14 +153,15 @@ const (
 	blockBytes = 1 << 20
 )
 
-// row is a row of events. Its fields are the ends of its parts in the bytes of its block.
+// row is a row of the table events. leaf, header and payload are the offsets at which these parts end in the bytes of
+// the row's block.
 type row struct {
 	seq                   int64
 	leaf, header, payload int
 	gone                  bool // the payload was removed
 }
 
-// Next reads rows. The goroutine that receives the block parses them.
+// Next reads the next rows. The goroutine that receives the block parses the rows.
 func (s *CopySource) Next(ctx context.Context) (func(*verify.Block) error, error) {
 	if !s.begun {
 		s.begun = true
@@ -258,8 +259,8 @@ func (r *row) addTo(b *verify.Block, text []byte, from int) {
 	b.Event(&e)
 }
 
-// event returns the row's event. Only the row's number counts: another number in the header leads
-// to another leaf.
+// event returns the row's event. Only the number in the row counts. A different number in the header would change the
+// leaf.
 func (r *row) event(text []byte, from int) (event.Event, error) {
 	leaf, header, payload := text[:r.leaf-from], text[r.leaf-from:r.header-from], text[r.header-from:]
 	e, err := event.ParseHeader(header)

@@ -47,15 +47,14 @@ type Adoption struct {
 	Claimed int // claimed inputs without an outcome
 }
 
-// Adopt ends the present generation and begins another one on this server. It closes every input
-// without an outcome, and none of these can be claimed again. If the present generation began here,
-// Adopt fails unless even is true. even is for a restored copy of the disk that shows no other
-// sign. A million inputs take about a minute. The caller limits the time.
+// Adopt ends the present generation and begins another one on this server. It closes every input without an outcome,
+// and none of these can be claimed again. If the present generation began here, Adopt fails unless even is true. A
+// restored copy of the disk needs even, because nothing else tells it from the original. A million inputs take about a
+// minute. The caller limits the time.
 func (h *Hub) Adopt(ctx context.Context, name, by string, even bool) (done Adoption, err error) {
 	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
-			// A submission holds this row. A claim holds rows of the queue, and the deletion below
-			// waits for them.
+			// A submission locks this row, and a claim locks rows of the queue. The deletion below waits for claims.
 			var same bool
 			err := tx.QueryRow(ctx, `
 				SELECT g.system = here.system AND g.timeline = here.timeline
@@ -68,8 +67,8 @@ func (h *Hub) Adopt(ctx context.Context, name, by string, even bool) (done Adopt
 			case same && !even:
 				return errSameServer
 			}
-			// The server has not analyzed the closings since they were empty. It would scan the
-			// growing table for each input, so it must match rows by hashes.
+			// The server's statistics say that the table of closings is empty. The server would scan the growing table
+			// for each input, so it must match rows by hashes.
 			for _, sql := range []string{`
 				SET LOCAL enable_nestloop = off`, `
 				UPDATE perlica.generations

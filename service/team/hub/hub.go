@@ -12,9 +12,9 @@
 // worker's disk. A batch is written whole or not at all, and only after the event that it follows.
 // Package eventlog/verify judges copies.
 //
-// A generation names the time in which a server forgot nothing. A promoted standby or a restored
-// backup may have forgotten claims. Its system identifier and its timeline show that, and it takes
-// no input until a person begins a new generation there.
+// A generation is a period in which a server forgot nothing. A promoted standby or a restored backup may have forgotten
+// claims. Its system identifier and its timeline show that, and it takes no input until a person begins a new
+// generation there.
 //
 // The package starts no goroutine. Hub.mu is held during each statement, and no other lock is taken
 // under it.
@@ -37,7 +37,7 @@ import (
 // oldest is the oldest accepted version of PostgreSQL.
 const oldest = 150000
 
-// The time limit of an exchange is patience plus the time of its bytes at the speed slowest.
+// An exchange may take the time patience, and in addition the time that its bytes take at the speed slowest.
 const (
 	patience = 30 * time.Second
 	slowest  = 64 << 10 // bytes a second
@@ -191,9 +191,8 @@ func (h *Hub) Carry(ctx context.Context, bytes int, f func(ctx context.Context, 
 	return h.Do(ctx, f)
 }
 
-// Do connects if necessary, calls f with the connection, and translates f's error to an error of
-// this package. It never repeats a call. No other statement runs until f returns. The caller limits
-// the time.
+// Do connects if necessary, calls the function f with the connection, and translates f's error to an error of this
+// package. It never repeats a call. No other statement runs until f returns. The caller limits the time.
 func (h *Hub) Do(ctx context.Context, f func(ctx context.Context, c *pgx.Conn) error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -20,16 +20,15 @@ const (
 	Differs = "differs" // a different input with this id existed before
 )
 
-// piece is the size of the rows of a payload, in bytes.
+// piece is the largest size of one row of a payload, in bytes. A larger payload has several rows.
 const piece = 1 << 20
 
-// Submit puts all inputs on the hub, or none, and returns the result for each id. The inputs must
-// belong to the present generation, and it must have begun on this server. Otherwise the error is
-// ErrEnded or ErrNotAdopted, and nothing was written. After another error the fate is unknown; see
-// Find.
+// Submit writes all inputs to the hub, or none, and returns the result for each id. The inputs must belong to the
+// present generation, and it must have begun on this server. Otherwise the error is ErrEnded or ErrNotAdopted, and
+// nothing was written. After another error it is unknown whether the inputs were written, and Find tells.
 func (h *Hub) Submit(ctx context.Context, generation string, inputs []Input) (came map[string]string, err error) {
 	inputs = slices.Clone(inputs)
-	// one order for all, against deadlocks
+	// All submissions use the same order, because different orders could deadlock.
 	slices.SortFunc(inputs, func(a, b Input) int { return cmp.Compare(a.ID, b.ID) })
 	cols, err := columnsOf(inputs)
 	if err != nil {
@@ -60,7 +59,7 @@ type columns struct {
 	pieceOf                                                                                                  []string
 	part, piece                                                                                              []int
 	bytes                                                                                                    [][]byte
-	// one input of each lane
+	// lanes has one input of each lane.
 	lanes []*Input
 }
 
@@ -164,7 +163,7 @@ func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []Input,
 	return came, nil
 }
 
-// compare reports for existing inputs whether they equal the given ones.
+// compare compares each existing input with the given one of the same id, and writes the result to came.
 func compare(rows pgx.Rows, inputs []Input, came map[string]string) error {
 	defer rows.Close()
 	digests := map[string]string{}
@@ -208,11 +207,12 @@ func (h *Hub) Find(ctx context.Context, ids []string) (digests map[string]string
 	return digests, err
 }
 
-// pieces is the number of pieces of a payload in one exchange. A slow connection gets the time
-// limit of these pieces. Between two exchanges other callers can use the connection.
+// pieces is the number of rows of a payload that one exchange reads. A slow connection gets the time limit for these
+// rows. Between two exchanges other callers can use the connection.
 const pieces = 4
 
-// Fetch returns the payload of an input, at most most bytes: its text, then its attachments.
+// Fetch returns the payload of an input: its text, then its attachments. It returns an error if the payload has more
+// than most bytes.
 func (h *Hub) Fetch(ctx context.Context, id string, most int) (payload [][]byte, err error) {
 	for part, n, more := 0, -1, true; more; {
 		err := h.Carry(ctx, pieces*piece, func(ctx context.Context, c *pgx.Conn) error {

@@ -24,7 +24,7 @@ type Kept struct {
 type Keeper struct {
 	Hub  *Hub
 	Name string          // the name of its signatures
-	Own  string          // the name of this machine's own log, which it does not cosign
+	Own  string          // the name of this machine's own log, which the keeper does not cosign
 	Kept map[string]Kept // by worker
 
 	// Keys returns all verifier keys of a worker. Witnesses holds the verifiers of the cosigning
@@ -35,8 +35,8 @@ type Keeper struct {
 	// Sign signs a checkpoint and records the signature before it returns. nil disables cosigning.
 	Sign func(ctx context.Context, worker string, c evidence.Checkpoint) (line string, err error)
 
-	// Audit returns a judge of a copy's events, for a reading from the first event on. nil judges
-	// nothing.
+	// Audit returns an auditor of a copy's events for a reading that begins with the first event. If it is nil, the
+	// keeper audits nothing.
 	Audit func() verify.Auditor
 
 	trees map[string]tree.Range // the trees of the verified events, by worker
@@ -173,8 +173,8 @@ func problem(rep verify.Report) string {
 	return text
 }
 
-// cosignCheckpoint signs the newest checkpoint with a signature of the worker's key, if it extends
-// the last cosigned one.
+// cosignCheckpoint signs the newest checkpoint that the worker's key has signed, if this checkpoint extends the last
+// cosigned one.
 func (k *Keeper) cosignCheckpoint(ctx context.Context, v *Verdict, newest evidence.Checkpoint,
 	keys []note.Verifier) error {
 	kept := k.Kept[v.Worker]

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Ask puts a request to join on the hub. An earlier request under the same name stays.
+// Ask writes a request to join the team to the hub. It does not replace an earlier request with the same name.
 func (h *Hub) Ask(ctx context.Context, name, key string) error {
 	return h.exec(ctx, `
 		INSERT INTO perlica.requests (name, key, login)
@@ -47,7 +47,7 @@ func (h *Hub) Members(ctx context.Context) (list []Member, err error) {
 	return list, err
 }
 
-// State puts a statement about a member on the hub and deletes the request that it answers.
+// State writes a statement about a member to the hub. It deletes the request to join that the statement answers.
 func (h *Hub) State(ctx context.Context, m Member) error {
 	return h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PutQuestion puts a question on the hub. A repetition does nothing.
+// PutQuestion writes a question to the hub. If the hub has it already, nothing changes.
 func (h *Hub) PutQuestion(ctx context.Context, q Question) error {
 	return h.exec(ctx, `
 		INSERT INTO perlica.questions (id, input, worker, question)
@@ -32,8 +32,8 @@ func (h *Hub) CloseOthers(ctx context.Context, worker string, open []string, end
 		WHERE worker = $1 AND closed IS NULL AND NOT id = ANY($2)`, worker, open, end)
 }
 
-// Propose puts a member's answer to a question on the hub. The member's first answer stays. same is
-// false if it differs from a.
+// Propose writes a member's answer to a question to the hub. It does not replace the member's first answer. same is
+// false if the first answer differs from a.
 func (h *Hub) Propose(ctx context.Context, a Answer) (same bool, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, `
@@ -51,7 +51,7 @@ func (h *Hub) Propose(ctx context.Context, a Answer) (same bool, err error) {
 	return same, err
 }
 
-// Judge records the worker's verdict on an answer. It is empty if the answer counts.
+// Judge records the worker's verdict on an answer. The verdict is empty if the answer counts.
 func (h *Hub) Judge(ctx context.Context, question, member, verdict string) error {
 	return h.exec(ctx, `
 		UPDATE perlica.answers
@@ -59,8 +59,7 @@ func (h *Hub) Judge(ctx context.Context, question, member, verdict string) error
 		WHERE question = $1 AND member = $2 AND verdict IS NULL`, question, member, verdict)
 }
 
-// PutCancel puts a member's request to stop an input on the hub. It replaces an earlier row in this
-// member's name.
+// PutCancel writes a member's request to stop an input to the hub. It replaces an earlier request of this member.
 func (h *Hub) PutCancel(ctx context.Context, cancel Cancel) error {
 	return h.exec(ctx, `
 		INSERT INTO perlica.cancels (input, member, signature)
@@ -95,8 +94,8 @@ func (h *Hub) Questions(ctx context.Context, worker, input string) (list []Quest
 	return list, err
 }
 
-// Verdict returns a member's answer with the worker's verdict, and the end of the question. Both
-// are nil while they are unknown. If the member gave no answer, its fields are empty.
+// Verdict returns a member's answer with the worker's verdict, and the end of the question. The verdict and the end are
+// nil while they are unknown. If the member gave no answer, its option and text are empty.
 func (h *Hub) Verdict(ctx context.Context, question, member string) (given Answer, end json.RawMessage, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		given = Answer{Question: question, Member: member}

@@ -35,7 +35,7 @@ type Status struct {
 	Replaces   string          `json:"replaces,omitempty"` // the id of an earlier input
 	By         string          `json:"by,omitempty"`       // the member that closed it
 	Digest     string          `json:"-"`                  // the digest of an outcome's result, before it was pruned
-	// of an outcome by its owner, or of an opinion by its member; not verified
+	// Signature is the owner's signature of an outcome, or a member's signature of an opinion. It was not verified.
 	Signature []byte `json:"-"`
 }
 
@@ -84,9 +84,9 @@ func (h *Hub) Status(ctx context.Context, id string) (s Status, ok bool, err err
 	return s, ok, err
 }
 
-// Inputs returns the newest inputs in a state, or in any state if it is empty, without their
-// results. The states are the hub's unverified ones. It takes seconds with a million inputs. The
-// caller limits the time.
+// Inputs returns the newest inputs in a state, without their results. If state is empty, it returns inputs in any
+// state. The states are the hub's unverified ones. The query takes seconds with a million inputs. The caller limits the
+// time.
 func (h *Hub) Inputs(ctx context.Context, state string, most int) (list []Status, err error) {
 	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `
@@ -103,8 +103,8 @@ func (h *Hub) Inputs(ctx context.Context, state string, most int) (list []Status
 	return list, err
 }
 
-// Counts returns the number of inputs of the present generation in each state, with the states of
-// Inputs.
+// Counts returns the number of inputs of the present generation in each state. The states are those that Inputs
+// returns.
 func (h *Hub) Counts(ctx context.Context) (counts map[string]int, err error) {
 	counts = map[string]int{}
 	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {

@@ -44,7 +44,7 @@ var (
 	ErrRevoked = message.New("device.revoked", "the device was revoked")
 )
 
-// unrecorded reports whether an error is not an attempt to enter.
+// unrecorded reports whether a refusal with this error stays off the record. Such an error shows no attempt to enter.
 func unrecorded(err error) bool {
 	return errors.Is(err, ErrNone) || errors.Is(err, ErrNonce) || errors.Is(err, ErrClock) || errors.Is(err, ErrLimited)
 }
@@ -128,12 +128,12 @@ func (d *Devices) Refuse(ctx context.Context, f fact.WebRefused) {
 	_, _ = d.log.Append(ctx, newFact(event.WebRefused, f))
 }
 
-// clockTolerance is the largest accepted difference of a device's clock. The nonce limits the age
-// of a request.
+// clockTolerance is the largest accepted difference between a device's clock and this machine's clock. The nonce limits
+// the age of a request.
 const clockTolerance = 10 * time.Minute
 
-// bySignature returns the device that has signed the request, if rest succeeds. With an error, the
-// visitor may name the device that the request claims.
+// bySignature returns the device that has signed the request. The function rest must accept the signed values, too.
+// With an error, the visitor may name the device that the request claims to come from.
 func (d *Devices) bySignature(r *http.Request, rest func(s signed) error) (Visitor, error) {
 	s, err := parseSigned(r.Header)
 	if err != nil {

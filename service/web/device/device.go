@@ -73,9 +73,9 @@ func (d *Devices) List(ctx context.Context) ([]Device, error) {
 type Options struct {
 	// Base is the path below which a proxy shows the server. Signatures cover it.
 	Base string
-	// Client returns the address of a request's client. nil takes the other end of the connection.
+	// Client returns the address of a request's client. If it is nil, the connection's remote address is used.
 	Client func(r *http.Request) string
-	// Now is the clock. nil takes the system's clock.
+	// Now is the clock. If it is nil, the system's clock is used.
 	Now func() time.Time
 }
 

@@ -160,8 +160,8 @@ type Answer struct {
 	Question string
 	Digest   string // the digest of the shown question
 	Option   string
-	// Signature is a signature in base64url over the text of the other three fields. A program has
-	// none.
+	// Signature is a signature in base64url over the text of the other three fields. It is empty in the answer of a
+	// program.
 	Signature string
 }
 

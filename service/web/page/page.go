@@ -20,8 +20,8 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Files returns the page's files for fs.ReadFile; index.html is the first. Modules and style sheets
-// come without comments, indents and needless line ends, to send a phone as few bytes as possible.
+// Files returns the page's files for fs.ReadFile. A browser opens index.html first. Modules and style sheets come
+// without comments, indents and needless line ends, to send a phone as few bytes as possible.
 func Files() fs.FS {
 	sub, err := fs.Sub(assets, "assets")
 	if err != nil {

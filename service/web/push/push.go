@@ -34,13 +34,13 @@ type Options struct {
 	Dir   string // the folder of the key and the subscriptions; it is made on demand
 	Trail *slog.Logger
 
-	// Due returns how long the question stays open for which a device must be woken. ok is false if
-	// no question needs the device. The sender calls Due before each message, and Due may wait.
+	// Due returns how long the question stays open for which a device must be woken. ok is false if the device needs no
+	// message. The sender calls Due before each message, and Due may wait.
 	Due func(ctx context.Context, device string) (time.Duration, bool)
 
 	// Gap is the pause between two messages to a device. 0 means 10 s.
 	Gap time.Duration
-	// Transport replaces the push service in tests. nil reaches only public addresses.
+	// Transport sends the messages. If it is nil, only public addresses are reached.
 	Transport http.RoundTripper
 }
 
@@ -148,8 +148,8 @@ func (s *Sender) deliver(device string, l *delivery) {
 	}
 }
 
-// words is the whole text of a message. A newer message with the same topic replaces an
-// undelivered one. Push services may turn to contact.
+// words is the whole text of a message. A newer message with the same topic replaces an undelivered one. contact is the
+// address that each message gives to the operators of the push service.
 const (
 	words   = "a question waits"
 	topic   = "question"

@@ -22,7 +22,7 @@ import (
 // certificate.
 func (s *Server) Encrypt(t testing.TB) (address, authority string) {
 	t.Helper()
-	// on its usual port, which no other program uses there
+	// The address is different for each process, so the usual port is free.
 	address = fmt.Sprintf("127.%d.%d.1", 1+os.Getpid()/250%250, os.Getpid()%250)
 	cert, key := selfSigned(t, net.ParseIP(address))
 	for name, b := range map[string][]byte{"server.crt": cert, "server.key": key} {
