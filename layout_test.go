@@ -50,17 +50,18 @@ var families = []string{
 // to speak SQL, to read a command line.
 var only = map[string][]string{
 	// for service see onlyName
-	"os/exec": {"provider/process", "provider/sandbox", "kernel/project", "service",
+	"os/exec": {"provider/process", "provider/proxy", "provider/sandbox", "kernel/project", "service",
 		"service/imessage", "cmd/perlica/chat", "cmd/perlica/provider", "cmd/bench", "cmd/measure",
 		"service/team/hub/hubtest"},
 	"os/signal": {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/frame",
 		"cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web", "cmd/perlica/builtin"},
-	"net": {"provider/sandbox", "service/web/push", "service/web/push/pushtest",
+	"net": {"provider/proxy", "provider/sandbox", "service/web/push", "service/web/push/pushtest",
 		"service/web", "cmd/perlica/web", "service/web/device", "interaction", "service/local", "service/webhook",
 		"cmd/perlica/service", "provider/model", "service/team/hub", "service/team/hub/hubtest"},
 	"net/http": {"cmd/bench", "service/web/push", "service/web/push/pushtest", "service/web",
 		"cmd/perlica/web", "service/web/device", "service/web/device/devicetest", "eventlog/witness", "service/channel",
-		"service/telegram", "service/telegram/telegramtest", "service/webhook", "provider/model"},
+		"service/telegram", "service/telegram/telegramtest", "service/webhook", "provider/model",
+		"provider/proxy"},
 	"plugin":                  {},
 	"text/template":           {},
 	"html/template":           {},

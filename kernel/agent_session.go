@@ -20,6 +20,7 @@ import (
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/process"
+	"github.com/perlica/perlica/provider/proxy"
 )
 
 // Setup describes the agent session in which inputs are answered.
@@ -110,6 +111,12 @@ func (s *agentSession) startProcess() (err error) {
 	opt.Stderr = func(b []byte) {
 		s.r.opt.Trail.Info("agent stderr", "provider", a.ID, "run", string(s.refs().Run),
 			"session", string(s.setup.Session), "text", string(b))
+	}
+	opt.Connected = func(c proxy.Connection) {
+		_ = s.r.log.Record(event.NewFact(event.SandboxConnected, "perlica", s.refs(), fact.SandboxConnected{
+			Host: c.Host, Port: c.Port, Sent: c.Sent, Received: c.Received, DurationMS: c.Took.Milliseconds(), Times: c.Times,
+			Refused: string(c.Refused),
+		})) // Close of the log returns the error
 	}
 	s.conn, err = provider.Start(a.Agent, opt)
 	return err

@@ -67,7 +67,7 @@ func (a Agent) spec(opt Options) (process.Spec, error) {
 	environ, err := a.Environ(opt.Environ)
 	return process.Spec{
 		Agent: a.ID, Argv: a.Command, Env: environ, Dir: opt.Dir, Stderr: opt.Stderr, Redact: opt.Redact,
-		Grace: opt.Grace, Limit: opt.Permissions, Sandbox: a.Sandbox, Launched: opt.Launched,
+		Grace: opt.Grace, Limit: opt.Permissions, Sandbox: a.Sandbox, Connected: opt.Connected, Launched: opt.Launched,
 	}, err
 }
 

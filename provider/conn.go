@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/provider/exception"
 	"github.com/perlica/perlica/provider/process"
+	"github.com/perlica/perlica/provider/proxy"
 	"github.com/perlica/perlica/provider/sandbox"
 )
 
@@ -56,6 +57,8 @@ type Options struct {
 
 	Stderr func([]byte)        // gets the output of the agent's standard error; may be nil
 	Redact func([]byte) []byte // masks a line of that output before it is kept or passed to Stderr; may be nil
+
+	Connected func(proxy.Connection) // gets each connection through the proxy of the sandbox; may be nil
 }
 
 func (o *Options) setDefaults() {

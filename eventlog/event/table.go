@@ -174,6 +174,8 @@ var known = table{
 	{Type: SandboxEntered, Class: Fact, Payload: "fact.SandboxEntered",
 		About: "the agent's process runs in a sandbox: its mode, its means and its rules; without this event it " +
 			"runs in none"},
+	{Type: SandboxConnected, Class: Fact, Payload: "fact.SandboxConnected",
+		About: "in the sandbox offline: a connection of the agent ended, or was refused; without its content"},
 	{Type: LoginStarted, Class: Fact, Synced: true, Payload: "fact.Login",
 		About: "in the user's own log: a login or a logout at an agent began"},
 	{Type: LoginEnded, Class: Fact, Payload: "fact.LoginEnded",

@@ -33,6 +33,7 @@ const (
 	SessionStarted       Type = "acp.session.started"
 	SessionClosed        Type = "acp.session.closed"
 	SandboxEntered       Type = "sandbox.entered"
+	SandboxConnected     Type = "sandbox.connected"
 	LoginStarted         Type = "acp.login.started"
 	LoginEnded           Type = "acp.login.ended"
 	ReplySent            Type = "acp.reply.sent"

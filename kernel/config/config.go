@@ -63,6 +63,8 @@ type Config struct {
 	// Sandbox is the sandbox of agents. SandboxWrite lists further places to which they may write.
 	Sandbox      sandbox.Mode
 	SandboxWrite []string
+	// SandboxHosts are the hosts of agents in the sandbox offline. Nil means those of the registry.
+	SandboxHosts []string
 
 	Project Project
 	// Withheld lists the settings of the project file that need trust first, one per line.
@@ -171,6 +173,8 @@ type Provider struct {
 	Mode string
 	// Sandbox is the sandbox of this agent, if it is stricter than Config.Sandbox.
 	Sandbox sandbox.Mode
+	// SandboxHosts replaces Config.SandboxHosts for this agent if it is not nil.
+	SandboxHosts []string
 	// Model is for a model without an agent. "" means the registry's value, if it has one.
 	Model struct {
 		// API is the protocol of the model. If the registry has none either, the provider is an agent.

@@ -103,6 +103,11 @@ var table = []row{
 	{name: "sandbox_write", kind: texts, example: `["/data/builds"]`, check: checkSecretFile, adds: true, loosens: always,
 		help:  "Further files and folders to which an agent in a sandbox may write. They must exist.",
 		store: func(t target, v any) { t.config.SandboxWrite = v.([]string) }},
+	{name: "sandbox_hosts", kind: texts, example: `["api.example.org", "*.example.org:8443", "localhost:11434"]`,
+		check: checkHost, loosens: whenMoreHosts,
+		help: "The hosts to which an agent in the sandbox `offline` may connect, instead of those of the registry. " +
+			"`[]` means none.",
+		store: func(t target, v any) { t.config.SandboxHosts = append([]string{}, v.([]string)...) }},
 
 	{name: "model.default_provider", kind: text, def: "", example: `"claude"`, check: checkOptionalID,
 		loosens: whenProjectDefines,
@@ -116,6 +121,10 @@ var table = []row{
 	{name: "providers.<id>.sandbox", kind: text, choices: modes(), example: `"project"`, loosens: whenOpener,
 		help:  "The sandbox of this provider's agent, if it is stricter than the general one.",
 		store: func(t target, v any) { t.provider.Sandbox = sandbox.Mode(v.(string)) }},
+	{name: "providers.<id>.sandbox_hosts", kind: texts, example: `["api.example.org"]`, check: checkHost,
+		loosens: whenMoreHosts,
+		help:    "The hosts of this provider's agent, instead of the general ones.",
+		store:   func(t target, v any) { t.provider.SandboxHosts = append([]string{}, v.([]string)...) }},
 	{name: "providers.<id>.adapter.command", kind: text, example: `"my-agent"`, check: checkNotEmpty, loosens: always,
 		help: "The program that speaks ACP on its standard input and output, looked up on PATH. Absent: as the " +
 			"registry has it.",

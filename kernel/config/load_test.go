@@ -150,9 +150,11 @@ func TestEveryKeyIsRead(t *testing.T) {
 	p.user(`model.default_provider = "my-agent"
 sandbox = "protect"
 sandbox_write = ["/w"]
+sandbox_hosts = ["h"]
 [providers.my-agent]
 enabled = false
 sandbox = "project"
+sandbox_hosts = []
 adapter = { command = "agent", args = [], env_allowlist = ["A", "B"] }
 [providers.my-agent.acp]
 connect_timeout = "1s"
@@ -256,7 +258,8 @@ projects.website = "/srv/website"
 `)
 	c := p.mustLoad()
 	want := Config{DefaultProvider: "my-agent", Sandbox: "protect", SandboxWrite: []string{"/w"},
-		ContextID: "default", Permissions: "reads", AnswerTimeout: time.Hour,
+		SandboxHosts: []string{"h"},
+		ContextID:    "default", Permissions: "reads", AnswerTimeout: time.Hour,
 		BudgetRatio: 1, ContextWindows: map[string]int{"my-agent": 1000, "other": 2000}, Logs: Logs{1, 2, 3, "debug"},
 		Chat: Chat{time.Minute, "off", true, false}, Editor: struct{ ClientTools, Mode, Answers string }{"judge", "leave",
 			"none"},
@@ -274,21 +277,21 @@ projects.website = "/srv/website"
 		},
 		Providers: map[string]Provider{
 			"my-agent": {"my-agent", false, "agent", []string{}, []string{"A", "B"}, time.Second, 2 * time.Minute, 1 << 20,
-				"none", "project", modelOf(
+				"none", "project", []string{}, modelOf(
 					`{"API":"gemini","Name":"m","BaseURL":"https://example.org","Proxy":"http://p:1","Blind":true,"Key":{"Env":"KEY","File":"/key"},"KeyCommand":["k","x"],"Options":{"n":[true,{"x":"y"}]},"Price":{"per":1.5}}`)},
 			"other": {ID: "other", Enabled: true, ConnectTimeout: time.Minute, RequestTimeout: time.Minute,
 				MaxLineBytes: 64 << 20, Mode: "ask"},
 		},
 		MCPServers: []MCPServer{
 			{Name: "local", Type: "stdio", Command: "mcp", Args: []string{"x"}, Env: map[string]string{"TOKEN": "hunter2"},
-				Origin: "USER:40"},
+				Origin: "USER:42"},
 			{Name: "far", Type: "http", URL: "https://me:pw@example.org/mcp?key=hunter2",
-				Headers: map[string]string{"Authorization": "Bearer hunter2"}, Origin: "USER:45"},
+				Headers: map[string]string{"Authorization": "Bearer hunter2"}, Origin: "USER:47"},
 		},
 		Rules: []policy.Rule{
 			{Effect: "allow", Provider: "my-agent", Kind: []string{"read", "switch_mode"}, Path: "inside",
-				Command: "go test ./...", Reason: "why", Origin: "USER:49"},
-			{Effect: "deny", Path: "**/*.{key,pem}", Origin: "USER:56"},
+				Command: "go test ./...", Reason: "why", Origin: "USER:51"},
+			{Effect: "deny", Path: "**/*.{key,pem}", Origin: "USER:58"},
 		},
 	}
 	want.Team.URL, want.Team.Default, want.Team.Projects = "postgres://u:hunter2@db.example.org/t", true,

@@ -119,6 +119,7 @@ const (
 	whenHigher                   // a larger number than without the project file
 	whenLaxer                    // a later word of deny, ask, reads, allow than without the project file
 	whenOpener                   // a looser sandbox than without the project file
+	whenMoreHosts                // a host that the list does not have without the project file
 	whenAllow                    // a rule with the effect allow
 	whenSwitchedOn               // true, always
 	whenProjectDefines           // a provider whose adapter the same file sets
@@ -134,6 +135,7 @@ func (l loosening) String() string {
 		whenHigher:         "when it is higher",
 		whenLaxer:          "when it is further along `deny`, `ask`, `reads`, `allow` (absent counts as `ask`)",
 		whenOpener:         "when it is a looser sandbox",
+		whenMoreHosts:      "when it has a host that the list does not have without it",
 		whenAllow:          "a rule whose effect is `allow`",
 		whenSwitchedOn:     "when it is `true`",
 		whenProjectDefines: "when the same file sets that provider's adapter",
@@ -162,6 +164,9 @@ func (l loosening) loosens(value, old any) bool {
 		before, _ := old.(string) // nil means off
 		after := sandbox.Mode(value.(string))
 		return sandbox.Stricter(after, sandbox.Mode(before)) != after
+	case whenMoreHosts:
+		before, _ := old.([]string) // nil means that the list is not known here
+		return slices.ContainsFunc(value.([]string), func(host string) bool { return !slices.Contains(before, host) })
 	case whenAllow:
 		return value == "allow"
 	}
@@ -200,6 +205,8 @@ func (l *loader) loosensEntry(file *layer, e entry) bool {
 	}
 	old := e.row.def
 	if s, ok := l.values[e.key]; ok {
+		old = s.value
+	} else if s, ok := l.values["sandbox_hosts"]; ok && e.row.loosens == whenMoreHosts {
 		old = s.value
 	}
 	return e.row.loosens.loosens(e.value, old)

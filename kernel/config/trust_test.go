@@ -65,6 +65,14 @@ func TestOnlyTightens(t *testing.T) {
 		{"looser sandbox of one", "providers.x.sandbox = 'project'",
 			"providers.x.sandbox = 'off'", `PROJECT:1: providers.x.sandbox = "off"`},
 		{"writing out of a sandbox", "", "sandbox_write = ['/']", `PROJECT:1: sandbox_write = ["/"]`},
+		{"hosts", "", "sandbox_hosts = ['a']", `PROJECT:1: sandbox_hosts = ["a"]`},
+		{"fewer hosts", "sandbox_hosts = ['a', 'b']", "sandbox_hosts = ['a']", ""},
+		{"no hosts", "", "sandbox_hosts = []", ""},
+		{"another host", "sandbox_hosts = ['a']", "sandbox_hosts = ['a', 'b']", `PROJECT:1: sandbox_hosts = ["a", "b"]`},
+		{"hosts of a provider", "", "providers.x.sandbox_hosts = ['a']", `PROJECT:1: providers.x.sandbox_hosts = ["a"]`},
+		{"fewer general hosts for one", "sandbox_hosts = ['a', 'b']", "providers.x.sandbox_hosts = ['a']", ""},
+		{"general hosts for one with fewer", "sandbox_hosts = ['a', 'b']\nproviders.x.sandbox_hosts = ['a']",
+			"providers.x.sandbox_hosts = ['b']", `PROJECT:1: providers.x.sandbox_hosts = ["b"]`},
 		{"context", "", "context.default_id = 'other'", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

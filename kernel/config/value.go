@@ -15,6 +15,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/perlica/perlica/eventlog/redact"
+	"github.com/perlica/perlica/provider/proxy"
 )
 
 // decodeValue converts a value of the TOML decoder to the kind's Go type.
@@ -285,6 +286,14 @@ func checkOptionalID(s string) string {
 func checkEnvName(s string) string {
 	if s == "" || strings.ContainsAny(s, "= \t\r\n") {
 		return "the name of an environment variable is not empty and holds no = and no space"
+	}
+	return ""
+}
+
+// checkHost refuses a text that is no entry of a list of hosts.
+func checkHost(s string) string {
+	if _, err := proxy.ParseHost(s); err != nil {
+		return err.Error()
 	}
 	return ""
 }

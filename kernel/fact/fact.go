@@ -156,8 +156,23 @@ type SandboxEntered struct {
 	Version   string `json:"version"`
 	// Landlock says that Landlock closes abstract sockets of other programs.
 	Landlock bool `json:"landlock"`
-	// Rules are the accesses to paths. The nearest path at or above a file decides.
+	// Rules are the accesses to paths, and the hosts to which the agent connects. The nearest path at or above a file
+	// decides.
 	Rules []string `json:"rules"`
+}
+
+// SandboxConnected is the payload of sandbox.connected. It follows the end of the connection.
+type SandboxConnected struct {
+	// Host is empty if the request named no host, or if the row stands for connections to further hosts.
+	Host       string `json:"host,omitempty"`
+	Port       int    `json:"port,omitempty"`
+	Sent       int64  `json:"sent"`     // bytes to the host
+	Received   int64  `json:"received"` // bytes from the host
+	DurationMS int64  `json:"duration_ms"`
+	// Times is the number of connections that the row stands for.
+	Times int `json:"times"`
+	// Refused is the reason if the agent did not reach the host.
+	Refused string `json:"refused,omitempty"`
 }
 
 // AgentName is the agent's name for itself, in SessionStarted.

@@ -59,6 +59,7 @@ var payloads = map[string]func([]byte) ([]byte, error){
 	"fact.ServiceStopped":      same[ServiceStopped],
 	"fact.SessionClosed":       same[SessionClosed],
 	"fact.SessionConfigured":   same[SessionConfigured],
+	"fact.SandboxConnected":    same[SandboxConnected],
 	"fact.SandboxEntered":      same[SandboxEntered],
 	"fact.SessionCreated":      same[SessionCreated],
 	"fact.SessionRenamed":      same[SessionRenamed],

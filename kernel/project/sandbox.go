@@ -1,12 +1,15 @@
 package project
 
 import (
+	"cmp"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/provider/proxy"
 	"github.com/perlica/perlica/provider/registry"
 	"github.com/perlica/perlica/provider/sandbox"
 )
@@ -23,7 +26,8 @@ func (p *Project) Sandbox(agent agents.Agent, work []string) *sandbox.Spec {
 		Keep: []string{p.Workspace.Dir()}, Program: p.Resolver().Self, Environ: p.Environ,
 		Hide: []string{filepath.Join(p.Workspace.Dir(), "contexts"), p.Workspace.Service().Dir,
 			p.Dirs.Config, p.Dirs.State, p.Dirs.Runtime},
-		Show: append(named(agent.Command), p.Workspace.Service().Files),
+		Show:  append(named(agent.Command), p.Workspace.Service().Files),
+		Enter: []string{p.Resolver().Self, "sandbox", "enter"}, Hosts: p.hosts(agent),
 	}
 	for _, dir := range p.Config.SandboxWrite {
 		if rel, ok := strings.CutPrefix(dir, "~/"); ok {
@@ -49,20 +53,54 @@ func (p *Project) Sandbox(agent agents.Agent, work []string) *sandbox.Spec {
 	return spec
 }
 
+// hosts returns the hosts of the agent in the mode offline: those of its own list, of the general list, or of the
+// registry. For a model without an agent the registry's are the host of its address.
+func (p *Project) hosts(agent agents.Agent) (hosts []proxy.Host) {
+	c := p.Config.Provider(agent.ID)
+	list := c.SandboxHosts
+	if list == nil {
+		list = p.Config.SandboxHosts
+	}
+	if list == nil {
+		for _, k := range known(agent) {
+			list = append(list, k.Hosts...)
+			if k.Model != nil {
+				c.Model.BaseURL = cmp.Or(c.Model.BaseURL, k.Model.BaseURL)
+			}
+		}
+		if u, err := url.Parse(c.Model.BaseURL); err == nil && u.Host != "" {
+			list = []string{u.Host}
+		}
+	}
+	for _, entry := range list {
+		if h, err := proxy.ParseHost(entry); err == nil { // the configuration and the registry were checked
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts
+}
+
+// known returns the registry's entries of the agent: that of its id, and that of its program.
+func known(agent agents.Agent) (list []registry.Known) {
+	for _, k := range registry.All() {
+		if k.ID == agent.ID || len(agent.Command) > 0 && slices.ContainsFunc(k.Commands, func(c []string) bool {
+			return c[0] != registry.Self && c[0] == filepath.Base(agent.Command[0])
+		}) {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
 // own returns the folders and files of the agent itself: those of the registry, and the folders that its variables
 // name. It makes missing folders, because the agent cannot.
 func (p *Project) own(agent agents.Agent) (paths []string) {
 	var folders []string
-	for _, k := range registry.All() {
-		program := len(agent.Command) > 0 && slices.ContainsFunc(k.Commands, func(c []string) bool {
-			return c[0] != registry.Self && c[0] == filepath.Base(agent.Command[0])
-		})
-		if k.ID == agent.ID || program {
-			for _, name := range k.Folders {
-				folders = append(folders, filepath.Join(p.Dirs.Home, name))
-			}
-			paths = append(paths, k.Files...)
+	for _, k := range known(agent) {
+		for _, name := range k.Folders {
+			folders = append(folders, filepath.Join(p.Dirs.Home, name))
 		}
+		paths = append(paths, k.Files...)
 	}
 	for _, name := range agent.Env {
 		if dir := p.environ(name); filepath.IsAbs(dir) && (strings.HasSuffix(name, "_HOME") ||

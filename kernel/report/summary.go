@@ -107,6 +107,7 @@ var summaries = map[event.Type]summarized{
 	event.SandboxEntered: translated("the agent's sandbox", func(say *language.Sentences, p fact.SandboxEntered) string {
 		return fill(say, "%s, by %s", p.Mode, strings.TrimSpace(p.Mechanism+" "+p.Version))
 	}),
+	event.SandboxConnected: translated("a connection of the agent", connectedSummary),
 	event.SessionClosed: translated("the agent's session", func(say *language.Sentences, p fact.SessionClosed) string {
 		switch {
 		case p.Error != "":

@@ -76,6 +76,21 @@ func startedSummary(say *language.Sentences, p fact.SessionStarted) string {
 	return strings.Join(append(parts, fill(say, "strategy %s", p.Strategy)), ", ")
 }
 
+func connectedSummary(say *language.Sentences, p fact.SandboxConnected) string {
+	to := say.Form("further hosts")
+	if p.Host != "" {
+		to = fmt.Sprintf("%s:%d", p.Host, p.Port)
+	}
+	if p.Times > 1 {
+		to += fill(say, " (%d times)", p.Times)
+	}
+	if p.Refused != "" {
+		return fill(say, "%s refused: %s", to, say.Form(p.Refused))
+	}
+	return fill(say, "%s, %s sent, %s received, in %s", to, number(say, int(p.Sent), "byte"),
+		number(say, int(p.Received), "byte"), millis(say, p.DurationMS))
+}
+
 func replySummary(say *language.Sentences, p fact.ReplySent) string {
 	by := say.Form(words(p.By))
 	if p.Outcome != "selected" {

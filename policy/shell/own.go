@@ -20,7 +20,7 @@ var ownCommands = []string{
 	"service enable", "service disable", "service channel enable",
 	"service channel disable", "service channel use", "service send", "service contacts add",
 	"team init", "team join", "team confirm", "team leave", "team work", "team submit", "team cancel", "team resolve",
-	"team adopt", "team keep", "team pending choose", "sandbox shell",
+	"team adopt", "team keep", "team pending choose", "sandbox shell", "sandbox enter",
 }
 
 // ownReaders are the commands of Perlica that only show something, and the commands that make an input in a new

@@ -37,6 +37,10 @@ func Attached(spec Spec, signals <-chan os.Signal) (code int, sig string, err er
 	}
 	p.cmd.Env = markedEnv(spec, p.mark)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if p.proxy, err = p.box.Open(p.cmd, spec.Connected); err != nil {
+		return 0, "", err
+	}
+	defer p.proxy.Close()
 	if err := descent.Announce(spec.Limit); err != nil {
 		return 0, "", err
 	}
@@ -53,6 +57,7 @@ func Attached(spec Spec, signals <-chan os.Signal) (code int, sig string, err er
 	if err := p.cmd.Start(); err != nil {
 		return 0, "", startError(spec, path, err)
 	}
+	p.proxy.Started()
 	if err := p.tree.setLeader(p.cmd.Process); err != nil {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait() // it was killed

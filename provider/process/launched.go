@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+
+	"github.com/perlica/perlica/provider/proxy"
 )
 
 // Launched is an agent's process that is started in the background before Start takes it, for example while a
@@ -16,16 +18,18 @@ type Launched struct {
 	err   error
 
 	once    sync.Once     // guards the closing of decided
-	decided chan struct{} // closed after stderr is set, or when the process is ended unused
+	decided chan struct{} // closed after stderr and connected are set, or when the process is ended unused
 	stderr  func([]byte)  // receives the lines of stderr
-	taken   bool          // written before decided is closed
+	// connected receives the connections of the sandbox.
+	connected func(proxy.Connection)
+	taken     bool // written before decided is closed
 }
 
 // Launch starts an agent in the background and returns at once. The Start that takes the process supplies
-// Spec.Stderr. The caller must call End.
+// Spec.Stderr and Spec.Connected. The caller must call End.
 func Launch(spec Spec) *Launched {
 	l := &Launched{spec: spec, ready: make(chan struct{}), decided: make(chan struct{})}
-	spec.Launched, spec.Stderr = nil, l.passLine
+	spec.Launched, spec.Stderr, spec.Connected = nil, l.passLine, l.passConnection
 	go func() { // End and takeProcess wait for this goroutine
 		l.p, l.err = Start(spec)
 		close(l.ready)
@@ -41,6 +45,14 @@ func (l *Launched) passLine(b []byte) {
 	}
 }
 
+// passConnection passes a connection on after the receiver is known.
+func (l *Launched) passConnection(c proxy.Connection) {
+	<-l.decided
+	if l.connected != nil {
+		l.connected(c)
+	}
+}
+
 // takeProcess returns the process, or the error of its start. ok is false if the process was started with another
 // spec, or was already taken or ended.
 func (l *Launched) takeProcess(spec Spec) (p *Process, err error, ok bool) {
@@ -52,7 +64,7 @@ func (l *Launched) takeProcess(spec Spec) (p *Process, err error, ok bool) {
 		return nil, nil, false
 	}
 	l.once.Do(func() {
-		l.stderr, l.taken, ok = spec.Stderr, true, true
+		l.stderr, l.connected, l.taken, ok = spec.Stderr, spec.Connected, true, true
 		close(l.decided)
 	})
 	if !ok {

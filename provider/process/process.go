@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/provider/descent"
+	"github.com/perlica/perlica/provider/proxy"
 	"github.com/perlica/perlica/provider/sandbox"
 )
 
@@ -49,6 +50,8 @@ type Spec struct {
 	Limit  string              // the permission mode of the run, for descendants; empty means "deny"
 
 	Sandbox *sandbox.Spec // nil means that the agent starts outside of any sandbox
+	// Connected gets each connection through the proxy of the sandbox, one after another. It may be nil.
+	Connected func(proxy.Connection)
 
 	Launched *Launched // is taken if it was launched with the same spec; may be nil
 }
@@ -63,6 +66,7 @@ type Process struct {
 	grace time.Duration
 	mark  string
 	box   *sandbox.Sandbox // nil without a sandbox
+	proxy *proxy.Proxy     // nil unless the sandbox has one
 
 	stdin, stdout *os.File
 	stderr        *stderrTail
@@ -111,9 +115,14 @@ func Start(spec Spec) (*Process, error) {
 		return nil, err
 	}
 	p.cmd.Env = markedEnv(spec, p.mark)
+	if p.proxy, err = p.box.Open(p.cmd, spec.Connected); err != nil {
+		return nil, fmt.Errorf("provider: start %s: %w", spec.Argv[0], err)
+	}
+	defer p.proxy.Started()
 
 	child, err := p.openPipes(spec)
 	if err != nil {
+		p.proxy.Close()
 		return nil, fmt.Errorf("provider: start %s: %w", spec.Argv[0], err)
 	}
 	defer closeAll(child)
@@ -132,6 +141,7 @@ func Start(spec Spec) (*Process, error) {
 	}
 	if err != nil {
 		closeAll([]*os.File{p.stdin, p.stdout, p.stderr.r})
+		p.proxy.Close()
 		if p.tree != nil {
 			p.tree.closeTree()
 		}
@@ -273,6 +283,7 @@ func (p *Process) End(ctx context.Context) error {
 
 func (p *Process) endProcesses() error {
 	defer p.tree.closeTree()
+	defer p.proxy.Close()
 	p.tree.rememberBelowQuickly(p.Pid()) // now, because the agent may exit at once
 	p.stdin.Close()
 	if !p.waitLeft(p.grace) {

@@ -35,6 +35,9 @@ type Known struct {
 	Model    *Model          // set for a model without an agent
 	// Folders are its configuration and its data, relative to the home. In a sandbox they exist, and it may write there.
 	Folders []string
+	// Hosts are the hosts of its API and of its logins, in the form of the key sandbox_hosts. A model without an agent
+	// has the host of its address.
+	Hosts []string
 	// Files are further files of its configuration, relative to the home. In a sandbox it may write to existing ones.
 	Files []string
 }
@@ -127,7 +130,7 @@ func (k Known) clone() Known {
 		k.Commands[i] = slices.Clone(c)
 	}
 	k.Env = slices.Clone(k.Env)
-	k.Folders, k.Files = slices.Clone(k.Folders), slices.Clone(k.Files)
+	k.Folders, k.Files, k.Hosts = slices.Clone(k.Folders), slices.Clone(k.Files), slices.Clone(k.Hosts)
 	k.Asking.Env, k.Asking.Stricter = slices.Clone(k.Asking.Env), slices.Clone(k.Asking.Stricter)
 	return k
 }
@@ -141,6 +144,7 @@ var known = []Known{
 		Website:  "https://github.com/agentclientprotocol/claude-agent-acp",
 		Commands: [][]string{{"claude-agent-acp"}, {"claude-code-acp"}},
 		Install:  "npm install -g @agentclientprotocol/claude-agent-acp",
+		Hosts:    []string{"api.anthropic.com", "claude.ai", "platform.claude.com"},
 		Folders:  []string{".claude", ".cache/claude-cli-nodejs", ".local/share/claude", ".local/state/claude"},
 		Files:    []string{".claude.json"},
 		Program:  "claude",
@@ -160,6 +164,7 @@ var known = []Known{
 		Website:  "https://github.com/agentclientprotocol/codex-acp",
 		Commands: [][]string{{"codex-acp"}},
 		Install:  "npm install -g @agentclientprotocol/codex-acp",
+		Hosts:    []string{"api.openai.com", "chatgpt.com", "auth.openai.com"},
 		Folders:  []string{".codex"},
 		Program:  "codex",
 		Login:    "run `codex login`, or set CODEX_API_KEY or OPENAI_API_KEY",
@@ -174,6 +179,7 @@ var known = []Known{
 		ID: "gemini", Says: "gemini-cli", Name: "Gemini CLI", Website: "https://github.com/google-gemini/gemini-cli",
 		Commands: [][]string{{"gemini", "--acp"}},
 		Install:  "npm install -g @google/gemini-cli",
+		Hosts:    []string{"generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com", "oauth2.googleapis.com"},
 		Folders:  []string{".gemini"},
 		Login:    "run `gemini` and log in, or set GEMINI_API_KEY",
 		Env: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION",
@@ -187,6 +193,7 @@ var known = []Known{
 		ID: "opencode", Says: "OpenCode", Name: "OpenCode", Website: "https://opencode.ai",
 		Commands: [][]string{{"opencode", "acp"}},
 		Install:  "npm install -g opencode-ai",
+		Hosts:    []string{"opencode.ai", "models.dev", "api.anthropic.com", "api.openai.com"},
 		Folders:  []string{".config/opencode", ".local/share/opencode", ".local/state/opencode", ".cache/opencode"},
 		Login:    "run `opencode auth login`",
 		Env: []string{"OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_CONFIG_CONTENT", "OPENCODE_API_KEY",
@@ -199,6 +206,7 @@ var known = []Known{
 		ID: "qwen", Says: "qwen-code", Name: "Qwen Code", Website: "https://github.com/QwenLM/qwen-code",
 		Commands: [][]string{{"qwen", "--acp"}},
 		Install:  "npm install -g @qwen-code/qwen-code",
+		Hosts:    []string{"portal.qwen.ai", "chat.qwen.ai", "dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com"},
 		Folders:  []string{".qwen"},
 		Login:    "run `qwen` and log in, or set OPENAI_API_KEY",
 		Env:      []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"},
@@ -209,6 +217,7 @@ var known = []Known{
 		ID: "copilot", Says: "Copilot", Name: "GitHub Copilot CLI", Website: "https://github.com/github/copilot-cli",
 		Commands: [][]string{{"copilot", "--acp"}},
 		Install:  "npm install -g @github/copilot",
+		Hosts:    []string{"api.github.com", "*.githubcopilot.com"},
 		Folders:  []string{".copilot", ".config/github-copilot", ".cache/copilot"},
 		Login:    "run `copilot login`, or set COPILOT_GITHUB_TOKEN, GH_TOKEN or GITHUB_TOKEN",
 		Env: []string{"COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_HOME", "COPILOT_MODEL", "COPILOT_OFFLINE",
@@ -225,6 +234,7 @@ var known = []Known{
 		ID: "goose", Name: "goose", Website: "https://block.github.io/goose/",
 		Commands: [][]string{{"goose", "acp"}},
 		Install:  "see https://block.github.io/goose/docs/getting-started/installation",
+		Hosts:    []string{"api.anthropic.com", "api.openai.com"},
 		Folders:  []string{".config/goose", ".local/share/goose", ".local/state/goose"},
 		Login:    "run `goose configure`",
 		Env: []string{"GOOSE_PROVIDER", "GOOSE_MODEL", "GOOSE_PROVIDER__TYPE", "GOOSE_PROVIDER__HOST",
@@ -237,6 +247,7 @@ var known = []Known{
 		ID: "cline", Says: "cline", Name: "Cline", Website: "https://cline.bot/cli",
 		Commands: [][]string{{"cline", "--acp"}},
 		Install:  "npm install -g cline",
+		Hosts:    []string{"api.cline.bot"},
 		Folders:  []string{".cline"},
 		Login:    "run `cline auth`, or set CLINE_API_KEY",
 		Env: []string{"CLINE_API_KEY", "CLINE_PROVIDER", "CLINE_MODEL", "CLINE_DIR", "CLINE_DATA_DIR", "CLINE_TEAM_DATA_DIR",
@@ -249,6 +260,7 @@ var known = []Known{
 		ID: "auggie", Name: "Auggie", Website: "https://www.augmentcode.com/",
 		Commands: [][]string{{"auggie", "--acp"}},
 		Install:  "npm install -g @augmentcode/auggie",
+		Hosts:    []string{"*.api.augmentcode.com"},
 		Folders:  []string{".augment"},
 		Login:    "run `auggie login`, or set AUGMENT_SESSION_AUTH",
 		Env:      []string{"AUGMENT_SESSION_AUTH", "AUGMENT_DISABLE_AUTO_UPDATE"},
@@ -257,6 +269,7 @@ var known = []Known{
 		ID: "kimi", Name: "Kimi CLI", Website: "https://github.com/MoonshotAI/kimi-cli",
 		Commands: [][]string{{"kimi", "acp"}},
 		Install:  "uv tool install --python 3.13 kimi-cli",
+		Hosts:    []string{"api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"},
 		Folders:  []string{".kimi"},
 		Login:    "run `kimi` and send `/login`",
 		Env:      []string{"KIMI_API_KEY", "KIMI_BASE_URL", "KIMI_MODEL_NAME"},
@@ -266,6 +279,7 @@ var known = []Known{
 		ID: "cursor", Name: "Cursor", Website: "https://cursor.com/docs/cli/acp",
 		Commands: [][]string{{"cursor-agent", "acp"}},
 		Install:  "see https://cursor.com/cli",
+		Hosts:    []string{"*.cursor.sh"},
 		Folders:  []string{".cursor", ".config/cursor", ".local/share/cursor-agent"},
 		Login:    "run `cursor-agent login`, or set CURSOR_API_KEY",
 		Env:      []string{"CURSOR_API_KEY", "CURSOR_AUTH_TOKEN"},
@@ -275,6 +289,7 @@ var known = []Known{
 		ID: "vibe", Name: "Mistral Vibe", Website: "https://mistral.ai/products/vibe",
 		Commands: [][]string{{"vibe-acp"}},
 		Install:  "uv tool install mistral-vibe",
+		Hosts:    []string{"api.mistral.ai"},
 		Folders:  []string{".vibe"},
 		Login:    "run `vibe --setup`, or set MISTRAL_API_KEY",
 		Env:      []string{"MISTRAL_API_KEY", "VIBE_HOME"},
@@ -285,6 +300,7 @@ var known = []Known{
 		ID: "droid", Name: "Factory Droid", Website: "https://factory.ai/product/cli",
 		Commands: [][]string{{"droid", "exec", "--output-format", "acp-daemon"}},
 		Install:  "npm install -g droid",
+		Hosts:    []string{"api.factory.ai"},
 		Folders:  []string{".factory"},
 		Login:    "run `droid` and log in, or set FACTORY_API_KEY",
 		Env:      []string{"FACTORY_API_KEY", "DROID_DISABLE_AUTO_UPDATE", "FACTORY_DROID_AUTO_UPDATE_ENABLED"},
@@ -327,6 +343,7 @@ var known = []Known{
 		ID: "amp", Name: "Amp", Website: "https://github.com/tao12345666333/amp-acp",
 		Commands: [][]string{{"amp-acp"}},
 		Install:  "see https://github.com/tao12345666333/amp-acp",
+		Hosts:    []string{"ampcode.com"},
 		Folders:  []string{".config/amp", ".local/share/amp", ".cache/amp"},
 		Program:  "amp",
 		Note:     "An adapter by a third party.",
@@ -335,21 +352,24 @@ var known = []Known{
 		ID: "anthropic-api", Name: "Anthropic API", Website: "https://platform.claude.com/docs",
 		Commands: [][]string{{Self, "agent", "model"}}, Install: "built in",
 		Login: "set ANTHROPIC_API_KEY", Env: []string{"ANTHROPIC_API_KEY"},
-		Asks: "never: it has no tools", Orderly: true,
+		Hosts: []string{"api.anthropic.com"},
+		Asks:  "never: it has no tools", Orderly: true,
 		Model: &Model{API: "anthropic", KeyEnv: "ANTHROPIC_API_KEY"},
 	},
 	{
 		ID: "openai-api", Name: "OpenAI API", Website: "https://platform.openai.com/docs",
 		Commands: [][]string{{Self, "agent", "model"}}, Install: "built in",
 		Login: "set OPENAI_API_KEY", Env: []string{"OPENAI_API_KEY"},
-		Asks: "never: it has no tools", Orderly: true,
+		Hosts: []string{"api.openai.com"},
+		Asks:  "never: it has no tools", Orderly: true,
 		Model: &Model{API: "openai", KeyEnv: "OPENAI_API_KEY"},
 	},
 	{
 		ID: "gemini-api", Name: "Gemini API", Website: "https://ai.google.dev/gemini-api/docs",
 		Commands: [][]string{{Self, "agent", "model"}}, Install: "built in",
 		Login: "set GEMINI_API_KEY", Env: []string{"GEMINI_API_KEY"},
-		Asks: "never: it has no tools", Orderly: true,
+		Hosts: []string{"generativelanguage.googleapis.com"},
+		Asks:  "never: it has no tools", Orderly: true,
 		Model: &Model{API: "gemini", KeyEnv: "GEMINI_API_KEY"},
 	},
 	{

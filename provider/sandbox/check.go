@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -11,7 +12,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
+
+	"github.com/perlica/perlica/provider/proxy"
 )
 
 // Trial is one attempt of Check, made inside.
@@ -43,12 +47,30 @@ type Task struct {
 	Inside   string `json:"inside"`   // a file in the project that does not exist
 	Process  int    `json:"process"`  // a process outside
 	Abstract string `json:"abstract"` // an abstract socket; empty means that the kernel cannot close it
+
+	Listed   string `json:"listed"`   // in the mode Offline the address of a program outside, which the proxy admits
+	Unlisted string `json:"unlisted"` // the address of another one, which it does not admit
 }
 
 // Check starts a process inside the sandbox and lets it try to break the rules. self is the command line that calls
 // Try with the Task on its standard input. Check removes the files of the trials and the folders that New made.
 func Check(spec Spec, self []string) Report {
 	report := Report{Mode: spec.Mode, Trials: []Trial{}, Rules: []string{}}
+	var listed, unlisted string
+	if spec.Mode == Offline {
+		for _, address := range []*string{&listed, &unlisted} {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				report.Why = err.Error()
+				return report
+			}
+			defer func() { _ = l.Close() }() // a connection is enough
+			*address = l.Addr().String()
+		}
+		if h, err := proxy.ParseHost(listed); err == nil { // every address with a port is an entry
+			spec.Hosts = append(slices.Clone(spec.Hosts), h)
+		}
+	}
 	box, made, err := newSandbox(spec)
 	defer func() {
 		for _, dir := range slices.Backward(made) {
@@ -68,7 +90,7 @@ func Check(spec Spec, self []string) Report {
 	task := Task{
 		Mode: spec.Mode, Hidden: filepath.Join(spec.Hide[0], name), Startup: filepath.Join(spec.Home, name),
 		Outside: filepath.Join(filepath.Dir(spec.Work[0]), name), Inside: filepath.Join(spec.Work[0], name),
-		Process: os.Getpid(),
+		Process: os.Getpid(), Listed: listed, Unlisted: unlisted,
 	}
 	if box.Scoped {
 		task.Abstract = "@" + name
@@ -108,6 +130,11 @@ func (b *Sandbox) try(self []string, task Task) (trials []Trial, err error) {
 	argv := b.Command("/", self[0], self[1:]...)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin = bytes.NewReader(told)
+	network, err := b.Open(cmd, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer network.Close()
 	var out []byte
 	done := make(chan struct{})
 	go func() { // on a thread of its own, which Restrict changes for good
@@ -142,21 +169,49 @@ func Try(t Task) (trials []Trial) {
 	refused("processes outside cannot be signalled", signal(t.Process))
 	refused("nothing new can be made directly in the home", create(t.Startup))
 	if t.Abstract != "" {
-		c, err := net.Dial("unix", t.Abstract)
-		if err == nil {
-			_ = c.Close() // the connection is the fault
-		}
-		refused("abstract sockets are closed", err)
+		refused("abstract sockets are closed", dial("unix", t.Abstract))
 	}
 	if t.Mode != Protect {
 		refused(trialOutside, create(t.Outside))
 	}
-	err = create(t.Inside)
-	last := Trial{Name: "the project can be written", OK: err == nil, Why: "it worked"}
-	if err != nil {
-		last.Why = err.Error()
+	works := func(name string, err error) {
+		refused(name, err)
+		trials[len(trials)-1].OK = err == nil
 	}
-	return append(trials, last)
+	if t.Mode == Offline {
+		refused("programs outside cannot be reached without the proxy", dial("tcp", t.Unlisted))
+		refused("no packet leaves", dial("udp", "192.0.2.1:53"))
+		refused("the proxy refuses other hosts", throughProxy(t.Unlisted))
+		works("the proxy connects to a listed host", throughProxy(t.Listed))
+	}
+	works("the project can be written", create(t.Inside))
+	return trials
+}
+
+// dial connects to an address. With UDP this sends nothing.
+func dial(network, address string) error {
+	c, err := net.Dial(network, address)
+	if err == nil {
+		err = c.Close()
+	}
+	return err
+}
+
+// throughProxy connects to an address through the proxy of the environment.
+func throughProxy(address string) error {
+	c, err := net.Dial("tcp", strings.TrimPrefix(os.Getenv("HTTP_PROXY"), "http://"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // the answer counts
+	if _, err := fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", address); err != nil {
+		return err
+	}
+	answer, err := bufio.NewReader(c).ReadString('\n')
+	if err == nil && !strings.HasPrefix(answer, "HTTP/1.1 200 ") {
+		err = errors.New(strings.TrimSpace(answer))
+	}
+	return err
 }
 
 func create(path string) error {

@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/perlica/perlica/provider/proxy"
 )
 
 // Mode is the reach of an agent.
@@ -29,10 +31,11 @@ const (
 	Off     Mode = "off"     // everything that the user can reach
 	Protect Mode = "protect" // everything but Perlica, other processes and the places from which programs start
 	Project Mode = "project" // writes to its project only, and reads no secrets
+	Offline Mode = "offline" // as in Project, and connects to listed hosts only
 )
 
 // Modes lists the modes, the loosest first.
-func Modes() []Mode { return []Mode{Off, Protect, Project} }
+func Modes() []Mode { return []Mode{Off, Protect, Project, Offline} }
 
 // Stricter returns the stricter of two modes.
 func Stricter(a, b Mode) Mode {
@@ -56,6 +59,9 @@ type Spec struct {
 	Program string   // Perlica's own program
 	Search  []string // the folders of PATH
 	Environ []string // the variables that name sockets
+
+	Hosts []proxy.Host // the hosts of the mode Offline
+	Enter []string     // the command line that calls proxy.Enter, for the mode Offline
 }
 
 // ErrUnavailable means that this machine cannot provide the requested sandbox.
@@ -86,6 +92,8 @@ type Sandbox struct {
 	Mode  Mode
 	bwrap string
 	args  []string
+	hosts []proxy.Host
+	enter []string // nil unless the mode is Offline
 	// Rules are the rules as they are applied, one for each path, and the paths that were left out.
 	Rules   []string
 	version func() string
@@ -129,6 +137,9 @@ func newSandbox(spec Spec) (b *Sandbox, made []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if spec.Mode == Offline {
+		spec.Show = append(slices.Clone(spec.Show), spec.Enter[0])
+	}
 	table, err := spec.table()
 	if err != nil {
 		return nil, nil, &Error{spec.Mode, err.Error(), "make it readable, or choose --sandbox off"}
@@ -142,6 +153,13 @@ func newSandbox(spec Spec) (b *Sandbox, made []string, err error) {
 	for _, r := range table.rules() {
 		b.args = append(b.args, r.args()...)
 		b.Rules = append(b.Rules, r.String())
+	}
+	if spec.Mode == Offline {
+		b.args = append(b.args, "--unshare-net")
+		b.hosts, b.enter = spec.Hosts, append(slices.Clone(spec.Enter), strings.Join(proxy.Locals(spec.Hosts), ","), "--")
+		for _, h := range spec.Hosts {
+			b.Rules = append(b.Rules, "connect "+h.String())
+		}
 	}
 	for _, path := range table.left {
 		b.Rules = append(b.Rules, "left out "+path+": an agent could have made a link in it")
@@ -165,13 +183,24 @@ func versionOf(bwrap string) func() string {
 // Version returns the version of bubblewrap, or "" if it cannot be read.
 func (b *Sandbox) Version() string { return b.version() }
 
-// Command returns the command line that runs a program inside. dir is the working directory.
+// Open starts the proxy of the mode Offline for the process that cmd describes. In another mode it returns nil. The
+// caller calls Started after the start, and Close after the end of the process. record gets each connection.
+func (b *Sandbox) Open(cmd *exec.Cmd, record func(proxy.Connection)) (*proxy.Proxy, error) {
+	if b == nil || b.Mode != Offline {
+		return nil, nil
+	}
+	return proxy.Open(cmd, b.hosts, record)
+}
+
+// Command returns the command line that runs a program inside. dir is the working directory. In the mode Offline the
+// process needs the proxy of Open.
 func (b *Sandbox) Command(dir, path string, args ...string) []string {
 	argv := append([]string{b.bwrap}, b.args...)
 	if dir != "" {
 		argv = append(argv, "--chdir", dir)
 	}
-	return append(append(argv, "--", path), args...)
+	argv = append(append(argv, "--"), b.enter...)
+	return append(append(argv, path), args...)
 }
 
 // Explain returns an *Error if this machine cannot start the sandbox. It starts a program that does nothing. The

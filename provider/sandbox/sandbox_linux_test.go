@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perlica/perlica/provider/process"
+	"github.com/perlica/perlica/provider/proxy"
 	"github.com/perlica/perlica/provider/sandbox"
 )
 
@@ -28,6 +29,10 @@ var update = flag.Bool("update", false, "rewrite the table of docs/sandbox.md")
 
 func TestMain(m *testing.M) {
 	switch {
+	case len(os.Args) > 3 && os.Args[1] == "enter":
+		locals := strings.FieldsFunc(os.Args[2], func(r rune) bool { return r == ',' })
+		fmt.Fprintln(os.Stderr, proxy.Enter(locals, os.Args[4:], os.Environ()))
+		os.Exit(1)
 	case os.Getenv("PERLICA_ESCAPE_WORLD") != "":
 		runEscape()
 	case os.Getenv("PERLICA_VICTIM") != "":
@@ -129,7 +134,7 @@ func build(t *testing.T) (w world, spec sandbox.Spec) {
 		Home: home, Work: []string{project}, Foreign: []string{".other-agent"},
 		Hide: []string{filepath.Join(config, "contexts"), filepath.Join(config, "service"), w.State, short + "/state",
 			filepath.Dir(filepath.Dir(w.OtherLog))},
-		Keep: []string{config}, Show: []string{self}, Program: w.Perlica, Search: []string{w.Search},
+		Keep: []string{config}, Show: []string{self}, Enter: []string{self, "enter"}, Program: w.Perlica, Search: []string{w.Search},
 		Environ: []string{"SSH_AUTH_SOCK=" + w.Sockets["ssh"], "XDG_RUNTIME_DIR=" + run,
 			"DOCKER_HOST=unix://" + w.Sockets["docker"],
 			"TMUX_TMPDIR=" + short, "SCREENDIR=" + short + "/screens"},
@@ -336,9 +341,10 @@ func TestEscapes(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	table := "| attempt | `protect` | `project` |\n|---|---|---|\n"
+	table := "| attempt | `protect` | `project` | `offline` |\n|---|---|---|---|\n"
 	for _, e := range escapes {
-		table += fmt.Sprintf("| %s | %s | %s |\n", e.name, found["protect"][e.name], found["project"][e.name])
+		table += fmt.Sprintf("| %s | %s | %s | %s |\n", e.name, found["protect"][e.name], found["project"][e.name],
+			found["offline"][e.name])
 	}
 	checkTable(t, "escapes", table)
 }

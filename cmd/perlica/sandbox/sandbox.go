@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/process"
+	"github.com/perlica/perlica/provider/proxy"
 	"github.com/perlica/perlica/provider/sandbox"
 )
 
@@ -28,8 +29,9 @@ type app struct{ *frame.App }
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	return frame.Group("sandbox", "Try the sandboxes of this machine, and look around in one",
-		`An agent can start in a sandbox of the system: --sandbox protect or --sandbox project, or
-the key 'sandbox' of the configuration. See docs/sandbox.md.`, a.checkCommand(), a.shellCommand(), a.tryCommand())
+		`An agent can start in a sandbox of the system: --sandbox protect, project or offline,
+or the key 'sandbox' of the configuration. See docs/sandbox.md.`, a.checkCommand(), a.shellCommand(), a.tryCommand(),
+		a.enterCommand())
 }
 
 func (a *app) checkCommand() *cobra.Command {
@@ -150,6 +152,22 @@ func (a *app) shell(ctx context.Context, mode sandbox.Mode, argv []string) error
 		return err
 	}
 	return frame.ProgramExit(code)
+}
+
+// enterCommand is the first process in the sandbox offline.
+func (a *app) enterCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "enter ADDRESSES -- CMD ARG…", Hidden: true, Annotations: frame.ReadOnly.Annotation(),
+		Short: "Prepare the network of the sandbox around this process, and run a command",
+		Args:  cobra.MinimumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var locals []string
+			if args[0] != "" {
+				locals = strings.Split(args[0], ",")
+			}
+			return proxy.Enter(locals, args[1:], a.Environ)
+		},
+	}
 }
 
 // tryCommand is the process that check starts inside.

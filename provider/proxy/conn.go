@@ -1,0 +1,98 @@
+package proxy
+
+import (
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// conn is a connection of the agent or to a host. It ends after idleTime without a byte in either direction.
+type conn struct {
+	net.Conn
+	read, written atomic.Int64
+	idle          *time.Timer
+	once          sync.Once
+	ended         func(*conn) // called once, after the end
+}
+
+func watch(c net.Conn, ended func(*conn)) *conn {
+	w := &conn{Conn: c, ended: ended}
+	w.idle = time.AfterFunc(idleTime, w.end)
+	return w
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.note(&c.read, n)
+	return n, err
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.note(&c.written, n)
+	return n, err
+}
+
+func (c *conn) note(bytes *atomic.Int64, n int) {
+	if n > 0 {
+		bytes.Add(int64(n))
+		c.idle.Reset(idleTime)
+	}
+}
+
+// CloseWrite tells the other end that no more bytes follow.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Close()
+}
+
+func (c *conn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() {
+		c.idle.Stop()
+		c.ended(c)
+	})
+	return err
+}
+
+func (c *conn) end() { _ = c.Close() } // the other end sees it
+
+// listener accepts connections of the agent while the proxy has slots.
+type listener struct {
+	net.Listener
+	p *Proxy
+}
+
+func (l listener) Accept() (net.Conn, error) {
+	select {
+	case l.p.slots <- struct{}{}:
+	case <-l.p.ctx.Done():
+		return nil, net.ErrClosed
+	}
+	raw, err := l.Listener.Accept()
+	if err != nil {
+		<-l.p.slots
+		return nil, err
+	}
+	return watch(raw, func(*conn) { <-l.p.slots }), nil
+}
+
+// tunnel passes bytes on in both directions and closes both connections at the end. The end of one direction closes
+// that direction only. A fault closes both. from reads the bytes of the agent.
+func tunnel(agent *conn, from io.Reader, to *conn) {
+	end := func() { agent.end(); to.end() }
+	defer end()
+	pass := func(w *conn, r io.Reader) {
+		if _, err := io.Copy(w, r); err != nil || w.CloseWrite() != nil {
+			end()
+		}
+	}
+	var both sync.WaitGroup
+	both.Go(func() { pass(to, from) })
+	both.Go(func() { pass(agent, to) })
+	both.Wait()
+}

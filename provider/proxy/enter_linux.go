@@ -1,0 +1,139 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// inherited is the file number of the socket in the process that Enter runs in.
+const inherited = 3
+
+// maxLocal limits the services of this machine that have a listener of their own.
+const maxLocal = 32
+
+// Open starts a proxy for the process that cmd describes. That process must call Enter with Locals. record gets each
+// connection, one after another. The caller calls Started after the start, and Close at the end.
+func Open(cmd *exec.Cmd, hosts []Host, record func(Connection)) (*Proxy, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socketpair", err)
+	}
+	own, child := os.NewFile(uintptr(fds[0]), "proxy"), os.NewFile(uintptr(fds[1]), "proxy")
+	conn, err := net.FileConn(own)
+	_ = own.Close() // conn has a copy
+	if err != nil {
+		_ = child.Close() // nothing was written
+		return nil, err
+	}
+	p := newProxy(hosts, record)
+	p.own, p.child = conn.(*net.UnixConn), child
+	cmd.ExtraFiles = []*os.File{child}
+	p.open.Add(1)
+	go p.receive()
+	return p, nil
+}
+
+// Locals returns the addresses in the agent's namespace that stand for listed services of this machine.
+func Locals(hosts []Host) (addresses []string) {
+	for _, h := range hosts {
+		if a := h.loopback(); a != "" && len(addresses) < maxLocal && !slices.Contains(addresses, a) {
+			addresses = append(addresses, a)
+		}
+	}
+	return addresses
+}
+
+// receive takes the listeners of Enter and serves them.
+func (p *Proxy) receive() {
+	defer p.open.Done()
+	names, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(4*(maxLocal+1)))
+	n, m, _, _, err := p.own.ReadMsgUnix(names, rights)
+	if err != nil || n == 0 {
+		return // the sandbox did not start, or Close was called
+	}
+	messages, err := unix.ParseSocketControlMessage(rights[:m])
+	if err != nil || len(messages) != 1 {
+		return
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil {
+		return
+	}
+	for i, name := range strings.Split(string(names[:n]), ",") {
+		if i >= len(fds) {
+			return
+		}
+		f := os.NewFile(uintptr(fds[i]), "listener")
+		l, err := net.FileListener(f)
+		_ = f.Close() // l has a copy
+		if err != nil {
+			continue // the agent finds no proxy
+		}
+		if !p.begin() {
+			_ = l.Close() // after Close
+			continue
+		}
+		entry := slices.IndexFunc(p.hosts, func(h Host) bool { return name != "" && h.loopback() == name })
+		if entry < 0 {
+			go p.serve(l)
+		} else {
+			go p.serveLocal(l, p.hosts[entry])
+		}
+	}
+}
+
+// variables are the names of the variables that lead programs to a proxy.
+var variables = []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"}
+
+// Enter prepares the network namespace of this process and replaces the process by a program. It listens for the proxy
+// and on the addresses of locals, and sends the listeners through the inherited socket. It returns only an error.
+func Enter(locals, argv, environ []string) error {
+	unix.CloseOnExec(inherited)
+	var names []string
+	var fds []int
+	for _, address := range append(locals, "") {
+		name := address
+		if name == "" {
+			address = "127.0.0.1:0"
+		}
+		l, err := net.Listen("tcp", address)
+		if err != nil && name != "" {
+			continue // the service can be reached through the proxy
+		}
+		if err != nil {
+			return fmt.Errorf("the network of the sandbox: %w", err)
+		}
+		f, err := l.(*net.TCPListener).File()
+		if err != nil {
+			return err
+		}
+		names, fds = append(names, name), append(fds, int(f.Fd()))
+		if name == "" {
+			environ = withProxy(environ, "http://"+l.Addr().String())
+		}
+	}
+	if err := unix.Sendmsg(inherited, []byte(strings.Join(names, ",")), unix.UnixRights(fds...), nil, 0); err != nil {
+		return os.NewSyscallError("sendmsg", err)
+	}
+	err := unix.Exec(argv[0], argv, environ)
+	return errors.Join(fmt.Errorf("%s cannot be started", argv[0]), err)
+}
+
+// withProxy returns the variables of a program that is to use the proxy.
+func withProxy(environ []string, address string) []string {
+	environ = slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return slices.Contains(variables, name) || strings.EqualFold(name, "NO_PROXY") || name == "NODE_USE_ENV_PROXY"
+	})
+	for _, name := range variables {
+		environ = append(environ, name+"="+address)
+	}
+	return append(environ, "NODE_USE_ENV_PROXY=1")
+}

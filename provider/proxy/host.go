@@ -1,0 +1,100 @@
+package proxy
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// Host is an entry of the list of hosts.
+type Host struct {
+	name string // in lower case, without the dot at the end
+	port uint16 // 0 means 80 and 443
+	any  bool   // all names below name, but not name itself
+}
+
+// ParseHost reads an entry: a name, or "*." and a name, each with a port if it is neither 80 nor 443. An address needs
+// a port.
+func ParseHost(entry string) (Host, error) {
+	var h Host
+	name := entry
+	if host, port, err := net.SplitHostPort(entry); err == nil {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return Host{}, errors.New("the port must be a number from 1 to 65535")
+		}
+		name, h.port = host, uint16(n)
+	}
+	name, h.any = strings.CutPrefix(name, "*.")
+	h.name = normalize(name)
+	_, err := netip.ParseAddr(h.name)
+	switch {
+	case h.name == "":
+		return Host{}, errors.New(`must be a host such as "api.example.org", "*.example.org" or "localhost:8080"`)
+	case err == nil && (h.port == 0 || h.any):
+		return Host{}, errors.New("an address needs a port")
+	case h.port == 0 && !h.any && h.name == "localhost":
+		return Host{}, errors.New("a service of this machine needs a port")
+	}
+	return h, nil
+}
+
+// String returns the entry.
+func (h Host) String() string {
+	name := h.name
+	if h.any {
+		name = "*." + name
+	}
+	if h.port == 0 {
+		return name
+	}
+	return net.JoinHostPort(name, strconv.Itoa(int(h.port)))
+}
+
+// names reports whether the entry has the name, on any port.
+func (h Host) names(name string) bool {
+	if h.any {
+		return strings.HasSuffix(name, "."+h.name)
+	}
+	return name == h.name
+}
+
+// admits reports whether the entry has the name and the port.
+func (h Host) admits(name string, port uint16) bool {
+	return h.names(name) && (port == h.port || h.port == 0 && (port == 80 || port == 443))
+}
+
+// private reports whether the entry admits private addresses: it names one host and one port.
+func (h Host) private() bool { return h.port != 0 && !h.any }
+
+// loopback returns the address in the agent's namespace that stands for a service of this machine, or "".
+func (h Host) loopback() string {
+	name := h.name
+	if name == "localhost" {
+		name = "127.0.0.1"
+	}
+	if a, err := netip.ParseAddr(name); err != nil || !a.IsLoopback() || !h.private() {
+		return ""
+	}
+	return net.JoinHostPort(name, strconv.Itoa(int(h.port)))
+}
+
+// normalize returns a name in lower case without the dot at its end, or an address in its usual form. It returns "" for
+// other texts.
+func normalize(name string) string {
+	if a, err := netip.ParseAddr(name); err == nil {
+		return a.String()
+	}
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	if len(name) > 253 || strings.HasPrefix(name, ".") || strings.Contains(name, "..") {
+		return ""
+	}
+	for _, r := range name {
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.' && r != '_' {
+			return ""
+		}
+	}
+	return name
+}
