@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// maskColoured masks a text whose secrets may be cut by the colours of a terminal. It tries the
-// text without the colours, and with blanks instead of them. A text without secrets keeps its
-// colours.
+// maskColoured masks a text in which the colours of a terminal may divide a secret. It tries the text without the
+// colours, and the text with a blank in place of each colour. A text without secrets keeps its colours.
 func (t *text) maskColoured() bool {
 	for _, instead := range []string{"", " "} {
 		plain := text{s: t.s, valid: t.valid, names: t.names}
@@ -27,7 +26,7 @@ func (t *text) maskColoured() bool {
 // escapes are the spellings of the byte ESC: the byte itself, and its escapes in JSON, Go and C.
 var escapes = []string{"\x1b", `\u001b`, `\u001B`, `\x1b`, `\x1B`, `\033`, `\e`}
 
-// withoutColours replaces control sequences (CSI).
+// withoutColours replaces each control sequence (CSI) with the text instead.
 func (t *text) withoutColours(instead string) {
 	for _, esc := range escapes {
 		s, e := t.s, &edits{text: t}
@@ -50,7 +49,7 @@ func (t *text) withoutColours(instead string) {
 	}
 }
 
-// coloured reports whether a bracket follows an ESC.
+// coloured reports whether the text contains an ESC with a bracket after it.
 func coloured(s string) bool {
 	isEnd := func(text string) bool {
 		return slices.ContainsFunc(escapes, func(esc string) bool { return strings.HasSuffix(text, esc) })
@@ -70,7 +69,7 @@ func coloured(s string) bool {
 	return false
 }
 
-// titleEnd returns the length of an operating system command (OSC), such as a link.
+// titleEnd returns the length of an operating system command (OSC), such as a link. s begins after its ESC.
 func titleEnd(s string) int {
 	const longest = 256
 	s = s[:min(len(s), longest)]
@@ -82,7 +81,7 @@ func titleEnd(s string) int {
 	return 0
 }
 
-// sequence returns the length of the control sequence after ESC, or 0.
+// sequence returns the length of the control sequence at the start of s, or 0. s begins after its ESC.
 func sequence(s string) int {
 	switch {
 	case strings.HasPrefix(s, "(B"):

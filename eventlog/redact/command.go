@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// A program takes a secret on its command line. The first group of each expression is the secret.
-// In the expressions, gap stands for the separator of two words: blanks or, in a JSON array, quotes
-// and a comma. open stands for the start of a word, and name for a user's name.
+// A program is a program that takes a secret on its command line. The first group of each expression matches the
+// secret. The expressions contain abbreviations. gap is the separator of two words: blanks or, in a JSON array,
+// quotes and a comma. open is the start of a word, and name is the name of a user.
 type program struct {
 	names string
 	flags []string
@@ -60,13 +60,14 @@ var abbreviations = strings.NewReplacer(
 	"value", `[^\s"'\\-][^\s"'\\]*`, "loginopt", `\blogin\b.*?[\s"']`,
 )
 
-// command is a program. Its expressions are compiled at the first use.
+// command is a program with its expressions. The first use compiles them.
 type command struct {
 	name  string
 	flags func() []flag
 }
 
-// flag is an expression. A matching line contains one text of each list in needs.
+// flag is an expression for one secret. needs has several lists of texts. A matching line contains at least one text
+// of each list.
 type flag struct {
 	re    *regexp.Regexp
 	needs [][]string
@@ -85,7 +86,8 @@ func newFlag(expr string) flag {
 	return f
 }
 
-// needed returns texts of which every match contains one, or nil if none can be derived.
+// needed returns a list of texts. Every match contains at least one of them. The list is nil if the expression gives
+// no such texts.
 func needed(re *syntax.Regexp) (texts []string) {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -122,7 +124,7 @@ func (f flag) mayMatch(line string) bool {
 	return true
 }
 
-// commandsBy returns the commands by the first byte of their names.
+// commandsBy returns the commands whose names begin with each byte.
 var commandsBy = sync.OnceValue(func() *[256][]command {
 	var t [256][]command
 	for _, p := range programs {
@@ -139,8 +141,8 @@ var commandsBy = sync.OnceValue(func() *[256][]command {
 	return &t
 })
 
-// maskCommands masks the secrets on the command lines that begin at these places. The words may be
-// strings of JSON.
+// maskCommands masks the secrets on command lines. The commands begin at the offsets in t.commands. The words of a
+// command line may be JSON strings.
 func maskCommands(t *text) *edits {
 	s, sc := t.s, newScanner(t)
 	next := 0
@@ -160,8 +162,8 @@ func maskCommands(t *text) *edits {
 	return &sc.edits
 }
 
-// commandEnd returns the end of the command line through s[at]: the end of the line, or an operator
-// of the shell.
+// commandEnd returns the offset at which the command line that contains s[at] ends. That is the end of the line, or
+// an operator of the shell.
 func commandEnd(s string, at int) int {
 	const longest = 4 << 10
 	for i := at; i < len(s) && i < at+longest; i++ {
@@ -182,7 +184,7 @@ func commandEnd(s string, at int) int {
 	return min(len(s), at+longest)
 }
 
-// commandLine masks the secrets of a command.
+// commandLine masks the secrets of the command c in s[from:to].
 func (sc *scanner) commandLine(c command, from, to int) {
 	s := sc.s
 	line := sc.upTo(to, sc.isJSON(from))
@@ -211,8 +213,8 @@ func (sc *scanner) commandLine(c command, from, to int) {
 	}
 }
 
-// maskFlags masks VALUE in --api-key VALUE, also if they are two strings of a JSON array. maskNamed
-// handles --api-key=VALUE.
+// maskFlags masks VALUE in --api-key VALUE. The flag and the value may also be two strings of a JSON array. maskNamed
+// masks --api-key=VALUE.
 func maskFlags(t *text) *edits {
 	s, sc := t.s, newScanner(t)
 	next := 0
@@ -241,8 +243,8 @@ func maskFlags(t *text) *edits {
 	return &sc.edits
 }
 
-// flagGap returns the start of the word after the one that ends at s[at]. level is the number of
-// backslashes before its opening quote, or -1 without a quote.
+// flagGap skips the gap after the word that ends at s[at], and returns the start of the next word. level is the
+// number of backslashes before the opening quote of the next word, or -1 if the word has no quote.
 func (sc *scanner) flagGap(at int) (from, level int) {
 	s := sc.s
 	n := backslashesAt(s, at)

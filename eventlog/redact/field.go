@@ -5,36 +5,36 @@ import (
 	"strings"
 )
 
-// key is the name of a value to be masked.
+// key is a name whose value may have to be masked.
 type key struct {
 	name     string
-	start    int  // start of the name
-	quote    byte // 0 without quotes
-	level    int  // backslashes before its quote
+	start    int  // offset of the name
+	quote    byte // quote around the name, or 0
+	level    int  // number of backslashes before the quote
 	naming   naming
-	query    bool // a parameter of an address
-	colon    bool // name: value
-	compares bool // name == value, name => value
-	spaced   bool // the name has a blank
+	query    bool // the name is a parameter in a URL
+	colon    bool // the separator is a colon
+	compares bool // the separator compares or maps: ==, ===, =>
+	spaced   bool // the name consists of two words with a blank between them
 }
 
-// field is a name with its value. The tables of rows judge it.
+// field is a name with its value. A table of rows decides whether the value is a secret.
 type field struct {
 	key
 	text    string // the whole text
 	value   string
-	word    string // the value without the marks of pointers and optional values, for codeRows
-	end     int    // end of the value
+	word    string // the value without signs for pointers and optional values; set by isCode
+	end     int    // offset of the end of the value
 	opening byte   // the quote before the value, or 0
-	// apart means that a blank stands before the value.
+	// apart means that there is a blank before the value.
 	apart bool
-	// marked means that a quote around the value, or a setter before the name, marks the value.
+	// marked means that the value has quotes, or that a word such as set or export precedes the name.
 	marked bool
-	// closed means that a bracket closes after the value.
+	// closed means that there is a closing bracket after the value.
 	closed bool
 }
 
-// fieldOf returns the field with the value s[from:to].
+// fieldOf returns a field with the name k and the value s[from:to]. The next call overwrites the field.
 func (sc *scanner) fieldOf(k key, from, to int) *field {
 	sc.field = field{key: k, text: sc.s, value: sc.s[from:to], end: to}
 	return &sc.field
@@ -63,15 +63,16 @@ func (f *field) next() byte {
 // nextIs reports whether one of these bytes follows the value.
 func (f *field) nextIs(bytes string) bool { return strings.IndexByte(bytes, f.next()) >= 0 }
 
-// endsLine reports whether the value ends its line or string.
+// endsLine reports whether the line or the quoted string ends directly after the value.
 func (f *field) endsLine() bool {
 	return f.end == len(f.text) || f.nextIs(`"'`) || breakAt(f.text, f.end) > 0
 }
 
-// lineStarters are the words that may stand between the start of a line and a name.
+// lineStarters are the words that may be between the start of a line and a name.
 var lineStarters = []string{"export", "set", "ENV", "ARG", "setenv", "+"}
 
-// startsLine reports whether only blanks, a dash or export stand before the name.
+// startsLine reports whether the name is at the start of its line. Blanks, dashes and one of lineStarters may precede
+// it.
 func (k key) startsLine(s string) bool {
 	i := k.start
 	if k.quote != 0 && i > k.level {
@@ -89,10 +90,10 @@ func (k key) startsLine(s string) bool {
 	return i == 0 || s[i-1] == '\n' || s[i-1] == '"' || i > 1 && s[i-1] == 'n' && s[i-2] == '\\'
 }
 
-// setters stand before a name that is followed by its value.
+// setters are words after which come a name and its value.
 var setters = []string{"set", "-gx", "-x", "-Ux", "setx", "setenv", "SetEnv", "export", "define", "ENV", "putenv"}
 
-// isSet reports whether the word before the name sets it.
+// isSet reports whether the word before the name is one of setters.
 func (k key) isSet(s string) bool {
 	end := k.start
 	for end > 0 && s[end-1] == ' ' && k.start-end < 4 {
@@ -117,10 +118,10 @@ func (k key) isSet(s string) bool {
 	return slices.Contains(setters, word)
 }
 
-// inName is the alphabet of names.
+// inName reports whether c can be part of a name.
 func inName(c byte) bool { return isWord(c) || c == '_' || c == '-' || c == '.' }
 
-// nameBefore returns the name that ends before p.
+// nameBefore returns the name that ends before the offset p.
 func nameBefore(s string, p int) (k key) {
 	end := p
 	for end > 0 && (s[end-1] == ' ' || s[end-1] == '\t') && p-end < 8 {
@@ -148,7 +149,8 @@ func nameBefore(s string, p int) (k key) {
 	return k
 }
 
-// afterSeparator skips :=, =>, == and ===. compares is true for the last three.
+// afterSeparator returns the offset after the separator at s[p]: one of = : := => == and ===. compares is true for
+// the last three.
 func afterSeparator(s string, p int) (at int, compares bool) {
 	at = p + 1
 	if at < len(s) && s[p] == ':' && s[at] == '=' {
@@ -164,7 +166,7 @@ func afterSeparator(s string, p int) (at int, compares bool) {
 	return at, compares
 }
 
-// valueStart returns the start of the value after the separator: after blanks, tags of YAML and constructors.
+// valueStart returns the offset of the value. It skips blanks, tags of YAML and constructors at s[at].
 func (k key) valueStart(s string, at int) int {
 	for at < len(s) && (s[at] == ' ' || s[at] == '\t' || k.quote != 0 && s[at] == '\n') {
 		at++
@@ -178,8 +180,8 @@ func (k key) valueStart(s string, at int) int {
 	return at
 }
 
-// typedName returns the name before a type that ends at the = at s[p]: var password string = "…" or
-// token: &str = "…".
+// typedName returns the name in a declaration with a type, such as var password string = "…" or token: &str = "…".
+// The = is at s[p].
 func typedName(s string, p int) string {
 	const longest = 64
 	text := strings.TrimRight(s[max(0, p-longest):p], " ")
@@ -209,12 +211,12 @@ func typedName(s string, p int) string {
 	return nameBefore(text, end).name
 }
 
-// wrappers are constructors of a value from a string: new String("…").
+// wrappers are the beginnings of constructors that make a value from a string: new String("…").
 var wrappers = []string{
 	"new String(", "String(", "[]byte(", "SecretStr(", "Secret(", "Buffer.from(", "new SecureString(",
 }
 
-// afterWrapper skips a constructor.
+// afterWrapper returns the offset after a constructor at s[at].
 func afterWrapper(s string, at int) int {
 	for _, w := range wrappers {
 		if strings.HasPrefix(s[at:], w) {
@@ -226,10 +228,10 @@ func afterWrapper(s string, at int) int {
 	return at
 }
 
-// ampersand is & in Go's JSON.
+// ampersand is the spelling of & in JSON that Go wrote.
 const ampersand = `\u0026`
 
-// afterTag skips a tag or an anchor of YAML: !!str and &name.
+// afterTag returns the offset after a tag or an anchor of YAML at s[at]: !!str and &name.
 func afterTag(s string, at int) int {
 	for at < len(s) && (s[at] == '!' || s[at] == '&' || strings.HasPrefix(s[at:], ampersand)) {
 		end := at

@@ -8,16 +8,16 @@ import (
 	"sync"
 )
 
-// kind is a kind of key: its prefix and the shape of the rest.
+// kind is a kind of API key: the prefix of the keys, and the shape of the text after the prefix.
 type kind struct{ prefix, shape string }
 
-// index has the kinds by their first two bytes, longer prefixes first.
+// index finds the kinds by the first two bytes of their prefixes. Longer prefixes come first.
 type index struct {
-	pairs [1 << 16]uint16 // 0, or an index into lists
+	pairs [1 << 16]uint16 // 0, or the position of a list in lists
 	lists [][]kind
 }
 
-// kindIndex is built at the first use, because most commands mask nothing.
+// kindIndex is made at the first use, because most commands mask nothing.
 var kindIndex = sync.OnceValue(func() *index {
 	t := &index{lists: make([][]kind, 1)}
 	for _, k := range kinds {
@@ -34,8 +34,9 @@ var kindIndex = sync.OnceValue(func() *index {
 	return t
 })
 
-// kindAt returns the kind of the key that begins at s[at], and its end. Kinds that need a whole run
-// cannot begin before dead, because that run was already examined.
+// kindAt returns the kind of the key that begins at s[at], and the offset of the key's end. A kind with the shape
+// kindSolid or kindJWT needs a whole run of letters. It cannot begin before the offset dead, because that run was
+// already examined.
 func kindAt(table *index, s string, at, dead int) (k kind, end int) {
 	if at+1 >= len(s) {
 		return kind{}, 0
@@ -53,7 +54,7 @@ func kindAt(table *index, s string, at, dead int) (k kind, end int) {
 
 func (k kind) wholeRun() bool { return k.shape == kindSolid || k.shape == kindJWT }
 
-// endOf returns the end of the key whose prefix is at s[at], or 0.
+// endOf returns the offset of the end of the key whose prefix is at s[at], or 0.
 func (k kind) endOf(s string, at int) int {
 	from := at + len(k.prefix)
 	switch k.shape {
@@ -81,7 +82,7 @@ func (k kind) endOf(s string, at int) int {
 	return end
 }
 
-// parts matches a row of parts at s[at] and returns their end, or 0.
+// parts matches the parts of a shape at s[at]. It returns the offset of their end, or 0.
 func parts(s string, at int, shape string) int {
 	open := false
 	for part := range strings.SplitSeq(shape, " ") {
@@ -115,8 +116,8 @@ func parts(s string, at int, shape string) int {
 	return at
 }
 
-// run matches n bytes of an alphabet, or at least n if open is true. A short run may continue on
-// the next line. It returns the end of the run, or 0.
+// run matches n bytes at s[at] that the function of accepts. If open is true, it matches n or more bytes. If the line
+// ends before the nth byte, the match continues on the next line. run returns the offset of the end, or 0.
 func run(s string, at int, of func(byte) bool, n int, open bool) int {
 	for count := 0; ; {
 		for at < len(s) && of(s[at]) && (open || count < n) {
@@ -143,7 +144,7 @@ var alphabets = [256]func(byte) bool{
 func dashed(c byte) bool   { return isWord(c) || c == '-' || c == '_' }
 func isBase64(c byte) bool { return dashed(c) || c == '+' || c == '/' || c == '=' }
 
-// breakAt returns the length of the line end at s[at], which may be escaped.
+// breakAt returns the length of the line break at s[at], or 0. The line break may be escaped.
 func breakAt(s string, at int) int {
 	i := at
 	for range 2 {
@@ -165,7 +166,7 @@ func breakAt(s string, at int) int {
 	return i - at
 }
 
-// afterBreak returns the start of the next line's text if a line ends at s[at], otherwise at.
+// afterBreak returns the offset of the next line's text if there is a line break at s[at]. Otherwise it returns at.
 func afterBreak(s string, at int) int {
 	n := breakAt(s, at)
 	if n == 0 {
@@ -178,8 +179,8 @@ func afterBreak(s string, at int) int {
 	return i
 }
 
-// continued returns the end of a key that continues on the next lines. Such a line has only a run
-// of letters and digits.
+// continued returns the end of a key that ends its line at s[at] and may continue on the next lines. Such a next line
+// has only one run of letters and digits.
 func continued(s string, at int) int {
 	for {
 		from := afterBreak(s, at)
@@ -199,7 +200,7 @@ func continued(s string, at int) int {
 	}
 }
 
-// random distinguishes random values from words, names, numbers and paths.
+// random reports whether v looks like a random value and not like words, a name, a number or a path.
 func random(v string) bool {
 	digits, changes := 0, 0
 	for i := range len(v) {
@@ -225,8 +226,8 @@ func class(c byte) int {
 	return 4
 }
 
-// solid accepts a run with 16 letters and digits without a dash between them.
-// sk-folding-cube-animation is a class name.
+// solid returns the length of a key at the start of rest, or 0. The key must have 16 letters and digits without a
+// dash between them. sk-folding-cube-animation is a class name and no key.
 func solid(rest string) int {
 	n := lengthOf(rest, dashed)
 	for _, part := range strings.FieldsFunc(rest[:n], func(r rune) bool { return r == '-' || r == '_' }) {
@@ -237,8 +238,8 @@ func solid(rest string) int {
 	return 0
 }
 
-// jwt accepts header.payload.signature, because the header alone is base64 of any JSON. An
-// encrypted token has five parts, and one of them may be empty.
+// jwt returns the length of header.payload.signature at the start of rest, or 0. The header alone is not enough,
+// because any JSON object in base64 looks like one. An encrypted token has five parts, and one of them may be empty.
 func jwt(rest string) int {
 	n := lengthOf(rest, dashed)
 	if n < 8 {
@@ -261,10 +262,11 @@ func jwt(rest string) int {
 	return n
 }
 
-// encodedJSON returns the end of the base64 at s[at] if it encodes JSON with a secret, otherwise 0.
+// encodedJSON returns the end of the base64 at s[at] if the base64 encodes JSON with a secret. Otherwise it returns
+// 0.
 func encodedJSON(s string, at int) int {
 	const longest = 64 << 10
-	if at > 0 && strings.IndexByte("+/-_", s[at-1]) >= 0 { // in the middle of a run
+	if at > 0 && strings.IndexByte("+/-_", s[at-1]) >= 0 { // s[at] is in the middle of a base64 text
 		return 0
 	}
 	n := lengthOf(s[at:min(len(s), at+longest)], func(c byte) bool { return c != '=' && isBase64(c) })
@@ -284,7 +286,7 @@ func lengthOf(s string, of func(byte) bool) int {
 	return n
 }
 
-// maskKinds masks the keys of known kinds at these places.
+// maskKinds masks the keys of known kinds. Their prefixes are at the offsets in t.kinds.
 func maskKinds(t *text) *edits {
 	s, e := t.s, &edits{text: t}
 	dead := 0
@@ -301,7 +303,8 @@ func maskKinds(t *text) *edits {
 	return e
 }
 
-// deadEnd returns the end of the run in which no kind that needs the whole run can begin.
+// deadEnd returns the offset of the end of the run at s[at]. No kind that needs the whole run can begin inside this
+// run.
 func deadEnd(s string, at, dead int) int {
 	if at >= dead && (strings.HasPrefix(s[at:], "sk-") || strings.HasPrefix(s[at:], "eyJ")) {
 		return at + lengthOf(s[at:], dashed)
@@ -318,7 +321,7 @@ func beginsWord(s string, i int) bool {
 	return (i >= 2 && s[i-2] == '\\' || i >= 6 && s[i-6] == '\\') && escapedBreak(s, i)
 }
 
-// inWord is isWord as a table, because every byte is tested.
+// inWord gives the result of isWord for each byte. It is a table, because every byte of a text is tested.
 var inWord = [256]bool{
 	'0': true, '1': true, '2': true, '3': true, '4': true, '5': true, '6': true, '7': true, '8': true, '9': true,
 	'A': true, 'B': true, 'C': true, 'D': true, 'E': true, 'F': true, 'G': true, 'H': true, 'I': true, 'J': true,

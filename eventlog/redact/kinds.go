@@ -1,15 +1,15 @@
 package redact
 
-// kinds are the keys that their prefixes identify, as their makers document them. The shape is a
-// row of parts: a letter for the alphabet, and the number of bytes, with + for at least that
-// number. A part that begins with an apostrophe is literal.
+// kinds are the kinds of API keys with a known prefix, as their makers document them. The shape describes the text
+// after the prefix. It is a list of parts. A part is a letter for the alphabet and the number of bytes. A + after the
+// number means at least that number. A part that begins with an apostrophe is literal text.
 //
 //	w letters and digits   d also - and _   p also .   h hexadecimal   n digits
 //	u capitals and digits  b base64, also of URLs
 //
-// A shape with ? has a prefix that could begin a word. It counts only if it contains a digit and a
-// letter, and is not in a path or a longer name. The table was compared with the rules of gitleaks,
-// with samples made from their expressions.
+// A ? at the start of a shape means that the prefix could also begin a word. Such a key must contain a digit and a
+// letter, and must not be in a path or a longer name. The table was compared with the rules of gitleaks, on samples
+// that were made from their expressions.
 var kinds = []kind{
 	// Models and their tools.
 	{"sk-ant-", "d8+"}, {"sk-proj-", "d8+"}, {"sk-svcacct-", "d8+"}, {"sk-admin-", "d8+"},
@@ -94,11 +94,11 @@ var kinds = []kind{
 	{"sk-", kindSolid}, {"eyJ", kindJWT}, {"eyJ", kindJSON}, {"ewog", kindJSON},
 }
 
-// These shapes cannot be described by a row of parts.
+// These shapes are checked by functions and not by a list of parts.
 const (
 	kindSolid = "solid"
 	kindJWT   = "jwt"
-	kindJSON  = "json" // in base64
+	kindJSON  = "json" // a JSON object in base64
 
 	discord = "?d21+ '. d6 '. d27+"
 )

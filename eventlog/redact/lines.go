@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// keyLines is the maximum number of lines of a private key without an end.
+// keyLines is the maximum number of lines that are masked if a private key has no end line.
 const keyLines = 400
 
-// Lines returns a function that masks a text line by line. The lines have no line ends. It masks
-// private keys over many lines, and values that continue on the next line. Only one goroutine may
-// use the function.
+// Lines returns a function that masks a text line by line. Each line is passed without its newline. The function also
+// masks private keys with many lines, and values that continue on the next line. Only one goroutine may use the
+// function.
 func (r *Redactor) Lines() func(line []byte) []byte {
 	l := &lines{r: r}
 	return func(line []byte) []byte { return []byte(l.maskLine(string(line))) }
@@ -18,11 +18,12 @@ func (r *Redactor) Lines() func(line []byte) []byte {
 
 type lines struct {
 	r *Redactor
-	// before is the previous line as it came, with earlier lines whose value continued on it.
+	// before is the previous line, unmasked. If a value continued on that line, before also has the earlier lines of
+	// the value.
 	before string
-	// left is the number of lines that the current private key or quoted value may still have.
+	// left is the maximum number of further lines of the current private key or quoted value.
 	left int
-	// quotes end the current value.
+	// quotes are the three quotes that end the current value. Empty means that no such value is open.
 	quotes string
 }
 
@@ -51,7 +52,7 @@ func (l *lines) maskLine(line string) string {
 	switch {
 	case both == first+"\n"+alone:
 		return alone
-	case strings.Count(both, "\n") <= strings.Count(first, "\n") && both != alone: // the value of the previous line continues
+	case strings.Count(both, "\n") <= strings.Count(first, "\n") && both != alone: // the value continues from the previous line
 		last = Mask
 	case last == alone || !strings.Contains(last, redacted):
 		return alone
@@ -62,7 +63,8 @@ func (l *lines) maskLine(line string) string {
 	return last
 }
 
-// openQuotes returns the three quotes at the end of a line that begin the value of a secret, or "".
+// openQuotes returns the three quotes at the end of a line if they begin the value of a secret. Otherwise it returns
+// "".
 func (l *lines) openQuotes(line string) string {
 	const value = "a1b2c3d4e5f6"
 	line = strings.TrimRight(line, " \t\r")
@@ -74,8 +76,8 @@ func (l *lines) openQuotes(line string) string {
 	return ""
 }
 
-// inKey reports whether a line belongs to the current key or value: its end, a header, an empty
-// line or a run of base64.
+// inKey reports whether a line belongs to the current key or value. The lines of a key are base64, a header, an empty
+// line and the end line.
 func (l *lines) inKey(line string) bool {
 	l.left--
 	if l.quotes != "" {
@@ -95,12 +97,12 @@ func (l *lines) inKey(line string) bool {
 	if name, _, ok := strings.Cut(text, ": "); ok && l.left > keyLines-8 && lengthOf(name, dashed) == len(name) {
 		return true
 	}
-	const shortest = 32 // bytes of base64 after the prefix of a logger
+	const shortest = 32 // minimum length of base64 after the prefix of a logger
 	last := text[strings.LastIndexAny(text, " \t")+1:]
 	return len(last) >= shortest && lengthOf(last, isBase64) == len(last)
 }
 
-// lineFields are the shapes of the fields of .pgpass after the host: port, database, user and password.
+// lineFields check the fields of a line of .pgpass after the host: port, database, user and password.
 var lineFields = [...]func(v string) bool{isPort, isRole, isRole, isLinePassword}
 
 func isHost(c byte) bool { return dashed(c) || c == '.' || c == '*' || c == '/' }
@@ -118,8 +120,8 @@ func isLinePassword(v string) bool {
 // inLine reports whether a line of .pgpass may contain c.
 func inLine(c byte) bool { return c > ' ' && c < 0x7f && strings.IndexByte("\"'\\,;()[]{}<>", c) < 0 }
 
-// passwordLine returns the place of the password in a line of .pgpass, whose first colon is s[p].
-// The whole line must have the form host:port:database:user:password.
+// passwordLine returns the bounds of the password in a line of .pgpass. The line's first colon is at s[p]. The whole
+// line must have the form host:port:database:user:password.
 func passwordLine(s string, p int) (from, to int) {
 	if p+2 >= len(s) || s[p] != ':' || s[p+1] != '*' && !isDigit(s[p+1]) {
 		return 0, 0
@@ -131,7 +133,7 @@ func passwordLine(s string, p int) (from, to int) {
 	}
 	switch {
 	case start < p && s[start] == 'n' && backslashes(s, start) > 0:
-		start++ // This n belongs to an escaped line end.
+		start++ // This n belongs to an escaped newline.
 	case start > 0 && s[start-1] != '\n' && s[start-1] != '"':
 		return 0, 0
 	}
@@ -151,8 +153,8 @@ func passwordLine(s string, p int) (from, to int) {
 	return end - len(fields[len(fields)-1]), end
 }
 
-// Args returns the words of a command line with masked secrets: the values of flags with the name
-// of a secret, and the secrets that Text finds.
+// Args returns the words of a command line with masked secrets. It masks the value of a flag that has the name of a
+// secret, and the secrets that Text finds.
 func Args(argv []string) []string {
 	out := make([]string, len(argv))
 	for i, arg := range argv {
@@ -165,7 +167,7 @@ func Args(argv []string) []string {
 			out[i] = maskOf(arg)
 		}
 	}
-	// Mask the words as one line, too, because programs have special flags.
+	// Programs have special flags for secrets, so also mask the words together as one line.
 	b, err := json.Marshal(out)
 	if err != nil {
 		return out

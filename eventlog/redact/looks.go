@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// look is a row of the table of possible secrets. The first row whose names fit decides by the shape of the value.
+// look is a row of the table looks. The first row whose names match decides. Its shape secret says whether the value
+// is a secret.
 type look struct {
-	names   shape // nil fits every name
+	names   shape // nil matches every name
 	secret  shape
-	example string // a text in which this row decides
+	example string // a text for which this row decides
 }
 
-// looks judge the value of a name that may be harmless.
+// looks decide about the value of a name such as key or auth, which may be harmless.
 var looks = []look{
 	{func(f *field) bool { return strings.HasSuffix(f.value, redacted) }, func(f *field) bool { return true },
 		`auth=bob[redacted]`},
@@ -49,7 +50,7 @@ var looks = []look{
 		}, `jwt=a1b2c3d4`},
 }
 
-// looksLike reports whether the value of a possible secret looks like one.
+// looksLike reports whether the value of a maybeName looks like a secret.
 func (f field) looksLike() bool {
 	f.value = strings.TrimPrefix(f.value, "base64:")
 	for i := range looks {
@@ -60,16 +61,19 @@ func (f field) looksLike() bool {
 	return false
 }
 
-// isMarked reports whether the value is marked as one. After a colon an unmarked word can belong to a sentence.
+// isMarked reports whether something marks the value as such. After a colon, an unmarked word can belong to a
+// sentence.
 func (f *field) isMarked() bool { return f.marked || !f.colon }
 
-// isLongKey reports whether v is long enough for a key. A part of an address is longer.
+// isLongKey reports whether v is long enough for a key. A text with a slash or dot must be longer, because it may be
+// part of an address.
 func isLongKey(v string) bool { return len(v) >= 32 || len(v) >= 16 && !strings.ContainsAny(v, "/.") }
 
 // isRun reports whether v has only the letters of base64.
 func isRun(v string) bool { return lengthOf(v, isBase64) == len(v) }
 
-// looksSecret distinguishes keys from words: a key is long, or shorter and has a digit.
+// looksSecret reports whether v looks like a key and not like a word. A key is long, or it is shorter and has a
+// digit.
 func looksSecret(v string) bool {
 	return len(v) >= 20 || len(v) >= 8 && strings.ContainsAny(v, "0123456789")
 }

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// The last word of a name decides. password and DB_PASSWORD are secrets, and password_file,
-// token_count and input_tokens are not.
+// The last word of a name decides whether its value is a secret. The values of password and DB_PASSWORD are secrets.
+// The values of password_file, token_count and input_tokens are not.
 var (
-	// secretEndings are the endings of such words: accesstoken, PGPASSWORD, x-apikey.
+	// secretEndings are the endings of the last word of a secret's name: accesstoken, PGPASSWORD, x-apikey.
 	secretEndings = []string{
 		"password", "passwd", "passphrase", "passcode", "secret", "token", "apikey", "secretkey",
 		"accesskey", "privatekey", "accountkey", "authkey", "signingkey", "encryptionkey", "masterkey",
 		"authorization", "cookie", "cookies", "credential", "credentials", "passwort", "kennwort", "bindpw", "rootpw",
 		"masterauth",
 	}
-	// secretPairs are the last two words together.
+	// secretPairs are the last two words of a secret's name.
 	secretPairs = []string{
 		"api key", "api keys", "access key", "secret key", "private key", "signing key",
 		"encryption key", "auth key", "account key", "master key", "service key",
@@ -25,51 +25,50 @@ var (
 		"shared key", "hmac key", "jwt key", "pre shared", "seed phrase", "recovery phrase",
 		"recovery code", "backup code",
 	}
-	// passOwners are the words before "pass" that make it a password. In "first_pass" it is not
-	// one.
+	// passOwners are the words before "pass" that make the name a password's name. first_pass is not one.
 	passOwners = []string{
 		"db", "database", "user", "smtp", "mail", "email", "redis", "mysql", "postgres",
 		"pg", "ftp", "ssh", "admin", "root", "login", "proxy", "http", "registry", "sql", "mongo", "imap",
 		"ldap", "keystore", "store", "vault", "auth", "account", "rabbitmq", "default", "wifi", "vpn", "become", "connection",
 		"require", "client", "server", "service", "my", "bind", "key", "src", "dest", "web",
 	}
-	// passWords end with "pass" and are not passwords.
+	// passWords are words that end with "pass" and do not name a password.
 	passWords = []string{"bypass", "compass", "trespass", "surpass", "encompass", "overpass", "underpass", "multipass",
 		"subpass"}
-	// tokenCounts are the words before "token" that make it a unit of text.
+	// tokenCounts are the words before "token" with which the name counts tokens of text.
 	tokenCounts = []string{
 		"max", "min", "num", "n", "per", "total", "input", "output", "prompt", "cached",
 		"completion", "first", "last", "stop", "eos", "bos", "pad", "unk", "start", "end",
 		"unexpected", "progress",
 	}
-	// maybeNames are names whose value is a secret if it looks like one.
+	// maybeNames are the last words of names whose value may be a secret. The value decides.
 	maybeNames = []string{"auth", "pat", "jwt", "bearer", "psk", "pw", "otp", "totp", "mnemonic", "creds", "sas", "pass",
 		"pin"}
-	// plainKeys are the words before "key" that make it harmless.
+	// plainKeys are the words before "key" with which the value is harmless.
 	plainKeys = []string{
 		"public", "pub", "primary", "foreign", "sort", "partition", "cache", "row", "object", "unique", "index",
 		"group", "range", "hash", "idempotency", "dedup", "map", "json", "i18n", "translation", "message",
 		"shortcut", "arrow", "host", "known", "config", "setting", "registry", "query", "event", "topic", "ssh", "gpg",
 	}
-	// queryNames are secrets in the query of an address. Elsewhere they are words.
+	// queryNames are names of secrets in the query of a URL. Elsewhere they are ordinary words.
 	queryNames = []string{
 		"sig", "signature", "auth", "session_id", "sessionid", "sid", "hmac", "pass", "pw", "jwt", "otp",
 		"access_key", "phpsessid", "jsessionid",
 	}
-	// maybeQueryNames may be secrets in the query of an address.
+	// maybeQueryNames are names of possible secrets in the query of a URL. The value decides.
 	maybeQueryNames = []string{"key", "code", "ticket", "sign", "session", "hash", "appid", "app_id", "app_key", "k"}
 )
 
-// naming says whether the value of a name is a secret.
+// naming says whether a name is the name of a secret.
 type naming int
 
 const (
 	plainName  naming = iota
-	maybeName         // a secret if the value looks like one
-	secretName        // always a secret
+	maybeName         // the value is a secret if it looks like one
+	secretName        // the value is a secret
 )
 
-// nameOf returns the naming of a name.
+// nameOf returns whether name is the name of a secret.
 func nameOf(name string) naming {
 	if !plausible(name) {
 		return plainName
@@ -93,7 +92,7 @@ func nameOf(name string) naming {
 	}
 	switch {
 	case last == "pwd":
-		return is(name != "PWD" && name != "OLDPWD") // the shell's working directory
+		return is(name != "PWD" && name != "OLDPWD") // PWD is the shell's working directory.
 	case last == "pass" && before != "":
 		if slices.Contains(passOwners, before) {
 			return secretName
@@ -116,7 +115,8 @@ func nameOf(name string) naming {
 	return plainName
 }
 
-// queryNameOf is nameOf for the name before the = at s[start] if it is a parameter of an address.
+// queryNameOf returns the naming of a parameter in the query of a URL. The name begins at s[start]. For other names
+// the result is plainName.
 func queryNameOf(s string, start int, name string) naming {
 	amp := strings.HasPrefix(name, "u0026") && backslashes(s, start) > 0
 	if amp {
@@ -135,7 +135,7 @@ func queryNameOf(s string, start int, name string) naming {
 	return nameOf(name)
 }
 
-// plausible is a cheap test of the ending that most names fail.
+// plausible is a fast check of a name's length and last letters. Most harmless names fail it.
 func plausible(name string) bool {
 	if len(name) < 2 || len(name) > 128 {
 		return false

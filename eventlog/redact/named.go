@@ -2,14 +2,13 @@ package redact
 
 import "strings"
 
-// maskNamed masks the values of names of secrets. It goes from separator to separator and reads the
-// name before each.
+// maskNamed masks the values of names of secrets. It visits each separator and reads the name before the separator.
 func maskNamed(t *text) *edits {
 	sc := newScanner(t)
 	at := 0
 	for _, p := range t.separators {
 		switch {
-		case p < at: // a part of the previous value
+		case p < at: // The separator is a part of the previous value.
 		case t.s[p] == '[':
 			at = sc.maskList(p + 1)
 		default:
@@ -21,20 +20,20 @@ func maskNamed(t *text) *edits {
 
 type scanner struct {
 	edits
-	// field is the field to be judged. It is a part of the scanner, because a text has many.
+	// field is the field that is being judged. It is here so that it is allocated only once for a text.
 	field field
-	// noTriple are the triple quotes that nothing closes.
+	// noTriple has the triple quotes for which the text has no closing quotes.
 	noTriple map[string]bool
 }
 
 func newScanner(t *text) *scanner { return &scanner{edits: edits{text: t}} }
 
-// upTo returns a scanner for s[:end].
+// upTo returns a scanner for s[:end]. isJSON says whether that text is JSON.
 func (sc *scanner) upTo(end int, isJSON bool) *scanner {
 	return newScanner(&text{s: sc.s[:end], valid: isJSON, invalid: true, lineEnd: end + 1})
 }
 
-// maskAround masks the value around the separator at p and returns the place to continue at.
+// maskAround masks the value that belongs to the separator at s[p]. It returns the offset at which to continue.
 func (sc *scanner) maskAround(p int) int {
 	s := sc.s
 	if from, to := passwordLine(s, p); from < to {
@@ -66,8 +65,8 @@ func (sc *scanner) maskAround(p int) int {
 	return max(at, sc.done)
 }
 
-// maskNamesake masks the value after the field k if k holds the name of that value: key="Password" value="…" and
-// name: PASSWORD, value: ….
+// maskNamesake masks a value whose name is itself a value: key="Password" value="…" and name: PASSWORD, value: …. The
+// key k is key, name or header. Its value, the name, begins at s[at].
 func (sc *scanner) maskNamesake(k key, separator byte, at int) {
 	switch {
 	case separator == '=' && (k.name == "name" || k.name == "key" || k.name == "header"):
@@ -77,7 +76,7 @@ func (sc *scanner) maskNamesake(k key, separator byte, at int) {
 	}
 }
 
-// judgeName sets the naming of k. A parameter of an address, and a name of two words, count as well.
+// judgeName sets k.naming. It also recognizes a parameter of a URL, and a name of two words such as secret key.
 func (sc *scanner) judgeName(k *key, separator byte) {
 	k.naming = sc.nameOf(k.name)
 	if k.naming == secretName || k.quote != 0 {
@@ -93,8 +92,8 @@ func (sc *scanner) judgeName(k *key, separator byte) {
 	}
 }
 
-// maskTyped masks the value of a name with its type before the = at p. It returns the place to
-// continue at, or 0.
+// maskTyped masks the value of a name with a type, such as var password string = "…". The = is at s[p]. maskTyped
+// returns the offset at which to continue, or 0 if there is no such name.
 func (sc *scanner) maskTyped(p int) int {
 	name := typedName(sc.s, p)
 	if name == "" || sc.nameOf(name) != secretName {
@@ -108,7 +107,7 @@ func (sc *scanner) maskTyped(p int) int {
 	return max(from, sc.done)
 }
 
-// nameOf is nameOf with a cache, because a text repeats its names.
+// nameOf returns the result of the function nameOf. It caches the results, because a text repeats its names.
 func (t *text) nameOf(name string) naming {
 	const most = 512
 	if !plausible(name) {
@@ -133,8 +132,8 @@ func quoteFollows(s string, at int) bool {
 	return at < len(s) && (s[at] == '"' || s[at] == '\'' || s[at] == '\\')
 }
 
-// bareEnd returns the end of a value without quotes: a byte of stop, a quote, a control character,
-// or the escape of one.
+// bareEnd returns the offset of the end of a value without quotes. The value ends at a byte of stop, a quote, a
+// control character, or the escape of one of them.
 func (sc *scanner) bareEnd(from int, stop string) int {
 	s := sc.s
 	for i := from; i < len(s); i++ {
@@ -160,7 +159,7 @@ func (sc *scanner) bareEnd(from int, stop string) int {
 	return len(s)
 }
 
-// closing returns the end of a quoted value whose opening quote had n backslashes. It ends at its
+// closing returns the offset of the end of a quoted value. Its opening quote had n backslashes. The value ends at its
 // closing quote, at a quote of a surrounding string, or at the end of the line.
 func (sc *scanner) closing(from int, quote byte, n int) int {
 	s := sc.s
@@ -186,8 +185,8 @@ func (sc *scanner) closing(from int, quote byte, n int) int {
 	return len(s) - run%2
 }
 
-// pairing returns the content of a member: 'n' means the name of a variable or header, 't' the type of a field, and
-// 'v' the value. It returns 0 for other members.
+// pairing returns the role of a member of an object. 'n' means that its value is the name of a variable or header.
+// 't' means the type of a form's field. 'v' means the value itself. For other members the result is 0.
 func pairing(member string) byte {
 	switch strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(member)) {
 	case "name", "key", "header", "headername", "variable", "variablename", "varname", "envname", "envvar", "envkey",
@@ -206,8 +205,9 @@ func pairing(member string) byte {
 // maxMembers is the maximum number of members between the name and the value of a pair.
 const maxMembers = 8
 
-// maskPair masks {"name": "API_KEY", "value": "…"} and {"type": "password", "value": "…"} in any order. ACP has
-// environment variables and headers in this form. The member k is one of the two, and its value begins at at.
+// maskPair masks {"name": "API_KEY", "value": "…"} and {"type": "password", "value": "…"}, with the members in any
+// order. ACP has environment variables and headers in this form. k is one of the two members, and the member's value
+// begins at s[at].
 func (sc *scanner) maskPair(k key, at int) {
 	name, value := "", -1
 	for range maxMembers {
@@ -222,7 +222,7 @@ func (sc *scanner) maskPair(k key, at int) {
 				name = sc.s[span[0]:span[1]]
 			}
 		case 't':
-			if isText && strings.EqualFold(sc.s[span[0]:span[1]], "password") { // the field of a form, whatever its name is
+			if isText && strings.EqualFold(sc.s[span[0]:span[1]], "password") { // the type of a form's field decides, whatever the field's name is
 				name = "password"
 			} else if name == "" && value < 0 {
 				return
@@ -235,7 +235,7 @@ func (sc *scanner) maskPair(k key, at int) {
 			return
 		}
 		if rest == start {
-			return // an object or a list
+			return // The value is an object or a list.
 		}
 		member, rest, ok := sc.quotedBy(sc.skipGap(rest, ',', k), k)
 		colon := sc.skipGap(rest, 0, k)
@@ -246,7 +246,8 @@ func (sc *scanner) maskPair(k key, at int) {
 	}
 }
 
-// skipGap is skip that also skips the escaped line ends and tabs of a string around the member k.
+// skipGap does the same as skip. If the member k is inside a string, it also skips the string's escaped newlines and
+// tabs.
 func (sc *scanner) skipGap(at int, c byte, k key) int {
 	for {
 		next := skip(sc.s, at, c)
@@ -261,7 +262,7 @@ func (sc *scanner) skipGap(at int, c byte, k key) int {
 	}
 }
 
-// quotedBy reads a string with the same quotes as the name of the member k.
+// quotedBy reads a string at s[at]. The string must have the same quotes as the name of the member k.
 func (sc *scanner) quotedBy(at int, k key) (span [2]int, rest int, ok bool) {
 	open := at + k.level
 	if open >= len(sc.s) || sc.s[open] != k.quote || backslashes(sc.s, open) != k.level {
@@ -274,12 +275,12 @@ func (sc *scanner) quotedBy(at int, k key) (span [2]int, rest int, ok bool) {
 	return [2]int{open + 1, end}, end + k.level + 1, true
 }
 
-// maxElements is the maximum number of strings of a list that are examined.
+// maxElements is the maximum number of strings that are examined in a list.
 const maxElements = 256
 
-// maskList masks the values in a list of alternating names and values: ["Authorization", "Bearer
-// …"]. The string after a name counts only if it looks like a secret, because lists of names are
-// common. It returns the place to continue at.
+// maskList masks the values in a list of alternating names and values: ["Authorization", "Bearer …"]. It masks the
+// string after a name only if the string looks like a secret, because many lists have only names. maskList returns
+// the offset at which to continue.
 func (sc *scanner) maskList(from int) int {
 	at := sc.skipGap(from, 0, key{level: 1})
 	k := key{level: backslashesAt(sc.s, at), quote: '"'}
@@ -309,10 +310,10 @@ func (sc *scanner) maskList(from int) int {
 	return max(from, sc.done)
 }
 
-// shortestListed is the minimum length of a value in a list. A shorter one may be another name.
+// shortestListed is the minimum length of a secret in a list, in bytes. A shorter string may be another name.
 const shortestListed = 12
 
-// valueInList reports whether a string after the name of a secret is its value.
+// valueInList reports whether the string v, which follows the name of a secret in a list, is that secret.
 func valueInList(name, v string) bool {
 	if nameOf(v) != plainName || isReference(v) || isProse(v) {
 		return false
@@ -322,7 +323,7 @@ func valueInList(name, v string) bool {
 		(f.naming == secretName || f.looksLike())
 }
 
-// maskEntry masks a value of YAML whose name is on the previous line or before it on the same line.
+// maskEntry masks a value of YAML after name: NAME. The member value: is on the next line or after a comma.
 func (sc *scanner) maskEntry(at int) {
 	s := sc.s
 	at += lengthOf(s[at:], func(c byte) bool { return c == ' ' })
@@ -347,7 +348,7 @@ func (sc *scanner) maskEntry(at int) {
 	}
 }
 
-// joinWords makes secret key: VALUE one name.
+// joinWords handles secret key: VALUE. It joins the two words into one name.
 func (sc *scanner) joinWords(k *key) {
 	if k.start == 0 || sc.s[k.start-1] != ' ' {
 		return
@@ -359,7 +360,7 @@ func (sc *scanner) joinWords(k *key) {
 	}
 }
 
-// maskAttribute handles key="Password" value="…", as in XML settings.
+// maskAttribute masks the value in key="Password" value="…", as in XML settings. The first quote is at s[at].
 func (sc *scanner) maskAttribute(at int) {
 	s := sc.s
 	level := backslashesAt(s, at)
@@ -375,7 +376,7 @@ func (sc *scanner) maskAttribute(at int) {
 	}
 }
 
-// readQuoted reads a string whose quotes have n backslashes.
+// readQuoted reads a string at s[at]. Its quotes have n backslashes.
 func (sc *scanner) readQuoted(at, n int) (span [2]int, rest int, ok bool) {
 	s := sc.s
 	at = skip(s, at, ' ')
@@ -390,7 +391,7 @@ func (sc *scanner) readQuoted(at, n int) (span [2]int, rest int, ok bool) {
 	return [2]int{open + 1, end}, end + n + 1, true
 }
 
-// skip skips blanks, and one c between them.
+// skip returns the offset after the blanks and line breaks at s[at]. It also skips the byte c once.
 func skip(s string, at int, c byte) int {
 	for seen := false; at < len(s); at++ {
 		switch s[at] {

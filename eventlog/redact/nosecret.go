@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// typeNames stand in place of a value in code: password: string.
+// typeNames are names of types that follow a name in code: password: string.
 var typeNames = []string{
 	"string", "str", "String", "number", "int", "bool", "boolean", "none", "None", "null", "NULL", "nullptr",
 	"nil", "true", "false", "True", "False", "undefined", "any", "bytes", "Token", "SecretStr", "text", "varchar",
@@ -16,7 +16,7 @@ var typeNames = []string{
 	"enum", "class", "uintptr", "map", "chan", "uint8", "int32", "int64", "float", "Integer",
 }
 
-// proseWords stand after a colon in sentences.
+// proseWords are words that follow a colon in a sentence.
 var proseWords = []string{
 	"a", "an", "the", "is", "was", "has", "not", "no", "must", "should", "may", "can", "cannot", "could", "will", "and",
 	"or",
@@ -26,14 +26,14 @@ var proseWords = []string{
 	"rejected", "accepted", "valid", "found", "do", "we", "you", "it", "in", "for", "if",
 }
 
-// fetchModes are the credentials of a browser's fetch.
+// fetchModes are the values of credentials in a browser's fetch.
 var fetchModes = []string{"include", "omit", "same-origin"}
 
-// stringPrefixes stand before a string in Python and C.
+// stringPrefixes are the prefixes of strings in Python and C.
 var stringPrefixes = []string{"r", "b", "f", "u", "rb", "br", "fr", "rf", "L", "@", "$"}
 
-// closesHere reports whether the quote before v closed a string such as 'Password: '. Then v is the
-// rest of the program.
+// closesHere reports whether v is program text after a string such as 'Password: '. The quote before v then closed
+// that string.
 func closesHere(v string) bool {
 	for _, begin := range []string{")", ", ", ",", "; ", ";", " +", " %", " .", "]", " {", "} "} {
 		if strings.HasPrefix(v, begin) {
@@ -43,11 +43,12 @@ func closesHere(v string) bool {
 	return false
 }
 
-// reference is a row of the table of values that only name the place of a secret, or stand in place of one.
+// reference is a row of the table references. It describes values that are no secret, such as a variable or a
+// placeholder.
 type reference struct {
 	kind    string // in words
 	fits    func(v string) bool
-	example string // a value that only this row fits
+	example string // a value for which only this row is true
 }
 
 var references = []reference{
@@ -73,7 +74,7 @@ var references = []reference{
 	{"the place of a secret", namesPlace, "os.environ[X]"},
 }
 
-// isReference reports whether a value only names the place of the secret, or stands in place of one.
+// isReference reports whether a value is a variable, a placeholder or another stand-in for a secret.
 func isReference(v string) bool {
 	v = strings.Trim(v, `\`)
 	if n := schemeOf(v); n > 0 {
@@ -85,7 +86,7 @@ func isReference(v string) bool {
 	return !strings.Contains(v, redacted) && slices.ContainsFunc(references, func(r reference) bool { return r.fits(v) })
 }
 
-// isVariable reports whether name is the name of a variable of a shell or of Perl. The bracket begins an index.
+// isVariable reports whether name is the name of a variable of a shell or of Perl. A bracket begins an index.
 func isVariable(name string) bool {
 	variable := strings.TrimRight(name, "[;")
 	if !identifier(variable) {
@@ -97,7 +98,7 @@ func isVariable(name string) bool {
 
 func trimBrackets(v string) string { return strings.Trim(v, "{}<>% ") }
 
-// placePrefixes begin values that name the place of a secret and are no secrets themselves.
+// placePrefixes are the beginnings of values that say where a secret is stored.
 var placePrefixes = []string{
 	"your-", "your_", "your ", "process.env", "os.environ", "os.getenv", "env.", "env:", "secrets.", "vault:", "op://",
 	"!ref", "!sub", "arn:aws:", "file:",
@@ -108,12 +109,12 @@ func namesPlace(v string) bool {
 	return slices.ContainsFunc(placePrefixes, func(begin string) bool { return strings.HasPrefix(lower, begin) })
 }
 
-// isVerb reports whether v begins with a verb of printf and has little more.
+// isVerb reports whether v begins with a verb of printf and has little other text.
 func isVerb(v string) bool {
 	return v[0] == '%' && len(v) > 1 && len(v) < 6 && isLower(v[1]) && (len(v) == 2 || !isWord(v[2]))
 }
 
-// isProse distinguishes a message, such as a label, from a password with blanks.
+// isProse reports whether v is a message, such as a label, and not a password with blanks.
 func isProse(v string) bool {
 	if !strings.Contains(v, " ") {
 		return strings.HasSuffix(v, ":")
@@ -129,7 +130,7 @@ func isProse(v string) bool {
 	return false
 }
 
-// codeRows judge a word without quotes that may be program text: a type, a call or another variable.
+// codeRows decide whether a word without quotes is program text: a type, a call or another variable.
 var codeRows = []row{
 	{"a type", nil, func(f *field) bool { return slices.Contains(typeNames, f.word) }, keep, `password=string`},
 	{"a type in capitals", isApart, func(f *field) bool { return slices.Contains(typeNames, strings.ToLower(f.word)) },
@@ -194,25 +195,26 @@ func isCode(f *field) bool {
 
 func isApart(f *field) bool { return f.apart }
 
-// isCall reports whether a bracket opens in the value or after it.
+// isCall reports whether there is an opening bracket in the value or after it.
 func isCall(f *field) bool { return f.nextIs("(") || strings.Contains(f.value, "(") }
 
-// isGrammar reports whether the value is a number, a star and a name.
+// isGrammar reports whether the value is a rule of a grammar: a number, a star and a name.
 func isGrammar(f *field) bool {
 	times, rule, ok := strings.Cut(f.value, "*")
 	return ok && identifier(rule) && isDigits(times)
 }
 
-// hasReceiver reports whether v is a member of a common variable.
+// hasReceiver reports whether v is a member of a variable with a common name.
 func hasReceiver(v string) bool {
 	i := strings.IndexAny(v, ".>:-")
 	return i > 0 && slices.Contains(receivers, v[:i])
 }
 
-// lastName returns the last name of a list.
+// lastName returns the last name in a list such as a.b or a::b.
 func lastName(v string) string { return v[strings.LastIndexAny(v, ".>:")+1:] }
 
-// isClass reports whether the value begins with a capital and ends its line or word.
+// isClass reports whether the value may be the name of a class. Such a name begins with a capital, and a blank or the
+// end of the line follows it.
 func isClass(f *field) bool {
 	w := f.word
 	return isUpper(w[0]) && !isUpper(w[len(w)-1]) && (f.next() == 0 || f.nextIs(" \n"))
@@ -225,7 +227,7 @@ var receivers = []string{
 	"creds",
 }
 
-// isPath reports whether v is a list of names with dots, arrows or colons between them.
+// isPath reports whether v consists of names with dots, arrows or double colons between them.
 func isPath(v string) bool {
 	for part := range strings.SplitSeq(strings.ReplaceAll(strings.ReplaceAll(v, "->", "."), "::", "."), ".") {
 		if !identifier(part) {

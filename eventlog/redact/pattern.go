@@ -10,8 +10,8 @@ import (
 
 const beginPEM = "-----BEGIN "
 
-// maskPEM masks private keys. Certificates and public keys stay. Line ends may be escaped, and the
-// end may be missing.
+// maskPEM masks private keys. It does not mask certificates and public keys. The newlines of a key may be escaped,
+// and its end line may be missing.
 func maskPEM(t *text) *edits {
 	const dashes = "-----"
 	s, e := t.s, &edits{text: t}
@@ -47,8 +47,8 @@ func maskPEM(t *text) *edits {
 	}
 }
 
-// pemRun returns the length of the text that can be inside a PEM block: base64, headers, blanks,
-// escaped line ends and the bytes of more. A quote always ends it.
+// pemRun returns the length of the text at the start of s that can be inside a PEM block: base64, headers, blanks,
+// escaped newlines and the bytes of more. A quote always ends that text.
 func pemRun(s, more string) int {
 	n := 0
 	for n < len(s) {
@@ -64,11 +64,11 @@ func pemRun(s, more string) int {
 	return n
 }
 
-// urlMarks follow a scheme. The second one is a spelling in JSON.
+// urlMarks follow the scheme of a URL. The second one is a spelling in JSON.
 var urlMarks = [...]string{"://", `:\/\/`}
 
-// maskURLs masks the password in scheme://user:password@host. It masks a user without a password if
-// it looks like a key.
+// maskURLs masks the password in scheme://user:password@host. If a URL has a user and no password, maskURLs masks a
+// user that looks like a key.
 func maskURLs(t *text, mark string) *edits {
 	s, e := t.s, &edits{text: t}
 	for at := 0; ; {
@@ -93,7 +93,7 @@ func maskURLs(t *text, mark string) *edits {
 	}
 }
 
-// authority returns the length of the text between :// and the path.
+// authority returns the length of the text between :// and the path. s begins after the ://.
 func authority(s string) int {
 	n := 0
 	for n < len(s) {
@@ -113,15 +113,15 @@ func authority(s string) int {
 	return n
 }
 
-// A pattern is tried only around its literals.
+// A pattern is a regular expression. It is tried only near its literals.
 type pattern struct {
 	literals []string
 	re       func() *regexp.Regexp
-	check    func(match string) bool // check of the masked group
+	check    func(match string) bool // nil, or a check of the masked group
 }
 
 var patterns = append([]pattern{
-	{ // Telegram bot token
+	{ // the token of a Telegram bot
 		[]string{":AA"},
 		lazy(`[0-9]{6,12}:AA([A-Za-z0-9_-]{30,})`), nil,
 	},
@@ -133,7 +133,7 @@ var patterns = append([]pattern{
 		[]string{"asic ", "ASIC "},
 		lazy(`(?i:basic) +([A-Za-z0-9+/]{6,}={0,2})`), isBasic,
 	},
-	{ // addresses to which anyone who knows them may post
+	{ // URLs to which everyone can post who knows them
 		[]string{"hooks.slack.com", "hooks.slack-gov.com"},
 		lazy(`hooks\.slack(?:-gov)?\.com\\*/(?:services|workflows|triggers)\\*/((?:[A-Za-z0-9+_-]|\\*/){8,})`), endsInWord,
 	},
@@ -157,7 +157,7 @@ var patterns = append([]pattern{
 		[]string{".acc_", ".acc-"},
 		lazy(`\b(?:sc|ext|scauth|authress)_[a-zA-Z0-9]{5,30}\.[a-zA-Z0-9]{4,6}\.acc[_-][a-zA-Z0-9-]{10,32}\.([A-Za-z0-9+/_=-]{30,120})`), nil,
 	},
-	{ // Azure: a client's secret
+	{ // the secret of a client of Azure
 		[]string{"Q~"},
 		lazy(`(?:^|[^A-Za-z0-9_~.-])([A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34})(?:$|[^A-Za-z0-9_~.-])`), nil,
 	},
@@ -177,7 +177,7 @@ var patterns = append([]pattern{
 		[]string{"jsn"},
 		lazy(`\b([a-z0-9]{10}msh[a-z0-9]{15}p1[a-z0-9]{6}jsn[a-z0-9]{12})\b`), nil,
 	},
-	{ // a private key as base64 of its PEM
+	{ // a private key: its PEM in base64
 		[]string{"LS0tLS1CRUdJTi"},
 		lazy(`LS0tLS1CRUdJTi([A-Za-z0-9+/]{16,}={0,2})`), isEncodedPEM,
 	},
@@ -234,7 +234,7 @@ var patterns = append([]pattern{
 	},
 }, protocols...)
 
-// notInProse reports whether a word after a flag or keyword is not a word of a sentence.
+// notInProse reports whether a word after a flag or keyword cannot be a word of a sentence.
 func notInProse(v string) bool {
 	return !isReference(v) && !slices.Contains(proseWords, strings.ToLower(v))
 }
@@ -242,7 +242,7 @@ func notInProse(v string) bool {
 // endsInWord reports whether the last part of a path is long enough for a secret.
 func endsInWord(v string) bool { return len(v)-strings.LastIndexByte(v, '/') > 6 }
 
-// isEncodedPEM reports whether v, which follows "-----BEGIN" in base64, is a private key.
+// isEncodedPEM reports whether v is a private key. v follows the text "-----BEGIN" in base64.
 func isEncodedPEM(v string) bool {
 	b, _ := base64.RawStdEncoding.DecodeString(("LS0tLS1CRUdJTi" + v)[:len("LS0tLS1CRUdJTi")+2+(len(v)-2)/4*4])
 	return strings.Contains(string(b[:min(len(b), 64)]), "PRIVATE")
@@ -252,15 +252,16 @@ func lazy(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// maskMatches masks the first group of each match. The expression sees only the text around its
-// literals, and more if a match continues.
+// maskMatches masks the first group of each match. The expression is applied only to the text near a literal of the
+// pattern. If a match reaches the end of that text, the expression is applied to more text. places are the offsets of
+// the literals.
 func (p pattern) maskMatches(t *text, places []int) *edits {
 	const before, after = 96, 320
 	s, e := t.s, &edits{text: t}
 	done := 0
 	for i := 0; i < len(places); {
 		from, to := max(done, places[i]-before), min(len(s), places[i]+after)
-		for i++; i < len(places) && places[i] < to; i++ { // overlapping windows are one
+		for i++; i < len(places) && places[i] < to; i++ { // join windows that overlap
 			to = min(len(s), places[i]+after)
 		}
 		for from < to {

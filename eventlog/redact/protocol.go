@@ -2,7 +2,7 @@ package redact
 
 import "strings"
 
-// lineEnd matches the end of a line, also inside a string of JSON.
+// lineEnd matches the end of a line, also inside a JSON string.
 const lineEnd = `(?:$|["'\r\n|]|\\+[rn])`
 
 // protocols are patterns for the messages of programs and servers.
@@ -25,7 +25,7 @@ var protocols = []pattern{
 		[]string{"::add-mask::", "::set-output name="},
 		lazy(`(?:::add-mask::|::set-output name=[\w-]*(?i:password|secret|token|key)::)([^\s"'\\]+)`), notInProse,
 	},
-	{ // encoded forms
+	{ // URL encoding
 		[]string{"%3D", "%3d"},
 		lazy(`(?i:password|passwd|secret|token|api_?key)%3[Dd]([^%&\s"'\\]{4,})`), nil,
 	},

@@ -1,13 +1,13 @@
 // Package redact masks probable secrets in text and in JSON. The debug trail and exports use it.
 // The log uses it before hashing if the configuration says so.
 //
-// Each pass cuts a text once into tokens: separators, prefixes of keys, commands and names. At each token tables
-// decide: kinds for keys with a known prefix, patterns for addresses and files, programs for command lines, and rows
-// for the values of names. A row has the shape before the value, the shape of the value, the verdict and an example.
+// Each pass first finds tokens in the text: separators, prefixes of API keys, commands and names. Tables decide at
+// each token whether a secret follows. The table kinds has API keys with a known prefix. The table patterns has URLs
+// and formats of files. The table programs has command lines. Tables of rows decide about the values of names. A row
+// has the shape of the text before the value, the shape of the value, the verdict and an example.
 //
-// The package masks too much rather than too little, and guarantees nothing: a password in a
-// sentence looks like a word. It starts no goroutine and stores nothing. It costs nothing before
-// the first use.
+// The package masks too much rather than too little. It guarantees nothing, because a password in a sentence looks
+// like a word. It starts no goroutine and stores nothing. It costs nothing before the first use.
 package redact
 
 import (
@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// Mask stands after the recognisable start of a secret: sk-ant-…[redacted].
+// Mask replaces a secret, after its recognizable beginning: sk-ant-…[redacted].
 const Mask = "…" + redacted
 
 const (
@@ -23,13 +23,13 @@ const (
 	maxPass  = 8
 )
 
-// Text returns s with masked secrets. It masks known kinds of keys at any place. It masks the value of
-// a secret's name in key=value, headers, command lines, URLs, XML and JSON, also in JSON inside a
-// JSON string. A mask keeps the recognisable start. Counters such as input_tokens, ids, hashes and
-// base64 stay.
+// Text returns s with masked secrets. It masks API keys of known kinds everywhere. It masks the values of names such
+// as password in key=value, headers, command lines, URLs, XML and JSON, also in JSON inside a JSON string. A mask
+// keeps the recognizable beginning of a secret. Text does not mask counters such as input_tokens, ids, hashes and
+// base64.
 //
-// Text(Text(s)) is Text(s). A line of valid JSON stays valid, and so does valid UTF-8. A text
-// without secrets is returned unchanged. A text loses its colours if they cut a secret.
+// Text(Text(s)) is Text(s). A line of valid JSON stays valid, and so does valid UTF-8. A text without secrets is
+// returned unchanged. A text loses its colours if they divide a secret.
 func Text(s string) string {
 	t := &text{s: s}
 	for range maxPass { // the second pass rarely changes the text
@@ -40,12 +40,12 @@ func Text(s string) string {
 	if validJSON(s) {
 		return `"` + redacted + `"`
 	}
-	return redacted // No input is known that leads here. No text is better than half a mask.
+	return redacted // No input is known that leads here. Return no text rather than half a mask.
 }
 
-// maskPass masks the secrets that it finds, and reports whether it found any.
+// maskPass applies all rules once. It reports whether the text changed.
 func (t *text) maskPass() bool {
-	t.invalid = false // a mask may have made the text valid
+	t.invalid = false // The last mask may have made the text valid.
 	before := t.s
 	if coloured(t.s) && t.maskColoured() {
 		return true
@@ -81,7 +81,7 @@ func (t *text) applyRules() {
 	}
 }
 
-// Named returns the mask for the value of name. ok is false if name is not the name of a secret.
+// Named returns the mask for the value of the given name. ok is false if name is not the name of a secret.
 func Named(name, value string) (mask string, ok bool) {
 	if nameOf(name) != secretName {
 		return value, false
@@ -89,8 +89,8 @@ func Named(name, value string) (mask string, ok bool) {
 	return maskOf(value), true
 }
 
-// maskOf returns the mask for a whole value, with the start that identifies its kind. The mask of a
-// mask is the mask.
+// maskOf returns the mask for the whole value v. It keeps the beginning that identifies the kind of secret. If v is a
+// mask, maskOf returns v.
 func maskOf(v string) string {
 	if v == "" {
 		return redacted
@@ -110,13 +110,13 @@ func maskOf(v string) string {
 	return redacted
 }
 
-// schemes are those of the Authorization header whose credentials are one word.
+// schemes are the schemes of the Authorization header after which one word follows.
 var schemes = []string{"Bearer", "Basic", "Token", "Negotiate", "ApiKey", "SSWS", "Bot", "GenieKey", "NTLM"}
 
-// longSchemes are followed by a list of parameters.
+// longSchemes are the schemes after which a list of parameters follows.
 var longSchemes = []string{"Digest", "AWS4-HMAC-SHA256", "OAuth", "Hawk", "MAC", "Signature"}
 
-// schemeOf returns the length of the scheme and the blank at the start of v.
+// schemeOf returns the length of the scheme and the blank at the start of v, or 0.
 func schemeOf(v string) int { return max(startOf(v, schemes), startOf(v, longSchemes)) }
 
 func startOf(v string, list []string) int {

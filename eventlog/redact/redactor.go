@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Redactor masks secrets as [Text] does, and the matches of the user's own patterns. A nil Redactor
-// has no patterns. It is safe for concurrent use.
+// Redactor masks the same secrets as [Text], and also the matches of the user's own patterns. A nil Redactor has no
+// patterns. It is safe for concurrent use.
 type Redactor struct{ own []*regexp.Regexp }
 
 // CheckPattern returns an error if a pattern of the user cannot be used.
@@ -25,8 +25,8 @@ func CheckPattern(pattern string) error {
 	return nil
 }
 
-// New returns a Redactor with regular expressions of package regexp. It masks the first group of
-// each match, or the whole match if the expression has no group.
+// New returns a Redactor with these regular expressions of package regexp. The Redactor masks the first group of each
+// match. If the expression has no group, it masks the whole match.
 func New(patterns ...string) (*Redactor, error) {
 	r := &Redactor{}
 	for _, p := range patterns {
@@ -40,7 +40,7 @@ func New(patterns ...string) (*Redactor, error) {
 
 // Text returns s masked. Text(Text(s)) is Text(s).
 func (r *Redactor) Text(s string) string {
-	for range maxPass { // a mask can make another pattern match
+	for range maxPass { // After a mask, another pattern may match.
 		masked := r.ownText(Text(s))
 		if masked == s {
 			return s
@@ -72,7 +72,7 @@ func (r *Redactor) ownText(s string) string {
 	return t.s
 }
 
-// inMask reports whether s[from:to] lies in a mask, because a pattern may match "redacted".
+// inMask reports whether s[from:to] is inside a mask. A pattern may match the word "redacted".
 func inMask(s string, from, to int) bool {
 	if to-from > len(redacted) {
 		return false
@@ -82,9 +82,8 @@ func inMask(s string, from, to int) bool {
 	return i >= 0 && start+i <= from && to <= start+i+len(redacted)
 }
 
-// Payload returns b masked, or b itself if it has no secret. JSON stays valid: in JSON the user's
-// patterns are applied to each decoded string, but not to names and numbers. Any other payload is a
-// text.
+// Payload returns b masked. If b has no secret, it returns b itself. JSON stays valid. In JSON, the user's patterns
+// are applied to each decoded string, but not to names and numbers. Any other payload is masked as a text.
 func (r *Redactor) Payload(b []byte) []byte {
 	if len(b) == 0 {
 		return b
@@ -93,7 +92,7 @@ func (r *Redactor) Payload(b []byte) []byte {
 		return r.bytesOf(b, r.Text(string(b)))
 	}
 	out := r.bytesOf(b, Text(string(b)))
-	if !json.Valid(out) { // never seen
+	if !json.Valid(out) { // This was never seen.
 		return eachString(b, r.Text)
 	}
 	if r == nil || len(r.own) == 0 {
@@ -105,7 +104,7 @@ func (r *Redactor) Payload(b []byte) []byte {
 // Changes reports whether Payload would mask a part of b.
 func (r *Redactor) Changes(b []byte) bool { return !bytes.Equal(r.Payload(b), b) }
 
-// bytesOf returns b if text is equal to it, otherwise text.
+// bytesOf returns b if b equals text, otherwise text as bytes.
 func (r *Redactor) bytesOf(b []byte, text string) []byte {
 	if text == string(b) {
 		return b
@@ -113,7 +112,7 @@ func (r *Redactor) bytesOf(b []byte, text string) []byte {
 	return []byte(text)
 }
 
-// eachString replaces the strings of valid JSON that f changes. It keeps the names.
+// eachString applies the function f to each string of valid JSON. It does not change the names of members.
 func eachString(b []byte, f func(string) string) []byte {
 	var out []byte
 	done := 0
@@ -137,7 +136,7 @@ func eachString(b []byte, f func(string) string) []byte {
 	return append(out, b[done:]...)
 }
 
-// stringEnd returns the end of the string that begins at b[at].
+// stringEnd returns the offset of the end of the string that begins at b[at].
 func stringEnd(b []byte, at int) int {
 	for i := at + 1; i < len(b); i++ {
 		switch b[i] {
@@ -156,7 +155,7 @@ func isName(b []byte, at int) bool {
 	return len(rest) > 0 && rest[0] == ':'
 }
 
-// replaced returns the string literal after f. ok is false if f does not change it.
+// replaced applies the function f to a string literal. ok is false if f does not change the string.
 func replaced(literal []byte, f func(string) string) (out []byte, ok bool) {
 	var s string
 	if json.Unmarshal(literal, &s) != nil {

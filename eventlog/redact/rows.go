@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// row is a row of a table that decides whether the value of a field is a secret. The first row that fits decides.
-// Without such a row the value stays.
+// row is a row of a table that decides whether the value of a field is a secret. The first row that matches the field
+// decides. If no row matches, the value is not a secret.
 type row struct {
 	kind    string // the kind of value, in words
-	before  shape  // the shape of the name and of the text before the value; nil fits every name
-	value   shape  // the shape of the value and of the text after it; nil fits every value
+	before  shape  // the shape of the name and of the text before the value; nil matches every field
+	value   shape  // the shape of the value and of the text after it; nil matches every field
 	secret  bool
-	example string // a text in which this row decides
+	example string // a text for which this row decides
 }
 
-// shape reports whether a field has the shape of a row.
+// shape reports whether a field has a certain shape.
 type shape func(f *field) bool
 
 // The verdicts of a row.
@@ -34,7 +34,7 @@ func isSecret(rows []row, f *field) bool {
 	return keep
 }
 
-// quotedRows judge a value in quotes after a separator.
+// quotedRows decide about a value in quotes after a separator.
 var quotedRows = []row{
 	{"a value that does not look like one", isMaybe, looksPlain, keep, `my_key = "the name"`},
 	{"the accesskey of HTML", func(f *field) bool { return f.endsWith("accesskey") },
@@ -53,7 +53,7 @@ var quotedRows = []row{
 	{"any other text", nil, nil, mask, `password = "hunter2"`},
 }
 
-// bareRows judge a value without quotes after a separator.
+// bareRows decide about a value without quotes after a separator.
 var bareRows = []row{
 	{"a reference", nil, func(f *field) bool { return isReference(f.value) }, keep, `password=${DB_PASSWORD}`},
 	{"the credentials of a browser's fetch, or their file", isCredentials,
@@ -74,7 +74,7 @@ var bareRows = []row{
 	{"any other word", nil, nil, mask, `password=hunter2`},
 }
 
-// spacedRows judge a word that only blanks separate from its name.
+// spacedRows decide about a value without quotes if only blanks separate it from its name.
 var spacedRows = []row{
 	{"a short word", nil, func(f *field) bool { return len(f.value) < 4 }, keep, `tool --db.password abc x`},
 	{"a word of a sentence", nil, func(f *field) bool { return !notInProse(f.value) }, keep, `the --password option`},
@@ -100,7 +100,7 @@ var spacedRows = []row{
 		func(f *field) bool { return f.endsLine() && isLongWord(f) }, mask, `database.password correcthorse`},
 }
 
-// spacedQuotedRows judge a value in quotes that only blanks separate from its name.
+// spacedQuotedRows decide about a value in quotes if only blanks separate it from its name.
 var spacedQuotedRows = []row{
 	{"the credentials of a scheme", func(f *field) bool { return f.endsWith("authorization") }, isCredential, mask,
 		`[:authorization "Bearer hunter2"]`},
@@ -119,7 +119,7 @@ var spacedQuotedRows = []row{
 		`(setq api-key "hunter22")`},
 }
 
-// argumentRows judge the only argument of a function with the name of a secret.
+// argumentRows decide about the argument of a function that has the name of a secret.
 var argumentRows = []row{
 	{"an argument that others follow", nil, func(f *field) bool { return !f.closed }, keep, `setPassword("hunter2", 1)`},
 	{"a short text", nil, func(f *field) bool { return len(f.value) < 6 }, keep, `setPassword("abc")`},
@@ -154,7 +154,7 @@ func isCredential(f *field) bool {
 	return n > 0 && !isReference(f.value[n:])
 }
 
-// followsUser reports whether user and a user's name stand before the name.
+// followsUser reports whether the word user and the name of a user precede the name.
 func followsUser(f *field) bool {
 	before := f.text[max(0, f.start-64):f.start]
 	words := strings.Fields(before)
@@ -183,10 +183,10 @@ func notWord(v string) bool {
 	return len(v) >= 6 && strings.ContainsAny(v, "0123456789") || len(v) >= 16
 }
 
-// settingNames are passwords in files of settings.
+// settingNames are names of passwords in settings files.
 var settingNames = []string{"bindpw", "rootpw", "requirepass", "masterauth"}
 
-// settingName reports whether the name is that of a password in settings files.
+// settingName reports whether name is the name of a password in settings files.
 func settingName(name string) bool {
 	return slices.Contains(settingNames, name) ||
 		strings.HasSuffix(name, ".password") || strings.HasSuffix(name, "_password")
@@ -197,7 +197,7 @@ func identifierWithDash(v string) bool {
 	return nameOf(v) != plainName && strings.ContainsAny(v, "-_")
 }
 
-// verbs begin the names of functions that take no secret.
+// verbs are the beginnings of names of functions that take no secret.
 var verbs = []string{
 	"get", "read", "has", "is", "find", "load", "parse", "check", "test", "expect", "create", "validate", "delete",
 	"revoke", "decode", "verify", "fetch", "next", "peek", "match", "accept", "lookup", "assert", "generate", "no",
@@ -208,7 +208,8 @@ func hasVerb(f *field) bool {
 	return slices.ContainsFunc(splitWords(f.name), func(w string) bool { return slices.Contains(verbs, w) })
 }
 
-// isWordInProse distinguishes "unexpected token: foo" from "token: foo" in a file of settings.
+// isWordInProse reports whether the value is a word of a sentence. It is one in "unexpected token: foo", but not in
+// the line "token: foo" of a settings file.
 func isWordInProse(f *field) bool {
 	v := f.value
 	if slices.Contains(proseWords, strings.ToLower(strings.Trim(v, ".!?"))) {

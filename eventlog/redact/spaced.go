@@ -1,13 +1,13 @@
 package redact
 
-// nameEnds are the endings of names of secrets that may have no separator after them.
+// nameEnds are the endings of names of secrets that are recognized without a separator after them.
 var nameEnds = []string{
 	"word", "WORD", "passwd", "PASSWD", "secret", "Secret", "SECRET", "token", "Token", "TOKEN",
 	"-key", "_key", "Key", "_KEY", "pass", "PASS", "auth", "phrase", "PHRASE", "bindpw", "rootpw", "_base", "rization",
 }
 
-// maskSpaced masks values that only a blank or a bracket separates from their names: set API_KEY
-// VALUE, -password VALUE, #define TOKEN "VALUE", setPassword("VALUE").
+// maskSpaced masks values with only a blank or a bracket between them and their names: set API_KEY VALUE, -password
+// VALUE, #define TOKEN "VALUE", setPassword("VALUE").
 func maskSpaced(t *text) *edits {
 	s, sc := t.s, newScanner(t)
 	for _, at := range t.spaced {
@@ -32,7 +32,8 @@ func maskSpaced(t *text) *edits {
 	return &sc.edits
 }
 
-// spacedValue returns the field whose value follows the blanks at s[at], or nil if it is not a secret.
+// spacedValue returns the field with the name k and the value after the blanks at s[at]. It returns nil if the value
+// is not a secret.
 func (sc *scanner) spacedValue(k key, at int) *field {
 	start := at + lengthOf(sc.s[at:], func(c byte) bool { return c == ' ' || c == '\t' })
 	rows := spacedQuotedRows
@@ -49,7 +50,7 @@ func (sc *scanner) spacedValue(k key, at int) *field {
 	return f
 }
 
-// openedString returns the text in the quotes that open at s[at].
+// openedString returns the bounds of the text in the quotes that open at s[at].
 func (sc *scanner) openedString(at int) (from, to int, ok bool) {
 	s := sc.s
 	n := backslashesAt(s, at)
@@ -61,8 +62,8 @@ func (sc *scanner) openedString(at int) (from, to int, ok bool) {
 	return q + 1, to, to+n < len(s) && s[to+n] == s[q]
 }
 
-// argument returns the field whose value is the only argument in setPassword("…"), after its bracket. It returns nil
-// if the argument is not a secret.
+// argument returns the field with the only argument in setPassword("…"). The argument begins at s[at], after the
+// bracket. argument returns nil if it is not a secret.
 func (sc *scanner) argument(k key, at int) *field {
 	from, to, ok := sc.openedString(at)
 	if !ok {

@@ -6,25 +6,25 @@ import (
 	"unicode/utf8"
 )
 
-// text is a text to be masked, with the places found in it. It caches which parts are JSON, because
-// testing that is slow.
+// text is a text to be masked, with the offsets of its tokens. It caches which parts are JSON, because that check is
+// slow.
 type text struct {
 	s string
 	found
 	names map[string]naming
-	// valid and invalid say whether the whole text is JSON. Both are false if it is not known.
+	// valid and invalid say whether the whole text is JSON. Both are false if that is not known.
 	valid, invalid bool
 	// line and lineEnd are the bounds of the line that lineValid describes.
 	line, lineEnd int
 	lineValid     bool
-	// at is the place up to which the strings of the line are known.
+	// at is the offset up to which the text was searched for strings.
 	at int
-	// open means that s[at] is inside a string.
+	// open means that the offset at is inside a string.
 	open bool
 }
 
-// isJSON reports whether the line around p, or the whole text, is JSON. Then a quote always begins
-// or ends a string.
+// isJSON reports whether the line around the offset p, or the whole text, is JSON. In JSON, a quote always begins or
+// ends a string.
 func (t *text) isJSON(p int) bool {
 	if t.valid {
 		return true
@@ -47,7 +47,7 @@ func (t *text) isJSON(p int) bool {
 	return t.lineValid || t.valid
 }
 
-// validJSON is json.Valid without the contents of strings, because it is slow for long ones.
+// validJSON returns the result of json.Valid. It is faster for long strings, because it checks their contents itself.
 func validJSON(s string) bool {
 	first := skip(s, 0, 0)
 	if first == len(s) || strings.IndexByte(`{["-0123456789tfn`, s[first]) < 0 {
@@ -68,7 +68,7 @@ func validJSON(s string) bool {
 	}
 }
 
-// literalEnd returns the end of the JSON string whose quote is s[at].
+// literalEnd returns the offset after the JSON string that begins at s[at].
 func literalEnd(s string, at int) (end int, ok bool) {
 	for i := at + 1; i < len(s); i++ {
 		switch c := s[i]; {
@@ -99,8 +99,8 @@ func escapeLength(s string) int {
 	return 0
 }
 
-// inString returns the part of s[from:to] that may be replaced. In JSON this is the part inside the
-// string around from, without halves of escapes.
+// inString returns the part of s[from:to] that may be replaced. In JSON, that part ends before the string around
+// s[from] ends, and it contains no half of an escape.
 func (t *text) inString(from, to int) (int, int) {
 	const outside = " \t\r,:{}[]0123456789+-.eEtrufalsn"
 	v := t.s[from:to]
@@ -112,7 +112,7 @@ func (t *text) inString(from, to int) (int, int) {
 	if from < t.at {
 		t.at, t.open = 0, false
 	}
-	if !t.valid { // the earlier lines may not be JSON
+	if !t.valid { // Earlier lines may not be JSON.
 		if i := strings.LastIndexByte(t.s[t.at:from], '\n'); i >= 0 {
 			t.at, t.open = t.at+i+1, false
 		}
@@ -144,8 +144,8 @@ func (t *text) inString(from, to int) (int, int) {
 	return from, at
 }
 
-// applyEdits edits the text and adjusts the found places. It drops the places inside replaced
-// parts. No edit makes JSON invalid.
+// applyEdits edits the text and adjusts the offsets of the tokens. It drops tokens inside a replaced part. Valid JSON
+// stays valid.
 func (t *text) applyEdits(e *edits) {
 	if e.done == 0 {
 		return
@@ -182,11 +182,12 @@ type edits struct {
 	moves []move
 }
 
-// move says that the bytes from from to to were replaced, and by how much the later text has moved.
+// move says that the bytes from the offset from up to the offset to were replaced. shift is the number of bytes by
+// which the later text moved.
 type move struct{ from, to, shift int }
 
-// replace replaces s[from:to] by mask. Earlier replacements must lie to the left. It splits no rune
-// and, in JSON, stays inside the string around s[from].
+// replace replaces s[from:to] by mask. All earlier replacements must be to the left. replace splits no rune. In JSON
+// it does not leave the string around s[from].
 func (e *edits) replace(from, to int, mask string) {
 	if from < e.done || e.s[from:to] == mask {
 		return
@@ -201,7 +202,7 @@ func (e *edits) replace(from, to int, mask string) {
 	e.putMask(from, to, mask)
 }
 
-// putMask is replace without the limit to a string.
+// putMask replaces s[from:to] by mask, also outside of a JSON string.
 func (e *edits) putMask(from, to int, mask string) {
 	if from < e.done || from >= to || e.s[from:to] == mask {
 		return
@@ -215,8 +216,7 @@ func (e *edits) putMask(from, to int, mask string) {
 	e.moves = append(e.moves, move{from, to, e.out.Len() - to})
 }
 
-// maskRange masks s[from:to]. If nothing of the value stays, the mask begins with the mark of a
-// cut.
+// maskRange masks s[from:to]. The mask always begins with "…", also if no beginning of the value is kept.
 func (e *edits) maskRange(from, to int) {
 	mask := maskOf(e.s[from:to])
 	if mask == redacted {

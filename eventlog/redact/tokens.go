@@ -6,29 +6,30 @@ import (
 	"sync"
 )
 
-// found has the places of the tokens at which the rules begin, from left to right.
+// found has the offsets of the tokens at which the rules begin, from left to right.
 type found struct {
-	separators []int // the = : and [ after names and before lists
+	separators []int // offsets of = : and [
 	kinds      []int
 	commands   []int
 	flags      []int
 	spaced     []int
-	patterns   [][]int // by pattern
+	patterns   [][]int // for each pattern, the offsets of its literals
 	pem        bool
 	tags       [len(tagMarks)]bool
 	urls       [len(urlMarks)]bool
 }
 
-// literal is a text that marks the place of a kind of key, a command or a pattern.
+// literal is a text that can begin an API key, a command or the match of a pattern.
 type literal struct {
 	text string
-	// after lists the bytes of which one must follow the text. Empty accepts every byte.
+	// after lists bytes. One of them must follow the text, unless after is empty.
 	after string
 	add   func(f *found, at, end int)
 }
 
-// literals are found by their first two bytes at the begin of a word, or by their first three
-// anywhere. A bit for each says whether such literals exist, because every byte is tested.
+// literals finds literals in a text. Some must be at the beginning of a word and are found by their first two bytes.
+// The others are found anywhere by their first three bytes. For speed, a set of bits says which of these bytes occur
+// in a literal.
 type literals struct {
 	words      [1 << 16]uint16 // index into lists
 	anywhere   [1 << 16]uint16
@@ -39,7 +40,7 @@ type literals struct {
 
 func pairOf(s string, at int) uint16 { return uint16(s[at])<<8 | uint16(s[at+1]) }
 
-// slotOf returns the slot for the last three of four bytes. Several triples may share a slot.
+// slotOf returns a hash of three bytes, the low bytes of triple. Several triples may have the same hash.
 func slotOf(triple uint32) uint16 { return uint16(triple << 8 * 0x9e3779b1 >> 16) }
 
 func (t *literals) addWord(l literal) {
@@ -73,7 +74,7 @@ func (t *literals) addLiteral(place *uint16, l literal) {
 	t.lists[*place] = append(t.lists[*place], l)
 }
 
-// literalTable is built at the first use, because most commands mask nothing.
+// literalTable is made at the first use, because most commands mask nothing.
 var literalTable = sync.OnceValue(func() *literals {
 	t := &literals{lists: make([][]literal, 1)}
 	kindPairs := map[string]bool{}
@@ -116,7 +117,7 @@ var literalTable = sync.OnceValue(func() *literals {
 	return t
 })
 
-// reset forgets the places and keeps their memory for the next pass.
+// reset removes the offsets and keeps their memory for the next pass.
 func (f *found) reset() {
 	if f.patterns == nil {
 		f.patterns = make([][]int, len(patterns))
@@ -130,7 +131,7 @@ func (f *found) reset() {
 	}
 }
 
-// findPlaces cuts a text once into the tokens of all rules.
+// findPlaces finds the tokens of all rules in one pass over the text.
 func (t *text) findPlaces() {
 	t.found.reset()
 	separators := strings.Count(t.s, ":") + strings.Count(t.s, "=") + strings.Count(t.s, "[")
@@ -151,7 +152,7 @@ func (t *text) findPlaces() {
 	}
 }
 
-// addFound adds the literals of the list that are at s[at].
+// addFound adds the tokens for the literals at s[at]. place selects the list of literals to compare.
 func (t *literals) addFound(f *found, place uint16, s string, at int) {
 	for i := range t.lists[place] {
 		l := &t.lists[place][i]

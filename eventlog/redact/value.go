@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maskValue masks the value of a secret that begins after the blanks at at.
+// maskValue masks the value of the name k. The value begins after the blanks at s[at].
 func (sc *scanner) maskValue(k key, at int) {
 	s := sc.s
 	from := k.valueStart(s, at)
@@ -16,7 +16,7 @@ func (sc *scanner) maskValue(k key, at int) {
 	}
 	if q < len(s) && isQuote(s[q]) && n&(n+1) == 0 {
 		if s[q] == '"' && (n < k.level || n == 0 && k.quote != '"') && sc.isJSON(q) {
-			return // A string around the name ends here.
+			return // This quote ends a string around the name.
 		}
 		sc.quotedValue(k, q, n)
 		return
@@ -35,8 +35,9 @@ func (sc *scanner) maskValue(k key, at int) {
 
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// maskElements masks the values in a list after a name: "x-api-key": ["…"], as in headers and
-// forms. A single string is the value of the name. Several are secrets if they look like secrets.
+// maskElements masks the values in a list after a name: "x-api-key": ["…"], as in headers and forms. If the list has
+// only one string, that string is the value. If it has several, each is masked only if it looks like a secret. The
+// list begins at s[at].
 func (sc *scanner) maskElements(k key, at int) {
 	at = sc.skipGap(at, 0, k)
 	for first := true; ; first = false {
@@ -56,8 +57,8 @@ func (sc *scanner) maskElements(k key, at int) {
 	}
 }
 
-// isMasked reports whether the value is a mask. A mask is alone in its quotes, which begin with
-// s[from:q], or ends the line.
+// isMasked reports whether the value is a mask. A mask fills its quotes or ends the line. s[from:q] has the
+// backslashes before the opening quote, which is at s[q].
 func isMasked(s string, from, q int) bool {
 	if rest, ok := strings.CutPrefix(s[q:], redacted); ok {
 		return rest == "" || rest[0] == '\n' || rest[0] == '"'
@@ -65,7 +66,7 @@ func isMasked(s string, from, q int) bool {
 	return q < len(s) && strings.HasPrefix(s[q+1:], redacted) && strings.HasPrefix(s[q+1+len(redacted):], s[from:q+1])
 }
 
-// folded returns the end of a quoted word that continues on the next line, otherwise at.
+// folded returns the end of a quoted word that continues on the line after s[at]. Otherwise it returns at.
 func folded(s string, at int, quote byte) int {
 	from := afterBreak(s, at)
 	to := from + lengthOf(s[from:], func(c byte) bool {
@@ -77,7 +78,7 @@ func folded(s string, at int, quote byte) int {
 	return at
 }
 
-// quotedValue masks the value whose opening quote is at q, with n backslashes before it.
+// quotedValue masks the value of k. The opening quote is at s[q], with n backslashes before it.
 func (sc *scanner) quotedValue(k key, q, n int) {
 	s := sc.s
 	if from, to, ok := sc.tripleQuoted(q, n); ok {
@@ -96,7 +97,7 @@ func (sc *scanner) quotedValue(k key, q, n int) {
 	}
 }
 
-// tripleQuoted returns the text between three quotes, as in TOML and Python.
+// tripleQuoted returns the bounds of a text in triple quotes, as in TOML and Python.
 func (sc *scanner) tripleQuoted(q, n int) (from, to int, ok bool) {
 	s := sc.s
 	mark := strings.Repeat(strings.Repeat(`\`, n)+s[q:q+1], 3)
@@ -114,7 +115,7 @@ func (sc *scanner) tripleQuoted(q, n int) (from, to int, ok bool) {
 	}
 	to = from + i
 	inString := n > 0 || sc.isJSON(q)
-	for j := from; inString && j < to; j++ { // a surrounding string ends earlier
+	for j := from; inString && j < to; j++ { // a surrounding string ends before to
 		if s[j] == '\n' || s[j] == '"' && backslashes(s, j) < max(n, 1) {
 			return 0, 0, false
 		}
@@ -122,16 +123,16 @@ func (sc *scanner) tripleQuoted(q, n int) (from, to int, ok bool) {
 	return from, to, true
 }
 
-// maskSecret masks a value.
+// maskSecret masks s[from:to], which is a whole secret.
 func (sc *scanner) maskSecret(from, to int) {
 	if from < to {
 		sc.replace(from, to, maskOf(sc.s[from:to]))
 	}
 }
 
-// maskNumber masks a password that is a number. A small number as a token is a counter.
+// maskNumber masks a password that is a number. A small number after a name such as token is a counter, and it stays.
 func (sc *scanner) maskNumber(k key, from int) {
-	const counter = 8 // a counter has fewer digits
+	const counter = 8 // minimum number of digits of a secret
 	to := from
 	for to < len(sc.s) && (isDigit(sc.s[to]) || to > from && strings.IndexByte(".eE+-", sc.s[to]) >= 0) {
 		to++
@@ -144,7 +145,8 @@ func (sc *scanner) maskNumber(k key, from int) {
 	sc.putMask(from, to, quote+redacted+quote)
 }
 
-// maskBlock masks a block of YAML: password: | and more deeply indented lines.
+// maskBlock masks a block of YAML: password: | and the more deeply indented lines after it. It reports whether there
+// was such a block.
 func (sc *scanner) maskBlock(k key, at int) bool {
 	s := sc.s
 	if k.naming != secretName || at >= len(s) {
@@ -197,7 +199,7 @@ func indentation(s string, at int) int {
 	return n
 }
 
-// lineEndFrom returns the end of the line or of the string around it.
+// lineEndFrom returns the offset at which the line of s[i], or the string around it, ends.
 func (sc *scanner) lineEndFrom(i int) int {
 	for s := sc.s; i < len(s); i++ {
 		n := backslashesAt(s, i)
@@ -209,11 +211,11 @@ func (sc *scanner) lineEndFrom(i int) int {
 	return len(sc.s)
 }
 
-// wordEnds end a word without quotes.
+// wordEnds are the bytes that end a word without quotes.
 const wordEnds = " \t,;&)}]>(<|`"
 
-// maskBare masks a value without quotes. That is a word, for authorization a scheme and a word, and
-// for cookies the rest of the line or string.
+// maskBare masks a value without quotes. The value is usually a word. For an authorization it is a scheme and a word.
+// For a cookie it is the rest of the line or string.
 func (sc *scanner) maskBare(k key, from int, apart bool) {
 	s := sc.s
 	switch next := afterBreak(s, from); {
@@ -236,7 +238,7 @@ func (sc *scanner) maskBare(k key, from int, apart bool) {
 		to = phraseEnd(s, to)
 	}
 	if !apart && !k.query && k.startsLine(s) && k.naming == secretName && !isPath(s[from:to]) {
-		to = sc.bareEnd(from, " \t;`") // in a file of variables brackets belong to the value
+		to = sc.bareEnd(from, " \t;`") // in a file of variables, a value may contain brackets
 	}
 	f := sc.fieldOf(k, from, to)
 	f.apart = apart
@@ -249,7 +251,7 @@ func (sc *scanner) maskBare(k key, from int, apart bool) {
 	}
 }
 
-// isCookie reports whether the name of a cookie and its value begin at s[at].
+// isCookie reports whether a cookie's name and value begin at s[at].
 func isCookie(s string, at int) bool {
 	const longest = 256
 	if at == len(s) || !isWord(s[at]) && s[at] != '_' {
@@ -260,7 +262,7 @@ func isCookie(s string, at int) bool {
 	return slices.ContainsFunc([]string{"=", "\\u003d", redacted, Mask}, isNext)
 }
 
-// isPrefix reports whether s[from:to] is the prefix of a string in Python or C.
+// isPrefix reports whether s[from:to] is the prefix of a string in Python or C, with the string after it.
 func (sc *scanner) isPrefix(from, to int) bool {
 	if to == from || to == len(sc.s) || !slices.Contains(stringPrefixes, sc.s[from:to]) {
 		return false
@@ -268,7 +270,7 @@ func (sc *scanner) isPrefix(from, to int) bool {
 	return sc.s[to] == '\'' || sc.s[to] == '"' && !sc.isJSON(to)
 }
 
-// phraseEnd returns the end of the words from s[at] to the end of the line.
+// phraseEnd returns the end of the line if only words follow s[at]. Otherwise it returns at.
 func phraseEnd(s string, at int) int {
 	end := at
 	for end+1 < len(s) && s[end] == ' ' && isLower(s[end+1]) {
@@ -280,7 +282,7 @@ func phraseEnd(s string, at int) int {
 	return at
 }
 
-// maskNextLine masks a value that is alone on the line after its name.
+// maskNextLine masks a value that is alone on the line after its name. That line begins at s[from].
 func (sc *scanner) maskNextLine(k key, from int) {
 	to := sc.bareEnd(from, " \t,;&)}]>(<|`:=")
 	v := sc.s[from:to]
@@ -290,7 +292,8 @@ func (sc *scanner) maskNextLine(k key, from int) {
 	}
 }
 
-// maskAuthorization masks a header: one word after a known scheme, otherwise the whole value.
+// maskAuthorization masks the value of an Authorization header. After a scheme of schemes it masks one word,
+// otherwise the whole value.
 func (sc *scanner) maskAuthorization(k key, from int) {
 	s := sc.s
 	rest := s[from:]
@@ -317,8 +320,8 @@ func (sc *scanner) maskAuthorization(k key, from int) {
 	}
 }
 
-// headerEnd returns the end of a header's value: the end of the line or string, or the quote that
-// also stands before its name. Other quotes belong to the value.
+// headerEnd returns the offset at which a header's value ends. That is the end of the line or string, or the same
+// quote as before the header's name. Other quotes belong to the value.
 func (sc *scanner) headerEnd(k key, from int) int {
 	s := sc.s
 	open, level := byte(0), 0

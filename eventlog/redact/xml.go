@@ -2,15 +2,15 @@ package redact
 
 import "strings"
 
-// tagMarks are the brackets of a tag, plain or escaped, also as in Go's JSON.
+// tagMarks are the spellings of the brackets of a tag: plain, escaped, and escaped in JSON that Go wrote.
 var tagMarks = [...]struct{ open, close string }{{"<", ">"}, {`\u003c`, `\u003e`}, {"&lt;", "&gt;"},
 	{`\u0026lt;`, `\u0026gt;`}}
 
-// maskXML masks the text between <password> and the next tag. In a list of properties it masks the
-// text after <key>password</key>.
+// maskXML masks the text between <password> and the next tag. In a list of properties it masks the text of the
+// element after <key>password</key>.
 func maskXML(t *text, m struct{ open, close string }) *edits {
 	s, sc := t.s, newScanner(t)
-	pending := false // the previous element was a key that names a secret
+	pending := false // the previous element was a key whose text names a secret
 	for at := 0; ; {
 		i := strings.Index(s[at:], m.open)
 		if i < 0 {
@@ -41,7 +41,8 @@ func maskXML(t *text, m struct{ open, close string }) *edits {
 	}
 }
 
-// tag reads the name of an opening tag at s[at]. content is the start of its content, or 0.
+// tag reads the name of an opening tag. The name begins at s[at]. content is the offset after the tag, or 0 if there
+// is no such tag.
 func tag(s string, at int, closing string) (name string, content int) {
 	const longest = 256
 	end := at + lengthOf(s[at:min(len(s), at+longest)], func(c byte) bool { return dashed(c) || c == '.' || c == ':' })
@@ -60,7 +61,7 @@ func tag(s string, at int, closing string) (name string, content int) {
 	return name, end + i + len(closing)
 }
 
-// attributeName returns the name of an element from its attribute name or key.
+// attributeName returns the value of an element's attribute name or key.
 func attributeName(tag string) string {
 	for _, attribute := range []string{" name=", " key="} {
 		if _, v, ok := strings.Cut(tag, attribute); ok {
@@ -71,7 +72,7 @@ func attributeName(tag string) string {
 	return ""
 }
 
-// textEnd returns the length of the text up to the next tag. A longer text is not a password.
+// textEnd returns the length of the text up to the next tag. It returns 0 for a longer text, which is not a password.
 func textEnd(s, open string) int {
 	const longest = 4 << 10
 	s = s[:min(len(s), longest)]
