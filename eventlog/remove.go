@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// pruneJob asks the writer goroutine to remove payloads. Its log.pruned is on disk.
+// pruneJob asks the writer goroutine to remove payloads. The event log.pruned of this removal is already on disk.
 type pruneJob struct {
 	ctx  context.Context
 	p    event.Pruning
@@ -19,11 +19,11 @@ type pruneJob struct {
 	done chan<- error
 }
 
-// removeStep is the number of events that one commit empties. It bounds the size of the write-ahead
-// log.
+// removeStep is the number of events from which one commit removes the payloads. It limits the size of the
+// write-ahead log.
 const removeStep = 1024
 
-// runPruneJob runs on the writer goroutine, which holds commitMu.
+// runPruneJob removes the payloads of a job. It runs on the writer goroutine, which holds commitMu.
 func (l *Log) runPruneJob(w *batchWriter, job pruneJob) error {
 	if err := l.Err(); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (l *Log) runPruneJob(w *batchWriter, job pruneJob) error {
 	return err
 }
 
-// removePayloads empties the payloads and rewrites the file without them.
+// removePayloads removes the payloads of a job and rewrites the file without their bytes.
 func (w *batchWriter) removePayloads(job pruneJob) error {
 	ctx := context.Background() // a statement always runs to its end
 	if err := w.checkInPlace(); err != nil {
@@ -50,12 +50,12 @@ func (w *batchWriter) removePayloads(job pruneJob) error {
 	if err := w.retryWhileBusy(ctx, func() error { return w.takeConn(ctx) }); err != nil {
 		return err
 	}
-	// SQLite overwrites freed space with zeros. If we die before the file is rewritten, little is
-	// left until the next call.
+	// SQLite then overwrites freed space with zeros. If we die before the file is rewritten, most of the bytes are
+	// gone already.
 	if err := w.setPragma(ctx, `PRAGMA secure_delete = ON`); err != nil {
 		return err
 	}
-	defer func() { _ = w.setPragma(ctx, `PRAGMA secure_delete = OFF`) }() // it costs nothing while nothing is deleted
+	defer func() { _ = w.setPragma(ctx, `PRAGMA secure_delete = OFF`) }() // It costs time only during a removal.
 	where, args := store.Covering(job.p, job.s.Open)
 	for from := job.s.First - 1; job.s.Events > 0 && from < job.s.Last; from += removeStep {
 		if err := job.ctx.Err(); err != nil {
@@ -78,7 +78,7 @@ func (w *batchWriter) removePayloads(job pruneJob) error {
 	if err := w.failpoint("removed"); err != nil {
 		return err
 	}
-	// Pages from which SQLite once moved rows may still contain their bytes.
+	// SQLite may have moved rows before. Their old pages may still contain the bytes, so rewrite the file.
 	err := w.retryWhileBusy(ctx, func() error { _, err := w.conn.ExecContext(ctx, `VACUUM`); return err })
 	if err != nil {
 		return err
@@ -89,8 +89,8 @@ func (w *batchWriter) removePayloads(job pruneJob) error {
 	return w.emptyWAL(ctx)
 }
 
-// emptyWAL moves the write-ahead log into the file and empties it. While it waits for readers, no
-// process can write. So it gives up before other writers do.
+// emptyWAL moves the write-ahead log into the database and empties it. While it waits for readers, no other process
+// can write. It therefore waits for a shorter time than other writers do.
 func (w *batchWriter) emptyWAL(ctx context.Context) (err error) {
 	if err := w.setPragma(ctx, fmt.Sprintf(`PRAGMA busy_timeout = %d`, (store.BusyTimeout/2).Milliseconds())); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (w *batchWriter) emptyWAL(ctx context.Context) (err error) {
 	return nil
 }
 
-// setPragma changes a setting of the connection.
+// setPragma executes a PRAGMA statement on the writer's connection.
 func (w *batchWriter) setPragma(ctx context.Context, sql string) error {
 	rows, err := w.conn.QueryContext(ctx, sql)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// singleEvent returns the only event of a batch if one statement can insert it without a
-// transaction, otherwise nil. Such an event completes no node, opens no run and ends none.
+// singleEvent returns the only event of a batch if one statement without a transaction can insert it, otherwise nil.
+// Such an event completes no node, and it is no intent and no outcome.
 func (w *batchWriter) singleEvent(batch []entry) *event.Event {
 	var only *event.Event
 	for i := range batch {
@@ -36,9 +36,9 @@ func (w *batchWriter) singleEvent(batch []entry) *event.Event {
 	return only
 }
 
-// trySingle inserts one event by a statement that commits itself. It saves two of three statements;
-// BenchmarkAppend shows the difference. done is false if the event conflicts with the log, or if
-// other processes changed the log. Then a transaction decides. Any error is final.
+// trySingle inserts one event by a statement that commits itself. That needs one statement and not three;
+// BenchmarkAppend shows the difference. If the event conflicts with the log, or if other processes appended events,
+// done is false. The caller then uses a transaction. Any error is final.
 func (w *batchWriter) trySingle(ctx context.Context, e *event.Event) (done bool, err error) {
 	for _, point := range []string{"begin", "insert", "commit"} {
 		if err := w.failpoint(point); err != nil {
@@ -47,7 +47,7 @@ func (w *batchWriter) trySingle(ctx context.Context, e *event.Event) (done bool,
 	}
 	e.Seq = event.Seq(w.tree.Size + 1)
 	e.LeafHash = e.Leaf()
-	// If another process has appended, the Seq is taken and the insert fails.
+	// If another process has appended an event, this Seq exists already, and the insert fails.
 	err = w.retryWhileBusy(ctx, func() error { return w.insertRows(ctx, store.InsertOne, e) })
 	switch {
 	case err == nil:
@@ -67,7 +67,7 @@ func (w *batchWriter) trySingle(ctx context.Context, e *event.Event) (done bool,
 		w.seen = 0
 	}
 	if w.seen != before+1 {
-		// Another process changed the file without appending events.
+		// Another process changed the file and did not append events.
 		if err := w.checkLastLeaf(store.Hashes{Ctx: ctx, DB: w.conn}); err != nil {
 			return false, &WriteError{Op: "commit", Unknown: true, Err: fmt.Errorf("another process changed the log: %w", err)}
 		}

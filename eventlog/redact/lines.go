@@ -52,7 +52,7 @@ func (l *lines) maskLine(line string) string {
 	switch {
 	case both == first+"\n"+alone:
 		return alone
-	case strings.Count(both, "\n") <= strings.Count(first, "\n") && both != alone: // the value continues from the previous line
+	case strings.Count(both, "\n") <= strings.Count(first, "\n") && both != alone: // the value goes on
 		last = Mask
 	case last == alone || !strings.Contains(last, redacted):
 		return alone

@@ -222,7 +222,7 @@ func (sc *scanner) maskPair(k key, at int) {
 				name = sc.s[span[0]:span[1]]
 			}
 		case 't':
-			if isText && strings.EqualFold(sc.s[span[0]:span[1]], "password") { // the type of a form's field decides, whatever the field's name is
+			if isText && strings.EqualFold(sc.s[span[0]:span[1]], "password") { // a form's field, with any name
 				name = "password"
 			} else if name == "" && value < 0 {
 				return

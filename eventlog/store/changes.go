@@ -9,11 +9,10 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// lookEvery is the interval between two looks at a followed log within lookAlert of the last
-// change. lookIdle is the interval after that. A look asks SQLite whether the write-ahead log has
-// grown. It reads no event and only a few bytes of shared memory; BenchmarkChanges measures it. If
-// the system reports changes in the log's folder, a quiet log is not looked at until the system
-// reports one. lookRest is the interval for file systems that report nothing.
+// lookEvery is the interval between two looks at a log within lookAlert after its last change. lookIdle is the
+// interval after that. A look asks SQLite whether the write-ahead log has grown. It reads only a few bytes of shared
+// memory and no event; BenchmarkChanges measures it. If the system reports changes of files, a quiet log gets no look
+// until a report comes. lookRest is the interval for a file system that never reports.
 const (
 	lookEvery = 50 * time.Millisecond
 	lookIdle  = 200 * time.Millisecond
@@ -21,27 +20,28 @@ const (
 	lookAlert = 2 * time.Second
 )
 
-// Changes reports when any process has appended to a log. Only one goroutine may use it.
+// Changes notices when any process appends to a log. Only one goroutine may use it.
 type Changes struct {
 	conn    *sql.Conn
 	stmt    *sql.Stmt
 	folders *folders // nil if the system reports no changes
 	seen    int64
-	last    time.Time // time of the last look
-	// came is the time of the last change. At first it is the time of the start.
+	last    time.Time // the time of the last look
+	// came is the time of the last change. At first it is the time at which the watch began.
 	came time.Time
 }
 
-// Changes starts to watch the log. The first Wait reports commits from now on. A change in one of
-// the other folders only ends Wait. The caller must Close the result before the Reader.
+// Changes starts to watch the log. The first Wait reports commits after this call. others are further folders. A
+// change in one of them ends Wait, and Wait returns false. The caller must Close the result before it closes the
+// Reader.
 func (r *Reader) Changes(ctx context.Context, others ...string) (*Changes, error) {
 	// Each connection has its own data version.
 	conn, err := r.db.Conn(ctx)
 	if err != nil {
 		return nil, disk.Explain(err)
 	}
-	// A running commit may have been written before the system was asked to report. So the log
-	// counts as changed at the start.
+	// A commit may have started before the system was asked to report changes. The log therefore counts as changed
+	// now.
 	c := &Changes{conn: conn, folders: watchFolders(append(others, filepath.Dir(r.path))...), came: time.Now()}
 	if c.stmt, err = conn.PrepareContext(ctx, `PRAGMA data_version`); err == nil {
 		c.seen, err = c.dataVersion(ctx)
@@ -58,8 +58,8 @@ func (c *Changes) dataVersion(ctx context.Context) (v int64, err error) {
 	return v, err
 }
 
-// Quiet reports whether nothing has happened for a while and the system will report the next change
-// in the log's folder or the others. Then the caller need not look.
+// Quiet reports whether nothing has happened for lookAlert, and the system will report the next change in a watched
+// folder. The caller then need not look itself.
 func (c *Changes) Quiet() bool { return c.folders != nil && time.Since(c.came) >= lookAlert }
 
 func (c *Changes) interval() time.Duration {
@@ -72,9 +72,9 @@ func (c *Changes) interval() time.Duration {
 	return lookIdle
 }
 
-// Wait returns true when a commit has happened since the last Wait. It returns false after most has
-// passed, where zero means no limit. It also returns false if the system reports another change
-// after a quiet time. It returns an error when ctx ends.
+// Wait returns true when a commit has happened since the last Wait. It returns false after the time most, where zero
+// means no limit. It also returns false if the system reports a change without a commit after a quiet time. It
+// returns an error when ctx ends.
 func (c *Changes) Wait(ctx context.Context, most time.Duration) (bool, error) {
 	var late <-chan time.Time
 	if most > 0 {
@@ -121,7 +121,7 @@ func (c *Changes) Close() error {
 		c.folders.closeWatch()
 	}
 	if c.stmt != nil {
-		_ = c.stmt.Close() // closing the connection ends it
+		_ = c.stmt.Close() // Closing the connection closes the statement.
 	}
 	return c.conn.Close()
 }

@@ -16,26 +16,25 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 )
 
-// CheckSettings returns a *SettingError if the file stores another setting than Settings, and a
-// *LinkedError if the file has several names. The other settings belong to a connection; TryWrite
-// checks those.
+// CheckSettings returns a *SettingError if a setting that is stored in the file differs from Settings. It returns a
+// *LinkedError if the file has several names. The other settings belong to a connection, and TryWrite checks those.
 func (r *Reader) CheckSettings(ctx context.Context) error {
 	if fi, err := os.Stat(r.path); err == nil && Links(fi) > 1 {
 		return &disk.LinkedError{Path: r.path}
 	}
 	if r.Immutable {
-		return nil // SQLite then reads no write-ahead log and reports "delete" for every file.
+		return nil // In this case SQLite reads no write-ahead log and reports "delete" for every file.
 	}
 	return CheckSettings(ctx, r.db, "journal_mode")
 }
 
-// CheckSettings returns a *disk.SettingError if a connection of db has another value for one of the
-// named settings than Settings.
+// CheckSettings compares the named settings of db's connection with Settings. It returns a *disk.SettingError if a
+// value differs.
 func CheckSettings(ctx context.Context, db *sqlx.DB, names ...string) error {
 	want := Settings()
 	for _, name := range names {
 		var got string
-		// A pragma accepts no placeholder. The names are constants of this program.
+		// A pragma accepts no placeholder. The names are constants of this program, so they are safe to insert.
 		if err := db.GetContext(ctx, &got, `PRAGMA `+name); err != nil {
 			return disk.Explain(err)
 		}
@@ -46,8 +45,8 @@ func CheckSettings(ctx context.Context, db *sqlx.DB, names ...string) error {
 	return nil
 }
 
-// CheckSchema lists the tables, indexes and triggers that are missing, changed or foreign, one on
-// each line. Without its triggers a log is no longer append-only.
+// CheckSchema lists the tables, indexes and triggers that are missing, changed or foreign. Without its triggers a log
+// is no longer append-only.
 func (r *Reader) CheckSchema(ctx context.Context) (faults []string, err error) {
 	if _, err := identify(ctx, r.db); err != nil {
 		return nil, err
@@ -55,8 +54,8 @@ func (r *Reader) CheckSchema(ctx context.Context) (faults []string, err error) {
 	return schemaFaults(ctx, r.db)
 }
 
-// RequireSchema returns the error with which OpenWritable refuses a changed schema, or nil. Another
-// program can change the schema of an open log.
+// RequireSchema returns an error if the schema was changed. OpenWritable returns the same error. Another program can
+// change the schema of a log while it is open.
 func (r *Reader) RequireSchema(ctx context.Context) error {
 	if err := changedSchema(r.CheckSchema(ctx)); err != nil {
 		return OpenError(r.path, err)
@@ -64,7 +63,7 @@ func (r *Reader) RequireSchema(ctx context.Context) error {
 	return nil
 }
 
-// schemaFaults compares the statements that made db's tables, indexes and triggers with Schema.
+// schemaFaults compares the tables, indexes and triggers of db with Schema and describes the differences.
 func schemaFaults(ctx context.Context, db sqlx.QueryerContext) (faults []string, err error) {
 	var rows []struct{ Name, SQL string }
 	err = sqlx.SelectContext(ctx, db, &rows, `
@@ -76,7 +75,7 @@ func schemaFaults(ctx context.Context, db sqlx.QueryerContext) (faults []string,
 	}
 	want := map[string]string{}
 	for _, sql := range Statements() {
-		words := strings.Fields(strings.Replace(sql, "UNIQUE ", "", 1)) // CREATE, the kind, the name
+		words := strings.Fields(strings.Replace(sql, "UNIQUE ", "", 1)) // the words are CREATE, the kind and the name
 		want[strings.ToLower(words[1])+" "+words[2]] = sql
 	}
 	for _, row := range rows {
@@ -95,15 +94,15 @@ func schemaFaults(ctx context.Context, db sqlx.QueryerContext) (faults []string,
 	return faults, nil
 }
 
-// CheckIntegrity makes SQLite search the whole file for structural damage and compare each index
-// with its table. The error wraps ErrCorrupt if there is damage. Verify checks the contents of the
-// events. A million events take about 5 s.
+// CheckIntegrity makes SQLite check the structure of the whole file and compare each index with its table. The error
+// wraps ErrCorrupt if there is damage. Verify checks the contents of the events. CheckIntegrity takes seconds for a
+// million events.
 func (r *Reader) CheckIntegrity(ctx context.Context) error {
 	return PragmaCheck(ctx, r.db, `PRAGMA integrity_check(1)`)
 }
 
-// PragmaCheck executes a pragma that answers "ok", such as integrity_check. The error wraps
-// ErrCorrupt for another answer.
+// PragmaCheck executes a pragma whose result must be "ok", such as integrity_check. The error wraps ErrCorrupt if the
+// result differs.
 func PragmaCheck(ctx context.Context, db *sqlx.DB, pragma string) error {
 	var found string
 	if err := db.GetContext(ctx, &found, pragma); err != nil {
@@ -117,11 +116,11 @@ func PragmaCheck(ctx context.Context, db *sqlx.DB, pragma string) error {
 
 var opening = message.New("store.opening", "eventlog: open %s: %s")
 
-// OpenError returns the error of a log that could not be opened, with the file system as the reason where it is.
+// OpenError returns the error of a log that could not be opened. If the file system is the reason, the error says so.
 func OpenError(path string, err error) error { return opening.With(path, ExplainDisk(path, err)) }
 
-// ExplainDisk adds the file system as the reason if the file at path cannot be written or locked
-// because of it. SQLite reports other reasons in the same way.
+// ExplainDisk replaces the error if the file system at path is read-only or has no locks. SQLite reports these two
+// reasons in the same way as other reasons.
 func ExplainDisk(path string, err error) error {
 	switch dir := filepath.Dir(path); {
 	case errors.Is(err, disk.ErrReadOnly) && isReadOnlyDisk(dir):

@@ -13,12 +13,11 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// OriginOf returns the name of the log with this first event. The name is unique, and the same in
-// every copy.
+// OriginOf returns the name of the log whose first event has the id firstID. The name is unique, and it is the same
+// in every copy of the log.
 func OriginOf(firstID string) string { return "perlica/" + firstID }
 
-// IsOwn returns an error that wraps evidence.ErrCheckpoint unless c is a checkpoint of the present
-// log.
+// IsOwn returns an error that wraps evidence.ErrCheckpoint unless c is a checkpoint of this log.
 func (r *Reader) IsOwn(ctx context.Context, c evidence.Checkpoint) error {
 	name, err := r.Origin(ctx)
 	if err != nil {
@@ -41,7 +40,7 @@ func (r *Reader) IsOwn(ctx context.Context, c evidence.Checkpoint) error {
 	return err
 }
 
-// Checkpoints returns the stored checkpoints of more than after events, oldest first.
+// Checkpoints returns the stored checkpoints that cover more than after events, oldest first.
 func (r *Reader) Checkpoints(ctx context.Context, after int64) ([]evidence.Checkpoint, error) {
 	var notes []string
 	if err := r.db.SelectContext(ctx, &notes, `SELECT note FROM checkpoints WHERE size > ? ORDER BY id`,
@@ -58,8 +57,8 @@ func (r *Reader) Checkpoints(ctx context.Context, after int64) ([]evidence.Check
 	return list, nil
 }
 
-// LastCheckpoint returns the newest stored checkpoint of at least size events. ok is false if the
-// log has none.
+// LastCheckpoint returns the newest stored checkpoint that covers at least size events. ok is false if the log has no
+// such checkpoint.
 func (r *Reader) LastCheckpoint(ctx context.Context, size int64) (c evidence.Checkpoint, ok bool, err error) {
 	return r.NewestCheckpoint(ctx, size, math.MaxInt64)
 }
@@ -69,7 +68,7 @@ func (r *Reader) Origin(ctx context.Context) (string, error) {
 	var id string
 	err := r.db.GetContext(ctx, &id, `SELECT event_id FROM events WHERE seq = 1`)
 	if errors.Is(err, sql.ErrNoRows) {
-		c, ok, err := r.LastCheckpoint(ctx, 0) // a part of a log may lack its beginning
+		c, ok, err := r.LastCheckpoint(ctx, 0) // A part of a log may not have the first event.
 		if err != nil || !ok {
 			return "", err
 		}
@@ -81,7 +80,7 @@ func (r *Reader) Origin(ctx context.Context) (string, error) {
 	return OriginOf(id), nil
 }
 
-// NewestCheckpoint returns the newest checkpoint of at least least and at most most events.
+// NewestCheckpoint returns the newest checkpoint that covers at least least and at most most events.
 func (r *Reader) NewestCheckpoint(ctx context.Context, least, most int64) (c evidence.Checkpoint, ok bool, err error) {
 	var msg string
 	err = r.db.GetContext(ctx, &msg, `

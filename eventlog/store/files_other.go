@@ -9,12 +9,12 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// Files are the files of a log that is open for writing. This system keeps open files in their
-// places, so only the database is checked.
+// Files are the files of a log that is open for writing. On this system, nobody can move an open file, so only the
+// database is checked.
 type Files struct {
 	Path    string
 	DB      os.FileInfo
-	Touched error // the first fault; it stays
+	Touched error // the first fault that was found; it stays
 }
 
 // Links returns 1, because the number of names is not known.
@@ -25,13 +25,13 @@ func (f *Files) openHeld() error { return nil }
 // Release does nothing: no file is held open.
 func (f *Files) Release() {}
 
-// Whole is InPlace.
+// Whole returns the result of InPlace.
 func (f *Files) Whole() error { return f.InPlace() }
 
 // Rescue does nothing: this system does not remove open files.
 func (f *Files) Rescue() error { return nil }
 
-// InPlace returns an error that wraps ErrMoved unless the database lies where it was opened.
+// InPlace returns an error that wraps ErrMoved unless the database is still at the path at which it was opened.
 func (f *Files) InPlace() error {
 	if f.Touched != nil {
 		return f.Touched

@@ -18,23 +18,21 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// Files are the three files of a log that is open for writing: the database, its write-ahead log
-// (-wal) and the index of that (-shm). SQLite opens each of them once and trusts it from then on.
-// If another program removes, cuts or replaces one, SQLite continues with a lost file, or moves
-// wrong pages into the database.
+// Files are the three files of a log that is open for writing: the database, its write-ahead log (-wal) and the index
+// of the write-ahead log (-shm). SQLite opens each of them once and does not check them later. If another program
+// removes, cuts or replaces one, SQLite writes to a deleted file, or moves wrong pages into the database.
 type Files struct {
 	Path     string
-	DB       os.FileInfo // the file at Path when it was opened
+	DB       os.FileInfo // describes the database as it was opened
 	wal, shm os.FileInfo
-	frames   *os.File // the write-ahead log, only read; SQLite locks no byte of it
-	index    *os.File // the -shm, of openIndexes
-	Touched  error    // the first fault; it stays
+	frames   *os.File // the write-ahead log, for reading; SQLite has no locks on it
+	index    *os.File // the -shm file, from openIndexes
+	Touched  error    // the first fault that was found; it stays
 }
 
-// openIndexes are the -shm files that this process has opened in addition to SQLite. Closing one
-// would release the locks of SQLite on it, because POSIX locks belong to a process and not to a
-// file descriptor. So they stay open until they have no name. The last process that closes a log
-// removes its -shm.
+// openIndexes are the -shm files that this process has opened in addition to SQLite. POSIX locks belong to a process
+// and not to a file descriptor. Closing one of these files would release SQLite's locks on the file. So the files
+// stay open until they have been deleted. The last process that closes a log deletes its -shm file.
 var openIndexes struct {
 	sync.Mutex
 	Files []*os.File
@@ -61,7 +59,7 @@ func openIndex(name string) (*os.File, error) {
 	return f, err
 }
 
-// closeIndexes closes the files of openIndexes without a name. The caller has locked openIndexes.
+// closeIndexes closes the files of openIndexes that have been deleted. The caller has locked openIndexes.
 func closeIndexes() {
 	openIndexes.Files = slices.DeleteFunc(openIndexes.Files, func(f *os.File) bool {
 		fi, err := f.Stat()
@@ -81,7 +79,7 @@ func Links(fi os.FileInfo) uint64 {
 	return 1
 }
 
-// openHeld opens the files that SQLite has just opened, and remembers them.
+// openHeld opens the -wal and -shm files after SQLite has opened them, and stores them in f.
 func (f *Files) openHeld() (err error) {
 	if f.frames, err = os.OpenFile(f.Path+"-wal", os.O_RDONLY|syscall.O_NOFOLLOW, 0); err != nil {
 		return err
@@ -96,7 +94,7 @@ func (f *Files) openHeld() (err error) {
 	return err
 }
 
-// Release closes the files of openHeld. SQLite has closed the log.
+// Release closes the files of openHeld. SQLite must have closed the log before.
 func (f *Files) Release() {
 	if f.frames != nil {
 		_ = f.frames.Close() // only read
@@ -107,7 +105,8 @@ func (f *Files) Release() {
 	closeIndexes()
 }
 
-// InPlace returns an error that wraps ErrMoved unless the three files lie where they were opened.
+// InPlace returns an error that wraps ErrMoved unless the three files are still at the paths at which they were
+// opened.
 func (f *Files) InPlace() error {
 	if f.Touched == nil {
 		_, f.Touched = f.lookInPlace()
@@ -115,7 +114,7 @@ func (f *Files) InPlace() error {
 	return f.Touched
 }
 
-// lookInPlace does the work of InPlace and returns the length of the write-ahead log.
+// lookInPlace checks the three files as InPlace does. It returns the length of the write-ahead log in bytes.
 func (f *Files) lookInPlace() (wal int64, err error) {
 	if _, err = f.checkSame("", "the database", f.DB); err != nil || f.frames == nil {
 		return 0, err
@@ -131,7 +130,8 @@ func (f *Files) lookInPlace() (wal int64, err error) {
 	return there.Size(), err
 }
 
-// checkSame returns the file at a name. It must be the opened file, and have no other name.
+// checkSame returns the file at f.Path+suffix. It returns an error unless that is the opened file and the file has no
+// other name. what describes the file for the error.
 func (f *Files) checkSame(suffix, what string, opened os.FileInfo) (os.FileInfo, error) {
 	there, err := os.Lstat(f.Path + suffix)
 	switch {
@@ -147,7 +147,8 @@ func (f *Files) checkSame(suffix, what string, opened os.FileInfo) (os.FileInfo,
 	return there, nil
 }
 
-// These are offsets in the -shm file and the write-ahead log: https://www.sqlite.org/walformat.html
+// These are offsets and sizes, in bytes, in the -shm file and the write-ahead log:
+// https://www.sqlite.org/walformat.html
 const (
 	indexHeader  = 48
 	indexPage    = 14 // two bytes; 1 means 65536
@@ -160,8 +161,8 @@ const (
 	hugePageSize = 65536
 )
 
-// Whole is InPlace under the write lock. The index and the write-ahead log must also agree about
-// the number of frames and the salts.
+// Whole does the checks of InPlace. It also checks that the index and the write-ahead log have the same number of
+// frames and the same salts. The caller has the write lock.
 func (f *Files) Whole() error {
 	if f.Touched != nil {
 		return f.Touched
@@ -200,14 +201,14 @@ func (f *Files) checkIndex(size int64) error {
 	return nil
 }
 
-// Rescue restores a write-ahead log that this process has open and that has lost its name.
-// Otherwise its events would be lost when the process ends. It does not touch an existing file.
+// Rescue writes the write-ahead log to its path again if another program deleted it. This process still has it open,
+// and its events would be lost when the process ends. Rescue does not overwrite a file.
 func (f *Files) Rescue() error {
 	if f.frames == nil || f.Touched == nil {
 		return nil
 	}
 	if there, err := os.Stat(f.Path); err != nil || !os.SameFile(there, f.DB) {
-		return nil // the write-ahead log belongs to another file
+		return nil // The write-ahead log belongs to the old database, and another one is at this path.
 	}
 	if _, err := os.Lstat(f.Path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -231,7 +232,7 @@ func (f *Files) putBack(size int64) (err error) {
 	}
 	_, err = out.Write(b)
 	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
-		err = os.Link(unfinished, f.Path+"-wal") // os.Link fails if another process was faster.
+		err = os.Link(unfinished, f.Path+"-wal") // os.Link fails if another process made the file first.
 	}
 	if err = errors.Join(err, os.Remove(unfinished)); err != nil {
 		return err
@@ -239,12 +240,10 @@ func (f *Files) putBack(size int64) (err error) {
 	return disk.SyncDir(filepath.Dir(f.Path))
 }
 
-// isReadOnlyDisk reports whether the file system of dir is read-only. SQLite only says that its
-// files cannot be opened.
+// isReadOnlyDisk reports whether the file system of dir is read-only. SQLite only says that it cannot open its files.
 func isReadOnlyDisk(dir string) bool { return errors.Is(unix.Access(dir, unix.W_OK), unix.EROFS) }
 
-// HasNoLocks reports whether files in dir cannot be locked. SQLite mistakes that for a lock of
-// another process.
+// HasNoLocks reports whether files in dir cannot be locked. SQLite reports that as a lock of another process.
 func HasNoLocks(dir string) bool {
 	f, err := os.CreateTemp(dir, ".perlica-lock-")
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folders reports when a file in a set of folders is written, made, removed or closed after
-// writing.
+// folders reports changes in a set of folders: a file is written, made, removed or closed after writing.
 type folders struct {
 	changed chan struct{} // capacity 1
 
@@ -16,7 +15,7 @@ type folders struct {
 	done chan struct{}
 }
 
-// watchFolders returns nil if the system does not report changes, or has no watch left.
+// watchFolders returns nil if the system does not report changes, or if the user has no watches left.
 func watchFolders(paths ...string) *folders {
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
@@ -34,7 +33,7 @@ func watchFolders(paths ...string) *folders {
 	return f
 }
 
-// listen ends when the file is closed. It reports that a change happened and ignores its kind.
+// listen reads the reports of the system until the watch is closed. It reports only that a change happened.
 func (f *folders) listen() {
 	defer close(f.done)
 	for buf := make([]byte, 16<<10); ; {
@@ -49,6 +48,6 @@ func (f *folders) listen() {
 }
 
 func (f *folders) closeWatch() {
-	_ = f.file.Close() // nothing was written
+	_ = f.file.Close() // only read
 	<-f.done
 }

@@ -2,7 +2,7 @@
 
 package store
 
-// folders is empty on systems that are not asked for changes.
+// folders is never used on this system, because this system is not asked to report changes.
 type folders struct{ changed chan struct{} }
 
 func watchFolders(...string) *folders { return nil }

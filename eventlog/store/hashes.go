@@ -14,10 +14,9 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// Hashes reads the stored hashes of a log's tree and computes the others. It implements
-// tlog.HashReader.
+// Hashes reads the stored hashes of a log's tree and computes the other hashes. It implements tlog.HashReader.
 type Hashes struct {
-	// Ctx is the context of the one call for which the Hashes exist.
+	// Ctx is the context of the call that uses this Hashes.
 	Ctx context.Context
 	DB  sqlx.QueryerContext
 }
@@ -35,8 +34,8 @@ func (h Hashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	return list, nil
 }
 
-// Subtree returns the root of the 2^level leaves from n·2^level on. In a part of a log, the part
-// may have this root or roots below it instead of the leaves.
+// Subtree returns the root of the n-th subtree with 2^level leaves, counted from 0. A part of a log may have this
+// root, or roots of smaller subtrees, without the leaves.
 func (h Hashes) Subtree(level int, n int64) (tlog.Hash, error) {
 	below := level % tree.NodeHeight
 	stored, count := level-below, int64(1)<<below
@@ -51,7 +50,7 @@ func (h Hashes) Subtree(level int, n int64) (tlog.Hash, error) {
 	return tree.Fold(list), nil
 }
 
-// Stored returns count hashes of a stored level from number first on.
+// Stored returns count hashes of a stored level. first is the number of the first hash.
 func (h Hashes) Stored(level int, first, count int64) ([]tlog.Hash, error) {
 	query, args := `SELECT hash FROM nodes WHERE level = ? AND n >= ? AND n < ? ORDER BY n`,
 		[]any{level, first, first + count}
@@ -92,7 +91,7 @@ func (h Hashes) Frontier(size int64) (tree.Range, error) {
 	return f, nil
 }
 
-// Size returns the Seq of the last event. A part of a log may end with an absent subtree.
+// Size returns the Seq of the last event. In a part of a log, the last event may be in an absent subtree.
 func (h Hashes) Size() (int64, error) {
 	var size int64
 	err := disk.Explain(sqlx.GetContext(h.Ctx, h.DB, &size, `
@@ -105,17 +104,16 @@ func (h Hashes) Size() (int64, error) {
 	return size, err
 }
 
-// Intent returns the intent of the call for an input. ok is false if no call was made. A second
-// call must not depend on one structure of the file. So an input that is missing in the index of
-// inputs is also searched among the runs, which have another index and table. The error wraps
-// ErrCorrupt if the two differ.
+// Intent returns the intent of the call for an input. ok is false if the input was not called. Intent also searches
+// among the runs, which have another index and table. Damage of one index therefore cannot cause a second call. The
+// error wraps ErrCorrupt if the two searches disagree.
 func (r *Reader) Intent(ctx context.Context, id event.InputID) (e event.Event, ok bool, err error) {
 	q := event.Query{Input: id, Types: []event.Type{event.Requested}}
 	e, ok, err = r.Last(ctx, q)
 	if err == nil && !ok {
 		if err = r.checkUncalled(ctx, id); err != nil {
-			// Another process may have added the intent between the two queries. Then the index has
-			// it now.
+			// Another process may have added the intent between the two queries. In that case the index has the
+			// intent now.
 			if again, found, lerr := r.Last(ctx, q); lerr == nil && found {
 				e, ok, err = again, true, nil
 			}
@@ -128,7 +126,7 @@ func (r *Reader) Intent(ctx context.Context, id event.InputID) (e event.Event, o
 	return e, ok && err == nil, err
 }
 
-// checkUncalled returns an error if a run says that the input was called.
+// checkUncalled returns an error if some run was made for the input.
 func (r *Reader) checkUncalled(ctx context.Context, id event.InputID) error {
 	var runs []struct {
 		Run  event.RunID `db:"run_id"`
@@ -147,7 +145,7 @@ func (r *Reader) checkUncalled(ctx context.Context, id event.InputID) error {
 		return disk.Explain(err)
 	}
 	for _, run := range runs {
-		if run.Type == event.ProviderError { // the agent may have failed before the intent
+		if run.Type == event.ProviderError { // The agent may have failed before the intent.
 			var seq event.Seq
 			err := r.db.GetContext(ctx, &seq, `
 				SELECT coalesce(max(seq), 0)

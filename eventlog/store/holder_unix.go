@@ -13,9 +13,9 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// These are the places of SQLite's locks. The writer of a log in WAL mode locks a byte of the -shm
-// file. In another mode it locks bytes of the database after any data. See
-// https://www.sqlite.org/walformat.html#locks and the file os.h of SQLite.
+// These are the bytes that SQLite locks. In WAL mode, a writer locks a byte of the -shm file. In another mode, a
+// writer locks bytes of the database at a high offset. See https://www.sqlite.org/walformat.html#locks and the file
+// os.h of SQLite.
 const (
 	walWriteByte  = 120
 	pendingByte   = 0x40000000
@@ -25,10 +25,9 @@ const (
 	unknownHolder = -1
 )
 
-// WriteLockHolder returns the id of the process with the write lock of the log at path. It returns
-// 0 if the lock is free, and -1 if the id is not known. A log in use is locked only for moments.
-// The caller must not have the log open in this process: closing the file a second time would
-// release SQLite's own locks.
+// WriteLockHolder returns the id of the process that has the write lock of the log at path. It returns 0 if the lock
+// is free, and -1 if the id is not known. A log in use is locked only for short moments. This process must not have
+// the log open, because closing a second file descriptor would release SQLite's locks.
 func WriteLockHolder(path string) (pid int, err error) {
 	if err := disk.CheckDatabase(path); err != nil {
 		return 0, err
@@ -51,7 +50,8 @@ func WriteLockHolder(path string) (pid int, err error) {
 	return 0, nil
 }
 
-// lockHolder returns the process that keeps this one from a lock of the kind. It takes no lock.
+// lockHolder returns the process whose lock prevents a lock of this kind on these bytes. It takes no lock itself. Its
+// results are those of WriteLockHolder.
 func lockHolder(path string, kind int16, start, bytes int64) (pid int, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -68,7 +68,7 @@ func lockHolder(path string, kind int16, start, bytes int64) (pid int, err error
 	if lk.Type == unix.F_UNLCK {
 		return 0, nil
 	}
-	if lk.Pid <= 0 { // a process of another namespace
+	if lk.Pid <= 0 { // the process is in another namespace
 		return unknownHolder, nil
 	}
 	return int(lk.Pid), nil

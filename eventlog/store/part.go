@@ -16,9 +16,9 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// A part of a log is a file that was imported from an export of some events. For the other events
-// it has the hashes of the widest complete subtrees without any of its events. So the root follows
-// from the part alone.
+// A part of a log is a file that was imported from an export of some events. In place of the other events it has
+// hashes of subtrees, which are called absent. Each is the widest complete subtree without an imported event. The
+// root of the log can therefore be computed from the part alone.
 
 // missingError says that hashes of the tree are missing.
 type missingError struct {
@@ -32,8 +32,8 @@ func (e *missingError) Error() string {
 
 func (e *missingError) Unwrap() error { return disk.ErrCorrupt }
 
-// ofPart is Subtree if not all stored hashes are there. In a whole log that is damage, which
-// missing describes.
+// ofPart does the work of Subtree if some stored hashes do not exist. If the log is no part, that is damage, and the
+// error is missing.
 func (h Hashes) ofPart(level int, n int64, missing error) (tlog.Hash, error) {
 	from := n << level
 	a, ok, err := h.AbsentAt(from)
@@ -64,8 +64,8 @@ func (h Hashes) ofPart(level int, n int64, missing error) (tlog.Hash, error) {
 	return tlog.NodeHash(left, right), nil
 }
 
-// AbsentAt returns the last absent subtree that begins at leaf from or before it. If there is none,
-// it returns the first of all. ok is false if nothing is absent.
+// AbsentAt returns the last absent subtree that begins at or before the leaf from. If there is no such subtree, it
+// returns the first absent subtree. ok is false if no subtree is absent.
 func (h Hashes) AbsentAt(from int64) (a tree.Subtree, ok bool, err error) {
 	var row struct {
 		Seq   int64
@@ -88,20 +88,20 @@ func (h Hashes) AbsentAt(from int64) (a tree.Subtree, ok bool, err error) {
 	return tree.Subtree{Seq: row.Seq, Level: row.Level, Hash: tlog.Hash(row.Hash)}, true, nil
 }
 
-// Columns are the columns of events, in the order of AppendArgs.
+// Columns are the columns of the table events, in the order of AppendArgs.
 const Columns = HeaderColumns + `, payload`
 
-// HeaderColumns are the columns of events without the payload.
+// HeaderColumns are the columns of the table events without the payload.
 const HeaderColumns = `seq, event_id, ts, type, class, actor, writer, context_id,
 	session_id, conversation_id, run_id, trace_id, interaction_id, input_id,
 	payload_len, payload_sha256, leaf`
 
 const rowMarks = `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-// InsertOne is the statement that inserts one event. AppendArgs makes its arguments.
+// InsertOne is the statement that inserts one event. AppendArgs makes the arguments.
 const InsertOne = `INSERT INTO events (` + Columns + `) VALUES ` + rowMarks
 
-// AppendArgs appends the values of an event's row.
+// AppendArgs appends the values of an event's row to args.
 func AppendArgs(args []any, e *event.Event) []any {
 	return append(args,
 		int64(e.Seq), e.ID, e.Time.UnixNano(), string(e.Type), string(e.Class), e.Actor, e.Writer, e.Context,
@@ -109,7 +109,7 @@ func AppendArgs(args []any, e *event.Event) []any {
 		e.PayloadLen, e.PayloadSHA256[:], e.LeafHash[:], Stored(e))
 }
 
-// Stored returns the payload as a row has it. NULL would mean withheld.
+// Stored returns the payload for a row. An empty payload is not NULL, because NULL means that the payload is absent.
 func Stored(e *event.Event) []byte {
 	if e.Payload == nil {
 		return []byte{}
@@ -117,13 +117,13 @@ func Stored(e *event.Event) []byte {
 	return e.Payload
 }
 
-// nearTime is the maximum difference for a quick Find. It limits the difference between the time in
-// an id and the event's time, and the disorder of the times of neighbours.
+// nearTime limits the fast search of Find. The time in an event's id and the event's time differ by less. The times
+// of neighbouring events are out of order by less.
 const nearTime = 5 * time.Second
 
-// Find returns the event with this id. An index of ids would slow down each append, so Find
-// searches by the time in the id. Only if clocks jumped it searches the whole log. The error wraps
-// ErrNotExist if there is no such event.
+// Find returns the Seq of the event with this id. There is no index of ids, because it would slow down each append.
+// Find searches near the time in the id, and then in the whole log if a clock jumped. The error wraps ErrNotExist if
+// there is no such event.
 func (r *Reader) Find(ctx context.Context, id string) (event.Seq, error) {
 	size, err := r.Hashes(ctx).Size()
 	if err != nil {
@@ -153,7 +153,7 @@ func (r *Reader) Find(ctx context.Context, id string) (event.Seq, error) {
 	return 0, fmt.Errorf("eventlog: find event %s: %w", id, disk.ErrNotExist)
 }
 
-// since returns the first Seq with a time not before at, if times only grow.
+// since returns the Seq of the first event whose time is not before at. It assumes that the times only grow.
 func (r *Reader) since(ctx context.Context, at time.Time, size int64) (int64, error) {
 	low, high := int64(1), size+1
 	for low < high {

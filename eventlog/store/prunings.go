@@ -13,14 +13,14 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// Covering returns the condition for the events whose payload p removes. p covers them, they still
-// have a payload, and their runs have an outcome. A run that ends later keeps its payloads although
-// p covers it, which is harmless.
+// Covering returns the SQL condition for the events that lose their payload by p. These are covered by p and still
+// have a payload, and their run is not in open. If a run in open ends during the removal, it keeps its payloads,
+// which is harmless.
 func Covering(p event.Pruning, open []event.RunID) (string, []any) {
 	terms := []string{
 		"seq <= ?", "payload IS NOT NULL", "payload_len > 0",
 		"type NOT IN (" + literals(event.Known().Where(func(r *event.Row) bool { return r.Kept })) + ")",
-		"run_id NOT IN (SELECT value FROM json_each(?))", // the open runs of Selection
+		"run_id NOT IN (SELECT value FROM json_each(?))", // open has the runs without an outcome
 	}
 	list, _ := json.Marshal(append([]event.RunID{}, open...)) // Texts can always be encoded, and null is not a list.
 	args := []any{int64(p.Until), string(list)}
@@ -37,14 +37,14 @@ func Covering(p event.Pruning, open []event.RunID) (string, []any) {
 // Selection is the set of payloads that an event.Pruning would remove now.
 type Selection struct {
 	Events, Bytes int64
-	First, Last   event.Seq     // zero if it is empty
+	First, Last   event.Seq     // zero if Selection is empty
 	Open          []event.RunID // runs that keep their payloads
 }
 
-// Selection computes the payloads that p would remove now, and removes nothing. The error is
-// ErrUnfinished if p names a run without an outcome.
+// Selection finds the payloads that p would remove now. It removes nothing. The error wraps ErrUnfinished if p names
+// a run without an outcome.
 func (r *Reader) Selection(ctx context.Context, p event.Pruning) (s Selection, err error) {
-	// Use the events and not the list of open runs, which may have been cut. A removal is final.
+	// A removal is final. So do not trust the list of open runs, which another program may have cut; use the events.
 	if s.Open, err = r.selectRuns(ctx, intended); err != nil {
 		return s, err
 	}
@@ -59,8 +59,8 @@ func (r *Reader) Selection(ctx context.Context, p event.Pruning) (s Selection, e
 	return s, disk.Explain(err)
 }
 
-// Preceding returns the event before the first one that is not older than t, or 0. If the clock
-// went backwards, no event up to it is newer than t.
+// Preceding returns the Seq of the event before the first event that is not older than t, or 0. Even if the clock
+// went back, no event up to that Seq is newer than t.
 func (r *Reader) Preceding(ctx context.Context, t time.Time) (event.Seq, error) {
 	var last event.Seq
 	err := r.db.GetContext(ctx, &last, `
@@ -68,8 +68,8 @@ func (r *Reader) Preceding(ctx context.Context, t time.Time) (event.Seq, error) 
 	return last, disk.Explain(err)
 }
 
-// Announced reports whether the log announces the removal of all of s and does not say that it was
-// completed. A completed removal is no reason to rewrite the file again.
+// Announced reports whether an unfinished log.pruned announces the removal of all payloads in s. After a finished
+// removal, the file need not be rewritten.
 func (r *Reader) Announced(ctx context.Context, p event.Pruning, s Selection) (bool, error) {
 	list, err := r.UnfinishedPrunings(ctx)
 	for _, q := range list {
@@ -80,8 +80,8 @@ func (r *Reader) Announced(ctx context.Context, p event.Pruning, s Selection) (b
 	return false, err
 }
 
-// UnfinishedPrunings returns the announced removals without a completion. Prune is running, or was
-// interrupted.
+// UnfinishedPrunings returns the removals that the log announces without saying that they were finished. Prune is
+// still running, or it was interrupted.
 func (r *Reader) UnfinishedPrunings(ctx context.Context) ([]event.Pruning, error) {
 	last, _, err := r.Last(ctx, event.Query{Types: []event.Type{event.LogRewritten}})
 	if err != nil {
