@@ -16,8 +16,8 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// TestACodeThatComesAgainIsNoInput checks that the message with the pairing code is known
-// afterwards, also to the next bridge.
+// TestACodeThatComesAgainIsNoInput checks that a repeated message with the pairing code is not an input, also for the
+// next bridge.
 func TestACodeThatComesAgainIsNoInput(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -69,7 +69,7 @@ func (b *busy) Send(ctx context.Context, m channel.Outbound) (id string, err err
 	return b.Channel.Send(ctx, m)
 }
 
-// on waits for an event.
+// on waits until c has a value or is closed.
 func on(t *testing.T, c <-chan struct{}) {
 	t.Helper()
 	select {

@@ -213,7 +213,7 @@ func TestOneBridgeAProject(t *testing.T) {
 	}
 }
 
-// TestTheBridgeStops checks that a turn beyond the grace is cancelled and its contact told. The
+// TestTheBridgeStops checks that a turn that runs longer than the grace is cancelled, and that its contact is told. The
 // next bridge answers the waiting messages.
 func TestTheBridgeStops(t *testing.T) {
 	w := newWorld(t)

@@ -84,9 +84,9 @@ func TestASlowFileHoldsUpItsContactOnly(t *testing.T) {
 	}
 }
 
-// TestAFileThatCannotBeHad checks that a message goes without an unavailable file and says so. A
-// refused file is given up at once. A failing one is given up after three failures, and an
-// unreachable one after many attempts.
+// TestAFileThatCannotBeHad checks that a message is answered without an unavailable file, and that the sender is told.
+// A refused file is given up at once. A failing one is given up after three failures, and an unreachable one after many
+// attempts.
 func TestAFileThatCannotBeHad(t *testing.T) {
 	w := newWorld(t)
 	tries := map[string]int{} // of the one contact's queue

@@ -44,8 +44,8 @@ func (w *world) runElsewhere(text string) (result <-chan record.Result) {
 	return done
 }
 
-// TestFollow checks that a contact with the right learns when a turn at the desk asks or ends. The
-// contact can answer there. Other contacts learn nothing.
+// TestFollow checks that a contact with the right admin is told when a turn of another front end asks or ends. The
+// contact can answer on the phone. Other contacts learn nothing.
 func TestFollow(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())
@@ -67,7 +67,7 @@ func TestFollow(t *testing.T) {
 	}
 	alice.expect("A turn at the desk (chat) has ended: @ask execute")
 
-	// A question is closed here when it is answered at the desk or by another contact.
+	// The card on the phone is closed when another front end or another contact answers its question.
 	res = w.runElsewhere(`@ask execute "And I" command="make"`)
 	alice.expect("In a turn at the desk (chat)")
 	open, err := s.r.PendingQuestions(t.Context())

@@ -64,7 +64,8 @@ func TestTypedAtACard(t *testing.T) {
 	}
 }
 
-// TestTypedWithoutACard checks the same for a contact whose run's question was sent only to others.
+// TestTypedWithoutACard checks that a text is held, too, if the open question of its sender's run was sent only to
+// others.
 func TestTypedWithoutACard(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())

@@ -111,7 +111,7 @@ func TestTeamOnThePhone(t *testing.T) {
 	bob.expect("You said: hello")
 }
 
-// TestTeamFirst checks that a late answer is told which answer was first, also the second of two
+// TestTeamFirst checks that the sender of a late answer learns the first answer. The same holds for the second of two
 // answers from this machine.
 func TestTeamFirst(t *testing.T) {
 	c := newCrew(t, direct, access.Ask, access.Approve)

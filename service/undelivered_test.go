@@ -198,8 +198,8 @@ func TestBackOffEndsWhenThePlatformAnswers(t *testing.T) {
 	alice.expect("You said: two")
 }
 
-// TestBackOffEndsWithANewMessage checks that a contact that writes again after an outage does not
-// wait for a further attempt, although the platform has accepted no message since.
+// TestBackOffEndsWithANewMessage checks that a contact that writes again after an outage waits for no further attempt.
+// The platform has accepted no message since the outage.
 func TestBackOffEndsWithANewMessage(t *testing.T) {
 	w := newWorld(t)
 	var down atomic.Bool

@@ -1,8 +1,7 @@
 // Package access defines the rights of visitors from outside and the limits of their guesses.
 //
-// All front ends that people use from elsewhere share one reading of rights, one recorded form of a
-// pairing code and one limit of guesses. The package knows no channel and no request and keeps no
-// list of paired visitors.
+// All front ends for people on other machines read rights in one way, record a pairing code in one form, and limit
+// guesses alike. The package knows no channel and no request and keeps no list of paired visitors.
 package access
 
 import (

@@ -120,8 +120,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestRefusedAlone checks a tool that the agent asked about between turns. A refused tool that
-// failed counts as not run.
+// TestRefusedAlone checks a tool call that Perlica refused between two turns. If the tool then failed, it counts as not
+// run.
 func TestRefusedAlone(t *testing.T) {
 	for _, c := range []struct {
 		then    string

@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestIDsByValue checks that a peer may write the other's id in any JSON notation.
+// TestIDsByValue checks that each side may write the id of the other side's request in any JSON notation.
 func TestIDsByValue(t *testing.T) {
 	for sent, answered := range map[string]string{`"x/1"`: `"\\u0078\\/1"`, "7": "7.0", "1e400": "10e399",
 		"9007199254740993": "9007199254740993.0"} {

@@ -12,10 +12,10 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// point is the moment of a line with this text, at which Perlica is killed.
+// point names the moment at which Perlica is killed: when a line with this text passes.
 type point struct {
-	// Where is "client" after the client has written the line, "agent" after the agent has read it,
-	// and "before" or "behind" around the write to the client.
+	// Where is "client" after the client has written the line, and "agent" after the agent has read it. "before" and
+	// "behind" are the moments around the write to the client.
 	Where string
 	Text  string
 }

@@ -157,8 +157,8 @@ func (r *relay) dropped(q *agentRequest) {
 	}
 }
 
-// clientResponse handles an answer to a request of the agent. It drops an answer that is late, that
-// belongs to a request that the client does not have, or that belongs to a request of Perlica.
+// clientResponse handles an answer to a request of the agent. It drops a late answer, an answer to a request that the
+// client does not have, and an answer to a request of Perlica.
 func (r *relay) clientResponse(m provider.Message) {
 	r.mu.Lock()
 	q := r.agentRequests[m.Key]

@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 )
 
-// meet returns the next request by which the script waits for the test.
+// meet returns the next request with which the agent's script waits for the test.
 func (w *world) meet() (m message, before []message) {
 	w.t.Helper()
 	for m = w.next(); m.Method != "_x/go"; m = w.next() {
@@ -20,7 +20,7 @@ func (w *world) meet() (m message, before []message) {
 	return m, before
 }
 
-// let answers such a request.
+// let answers a request that meet has returned, so that the script continues.
 func (w *world) let(m message) {
 	w.t.Helper()
 	w.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID))

@@ -1,8 +1,8 @@
 // Package attachment stores the files of messages in a private folder.
 //
-// A file is complete, synced and under its final name, or it does not exist. Its name is harmless
-// for every name of the sender. The same file of the same message gets the same path again. Files
-// over the size limit are refused.
+// A file is complete, synced and under its final name, or it does not exist. The name of the file is harmless for every
+// name that a sender chooses. The same file of the same message gets the same path again. Files over the size limit are
+// refused.
 package attachment
 
 import (
@@ -27,10 +27,9 @@ var ErrTooLarge = errors.New("the file is too large")
 // prefix.
 const maxName = 100
 
-// Save writes the content of r to a file in dir and returns its path. It makes dir if necessary.
-// The content may have at most limit bytes. The message's id and the number of the file make the
-// name unique, and the sender's name is its end. After a nil error the file survives a power
-// failure.
+// Save writes the content of r to a file in dir and returns its path. It makes dir if necessary. The content may have
+// at most limit bytes. The message's id and n, the number of the file in the message, make the name unique. The name
+// ends with the sender's name of the file. After a nil error the file survives a power failure.
 func Save(dir, message string, n int, name string, r io.Reader, limit int64) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err

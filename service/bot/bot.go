@@ -4,8 +4,8 @@
 //
 // A message belongs to one project for ever. This is on record before the project gets the message.
 //
-// A bot is identified by the log of its home, the project that it belongs to. The state that
-// follows from the log is in memory; there is no view.
+// A bot is identified by the log of its home, which is the project that the bot belongs to. The state that follows from
+// the log is in memory; there is no view.
 package bot
 
 import (
@@ -29,9 +29,8 @@ func Place(path string) string {
 	return path
 }
 
-// Projects returns the projects that a log's bot serves in addition to its own, in the order in
-// which they were added. ever reports whether there has been such a project. Since then, this
-// package has the cursors of the channels.
+// Projects returns the projects that a log's bot serves in addition to its own, in the order in which they were added.
+// ever is true if the bot has ever had such a project. Since then, this package has the cursors of the channels.
 func Projects(ctx context.Context, own *store.Reader, home string) (list []fact.ServedProject, ever bool, err error) {
 	types := []event.Type{event.ProjectAdded, event.ProjectRemoved}
 	for e, err := range own.Events(ctx, event.Query{Types: types, Class: event.Fact}) {
@@ -78,7 +77,7 @@ type Record struct {
 	routes channel.Recent[string] // the newest ones
 }
 
-// newest is the number of routes in memory, which is the size of a channel.Recent.
+// newest is the number of routes that Record holds in memory, which is the size of a channel.Recent.
 const newest = 4096
 
 // Open reads the state of a log's bot from the user's own log.

@@ -29,11 +29,11 @@ type Channel interface {
 	Name() string
 	// Limits returns the platform's limits.
 	Limits() Limits
-	// Poll returns the messages after the cursor and the cursor after them. It waits for a message
-	// as long as the platform holds a request open. The empty cursor stands for the platform's
-	// oldest message. A message may be returned again.
+	// Poll returns the messages after the cursor and the cursor after them. It waits for a message as long as the
+	// platform holds a request open. The empty cursor means that Poll begins with the platform's oldest message. A
+	// message may be returned again.
 	Poll(ctx context.Context, cursor string) (messages []Inbound, next string, err error)
-	// Send sends one message and returns the platform's id of it.
+	// Send sends one message and returns its id on the platform.
 	Send(ctx context.Context, m Outbound) (id string, err error)
 	// After reports whether a message of the last Poll came after a message sent in the same chat,
 	// for which Send returned the id sent. It uses the platform's numbers or, without them, the
@@ -79,8 +79,8 @@ type Reactor interface {
 
 // A Menu is a channel with a platform that shows people the available commands.
 type Menu interface {
-	// SetMenu sets the commands and their help for the people that use a language. The empty
-	// language stands for all others.
+	// SetMenu sets the commands and their help for the people that use a language. The empty language means all other
+	// languages.
 	SetMenu(ctx context.Context, language string, commands iter.Seq2[string, string]) error
 }
 
@@ -123,8 +123,8 @@ type Inbound struct {
 	Files   []File
 	Sent    time.Time
 	Own     bool // a message of the bridge itself, or its echo
-	// Quoted says that the words are another person's. They answer no question, are no command and
-	// pair no contact.
+	// Quoted says that another person has written the words. They answer no question, are no command and pair no
+	// contact.
 	Quoted bool
 	// ReplyTo is the id of the answered message, if there is one. If that message cannot be named,
 	// such as a story or a message of another chat, ReplyTo is a text that is not an id.
@@ -163,7 +163,7 @@ type Button struct {
 	Data  string // returned in Inbound.Button; at most 64 bytes
 }
 
-// Wait returns true after the time, or false when ctx ends.
+// Wait returns true after the duration d, or false when ctx ends.
 func Wait(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -183,7 +183,7 @@ func (e *RateLimitError) Error() string {
 	return fmt.Sprintf("the platform wants no more messages for %s", e.After)
 }
 
-// Unwrap makes it an ErrNotSent.
+// Unwrap makes a RateLimitError an ErrNotSent.
 func (e *RateLimitError) Unwrap() error { return ErrNotSent }
 
 // A RejectedError says that the platform refuses a request for good, usually a message, and why.
@@ -191,9 +191,8 @@ type RejectedError struct{ Why string }
 
 func (e *RejectedError) Error() string { return "the platform refuses: " + e.Why }
 
-// A ConflictError says that a message has the id of an earlier one but another text, button or
-// files. It also covers an earlier message without a recorded digest, which cannot be compared. The
-// message was not used.
+// A ConflictError says that a message has the id of an earlier one but another text, button or files. It also covers an
+// earlier message without a recorded digest, which cannot be compared. The bridge has not used the new message.
 type ConflictError struct {
 	ID              string // the platform's id
 	Recorded, Given string // digests as kernel.Runner.Digest makes them; Recorded may be empty
@@ -245,13 +244,13 @@ func WithoutURL(err error) error {
 // mostRecent is the size of a [Recent].
 const mostRecent = 4096
 
-// Recent holds the values that were put in last. The zero value is empty.
+// Recent holds the mostRecent values that were stored last. The zero value is empty.
 type Recent[T any] struct {
 	values map[string]T
 	keys   []string // oldest first
 }
 
-// Put stores a value under a key. It replaces an earlier one.
+// Put stores a value under a key. It replaces the key's earlier value.
 func (r *Recent[T]) Put(key string, value T) {
 	if r.values == nil {
 		r.values = map[string]T{}

@@ -13,7 +13,7 @@ const reserve = len("(possibly repeated)\n") + len("(1000/1000)\n")
 // longestLang is the largest length of a language's name.
 const longestLang = 20
 
-// smallest is the smallest space of a part, whatever the platform says.
+// smallest is the smallest space of a part, even if the platform allows less.
 const smallest = 20
 
 // Cut translates Markdown to a platform's format and cuts it into messages that the platform
@@ -111,7 +111,7 @@ func parseBlocks(markdown string) (list []block) {
 	return list
 }
 
-// fitting cuts a block into pieces that each fit into room.
+// fitting cuts a block into smaller blocks that each fit into room, in UTF-16 code units.
 func fitting(b block, f Format, room int) []block {
 	if room == 0 || Units(b.render(f)) <= room {
 		return []block{b}
@@ -121,8 +121,8 @@ func fitting(b block, f Format, room int) []block {
 	frame := Units(block{b.code, b.lang, ""}.render(f)) // of code
 	size, started := frame, false                       // size is the length of the rendered cur
 	add := func(text, glue string) {
-		// Lines are rendered separately, so the whole is at most as long as the sum. This does not
-		// hold for parts of a line, so they stay separate.
+		// The lines of a block are rendered separately, so the block is at most as long as the sum of its lines. This
+		// does not hold for parts of a line, so they stay separate.
 		n := Units(block{b.code, b.lang, text}.render(f)) - frame
 		if started && (glue == "" || size+len(glue)+n > room) {
 			pieces = append(pieces, block{b.code, b.lang, cur.String()})

@@ -36,7 +36,7 @@ func (b block) render(f Format) string {
 	return b.text
 }
 
-// marks is a format's notation of Markdown's marks.
+// marks is the notation of bold text, code and other Markdown in a format.
 type marks struct {
 	escape             func(string) string
 	bold, italic, code [2]string
@@ -90,7 +90,7 @@ func paragraph(text string, m marks) string {
 // deepest limits the nesting of marks.
 const deepest = 3
 
-// farthest limits the search for the end of a mark, so that a line of a million marks stays fast.
+// farthest limits the search for the end of a mark, in bytes, so that a line of a million marks stays fast.
 const farthest = 2000
 
 // inline translates code, emphasis and links within a line. An unclosed mark is text.
@@ -118,7 +118,8 @@ func inline(s string, m marks, depth int) string {
 	return b.String()
 }
 
-// mark translates the marked text at i and returns the length of the translated part of s.
+// mark translates the marked text that begins at s[i]. It returns the length of the translated part of s, or 0 if no
+// marked text begins there.
 func mark(s string, i int, m marks, depth int) (n int, out string) {
 	s = s[:min(len(s), i+farthest)]
 	rest := s[i:]
@@ -153,7 +154,7 @@ func mark(s string, i int, m marks, depth int) (n int, out string) {
 	return 0, ""
 }
 
-// closing finds a run of exactly these ticks.
+// closing finds the same number of backticks as in ticks, with no backtick before or after them.
 func closing(s, ticks string) int {
 	for at := 0; at < len(s); {
 		if s[at] != '`' {

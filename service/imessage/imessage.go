@@ -5,10 +5,9 @@
 // returned. The package refuses systems other than macOS. By default it also refuses SMS, because
 // their senders can be forged.
 //
-// Messages numbers all stored messages of all chats by one growing row id, which is the cursor. The
-// channel lists the chats until one changes. It then reads the new messages of all active chats
-// twice. From the second reading it returns only rows up to the newest row of the first reading:
-// this range is complete and no longer changes.
+// Messages numbers all stored messages of all chats by one growing row id, which is the cursor. The channel lists the
+// chats until one changes. It then reads the new messages of all active chats twice. From the second reading it returns
+// only rows up to the newest row of the first reading. This range of rows is complete and no longer changes.
 //
 // The package was tested only with a stand-in, not on macOS.
 package imessage
@@ -56,7 +55,7 @@ type Options struct {
 	System  string        // replaces runtime.GOOS in tests; empty means this system
 }
 
-// Channel is the account that Messages is signed in with. Its methods may be called from several
+// Channel is the account with which a person is signed in to Messages. Its methods may be called from several
 // goroutines, except Poll, which one goroutine calls at a time.
 type Channel struct {
 	opt Options

@@ -6,8 +6,8 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// TestAfter checks that rows are the order. A sent message has the row that imsg names, or the row
-// in which it is seen. The order of an unknown message is unknown.
+// TestAfter checks that the rows of messages are their order. A sent message has the row that imsg reports, or the row
+// in which Messages shows the message. The order of an unknown message is unknown.
 func TestAfter(t *testing.T) {
 	w := start(t)
 	w.write(t, db{said(5, 1, "old")})

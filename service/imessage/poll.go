@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// These constants choose the chats that are read: changed chats and, after a change, all active
-// chats. A late message does not always change the last date of its chat.
+// These durations choose the chats that are read. Changed chats are read. After a change, chats with a last message
+// within these durations are read, too. A late message may not change the last date of its chat.
 const (
 	active = 24 * time.Hour     // before the newest message
 	past   = 7 * 24 * time.Hour // before the cursor, for newly listed chats
@@ -57,8 +57,8 @@ type attachment struct {
 	Path2   string `json:"path"` // another name in imsg's documentation
 }
 
-// Poll waits for messages after the cursor and returns them. The empty cursor stands for now:
-// earlier messages were not written to the bridge.
+// Poll waits for messages after the cursor and returns them. The empty cursor means now, because earlier messages were
+// not written to the bridge.
 func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
 	row, since, err := parse(cursor)
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, s
 	}
 }
 
-// parse returns the last row of a cursor and the time of the newest message.
+// parse returns the last row of a cursor, and the time of the newest message at that cursor.
 func parse(cursor string) (row int64, since time.Time, err error) {
 	if cursor == "" {
 		return 0, time.Time{}, nil
@@ -95,8 +95,8 @@ func parse(cursor string) (row int64, since time.Time, err error) {
 	return row, time.Unix(unix, 0), nil
 }
 
-// look returns all messages after row up to end, in order. end is row if there are none. newest is
-// the time of the newest of all messages.
+// look returns all messages after row up to the row end, in order. Without new messages, end is row. newest is the time
+// of the newest of all messages.
 func (c *Channel) look(ctx context.Context, row int64, since time.Time) (list []message, end int64, newest time.Time,
 	err error) {
 	chats, err := c.chats(ctx, since)
@@ -116,9 +116,8 @@ func (c *Channel) look(ctx context.Context, row int64, since time.Time) (list []
 		end = max(end, id)
 	}
 	if end > row && !since.IsZero() {
-		// A message that was stored during the first reading may lie in a chat that was read
-		// before. All rows up to end exist by now. The second reading finds them and the
-		// corrections that Messages makes within moments.
+		// During the first reading, a message may have been stored in a chat that was read before. All rows up to end
+		// exist now. The second reading finds them, and the corrections that Messages makes within moments.
 		if !channel.Wait(ctx, c.opt.Settle) {
 			return nil, row, newest, ctx.Err()
 		}
@@ -130,7 +129,7 @@ func (c *Channel) look(ctx context.Context, row int64, since time.Time) (list []
 			return nil, row, newest, err
 		}
 	}
-	// The first list counts, so later changes are read next time.
+	// The first list of chats is remembered, so the next Poll reads the chats that changed later.
 	for _, ch := range chats {
 		c.seen[ch.ID] = ch.Last
 	}
@@ -185,7 +184,7 @@ func (c *Channel) readChats(ctx context.Context, chats []chat, row int64, since,
 	return nil
 }
 
-// history reads a chat back to row.
+// history reads a chat's messages back to row.
 func (c *Channel) history(ctx context.Context, id, row int64, since time.Time) ([]message, error) {
 	for limit := firstHistory; ; limit *= 4 {
 		out, err := c.runCommand(ctx, nil, "history", "--chat-id", strconv.FormatInt(id, 10), "--limit", strconv.Itoa(limit),

@@ -21,8 +21,8 @@ const (
 	invalidParams  = -32602
 )
 
-// Send sends a text, a file, or both. It returns the id of Messages, or an empty id, because imsg
-// does not always know it. Send ignores Buttons and ReplyTo, because Messages has neither.
+// Send sends a text, a file, or both. It returns the id of Messages, or an empty id, because imsg does not always
+// report the id. Send ignores Buttons and ReplyTo, because Messages has neither.
 func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	chat, err := strconv.ParseInt(m.Chat, 10, 64)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) 
 	return id, nil
 }
 
-// callRPC makes one request to a separate imsg rpc, which ends with its input.
+// callRPC makes one request to a separate process of imsg rpc, which ends when its input ends.
 func (c *Channel) callRPC(ctx context.Context, params any) (id string, err error) {
 	request, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "1", "method": "send", "params": params})
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *Channel) callRPC(ctx context.Context, params any) (id string, err error
 			Data    string `json:"data"`
 		} `json:"error"`
 	}
-	// The response counts, whatever happened afterwards.
+	// The response counts, even if imsg failed after it.
 	list, err := lines[response](out)
 	for _, r := range list {
 		switch {
@@ -99,8 +99,7 @@ func judge(code int, said string) error {
 	return fmt.Errorf("imsg says %s", said)
 }
 
-// rememberSent stores the id of a sent message, because Messages may show it for a moment as another
-// person's.
+// rememberSent stores the id of a sent message, because Messages may show the message for a moment as another person's.
 func (c *Channel) rememberSent(id string) {
 	if id == "" {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/provider/descent"
 )
 
-// line is one line in either direction. One of its fields is set.
+// line is one line of the protocol in either direction. One of its fields is set.
 type line struct {
 	Hello    *hello   `json:"hello,omitempty"`
 	Message  *Message `json:"message,omitempty"`
@@ -30,17 +30,17 @@ type hello struct {
 	Token string `json:"token,omitempty"`
 }
 
-// place records when a phone confirmed a message, and by which connection.
+// place records when a phone confirmed a message, and the confirming connection. n counts messages like Channel.count.
 type place struct {
 	n  int
 	by *phone
 }
 
-// phone is one connection.
+// phone is one connection of a phone.
 type phone struct {
 	contact string // empty means that the phone has not identified itself
 	name    string
-	since   int // counted as messages are
+	since   int // the count of messages when the phone identified itself
 	conn    net.Conn
 	gone    chan struct{}
 

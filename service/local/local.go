@@ -122,8 +122,8 @@ func DefaultLimits() channel.Limits {
 	return channel.Limits{Text: 16_000, Format: channel.Plain, Dedupes: true}
 }
 
-// dying is the time for which a socket may survive its process. A child that is just starting may
-// still hold it.
+// dying is the time for which a socket may survive its process. A child process that is just starting may still hold
+// the socket.
 const dying = 500 * time.Millisecond
 
 // Listen opens the socket. Only the user can enter its folder.
@@ -186,8 +186,8 @@ func (c *Channel) changed() {
 	c.change = make(chan struct{})
 }
 
-// After reports whether a waiting message came after a sent one. Its phone had confirmed the sent
-// message, or connected after another phone of the contact had confirmed it.
+// After reports whether a waiting message came after a sent one. It did if its phone had confirmed the sent message, or
+// had connected after another phone of the contact had confirmed it.
 func (c *Channel) After(m channel.Inbound, sent string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,8 +200,8 @@ func (c *Channel) After(m channel.Inbound, sent string) bool {
 	return false
 }
 
-// Poll confirms the messages up to the cursor to their phones, because the bridge has them. It then
-// waits for others.
+// Poll first confirms the messages up to the cursor to their phones, because the bridge has them. It then waits for
+// further messages.
 func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
 	c.confirmUpTo(cursor)
 	for {
@@ -255,8 +255,8 @@ func (m numbered) inbound() channel.Inbound {
 	return in
 }
 
-// Send waits until the contact's phone has the message, for an unlimited time. The message's id is
-// its key.
+// Send waits until the contact's phone has the message, for an unlimited time. The returned id is the key of the
+// message.
 func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	a := Arrived{Key: m.Key, Text: m.Text, Buttons: m.Buttons, ReplyTo: m.ReplyTo}
 	if m.File != nil {
@@ -327,8 +327,8 @@ func (c *Channel) deliver(ctx context.Context, chat string, a Arrived) error {
 	}
 }
 
-// Refusal says that a message was not accepted. Its id was received before, and the earlier
-// text differs or is no longer on record. Repeating the message is useless.
+// Refusal says that a message was not accepted. The bridge received this id before, and the earlier text differs or is
+// no longer on record. Repeating the message is useless.
 type Refusal struct {
 	ID    string `json:"id"`
 	Error string `json:"error"`

@@ -14,12 +14,12 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// Phone is the other end of the channel. It connects repeatedly, keeps each message until the
-// bridge has it, and shows each arrived message once. Its token identifies the contact.
+// Phone is a phone's side of the channel. It connects repeatedly, stores each message until the bridge has it, and
+// shows each arrived message once. Its token identifies the contact.
 type Phone struct {
 	Path  string
 	Name  string
-	Token string // empty means that the bridge gives one, which is stored here; constant during Run
+	Token string // empty means that the bridge gives one, which Run then stores in this field
 	// Keep is called with the token that the bridge has given. It may be nil; the token then ends
 	// with the phone.
 	Keep func(token string)
@@ -43,7 +43,7 @@ type Phone struct {
 // retryEvery is the interval of the attempts to connect.
 const retryEvery = 100 * time.Millisecond
 
-// Say queues a message for the bridge and returns its id. A given id stays.
+// Say queues a message for the bridge and returns its id. If the message has no id, Say makes one.
 func (p *Phone) Say(m Message) string {
 	if m.ID == "" {
 		m.ID = rand.Text()
@@ -92,7 +92,7 @@ func (p *Phone) Run(ctx context.Context) {
 	}
 }
 
-// writeLine loses the line if the bridge is gone, because kept messages are sent again. The caller
+// writeLine writes a line. If the bridge is gone, the line is lost, because stored messages are sent again. The caller
 // holds mu.
 func (p *Phone) writeLine(l line) {
 	b, err := json.Marshal(l)
@@ -183,7 +183,7 @@ func (p *Phone) handleLine(l line) {
 	}
 }
 
-// done forgets a message that the bridge has accepted or refused.
+// done removes a message that the bridge has accepted or refused.
 func (p *Phone) done(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -28,7 +28,7 @@ func TestCut(t *testing.T) {
 	submit(t, alice, asks("q", "@ask execute Build command=make"))
 	var asked []hub.Question
 	until(t, "the question is on the hub", func() bool {
-		asked, _ = bob.Hub.Questions(t.Context(), "", "q") // it asks again
+		asked, _ = bob.Hub.Questions(t.Context(), "", "q") // after an error, until calls this function again
 		return len(asked) == 1
 	})
 	network.Cut()

@@ -79,7 +79,7 @@ func until(t testing.TB, what string, is func() bool) {
 
 // stateOf returns the state of an input. It is "" while the hub cannot be reached.
 func stateOf(j *Team, id string) string {
-	s, _, _ := j.Hub.Status(context.Background(), id) // it asks again
+	s, _, _ := j.Hub.Status(context.Background(), id) // after an error, the caller asks again
 	return s.State
 }
 

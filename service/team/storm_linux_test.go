@@ -127,7 +127,8 @@ func (w *storm) prompts() map[string]int {
 	return n
 }
 
-// inSecondPlace reports whether the second place of a log names the input.
+// inSecondPlace reports whether the intents file of a log names the input. This file is the second place of each
+// intent.
 func (w *storm) inSecondPlace(id string) bool {
 	return slices.ContainsFunc(w.teams, func(j *Team) bool {
 		called, _, err := intents.Names(j.Log().Path(), id)
@@ -166,7 +167,8 @@ func TestStorm(t *testing.T) {
 		for _, j := range w.teams {
 			n += calls(t, j, id)
 		}
-		// A worker that is killed between the two places of an intent leaves the second place only.
+		// An intent is in the log and in the intents file. A worker that is killed between the two writes leaves only
+		// the line in the file.
 		if n > 1 || n == 0 && (states[id] != "outcome_unknown" || prompts[id] > 0 || !w.inSecondPlace(id)) {
 			t.Errorf("%s was called %d times: %s", id, n, states[id])
 		}

@@ -81,8 +81,8 @@ func (c *Channel) tryOnce(ctx context.Context, method, kind string, body io.Read
 	return nil
 }
 
-// unmarshalResult decodes the result of a method. A list of updates is only divided here, because
-// one ambiguous update must not stop the others.
+// unmarshalResult decodes the result of a method. It does not decode the single updates of a list, because one
+// ambiguous update must not stop the others.
 func unmarshalResult(text []byte, result any) error {
 	if _, list := result.(*[]json.RawMessage); list {
 		return json.Unmarshal(text, result)
@@ -90,9 +90,8 @@ func unmarshalResult(text []byte, result any) error {
 	return strict.Unmarshal(text, result)
 }
 
-// foreign returns the error of an answer that is not JSON. The answer comes from a program between
-// here and the server, such as a proxy that has lost its way for a moment. It counts as the
-// server's own only if both would mean the same.
+// foreign returns the error of an answer that is not JSON. Such an answer comes from a program between this machine and
+// the server, for example a failing proxy. Only an answer that means the same from both is treated as the server's own.
 func foreign(resp *http.Response) error {
 	switch code := resp.StatusCode; code {
 	case http.StatusTooManyRequests, http.StatusRequestEntityTooLarge:
@@ -146,8 +145,8 @@ func retryAfter(resp *http.Response, a answer) time.Duration {
 	return time.Duration(max(seconds, 1)) * time.Second
 }
 
-// cleanError returns err, or an error of the same kind without the token if err contains it. A
-// proxy or the caller's own transport may have put it there.
+// cleanError returns err, or an error of the same kind without the token if the text of err contains the token. A proxy
+// or the caller's own transport may have put the token there.
 func (c *Channel) cleanError(err error) error {
 	if !strings.Contains(err.Error(), c.secret) {
 		return err

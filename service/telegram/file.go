@@ -50,10 +50,10 @@ func (m *message) largest() *file {
 	return &m.Photo[len(m.Photo)-1]
 }
 
-// fileTime is the factor of a file's time limit to that of another request.
+// fileTime is the number by which the time limit of another request is multiplied to get that of a file.
 const fileTime = 10
 
-// Fetch downloads a file that Poll has named to the private folder.
+// Fetch downloads a file to the private folder. Poll has named the file.
 func (c *Channel) Fetch(ctx context.Context, message string, n int, f channel.File) (string, error) {
 	switch {
 	case c.opt.Files == "":
@@ -116,8 +116,7 @@ func (c *Channel) sendDocument(ctx context.Context, m channel.Outbound, o outgoi
 	if err != nil || !info.Mode().IsRegular() {
 		return "", &channel.RejectedError{Why: "its file is not a regular file"}
 	}
-	// The rest of the form is made first. The length is then known, and no other goroutine has to
-	// write.
+	// The rest of the form is made first. The length of the request is then known, and no other goroutine has to write.
 	var form bytes.Buffer
 	w := multipart.NewWriter(&form)
 	thread := ""

@@ -21,7 +21,7 @@ const staleAfter = 6 * 24 * time.Hour
 // pollSlack is the tolerated delay of the server's answer.
 const pollSlack = 15 * time.Second
 
-// tries limits the attempts to end a waiting sign.
+// tries limits the attempts to end the waiting sign of a button.
 const tries = 3
 
 // press is a pressed button that shows a waiting sign.
@@ -31,8 +31,8 @@ type press struct {
 	tried  int
 }
 
-// Poll returns the messages and presses of people. It confirms only the updates before the cursor
-// to the server. It names the files of messages for [Channel.Fetch].
+// Poll returns the messages and button presses of people. It confirms only the updates before the cursor to the server.
+// It names the files of messages for [Channel.Fetch].
 func (c *Channel) Poll(ctx context.Context, cursor string) (list []channel.Inbound, next string, err error) {
 	offset, err := c.offset(cursor)
 	if err != nil {
@@ -77,8 +77,7 @@ func (c *Channel) Poll(ctx context.Context, cursor string) (list []channel.Inbou
 	return list, next, nil
 }
 
-// updates asks the server for the events from the offset on. It waits for an event at most for
-// wait.
+// updates asks the server for the events from the offset on. It waits for an event at most for the duration wait.
 func (c *Channel) updates(ctx context.Context, offset int64, wait time.Duration) (raw []json.RawMessage, err error) {
 	params := struct {
 		Offset  int64    `json:"offset,omitempty"`
@@ -91,8 +90,8 @@ func (c *Channel) updates(ctx context.Context, offset int64, wait time.Duration)
 	return raw, err
 }
 
-// endsInAlbum reports whether the last update belongs to an album. More of it may come, because the
-// messages of an album arrive one after the other within a moment.
+// endsInAlbum reports whether the last update belongs to an album. Further messages of the album may come, because they
+// arrive one after the other within a moment.
 func endsInAlbum(raw []json.RawMessage) bool {
 	var u update
 	return len(raw) > 0 && strict.Unmarshal(raw[len(raw)-1], &u) == nil && u.Message != nil && u.Message.Album != ""
@@ -112,7 +111,7 @@ func (c *Channel) learnName(ctx context.Context) {
 	}
 }
 
-// offset returns the next update's number in a cursor. It is 0 for a stale cursor.
+// offset returns the number of the next update, which the cursor contains. It is 0 for a stale cursor.
 func (c *Channel) offset(cursor string) (int64, error) {
 	if cursor == "" {
 		return 0, nil
@@ -129,9 +128,9 @@ func (c *Channel) offset(cursor string) (int64, error) {
 	return n, nil
 }
 
-// answerPresses ends the waiting signs of the buttons that the caller has received, concurrently
-// with the poll. It is best effort: it stops with the poll and is repeated with the next one. The
-// caller calls release to wait for its goroutine.
+// answerPresses ends the waiting signs of the buttons whose presses the caller has received. It works at the same time
+// as the poll and is best effort: it stops with the poll and is repeated with the next one. The caller calls release to
+// wait for its goroutine.
 func (c *Channel) answerPresses(ctx context.Context, offset int64) (release func()) {
 	var taken []press
 	for _, p := range c.presses {
@@ -160,7 +159,7 @@ func (c *Channel) answerPresses(ctx context.Context, offset int64) (release func
 	}
 }
 
-// inbound returns the message of an update, if it comes from a person. album names its album.
+// inbound returns the message of an update. ok is false if no person sent it. album is the id of the message's album.
 func (c *Channel) inbound(raw json.RawMessage, id int64) (m channel.Inbound, album string, ok bool) {
 	var u update
 	if strict.Unmarshal(raw, &u) != nil {
@@ -182,8 +181,8 @@ func (c *Channel) inbound(raw json.RawMessage, id int64) (m channel.Inbound, alb
 	return m, "", false
 }
 
-// isPersons reports whether a message comes from a person or from this bot. A chat hides its
-// speaker: an anonymous administrator has the same id in every group. Rights belong to people.
+// isPersons reports whether a message comes from a person or from this bot. A message in the name of a chat does not
+// show its author: an anonymous administrator has the same id in every group. Rights belong to people.
 func (c *Channel) isPersons(m *message) bool {
 	return m.From != nil && m.Sender == nil && (!m.From.Bot || decimal(m.From.ID) == c.self)
 }
@@ -284,7 +283,7 @@ func (c *Channel) addressed(text string) (string, bool) {
 	return command + text[end:], true
 }
 
-// elsewhere is the ReplyTo of a message that answers a message of another place.
+// elsewhere is the ReplyTo of a message that answers a message in another chat, or a story.
 const elsewhere = "elsewhere"
 
 // After reports whether a message came after a sent one. Telegram numbers the messages of a chat in

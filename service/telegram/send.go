@@ -13,9 +13,8 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// Send sends a text with buttons, a file, or a file with a text. A text that is too long for a
-// caption goes before its file. If only the text arrives, the error does not say that nothing was
-// sent.
+// Send sends a text with buttons, a file, or a file with a text. A text that is too long for a caption is sent before
+// its file. If only the text arrives, the error does not wrap channel.ErrNotSent.
 func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) {
 	o, err := compose(m)
 	if err != nil {
@@ -179,7 +178,7 @@ func compose(m channel.Outbound) (o outgoing, err error) {
 	return o, nil
 }
 
-// formatted sends or edits a text. If the server refuses its formatting, it sends plain text.
+// formatted sends or edits a text. If the server refuses the formatting, formatted sends plain text.
 func (c *Channel) formatted(ctx context.Context, o outgoing, method string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
@@ -217,8 +216,7 @@ func (o outgoing) plain() outgoing {
 	return o
 }
 
-// moved returns the new chat of a migrated group if the error names it. Telegram has sent nothing
-// in this case.
+// moved returns the new chat of a migrated group if the error names this chat. Telegram has then sent nothing.
 func moved(err error) string {
 	var bad *badRequest
 	if !errors.As(err, &bad) || bad.moved == 0 {
@@ -227,7 +225,7 @@ func moved(err error) string {
 	return strconv.FormatInt(bad.moved, 10)
 }
 
-// said reports whether an error is an answer 400 with these words. Telegram has no other sign.
+// said reports whether an error is an answer 400 with these words. Telegram has no other sign of such a fault.
 func said(err error, words string) bool {
 	var bad *badRequest
 	return errors.As(err, &bad) && strings.Contains(bad.Why, words)

@@ -63,7 +63,7 @@ func (w *world) poll(t *testing.T, cursor string) ([]channel.Inbound, string) {
 	return list, next
 }
 
-// only returns faults for the first calls of one method.
+// only limits faults to one method. The first calls of the method get the given faults, one after the other.
 func only(method string, faults ...telegramtest.Fault) func(string, int) telegramtest.Fault {
 	return func(m string, n int) telegramtest.Fault {
 		if m == method && n < len(faults) {

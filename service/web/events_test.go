@@ -105,7 +105,8 @@ func (s *stream) event() object {
 	}
 }
 
-// until reads events up to one of a type and returns them with their cursors. It skips states.
+// until reads events up to the first one of a type. It returns the events with their cursors, and it skips lines that
+// only report a state.
 func (s *stream) until(kind string) (list []string, cursors []string) {
 	s.w.t.Helper()
 	for {
@@ -343,8 +344,8 @@ func TestDamagedLog(t *testing.T) {
 	w.do("GET", "/metrics", nil).want(200)
 }
 
-// TestForgedLog checks that no answer contains a forged text. Each answer about such a log reports
-// the damage, even if it omits the event. A list that forgets the damage of a log fails this test.
+// TestForgedLog checks that no answer contains a forged text. Each answer about such a log reports the damage, even if
+// it omits the event.
 func TestForgedLog(t *testing.T) {
 	for name, change := range map[string]string{
 		"payload": `payload = CAST(replace(payload, '100 euro', '900 euro') AS BLOB)`,
@@ -394,7 +395,7 @@ func (w *world) alter(statements string) {
 	check(w.t, db.Close())
 }
 
-// statement returns the statement of the log's schema that makes the named thing.
+// statement returns the SQL statement that makes the named table or trigger of the log's schema.
 func statement(name string) string {
 	all := store.Statements()
 	return all[slices.IndexFunc(all, func(s string) bool { return strings.Contains(s, " "+name+" ") })]

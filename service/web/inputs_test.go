@@ -46,9 +46,8 @@ func (w *world) reader(dir string) *store.Reader {
 	return log
 }
 
-// TestOneInput checks that five simultaneous requests with one input make one call and all get its
-// result. A later request gets the result, too. Another text under this id is refused before and
-// after.
+// TestOneInput checks that five simultaneous requests with one input make one call and all get its result. A later
+// request gets the result, too. Another text with the same id is refused before and after the result.
 func TestOneInput(t *testing.T) {
 	w := newWorld(t, 2)
 	in := object{"project": w.dirs[1], "text": "@say once", "wait": true}

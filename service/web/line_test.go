@@ -116,8 +116,8 @@ func TestLineOfARevokedDevice(t *testing.T) {
 	}
 }
 
-// TestLineOfAnOpenSession checks that an input stays in the line while another process has its session. Its id stays
-// the input's: another text under it is refused, and the same text is sent once.
+// TestLineOfAnOpenSession checks that an input stays in the line while another process has its session. Another text
+// with the id of this input is refused. The same text is sent once.
 func TestLineOfAnOpenSession(t *testing.T) {
 	w := newWorld(t, 1)
 	session := w.busy()
@@ -149,8 +149,8 @@ func TestLineOfAnOpenSession(t *testing.T) {
 	}
 }
 
-// TestLineOfMaskedText checks that an input whose text the log masks is not on the line: the next server would send
-// another text.
+// TestLineOfMaskedText checks that an input does not wait on record if the log masks its text. The next server would
+// send another text.
 func TestLineOfMaskedText(t *testing.T) {
 	w := newWorld(t, 1, func(o *Options) {
 		check(t, os.MkdirAll(o.Dirs.Config, 0o700))
@@ -167,8 +167,8 @@ func TestLineOfMaskedText(t *testing.T) {
 	}
 }
 
-// TestLineOfAStoppedTurn checks that an input whose place came while the server ends stays in the line if it was not
-// called.
+// TestLineOfAStoppedTurn checks an input that gets its place while the server ends. If the input was not called, it
+// stays in the line.
 func TestLineOfAStoppedTurn(t *testing.T) {
 	w := newWorld(t, 1, func(o *Options) {
 		o.Here.Config.Service.Agents = 1

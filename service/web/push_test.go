@@ -60,8 +60,7 @@ func TestPush(t *testing.T) {
 	if files, err := filepath.Glob(filepath.Join(dir, "*.json")); len(files) != 2 || err != nil {
 		t.Fatalf("%v, %v", files, err)
 	}
-	// The page of the second device is visible: it has a stream and asks for the questions when it
-	// hears of one.
+	// The page of the second device is visible: it has a stream and asks for the questions when the stream reports one.
 	events := w.follow("/v1/events?type=question", "", as(desk))
 	defer events.close()
 	w.do("POST", "/v1/inputs", object{"project": w.dirs[1], "text": `@ask execute "Build it" command=make`}).want(202)

@@ -161,7 +161,7 @@ func judge(resp *http.Response, text []byte) error {
 	case code == http.StatusTooManyRequests:
 		return &channel.RateLimitError{After: retryAfter(resp, moment)}
 	case code == http.StatusServiceUnavailable && retryAfter(resp, 0) > 0:
-		// A 503 with a time to come again has not accepted the message. Without a time it may come
+		// With a 503 and a time to come again, the receiver has not accepted the message. A 503 without a time may come
 		// from a proxy while the receiver handles the message.
 		return &channel.RateLimitError{After: retryAfter(resp, 0)}
 	case code >= 300 && code < 400:
@@ -176,9 +176,9 @@ func judge(resp *http.Response, text []byte) error {
 	return fmt.Errorf("the receiver answers %s", said)
 }
 
-// retryAfter returns the pause of the header, in seconds or as a date. It returns otherwise if the
-// header is absent.
-func retryAfter(resp *http.Response, otherwise time.Duration) time.Duration {
+// retryAfter returns the pause of the header Retry-After, in seconds or as a date. If the header is absent, it returns
+// fallback.
+func retryAfter(resp *http.Response, fallback time.Duration) time.Duration {
 	const most = 24 * time.Hour
 	text := resp.Header.Get("Retry-After")
 	if n, err := strconv.Atoi(text); err == nil && n >= 0 && n <= int(most/time.Second) {
@@ -188,5 +188,5 @@ func retryAfter(resp *http.Response, otherwise time.Duration) time.Duration {
 	if at, err2 := http.ParseTime(text); err == nil && err2 == nil {
 		return min(max(at.Sub(date), time.Second), most)
 	}
-	return otherwise
+	return fallback
 }

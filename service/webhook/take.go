@@ -25,8 +25,8 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// message is the body of a request. Unlisted fields are refused. For this reason a reply that is
-// sent back with its own signature is not a message.
+// message is the body of a request. Unlisted fields are refused. A reply of Perlica that is sent back with its own
+// signature is therefore not a message.
 type message struct {
 	ID      string    `json:"id"`
 	Chat    string    `json:"chat"`
@@ -57,7 +57,7 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.why }
 
-// Refuse answers 409 with both digests, or 202 with a warning if there is no recorded digest.
+// Refuse answers the sender with 409 and both digests. If there is no recorded digest, it answers 202 with a warning.
 func (c *Channel) Refuse(m channel.Inbound, why *channel.ConflictError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +73,7 @@ func (c *Channel) Refuse(m channel.Inbound, why *channel.ConflictError) {
 
 // takeMessage serves POST /messages.
 func (c *Channel) takeMessage(w http.ResponseWriter, r *http.Request) {
-	// The number is taken before the body arrives, which may take long.
+	// The number is assigned before the body arrives, because the body may take long.
 	came := c.tick()
 	var m channel.Inbound
 	err := notAnAgent(r)
@@ -202,7 +202,7 @@ func (c *Channel) keepFiles(m message) (list []channel.File, err error) {
 		place := fmt.Sprintf("%s\n%x", m.ID, sha256.Sum256(f.Data))
 		path, err := attachment.Save(c.opt.Files, place, i, f.Name, bytes.NewReader(f.Data), c.opt.MaxBody)
 		if err != nil {
-			// the sender does not learn the reason
+			// The sender must not learn the reason.
 			return nil, &refusal{http.StatusServiceUnavailable, "a file could not be kept"}
 		}
 		list = append(list, channel.File{Name: attachment.Name(f.Name), Path: path, MIME: f.MIME})
@@ -210,7 +210,7 @@ func (c *Channel) keepFiles(m message) (list []channel.File, err error) {
 	return list, nil
 }
 
-// handOver waits until the caller of Poll has the message.
+// handOver waits until the caller of Poll has stored or refused the message.
 func (c *Channel) handOver(ctx context.Context, m channel.Inbound, came int64) error {
 	h, err := c.joinMessage(m, came)
 	if err != nil {
@@ -227,7 +227,7 @@ func (c *Channel) handOver(ctx context.Context, m channel.Inbound, came int64) e
 	case <-c.closed:
 	case <-ctx.Done():
 	}
-	// The message may have been accepted anyway. It then comes again and is recognised by its id.
+	// The message may have been accepted nevertheless. Its sender then repeats it, and the caller recognises its id.
 	return &refusal{http.StatusServiceUnavailable, "the message was not taken in time: send it again"}
 }
 
@@ -252,9 +252,8 @@ func (c *Channel) leaveMessage(h *handover) {
 	c.waiting = slices.DeleteFunc(c.waiting, func(w *handover) bool { return w == h })
 }
 
-// Poll returns the messages with waiting senders. The given cursor says which of them the caller
-// has. These are accepted, and their senders stop repeating them. A cursor of another process
-// counts as empty.
+// Poll returns the messages with waiting senders. The caller has stored the messages up to the given cursor. These
+// messages are accepted, and their senders stop repeating them. A cursor of another process counts as empty.
 func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, string, error) {
 	c.acceptUpTo(c.number(cursor))
 	for {
@@ -272,7 +271,7 @@ func (c *Channel) Poll(ctx context.Context, cursor string) ([]channel.Inbound, s
 	}
 }
 
-// number returns the last message that a cursor covers.
+// number returns the number of the last message that a cursor covers.
 func (c *Channel) number(cursor string) int64 {
 	epoch, digits, _ := strings.Cut(cursor, ":")
 	n, err := strconv.ParseInt(digits, 10, 64)

@@ -1,12 +1,11 @@
 // Package webhook receives messages over HTTP and posts replies to an address. It serves every
 // platform that has a gateway.
 //
-// A message is accepted (202) only when the caller of Poll has it. A request waits until the next
-// Poll with a cursor after its message, which proves that the message was stored. Otherwise the
-// request gets 503, and the sender repeats it. Posted replies are signed in the same way as
-// received messages, and posted once for each Send. The package refuses messages that are not
-// signed with the shared secret within five minutes of their time. It also refuses redirects and,
-// by default, addresses of other machines.
+// A message is accepted (202) only after the caller of Poll has stored it. A request waits until the next Poll with a
+// cursor after its message, which proves this. Otherwise the request gets 503, and the sender repeats it. Posted
+// replies are signed in the same way as received messages, and posted once for each Send. The package refuses messages
+// without a signature by the shared secret from the last five minutes. It also refuses redirects and, by default,
+// addresses of other machines.
 //
 // A message's id is its idempotency key. A sender repeats a message until it gets 202. The caller
 // knows the ids of its messages and recognises a repetition.
@@ -126,7 +125,7 @@ var _ interface {
 	channel.Editor
 } = (*Channel)(nil)
 
-// Open listens for messages. Close ends that.
+// Open starts to listen for messages. Close ends the listening.
 func Open(opt Options) (*Channel, error) {
 	c, err := prepare(opt)
 	if err != nil {
@@ -207,8 +206,8 @@ func (c *Channel) Limits() channel.Limits {
 // Addr returns the address for received messages.
 func (c *Channel) Addr() net.Addr { return c.addr }
 
-// Close answers the waiting requests with 503, stops listening and waits for the end. It may be
-// called again with the same result. Later, Poll returns ErrClosed, and sending still works.
+// Close answers the waiting requests with 503, stops listening and waits until the server has ended. A second call
+// returns the same result. After Close, Poll returns ErrClosed, and sending still works.
 func (c *Channel) Close() error {
 	c.once.Do(func() {
 		close(c.closed)
@@ -233,8 +232,8 @@ func Sign(secret Secret, timestamp string, body []byte) string {
 	return "v1=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// stale is the largest age of a message relative to a card. A gateway that was cut off may deliver
-// old messages much later. Seconds do not matter, because clocks differ.
+// stale is the largest time by which a message may be older than the card that it answers. A gateway that was cut off
+// may deliver old messages much later. Seconds do not matter, because clocks differ.
 const stale = time.Minute
 
 // sending records when the receiver confirmed a message.
@@ -251,8 +250,8 @@ func (c *Channel) tick() int64 {
 	return c.last
 }
 
-// cameFirst returns the number of a message's first attempt, if it was not accepted then. The
-// caller holds mu.
+// cameFirst returns the number of a message's first attempt. If there was no attempt before, it stores the number now.
+// The caller holds mu.
 func (c *Channel) cameFirst(id string, now int64) int64 {
 	if before, ok := c.first.Get(id); ok {
 		return before
@@ -269,8 +268,8 @@ func (c *Channel) landed(id string) {
 	c.sent.Put(id, sending{c.last, c.now()})
 }
 
-// After reports whether a waiting message came after the receiver confirmed a sent one. The
-// message's first attempt counts.
+// After reports whether a waiting message came after the receiver confirmed a sent one. The first attempt of the
+// waiting message counts.
 func (c *Channel) After(m channel.Inbound, sent string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -85,7 +85,7 @@ func plan(t testing.TB, h *Hub, generic bool) (text string, pages int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// of the whole statement
+	// The first match is the sum for the whole statement.
 	if m := regexp.MustCompile(`Buffers: shared hit=(\d+)(?: read=(\d+))?`).FindStringSubmatch(text); m != nil {
 		var read int
 		_, _ = fmt.Sscan(m[2], &read) // "" stands for none

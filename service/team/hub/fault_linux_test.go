@@ -86,8 +86,8 @@ func without(t testing.TB, old, instead string) string {
 	return strings.Replace(claimSQL, old, instead, 1)
 }
 
-// TestServerControls checks on a real server that each part of a claim is needed. Without it, an
-// input gets two owners.
+// TestServerControls removes parts of a claim, one after another. On a real server an input then gets two owners, so
+// each part is needed.
 func TestServerControls(t *testing.T) {
 	old := hubtest.Start(t)
 	h := open(t, old.URL("owner", "postgres"))

@@ -77,9 +77,9 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestPassword checks the reach of a role's password. It permits reading the member's rows. It
-// cannot make a worker call an unwanted input, or call one too early or too late. Former members
-// and strangers see and change nothing.
+// TestPassword checks the reach of a role's password. The password permits reading the member's rows. It cannot make a
+// worker call an unwanted input, or call one too early or too late. Former members and strangers see and change
+// nothing.
 func TestPassword(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))

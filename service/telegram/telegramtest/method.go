@@ -21,7 +21,7 @@ type Fault struct {
 	Status     int
 	RetryAfter int
 	Late       bool
-	// Say is the description of the answer. With Raw it is the whole answer.
+	// Say is the description of the answer. If Raw is set, Say is the whole answer.
 	Say string
 	Raw bool
 	// Drop cuts the connection before the effect, Lose after it, and Half in the middle of the

@@ -277,8 +277,8 @@ func (s *Server) Calls(method string) int {
 	return s.calls[method]
 }
 
-// Wait returns when ok returns true, which it checks after every change and every call, or with
-// ctx's error.
+// Wait returns nil when ok returns true, and ctx's error when ctx ends first. It calls ok after every change and every
+// call.
 func (s *Server) Wait(ctx context.Context, ok func() bool) error {
 	for {
 		s.mu.Lock()

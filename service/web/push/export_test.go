@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Public returns the dial function that sends messages.
+// Public returns the dial function of the transport that reaches only public addresses.
 func Public(t *testing.T) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	t.Helper()
 	return public().(*http.Transport).DialContext
