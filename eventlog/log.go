@@ -57,7 +57,7 @@ type Log struct {
 	// reopen and prune pass jobs to the writer goroutine.
 	reopen chan chan<- error
 	prune  chan pruneJob
-	// rest fires when the log has been idle for restAfter.
+	// rest fires when the time restAfter has passed since the last checkpoint.
 	rest *time.Timer
 	// done is closed when the writer goroutine has ended. closeErr is set before that.
 	done     chan struct{}

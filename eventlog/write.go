@@ -16,11 +16,11 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// restAfter is the idle time after a checkpoint at which the write-ahead log is emptied.
+// restAfter is the time from the last checkpoint to the emptying of the write-ahead log.
 const restAfter = time.Second
 
-// runWriter is the writer goroutine. It commits entries for which no caller waits, entries that a
-// committing caller left, and the jobs of Reopen, Prune and Close.
+// runWriter is the writer goroutine. It commits entries without a waiting caller, and entries that a committing
+// caller left in the queue. It also runs the jobs of Reopen, Prune and Close.
 func (l *Log) runWriter() {
 	defer close(l.done)
 	for {
@@ -42,7 +42,7 @@ func (l *Log) runWriter() {
 	}
 }
 
-// runJob runs the job, if it is not nil, and commits the urgent entries. It reports whether the log is
+// runJob calls the function job unless it is nil, and commits the urgent entries. It returns true if the log is
 // closed.
 func (l *Log) runJob(job func()) (ended bool) {
 	l.commitMu.Lock()
@@ -55,13 +55,13 @@ func (l *Log) runJob(job func()) (ended bool) {
 	if !l.queue.isDrained() {
 		return false
 	}
-	// The writer's connection must be closed last, because it empties the write-ahead log.
+	// Close the writer's connection after the readers' connections, because that empties the write-ahead log.
 	l.closeErr = errors.Join(l.Reader.Close(), l.batch.closeFile())
 	return true
 }
 
-// commitBatch commits the next batch, if it is due, and appends its checkpoint to the anchor. The
-// caller holds commitMu.
+// commitBatch commits the next batch, if one must be committed now, and appends the batch's checkpoint to the anchor.
+// It returns false if there was no such batch. The caller holds commitMu.
 func (l *Log) commitBatch() bool {
 	batch := l.queue.takeBatch()
 	if batch == nil {
@@ -76,7 +76,7 @@ func (l *Log) commitBatch() bool {
 	return true
 }
 
-// reopenFile opens the file of a dead log again. The caller holds commitMu.
+// reopenFile opens the file of a failed log again. The caller holds commitMu.
 func (l *Log) reopenFile() error {
 	if l.Err() == nil {
 		return nil
@@ -88,22 +88,22 @@ func (l *Log) reopenFile() error {
 	return nil
 }
 
-// A ConflictError says that the log already has an event that excludes the new ones: an intent for the
-// same input, an outcome of the same run, an answer to the same question, or an event that AppendUnless
-// names. Nothing of the call was written, and the log stays usable.
+// A ConflictError says that the log already has an event that excludes the new events. That is an intent for the same
+// input, an outcome of the same run, or an answer to the same question. For AppendUnless, it is an event that the
+// query unless selects. Nothing of the call was written, and the log stays usable.
 type ConflictError struct{ Type event.Type }
 
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("eventlog: there is already one %s", e.Type)
 }
 
-// A WriteError says that the log could not be written. It ends the Log: every later call returns the
-// same error until Reopen.
+// A WriteError says that the log could not be written. It ends the Log: every later call returns this error until
+// Reopen.
 type WriteError struct {
 	// Op is the failed operation, such as "begin", "insert" or "commit".
 	Op string
-	// Unknown is set if the commit itself failed. The events may be on disk or not, and only Reopen
-	// shows it.
+	// Unknown means that the commit itself failed. The events may be on disk or not. The caller learns it after
+	// Reopen.
 	Unknown bool
 	Err     error
 }
@@ -114,7 +114,7 @@ var (
 		"eventlog: %s: %s (the last events may or may not have been written)")
 )
 
-// Tell returns the error's sentence.
+// Tell returns the sentence of the error.
 func (e *WriteError) Tell() *message.Text {
 	if e.Unknown {
 		return maybeWritten.With(e.Op, e.Err)
@@ -126,9 +126,9 @@ func (e *WriteError) Error() string { return e.Tell().Text }
 
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// TryWrite makes a log in a temporary folder within dir, appends to it, checks the settings of its
-// connection, and removes it. The error says why a log in dir could not be written as required:
-// ErrFull, ErrReadOnly or a *SettingError.
+// TryWrite checks whether a log in dir could be written as required. It makes a log in a temporary folder within dir,
+// appends to the log, checks the settings of the connection, and removes the folder. The error wraps ErrFull or
+// ErrReadOnly, or is a *SettingError.
 func TryWrite(ctx context.Context, dir string) (err error) {
 	tmp, err := os.MkdirTemp(dir, ".perlica-try-")
 	if err != nil {

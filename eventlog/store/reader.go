@@ -22,23 +22,23 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// Reader reads the committed part of a log. It compares each event with the event's recorded
-// hashes. A damaged event ends the reading with an error, unless OpenToShow made the Reader.
-// Several goroutines may call its methods at the same time.
+// Reader reads the committed events of a log. It compares each event with the event's recorded hashes. A damaged
+// event ends the reading with an error, unless OpenToShow made the Reader. Several goroutines may call its methods at
+// the same time.
 type Reader struct {
 	db   *sqlx.DB
 	path string
 
-	// Immutable means that no process can write the file, and that it has no write-ahead log.
+	// Immutable means that no process can write to the file, and that the file has no write-ahead log.
 	Immutable bool
 
-	// shown is nil if a damaged event is an error.
+	// shown is nil unless OpenToShow made the Reader. nil means that a damaged event is an error.
 	shown *shown
-	// prunings are the prunings of the log that were read so far.
+	// prunings are the removals that were read from the log so far.
 	prunings *prunings
 }
 
-// prunings are the removals that the log names.
+// prunings are the removals that the log announces with log.pruned events.
 type prunings struct {
 	mu   sync.Mutex
 	list []event.Pruning // guarded by mu
@@ -50,12 +50,12 @@ type shown struct {
 	found map[event.Seq]*event.DamagedError // guarded by mu
 
 	stop    context.CancelFunc // ends the check
-	checked chan struct{}      // closed when the check has ended; nil means that there is no check
+	checked chan struct{}      // closed when the check has ended; nil if there is no check
 	err     error              // the error of the check; set before checked is closed
 }
 
-// OpenToShow is OpenReader for a caller that shows the log. A damaged event has no payload and the
-// mark event.Damaged. The caller calls Damaged at the end.
+// OpenToShow opens a log for a caller that shows damaged events, too. A damaged event is yielded without its payload,
+// and its Withheld is event.Damaged. At the end the caller calls Damaged. Otherwise OpenToShow is OpenReader.
 func OpenToShow(ctx context.Context, path string) (*Reader, error) {
 	r, err := OpenReader(ctx, path)
 	if err == nil {
@@ -67,15 +67,16 @@ func OpenToShow(ctx context.Context, path string) (*Reader, error) {
 // ToShow reports whether OpenToShow made the Reader.
 func (r *Reader) ToShow() bool { return r.shown != nil }
 
-// CheckAlongside has check look at the whole log in a goroutine, while the caller reads. Close ends the goroutine.
-// A reader that selects events does not meet an event that a changed column took out of the selection.
+// CheckAlongside calls the function check in a goroutine, while the caller reads. Close ends the goroutine. The check
+// is needed because a changed column may take an event out of the caller's selection, and the caller would not see
+// that damage.
 func (r *Reader) CheckAlongside(ctx context.Context, check func(context.Context, *Reader) error) {
 	ctx, r.shown.stop = context.WithCancel(ctx)
 	r.shown.checked = make(chan struct{})
 	go func() {
 		defer close(r.shown.checked)
 		if err := check(ctx, r); ctx.Err() == nil || errors.Is(err, disk.ErrCorrupt) {
-			r.shown.err = err // otherwise nobody waits for it
+			r.shown.err = err // if the caller ended the check, its error does not matter
 		}
 	}()
 }
@@ -89,8 +90,8 @@ func (r *Reader) AwaitCheck() error {
 	return r.shown.err
 }
 
-// Damaged returns an error that wraps disk.ErrCorrupt and names the first damaged event that a
-// Reader of OpenToShow has yielded. It returns nil if the Reader has found no damage.
+// Damaged returns an error that wraps disk.ErrCorrupt and names the first damaged event that this Reader has yielded.
+// It returns nil if there was no damaged event, or if OpenToShow did not make the Reader.
 func (r *Reader) Damaged() error {
 	if r.shown == nil {
 		return nil
@@ -119,9 +120,9 @@ func (r *Reader) addDamage(e *event.Event, damage *event.DamagedError) error {
 	return nil
 }
 
-// OpenReader opens the log at path for reading. It recovers and changes nothing. A log in a
-// read-only folder is readable while no process has it open for appending. The error wraps
-// fs.ErrNotExist if there is no log.
+// OpenReader opens the log at path for reading. It changes nothing, and it does not repair the log. A log in a
+// read-only folder can be read while no process has it open for appending. The error wraps fs.ErrNotExist if there is
+// no log.
 func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -133,10 +134,10 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("eventlog: %w", err)
 	}
-	_, _ = syncLeftover(path+"-wal", os.O_RDONLY) // Without permission the reader uses the file as it is.
+	_, _ = syncLeftover(path+"-wal", os.O_RDONLY) // Without permission to sync, the reader uses the file as it is.
 	r, err := openReader(ctx, path, false)
 	if errors.Is(err, disk.ErrReadOnly) {
-		// SQLite needs a -shm file for a WAL database, and could not make one.
+		// SQLite needs a -shm file for a WAL database, and it could not make one.
 		if fi, werr := os.Stat(path + "-wal"); errors.Is(werr, fs.ErrNotExist) || werr == nil && fi.Size() == 0 {
 			r, err = openReader(ctx, path, true)
 		}
@@ -163,14 +164,14 @@ func openReader(ctx context.Context, path string, immutable bool) (*Reader, erro
 	return &Reader{db: db, path: path, Immutable: immutable, prunings: &prunings{}}, nil
 }
 
-// ReaderOf returns a Reader of a log that is open for writing. The first query opens its
-// connections.
+// ReaderOf returns a Reader for a log that this process has open for writing. The first query opens the connections.
 func ReaderOf(path string) (Reader, error) {
 	db, err := sqlx.Open("sqlite", ReaderDSN(path, false))
 	return Reader{db: db, path: path, prunings: &prunings{}}, err
 }
 
-// emptyOrForeign distinguishes a log that is not finished from a foreign file.
+// emptyOrForeign returns the error for a file without the mark of a log: fs.ErrNotExist if the file is empty,
+// otherwise disk.ErrForeign.
 func emptyOrForeign(ctx context.Context, db *sqlx.DB) error {
 	var tables int
 	if err := db.GetContext(ctx, &tables, `SELECT count(*) FROM sqlite_schema`); err != nil {
@@ -182,7 +183,7 @@ func emptyOrForeign(ctx context.Context, db *sqlx.DB) error {
 	return disk.ErrForeign
 }
 
-// Close releases the file. A Log is closed by its own Close.
+// Close closes the file. For a Log, call the Log's own Close instead.
 func (r *Reader) Close() error {
 	if r.shown != nil && r.shown.stop != nil {
 		r.shown.stop()
@@ -209,8 +210,8 @@ func (r *Reader) Hashes(ctx context.Context) Hashes {
 	return Hashes{Ctx: ctx, DB: r.db}
 }
 
-// FindRuns returns the runs with an intent or an outcome whose id begins or ends with part, or
-// whose last eight characters begin with it. It reads no events.
+// FindRuns returns the runs with a matching id that have an intent or an outcome. An id matches if it begins or ends
+// with part, or if its last eight characters begin with part. FindRuns reads no payload.
 func (r *Reader) FindRuns(ctx context.Context, part string) ([]event.RunID, error) {
 	var runs []event.RunID
 	err := r.db.SelectContext(ctx, &runs, `
@@ -248,7 +249,7 @@ func Conditions(q event.Query) (string, []any) {
 	add(!q.Since.IsZero(), "ts >= ?", q.Since.UnixNano())
 	add(!q.Before.IsZero(), "ts < ?", q.Before.UnixNano())
 	add(q.Gone, "payload IS NULL AND payload_len > 0")
-	// Types are literals, so that SQLite can choose a partial index.
+	// Types are literals, because only then SQLite can choose a partial index.
 	switch len(q.Types) {
 	case 0:
 	case 1:
@@ -258,7 +259,7 @@ func Conditions(q event.Query) (string, []any) {
 	}
 	switch {
 	case q.OnlyFacts():
-		terms = append(terms, "class = 'fact'") // a literal, so that SQLite can choose a partial index
+		terms = append(terms, "class = 'fact'") // a literal, because only then SQLite can choose a partial index
 	case q.Class != "":
 		add(true, "class = ?", string(q.Class))
 	}
@@ -277,15 +278,15 @@ func literals(types []event.Type) string {
 	return strings.Join(list, ", ")
 }
 
-// Events are fetched in chunks. A chunk ends at the first of the two limits. While the caller
-// handles a chunk, no connection and no read transaction is held.
+// Events are read in chunks. A chunk ends at the first of these two limits. While the caller handles a chunk, the
+// Reader holds no connection and no transaction.
 const (
 	chunk      = 256
 	chunkBytes = 4 << 20
 )
 
-// Events yields the events that q selects, in the order of their Seq. It ends after an error. It
-// may yield events that are committed while it runs.
+// Events yields the events that q selects, in the order of their Seq, or in the opposite order if q.Newest is true.
+// After an error it yields nothing further. It may yield events that are committed while it runs.
 func (r *Reader) Events(ctx context.Context, q event.Query) iter.Seq2[event.Event, error] {
 	if q.Run != "" && q.Class == "" && !q.OnlyFacts() {
 		if err := r.narrowToRun(ctx, &q); err != nil {
@@ -315,7 +316,7 @@ func (r *Reader) Events(ctx context.Context, q event.Query) iter.Seq2[event.Even
 			}
 			if last := events[len(events)-1].Seq; q.Newest {
 				if last == 1 {
-					return // Until 0 would select everything
+					return // If Until were 0, the query would select everything.
 				}
 				q.Until = last - 1
 			} else {
@@ -325,8 +326,8 @@ func (r *Reader) Events(ctx context.Context, q event.Query) iter.Seq2[event.Even
 	}
 }
 
-// narrowToRun limits q to the part of the log with its run. Frames are not indexed by run. They lie
-// between the run's facts, or after them while the run is open.
+// narrowToRun limits q to the part of the log that contains its run. Frames have no index by run. They lie between
+// the facts of their run, or after these facts while the run is open.
 func (r *Reader) narrowToRun(ctx context.Context, q *event.Query) error {
 	var first, last *int64
 	var over bool
@@ -345,7 +346,7 @@ func (r *Reader) narrowToRun(ctx context.Context, q *event.Query) error {
 	return nil
 }
 
-// fetchChunk returns the first events that q selects. more says that there may be others.
+// fetchChunk returns at most limit events that q selects. more means that there may be further events.
 func (r *Reader) fetchChunk(ctx context.Context, q event.Query,
 	limit int) (events []event.Event, more bool, err error) {
 	condition, args := Conditions(q)
@@ -383,8 +384,8 @@ func (r *Reader) fetchChunk(ctx context.Context, q event.Query,
 	return events, more, r.fillWithheld(ctx, events)
 }
 
-// fillWithheld sets the reason for events without a payload: a mark of an import, or a log.pruned.
-// An event without a reason is damaged, because another program removed its payload.
+// fillWithheld sets Withheld for events without a payload. The reason is a row that an import wrote, or an event
+// log.pruned. Without such a reason the event is damaged, because another program removed its payload.
 func (r *Reader) fillWithheld(ctx context.Context, events []event.Event) error {
 	var gone []*event.Event
 	for i := range events {
@@ -417,7 +418,8 @@ func (r *Reader) fillWithheld(ctx context.Context, events []event.Event) error {
 	return nil
 }
 
-// marks returns the marks of an import for the events between two numbers, in either order.
+// marks returns the reasons that an import wrote for the events between two numbers. The numbers may be in either
+// order.
 func (r *Reader) marks(ctx context.Context, one, other event.Seq) (map[event.Seq]string, error) {
 	why := map[event.Seq]string{}
 	var rows []struct {
@@ -437,7 +439,7 @@ func (r *Reader) marks(ctx context.Context, one, other event.Seq) (map[event.Seq
 // isPruned reports whether a log.pruned covers e.
 func (r *Reader) isPruned(ctx context.Context, e *event.Event) (bool, error) {
 	if e.Type.Kept() {
-		return false, nil // log.pruned itself is such a type
+		return false, nil // log.pruned is also such a type
 	}
 	covers := func(p event.Pruning) bool { return p.Covers(e) }
 	r.prunings.mu.Lock()
@@ -469,7 +471,7 @@ func scanEvent(rows *sqlx.Rows) (e event.Event, err error) {
 	err = rows.Scan(&e.Seq, &e.ID, &ts, &e.Type, &e.Class, &e.Actor, &e.Writer, &e.Context,
 		&e.Session, &e.Conversation, &e.Run, &e.Trace, &e.Interaction, &e.Input,
 		&e.PayloadLen, &sum, &leaf, &e.Payload, &gone)
-	if err != nil { // a column has another type than in the schema
+	if err != nil { // a column has another type than the schema says
 		return e, fmt.Errorf("%w: event %d: %w", disk.ErrCorrupt, e.Seq, disk.Explain(err))
 	}
 	if e.Seq < 1 {
@@ -486,15 +488,14 @@ func scanEvent(rows *sqlx.Rows) (e event.Event, err error) {
 	return e, nil
 }
 
-// Count returns the number of events that q selects, without reading them. It ignores Limit and
-// Newest.
+// Count returns the number of events that q selects. It does not read the events. It ignores Limit and Newest.
 func (r *Reader) Count(ctx context.Context, q event.Query) (n int, err error) {
 	condition, args := Conditions(q)
 	err = r.db.GetContext(ctx, &n, `SELECT count(*) FROM events `+condition, args...)
 	return n, disk.Explain(err)
 }
 
-// Last returns the newest event that q selects. ok is false if there is none.
+// Last returns the newest event that q selects. ok is false if q selects no event.
 func (r *Reader) Last(ctx context.Context, q event.Query) (e event.Event, ok bool, err error) {
 	q.Newest, q.Limit = true, 1
 	for e, err := range r.Events(ctx, q) {

@@ -42,8 +42,8 @@ func Prepare(ctx context.Context, db *sqlx.DB) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	// Another process may have made the log just before. The write lock now shows it.
+	defer func() { _ = tx.Rollback() }() // After Commit this does nothing.
+	// Another process may have just made the tables. With the write lock, this process sees them.
 	var version int
 	if err := tx.GetContext(ctx, &version, `PRAGMA user_version`); err != nil || version == SchemaVersion {
 		return err
@@ -68,7 +68,7 @@ func create(ctx context.Context, tx *sqlx.Tx) error {
 	return err
 }
 
-// Statements returns the statements of Schema, as SQLite keeps them.
+// Statements returns the statements of Schema in the form in which SQLite stores them.
 func Statements() []string {
 	parts := strings.Split("\n"+Schema, "\nCREATE ")
 	var list []string
@@ -83,14 +83,14 @@ func Statements() []string {
 	return list
 }
 
-// isOurs returns ErrCorrupt unless the tables, indexes and triggers of the file are exactly those
-// of Schema. A log can come with a cloned repository. Without an index it would accept a second
-// intent, and an additional trigger could answer its own questions.
+// isOurs returns ErrCorrupt unless the tables, indexes and triggers of the file are exactly those of Schema. A log
+// may come with a cloned repository. Without an index, a log would accept a second intent, and an additional trigger
+// could write an answer to a question.
 func isOurs(ctx context.Context, db sqlx.QueryerContext) error {
 	return changedSchema(schemaFaults(ctx, db))
 }
 
-// changedSchema returns an error that wraps ErrCorrupt and names the first fault.
+// changedSchema returns an error that wraps ErrCorrupt and contains the first of the faults.
 func changedSchema(faults []string, err error) error {
 	if err == nil && len(faults) > 0 {
 		err = fmt.Errorf("%w: its schema was changed: %s", disk.ErrCorrupt, faults[0])

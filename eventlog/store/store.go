@@ -1,9 +1,9 @@
 // Package store opens and reads the SQLite file of a log. It knows the schema, the settings and the
 // other files of the log.
 //
-// The package promises that every connection has the settings for durability. It refuses a file
-// that is not a log, or whose schema was changed. It writes nothing into files that other programs
-// removed, cut or replaced. Package eventlog decides which events are appended, and when.
+// The package promises that every connection has the settings for durability. It refuses a file that is not a log, or
+// whose schema was changed. It does not write to files that other programs removed, cut or replaced. Package eventlog
+// decides when to append events.
 package store
 
 import (
@@ -27,19 +27,19 @@ import (
 )
 
 const (
-	ApplicationID = 0x5065726c // "Perl", so that file(1) and doctor can identify the file
+	ApplicationID = 0x5065726c // "Perl"; by this number, file(1) and doctor identify the file
 	SchemaVersion = 2
 
-	// BusyTimeout is the time for which a write waits for other processes that make no progress.
+	// BusyTimeout is the time for which a write waits for other processes that commit nothing.
 	BusyTimeout = 10 * time.Second
 )
 
-// Schema is schema.sql: every byte of it is part of the format.
+// Schema is the content of schema.sql. Every byte of it is part of the format.
 //
 //go:embed schema.sql
 var Schema string
 
-// Settings returns the pragmas with which every connection to a log is opened, and their values.
+// Settings returns the pragmas of every connection to a log, with their values.
 func Settings() map[string]string {
 	return map[string]string{
 		"journal_mode": "wal",
@@ -48,8 +48,8 @@ func Settings() map[string]string {
 	}
 }
 
-// DSN returns the data source name for the file at path. It contains the settings, so that every
-// connection of a pool has them.
+// DSN returns the data source name for the file at path. It contains the settings, so every connection of a pool has
+// them.
 func DSN(path string, params ...string) string {
 	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
 	if !strings.HasPrefix(u.Path, "/") { // C:/… on Windows
@@ -64,18 +64,18 @@ func DSN(path string, params ...string) string {
 func WriterDSN(path string) string {
 	return DSN(path,
 		fmt.Sprintf("busy_timeout(%d)", BusyTimeout.Milliseconds()),
-		// The driver executes pragmas in alphabetical order, and the page size must be set before
-		// the mode. The comment makes this pragma the first.
+		// The driver executes pragmas in alphabetical order, and the page size must be set before the mode. The
+		// comment sorts this pragma before the others.
 		"/**/page_size(8192)",
 		"journal_mode(WAL)",
 		"synchronous(FULL)",
-		"wal_autocheckpoint(0)",   // batchWriter moves the pages
+		"wal_autocheckpoint(0)",   // batchWriter moves the pages itself
 		"fullfsync(1)",            // for macOS; no effect elsewhere
 		"checkpoint_fullfsync(1)", // for macOS; no effect elsewhere
 	)
 }
 
-// ReaderDSN returns the data source name for reading. immutable is for files that cannot be locked.
+// ReaderDSN returns the data source name for reading. immutable is true for a file that SQLite cannot lock.
 func ReaderDSN(path string, immutable bool) string {
 	s := DSN(path, fmt.Sprintf("busy_timeout(%d)", BusyTimeout.Milliseconds()), "query_only(1)") + "&mode=ro"
 	if immutable {
@@ -100,7 +100,7 @@ type Newest struct {
 	Context string
 }
 
-// Close closes the connection and releases the files.
+// Close closes the connection and then releases the files.
 func (w *Writable) Close() error {
 	defer w.Files.Release()
 	return w.DB.Close()
@@ -123,9 +123,9 @@ func OpenWritable(ctx context.Context, path string) (*Writable, error) {
 	return openAt(ctx, path, file, WriterDSN(path))
 }
 
-// OpenAgain is OpenWritable for a file that was at path before. It makes no new file. SQLite would
-// find a new file empty and delete the write-ahead log of the moved file, with its acknowledged
-// events.
+// OpenAgain opens the file that was at path before, as OpenWritable does. It makes no new file. If another file is at
+// path, it returns an error. SQLite would find a new file empty and delete the write-ahead log of the moved file, and
+// acknowledged events would be lost.
 func OpenAgain(ctx context.Context, path string, file os.FileInfo) (*Writable, error) {
 	return openAt(ctx, path, file, WriterDSN(path)+"&mode=rw")
 }
@@ -149,13 +149,13 @@ func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*Wr
 	if err != nil {
 		return nil, err
 	}
-	// The writer needs one connection. Its prepared statements live as long as the connection.
+	// The writer needs one connection. Its prepared statements stay valid as long as that connection.
 	db.SetMaxOpenConns(1)
 	w := &Writable{DB: db, Files: &Files{Path: path, DB: file}}
 	end := time.Now().Add(BusyTimeout)
 	err = Prepare(ctx, db)
-	// SQLite does not wait for its lock while it changes a new file's journal mode, and several
-	// processes may create the log at once.
+	// SQLite does not wait for its lock while it changes the journal mode of a new file. Several processes may create
+	// the log at once, so try again here.
 	for errors.Is(disk.Explain(err), disk.ErrBusy) && time.Now().Before(end) {
 		time.Sleep(5 * time.Millisecond)
 		err = Prepare(ctx, db)
@@ -176,10 +176,9 @@ func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*Wr
 	return w, nil
 }
 
-// MakeFile makes the file if it does not exist, and identifies it. SQLite gives the -wal and -shm
-// files the mode of the database. MakeFile does not open an existing file. Closing it would release
-// the locks of this process on it, because POSIX locks belong to a process and not to a file
-// descriptor.
+// MakeFile makes the file if it does not exist, and returns its description. SQLite gives the -wal and -shm files the
+// same mode. MakeFile does not open an existing file. Closing that file would release this process's locks on it,
+// because POSIX locks belong to a process and not to a file descriptor.
 func MakeFile(path string) (os.FileInfo, error) {
 	if fi, err := os.Stat(path); err == nil {
 		return fi, nil
@@ -198,15 +197,15 @@ func MakeFile(path string) (os.FileInfo, error) {
 	return fi, errors.Join(err, f.Close())
 }
 
-// EmptyWAL moves the write-ahead log into the database and empties it, if no other process reads or
-// writes. One damaged frame or one failed sync then cannot lose the moved pages. It never waits,
-// and a log that cannot be emptied now is as good as before. waits is the normal busy timeout of
-// db. If another program changed one of the files, EmptyWAL moves nothing and returns an error.
+// EmptyWAL moves the write-ahead log into the database and empties it, if no other process reads or writes. After
+// that, a damaged frame or a failed sync cannot lose the moved pages. EmptyWAL never waits. If it cannot empty the
+// write-ahead log now, nothing is lost. The parameter waits is the busy timeout of db that EmptyWAL sets at the end.
+// If another program changed one of the files, EmptyWAL moves nothing and returns an error.
 func EmptyWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration, f *Files) error {
 	return CheckpointWAL(ctx, db, waits, f, `PRAGMA wal_checkpoint(TRUNCATE)`)
 }
 
-// CheckpointWAL is EmptyWAL with the kind of checkpoint that pragma names.
+// CheckpointWAL does the work of EmptyWAL with the statement pragma, which chooses the kind of checkpoint.
 func CheckpointWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration, f *Files,
 	pragma string) (err error) {
 	do := func(sql string) bool {
@@ -224,10 +223,9 @@ func CheckpointWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Durat
 	return err
 }
 
-// syncLeftover syncs the write-ahead log that a dead process left. The process may have died before
-// it synced its last commit. SQLite would find and show this commit, and a power failure could
-// still lose it. A living process syncs its own commits. left reports whether the file had
-// contents.
+// syncLeftover syncs the write-ahead log that a dead process left. The process may have died before it synced its
+// last commit. SQLite would show this commit, and a power failure could still lose it. A living process syncs its own
+// commits. left reports whether the file was not empty.
 func syncLeftover(wal string, flag int) (left bool, err error) {
 	f, err := os.OpenFile(wal, flag, 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -243,10 +241,9 @@ func syncLeftover(wal string, flag int) (left bool, err error) {
 	return left, errors.Join(err, f.Close())
 }
 
-// isWhole returns ErrPart if events are absent from the file. The place of the next event would be
-// known, but not the earlier events: a question could get two answers, or an input a second call.
-// The same query saves a connection by also returning whether runs without an outcome are listed,
-// and the newest event.
+// isWhole returns ErrPart if events are absent from the file. Without the earlier events, a question could get two
+// answers, or an input a second call. The same query also returns whether the file lists runs without an outcome, and
+// the newest event. That saves a second query.
 func isWhole(ctx context.Context, db *sqlx.DB) (unfinished bool, newest Newest, err error) {
 	var part bool
 	var leaf []byte
@@ -262,40 +259,40 @@ func isWhole(ctx context.Context, db *sqlx.DB) (unfinished bool, newest Newest, 
 	return unfinished, newest, err
 }
 
-// isOutcome is the condition for an outcome. Its text must equal that of the index of outcomes, or
-// SQLite does not use the index.
+// isOutcome is the SQL condition for an outcome. Its text must equal the condition in the index of outcomes.
+// Otherwise SQLite does not use that index.
 const isOutcome = `(type = 'llm.responded' OR type = 'llm.provider_error' OR type = 'llm.outcome_unknown')`
 
-// hasOutcome is the condition that a run of the table or subquery x has its outcome.
+// hasOutcome is the SQL condition that a run has its outcome. The run is in a table or subquery with the name x.
 const hasOutcome = `EXISTS (
 			SELECT 1
 			FROM events
 			WHERE run_id = x.run_id AND ` + isOutcome + `)`
 
-// listed are the rows of open_runs that follow from the events. The file may come from anywhere,
-// and an invented run must not get an outcome. CROSS keeps the order of the join: there are few
-// listed runs and many intents.
+// listed selects the runs of open_runs that follow from the events. The file may come from a stranger, and an
+// invented run must not get an outcome. CROSS keeps the order of the join, because there are few listed runs and many
+// intents.
 const listed = `
 		SELECT x.run_id
 		FROM open_runs AS x
 		CROSS JOIN events AS intent ON intent.seq = x.seq
 		WHERE intent.type = 'llm.requested' AND intent.run_id = x.run_id AND NOT ` + hasOutcome
 
-// intended are the runs without an outcome, by the events alone.
+// intended selects the runs without an outcome. It uses only the events.
 const intended = `
 		SELECT x.run_id
 		FROM events AS x
 		WHERE x.type = 'llm.requested' AND NOT ` + hasOutcome
 
-// OpenRuns returns the runs without an outcome, oldest first, whether their process lives or not.
-// It uses the stored list, so its time does not depend on the length of the log. It leaves out
-// listed runs that do not follow from the events.
+// OpenRuns returns the runs without an outcome, oldest first. Their processes may have ended or not. OpenRuns uses
+// the stored list, so its time does not depend on the length of the log. It leaves out listed runs that do not follow
+// from the events.
 func (r *Reader) OpenRuns(ctx context.Context) ([]event.RunID, error) {
 	return r.selectRuns(ctx, listed+` ORDER BY x.seq`)
 }
 
-// UnlistedRuns returns the runs without an outcome that are not on the list, oldest first. There
-// are none unless another program changed the file. It reads every intent of the log.
+// UnlistedRuns returns the runs without an outcome that are not on the stored list, oldest first. Such runs exist
+// only if another program changed the file. UnlistedRuns reads every intent of the log.
 func (r *Reader) UnlistedRuns(ctx context.Context) ([]event.RunID, error) {
 	return r.selectRuns(ctx, intended+` AND x.run_id NOT IN (`+listed+`) ORDER BY x.seq`)
 }

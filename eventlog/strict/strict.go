@@ -1,9 +1,9 @@
-// Package strict reads the JSON of events and exports so that every reader finds the same values in
-// it. Unmarshal does the same for JSON from outside.
+// Package strict parses the JSON of events and exports so strictly that every reader finds the same values. Unmarshal
+// does the same for other JSON.
 //
-// The package promises that every value of an event has exactly one form. It refuses a member that
-// is duplicate, null, unknown or in another case. It refuses a time, a hash or a base64 text in
-// another spelling than the written one. encoding/json accepts all of these.
+// The package promises that it accepts only one spelling of each value of an event. It refuses a member that is
+// duplicate, null, unknown or in another case. It refuses another spelling of a time, a hash or a base64 text.
+// encoding/json accepts all of these.
 package strict
 
 import (
@@ -23,10 +23,10 @@ import (
 	"github.com/go-faster/jx"
 )
 
-// FormatTime returns the one form of a time that Time accepts.
+// FormatTime returns a time in the only spelling that Time accepts.
 func FormatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// Time reads the output of FormatTime and nothing else.
+// Time parses the output of FormatTime and nothing else.
 func Time(text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
@@ -39,7 +39,7 @@ func Time(text string) (time.Time, error) {
 	return back, nil
 }
 
-// SHA256 reads a SHA-256 in its one hexadecimal form.
+// SHA256 parses a SHA-256 in lower-case hexadecimal.
 func SHA256(text string) (sum [sha256.Size]byte, err error) {
 	if len(text) != 2*len(sum) || strings.ToLower(text) != text {
 		return sum, hex.ErrLength
@@ -48,7 +48,7 @@ func SHA256(text string) (sum [sha256.Size]byte, err error) {
 	return sum, err
 }
 
-// Hash reads a hash in its one base64 form.
+// Hash parses a hash in its one base64 spelling.
 func Hash(text string) (hash [sha256.Size]byte, err error) {
 	b, err := base64Text(text)
 	if err != nil {
@@ -60,15 +60,14 @@ func Hash(text string) (hash [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(b), nil
 }
 
-// Object reads one JSON object into the targets with the names of its members. Nothing may follow
-// the object. It must have all members of must and may have those of may. encoding/json accepts a
-// member that is duplicate, null or in another case, and other programs read such a text
-// differently.
+// Object parses one JSON object. It stores the value of each member in the target with the member's name. The object
+// must have all members of must and may have members of may. Nothing may follow the object. Object refuses a member
+// that is duplicate, null or in another case. encoding/json accepts these, and other programs parse them differently.
 func Object(b []byte, must, may map[string]any) error {
 	if !utf8.Valid(b) {
 		return errors.New("it is not UTF-8")
 	}
-	d := jx.DecodeBytes(b) // The values share the memory of b, because one may be large.
+	d := jx.DecodeBytes(b) // The values share the memory of b, because a value may be large.
 	switch {
 	case d.Next() != jx.Object:
 		return errors.New("it is no JSON object")
@@ -77,7 +76,7 @@ func Object(b []byte, must, may map[string]any) error {
 	}
 	seen := make([]string, 0, 24)
 	required := 0
-	var bad error // bad says why the value of a member is refused.
+	var bad error // bad is the reason why the value of a member is refused.
 	err := d.ObjBytes(func(d *jx.Decoder, key []byte) error {
 		name := string(key)
 		value, err := d.Raw()
@@ -116,7 +115,7 @@ func Object(b []byte, must, may map[string]any) error {
 	return nil
 }
 
-// Text holds the bytes of a JSON string. It avoids a second copy of a large line.
+// Text is the content of a JSON string. It avoids a second copy of a large line.
 type Text []byte
 
 func unmarshalMember(value []byte, target any) error {
@@ -131,7 +130,7 @@ func unmarshalMember(value []byte, target any) error {
 		}
 		*t = b
 		return nil
-	case *[]byte: // must be in the one base64 form
+	case *[]byte: // must be in the one base64 spelling
 		var text string
 		if err := json.Unmarshal(value, &text); err != nil || text == "" {
 			return errors.New("it is no base64 text")
@@ -149,7 +148,7 @@ func unmarshalMember(value []byte, target any) error {
 	return nil
 }
 
-// base64Text decodes the one base64 form of some bytes. The decoder itself would skip line ends.
+// base64Text decodes base64 in its one spelling. The decoder alone would ignore newlines.
 func base64Text(s string) ([]byte, error) {
 	if strings.ContainsAny(s, "\r\n") {
 		return nil, errors.New("it is base64 with line ends")

@@ -18,10 +18,10 @@ import (
 // maxDepth is the maximum nesting of arrays and objects.
 const maxDepth = 100
 
-// Unmarshal reads the one JSON value of a text into v, as encoding/json does. It refuses a text
-// that two programs may read differently: a duplicate member, a member in another case than in v,
-// half a surrogate pair, bytes that are not UTF-8, a number out of range, too many levels, or a
-// second value. It ignores members that v does not have. After an error v may have changed.
+// Unmarshal parses one JSON value into v, as encoding/json does. It refuses a text that two programs may parse
+// differently. Such a text has a member that is duplicate or in another case than in v. Or it has half a surrogate
+// pair, bytes that are not UTF-8, a number out of range, too many levels, or a second value. Unmarshal ignores
+// members that v does not have. After an error v may have changed.
 func Unmarshal(text []byte, v any) error {
 	if err := check(text, reader{typ: reflect.TypeOf(v)}); err != nil {
 		return err
@@ -29,7 +29,7 @@ func Unmarshal(text []byte, v any) error {
 	return json.Unmarshal(text, v)
 }
 
-// UnmarshalObject is Unmarshal for an object. It also refuses members that v does not have.
+// UnmarshalObject parses an object as Unmarshal does. It also refuses members that v does not have.
 func UnmarshalObject(text []byte, v any) error {
 	if err := check(text, reader{typ: reflect.TypeOf(v), closed: true}); err != nil {
 		return err
@@ -40,7 +40,7 @@ func UnmarshalObject(text []byte, v any) error {
 	return json.Unmarshal(text, v)
 }
 
-// Check refuses the texts that Unmarshal refuses for every v.
+// Check returns an error for a text that Unmarshal refuses for every v.
 func Check(text []byte) error { return check(text, reader{}) }
 
 func check(text []byte, r reader) error {
@@ -54,12 +54,12 @@ func check(text []byte, r reader) error {
 		return err
 	}
 	if err := r.checkValue(jx.DecodeBytes(text), maxDepth); err != nil {
-		return errors.New(strings.ReplaceAll(err.Error(), "callback: ", "")) // a word of the decoder
+		return errors.New(strings.ReplaceAll(err.Error(), "callback: ", "")) // remove a word of the decoder
 	}
 	return nil
 }
 
-// invalid says why a text is not one JSON value.
+// invalid returns the reason why a text is not one JSON value.
 func invalid(text []byte) error {
 	d := json.NewDecoder(strings.NewReader(string(text)))
 	var first json.RawMessage
@@ -73,8 +73,8 @@ func invalid(text []byte) error {
 	return err
 }
 
-// checkSurrogates refuses half a surrogate pair. The text is valid JSON, so backslashes stand only
-// in strings.
+// checkSurrogates returns an error if the text has half a surrogate pair. The text is valid JSON, so only strings
+// contain backslashes.
 func checkSurrogates(text []byte) error {
 	const size = len(`\u0000`)
 	for i := 0; i < len(text); i++ {
@@ -98,8 +98,8 @@ func checkSurrogates(text []byte) error {
 	return nil
 }
 
-// unescaped returns the code unit of the escape at the start of a text, or 0 if the text does not
-// begin with one.
+// unescaped returns the code unit of the \\u escape at the start of a text. It returns 0 if the text does not begin
+// with such an escape.
 func unescaped(text []byte) rune {
 	if len(text) < len(`\u0000`) || text[0] != '\\' || text[1] != 'u' {
 		return 0
@@ -111,11 +111,11 @@ func unescaped(text []byte) rune {
 	return rune(n)
 }
 
-// reader walks through a value and compares its members with a type.
+// reader walks through a JSON value and compares its members with a Go type.
 type reader struct {
 	// typ is the type of the value. nil means that the type is unknown.
 	typ reflect.Type
-	// closed refuses unknown members.
+	// closed means that unknown members are refused.
 	closed bool
 }
 
@@ -124,7 +124,7 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// withType returns the reader for a part with the type t.
+// withType returns a reader for a part of the value. t is the type of that part.
 func (r reader) withType(t reflect.Type) reader { return reader{t, r.closed} }
 
 func (r reader) checkValue(d *jx.Decoder, levels int) error {
@@ -134,7 +134,7 @@ func (r reader) checkValue(d *jx.Decoder, levels int) error {
 	if r.typ != nil {
 		at := reflect.PointerTo(r.typ)
 		if at.Implements(jsonUnmarshaler) || at.Implements(textUnmarshaler) {
-			r.typ = nil // The type decodes its value itself.
+			r.typ = nil // The type parses its value itself.
 		}
 	}
 	if levels == 0 {

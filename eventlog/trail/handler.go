@@ -13,7 +13,7 @@ import (
 
 const (
 	maxValue = 16 << 10 // bytes of one value
-	overlap  = 4 << 10  // bytes read after the cut, so that a secret across it is seen whole
+	overlap  = 4 << 10  // bytes read after the cut, so that a secret at the cut is read as a whole
 )
 
 // newHandler returns a JSON handler that masks secrets, cuts long values and never returns an
@@ -26,7 +26,7 @@ func newHandler(t *Trail, level slog.Leveler) slog.Handler {
 		ReplaceAttr: cleaner{t.opts.Redactor}.cleanAttr})
 }
 
-// lines is a writer that expects one whole line in each call, as [slog.JSONHandler] writes it.
+// lines is a writer. Each call must write one whole line, as [slog.JSONHandler] does.
 type lines struct{ t *Trail }
 
 func (w lines) Write(p []byte) (int, error) {
@@ -40,11 +40,11 @@ func (w lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// cleaner cleans attributes before they are encoded.
+// cleaner masks and shortens attributes before they are encoded.
 type cleaner struct{ redactor *redact.Redactor }
 
-// cleanAttr masks the value of a key that names a secret, and cuts long values. Secrets in short
-// values are found when the line is complete.
+// cleanAttr masks the value of an attribute that has the name of a secret, and shortens long values. Secrets in short
+// values are masked later, when the line is complete.
 func (c cleaner) cleanAttr(groups []string, a slog.Attr) slog.Attr {
 	for _, g := range groups {
 		if mask, ok := redact.Named(g, ""); ok {
@@ -67,7 +67,7 @@ func (c cleaner) cleanAttr(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// cleanAny encodes a value once. It finds values that are too long or that cannot be encoded.
+// cleanAny encodes a value. If the value is too long or cannot be encoded, cleanAny replaces it by a text.
 func (c cleaner) cleanAny(v slog.Value) (out slog.Value) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -96,21 +96,21 @@ func (c cleaner) cleanAny(v slog.Value) (out slog.Value) {
 	return slog.AnyValue(json.RawMessage(b))
 }
 
-// cutValue shortens s to maxValue bytes without splitting a rune, and adds the original length.
+// cutValue shortens s to maxValue bytes without splitting a rune, and adds the length of s.
 func (c cleaner) cutValue(s string) string {
 	if len(s) <= maxValue {
 		return s
 	}
 	head := c.redactor.Text(edge(s, maxValue+overlap))
 	head = edge(head, maxValue)
-	// The cut may have split the last mask.
+	// The cut may have split a mask at the end. Remove that part.
 	if i := strings.LastIndex(head, "…["); i >= 0 && len(head)-i < len(redact.Mask) {
 		head = head[:i]
 	}
 	return fmt.Sprintf("%s…[cut, %d bytes]", head, len(s))
 }
 
-// edge returns at most n bytes of s and does not split a rune.
+// edge returns at most the first n bytes of s and does not split a rune.
 func edge(s string, n int) string {
 	if len(s) <= n {
 		return s

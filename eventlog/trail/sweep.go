@@ -16,17 +16,17 @@ const (
 	namePrefix   = "perlica-"
 	fileExt      = ".jsonl"
 	lockExt      = ".lock"
-	backupLayout = "2006-01-02T15-04-05.000" // backupLayout is the layout of the times in lumberjack's file names.
+	backupLayout = "2006-01-02T15-04-05.000" // the layout of the times in lumberjack's file names
 
 	// maxDirFiles limits the number of files, because many short runs leave one file each.
 	maxDirFiles = 100
 
-	// starting is the time in which a process may create a lock file and still not have locked it.
+	// starting is the maximum age of a lock file that its process may not have locked yet.
 	starting = time.Minute
 )
 
-// sweepFiles deletes the oldest files of ended processes and the rotated files of this process. It
-// stops when one more full file has room. It ignores errors, because they only cost disk space.
+// sweepFiles deletes the oldest files of ended processes, and the rotated files of this process. It stops when the
+// directory has space for one more full file. It ignores errors, because they only cost disk space.
 func (t *Trail) sweepFiles() {
 	entries, err := os.ReadDir(t.opts.Dir)
 	if err != nil {
@@ -71,7 +71,7 @@ func olderFirst(a, b os.FileInfo) int {
 	return strings.Compare(a.Name(), b.Name())
 }
 
-// stemOf returns the part of a file name that all files of a trail share. ok is false if the file
+// stemOf returns the beginning of a file name that is the same for all files of one trail. ok is false if the file
 // does not belong to a trail.
 func stemOf(name string) (stem string, ok bool) {
 	stem, ok = strings.CutSuffix(name, fileExt)
@@ -87,7 +87,7 @@ func stemOf(name string) (stem string, ok bool) {
 	return stem, ok
 }
 
-// livingStems returns the stems with a held lock, and removes the locks of ended processes.
+// livingStems returns the stems whose lock is held by a process. It removes the lock files of ended processes.
 func (t *Trail) livingStems(entries []os.DirEntry) map[string]bool {
 	alive := map[string]bool{}
 	for _, e := range entries {
@@ -115,8 +115,8 @@ func (t *Trail) isLocked(e os.DirEntry) bool {
 	return false
 }
 
-// release gives up a lock that this process holds, and removes its file. No process uses the name
-// again, so the file may be visible between the two steps.
+// release unlocks a lock file and removes it. No process will use the name again, so another process may see the file
+// between the two steps.
 func release(lock *flock.Flock) {
 	_ = lock.Close()
 	_ = os.Remove(lock.Path())
@@ -138,7 +138,7 @@ func Usage(dir string) (files int, bytes int64, err error) {
 		}
 		info, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // The file was swept in between.
+			continue // The file was deleted in between.
 		}
 		if err != nil {
 			return files, bytes, err

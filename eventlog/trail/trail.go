@@ -1,23 +1,21 @@
-// Package trail keeps the debug trail, which developers read when something went wrong. The trail
-// is not evidence; package eventlog keeps the evidence.
+// Package trail writes the debug trail: log lines that developers read when something went wrong. The trail is not
+// evidence. Package eventlog records the evidence.
 //
-// The package promises that its caller never fails. A full disk, an unwritable directory or a value
-// that cannot be encoded only costs lines, and [Trail.Lost] counts them. The package masks secrets
-// ([redact.Text]) and keeps its directory below a limit. It never deletes a file of a living
-// process.
+// The package promises that its caller never gets an error. A full disk, an unwritable directory or a value that
+// cannot be encoded only costs lines, and [Trail.Lost] counts these. The package masks secrets ([redact.Text]) and
+// limits the size of its directory. It never deletes the current file of a living process.
 //
 // Each process writes its own file, with one JSON object on each line:
 //
 //	perlica-<start, UTC>-<pid>.jsonl      perlica-20261121T031517.042-4711.jsonl
 //
-// A second trail of the same process and millisecond gets a "-2" after the pid. lumberjack rotates
-// a file that reaches its limit. The name of a rotated file contains the time of the rotation and
-// not a number:
+// A second trail of the same process in the same millisecond has "-2" after the pid. lumberjack rotates a file that
+// reaches its limit. The name of a rotated file contains the time of the rotation:
 //
 //	perlica-20261121T031517.042-4711-2026-11-21T04-00-00.000.jsonl
 //
-// The process holds a lock on perlica-<start>-<pid>.lock as long as it lives. Close removes that
-// file. Directories have mode 0700, files 0600.
+// The process holds a lock on perlica-<start>-<pid>.lock as long as it lives. Close removes that file. Directories
+// have mode 0700, and files have mode 0600.
 package trail
 
 import (
@@ -34,29 +32,29 @@ import (
 	"gopkg.in/natefinch/lumberjack.v2"
 )
 
-// Options say where a trail lies and how large it may grow. A zero limit means the default.
+// Options are the directory and the limits of a trail. A zero limit means the default.
 type Options struct {
-	// Dir is the directory. An empty Dir turns the trail off, and then no line counts as lost.
+	// Dir is the directory. If Dir is empty, nothing is written, and no line counts as lost.
 	Dir string
-	// MaxSizeMB limits one file. The default is 10.
+	// MaxSizeMB is the maximum size of one file in megabytes. The default is 10.
 	MaxSizeMB int
-	// MaxFiles limits the files of one process, the current one included. The default is 5, the
-	// minimum 2.
+	// MaxFiles is the maximum number of files of one process, including the current file. The default is 5. The
+	// minimum is 2.
 	MaxFiles int
-	// MaxTotalMB limits all trail files in Dir. The default is 200.
+	// MaxTotalMB is the maximum size of all trail files in Dir in megabytes. The default is 200.
 	MaxTotalMB int
 	// Level is the lowest level that is written. The default is slog.LevelInfo.
 	Level slog.Leveler
-	// Redactor masks more than redact.Text does. nil masks nothing more.
+	// Redactor masks the user's own patterns in addition to the secrets of redact.Text. It may be nil.
 	Redactor *redact.Redactor
-	// Now is the clock for the names of files and the ages of locks. The default is time.Now.
+	// Now returns the time for file names and for the age of locks. The default is time.Now.
 	Now func() time.Time
 }
 
 const (
 	megabyte    = 1 << 20
 	startLayout = "20060102T150405.000"
-	maxNames    = 100 // trails of one process that start in the same millisecond
+	maxNames    = 100 // maximum number of trails of one process that start in the same millisecond
 )
 
 // Trail is the debug trail of one process. It is safe for concurrent use.
@@ -65,19 +63,19 @@ type Trail struct {
 	logger *slog.Logger
 	lost   atomic.Int64
 
-	mu   sync.Mutex         // guards the fields below; also held during the trail's I/O
+	mu   sync.Mutex         // guards the fields below; also held while a line is written
 	file *lumberjack.Logger // nil until the first line
 	lock *flock.Flock
 	// stem is the file name without its extension.
 	stem  string
 	since int64 // bytes written since the last sweep
-	// torn means that an error cut off the last line.
+	// torn means that an error cut off the last line, so the next line needs a newline before it.
 	torn   bool
 	closed bool
 }
 
-// Open returns a trail and cannot fail. It touches no file. The first line creates the directory,
-// sweeps it and creates the file.
+// Open returns a trail. It cannot fail, because it touches no file. The first line creates the directory, sweeps it
+// and creates the file.
 func Open(o Options) *Trail {
 	o = o.withDefaults()
 	t := &Trail{opts: o}
@@ -105,16 +103,15 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Logger returns the trail's logger. It masks secrets and cuts long values. When a call returns,
-// the operating system has the line, but the line is not synced.
+// Logger returns the trail's logger. It masks secrets and shortens long values. When a call of the logger returns,
+// the operating system has the line, but the line may not be on the disk.
 func (t *Trail) Logger() *slog.Logger { return t.logger }
 
 // Lost returns how many lines could not be written so far.
 func (t *Trail) Lost() int64 { return t.lost.Load() }
 
-// Close waits for the current line, closes the file and gives up the lock. Later calls return nil,
-// and later lines are lost. The goroutine in which lumberjack deletes old files lives as long as
-// the process.
+// Close waits for the current line, closes the file and releases the lock. Later calls return nil, and later lines
+// are lost. lumberjack's goroutine for deleting old files ends only with the process.
 func (t *Trail) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -162,7 +159,7 @@ func (t *Trail) writeLine(line []byte) {
 
 func (t *Trail) maxSize() int64 { return int64(t.opts.MaxSizeMB) * megabyte }
 
-// createFile creates the file once. After an error the next line tries again.
+// createFile creates the file, unless it exists. After an error the next line tries again.
 func (t *Trail) createFile() error {
 	if t.file != nil {
 		return nil
@@ -182,7 +179,7 @@ func (t *Trail) createFile() error {
 	return nil
 }
 
-// claimName chooses an unused name and locks it.
+// claimName chooses an unused name and locks its lock file.
 func (t *Trail) claimName() error {
 	base := fmt.Sprintf("%s%s-%d", namePrefix, t.opts.Now().UTC().Format(startLayout), os.Getpid())
 	stem := base
@@ -192,8 +189,8 @@ func (t *Trail) claimName() error {
 		if err == nil {
 			f.Close() // nothing was written
 			t.stem, t.lock = stem, flock.New(path)
-			// On a file system without locks this fails. Other processes then cannot take the lock
-			// either, and they sweep no file whose lock they cannot take.
+			// On a file system without locks, TryLock fails. Other processes cannot lock the file either. They delete
+			// only files whose lock they can take.
 			_, _ = t.lock.TryLock()
 			return nil
 		}

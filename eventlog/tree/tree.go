@@ -1,8 +1,8 @@
-// Package tree computes an RFC 6962 Merkle tree that grows by leaves and complete subtrees. It
-// knows no file.
+// Package tree computes an RFC 6962 Merkle tree. The tree grows by leaves and by complete subtrees. The package uses
+// no files.
 //
-// The package promises that the root of a Range is the root of RFC 6962, section 2.1, in whichever
-// order leaves and subtrees were combined.
+// The package promises that the root of a Range is the root of RFC 6962, section 2.1. The order in which leaves and
+// subtrees were combined does not matter.
 package tree
 
 import (
@@ -12,32 +12,32 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// NodeHeight is the distance between the levels whose hashes are stored. The leaves are stored with
-// their events, then one hash for every 256 leaves, one for every 65,536, and so on. Any other hash
-// of the tree follows from at most 128 stored ones.
+// NodeHeight is the distance between two levels whose hashes are stored. The leaves are stored with their events. The
+// next stored level has one hash for every 256 leaves, the next one for every 65,536, and so on. Any other hash of
+// the tree can be computed from at most 128 stored hashes.
 const NodeHeight = 8
 
-// Node is the root of the 2^Level leaves from N·2^Level on, counted from 0.
+// Node is the root of the N-th complete subtree with 2^Level leaves, counted from 0.
 type Node struct {
 	Level int
 	N     int64
 	Hash  tlog.Hash
 }
 
-// Range is the compact range of an RFC 6962 tree: the roots of its complete subtrees, widest first.
-// Size has one set bit for each root.
+// Range is the compact range of an RFC 6962 tree: the roots of its complete subtrees, widest first. Size has a set
+// bit for each of these roots.
 type Range struct {
 	Size  int64
 	Roots []tlog.Hash
-	// Nodes are the nodes of the stored levels that Add completed.
+	// Nodes are the nodes of stored levels that Add and AddSubtree completed.
 	Nodes []Node
 }
 
 // Add appends one leaf.
 func (f *Range) Add(leaf tlog.Hash) { f.AddSubtree(0, leaf) }
 
-// AddSubtree appends a complete subtree of 2^level leaves. Size must be a multiple of that number.
-// Each consecutive one bit of Size, from level upwards, is a subtree that the new one completes.
+// AddSubtree appends a complete subtree of 2^level leaves. Size must be a multiple of that number. Each set bit of
+// Size, from level upwards without a gap, stands for a subtree that the new one completes.
 func (f *Range) AddSubtree(level int, hash tlog.Hash) {
 	at := level
 	for n := f.Size >> level; n&1 == 1; n >>= 1 {
@@ -70,8 +70,8 @@ func (f *Range) Clone() Range {
 	return Range{Size: f.Size, Roots: slices.Clone(f.Roots)}
 }
 
-// Fold returns the root of a complete subtree whose leaves are list. The length of list must be a
-// power of two. Fold overwrites list.
+// Fold returns the root of a complete subtree. list has the leaves of the subtree, and its length must be a power of
+// two. Fold overwrites list.
 func Fold(list []tlog.Hash) tlog.Hash {
 	for ; len(list) > 1; list = list[:len(list)/2] {
 		for i := range len(list) / 2 {
@@ -81,10 +81,10 @@ func Fold(list []tlog.Hash) tlog.Hash {
 	return list[0]
 }
 
-// MaxLevel is higher than the level of any subtree: no log has 2^60 events.
+// MaxLevel is above the level of any subtree, because no log has 2^60 events.
 const MaxLevel = 60
 
-// MaxSeq is larger than the Seq of any event. Sums of two such numbers do not overflow.
+// MaxSeq is larger than the Seq of any event. The sum of two such numbers does not overflow.
 const MaxSeq = 1 << MaxLevel
 
 // Subtree is a complete subtree whose events are absent.
@@ -94,7 +94,8 @@ type Subtree struct {
 	Hash  tlog.Hash
 }
 
-// Span returns the leaves of the subtree, counted from 0. The leaf to is the first one after it.
+// Span returns the leaves of the subtree, counted from 0. from is the first leaf, and to is the number after the last
+// leaf.
 func (a Subtree) Span() (from, to int64) {
 	from = a.Seq - 1
 	return from, from + 1<<a.Level
@@ -106,8 +107,8 @@ func (a Subtree) Last() int64 {
 	return to
 }
 
-// Widest returns the level of the widest complete subtree that begins with leaf from and ends at
-// leaf to or before. from must be less than to.
+// Widest returns the level of the widest complete subtree that begins with the leaf from and ends before the leaf to.
+// from must be less than to.
 func Widest(from, to int64) int {
 	level := bits.Len64(uint64(to-from)) - 1
 	if from > 0 {

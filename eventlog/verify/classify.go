@@ -7,9 +7,8 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 )
 
-// classify turns the bad events into findings. If a header does not match its leaf, the event was
-// edited, or another event got its number. In the second case the header matches after the original
-// number is put back.
+// classify turns the bad events into findings. If a header does not match its leaf, the event was edited, or it got
+// the number of another event. In the second case the header matches its leaf with the original number.
 func (v *verification) classify() {
 	from := v.origins()
 	inserted := v.reportShift(from)
@@ -17,7 +16,7 @@ func (v *verification) classify() {
 		r := &v.bad[i]
 		switch t, moved := from[r.Seq]; {
 		case inserted[r.Seq]:
-		case moved && t == 0: // reportShift has reported it
+		case moved && t == 0: // reportShift has reported this event
 		case moved:
 			v.find(r.Seq, Reordered, eventMoved.With(r.Seq, t))
 		case r.flaw == badColumn:
@@ -31,16 +30,16 @@ func (v *verification) classify() {
 	v.rep.More += v.moreBad
 }
 
-// maxTries limits the numbers that are tried in headers.
+// maxTries is the maximum number of event numbers that are tried in headers.
 const maxTries = 2_000_000
 
-// nearby is the distance within which an event's original number is searched first.
+// nearby is the distance from an event's number within which its original number is searched first.
 const nearby = 16
 
-// origins finds the original numbers of the bad events.
+// origins returns the original number of each bad event for which it finds one.
 func (v *verification) origins() map[event.Seq]event.Seq {
 	from := map[event.Seq]event.Seq{}
-	leaves := map[tlog.Hash]event.Seq{} // leaves of bad rows: their contents may have been exchanged without the leaves
+	leaves := map[tlog.Hash]event.Seq{} // leaves of bad rows, because two rows may have exchanged everything but their leaves
 	for i := range v.bad {
 		leaves[v.bad[i].LeafHash] = v.bad[i].Seq
 	}
@@ -69,8 +68,8 @@ func (v *verification) origins() map[event.Seq]event.Seq {
 	return from
 }
 
-// findOrigin tries numbers for one event: at the distance of the previous event, then nearby, then
-// the numbers of the other bad events, then all.
+// findOrigin looks for the original number of one event. It first tries the distance of the previous event, which is
+// delta. Then it tries numbers nearby, the numbers of the other bad events, and at last all numbers.
 func (v *verification) findOrigin(r *row, delta event.Seq, is func(*row, event.Seq) bool) (event.Seq, bool) {
 	if is(r, r.Seq+delta) {
 		return r.Seq + delta, true
@@ -98,9 +97,9 @@ func (v *verification) findOrigin(r *row, delta event.Seq, is func(*row, event.S
 	return 0, false
 }
 
-// reportShift reports deleted or inserted events after which all later events were renumbered.
-// These have one distance from their original numbers, up to the end. It marks them in from with
-// zero and returns the inserted events.
+// reportShift reports deleted or inserted events after which all later events were renumbered. All these later events
+// have the same distance from their original numbers, up to the end of the log. reportShift sets their entries in
+// from to zero, and returns the inserted events.
 func (v *verification) reportShift(from map[event.Seq]event.Seq) map[event.Seq]bool {
 	inserted := map[event.Seq]bool{}
 	end := event.Seq(v.size)
@@ -131,8 +130,8 @@ func (v *verification) reportShift(from map[event.Seq]event.Seq) map[event.Seq]b
 	return inserted
 }
 
-// taken reports whether the events from first to end only exchanged places with others: the events
-// with their numbers are elsewhere.
+// taken reports whether the events from first to end were not renumbered but exchanged with other events. In that
+// case another event has one of their numbers as its original number.
 func taken(from map[event.Seq]event.Seq, first, end event.Seq) bool {
 	for s, t := range from {
 		if (s < first || s > end) && t >= first && t <= end {
@@ -142,7 +141,7 @@ func taken(from map[event.Seq]event.Seq, first, end event.Seq) bool {
 	return false
 }
 
-// rangeOf returns the sentence about one event or about a range of events.
+// rangeOf returns the sentence one for a single event, or the sentence many for the events from a to b.
 func rangeOf(a, b event.Seq, one, many *message.Text, more ...any) *message.Text {
 	if a == b {
 		return one.With(append([]any{a}, more...)...)

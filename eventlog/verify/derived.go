@@ -7,9 +7,9 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// openRuns are the runs without an outcome: the stored list, and those that follow from the events.
-// Recovery uses the list. A missing row would leave a run without an outcome for ever, and an
-// additional one would give it a second outcome.
+// openRuns has the runs without an outcome: the stored list, and the runs that follow from the events. Recovery uses
+// the list. If a run is missing on the list, it never gets an outcome. If the list has a run too much, that run gets
+// a second outcome.
 type openRuns struct {
 	stored map[event.RunID]event.Seq // nil means that the list was not read
 	follow map[event.RunID]event.Seq
@@ -18,8 +18,8 @@ type openRuns struct {
 	last   event.Seq // Seq of the last llm.single_call.enforced
 }
 
-// maxStored protects the memory from a hostile file. It is more than the number of stored hashes
-// for 268 million events.
+// maxStored protects the memory from a hostile file. It is more than the number of stored hashes of 268 million
+// events.
 const maxStored = 1 << 20
 
 func (o *openRuns) countEvent(e *event.Event) {
@@ -59,18 +59,18 @@ func (v *verification) compareRuns() {
 	}
 }
 
-// signatures records which valid checkpoints are signed by a known key. An unsigned one is not
-// damage, because the key may have been missing. But an attacker who rewrites a log cannot sign it.
+// signatures records which valid checkpoints are signed by a known key. An unsigned checkpoint is not damage, because
+// the user may have had no key. But an attacker who rewrites a log cannot sign a checkpoint.
 type signatures struct {
-	// first is the size of the first signed checkpoint, and newest the size of the last checkpoint.
+	// first is the size of the first signed checkpoint. newest is the size of the last checkpoint.
 	first, newest int64
 	// anchored is the size of the last signed line of the anchor.
 	anchored int64
-	// bare are the unsigned lines after the first signed checkpoint.
+	// bare are the unsigned lines of the anchor after the first signed checkpoint.
 	bare []seal
-	// stored is the size of the last checkpoint in the file.
+	// stored is the size of the last checkpoint in the log's file.
 	stored int64
-	// lone counts the signed lines without a checkpoint in the file.
+	// lone is the number of signed lines of the anchor without a checkpoint of the same size in the log's file.
 	lone int
 }
 
@@ -108,7 +108,7 @@ func (v *verification) warnUnsigned() {
 		case s.bare:
 			why = lineBare
 		case s.size >= v.rep.Signed:
-			continue // the newest one: see below
+			continue // newestUnsigned reports the newest one
 		}
 		v.warn(why.With(s.where))
 	}

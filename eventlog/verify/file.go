@@ -19,8 +19,8 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// file is a log's file, the source with the most evidence. It has events and checkpoints, and also
-// the stored hashes, the list of open runs, the schema and the anchor.
+// file is the file of a log, as a Source. It is the source with the most evidence. Besides events and checkpoints, it
+// has the stored hashes, the list of open runs, the schema and the anchor.
 type file struct {
 	v      *verification
 	reader *store.Reader
@@ -29,22 +29,22 @@ type file struct {
 
 	lacks   map[string]bool // missing tables
 	changed []string        // changed parts of the schema
-	// size is the size of the log at the start.
+	// size is the number of events at the start of the verification.
 	size int64
-	// covered is the largest size of a stored checkpoint at that time.
+	// covered is the largest size of a stored checkpoint at the start of the verification.
 	covered int64
-	// sizes is the number of different sizes of stored checkpoints.
+	// sizes is the number of different sizes among the stored checkpoints.
 	sizes int64
 	// numbered is the largest id of a stored checkpoint.
 	numbered int64
 	// stored is the number of stored checkpoints.
 	stored  int64
-	anchors int // lines of the anchor
+	anchors int // number of lines of the anchor
 	intents intents.Contents
 	absent  []tree.Subtree
-	// withheld are the events whose payloads are listed as withheld.
+	// withheld has the Seq of each event whose payload an import left out.
 	withheld []int64
-	// beyond is the size that the stored hashes cover if it is above size.
+	// beyond is the number of events that the stored hashes cover, if that is more than size.
 	beyond int64
 	// next is the first Seq of the next stretch.
 	next int64
@@ -52,11 +52,11 @@ type file struct {
 	idle chan *scanner
 }
 
-// errEndless ends the reading of a broken file that would not end.
+// errEndless ends the reading of a broken file that yields events without end.
 var errEndless = fmt.Errorf("%w: events come over and over", disk.ErrCorrupt)
 
-// Log verifies the log's file with everything stored in it, and the anchor. It reads the whole log
-// on all cores and writes nothing. Other processes may append at the same time. Otherwise it is
+// Log verifies a log's file with everything stored in it, and the anchor. It reads the whole log on all processor
+// cores and writes nothing. Other processes may append at the same time. The checks and the Report are those of
 // Check.
 func Log(ctx context.Context, r *store.Reader, opt Options) (Report, error) {
 	f := &file{reader: r, next: 1, idle: make(chan *scanner, runtime.GOMAXPROCS(0))}
@@ -96,8 +96,8 @@ func (f *file) closeFile() (err error) {
 	return disk.Explain(err)
 }
 
-// Head measures the log. It reads the anchor before the size, because an anchor never covers more
-// than its log.
+// Head reads the size and the stored lists of the log. It reads the anchor before the size, because the anchor never
+// covers more events than the log has at that time.
 func (f *file) Head(ctx context.Context) (h Head, err error) {
 	anchors, err := anchor.Read(f.reader.Path())
 	if err != nil {
@@ -129,14 +129,14 @@ func (f *file) Head(ctx context.Context) (h Head, err error) {
 	return h, nil
 }
 
-// isNamed reports whether the log's newest checkpoint has this origin. It helps if the first event
-// is damaged.
+// isNamed reports whether origin is the name of the log in its newest checkpoint. That name is needed if the first
+// event is damaged.
 func (f *file) isNamed(ctx context.Context, origin string) bool {
 	c, ok, err := f.reader.LastCheckpoint(ctx, 0)
 	return err == nil && ok && c.Origin == origin
 }
 
-// addAnchors adds the lines of the anchor to the checkpoints.
+// addAnchors adds the lines of the anchor to the checkpoints that are compared.
 func (f *file) addAnchors(anchors []anchor.Line) {
 	for _, a := range anchors {
 		line := lineOfAnchor.With(a.Number)
@@ -152,8 +152,8 @@ func (f *file) addAnchors(anchors []anchor.Line) {
 	f.anchors = len(anchors)
 }
 
-// Next returns groups of the tree's first stored level. A stretch without any row is one group,
-// however long it is.
+// Next returns the next stretch of the log. A stretch has whole groups of the tree's first stored level. If the next
+// rows are missing, all of them are one stretch, however many there are.
 func (f *file) Next(context.Context) (func(*Block) error, error) {
 	first := f.next
 	if first > max(f.size, min(f.covered, 1)) { // an empty log may have checkpoints
@@ -178,7 +178,7 @@ func (f *file) Next(context.Context) (func(*Block) error, error) {
 	}, nil
 }
 
-// readBlock reads a stretch from its first Seq on.
+// readBlock reads the stretch of b. first is the first Seq of the stretch.
 func (f *file) readBlock(b *Block, first int64) (err error) {
 	var s *scanner
 	select {

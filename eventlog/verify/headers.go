@@ -15,12 +15,12 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// Headers checks the events after a number without their payloads: no event is missing, each header has its
-// leaf, and the newest checkpoint has the root of these leaves. A caller that selects events thereby learns that
-// no changed column took an event out of the selection. If there is damage, the error wraps disk.ErrCorrupt and
-// the event.DamagedError of the first damaged event. Headers uses one core; BenchmarkHeaders measures it.
+// Headers checks the headers of the events after a number, without their payloads. No event may be missing, each
+// header must match its leaf, and the root of the leaves must match the newest checkpoint. A changed column may take
+// an event out of a selection, and this check finds the change. If there is damage, the error wraps disk.ErrCorrupt
+// and the event.DamagedError of the first damaged event. Headers uses one core; BenchmarkHeaders measures it.
 func Headers(ctx context.Context, r *store.Reader, after event.Seq) (err error) {
-	// The checkpoint is read before the events, so the events that it covers are there.
+	// Read the checkpoint before the events. Then the log has all events that the checkpoint covers.
 	newest, _, err := r.LastCheckpoint(ctx, 0)
 	if err != nil {
 		return err
@@ -36,12 +36,12 @@ func Headers(ctx context.Context, r *store.Reader, after event.Seq) (err error) 
 	h.conn.SetInterrupt(ctx.Done())
 	err = h.scan(r, int64(after))
 	if ctx.Err() != nil && !errors.Is(err, disk.ErrCorrupt) {
-		return context.Cause(ctx) // it interrupted the scan
+		return context.Cause(ctx) // the end of ctx interrupted the scan
 	}
 	return err
 }
 
-// headers is one call of Headers. It uses the scanner's connection, texts and absent subtrees.
+// headers is the state of one call of Headers. It uses a scanner for its connection and its absent subtrees.
 type headers struct {
 	scanner
 	newest evidence.Checkpoint
@@ -80,7 +80,8 @@ func (h *headers) scan(r *store.Reader, after int64) error {
 	return h.skip(end + 1)
 }
 
-// skip adds the absent subtrees before an event. It returns an error if the event does not follow then.
+// skip adds the absent subtrees before the event seq. It returns an error if an event between them and seq is
+// missing.
 func (h *headers) skip(seq int64) error {
 	for ; len(h.absent) > 0 && h.absent[0].Seq < seq && h.absent[0].Seq == h.tree.Size+1 &&
 		wellFormed(h.absent[0]); h.absent = h.absent[1:] {
@@ -94,7 +95,8 @@ func (h *headers) skip(seq int64) error {
 	return nil
 }
 
-// add adds a leaf, or a subtree of this level, and compares the root with the newest checkpoint.
+// add adds a subtree of this level, or a leaf if the level is 0. Then it compares the root with the newest
+// checkpoint.
 func (h *headers) add(level int, hash tlog.Hash) error {
 	h.tree.AddSubtree(level, hash)
 	h.tree.Nodes = h.tree.Nodes[:0]

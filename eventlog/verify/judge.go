@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// judgeCheckpoint compares the tree with one checkpoint. If the roots differ, the checkpoint or the
-// log may be wrong. A later valid checkpoint decides that.
+// judgeCheckpoint compares the tree with one checkpoint. If the roots differ, the checkpoint or the log may be wrong.
+// If a later checkpoint is valid, the checkpoint was wrong.
 func (v *verification) judgeCheckpoint(s *seal) {
 	switch {
 	case s.fault == nil && v.head.Origin != "" && s.Origin != v.head.Origin && (len(v.bad) == 0 || v.bad[0].Seq > 1):
@@ -33,8 +33,8 @@ func (v *verification) judgeCheckpoint(s *seal) {
 	}
 }
 
-// countUnchecked counts a checkpoint that cannot be checked, once for each size, because a cosigned
-// checkpoint is stored several times. The checkpoints come by size.
+// countUnchecked counts a checkpoint that cannot be checked. It counts each size once, because a cosigned checkpoint
+// is stored several times. The checkpoints come in the order of their sizes.
 func (v *verification) countUnchecked(s *seal) {
 	last, n := &v.skipped, &v.rep.Unchecked
 	switch {
@@ -50,7 +50,8 @@ func (v *verification) countUnchecked(s *seal) {
 	*last = s.size
 }
 
-// accept records a valid checkpoint. Earlier checkpoints that did not match are wrong themselves.
+// accept records a valid checkpoint. If an earlier checkpoint did not match, that checkpoint is wrong, and accept
+// reports it.
 func (v *verification) accept(s *seal) {
 	for i := range v.wrong {
 		v.find(0, v.wrong[i].kind, otherRoot.With(v.wrong[i].where, v.wrong[i].size, s.where))
@@ -76,7 +77,7 @@ func (v *verification) accept(s *seal) {
 	}
 }
 
-// below returns the first and the last event below a node.
+// below returns the first and the last event that the node n covers.
 func below(n tree.Node) (first, last int64) { return n.N<<n.Level + 1, (n.N + 1) << n.Level }
 
 // finishEvents does the remaining checks after all events.
@@ -95,8 +96,8 @@ func (v *verification) finishEvents(ctx context.Context) error {
 	return err
 }
 
-// reportRewritten reports the checkpoints and stored hashes that did not match and have no valid
-// checkpoint after them. Then events were changed together with their leaves.
+// reportRewritten reports the checkpoints and stored hashes that did not match, if no later checkpoint is valid. In
+// that case somebody changed events together with their leaves.
 func (v *verification) reportRewritten() {
 	reported := map[Damage]bool{}
 	for i := range v.wrong {
@@ -122,7 +123,7 @@ func (v *verification) reportRewritten() {
 	}
 }
 
-// reportShortened compares the end of the log with the checkpoints after it.
+// reportShortened reports the checkpoints that cover more events than the log has.
 func (v *verification) reportShortened() {
 	for _, list := range [][]seal{v.seals, v.stored} {
 		for i := len(list) - 1; i >= 0; i-- {
@@ -142,8 +143,8 @@ func (v *verification) reportShortened() {
 	}
 }
 
-// reportNode reports a stored hash that is missing or wrong. If a later checkpoint is valid, the
-// hash itself is wrong.
+// reportNode reports a stored hash that is missing or wrong. If a later checkpoint is valid, the hash itself is
+// wrong. Otherwise the events may be wrong.
 func (v *verification) reportNode(n tree.Node) {
 	first, last := below(n)
 	if last <= v.good {

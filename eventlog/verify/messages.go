@@ -60,7 +60,7 @@ var (
 			"event %d; they count as called")
 )
 
-// These are the places of checkpoints and the faults of checkpoints.
+// These are descriptions of checkpoints and the faults of checkpoints.
 var (
 	checkpointOfFile = message.New("verify.checkpoint-of-file", "checkpoint %d of the file")
 	someCheckpoint   = message.New("verify.some-checkpoint", "a checkpoint in the file")

@@ -8,9 +8,9 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// gone are the events with missing payloads that no log.pruned has covered yet, by the fields that
-// a pruning selects. The key also says whether the source marks them as withheld. An event takes
-// eight bytes, because a log may have lost a million payloads.
+// gone has the events with missing payloads that no log.pruned has covered yet. The key has the fields by which a
+// pruning selects events. It also says whether the source marks the payloads as withheld. An event takes only eight
+// bytes, because a log may have lost a million payloads.
 type gone map[goneKey][]event.Seq
 
 type goneKey struct {
@@ -29,14 +29,14 @@ func (g *gone) addEvent(e *event.Event) {
 	(*g)[k] = append((*g)[k], e.Seq)
 }
 
-// applyPruning removes the events that an intact log.pruned covers from gone.
+// applyPruning handles an intact log.pruned event. It removes the events that the pruning covers from v.gone.
 func (v *verification) applyPruning(e *event.Event) {
 	var p event.Pruning
 	if json.Unmarshal(e.Payload, &p) != nil {
 		return
 	}
 	for k, seqs := range v.gone {
-		n := sort.Search(len(seqs), func(i int) bool { // The numbers rise, and a pruning has an end.
+		n := sort.Search(len(seqs), func(i int) bool { // the numbers grow, and the pruning covers the first of them
 			return seqs[i] > e.Seq || !p.Covers(&event.Event{Seq: seqs[i], Type: k.Type, Class: k.Class,
 				Refs: event.Refs{Session: k.Session, Run: k.Run}})
 		})
@@ -47,8 +47,8 @@ func (v *verification) applyPruning(e *event.Event) {
 	}
 }
 
-// reportUncovered counts the payloads that are absent from an import, and reports those that are
-// missing without a reason.
+// reportUncovered handles the missing payloads without a pruning. It counts the payloads that an import left out, and
+// reports the others.
 func (v *verification) reportUncovered() {
 	var bad []event.Seq
 	for k, seqs := range v.gone {

@@ -16,18 +16,18 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// scanner reads stretches of a log's file. Only one goroutine at a time uses it.
+// scanner reads stretches of a log's file. Only one goroutine at a time may use it.
 type scanner struct {
 	f    *file
 	conn *sqlite.Conn
 
 	rows, notes *sqlite.Stmt
 
-	absent  []tree.Subtree // the subtrees after the current place
+	absent  []tree.Subtree // the absent subtrees that were not added yet
 	flaw    flaw
 	field   []byte
 	payload []byte
-	// last are the texts of the previous row by column. Most of them stay the same.
+	// last has the texts of the previous row, by column. Most texts are the same in the next row.
 	last [14]string
 }
 
@@ -57,9 +57,9 @@ func (s *scanner) closeConn() error {
 	return s.conn.Close()
 }
 
-// connect opens a connection that is faster than one of database/sql. It executes no statement that
-// writes. It maps no file: mapping is no faster here and counts as memory, and a cut file would end
-// the process.
+// connect opens a connection that is faster than one of database/sql. It executes only statements that read. It does
+// not map the file into memory. Mapping is not faster here and counts as used memory, and if the file were cut, the
+// process would crash.
 func connect(r *store.Reader) (*sqlite.Conn, error) {
 	conn, err := sqlite.OpenConn(store.ReaderDSN(r.Path(), r.Immutable), sqlite.OpenReadOnly|sqlite.OpenURI)
 	if err != nil {
@@ -78,7 +78,7 @@ func connect(r *store.Reader) (*sqlite.Conn, error) {
 	return conn, nil
 }
 
-// query calls each with every row of the result.
+// query executes a statement and calls the function each with every row of the result.
 func query(conn *sqlite.Conn, text string, each func(*sqlite.Stmt) error, args ...int64) error {
 	stmt, _, err := conn.PrepareTransient(text)
 	if err != nil {
@@ -104,13 +104,13 @@ func eachRow(stmt *sqlite.Stmt, each func(*sqlite.Stmt) error, args ...int64) er
 			continue
 		}
 		if err := each(stmt); err != nil {
-			_ = stmt.Reset() // the error of each matters
+			_ = stmt.Reset() // the error of each is returned
 			return err
 		}
 	}
 }
 
-// fillBlock reads the stretch of the block, which begins with event first.
+// fillBlock reads the stretch of the block b. first is the first Seq of the stretch.
 func (s *scanner) fillBlock(b *Block, first int64) error {
 	at, _ := slices.BinarySearchFunc(s.f.absent, first, func(a tree.Subtree,
 		seq int64) int {
@@ -127,7 +127,7 @@ func (s *scanner) fillBlock(b *Block, first int64) error {
 		return nil
 	}
 	last := b.last
-	if last == s.f.size { // also checkpoints of more events than exist
+	if last == s.f.size { // include checkpoints of more events than the log has
 		last = max(last, s.f.covered)
 	}
 	err := eachRow(s.notes, func(stmt *sqlite.Stmt) error {
@@ -135,7 +135,7 @@ func (s *scanner) fillBlock(b *Block, first int64) error {
 		return nil
 	}, first, last)
 	if disk.IsBroken(err) {
-		return nil // other findings report the damage and its consequences
+		return nil // other findings report the damage
 	}
 	return err
 }
@@ -148,7 +148,7 @@ func (s *scanner) addAbsent(b *Block, seq int64) {
 	}
 }
 
-// scanRows reads the rows. In a broken part of the file it continues row by row.
+// scanRows reads the rows of the stretch. If a part of the file is broken, scanRows reads that part row by row.
 func (s *scanner) scanRows(b *Block, first int64) error {
 	next := first
 	each := func(stmt *sqlite.Stmt) error {
@@ -176,7 +176,7 @@ func (s *scanner) scanRows(b *Block, first int64) error {
 	return nil
 }
 
-// addRow adds the current row of stmt and returns its Seq.
+// addRow adds the current row of stmt to the block and returns the row's Seq.
 func (s *scanner) addRow(b *Block, stmt *sqlite.Stmt) int64 {
 	seq := stmt.ColumnInt64(0)
 	s.addAbsent(b, seq)
@@ -196,7 +196,7 @@ func (s *scanner) addRow(b *Block, stmt *sqlite.Stmt) int64 {
 	return seq
 }
 
-// header reads the header and the leaf of the current row of stmt.
+// header reads the header and the leaf of the current row of stmt into e.
 func (s *scanner) header(e *event.Event, stmt *sqlite.Stmt) {
 	s.flaw = sound
 	seq := stmt.ColumnInt64(0)
@@ -207,7 +207,7 @@ func (s *scanner) header(e *event.Event, stmt *sqlite.Stmt) {
 	e.Run, e.Trace = event.RunID(s.intern(stmt, 10)), event.TraceID(s.intern(stmt, 11))
 	e.Interaction, e.Input = event.InteractionID(s.intern(stmt, 12)), event.InputID(s.intern(stmt, 13))
 	e.PayloadLen = stmt.ColumnInt64(14)
-	var sum, leaf [sha256.Size + 1]byte // one byte more than a hash, to detect a longer one
+	var sum, leaf [sha256.Size + 1]byte // one byte more than a hash, to detect a value that is too long
 	if stmt.ColumnBytes(15, sum[:]) != sha256.Size || stmt.ColumnBytes(16, leaf[:]) != tlog.HashSize {
 		s.flaw = badColumn
 	}
@@ -220,7 +220,7 @@ func (s *scanner) columnBytes(stmt *sqlite.Stmt, col int) []byte {
 	switch {
 	case n == 0:
 		if stmt.ColumnType(col) != sqlite.TypeText {
-			s.flaw = badColumn // NULL would count as ""
+			s.flaw = badColumn // without this, NULL would count as ""
 		}
 	case n == len(s.field):
 		s.field = make([]byte, stmt.ColumnLen(col)+1)
@@ -229,7 +229,7 @@ func (s *scanner) columnBytes(stmt *sqlite.Stmt, col int) []byte {
 	return s.field[:n]
 }
 
-// intern returns a column's text without allocating a string for every row.
+// intern returns a column's text. It allocates no string if the text is the same as in the previous row.
 func (s *scanner) intern(stmt *sqlite.Stmt, col int) string {
 	b := s.columnBytes(stmt, col)
 	if string(b) == s.last[col] {

@@ -16,28 +16,29 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 )
 
-// seal is a checkpoint that is compared with the log, from any place.
+// seal is a checkpoint of any origin that is compared with the log.
 type seal struct {
 	evidence.Checkpoint
-	// size is the number of events at which the checkpoint is compared with the log. A damaged
-	// checkpoint may state another number.
+	// size is the number of events at which the checkpoint is compared with the log. A damaged checkpoint may contain
+	// another number.
 	size  int64
 	where *message.Text
-	// kind is the kind of damage if the checkpoint does not match the log.
+	// kind is the kind of damage to report if the checkpoint does not match the log.
 	kind   Damage
 	known  bool                 // a known key signed it
 	wanted bool                 // a key of Options.Signers signed it
 	others []evidence.Signature // signatures of known witnesses
-	// claim means that the source states this tree head without a signature. A mismatch shows only
-	// that the source is damaged.
+	// claim means that the source has this tree head without a signature. A mismatch shows only that the source is
+	// damaged.
 	claim bool
-	// bare means that a line of the anchor lacks the signature that is stored for its size.
+	// bare means that this is a line of the anchor without a signature, although the checkpoint of the same size has
+	// one.
 	bare bool
-	// fault says why the checkpoint is invalid for any log. It is nil for a valid one.
+	// fault is the reason why the checkpoint is invalid for any log. It is nil for a valid checkpoint.
 	fault *message.Text
 }
 
-// addHeads adds the tree head of the source and the checkpoint of Options.Since.
+// addHeads adds two checkpoints to v.seals: the tree head of the source, and Options.Since.
 func (v *verification) addHeads(ctx context.Context) error {
 	var first []seal
 	if h := &v.head; h.Root != (tlog.Hash{}) {
@@ -66,8 +67,8 @@ func (v *verification) addHeads(ctx context.Context) error {
 
 func bySize(a, b seal) int { return cmp.Compare(a.size, b.size) }
 
-// compareStored compares a line of the anchor with the checkpoints stored for the same size. It
-// must equal one of them. Without any, its own signature counts.
+// compareStored compares a line of the anchor with the stored checkpoints of the same size. The line must equal one
+// of them. If there are none, the signature of the line itself is verified.
 func (v *verification) compareStored(a *seal) {
 	line, stored := anchor.Format(a.Checkpoint), false
 	for i := range v.same {
@@ -90,7 +91,7 @@ func (v *verification) compareStored(a *seal) {
 	}
 }
 
-// readNote reads the note of s and verifies the signatures of known keys.
+// readNote parses the note of s and verifies the signatures of known keys.
 func (v *verification) readNote(s *seal) {
 	n, err := note.Open([]byte(s.Note), v.verifiers)
 	var unverified *note.UnverifiedNoteError
@@ -145,7 +146,7 @@ func (s *strangers) countKey(key string) {
 	}
 }
 
-// sentences returns a sentence for each of the keys.
+// sentences returns one sentence for each unknown key.
 func (s *strangers) sentences() (list []*message.Text) {
 	for key, n := range s.n {
 		what := unknownKey.With(key)

@@ -16,82 +16,83 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// blockEvents is the number of events that one worker reads at a time. It is a multiple of a group
-// of the tree's first stored level, and small enough for a processor's cache.
+// blockEvents is the number of events that a worker reads at a time. It is a multiple of the group size of the tree's
+// first stored level. A block fits into a processor's cache.
 const blockEvents = 4 << tree.NodeHeight
 
-// verification is the state of one call of Check. Workers read blocks and check each block alone.
-// The caller's goroutine puts the blocks in order and does the other checks.
+// verification is the state of one call of Check. Workers read blocks of events and check the events of each block
+// separately. The caller's goroutine puts the blocks in order and does the other checks.
 type verification struct {
-	// The fields below are set before the workers start.
+	// The next fields are set before the workers start.
 	source    Source
 	file      *file // the source, if it is a log's file
 	opt       Options
 	verifiers note.Verifiers
 	head      Head
 	nodes     map[place]tlog.Hash // the stored hashes of the tree
-	hasNodes  bool                // nodes are complete
-	// seals are the remaining checkpoints that come in no block, by size.
+	hasNodes  bool                // every stored hash could be read, and no subtree is absent
+	// seals are the checkpoints that no block contains and that are not compared yet. They are ordered by size.
 	seals []seal
 
 	unknown strangers
 
-	// Only the caller's goroutine uses the fields below.
+	// Only the caller's goroutine uses the next fields.
 	rep          Report
 	events       int64
 	absentEvents int64
 	clock        clock
 	bad          []row // the bad events that are not yet classified
 	moreBad      int
-	// unread says why a row before the next could not be read.
+	// unread is the reason why a row could not be read. It is set until the next readable row shows which events are
+	// concerned.
 	unread error
-	// gaps are the places of missing events.
+	// gaps are the ranges of missing events.
 	gaps []span
-	// gap means that the auditor knows about the last gap.
+	// gap means that the auditor already knows about the current gap.
 	gap        bool
 	runs       openRuns
 	gone       gone
 	signatures signatures
 
-	// size is the final size of the log.
+	// size is the number of events of the log, once all blocks were read.
 	size int64
-	// covered is the largest size in a reported checkpoint beyond the end.
+	// covered is the largest size in a checkpoint that was reported because the log is shorter.
 	covered int64
 	tree    tree.Range
-	// start is the tree at the start of the current group of leaves, see tree.NodeHeight.
+	// start is the tree at the start of the current group of leaves; see tree.NodeHeight.
 	start tree.Range
-	// damaged means that a leaf of this group is unknown.
+	// damaged means that some leaf of the current group is unknown.
 	damaged bool
-	// lost means that the tree no longer follows from the events.
+	// lost means that the tree cannot be computed from the events any longer.
 	lost bool
-	// broken means that the root is unknown.
+	// broken means that the root of the log is unknown.
 	broken bool
-	// stored are the checkpoints of blocks after the current place.
+	// stored are the checkpoints of blocks that cover more events than the tree has so far.
 	stored []seal
-	// same are the checkpoints of the last size.
+	// same are the stored checkpoints of the last compared size.
 	same []seal
-	// good is the largest size of a valid checkpoint.
+	// good is the size of the largest valid checkpoint so far.
 	good int64
-	// wrong are later checkpoints that did not match.
+	// wrong are the checkpoints above good that did not match.
 	wrong []seal
 	// skipped is the size of the last checkpoint that could not be checked.
 	skipped int64
-	// skippedAnchor is the same for lines of the anchor.
+	// skippedAnchor is the size of the last line of the anchor that could not be checked.
 	skippedAnchor int64
 	moreWrong     int
-	// stray are later stored nodes that do not follow from the events.
+	// stray are stored hashes above good that do not follow from the events.
 	stray []tree.Node
-	// last is the finding of the source's End.
+	// last is the finding that the End of the source returned, or nil.
 	last *Finding
 }
 
-// place is the place of a stored hash in the tree.
+// place is the position of a stored hash in the tree.
 type place struct {
 	level int
 	n     int64
 }
 
-// span is a range of event numbers.
+// span is a range of event numbers, both included.
 type span struct{ first, last int64 }
 
 // verifySource verifies the whole source.
@@ -160,7 +161,7 @@ func (v *verification) readBlocks(whole context.Context) error {
 	return v.finishEvents(whole)
 }
 
-// addBlock checks the events of a block against the log as a whole.
+// addBlock checks the events of a block together with all earlier events.
 func (v *verification) addBlock(b *Block) {
 	v.stored = append(v.stored, b.seals...)
 	slices.SortStableFunc(v.stored, bySize)
@@ -199,8 +200,8 @@ func (v *verification) addBlock(b *Block) {
 	}
 }
 
-// reportTwice reports an event or subtree at a place where none may be. In an export, an event may
-// stand after later events.
+// reportTwice reports an event or subtree whose number is not above the number of an earlier one. In an export, an
+// event may come after later events.
 func (v *verification) reportTwice(r *row) {
 	v.markGap()
 	if !slices.ContainsFunc(v.gaps, func(g span) bool { return int64(r.Seq) >= g.first && int64(r.Seq) <= g.last }) {
@@ -215,7 +216,7 @@ func (v *verification) reportTwice(r *row) {
 	v.report(f)
 }
 
-// addRow adds an event to the tree and shows it to the auditor, or adds a subtree for its events.
+// addRow adds an event or an absent subtree to the tree. It passes an intact event to the auditor.
 func (v *verification) addRow(r *row) {
 	switch {
 	case r.flaw == absent:
@@ -238,7 +239,7 @@ func (v *verification) addRow(r *row) {
 	v.compareNodes()
 }
 
-// addSound handles an event with an intact header.
+// addSound does the checks of an event with an intact header.
 func (v *verification) addSound(r *row) {
 	if r.flaw == payloadGone {
 		v.gone.addEvent(&r.Event)
@@ -256,7 +257,7 @@ func (v *verification) addSound(r *row) {
 	}
 }
 
-// markGap tells the auditor that it cannot see an event.
+// markGap tells the auditor that an event is missing or damaged.
 func (v *verification) markGap() {
 	v.runs.unsure = true
 	if v.opt.Audit != nil && !v.gap {
@@ -265,10 +266,10 @@ func (v *verification) markGap() {
 	v.gap = true
 }
 
-// maxBad is the number of bad events that are examined more closely.
+// maxBad is the maximum number of bad events for which the original number is searched.
 const maxBad = 512
 
-// skipTo extends the tree to size if events are missing.
+// skipTo extends the tree to size events. If events are missing, it reports them.
 func (v *verification) skipTo(b *Block, size int64) {
 	switch {
 	case v.tree.Size < size:
@@ -280,8 +281,8 @@ func (v *verification) skipTo(b *Block, size int64) {
 	}
 }
 
-// addMissing reports the missing events up to last. It continues the tree with the stored hashes of
-// groups if possible, otherwise with arbitrary ones.
+// addMissing reports that the events up to last are missing. It extends the tree with the stored hashes of groups if
+// possible, otherwise with arbitrary hashes.
 func (v *verification) addMissing(b *Block, last int64) {
 	first := v.tree.Size + 1
 	if v.unread != nil {
@@ -308,11 +309,11 @@ func (v *verification) addMissing(b *Block, last int64) {
 	}
 }
 
-// compareNodes compares the nodes that the last leaf completed with the stored ones.
+// compareNodes compares the nodes that the last leaf completed with the stored hashes.
 func (v *verification) compareNodes() {
 	for i := 0; i < len(v.tree.Nodes); i++ {
 		n := v.tree.Nodes[i]
-		damaged := v.damaged && n.Level == tree.NodeHeight // or the group was replaced by its stored hash
+		damaged := v.damaged && n.Level == tree.NodeHeight // also true after the stored hash replaced the group
 		switch stored, ok := v.nodes[place{n.Level, n.N}]; {
 		case n.Level > tree.NodeHeight && v.lost, ok && stored == n.Hash:
 		case !damaged && (ok || v.hasNodes):
@@ -337,13 +338,13 @@ func (v *verification) compareNodes() {
 	}
 }
 
-// beginGroup begins a group of leaves.
+// beginGroup stores the tree at the start of a group of leaves.
 func (v *verification) beginGroup() {
 	v.start.Size, v.start.Roots = v.tree.Size, append(v.start.Roots[:0], v.tree.Roots...)
 }
 
-// compareSeals compares the tree with the checkpoints of its size. The checkpoints of the source
-// come first.
+// compareSeals compares the tree with the checkpoints of its size. Stored checkpoints come before other checkpoints
+// of the same size.
 func (v *verification) compareSeals() {
 	for {
 		var s seal

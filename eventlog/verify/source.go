@@ -10,29 +10,28 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// Source is a log at any place: a file, an export, or a copy in another database. One goroutine
-// calls its methods, and stops after an error. An error that wraps [disk.ErrCorrupt] is damage. Any
-// other error ends the verification.
+// Source is a log to be verified: a file, an export, or a copy in another database. One goroutine calls its methods,
+// and it stops after an error. An error that wraps [disk.ErrCorrupt] is reported as damage. Any other error ends the
+// verification.
 type Source interface {
 	// Head returns the source's claims about the whole log. It is called once, before the other
 	// methods.
 	Head(ctx context.Context) (Head, error)
 
-	// Next returns a function that reads the next stretch of the log into a block, at most some
-	// thousand events. After the last stretch the error is io.EOF. Stretches come in the order of
-	// the log. Several goroutines read them at once.
+	// Next returns a function that reads the next stretch of the log into a block. A stretch has at most some
+	// thousand events. Stretches come in the order of the log. After the last stretch the error is io.EOF. Several
+	// goroutines call the returned functions at the same time.
 	Next(ctx context.Context) (read func(*Block) error, err error)
 
-	// End is called after all stretches were read. If it returns a Finding as an error, the Finding
-	// is reported if there is no other finding. It is damage of a copy that the events do not show.
+	// End is called after all stretches were read. It may return a Finding as an error, for damage of a copy that the
+	// events do not show. That Finding is reported only if there is no other finding.
 	End(ctx context.Context) error
 }
 
-// Head holds the source's claims about the whole log, and the kinds of damage that the source
-// cannot show.
+// Head has the source's claims about the whole log, and the kinds of damage that the source cannot show.
 type Head struct {
-	// Checkpoint names the log, if the source does. It is the newest tree head of all events of the
-	// source, signed or not. Its Root is zero if the source has none.
+	// Checkpoint is the newest tree head of all events of the source, signed or not. Its Origin is the name of the
+	// log, if the source has one. Its Root is zero if the source has no tree head.
 	evidence.Checkpoint
 	// Where describes the place of Checkpoint.
 	Where *message.Text
@@ -41,46 +40,44 @@ type Head struct {
 	Lacks []Damage
 }
 
-// flaw is the fault of one row as far as the row itself shows it, or the kind of a row that is not
-// an event.
+// flaw is the fault of one row, as far as the row itself shows it. It may also say that the row is not an event.
 type flaw byte
 
 const (
 	sound         flaw = iota
 	payloadEdited      // its length or hash differs from the header
-	payloadGone        // it is not yet known whether an event explains that
+	payloadGone        // there is no payload; an event may explain that
 	headerEdited       // the leaf does not match the header
 	badColumn          // a value that no event has
 	unreadable         // no event could be read
 	absent             // a subtree: LeafHash is its root
 )
 
-// row is an event as it was read, or a subtree.
+// row is an event or an absent subtree.
 type row struct {
 	event.Event
 	flaw  flaw
-	level int // the level of a subtree
+	level int // the level of the subtree
 }
 
-// Block holds a stretch of the log between the source and the goroutine that combines all
-// stretches. It checks each event alone and keeps no payload. The source adds events and subtrees
-// in its own order.
+// Block has a stretch of the log. The source adds events and subtrees to it, in the source's order. Block checks each
+// event separately and keeps almost no payloads. The caller's goroutine then combines the blocks.
 type Block struct {
 	v     *verification
 	rows  []row
 	seals []seal
-	// why is the reason of the first unreadable row.
+	// why is the reason why the first unreadable row could not be read.
 	why error
 
-	// The two fields below are for a stretch of the log's file.
-	// last is the last Seq of the stretch, even if no event has it.
+	// The fields last and hole are set only for the file of a log.
+	// last is the last Seq of the stretch. The log may have no event with this Seq.
 	last int64
 	// hole means that the stretch has no events.
 	hole bool
 
-	header []byte // scratch
+	header []byte // reused by checkLast
 	read   func(*Block) error
-	// err ends the verification.
+	// err is an error that ends the verification.
 	err  error
 	done chan struct{}
 }
@@ -89,21 +86,20 @@ func (b *Block) reset(read func(*Block) error) {
 	*b = Block{v: b.v, rows: b.rows[:0], seals: b.seals[:0], header: b.header[:0], read: read, done: b.done}
 }
 
-// Event adds an event with its stored number and leaf. Its payload is nil if it is withheld.
-// Withheld is empty or [event.Missing] if no reason is known. Block keeps neither e nor its
-// payload.
+// Event adds an event with its stored number and leaf. If the payload is withheld, it is nil. In that case Withheld
+// is empty or [event.Missing] if no reason is known. Block does not keep e.
 func (b *Block) Event(e *event.Event) {
 	*b.newEvent() = *e
 	b.checkLast(e.Payload, sound)
 }
 
-// newEvent returns a new row's event.
+// newEvent appends a row and returns the row's event.
 func (b *Block) newEvent() *event.Event {
 	b.rows = append(b.rows, row{})
 	return &b.rows[len(b.rows)-1].Event
 }
 
-// checkLast checks the event of the last row, with a flaw that is already known.
+// checkLast checks the event of the last row. If f is not sound, the caller already knows that fault.
 func (b *Block) checkLast(payload []byte, f flaw) {
 	r := &b.rows[len(b.rows)-1]
 	r.Payload, r.flaw = payload, f
@@ -135,8 +131,8 @@ func (b *Block) Absent(a tree.Subtree) {
 	b.rows = append(b.rows, row{Event: event.Event{Seq: event.Seq(a.Seq), LeafHash: a.Hash}, flaw: absent, level: a.Level})
 }
 
-// Unreadable says that the next row cannot be read, and why. The events that are missing there
-// count as unreadable.
+// Unreadable says that the next row cannot be read, and gives the reason. The events that are missing before the next
+// readable row are reported as unreadable.
 func (b *Block) Unreadable(why error) {
 	b.rows = append(b.rows, row{flaw: unreadable})
 	if b.why == nil {
@@ -144,8 +140,8 @@ func (b *Block) Unreadable(why error) {
 	}
 }
 
-// Checkpoint adds a stored checkpoint of the first size events. size is at most the last Seq of the
-// stretch, unless the log ends before it. where describes the checkpoint.
+// Checkpoint adds a stored checkpoint of the first size events. size is at most the last Seq of the stretch, unless
+// the log ends with that stretch. where describes the checkpoint.
 func (b *Block) Checkpoint(size int64, note string, where *message.Text) {
 	s := seal{Checkpoint: evidence.Checkpoint{Note: note}, size: size, where: where, kind: Checkpoint}
 	if b.v.readNote(&s); s.fault == nil && s.Size != size {
@@ -154,7 +150,7 @@ func (b *Block) Checkpoint(size int64, note string, where *message.Text) {
 	b.seals = append(b.seals, s)
 }
 
-// wellFormed reports whether a is a complete subtree of some tree.
+// wellFormed reports whether some tree can have the complete subtree a.
 func wellFormed(a tree.Subtree) bool {
 	return a.Seq > 0 && a.Seq <= tree.MaxSeq && a.Level >= 0 && a.Level < tree.MaxLevel && (a.Seq-1)&(1<<a.Level-1) == 0
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// checkPart checks that an incomplete file can be an import. No event was appended to an import, so
-// it has no anchor and at most the one checkpoint that came with it.
+// checkPart reports an incomplete file that cannot be an import. Nobody appends to an import. It therefore has no
+// anchor, and at most the one checkpoint of its export.
 func (f *file) checkPart() {
 	if f.v.opt.NoImport || len(f.absent) == 0 || f.anchors == 0 && f.sizes < 2 {
 		return
@@ -30,8 +30,8 @@ func (f *file) checkPart() {
 	f.v.find(first, Deleted, noImport.With(rangeOf(first, event.Seq(a.Last()), eventMissing, eventsMissing)))
 }
 
-// checkTables compares the tables with those of a log. Open and doctor report other changes of the
-// schema.
+// checkTables compares the tables of the file with those of a log. checkAccess, Open and doctor report other changes
+// of the schema.
 func (f *file) checkTables(ctx context.Context) error {
 	ours := store.Statements()
 	strange := false
@@ -54,7 +54,7 @@ func (f *file) checkTables(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(f.lacks)) {
 		f.v.find(0, Schema, tableMissing.With(name))
 	}
-	if strange { // a Seq may then have any type
+	if strange { // In this case a Seq may have any type.
 		return query(f.conn, `SELECT count(*) FROM events WHERE typeof(seq) <> 'integer'`, func(stmt *sqlite.Stmt) error {
 			if n := stmt.ColumnInt64(0); n > 0 {
 				f.v.find(0, Inserted, withoutNumber.With(n))
@@ -69,11 +69,11 @@ func (f *file) checkTables(ctx context.Context) error {
 	return err
 }
 
-// checkAccess reports ways to change the log without its rules: a changed index or trigger, or
-// another name of the file. It warns about files that everyone can write.
+// checkAccess reports ways to change the log against its rules: a changed index or trigger, or a second name of the
+// file. It warns about files that everyone can write to.
 func (f *file) checkAccess() {
 	for _, what := range f.changed {
-		if !strings.HasPrefix(what, "the table") { // checkTables reports tables
+		if !strings.HasPrefix(what, "the table") { // checkTables has reported the tables
 			f.v.find(0, Schema, openToChanges.With(what))
 		}
 	}
@@ -86,7 +86,7 @@ func (f *file) checkAccess() {
 	}
 }
 
-// measure reads the size of the log and its absent parts in one transaction.
+// measure reads the size of the log, its lists and its absent parts in one transaction.
 func (f *file) measure() (err error) {
 	if err := query(f.conn, `BEGIN`, nil); err != nil {
 		return err
@@ -142,8 +142,7 @@ func (f *file) measure() (err error) {
 	return f.readNodes()
 }
 
-// measureNotes reads the sizes of the stored checkpoints, and reports checkpoints with an
-// impossible size.
+// measureNotes reads the numbers and sizes of the stored checkpoints. It reports checkpoints with an impossible size.
 func (f *file) measureNotes() error {
 	if f.lacks["checkpoints"] {
 		return nil
@@ -160,7 +159,7 @@ func (f *file) measureNotes() error {
 	})
 }
 
-// addAbsent reads a row of the table absent.
+// addAbsent adds the subtree in a row of the table absent.
 func (f *file) addAbsent(stmt *sqlite.Stmt) {
 	a := tree.Subtree{Seq: stmt.ColumnInt64(0), Level: stmt.ColumnInt(1)}
 	n := len(f.absent)
@@ -177,7 +176,7 @@ func (f *file) addAbsent(stmt *sqlite.Stmt) {
 	}
 }
 
-// readDerived reads the derived tables in the same transaction.
+// readDerived reads the list of open runs and the list of withheld payloads.
 func (f *file) readDerived() error {
 	stored := map[event.RunID]event.Seq{}
 	err := query(f.conn, `SELECT run_id, seq FROM open_runs`, func(stmt *sqlite.Stmt) error {
@@ -197,7 +196,7 @@ func (f *file) readDerived() error {
 			return nil
 		})
 	}
-	// Other findings report the rows whose payload is missing.
+	// Other findings report the listed rows whose payload really is missing.
 	return query(f.conn, `
 		SELECT count(*), min(seq)
 		FROM withheld
@@ -209,8 +208,8 @@ func (f *file) readDerived() error {
 	})
 }
 
-// readNodes reads the stored hashes of the tree. In a part of a log some of them do not follow from
-// the events.
+// readNodes reads the stored hashes of the tree. In a part of a log, some of these cannot be computed from the
+// events.
 func (f *file) readNodes() error {
 	f.v.nodes = map[place]tlog.Hash{}
 	err := query(f.conn, `SELECT level, n, hash FROM nodes`, func(stmt *sqlite.Stmt) error {
@@ -253,10 +252,10 @@ func (f *file) End(ctx context.Context) error {
 	if len(f.v.gone) == 0 {
 		return nil
 	}
-	// A missing payload may have been pruned since.
+	// A missing payload may have been pruned after the start of the verification.
 	for e, err := range f.reader.Events(ctx, event.Query{After: event.Seq(f.size), Types: []event.Type{event.LogPruned}}) {
 		if disk.IsBroken(err) {
-			return nil // an unreadable event covers nothing
+			return nil // an unreadable event explains nothing
 		}
 		if err != nil {
 			return err
@@ -268,8 +267,8 @@ func (f *file) End(ctx context.Context) error {
 	return nil
 }
 
-// warnDropped warns about checkpoints that seem to be removed. The stored ones have consecutive
-// ids, each signed line of the anchor is also stored, and each end of a run makes one.
+// warnDropped warns about checkpoints that seem to have been removed. In an intact log, the ids of stored checkpoints
+// are consecutive. Each signed line of the anchor and each end of a run has a stored checkpoint.
 func (f *file) warnDropped() {
 	if f.v.rep.Withheld > 0 && (f.sizes > 1 || f.v.rep.Anchors > 0) {
 		defer f.v.warn(withheldWritten)

@@ -1,9 +1,9 @@
 // Package verify recomputes every hash of a log from its events. It compares the results with the
 // stored leaves, tree and checkpoints, and with the anchor.
 //
-// The package promises that the report names the damage, with the number of a damaged event. An
-// error means that the log could not be read. The package writes nothing. It applies no rules about
-// the meaning of events; an Auditor does.
+// The package promises that the report names the damage and the number of a damaged event. An error means that the
+// log could not be read. The package writes nothing. It applies no rules about the meaning of events. An Auditor does
+// that.
 package verify
 
 import (
@@ -33,19 +33,19 @@ const (
 	Inserted   Damage = "inserted"   // events were added later
 	Reordered  Damage = "reordered"  // events have exchanged their places
 	Truncated  Damage = "truncated"  // the end is missing
-	Unreadable Damage = "unreadable" // the file is broken there
+	Unreadable Damage = "unreadable" // the file cannot be read at this place
 	Tree       Damage = "tree"       // a stored hash or a derived table does not follow from the events
 	Checkpoint Damage = "checkpoint" // a checkpoint does not match the log
 	Anchor     Damage = "anchor"     // a line of the anchor does not match the log
 	Schema     Damage = "schema"     // the tables are not those of a log
 	Rule       Damage = "rule"       // an Auditor objects to an event
 	Unsigned   Damage = "unsigned"   // a required signature is missing
-	Misplaced  Damage = "misplaced"  // another log belongs in this place
+	Misplaced  Damage = "misplaced"  // the file is another log than the user expects
 )
 
 // Finding is one fault of a log.
 type Finding struct {
-	// Seq is the first event concerned, or 0.
+	// Seq is the first event with the fault, or 0.
 	Seq  event.Seq `json:"seq,omitempty"`
 	Kind Damage    `json:"kind"`
 	// What describes the fault.
@@ -53,53 +53,52 @@ type Finding struct {
 	message.Coded
 }
 
-// NewFinding returns the Finding with this sentence.
+// NewFinding returns a Finding with the sentence what.
 func NewFinding(seq event.Seq, kind Damage, what *message.Text) Finding {
 	return Finding{seq, kind, what.Text, what.Coded}
 }
 
-// Error makes a Finding an error, for Source.End.
+// Error makes Finding an error, so that Source.End can return it.
 func (f Finding) Error() string { return string(f.Kind) + ": " + f.What }
 
-// maxFindings is the maximum number of findings in a report. It only counts the others.
+// maxFindings is the maximum number of findings in a report. Further findings are only counted.
 const maxFindings = 100
 
 // Report is the result of a verification.
 type Report struct {
 	// Events is the number of events that were read.
 	Events int64
-	// Absent is the number of events of which this part of a log has only hashes.
+	// Absent is the number of events that this part of a log does not have. It has only hashes for them.
 	Absent int64
 	// Root is the root of the tree.
 	Root tlog.Hash
-	// FirstBad is the first wrong or missing event, or 0.
+	// FirstBad is the Seq of the first wrong or missing event, or 0.
 	FirstBad event.Seq
-	// Findings are ordered by Seq. Those without an event come last.
+	// Findings are ordered by Seq. Findings without an event come last.
 	Findings []Finding
-	// More is the number of findings that are not listed.
+	// More is the number of further findings.
 	More int
-	// Warnings are not damage, but a person should know them.
+	// Warnings are facts that a person should know and that are not damage.
 	Warnings []*message.Text
 
-	// Checkpoints is the number of valid stored checkpoints.
+	// Checkpoints is the number of stored checkpoints that are valid.
 	Checkpoints int
-	// Anchors is the number of valid lines of the anchor.
+	// Anchors is the number of lines of the anchor that are valid.
 	Anchors int
 	// Signed is the number of events that a checkpoint signed by a known key covers.
 	Signed   int64
 	Cosigned []Cosignature
 
-	// Unchecked and UncheckedAnchors count the stored checkpoints and lines of the anchor in absent
-	// or damaged parts. Several of one size count once.
+	// Unchecked is the number of stored checkpoints that could not be checked, because they cover absent or damaged
+	// events. UncheckedAnchors is this number for the lines of the anchor. Several of one size count once.
 	Unchecked, UncheckedAnchors int
 
-	// Checked are the kinds of damage that were checked. NotChecked are those that this source
-	// cannot show.
+	// Checked are the kinds of damage that were looked for. NotChecked are the kinds that this source cannot show.
 	Checked, NotChecked []Damage
 
 	// Pruned is the number of payloads that a log.pruned covers.
 	Pruned int64
-	// Withheld is the number of payloads that are absent from an import.
+	// Withheld is the number of payloads that an import left out.
 	Withheld int64
 }
 
@@ -123,56 +122,54 @@ func (r Report) OK() bool { return len(r.Findings) == 0 }
 
 // Options select the checks.
 type Options struct {
-	// Keys are the known keys. Signatures of other keys are only counted.
+	// Keys are the known keys. A signature of another key is only counted.
 	Keys []note.Verifier
-	// Since is a checkpoint that was kept elsewhere, or nil.
+	// Since is a checkpoint that the user has from another place, or nil.
 	Since *evidence.Checkpoint
 
-	// RequireSignature requires a valid checkpoint that one of the Signers signed. A log without
-	// one is damaged. Report.Signed then counts only their signatures. Signers must be among the
-	// Keys.
+	// RequireSignature requires a valid checkpoint that one of the Signers signed. A log without such a checkpoint is
+	// damaged. Report.Signed then considers only signatures of the Signers. Each of the Signers must also be in Keys.
 	RequireSignature bool
 	Signers          []note.Verifier
-	// Audit judges the events. nil judges nothing.
+	// Audit checks the events against rules. It may be nil.
 	Audit Auditor
 
-	// NoImport says that the file is the log itself, so no payload may be withheld and no event
-	// absent. An import may have both, and they are counted. Otherwise a person with access to the
-	// log could hide payloads.
+	// NoImport means that the file is the log itself and not an import. A withheld payload or an absent event is then
+	// damage. Otherwise a person with access to the log could hide payloads. In an import, both are allowed and
+	// counted.
 	NoImport bool
 
-	// Place returns an error if another log belongs in the place of this file, according to the
-	// user. nil accepts any log.
+	// Place returns an error if the file is not the log that the user expects at its path. If Place is nil, any log
+	// is accepted.
 	Place func(context.Context, *store.Reader) error
 
-	// Progress is called from time to time with the number of verified events.
+	// Progress is called from time to time with the number of verified events. It may be nil.
 	Progress func(events int64)
 }
 
-// An Auditor judges the events. One goroutine calls its methods, in the order of the events.
+// An Auditor checks the events against rules. One goroutine calls its methods, in the order of the events.
 type Auditor interface {
-	// Wants reports whether Event needs the payloads of events of this type.
+	// Wants reports whether the method Event needs the payload of events of this type.
 	Wants(event.Type) bool
 
-	// Event examines an intact event and returns the rules that it breaks. It must not keep e. The
-	// payload is nil if it is not wanted, or missing.
+	// Event examines an intact event and returns a sentence for each rule that the event breaks. It must not keep e.
+	// The payload is nil if Wants did not ask for it, or if the payload is missing.
 	Event(e *event.Event) []*message.Text
 
-	// Gap is called at the place of missing or damaged events.
+	// Gap is called when events are missing or damaged. The next call of Event is for an event after them.
 	Gap()
 }
 
 // ErrOtherLog says that a checkpoint belongs to another log.
 var ErrOtherLog = errors.New("the checkpoint belongs to another log")
 
-// Check recomputes every hash of a log from its events. It compares the results with the leaves,
-// tree and checkpoints of its source. The report names the damage, and the kinds of damage that
-// this source cannot show. An error means that the log could not be read. It wraps ErrOtherLog if
-// Options.Since belongs to another log, and [evidence.ErrCheckpoint] if a signature of a known key
-// under it is invalid.
+// Check recomputes every hash of a log from its events. It compares the results with the leaves, tree and checkpoints
+// of its source. The report names the damage, and the kinds of damage that this source cannot show. An error means
+// that the log could not be read. The error wraps ErrOtherLog if Options.Since belongs to another log. It wraps
+// [evidence.ErrCheckpoint] if Options.Since has an invalid signature of a known key.
 //
-// Check finds edits, deletions, insertions and reorderings by an attacker who did not recompute and
-// sign the tree. Against an attacker with the key, only a checkpoint kept elsewhere helps.
+// Check finds edits, deletions, insertions and reorderings by an attacker who did not recompute and sign the tree. If
+// the attacker has the key, only a checkpoint that was stored elsewhere helps.
 func Check(ctx context.Context, src Source, opt Options) (Report, error) {
 	v := &verification{source: src, opt: opt}
 	return v.finish(v.verifySource(ctx))
@@ -196,7 +193,7 @@ func (v *verification) report(f Finding) {
 
 func (v *verification) warn(what *message.Text) { v.rep.Warnings = append(v.rep.Warnings, what) }
 
-// finish completes the report. An error that says so is damage.
+// finish completes the report. If err says that the log is damaged, finish reports that damage.
 func (v *verification) finish(err error) (Report, error) {
 	if errors.Is(err, disk.ErrCorrupt) {
 		v.find(0, Unreadable, message.Of(err))
@@ -250,7 +247,7 @@ func (v *verification) finish(err error) (Report, error) {
 	return v.rep, nil
 }
 
-// listKinds sets Checked and NotChecked.
+// listKinds sets Checked and NotChecked of the report.
 func (v *verification) listKinds() {
 	for _, k := range []Damage{Edited, Deleted, Inserted, Reordered, Truncated, Unreadable, Tree, Checkpoint, Anchor,
 		Schema, Rule, Unsigned, Misplaced} {
@@ -264,7 +261,7 @@ func (v *verification) listKinds() {
 	}
 }
 
-// clock checks the times of events.
+// clock checks that the times of events grow.
 type clock struct {
 	last   time.Time
 	writer string
@@ -273,8 +270,8 @@ type clock struct {
 	by     time.Duration
 }
 
-// acrossWriters is the maximum disorder between the times of two processes without a jump of a
-// clock. An event gets its time when it is recorded, and its place when it is written.
+// acrossWriters is the maximum disorder between the times of two processes, if no clock jumps. An event gets its time
+// when it is recorded, and its Seq when it is written.
 const acrossWriters = 10 * time.Second
 
 func (c *clock) addTime(e *event.Event) {

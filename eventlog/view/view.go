@@ -1,8 +1,8 @@
-// Package view keeps tables that are derived from a log's facts, in a separate file.
+// Package view makes tables from the facts of a log and stores them in a separate file, the view.
 //
-// The package promises that a view is never the only place of a fact. It builds a file again that
-// is missing, damaged, or of another version or log. It also rebuilds a file that was changed
-// without the view's key. It writes nothing to the log.
+// The package promises that a view is never the only place of a fact. It rebuilds the view if the file is missing,
+// damaged, or of another version or log. It also rebuilds the view if another program, which does not have the view's
+// key, changed the file. It writes nothing to the log.
 package view
 
 import (
@@ -25,41 +25,41 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// Projection defines a view: a function from facts to tables. The same facts in the same order must
-// always make the same rows, so it may not use a clock or other inputs.
+// Projection defines a view: its tables, and a function that applies a fact to them. The same facts in the same order
+// must always make the same rows. The function may therefore not use a clock or other inputs.
 type Projection struct {
-	// Name is for messages.
+	// Name is the name of the view in messages.
 	Name string
-	// Version must change with Schema or Apply. A file of another version is built again.
+	// Version must change when Schema or Apply changes. A file of another version is rebuilt.
 	Version int
-	// Schema creates the tables.
+	// Schema has the statements that create the tables.
 	Schema string
-	// Types are the facts that the view needs.
+	// Types are the types of the facts that Apply needs.
 	Types []event.Type
-	// Withheld calls Apply also for facts without a payload. Otherwise they are skipped.
+	// Withheld means that Apply is also called for facts without a payload. Otherwise these are skipped.
 	Withheld bool
 	Apply    func(ctx context.Context, tx *sqlx.Tx, e event.Event) error
 }
 
-// View is a Projection in a separate file. It is never the only place of a fact: if the file is
-// deleted, the next Open builds it again.
+// View is an open view. It is never the only place of a fact. If its file is deleted, the next Open rebuilds it.
 type View struct {
 	db     *sqlx.DB
 	reader event.Reader
 	def    Projection
 	key    []byte
 
-	// checked is the last event whose header was checked.
+	// checked is the Seq of the last event whose header was checked.
 	checked event.Seq
-	// damaged is the value in the file when the position was last read.
+	// damaged reports whether the view was made from damaged events. It has the value that was last read from the
+	// file.
 	damaged bool
-	// sealed is SQLite's data_version at the last comparison of the seal.
+	// sealed is SQLite's data_version at the time when the seal was last compared.
 	sealed int64
 }
 
-// bookkeeping ties a view to its log: seq is the last applied event, and leaf its hash. damaged is
-// 1 if the view was made from damaged events. Then the next Open builds it again. mac is the seal
-// of a view with a key: the HMAC-SHA256 of its schema and its rows.
+// bookkeeping creates the table that connects a view to its log. seq is the last applied event, and leaf is its leaf
+// hash. damaged is 1 if the view was made from damaged events. In that case the next Open rebuilds the view. mac is
+// the seal of a view with a key. The seal is the HMAC-SHA256 of the view's schema and rows.
 const bookkeeping = `
 	CREATE TABLE position (
 		id      INTEGER PRIMARY KEY CHECK (id = 1),
@@ -77,10 +77,9 @@ var errStale = errors.New("the view is stale")
 
 var failed = message.New("view.failed", "eventlog: view %s: %s")
 
-// Open opens the view in the file at path. It builds a view that is missing, damaged, changed, or
-// of another version or log, and applies the new events of the log. key is a secret of the user: a
-// file without a seal of this key is built again. With a nil key the file has no seal. The caller
-// must Close the view before the log.
+// Open opens the view in the file at path and applies the new events of the log. It rebuilds a view that is missing,
+// damaged, changed, or of another version or log. key is a secret of the user. A file without a seal of this key is
+// rebuilt. If key is nil, the file has no seal. The caller must Close the view before the log.
 func Open(ctx context.Context, r event.Reader, path string, key []byte, def Projection) (*View, error) {
 	v, err := open(ctx, r, path, key, def)
 	ofLog := errors.As(err, new(*event.DamagedError))
@@ -121,7 +120,7 @@ func open(ctx context.Context, r event.Reader, path string, key []byte, def Proj
 	if err != nil {
 		return nil, err
 	}
-	// After a crash a view reads its lost events again, so it need not sync.
+	// If a crash loses changes of a view, the view applies those events again. So it need not sync.
 	db, err := sqlx.Open("sqlite", store.DSN(path, fmt.Sprintf("busy_timeout(%d)", store.BusyTimeout.Milliseconds()),
 		"synchronous(OFF)"))
 	if err != nil {
@@ -130,7 +129,7 @@ func open(ctx context.Context, r event.Reader, path string, key []byte, def Proj
 	db.SetMaxOpenConns(1)
 	v := &View{db: db, reader: r, def: def, key: key}
 	if err = v.CatchUp(ctx); err == nil && v.damaged && file.Size() > 0 {
-		err = errStale // the log may have been repaired since
+		err = errStale // the log may have been repaired
 	}
 	if err != nil {
 		_ = db.Close() // the first error matters
@@ -145,13 +144,13 @@ func (v *View) DB() *sqlx.DB { return v.db }
 // Close releases the view's file.
 func (v *View) Close() error { return v.db.Close() }
 
-// portion is the number of events that a view handles in one transaction. An interrupted view keeps
-// the finished portions, and other processes can work in between. Only tests change it.
+// portion is the number of events that a view handles in one transaction. An interrupted view keeps the finished
+// transactions, and other processes can work between two transactions. Only tests change it.
 var portion event.Seq = 100_000
 
-// CatchUp applies the events that the log has gained since the last CatchUp. The next call applies
-// events that are appended during this one. If another program changed the view, CatchUp empties it
-// and applies all events again.
+// CatchUp applies the events that were appended to the log since the last CatchUp. Events that are appended during
+// the call are left for the next call. If another program changed the view, CatchUp empties the view and applies all
+// events again.
 func (v *View) CatchUp(ctx context.Context) error {
 	end, ok, err := v.reader.Last(ctx, event.Query{})
 	if err != nil {
@@ -170,7 +169,7 @@ func (v *View) CatchUp(ctx context.Context) error {
 	return err
 }
 
-// dropTables drops all tables. The next applyPortion makes them again.
+// dropTables drops all tables. The next applyPortion creates them.
 func (v *View) dropTables(ctx context.Context) error {
 	v.checked = 0
 	tx, err := v.db.BeginTxx(ctx, nil)
@@ -178,7 +177,7 @@ func (v *View) dropTables(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	// Drop virtual tables first, because that drops the tables of which they consist.
+	// Drop virtual tables first. That also drops the tables in which they store their data.
 	var drops []string
 	err = tx.SelectContext(ctx, &drops, `
 		SELECT 'DROP ' || type || ' IF EXISTS "' || replace(name, '"', '""') || '"'
@@ -196,8 +195,8 @@ func (v *View) dropTables(ctx context.Context) error {
 	return tx.Commit()
 }
 
-// mac returns the seal of the view in the transaction. The bytes of the columns identify the rows
-// of a STRICT table. The seal includes the schema, because a trigger would change later rows.
+// mac returns the seal of the view. The tables are STRICT, so the bytes of the columns identify each row. The seal
+// includes the schema, because a trigger could change later rows.
 func (v *View) mac(ctx context.Context, tx *sqlx.Tx) ([]byte, error) {
 	mac := hmac.New(sha256.New, v.key)
 	var schema []struct{ Type, Name, SQL string }
@@ -236,8 +235,8 @@ func (v *View) mac(ctx context.Context, tx *sqlx.Tx) ([]byte, error) {
 	return mac.Sum(nil), nil
 }
 
-// applyPortion applies the next portion of the events up to end, and returns the new position. ok
-// is false for an empty log.
+// applyPortion applies the next events, at most portion many, and returns the new position. end is the newest event
+// of the log. ok is false if the log is empty.
 func (v *View) applyPortion(ctx context.Context, end event.Event, ok bool) (event.Seq, error) {
 	tx, err := v.db.BeginTxx(ctx, nil)
 	if err != nil {
@@ -252,13 +251,13 @@ func (v *View) applyPortion(ctx context.Context, end event.Event, ok bool) (even
 	if err != nil {
 		return 0, err
 	}
-	// The position moves even if no event mattered, so that no event is read twice.
+	// The position moves even if the view needs none of the events. Otherwise they would be read again.
 	if at+portion < end.Seq {
 		last, ok, err := v.reader.Last(ctx, event.Query{After: at, Until: at + portion})
 		if err != nil {
 			return 0, err
 		}
-		if ok { // otherwise these events are absent from an import
+		if ok { // otherwise an import does not have these events
 			end = last
 		}
 	}
@@ -299,8 +298,8 @@ func (v *View) writeSeal(ctx context.Context, tx *sqlx.Tx) error {
 	return err
 }
 
-// checkHeaders checks the headers of the events after one: a changed column may have taken an event out of the
-// selection of the view. A log that is open to be shown may be damaged.
+// checkHeaders checks the headers of the events after one event. A changed column may have taken an event out of the
+// selection of the view. If the log was opened to be shown, damage is no error.
 func (v *View) checkHeaders(ctx context.Context, after, until event.Seq) (damaged bool, err error) {
 	log, ok := v.reader.(*store.Reader)
 	if !ok || v.checked >= until {
@@ -316,8 +315,8 @@ func (v *View) checkHeaders(ctx context.Context, after, until event.Seq) (damage
 	return false, err
 }
 
-// checkSeal returns errStale if the seal of the view is wrong. It compares again only after a
-// commit of another connection.
+// checkSeal returns errStale if the seal of the view is wrong. It compares the seal only after another connection
+// committed.
 func (v *View) checkSeal(ctx context.Context, tx *sqlx.Tx) error {
 	var version int64
 	if err := tx.GetContext(ctx, &version, `PRAGMA data_version`); err != nil || version == v.sealed || v.key == nil {
@@ -335,8 +334,8 @@ func (v *View) checkSeal(ctx context.Context, tx *sqlx.Tx) error {
 	return nil
 }
 
-// readPosition returns the last applied event, and creates the tables of a new file. It returns
-// errStale if the file belongs to another version or log.
+// readPosition returns the Seq of the last applied event. It creates the tables of a new file. It returns errStale if
+// the file belongs to another version or log.
 func (v *View) readPosition(ctx context.Context, tx *sqlx.Tx) (event.Seq, error) {
 	var tables int
 	if err := tx.GetContext(ctx, &tables, `SELECT count(*) FROM sqlite_schema`); err != nil {
@@ -374,9 +373,8 @@ func (v *View) readPosition(ctx context.Context, tx *sqlx.Tx) (event.Seq, error)
 	return 0, errStale
 }
 
-// Check checks the file of a view without changing it, and returns the last applied event. The
-// error wraps ErrCorrupt if Open would build the file again, and fs.ErrNotExist if there is no
-// file.
+// Check checks the file of a view without changing it. It returns the Seq of the last applied event. The error wraps
+// ErrCorrupt if Open would rebuild the view, and fs.ErrNotExist if the file does not exist.
 func Check(ctx context.Context, path string) (at event.Seq, err error) {
 	path, err = filepath.Abs(path)
 	if err != nil {
@@ -388,7 +386,7 @@ func Check(ctx context.Context, path string) (at event.Seq, err error) {
 	if info, err := os.Stat(path); err != nil {
 		return 0, err
 	} else if info.Size() == 0 {
-		return 0, nil // Open was about to fill it
+		return 0, nil // another process has made the file and not filled it yet
 	}
 	db, err := sqlx.Open("sqlite", store.ReaderDSN(path, false))
 	if err != nil {

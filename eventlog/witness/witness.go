@@ -1,11 +1,10 @@
-// Package witness submits checkpoints of a log to witnesses. A witness is a server of another
-// owner. It remembers the largest tree that it saw of a log, and signs only checkpoints that
-// include this tree. After its owner rewrote a log, a witness that saw the original does not sign
-// it.
+// Package witness submits checkpoints of a log to witnesses. A witness is a server of another owner. It remembers the
+// largest tree of a log that it has seen, and signs only checkpoints that include this tree. If the log's owner
+// rewrites the log, a witness that saw the original refuses to sign.
 //
-// The package contacts only the given address and the proxy that the environment names for it. It
-// follows no redirections. It sends a checkpoint and hashes of its tree, and no content of an
-// event. If the key of the witness is known, the package refuses signatures of other keys.
+// The package contacts only the given URL, through the proxy of the environment if there is one. It follows no
+// redirections. It sends a checkpoint and hashes of the log's tree, and no content of an event. If the user gave the
+// keys of the witness, the package accepts only signatures of these keys.
 //
 // The protocol is https://c2sp.org/tlog-witness.
 package witness
@@ -43,22 +42,22 @@ var (
 // maxAnswer is the maximum size of an answer in bytes.
 const maxAnswer = 64 << 10
 
-// attempts is the maximum number of submissions of a checkpoint. The first one learns the size that
-// the witness knows, and the second one sends the proof from there. The others are for checkpoints
-// that other clients submit in between.
+// attempts is the maximum number of submissions of a checkpoint. The answer to the first one has the size of the tree
+// that the witness knows. The second one sends the proof from that size. Further ones are needed if other clients
+// submit a checkpoint in between.
 const attempts = 4
 
 // Witness is one server.
 type Witness struct {
-	// URL is the submission prefix.
+	// URL is the submission prefix of https://c2sp.org/tlog-witness.
 	URL string
-	// Keys are the accepted keys of the witness. nil accepts every signature.
+	// Keys are the accepted keys of the witness. If Keys is nil, every signature is accepted.
 	Keys []note.Verifier
 	// Client sends the requests. nil means http.DefaultClient.
 	Client *http.Client
 }
 
-// CheckURL returns an error unless prefix can be the address of a witness.
+// CheckURL returns an error if prefix cannot be the URL of a witness.
 func CheckURL(prefix string) error {
 	u, err := url.Parse(prefix)
 	if err != nil {
@@ -70,8 +69,8 @@ func CheckURL(prefix string) error {
 	return nil
 }
 
-// Cosign submits c, a signed checkpoint of log, to the witness. It returns c with the signatures of
-// the witness after the existing ones. It only reads the log.
+// Cosign submits c, a signed checkpoint of log, to the witness. It returns c with the signatures of the witness added
+// at the end. It does not write to the log.
 func (w *Witness) Cosign(ctx context.Context, log *store.Reader, c evidence.Checkpoint) (evidence.Checkpoint, error) {
 	cosigned, err := w.submitCheckpoint(ctx, log, c)
 	if err != nil {
@@ -109,10 +108,10 @@ func (w *Witness) submitCheckpoint(ctx context.Context, log *store.Reader,
 	return c, fmt.Errorf("%w: it names another size each time", errProtocol)
 }
 
-// proof returns the hashes that prove that c includes the first old events of the log.
+// proof returns the hashes of the proof that c includes the first old events of the log.
 func proof(ctx context.Context, log *store.Reader, old int64, c evidence.Checkpoint) (path []string, err error) {
 	if old == 0 || old == c.Size {
-		return nil, nil // no proof is needed, or the witness compares the roots
+		return nil, nil // no proof is needed, or the witness will compare the roots
 	}
 	root, err := log.Root(ctx, old)
 	if err != nil {
@@ -125,7 +124,7 @@ func proof(ctx context.Context, log *store.Reader, old int64, c evidence.Checkpo
 	return path, err
 }
 
-// request returns the body of add-checkpoint.
+// request returns the body of an add-checkpoint request.
 func request(old int64, path []string, c evidence.Checkpoint) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "old %d\n", old)
@@ -153,7 +152,7 @@ func (w *Witness) postRequest(ctx context.Context, body []byte) (a answer, err e
 	if client == nil {
 		client = http.DefaultClient
 	}
-	// A witness that has moved names its new address. The user decides whether to use it.
+	// A witness that has moved answers with its new URL. The user decides whether to use that URL.
 	here := *client
 	here.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := here.Do(req)
@@ -171,7 +170,7 @@ func (w *Witness) postRequest(ctx context.Context, body []byte) (a answer, err e
 	return answer{resp.StatusCode, resp.Header.Get("Content-Type"), string(text)}, nil
 }
 
-// knownSize reads the size of the tree that the witness knows from an answer with status 409.
+// knownSize parses an answer with status 409. It returns the size of the tree that the witness knows.
 func (a answer) knownSize() (int64, error) {
 	kind, _, err := mime.ParseMediaType(a.kind)
 	digits, ok := strings.CutSuffix(a.body, "\n")
@@ -182,7 +181,7 @@ func (a answer) knownSize() (int64, error) {
 	return n, nil
 }
 
-// refusal returns the error for a status other than 200 and 409.
+// refusal returns the error for an answer whose status is neither 200 nor 409.
 func (a answer) refusal() error {
 	err := map[int]error{
 		http.StatusNotFound: ErrUnknownLog, http.StatusForbidden: ErrUnknownKey,
@@ -198,8 +197,8 @@ func (a answer) refusal() error {
 	return err
 }
 
-// addSignatures appends the signature lines of an answer to those of c. If Keys is set, it
-// ignores the signatures of all other keys. It always ignores lines in the name of the log.
+// addSignatures appends the signature lines of an answer to the signatures of c. If Keys is set, it ignores the
+// signatures of all other keys. It always ignores lines in the name of the log.
 func (w *Witness) addSignatures(c evidence.Checkpoint, lines string) (evidence.Checkpoint, error) {
 	msg, n := c.Note, 0
 	for line := range strings.Lines(lines) {
@@ -229,7 +228,7 @@ func (w *Witness) addSignatures(c evidence.Checkpoint, lines string) (evidence.C
 	return cosigned, nil
 }
 
-// isSigned reports whether a signature line is a cosignature of the witness under c.
+// isSigned reports whether line is a cosignature of c by one of the Keys.
 func (w *Witness) isSigned(c evidence.Checkpoint, line string) bool {
 	c.Note = c.Text() + "\n" + line
 	list, err := c.Signatures(w.Keys...)
