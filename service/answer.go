@@ -224,8 +224,8 @@ func (r *answerReader) card(id string) (*openQuestion, *card) {
 	return nil, nil
 }
 
-// seen reports whether the sender can have seen the whole card: the answered message is its last
-// one, or the answer came after it.
+// seen reports whether the sender can have seen the whole card. This is so if the sender has replied to the last
+// message of the card, or has written after this message.
 func (r *answerReader) seen(c *card) bool {
 	return c.whole() && (r.m.ReplyTo == c.last() || r.after(c))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/perlica/perlica/kernel/checkup"
 )
 
-// Checkup examines a bridge for doctor without changing it.
+// Checkup examines a bridge for 'perlica doctor' without changing it.
 type Checkup struct {
 	Records *Records // nil means that the log does not exist or cannot be read
 	Lock    string   // the file of the lock

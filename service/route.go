@@ -40,8 +40,8 @@ func (p *Projects) takeMessage(ctx context.Context, ch channel.Channel, m channe
 	if err != nil || to == nil {
 		return err
 	}
-	// If the process dies here, the message has a project but no project has it. The platform
-	// delivers it again.
+	// If the process dies here, the record names the project of the message, but this project does not have the
+	// message. The platform delivers the message again.
 	home := p.list[0].b
 	if told, err := home.records.byID(ctx, unserved(ch, m)); err != nil || told != nil {
 		return err // the sender was already told that the message is not accepted

@@ -76,7 +76,8 @@ func (b *Bridge) unanswered() (list []*openQuestion) {
 	return list
 }
 
-// countAnswers records that an answer to a worker's question has come (1) or was submitted (-1).
+// countAnswers counts the answers to a worker's question that are being submitted. n is 1 when an answer has come, and
+// -1 when it was submitted.
 func (b *Bridge) countAnswers(id event.InteractionID, n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -195,7 +196,8 @@ func (b *Bridge) isTeamQuestion(id event.InteractionID) bool {
 	return a != nil && a.team != nil
 }
 
-// takeUpCards takes up the cards of workers' questions that an earlier bridge sent or queued.
+// takeUpCards reads the cards of workers' questions that an earlier bridge sent or queued. Contacts can then still
+// answer these questions.
 func (b *Bridge) takeUpCards(ctx context.Context) error {
 	if b.opt.Team == nil {
 		return nil

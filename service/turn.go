@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// runTurn answers one input with at most one call. The input's id identifies an earlier call.
+// runTurn answers one input with at most one call. The id of the input identifies an earlier call of it.
 func (ib *inbox) runTurn(c Contact, m received) {
 	b, say := ib.b, ib.b.sentencesFor(ib.key)
 	if !c.Rights.Has(access.Ask) {

@@ -70,16 +70,15 @@ type Options struct {
 	Dir     string   // the working directory of the agent's process
 	Environ []string // the environment from which the agent's environment is chosen
 	Version string
-	// Limit is the permission mode that runs started by the agent cannot loosen.
+	// Limit is a permission mode. Runs that the agent starts cannot have a looser mode.
 	Limit   string
 	Answers Answers
 	// Local means that the client reads and writes files and runs commands for the agent. The
 	// policy judges each of them like a tool call.
 	Local  bool
 	Origin *interaction.Origin // the origin of this process
-	// Visitor is the record's name for a client from another machine. Such a client may only
-	// tighten (see docs/http.md), and its own name is ignored. Visitor is empty for a program of
-	// the user on this machine.
+	// Visitor is the record's name for a client from another machine. Such a client may only make permissions stricter
+	// (see docs/http.md), and its own name is ignored. Visitor is empty for a program of the user on this machine.
 	Visitor string
 	// Home records the lines that belong to no session.
 	Home *kernel.Runner

@@ -11,10 +11,9 @@ import (
 	"github.com/perlica/perlica/provider/exception"
 )
 
-// outside returns the reason why a request of a client on another machine must not pass, or "".
-// Such a client may only tighten: it cannot add servers or paths. Methods without Row.Outside would
-// loosen a mode or an option, log in on this machine, or reveal sessions that are not on Perlica's
-// record.
+// outside returns the reason why a request of a client on another machine must not pass, or "". Such a client may only
+// make permissions stricter: it cannot add servers or paths. Methods without Row.Outside would loosen a mode or an
+// option, log in on this machine, or reveal sessions that are not on Perlica's record.
 func (r *relay) outside(m provider.Message, exempt exception.Row) (code int, why string) {
 	if r.opt.Visitor == "" {
 		return 0, ""

@@ -262,7 +262,7 @@ func (e *UncountedError) Error() string { return e.Why }
 // answerWait limits the time in which a worker must confirm an answer.
 const answerWait = 30 * time.Second
 
-// byMembers is the place on the record of each answer that came over the hub.
+// byMembers is the field Where of each recorded answer that came over the hub.
 const byMembers = "team"
 
 // verdictOf returns nil if this member's answer to a question counts, otherwise an *UncountedError. known is false
@@ -337,8 +337,8 @@ func (t *Team) Answer(ctx context.Context, q hub.Question, a interaction.Answer)
 		return &UncountedError{Why: fmt.Sprintf("the question is of %q, who is no member of the team that this machine knows",
 			q.Worker)}
 	}
-	// The signed text does not have the field Always. It is valid only together with an option for a lasting yes, and
-	// the option is signed.
+	// The signed text does not have the field Always. This field is valid only together with an option for a lasting
+	// yes, and the option is signed.
 	p := hub.Answer{Question: q.ID, Member: t.As, Option: a.Option, Text: a.Text}
 	var err error
 	if p.Signature, err = t.signText(p.SignedText(t.State().ID, q.Worker, q.Digest())); err != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// Use calls f with the team in the settings of a project. The team is opened as this machine's
-// member.
+// Use calls the function f with the team in the settings of a project. The team is opened as this machine's member.
 func Use(ctx context.Context, p *project.Project, version string, f func(*Team) error) error {
 	opt, err := OptionsOf(p, "", version)
 	if err != nil {

@@ -17,7 +17,7 @@
 //   - Worker.Run claims inputs in its own goroutine. It starts four more and waits for them.
 //     findClaims looks for claims without an outcome. pulseHub reads answers and stops. sendReports sends the
 //     reports of the outbox. copyLog sends the log.
-//   - Each claim in work has a goroutine in Worker.tasks. It owns the run and its slot.
+//   - Each claim in work has a goroutine in Worker.tasks. This goroutine owns the run and the run's slot.
 //   - Worker.copied is a separate connection that only copyLog uses, so that a batch of the copy
 //     delays no claim.
 //

@@ -331,7 +331,7 @@ func (w *Worker) findClaims(ctx, hard context.Context, stop context.CancelCauseF
 	owned = slices.DeleteFunc(owned, func(c hub.Claim) bool { return w.running[c.ID] != nil })
 	w.mu.Unlock()
 	for _, c := range owned {
-		// It starts at most as many tasks as there are slots.
+		// findClaims starts at most as many tasks as there are slots.
 		for w.room() <= 0 {
 			select {
 			case <-ctx.Done():

@@ -78,7 +78,7 @@ func (c chosen) span(ctx context.Context, log logReader) (first, last event.Seq,
 	for e, err := range log.Events(ctx, q) {
 		return e.Seq, newest.Seq, true, err
 	}
-	// The event was pruned in the meantime.
+	// Last has found an event, but Events no longer has it.
 	return 0, 0, false, nil
 }
 

@@ -114,8 +114,8 @@ func (ls *logs) list(ctx context.Context, where place) ([]*eventLog, error) {
 	return list, nil
 }
 
-// oneLog returns the log that the place names. If the place matches several logs, oneLog chooses the log of here or of
-// the context "default". If no log has such a place, oneLog returns an error.
+// oneLog returns the log that the place names. If the place matches several logs, oneLog chooses the log of the
+// server's own place or of the context "default". Without such a log it returns an error.
 func (ls *logs) oneLog(ctx context.Context, where place) (*eventLog, error) {
 	list, err := ls.list(ctx, where)
 	if err != nil {

@@ -61,7 +61,7 @@ func (s *CopySender) Check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The copy is read first, so the log has contained all its events.
+	// The copy is read before the log, so the log has all events of the copy.
 	s.end, err = enrol(ctx, s.hub, s.worker, origin, s.known)
 	if s.known = err == nil; err != nil {
 		return err

@@ -144,7 +144,7 @@ func (s *CopySource) Head(context.Context) (verify.Head, error) {
 		Lacks: []verify.Damage{verify.Tree, verify.Anchor, verify.Schema}}, nil
 }
 
-// End reports nothing.
+// End returns nil, because a copy has nothing further to report.
 func (s *CopySource) End(context.Context) error { return nil }
 
 // A block of rows ends at the first of these limits.

@@ -110,7 +110,8 @@ func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []Input,
 			ON CONFLICT DO NOTHING`, in.Lane(), in.Project, in.Provider, append([]string{}, in.Labels...), in.Worker)
 	}
 	came := map[string]string{}
-	// The row of the generation is locked until the commit. An adoption waits for it or is seen.
+	// The row of the generation is locked until the commit. An adoption waits for this commit, or this statement sees
+	// the adoption.
 	b.Queue(`
 		WITH current AS (
 			SELECT g.name

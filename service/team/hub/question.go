@@ -24,7 +24,7 @@ func (h *Hub) CloseQuestion(ctx context.Context, worker, id string, end json.Raw
 		WHERE id = $1 AND worker = $2 AND closed IS NULL`, id, worker, end)
 }
 
-// CloseOthers closes all other open questions of a worker, because their runs have ended.
+// CloseOthers closes the open questions of a worker that are not in the list open, because their runs have ended.
 func (h *Hub) CloseOthers(ctx context.Context, worker string, open []string, end json.RawMessage) error {
 	return h.exec(ctx, `
 		UPDATE perlica.questions

@@ -162,8 +162,8 @@ func (h *Hub) Withdraw(ctx context.Context, input, by string) (done bool, err er
 	return done && err == nil, err
 }
 
-// Resolve puts a member's opinion about an input on the hub. It replaces the member's earlier
-// opinion and changes nothing else.
+// Resolve writes a member's opinion about an input to the hub. It replaces the member's earlier opinion and changes
+// nothing else.
 func (h *Hub) Resolve(ctx context.Context, input, by, note string, signature []byte) error {
 	return h.exec(ctx, `
 		INSERT INTO perlica.closings (input, kind, by, note, signature)
