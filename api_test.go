@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite docs/api.txt, testdata/imports.txt and the README.md of each harness")
 
-// public are the packages that other programs may build on; docs/library.md names them.
+// public are the packages that other programs may import. docs/library.md names them.
 var public = []string{
 	"eventlog",
 	"eventlog/event",
@@ -31,7 +31,8 @@ var public = []string{
 	"provider",
 }
 
-// TestAPI compares the exported names with docs/api.txt. Growth of the API then shows in every diff.
+// TestAPI compares the exported names of the public packages with docs/api.txt. Each change of the API is then
+// visible in the diff of this file.
 func TestAPI(t *testing.T) {
 	byDir := map[string][]string{}
 	for _, s := range sources(t) {
@@ -45,7 +46,7 @@ func TestAPI(t *testing.T) {
 		b.WriteString("\n" + dir + "\n")
 		names := byDir[dir]
 		slices.Sort(names)
-		for _, n := range slices.Compact(names) { // the same on another system
+		for _, n := range slices.Compact(names) { // Files for several systems declare the same name.
 			b.WriteString("\t" + n + "\n")
 		}
 	}
@@ -86,7 +87,7 @@ func TestAPI(t *testing.T) {
 	t.Error("docs/api.txt: run go test . -update, and look at the diff")
 }
 
-// exported lists the exported names of a file, one a line.
+// exported returns the exported names of a file, each as one line of docs/api.txt.
 func exported(f *ast.File) (names []string) {
 	for _, d := range f.Decls {
 		switch d := d.(type) {
@@ -139,7 +140,7 @@ func exportedSpec(tok token.Token, spec ast.Spec) (names []string) {
 	return names
 }
 
-// receiver returns the name of a method's type, or "".
+// receiver returns the name of the type that a method belongs to. For a function it returns "".
 func receiver(d *ast.FuncDecl) string {
 	if d.Recv == nil {
 		return ""

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// These expressions match the names in a comment: in backticks, in brackets, after "see", and with a capital letter
-// inside the word. Quotations are no names.
+// These expressions match names in a comment. A name stands in backticks, in brackets or after "see", or has a
+// capital letter inside the word. Quotations contain no names.
 var (
 	quotedName = regexp.MustCompile("`([A-Za-z_][A-Za-z0-9_.]*)(?:\\(\\))?`")
 	linkedName = regexp.MustCompile(`(?:^|[^\[\w"'])\[\*?([A-Za-z_]\w*(?:\.\w+)*)\](?:$|[^\]\w(:])`)
@@ -20,14 +20,14 @@ var (
 	sourceWord = regexp.MustCompile(`[A-Za-z_]\w*`)
 )
 
-// foreignNames are names of other programs, standards and companies that comments mention and no code does.
+// foreignNames are names of other programs, standards and companies that occur in comments and not in code.
 var foreignNames = []string{
 	"CommonMark", "DeepSeek", "JavaScript", "MaxMind", "McCabe", "MongoDB", "MySQL", "OpenRouter", "OpenTelemetry",
 	"PushSubscription", "SubjectPublicKeyInfo", "WebCrypto",
 }
 
-// TestCommentsNameWhatExists looks up each name in a comment. A name with a capital letter must occur in the code of
-// the tree, and a file must lie in the tree. Other words after "see" and in backticks are no names of Go.
+// TestCommentsNameWhatExists checks that each name in a comment exists. A name with a capital letter must occur in
+// the code of the tree. A file must exist in the tree. Other words after "see" and in backticks are not checked.
 func TestCommentsNameWhatExists(t *testing.T) {
 	words, files := map[string]bool{}, map[string]bool{}
 	for _, name := range foreignNames {
@@ -64,7 +64,7 @@ func TestCommentsNameWhatExists(t *testing.T) {
 	}
 }
 
-// namesIn returns the names in a comment.
+// namesIn returns the names that occur in a comment.
 func namesIn(text string) (names []string) {
 	if strings.HasPrefix(text, "//go:") {
 		return nil
@@ -78,10 +78,11 @@ func namesIn(text string) (names []string) {
 	return names
 }
 
-// documentEnds are the ends of the names of files that are not Go files and that a comment may name.
+// documentEnds are the endings of file names that a comment may contain, in addition to Go files.
 var documentEnds = []string{".md", ".txt", ".sql"}
 
-// fileExists reports whether a name is a Go file of the tree, or a document that lies at this path or in dir.
+// fileExists reports whether a name belongs to a Go file of the tree. A document must exist at this path from the
+// root, or from dir.
 func fileExists(name, dir string, files map[string]bool) bool {
 	if !slices.Contains(documentEnds, path.Ext(name)) {
 		return files[path.Base(name)]
@@ -89,8 +90,8 @@ func fileExists(name, dir string, files map[string]bool) bool {
 	return exists(name) || exists(path.Join(dir, name))
 }
 
-// wordsExist reports whether each part of a name that has a capital letter occurs in the code. A part in small letters
-// may be a word of English. The name of a missing file does not exist.
+// wordsExist reports whether each part of a name with a capital letter occurs in the code. A part in small letters
+// may be a word of English and is not checked. The name of a missing file does not count as existing.
 func wordsExist(name string, words map[string]bool) bool {
 	if end := path.Ext(name); end == ".go" || slices.Contains(documentEnds, end) {
 		return false

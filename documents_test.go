@@ -16,17 +16,17 @@ import (
 	"testing"
 )
 
-// These expressions match the names in the documents.
+// These expressions match names in the documents.
 var (
 	backticked = regexp.MustCompile("`([^`\n]+)`")
 	fileName   = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
 	goTest     = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w*\b`)
-	word       = regexp.MustCompile(`\S*[\pL\pN]\S*`) // not the bars of a table
+	word       = regexp.MustCompile(`\S*[\pL\pN]\S*`) // a word, but not the bars of a table
 	mdLink     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 )
 
-// TestArchitectureNamesWhatExists looks up each file, folder and test that ARCHITECTURE.md names, and each test that
-// docs/security-web.md names. It also limits the words of ARCHITECTURE.md.
+// TestArchitectureNamesWhatExists checks that each file, folder and test in ARCHITECTURE.md exists, and each test in
+// docs/security-web.md. It also limits the number of words in ARCHITECTURE.md.
 func TestArchitectureNamesWhatExists(t *testing.T) {
 	text, err := os.ReadFile("ARCHITECTURE.md")
 	if err != nil {
@@ -60,8 +60,8 @@ func TestArchitectureNamesWhatExists(t *testing.T) {
 	}
 }
 
-// TestCodeMap compares the code map of ARCHITECTURE.md with the first sentence of each package comment. It leaves out
-// the families of commands, whose names say enough, and the packages for tests.
+// TestCodeMap compares the code map of ARCHITECTURE.md with the first sentence of each package comment. The map has
+// no lines for packages that serve tests, and for families of commands, because the names of families say enough.
 func TestCodeMap(t *testing.T) {
 	lines := map[string]string{}
 	for _, s := range sources(t) {
@@ -100,8 +100,8 @@ func TestCodeMap(t *testing.T) {
 	}
 }
 
-// isOurs reports whether a word in backticks means a file or folder of the tree. Its first element is a folder of the
-// tree, or it ends like a source file or a document.
+// isOurs reports whether a word in backticks is the name of a file or folder of the tree. Its first part is a folder
+// of the tree, or its ending is that of a source file or a document.
 func isOurs(name string) bool {
 	if !fileName.MatchString(name) || strings.HasPrefix(name, "/") || strings.HasPrefix(name, ".perlica") {
 		return false
@@ -112,7 +112,7 @@ func isOurs(name string) bool {
 	}
 	first, _, nested := strings.Cut(name, "/")
 	if !nested {
-		return false // too short to tell: it may be a command, an event type or a method
+		return false // A single word may be a command, an event type or a method.
 	}
 	info, err := os.Stat(first)
 	return err == nil && info.IsDir()
@@ -123,7 +123,7 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// pages returns the documents of the tree.
+// pages returns the paths of the documents in the tree.
 func pages(t *testing.T) []string {
 	t.Helper()
 	var list []string
@@ -169,7 +169,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// anchors returns the headings of a page in the spelling of links.
+// anchors returns the headings of a page as links spell them.
 func anchors(t *testing.T, page string) (list []string) {
 	t.Helper()
 	b, err := os.ReadFile(page)
@@ -199,7 +199,7 @@ func anchors(t *testing.T, page string) (list []string) {
 	return list
 }
 
-// TestIndex checks that docs/README.md leads to every page, and that decisions are numbered without a gap.
+// TestIndex checks that docs/README.md has a link to every page. The numbers of the decisions must have no gap.
 func TestIndex(t *testing.T) {
 	index, err := os.ReadFile(filepath.Join("docs", "README.md"))
 	if err != nil {

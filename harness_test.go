@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// harness is a set of commands for tests, with a README.md that lists them.
+// harness is a group of commands that tests use. A README.md lists the commands.
 type harness struct {
 	readme, title, intro string
-	// commands returns the functions of the commands, by the names of the commands.
+	// commands returns the function of each command, by the command's name.
 	commands func(list []source) map[string]*ast.FuncDecl
 }
 
@@ -38,7 +38,7 @@ var harnesses = []harness{
 	},
 }
 
-// scriptCommands returns the functions of the commands that the map scriptCommands of cmd/perlica names.
+// scriptCommands returns the functions in the map scriptCommands of cmd/perlica, by the names of the commands.
 func scriptCommands(list []source) map[string]*ast.FuncDecl {
 	functions, commands := map[string]*ast.FuncDecl{}, map[string]*ast.FuncDecl{}
 	inTests(list, "cmd/perlica", func(f *ast.FuncDecl) { functions[f.Name.Name] = f })
@@ -49,9 +49,9 @@ func scriptCommands(list []source) map[string]*ast.FuncDecl {
 		ast.Inspect(s.ast, func(n ast.Node) bool {
 			var key, value ast.Expr
 			switch n := n.(type) {
-			case *ast.KeyValueExpr: // a row of the map
+			case *ast.KeyValueExpr: // This is a row of the map.
 				key, value = n.Key, n.Value
-			case *ast.AssignStmt: // another row, in an init
+			case *ast.AssignStmt: // An init function adds a row to the map.
 				if index, ok := n.Lhs[0].(*ast.IndexExpr); ok {
 					key, value = index.Index, n.Rhs[0]
 				}
@@ -68,7 +68,7 @@ func scriptCommands(list []source) map[string]*ast.FuncDecl {
 	return commands
 }
 
-// worldFunctions returns the methods of the type world in the tests of a folder.
+// worldFunctions returns the methods of the type world that the tests of a folder declare.
 func worldFunctions(list []source, dir string) map[string]*ast.FuncDecl {
 	functions := map[string]*ast.FuncDecl{}
 	inTests(list, dir, func(f *ast.FuncDecl) {
@@ -92,8 +92,8 @@ func inTests(list []source, dir string, do func(f *ast.FuncDecl)) {
 	}
 }
 
-// TestHarnesses compares the README.md of each harness with its commands. The effect of a command is the first
-// sentence of its comment.
+// TestHarnesses compares the README.md of each harness with the commands. The README.md describes a command by the
+// first sentence of the comment on its function.
 func TestHarnesses(t *testing.T) {
 	for _, h := range harnesses {
 		commands := h.commands(sources(t))

@@ -23,7 +23,7 @@ import (
 
 const module = "github.com/perlica/perlica"
 
-// mayReach lists the rooms that a room may import. A room is a top-level folder.
+// mayReach lists, for each room, the other rooms that it may import. A room is a top-level folder.
 var mayReach = map[string][]string{
 	"eventlog":    {},
 	"interaction": {"eventlog"},
@@ -34,11 +34,11 @@ var mayReach = map[string][]string{
 	"cmd":         {"eventlog", "interaction", "policy", "provider", "kernel", "service"},
 }
 
-// maxFloors limits the longest chain of imports among our own packages.
+// maxFloors is the largest length of a chain of imports among the packages of this tree.
 const maxFloors = 12
 
-// families are the folders of commands. A family imports no other family: code for two families lies in a package
-// outside both.
+// families are the folders with commands. A family must not import another family. Code for two families belongs in
+// a package outside of both.
 var families = []string{
 	"cmd/perlica/acp", "cmd/perlica/chat", "cmd/perlica/config", "cmd/perlica/doctor", "cmd/perlica/log",
 	"cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/sandbox",
@@ -46,10 +46,10 @@ var families = []string{
 	"cmd/perlica/session", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web",
 }
 
-// only lists the folders that may import a foreign package: to start processes, to receive signals, to open a socket,
-// to speak SQL, to read a command line.
+// only lists packages of other modules and of the standard library, each with the folders that may import it. These
+// packages start processes, receive signals, open sockets, speak SQL, or read a command line.
 var only = map[string][]string{
-	// for service see onlyName
+	// The table onlyName limits service further.
 	"os/exec": {"provider/process", "provider/proxy", "provider/sandbox", "kernel/project", "service",
 		"service/imessage", "cmd/perlica/chat", "cmd/perlica/provider", "cmd/bench", "cmd/measure",
 		"service/team/hub/hubtest"},
@@ -79,15 +79,16 @@ var only = map[string][]string{
 		"eventlog/store", "eventlog/export", "eventlog/verify"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica/config"},
-	"mvdan.cc/sh/v3/syntax":            {"kernel/agents", "policy/shell"}, // for kernel/agents see onlyName
-	// no payload has its types
+	// The table onlyName limits kernel/agents further.
+	"mvdan.cc/sh/v3/syntax": {"kernel/agents", "policy/shell"},
+	// No recorded payload contains types of this package.
 	"github.com/coder/acp-go-sdk": {"service/acp", "kernel/report", "kernel/record", "kernel/project", "kernel/agents",
 		"kernel", "cmd/perlica", "cmd/perlica/provider", "cmd/perlica/dialog", "provider", "provider/predictable"},
 }
 
-// onlyName limits a folder to the listed names of a package.
+// onlyName lists, for a package and a folder, the only names of the package that the folder may use.
 var onlyName = map[string]map[string][]string{
-	// the user's own editor
+	// The chat starts the user's own editor.
 	"os/exec": {"cmd/perlica/chat": {"LookPath", "Command"},
 		"cmd/perlica/provider": {"CommandContext"}, "kernel/project": {"LookPath"}, "service": {}},
 	"net": {"cmd/perlica/service": {"Dial"}, "service/web/device": {"SplitHostPort"},
@@ -96,20 +97,20 @@ var onlyName = map[string]map[string][]string{
 	"github.com/pelletier/go-toml/v2": {"cmd/perlica/config": {"Unmarshal"}},
 }
 
-// saysNothing are names of folders that tell a reader nothing.
+// saysNothing are names of folders that say nothing about the content.
 var saysNothing = []string{"util", "utils", "common", "types", "models", "errors", "helpers", "misc", "base", "shared",
 	"internal"}
 
-// maySleep are the tests that may wait for time to pass. Some have a child process that does nothing until it is
-// ended. Others watch other processes again and again, for a limited time. The last three need the time itself: a log
-// promises to notice a moved file after a time, and a slow disk takes time.
+// maySleep are the files of tests that may wait for time to pass. Some have a child process that does nothing until
+// it is ended. Others look at other processes again and again, for a limited time. The last three need the passing
+// of time itself. A log promises to notice a moved file after a time, and a slow disk takes time.
 var maySleep = []string{
 	"provider/process/process_test.go", "provider/process/process_linux_test.go", "provider/harness_test.go",
 	"cmd/perlica/script_poll_test.go", "cmd/perlica/run_world_test.go",
 	"eventlog/hostile_test.go", "eventlog/patience_test.go", "kernel/reopen_unix_test.go",
 }
 
-// source is one Go file, with slashes in its name.
+// source is one Go file. Its name has slashes on every system.
 type source struct {
 	name string
 	dir  string
@@ -119,7 +120,7 @@ type source struct {
 	fset *token.FileSet
 }
 
-// sources returns every Go file of the tree, parsed, for every operating system.
+// sources returns every Go file of the tree after parsing, for every operating system.
 func sources(t *testing.T) []source {
 	t.Helper()
 	list, err := parseTree()
@@ -132,7 +133,7 @@ func sources(t *testing.T) []source {
 	return list
 }
 
-// parseTree parses the tree once for all tests. No test changes the result.
+// parseTree parses the tree once for all tests. The tests must not change the result.
 var parseTree = sync.OnceValues(func() (list []source, err error) {
 	err = filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -187,7 +188,7 @@ func (s source) imports(t *testing.T) map[string]string {
 	return names
 }
 
-// uses lists the names that the file takes from the package imported as name.
+// uses returns the names that the file uses from an imported package. name is the local name of the import.
 func (s source) uses(name string) (used []string) {
 	ast.Inspect(s.ast, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok {
@@ -200,8 +201,8 @@ func (s source) uses(name string) (used []string) {
 	return used
 }
 
-// TestImports compares the imports among our own packages with testdata/imports.txt and with mayReach. The file lists
-// the imports of each package below it.
+// TestImports compares the imports among the packages of this tree with testdata/imports.txt and with mayReach. The
+// file lists each package with its imports.
 func TestImports(t *testing.T) {
 	imports := map[string][]string{}
 	for _, s := range sources(t) {
@@ -267,7 +268,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestForeignImports compares the imports of other modules and of the standard library with the tables only and
+// TestForeignImports compares the imports from other modules and from the standard library with the tables only and
 // onlyName.
 func TestForeignImports(t *testing.T) {
 	for _, s := range sources(t) {
@@ -291,8 +292,8 @@ func TestForeignImports(t *testing.T) {
 	}
 }
 
-// TestNoTemplates keeps text/template out of the program, because its reflection stops the linker from dropping
-// methods. Only these functions of cobra use it.
+// TestNoTemplates checks that the program does not use text/template. Its reflection would stop the linker from
+// removing unused methods. Only the functions of cobra in this expression use text/template.
 func TestNoTemplates(t *testing.T) {
 	calls := regexp.MustCompile(`\.(Set(Version|Help|Usage)Template|AddTemplateFuncs?)\(`)
 	for _, s := range sources(t) {
@@ -302,7 +303,8 @@ func TestNoTemplates(t *testing.T) {
 	}
 }
 
-// TestFolders refuses folders with empty names such as util, and packages whose name differs from their folder's.
+// TestFolders refuses folders with names that say nothing, such as util. It also refuses a package whose name
+// differs from its folder.
 func TestFolders(t *testing.T) {
 	for _, s := range sources(t) {
 		for part := range strings.SplitSeq(s.dir, "/") {
@@ -323,11 +325,11 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// generated matches the line that marks a generated file for Go.
+// generated matches the line by which Go recognises a generated file.
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
-// TestNoSleep refuses tests that wait for time to pass instead of for an event. A receive from time.After counts, too,
-// except as a deadline in a select. In a file with synctest the time passes at once.
+// TestNoSleep refuses a test that waits for time to pass, because it should wait for an event. A receive from
+// time.After counts, too, except as a deadline in a select. In a file with synctest, time passes at once.
 func TestNoSleep(t *testing.T) {
 	for _, s := range sources(t) {
 		if !s.test || slices.Contains(maySleep, s.name) {
@@ -342,7 +344,7 @@ func TestNoSleep(t *testing.T) {
 	}
 }
 
-// sleeps returns the places at which the file waits for time to pass.
+// sleeps returns the places in a file that wait for time to pass.
 func (s source) sleeps() (places []token.Position) {
 	inSelect := map[ast.Node]bool{}
 	ast.Inspect(s.ast, func(n ast.Node) bool {
@@ -365,7 +367,7 @@ func (s source) sleeps() (places []token.Position) {
 	return places
 }
 
-// isCallOf reports whether e calls a function of a package.
+// isCallOf reports whether e is a call of a function in a package.
 func isCallOf(e ast.Expr, pkg, function string) bool {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {
@@ -379,11 +381,11 @@ func isCallOf(e ast.Expr, pkg, function string) bool {
 	return ok && id.Name == pkg && sel.Sel.Name == function
 }
 
-// tools matches the tools that a system for tests may lack.
+// tools matches the names of tools that may be missing where the tests run.
 var tools = regexp.MustCompile(`(?i)postgresql|chromium|strace|sandbox|python|openssl|\bnode\b|\bnpm\b`)
 
-// TestSkipsNameTheirPromise requires that a test that lacks a tool names its promise: NOT TESTED: the promise: the
-// reason. Step test of .ci/run lists these lines at its end.
+// TestSkipsNameTheirPromise checks the text with which a test skips because a tool is missing. It must have the form
+// "NOT TESTED: the promise: the reason". The step test of .ci/run lists these lines at its end.
 func TestSkipsNameTheirPromise(t *testing.T) {
 	found := 0
 	for _, s := range sources(t) {
@@ -411,8 +413,8 @@ func TestSkipsNameTheirPromise(t *testing.T) {
 	}
 }
 
-// TestPackageComments requires exactly one package comment in every folder, in the file with the folder's name. For a
-// command this is main.go.
+// TestPackageComments checks that every folder has exactly one package comment. It must be in the file with the
+// folder's name, or in main.go for a command.
 func TestPackageComments(t *testing.T) {
 	said := map[string][]string{}
 	for _, s := range sources(t) {

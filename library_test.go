@@ -29,7 +29,7 @@ func TestLibraryProgram(t *testing.T) {
 			t.Fatalf("go build %s: %v\n%s", build[1], err, out)
 		}
 	}
-	// The search for a configuration goes upwards and ends at the home directory.
+	// The search for a configuration goes up the folders and ends at the home directory.
 	home := t.TempDir()
 	cmd := exec.Command(exe, "hello")
 	cmd.Dir = filepath.Join(home, "project")
@@ -42,7 +42,7 @@ func TestLibraryProgram(t *testing.T) {
 	}
 }
 
-// TestLibraryExample compares the program in docs/library.md with the one that the tests of package kernel run.
+// TestLibraryExample compares the program in docs/library.md with the program that the tests of package kernel run.
 func TestLibraryExample(t *testing.T) {
 	read := func(name string) string {
 		b, err := os.ReadFile(filepath.FromSlash(name))

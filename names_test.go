@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestExportedNamesAreUsed checks that each exported name has a user outside its package: another package mentions it
-// or a neighbour in the same declaration, an exported declaration of its package contains it, or docs/api.txt lists its
-// package.
+// TestExportedNamesAreUsed checks that each exported name has a use outside of its package. There are three kinds of
+// use. Another package mentions the name, or another name in the same declaration. An exported declaration of the
+// package contains the name. docs/api.txt lists the package.
 func TestExportedNamesAreUsed(t *testing.T) {
 	used := map[string]bool{}
 	for _, s := range sources(t) {
@@ -41,7 +41,7 @@ func TestExportedNamesAreUsed(t *testing.T) {
 			}
 			for _, name := range unused {
 				if s.dir == "eventlog/redact" && name == "func Text" {
-					continue // the package's one function; other packages mask with a Redactor
+					continue // This is the package's only function. Other packages mask texts with a Redactor.
 				}
 				t.Errorf("%s: no other package uses the %s; delete or unexport it", s.name, name)
 			}
@@ -49,15 +49,15 @@ func TestExportedNamesAreUsed(t *testing.T) {
 	}
 }
 
-// contained lists the identifiers in the types of a file's exported declarations. The other packages get values of
-// these types without naming them.
+// contained returns the identifiers in the types of a file's exported declarations. Other packages can use values of
+// these types without naming the types.
 func contained(f *ast.File) (names []string) {
 	add := func(n ast.Node) {
 		ast.Inspect(n, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.Ident:
 				names = append(names, n.Name)
-			case *ast.Field: // an unexported field of a struct
+			case *ast.Field: // Unexported fields of a struct do not count.
 				return n.Names == nil || slices.ContainsFunc(n.Names, (*ast.Ident).IsExported)
 			}
 			return true

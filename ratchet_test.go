@@ -16,16 +16,16 @@ import (
 	"unicode/utf8"
 )
 
-// maxComplexity limits the cyclomatic complexity of a function, with && and || counted. maxColumns limits the width
-// of a line. A function above the limit, and a room with wider lines, stands in testdata/ratchet.txt with its number
-// and the reason, and this list only shrinks. Files, lines of a file and exported names have no limit: authors cut
-// code to satisfy such limits, and the pieces were harder to read.
+// maxComplexity is the largest cyclomatic complexity of a function, with && and || counted. maxColumns is the
+// largest width of a line. testdata/ratchet.txt lists the exceptions with their numbers and reasons: functions above
+// the limit, and rooms with wider lines. This list must only become shorter. Files, lines of a file and exported
+// names have no limit. Authors divided code to satisfy such limits, and the parts were harder to read.
 const (
 	maxComplexity = 20
 	maxColumns    = 120
 )
 
-// ratchet is the content of testdata/ratchet.txt: the exceptions to each limit, with their numbers.
+// ratchet is the content of testdata/ratchet.txt: the exceptions by limit and name, with their numbers.
 type ratchet map[string]map[string]int
 
 func readRatchet(t *testing.T) ratchet {
@@ -56,7 +56,7 @@ func readRatchet(t *testing.T) ratchet {
 	return r
 }
 
-// hold compares the counted numbers with the limit and its exceptions.
+// hold compares numbers with the limit and its exceptions.
 func (r ratchet) hold(t *testing.T, limit string, most int, counted map[string]int) {
 	t.Helper()
 	for name, n := range counted {
@@ -77,7 +77,7 @@ func (r ratchet) hold(t *testing.T, limit string, most int, counted map[string]i
 	}
 }
 
-// TestRatchet compares the complexity of each function, and the wide lines of each room, with the limits.
+// TestRatchet compares the complexity of each function with the limit, and the number of wide lines in each room.
 func TestRatchet(t *testing.T) {
 	complexities, wide := map[string]int{}, map[string]int{}
 	for _, s := range sources(t) {
@@ -108,7 +108,7 @@ func TestRatchet(t *testing.T) {
 	}
 }
 
-// symbol returns a function's name, after the name of its receiver.
+// symbol returns a function's name. For a method, the name of its type stands before it.
 func symbol(f *ast.FuncDecl) string {
 	if recv := receiver(f); recv != "" {
 		return recv + "." + f.Name.Name
@@ -116,8 +116,8 @@ func symbol(f *ast.FuncDecl) string {
 	return f.Name.Name
 }
 
-// complexity returns the cyclomatic complexity of a function: one more than its branches. A case of one statement is a
-// row of a table and does not count.
+// complexity returns the cyclomatic complexity of a function: the number of its branches plus one. A case with one
+// statement is like a row of a table and does not count.
 func complexity(f *ast.FuncDecl) int {
 	n := 1
 	ast.Inspect(f, func(node ast.Node) bool {
@@ -142,8 +142,8 @@ func complexity(f *ast.FuncDecl) int {
 	return n
 }
 
-// TestCommentsNameTheirSymbol refuses a doc comment that begins with another symbol of its package. The comment of an
-// exported symbol must begin with that symbol.
+// TestCommentsNameTheirSymbol refuses a doc comment that begins with the name of another symbol in the package. The
+// comment of an exported symbol must begin with this symbol.
 func TestCommentsNameTheirSymbol(t *testing.T) {
 	declared := map[string]map[string]bool{}
 	for _, s := range sources(t) {
@@ -174,13 +174,13 @@ func TestCommentsNameTheirSymbol(t *testing.T) {
 	}
 }
 
-// declaration is a symbol with its comment.
+// declaration is a symbol and its comment.
 type declaration struct {
 	name, doc string
-	grouped   bool // one of several that may share a comment
+	grouped   bool // one of several symbols that may share a comment
 }
 
-// ofInterfaces are methods whose promise is in the documentation of an interface.
+// ofInterfaces are methods whose promise stands in the documentation of an interface.
 var ofInterfaces = []string{"Error", "Unwrap", "Is", "String", "MarshalJSON", "UnmarshalJSON"}
 
 func symbols(d ast.Decl) (list []declaration) {
@@ -252,11 +252,11 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// dialect matches words that are not terms of the field. The glossary in CONTRIBUTING.md has the terms.
+// dialect matches words that are no terms of the field. The glossary in CONTRIBUTING.md has the terms.
 var dialect = regexp.MustCompile(
 	`^(heed|mend|bury|buried|hush|blame|debt|letGo|told|noted|fed$|whoever|nobody|meanwhile)|(Heed|Mend|Bury|Buried|Hush|Blame|Debt|LetGo|Told|Noted|Fed$|Whoever|Nobody|Meanwhile)`)
 
-// TestNamesAreTheFields refuses names with such words.
+// TestNamesAreTheFields refuses names in the code that contain words of dialect.
 func TestNamesAreTheFields(t *testing.T) {
 	for _, s := range sources(t) {
 		check := func(id *ast.Ident) {
@@ -284,10 +284,10 @@ func TestNamesAreTheFields(t *testing.T) {
 	}
 }
 
-// dialectInText matches the words of dialect that have no other meaning in a comment, a message or a page.
+// dialectInText matches those words of dialect that have no other meaning in a comment, a message or a page.
 var dialectInText = regexp.MustCompile(`(?i)\b(heed|mend)(s|ed|ing)?\b|\b(bury|buried|letGo|whoever|meanwhile)\b`)
 
-// TestTextIsPlain refuses these words in Go files, scripts and pages.
+// TestTextIsPlain refuses words that dialectInText matches, in Go files, scripts and pages.
 func TestTextIsPlain(t *testing.T) {
 	looked := 0
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {

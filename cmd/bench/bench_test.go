@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestComparisons checks that the comparisons which take seconds still work with the program of this tree.
+// TestComparisons checks that the quick comparisons still work with the program of this tree. They take seconds.
 func TestComparisons(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds three programs")
@@ -30,7 +30,8 @@ func TestComparisons(t *testing.T) {
 	}
 }
 
-// TestAddLines checks that lines of two runs become figures, and that an indented line is named after its head.
+// TestAddLines checks that addLines turns the lines of two runs into figures. The name of an indented line begins
+// with the name of its head line.
 func TestAddLines(t *testing.T) {
 	out, err := os.ReadFile("testdata/output.txt")
 	if err != nil {

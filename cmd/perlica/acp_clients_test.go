@@ -16,19 +16,19 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// behind is an agent for perlica acp, with the prompts that a test needs.
+// behind is an agent that perlica acp starts, with the prompts that a test needs.
 type behind struct {
-	Flags    [2]string `json:"-"`     // flags that name the agent to perlica
-	Keep     string    `json:"-"`     // seconds for which acpx keeps an idle agent
-	Plain    string    `json:"plain"` // a prompt without a question
-	Said     string    `json:"said"`  // part of the answer to Plain
-	Ask      string    `json:"ask"`   // a prompt that leads to one question
+	Flags    [2]string `json:"-"`     // flags with which perlica starts the agent
+	Keep     string    `json:"-"`     // number of seconds for which acpx does not end an idle agent
+	Plain    string    `json:"plain"` // a prompt to which the agent answers without a question
+	Said     string    `json:"said"`  // a part of the answer to Plain
+	Ask      string    `json:"ask"`   // a prompt to which the agent asks one question
 	AskAgain string    `json:"askAgain"`
-	Slow     string    `json:"slow"`  // a prompt that never ends
-	Begun    string    `json:"begun"` // first text of the answer to Slow
+	Slow     string    `json:"slow"`  // a prompt to which the agent never answers
+	Begun    string    `json:"begun"` // the first text of the answer to Slow
 }
 
-// behindThis is the predictable agent with its sessions below dir.
+// behindThis returns the predictable agent, which stores its sessions below dir.
 func behindThis(dir string) behind {
 	return behind{
 		Flags: [2]string{"--agent", "perlica agent predictable --state " + filepath.Join(dir, "sessions")},
@@ -37,8 +37,8 @@ func behindThis(dir string) behind {
 	}
 }
 
-// real is claude, codex or opencode. The command in PERLICA_REAL_AGENT starts it when "exec NAME DIR" is added, with
-// a model server that does what the prompt says.
+// real returns the agent claude, codex or opencode. The program in PERLICA_REAL_AGENT starts the agent, with the
+// arguments "exec NAME DIR". Its model server does what the prompt says.
 func (w *world) real(name string) behind {
 	w.t.Helper()
 	dir := w.t.TempDir()
@@ -55,8 +55,8 @@ func (w *world) real(name string) behind {
 	}
 }
 
-// TestTypeScriptClient checks that a client in the TypeScript SDK has turns, questions, cancels and sessions with the
-// predictable agent. The client starts perlica in the root and in the home directory. Only the projects get logs, and
+// TestTypeScriptClient checks turns, questions, cancels and sessions of the predictable agent with a client in the
+// TypeScript SDK. The client starts perlica in the root and in the home directory. Only the projects get logs, and
 // no other files are made.
 func TestTypeScriptClient(t *testing.T) {
 	needsClient(t, "@agentclientprotocol/sdk")
@@ -80,7 +80,8 @@ func TestTypeScriptClient(t *testing.T) {
 	}
 }
 
-// TestRealAgents does the same with real agents. It is not part of the suite: see CONTRIBUTING.md.
+// TestRealAgents checks the same as TestTypeScriptClient, with real agents. It does not run by default, see
+// CONTRIBUTING.md.
 func TestRealAgents(t *testing.T) {
 	if os.Getenv("PERLICA_REAL_AGENT") == "" {
 		t.Skip("PERLICA_REAL_AGENT names no program that starts real agents")
@@ -110,7 +111,7 @@ func needsClient(t *testing.T, name string) {
 	}
 }
 
-// typeScript runs acp.test.mjs in a directory and checks the log.
+// typeScript runs acp.test.mjs in a directory and then checks the log.
 func (w *world) typeScript(dir string, b behind) {
 	w.t.Helper()
 	other := filepath.Join(filepath.Dir(w.project), "other")
@@ -139,7 +140,7 @@ func (w *world) typeScript(dir string, b behind) {
 	w.logged(7, "llm.responded")
 	w.logged(1, "run.cancel_requested")
 	w.logged(2, "interaction.answered", `"by":"typescript 1"`)
-	w.logged(3, "session.created") // A loaded session is not created.
+	w.logged(3, "session.created") // Loading a session does not record that a session was created.
 	w.audit()
 	w.project = other
 	w.logged(1, "llm.responded")
@@ -153,7 +154,7 @@ func (w *world) typeScript(dir string, b behind) {
 	}
 }
 
-// acpx returns a command line of acpx with this agent in perlica.
+// acpx returns a command that runs acpx. perlica is its agent, and perlica starts the agent b.
 func (w *world) acpx(b behind, flags []string, args ...string) *exec.Cmd {
 	w.t.Helper()
 	all := slices.Concat([]string{absolute(w.t, filepath.Join(clientFolder, "node_modules", "acpx", "dist", "cli.js")),
@@ -164,7 +165,7 @@ func (w *world) acpx(b behind, flags []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// does fails unless acpx ends with one of the exit codes. It returns the output.
+// does runs a command and returns its output. The test fails unless the exit code is one of codes.
 func (w *world) does(cmd *exec.Cmd, codes ...int) string {
 	w.t.Helper()
 	out, err := cmd.CombinedOutput()
@@ -174,7 +175,7 @@ func (w *world) does(cmd *exec.Cmd, codes ...int) string {
 	return string(out)
 }
 
-// turnsOfACPX uses acpx like an editor: a turn, questions, a cancel and a continued session.
+// turnsOfACPX uses acpx like an editor. It checks a turn, questions, a cancel and a continued session.
 func (w *world) turnsOfACPX(b behind) {
 	w.t.Helper()
 	yes, no := []string{"--approve-all"}, []string{"--deny-all"}
@@ -182,12 +183,12 @@ func (w *world) turnsOfACPX(b behind) {
 	if out := w.does(w.acpx(b, yes, "prompt", b.Plain), 0); !strings.Contains(out, b.Said) {
 		w.t.Errorf("acpx shows %q", out)
 	}
-	// acpx keeps an agent for a moment and refuses prompts while the agent leaves. The next agent continues the
+	// acpx uses an agent for a moment longer, and refuses prompts while this agent ends. The next agent continues the
 	// session.
 	w.gone()
 	w.does(w.acpx(b, yes, "prompt", b.Ask), 0)
 	w.gone()
-	w.does(w.acpx(b, no, "prompt", b.AskAgain), 0, 5) // 5: every question was denied
+	w.does(w.acpx(b, no, "prompt", b.AskAgain), 0, 5) // Exit code 5 means that every question was denied.
 	w.gone()
 	slow := w.startCmd(w.acpx(b, yes, "prompt", b.Slow))
 	w.until(1, "acp.notification.received", b.Begun)
@@ -197,11 +198,11 @@ func (w *world) turnsOfACPX(b behind) {
 	w.logged(4, "llm.requested")
 	w.logged(4, "llm.responded")
 	w.logged(1, "llm.responded", `"stop_reason":"cancelled"`, b.Begun)
-	w.until(2, "interaction.answered", `"by":"acpx `, `"where":"editor"`) // Some agents ask twice.
+	w.until(2, "interaction.answered", `"by":"acpx `, `"where":"editor"`) // Some agents ask the question twice.
 	w.audit()
 }
 
-// questionOf returns the id of the question with a title.
+// questionOf returns the id of the question that has a title.
 func (w *world) questionOf(title string) string {
 	w.t.Helper()
 	events, err := readLog(logFile(w.project))
@@ -228,9 +229,9 @@ func TestACPX(t *testing.T) {
 	w.logged(2, "interaction.answered")
 }
 
-// TestEditorAnswers checks editor.answers. acpx with --approve-all says yes to everything that it is asked.
-// editor.answers limits this to some questions and never allows the refused tier. Other questions wait for a person
-// at another front end.
+// TestEditorAnswers checks the setting editor.answers. acpx with --approve-all says yes to every question. The
+// setting limits these answers to some questions and never to the refused tier. All other questions wait for a
+// person at another front end.
 func TestEditorAnswers(t *testing.T) {
 	needsClient(t, "acpx")
 	const ordinary, asked, refused = `@ask execute "Build it" command="make all"`,

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// loginAgent writes a program for an agent's login and returns the command line that starts it.
+// loginAgent writes a shell program that plays an agent's login. It returns the command line for this program.
 func (w *world) loginAgent(lines ...string) string {
 	w.t.Helper()
 	path := filepath.Join(w.home, "agent")
@@ -22,12 +22,12 @@ func (w *world) loginAgent(lines ...string) string {
 	return path + " --acp"
 }
 
-// userLog is the path of the user's own log.
+// userLog returns the path of the user's own log.
 func (w *world) userLog() string {
 	return filepath.Join(w.home, ".perlica", "state", ".perlica_config", "contexts", "user", "eventlog.db")
 }
 
-// logins returns the login payloads of the user's own log in order.
+// logins returns the payloads of the login events on the user's own log, in order.
 func (w *world) logins() (list []string) {
 	w.t.Helper()
 	events, err := readLog(w.userLog())
@@ -42,8 +42,8 @@ func (w *world) logins() (list []string) {
 	return list
 }
 
-// TestLogin checks that the arguments of an editor run the agent's command in the terminal, with the environment of
-// an agent only. Perlica returns the agent's exit code, and both the start and the end are on record.
+// TestLogin checks that an editor's arguments run the agent's command in the terminal. The command gets only the
+// environment of an agent. Perlica returns the command's exit code, and the record has its start and its end.
 func TestLogin(t *testing.T) {
 	w := newWorld(t)
 	w.env = append(w.env, "OTHER=other", "GIVEN=given")
@@ -71,8 +71,8 @@ func TestLogin(t *testing.T) {
 	w.gone()
 }
 
-// TestLoginSignals checks that signals of the terminal reach the agent, which decides, and that Perlica survives
-// them. A signal to Perlica alone is passed on.
+// TestLoginSignals checks that a signal from the terminal reaches the agent, which decides about its end. Perlica
+// survives the signal. It passes on a signal that only Perlica got.
 func TestLoginSignals(t *testing.T) {
 	term := func(s *terminal) {
 		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -104,7 +104,8 @@ func TestLoginSignals(t *testing.T) {
 	}
 }
 
-// TestLoginLeavesNothing checks that the processes of a login are ended and that the person gets the terminal back.
+// TestLoginLeavesNothing checks that all processes of a login are ended, and that the person can use the terminal
+// again.
 func TestLoginLeavesNothing(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(nil, "acp", "--agent", w.loginAgent("trap '' HUP", "setsid sleep 1000 &", "sleep 1000 &", "exit 0"),
@@ -113,7 +114,7 @@ func TestLoginLeavesNothing(t *testing.T) {
 	w.gone()
 }
 
-// TestLoginUnrecorded checks that nothing is started if the start cannot be recorded.
+// TestLoginUnrecorded checks that no login command is started if its start cannot be recorded.
 func TestLoginUnrecorded(t *testing.T) {
 	w := newWorld(t)
 	log := w.userLog()
@@ -130,7 +131,7 @@ func TestLoginUnrecorded(t *testing.T) {
 	}
 }
 
-// TestEditorIsNoTerminal checks that the command explains its purpose at a terminal.
+// TestEditorIsNoTerminal checks that 'perlica acp' explains its purpose to a person at a terminal.
 func TestEditorIsNoTerminal(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(nil, "acp")
@@ -145,8 +146,8 @@ func TestEditorIsNoTerminal(t *testing.T) {
 	}
 }
 
-// TestTerminalLogin checks that a terminal login runs the agent's own program with the login's arguments, and only
-// after a yes.
+// TestTerminalLogin checks that a terminal login runs the agent's program with the login's arguments. It does so
+// only after the person said yes.
 func TestTerminalLogin(t *testing.T) {
 	w := newWorld(t)
 	agent := w.loginAgent(`if [ "$2" = --login ]; then echo "args: $* $REALM"; read word; exit 3; fi`,

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestEditorSignals checks that a signal from the client ends the turn, the agent and perlica, even if the client
-// keeps its side open.
+// TestEditorSignals checks that a signal from the client ends the turn, the agent and perlica. This also holds if
+// the client does not close its end of the pipe.
 func TestEditorSignals(t *testing.T) {
 	for sig, code := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGINT: 130, syscall.SIGHUP: 143} {
 		t.Run(sig.String(), func(t *testing.T) {

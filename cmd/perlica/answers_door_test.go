@@ -15,8 +15,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestThreeDoorsAtOnce answers a question over HTTP, at a terminal and on a phone at the same time. One answer
-// counts, the agent gets that answer, and the others learn who was first.
+// TestThreeDoorsAtOnce answers one question at the same time over HTTP, at a terminal and on a phone. One answer
+// counts, and the agent gets that answer. The others are told whose answer was first.
 func TestThreeDoorsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	b := w.bot()
@@ -33,7 +33,7 @@ func TestThreeDoorsAtOnce(t *testing.T) {
 	b.say(j.code())
 	b.sent(0, "You are paired")
 
-	first := map[string]int{} // number of wins by door
+	first := map[string]int{} // number of answers that counted, by front end
 	for round := range 6 {
 		n := len(b.Messages())
 		b.say(fmt.Sprintf(`@ask execute "Look %d" command="ls -la %[1]d"`, round))
@@ -60,7 +60,7 @@ func TestThreeDoorsAtOnce(t *testing.T) {
 			res := w.asks(t.Context(), token, "POST", at+"/v1/questions/"+q.ID+"/answer",
 				map[string]any{"option": "allow-once", "digest": q.Digest}, "")
 			status = res.StatusCode
-			body, _ = io.ReadAll(res.Body) // The checks below report a missing part.
+			body, _ = io.ReadAll(res.Body) // If a part of the body is missing, the checks below fail.
 		})
 		all.Go(func() { terminal = w.run("pending", "deny", q.ID) })
 		all.Go(func() { b.Press(7, "Ada", card.ID, button) })

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// openIDs waits for n open questions and returns their short ids by title.
+// openIDs waits for n open questions. It returns their short ids by their titles.
 func (w *world) openIDs(n int) map[string]string {
 	w.t.Helper()
 	ids := map[string]string{}
@@ -39,8 +39,8 @@ func (w *world) openIDs(n int) map[string]string {
 	return ids
 }
 
-// TestThreeQuestionsAtOnce answers three questions in reverse order from two places and checks that each gets its own
-// answer.
+// TestThreeQuestionsAtOnce answers three open questions in reverse order, with two front ends. Each question must
+// get its own answer.
 func TestThreeQuestionsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	ask := func(name string) string {
@@ -69,7 +69,7 @@ func TestThreeQuestionsAtOnce(t *testing.T) {
 	w.audit()
 }
 
-// tapped makes the predictable agent write everything that it receives to the file wire.
+// tapped makes the predictable agent copy its input to the file wire.
 func (w *world) tapped() {
 	w.t.Helper()
 	w.config(`[providers.predictable]
@@ -78,7 +78,7 @@ adapter.args = ["-c", 'tee -a "$HOME/wire" | perlica agent predictable']
 `)
 }
 
-// replies returns the answers to questions that the agent received.
+// replies returns the answers to questions that the agent has received, from the file wire.
 func (w *world) replies() (lines []string) {
 	w.t.Helper()
 	wire, err := os.ReadFile(filepath.Join(w.home, "wire"))
@@ -93,8 +93,8 @@ func (w *world) replies() (lines []string) {
 	return lines
 }
 
-// TestFiftyAnswers sends fifty answers from three processes to one question of a chat. One answer counts, the others
-// learn whose, and the agent gets one reply.
+// TestFiftyAnswers sends fifty answers from three processes to one question of a chat. One answer counts, and the
+// agent gets one reply. The other processes are told whose answer was first.
 func TestFiftyAnswers(t *testing.T) {
 	w := newWorld(t)
 	w.tapped()
@@ -168,8 +168,8 @@ func TestFiftyAnswers(t *testing.T) {
 	w.audit()
 }
 
-// TestThreeQuestionsAtTerminals asks three questions at once and answers them in reverse order from two terminals.
-// Each gets its own answer.
+// TestThreeQuestionsAtTerminals asks three questions at once and answers them in reverse order at two terminals.
+// Each question must get its own answer.
 func TestThreeQuestionsAtTerminals(t *testing.T) {
 	w := newWorld(t)
 	w.tapped()
@@ -191,7 +191,7 @@ func TestThreeQuestionsAtTerminals(t *testing.T) {
 	s.expect("Reject: Run it")
 	w.terminal(nil, "pending", "choose", ids[1], "allow-always", "--always").exits(0)
 	s.expect(", with perlica pending)")
-	s.press("y") // the first question
+	s.press("y") // answers the first question
 	s.prompt("")
 	for i, option := range []string{"allow-once", "allow-always", "reject-once"} {
 		s.shows(fmt.Sprintf("permission call-%d: %s", i+1, option))

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestCommandAlone checks that a command is the same alone as together with the other commands.
+// TestCommandAlone checks that a command is the same when it is built alone and when all commands are built.
 func TestCommandAlone(t *testing.T) {
 	built := map[string]bool{}
 	for _, want := range newApp(version).root(nil).Commands() {
@@ -14,7 +14,7 @@ func TestCommandAlone(t *testing.T) {
 			t.Errorf("%s is built under two names", want.Name())
 		}
 		built[want.Name()] = true
-		if want.Name() == "completion" { // The scripts of completion cover all commands.
+		if want.Name() == "completion" { // This command differs, because its scripts contain all other commands.
 			continue
 		}
 		root := newApp(version).root([]string{want.Name()})
@@ -29,7 +29,7 @@ func TestCommandAlone(t *testing.T) {
 	}
 }
 
-// usages returns the help of a command and of all its subcommands.
+// usages returns the help texts of a command and of all its subcommands.
 func usages(cmd *cobra.Command) string {
 	text := cmd.CommandPath() + "\n" + cmd.UsageString()
 	for _, c := range cmd.Commands() {

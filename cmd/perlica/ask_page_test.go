@@ -11,12 +11,13 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// attack is a long command. Without pages a person would see only its harmless end above the options.
+// attack returns a prompt that asks for a long command. If the question had no pages, a person would see only the
+// command's harmless end above the options.
 func attack(filler string) string {
 	return `@ask execute "Tidy up" command="rm -rf src #` + filler + `go test ./..."` + "\n"
 }
 
-// lastPage turns the pages of a question and returns their number.
+// lastPage turns to the last page of a question and returns the number of pages.
 func (s *terminal) lastPage() (pages int) {
 	s.w.t.Helper()
 	for from := s.from; ; {
@@ -30,13 +31,13 @@ func (s *terminal) lastPage() (pages int) {
 	}
 }
 
-// TestPages checks on every screen size that a yes counts only after everything that would run was on the screen.
+// TestPages checks at every screen size that a yes counts only after the whole command was on the screen.
 func TestPages(t *testing.T) {
 	long := strings.Repeat("echo one two three four five; ", 60) + "rm -rf src"
 	for name, c := range map[string]struct {
 		columns, rows uint16
 		script        string
-		parts         []string // parts that must have been visible, in this order
+		parts         []string // texts that must have been visible, in this order
 		pages         int
 	}{
 		"blanks 100x24": {100, 24, attack(strings.Repeat(" ", 3600)), []string{"│ rm -rf src #⟨3600 blanks⟩go test ./..."},
@@ -46,7 +47,7 @@ func TestPages(t *testing.T) {
 		"lines 100x24": {100, 24, attack(strings.Repeat(`\n`, 61)),
 			[]string{"│ rm -rf src #", "│ ⟨60 blank lines⟩", "│ go test ./..."}, 1},
 		"invisible 60x10": {60, 10, attack(`\u200b\u202e`), []string{"⟨U+200B⟩⟨U+202E⟩"}, 0},
-		// counts as 80x24
+		// The question must look as on a screen of 80×24.
 		"unknown size": {0, 0, `@ask execute "Long" command="` + long + `"`, []string{"│ echo one", "rm -rf src"}, 2},
 		"long 100x24":  {100, 24, `@ask execute "Long" command="` + long + `"`, []string{"│ echo one", "rm -rf src"}, 2},
 		"long 60x10":   {60, 10, `@ask execute "Long" command="` + long + `"`, []string{"│ echo one", "rm -rf src"}, 5},
@@ -85,7 +86,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestTooSmall checks that no key says yes on a screen that is too small, and that n says no at once.
+// TestTooSmall checks a question on a screen that is too small. No key means yes, and n means no at once.
 func TestTooSmall(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminalOf(20, 4, nil, "run", question)
@@ -101,7 +102,8 @@ func TestTooSmall(t *testing.T) {
 	w.audit()
 }
 
-// TestResized checks that pages seen at another size do not count and are shown again.
+// TestResized checks a question during a change of the terminal's size. Pages that were seen before do not count and
+// are shown again.
 func TestResized(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminalOf(100, 24, nil, "run", `@ask execute "Long" command="`+
@@ -112,7 +114,7 @@ func TestResized(t *testing.T) {
 	if err := pty.Setsize(s.pty, &pty.Winsize{Rows: 10, Cols: 60}); err != nil {
 		t.Fatal(err)
 	}
-	s.finds("page 1 of [0-9]+: [^\n]*\n") // without a key
+	s.finds("page 1 of [0-9]+: [^\n]*\n") // The page must appear without a key.
 	s.taken("y")
 	w.logged(0, "interaction.answered")
 	s.finds("page 2 of [0-9]+: ")
@@ -122,7 +124,7 @@ func TestResized(t *testing.T) {
 	w.audit()
 }
 
-// TestChatPages checks that the chat shows its questions page by page, too.
+// TestChatPages checks that the chat shows its questions in pages, too.
 func TestChatPages(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminalOf(60, 10, nil, "chat", "--provider", "predictable")
@@ -131,18 +133,18 @@ func TestChatPages(t *testing.T) {
 	s.expect("[pasted")
 	s.press("\r")
 	s.finds("page 1 of [0-9]+: [^\n]*\n")
-	s.taken("1") // The number of an allow option turns the page, too.
+	s.taken("1") // The number of an option that allows turns the page, too.
 	s.finds("page 2 of [0-9]+: [^\n]*\n")
 	w.logged(0, "interaction.answered")
-	s.taken("5") // A number that does not allow is accepted at once.
+	s.taken("5") // The number of an option that does not allow counts at once.
 	s.prompt("")
 	s.shows("permission: reject-once")
 	s.bye()
 	w.audit()
 }
 
-// TestOtherRows checks that no text of an agent outside of its questions makes a row that looks like one of
-// Perlica's. A tool call is one row, each further row of a note has a bar, and no character is invisible.
+// TestOtherRows checks that an agent cannot make a row that looks like a row of Perlica. It looks at texts outside
+// of questions. A tool call has one row, each further row of a note has a bar, and no character is invisible.
 func TestOtherRows(t *testing.T) {
 	wide := strings.Repeat("─", 78)
 	for name, script := range map[string]string{
@@ -187,7 +189,8 @@ func TestOtherRows(t *testing.T) {
 	}
 }
 
-// rowsOf breaks a line like a terminal of the given width. A carriage return begins a row, as after a status line.
+// rowsOf yields the rows into which a terminal of the given width breaks a line. A carriage return begins a new row,
+// as after a status line.
 func rowsOf(line string, width int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		row := ""

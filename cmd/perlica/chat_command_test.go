@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestChatAgentDies checks that the chat reports an agent's end at once, above the line that is being typed, and
-// starts another agent for the next input.
+// TestChatAgentDies checks that the chat reports the end of an agent at once, above the line that the person types.
+// For the next input the chat starts another agent.
 func TestChatAgentDies(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -49,7 +49,7 @@ func TestChatAgentDies(t *testing.T) {
 	w.audit()
 }
 
-// TestChatSlash checks that each command does what its help says and that a mistyped command is not sent.
+// TestChatSlash checks that each slash command does what its help says. A mistyped command is not sent to the agent.
 func TestChatSlash(t *testing.T) {
 	w := newWorld(t)
 	for name, text := range map[string]string{"my notes.txt": "hi", "the other.txt": "ho", "other.txt": "ha"} {
@@ -87,10 +87,10 @@ func TestChatSlash(t *testing.T) {
 	s.prompt("")
 	w.logged(1, "inbound.message.received",
 		`"attachments":["`+filepath.Join(w.project, "my notes.txt")+`","`+filepath.Join(w.project, "the other.txt")+`"]`)
-	s.press("/again\r") // /again brings back the files of /attach. The text brings back the others.
+	s.press("/again\r") // /again attaches the files of /attach again. The text itself attaches the other files.
 	s.expect("attached again: my notes.txt")
 	s.expect("predictable ask +1 file ❯ see @\"my notes.txt\" and @\"the other.txt\"")
-	s.press("\x15/again\r") // only once
+	s.press("\x15/again\r") // A file is attached only once.
 	s.expect("predictable ask +1 file ❯ see @\"my notes.txt\"")
 	s.press("\x15and that\r")
 	s.expect("attached: my notes.txt\r\n")
@@ -144,7 +144,7 @@ func TestChatSlash(t *testing.T) {
 	w.audit()
 }
 
-// TestChatGivesUp checks that Ctrl-C ends a command that waits for an agent.
+// TestChatGivesUp checks that Ctrl-C ends a slash command that waits for an agent.
 func TestChatGivesUp(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(nil, "--agent", "perlica agent predictable --scenario '[initialize]\n@hang'")
@@ -156,8 +156,8 @@ func TestChatGivesUp(t *testing.T) {
 	w.audit()
 }
 
-// TestChatAdHoc checks that a session of an agent without configuration stays with this agent, and that the user
-// learns how to continue it.
+// TestChatAdHoc checks a session of an agent that --agent names. The session stays with this agent, and the user is
+// told how to continue the session.
 func TestChatAdHoc(t *testing.T) {
 	w := newWorld(t)
 	agent := `perlica agent predictable --scenario "@say it's me"`

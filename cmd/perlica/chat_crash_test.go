@@ -17,7 +17,7 @@ func (w *world) scripted(scenario string) {
 			"\"--scenario\", %q]\n", scenario))
 }
 
-// kill kills perlica. Its agent ends with it, and the log stays whole.
+// kill kills perlica and checks that its agent ends, too, and that the log is undamaged.
 func (s *terminal) kill() {
 	s.w.t.Helper()
 	s.signal(syscall.SIGKILL)
@@ -26,8 +26,8 @@ func (s *terminal) kill() {
 	s.w.run("log", "verify").exits(0)
 }
 
-// continues fails unless the next chat reports the number of unknown outcomes, sends nothing on its own, and
-// continues the session.
+// continues starts the next chat and checks the number of unknown outcomes that it reports. The chat must send
+// nothing by itself, and it must continue the session.
 func (w *world) continues(unknown, calls int) {
 	w.t.Helper()
 	const said = "its outcome is unknown and nothing was sent again"
@@ -59,22 +59,22 @@ func (w *world) continues(unknown, calls int) {
 	w.audit()
 }
 
-// TestChatKilled kills the chat at every step of a turn. The next chat reports the true outcome, sends nothing again,
-// and goes on.
+// TestChatKilled kills the chat at every step of a turn. The next chat must report the true outcome, must not send
+// anything again, and must continue.
 func TestChatKilled(t *testing.T) {
 	const sent = `"method":"session/prompt"`
 	for _, c := range []struct {
 		name, scenario, keys string
-		until                []string // an event's type and parts of its payload
+		until                []string // the chat is killed after an event of this type whose payload contains these texts
 		then                 func(w *world, s *terminal)
-		unknown, calls       int // calls < 0: the prompt may have left
+		unknown, calls       int // a negative number of calls: the prompt may have left or not
 	}{
 		{name: "while the agent starts", scenario: "[initialize]\n@hang", keys: "hello\r",
 			until: []string{"inbound.message.received"}},
 		{name: "before the intent", scenario: "[session/new]\n@hang", keys: "hello\r",
 			until: []string{"inbound.message.received"}},
 		{name: "after the intent", keys: "@hang\r", until: []string{"llm.requested"}, unknown: 1, calls: -1},
-		// The agent may still read one line, the answer to its own request.
+		// The agent may still read one line, because it gets an answer to its own request.
 		{name: "in the middle of the prompt", scenario: "[session/new]\n@ignore stdin\n@request vendor/x wait=no",
 			keys: "\x1b[200~" + strings.Repeat("x", 300_000) +
 				"\x1b[201~\r", until: []string{"acp.request.sent", sent}, unknown: 1, calls: 1},
@@ -101,7 +101,7 @@ func TestChatKilled(t *testing.T) {
 			until: []string{"llm.single_call.enforced"}, calls: 1,
 			then: func(w *world, s *terminal) {
 				s.expect("You said: hello")
-				s.prompt("") // A key of the turn does not appear in the line.
+				s.prompt("") // A key that was pressed during the turn is not in the line.
 				s.press("\x04")
 				w.until(1, "acp.request.sent", "session/close")
 			}},
@@ -125,8 +125,8 @@ func TestChatKilled(t *testing.T) {
 	}
 }
 
-// TestChatKilledAtAQuestion checks that the question is closed everywhere with the true reason, with or without an
-// answer.
+// TestChatKilledAtAQuestion kills the chat at a question. Every front end must close the question with the true
+// reason, whether it has an answer or not.
 func TestChatKilledAtAQuestion(t *testing.T) {
 	asked := func(w *world) (s, other *terminal, id string) {
 		s = w.chat()
@@ -179,15 +179,15 @@ func TestChatKilledAtAQuestion(t *testing.T) {
 	})
 }
 
-// TestChatAgentKilled checks that the chat continues with another agent. A question of the killed agent is closed
-// everywhere with the true reason.
+// TestChatAgentKilled kills the agent of a chat. The chat must continue with another agent. Every front end must
+// close the agent's question with the true reason.
 func TestChatAgentKilled(t *testing.T) {
 	t.Run("at rest", func(t *testing.T) {
 		w := newWorld(t)
 		s := w.chat()
 		s.send("hello", "You said: hello")
 		w.killAgent()
-		s.send("/help exit", "/exit") // The chat has had time to notice the end.
+		s.send("/help exit", "/exit") // This gives the chat time to notice the end of the agent.
 		s.send("@say I am back", "I am back\r\n")
 		s.bye()
 		w.logged(0, "llm.outcome_unknown")
@@ -250,7 +250,7 @@ func TestChatAgentKilled(t *testing.T) {
 	})
 }
 
-// killAgent kills the agent of this world.
+// killAgent kills the processes of this world that are agents.
 func (w *world) killAgent() {
 	w.t.Helper()
 	for _, p := range leftBehind(w.home) {
@@ -272,8 +272,8 @@ func (w *world) killAgent() {
 	w.t.Fatal("there is no agent")
 }
 
-// TestAnswererKilled checks that a recorded answer counts even if its process was killed before it learned so.
-// Otherwise the question is still open. The agent gets one answer.
+// TestAnswererKilled kills the process that gives an answer. If the answer is on record, it counts. Otherwise the
+// question is still open. The agent gets one answer.
 func TestAnswererKilled(t *testing.T) {
 	asked := func(w *world) (s *terminal, id string) {
 		s = w.chat()

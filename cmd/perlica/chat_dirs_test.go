@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestChatAddDir checks that the chat opens its session with further directories, also when it opens it again. An
-// agent without this feature is not prompted.
+// TestChatAddDir checks that the chat opens and continues its session with further directories. It does not prompt
+// an agent that does not support them.
 func TestChatAddDir(t *testing.T) {
 	w := newWorld(t)
 	if err := os.Mkdir(filepath.Join(w.project, "other"), 0o700); err != nil {
@@ -28,9 +28,9 @@ func TestChatAddDir(t *testing.T) {
 	s = w.terminal(nil, "chat", "--add-dir", "other")
 	s.prompt("")
 	s.press("hello\r")
-	s.expect("working") // The chat reports it at its start, too.
+	s.expect("working") // The chat prints the error at its start, too.
 	s.expect("predictable does not take further directories: nothing was sent")
-	s.prompt("hello") // The line can be sent again without the flag.
+	s.prompt("hello") // The person can send the line again in a chat without the flag.
 	s.press("\x03")
 	s.prompt("")
 	s.bye()

@@ -9,8 +9,8 @@ import (
 
 var goesOn = regexp.MustCompile(`session ([0-9a-f]{8}).*: perlica -s ([0-9a-f]{8})`)
 
-// TestChatFarewell checks that the chat prints the session's id and the command that continues it. A chat without a
-// turn prints neither.
+// TestChatFarewell checks that the chat prints its session's id and the command that continues the session. A chat
+// without a turn prints neither of them.
 func TestChatFarewell(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestChatFirstText checks that a text of several words opens the chat as its first input, and that one word is a
-// mistyped command.
+// TestChatFirstText checks that a text of several words opens the chat with this text as its first input. A single
+// word is a mistyped command.
 func TestChatFirstText(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(nil, "hello first")
@@ -26,6 +26,6 @@ func TestChatFirstText(t *testing.T) {
 	s.prompt("")
 	s.bye()
 	w.audit()
-	j := w.run("hello there") // no terminal
+	j := w.run("hello there") // Without a terminal there is no chat.
 	j.exits(2)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // TestChatForm fills in an agent's form at the keyboard, field by field. The user must repeat an invalid value, and
-// Esc goes back to the question. The user sees the values before they are sent and can change them, and n sends
+// Esc goes back to the question. The user sees all values before they are sent and can change them. The key n sends
 // nothing.
 func TestChatForm(t *testing.T) {
 	for _, columns := range []uint16{60, 200} {
@@ -42,7 +42,8 @@ func TestChatForm(t *testing.T) {
 			s.sees("\n  1 ✓ answer    send these values\n  2 ✓ answer    enter them again\n")
 			s.ask("send these values")
 			s.press("2")
-			s.sees("\n  1 ✓ answer    “3”\n  2 ✓ answer    type a number\n") // The earlier value comes first.
+			// The value that was entered before stands in the first row.
+			s.sees("\n  1 ✓ answer    “3”\n  2 ✓ answer    type a number\n")
 			s.ask("“3”", "type a number")
 			s.press("1")
 			s.expect("✓ answer, 3: 数目")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestChatPromptSays checks that the prompt shows the agent's mode, which Shift-Tab changes, and how full its context
-// is.
+// TestChatPromptSays checks that the prompt shows the agent's mode, which Shift-Tab changes. It also shows how full
+// the agent's context is.
 func TestChatPromptSays(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -29,7 +29,7 @@ func TestChatPromptSays(t *testing.T) {
 	w.audit()
 }
 
-// TestChatDoubts checks that the chat warns about a text that may not be meant for the agent.
+// TestChatDoubts checks that the chat warns about a text that is perhaps not meant for the agent.
 func TestChatDoubts(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -67,7 +67,7 @@ func TestChatDoubts(t *testing.T) {
 	w.audit()
 }
 
-// TestKeysInDocs checks that a question mark shows each key of the table in docs/chat.md.
+// TestKeysInDocs checks that the help for a question mark shows each key of the table in docs/chat.md.
 func TestKeysInDocs(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()

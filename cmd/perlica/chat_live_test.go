@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen"
 )
 
-// TestChatLive checks that words appear as they arrive and are drawn again as Markdown. In the end all of them are
+// TestChatLive checks that words appear as they arrive and are then drawn again as Markdown. At the end each word is
 // visible once, also in a long answer.
 func TestChatLive(t *testing.T) {
 	for _, columns := range []uint16{60, 80, 200} {
@@ -25,7 +25,7 @@ func TestChatLive(t *testing.T) {
 				s := w.terminalOf(columns, 25, nil)
 				s.expect("predictable ask ❯ ") // The agent has opened its session.
 				s.press(`@say # 标题\n\n一段 **粗` + "\x0a@hang\r")
-				s.sees("\n" + mark + "标题\n\n一段 **粗\n") // The paragraph has not ended.
+				s.sees("\n" + mark + "标题\n\n一段 **粗\n") // The text ends within a paragraph.
 				s.press("\x03")
 				s.sees("perlica: stopped: interrupted")
 				s.prompt("")
@@ -52,8 +52,8 @@ func TestChatLive(t *testing.T) {
 	}
 }
 
-// TestChatTyped checks that text typed during a turn is fully visible below the status line, also if it is longer
-// than a row. The answer continues above it.
+// TestChatTyped checks that text which a person types during a turn is fully visible below the status line, even if
+// it is longer than one row. The answer continues above it.
 func TestChatTyped(t *testing.T) {
 	for _, columns := range []uint16{60, 80, 200} {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestChatTyped(t *testing.T) {
 			s.expect("one")
 			typed := ""
 			for range 3 * int(columns) / 80 {
-				part := strings.Repeat("中", 20) // The chat would take a longer part for a paste.
+				part := strings.Repeat("中", 20) // A longer part would look like a paste.
 				typed += part
 				s.press(part)
 				s.sees("\n" + strings.Join(broken("❯ "+typed, int(columns)-1), "\n") + "\n")
@@ -90,7 +90,7 @@ func TestChatTyped(t *testing.T) {
 	}
 }
 
-// broken breaks a text into rows of at most the given number of columns.
+// broken breaks a text into rows that have at most the given number of columns.
 func broken(text string, columns int) []string {
 	rows := []string{""}
 	for _, r := range text {

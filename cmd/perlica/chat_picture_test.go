@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestChatDraws checks that an image is drawn once after the answer, on a terminal that can draw and on no other.
+// TestChatDraws checks that an image is drawn once after the answer. It is drawn only on a terminal that can draw
+// images.
 func TestChatDraws(t *testing.T) {
 	var b bytes.Buffer
 	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 30, 60))); err != nil {

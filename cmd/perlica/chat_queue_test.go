@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestChatQueue checks that inputs sent during a turn are recorded as queued. Up takes one back. The others are sent in
-// order after the answer, with one call each.
+// TestChatQueue checks that inputs which are sent during a turn are recorded as queued. The key Up takes one back.
+// After the answer, the others are sent in order, each with one call.
 func TestChatQueue(t *testing.T) {
 	w := newWorld(t)
 	open := w.gated("You said: one")
@@ -55,7 +55,7 @@ func TestChatQueue(t *testing.T) {
 	w.audit()
 }
 
-// TestChatQueueHeld checks that the queue waits for Enter after a cancel, an error and a restart.
+// TestChatQueueHeld checks that queued inputs wait for Enter after a cancel, after an error and after a restart.
 func TestChatQueueHeld(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -63,7 +63,7 @@ func TestChatQueueHeld(t *testing.T) {
 	s.expect("working")
 	s.press("next\r")
 	s.expect("queued, sent after this turn: next")
-	s.press("\x1b") // Esc
+	s.press("\x1b") // The key Esc cancels the turn.
 	s.expect("1 queued input held (the turn was stopped): Enter sends it, /unqueue takes the last back")
 	s.expect("1: next")
 	s.queued("1 queued ❯ ")
@@ -85,7 +85,7 @@ func TestChatQueueHeld(t *testing.T) {
 	if n := w.prompts(); n != before {
 		t.Errorf("%d prompts left without an Enter", n-before)
 	}
-	s.press("/send\r") // like Enter on an empty line
+	s.press("/send\r") // /send confirms the queue, as Enter on an empty line does.
 	s.expect("You said: again")
 	s.prompt("")
 	s.press("@error auth\r")
@@ -96,7 +96,7 @@ func TestChatQueueHeld(t *testing.T) {
 	w.audit()
 }
 
-// TestChatQueueOff checks that chat.queue = false keeps lines typed during a turn from being sent.
+// TestChatQueueOff checks that with chat.queue = false the chat does not send lines that were typed during a turn.
 func TestChatQueueOff(t *testing.T) {
 	w := newWorld(t)
 	w.config("[chat]\nqueue = false\n")
@@ -113,13 +113,13 @@ func TestChatQueueOff(t *testing.T) {
 	w.logged(0, "inbound.message.queued")
 }
 
-// queued waits for the end of a prompt that shows the queue.
+// queued waits for a prompt that shows the queue. text is the end of this prompt.
 func (s *terminal) queued(text string) {
 	s.w.t.Helper()
 	s.expect("predictable ask " + text)
 }
 
-// TestSend checks that the chat with the open session sends the input of another terminal and keeps the typed line.
+// TestSend checks that an open chat sends the input of another terminal. The line that the person types stays.
 func TestSend(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -146,7 +146,7 @@ func TestSend(t *testing.T) {
 	w.audit()
 }
 
-// TestChatQueuedFiles checks that the prompt of a queued input names its own files and no others.
+// TestChatQueuedFiles checks that the prompt for a queued input names only the files of this input.
 func TestChatQueuedFiles(t *testing.T) {
 	w := newWorld(t)
 	if err := os.WriteFile(filepath.Join(w.project, "a.txt"), []byte("hi"), 0o600); err != nil {

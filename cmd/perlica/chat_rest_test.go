@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/chat"
 )
 
-// TestChatNotifies checks that questions and the ends of long turns are announced as configured, and that an agent's
-// text cannot announce anything.
+// TestChatNotifies checks that questions and the ends of long turns are announced as the configuration says. The
+// text of an agent cannot announce anything.
 func TestChatNotifies(t *testing.T) {
 	for name, c := range map[string]struct{ question, turn string }{
 		"off":  {"", ""},
@@ -53,8 +53,8 @@ func TestChatNotifies(t *testing.T) {
 	}
 }
 
-// TestChatIdle checks that an idle agent is ended after a while and that another agent continues with the next input.
-// A working agent is left alone.
+// TestChatIdle checks that the chat ends an idle agent after a while and starts another one for the next input. It
+// does not end an agent that works.
 func TestChatIdle(t *testing.T) {
 	w := newWorld(t)
 	w.config("[chat]\nidle = \"500ms\"\n")
@@ -82,8 +82,8 @@ func TestChatIdle(t *testing.T) {
 	w.audit()
 }
 
-// TestChatLosesItsTerminal checks that each way of closing a terminal cancels the turn, closes its question with the
-// true reason, and leaves no process.
+// TestChatLosesItsTerminal closes the terminal in different ways. The chat must cancel the turn, close its question
+// with the true reason, and leave no process.
 func TestChatLosesItsTerminal(t *testing.T) {
 	for name, keys := range map[string]string{"at the prompt": "half a li", "in a turn": "@hang\r",
 		"at a question": question + "\r"} {
@@ -103,7 +103,8 @@ func TestChatLosesItsTerminal(t *testing.T) {
 			if err := s.pty.Close(); err != nil {
 				t.Fatal(err)
 			}
-			// The redraw fails and ends the test's own reading and the terminal. The process may have ended already.
+			// The redraw fails. This ends the reading of this test and closes the terminal. The process may have ended
+			// already.
 			_ = s.cmd.Process.Signal(syscall.SIGWINCH)
 			s.wait()
 			w.audit()

@@ -19,7 +19,8 @@ func lines(n int) string {
 	return b.String()
 }
 
-// TestChatResult checks that the result of a finished tool call is folded and that /show unfolds it page by page.
+// TestChatResult checks that only a part of a tool call's result is shown. /show shows the whole result page by
+// page.
 func TestChatResult(t *testing.T) {
 	for _, columns := range []uint16{60, 200} {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {
@@ -47,7 +48,7 @@ func TestChatResult(t *testing.T) {
 			s.sees("\n          │ 010\n-- 12 of 32 rows: Space, Enter, q --")
 			s.pressNow(" ")
 			s.sees("-- 23 of 32 rows: Space, Enter, q --")
-			s.pressNow("q/show\r") // Keys typed ahead are not lost.
+			s.pressNow("q/show\r") // Keys that were typed before the prompt are not lost.
 			s.sees("-- 11 of 32 rows: Space, Enter, q --")
 			s.pressNow("  ")
 			s.sees("\n          │ 030\n")
@@ -61,7 +62,8 @@ func TestChatResult(t *testing.T) {
 	}
 }
 
-// TestChatPager checks that the program in PAGER shows an unfolded result and that its failure is reported.
+// TestChatPager checks that the program in PAGER shows a whole result, and that the chat reports the program's
+// failure.
 func TestChatPager(t *testing.T) {
 	w := newWorld(t)
 	seen := filepath.Join(t.TempDir(), "seen")
@@ -81,8 +83,8 @@ func TestChatPager(t *testing.T) {
 	}
 }
 
-// TestUnaskedStory checks that the story of a run lists tool calls without a question, with their changes and the
-// approval that allowed them.
+// TestUnaskedStory checks that the story of a run lists tool calls that ran without asking, with their changes and
+// the approval that allowed them.
 func TestUnaskedStory(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminalOf(100, 40, nil)

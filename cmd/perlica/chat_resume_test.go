@@ -25,8 +25,8 @@ func (w *world) listed(args ...string) (list []listedSession) {
 	return list
 }
 
-// TestChatsAreListed checks that a chat with a turn is listed under its first line. An empty chat and the session of
-// a run are not listed.
+// TestChatsAreListed checks that the list shows a chat with a turn under its first line. It does not show an empty
+// chat and the session of a single run.
 func TestChatsAreListed(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -44,8 +44,8 @@ func TestChatsAreListed(t *testing.T) {
 	}
 }
 
-// TestChatResume chooses a session from a list that is searched by titles and texts, and checks that the last turns
-// are shown from the record.
+// TestChatResume searches the list of sessions by titles and texts and chooses a session. The chat must show the
+// last turns from the record.
 func TestChatResume(t *testing.T) {
 	w := newWorld(t)
 	for _, topic := range []string{"apples", "@usage 5 100 cost=0.25USD\x0apears"} {
@@ -77,7 +77,7 @@ func TestChatResume(t *testing.T) {
 	s.expect(`no session has "cherries" in its title or in its texts`)
 	s.prompt("")
 	s.press("/resume\r")
-	s.expect("1 of them") // This session is not in the list.
+	s.expect("1 of them") // The session of this chat is not in the list.
 	s.press("\x1b")
 	s.expect("no session was chosen")
 	s.prompt("")
@@ -113,7 +113,7 @@ func TestChatResume(t *testing.T) {
 	w.audit()
 }
 
-// TestRunInTheSessionOfARun checks that -s accepts a run, too.
+// TestRunInTheSessionOfARun checks that -s also accepts the id of a run.
 func TestRunInTheSessionOfARun(t *testing.T) {
 	w := newWorld(t)
 	j := w.run("run", "--json", "first")
@@ -132,8 +132,8 @@ func TestRunInTheSessionOfARun(t *testing.T) {
 	}
 }
 
-// TestChoicesAreTakenUpAgain checks that the mode chosen in a session is used again and reported when the session is
-// opened. If the agent no longer offers the mode, the user is told.
+// TestChoicesAreTakenUpAgain chooses a mode in a session and opens the session again. The chat must set and report
+// the mode. If the agent no longer offers the mode, the chat must say so.
 func TestChoicesAreTakenUpAgain(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()

@@ -10,7 +10,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// TestChatShows checks that the answer is rendered, code keeps its text, and control sequences have no effect.
+// TestChatShows checks that the answer is rendered as Markdown, that code keeps its text, and that control sequences
+// have no effect.
 func TestChatShows(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -19,7 +20,7 @@ func TestChatShows(t *testing.T) {
 		`@plan completed:Read in_progress:Write` + "\x0a" + `@tool edit "Change it" path=a.txt old="one" new="1\n2"` +
 		"\x0a@tokens 1234 56\r")
 	s.sees("Head\n\nlist[int] [/INST] **un␛[2Jclosed\n\n```go\nfunc main() {\n        x()\n}\n```\n\n• a\n• ␇b\n")
-	s.shows("\tx()\r\n") // The code can be copied.
+	s.shows("\tx()\r\n") // Code has no indentation, so that it can be copied.
 	s.expect("  ✓ Read\r\n  ▸ Write\r\n")
 	s.expect("Change it (+2 −1)")
 	s.expect("1,234 tokens in, 56 out")
@@ -51,7 +52,7 @@ func TestChatShows(t *testing.T) {
 	w.audit()
 }
 
-// TestChatDumb checks that a dumb terminal gets few control sequences and that the line can be edited.
+// TestChatDumb checks that a dumb terminal gets few control sequences, and that a person can edit the line there.
 func TestChatDumb(t *testing.T) {
 	for name, c := range map[string]struct{ env, mark, first, bad string }{
 		"TERM=dumb": {"TERM=dumb", ">", "( ask)?", `\x1b`},
@@ -62,7 +63,7 @@ func TestChatDumb(t *testing.T) {
 			w.env = append(w.env, c.env)
 			s := w.terminal(nil)
 			s.finds("predictable" + c.first + " " + c.mark + " ")
-			s.press("hello wrold\x1b[D\x1b[D\x1b[D\x7for\x1b[D\x7f\x1b[3~\x05 中\r") // hello w + ld
+			s.press("hello wrold\x1b[D\x1b[D\x1b[D\x7for\x1b[D\x7f\x1b[3~\x05 中\r") // The edited line is "hello wold 中".
 			s.expect("You said: hello w")
 			s.finds("predictable( ask)? " + c.mark + " ")
 			s.press(question + "\r")
@@ -79,7 +80,7 @@ func TestChatDumb(t *testing.T) {
 	}
 }
 
-// TestChatResize checks that the line is drawn again for the new width.
+// TestChatResize checks that the line is drawn again when the terminal's width changes.
 func TestChatResize(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -97,10 +98,10 @@ func TestChatResize(t *testing.T) {
 	if err := pty.Setsize(s.pty, &pty.Winsize{Rows: 50, Cols: 20}); err != nil {
 		t.Fatal(err)
 	}
-	s.expect("\r\x1b[1Arunning: 01234") // from the first row that the old line takes at the new width
+	s.expect("\r\x1b[1Arunning: 01234") // The drawing begins at the first row that the old line has at the new width.
 	s.expect("\x1b[J")
 	s.press("\x03")
-	s.expect("┆ interrupted") // The screen is narrow by now.
+	s.expect("┆ interrupted") // The screen is narrow now.
 	s.prompt("")
 	s.bye()
 	w.audit()

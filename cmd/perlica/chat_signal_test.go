@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// shell runs an interactive shell on a terminal. "$PERLICA_TEST" is the path of perlica.
+// shell starts an interactive shell on a terminal. In the shell, "$PERLICA_TEST" is the path of perlica.
 func (w *world) shell() *terminal {
 	w.t.Helper()
 	bash, err := exec.LookPath("bash")
@@ -26,8 +26,7 @@ func (w *world) shell() *terminal {
 	return s
 }
 
-// suspend presses Ctrl-Z and fails unless the shell gets its terminal in the old mode. Nothing of the status line may
-// remain.
+// suspend presses Ctrl-Z. The shell must get its terminal in the old mode, without any rest of the status line.
 func (s *terminal) suspend(status ...string) {
 	s.w.t.Helper()
 	for _, text := range status {
@@ -56,7 +55,8 @@ func (s *terminal) leaveShell() {
 	s.exits(0)
 }
 
-// TestChatSuspend checks that Ctrl-Z gives the terminal to the shell and that the chat continues where it was.
+// TestChatSuspend checks that Ctrl-Z stops the chat and that the shell can use the terminal. Afterwards the chat
+// continues at the same place.
 func TestChatSuspend(t *testing.T) {
 	w := newWorld(t)
 	s := w.shell()
@@ -70,14 +70,14 @@ func TestChatSuspend(t *testing.T) {
 	s.press(" on\r")
 	s.expect("You said: kept on")
 	s.prompt("")
-	s.press("@hang\r") // during a turn
+	s.press("@hang\r") // the same during a turn
 	s.suspend("predictable is working")
 	s.press("fg\n")
 	s.expect("\rpredictable is working")
 	s.press("\x03")
 	s.expect("stopped: interrupted")
 	s.prompt("")
-	s.press(question + "\r") // at a question, which is asked again
+	s.press(question + "\r") // the same at a question, which is then asked again
 	s.ask("Run it")
 	s.suspend("a question waits")
 	s.press("fg\n")
@@ -90,7 +90,7 @@ func TestChatSuspend(t *testing.T) {
 	w.audit()
 }
 
-// TestTerminalSuspend checks Ctrl-Z at a question of run, also while a word is typed.
+// TestTerminalSuspend checks Ctrl-Z at a question of the command run, also while a person types a word.
 func TestTerminalSuspend(t *testing.T) {
 	w := newWorld(t)
 	s := w.shell()
@@ -122,8 +122,8 @@ func cmdPath(t *testing.T) string {
 	return path
 }
 
-// TestChatSignalled checks that a signal that ends the chat at once leaves the terminal in its old mode. Mutant:
-// BeforeFatalSignal without restore.
+// TestChatSignalled sends a signal that ends the chat at once. The terminal must have its old mode afterwards,
+// because BeforeFatalSignal restores it.
 func TestChatSignalled(t *testing.T) {
 	for name, sig := range map[string]syscall.Signal{"SIGQUIT": syscall.SIGQUIT, "SIGUSR1": syscall.SIGUSR1} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestChatSignalled(t *testing.T) {
 			if err := syscall.Kill(pid, sig); err != nil {
 				t.Fatal(err)
 			}
-			s.finds(`(?:^|[^-])icanon`) // A raw terminal has "-icanon".
+			s.finds(`(?:^|[^-])icanon`) // In raw mode stty prints "-icanon".
 			s.leaveShell()
 		})
 	}

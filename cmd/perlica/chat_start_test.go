@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestChatCannotStart checks that the failed start of an agent is reported while the first line is typed, with a
-// hint, and by commands that need the agent.
+// TestChatCannotStart checks that the chat reports an agent that cannot start, with a hint. It does so while the
+// person types the first line. Commands that need the agent report it, too.
 func TestChatCannotStart(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(nil, "--agent", "perlica agent predictable --scenario '[session/new]\n@auth'")
@@ -37,7 +37,8 @@ func TestChatCannotStart(t *testing.T) {
 	}
 }
 
-// TestChatTypedBeforeItStarts checks that text typed before the first prompt moves into it and waits for Enter there.
+// TestChatTypedBeforeItStarts checks that text from before the first prompt moves into the prompt. It waits there
+// for Enter.
 func TestChatTypedBeforeItStarts(t *testing.T) {
 	w := newWorld(t)
 	gate := filepath.Join(w.project, "gate")
@@ -48,12 +49,12 @@ func TestChatTypedBeforeItStarts(t *testing.T) {
 		cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", `read go <gate; exec perlica chat`}
 	})
 	s.press("early 中 words\r")
-	s.expect("early 中 words\r\n") // The terminal's own echo shows that it has the words.
+	s.expect("early 中 words\r\n") // The echo of the terminal shows that the terminal has the words.
 	if err := os.WriteFile(gate, []byte("go\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.prompt("early 中 words")
-	s.press("!") // The Enter is not part of the line.
+	s.press("!") // The Enter from before the prompt is not in the line.
 	s.prompt("early 中 words!")
 	w.logged(0, "llm.requested")
 	s.press("\r")

@@ -16,8 +16,9 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestChatWithATeam checks that each line is one input of the team, all in one session at one worker. Questions are
-// answered in the chat, Esc stops the turn there, and a lost hub loses no line.
+// TestChatWithATeam checks that each line is one input of the team, and that all lines are in one session on one
+// worker. The chat answers the worker's questions, and Esc stops the worker's turn. No line is lost when the hub is
+// away.
 func TestChatWithATeam(t *testing.T) {
 	w := newWorld(t)
 	server, database := hubtest.Shared(t)
@@ -33,7 +34,7 @@ func TestChatWithATeam(t *testing.T) {
 	s.expect("One\r\n")
 	s.finds(`[0-9a-f]{4} alice ❯ \x1b\[K`)
 	s.press("@show params\r")
-	s.expect("@say One") // The transcript shows that it is the same session.
+	s.expect("@say One") // The transcript proves that the session is the same.
 	s.finds(`alice ❯ \x1b\[K`)
 
 	s.press(question + "\r")
@@ -64,7 +65,7 @@ func TestChatWithATeam(t *testing.T) {
 	s.expect("/clear")
 	s.finds(`alice ❯ \x1b\[K`)
 
-	// Another input's question is announced, and a command answers it after it was shown.
+	// The chat announces a question of another input. After it was shown, a command answers it.
 	const asks = `@ask execute "Build" command="make"`
 	const waits = "a question of the team at alice: predictable asks: Build; /pending shows it"
 	other := w.start("run", "--team", asks)
@@ -92,7 +93,7 @@ func TestChatWithATeam(t *testing.T) {
 	s.press("\r")
 	s.finds(`alice ❯ \x1b\[K`)
 
-	// While the hub is away, the line moves to the next prompt.
+	// While the hub cannot be reached, the line moves to the next prompt.
 	away := func(is func(string) error) {
 		t.Helper()
 		if err := is(database); err != nil {
@@ -107,7 +108,7 @@ func TestChatWithATeam(t *testing.T) {
 	s.expect("Two\r\n")
 	s.finds(`alice ❯ \x1b\[K`)
 
-	// The input was sent even if the user does not wait for its end. The line does not come back.
+	// The input was submitted, even if the user does not wait for its end. So the line does not come back.
 	s.press("@say Long\x0a@sleep 1h")
 	s.finds(`@sleep 1h\x1b\[K`)
 	s.press("\r")
@@ -132,7 +133,7 @@ func TestChatWithATeam(t *testing.T) {
 		t.Fatalf("%q", s.text())
 	}
 
-	// The chat continues the session and shows its last turns from the copy.
+	// The next chat continues the session. It shows the last turns from the copy of the worker's log.
 	s = w.terminal(nil, "chat", "--team", "-s", ref[1])
 	s.expect("at alice, of the team team")
 	s.expect("Two")
@@ -146,7 +147,7 @@ func TestChatWithATeam(t *testing.T) {
 	s.expect("Three\r\n")
 	s.finds(`alice ❯ \x1b\[K`)
 	s.bye()
-	// A chat with a local agent answers the questions of the team's workers, too.
+	// A chat with an agent on this machine answers the questions of the team's workers, too.
 	s = w.chat()
 	asked := w.start("run", "--team", asks)
 	s.expect(waits)
@@ -162,8 +163,8 @@ func TestChatWithATeam(t *testing.T) {
 	worker.exits(0)
 }
 
-// TestTeamAtATerminal checks the progress of a large submission and the notice that no worker takes an input. It also
-// checks that a question is not put to a member who may not answer it.
+// TestTeamAtATerminal checks the progress of a large submission, and the notice that no worker has taken an input. A
+// member who may not answer a question must not be asked.
 func TestTeamAtATerminal(t *testing.T) {
 	w := newWorld(t)
 	server, database := hubtest.Shared(t)
@@ -200,7 +201,7 @@ func TestTeamAtATerminal(t *testing.T) {
 	s.finds(`interrupted: [0-9]+ of 40000 inputs were handed over`)
 	s.exits(130)
 
-	// bob may ask but not approve.
+	// The member bob may ask but may not approve.
 	server.SQL(t, database, "CREATE ROLE terminal_bob LOGIN IN ROLE perlica_member")
 	alice := w.env
 	w.env = append(slices.Clone(alice), "PERLICA_HOME="+t.TempDir(),
@@ -231,14 +232,14 @@ func TestTeamAtATerminal(t *testing.T) {
 		t.Errorf("%q", s.text())
 	}
 
-	// With a silent hub, Ctrl-C ends the command at once before anything is submitted.
+	// If the hub does not reply, Ctrl-C ends the command at once, because nothing was submitted.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	called := make(chan net.Conn, 1)
-	go func() { // ends with the listener
+	go func() { // The goroutine ends with the listener.
 		if conn, err := l.Accept(); err == nil {
 			called <- conn
 		}

@@ -36,23 +36,23 @@ func (s *terminal) send(line, answer string) {
 	s.prompt("")
 }
 
-// bye leaves with Ctrl-D.
+// bye leaves the chat with Ctrl-D.
 func (s *terminal) bye() {
 	s.w.t.Helper()
 	s.press("\x04")
 	s.exits(0)
 }
 
-// TestChatTalks checks that each line is one call in the session of one running agent. Lines with characters of any
-// width can be edited and come back in the next chat's history.
+// TestChatTalks checks that each line is one call in one session of one running agent. A person can edit lines with
+// characters of any width. The history of the next chat contains the lines.
 func TestChatTalks(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
 	before := termios(t, s.pty)
 	s.press("hello 中文 😀!")
 	s.prompt("hello 中文 😀!")
-	s.press("\x1b[D\x1b[D\x1b[D\x1b[Dx")           // between the two wide characters
-	s.expect("hello 中x文 😀!\x1b[K\x1b[J\r\x1b[32C") // The cursor is after the x.
+	s.press("\x1b[D\x1b[D\x1b[D\x1b[Dx")           // moves between the two wide characters
+	s.expect("hello 中x文 😀!\x1b[K\x1b[J\r\x1b[32C") // The cursor stands after the x.
 	s.press("\r")
 	s.expect("You said: hello 中x文 😀!\r\n")
 	s.prompt("")
@@ -85,8 +85,8 @@ func TestChatTalks(t *testing.T) {
 	w.audit()
 }
 
-// TestChatQuestion answers a question with a key in the chat or from elsewhere. Text typed at the question gets into
-// no history.
+// TestChatQuestion answers a question with a key in the chat, and another question with another front end. Text that
+// is typed at the question is in no history.
 func TestChatQuestion(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -134,8 +134,8 @@ func readHistory(t *testing.T, w *world) string {
 	return string(b)
 }
 
-// TestChatCancel checks that Ctrl-C cancels the turn. Text typed in the meantime, with an Enter, moves to the next
-// prompt and is not sent.
+// TestChatCancel checks that Ctrl-C cancels the turn. Text that was typed before, and an Enter, move to the next
+// prompt and are not sent.
 func TestChatCancel(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -160,7 +160,7 @@ func TestChatCancel(t *testing.T) {
 	s.press("\x03")
 	s.expect("the outcome is unknown")
 	s.prompt("")
-	s.send("@say I am back", "I am back\r\n") // with a new agent
+	s.send("@say I am back", "I am back\r\n") // A new agent answers.
 	s.press("half a line\x03")
 	s.prompt("")
 	s.press("\x03")
@@ -171,7 +171,7 @@ func TestChatCancel(t *testing.T) {
 	w.audit()
 }
 
-// TestChatPaste checks that pasted text is not sent and does not make the line slow.
+// TestChatPaste checks that a paste is not sent by itself and does not slow down the line.
 func TestChatPaste(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -190,12 +190,12 @@ func TestChatPaste(t *testing.T) {
 	s.prompt("")
 	s.press("\x1b[200~one\x1b[201~ line")
 	s.prompt("one line")
-	// A terminal that does not mark pastes delivers all of it at once. It holds 4,095 bytes.
+	// A terminal without paste marks delivers the whole paste at once. It can hold 4,095 bytes.
 	s.press("\x15" + strings.Repeat("a line without marks\r", 190))
 	s.expect("[pasted 190 lines #3]")
 	s.press("\x03")
 	s.prompt("")
-	s.press("two\r\tlines\r") // The same holds for a few lines.
+	s.press("two\r\tlines\r") // This also works for a few lines.
 	s.prompt("two\x1b[K\r\n   lines\x1b[K\r\n  ")
 	s.press("\x7f and more\r")
 	s.sees("You said: two\nlines and more")
@@ -208,8 +208,8 @@ func TestChatPaste(t *testing.T) {
 	w.audit()
 }
 
-// TestChatCompletes checks the completion of commands, arguments and paths. A path is attached if the file exists,
-// and a mistyped path is not sent.
+// TestChatCompletes checks the completion of commands, arguments and paths. The file of a path is attached if it
+// exists. A line with a mistyped path is not sent.
 func TestChatCompletes(t *testing.T) {
 	w := newWorld(t)
 	if err := os.WriteFile(filepath.Join(w.project, "notes.txt"), []byte("hi"), 0o600); err != nil {
@@ -229,7 +229,7 @@ func TestChatCompletes(t *testing.T) {
 	w.logged(1, "inbound.message.received", filepath.Join(w.project, "notes.txt")+`"]`)
 	s.press("/hepl\r")
 	s.expect("did you mean /help?")
-	s.prompt("") // The path does not stay in the line.
+	s.prompt("") // The line of a mistyped path is empty again.
 	s.press("//hepl\r")
 	s.expect("You said: /hepl")
 	s.prompt("")
@@ -244,7 +244,8 @@ func TestChatCompletes(t *testing.T) {
 	w.audit()
 }
 
-// TestChatLines checks that a backslash continues a line, Ctrl-J breaks it, and the user's own editor can change it.
+// TestChatLines checks three ways to a line of several rows: a backslash at the end, Ctrl-J, and the user's own
+// editor.
 func TestChatLines(t *testing.T) {
 	w := newWorld(t)
 	w.env = append(w.env, "EDITOR=sed -i s/foo/bar/")
@@ -267,10 +268,10 @@ func TestChatLines(t *testing.T) {
 	w.audit()
 }
 
-// aWhile matches the duration of a long turn.
+// aWhile matches the duration of a turn that took some time.
 const aWhile = `(\d+m)?\d+s`
 
-// TestChatEnds checks that every way to end the chat leaves the turn on record and no agent.
+// TestChatEnds ends a chat in every possible way. The turn must be on record, and no agent may remain.
 func TestChatEnds(t *testing.T) {
 	t.Run("SIGTERM in a turn", func(t *testing.T) {
 		w := newWorld(t)
@@ -318,7 +319,7 @@ func TestChatEnds(t *testing.T) {
 	})
 }
 
-// TestChatBusy checks that a second chat in a session learns who holds it.
+// TestChatBusy checks that a second chat in the same session names the process that uses the session.
 func TestChatBusy(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -331,7 +332,7 @@ func TestChatBusy(t *testing.T) {
 	w.audit()
 }
 
-// TestChatNeedsTerminal checks that there is no chat without a terminal.
+// TestChatNeedsTerminal checks that the command chat fails without a terminal.
 func TestChatNeedsTerminal(t *testing.T) {
 	w := newWorld(t)
 	j := w.run("chat")

@@ -14,8 +14,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/chat"
 )
 
-// TestChatTypingIsNoAnswer checks that a question waits until the person pauses in typing the next line. Neither a
-// letter of the line nor a paste answers the question, and the line is kept.
+// TestChatTypingIsNoAnswer checks that a question waits until the person stops typing the next line. A letter of the
+// line or a paste does not answer the question, and the line is not lost.
 func TestChatTypingIsNoAnswer(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -28,7 +28,7 @@ func TestChatTypingIsNoAnswer(t *testing.T) {
 		s.press(keys)
 		w.eventually("what is typed is shown", func() error {
 			shown := strings.Contains(s.text()[before:], keys)
-			if time.Since(last) > chat.CalmAfter/2 { // Two such waits would be a pause.
+			if time.Since(last) > chat.CalmAfter/2 { // Two such delays together could be a pause.
 				t.Skip("the machine stood still between two keys")
 			}
 			if !shown {
@@ -53,7 +53,7 @@ func TestChatTypingIsNoAnswer(t *testing.T) {
 	s.prompt("")
 	s.press(question + "\r")
 	s.ask("Run it")
-	s.press("yes, of course\x03") // as a terminal without paste marks sends it
+	s.press("yes, of course\x03") // A terminal without paste marks sends a paste like this.
 	s.expect("permission: cancelled")
 	s.prompt("")
 	s.bye()
@@ -62,7 +62,7 @@ func TestChatTypingIsNoAnswer(t *testing.T) {
 	w.audit()
 }
 
-// TestChatPasteAhead checks that Backspace after a paste made during a turn removes the whole paste.
+// TestChatPasteAhead pastes during a turn. Backspace must remove the whole paste.
 func TestChatPasteAhead(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()
@@ -80,7 +80,7 @@ func TestChatPasteAhead(t *testing.T) {
 	w.audit()
 }
 
-// TestChatAnswersInAFile checks that each answer in a file ends with a newline.
+// TestChatAnswersInAFile checks that each answer ends with a newline if standard output is a file.
 func TestChatAnswersInAFile(t *testing.T) {
 	w := newWorld(t)
 	path := filepath.Join(w.project, "answers.txt")

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestChatSaysWhatIsSo checks the chat's texts about an agent's commands, refused changes, costs and turns that did
-// not end well.
+// TestChatSaysWhatIsSo checks the notes of the chat about an agent's commands, refused changes, costs, and turns
+// that did not end well.
 func TestChatSaysWhatIsSo(t *testing.T) {
 	w := newWorld(t)
 	if err := os.WriteFile(filepath.Join(w.project, "a.txt"), []byte("hi"), 0o600); err != nil {
@@ -32,12 +32,12 @@ func TestChatSaysWhatIsSo(t *testing.T) {
 
 	says("@usage 1 1000 cost=1.5", "1.50 USD so far")
 	says("@usage 1 1000 cost=2", "2.00 USD so far")
-	says("@usage 1 1000 cost=0.25", "0.25 USD so far") // starts again from zero
+	says("@usage 1 1000 cost=0.25", "0.25 USD so far") // The cost starts again from zero.
 	says("/usage", "2.25 USD.")
 
 	s.press("/attach a.txt\r")
 	s.expect("+1 file ❯ ")
-	s.press("\x03") // On an empty line, Ctrl-C removes the attached files and does not leave.
+	s.press("\x03") // On an empty line, Ctrl-C removes the attached files and does not leave the chat.
 	s.expect("nothing is attached any more")
 	s.prompt("")
 	says("@show params\x0a@exit 3", "the outcome is unknown")

@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/kernel/command"
 )
 
-// flagsOfOthers has the flags in the help of the other programs: claude 2.1.331, codex-cli 0.169.0 (also exec, resume
+// flagsOfOthers lists the flags in the help of other programs: claude 2.1.331, codex-cli 0.169.0 (also exec, resume
 // and review) and acpx 0.19.1 (also prompt, exec, compare and sessions).
 var flagsOfOthers = map[string]string{
 	"claude": `add-dir agent agents allow-dangerously-skip-permissions allowedTools allowed-tools append-system-prompt autocompact
@@ -33,7 +33,7 @@ var flagsOfOthers = map[string]string{
 		timeout ttl verbose version`,
 }
 
-// commandsOfOthers has the commands in their help. acpx also has one for each agent.
+// commandsOfOthers lists the commands in the help of the same programs. acpx also has one command for each agent.
 var commandsOfOthers = map[string]string{
 	"claude": `agents attach auth auto-mode doctor gateway import install kill logs mcp plugin purge respawn rm setup-token stop ultrareview
 		update upgrade`,
@@ -42,7 +42,7 @@ var commandsOfOthers = map[string]string{
 	"acpx": `cancel compare config exec flow prompt sessions set set-mode status`,
 }
 
-// slashCommandsOfOthers has the slash commands that codex lists and those in claude's table of commands.
+// slashCommandsOfOthers lists the slash commands that codex lists, and those in the table of claude's documentation.
 const slashCommandsOfOthers = `access add-dir advisor agents allowed-tools android app approve archive artifacts auto-mode-setup autocompact
 	autofix-pr background bashes bg branch break-reminder breaks brief btw bug cd checkpoint chrome clear cloud-plugins color compact
 	config context copy cost daemon delete design-consent design-login design-revoke desktop diff downtime effort exit experimental
@@ -55,8 +55,8 @@ const slashCommandsOfOthers = `access add-dir advisor agents allowed-tools andro
 	title toggle-memory tp tui ultraplan ultrareview undo update upgrade usage usage-credits use-case version vim voice warnings
 	web-setup wellbeing workflow-launch-exec workflows worktree`
 
-// TestComingFrom checks that the page mentions every flag and command of the other programs, and every flag, key and
-// command of Perlica. TestCommandsInDocs checks that the named commands exist.
+// TestComingFrom checks that docs/coming-from.md mentions every flag and command of the other programs. It must also
+// mention every flag, key and command of Perlica. TestCommandsInDocs checks that the named commands exist.
 func TestComingFrom(t *testing.T) {
 	page := documents(t)["docs/coming-from.md"]
 	for program, flags := range flagsOfOthers {

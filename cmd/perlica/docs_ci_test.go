@@ -16,7 +16,7 @@ const ciKey = "perlica checkpoint keys 1\nprivate AAECAwQFBgcICQoLDA0ODxAREhMUFR
 
 var ciBlock = regexp.MustCompile("(?s)<!-- ci -->\n```sh\n(.*?)```")
 
-// TestCIRecipe runs the recipe of docs/ci.md like the jobs of a CI: each job on its own machine, with the log from a
+// TestCIRecipe runs the recipe of docs/ci.md like a CI system. Each job has its own machine, with the log from a
 // cache and the key from a secret.
 func TestCIRecipe(t *testing.T) {
 	if runtime.GOOS == "windows" {
@@ -42,7 +42,7 @@ func TestCIRecipe(t *testing.T) {
 	sha := "1a2b"
 	job := func(secret string) (code int, result string) {
 		t.Helper()
-		cmd := exec.Command("sh", "-ec", recipe) // as most CI systems do
+		cmd := exec.Command("sh", "-ec", recipe) // Most CI systems run a recipe with these options.
 		cmd.Dir = project
 		cmd.Env = []string{
 			"PATH=" + filepath.Dir(perlica) + ":/usr/bin:/bin", "HOME=" + t.TempDir(), "CHECKPOINT_KEY=" + secret,
@@ -81,8 +81,8 @@ func TestCIRecipe(t *testing.T) {
 	}
 }
 
-// TestPullRequestAction runs the step "Run" of the GitHub Action like its runner, for a change in a repository. The
-// second time it prints the recorded answer.
+// TestPullRequestAction runs the step "Run" of the GitHub Action as GitHub does, for a change in a repository. The
+// second run prints the recorded answer.
 func TestPullRequestAction(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil || runtime.GOOS == "windows" {
 		t.Skip("there is no git, or no bash")

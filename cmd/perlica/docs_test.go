@@ -28,7 +28,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table of flags into docs/run.md")
 
-// documents returns the pages that show commands.
+// documents returns the pages of the documentation that show commands, by name.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	docs := map[string]string{}
@@ -51,7 +51,7 @@ func documents(t *testing.T) map[string]string {
 	return docs
 }
 
-// TestFlagsInDocs checks that the table of docs/run.md lists the flags.
+// TestFlagsInDocs checks that the table in docs/run.md lists all flags of the command run.
 func TestFlagsInDocs(t *testing.T) {
 	const begin, end = "<!-- flags: begin -->\n", "<!-- flags: end -->\n"
 	page := filepath.Join("..", "..", "docs", "run.md")
@@ -87,7 +87,7 @@ func TestFlagsInDocs(t *testing.T) {
 	}
 }
 
-// TestExitCodesInDocs checks that the help and the page list the same exit codes.
+// TestExitCodesInDocs checks that the help and docs/run.md list the same exit codes.
 func TestExitCodesInDocs(t *testing.T) {
 	_, rest, ok := strings.Cut(documents(t)["docs/run.md"], "\n## Exit codes\n")
 	section, _, _ := strings.Cut(rest, "\n## ")
@@ -113,11 +113,12 @@ func TestExitCodesInDocs(t *testing.T) {
 
 var (
 	inlineCode = regexp.MustCompile("`([^`]+)`")
-	// aWord matches a word of a command line, with alternatives such as list|show, or a sign that ends the command.
+	// aWord matches a word of a command line, such as list or list|show. It also matches a character that ends the
+	// command.
 	aWord = regexp.MustCompile(`(?:'[^']*'|"[^"]*"|[^\s'"|;&<>()` + "`" + `]|\b\|\b)+|[|;&<>()]`)
 )
 
-// shownCommands finds Perlica's command lines on a page, in code blocks and in code within the text.
+// shownCommands finds the command lines of Perlica on a page, in code blocks and in code within sentences.
 func shownCommands(page string) (lines [][]string) {
 	add := func(text string) {
 		words := aWord.FindAllString(text, -1)
@@ -154,14 +155,14 @@ func shownCommands(page string) (lines [][]string) {
 	return lines
 }
 
-// isFormat reports whether words are the name of a log format, such as "perlica event 1". These names look like
-// commands.
+// isFormat reports whether words are the name of a log format, such as "perlica event 1". Such a name looks like a
+// command.
 func isFormat(words []string) bool {
 	name := strings.Join(words, " ")
 	return strings.HasPrefix(name, "perlica event 1") || strings.HasPrefix(name, "perlica consistency proof 1")
 }
 
-// TestCommandsInDocs looks up every command and flag on the pages.
+// TestCommandsInDocs checks that every command and flag on the pages exists.
 func TestCommandsInDocs(t *testing.T) {
 	for name, page := range documents(t) {
 		for _, args := range shownCommands(page) {
@@ -169,7 +170,7 @@ func TestCommandsInDocs(t *testing.T) {
 			root.InitDefaultCompletionCmd()
 			root.InitDefaultVersionFlag()
 			root.InitDefaultHelpCmd()
-			if own, agents := acp.Split(root, args); len(agents) > 0 && agents[0] == "--cli" { // for claude's login
+			if own, agents := acp.Split(root, args); len(agents) > 0 && agents[0] == "--cli" { // This is the login of claude.
 				args = own
 			}
 			if prints(root, args) {
@@ -182,10 +183,11 @@ func TestCommandsInDocs(t *testing.T) {
 	}
 }
 
-// placeholder matches words that stand for a name.
+// placeholder matches a word that stands for a value, such as NAME.
 var placeholder = regexp.MustCompile(`^[A-Z_…]+$|^…$|^\[`)
 
-// lookUp follows a command line through the tree of commands.
+// lookUp follows a command line through the tree of commands. It returns an error if a command or a flag does not
+// exist.
 func lookUp(cmd *cobra.Command, args []string) error {
 	for i, arg := range args {
 		switch {
@@ -197,7 +199,7 @@ func lookUp(cmd *cobra.Command, args []string) error {
 			}
 		case !cmd.HasSubCommands() || placeholder.MatchString(arg):
 		case i > 0 && strings.HasPrefix(args[i-1], "--"):
-			// The word may be the value of a flag of a command with subcommands.
+			// The word may be the value of a flag, or a subcommand.
 		default:
 			var next *cobra.Command
 			for word := range strings.SplitSeq(arg, "|") {
@@ -226,11 +228,11 @@ func knowsFlag(cmd *cobra.Command, arg string) error {
 	return nil
 }
 
-// consoles finds the blocks that show a terminal.
+// consoles matches the code blocks that show a terminal.
 var consoles = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 
-// TestConsolesInDocs types the lines after "$ " on the pages into a terminal and compares the output with the page.
-// An ellipsis stands for any text. Ids, times and durations are not compared.
+// TestConsolesInDocs types the lines after "$ " of the pages into a terminal and compares the output with the page.
+// An ellipsis on the page matches any text. Ids, times and durations are not compared.
 func TestConsolesInDocs(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no sh")
@@ -245,7 +247,7 @@ func TestConsolesInDocs(t *testing.T) {
 			for _, block := range blocks {
 				for _, step := range strings.Split("\n"+block[1], "\n$ ")[1:] {
 					line, want, _ := strings.Cut(step, "\n")
-					for strings.HasSuffix(line, `\`) { // The command continues.
+					for strings.HasSuffix(line, `\`) { // The command continues in the next line.
 						more, rest, _ := strings.Cut(want, "\n")
 						line, want = line+"\n"+more, rest
 					}
@@ -259,18 +261,18 @@ func TestConsolesInDocs(t *testing.T) {
 	}
 }
 
-// typedInto runs a line in a shell on a new terminal and returns the output.
+// typedInto types a line into a shell on a new terminal and returns the output.
 func typedInto(t *testing.T, home, dir, line string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	perlica, err := exec.LookPath("perlica") // this binary: see TestMain
+	perlica, err := exec.LookPath("perlica") // TestMain makes this test's binary the command perlica.
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir = dir
-	// PATH has nothing else, because the test must not call the agents of its user.
+	// PATH has no other folder, because the test must not start real agents of the user.
 	cmd.Env = []string{"PATH=" + filepath.Dir(perlica), "HOME=" + home, "PERLICA_HOME=" + filepath.Join(home, "perlica"),
 		"TERM=dumb"}
 	screen, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 50, Cols: 100})
@@ -281,9 +283,10 @@ func typedInto(t *testing.T, home, dir, line string) string {
 		t.Fatal(err)
 	}
 	defer screen.Close()
-	defer context.AfterFunc(ctx, func() { screen.Close() })() // A process of the shell may outlive it.
+	// A process that the shell has started may live longer than the shell.
+	defer context.AfterFunc(ctx, func() { screen.Close() })()
 	var out bytes.Buffer
-	_, _ = io.Copy(&out, screen) // Copy ends with an error when the terminal is gone.
+	_, _ = io.Copy(&out, screen) // Copy fails when the terminal is closed.
 	var exit *exec.ExitError
 	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
@@ -302,10 +305,10 @@ var veils = []*regexp.Regexp{
 	regexp.MustCompile(`\S+ asks \(run\)`),
 }
 
-// firstUpdate matches a text that appears only if the first update came measurably later than the prompt.
+// firstUpdate matches the time of the first update in an output. The text appears only if this time can be measured.
 var firstUpdate = regexp.MustCompile(`, first update after \S+`)
 
-// veil hides the parts that differ between runs and users.
+// veil replaces the parts of an output that differ between runs and users.
 func veil(text string) string {
 	text = firstUpdate.ReplaceAllString(text, "")
 	for _, re := range veils {
@@ -314,7 +317,7 @@ func veil(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// asShown returns the expression that matches a page's text.
+// asShown returns an expression that matches the output if the page shows it correctly.
 func asShown(text string) *regexp.Regexp {
 	parts := strings.Split(veil(text), "…")
 	for i, p := range parts {

@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// everyCommand calls f with each command and its words on the command line.
+// everyCommand calls f with each command and with its words on the command line.
 func everyCommand(t *testing.T, f func(cmd *cobra.Command, words []string)) {
 	t.Helper()
 	n := 0
@@ -41,7 +41,7 @@ func TestEveryCommandHasASide(t *testing.T) {
 	})
 }
 
-// TestSidesOfPersons checks the commands that an agent must never use.
+// TestSidesOfPersons checks the Access of the commands that an agent must never use.
 func TestSidesOfPersons(t *testing.T) {
 	persons := map[string]frame.Access{
 		"perlica chat": frame.PersonOnly, "perlica acp": frame.PersonOnly, "perlica phone": frame.PersonOnly,
@@ -74,8 +74,8 @@ func TestSidesOfPersons(t *testing.T) {
 	}
 }
 
-// TestSidesAgreeWithThePolicy checks that the policy refuses a request for each command that an agent's process is
-// refused. The policy judges the words of a command, and package frame judges the command.
+// TestSidesAgreeWithThePolicy compares two checks of commands. Package frame refuses some commands to an agent's
+// process. The policy judges a command by its words, and must refuse the same commands.
 func TestSidesAgreeWithThePolicy(t *testing.T) {
 	refused := func(words []string) bool {
 		command := shell.Command{Argv: append([]string{"perlica"}, words...)}
@@ -83,7 +83,7 @@ func TestSidesAgreeWithThePolicy(t *testing.T) {
 	}
 	everyCommand(t, func(cmd *cobra.Command, words []string) {
 		if len(words) == 0 {
-			return // the chat, the bridge or a run
+			return // This command is the chat, the bridge or a run, which have other rules.
 		}
 		person := frame.AccessOf(cmd) == frame.PersonOnly || frame.AccessOf(cmd) == frame.AnswersQuestion
 		for _, name := range append([]string{cmd.Name()}, cmd.Aliases...) {

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// gated makes the predictable agent of this world wait before each line that contains one of the texts. The agent goes
-// on when open is called with that text. The earlier steps of a test therefore happen first on any machine.
+// gated makes the predictable agent of this world wait before each line that contains one of the texts. The agent
+// continues when the test calls open with the same text. The steps of a test then happen in the same order on any
+// machine.
 func (w *world) gated(texts ...string) (open func(text string)) {
 	w.t.Helper()
 	dir := w.t.TempDir()

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// imsg replaces the command of that name and has one chat. The folder imsg of the home directory has the files db
-// with the stored messages, args with the command lines, and sent with the parameters of sent messages. Each line is
-// one entry.
+// imsg is a replacement for the command imsg and has one chat. It uses the folder imsg in the home directory. The
+// file db has the stored messages, args has the command lines, and sent has the parameters of sent messages. Each
+// line is one entry.
 func imsg(args []string) int {
 	dir := filepath.Join(os.Getenv("HOME"), "imsg")
 	if err := imsgIn(dir, args); err != nil {

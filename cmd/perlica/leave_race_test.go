@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// init starts a process of a race build again with GORACE, because a race build otherwise waits for a second at its
-// end. An agent gets no such variable, and this second is half of its grace time. The restart happens on the main
-// thread, which runs every init, because a process started by another thread loses its parent-death signal: see
-// prctl(2).
+// init starts a process of a race build again with GORACE, because such a process otherwise waits for a second at
+// its end. An agent does not inherit GORACE, and this second is half of its grace time. Only the main thread runs
+// init functions. The restart must happen there: a process that another thread starts loses its parent-death signal,
+// see prctl(2).
 func init() {
 	if _, ok := os.LookupEnv("GORACE"); ok || filepath.Base(os.Args[0]) != "perlica" {
 		return

@@ -26,8 +26,8 @@ import (
 	"github.com/perlica/perlica/provider/sandbox"
 )
 
-// TestMain makes this binary the perlica command for the scripts. They then run real processes: perlica and the
-// agents that it starts.
+// TestMain makes this binary the command perlica for the scripts. The scripts then run real processes: perlica and
+// the agents that it starts.
 func TestMain(m *testing.M) {
 	testscript.Main(withoutAgents{m}, map[string]func(){
 		"perlica": func() {
@@ -45,7 +45,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// answerOften waits for a line, answers a question several times at once, and prints each result.
+// answerOften waits for a line on standard input. It then answers a question several times at once and prints each
+// result.
 func answerOften(a *app, id, option, by, times string) error {
 	return a.Writing(context.Background(), func(r *kernel.Runner, _ *project.Project) error {
 		q, err := report.FindQuestion(context.Background(), &r.Log().Reader, id)
@@ -78,11 +79,11 @@ func answerOften(a *app, id, option, by, times string) error {
 	})
 }
 
-// afterTests removes the files that all tests shared.
+// afterTests removes the files that several tests have shared.
 var afterTests = func() {}
 
-// withoutAgents removes folders with an agent of the registry from PATH before the tests run. The tests must not use
-// their user's agents and money.
+// withoutAgents runs the tests with a PATH without known agents. The tests must not start the agents of their user,
+// which cost money.
 type withoutAgents struct{ *testing.M }
 
 func (w withoutAgents) Run() int {
@@ -96,15 +97,15 @@ func (w withoutAgents) Run() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// A background process of a script, or nohup, ignores these signals, and so does each process that it starts.
-	// Signals that are caught here have their usual effect there.
+	// A background process of a script, or of nohup, ignores these signals, and its children do so, too. If the test
+	// catches them, they have their usual effect in its children.
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
 		if signal.Ignored(sig) {
 			signal.Notify(make(chan os.Signal, 1), sig)
 		}
 	}
 	defer afterTests()
-	// Most tests wait for processes. The flag -parallel overrides this.
+	// Most tests wait for processes, so more of them can run at once. The flag -parallel overrides this.
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -128,8 +129,8 @@ func holdsAgent(dir string) bool {
 	return false
 }
 
-// scripts returns the files of the scripts. With -short, as with the race detector, it returns only scripts whose
-// commands meet each other or a person. Processes of a race build start slowly.
+// scripts returns the paths of the scripts. With -short, as with the race detector, it returns only scripts in which
+// processes meet each other or a person, because a process of a race build starts slowly.
 func scripts(t *testing.T) []string {
 	all, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil || len(all) == 0 {
@@ -147,8 +148,8 @@ func scripts(t *testing.T) []string {
 	})
 }
 
-// canSandbox reports whether this machine can start an agent in a sandbox. PERLICA_REQUIRE_SANDBOX makes it an error
-// that it cannot.
+// canSandbox reports whether this machine can start an agent in a sandbox. If PERLICA_REQUIRE_SANDBOX is set and the
+// machine cannot, this is an error.
 func canSandbox() (bool, error) {
 	box, err := sandbox.New(sandbox.Spec{Mode: sandbox.Project})
 	if err == nil {
@@ -166,8 +167,8 @@ func TestScripts(t *testing.T) {
 	runScripts(t, scripts(t), func(*testscript.Env) error { return nil })
 }
 
-// runScripts runs scripts. Each script has its own home and project, and only the perlica command and the system's
-// tools on PATH. setup adds everything else.
+// runScripts runs scripts. Each script has its own home and project. PATH has only the command perlica and the
+// system's tools. The function setup adds everything else.
 func runScripts(t *testing.T, files []string, setup func(*testscript.Env) error) {
 	testscript.Run(t, testscript.Params{
 		Files:               files,
@@ -184,8 +185,8 @@ func runScripts(t *testing.T, files []string, setup func(*testscript.Env) error)
 			env.Setenv("HOME", home)
 			env.Setenv("PERLICA_HOME", filepath.Join(home, ".perlica"))
 			env.Setenv("TERM", "dumb")
-			env.Setenv("PERLICA_MODEL_DEFAULT_PROVIDER", "predictable") // No script has a terminal.
-			// Otherwise each process of a race build takes a second to leave.
+			env.Setenv("PERLICA_MODEL_DEFAULT_PROVIDER", "predictable") // A script has no terminal for choosing an agent.
+			// Without this, each process of a race build waits a second at its end.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Values[countsKey] = map[string]int{}
 			env.Cd = project
@@ -193,7 +194,7 @@ func runScripts(t *testing.T, files []string, setup func(*testscript.Env) error)
 		},
 		Cmds: scriptCommands,
 		Condition: func(name string) (bool, error) {
-			if name == "root" { // File modes do not stop root.
+			if name == "root" { // Modes of files do not restrict root.
 				return os.Geteuid() == 0, nil
 			}
 			if name == "sandbox" {

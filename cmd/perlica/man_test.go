@@ -18,8 +18,8 @@ import (
 
 var manDir = flag.String("man", "", "write the manual's pages into this folder")
 
-// TestManPages writes the manual with a page for each command and checks that no page is missing. 'make dist' keeps
-// it.
+// TestManPages writes the manual, with one page for each command, and checks that no page is missing. 'make dist'
+// uses the written files.
 func TestManPages(t *testing.T) {
 	dir := *manDir
 	if dir == "" {
@@ -72,7 +72,7 @@ func TestManPages(t *testing.T) {
 	}
 }
 
-// visit calls f with each command that has a page.
+// visit calls f with each command that has a page in the manual.
 func visit(cmd *cobra.Command, f func(*cobra.Command)) {
 	f(cmd)
 	for _, sub := range cmd.Commands() {
@@ -84,7 +84,7 @@ func visit(cmd *cobra.Command, f func(*cobra.Command)) {
 
 var optionHead = regexp.MustCompile(`(?m)^(?:\.PP\n)?((?:\\fB-\w\\fP, )?\\fB--([a-z-]+)\\fP)\[?=.*\n\t`)
 
-// asOptions shows flags in the form of a manual: --file FILE instead of --file="".
+// asOptions writes flags as a manual does: --file FILE instead of --file="".
 func asOptions(page string, cmd *cobra.Command) string {
 	return optionHead.ReplaceAllStringFunc(page, func(head string) string {
 		m := optionHead.FindStringSubmatch(head)

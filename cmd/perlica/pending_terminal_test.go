@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestTerminalAnsweredElsewhere checks that the first answer counts and closes the question at the terminal.
+// TestTerminalAnsweredElsewhere checks that the first answer counts. If it comes from another process, the terminal
+// closes the question.
 func TestTerminalAnsweredElsewhere(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(nil, "run", w.script(question, `@ask execute "Run that" command="make that"`))
@@ -28,7 +29,7 @@ func TestTerminalAnsweredElsewhere(t *testing.T) {
 	w.audit()
 }
 
-// TestTerminalThree checks that three questions appear one after the other and that each gets its own answer.
+// TestTerminalThree checks that three questions appear one after the other. Each question must get its own answer.
 func TestTerminalThree(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(nil, "run", `@ask execute "Run it" command="make all" count=3`)
@@ -43,7 +44,7 @@ func TestTerminalThree(t *testing.T) {
 	w.audit()
 }
 
-// TestPendingAnyOrder checks that open questions can be answered in any order without a terminal.
+// TestPendingAnyOrder checks that a person can answer open questions in any order without a terminal.
 func TestPendingAnyOrder(t *testing.T) {
 	w := newWorld(t)
 	j := w.start("run", "--wait-permissions=5m", `@ask execute "Run it" command="make all" count=3`)
@@ -60,7 +61,7 @@ func TestPendingAnyOrder(t *testing.T) {
 	}
 	w.run("pending", "allow", ids[2]).exits(0)
 	w.run("pending", "deny", ids[0]).exits(0)
-	w.run("pending", "allow", ids[0]).exits(1) // too late
+	w.run("pending", "allow", ids[0]).exits(1) // The question has an answer already.
 	w.run("pending", "allow", ids[1]).exits(0)
 	j.exits(0)
 	for i, option := range []string{"reject-once", "allow-once", "allow-once"} {

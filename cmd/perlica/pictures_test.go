@@ -19,8 +19,8 @@ import (
 
 var pictures = flag.String("pictures", "", "write the pictures of docs/tutorial.md into this folder")
 
-// TestPictures draws the terminal at the steps of docs/tutorial.md. PERLICA_REAL_AGENT may start Claude Code, as for
-// TestRealAgents. Otherwise the built-in agent answers.
+// TestPictures draws the terminal at each step of docs/tutorial.md. If PERLICA_REAL_AGENT is set, Claude Code
+// answers, as for TestRealAgents. Otherwise the built-in agent answers.
 func TestPictures(t *testing.T) {
 	if *pictures == "" {
 		t.Skip("no folder for pictures: see make pictures")
@@ -65,7 +65,7 @@ func TestPictures(t *testing.T) {
 	w.audit()
 }
 
-// shown returns arguments as a person types them.
+// shown returns arguments as a person would type them in a shell.
 func shown(args []string) string {
 	var words []string
 	for _, a := range args {
@@ -77,13 +77,13 @@ func shown(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// picture holds the earlier output of a terminal.
+// picture is the output of a terminal so far.
 type picture []string
 
-// columns is the width of the terminal on the pictures.
+// columns is the width of the terminal in the pictures.
 const columns = 110
 
-// draw writes a picture of the earlier and the present output.
+// draw writes a picture to a file. It shows the output so far and the present output.
 func (p picture) draw(t *testing.T, w *world, file, present string) {
 	t.Helper()
 	screen := screentest.New(columns, 1000)
@@ -95,7 +95,7 @@ func (p picture) draw(t *testing.T, w *world, file, present string) {
 	for _, words := range []string{"%s asks (run)", "(%s, terminal)", "%s answers from", ", by %s"} {
 		text = strings.ReplaceAll(text, fmt.Sprintf(words, me.Username), fmt.Sprintf(words, "ana"))
 	}
-	_, _ = screen.Write([]byte(text)) // The screen accepts every byte.
+	_, _ = screen.Write([]byte(text)) // Write of this screen never fails.
 	rows := screen.Cells()
 	for len(rows) > 0 && len(rows[len(rows)-1]) == 0 {
 		rows = rows[:len(rows)-1]
@@ -125,7 +125,7 @@ func (p picture) draw(t *testing.T, w *world, file, present string) {
 	}
 }
 
-// style returns the attributes of a look.
+// style returns the attributes of SVG for a look.
 func style(l screentest.Look) string {
 	fill := map[int]string{31: "#ff7b72", 32: "#7ee787", 33: "#e3b341", 36: "#76e3ea"}[l.Color]
 	attributes := fmt.Sprintf(` fill="%s"`, cmp.Or(fill, "#e6e6e6"))

@@ -21,8 +21,8 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// logReaders are the commands that show the log, with the arguments that TestReadersOfAForgedLog uses. RUN and
-// QUESTION stand for the ids of the forged run and question.
+// logReaders are the commands that show the log. TestReadersOfAForgedLog runs each of them with these arguments. RUN
+// and QUESTION stand for the ids of the forged run and of the forged question.
 var logReaders = map[string][]string{
 	"perlica log show": {"log show RUN", "log show work", "log show 3", "log show 3 --json",
 		"log show RUN --json", "log show QUESTION", "log show --type llm.*"},
@@ -46,7 +46,7 @@ var logReaders = map[string][]string{
 	"perlica doctor":                {"doctor"},
 }
 
-// noLogReaders are the reading commands that show no payload of the project's log, each with its reason.
+// noLogReaders are reading commands that show no payload of the project's log, each with its reason.
 var noLogReaders = map[string]string{
 	"perlica log list": "lists files", "perlica log key show": "shows keys", "perlica log trust": "shows times and keys",
 	"perlica watch":        "ends by a signal alone: TestFollowersOfAForgedLog",
@@ -69,7 +69,7 @@ var noLogReaders = map[string]string{
 	"perlica service logs": "shows the debug trail", "perlica version": "shows no log", "perlica help": "shows no log",
 }
 
-// TestEveryReaderIsInTheTable checks that every reading command is tried with a forged log or has a reason not to be.
+// TestEveryReaderIsInTheTable checks that each reading command is in logReaders or in noLogReaders.
 func TestEveryReaderIsInTheTable(t *testing.T) {
 	everyCommand(t, func(cmd *cobra.Command, words []string) {
 		path := cmd.CommandPath()
@@ -78,7 +78,7 @@ func TestEveryReaderIsInTheTable(t *testing.T) {
 			return
 		}
 		if cmd.HasSubCommands() {
-			return // The default subcommand is in the table.
+			return // The default subcommand of this command is in the table.
 		}
 		if logReaders[path] == nil && noLogReaders[path] == "" {
 			t.Errorf("'%s' reads: put it into logReaders, or say in noLogReaders why it shows no payload", path)
@@ -86,7 +86,7 @@ func TestEveryReaderIsInTheTable(t *testing.T) {
 	})
 }
 
-// says runs a command and returns its whole output and its exit code.
+// says runs a command and returns its standard output with its standard error, and its exit code.
 func (w *world) says(command string) (string, int) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
@@ -101,10 +101,11 @@ func (w *world) says(command string) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// recordedText is the text that forgedLog records. The forger replaces it by forgedText.
+// recordedText is a text in the log of forgedLog. The forger replaces it by forgedText.
 const recordedText, forgedText = "100 euro", "900 euro"
 
-// forgedLog is recordedLog with the payloads forged and without the views. change is the forger's change of each row.
+// forgedLog makes the log of recordedLog, forges its payloads and deletes its views. change is the SQL by which the
+// forger changes each row.
 func (w *world) forgedLog(change string) (run, question string) {
 	w.t.Helper()
 	run, question = w.recordedLog()
@@ -113,7 +114,7 @@ func (w *world) forgedLog(change string) (run, question string) {
 	return run, question
 }
 
-// forge changes the project's log by SQL: the triggers are dropped first and put back.
+// forge changes the project's log by SQL. It drops the triggers before and restores them afterwards.
 func (w *world) forge(change string) {
 	w.t.Helper()
 	path := logFile(w.project)
@@ -125,7 +126,7 @@ func (w *world) forge(change string) {
 	}
 }
 
-// recordedLog makes a log with a session, a question, an approval and a contact.
+// recordedLog makes a log with a session, a run, a question, an approval and a contact.
 func (w *world) recordedLog() (run, question string) {
 	w.t.Helper()
 	must := func(out string, code int) {
@@ -165,7 +166,7 @@ func (w *world) recordedLog() (run, question string) {
 	return run, question
 }
 
-// unview deletes the views, so that they are built from the log again.
+// unview deletes the views of the log, so that Perlica builds them again.
 func (w *world) unview() {
 	w.t.Helper()
 	dir := filepath.Dir(logFile(w.project))
@@ -178,13 +179,14 @@ func (w *world) unview() {
 	}
 }
 
-// TestReadersOfAForgedLog checks that no command shows a forged payload or header as recorded. The command reports
-// the damage and ends with exit code 1. Mutant: yielding a damaged event unchanged.
+// TestReadersOfAForgedLog checks that no command shows a forged payload or header as if it were recorded. The
+// command must report the damage and end with exit code 1.
 func TestReadersOfAForgedLog(t *testing.T) {
 	damaged := regexp.MustCompile(`(?i)damage|does not have its recorded hash`)
 	for name, change := range map[string]string{
 		"payload": `payload = CAST(replace(CAST(payload AS TEXT), '` + recordedText + `', '` + forgedText + `') AS BLOB)`,
-		// The forger changes the hash in the header to fit the payload, but not the leaf.
+		// The forger changes the payload and the hash in the header, so that both fit. The leaf of the tree no longer
+		// fits.
 		"payload and length": `payload = CAST(replace(CAST(payload AS TEXT), '` + recordedText + `', '` + forgedText +
 			`!') AS BLOB), payload_len = payload_len + 1`,
 		"emptied": `payload = x''`,
@@ -207,7 +209,7 @@ func TestReadersOfAForgedLog(t *testing.T) {
 					}
 				}
 			}
-			// The session's history is not sent in a prompt.
+			// A run must not send the forged history of the session in a prompt.
 			if out, code := w.says("run -s work hello"); code == 0 || !damaged.MatchString(out) {
 				t.Errorf("run: exit code %d: %s", code, out)
 			}
@@ -215,10 +217,11 @@ func TestReadersOfAForgedLog(t *testing.T) {
 	}
 }
 
-// forgedColumn is the text that the forger writes into a column.
+// forgedColumn is the text that the forger writes into a column of the log.
 const forgedColumn = "f0f0f0f0-1111-7222-8333-f0f0f0f0f0f0"
 
-// forgeries are changes that take an event out of a selection or put it into another one, each by its SQL.
+// forgeries returns changes of the log, each as SQL by its name. A change takes an event out of a selection, or puts
+// it into another one.
 func forgeries() map[string]string {
 	const first, second = `(SELECT min(seq) FROM events WHERE type = 'llm.responded')`,
 		`(SELECT min(seq) FROM events WHERE type = 'interaction.requested')`
@@ -251,9 +254,9 @@ func forgeries() map[string]string {
 	return list
 }
 
-// TestReadersOfForgedColumns holds that no command ends with 0 where a column was forged, or an event moved or
-// deleted, and that no command shows the forged text; neither with the views of the genuine log nor without views.
-// It fails if CheckAlongside is not called, if Hide keeps the header, or if the view applies events unchecked.
+// TestReadersOfForgedColumns checks that each command fails after a column was forged, or after an event was moved
+// or deleted. No command may show the forged text. Both must hold with the views of the genuine log and without
+// views.
 func TestReadersOfForgedColumns(t *testing.T) {
 	unused := map[string]bool{"type of a question": true, "type of an end": true, "order": true, "input": true,
 		"interaction": true, "deleted frame": true}
@@ -275,7 +278,8 @@ func TestReadersOfForgedColumns(t *testing.T) {
 				}
 			}
 			hold("session list")
-			// The view of the sessions has seen all events: a run compares with it the events that it uses.
+			// The view of the sessions was built from the genuine events. A run compares the events that it uses with
+			// the view.
 			if out, code := w.says("run -q -s work hello"); !unused[name] && (code == 0 || !damaged.MatchString(out)) {
 				t.Errorf("run with the views: exit code %d: %s", code, out)
 			}
@@ -293,8 +297,8 @@ func TestReadersOfForgedColumns(t *testing.T) {
 	}
 }
 
-// TestFollowersOfAForgedLog checks that a command that follows the log shows damage in its place, and ends with exit
-// code 1 when a person ends it. Mutant: forgetting the damage at the end.
+// TestFollowersOfAForgedLog checks that a command which follows the log shows damage at its place. When a person
+// ends the command, it must still end with exit code 1.
 func TestFollowersOfAForgedLog(t *testing.T) {
 	w := newWorld(t)
 	w.forgedLog(`payload = CAST(replace(CAST(payload AS TEXT), '` + recordedText + `', '` + forgedText + `') AS BLOB)`)
@@ -317,7 +321,7 @@ func TestFollowersOfAForgedLog(t *testing.T) {
 	}
 }
 
-// TestChatOfAForgedLog checks that /log refuses to show text that was forged during the chat.
+// TestChatOfAForgedLog checks that the slash command /log does not show text that was forged during the chat.
 func TestChatOfAForgedLog(t *testing.T) {
 	w := newWorld(t)
 	s := w.chat()

@@ -14,7 +14,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// clientFolder has the tests of a client in the TypeScript SDK and the SDK's version.
+// clientFolder has the tests with a client in the TypeScript SDK, and the version of the SDK.
 var clientFolder = filepath.Join("testdata", "client")
 
 func absolute(t *testing.T, path string) string {
@@ -26,8 +26,9 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-// TestReplayToTheTypeScriptClient replays a session of claude to the test of docs/replay.md. It also replays this
-// session and the recorded frames of claude, codex and opencode to a client that repeats the original client.
+// TestReplayToTheTypeScriptClient replays recorded sessions to clients. One is a session of claude, for the test in
+// docs/replay.md. The others are recorded frames of claude, codex and opencode, for a client that repeats the
+// original client.
 func TestReplayToTheTypeScriptClient(t *testing.T) {
 	if v, err := exec.Command("node", "-p", "parseInt(process.versions.node)").Output(); err != nil {
 		t.Skip("NOT TESTED: a replay to the client of the TypeScript SDK: node is not installed")
@@ -57,7 +58,7 @@ func TestReplayToTheTypeScriptClient(t *testing.T) {
 	}
 }
 
-// toRecord converts frames of package provider's tests to a file for replay.
+// toRecord converts recorded frames from the tests of package provider to a file for replay.
 func toRecord(t *testing.T, from, to string) {
 	t.Helper()
 	b, err := os.ReadFile(from)
@@ -87,7 +88,7 @@ func toRecord(t *testing.T, from, to string) {
 // The part of docs/replay.md about a client in Go begins here.
 
 type client struct {
-	acp.Client // methods that this agent does not call
+	acp.Client // panics for each method that this agent does not call
 	asked      chan string
 }
 
@@ -132,7 +133,7 @@ func TestYesterday(t *testing.T) {
 	if err != nil || res.StopReason != acp.StopReasonEndTurn || <-c.asked != "Write out.txt" {
 		t.Errorf("%+v, %v", res, err)
 	}
-	if err := in.Close(); err != nil { // The agent leaves.
+	if err := in.Close(); err != nil { // The agent ends when its input is closed.
 		t.Error(err)
 	}
 	if err := agent.Wait(); err != nil {
@@ -142,7 +143,7 @@ func TestYesterday(t *testing.T) {
 
 // The part of docs/replay.md ends here.
 
-// TestReplayInDocs compares the programs of docs/replay.md with the programs in this file.
+// TestReplayInDocs compares the programs in docs/replay.md with the files of this folder.
 func TestReplayInDocs(t *testing.T) {
 	page := documents(t)["docs/replay.md"]
 	for file, language := range map[string]string{filepath.Join(clientFolder, "client.test.mjs"): "js",

@@ -34,7 +34,8 @@ type app struct{ *frame.App }
 
 func newApp(version string) *app { return &app{frame.NewApp(version)} }
 
-// unknownCommand returns the error for a first word that is not a command. Such a word is never a prompt.
+// unknownCommand returns the error for a first word that is not a command. Perlica never sends such a word as a
+// prompt.
 func unknownCommand(root *cobra.Command, word string) error {
 	err := frame.UsageErrorf("there is no command %q", word)
 	if near := frame.NearestCommand(root, word); near != "" {
@@ -48,13 +49,13 @@ func unknownCommand(root *cobra.Command, word string) error {
 
 // main runs a command line and returns the exit code.
 func (a *app) main(args []string) int {
-	if len(args) == 1 && args[0] == "-V" { // Similar programs have -V, too.
+	if len(args) == 1 && args[0] == "-V" { // Similar programs know -V, too.
 		args = []string{"--version"}
 	}
 	root := a.root(args)
 	from := 0
 	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
-		from = 1 // A shell asks for completions of the remaining arguments.
+		from = 1 // This is a request of a shell. It wants completions of the arguments after the first one.
 	}
 	if prints(root, args[from:]) {
 		args = slices.Insert(slices.Clone(args), from, "run")
@@ -75,7 +76,7 @@ func (a *app) main(args []string) int {
 	return code
 }
 
-// outlet is standard output for texts that cobra prints without checking for errors, such as help.
+// outlet is standard output for texts that cobra prints without looking at errors, such as help.
 type outlet struct {
 	to  io.Writer
 	err error // the first error
@@ -85,12 +86,13 @@ func (o *outlet) Write(b []byte) (int, error) {
 	if o.err == nil {
 		_, o.err = o.to.Write(b)
 	}
-	return len(b), nil // The error is reported once.
+	return len(b), nil // The caller looks at the field err later, so cobra needs no error.
 }
 
-// prints reports whether a command line without a command has -p. In similar programs -p means 'perlica run'.
+// prints reports whether a command line without a command has the flag -p. Similar programs use -p like 'perlica
+// run'.
 func prints(root *cobra.Command, args []string) bool {
-	root.InitDefaultHelpCmd() // Cobra adds it late.
+	root.InitDefaultHelpCmd() // Cobra adds the command help late, and Find needs it now.
 	if cmd, _, err := root.Find(args); err != nil || cmd != root {
 		return false
 	}
@@ -100,7 +102,7 @@ func prints(root *cobra.Command, args []string) bool {
 	return slices.Contains(args, "-p") || slices.Contains(args, "--print")
 }
 
-// root builds the tree of commands as far as args need it.
+// root builds the tree of commands. It builds only the commands that args need.
 func (a *app) root(args []string) *cobra.Command {
 	var flags chat.Flags
 	var serves bool
@@ -134,7 +136,7 @@ At a terminal, 'perlica' without a command is the chat.`,
 			return a.Gate(cmd)
 		},
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && flags.Resume { // In similar programs the id follows the flag.
+			if len(args) == 1 && flags.Resume { // In similar programs the session's id follows the flag.
 				flags.Resume, flags.Session = false, args[0]
 				return nil
 			}
@@ -154,11 +156,11 @@ At a terminal, 'perlica' without a command is the chat.`,
 					return err
 				}
 				return service.Serve(cmd.Context(), a.App, web.ServeWithBridge)
-			case a.Piped(): // The chat needs a terminal. Piped text is one input.
+			case a.Piped(): // The chat needs a terminal. A piped text is one input for the command run.
 				flags.Format = "text"
 				return run.Run(a.App, cmd, flags.Flags, flags.Team, nil)
 			case screen.IsTerminal(a.Stdin) && screen.IsTerminal(a.Stderr), cmd.Flags().NFlag() > 0:
-				// The flags belong to the chat.
+				// A command line with flags and without a command is a chat.
 				if err := a.PersonOnly("the chat"); err != nil {
 					return err
 				}
@@ -177,15 +179,15 @@ At a terminal, 'perlica' without a command is the chat.`,
 		"send one input, print the answer, exit: the same as 'perlica run', with its flags")
 	root.Flags().BoolVar(&serves, "service", false,
 		"run the messaging bridge in the foreground: the same as 'perlica service'")
-	root.CompletionOptions.DisableDefaultCmd = true // completionCommand replaces it.
-	if len(args) > 0 && commands[args[0]] != nil {  // Building the other commands would take time for nothing.
+	root.CompletionOptions.DisableDefaultCmd = true // completionCommand takes the place of this command.
+	if len(args) > 0 && commands[args[0]] != nil {  // Building the other commands would only take time.
 		root.AddCommand(commands[args[0]](a.App))
 		return root
 	}
 	addVersion(root)
 	chat.AddFlags(a.App, root, &flags)
 	for _, command := range commands {
-		root.AddCommand(command(a.App)) // AddCommand sorts the commands.
+		root.AddCommand(command(a.App)) // The order does not matter, because AddCommand sorts the commands.
 	}
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		describeForShells(root)
@@ -193,7 +195,7 @@ At a terminal, 'perlica' without a command is the chat.`,
 	return root
 }
 
-// commands are the commands below the root.
+// commands are the constructors of all commands below the root.
 var commands = map[string]func(*frame.App) *cobra.Command{
 	"acp": acp.Command, "agent": agentCommand, "cancel": watch.CancelCommand, "chat": chat.Command,
 	"completion": completionCommand, "config": config.Command, "doctor": doctorCommand, "init": config.InitCommand,
@@ -205,7 +207,8 @@ var commands = map[string]func(*frame.App) *cobra.Command{
 	"team": team.Command, "web": web.Command,
 }
 
-// addVersion adds --version. Cobra's own flag prints another line, and changing that line needs text/template.
+// addVersion adds the flag --version. Cobra's own flag prints a different line, and changing it would need
+// text/template.
 func addVersion(cmd *cobra.Command) {
 	cmd.Flags().BoolP("version", "v", false, "version for "+cmd.Name())
 }
@@ -214,7 +217,7 @@ func serviceCommand(a *frame.App) *cobra.Command {
 	return service.Command(a, log.TailCommand(a), web.ServeWithBridge)
 }
 
-// runCommand returns run with --version, as in similar programs.
+// runCommand returns the command run with a flag --version. Similar programs have it, too.
 func runCommand(a *frame.App) *cobra.Command {
 	cmd := run.Command(a)
 	addVersion(cmd)

@@ -15,10 +15,10 @@ import (
 	"github.com/perlica/perlica/eventlog/anchor"
 )
 
-// recovers fails unless the next run reports the interrupted run once and writes its outcome once.
+// recovers starts the next run. It must report the interrupted run once and write the outcome of that run once.
 func (w *world) recovers(calls int, parts ...string) {
 	w.t.Helper()
-	w.gone() // The agent ends with perlica.
+	w.gone() // The agent of the killed perlica ends, too.
 	const said = "an earlier run was cut off; its outcome is unknown and nothing was sent again: perlica log show "
 	j := w.run("run", "hello")
 	j.exits(0)
@@ -39,7 +39,7 @@ func (w *world) recovers(calls int, parts ...string) {
 	w.audit()
 }
 
-// TestKilled kills perlica at several points of a run. The next start reports the true outcome.
+// TestKilled kills perlica at several points of a run. The next start must report the true outcome.
 func TestKilled(t *testing.T) {
 	t.Run("after the intent", func(t *testing.T) {
 		w := newWorld(t)
@@ -48,7 +48,7 @@ func TestKilled(t *testing.T) {
 		j.signal(syscall.SIGKILL)
 		j.wait()
 		w.gone()
-		sent := w.prompts() // The prompt may or may not be recorded at this point.
+		sent := w.prompts() // At this point the prompt is recorded or not.
 		w.recovers(sent)
 		w.run("run", "--input-id=i", "@hang").exits(6)
 	})
@@ -112,10 +112,10 @@ adapter.command = "perlica"
 adapter.args = ["agent", "predictable", "--scenario", "[session/close]\n@hang"]
 `
 
-// wiretap is an agent that writes its input to the file wire.
+// wiretap is an agent that copies its input to the file wire.
 const wiretap = `--agent=sh -c 'tee -a "$HOME/wire" | perlica agent predictable'`
 
-// unsent fails if a prompt has reached the agent of wiretap.
+// unsent fails if the file wire has a prompt.
 func (w *world) unsent() {
 	w.t.Helper()
 	wire, err := os.ReadFile(filepath.Join(w.home, "wire"))
@@ -128,7 +128,7 @@ func (w *world) unsent() {
 	w.gone()
 }
 
-// refuses fails unless a run ends with exit code 7, prints the words, and sends nothing.
+// refuses starts a run. The run must end with exit code 7, print the words, and send nothing.
 func (w *world) refuses(words ...string) {
 	w.t.Helper()
 	j := w.run("run", "--json", wiretap, "hello")
@@ -142,7 +142,7 @@ func (w *world) refuses(words ...string) {
 	w.unsent()
 }
 
-// TestUnusableLog checks that no prompt leaves if the log cannot be written.
+// TestUnusableLog checks that no prompt is sent if the log cannot be written.
 func TestUnusableLog(t *testing.T) {
 	t.Run("foreign", func(t *testing.T) {
 		w := newWorld(t)
@@ -232,7 +232,7 @@ func TestUnusableLog(t *testing.T) {
 		j.exits(0)
 		w.audit()
 	})
-	t.Run("limited", func(t *testing.T) { // RLIMIT_FSIZE
+	t.Run("limited", func(t *testing.T) { // limited by RLIMIT_FSIZE
 		w := newWorld(t)
 		w.run("run", "hello").exits(0)
 		cmd := w.command()
@@ -253,7 +253,8 @@ func TestUnusableLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(name, bytes.Repeat(line, 1<<20/len(line)+1), 0o600); err != nil { // The limit holds.
+		// This write must fail, because the limit is in force.
+		if err := os.WriteFile(name, bytes.Repeat(line, 1<<20/len(line)+1), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		cmd := w.command()
@@ -269,7 +270,7 @@ func TestUnusableLog(t *testing.T) {
 	})
 }
 
-// TestDisk fills the disk or makes it read-only, before the prompt and during a turn.
+// TestDisk fills the disk or makes it read-only. It does so before the prompt and during a turn.
 func TestDisk(t *testing.T) {
 	t.Run("full", func(t *testing.T) {
 		w := newWorld(t)
@@ -323,7 +324,7 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// TestSlowDisk delays every sync for longer than the turn. The answer comes late, is right, and comes once.
+// TestSlowDisk delays every sync for longer than the turn. The answer must then arrive late, but correct and once.
 func TestSlowDisk(t *testing.T) {
 	w := newWorld(t)
 	w.run("run", "hello").exits(0)
@@ -346,7 +347,7 @@ func TestSlowDisk(t *testing.T) {
 	}
 	text := w.script("@stream 1500 2000", `@ask execute "Run it" command="make"`, "@say done")
 	j := slow("perlica", "run", "--input-id=i", text)
-	j.exits(5) // Nobody was there to ask.
+	j.exits(5) // No person was there to answer the question.
 	if got := j.stdout.String(); !strings.HasSuffix(got, "done") || len(got) < 1500*2000 {
 		t.Errorf("%d bytes, which end with %.100q", len(got), got[max(len(got)-100, 0):])
 	}

@@ -19,7 +19,7 @@ func remove(t *testing.T, path string) {
 	}
 }
 
-// sql changes a database without perlica.
+// sql changes a database without using perlica.
 func (w *world) sql(path, statement string) {
 	w.t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -32,7 +32,7 @@ func (w *world) sql(path, statement string) {
 	}
 }
 
-// lock takes a database's write lock until release is called.
+// lock takes the write lock of a database. The caller releases the lock with release.
 func (w *world) lock(path string) (release func()) {
 	w.t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -54,7 +54,7 @@ func (w *world) lock(path string) (release func()) {
 	}
 }
 
-// tmpfs puts the project's data on a small file system. It skips the test if the user may not mount.
+// tmpfs puts the project's data on a small file system in memory. It skips the test if the user may not mount one.
 func (w *world) tmpfs(size string) (remount func(options string)) {
 	w.t.Helper()
 	dir := filepath.Join(w.project, ".perlica_config")

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestNoLocks checks that a disk without working locks is reported as such and not as another process. A process asks
-// for locks of its three standard files before it can lock a file.
+// TestNoLocks checks the error on a disk where file locks do not work. The error must not blame another process.
+// Before a process can lock a file, it asks for locks of its three standard files.
 func TestNoLocks(t *testing.T) {
 	w := newWorld(t)
 	w.run("run", "hello").exits(0)

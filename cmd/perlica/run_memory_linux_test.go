@@ -15,7 +15,7 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// crowdAgent asks 40 questions of 1 MB and waits for no answer.
+// crowdAgent is an agent that asks 40 questions of 1 MB each and does not wait for answers.
 const crowdAgent = `import json, sys
 def send(**m): print(json.dumps(dict(m, jsonrpc="2.0")), flush=True)
 for line in sys.stdin:
@@ -31,7 +31,7 @@ for line in sys.stdin:
                 "options": [{"optionId": "y", "name": "Yes", "kind": "allow_once"}, {"optionId": "n", "name": "No", "kind": "reject_once"}]})
 `
 
-// TestLargeQuestionsFitInMemory checks that memory holds the text of an open question once.
+// TestLargeQuestionsFitInMemory checks that memory has the text of an open question only once.
 func TestLargeQuestionsFitInMemory(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("NOT TESTED: the memory of a run: python3 is not installed")

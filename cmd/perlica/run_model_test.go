@@ -25,11 +25,11 @@ import (
 
 const modelKey = "sk-0123456789-abcdefghijklmnop"
 
-// captured is one connection to a model's server, byte for byte.
+// captured is one connection to a model's server, byte for byte: the bytes to the server (there) and from it (back).
 type captured struct{ there, back []byte }
 
-// captures serves connections with one request each. answer answers the request. captures keeps all bytes of both
-// directions.
+// captures starts a server. Each connection has one request, and the function answer returns the response. all
+// returns the bytes of all connections.
 func captures(t *testing.T, answer func(conn net.Conn, r *http.Request) []byte) (url string, all func() []captured) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -54,9 +54,9 @@ func captures(t *testing.T, answer func(conn net.Conn, r *http.Request) []byte) 
 				t.Error(err)
 			}
 			if c.back = answer(conn, r); c.back != nil {
-				_, _ = conn.Write(c.back) // perlica may be gone.
+				_, _ = conn.Write(c.back) // perlica may have ended.
 			}
-			_ = conn.Close() // Everything was written.
+			_ = conn.Close() // All bytes were written before.
 			c.there = there.Bytes()
 			list = append(list, c)
 		}
@@ -69,7 +69,7 @@ func captures(t *testing.T, answer func(conn net.Conn, r *http.Request) []byte) 
 	return "http://" + l.Addr().String(), func() []captured { end(); return list }
 }
 
-// model makes the world use a model at an address as the provider "mine".
+// model configures the provider "mine": a model at an address.
 func (w *world) model(api, url string) {
 	w.config(fmt.Sprintf(
 		"[providers.mine.model]\napi = %q\nname = \"m\"\nbase_url = %q\nkey_env = \"MODEL_KEY\"\n[runtime.logs]\nlevel = "+
@@ -77,7 +77,7 @@ func (w *world) model(api, url string) {
 	w.env = append(w.env, "MODEL_KEY="+modelKey)
 }
 
-// exchanged is one exchange in the log.
+// exchanged is one request or response of the model's server as the log has it.
 type exchanged struct {
 	Method, URL string
 	Withheld    []string
@@ -87,7 +87,7 @@ type exchanged struct {
 	Base64      []byte
 }
 
-// exchange reads the lines of a method from the log.
+// exchange reads the lines with a method from the log.
 func (w *world) exchange(method string) (list []exchanged) {
 	w.t.Helper()
 	events, err := readLog(logFile(w.project))
@@ -106,7 +106,7 @@ func (w *world) exchange(method string) (list []exchanged) {
 	return list
 }
 
-// fieldSet returns the fields of a header as sorted lines with names in lower case.
+// fieldSet returns the fields of an HTTP header as sorted lines, with the names in lower case.
 func fieldSet(head []byte) (set []string) {
 	for _, line := range strings.Split(strings.TrimSpace(string(head)), "\r\n")[1:] {
 		name, value, _ := strings.Cut(line, ":")
@@ -124,7 +124,7 @@ func (x exchanged) fields(more ...string) []string {
 	return more
 }
 
-// modelStreams has a recorded stream for each API, and the header for the key.
+// modelStreams has a recorded stream for each API, and the HTTP header with the key.
 var modelStreams = map[string]struct{ file, key string }{
 	"anthropic":   {"anthropic-text", "x-api-key: " + modelKey},
 	"openai":      {"openai-azure-text.1", "authorization: Bearer " + modelKey},
@@ -132,7 +132,7 @@ var modelStreams = map[string]struct{ file, key string }{
 	"gemini":      {"gemini-text", "x-goog-api-key: " + modelKey},
 }
 
-// modelAnswer returns an answer that streams the events of a record.
+// modelAnswer returns an HTTP response that streams the recorded events in a file.
 func modelAnswer(t *testing.T, file string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "provider", "model", "testdata", "streams", file+".chunks"))
@@ -150,8 +150,8 @@ func modelAnswer(t *testing.T, file string) []byte {
 	return append(fmt.Appendf(answer, "%d\r\n\r\n", len(body)), body...)
 }
 
-// TestModelExchange checks that the log has the exchange byte for byte as a server captured it, without the key. No
-// file has the key, and no process has it that does not need it. The replay agent repeats the answer.
+// TestModelExchange checks that the log has the HTTP exchange byte for byte as the server captured it, except the
+// key. No file has the key. Only the processes that need the key have it. The replay agent repeats the answer.
 func TestModelExchange(t *testing.T) {
 	for _, api := range slices.Sorted(maps.Keys(modelStreams)) {
 		t.Run(api, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestModelExchange(t *testing.T) {
 	}
 }
 
-// replays lets the replay agent answer the question of the newest run.
+// replays lets the replay agent repeat the answer of the newest run.
 func (w *world) replays(text string) {
 	w.t.Helper()
 	record := filepath.Join(w.t.TempDir(), "record")
@@ -207,13 +207,13 @@ func (w *world) replays(text string) {
 	}
 }
 
-// noProcessKnows fails if the key is in a command line. It also fails if the key is in an environment, except those of
-// the model agent and of the perlica that got the key.
+// noProcessKnows fails if a command line contains the key. It also fails if an environment contains it. The
+// exceptions are the model agent and the perlica that got the key.
 func (w *world) noProcessKnows(key string) {
-	dirs, _ := filepath.Glob("/proc/[0-9]*") // The pattern is valid.
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // Glob fails only for an invalid pattern.
 	agents := 0
 	for _, dir := range dirs {
-		line, _ := os.ReadFile(filepath.Join(dir, "cmdline")) // The process may be gone.
+		line, _ := os.ReadFile(filepath.Join(dir, "cmdline")) // The process may have ended.
 		environ, _ := os.ReadFile(filepath.Join(dir, "environ"))
 		if bytes.Contains(line, []byte(key)) {
 			w.t.Errorf("the key is in the command line %q", line)
@@ -232,7 +232,7 @@ func (w *world) noProcessKnows(key string) {
 	}
 }
 
-// noFileHas fails if a file below the home or the project, or an export, contains a text.
+// noFileHas fails if a text is in a file below the home or the project, or in an export.
 func (w *world) noFileHas(text string) {
 	w.t.Helper()
 	for _, args := range [][]string{{"log", "export"}, {"log", "show", "--last"}, {"provider", "list", "--json"},
@@ -260,8 +260,8 @@ func (w *world) noFileHas(text string) {
 	}
 }
 
-// TestModelEchoesKey checks that a key that the server sends back, in a header or in an error's body, gets into no
-// file and on no screen.
+// TestModelEchoesKey lets the server send the key back, in a header or in an error's body. No file and no screen may
+// show the key.
 func TestModelEchoesKey(t *testing.T) {
 	w := newWorld(t)
 	body := `{"error":{"message":"Incorrect API key provided: ` + modelKey + `","type":"invalid_request_error","code":"` +
@@ -285,7 +285,7 @@ func TestModelEchoesKey(t *testing.T) {
 	w.audit()
 }
 
-// TestModelKilled checks that a server that kills Perlica on the request finds the request on the log.
+// TestModelKilled kills Perlica as soon as the server gets the request. The request must be on the log.
 func TestModelKilled(t *testing.T) {
 	w := newWorld(t)
 	started := make(chan *job, 1)
@@ -305,14 +305,14 @@ func TestModelKilled(t *testing.T) {
 	if sent := w.exchange("_perlica.dev/http/send"); len(sent) != 1 || !strings.Contains(sent[0].Body, "hello") {
 		t.Errorf("the log has %+v", sent)
 	}
-	w.run("run", "--input-id=once", "--provider=mine", "hello").exits(6) // Nothing is sent again.
+	w.run("run", "--input-id=once", "--provider=mine", "hello").exits(6) // The same input must not be sent again.
 	if n := len(all()); n != 1 {
 		t.Errorf("%d requests", n)
 	}
 	w.audit()
 }
 
-// TestModelDurable checks by the system calls that the request is synced before a connection is made.
+// TestModelDurable checks with the system calls that the request is synced before Perlica connects to the server.
 func TestModelDurable(t *testing.T) {
 	if out, err := exec.Command("strace", "-f", "-o", "/dev/null", "true").CombinedOutput(); err != nil {
 		t.Skipf("NOT TESTED: a model's request is synced before it leaves: strace is missing or may not trace: %v, %.200s",
@@ -347,8 +347,8 @@ func TestModelDurable(t *testing.T) {
 	}
 }
 
-// TestModelChat checks that the chat lists the API's models on request, with the exchange on the record between the
-// turns, and uses the chosen model.
+// TestModelChat checks that the chat lists the API's models when the person asks, and uses the chosen model. The
+// record must have the exchange between the turns.
 func TestModelChat(t *testing.T) {
 	w := newWorld(t)
 	answer := modelAnswer(t, "openai-chat-mistral-text")

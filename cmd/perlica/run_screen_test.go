@@ -19,26 +19,26 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen/screentest"
 )
 
-// terminal is a terminal on which perlica runs.
+// terminal is a terminal and the perlica that runs on it.
 type terminal struct {
 	*job
 	pty   *os.File
 	name  string        // name of the terminal's device
-	ended chan struct{} // closed when no process has the terminal open
-	size  [2]int        // columns and rows at the start
+	ended chan struct{} // closed when no process uses the terminal any more
+	size  [2]int        // columns and rows when the terminal starts
 
 	mu   sync.Mutex // guards seen
 	seen []byte
-	from int // end of the text that expect has found
+	from int // position after the text that expect has found
 }
 
-// terminal runs perlica on a new terminal. prepare may set other standard streams.
+// terminal runs perlica on a new terminal. The function prepare may set other standard streams.
 func (w *world) terminal(prepare func(*exec.Cmd), args ...string) *terminal {
 	w.t.Helper()
 	return w.terminalOf(200, 50, prepare, args...)
 }
 
-// terminalOf works like terminal with a size.
+// terminalOf works like terminal, with a terminal of the given size.
 func (w *world) terminalOf(columns, rows uint16, prepare func(*exec.Cmd), args ...string) *terminal {
 	w.t.Helper()
 	p, tty, err := pty.Open()
@@ -62,7 +62,7 @@ func (w *world) terminalOf(columns, rows uint16, prepare func(*exec.Cmd), args .
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 2}
 	s := &terminal{pty: p, name: tty.Name(), ended: make(chan struct{}), size: [2]int{int(columns), int(rows)}}
 	s.job = w.startCmd(cmd)
-	_ = tty.Close() // The child has it.
+	_ = tty.Close() // The child has its own copy.
 	go func() {
 		defer close(s.ended)
 		buf := make([]byte, 4096)
@@ -78,13 +78,13 @@ func (w *world) terminalOf(columns, rows uint16, prepare func(*exec.Cmd), args .
 	}()
 	w.t.Cleanup(func() {
 		_ = cmd.Process.Kill() // The process has ended, unless the test failed.
-		_ = p.Close()          // No process uses the terminal now.
+		_ = p.Close()          // No process uses the terminal any more.
 		<-s.ended
 	})
 	return s
 }
 
-// exits fails unless the job ends with the code. All output has been shown then.
+// exits waits for the end of the job and checks its exit code. All output has arrived when it returns.
 func (s *terminal) exits(code int) {
 	s.w.t.Helper()
 	s.job.exits(code)
@@ -95,7 +95,7 @@ func (s *terminal) exits(code int) {
 	}
 }
 
-// text returns the whole output.
+// text returns the whole output so far.
 func (s *terminal) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,8 @@ func (s *terminal) text() string {
 
 var sgr = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
-// expect waits until the text is shown in any color, after the previously expected text.
+// expect waits until the terminal shows the text, in any colour. The text must come after the text of the last
+// expect.
 func (s *terminal) expect(text string) {
 	s.w.t.Helper()
 	s.w.eventually(fmt.Sprintf("the terminal shows %q", text), func() error {
@@ -118,7 +119,7 @@ func (s *terminal) expect(text string) {
 	})
 }
 
-// finds waits for output that matches the pattern, like expect.
+// finds waits for output that matches the pattern. Otherwise it works like expect.
 func (s *terminal) finds(pattern string) (groups []string) {
 	s.w.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -135,14 +136,14 @@ func (s *terminal) finds(pattern string) (groups []string) {
 	return groups
 }
 
-// drawn returns the terminal as a person sees it who has not changed its size.
+// drawn returns the terminal's screen with its history. It assumes that its size has not changed.
 func (s *terminal) drawn() *screentest.Terminal {
 	t := screentest.New(s.size[0], s.size[1])
-	_, _ = t.Write([]byte(s.text())) // The screen accepts every byte.
+	_, _ = t.Write([]byte(s.text())) // Write of this screen never fails.
 	return t
 }
 
-// sees waits until the text is visible in rows or in the scrollback.
+// sees waits until the text is visible on the screen or in its history.
 func (s *terminal) sees(text string) {
 	s.w.t.Helper()
 	s.w.eventually(fmt.Sprintf("somebody sees %q", text), func() error {
@@ -153,7 +154,7 @@ func (s *terminal) sees(text string) {
 	})
 }
 
-// press types keys.
+// press types keys on the terminal.
 func (s *terminal) press(keys string) {
 	s.w.t.Helper()
 	if _, err := s.pty.WriteString(keys); err != nil {
@@ -161,15 +162,15 @@ func (s *terminal) press(keys string) {
 	}
 }
 
-// pressNow types keys. The next expected text must appear after them.
+// pressNow types keys. The next expect looks only at output after them.
 func (s *terminal) pressNow(keys string) {
 	s.w.t.Helper()
 	s.from = len(sgr.ReplaceAllString(s.text(), ""))
 	s.press(keys)
 }
 
-// ask waits until a question is shown. Keys typed from then on are not lost, because the end of the last line appears
-// after the earlier keys were discarded.
+// ask waits until a question with these texts is shown. Perlica discards earlier keys before the last line ends, so
+// keys that the test types after ask are not lost.
 func (s *terminal) ask(parts ...string) {
 	s.w.t.Helper()
 	for _, p := range parts {
@@ -179,7 +180,7 @@ func (s *terminal) ask(parts ...string) {
 	s.expect("\n")
 }
 
-// taken types keys and waits until they were read.
+// taken types keys and waits until perlica has read them.
 func (s *terminal) taken(keys string) {
 	s.w.t.Helper()
 	s.press(keys)
@@ -197,7 +198,7 @@ func (s *terminal) taken(keys string) {
 	})
 }
 
-// shows fails if the terminal has not shown the text yet.
+// shows fails if the output so far does not contain the text.
 func (s *terminal) shows(text string) {
 	s.w.t.Helper()
 	if !strings.Contains(s.text(), text) {

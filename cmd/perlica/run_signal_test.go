@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel/streamjson"
 )
 
-// TestInterrupt checks that the first Ctrl-C waits for the agent's confirmation.
+// TestInterrupt checks that perlica waits for the agent's confirmation after the first Ctrl-C.
 func TestInterrupt(t *testing.T) {
 	w := newWorld(t)
 	j := w.start("run", w.script("@say half", "@hang"))
@@ -34,7 +34,7 @@ func TestInterrupt(t *testing.T) {
 	w.audit()
 }
 
-// TestInterruptTwice checks that the second Ctrl-C ends an agent that does not react, with its children.
+// TestInterruptTwice checks that the second Ctrl-C ends an agent that does not react, and the agent's children.
 func TestInterruptTwice(t *testing.T) {
 	w := newWorld(t)
 	text := w.script("@ignore cancel", "@ignore term", "@spawn 10m stubborn", "@say half", "@hang")
@@ -63,7 +63,7 @@ func TestInterruptTwice(t *testing.T) {
 	}
 }
 
-// TestTerminate checks that SIGTERM and a closed terminal stop the run like Ctrl-C, with another exit code.
+// TestTerminate checks that SIGTERM and SIGHUP stop the run like Ctrl-C, but with another exit code.
 func TestTerminate(t *testing.T) {
 	for name, sig := range map[string]syscall.Signal{"term": syscall.SIGTERM, "hup": syscall.SIGHUP} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// TestTerminateTwice checks that the second SIGTERM ends the agent and that the exit code stays that of SIGTERM.
+// TestTerminateTwice checks that the second SIGTERM ends the agent. The exit code is still the one of SIGTERM.
 func TestTerminateTwice(t *testing.T) {
 	w := newWorld(t)
 	j := w.start("run", w.script("@ignore cancel", "@say half", "@hang"))
@@ -99,7 +99,8 @@ func TestTerminateTwice(t *testing.T) {
 	w.audit()
 }
 
-// TestInterruptOverridesTimeout checks that an interrupt after the timeout gives the exit code of the interrupt.
+// TestInterruptOverridesTimeout sends an interrupt after the timeout. The exit code must be the one of the
+// interrupt.
 func TestInterruptOverridesTimeout(t *testing.T) {
 	w := newWorld(t)
 	script := w.script("@ignore cancel", "@hang")
@@ -116,7 +117,7 @@ func TestInterruptOverridesTimeout(t *testing.T) {
 	}
 	limit := 2 * time.Second
 	j := w.start("run", "--timeout="+limit.String(), script)
-	for !cancelled(j) { // The time was up before the prompt was sent, because the start may take that long.
+	for !cancelled(j) { // The start may take so long that the timeout passes before the prompt is sent.
 		j.exits(3)
 		limit *= 4
 		j = w.start("run", "--timeout="+limit.String(), script)
@@ -127,7 +128,8 @@ func TestInterruptOverridesTimeout(t *testing.T) {
 	w.audit()
 }
 
-// TestInterruptBeforePrompt checks that nothing is sent and that the input may be tried again.
+// TestInterruptBeforePrompt interrupts a run before the prompt. Nothing may be sent, and the same input can be tried
+// again.
 func TestInterruptBeforePrompt(t *testing.T) {
 	w := newWorld(t)
 	j := w.start("run", "--input-id=i", "--agent", "perlica agent predictable --scenario $'[session/new]\n@hang'", "hello")
@@ -173,7 +175,7 @@ func TestInterruptWhileReading(t *testing.T) {
 	}
 }
 
-// TestIgnoredSignals checks that perlica ignores signals under nohup and in a shell's background.
+// TestIgnoredSignals checks that perlica ignores signals under nohup and as a shell's background job.
 func TestIgnoredSignals(t *testing.T) {
 	w := newWorld(t)
 	open := w.gated(" whole")
@@ -192,7 +194,8 @@ func TestIgnoredSignals(t *testing.T) {
 	w.audit()
 }
 
-// TestClosedPipe checks that the turn ends quietly when the reader of the answer goes away.
+// TestClosedPipe checks that the turn ends without an error message when the reader of the answer has closed the
+// pipe.
 func TestClosedPipe(t *testing.T) {
 	for name, args := range map[string][]string{
 		"text":        {"run"},
@@ -223,7 +226,7 @@ func TestClosedPipe(t *testing.T) {
 	}
 }
 
-// TestClosedPipeAtTheEnd checks that a missing reader of a complete answer is not an error.
+// TestClosedPipeAtTheEnd checks that it is no error if the reader leaves after the complete answer was written.
 func TestClosedPipeAtTheEnd(t *testing.T) {
 	w := newWorld(t)
 	r, wr, err := os.Pipe()
@@ -240,7 +243,7 @@ func TestClosedPipeAtTheEnd(t *testing.T) {
 	w.audit()
 }
 
-// TestStuckReader checks that a stopped reader does not keep a run from ending.
+// TestStuckReader checks that a run ends although the reader of its output has stopped reading.
 func TestStuckReader(t *testing.T) {
 	w := newWorld(t)
 	r, wr, err := os.Pipe()
@@ -262,10 +265,10 @@ func TestStuckReader(t *testing.T) {
 	w.audit()
 }
 
-// TestDeafAgent checks that an agent that stops reading its input does not keep a run from ending.
+// TestDeafAgent checks that a run ends although the agent has stopped reading its input.
 func TestDeafAgent(t *testing.T) {
 	w := newWorld(t)
-	// The agent may still read one line, the answer to its own request.
+	// The agent may still read one line, because it gets an answer to its own request.
 	j := w.start("run", w.script("@ignore stdin", "@ignore eof", "@request vendor/x wait=no", "@sleep 50ms", "@say deaf",
 		"@hang"))
 	w.until(1, "acp.notification.received", "deaf")
@@ -277,7 +280,7 @@ func TestDeafAgent(t *testing.T) {
 	w.audit()
 }
 
-// TestUnconfirmedCancel checks that an agent that does not confirm is ended after a while.
+// TestUnconfirmedCancel checks that perlica ends an agent that does not confirm a cancel after a while.
 func TestUnconfirmedCancel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes the 15 s that an agent has")
@@ -292,7 +295,8 @@ func TestUnconfirmedCancel(t *testing.T) {
 	w.audit()
 }
 
-// TestFlood checks that 100,000 updates are on record and on standard output, in order. Short tests use a tenth.
+// TestFlood checks that 100,000 updates are on record and on standard output, in order. With -short it sends a
+// tenth.
 func TestFlood(t *testing.T) {
 	updates := 100_000
 	if testing.Short() {
@@ -320,7 +324,7 @@ func TestFlood(t *testing.T) {
 	w.audit()
 }
 
-// TestSameInputAtOnce checks that ten processes with the same input make one call.
+// TestSameInputAtOnce checks that ten processes with the same input make only one call.
 func TestSameInputAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.run("run", "--input-id=first", "hello").exits(0)
@@ -354,7 +358,8 @@ func TestSameInputAtOnce(t *testing.T) {
 	w.audit()
 }
 
-// TestBusySession checks that a second run waits or gets an error, and that it can be stopped while it waits.
+// TestBusySession checks two runs in one session. The second run waits or fails, and it can be stopped while it
+// waits.
 func TestBusySession(t *testing.T) {
 	w := newWorld(t)
 	first := w.run("run", "--json", "hello")

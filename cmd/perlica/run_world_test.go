@@ -16,18 +16,18 @@ import (
 	"time"
 )
 
-// patience is the longest wait of a test for a thing that must happen. A busy machine may stop a process for a while.
-// A passing test does not wait that long.
+// patience is the longest time that a test waits for something that must happen. A busy machine may stop a process
+// for a while. A test that passes never waits so long.
 const patience = 2 * time.Minute
 
-// world is a home and a project in which perlica runs as a user would run it.
+// world is a home and a project. A test runs perlica in it as a user would.
 type world struct {
 	t             *testing.T
 	home, project string
 	env           []string
 }
 
-// newWorld makes a world. At the end of the test no process of it may be left, and its log must be whole.
+// newWorld makes a world. At the end of the test, no process of the world may run, and its log must be undamaged.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
@@ -39,14 +39,15 @@ func newWorld(t *testing.T) *world {
 		}
 	}
 	w.env = []string{
-		"GORACE=atexit_sleep_ms=0", // Otherwise each process of a race build takes a second to leave.
+		"GORACE=atexit_sleep_ms=0", // Without this, each process of a race build waits a second at its end.
 		"HOME=" + w.home, "PERLICA_HOME=" + filepath.Join(w.home, ".perlica"), "PATH=" + os.Getenv("PATH"),
 		"TERM=xterm", "PERLICA_MODEL_DEFAULT_PROVIDER=predictable",
 	}
 	return w
 }
 
-// audit checks the state that every test must leave. Tests that damage the log on purpose do not call it.
+// audit checks that the log is undamaged and that no process runs. Tests that damage the log on purpose do not call
+// it.
 func (w *world) audit() {
 	w.t.Helper()
 	w.gone()
@@ -55,7 +56,7 @@ func (w *world) audit() {
 	}
 }
 
-// gone fails unless every process of the world has ended. The processes of a killed perlica may take a moment.
+// gone waits until every process of the world has ended. After a kill of perlica, the others end a moment later.
 func (w *world) gone() {
 	w.t.Helper()
 	w.eventually("no process is left", func() error {
@@ -92,7 +93,7 @@ func (w *world) count(typ string, parts ...string) int {
 	return countEvents(events, typ, parts...)
 }
 
-// logged fails unless the log has n such events.
+// logged fails unless the log has n events of a type whose payload contains all parts.
 func (w *world) logged(n int, typ string, parts ...string) {
 	w.t.Helper()
 	events, err := readLog(logFile(w.project))
@@ -107,7 +108,7 @@ func (w *world) logged(n int, typ string, parts ...string) {
 	}
 }
 
-// until waits for n such events.
+// until waits until the log has n events of a type whose payload contains all parts.
 func (w *world) until(n int, typ string, parts ...string) {
 	w.t.Helper()
 	w.eventually(fmt.Sprint(n, " ", typ, " ", parts), func() error {
@@ -125,7 +126,7 @@ func (w *world) prompts() int {
 	return w.count("acp.request.sent", `"method":"session/prompt"`)
 }
 
-// script writes a prompt's lines to a file and returns the flag that reads it.
+// script writes the lines of a prompt to a file and returns the flag with which perlica reads the file.
 func (w *world) script(lines ...string) string {
 	w.t.Helper()
 	path := filepath.Join(w.t.TempDir(), "prompt")
@@ -153,7 +154,7 @@ func (w *world) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// job is a running perlica.
+// job is a process of perlica.
 type job struct {
 	w              *world
 	cmd            *exec.Cmd
@@ -161,7 +162,7 @@ type job struct {
 	done           chan struct{}
 }
 
-// output is the output of a job so far.
+// output is the text that a job has written so far.
 type output struct {
 	mu  sync.Mutex // guards buf
 	buf bytes.Buffer
@@ -200,7 +201,7 @@ func (w *world) startCmd(cmd *exec.Cmd) *job {
 	}
 	go func() {
 		defer close(j.done)
-		_ = cmd.Wait() // The process's state has the result.
+		_ = cmd.Wait() // The result is in cmd.ProcessState.
 	}()
 	w.t.Cleanup(func() {
 		_ = cmd.Process.Kill() // The process has ended, unless the test failed.
@@ -216,7 +217,7 @@ func (j *job) signal(sig syscall.Signal) {
 	}
 }
 
-// wait returns the exit code, or -1 if a signal ended the job.
+// wait waits for the end of the job and returns its exit code, or -1 if a signal ended the job.
 func (j *job) wait() int {
 	j.w.t.Helper()
 	select {
@@ -227,14 +228,15 @@ func (j *job) wait() int {
 	return j.cmd.ProcessState.ExitCode()
 }
 
-// worked returns the processor time of the job. A waiting process uses none.
+// worked returns the processor time of the job. A process that only waits uses no processor time.
 func (j *job) worked() time.Duration {
 	j.w.t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", j.cmd.Process.Pid))
 	if err != nil {
 		j.w.t.Fatal(err)
 	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // after the name
+	// The fields stand after the name of the program.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	var user, system time.Duration
 	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
 		j.w.t.Fatal(err)
@@ -252,7 +254,7 @@ func (j *job) over() bool {
 	}
 }
 
-// exits fails unless the job ends with the code.
+// exits waits for the end of the job and checks its exit code.
 func (j *job) exits(code int) {
 	j.w.t.Helper()
 	if got := j.wait(); got != code {
@@ -261,7 +263,7 @@ func (j *job) exits(code int) {
 	}
 }
 
-// expect waits until standard error contains the text. It fails if perlica ends without printing it.
+// expect waits until standard error contains the text. It fails if perlica ends before.
 func (j *job) expect(text string) {
 	j.w.t.Helper()
 	j.w.eventually(fmt.Sprintf("perlica says %q", text), func() error {
@@ -284,7 +286,7 @@ func (j *job) opensLog() {
 		j.w.t.Fatal(err)
 	}
 	j.w.eventually("the log is open", func() error {
-		links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", j.cmd.Process.Pid)) // The pattern is valid.
+		links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", j.cmd.Process.Pid)) // Glob fails only for an invalid pattern.
 		for _, l := range links {
 			if to, err := os.Readlink(l); err == nil && to == log {
 				return nil
@@ -294,7 +296,7 @@ func (j *job) opensLog() {
 	})
 }
 
-// says fails unless standard error contains the text.
+// says fails if standard error so far does not contain the text.
 func (j *job) says(text string) {
 	j.w.t.Helper()
 	if !strings.Contains(j.stderr.String(), text) {

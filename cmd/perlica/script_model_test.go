@@ -15,9 +15,10 @@ import (
 
 func init() { scriptCommands["model"] = cmdModel }
 
-// cmdModel starts a server that speaks Chat Completions, and writes its address for BASE to a file. It repeats the
-// last message. A prompt "status N" gets that status, "error N WORDS" gets the API's own error, and "break" gets a
-// stream that breaks. Each request is a line of the file "requests": its path, its Authorization and its body.
+// cmdModel starts a server that speaks Chat Completions, and writes its address for BASE to a file. The server
+// repeats the last message. For a prompt "status N" it answers with this HTTP status. For "error N WORDS" it answers
+// with the API's own error, and for "break" with a stream that breaks. Each request is a line of the file
+// "requests": its path, its Authorization and its body.
 //
 //	model FILE
 func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
@@ -33,10 +34,10 @@ func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
 			return
 		}
 		mu.Lock()
-		// The script notices a missing line.
+		// If this write fails, the script notices the missing line.
 		_, _ = fmt.Fprintf(file, "%s %s %s\n", r.URL.Path, r.Header.Get("Authorization"), body)
 		mu.Unlock()
-		var v struct{ Messages []struct{ Content any } } // a text or a list of texts
+		var v struct{ Messages []struct{ Content any } } // Content is a text or a list of texts.
 		if json.Unmarshal(body, &v) != nil || len(v.Messages) == 0 {
 			http.Error(w, `{"error":{"message":"no messages"}}`, http.StatusBadRequest)
 			return
@@ -63,7 +64,7 @@ func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
 				`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"rm","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`+"\n\n")
 			return
 		}
-		text, _ := json.Marshal("Model: " + said) // A string always has a JSON form.
+		text, _ := json.Marshal("Model: " + said) // Marshalling a string cannot fail.
 		if json.Valid([]byte(said)) {
 			text, _ = json.Marshal(said)
 		}
@@ -76,7 +77,7 @@ func cmdModel(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 	ts.Defer(func() {
 		server.Close()
-		_ = file.Close() // The file has only the script's lines.
+		_ = file.Close() // The file has no other content than the script's lines.
 	})
 	path := ts.MkAbs(args[0])
 	text := strings.ReplaceAll(ts.ReadFile(path), "BASE", server.URL)

@@ -15,8 +15,8 @@ func init() {
 	scriptCommands["phone"] = cmdPhone
 }
 
-// cmdLimit runs a command that makes one call, with a time limit that replaces LIMIT in its arguments. The limit must
-// pass during the call. If it passes before the prompt has left, cmdLimit tries again with a longer limit. The
+// cmdLimit runs a command that makes one call, with a time limit that replaces LIMIT in its arguments. The limit
+// must pass during the call. If it passes before the prompt was sent, cmdLimit tries again with a longer limit. The
 // variable LIMIT has the last limit:
 //
 //	limit 3 perlica run --timeout LIMIT @hang
@@ -42,8 +42,8 @@ func cmdLimit(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("no prompt leaves in time")
 }
 
-// cmdPhone says the lines of a file like a person with a phone, and hangs up when all patterns were heard. Standard
-// output then has everything that was heard:
+// cmdPhone sends the lines of a file as a person at a phone would. It ends when a message has matched each pattern.
+// Standard output then has all received messages:
 //
 //	phone alice hello.txt '^You said: hello'
 func cmdPhone(ts *testscript.TestScript, neg bool, args []string) {
@@ -75,14 +75,15 @@ func cmdPhone(ts *testscript.TestScript, neg bool, args []string) {
 		defer again.Stop()
 		for end := time.After(untilMost); lacks() != ""; {
 			select {
-			case <-again.C: // The wait is for another process.
+			case <-again.C: // Another process needs time to act.
 				continue
 			case <-end:
 			case <-ended:
 			}
 			break
 		}
-		_ = os.WriteFile(enough, nil, 0o600) // Without this file the script would not end, which shows the fault.
+		// If this file cannot be written, the script does not end, and that shows the fault.
+		_ = os.WriteFile(enough, nil, 0o600)
 	}()
 	line := "(cat " + shellWords(args[1:2]) +
 		"; while [ ! -e enough ]; do sleep 0.05; done) | perlica phone --wait 100ms --as " + shellWords(args[:1]) + " >heard"

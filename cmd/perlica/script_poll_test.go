@@ -9,7 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// These are the longest time that until tries, and its pause between two tries.
+// untilMost is the longest time that cmdUntil tries. untilPause is its pause between two tries.
 const (
 	untilMost  = 2 * time.Minute // A busy machine may stop a process for a while.
 	untilPause = 50 * time.Millisecond
@@ -27,19 +27,19 @@ func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
 	again := time.NewTicker(untilPause)
 	defer again.Stop()
 	for end := time.After(untilMost); ; {
-		_ = ts.Exec(args[1], args[2:]...) // The command may fail until it succeeds.
+		_ = ts.Exec(args[1], args[2:]...) // The command may fail at first.
 		if pattern.MatchString(ts.ReadFile("stdout")) {
 			return
 		}
 		select {
-		case <-again.C: // The wait is for another process.
+		case <-again.C: // Another process needs time to act.
 		case <-end:
 			ts.Fatalf("no match for %s within %s", args[0], untilMost)
 		}
 	}
 }
 
-// cmdCapture sets a variable to the first group of a pattern in standard output:
+// cmdCapture sets a variable to the first group of a pattern that it finds in standard output:
 //
 //	capture ID '^([0-9a-f]{8}) '
 func cmdCapture(ts *testscript.TestScript, neg bool, args []string) {
@@ -55,7 +55,8 @@ func cmdCapture(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], m[1])
 }
 
-// cmdRace runs two commands at the same time. Standard output and standard error are then those of both:
+// cmdRace runs two commands at the same time. Standard output and standard error then have the texts of both
+// commands:
 //
 //	race perlica pending allow X -- perlica pending deny X
 func cmdRace(ts *testscript.TestScript, neg bool, args []string) {

@@ -29,12 +29,12 @@ func init() {
 	scriptCommands["setvar"] = cmdSetvar
 }
 
-// logFile returns the event log of a project's default context.
+// logFile returns the path of the event log in a project's default context.
 func logFile(project string) string {
 	return filepath.Join(project, ".perlica_config", "contexts", "default", "eventlog.db")
 }
 
-// readLog reads a whole log. A missing log is empty.
+// readLog reads a whole log. If there is no log, it returns no events.
 func readLog(path string) (events []event.Event, err error) {
 	r, err := store.OpenReader(context.Background(), path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,8 +64,8 @@ func countEvents(events []event.Event, typ string, parts ...string) (n int) {
 	return n
 }
 
-// auditLog returns an error for a log that no process has open: a wrong hash, an intent without exactly one outcome,
-// a prompt without an earlier intent, or a question without an end.
+// auditLog checks a log that no process has open. It returns an error for a wrong hash, an intent without exactly
+// one outcome, a prompt without an earlier intent, or a question without an end.
 func auditLog(path string) error {
 	r, err := store.OpenReader(context.Background(), path)
 	if err != nil {
@@ -115,14 +115,14 @@ func auditLog(path string) error {
 	return nil
 }
 
-// leftBehind lists the processes that have home as their HOME: perlica, its agents, and the processes that they
-// started.
+// leftBehind lists the running processes with home in their variable HOME: perlica, its agents, and the processes
+// that they have started.
 func leftBehind(home string) (list []string) {
-	dirs, _ := filepath.Glob("/proc/[0-9]*") // The pattern is valid.
+	dirs, _ := filepath.Glob("/proc/[0-9]*") // Glob fails only for an invalid pattern.
 	for _, dir := range dirs {
 		env, err := os.ReadFile(filepath.Join(dir, "environ"))
 		if err != nil || !slices.Contains(strings.Split(string(env), "\x00"), "HOME="+home) {
-			continue // The process is gone, or it belongs to another user.
+			continue // The process has ended, or it belongs to another user.
 		}
 		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 		if err == nil && len(line) > 0 { // A zombie has no command line.
@@ -146,11 +146,12 @@ func cmdPrints(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// countsKey is the key of a script's value with the counts of cmdLogged.
+// countsKey is the key of a script's value in which cmdLogged stores its counts.
 const countsKey = "counts"
 
-// cmdLogged counts the new events of a type whose payload contains all the texts. New are the events since the last
-// count of the same events, so that a new line of a script changes no later one. PROJECT=DIR may come first:
+// cmdLogged counts the new events of a type whose payload contains all the texts. An event is new if the last count
+// with the same type and texts has not counted it. A new line in a script then changes no later line. PROJECT=DIR
+// may come first:
 //
 //	logged 1 acp.request.sent '"method":"session/prompt"'
 func cmdLogged(ts *testscript.TestScript, neg bool, args []string) {
@@ -177,7 +178,7 @@ func cmdLogged(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdAudit checks the log and checks that no process is left.
+// cmdAudit checks that the log is undamaged and that no process is left.
 func cmdAudit(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: audit")
@@ -188,8 +189,8 @@ func cmdAudit(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdStreamed checks stream-json on standard output: the types of the lines in order, each with schema 1 and its
-// number.
+// cmdStreamed checks stream-json on standard output: the types of the lines in order. Each line must have schema 1
+// and its own number:
 //
 //	streamed run.started text result
 func cmdStreamed(ts *testscript.TestScript, neg bool, args []string) {
@@ -217,7 +218,7 @@ func streamTypes(out string) (types []string, err error) {
 	return types, nil
 }
 
-// cmdMkfile makes a file of a size, of lines of text, or of the given bytes:
+// cmdMkfile makes a file. Its content is a number of bytes in lines of text, or the given bytes:
 //
 //	mkfile big.txt 200000
 //	mkfile image.png '\x89PNG\r\n\x1a\n'

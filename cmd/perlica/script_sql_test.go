@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// cmdSQL changes a database like another program:
+// cmdSQL changes a database as another program would:
 //
 //	sql FILE STATEMENT…
 func cmdSQL(ts *testscript.TestScript, neg bool, args []string) {
@@ -31,7 +31,7 @@ func cmdSQL(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdTamper changes the rows of a log like a forger. It drops the triggers and restores them:
+// cmdTamper changes the rows of a log as a forger would. It drops the triggers before and restores them afterwards:
 //
 //	tamper LOG STATEMENT…
 func cmdTamper(ts *testscript.TestScript, neg bool, args []string) {
@@ -56,7 +56,7 @@ func cmdTamper(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdReplace changes a text in a file once:
+// cmdReplace replaces the first occurrence of a text in a file:
 //
 //	replace OLD NEW FILE
 func cmdReplace(ts *testscript.TestScript, neg bool, args []string) {
@@ -70,8 +70,8 @@ func cmdReplace(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(strings.Replace(text, args[0], args[1], 1)), 0o600))
 }
 
-// cmdBegun records on a log that payloads of a run, or of all events up to one, are being removed. It stands for a
-// log prune that died after it had recorded this:
+// cmdBegun records on a log that payloads are being removed: those of a run, or those of all events up to one event.
+// The log then looks as if log prune had died after this record:
 //
 //	begun LOG RUN|UNTIL [CLASS]
 func cmdBegun(ts *testscript.TestScript, neg bool, args []string) {
@@ -97,7 +97,7 @@ func cmdBegun(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(log.Close())
 }
 
-// cmdResend records on a log that its last prompt was sent again:
+// cmdResend records on a log that its last prompt was sent a second time:
 //
 //	resend LOG
 func cmdResend(ts *testscript.TestScript, neg bool, args []string) {
@@ -119,7 +119,8 @@ func cmdResend(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(log.Close())
 }
 
-// cmdForge records on a log that an input was called and answered, and copies the write-ahead log with these events:
+// cmdForge records on a log that an input was called and answered. It copies the write-ahead log that has these
+// events:
 //
 //	forge LOG INPUT WAL
 func cmdForge(ts *testscript.TestScript, neg bool, args []string) {

@@ -7,7 +7,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// scriptCommands are the commands of the scripts in addition to testscript's own.
+// scriptCommands are the commands that scripts have in addition to testscript's own.
 var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	"field":    cmdField,
 	"exitcode": cmdExitCode,
@@ -39,8 +39,8 @@ func cmdExitCode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdField checks a member of a JSON object in a file. Dots name nested members, and a number names an element of an
-// array:
+// cmdField checks a member of a JSON object in a file. Dots separate the names of nested members, and a number names
+// an element of an array:
 //
 //	field stdout error.error_type auth
 func cmdField(ts *testscript.TestScript, neg bool, args []string) {
@@ -50,7 +50,7 @@ func cmdField(ts *testscript.TestScript, neg bool, args []string) {
 	var v any
 	text := strings.TrimSpace(ts.ReadFile(args[0]))
 	if !json.Valid([]byte(text)) {
-		text = text[strings.LastIndexByte(text, '\n')+1:] // the last of many lines
+		text = text[strings.LastIndexByte(text, '\n')+1:] // The object is in the last line of the output.
 	}
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		ts.Fatalf("%s: %v: %s", args[0], err, text)

@@ -22,10 +22,10 @@ import (
 
 func init() { scriptCommands["witness"] = cmdWitness }
 
-// scriptWitness is a tlog-witness for one log.
+// scriptWitness is a tlog-witness that signs for one log.
 type scriptWitness struct {
 	secret ed25519.PrivateKey
-	key    string // its verifier key
+	key    string // verifier key of the witness
 	id     []byte
 
 	mu   sync.Mutex
@@ -33,8 +33,8 @@ type scriptWitness struct {
 	last evidence.Checkpoint
 }
 
-// cmdWitness starts a witness that signs for the log with a verifier key. It sets WITNESS to its address and
-// WITNESS_KEY to its key. "none" makes a witness that knows no log:
+// cmdWitness starts a witness that signs for the log with a verifier key. It sets WITNESS to the witness's address
+// and WITNESS_KEY to the witness's key. "none" makes a witness that knows no log:
 //
 //	witness KEY|none
 func cmdWitness(ts *testscript.TestScript, neg bool, args []string) {

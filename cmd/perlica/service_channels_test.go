@@ -25,11 +25,11 @@ import (
 	"github.com/perlica/perlica/service/webhook"
 )
 
-// gateway receives replies and sends messages over real HTTP.
+// gateway is the other end of the channel webhook. It receives replies and sends messages over real HTTP.
 type gateway struct {
 	w      *world
 	secret webhook.Secret
-	to     string // address for messages
+	to     string // address to which it sends messages
 
 	mu    sync.Mutex // guards posts
 	posts []posted
@@ -56,10 +56,11 @@ func (g *gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	g.posts = append(g.posts, p)
 	n := len(g.posts)
 	g.mu.Unlock()
-	_ = json.NewEncoder(rw).Encode(map[string]string{"id": fmt.Sprint("reply-", n)}) // The client may have left.
+	// The client may have closed the connection.
+	_ = json.NewEncoder(rw).Encode(map[string]string{"id": fmt.Sprint("reply-", n)})
 }
 
-// got waits for a reply that matches the pattern, and returns it with its id.
+// got waits for a reply whose text matches the pattern. It returns the reply and the reply's id.
 func (g *gateway) got(pattern string) (p posted, id string) {
 	g.w.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -76,7 +77,7 @@ func (g *gateway) got(pattern string) (p posted, id string) {
 	return p, id
 }
 
-// send sends a message like a gateway. It sends again as long as the bridge asks for it.
+// send sends a message as a gateway does. It sends the message again while the bridge asks for this.
 func (g *gateway) send(secret webhook.Secret, message map[string]string) (status int) {
 	g.w.t.Helper()
 	body, err := json.Marshal(message)
@@ -110,8 +111,8 @@ func TestWebhook(t *testing.T) {
 	g := &gateway{w: w, secret: "0123456789abcdef-of-nobody"}
 	receiver := httptest.NewServer(g)
 	t.Cleanup(receiver.Close)
-	// The port is on an address that no other process uses. Until the bridge listens there, another process could
-	// otherwise get it.
+	// The address is one that no other process uses. Otherwise another process could get the port before the bridge
+	// listens there.
 	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)))
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +157,7 @@ func TestWebhook(t *testing.T) {
 	g.got("You are paired")
 	hello := say("text", "hello")
 	accepted(hello)
-	accepted(hello) // the same message again
+	accepted(hello) // sends the same message again
 	other := maps.Clone(hello)
 	other["text"] = "something else"
 	if status := g.send(g.secret, other); status != http.StatusConflict {
@@ -192,8 +193,8 @@ func TestWebhook(t *testing.T) {
 	w.audit()
 }
 
-// TestIMessage runs on a Mac with a replacement for imsg. On other systems it checks the note that there is no
-// iMessage.
+// TestIMessage uses a replacement for imsg on a Mac. On other systems it checks the note that iMessage does not
+// exist there.
 func TestIMessage(t *testing.T) {
 	w := newWorld(t)
 	j := w.run("service", "channel", "enable", "imessage")
@@ -262,7 +263,7 @@ func TestIMessage(t *testing.T) {
 		t.Errorf("the test says %q, %q", j.stdout.String(), j.stderr.String())
 	}
 	bridge := w.bridge()
-	w.until(1, "service.cursor_moved") // The bridge listens from here on.
+	w.until(1, "service.cursor_moved") // From here on, the bridge listens.
 	said(code)
 	sent("You are paired")
 	said("a s3cret question")
@@ -279,7 +280,7 @@ func TestIMessage(t *testing.T) {
 	w.audit()
 }
 
-// TestNoCodeInTheJournal checks that the journal has no pairing code, because other users may read the journal.
+// TestNoCodeInTheJournal checks that the journal contains no pairing code, because other users may read the journal.
 func TestNoCodeInTheJournal(t *testing.T) {
 	w := newWorld(t)
 	w.env = append(w.env, "JOURNAL_STREAM=8:1234")

@@ -18,7 +18,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// onePoller is a Bot API server that counts the clients that ask for updates at the same time.
+// onePoller is a server for the Bot API. It counts the clients that ask for updates at the same time.
 type onePoller struct {
 	next http.Handler
 
@@ -31,7 +31,7 @@ func (o *onePoller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.URL.Path, "/getUpdates") {
 		o.mu.Lock()
 		for other := range o.open {
-			if other.Context().Err() != nil { // The context's client was killed.
+			if other.Context().Err() != nil { // The client of the other request was killed.
 				delete(o.open, other)
 			}
 		}
@@ -47,9 +47,9 @@ func (o *onePoller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.next.ServeHTTP(w, r)
 }
 
-// TestTelegramProjects has one bot that serves two projects to two people. They change between the projects, and the
-// bridge is killed in between. One client polls the bot. Each message is called at most once, in its sender's
-// project, and each question is answered in its own project.
+// TestTelegramProjects uses one bot that serves two projects to two people. They change between the projects, and
+// the bridge is killed at times. Only one client may ask the bot for updates. Each message is called at most once,
+// in its sender's project, and each question is answered in its own project.
 func TestTelegramProjects(t *testing.T) {
 	w := newWorld(t)
 	b := w.bot()
@@ -83,7 +83,7 @@ func TestTelegramProjects(t *testing.T) {
 	pair(shop, 7, "Ada")
 	pair(shop, 8, "Bob")
 
-	// She answers a question of each project by its buttons while she is in the other one.
+	// She answers a question of each project by its buttons, while the other project is selected.
 	n := len(b.Messages())
 	b.say(`@ask execute "Of the shop" command="make"`)
 	first := b.sent(n, `^(?s)📁 <b>shop</b>.*Of the shop`)
@@ -117,7 +117,7 @@ func TestTelegramProjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	rng, at := rand.New(rand.NewPCG(7, 8)), "shop"
-	written := map[string]string{} // the project of each text
+	written := map[string]string{} // the project for each text that was sent
 	for i := range 40 {
 		if rng.IntN(3) == 0 {
 			at = []string{"project", "shop"}[rng.IntN(2)]
@@ -132,7 +132,7 @@ func TestTelegramProjects(t *testing.T) {
 			bob(text)
 		}
 		if i%10 == 9 {
-			// The killed bridge must have begun something.
+			// The bridge must have recorded something before it is killed.
 			few := begun + 1 + rng.IntN(40)
 			w.eventually("the bridge has recorded some events", func() error {
 				n, err := recordedIn(dirs)
@@ -206,7 +206,7 @@ func TestTelegramProjects(t *testing.T) {
 	w.gone()
 }
 
-// recordedIn returns the number of events in the logs of these projects.
+// recordedIn returns the number of events in the logs of the given projects.
 func recordedIn(dirs map[string]string) (n int, err error) {
 	for _, dir := range dirs {
 		events, err := readLog(logFile(dir))
@@ -218,7 +218,7 @@ func recordedIn(dirs map[string]string) (n int, err error) {
 	return n, nil
 }
 
-// textOf returns the text of a received message, or "" for another event.
+// textOf returns the text of a received message if it is a key of the map of. Otherwise it returns "".
 func textOf(e event.Event, of map[string]string) string {
 	var f struct{ Text string }
 	if e.Decode(&f) != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// service is a bridge without paired contacts. It has shown its own code, which could otherwise replace a requested
-// one at the same moment.
+// service starts a bridge without paired contacts and waits until it has shown its own code. Otherwise this code
+// could replace a requested one at the same moment.
 func (w *world) service() *job {
 	w.t.Helper()
 	s := w.start("service")
@@ -22,7 +22,7 @@ func (w *world) service() *job {
 	return s
 }
 
-// phone is 'perlica phone' of a paired contact.
+// phone is a process of 'perlica phone' for a paired contact.
 type phone struct {
 	*job
 	in io.Writer
@@ -50,7 +50,7 @@ func (p *phone) says(text string) {
 	}
 }
 
-// hears waits until the phone has received the text.
+// hears waits until the phone shows the text.
 func (p *phone) hears(text string) {
 	p.w.t.Helper()
 	p.w.eventually(fmt.Sprintf("the phone shows %q", text), func() error {
@@ -61,8 +61,8 @@ func (p *phone) hears(text string) {
 	})
 }
 
-// TestServiceStops checks that SIGTERM is reported to systemd at once and that the watchdog hears from the bridge
-// while it drains. The running turn may end.
+// TestServiceStops sends SIGTERM to the bridge. systemd must be told at once, and its watchdog must get reports
+// while the running turn ends.
 func TestServiceStops(t *testing.T) {
 	w := newWorld(t)
 	sd := w.systemd().listen()
@@ -72,7 +72,7 @@ func TestServiceStops(t *testing.T) {
 			t.Errorf("%s came before it was ready", early)
 		}
 	}
-	alice := w.phone("alice") // It serves.
+	alice := w.phone("alice") // The phone shows that the bridge serves.
 	alice.says(question)
 	alice.hears("make all")
 	sd.expect("WATCHDOG=1", 5)
@@ -85,8 +85,8 @@ func TestServiceStops(t *testing.T) {
 	w.logged(1, "service.stopped", "in order")
 }
 
-// TestServiceIsStoppedTwice checks that the second signal does not wait and that the next start reports the true
-// outcome.
+// TestServiceIsStoppedTwice checks that the bridge does not wait after the second signal. The next start must report
+// the true outcome.
 func TestServiceIsStoppedTwice(t *testing.T) {
 	w := newWorld(t)
 	s := w.service()
@@ -105,7 +105,7 @@ func TestServiceIsStoppedTwice(t *testing.T) {
 	w.logged(1, "service.stopped")
 }
 
-// TestServiceGrace checks that a turn that does not end in time is cancelled and that its contact is told.
+// TestServiceGrace checks that the bridge cancels a turn that does not end in time, and tells the contact.
 func TestServiceGrace(t *testing.T) {
 	w := newWorld(t)
 	w.config("[service]\ngrace = '100ms'\n")
@@ -120,7 +120,8 @@ func TestServiceGrace(t *testing.T) {
 	alice.hears("The turn was stopped: the bridge was told to stop")
 }
 
-// TestServiceReloads checks that SIGHUP reloads the configuration unless it has mistakes.
+// TestServiceReloads checks that SIGHUP makes the bridge read its configuration again. A configuration with mistakes
+// has no effect.
 func TestServiceReloads(t *testing.T) {
 	w := newWorld(t)
 	w.config("[service]\nack = 'first'\n")
@@ -145,8 +146,8 @@ func TestServiceReloads(t *testing.T) {
 	s.exits(0)
 }
 
-// TestServiceScreen checks the view: paired contacts, running turns and questions. The view is repainted completely,
-// also on a terminal that becomes narrow, and leaves nothing.
+// TestServiceScreen checks that the view shows paired contacts, running turns and questions. Each new view must
+// replace the old one completely, also on a terminal that becomes narrower.
 func TestServiceScreen(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(func(c *exec.Cmd) { c.Env = append(c.Env, "NO_COLOR=1") }, "service")
@@ -161,16 +162,16 @@ func TestServiceScreen(t *testing.T) {
 	s.expect("Run it")
 	s.expect("  running   alice (local): ")
 	s.press("\x03")
-	s.expect("\r\x1b[") // after the echo of the key
+	s.expect("\r\x1b[") // The view is drawn again after the echo of the key.
 	s.expect("  stopping")
 	w.run("pending", "deny").exits(0)
 	s.exits(0)
-	all := strings.ReplaceAll(s.text(), "\x1b[K\x1b[C\x1b[J\r", "\x1b[J") // screen.ClearBelow
+	all := strings.ReplaceAll(s.text(), "\x1b[K\x1b[C\x1b[J\r", "\x1b[J") // This is screen.ClearBelow.
 	if sgr.MatchString(all) {
 		t.Errorf("colors in spite of NO_COLOR: %q", all)
 	}
-	// Each view removes the previous one line by line. A view from before the terminal became narrow may have more
-	// lines now.
+	// Each view removes the previous view line by line. A view that was drawn before the terminal became narrower may
+	// have more lines now.
 	for _, part := range strings.SplitAfter(all[strings.Index(all, "running"):], "\n") {
 		if n := len(strings.TrimRight(part, "\r\n")); n > 49+len("\x1b[10A\x1b[J") {
 			t.Errorf("a line of %d on a terminal of 50: %q", n, part)
@@ -205,7 +206,7 @@ func TestServiceScreen(t *testing.T) {
 	}
 }
 
-// TestServiceWithoutItsTerminal checks that SIGHUP ends the bridge if its terminal was closed.
+// TestServiceWithoutItsTerminal closes the bridge's terminal. SIGHUP must then end the bridge.
 func TestServiceWithoutItsTerminal(t *testing.T) {
 	w := newWorld(t)
 	p, tty, err := pty.Open()
@@ -216,9 +217,9 @@ func TestServiceWithoutItsTerminal(t *testing.T) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	s := w.startCmd(cmd)
-	_ = tty.Close() // The child has it.
+	_ = tty.Close() // The child has its own copy.
 	w.until(1, "service.pairing_opened")
-	if err := p.Close(); err != nil { // Nobody reads it, so closing takes effect at once.
+	if err := p.Close(); err != nil { // Nobody reads from the terminal, so closing it takes effect at once.
 		t.Fatal(err)
 	}
 	s.exits(0)

@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/kernel/command"
 )
 
-// commandsFromAPhone are all slash commands with three replies: to a contact with the right to ask, to one with the
-// right to approve, too, and to one with the right to change settings, too.
+// commandsFromAPhone are all slash commands, each with three replies. The replies are for contacts with the right to
+// ask, with the right to approve in addition, and with the right to change settings in addition.
 var commandsFromAPhone = []struct{ text, ask, approve, admin string }{
 	everybody("/help", "list these commands"),
 	everybody("/help cancel", "stop the turn"),
@@ -85,7 +85,7 @@ func everybody(text, want string) fromAPhone { return fromAPhone{text, want, wan
 func approvers(text, want string) fromAPhone { return fromAPhone{text, forbidden, want, want} }
 func admins(text, want string) fromAPhone    { return fromAPhone{text, forbidden, forbidden, want} }
 
-// TestCommandsFromAPhone checks that each command does what the contact may do, and nothing more.
+// TestCommandsFromAPhone checks that each slash command does only what the contact has the right to do.
 func TestCommandsFromAPhone(t *testing.T) {
 	w := newWorld(t)
 	s := w.service()
@@ -106,7 +106,7 @@ func TestCommandsFromAPhone(t *testing.T) {
 		{"ask,approve", func(l fromAPhone) string { return l.approve }},
 		{"ask,approve,admin", func(l fromAPhone) string { return l.admin }},
 	} {
-		if who.rights == "ask" { // The session belongs to this contact only.
+		if who.rights == "ask" { // The session belongs only to this contact.
 			boss := w.phone("boss", "ask,approve,admin")
 			boss.says("hello from boss")
 			boss.hears("You said: hello from boss")
@@ -131,7 +131,7 @@ func TestCommandsFromAPhone(t *testing.T) {
 	}
 }
 
-// hearsBack sends a text and waits for an answer that contains want.
+// hearsBack sends a text and waits for a reply that contains want.
 func (p *phone) hearsBack(text, want string) {
 	p.w.t.Helper()
 	before := len(p.stdout.String())

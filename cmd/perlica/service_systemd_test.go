@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// systemd receives the reports of a service.
+// systemd receives the reports of a service in the place of systemd.
 type systemd struct {
 	w       *world
 	conn    *net.UnixConn
-	notices chan string // read at once, because there is room for a few only
+	notices chan string // The reports are read at once, because the socket has room for only a few.
 }
 
 func (w *world) systemd() *systemd {
-	dir, err := os.MkdirTemp("", "notify") // A socket's path must be short.
+	dir, err := os.MkdirTemp("", "notify") // The path of a socket must be short.
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -38,9 +38,9 @@ func (w *world) systemd() *systemd {
 	return &systemd{w, conn, make(chan string, 1<<16)}
 }
 
-// listen receives reports.
+// listen starts to receive reports.
 func (s *systemd) listen() *systemd {
-	go func() { // ends with conn
+	go func() { // The goroutine ends when conn is closed.
 		for b := make([]byte, 1000); ; {
 			n, err := s.conn.Read(b)
 			if err != nil {
@@ -52,7 +52,7 @@ func (s *systemd) listen() *systemd {
 	return s
 }
 
-// expect waits until a notice came n times, and returns the other notices before.
+// expect waits until a report has come n times. It returns the other reports that came before.
 func (s *systemd) expect(notice string, n int) (before []string) {
 	s.w.t.Helper()
 	for late := time.After(patience); n > 0; {
@@ -70,8 +70,8 @@ func (s *systemd) expect(notice string, n int) (before []string) {
 	return before
 }
 
-// TestServiceWithADeafSupervisor checks that the service serves and ends even if nobody reads its reports and no room
-// is left.
+// TestServiceWithADeafSupervisor checks a service whose reports nobody reads. It must serve and end although the
+// socket has no more room.
 func TestServiceWithADeafSupervisor(t *testing.T) {
 	w := newWorld(t)
 	sd := w.systemd()
@@ -94,7 +94,7 @@ func TestServiceWithADeafSupervisor(t *testing.T) {
 	w.audit()
 }
 
-// documented returns the code block after the words in docs/service.md.
+// documented returns the code block that follows the given words in docs/service.md.
 func documented(t *testing.T, words string) string {
 	t.Helper()
 	b, err := os.ReadFile("../../docs/service.md")
@@ -111,7 +111,7 @@ func documented(t *testing.T, words string) string {
 	return block
 }
 
-// TestSystemdUnit checks that the unit in the docs is valid.
+// TestSystemdUnit checks that the systemd unit in the documentation is valid.
 func TestSystemdUnit(t *testing.T) {
 	unit := documented(t, "perlica.service`:")
 	known := map[string][]string{
@@ -156,7 +156,7 @@ func TestSystemdUnit(t *testing.T) {
 	cmd := exec.Command(analyze, "--user", "verify", name)
 	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir, "HOME="+dir)
 	out, err := cmd.CombinedOutput()
-	for line := range strings.Lines(string(out)) { // Other units of this machine may be broken.
+	for line := range strings.Lines(string(out)) { // Other units on this machine may be invalid.
 		if strings.Contains(line, "perlica.service") {
 			t.Errorf("systemd-analyze: %s", line)
 		}
@@ -164,10 +164,11 @@ func TestSystemdUnit(t *testing.T) {
 	t.Logf("systemd-analyze: %v, %s", err, out)
 }
 
-// TestLaunchdJob checks that the job in the docs is a property list and that launchd.plist(5) knows all its keys.
+// TestLaunchdJob checks that the job in the documentation is a property list. launchd.plist(5) must know all its
+// keys.
 func TestLaunchdJob(t *testing.T) {
 	d := xml.NewDecoder(strings.NewReader(documented(t, "org.perlica.service.plist`")))
-	known := map[string]string{ // with the kind of its value
+	known := map[string]string{ // each key with the kind of its value
 		"Label": "string", "ProgramArguments": "array", "WorkingDirectory": "string", "RunAtLoad": "true",
 		"KeepAlive":      "dict",
 		"SuccessfulExit": "false", "ExitTimeOut": "integer", "StandardErrorPath": "string", "EnvironmentVariables": "dict",

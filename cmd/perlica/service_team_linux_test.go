@@ -10,8 +10,9 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestServiceOfATeam checks that a worker's question reaches the phone of a contact who may answer for everybody. The
-// question survives a killed bridge and is answered there. The machine's log of the team names the person.
+// TestServiceOfATeam checks that a worker's question reaches the phone of a contact who may answer for everybody.
+// The bridge is killed, and the contact answers the question afterwards. This machine's log for the team must name
+// the person.
 func TestServiceOfATeam(t *testing.T) {
 	w := newWorld(t)
 	s, database := hubtest.Shared(t)
@@ -29,7 +30,7 @@ func TestServiceOfATeam(t *testing.T) {
 	bridge = w.start("service")
 	phone.says("/pending")
 	phone.hears("question `")
-	phone.says("@2 1") // A reply names the question, because this bridge does not know their order.
+	phone.says("@2 1") // The reply names the question, because a new bridge does not know the order of the questions.
 	phone.hears("answered at")
 	asked.exits(0)
 	if out := asked.stdout.String(); !strings.Contains(out, "behind") {
@@ -50,7 +51,7 @@ func TestServiceOfATeam(t *testing.T) {
 	bridge.signal(syscall.SIGTERM)
 	bridge.exits(0)
 
-	// The other front ends can take over the questions.
+	// Without this setting, the bridge leaves the questions to other front ends.
 	w.config("[service]\nteam = false\n")
 	bridge = w.start("service")
 	asked = w.start("run", "--team", "--input-id", "two", "@ask execute Again command=make")
@@ -62,7 +63,7 @@ func TestServiceOfATeam(t *testing.T) {
 		}
 		return nil
 	})
-	phone.says("@sleep 4s") // longer than a question would take
+	phone.says("@sleep 4s") // This takes longer than a question needs to arrive.
 	phone.says("hello")
 	phone.hears("You said: hello")
 	if strings.Contains(phone.stdout.String(), "Again") {

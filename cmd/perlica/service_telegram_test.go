@@ -27,12 +27,13 @@ const (
 	tokenPart = "AAbridge-test-token-of-nobody-0123456"
 )
 
-// bot is a Bot API server over real HTTP, and the person Ada in chat 7.
+// bot is a server for the Bot API over real HTTP. It plays the person Ada in chat 7.
 type bot struct {
 	*telegramtest.Server
 	w   *world
 	url string
-	// limited makes sending fail with 429, and down makes polling fail with 502. lost loses the answers to sending.
+	// limited makes sending fail with 429, and down makes polling fail with 502. lost drops the responses to sent
+	// messages.
 	limited, down, lost atomic.Bool
 }
 
@@ -66,12 +67,12 @@ func (w *world) bot() *bot {
 	return b
 }
 
-// say sends a message of Ada's.
+// say sends a message from Ada.
 func (b *bot) say(text string) {
 	b.SayMore(7, 7, "Ada", map[string]any{"text": text, "date": time.Now().Unix()})
 }
 
-// sent waits for a message of the bot that matches the pattern, after the first n messages.
+// sent waits for a message of the bot that matches the pattern. It ignores the first n messages.
 func (b *bot) sent(n int, pattern string) telegramtest.Sent {
 	b.w.t.Helper()
 	re, found := regexp.MustCompile(pattern), telegramtest.Sent{}
@@ -100,7 +101,7 @@ func (w *world) bridge() *job {
 	return j
 }
 
-// code returns the last code that a bridge shows on its terminal.
+// code returns the last pairing code that the bridge has shown on its terminal.
 func (j *job) code() string {
 	j.w.t.Helper()
 	j.expect("code=")
@@ -108,7 +109,7 @@ func (j *job) code() string {
 	return all[len(all)-1][1]
 }
 
-// secretly writes a file that only its user may read.
+// secretly writes a file that only the user may read.
 func (w *world) secretly(name, text string) string {
 	w.t.Helper()
 	path := filepath.Join(w.home, ".perlica", "config", name)
@@ -118,7 +119,7 @@ func (w *world) secretly(name, text string) string {
 	return path
 }
 
-// nowhere fails if a file of the world contains the text, except for one file.
+// nowhere fails if a file of the world contains the text. The file but may contain it.
 func (w *world) nowhere(text, but string) {
 	w.t.Helper()
 	for _, root := range []string{w.home, w.project} {
@@ -138,8 +139,8 @@ func (w *world) nowhere(text, but string) {
 	}
 }
 
-// TestTelegram follows a user over HTTP: the missing settings, the bot's name, the code, messages and questions, also
-// after a restart.
+// TestTelegram plays a user over HTTP: the missing settings, the bot's name, the code, messages and questions. It
+// goes on after a restart of the bridge.
 func TestTelegram(t *testing.T) {
 	w := newWorld(t)
 	b := w.bot()
@@ -219,7 +220,7 @@ func TestTelegram(t *testing.T) {
 		t.Errorf("doctor says %s", s)
 	}
 
-	// Messages that arrived while the bridge was down are answered, and no new code is shown.
+	// The bridge answers messages that arrived while it did not run, and shows no new code.
 	bridge.signal(syscall.SIGTERM)
 	bridge.exits(0)
 	n := len(b.Messages())
@@ -243,8 +244,8 @@ func TestTelegram(t *testing.T) {
 	w.audit()
 }
 
-// TestTelegramTroubles checks that the bridge waits for a platform that limits requests or is down, and that the
-// status shows it.
+// TestTelegramTroubles checks that the bridge waits if the platform limits requests or is down. The status must show
+// this.
 func TestTelegramTroubles(t *testing.T) {
 	w := newWorld(t)
 	b := w.bot()
@@ -255,7 +256,7 @@ func TestTelegramTroubles(t *testing.T) {
 	w.env = append(w.env, "BOT="+botToken)
 	bridge := w.bridge()
 
-	// A code with too many wrong guesses is replaced by a new one.
+	// After too many wrong guesses, a new code replaces the old one.
 	first := bridge.code()
 	for i := range int64(10) {
 		b.Say(100+i, 100+i, "Mallory", "12345"+strconv.Itoa((int(first[5]-'0')+1)%10))
@@ -290,13 +291,13 @@ func TestTelegramTroubles(t *testing.T) {
 	b.say("hello")
 	looks("service status", `sending failed: .*no more messages for 1h`)
 	b.down.Store(true)
-	b.say("hello again") // The message ends a running poll.
+	b.say("hello again") // The message ends a poll that is running.
 	looks("service status", `channel telegram: .*502`)
 	looks("doctor", `(?m)^warn +channel-telegram +cannot be read since .*502`)
 	looks("doctor",
 		`(?m)^warn +bridge-outbox +\d messages are waiting to be sent(, of which \d may have been sent before)?; the last attempt failed: .*1h0m0s`)
 
-	// A limit of an hour does not delay the stop, and no waiting reply is lost.
+	// A limit of an hour does not delay the stop, and no reply that waits is lost.
 	bridge.signal(syscall.SIGTERM)
 	bridge.exits(0)
 	looks("doctor", `(?m)^warn +bridge-outbox +\d messages are waiting(.*\n)+? *hint: start the bridge`)

@@ -29,8 +29,8 @@ func init() {
 var submitInputs = flag.Int("submit", 10_000, "how many inputs the script submit.txtar submits at once")
 
 // TestTeamScripts runs testdata/team/*.txtar. Each script has an empty database on a real server. $HUB is the
-// connection string of its owner, who is not a superuser. $HUB_AS plus a name is that of a role. PERLICA_TEAM_URL is
-// not set.
+// connection string of the database's owner, who is not a superuser. $HUB_AS with a name after it is the connection
+// string of the role with this name. PERLICA_TEAM_URL is not set.
 func TestTeamScripts(t *testing.T) {
 	t.Parallel()
 	s, _ := hubtest.Shared(t)
@@ -38,7 +38,7 @@ func TestTeamScripts(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal("no scripts:", err)
 	}
-	if testing.Short() { // These scripts take a while.
+	if testing.Short() { // These scripts take a long time.
 		files = slices.DeleteFunc(files, func(
 			file string) bool {
 			return strings.Contains(file, "submit") || strings.Contains(file, "three")
@@ -58,10 +58,10 @@ func TestTeamScripts(t *testing.T) {
 	})
 }
 
-// hubKey is the key of a script's server.
+// hubKey is the key of the value with a script's server.
 type hubKey struct{}
 
-// cmdHubSQL runs statements as the owner in the script's database:
+// cmdHubSQL runs statements in the script's database as its owner:
 //
 //	hubsql 'CREATE ROLE bob LOGIN IN ROLE perlica_member'
 func cmdHubSQL(ts *testscript.TestScript, neg bool, args []string) {
@@ -73,7 +73,7 @@ func cmdHubSQL(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Logf("%s", out)
 }
 
-// cmdHub takes the script's database away, with all connections to it, or gives it back:
+// cmdHub makes the script's database unreachable and ends all connections to it, or makes it reachable again:
 //
 //	hub away
 //	hub back
@@ -86,16 +86,16 @@ func cmdHub(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(does(ts.Getenv("DATABASE")))
 }
 
-// counted is a listener that counts connections and ends each at once.
+// counted is a listener that counts connections. It closes each connection at once.
 type counted struct {
 	net.Listener
 	n atomic.Int32
 }
 
-// countedKey is the key of a script's listener.
+// countedKey is the key of the value with a script's listener.
 type countedKey struct{}
 
-// cmdListen sets a variable to the connection string of a listener that is not a server:
+// cmdListen starts a listener that is not a server, and sets a variable to a connection string for it:
 //
 //	listen PERLICA_TEAM_URL
 func cmdListen(ts *testscript.TestScript, neg bool, args []string) {
@@ -115,17 +115,17 @@ func cmdListen(ts *testscript.TestScript, neg bool, args []string) {
 				return
 			}
 			c.n.Add(1)
-			_ = conn.Close() // Nothing was sent.
+			_ = conn.Close() // Nothing was sent over the connection.
 		}
 	}()
 	ts.Defer(func() {
-		_ = l.Close() // The listener only counted.
+		_ = l.Close() // The listener was only used to count connections.
 		<-ended
 	})
 	ts.Setenv(args[0], fmt.Sprintf("postgres://u@%s/t?sslmode=disable", l.Addr()))
 }
 
-// cmdConnections checks whether a program connected to that listener:
+// cmdConnections checks whether a program has connected to the listener of cmdListen:
 //
 //	! connections
 func cmdConnections(ts *testscript.TestScript, neg bool, args []string) {

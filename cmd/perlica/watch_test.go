@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWatchAnswers checks that a person who watches at a terminal may answer. Questions answered elsewhere close on
-// their own, and Ctrl-C at a question ends the watching and not the turn.
+// TestWatchAnswers checks that a person who watches at a terminal may answer. A question with an answer from another
+// process disappears. Ctrl-C at a question ends the watching and not the turn.
 func TestWatchAnswers(t *testing.T) {
 	w := newWorld(t)
 	w.start("run", "--permissions=deny", "hello").exits(0)
@@ -42,7 +42,7 @@ func TestWatchAnswers(t *testing.T) {
 	w.audit()
 }
 
-// TestWatchAfterAPruning checks that a pruned answer is not reported as empty.
+// TestWatchAfterAPruning checks that watch does not call a pruned answer empty.
 func TestWatchAfterAPruning(t *testing.T) {
 	w := newWorld(t)
 	w.start("run", "--input-id=gone", "hello").exits(0)
@@ -59,8 +59,8 @@ func TestWatchAfterAPruning(t *testing.T) {
 	w.audit()
 }
 
-// TestWatchLooksLikeTheChat checks that watch shows a turn like the chat: Markdown, the plan, a tool's changes and
-// the usage. The next turn is shown separately.
+// TestWatchLooksLikeTheChat checks that watch shows a turn like the chat: Markdown, the plan, a tool call's changes
+// and the usage. The next turn must be shown separately.
 func TestWatchLooksLikeTheChat(t *testing.T) {
 	w := newWorld(t)
 	chat := w.chat()

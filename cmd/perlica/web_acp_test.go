@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestTypeScriptWebSocket checks that a client in the TypeScript SDK has turns, a question and a cancel over a
-// WebSocket.
+// TestTypeScriptWebSocket checks turns, a question and a cancel over a WebSocket, with a client in the TypeScript
+// SDK.
 func TestTypeScriptWebSocket(t *testing.T) {
 	needsClient(t, "@agentclientprotocol/sdk")
 	needsClient(t, "ws")

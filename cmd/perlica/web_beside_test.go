@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// TestServiceServesThePage checks that with service.web.listen the bridge serves the page, answers its inputs, and
-// ends together with it.
+// TestServiceServesThePage checks the setting service.web.listen. The bridge must then serve the page, answer inputs
+// from the page, and end together with the page.
 func TestServiceServesThePage(t *testing.T) {
 	w := newWorld(t)
 	w.config("[service.web]\nlisten = \"127.0.0.1:0\"\n")
@@ -27,13 +27,13 @@ func TestServiceServesThePage(t *testing.T) {
 	made.exits(0)
 	token := strings.TrimSpace(made.stdout.String())
 	j := w.start("service")
-	j.expect("no one is paired") // the bridge's own part
+	j.expect("no one is paired") // This is the output of the bridge itself.
 	soon := time.Now().Add(20 * time.Second)
 	w.eventually("the page is served", func() error {
 		if strings.Contains(j.stderr.String(), "the page is at http://127.0.0.1:") {
 			return nil
 		}
-		if time.Now().After(soon) { // The bridge and the page start at the same time.
+		if time.Now().After(soon) { // The bridge and the page start at the same time, so the page may not be ready.
 			t.Fatalf("the bridge goes on without the page: %q", j.stderr.String())
 		}
 		return errors.New("it is not yet")
@@ -50,14 +50,14 @@ func TestServiceServesThePage(t *testing.T) {
 	}
 	j.signal(syscall.SIGTERM)
 	j.exits(0)
-	_, _ = io.Copy(io.Discard, stream.Body) // The stream has ended with the process.
+	_, _ = io.Copy(io.Discard, stream.Body) // The stream ends when the process ends.
 	w.logged(1, "llm.requested")
 	w.audit()
 	w.gone()
 }
 
-// TestServiceCannotServeThePage checks that an address in use is reported and that the bridge does not start without
-// the configured page.
+// TestServiceCannotServeThePage checks that the bridge reports an address in use. It does not start without the
+// configured page.
 func TestServiceCannotServeThePage(t *testing.T) {
 	w := newWorld(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -81,8 +81,8 @@ func TestServiceCannotServeThePage(t *testing.T) {
 	w.gone()
 }
 
-// TestSocketActivation checks that a socket from systemd is served and that requests from before the start are
-// answered.
+// TestSocketActivation checks that the server uses a socket from systemd. It must also answer requests that were
+// sent before it started.
 func TestSocketActivation(t *testing.T) {
 	w := newWorld(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -103,7 +103,7 @@ func TestSocketActivation(t *testing.T) {
 	if _, err := io.WriteString(early, "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	// The variables name the meant process, as systemd sets them.
+	// The variables name the process that should use the socket, as systemd sets them.
 	cmd := exec.Command("sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec perlica web`)
 	cmd.Dir, cmd.Env, cmd.ExtraFiles = w.project, slices.Clone(w.env), []*os.File{file}
 	j := w.startCmd(cmd)
@@ -119,7 +119,7 @@ func TestSocketActivation(t *testing.T) {
 	j.signal(syscall.SIGTERM)
 	j.exits(0)
 
-	// A socket for another process is not used.
+	// If the variables name another process, the socket is not used.
 	cmd = exec.Command("sh", "-c", `LISTEN_PID=1 LISTEN_FDS=1 exec perlica web --listen 127.0.0.1:0`)
 	cmd.Dir, cmd.Env, cmd.ExtraFiles = w.project, slices.Clone(w.env), []*os.File{file}
 	j = w.startCmd(cmd)

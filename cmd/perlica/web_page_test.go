@@ -16,13 +16,13 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// page is a page in a real browser.
+// page is a page of Perlica in a real browser.
 type page struct {
 	t   *testing.T
 	ctx context.Context
 }
 
-// browser starts a browser that ends with the test.
+// browser starts a browser. The browser ends with the test.
 func (w *world) browser() *page {
 	w.t.Helper()
 	if testing.Short() {
@@ -71,14 +71,14 @@ func (p *page) wait(expression string) {
 	}
 }
 
-// sees waits for a text.
+// sees waits until the page shows a text.
 func (p *page) sees(text string) {
 	p.t.Helper()
-	b, _ := json.Marshal(text) // A string always has a JSON form.
+	b, _ := json.Marshal(text) // Marshalling a string cannot fail.
 	p.wait("document.body.innerText.includes(" + string(b) + ")")
 }
 
-// text returns the text on the page.
+// text returns the visible text of the page.
 func (p *page) text() string {
 	p.t.Helper()
 	text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string]("document.body.innerText"))
@@ -91,16 +91,16 @@ func (p *page) text() string {
 // press presses a button as soon as it is enabled.
 func (p *page) press(selector string) {
 	p.t.Helper()
-	b, _ := json.Marshal(selector) // A string always has a JSON form.
+	b, _ := json.Marshal(selector) // Marshalling a string cannot fail.
 	p.wait("document.querySelector(" + string(b) + ")")
 	p.do(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// sends writes lines into the field for the next input, and sends them.
+// sends writes text into the field for the next input, and sends it.
 func (p *page) sends(text string) {
 	p.t.Helper()
 	p.wait("document.querySelector('.composer textarea')")
-	b, _ := json.Marshal(text) // A string always has a JSON form.
+	b, _ := json.Marshal(text) // Marshalling a string cannot fail.
 	p.do(chromedp.Click(chromedp.CSS(".composer textarea")))
 	if _, err := chromedp.Run(p.ctx, chromedp.Evaluate[any]("void (document.activeElement.value = "+string(b)+
 		")")); err != nil {
@@ -109,8 +109,9 @@ func (p *page) sends(text string) {
 	p.do(chromedp.SendKeys(chromedp.CSS(".composer textarea"), kb.Enter))
 }
 
-// TestWebKilledUnderThePage kills the server while a page shows a turn and its question. Acknowledged inputs are on
-// the page of the next server once. Other inputs stay with the person, and sending one again makes one call.
+// TestWebKilledUnderThePage kills the server while a page shows a turn and its question. The page of the next server
+// must show each acknowledged input once. Other inputs stay in the person's browser, and sending one again makes one
+// call.
 func TestWebKilledUnderThePage(t *testing.T) {
 	w := newWorld(t)
 	p := w.browser()
@@ -131,7 +132,7 @@ func TestWebKilledUnderThePage(t *testing.T) {
 	p.sends("@stream 300 20\n@ask execute Build command=\"sudo make\"\n@ask execute Again command=\"sudo make\"")
 	p.sees("000000299")
 	p.press(".question[data-still] .yes:not([aria-disabled])")
-	p.sees("You answered: Yes, once") // The answer was acknowledged, so it is on disk.
+	p.sees("You answered: Yes, once") // The answer is on disk, because the server has acknowledged it.
 	p.wait("document.querySelectorAll('.question').length === 2")
 	p.sends("@say Afterwards")
 	p.sees("queued")
@@ -155,10 +156,10 @@ func TestWebKilledUnderThePage(t *testing.T) {
 			t.Errorf("%q is there %d times on\n%s", part, n, text)
 		}
 	}
-	p.wait("document.querySelectorAll('.turn .outcome').length === 2")    // The next server sends the waiting input.
-	p.do(chromedp.SendKeys(chromedp.CSS(".composer textarea"), kb.Enter)) // The text is still there.
+	p.wait("document.querySelectorAll('.turn .outcome').length === 2")    // The next server sends the input that waits.
+	p.do(chromedp.SendKeys(chromedp.CSS(".composer textarea"), kb.Enter)) // The text is still in the field.
 	p.wait("document.querySelectorAll('.turn .outcome').length === 3")
-	if n := strings.Count(p.text(), "Once more"); n != 2 { // the input and the answer
+	if n := strings.Count(p.text(), "Once more"); n != 2 { // The text appears in the input and in the answer.
 		t.Errorf("what was sent again is there %d times on\n%s", n, p.text())
 	}
 	w.logged(3, "llm.requested")

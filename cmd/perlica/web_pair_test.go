@@ -18,7 +18,7 @@ import (
 	"github.com/perlica/perlica/service/web/device/devicetest"
 )
 
-// serving does the pairing part of a process that serves at an address.
+// serving announces an address and returns the devices, as a process that serves the page does.
 func (w *world) serving(at string) *device.Devices {
 	w.t.Helper()
 	paths, err := config.Dirs{State: filepath.Join(w.home, ".perlica", "state")}.EnsureOwn()
@@ -46,7 +46,7 @@ func (w *world) serving(at string) *device.Devices {
 
 var pairCode = regexp.MustCompile(`/#pair=([A-Z0-9]+)`)
 
-// asks lets a browser with the shown address ask for pairing, and returns its handle.
+// asks lets a browser with the address on the screen ask for pairing. It returns the handle of the request.
 func (s *terminal) asks(d *device.Devices, key devicetest.Key) (handle string) {
 	s.w.t.Helper()
 	s.finds(pairCode.String())
@@ -66,7 +66,7 @@ func (s *terminal) asks(d *device.Devices, key devicetest.Key) (handle string) {
 	return handle
 }
 
-// confirms presses a key until it counts. Keys before the question accepts answers are discarded.
+// confirms presses a key again and again until it counts. Keys before the question accepts answers are discarded.
 func (s *terminal) confirms(key, answer string) {
 	s.w.t.Helper()
 	s.w.eventually("the key is taken", func() error {
@@ -78,8 +78,8 @@ func (s *terminal) confirms(key, answer string) {
 	})
 }
 
-// TestWebPair checks that a terminal next to the server shows a browser with the word of its page, and that a key
-// pairs or refuses it.
+// TestWebPair checks that a terminal shows a browser that asks for pairing, with the word on the browser's page. A
+// key pairs the browser or refuses it.
 func TestWebPair(t *testing.T) {
 	w := newWorld(t)
 	d := w.serving("http://127.0.0.1:7333")
@@ -131,8 +131,8 @@ func TestWebPair(t *testing.T) {
 	w.gone()
 }
 
-// TestWebPairElsewhere checks that a QR code is drawn if another machine can open the address, and that no address is
-// shown without a server.
+// TestWebPairElsewhere checks that a QR code is drawn if another machine can open the address. Without a server no
+// address is shown.
 func TestWebPairElsewhere(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(nil, "web", "pair")

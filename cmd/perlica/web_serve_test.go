@@ -28,7 +28,7 @@ func (w *world) webServer() (*job, string) {
 	return j, pageAt.FindStringSubmatch(j.stderr.String())[1]
 }
 
-// asks makes a request with a token.
+// asks makes an HTTP request with a token. last is the id of the last event that a stream has delivered.
 func (w *world) asks(ctx context.Context, token, method, url string, body any, last string) *http.Response {
 	w.t.Helper()
 	b, err := json.Marshal(body)
@@ -54,7 +54,8 @@ func (w *world) asks(ctx context.Context, token, method, url string, body any, l
 	return res
 }
 
-// follows reads a stream up to an event of a type. It returns the numbers of all entries and the last cursor.
+// follows reads a stream until an event of the given kind. It returns the numbers of all entries and the last
+// cursor.
 func (w *world) follows(token, url, last, kind string) (seqs []int, cursor string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
@@ -84,8 +85,8 @@ func (w *world) follows(token, url, last, kind string) (seqs []int, cursor strin
 	}
 }
 
-// TestWebKilled checks that a server killed in a turn loses nothing. The next server continues at the cursor, reports
-// the unknown outcome, and makes no second call.
+// TestWebKilled kills the server in a turn. The next server must continue the stream at the cursor, report the
+// unknown outcome, and make no second call.
 func TestWebKilled(t *testing.T) {
 	w := newWorld(t)
 	j, at := w.webServer()
@@ -122,8 +123,8 @@ func TestWebKilled(t *testing.T) {
 	w.audit()
 }
 
-// TestWebKilledWithALine kills the server while inputs wait, and kills the next one while it sends them. None is lost,
-// none is called twice, and their order stays.
+// TestWebKilledWithALine kills the server while inputs wait, and kills the next server while it sends them. No input
+// may be lost or called twice, and their order must not change.
 func TestWebKilledWithALine(t *testing.T) {
 	w := newWorld(t)
 	j, at := w.webServer()
@@ -151,7 +152,7 @@ func TestWebKilledWithALine(t *testing.T) {
 		}
 	}
 	w.logged(3, "inbound.message.queued")
-	for n := range 2 { // The second server is killed in job-2, with job-3 in the line.
+	for n := range 2 { // The second server is killed during job-2, while job-3 waits.
 		j.signal(syscall.SIGKILL)
 		j.wait()
 		j, at = w.webServer()
@@ -183,7 +184,7 @@ func TestWebKilledWithALine(t *testing.T) {
 	w.audit()
 }
 
-// TestWebStops checks that SIGTERM ends streams and lets a running turn end.
+// TestWebStops checks that SIGTERM ends streams, and that a running turn may end.
 func TestWebStops(t *testing.T) {
 	w := newWorld(t)
 	j, at := w.webServer()
@@ -197,7 +198,7 @@ func TestWebStops(t *testing.T) {
 	if b, _ := io.ReadAll(res.Body); !bytes.Contains(b, []byte(`"text":"Hello"`)) {
 		t.Errorf("%d %s", res.StatusCode, b)
 	}
-	for _, path := range []string{"/", "/healthz"} { // without a credential
+	for _, path := range []string{"/", "/healthz"} { // These paths need no credential.
 		res, err := http.Get(at + path)
 		if err != nil {
 			t.Fatal(err)

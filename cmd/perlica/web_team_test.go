@@ -16,8 +16,8 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestWebOfATeam checks that HTTP reads the copies of workers' logs, answers their questions and stops their runs,
-// and changes nothing else.
+// TestWebOfATeam checks that HTTP requests can read the copies of workers' logs, answer the workers' questions and
+// stop their runs. They can change nothing else.
 func TestWebOfATeam(t *testing.T) {
 	w := newWorld(t)
 	s, database := hubtest.Shared(t)
@@ -30,7 +30,7 @@ func TestWebOfATeam(t *testing.T) {
 	made.exits(0)
 	token := strings.TrimSpace(made.stdout.String())
 
-	// ask makes a request, checks the answer and returns it.
+	// ask makes a request, checks the status and the text of the response, and returns its JSON.
 	ask := func(method, path string, body any, status int, has string) map[string]any {
 		t.Helper()
 		res := w.asks(t.Context(), token, method, at+path, body, "")
@@ -42,7 +42,7 @@ func TestWebOfATeam(t *testing.T) {
 		}
 		return v
 	}
-	// waits repeats a request until the answer contains a text.
+	// waits repeats a request until the response contains a text.
 	waits := func(path, has string) (v map[string]any) {
 		t.Helper()
 		w.eventually(path+" with "+has, func() error {
@@ -61,7 +61,7 @@ func TestWebOfATeam(t *testing.T) {
 	}
 	ask("GET", "/v1/self", nil, http.StatusOK, `"team":true`)
 
-	// A question of the worker is answered here, and the first answer counts.
+	// The test answers a question of the worker over HTTP. The first answer counts.
 	asked := w.start("run", "--team", "--input-id", "one", "@say before\n@ask execute Build command=make\n@say behind")
 	q := waits("/v1/questions?project=team", `"run_id":"0`)["questions"].([]any)[0].(map[string]any)
 	if q["project"] != "team" || q["context"] != "alice" || q["session_id"] == "" || q["open"] != true {
@@ -86,13 +86,13 @@ func TestWebOfATeam(t *testing.T) {
 	if out := asked.stdout.String(); !strings.Contains(out, "behind") {
 		t.Errorf("%q", out)
 	}
-	// The end of the question is reported at once, before the copy has it.
+	// The response has the end of the question at once, before the copy of the log has it.
 	if shown := ask("GET", id+of, nil, http.StatusOK, `"open":false`); shown["answer"] == nil {
 		t.Errorf("how it ended is not known: %v", shown["ended"])
 	}
 	ask("POST", id+"/answer"+of, answer, http.StatusConflict, "question-closed")
 
-	// The subject of the question comes from the copy.
+	// The subject of the question is read from the copy of the log.
 	runs := waits("/v1/runs?project=team", `"outcome":"responded"`)
 	run := runs["runs"].([]any)[0].(map[string]any)
 	runID, session := run["run_id"].(string), run["session_id"].(string)
@@ -108,7 +108,7 @@ func TestWebOfATeam(t *testing.T) {
 		t.Error("no cursor")
 	}
 
-	// A run of the worker is stopped.
+	// The test stops a run of the worker.
 	stopped := w.start("run", "--team", "--input-id", "two", "@say begun\n@sleep 1h")
 	open := waits("/v1/runs?project=team&state=open", `"state":"running"`)
 	last := open["runs"].([]any)[0].(map[string]any)["run_id"].(string)
@@ -126,7 +126,7 @@ func TestWebOfATeam(t *testing.T) {
 		}
 	}
 
-	// Every other request is refused, because the worker decides.
+	// Every other request is refused, because only the worker decides.
 	ask("POST", "/v1/inputs", map[string]any{"project": "team", "context": "alice", "text": "no"},
 		http.StatusUnprocessableEntity, "only its worker")
 	ask("GET", "/v1/verify"+of, nil, http.StatusUnprocessableEntity, "perlica log verify --team")

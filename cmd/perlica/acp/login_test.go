@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 )
 
-// TestSplit checks that the agent's arguments begin with the first argument that is not the command's, and that the
-// arguments of other commands stay together.
+// TestSplit checks that the agent's arguments begin with the first argument that is not for the command acp. The
+// arguments of other commands are not divided.
 func TestSplit(t *testing.T) {
 	for line, want := range map[string]string{
 		"acp":                                    "acp |",
@@ -20,7 +20,7 @@ func TestSplit(t *testing.T) {
 		"acp --provider=claude --cli --provider x -- y": "acp --provider=claude | --cli --provider x -- y",
 		"acp --provider claude login":                   "acp --provider claude | login",
 		"acp --provider login --cli":                    "acp --provider login | --cli",
-		// --cli is the value of --provider.
+		// Here --cli is the value of --provider.
 		"acp --provider --cli x":                         "acp --provider --cli | x",
 		"acp --agent acp acp":                            "acp --agent acp | acp",
 		"acp --context c --env A --mode m --setup-token": "acp --context c --env A --mode m | --setup-token",
@@ -31,11 +31,12 @@ func TestSplit(t *testing.T) {
 		"acp -- agent --cli":                             "acp -- agent --cli |",
 		"acp --provider claude -- agent --cli":           "acp --provider claude -- agent --cli |",
 		"acp - x":                                        "acp | - x",
-		"acp --provider":                                 "acp --provider |", // The flag reports the missing value.
-		"other --cli acp":                                "other --cli acp |",
-		"other acp --cli":                                "other acp --cli |",
-		"--cli acp":                                      "--cli acp |",
-		"":                                               "|",
+		// The flag itself reports that its value is missing.
+		"acp --provider":  "acp --provider |",
+		"other --cli acp": "other --cli acp |",
+		"other acp --cli": "other acp --cli |",
+		"--cli acp":       "--cli acp |",
+		"":                "|",
 	} {
 		a := frame.NewApp("test")
 		root := &cobra.Command{Use: "perlica"}

@@ -12,10 +12,10 @@ import (
 	"github.com/perlica/perlica/provider/predictable"
 )
 
-// maxInit is the number of bytes that a package may allocate at start without an entry in mayInit.
+// maxInit is the number of bytes that a package may allocate at start. mayInit lists the exceptions.
 const maxInit = 8 << 10
 
-// mayInit lists the packages that may allocate more in every command, with the reason.
+// mayInit lists the packages that may allocate more than maxInit in every command, each with its reason.
 var mayInit = map[string]string{
 	"encoding/xml":                               "a table of HTML's entities; the driver of PostgreSQL reads XML",
 	"unicode":                                    "tables of the standard library by name",
@@ -32,12 +32,12 @@ var mayInit = map[string]string{
 	"github.com/perlica/perlica/policy/shell":    "a closure for each expression that is compiled when it is first used",
 }
 
-// ofAll names the package that declares the sentences of errors. It imports none of our packages, so the program
+// ofAll is the package that declares the sentences of errors. It imports no other package of Perlica, so the program
 // initialises it first.
 const ofAll = "github.com/perlica/perlica/eventlog/message"
 
-// frontEnd lists packages that the agent's process must not initialise. Only packages that allocate at start are
-// listed, because the order of the others is not fixed.
+// frontEnd lists packages that the agent's process must not initialise. The list has only packages that allocate at
+// start, because the order of other packages is not fixed.
 var frontEnd = []string{
 	"github.com/spf13/", "github.com/yuin/goldmark", "github.com/perlica/perlica/policy",
 	"github.com/perlica/perlica/eventlog",
@@ -48,7 +48,7 @@ var frontEnd = []string{
 
 var initLine = regexp.MustCompile(`(?m)^init (\S+) @.* clock, (\d+) bytes`)
 
-// inits runs the program and returns the bytes that each package allocated at start.
+// inits runs the program and returns the number of bytes that each package allocated at start.
 func inits(t *testing.T, program string, args ...string) map[string]int {
 	t.Helper()
 	cmd := exec.Command(program, args...)
@@ -72,8 +72,8 @@ func inits(t *testing.T, program string, args ...string) map[string]int {
 	return found
 }
 
-// TestStart checks that no command initialises an unused package and that the agent's process initialises nothing of
-// the front end.
+// TestStart checks that no command initialises packages that it does not use. The agent's process must initialise no
+// package of the front end.
 func TestStart(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "perlica.exe")
 	if out, err := exec.Command("go", "build", "-o", program, "..").CombinedOutput(); err != nil {

@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// TestPicture checks that the sequence contains the image and nothing more, and that only a terminal known to draw
-// gets one.
+// TestPicture checks that the escape sequence contains only the image. A terminal gets the sequence only if it is
+// known to draw images.
 func TestPicture(t *testing.T) {
-	noise := image.NewGray(image.Rect(0, 0, 120, 90)) // too large for one chunk
+	noise := image.NewGray(image.Rect(0, 0, 120, 90)) // too large for one sequence of kitty
 	for i := range noise.Pix {
 		noise.Pix[i] = byte(rand.IntN(256))
 	}
@@ -27,7 +27,7 @@ func TestPicture(t *testing.T) {
 	if err := gif.Encode(&asGIF, noise, nil); err != nil {
 		t.Fatal(err)
 	}
-	// The header claims a hundred thousand pixels in each direction.
+	// The header says that the image has a hundred thousand pixels in each direction.
 	bomb := bytes.Clone(asPNG.Bytes())
 	copy(bomb[16:], "\x00\x01\x86\xa0\x00\x01\x86\xa0")
 	sum := crc32.ChecksumIEEE(bomb[12:29])

@@ -21,7 +21,9 @@ func TestCodesInOnePlace(t *testing.T) {
 			return nil
 		}
 		if filepath.Dir(name) == filepath.Join("..", "builtin") {
-			return nil // This process ends before any package of the front end is initialised.
+			// The built-in agent's process is an exception. It ends before any package of the front end is
+			// initialised.
+			return nil
 		}
 		files++
 		fset := token.NewFileSet()
@@ -62,7 +64,8 @@ func TestCodesInOnePlace(t *testing.T) {
 	}
 }
 
-// nameOf returns the text of a name such as ExitCode, frame.ExitCode or os.Exit, and "" for any other expression.
+// nameOf returns the text of a name, such as ExitCode, frame.ExitCode or os.Exit. For any other expression it
+// returns "".
 func nameOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen"
 )
 
-// TestGridWidths checks that a table keeps all its words at each width and that no line is wider than the screen. It
-// also checks that a word breaks only if no column could hold it.
+// TestGridWidths checks a table at each width. No word may be lost, and no line may be wider than the screen. A word
+// may break only if no column could have the width of the word.
 func TestGridWidths(t *testing.T) {
 	for width := 20; width <= 120; width++ {
 		g := Grid{Head: []string{"ID", "USED", "TITLE"}}
@@ -33,7 +33,7 @@ func TestGridWidths(t *testing.T) {
 	}
 }
 
-// TestGridToAFile checks that a row is one line if there is no screen.
+// TestGridToAFile checks that each row is one line if the output is not a screen.
 func TestGridToAFile(t *testing.T) {
 	g := Grid{Head: []string{"ID", "TITLE"}}
 	g.Add("a", strings.Repeat("word ", 100)+"end")

@@ -9,14 +9,15 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 )
 
-// misuse is an error with a hint of its own. It also says whether the command line is wrong.
+// misuse is an error that has a method Hint. usage says whether the command line is wrong.
 type misuse struct{ usage bool }
 
 func (misuse) Error() string { return "wrong" }
 func (misuse) Hint() string  { return "do it otherwise" }
 func (m misuse) Usage() bool { return m.usage }
 
-// TestErrorsKnowTheirHint checks that an error brings its own hint and the code of usage errors.
+// TestErrorsKnowTheirHint checks that frame uses the hint that an error has itself, and the exit code for usage
+// errors.
 func TestErrorsKnowTheirHint(t *testing.T) {
 	for usage, want := range map[bool]frame.ExitCode{true: frame.ExitUsage, false: frame.ExitFailure} {
 		err := fmt.Errorf("hub: %w", misuse{usage})
@@ -32,7 +33,7 @@ func TestErrorsKnowTheirHint(t *testing.T) {
 	}
 }
 
-// TestNoFrontEnd checks that this package imports no front end.
+// TestNoFrontEnd checks that package frame imports no front end.
 func TestNoFrontEnd(t *testing.T) {
 	p, err := build.ImportDir(".", 0)
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestTimeoutHint checks that the hint for an agent of --agent names no settings, because such an agent has none.
+// TestTimeoutHint checks that the hint names no settings for an agent from the flag --agent. Such an agent has no
+// settings.
 func TestTimeoutHint(t *testing.T) {
 	if got := TimeoutHint("mine", false); !strings.Contains(got, "providers.mine.acp.connect_timeout") {
 		t.Error(got)

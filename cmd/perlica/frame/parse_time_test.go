@@ -17,7 +17,7 @@ func TestParseWhen(t *testing.T) {
 		"1h30m":                     now.Add(-90 * time.Minute),
 		"0s":                        now,
 		"now":                       now,
-		"today":                     time.Date(2026, 11, 21, 0, 0, 0, 0, zone), // a Saturday
+		"today":                     time.Date(2026, 11, 21, 0, 0, 0, 0, zone), // The time of the test is a Saturday.
 		"Yesterday":                 time.Date(2026, 11, 20, 0, 0, 0, 0, zone),
 		"tuesday":                   time.Date(2026, 11, 17, 0, 0, 0, 0, zone),
 		"sun":                       time.Date(2026, 11, 15, 0, 0, 0, 0, zone),

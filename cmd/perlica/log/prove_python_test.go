@@ -17,13 +17,13 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// checked is a log whose proofs both checkers check.
+// checked is a log. Two programs check its proofs: Perlica and docs/check-proof.py.
 type checked struct {
 	*eventlog.Log
-	file   string // path of a proof
+	file   string // path of the file with a proof
 	python string
 	keys   *evidence.Keys
-	key    string // the log's key as it is known after the first append
+	key    string // verifier key of the log, known after the first append
 	known  note.Verifier
 }
 
@@ -32,7 +32,7 @@ func openChecked(t *testing.T) *checked {
 	if _, err := exec.LookPath("openssl"); err != nil {
 		t.Skip("NOT TESTED: a proof with other programs: openssl is not installed")
 	}
-	// python3 may be a script that chooses an interpreter and takes longer than the check.
+	// python3 may be a script that chooses an interpreter. This script can take longer than the check.
 	python, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
 	if err != nil {
 		t.Skip("NOT TESTED: a proof with other programs: python3 is not installed:", err)
@@ -46,11 +46,11 @@ func openChecked(t *testing.T) *checked {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = log.Close() }) // The test removes the files.
+	t.Cleanup(func() { _ = log.Close() }) // The files are removed with the test's folder.
 	return &checked{Log: log, file: filepath.Join(dir, "proof"), python: strings.TrimSpace(string(python)), keys: keys}
 }
 
-// appendEvents appends events and a checkpoint that covers them.
+// appendEvents appends events to the log, and a checkpoint that covers them.
 func (c *checked) appendEvents(t *testing.T, events ...event.Event) {
 	t.Helper()
 	for _, e := range events {
@@ -72,7 +72,7 @@ func (c *checked) appendEvents(t *testing.T, events ...event.Event) {
 	}
 }
 
-// byPython checks a proof with docs/check-proof.py, which shares no code with Perlica.
+// byPython checks a proof with docs/check-proof.py. This program shares no code with Perlica.
 func (c *checked) byPython(t *testing.T, text string) error {
 	t.Helper()
 	if err := os.WriteFile(c.file, []byte(text), 0o600); err != nil {
@@ -86,12 +86,12 @@ func (c *checked) byPython(t *testing.T, text string) error {
 	return nil
 }
 
-// byPerlica checks a proof like log verify --proof --key.
+// byPerlica checks a proof as the command log verify --proof --key does.
 func (c *checked) byPerlica(text string) error {
 	return (&app{}).checkProof(&checkedProof{}, normalizeNote([]byte(text)), []note.Verifier{c.known})
 }
 
-// TestCheckProofInPython checks that both checkers accept proofs of every kind of event and refuse changed proofs.
+// TestCheckProofInPython checks that both programs accept a proof of each kind of event and refuse a changed proof.
 func TestCheckProofInPython(t *testing.T) {
 	log := openChecked(t)
 	refs := event.Refs{Session: "s", Run: "ünï", Input: "a \"leaf\":\"b\" <c>"}
@@ -113,7 +113,7 @@ func TestCheckProofInPython(t *testing.T) {
 			t.Errorf("event %d: %v", seq, err)
 		}
 		if seq > 1 {
-			continue // Starting another program takes time.
+			continue // Starting Python for each change would take too long.
 		}
 		edited := p
 		edited.Event.Actor = "x"
@@ -142,7 +142,7 @@ func TestCheckProofInPython(t *testing.T) {
 			"path":      strings.Replace(good, p.Path[0].String()+"\n", "", 1),
 			"root":      strings.Replace(good, p.Checkpoint.Root.String(), p.Path[0].String(), 1),
 			"signature": strings.Replace(good, sig, sig[:20]+"AAAA"+sig[24:], 1),
-			// These texts could be mistaken for a part of the proof.
+			// A checker could mistake these texts for a part of the proof.
 			"text behind it":      good + "and more\n",
 			"paragraph behind it": good + "\nand more\n",
 			"text ahead of it":    "see:\n" + good,
@@ -157,9 +157,9 @@ func TestCheckProofInPython(t *testing.T) {
 	}
 }
 
-// TestProofsOfAQuestion checks that both checkers accept the proofs of a question only as a whole. Each proof must
-// hold, and the request, its end and the reply must stand in order. A checker that looks only at the first proof, or
-// at each proof alone, fails this test.
+// TestProofsOfAQuestion checks that both programs accept the proofs of a question only as a whole. Each proof must
+// be valid. The request, its end and the reply must all be there and in order. It is not enough to check only the
+// first proof, or each proof alone.
 func TestProofsOfAQuestion(t *testing.T) {
 	log, other := openChecked(t), openChecked(t)
 	question := func(id event.InteractionID) []event.Event {

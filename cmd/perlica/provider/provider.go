@@ -109,7 +109,8 @@ func (a *app) providerList(ctx context.Context, installed, asJSON bool) error {
 	return nil
 }
 
-// needsText says in one line where a model is reached and which of its requirements are missing.
+// needsText describes the requirements of a model in one line: its address first, then the others and the missing
+// ones.
 func needsText(list []agents.Requirement) string {
 	var words []string
 	for _, n := range list {
@@ -168,7 +169,7 @@ project that was trusted stays trusted.`,
 
 const defaultKey = "model.default_provider"
 
-// originOf returns the layer that set a key.
+// originOf returns the configuration layer that set a key.
 func originOf(cfg *config.Config, key string) string {
 	for _, v := range cfg.Values() {
 		if v.Key == key {
@@ -210,7 +211,8 @@ func (a *app) setDefault(name string, user bool) error {
 	return a.checkDefault(l, name)
 }
 
-// checkDefault warns on standard error if another layer overrides the written default.
+// checkDefault prints a warning on standard error if another configuration layer overrides the default that was
+// written.
 func (a *app) checkDefault(l agents.Listing, name string) error {
 	now, err := a.Locate(nil)
 	if err != nil {
@@ -272,7 +274,7 @@ func (a *app) providerShow(name string, asJSON bool) error {
 	if asJSON {
 		return a.PrintJSON(struct {
 			agents.Listing
-			Passed         []string `json:"env_passed"` // from the current environment
+			Passed         []string `json:"env_passed"` // names of variables in the current environment that the agent gets
 			ConnectTimeout string   `json:"connect_timeout"`
 			RequestTimeout string   `json:"request_timeout"`
 		}{l, append([]string{}, passed...), l.ConnectTimeout.String(), l.RequestTimeout.String()})
@@ -282,7 +284,7 @@ func (a *app) providerShow(name string, asJSON bool) error {
 	})
 }
 
-// row is one line of a description.
+// row is one line of a description: a name and a text.
 type row struct{ name, text string }
 
 // writeRows prints the rows that have a text.
@@ -326,7 +328,7 @@ func listingRows(l agents.Listing, passed []string) []row {
 	}
 }
 
-// askingOf says how a run puts the agent into the mode for asking.
+// askingOf describes how a run puts the agent into the mode in which it asks for permission.
 func askingOf(l agents.Listing) string {
 	switch {
 	case l.Mode == agents.ModeNone:

@@ -43,7 +43,7 @@ type invocation struct {
 	text      string           // set by answerInput
 }
 
-// Run sends the input from args, a file or standard input, like the command with these flags.
+// Run sends the input from args, a file or standard input. It does the same as the command run with these flags.
 func Run(a *frame.App, cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args []string) error {
 	return (&invocation{App: a, cmd: cmd, flags: f, teamFlags: tf, args: args}).runInput()
 }
@@ -104,7 +104,7 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 	return cmd
 }
 
-// runInput gathers the input, lets the kernel run the turn, and turns the result into output and an exit code.
+// runInput sends the input, prints the result and returns the error with the exit code.
 func (i *invocation) runInput() error {
 	dialog.PrimeCaches()
 	f := &i.flags
@@ -157,7 +157,7 @@ func (i *invocation) runInput() error {
 		return max(code, frame.ExitFailure).With(frame.WithHint(fmt.Errorf("--save-to: %w", say.Unsaved),
 			"the call was made, and its answer is on record: perlica log show %s", res.Run))
 	}
-	// The other exit codes take precedence.
+	// Exit codes other than these three are more important than a misfit.
 	if misfit != nil && slices.Contains([]frame.ExitCode{0, frame.ExitStrict, frame.ExitUnanswered}, code) {
 		return frame.ExitFailure.With(frame.WithHint(misfit,
 			"nothing is sent again; the answer is on record: perlica log show %s", res.Run))
@@ -168,7 +168,7 @@ func (i *invocation) runInput() error {
 	return nil
 }
 
-// answerInput gathers the input and lets the kernel or a team answer it.
+// answerInput reads the input. It then lets the kernel or a team answer it.
 func (i *invocation) answerInput(ctx context.Context) (record.Result, error) {
 	f := &i.flags
 	if err := f.Check(); err != nil {
@@ -221,7 +221,7 @@ func (i *invocation) answerInput(ctx context.Context) (record.Result, error) {
 	return i.answerHere(ctx)
 }
 
-// answerHere lets the kernel answer the input.
+// answerHere lets the kernel on this machine answer the input.
 func (i *invocation) answerHere(ctx context.Context) (record.Result, error) {
 	t, end := i.launchAgent()
 	defer func() {
@@ -235,19 +235,20 @@ func (i *invocation) answerHere(ctx context.Context) (record.Result, error) {
 	}
 	res, err := i.runTurn(ctx, r, t)
 	cerr := done()
-	if errors.Is(cerr, disk.ErrMoved) && err == nil && res.Err == nil { // The record of this run may be lost.
+	// Somebody moved the log, so the record of this run may be lost.
+	if errors.Is(cerr, disk.ErrMoved) && err == nil && res.Err == nil {
 		return res, frame.ExitLog.With(cerr)
 	}
 	if cerr != nil && err == nil && (res.Err == nil || res.Err.Type != provider.TypeRecord) {
-		i.say.Note("warning: closing the log: " + cerr.Error()) // The outcome is on disk already.
+		i.say.Note("warning: closing the log: " + cerr.Error()) // The outcome is on disk already, so a warning is enough.
 	}
 	return res, err
 }
 
-// launchAgent starts the agent while the log is opened, if nothing on the log can change which agent is needed. It
-// does not start an agent before the first log exists: such an agent would be older than everything that it could
-// touch, and frame.App.PersonOnly would not recognise it. An error in the choice of the agent is reported after the
-// log was opened.
+// launchAgent starts the agent while the log is still being opened. It does so only if nothing on the log can change
+// the choice of the agent. It does not start an agent before the first log exists. Such an agent would be older than
+// everything that it could touch, and frame.App.PersonOnly would not recognise it. If the choice of the agent fails,
+// launchAgent reports nothing, because a later step reports the error.
 func (i *invocation) launchAgent() (t kernel.Turn, end func() error) {
 	p, f := i.project, &i.flags
 	end = func() error { return nil }
@@ -275,7 +276,7 @@ func (i *invocation) launchAgent() (t kernel.Turn, end func() error) {
 	return t, t.Launch(p.Environ, redactor)
 }
 
-// runTurn recovers the runs of ended processes, chooses session and agent, and runs the turn.
+// runTurn ends the runs of processes that have died, chooses the session and the agent, and runs the turn.
 func (i *invocation) runTurn(ctx context.Context, r *kernel.Runner, t kernel.Turn) (record.Result, error) {
 	p, f := i.project, &i.flags
 	var recovered []record.Result
@@ -286,7 +287,7 @@ func (i *invocation) runTurn(ctx context.Context, r *kernel.Runner, t kernel.Tur
 		}
 	}
 	for _, res := range recovered {
-		// This also appears with -q, because a person has to decide about the unknown outcome.
+		// This line appears even with -q, because a person has to decide about the unknown outcome.
 		i.say.Line("perlica: " + frame.CutOff(res.Run))
 	}
 	session, err := f.Find(ctx, r)
@@ -295,7 +296,7 @@ func (i *invocation) runTurn(ctx context.Context, r *kernel.Runner, t kernel.Tur
 	}
 	c, badDir := f.Choice()
 	agent := t.Agent
-	if agent.ID == "" { // The agent was not launched.
+	if agent.ID == "" { // launchAgent has not started an agent.
 		if agent, err = f.ChooseAgent(ctx, p, r, c, session); err != nil {
 			return record.Result{}, err
 		}
@@ -341,12 +342,12 @@ func (i *invocation) runTurn(ctx context.Context, r *kernel.Runner, t kernel.Tur
 }
 
 const (
-	// silentInput is the time after which the user learns that Perlica waits for standard input.
+	// silentInput is the time after which the user is told that Perlica waits for standard input.
 	silentInput = 2 * time.Second
 )
 
-// inputText reads the text of the input from the arguments, a file and standard input. With --file it reads standard
-// input only if an argument is "-". A stop ends the reading with a *kernel.StoppedError.
+// inputText returns the text of the input. The text comes from the arguments, a file and standard input. With
+// --file, standard input is read only if an argument is "-". A stop ends the reading with a *kernel.StoppedError.
 func (i *invocation) inputText(ctx context.Context) (string, error) {
 	f, args := &i.flags, i.args
 	dash := len(args) == 1 && args[0] == "-"
@@ -388,8 +389,8 @@ func (i *invocation) inputText(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// readStdin reads all of standard input. A pipe that stays open looks like a hang, so a notice explains the wait.
-// After the notice, an error of checkCalled ends the reading.
+// readStdin reads standard input to its end. A pipe that stays open makes Perlica look dead, so a notice explains
+// the wait. After the notice, an error of checkCalled ends the reading.
 func (i *invocation) readStdin(ctx context.Context) (string, error) {
 	type read struct {
 		text []byte
@@ -419,8 +420,8 @@ func (i *invocation) readStdin(ctx context.Context) (string, error) {
 	}
 }
 
-// checkCalled returns an error if the log has a call for the input id. Without the end of standard input, the two
-// texts cannot be compared.
+// checkCalled returns an error if the log has a call for the input id already. Standard input has not ended, so the
+// new text cannot be compared with the recorded one.
 func (i *invocation) checkCalled(ctx context.Context) error {
 	id := i.flags.InputID
 	if id == "" {
@@ -428,7 +429,7 @@ func (i *invocation) checkCalled(ctx context.Context) error {
 	}
 	log, _, err := i.Reader(ctx, i.project)
 	if err != nil {
-		return nil // The run itself reports this error.
+		return nil // The run will report this error.
 	}
 	defer func() { _ = log.Close() }() // The log was only read, so a failed close loses no data.
 	if _, ok, err := log.Last(ctx, event.Query{Input: event.InputID(id),

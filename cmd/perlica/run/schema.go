@@ -15,13 +15,13 @@ import (
 	"github.com/perlica/perlica/eventlog/strict"
 )
 
-// schema is the JSON Schema of --schema.
+// schema is the JSON Schema from the flag --schema.
 type schema struct {
 	text     json.RawMessage
 	resolved *jsonschema.Resolved
 }
 
-// readSchema reads the schema of --schema. The file must contain everything that it refers to, because Perlica
+// readSchema reads the file of --schema. The file must contain every definition that it refers to, because Perlica
 // fetches nothing.
 func readSchema(f dialog.Flags) (*schema, error) {
 	path := f.SchemaFile
@@ -32,13 +32,14 @@ func readSchema(f dialog.Flags) (*schema, error) {
 	var s jsonschema.Schema
 	if err := cmp.Or(strict.Check(b), json.Unmarshal(b, &s)); err != nil {
 		var kind *json.UnmarshalTypeError
-		if errors.As(err, &kind) && kind.Field == "" { // The error would name a type of the library.
+		if errors.As(err, &kind) && kind.Field == "" { // The text of err would name a Go type of the library.
 			return nil, frame.UsageErrorf("--schema %s is not a JSON Schema: that is an object, true or false, not %s", path,
 				kind.Value)
 		}
 		return nil, frame.UsageErrorf("--schema %s is not a JSON Schema: %v", path, err)
 	}
-	if name := unknownType(b); name != "" { // No answer could match, and the call would be made before anyone noticed.
+	// No answer could match such a schema, and the user would notice only after the call.
+	if name := unknownType(b); name != "" {
 		return nil, frame.UsageErrorf("--schema %s: there is no type %q in JSON Schema", path, name)
 	}
 	resolved, err := s.Resolve(nil)
@@ -49,7 +50,7 @@ func readSchema(f dialog.Flags) (*schema, error) {
 	return &schema{b, resolved}, nil
 }
 
-// unknownType returns a type that the schema names and that JSON does not have, or "".
+// unknownType returns a type in the schema that JSON does not have, or "" if all types are known.
 func unknownType(schema []byte) string {
 	var in func(v any) string
 	in = func(v any) string {
@@ -63,7 +64,7 @@ func unknownType(schema []byte) string {
 		case map[string]any:
 			for key, value := range v {
 				switch key {
-				case "const", "default", "enum", "examples": // Here "type" is an ordinary name in a value.
+				case "const", "default", "enum", "examples": // Inside these values, "type" is an ordinary name.
 					continue
 				case "type":
 					for _, t := range append(listOf(value), value) {
@@ -81,26 +82,27 @@ func unknownType(schema []byte) string {
 	}
 	var v any
 	if err := json.Unmarshal(schema, &v); err != nil {
-		return "" // Another check reports it.
+		return "" // The check of the schema itself reports this mistake.
 	}
 	return in(v)
 }
 
 var types = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 
-// listOf returns v if it is a list, otherwise nil.
+// listOf returns v as a list, or nil if v is no list.
 func listOf(v any) []any {
 	l, _ := v.([]any)
 	return l
 }
 
-// checkAnswer returns an error if a text does not match the schema.
+// checkAnswer returns an error if the text of an answer does not match the schema.
 func (s *schema) checkAnswer(text string) error {
 	var v any
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		return errors.New("the answer does not fit --schema: it is not JSON")
 	}
-	if err := strict.Check([]byte(text)); err != nil { // Another program may read such a text differently.
+	// Programs read a text with duplicate names in different ways, so such a text is refused.
+	if err := strict.Check([]byte(text)); err != nil {
 		return fmt.Errorf("the answer does not fit --schema: %w", err)
 	}
 	if err := s.resolved.Validate(v); err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/perlica/perlica/service/team"
 )
 
-// answerByTeam sends the input to the team and waits for its result.
+// answerByTeam sends the input to the team and waits for the result.
 func (i *invocation) answerByTeam(ctx context.Context) (res record.Result, err error) {
 	d, err := i.teamFlags.Draft(i.project, i.flags, i.text)
 	if err != nil {
 		return res, err
 	}
-	opening, giveUp := context.WithCancel(ctx) // Before the input is submitted, a stop takes effect at once.
+	opening, giveUp := context.WithCancel(ctx) // A stop before the input is submitted takes effect at once.
 	defer giveUp()
 	i.stop.Tell(giveUp)
 	err = team.Use(opening, i.project, i.Version, func(t *team.Team) error {
@@ -31,7 +31,7 @@ func (i *invocation) answerByTeam(ctx context.Context) (res record.Result, err e
 	})
 	if err != nil && opening.Err() != nil && ctx.Err() == nil {
 		select {
-		case s := <-i.stop.First: // Otherwise the stop ends a submitted input.
+		case s := <-i.stop.First: // If there is no value, the stop was used to cancel the submitted input.
 			err = &kernel.StoppedError{Stop: s}
 		default:
 		}

@@ -1,4 +1,4 @@
-// Package sandbox is the command that tries the sandboxes of this machine and opens a shell in one.
+// Package sandbox is the command that tries the sandboxes of this machine and opens a shell in a sandbox.
 package sandbox
 
 import (
@@ -76,7 +76,7 @@ func (a *app) check(asJSON bool) error {
 	return err
 }
 
-// inMode describes the sandbox of an unknown agent in this project.
+// inMode returns the description of a sandbox in this mode for an agent without special rules in this project.
 func inMode(p *project.Project, mode sandbox.Mode) *sandbox.Spec {
 	p.Config.Sandbox = mode
 	return p.Sandbox(agents.Agent{Agent: provider.Agent{ID: "shell"}}, []string{p.Dir})
@@ -170,7 +170,7 @@ func (a *app) enterCommand() *cobra.Command {
 	}
 }
 
-// tryCommand is the process that check starts inside.
+// tryCommand is the process that the subcommand check starts inside a sandbox.
 func (a *app) tryCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "try", Hidden: true, Annotations: frame.ReadOnly.Annotation(), Args: frame.Exactly(),

@@ -12,7 +12,7 @@ import (
 	"github.com/chzyer/readline"
 )
 
-// errEdit, errSuspend and errCycle end the reading of a line for a while. Line handles them and reads on.
+// errEdit, errSuspend and errCycle interrupt the reading of a line. Line handles them and then continues to read.
 var (
 	errEdit    = errors.New("line editor: the line goes to another editor")
 	errSuspend = errors.New("line editor: suspended")
@@ -22,29 +22,29 @@ var (
 // EditorOptions configure an Editor.
 type EditorOptions struct {
 	Out    io.Writer          // the terminal, which turns \n into \r\n
-	Size   func() (w, h int)  // the columns and rows of the terminal
+	Size   func() (w, h int)  // returns the columns and rows of the terminal
 	Dumb   bool               // the terminal cannot move its cursor
-	Keep   func(entry string) // keeps a line for the next start, see [LineHistory]
+	Keep   func(entry string) // stores a line for the next start, see [LineHistory]
 	Past   []string           // lines of earlier starts, oldest first
 	Styles Styles
 
-	// Complete returns words for the end of the text before the cursor. A word replaces the bytes of before from the
-	// returned position on.
+	// Complete returns words that could stand at the end of the text before. A word replaces the part of before that
+	// begins at from.
 	Complete func(before string) (from int, words []string)
-	// Pasted returns the text that replaces a paste, such as the name of a file. A nil Pasted keeps the paste.
+	// Pasted returns the text that replaces a paste, such as the name of a file. If Pasted is nil, the paste stays.
 	Pasted func(text string) string
-	// Edit lets another program change the text. Suspend stops the process. Both have the terminal until they return.
-	// Cycle changes a choice that the prompt shows. A key with a nil function does nothing.
+	// Edit lets another program change the text. Suspend stops the process. Both use the terminal until they return.
+	// Cycle changes a setting that the prompt shows. If one of these functions is nil, its key does nothing.
 	Edit    func(text string) (string, error)
 	Suspend func()
-	Cycle   func() // Shift-Tab
+	Cycle   func() // called for Shift-Tab
 }
 
-// Editor reads lines from a terminal in raw mode. One goroutine at a time calls Line, Ahead and Early. Any goroutine
-// may call Redraw, Resized and Above.
+// Editor reads lines from a terminal in raw mode. One goroutine at a time may call Line, Ahead and Early. Any
+// goroutine may call Redraw, Resized and Above.
 //
-// readline edits the text and does nothing else: it knows no pastes, and it takes the wrong width for many characters.
-// typingReader decodes the keys and canvas draws the line. sink drops the output of readline.
+// The library readline edits the text and does nothing else, because it knows no pastes and has the wrong width for
+// many characters. typingReader decodes the keys and canvas draws the line. sink drops the output of readline.
 type Editor struct {
 	o      EditorOptions
 	keys   *Keys
@@ -54,7 +54,7 @@ type Editor struct {
 	past   []string
 
 	ahead aheadLine                 // text that was typed without a prompt
-	typed atomic.Pointer[time.Time] // the time of the last typed bytes
+	typed atomic.Pointer[time.Time] // the time at which the last bytes were typed
 
 	mu      sync.Mutex // guards the fields below
 	canvas  canvas
@@ -62,20 +62,20 @@ type Editor struct {
 	prompt  func() string
 	text    []rune
 	pos     int
-	search  string                                     // readline's own prompt during a search
-	op      func([]rune, int) ([]rune, int)            // the change that the next OnChange makes
-	ops     []func(text []rune, pos int) ([]rune, int) // one change for each markOp, in their order
-	reason  error                                      // why the line ends; nil means that Enter was pressed
+	search  string                                     // the prompt that readline shows during a search in the history
+	op      func([]rune, int) ([]rune, int)            // the change of the text that the next OnChange makes
+	ops     []func(text []rune, pos int) ([]rune, int) // a queue of changes; each byte markOp makes the first one
+	reason  error                                      // the reason why the line ends; nil means that Enter was pressed
 	ended   chan struct{}                              // closed by the last OnChange of a line
 	folded  []fold                                     // the pastes in the line
-	counted int                                        // the number of pastes so far
-	rawEOT  bool                                       // the next Ctrl-D is the key itself and not Delete
-	settle  settling                                   // tells when a resized terminal may be drawn on
+	counted int                                        // number of pastes so far
+	rawEOT  bool                                       // the next Ctrl-D is the byte itself and not the key Delete
+	settle  settling                                   // tells how long a resized terminal must not be drawn on
 	later   *time.Timer                                // the timer of a delayed drawing; nil means that no drawing waits
-	opening context.Context                            // the context of a line that begins; nil means none
+	opening context.Context                            // the context of a line before its first drawing; nil otherwise
 }
 
-// NewEditor returns an Editor that reads from keys.
+// NewEditor returns an Editor that reads its input from keys.
 func NewEditor(keys *Keys, o EditorOptions) (*Editor, error) {
 	e := &Editor{o: o, keys: keys, past: o.Past}
 	e.canvas = canvas{w: o.Out, size: o.Size, dumb: o.Dumb}
@@ -87,7 +87,8 @@ func NewEditor(keys *Keys, o EditorOptions) (*Editor, error) {
 	e.rl, err = readline.NewEx(&readline.Config{
 		Stdin: e.in, Stdout: sink{e}, Stderr: io.Discard,
 		FuncIsTerminal: yes, ForceUseInteractive: true, FuncMakeRaw: nop, FuncExitRaw: nop,
-		FuncGetWidth:       func() int { return 1 << 20 }, // readline must not break lines: canvas breaks them
+		// The width is huge, so that readline does not break lines. canvas breaks them.
+		FuncGetWidth:       func() int { return 1 << 20 },
 		FuncOnWidthChanged: func(func()) {},
 		UniqueEditLine:     true, DisableAutoSaveHistory: true, HistoryLimit: 2 * maxPast,
 		AutoComplete: noHelp{}, Painter: noHelp{}, Listener: listener{e}, FuncFilterInputRune: e.filterRune,
@@ -95,18 +96,19 @@ func NewEditor(keys *Keys, o EditorOptions) (*Editor, error) {
 	return e, err
 }
 
-// Close ends the editor's goroutines. The caller must not call it during Line.
+// Close ends the editor's goroutines. The caller must not call it while Line runs.
 func (e *Editor) Close() error {
 	e.in.closeInput()
 	return e.rl.Close()
 }
 
-// Line shows a prompt and returns the sent line, with the full text of its pastes. The Editor calls prompt at each
-// drawing; prompt must not use the Editor. The line begins with text, or with the text that was typed before.
+// Line shows a prompt and returns the line that the person sent, with the full text of its pastes. The Editor calls
+// the function prompt at each drawing, and this function must not use the Editor. The line begins with text. If text
+// is empty, it begins with the text that was typed before.
 //
-// Line fails with [ErrInterrupted], with io.EOF or with ctx's error. io.EOF means Ctrl-D on an empty line, or that the
-// terminal is gone. With ErrInterrupted, Line returns the abandoned text. With ctx's error, it returns the text so far,
-// which the caller may pass to the next Line.
+// Line fails with [ErrInterrupted], with io.EOF or with ctx's error. io.EOF means Ctrl-D on an empty line, or that
+// the terminal is closed. With ErrInterrupted, Line returns the abandoned text. With ctx's error, it returns the
+// text so far, and the caller may pass this text to the next Line.
 func (e *Editor) Line(ctx context.Context, prompt func() string, text string) (string, error) {
 	if ahead := e.takeAhead(); text == "" {
 		text = ahead
@@ -137,7 +139,7 @@ func (e *Editor) Line(ctx context.Context, prompt func() string, text string) (s
 	}
 }
 
-// continues reports whether a line ends with a backslash that is not escaped.
+// continues reports whether a line ends with a backslash that is not escaped. Such a line continues in the next one.
 func continues(line string) bool {
 	return (len(line)-len(strings.TrimRight(line, `\`)))%2 == 1
 }
@@ -164,7 +166,7 @@ func (e *Editor) readLine(ctx context.Context, prompt func() string, text string
 	e.mu.Unlock()
 	_, err := e.rl.Readline()
 	if err == nil {
-		<-ended // readline's goroutine has reported the last change.
+		<-ended // When ended is closed, readline's goroutine has reported the last change of the text.
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -185,7 +187,8 @@ func (e *Editor) readLine(ctx context.Context, prompt func() string, text string
 	return line, err
 }
 
-// Redraw asks for the prompt and draws it again. lost means that another program has written on the terminal.
+// Redraw calls the function prompt and draws the line again. lost means that another program has written on the
+// terminal.
 func (e *Editor) Redraw(lost bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -198,7 +201,7 @@ func (e *Editor) Redraw(lost bool) {
 	e.drawLine()
 }
 
-// Resized draws the prompt again as soon as the new size of the terminal is certain.
+// Resized draws the prompt again when the new size of the terminal has settled.
 func (e *Editor) Resized() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -207,14 +210,14 @@ func (e *Editor) Resized() {
 	}
 }
 
-// unsettled returns the time for which the editor must not draw. The caller holds mu.
+// unsettled returns the time for which the editor must not draw yet. The caller holds mu.
 func (e *Editor) unsettled() time.Duration {
 	columns, _ := e.o.Size()
 	return e.settle.Left(time.Now(), columns)
 }
 
-// atRest waits until the editor may draw. It is for callers that cannot return later. The caller holds mu, which atRest
-// releases while it waits.
+// atRest waits until the editor may draw. It serves callers that must draw now. The caller holds mu, and atRest
+// releases mu while it waits.
 func (e *Editor) atRest() {
 	for tries, left := 0, e.unsettled(); left > 0 && tries < 10; tries, left = tries+1, e.unsettled() {
 		e.mu.Unlock()
@@ -223,7 +226,7 @@ func (e *Editor) atRest() {
 	}
 }
 
-// Above shows lines above the prompt. Without a prompt it writes them at the cursor.
+// Above shows lines above the prompt. If there is no prompt, it writes the lines at the cursor.
 func (e *Editor) Above(lines string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -236,7 +239,7 @@ func (e *Editor) Above(lines string) {
 	e.drawLine()
 }
 
-// writeText writes to the terminal. The reader of the keys notices a terminal that is gone.
+// writeText writes to the terminal. It ignores errors, because the reader of the keys notices a closed terminal.
 func (e *Editor) writeText(s string) { _, _ = io.WriteString(e.o.Out, s) }
 
 // drawLine shows the current line. The caller holds mu.
@@ -262,14 +265,14 @@ func (e *Editor) drawLater() {
 	}
 }
 
-// noHelp completes nothing and paints nothing, because the Editor does both.
+// noHelp is given to readline. It completes nothing and paints nothing, because the Editor does both.
 type noHelp struct{}
 
 func (noHelp) Do([]rune, int) ([][]rune, int)  { return nil, 0 }
 func (noHelp) Paint(line []rune, _ int) []rune { return line }
 
-// openInput lets the keys of a new line pass after readline has drawn the line. readline holds a lock while it draws,
-// but it does not hold the lock when a key ends a line.
+// openInput lets the keys of a new line pass to readline when readline has drawn the line. readline holds a lock
+// while it draws. It does not hold this lock when a key ends a line.
 func (e *Editor) openInput() {
 	e.mu.Lock()
 	ctx := e.opening
@@ -283,7 +286,7 @@ func (e *Editor) openInput() {
 	}
 }
 
-// sink drops the output of readline. It keeps only the prompt of a search.
+// sink drops the output of readline. From a search it keeps the prompt.
 type sink struct{ e *Editor }
 
 func (s sink) Write(p []byte) (int, error) {

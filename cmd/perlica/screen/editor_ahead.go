@@ -12,7 +12,7 @@ import (
 	"github.com/chzyer/readline"
 )
 
-// aheadLine is the text that is typed without a prompt.
+// aheadLine is text that a person typed while there was no prompt.
 type aheadLine struct{ text []rune }
 
 func (l *aheadLine) typeKey(e *Editor, k Key) {
@@ -40,20 +40,21 @@ func (l *aheadLine) typeKey(e *Editor, k Key) {
 	}
 }
 
-// AheadEvents are the calls of [Editor.Ahead].
+// AheadEvents are the functions that [Editor.Ahead] calls.
 type AheadEvents struct {
-	Interrupt func()            // Ctrl-C
-	Escape    func()            // Esc; nil means that Esc does nothing
-	Typed     func(text string) // the text has changed; the editor does not show it
-	// Enter takes the line with the full text of its pastes, and the line is empty again. A nil Enter adds a line
-	// break.
+	Interrupt func()            // for Ctrl-C
+	Escape    func()            // for Esc; nil means that Esc does nothing
+	Typed     func(text string) // for each change of the text, which the editor does not show
+	// Enter receives the line with the full text of its pastes. The typed text is empty afterwards. If Enter is nil,
+	// the key Enter adds a line break.
 	Enter func(line string)
-	// Back returns a text for an empty line when Up is pressed. "" and a nil Back leave the line empty.
+	// Back is called for the key Up if the typed text is empty. It returns a new text. If Back is nil or returns "",
+	// the text stays empty.
 	Back func() string
 }
 
-// Ahead collects the typed text until ctx ends. The text stands in the next prompt. Ahead fails with io.EOF when the
-// terminal is gone, and otherwise with ctx's error.
+// Ahead collects the text that a person types until ctx ends. The next prompt contains this text. Ahead fails with
+// io.EOF if the terminal is closed, and otherwise with ctx's error.
 func (e *Editor) Ahead(ctx context.Context, on AheadEvents) error {
 	read := func(ctx context.Context, wait time.Duration) ([]byte, error) {
 		b, err := e.keys.Read(ctx, wait)
@@ -72,10 +73,10 @@ func (e *Editor) Ahead(ctx context.Context, on AheadEvents) error {
 	}
 }
 
-// errNone ends Early.
+// errNone ends Early, because no typed bytes are left.
 var errNone = errors.New("line editor: nothing more was typed")
 
-// Early collects the text that was typed before the editor existed. The text stands in the first prompt.
+// Early collects the text that was typed before the editor existed. The first prompt contains this text.
 func (e *Editor) Early(ctx context.Context) {
 	read := func(ctx context.Context, wait time.Duration) ([]byte, error) {
 		b, err := e.keys.Read(ctx, cmp.Or(wait, time.Millisecond))
@@ -87,13 +88,13 @@ func (e *Editor) Early(ctx context.Context) {
 	for {
 		k, err := e.typing.nextKey(ctx, read)
 		if err != nil {
-			return // The first prompt reports a terminal that is gone.
+			return // The first prompt reports a closed terminal.
 		}
 		e.ahead.typeKey(e, k)
 	}
 }
 
-// aheadKey handles a key that was pressed without a prompt.
+// aheadKey handles a key that was pressed while there was no prompt.
 func (e *Editor) aheadKey(k Key, on AheadEvents) {
 	var control rune
 	if k.Kind == keyControl {
@@ -127,7 +128,7 @@ func (e *Editor) aheadKey(k Key, on AheadEvents) {
 	on.Typed(string(e.ahead.text))
 }
 
-// enterLine gives the typed line to on.Enter. A line that ends with a backslash continues.
+// enterLine passes the typed line to on.Enter. A line that ends with a backslash gets a line break instead.
 func (e *Editor) enterLine(on AheadEvents) {
 	text := string(e.ahead.text)
 	if continues(text) {
@@ -141,7 +142,7 @@ func (e *Editor) enterLine(on AheadEvents) {
 	}
 }
 
-// Quiet returns the time since the last typed byte, also within a paste.
+// Quiet returns the time since the last byte was typed or pasted.
 func (e *Editor) Quiet() time.Duration {
 	if last := e.typed.Load(); last != nil {
 		return time.Since(*last)
@@ -149,8 +150,8 @@ func (e *Editor) Quiet() time.Duration {
 	return math.MaxInt64
 }
 
-// takeAhead returns the text that was typed without a prompt. It drops line breaks at the end: there, Enter was pressed
-// to send the text.
+// takeAhead returns the text that was typed while there was no prompt, and forgets it. It removes line breaks at the
+// end, because the person pressed Enter there to send the text.
 func (e *Editor) takeAhead() string {
 	text := strings.TrimRight(string(e.ahead.text), "\n")
 	e.ahead.text = nil

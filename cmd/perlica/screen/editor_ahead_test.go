@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// during types keys without a prompt and returns the last text of the line.
+// during types keys while there is no prompt. It returns the last text that on.Typed received.
 func (d *testEditor) during(t *testing.T, keys string, on AheadEvents) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -25,7 +25,8 @@ func (d *testEditor) during(t *testing.T, keys string, on AheadEvents) string {
 	return last
 }
 
-// TestTypedAhead types keys without a prompt. The text stands in the next prompt, and Enter does not send it.
+// TestTypedAhead types keys while there is no prompt. The next prompt must contain the text, and Enter must not send
+// it.
 func TestTypedAhead(t *testing.T) {
 	for name, c := range map[string]struct{ keys, typed, sent string }{
 		"letters":             {"a中b", "a中b", "a中b"},
@@ -57,8 +58,8 @@ func TestTypedAhead(t *testing.T) {
 	}
 }
 
-// TestEnterWhileThereIsNoPrompt presses Enter without a prompt. The caller and the history get the whole line. Up takes
-// back the text of a waiting line.
+// TestEnterWhileThereIsNoPrompt presses Enter while there is no prompt. The caller and the history must get the
+// whole line. The key Up returns the text of a line that waits.
 func TestEnterWhileThereIsNoPrompt(t *testing.T) {
 	var lines []string
 	waits := ""
@@ -73,7 +74,8 @@ func TestEnterWhileThereIsNoPrompt(t *testing.T) {
 	if want := []string{"one", "a\nb", "see 1\n2"}; !slices.Equal(lines, want) {
 		t.Errorf("handed over were %q, want %q", lines, want)
 	}
-	d.sends(t, up+up+up+up+enter, "one") // The second line has two lines, so Up moves within it once.
+	// The second entry of the history has two lines. The first Up in it only moves the cursor.
+	d.sends(t, up+up+up+up+enter, "one")
 
 	waits = "it waits\x07"
 	if got := d.during(t, up+"!", on); got != "it waits!" {
@@ -89,7 +91,8 @@ func TestEnterWhileThereIsNoPrompt(t *testing.T) {
 	d.sends(t, enter, waits)
 }
 
-// TestKeysForTheTurn presses Esc and Ctrl-Z without a prompt. They call their functions and change no line.
+// TestKeysForTheTurn presses Esc and Ctrl-Z while there is no prompt. They call their functions and do not change
+// the line.
 func TestKeysForTheTurn(t *testing.T) {
 	stops, escapes := 0, 0
 	d := newTestEditor(t, 60, func(o *EditorOptions) { o.Suspend = func() { stops++ } })
@@ -102,13 +105,14 @@ func TestKeysForTheTurn(t *testing.T) {
 	}
 }
 
-// TestWhatAPasteStandsFor lets the caller replace a paste.
+// TestWhatAPasteStandsFor checks that the function Pasted can replace a paste.
 func TestWhatAPasteStandsFor(t *testing.T) {
 	d := newTestEditor(t, 60, func(o *EditorOptions) { o.Pasted = func(text string) string { return "@" + text } })
 	d.sends(t, pasteOf("/tmp/a.png")+enter, "@/tmp/a.png")
 }
 
-// TestHistoryThatCannotBeUsed checks that Load skips damaged lines and that Load and Add report an unusable file.
+// TestHistoryThatCannotBeUsed checks that Load skips damaged lines. Load and Add must report a file that cannot be
+// used.
 func TestHistoryThatCannotBeUsed(t *testing.T) {
 	dir := t.TempDir()
 	h := LineHistory{Path: filepath.Join(dir, "history")}

@@ -7,8 +7,8 @@ import (
 
 const maxListed = 100
 
-// completeWord inserts the common beginning of all completions, or lists them. It runs within OnChange, so the caller
-// holds mu.
+// completeWord inserts the common beginning of all completions. If this adds nothing, it lists the completions. It
+// runs within OnChange, so the caller holds mu.
 func (e *Editor) completeWord(text []rune, pos int) ([]rune, int) {
 	if e.o.Complete == nil {
 		return text, pos

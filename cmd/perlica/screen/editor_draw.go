@@ -8,19 +8,19 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// canvas is the place of the line on the terminal.
+// canvas draws the line and knows its place on the terminal.
 type canvas struct {
 	w    io.Writer
 	size func() (w, h int)
 	dumb bool
 
-	rows   []string // the shown rows
-	row    int      // the row of the cursor, an index of rows
+	rows   []string // the rows on the screen
+	row    int      // the row of the cursor, as an index of rows
 	column int      // the column of the cursor
-	shown  string   // the shown text on a dumb terminal
+	shown  string   // the text on the screen of a dumb terminal
 }
 
-// forgetRows forgets the shown rows. The cursor must stand at the beginning of an empty row.
+// forgetRows makes canvas forget its rows on the screen. The cursor must stand at the beginning of an empty row.
 func (c *canvas) forgetRows() { c.rows, c.row, c.column, c.shown = nil, 0, 0, "" }
 
 func (c *canvas) clearScreen() {
@@ -30,7 +30,7 @@ func (c *canvas) clearScreen() {
 	}
 }
 
-// leaveRows moves the cursor below the shown rows.
+// leaveRows moves the cursor below the rows and writes end.
 func (c *canvas) leaveRows(end string) {
 	if n := len(c.rows) - 1 - c.row; n > 0 {
 		end = "\x1b[" + strconv.Itoa(n) + "B" + end
@@ -39,7 +39,7 @@ func (c *canvas) leaveRows(end string) {
 	c.forgetRows()
 }
 
-// writeAbove writes lines in place of the shown rows. The caller then draws the rows again below them.
+// writeAbove overwrites the rows with other lines. The caller then draws the rows again below these lines.
 func (c *canvas) writeAbove(lines string) {
 	if c.dumb {
 		c.leaveRows("\n" + lines)
@@ -50,11 +50,11 @@ func (c *canvas) writeAbove(lines string) {
 	c.forgetRows()
 }
 
-// home returns a sequence that moves the cursor to the first shown row, on a terminal of w columns.
+// home returns a sequence that moves the cursor to the first row, on a terminal of w columns.
 func (c *canvas) home(w int) string {
 	up := 0
 	if c.row < len(c.rows) {
-		// A narrower terminal has broken the rows. The row of the cursor may be broken before the cursor.
+		// A terminal that became narrower has broken the rows. Each row counts with its new height.
 		for _, row := range c.rows[:c.row] {
 			up += TextRows(row, w)
 		}
@@ -68,13 +68,13 @@ func (c *canvas) home(w int) string {
 	return "\r\x1b[" + strconv.Itoa(up) + "A"
 }
 
-// writeText writes to the terminal. The reader of the keys notices a terminal that is gone.
+// writeText writes to the terminal. It ignores errors, because the reader of the keys notices a closed terminal.
 func (c *canvas) writeText(s string) { _, _ = io.WriteString(c.w, s) }
 
-// hang is the indentation of all lines of a text but the first.
+// hang is the indentation, in columns, of all lines of a text except the first.
 const hang = 2
 
-// layout breaks prompt and text into rows and returns the place of the cursor.
+// layout breaks prompt and text into rows of the given columns. row and column are the place of the cursor.
 func layout(prompt string, text []rune, pos, columns int) (rows []string, row, column int) {
 	line, used := prompt, TextWidth(prompt)
 	next := func(indent int) {
@@ -82,7 +82,7 @@ func layout(prompt string, text []rune, pos, columns int) (rows []string, row, c
 		line, used = strings.Repeat(" ", indent), indent
 	}
 	c := runewidth.Condition{StrictEmojiNeutral: true}
-	cluster, clusterW := "", 0 // the drawn part of the current character
+	cluster, clusterW := "", 0 // the part of the current character that was drawn already
 	for i, r := range text {
 		if i == pos {
 			row, column = len(rows), used
@@ -97,7 +97,7 @@ func layout(prompt string, text []rune, pos, columns int) (rows []string, row, c
 		case r < ' ' || r == 0x7f:
 			r = '·'
 		}
-		// Some characters join, such as flags and families. The joined character takes less room.
+		// Some characters join into one, such as flags and families. The joined character is narrower than its parts.
 		w := c.StringWidth(cluster+string(r)) - clusterW
 		if w == c.RuneWidth(r) && w > 0 {
 			cluster, clusterW = "", 0
@@ -124,7 +124,7 @@ func layout(prompt string, text []rune, pos, columns int) (rows []string, row, c
 	return rows, row, column
 }
 
-// drawRows replaces the shown rows by prompt and text.
+// drawRows draws prompt and text in place of the rows on the screen.
 func (c *canvas) drawRows(prompt string, text []rune, pos int) {
 	w, h := c.size()
 	if w < 4 {
@@ -135,7 +135,7 @@ func (c *canvas) drawRows(prompt string, text []rune, pos int) {
 		return
 	}
 	rows, row, column := layout(prompt, text, pos, w-1)
-	if h > 1 && len(rows) > h-1 { // The screen shows the rows around the cursor.
+	if h > 1 && len(rows) > h-1 { // The text has more rows than the screen, which shows the rows around the cursor.
 		from := min(max(row-(h-1)/2, 0), len(rows)-(h-1))
 		rows, row = rows[from:from+h-1], row-from
 	}
@@ -160,7 +160,8 @@ func (c *canvas) drawRows(prompt string, text []rune, pos int) {
 	c.writeText(b.String())
 }
 
-// drawDumb shows one row and moves the cursor with backspaces only. Of a long text it shows the part around the cursor.
+// drawDumb shows one row and moves the cursor only with backspaces. If the text is too long, it shows the part
+// around the cursor.
 func (c *canvas) drawDumb(prompt string, text []rune, pos, w int) {
 	flat := []rune(strings.NewReplacer("\n", "⏎", "\t", " ").Replace(string(text)))
 	room := max(w-1-TextWidth(prompt), 10)
@@ -202,7 +203,8 @@ func (c *canvas) drawDumb(prompt string, text []rune, pos, w int) {
 	c.writeText(b.String())
 }
 
-// throughColumn returns the beginning of a row, up to and with the character in the column. The row may have styles.
+// throughColumn returns the beginning of a row, up to and including the character in the column. The row may contain
+// styles.
 func throughColumn(row string, column int) string {
 	for i := range row {
 		if TextWidth(row[:i]) > column {

@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen/screentest"
 )
 
-// TestCanvasOnANarrowerTerminal makes the terminal narrower at each place of the cursor. The line stands on the screen
-// once.
+// TestCanvasOnANarrowerTerminal makes the terminal narrower while the cursor stands at each place of the line. The
+// screen must show the line once.
 func TestCanvasOnANarrowerTerminal(t *testing.T) {
 	text := []rune(strings.Repeat("中文 and more, ", 9)) // 126 columns
 	for _, columns := range []int{7, 20, 33, 41, 60} {
@@ -36,8 +36,8 @@ func layoutRows(prompt string, text []rune, columns int) []string {
 	return rows
 }
 
-// TestResized changes the size of the terminal several times. Until the size is certain, nothing is drawn. Then the
-// line stands on the screen once, below the text that Above has shown.
+// TestResized changes the size of the terminal several times. Nothing may be drawn until the size has settled. Then
+// the screen must show the line once, below the text that Above has written.
 func TestResized(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told, screen := 80, screentest.New(80, 20)
@@ -47,7 +47,7 @@ func TestResized(t *testing.T) {
 		e.pos = len(e.text)
 		_, _ = screen.Write([]byte("first\n"))
 		e.Redraw(false)
-		// The terminal reports the first size at once and the last size later.
+		// The terminal reports the first size at once, and the last size later.
 		for _, columns := range []int{30, 70, 25, 40} {
 			e.mu.Lock()
 			screen.Resize(columns, 20)
@@ -55,7 +55,7 @@ func TestResized(t *testing.T) {
 			if says {
 				told = columns
 			}
-			e.text[0] = 'W' // a key
+			e.text[0] = 'W' // This changes the line like a typed key.
 			e.mu.Unlock()
 			if says {
 				e.Resized()

@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// maxInline is the largest paste of one line that stands in the line itself.
+// maxInline is the largest size of a one-line paste that the line shows in full, in bytes.
 const maxInline = 500
 
-// fold is a text that has a label in the line.
+// fold is a pasted text. The line shows its label instead.
 type fold struct{ label, text string }
 
-// pastedLabel returns the replacement of a pasted text in the line.
+// pastedLabel returns the text that the line shows for a pasted text.
 func (e *Editor) pastedLabel(text string) string {
 	text = escapes().ReplaceAllString(text, "")
 	if e.o.Pasted != nil {
@@ -22,13 +22,13 @@ func (e *Editor) pastedLabel(text string) string {
 	return e.foldText(text)
 }
 
-// escapes matches the sequences of a terminal, such as a colour, in a copied text.
+// escapes matches the escape sequences of a terminal, such as a colour, in a copied text.
 var escapes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]|" +
 		"\x1b[\\]PX^_][^\a\x1b]*(?:\a|\x1b\\\\)?|\x1b[ -/]*[0-~]")
 })
 
-// foldText returns a short text itself and a label for a longer text.
+// foldText returns a short text unchanged, and a label for a longer text.
 func (e *Editor) foldText(text string) string {
 	text = strings.TrimRight(text, "\n")
 	lines := strings.Count(text, "\n") + 1
@@ -47,7 +47,7 @@ func (e *Editor) foldText(text string) string {
 	return f.label
 }
 
-// visible removes the control characters from a text, except tabs and line breaks.
+// visible returns a text without its control characters, except tabs and line breaks.
 func visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0 {
@@ -57,7 +57,7 @@ func visible(text string) string {
 	}, text)
 }
 
-// unfoldLabels replaces each label in the line by its text. Labels within such a text stay.
+// unfoldLabels replaces each label in the line by its pasted text. It does not look for labels within a pasted text.
 func (e *Editor) unfoldLabels(line string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -78,8 +78,8 @@ func (e *Editor) unfoldLabels(line string) string {
 	}
 }
 
-// unfoldable returns a function that removes the label before the cursor. nil means that there is no label. The caller
-// holds mu.
+// unfoldable returns a function that removes the label directly before the cursor. It returns nil if no label stands
+// there. The caller holds mu.
 func (e *Editor) unfoldable() func([]rune, int) ([]rune, int) {
 	n := e.labelLength(e.text[:e.pos])
 	if n == 0 {
@@ -90,7 +90,7 @@ func (e *Editor) unfoldable() func([]rune, int) ([]rune, int) {
 	}
 }
 
-// labelLength returns the length of the label at the end of a text, or 0. The caller holds mu.
+// labelLength returns the length of the label at the end of a text, or 0 without a label. The caller holds mu.
 func (e *Editor) labelLength(text []rune) int {
 	before := string(text)
 	for _, f := range e.folded {

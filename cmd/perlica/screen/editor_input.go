@@ -8,15 +8,15 @@ import (
 	"github.com/chzyer/readline"
 )
 
-// These bytes stand for keys that readline does not know.
+// These bytes stand for keys that readline does not know. The editor itself handles them.
 const (
 	markCycle = 0x1c
-	markOp    = 0x1d // the next function of ops
+	markOp    = 0x1d // calls the next function of the field ops
 	markEdit  = 0x1e
 )
 
-// pump is the standard input of readline. Bytes pass only while a line is read. After a byte that may end the line,
-// pump waits for the decision, because the next bytes may belong to the next reader.
+// pump is the standard input of readline. It passes bytes to readline only while a line is read. After a byte that
+// may end the line, pump waits until this is decided, because the next bytes may belong to the next reader.
 type pump struct {
 	e *Editor
 
@@ -25,7 +25,7 @@ type pump struct {
 	ctx    context.Context
 	gate   bool // true while bytes may pass to readline
 	closed bool
-	over   bool // readline has read the end of its input
+	over   bool // true after readline has read the end of its input
 	queue  []byte
 }
 
@@ -37,8 +37,8 @@ func (p *pump) openGate(ctx context.Context) {
 	p.cond.Broadcast()
 }
 
-// openGateAfter opens the gate after a byte that did not end the line. A byte that cannot end a line leaves the gate as
-// it is: the gate may be closed because of a later byte.
+// openGateAfter opens the gate if the byte after could have ended the line and did not. A byte that can never end a
+// line does not change the gate, because a later byte may have closed it.
 func (p *pump) openGateAfter(after rune) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,8 +46,8 @@ func (p *pump) openGateAfter(after rune) {
 	p.cond.Broadcast()
 }
 
-// closeInput ends the input of readline and waits until readline has read the end. readline's Close does not wait for a
-// goroutine that has not begun to run.
+// closeInput ends the input of readline and waits until readline has read the end. This wait is needed: readline's
+// Close does not wait for a goroutine that has not begun to run.
 func (p *pump) closeInput() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +59,7 @@ func (p *pump) closeInput() {
 	}
 }
 
-// Close does nothing. readline calls it.
+// Close does nothing. readline calls it at its end.
 func (p *pump) Close() error { return nil }
 
 func (p *pump) Read(b []byte) (int, error) {
@@ -90,7 +90,7 @@ func (p *pump) Read(b []byte) (int, error) {
 		k, err := p.e.typing.nextKey(ctx, p.e.keys.Read)
 		if err != nil {
 			p.e.mu.Lock()
-			p.e.reason = err // the reason for the end of the current line
+			p.e.reason = err // err is the reason why the current line ends
 			p.e.mu.Unlock()
 			k = Key{Kind: keyControl, Rune: readline.CharEnter}
 		}
@@ -110,7 +110,7 @@ func mayEnd(r rune) bool {
 	return false
 }
 
-// encodeKey returns the bytes that readline reads for a key.
+// encodeKey returns the bytes that readline gets for a key.
 func (e *Editor) encodeKey(k Key) []byte {
 	later := func(op func([]rune, int) ([]rune, int)) []byte {
 		e.mu.Lock()
@@ -159,10 +159,10 @@ func insert(s string) func([]rune, int) ([]rune, int) {
 // press is a pressed key.
 type press struct {
 	key       rune
-	searching bool // readline searches in the history
+	searching bool // readline is searching in the history
 }
 
-// keys are the keys with an effect of the editor. readline handles all others.
+// keys maps each key with a special effect to the editor's method for it. readline handles all other keys.
 var keys = map[rune]func(e *Editor, p press) (rune, bool){
 	readline.CharEnter:     (*Editor).pressEnter,
 	readline.CharInterrupt: (*Editor).pressInterrupt,
@@ -183,8 +183,8 @@ var keys = map[rune]func(e *Editor, p press) (rune, bool){
 	readline.CharCtrlH:     (*Editor).pressBackspace,
 }
 
-// filterRune sees each character before readline, in readline's goroutine. All earlier characters have had their
-// effect. A key that ends the line becomes Enter, and filterRune notes the reason.
+// filterRune sees each character before readline does, in readline's goroutine. All earlier characters have had
+// their effect by then. filterRune turns a key that ends the line into Enter and stores the reason.
 func (e *Editor) filterRune(r rune) (rune, bool) {
 	p := press{key: r, searching: e.rl.Operation.IsSearchMode()}
 	e.mu.Lock()
@@ -195,7 +195,7 @@ func (e *Editor) filterRune(r rune) (rune, bool) {
 	return e.passKey(p)
 }
 
-// passKey gives a key to readline.
+// passKey passes a key to readline, if readline has an effect for it.
 func (e *Editor) passKey(p press) (rune, bool) {
 	staysInSearch := p.key == readline.CharBckSearch || p.key == readline.CharFwdSearch || p.key == readline.CharCtrlH
 	if p.searching && p.key < ' ' && !staysInSearch {
@@ -204,7 +204,7 @@ func (e *Editor) passKey(p press) (rune, bool) {
 	return p.key, usable(p.key)
 }
 
-// endLine ends the line for a reason. An earlier reason counts.
+// endLine ends the line with a reason. If the line has a reason already, the first reason stays.
 func (e *Editor) endLine(reason error) (rune, bool) {
 	if e.reason == nil {
 		e.reason = reason
@@ -212,21 +212,21 @@ func (e *Editor) endLine(reason error) (rune, bool) {
 	return readline.CharEnter, true
 }
 
-// keepLine gives another key to readline, and then changes the text by op.
+// keepLine does not end the line. It passes the key as to readline instead of key, and op then changes the text.
 func (e *Editor) keepLine(key, as rune, op func([]rune, int) ([]rune, int)) (rune, bool) {
 	e.op = op
 	e.in.openGateAfter(key)
 	return as, true
 }
 
-// unchanged is an op that keeps the text.
+// unchanged is a change that leaves the text as it is.
 func unchanged(text []rune, pos int) ([]rune, int) { return text, pos }
 
 func (e *Editor) pressEnter(p press) (rune, bool) {
 	if e.reason != nil || p.searching || !continues(string(e.text)) {
 		return p.key, true
 	}
-	e.rl.Terminal.KickRead() // readline believes that the line has ended.
+	e.rl.Terminal.KickRead() // readline stops reading at Enter, because it believes that the line has ended.
 	return e.keepLine(p.key, readline.CharBell, func(text []rune, _ int) ([]rune, int) {
 		return append(text[:len(text)-1:len(text)-1], '\n'), len(text)
 	})
@@ -260,7 +260,7 @@ func (e *Editor) pressBell(p press) (rune, bool) {
 	return e.pressAway(p)
 }
 
-// pressAway interrupts the reading of the line, if the user of the editor handles the key.
+// pressAway interrupts the reading of the line if the caller of Line has a function for the key.
 func (e *Editor) pressAway(p press) (rune, bool) {
 	if reason := e.interruption(p.key); reason != nil {
 		return e.endLine(reason)
@@ -293,7 +293,7 @@ func (e *Editor) pressBackspace(p press) (rune, bool) {
 	return e.passKey(p)
 }
 
-// interruption returns the reason why a key interrupts the reading of the line. nil means that it does not.
+// interruption returns the error with which a key interrupts the reading of the line, or nil if the key does not.
 func (e *Editor) interruption(r rune) error {
 	switch {
 	case r == readline.CharCtrlZ && e.o.Suspend != nil:
@@ -306,7 +306,7 @@ func (e *Editor) interruption(r rune) error {
 	return nil
 }
 
-// usable reports whether readline has an effect for a control character. It would insert any other into the line.
+// usable reports whether readline has an effect for a control character. It would insert another one into the line.
 func usable(r rune) bool {
 	const ctrlQ, ctrlV, ctrlX = 17, 22, 24
 	switch r {
@@ -316,20 +316,20 @@ func usable(r rune) bool {
 	return r >= ' ' || r < 0 || r <= readline.CharCtrlZ
 }
 
-// listener learns the new text from readline after each character.
+// listener receives the text from readline after each character.
 type listener struct{ e *Editor }
 
 func (l listener) OnChange(text []rune, pos int, r rune) ([]rune, int, bool) {
 	e := l.e
 	if text == nil && r == 0 {
-		return nil, 0, false // readline is about to read.
+		return nil, 0, false // readline calls this before it reads a line.
 	}
 	searching := e.rl.Operation.IsSearchMode()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if r == readline.CharEnter {
 		if e.ended != nil {
-			close(e.ended) // The line stays as it was.
+			close(e.ended) // The line has ended, and its text does not change any more.
 			e.ended = nil
 		}
 		return nil, 0, false
@@ -348,8 +348,8 @@ func (l listener) OnChange(text []rune, pos int, r rune) ([]rune, int, bool) {
 	return append([]rune(nil), text...), pos, changed
 }
 
-// verticalMove returns a function that moves the cursor up or down within a text of several lines. nil means that there
-// is no such line: the key is for the history.
+// verticalMove returns a function that moves the cursor up or down within a text of several lines. It returns nil if
+// there is no line in this direction. The key then belongs to the history.
 func (e *Editor) verticalMove(r rune) func([]rune, int) ([]rune, int) {
 	begin := lineBegin(e.text, e.pos)
 	to := 0

@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen/screentest"
 )
 
-// testEditor is an Editor at a terminal. It records the screen each time that Tab is pressed.
+// testEditor is an Editor on a terminal. It records the screen each time that Tab is pressed.
 type testEditor struct {
 	*Editor
 	screen  *screentest.Terminal
@@ -25,8 +25,8 @@ type look struct {
 	row, column int
 }
 
-// newTestEditor returns an Editor on a terminal of the given width. change sets more options. Without a Complete of its
-// own, Tab records the screen.
+// newTestEditor returns an Editor on a terminal of the given width. The function change sets more options. If it
+// sets no function Complete, Tab records the screen.
 func newTestEditor(t *testing.T, columns int, change func(*EditorOptions)) *testEditor {
 	t.Helper()
 	d := &testEditor{screen: screentest.New(columns, 12), typed: &Keys{}, columns: columns}
@@ -54,7 +54,7 @@ func newTestEditor(t *testing.T, columns int, change func(*EditorOptions)) *test
 	return d
 }
 
-// line types keys at the prompt. Ctrl-C ends a line that the keys do not end.
+// line types keys at the prompt and returns the line. If the keys do not end the line, Ctrl-C ends it.
 func (d *testEditor) line(t *testing.T, keys string) (string, error) {
 	t.Helper()
 	d.typed.Unread([]byte(keys + "\x03"))
@@ -63,7 +63,7 @@ func (d *testEditor) line(t *testing.T, keys string) (string, error) {
 	return text, err
 }
 
-// sends checks the line that the keys send.
+// sends types keys and compares the line that they send with want.
 func (d *testEditor) sends(t *testing.T, keys, want string) {
 	t.Helper()
 	if got, err := d.line(t, keys); got != want || err != nil {
@@ -71,7 +71,7 @@ func (d *testEditor) sends(t *testing.T, keys, want string) {
 	}
 }
 
-// These are the keys without a letter.
+// These are the sequences of keys that are no letters.
 const (
 	up, down, right, left = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D"
 	wordLeft, wordRight   = "\x1b[1;5D", "\x1b[1;3C"
@@ -87,7 +87,7 @@ const (
 
 func pasteOf(text string) string { return pasteBegin + text + pasteEnd }
 
-// TestKeysOfALine checks the sent line for each editing key.
+// TestKeysOfALine checks the effect of each editing key on the line that is sent.
 func TestKeysOfALine(t *testing.T) {
 	for name, c := range map[string]struct{ keys, want string }{
 		"typed":                 {"hello" + enter, "hello"},
@@ -131,8 +131,8 @@ func TestKeysOfALine(t *testing.T) {
 	}
 }
 
-// TestKeysThatEndALine checks that Ctrl-C abandons the line and returns its text, and that Ctrl-D ends only an empty
-// line.
+// TestKeysThatEndALine checks that Ctrl-C abandons the line and that Line returns its text. Ctrl-D ends only an
+// empty line.
 func TestKeysThatEndALine(t *testing.T) {
 	for name, c := range map[string]struct {
 		keys, text string
@@ -158,7 +158,8 @@ func TestKeysThatEndALine(t *testing.T) {
 	}
 }
 
-// TestALineThatIsCutOff ends the context within a line. Line returns the text so far, and the next Line continues it.
+// TestALineThatIsCutOff ends the context while a line is typed. Line must return the text so far, and the next Line
+// must continue it.
 func TestALineThatIsCutOff(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	d := newTestEditor(t, 60, func(o *EditorOptions) {
@@ -174,8 +175,8 @@ func TestALineThatIsCutOff(t *testing.T) {
 	}
 }
 
-// TestHistoryKeys checks that Up and Down show the sent lines without duplicates, and that Ctrl-R and Ctrl-S search
-// them.
+// TestHistoryKeys checks that Up and Down show the lines that were sent, without duplicates. Ctrl-R and Ctrl-S must
+// search these lines.
 func TestHistoryKeys(t *testing.T) {
 	var kept []string
 	d := newTestEditor(t, 60, func(o *EditorOptions) {
@@ -218,8 +219,8 @@ func TestHistoryKeys(t *testing.T) {
 	}
 }
 
-// TestWhatEndsALineForAWhile checks that another editor, a stop and Shift-Tab keep the line, and that a failure is
-// shown.
+// TestWhatEndsALineForAWhile checks that the line stays during another editor, during a stop and after Shift-Tab. A
+// failure must be shown.
 func TestWhatEndsALineForAWhile(t *testing.T) {
 	var did []string
 	fails := error(nil)
@@ -243,7 +244,8 @@ func TestWhatEndsALineForAWhile(t *testing.T) {
 	}
 }
 
-// TestCompletion checks that Tab inserts the common beginning of all words, or lists the words.
+// TestCompletion checks that Tab inserts the common beginning of all words. Otherwise Tab must list the
+// words.
 func TestCompletion(t *testing.T) {
 	var words []string
 	d := newTestEditor(t, 20, func(o *EditorOptions) {
@@ -277,8 +279,8 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestGate passes a key that cannot end the line while the gate is closed for a later key. The gate stays closed,
-// because the next byte belongs to the next reader.
+// TestGate closes the gate because of one key, and then calls openGateAfter for another key that cannot end the
+// line. The gate must stay closed, because the next byte belongs to the next reader.
 func TestGate(t *testing.T) {
 	p := &pump{gate: true, queue: []byte{markOp, markEdit, 'x'}}
 	p.cond.L = &p.mu

@@ -12,7 +12,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen/screentest"
 )
 
-// TestLineOnTheScreen checks the whole line, the cursor and deleted text at several widths.
+// TestLineOnTheScreen checks that the whole line and the cursor are in the right places, at several widths. Deleted
+// text must be gone.
 func TestLineOnTheScreen(t *testing.T) {
 	text := "中文 and 😀 " + strings.Repeat("word ", 12) // 12 + 60 columns
 	for _, columns := range []int{20, 60, 200} {
@@ -62,7 +63,7 @@ func TestLongerThanTheScreen(t *testing.T) {
 	}
 }
 
-// TestAbove shows other lines above the prompt. The prompt stays, and Redraw(true) draws it again.
+// TestAbove writes other lines above the prompt. The prompt must stay, and Redraw(true) must draw it again.
 func TestAbove(t *testing.T) {
 	for _, dumb := range []bool{false, true} {
 		d := newTestEditor(t, 60, func(o *EditorOptions) {
@@ -93,12 +94,12 @@ func TestAbove(t *testing.T) {
 		if got := d.screen.All(); strings.Count(got, "> half a 中") < 2 {
 			t.Errorf("dumb %v: after the screen was lost it shows\n%s", dumb, got)
 		}
-		d.sends(t, "x"+enter, "x") // The goroutines of readline must begin before it can be closed.
+		d.sends(t, "x"+enter, "x") // readline can be closed only after its goroutines have begun.
 	}
 }
 
-// TestDumbTerminal checks that one row is drawn with backspaces only, and that it shows the part of a long line around
-// the cursor.
+// TestDumbTerminal checks that the line is one row that is drawn only with backspaces. If the line is too long, the
+// row must show the part around the cursor.
 func TestDumbTerminal(t *testing.T) {
 	for _, columns := range []int{20, 60, 200} {
 		d := newTestEditor(t, columns, func(o *EditorOptions) { o.Dumb = true })
@@ -120,7 +121,7 @@ func TestDumbTerminal(t *testing.T) {
 	}
 }
 
-// TestPickKeys checks the arrows, the search, Enter, Esc and Ctrl-C.
+// TestPickKeys checks the effects of the arrows, typed words, Enter, Esc and Ctrl-C in a list.
 func TestPickKeys(t *testing.T) {
 	names := []string{"apple", "pear", "apple pie", "plum"}
 	for keys, want := range map[string]int{
@@ -165,7 +166,8 @@ func TestPickKeys(t *testing.T) {
 	}
 }
 
-// TestPage shows rows by the screen and by the row, until q. Later keys are for the next reader.
+// TestPage shows rows screen by screen and row by row, until the key q. Keys after the q must be left for the next
+// reader.
 func TestPage(t *testing.T) {
 	rows := strings.Split("r1 r2 r3 r4 r5 r6 r7 r8", " ")
 	for keys, want := range map[string]int{

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// feed returns the pieces as reads, and then the end of the terminal.
+// feed returns a readFunc. It returns the pieces one by one, and then io.EOF as from a closed terminal.
 func feed(pieces ...string) readFunc {
 	return func(_ context.Context, wait time.Duration) ([]byte, error) {
 		if len(pieces) == 0 {
@@ -39,7 +39,8 @@ func keysOf(t *testing.T, read readFunc) (keys []Key) {
 
 func runeKey(r rune) Key { return Key{Kind: KeyRune, Rune: r} }
 
-// TestDecode checks all keys of the editor. A paste is one key, however it is cut. Unknown sequences do nothing.
+// TestDecode checks all keys of the editor. A paste is one key, in whatever pieces it arrives. Unknown sequences do
+// nothing.
 func TestDecode(t *testing.T) {
 	up, enter := Key{Kind: keyControl, Rune: 16}, Key{Kind: keyControl, Rune: 13}
 	paste := Key{Kind: keyPaste, text: "a\nb\n中\x1b[A"}
@@ -89,10 +90,10 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// FuzzDecode checks that reading always ends and that the text of a paste has no carriage return.
+// FuzzDecode checks that reading always ends, and that the text of a paste contains no carriage return.
 func FuzzDecode(f *testing.F) {
 	f.Add("a\x1b[200~x\ry\x1b[201~\r", uint8(2))
-	f.Add("\xfe\r\x95\xff", uint8(0)) // This input was once taken for a paste.
+	f.Add("\xfe\r\x95\xff", uint8(0)) // This input must not be taken for a paste.
 	f.Fuzz(func(t *testing.T, typed string, step uint8) {
 		var pieces []string
 		n := int(step)%9 + 1
@@ -107,7 +108,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestLayout checks the rows of several texts, and the place of the cursor.
+// TestLayout checks the rows of several texts and the place of the cursor in them.
 func TestLayout(t *testing.T) {
 	for name, c := range map[string]struct {
 		text        string
@@ -136,7 +137,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestFold checks that a label stands for its text until the label is changed.
+// TestFold checks that a label is replaced by its text. A label that a person has changed is not replaced.
 func TestFold(t *testing.T) {
 	var e Editor
 	if got := e.foldText("one line\x07\n"); got != "one line" {
@@ -154,7 +155,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestHistory checks that entries with line breaks are kept and that the file does not grow without limit.
+// TestHistory checks that entries with line breaks survive, and that the file does not grow without limit.
 func TestHistory(t *testing.T) {
 	h := LineHistory{Path: filepath.Join(t.TempDir(), "state", "history")}
 	if past, err := h.Load(); len(past) != 0 || err != nil {

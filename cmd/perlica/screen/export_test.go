@@ -1,5 +1,6 @@
 package screen
 
-// Harmless is the seam between this package and its external tests. The tests of the line editor, of the keys and of
-// the terminal stay in this package: they drive one goroutine of readline to a state that no exported name shows.
+// Harmless lets the external tests of this package use an unexported function. Some tests stay inside the package:
+// those of the line editor, the keys and the terminal. They bring a goroutine of readline into a state that no
+// exported name shows.
 var Harmless = harmless

@@ -8,32 +8,32 @@ import (
 	"github.com/chzyer/readline"
 )
 
-// Key is a keystroke, or a text that arrived in one piece.
+// Key is a pressed key, or a text that arrived at once.
 type Key struct {
 	Kind keyKind
-	Rune rune   // the character of KeyRune, keyControl and keyMeta
-	text string // the text of keyPaste and keyLines
+	Rune rune   // the character, for KeyRune, keyControl and keyMeta
+	text string // the text, for keyPaste and keyLines
 }
 
 // keyKind is the kind of a Key.
 type keyKind int
 
 const (
-	keyNone       keyKind = iota // a sequence without effect
+	keyNone       keyKind = iota // a sequence that has no effect
 	KeyRune                      // a printing character
 	KeyEsc                       // the key Esc alone
-	keyControl                   // a control character; the arrow keys have readline's control characters
-	keyMeta                      // Alt with a character
+	keyControl                   // a control character; an arrow key has the control character that readline uses for it
+	keyMeta                      // Alt together with a character
 	keyDelete                    // Delete, which removes the next character
 	keyBackTab                   // Shift-Tab
 	keyNewline                   // Alt-Enter, which breaks the line
-	keyPasteBegin                // the mark before a paste
-	keyPasteEnd                  // the mark after a paste
-	keyPaste                     // a whole paste
+	keyPasteBegin                // the sequence that a terminal sends before a paste
+	keyPasteEnd                  // the sequence that a terminal sends after a paste
+	keyPaste                     // the whole text of a paste
 	keyLines                     // several lines that arrived at once
 )
 
-// CtrlC and CtrlZ are control characters for [Key.IsControl].
+// CtrlC and CtrlZ are the control characters for [Key.IsControl].
 const (
 	CtrlC rune = readline.CharInterrupt
 	CtrlZ rune = readline.CharCtrlZ
@@ -42,7 +42,8 @@ const (
 // IsControl reports whether the key is the control character c.
 func (k Key) IsControl(c rune) bool { return k.Kind == keyControl && k.Rune == c }
 
-// isEnter reports whether the key is Enter. Before raw mode, the terminal turned Enter into a line feed.
+// isEnter reports whether the key is Enter. A key that was pressed before raw mode arrives as a line feed, which
+// counts.
 func (k Key) isEnter() bool {
 	return k.IsControl(readline.CharEnter) || k.IsControl(readline.CharCtrlJ)
 }
@@ -52,12 +53,12 @@ func (k Key) isBackspace() bool {
 	return k.IsControl(readline.CharBackspace) || k.IsControl(readline.CharCtrlH)
 }
 
-// Digit returns the value of a decimal digit of any script: 3, ３, ٣.
+// Digit returns the value of a decimal digit of any script, such as 3, ３ or ٣.
 func (k Key) Digit() (int, bool) {
 	if k.Kind != KeyRune || !unicode.Is(unicode.Nd, k.Rune) {
 		return 0, false
 	}
-	// Decimal digits stand in runs of ten that begin with zero.
+	// In Unicode, decimal digits form groups of ten that begin with zero.
 	for _, r := range unicode.Nd.R16 {
 		if rune(r.Lo) <= k.Rune && k.Rune <= rune(r.Hi) {
 			return int(k.Rune-rune(r.Lo)) % 10, true
@@ -78,8 +79,9 @@ const (
 	pasteEnd   = "\x1b[201~"
 )
 
-// decodeKey decodes the first key of b, which has n bytes. n is 0 when the key needs more bytes. If sequence is then
-// true, the bytes begin a sequence or a character. Its rest comes at once or never.
+// decodeKey decodes the first key in b. n is the number of its bytes, or 0 if the key needs more bytes. In this
+// case, sequence means that the bytes begin an escape sequence or a character. The rest of it arrives at once or
+// never.
 func decodeKey(b []byte) (k Key, n int, sequence bool) {
 	if len(b) == 0 {
 		return Key{}, 0, false
@@ -92,7 +94,8 @@ func decodeKey(b []byte) (k Key, n int, sequence bool) {
 		return Key{}, 0, false
 	case c == ctrlX && b[1] == ctrlE:
 		return Key{Kind: keyControl, Rune: markEdit}, 2, false
-	case c == 0, c == ctrlX, c > esc && c < ' ': // The editor uses some of these bytes as marks.
+	// The editor uses some of these bytes as its own marks, so a typed one is dropped.
+	case c == 0, c == ctrlX, c > esc && c < ' ':
 		return Key{}, 1, false
 	case c < ' ', c == readline.CharBackspace:
 		return Key{Kind: keyControl, Rune: rune(c)}, 1, false
@@ -107,8 +110,8 @@ func decodeKey(b []byte) (k Key, n int, sequence bool) {
 	return Key{Kind: KeyRune, Rune: r}, n, false
 }
 
-// decodeEscape decodes a sequence that begins with Esc. Alt with a letter is such a sequence and does not count as the
-// letter. Ctrl-C is not a part of any sequence.
+// decodeEscape decodes a sequence that begins with Esc. Alt with a letter is such a sequence and is not the letter.
+// Ctrl-C is never a part of a sequence.
 func decodeEscape(b []byte) (k Key, n int, sequence bool) {
 	if len(b) == 1 {
 		return Key{}, 0, true
@@ -118,7 +121,7 @@ func decodeEscape(b []byte) (k Key, n int, sequence bool) {
 		return Key{Kind: KeyEsc}, 1, false
 	case readline.CharInterrupt:
 		return Key{}, 1, false
-	case '[', 'O': // CSI and SS3: parameters, then a final byte
+	case '[', 'O': // Sequences that begin with CSI or SS3 have parameters and a final byte.
 		for i := 2; i < len(b); i++ {
 			switch {
 			case b[i] == '[' && i == 2: // a function key of the Linux console
@@ -141,12 +144,12 @@ func decodeEscape(b []byte) (k Key, n int, sequence bool) {
 	return Key{}, 1 + size, false
 }
 
-// namedKey returns the key of a CSI or SS3 sequence.
+// namedKey returns the key that a CSI or SS3 sequence stands for.
 func namedKey(params string, final byte) Key {
 	if strings.IndexAny(params, "[?<=>") == 0 || strings.HasSuffix(params, ":3") {
 		return Key{} // a function key of the Linux console, a terminal's reply, or the release of a key
 	}
-	withModifier := strings.HasSuffix(params, ";5") || strings.HasSuffix(params, ";3") // Ctrl or Alt
+	withModifier := strings.HasSuffix(params, ";5") || strings.HasSuffix(params, ";3") // with Ctrl or Alt
 	control := func(c rune) Key { return Key{Kind: keyControl, Rune: c} }
 	switch final {
 	case 'A':

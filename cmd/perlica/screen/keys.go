@@ -10,49 +10,49 @@ import (
 	"github.com/chzyer/readline"
 )
 
-// ErrInterrupted, ErrEscaped and ErrSuspended are the errors of [Keys.Line] for Ctrl-C, Esc and Ctrl-Z. [Editor.Line]
-// and [Pick] fail with ErrInterrupted too.
+// ErrInterrupted, ErrEscaped and ErrSuspended are the errors of [Keys.Line] after Ctrl-C, Esc and Ctrl-Z.
+// [Editor.Line] and [Pick] fail with ErrInterrupted, too.
 var (
 	ErrInterrupted = errors.New("terminal: interrupted")
 	ErrEscaped     = errors.New("terminal: escaped")
 	ErrSuspended   = errors.New("terminal: suspended")
 )
 
-// escDelay is the longest pause within a text that arrives at once.
+// escDelay is the longest pause between two bytes of a text that arrives at once.
 const escDelay = 50 * time.Millisecond
 
-// errNothing is the error of input.readBytes when the time is up.
+// errNothing is the error of readBytes if no byte arrived in time.
 var errNothing = errors.New("terminal: nothing typed")
 
-// input is a source of keys.
+// input is a source of typed bytes.
 type input interface {
-	// read waits for bytes, at most for wait unless wait is 0. It fails with errNothing, with ctx.Err(), or with io.EOF
-	// when the terminal is gone.
+	// readBytes waits for bytes, but not longer than wait. 0 means no limit. It fails with errNothing, with
+	// ctx.Err(), or with io.EOF if the terminal is closed.
 	readBytes(ctx context.Context, wait time.Duration) ([]byte, error)
-	// discard drops the typed bytes that were not read.
+	// discardTyped drops the typed bytes that nobody has read.
 	discardTyped() error
-	// echo shows typed text.
+	// echoText shows typed text.
 	echoText(s string)
 }
 
-// Keys reads keystrokes while a terminal is in raw mode, see [TTY.Session]. It is for one goroutine.
+// Keys reads keys while a terminal is in raw mode, see [TTY.Session]. Only one goroutine may use it.
 type Keys struct {
 	in      input
 	replies replies
 	buf     []byte
-	pasting bool // a marked paste has begun
+	pasting bool // true between the marks of a paste
 }
 
-// Discard drops all typed bytes. Call it after you have drawn a question, so that no key typed before the question
-// answers it.
+// Discard drops all typed bytes. A caller uses it after it has drawn a question, so that a key from before the
+// question does not answer it.
 func (k *Keys) Discard() error {
 	k.buf, k.pasting, k.replies = nil, false, replies{}
 	return k.in.discardTyped()
 }
 
-// Next waits for a key that can answer a question. It fails with ctx.Err(), or with io.EOF when the terminal is gone.
-// Next skips other keys, such as arrow keys, and marked pastes. It does not skip Ctrl-C in a paste, because the mark of
-// the paste's end may be lost.
+// Next waits for a key that can answer a question. It fails with ctx.Err(), or with io.EOF if the terminal is
+// closed. Next skips other keys, such as arrow keys, and pastes between marks. It does not skip Ctrl-C in a paste,
+// because the mark at the end of the paste may be lost.
 func (k *Keys) Next(ctx context.Context) (Key, error) {
 	for {
 		key, err := k.decodeNext(ctx)
@@ -66,14 +66,14 @@ func (k *Keys) Next(ctx context.Context) (Key, error) {
 	}
 }
 
-// answers reports whether Next returns the key.
+// answers reports whether the key can answer a question, so that Next returns it.
 func (k Key) answers() bool {
 	return k.Kind == KeyRune || k.Kind == KeyEsc || k.isEnter() || k.isBackspace() ||
 		k.IsControl(CtrlC) || k.IsControl(CtrlZ) || k.IsControl(readline.CharDelete)
 }
 
-// Alone reports whether the key of the last Next came alone or with Enter only. Otherwise the key belongs to a text
-// that arrived at once. Alone then drops the text, up to a Ctrl-C in it.
+// Alone reports whether the last key of Next arrived alone, or only with Enter. Otherwise the key belongs to a text
+// that arrived at once. In this case Alone drops the text, but not a Ctrl-C in it and the bytes after the Ctrl-C.
 func (k *Keys) Alone(ctx context.Context) (bool, error) {
 	if len(bytes.TrimLeft(k.buf, "\r\n")) == 0 {
 		return true, nil
@@ -93,8 +93,8 @@ func (k *Keys) Alone(ctx context.Context) (bool, error) {
 	}
 }
 
-// Pending waits for the given time and reports whether a byte other than Enter was typed. An earlier byte that was not
-// read counts too. The bytes stay for Next, but Pending drops Enter.
+// Pending waits for the time within and reports whether a byte other than Enter was typed. A byte that was typed
+// earlier and not read counts, too. The bytes stay for Next, but Pending drops Enter.
 func (k *Keys) Pending(ctx context.Context, within time.Duration) (bool, error) {
 	for end := time.Now().Add(within); ; {
 		if k.buf = bytes.TrimLeft(k.buf, "\r\n"); len(k.buf) > 0 {
@@ -115,8 +115,8 @@ func (k *Keys) Pending(ctx context.Context, within time.Duration) (bool, error) 
 	}
 }
 
-// Read waits for typed bytes and returns them without the terminal's replies. If wait is not 0 and passes, Read returns
-// nothing.
+// Read waits for typed bytes and returns them without the terminal's replies. If wait is not 0, Read returns no
+// bytes after this time.
 func (k *Keys) Read(ctx context.Context, wait time.Duration) ([]byte, error) {
 	if b := k.buf; len(b) > 0 {
 		k.buf = nil
@@ -129,14 +129,14 @@ func (k *Keys) Read(ctx context.Context, wait time.Duration) ([]byte, error) {
 	return b, err
 }
 
-// Unread puts bytes back that Read returned. The next call reads them first.
+// Unread puts bytes back that Read has returned. The next call reads them first.
 func (k *Keys) Unread(b []byte) { k.buf = append(b[:len(b):len(b)], k.buf...) }
 
-// Line reads a line, shows it while it is typed, and returns it without its end. The cursor stays at the end of the
-// line. Backspace and Ctrl-U edit the line.
+// Line reads a line and returns it without its end. It shows the line while the person types. Backspace and Ctrl-U
+// edit the line. At the end the cursor stays at the end of the line.
 //
-// Line fails with [ErrInterrupted], [ErrEscaped], [ErrSuspended], io.EOF or ctx.Err(). io.EOF means Ctrl-D on an empty
-// line, or that the terminal is gone. An error comes without text.
+// Line fails with [ErrInterrupted], [ErrEscaped], [ErrSuspended], io.EOF or ctx.Err(). io.EOF means Ctrl-D on an
+// empty line, or that the terminal is closed. With an error, Line returns no text.
 func (k *Keys) Line(ctx context.Context) (string, error) {
 	l := typedLine{echo: k.in.echoText}
 	for {
@@ -154,7 +154,7 @@ func (k *Keys) Line(ctx context.Context) (string, error) {
 	}
 }
 
-// decodeNext waits for the next key that has an effect. It also returns the keys of a paste.
+// decodeNext waits for the next key with an effect. It returns the keys of a paste, too.
 func (k *Keys) decodeNext(ctx context.Context) (Key, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -183,7 +183,7 @@ func (k *Keys) decodeNext(ctx context.Context) (Key, error) {
 		case err == nil:
 			k.buf = append(k.buf, b...)
 		case errors.Is(err, errNothing), errors.Is(err, io.EOF) && len(k.buf) > 0:
-			// The rest of the sequence will not come. A lone Esc is a key. All other bytes are noise.
+			// The rest of the sequence will not arrive. A single Esc is the key Esc. All other bytes are noise.
 			alone := len(k.buf) == 1 && k.buf[0] == esc
 			k.buf = nil
 			if alone {

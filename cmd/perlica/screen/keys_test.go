@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// script is an input of prepared chunks. "" is a pause.
+// script is an input that returns prepared chunks. The chunk "" is a pause.
 type script struct {
 	chunks []string
 	shown  strings.Builder
@@ -33,7 +33,7 @@ func (s *script) echoText(t string)   { s.shown.WriteString(t) }
 
 func r(c rune) Key { return Key{Kind: KeyRune, Rune: c} }
 
-// controlKey is the key of a control character.
+// controlKey returns the key of a control character.
 func controlKey(c rune) Key { return Key{Kind: keyControl, Rune: c} }
 
 func TestKeys(t *testing.T) {
@@ -102,7 +102,8 @@ func TestDiscardDropsWhatIsDecodedToo(t *testing.T) {
 	}
 }
 
-// TestAlone checks that a key among others is a part of a text, and that the text is dropped up to a Ctrl-C.
+// TestAlone checks that a key which arrives together with others counts as text. Alone must drop this text up to a
+// Ctrl-C.
 func TestAlone(t *testing.T) {
 	for _, tt := range []struct {
 		chunks []string
@@ -147,7 +148,7 @@ func TestDigits(t *testing.T) {
 			t.Errorf("%v is %d", k, got)
 		}
 	}
-	// Digit relies on these properties of the table.
+	// Digit relies on these properties of the Unicode table.
 	for _, rt := range unicode.Nd.R16 {
 		if (rt.Hi-rt.Lo+1)%10 != 0 || rt.Stride != 1 {
 			t.Errorf("got %x; want (rt.Hi - rt.Lo + 1) %% 10 == 0 && rt.Stride == 1", rt)

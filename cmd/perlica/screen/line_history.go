@@ -37,16 +37,17 @@ func (e *Editor) rememberLine(line string) {
 	e.o.Keep(label().ReplaceAllString(line, "[pasted $1]"))
 }
 
-// label matches the label of a paste. The file gets the label without its number, so that it is not the label of a
-// later paste.
+// label matches the label of a paste. The file of the history gets the label without its number. It then differs
+// from the label of a later paste.
 var label = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\[pasted (\d+ (?:lines|KB)) #\d+\]`)
 })
 
-// LineHistory is a file of sent lines. Each line is one JSON string. Several processes may add lines.
+// LineHistory is a file of sent lines. Each row of the file is one line as a JSON string. Several processes may add
+// lines.
 type LineHistory struct{ Path string }
 
-// Load returns the newest entries, oldest first. It skips damaged entries.
+// Load returns the newest entries, the oldest of them first. It skips damaged entries.
 func (h LineHistory) Load() ([]string, error) {
 	b, err := os.ReadFile(h.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +65,7 @@ func (h LineHistory) Load() ([]string, error) {
 			all = append(all, s)
 		}
 	}
-	if n := len(all) - maxPast; n > maxPast { // The file has twice as many entries as the editor uses.
+	if n := len(all) - maxPast; n > maxPast { // The file may grow to twice the number of entries that the editor uses.
 		all = all[n:]
 		return all, h.rewrite(all)
 	}

@@ -11,8 +11,9 @@ import (
 
 const drawEvery = 50 * time.Millisecond
 
-// liveText is changing text above a [StatusLine]. It is drawn at most twenty times a second, in place, from the first
-// changed row on. Rows that have left the screen are not drawn again. All methods are safe for concurrent use.
+// liveText is text above a [StatusLine] that may still change. It is drawn in place, at most twenty times a second,
+// and only from the first changed row on. Rows that have left the screen are not drawn again. All methods are safe
+// for concurrent use.
 type liveText struct {
 	s      *StatusLine
 	out    io.Writer
@@ -23,7 +24,7 @@ type liveText struct {
 	rows    []string // the rows on the screen
 	columns int      // the width of the terminal at the last drawing
 	last    time.Time
-	stale   bool // draw has new rows
+	stale   bool // The function draw has new rows.
 	stop    func() bool
 	err     error
 }
@@ -31,12 +32,13 @@ type liveText struct {
 // drawFunc is the callback of [StatusLine.showLive].
 type drawFunc = func(columns, room, gone int) (final string, rows []string)
 
-// showLive returns changing text above the line. out is the terminal of the line. The caller must finish an earlier
-// liveText first.
+// showLive returns a liveText above the status line. out is the terminal of the status line. The caller must first
+// finish an earlier liveText.
 //
-// draw returns the text that became final since its last call, and the rows that may still change. Each row fits in the
-// columns, and there are at most room rows. gone is the number of the last returned rows that have left the screen:
-// those rows cannot change. If the final text ends within a line, draw returns no rows.
+// The function draw returns the text that became final since its last call, and the rows that may still change. Each
+// row must fit in the columns, and there may be at most room rows. gone is the number of rows that draw returned
+// last and that have left the screen. These rows must not change. If the final text ends within a line, draw returns
+// no rows.
 func (s *StatusLine) showLive(out io.Writer, height func() int, draw drawFunc) *liveText {
 	l := &liveText{s: s, out: out, height: height, draw: draw}
 	s.mu.Lock()
@@ -45,8 +47,8 @@ func (s *StatusLine) showLive(out io.Writer, height func() int, draw drawFunc) *
 	return l
 }
 
-// changeContent calls f under the lock of draw. f changes the content. It returns the first error of the terminal,
-// also an earlier one.
+// changeContent calls f, which changes the content, under the lock of draw. It returns the first error of the
+// terminal, even if the error happened earlier.
 func (l *liveText) changeContent(f func()) error {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
@@ -56,7 +58,7 @@ func (l *liveText) changeContent(f func()) error {
 	return l.err
 }
 
-// finishContent calls f as changeContent does and draws at once. After it, no row may change.
+// finishContent calls f like changeContent and draws at once. After finishContent, no row may change.
 func (l *liveText) finishContent(f func()) error {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
@@ -69,7 +71,7 @@ func (l *liveText) finishContent(f func()) error {
 	return l.err
 }
 
-// paintWhenDue draws the changes, now or as soon as the limits allow.
+// paintWhenDue draws the changes now, or as soon as the limit of drawings allows it.
 func (l *liveText) paintWhenDue() {
 	if !l.stale || l.s.aside || l.stop != nil {
 		return
@@ -100,7 +102,7 @@ func (l *liveText) cancelTimer() {
 	}
 }
 
-// forgetRows notes that the rows are not on the screen.
+// forgetRows notes that the rows are no longer on the screen.
 func (l *liveText) forgetRows() {
 	l.stale = l.stale || len(l.rows) > 0
 	l.rows = nil
@@ -111,7 +113,7 @@ func (l *liveText) noteWidth() {
 	l.stale = l.stale || len(l.rows) > 0 && l.s.width() != l.columns
 }
 
-// rowsOn returns the height of rows on a terminal that may break them.
+// rowsOn returns the number of rows that the given rows need on a terminal. The terminal may break a row.
 func rowsOn(rows []string, columns int) (n int) {
 	for _, r := range rows {
 		n += TextRows(r, columns)
@@ -119,7 +121,8 @@ func rowsOn(rows []string, columns int) (n int) {
 	return n
 }
 
-// goneRows counts the rows that have left a screen of the given size. The status line is still on the screen.
+// goneRows counts the rows that have left a screen of the given size. It assumes that the status line is on the
+// screen.
 func (l *liveText) goneRows(columns, height int) (n int) {
 	over := rowsOn(l.rows, columns) + l.s.drawnHeight(columns) - height
 	for ; n < len(l.rows) && over > 0; n++ {
@@ -128,7 +131,7 @@ func (l *liveText) goneRows(columns, height int) (n int) {
 	return n
 }
 
-// paintRows draws the changed rows and the status line below them.
+// paintRows draws the rows that have changed, and the status line below them.
 func (l *liveText) paintRows(now time.Time) {
 	s := l.s
 	l.cancelTimer()
@@ -172,12 +175,13 @@ func (l *liveText) paintRows(now time.Time) {
 	}
 }
 
-// painter draws rows over older rows. A row that only grows is not cleared first, so that it does not flicker.
+// painter draws rows over older rows. It does not clear a row that only becomes longer, so that the row does not
+// flicker.
 type painter struct {
 	b       strings.Builder
 	columns int
-	old     []string // the older rows from the cursor on
-	clean   bool     // no older row is below the cursor
+	old     []string // the older rows, from the row of the cursor on
+	clean   bool     // There is no older row below the cursor.
 }
 
 func (p *painter) clearBelow() {
@@ -187,7 +191,8 @@ func (p *painter) clearBelow() {
 	}
 }
 
-// drawRow draws a row and moves to the next row. The terminal may break a row; then the row must not cover other rows.
+// drawRow draws a row and moves to the next row. If the terminal may break the row, the older rows are cleared
+// first.
 func (p *painter) drawRow(text string) {
 	if TextWidth(text) >= p.columns || strings.Contains(text, "\t") {
 		p.clearBelow()
@@ -196,7 +201,7 @@ func (p *painter) drawRow(text string) {
 	p.b.WriteString(text + "\n")
 }
 
-// clearUncovered clears the older row unless the text begins with it.
+// clearUncovered clears the older row at the cursor, unless text begins with the older row.
 func (p *painter) clearUncovered(text string) {
 	if p.clean || len(p.old) == 0 {
 		return
@@ -207,9 +212,9 @@ func (p *painter) clearUncovered(text string) {
 	p.old = p.old[1:]
 }
 
-// drawDrafts draws rows that may change. Terminals disagree about the width of some characters, and one broken row
-// would shift all others. Such a row is drawn without wrapping. Other rows may wrap: a terminal that becomes narrower
-// breaks them like the older rows, and all are counted alike.
+// drawDrafts draws rows that may still change. Terminals disagree about the width of some characters, and one broken
+// row would move all others. A row with such characters is drawn without wrapping. Other rows may wrap. A terminal
+// that becomes narrower breaks them like the older rows, and goneRows counts both in the same way.
 func (p *painter) drawDrafts(rows []string) {
 	for _, text := range rows {
 		p.clearUncovered(text)
@@ -233,8 +238,8 @@ func hasSureWidth(row string) bool {
 	return true
 }
 
-// rowAt returns row i of two lists, one after the other. After the last row it returns a line break, which no row
-// equals.
+// rowAt returns row i of two lists that follow each other. After the last row it returns a line break, which is
+// different from every row.
 func rowAt(first, second []string, i int) string {
 	switch {
 	case i < len(first):
@@ -245,8 +250,8 @@ func rowAt(first, second []string, i int) string {
 	return "\n"
 }
 
-// startPainting moves the cursor to the first changed row. Within an incomplete line, it stays there if the text
-// continues.
+// startPainting moves the cursor to the first changed row. keep is the number of rows that stay. If the cursor is
+// within an incomplete line and more is true, the text continues there and the cursor does not move.
 func (l *liveText) startPainting(p *painter, keep int, more bool) {
 	if l.s.midline {
 		p.clean = true
@@ -266,7 +271,7 @@ func (l *liveText) startPainting(p *painter, keep int, more bool) {
 	}
 }
 
-// drawBelow draws the status line below a liveText, unless the text ended within a line.
+// drawBelow draws the status line below a liveText. It draws nothing if the text ended within a line.
 func (s *StatusLine) drawBelow(p *painter, now time.Time) {
 	s.drawn = ""
 	if s.midline {

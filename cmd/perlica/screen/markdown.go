@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// MarkdownStream shows Markdown while it is written. It is for one goroutine.
+// MarkdownStream shows Markdown while it is written. Only one goroutine may use it.
 //
-// A splitter cuts the stream into blocks and looks only at whole lines. Each block can then be rendered without the
-// text after it. The blocks together are the whole text. Code is shown without indentation and borders, so that it can
-// be copied.
+// A splitter cuts the text into blocks and looks only at whole lines. Each block can then be rendered without the
+// text after it. The blocks together are the whole text. Code is shown without indentation and borders, so that it
+// can be copied.
 type MarkdownStream struct {
 	w      io.Writer
-	live   *liveText // nil means that only complete blocks are shown
+	live   *liveText // nil if only complete blocks are shown
 	clean  *SafeWriter
 	split  splitter
 	page   page
@@ -24,12 +24,12 @@ type MarkdownStream struct {
 	err     error
 }
 
-// page is the state that the look of the next block depends on.
+// page has the facts about the shown blocks that affect the look of the next block.
 type page struct {
-	shown bool  // a block was shown
-	gap   bool  // a blank line must stand before the next block
-	fence fence // the fence of the current code
-	skip  int   // the number of bytes of the next block that are already shown
+	shown bool  // true after the first block
+	gap   bool  // the next block needs a blank line before it
+	fence fence // the fence of the code block that is open
+	skip  int   // number of bytes of the next block that the terminal shows already
 }
 
 // NewMarkdownStream returns a MarkdownStream that writes each complete block to a terminal. width returns the columns
@@ -40,8 +40,8 @@ func NewMarkdownStream(w io.Writer, styles Styles, width func() int) *MarkdownSt
 	return s
 }
 
-// NewLiveMarkdownStream returns a MarkdownStream that also shows incomplete blocks, above a status line. w is the
-// terminal of the line. size returns its columns and rows, or 0 if they are unknown.
+// NewLiveMarkdownStream returns a MarkdownStream that also shows incomplete blocks. It shows them above a status
+// line. w is the terminal of the status line. size returns its columns and rows, or 0 if they are unknown.
 func NewLiveMarkdownStream(
 	w io.Writer, status *StatusLine, styles Styles, size func() (columns, rows int),
 ) *MarkdownStream {
@@ -50,11 +50,12 @@ func NewLiveMarkdownStream(
 	return s
 }
 
-// Write takes a piece of the text and makes it harmless. It shows the complete blocks. A live stream soon shows the
-// rest too.
+// Write makes a part of the text harmless and shows the blocks that became complete. A live stream soon shows the
+// incomplete rest, too.
 func (s *MarkdownStream) Write(p []byte) (n int, err error) {
 	if s.live != nil {
-		err := s.live.changeContent(func() { n, _ = s.clean.Write(p) }) // The liveText keeps the text and draws it later.
+		// Errors of the terminal come from the liveText, which draws the text later.
+		err := s.live.changeContent(func() { n, _ = s.clean.Write(p) })
 		return n, err
 	}
 	n, err = s.clean.Write(p)
@@ -64,10 +65,10 @@ func (s *MarkdownStream) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Flush shows the incomplete text as if it were complete. Call it before you show something below.
+// Flush shows the incomplete text as if it were complete. The caller needs it before something else is shown below.
 func (s *MarkdownStream) Flush() error {
 	if s.live != nil {
-		return s.live.finishContent(func() { _ = s.flushText() }) // as in Write
+		return s.live.finishContent(func() { _ = s.flushText() }) // Errors of the terminal come from the liveText.
 	}
 	return s.flushText()
 }
@@ -81,7 +82,7 @@ func (s *MarkdownStream) flushText() error {
 	return s.err
 }
 
-// splitting gives harmless text to the splitter.
+// splitting is an io.Writer that receives the harmless text and passes it to the splitter.
 type splitting struct{ s *MarkdownStream }
 
 func (w splitting) Write(p []byte) (int, error) {
@@ -101,7 +102,7 @@ func (s *MarkdownStream) showBlocks(blocks []markdownBlock) {
 	}
 }
 
-// layBlocks renders blocks that follow the page. It leaves out the bytes that are already shown.
+// layBlocks renders the blocks that come next on page p. It leaves out the bytes that are shown already.
 func (s *MarkdownStream) layBlocks(p *page, blocks []markdownBlock, width int) string {
 	r := renderer{styles: s.styles, width: width, fence: p.fence}
 	var b strings.Builder
@@ -122,11 +123,11 @@ func (s *MarkdownStream) layBlocks(p *page, blocks []markdownBlock, width int) s
 	return b.String()
 }
 
-// RenderMarkdown renders a whole text.
+// RenderMarkdown renders a whole text for a terminal with width columns.
 func RenderMarkdown(text string, styles Styles, width int) string {
 	var b strings.Builder
 	s := NewMarkdownStream(&b, styles, func() int { return width })
-	_, _ = io.WriteString(s, text) // A strings.Builder cannot fail.
+	_, _ = io.WriteString(s, text) // Writing to a strings.Builder never fails.
 	_ = s.Flush()
 	return b.String()
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// drawRows is the callback of [StatusLine.showLive].
+// drawRows is the function draw of [StatusLine.showLive].
 func (s *MarkdownStream) drawRows(columns, room, gone int) (final string, rows []string) {
 	if gone > 0 {
 		s.settleRows(gone, s.columns) // Rows that have left the screen cannot change.
@@ -17,10 +17,11 @@ func (s *MarkdownStream) drawRows(columns, room, gone int) (final string, rows [
 		final += s.settleRows(len(rows)-room+room/4, columns)
 		rows = s.previewRows(columns)
 	}
-	return final, rows[max(len(rows)-room, 0):] // A line that cannot be divided may have more rows than the room.
+	// A long line that cannot be divided may need more rows than there is room.
+	return final, rows[max(len(rows)-room, 0):]
 }
 
-// previewRows returns the rows of the incomplete text as if the text ended here.
+// previewRows returns the rows of the incomplete text. It renders the text as if it ended here.
 func (s *MarkdownStream) previewRows(columns int) []string {
 	if s.split.raw {
 		return nil
@@ -29,12 +30,12 @@ func (s *MarkdownStream) previewRows(columns int) []string {
 	return rowsOf(s.layBlocks(&p, s.split.cutBlocks(s.split.pending()), columns), columns-1)
 }
 
-// settleRows makes at most the given number of rows of the incomplete text final and returns them. Later text does not
-// change them, even if it ends an emphasis or widens a table that begins in them.
+// settleRows makes the beginning of the incomplete text final and returns its rendering, at most rows rows. Text
+// that comes later does not change these rows, even if it ends an emphasis or widens a table.
 func (s *MarkdownStream) settleRows(rows, columns int) string {
 	src := s.split.pending()
 	if s.split.fence.mark != 0 || s.split.raw {
-		return "" // A line of code stays whole, so that it can be copied.
+		return "" // A line of code is never divided, so that it can be copied.
 	}
 	upTo := func(n int) (text string, p page) {
 		p = s.page
@@ -64,12 +65,13 @@ func (s *MarkdownStream) settleRows(rows, columns int) string {
 	return text
 }
 
-// maxTries limits the search for a place where both parts look as in one piece.
+// maxTries limits the tries in settleRows. It looks for a place where the divided text looks like the whole text.
 const maxTries = 60
 
-// places returns the places after from where a text may be divided: before a line, a word, or a wide character.
+// places returns the places after from at which a text may be divided: before a line, a word, or a wide character. A
+// place is a number of bytes.
 func places(src string, from int) (list []int) {
-	begun := false // the line has text before the place
+	begun := false // true if the current line has text before i
 	for i, c := range src {
 		switch {
 		case i <= from || i == 0:
@@ -81,9 +83,9 @@ func places(src string, from int) (list []int) {
 	return list
 }
 
-// renderRest renders a block without its first skip bytes, which are already shown. Usually that is the end of the
-// whole block. Where the beginning looks different in the whole block, the rest is rendered as a new block. Then no
-// text is lost and no text is shown twice.
+// renderRest renders a block without its first skip bytes, which are shown already. Usually it returns the end of
+// the rendered block. Sometimes the beginning looks different in the whole block, and the rest is rendered as a new
+// block. No text is lost and no text is shown twice.
 func (r *renderer) renderRest(b markdownBlock, skip int) string {
 	f := r.fence
 	all := r.renderBlock(b)

@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen"
 )
 
-// resizeLate changes the size of the terminal as tmux does. tmux reports a size at once if it reported no other size
-// within a quarter of a second. Otherwise tmux reports it a quarter of a second later.
+// resizeLate changes the size of the terminal as tmux does. tmux reports a new size at once if it has reported no
+// other size within the last quarter of a second. Otherwise it reports the new size a quarter of a second later.
 func (s *testStream) resizeLate(columns, rows int) {
 	s.resized = s.now
 	s.screen.Resize(columns, rows)
@@ -35,7 +35,7 @@ func (s *testStream) tell() {
 	}})
 }
 
-// seeds returns the number of runs of a test. Short tests, as with the race detector, have fewer runs.
+// seeds returns the number of random runs of a test. With -short, as with the race detector, there are fewer.
 func seeds() uint64 {
 	if testing.Short() {
 		return 5
@@ -43,8 +43,8 @@ func seeds() uint64 {
 	return 40
 }
 
-// TestLiveResizeLate uses a terminal that reports its size late, again and again. The whole text is shown once, and the
-// text above it stays.
+// TestLiveResizeLate uses a terminal that repeatedly reports its size late. The whole text must be shown once, and
+// the text above it must stay.
 func TestLiveResizeLate(t *testing.T) {
 	for seed := range seeds() {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -66,7 +66,8 @@ func TestLiveResizeLate(t *testing.T) {
 	}
 }
 
-// TestLiveResizeInFlight lets output arrive after a change of the size. Rows may be shown twice, but no text is lost.
+// TestLiveResizeInFlight lets output arrive after the size has changed. Rows may then be shown twice, but no text
+// may be lost.
 func TestLiveResizeInFlight(t *testing.T) {
 	twice := 0
 	for seed := range seeds() {
@@ -93,7 +94,7 @@ func TestLiveResizeInFlight(t *testing.T) {
 	t.Logf("%d of %d words are there twice", twice, 600*seeds())
 }
 
-// sayLate writes a text while the size of the terminal changes.
+// sayLate writes a text while the size of the terminal changes at random.
 func (s *testStream) sayLate(t *testing.T, rnd *rand.Rand, text string) {
 	t.Helper()
 	for i := 0; text != ""; i++ {
@@ -103,7 +104,7 @@ func (s *testStream) sayLate(t *testing.T, rnd *rand.Rand, text string) {
 		}
 		for j := range 10 {
 			if j == 1 {
-				s.land() // A change of the size may come before the output.
+				s.land() // The change of the size may also come before the output arrives.
 			}
 			s.pass(time.Duration(rnd.IntN(6)) * time.Millisecond)
 		}

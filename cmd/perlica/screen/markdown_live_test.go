@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen/screentest"
 )
 
-// testStream is a live stream on a terminal with a status line. The test moves its clock.
+// testStream is a live stream on a terminal with a status line. The test moves the clock of the status line.
 type testStream struct {
 	*screen.MarkdownStream
 	screen        *screentest.Terminal
@@ -21,11 +21,11 @@ type testStream struct {
 	now           time.Time
 	timers        []*stageTimer
 	writes        int
-	late          [2]int // the size of the terminal since resized
+	late          [2]int // the real size of the terminal since the time resized
 	resized       time.Time
-	telling       bool   // a size was reported within the last quarter of a second
-	slow          bool   // output arrives with the next write, or a little later
-	flight        []byte // output that has not arrived
+	telling       bool   // true for a quarter of a second after a size was reported
+	slow          bool   // Output arrives with the next write, or a little later.
+	flight        []byte // output that has not arrived at the terminal yet
 }
 
 type stageTimer struct {
@@ -43,7 +43,7 @@ func (s *testStream) Write(p []byte) (int, error) {
 	return s.screen.Write(p)
 }
 
-// land lets the last output arrive.
+// land lets the rest of the output arrive at the terminal.
 func (s *testStream) land() {
 	_, _ = s.screen.Write(s.flight)
 	s.flight = nil
@@ -72,7 +72,7 @@ func newTestStream(styles screen.Styles, columns, rows int) *testStream {
 	return s
 }
 
-// pass moves the clock and runs the timers that are due.
+// pass moves the clock forward and runs the timers that become due.
 func (s *testStream) pass(d time.Duration) {
 	s.now = s.now.Add(d)
 	for {
@@ -86,7 +86,7 @@ func (s *testStream) pass(d time.Duration) {
 	}
 }
 
-// say writes text in steps of some bytes. 50 ms pass before each step.
+// say writes text in parts of step bytes. Before each part the clock moves by 50 ms.
 func (s *testStream) say(t *testing.T, text string, step int) {
 	t.Helper()
 	for text != "" {
@@ -125,7 +125,7 @@ const sample = "# 标题 Title\n\nSome **bold text that is long enough to be wra
 
 var widths = []int{60, 80, 200}
 
-// TestLiveEndsAsBlocks cuts a text into pieces. The final screen is the same as after one RenderMarkdown.
+// TestLiveEndsAsBlocks cuts a text into pieces. The final screen must be the same as after a single RenderMarkdown.
 func TestLiveEndsAsBlocks(t *testing.T) {
 	for _, styles := range []screen.Styles{{}, screen.NewStyles(colors, true)} {
 		for _, columns := range widths {
@@ -145,7 +145,7 @@ func TestLiveEndsAsBlocks(t *testing.T) {
 	}
 }
 
-// TestLive checks the screen after each piece of a text. New text can change the look of earlier text.
+// TestLive checks the screen after each piece of a text. A new piece can change the look of earlier text.
 func TestLive(t *testing.T) {
 	s := newTestStream(screen.NewStyles(colors, true), 60, 20)
 	for _, c := range []struct{ piece, screen string }{
@@ -168,11 +168,11 @@ func TestLive(t *testing.T) {
 	s.end(t)
 }
 
-// TestLiveTwentyTimes checks that all text of 50 ms is drawn at once.
+// TestLiveTwentyTimes checks that a live stream is drawn about twenty times a second, however often text comes.
 func TestLiveTwentyTimes(t *testing.T) {
 	s := newTestStream(screen.Styles{}, 80, 20)
 	s.writes = 0
-	for range 1000 { // one second
+	for range 1000 { // The loop lasts one second.
 		s.pass(time.Millisecond)
 		_, _ = io.WriteString(s.MarkdownStream, "word ")
 	}
@@ -185,7 +185,7 @@ func TestLiveTwentyTimes(t *testing.T) {
 	}
 }
 
-// numbered returns a text of different words.
+// numbered returns a text of n different words. The function between returns the text after word i.
 func numbered(n int, between func(i int) string) string {
 	var b strings.Builder
 	for i := range n {
@@ -194,8 +194,8 @@ func numbered(n int, between func(i int) string) string {
 	return b.String()
 }
 
-// TestLiveLongerThanTheScreen shows texts that do not fit on the screen. Each word is shown once, and text that has
-// left the screen does not change.
+// TestLiveLongerThanTheScreen shows texts that do not fit on the screen. Each word must be shown once. Text that has
+// left the screen must not change.
 func TestLiveLongerThanTheScreen(t *testing.T) {
 	for name, text := range map[string]string{
 		"one line": numbered(700, func(int) string { return " " }),
@@ -231,7 +231,7 @@ func TestLiveLongerThanTheScreen(t *testing.T) {
 				s.end(t)
 				all := strings.NewReplacer("\n", " ").Replace(s.screen.All())
 				if strings.Contains(name, "no blanks") || strings.Contains(name, "of code") {
-					all = s.screen.All() // The text must be whole, so that it can be copied.
+					all = s.screen.All() // Code must be shown without changes, so that it can be copied.
 				}
 				at := 0
 				for i := 0; strings.Contains(text, fmt.Sprintf("w%d", i)); i++ {
@@ -249,7 +249,7 @@ func TestLiveLongerThanTheScreen(t *testing.T) {
 	}
 }
 
-// TestLiveTable checks that the columns of a long table stay.
+// TestLiveTable checks that the widths of the columns of a long table do not change.
 func TestLiveTable(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| n | what |\n|---|---|\n")
@@ -276,7 +276,7 @@ func TestLiveTable(t *testing.T) {
 	}
 }
 
-// TestLiveResize changes the size of the terminal within a text. The whole text is shown once.
+// TestLiveResize changes the size of the terminal while a text is written. The whole text must be shown once.
 func TestLiveResize(t *testing.T) {
 	for _, sizes := range [][][2]int{
 		{{80, 20}, {60, 20}, {200, 20}, {60, 20}},
@@ -315,8 +315,8 @@ func TestLiveResize(t *testing.T) {
 	}
 }
 
-// TestLiveFullScreen fills the screen with text that may change. The text is shown once, also after a line above it and
-// after a change of the size. Some terminals, such as tmux, keep a cleared screen in the history.
+// TestLiveFullScreen fills the screen with text that may change. The text must be shown once, also after a note
+// above it and after a change of the size. Some terminals, such as tmux, copy a cleared screen into the history.
 func TestLiveFullScreen(t *testing.T) {
 	for name, disturb := range map[string]func(s *testStream){
 		"note":   func(s *testStream) { s.status.Print(func(w io.Writer) { _, _ = io.WriteString(w, "a note\n") }) },

@@ -11,8 +11,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// grammar is created when it is first needed. It does not resolve link definitions: they would vanish from the text,
-// and other blocks do not see them.
+// grammar returns the parser, which is made when it is first needed. The parser has no link definitions. They would
+// vanish from the text, and other blocks could not use them.
 var grammar = sync.OnceValue(func() parser.Parser {
 	return parser.NewParser(
 		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
@@ -22,11 +22,11 @@ var grammar = sync.OnceValue(func() parser.Parser {
 
 type renderer struct {
 	styles Styles
-	width  int   // the columns of the terminal, or 0 if they are unknown
-	fence  fence // the fence of the current code
+	width  int   // columns of the terminal, or 0 if they are unknown
+	fence  fence // fence of the code block that is open
 }
 
-// renderBlock returns the lines of a block. Only a blockRaw may end within a line.
+// renderBlock returns the lines of a block. Only a block of the kind blockRaw may end within a line.
 func (r *renderer) renderBlock(b markdownBlock) string {
 	switch b.kind {
 	case blockRaw:
@@ -53,20 +53,21 @@ func (r *renderer) renderBlock(b markdownBlock) string {
 	doc := grammar().Parse(text.NewReader([]byte(src)))
 	var out strings.Builder
 	r.renderChildren(&out, doc, []byte(src), prefix{})
-	if out.Len() == 0 { // A block without output is shown as it was written.
+	if out.Len() == 0 { // A block that renders to nothing is shown as it was written.
 		return strings.TrimRight(src, "\n") + "\n"
 	}
 	return out.String()
 }
 
-// maxMarks limits the characters with a meaning in a block. maxDepth limits those at the beginning of a line.
+// maxMarks is the largest number of characters with a meaning in Markdown in one block. maxDepth is the largest
+// number of such characters at the beginning of a line.
 const (
 	maxMarks = 600
 	maxDepth = 60
 )
 
-// tangled reports whether the parser would take long for a block. Its time grows with the square of nested or open
-// marks. Such a block is shown as it was written.
+// tangled reports whether the parser would take too long for a block. The parser's time grows with the square of the
+// nested or open marks. Such a block is shown as it was written.
 func tangled(src string) bool {
 	marks := 0
 	for line := range strings.Lines(src) {
@@ -89,7 +90,7 @@ func tangled(src string) bool {
 	return marks > maxMarks
 }
 
-// codeLine returns a line of code without the indentation of its fence.
+// codeLine returns a line of code without the indentation of the fence.
 func (r *renderer) codeLine(line string) string {
 	for i := 0; i < r.fence.indent && strings.HasPrefix(line, " "); i++ {
 		line = line[1:]
@@ -106,10 +107,11 @@ func (r *renderer) codeLine(line string) string {
 	return line + "\n"
 }
 
-// prefix stands before the lines of a block: first before the first line, rest before the others.
+// prefix is the text before the lines of a block. first stands before the first line, and rest before the other
+// lines.
 type prefix struct{ first, rest string }
 
-// next returns the prefix of the second block.
+// next returns the prefix for the next block at the same place.
 func (p prefix) next() prefix { return prefix{p.rest, p.rest} }
 
 func (r *renderer) renderChildren(out *strings.Builder, n ast.Node, src []byte, p prefix) {
@@ -122,7 +124,7 @@ func (r *renderer) renderChildren(out *strings.Builder, n ast.Node, src []byte, 
 	}
 }
 
-// apart reports whether a blank line stands before a block. The first block has none.
+// apart reports whether a blank line must stand before a block. The first block never has one.
 func apart(n ast.Node) bool {
 	if n.HasBlankPreviousLines() {
 		return true
@@ -162,7 +164,7 @@ func (r *renderer) renderNode(out *strings.Builder, n ast.Node, src []byte, p pr
 		if n.HasClosure() {
 			out.WriteString(p.first + strings.TrimRight(string(n.ClosureLine.Value(src)), "\n") + "\n")
 		}
-	default: // a paragraph, or the text of a list item
+	default: // This is a paragraph, or the text of a list item.
 		spans := r.inlineSpans(n, src, 0)
 		if n.Parent().Kind() == ast.KindListItem && n.PreviousSibling() == nil {
 			var box string
@@ -176,8 +178,8 @@ func (r *renderer) renderNode(out *strings.Builder, n ast.Node, src []byte, p pr
 	}
 }
 
-// codeLines writes the lines of a code block that is within another block. They begin at the left margin, so that they
-// can be copied.
+// codeLines writes the lines of a code block that lies within another block. They begin at the left margin, so that
+// they can be copied.
 func (r *renderer) codeLines(out *strings.Builder, n ast.Node, src []byte) {
 	if f, ok := n.(*ast.FencedCodeBlock); ok {
 		out.WriteString(r.styles.Dim("```"+string(f.Language(src))) + "\n")
@@ -189,7 +191,7 @@ func (r *renderer) codeLines(out *strings.Builder, n ast.Node, src []byte) {
 	}
 }
 
-// bullet stands before the items of a list without numbers. A task has its box instead.
+// bullet stands before an item of a list without numbers. A task has its box in this place.
 const bullet = "• "
 
 func (r *renderer) renderList(out *strings.Builder, n *ast.List, src []byte, p prefix) {
@@ -215,7 +217,7 @@ func (r *renderer) renderList(out *strings.Builder, n *ast.List, src []byte, p p
 	}
 }
 
-// style is the look of a piece of text, as bits.
+// style is the look of a part of the text, as a set of bits.
 type style int
 
 const (
@@ -224,7 +226,7 @@ const (
 	code
 	faint
 	struck
-	hard // the end of a line
+	hard // a line break in the text
 )
 
 type span struct {
@@ -287,7 +289,7 @@ func (r *renderer) inlineSpan(n ast.Node, src []byte, st style) (spans []span) {
 	return spans
 }
 
-// linkSpans adds the target of a link, unless the text already shows it.
+// linkSpans adds the address of a link after its text, unless the text shows the address already.
 func linkSpans(spans []span, to string) []span {
 	var text strings.Builder
 	for _, s := range spans {
@@ -299,5 +301,5 @@ func linkSpans(spans []span, to string) []span {
 	return append(spans, span{" (" + to + ")", faint})
 }
 
-// entities replaces the common entities. Numeric entities stay: they could be any character.
+// entities replaces the common entities of HTML. A numeric entity stays, because it could be any character.
 var entities = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&", "&quot;", `"`, "&nbsp;", "\u00a0")

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// rowsOf breaks text into rows of at most the given columns, for a [liveText]. Tabs become spaces. A style that spans
-// two rows is set in both.
+// rowsOf breaks text into rows of at most the given columns, for a [liveText]. Tabs become spaces. If a style
+// continues in the next row, it is set again there.
 func rowsOf(text string, columns int) (rows []string) {
 	columns = max(columns, 2)
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
@@ -28,7 +28,7 @@ func rowsOf(text string, columns int) (rows []string) {
 
 const tabStop = 8
 
-// untab replaces tabs by the spaces that a terminal shows.
+// untab replaces each tab by the number of spaces that a terminal shows.
 func untab(line string) string {
 	var b strings.Builder
 	column := 0
@@ -45,7 +45,7 @@ func untab(line string) string {
 }
 
 func breakLine(rows []string, line string, columns int) []string {
-	styles := "" // all styles of the line so far
+	styles := "" // escape sequences of all styles in the line so far
 	start, used := 0, 0
 	carry := ""
 	for i := 0; i < len(line); {

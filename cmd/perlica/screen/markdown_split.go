@@ -6,34 +6,34 @@ import "strings"
 type blockKind int
 
 const (
-	blockProse blockKind = iota // everything else
+	blockProse blockKind = iota // all other blocks
 	blockBlank                  // lines without text
 	blockOpen                   // the line that opens a fence
 	blockCode                   // a line of code within a fence
 	blockShut                   // the line that closes a fence
-	blockRaw                    // a piece of a very long line
+	blockRaw                    // a part of a very long line
 )
 
-// markdownBlock is a piece of text that can be rendered without the text after it.
+// markdownBlock is a part of the text that can be rendered without the text after it.
 type markdownBlock struct {
 	kind blockKind
 	text string
 }
 
-// maxBlock is the size at which an unfinished block is given out without its end.
+// maxBlock is the largest size of a block in bytes. A block that becomes larger is returned without its end.
 const maxBlock = 64 << 10
 
-// splitter cuts a text into blocks. The zero value is ready for use.
+// splitter cuts a text into blocks. Its zero value is ready for use.
 type splitter struct {
-	rest    string // text whose line has not ended
+	rest    string // the beginning of a line that has not ended
 	scanned int
 	block   strings.Builder
 	kind    openKind
-	base    int  // the indentation of a list's marker
-	blank   bool // the last line of the list was blank
+	base    int  // for a list: the indentation of its marker
+	blank   bool // for a list: its last line was blank
 	nested  fence
 	fence   fence
-	raw     bool // within a very long line
+	raw     bool // true within a very long line
 }
 
 type openKind int
@@ -44,7 +44,7 @@ const (
 	item
 )
 
-// fence is the beginning of a code block. The zero value means that no code block is open.
+// fence describes the line that opens a code block. The zero value means that no code block is open.
 type fence struct {
 	mark   byte
 	length int
@@ -52,7 +52,7 @@ type fence struct {
 	lang   string
 }
 
-// Feed takes a piece of the text and returns the blocks that it completes.
+// Feed adds text and returns the blocks that became complete.
 func (s *splitter) Feed(text string) (done []markdownBlock) {
 	s.rest += text
 	for {
@@ -66,14 +66,14 @@ func (s *splitter) Feed(text string) (done []markdownBlock) {
 	}
 	s.scanned = len(s.rest)
 	if len(s.rest) > maxBlock || s.raw && s.rest != "" {
-		// This is the beginning of a line that may never end.
+		// The line is too long and may never end, so its beginning becomes a block.
 		done = append(s.endBlock(done), markdownBlock{blockRaw, s.rest})
 		s.raw, s.rest, s.scanned = true, "", 0
 	}
 	return done
 }
 
-// Flush returns the incomplete text as if the text ended here.
+// Flush returns the blocks of the incomplete text. It cuts the text as if it ended here.
 func (s *splitter) Flush() (done []markdownBlock) {
 	if s.rest != "" {
 		done = s.takeLine(done, s.rest)
@@ -83,16 +83,16 @@ func (s *splitter) Flush() (done []markdownBlock) {
 	return done
 }
 
-// pending returns the incomplete text.
+// pending returns the text that is in no complete block yet.
 func (s *splitter) pending() string { return s.block.String() + s.rest }
 
-// cutBlocks divides text into blocks as if the text ended there. The text is a beginning of the pending text.
+// cutBlocks cuts text into blocks as if the text ended there. text is the pending text or a beginning of it.
 func (s *splitter) cutBlocks(text string) []markdownBlock {
 	t := splitter{fence: s.fence}
 	return append(t.Feed(text), t.Flush()...)
 }
 
-// endBlock completes the current block. Blank lines at the end of a list become a block of their own.
+// endBlock adds the current block to done. Blank lines at the end of a list become a separate block.
 func (s *splitter) endBlock(done []markdownBlock) []markdownBlock {
 	text := s.block.String()
 	s.block.Reset()
@@ -115,7 +115,7 @@ func (s *splitter) endBlock(done []markdownBlock) []markdownBlock {
 	return done
 }
 
-// takeLine takes one line with its end.
+// takeLine handles one line with its line break. It adds the blocks that became complete to done.
 func (s *splitter) takeLine(done []markdownBlock, line string) []markdownBlock {
 	switch {
 	case s.raw:
@@ -151,7 +151,7 @@ func (s *splitter) takeLine(done []markdownBlock, line string) []markdownBlock {
 	return s.beginBlock(done, line)
 }
 
-// interruptsBlock reports whether a line ends the block before it. The line is not blank.
+// interruptsBlock reports whether a line, which is not blank, ends the current block.
 func (s *splitter) interruptsBlock(line string) bool {
 	indent := indentOf(line)
 	if s.kind == item {
@@ -163,7 +163,7 @@ func (s *splitter) interruptsBlock(line string) bool {
 	return indent < 4 && (opensFence(line).mark != 0 || isHeading(line) || beginsList)
 }
 
-// beginBlock adds a line to the current block, or begins a block with it.
+// beginBlock adds a line to the current block. If no block is open, it begins a block with the line.
 func (s *splitter) beginBlock(done []markdownBlock, line string) []markdownBlock {
 	f := opensFence(line)
 	if s.kind == noBlock {
@@ -215,7 +215,7 @@ func isHeading(line string) bool {
 	return n >= 1 && n <= 6 && (isBlank(text) || text[0] == ' ' || text[0] == '\t')
 }
 
-// opensFence returns the fence that a line opens.
+// opensFence returns the fence that a line opens, or the zero value.
 func opensFence(line string) fence {
 	body := strings.TrimLeft(line, " \t")
 	if body == "" || body[0] != '`' && body[0] != '~' {

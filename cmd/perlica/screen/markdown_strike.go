@@ -8,8 +8,9 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// strikeParser parses text between two pairs of tildes. GitHub's Markdown also takes single tildes, but here they mean
-// a home directory or an estimate. goldmark's own parser compiles regular expressions at each start, so it is not used.
+// strikeParser parses struck text, which stands between two pairs of tildes. GitHub's Markdown allows single tildes,
+// too, but here they mean a home directory or an estimate. goldmark's own parser is not used, because it compiles
+// regular expressions at each start.
 type strikeParser struct{}
 
 var kindStrike = ast.NewNodeKind("Strike")
@@ -34,14 +35,14 @@ func (strikeParser) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.
 	return d
 }
 
-// tildes implements parser.DelimiterProcessor.
+// tildes implements parser.DelimiterProcessor for strikeParser.
 type tildes struct{}
 
 func (tildes) IsDelimiter(b byte) bool                        { return b == '~' }
 func (tildes) CanOpenCloser(open, end *parser.Delimiter) bool { return open.Char == end.Char }
 func (tildes) OnMatch(int) ast.Node                           { return &strike{} }
 
-// splitTask removes the box from the text of a task and returns the drawn box.
+// splitTask removes the box, such as [x], from the text of a task. It returns the box as it is drawn.
 func splitTask(spans []span) (box string, rest []span) {
 	text, n := "", 0
 	for ; n < len(spans) && len(text) < len("[ ] ") && spans[n].style == 0; n++ {

@@ -6,10 +6,10 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// table holds rows of cells in Markdown. The first row is the head.
+// table is a table as rows of cells. A cell is Markdown, and the first row is the head.
 type table [][]string
 
-// parseTable parses a block that is one table.
+// parseTable parses a block. ok reports whether the whole block is one table.
 func parseTable(src string) (t table, ok bool) {
 	rows := strings.Split(strings.TrimRight(src, "\n"), "\n")
 	if len(rows) < 2 || !strings.Contains(rows[0], "|") || !strings.Contains(rows[1], "-") ||
@@ -32,14 +32,14 @@ func parseTable(src string) (t table, ok bool) {
 			c = append(c, "")
 		}
 		if len(c) > len(head) {
-			return nil, false // No cell is cut off.
+			return nil, false // A row with too many cells would lose text, so the block is no table.
 		}
 		t = append(t, c)
 	}
 	return t, true
 }
 
-// cells splits a row at its bars. Escaped bars and bars in code do not count.
+// cells splits a row of a table at its bars. It does not split at escaped bars and at bars in code.
 func cells(row string) (list []string) {
 	row = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(row), "|"), "|")
 	var b strings.Builder
@@ -71,11 +71,12 @@ func tableHead(src string) (head string, ok bool) {
 	return head, ok
 }
 
-// minColumn is the smallest width of a column that needs more.
+// minColumn is the smallest width to which a wider column may shrink.
 const minColumn = 8
 
-// widthsOf divides the columns of a terminal among the columns of a table. need has the wanted widths. The widest
-// columns become narrower. ok is false if there are too many columns.
+// widthsOf divides the columns of a terminal among the columns of a table. need has the widths that the columns of
+// the table want. If they are too wide together, the widest become narrower. ok is false if there are too many
+// columns.
 func widthsOf(need []int, width int) (list []int, ok bool) {
 	list = append(list, need...)
 	left, open := width-1-3*(len(need)-1), len(need)
@@ -84,7 +85,7 @@ func widthsOf(need []int, width int) (list []int, ok bool) {
 		for i, w := range list {
 			if w >= 0 && w <= share {
 				left -= w
-				list[i] = -1 - w // This column gets the wanted width.
+				list[i] = -1 - w // A negative value means that column i has the width that it wants.
 				fitting++
 			}
 		}
@@ -103,8 +104,8 @@ func widthsOf(need []int, width int) (list []int, ok bool) {
 	return list, true
 }
 
-// renderTable renders a table. A long cell continues in the next row. ok is false if the terminal has no room for the
-// columns.
+// renderTable renders a table. A long cell continues in the next row of the terminal. ok is false if the columns do
+// not fit on the terminal.
 func (r *renderer) renderTable(t table) (head, body string, ok bool) {
 	cells := make([][][]span, len(t))
 	need := make([]int, len(t[0]))
@@ -168,7 +169,7 @@ func (r *renderer) tableRow(b *strings.Builder, row [][]span, widths []int) {
 	}
 }
 
-// cell returns the spans of a cell.
+// cell parses the Markdown of a cell and returns its spans.
 func (r *renderer) cell(cell string, st style) []span {
 	doc := grammar().Parse(text.NewReader([]byte(cell)))
 	first := doc.FirstChild()

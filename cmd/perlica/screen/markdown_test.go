@@ -71,7 +71,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// sgrOff removes the styles. No other sequence is allowed.
+// sgrOff removes the sequences for styles. It fails if there is any other sequence.
 func sgrOff(s string) string {
 	var b strings.Builder
 	for {
@@ -89,7 +89,7 @@ func sgrOff(s string) string {
 	}
 }
 
-// TestStreams checks that each complete block is shown at once on a terminal without redrawing.
+// TestStreams checks a terminal without redrawing. Each block must be shown as soon as it is complete.
 func TestStreams(t *testing.T) {
 	var b strings.Builder
 	s := screen.NewMarkdownStream(&b, screen.Styles{}, func() int { return 80 })
@@ -125,7 +125,7 @@ func TestStreamSaysWhenItIsNotRead(t *testing.T) {
 	}
 }
 
-// TestLongLine checks that a line without an end is shown whole and in time.
+// TestLongLine checks a line without an end. It must be shown completely, and in time.
 func TestLongLine(t *testing.T) {
 	text := strings.Repeat("word ", 1<<20)
 	var b strings.Builder
@@ -139,13 +139,13 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
-// TestTangled checks that a text with many marks is shown at once as it was written.
+// TestTangled checks that a text with too many marks is shown at once, as it was written.
 func TestTangled(t *testing.T) {
 	for _, piece := range []string{"> ", "[", "![", "**a ", "*a_", "`a``", "- ", "<a", "a  \n", ">a\n", "((", "[a](",
 		"中", "| a ", "a b ", "\t", "<!--", "1. ", "*a **a ", "~~~", "- a\n", "&lt;", "~~a ", "~~a~~", "- [ ] "} {
 		const most = 3 * time.Second
 		took := time.Hour
-		for n := 0; n < 3 && took > most; n++ { // The machine may stand still once, but not each time.
+		for n := 0; n < 3 && took > most; n++ { // A busy machine may stop the test once, but not three times.
 			begun := time.Now()
 			screen.RenderMarkdown(strings.Repeat(piece, 60_000/len(piece)), screen.NewStyles(colors, true), 80)
 			took = min(took, time.Since(begun))
@@ -156,7 +156,7 @@ func TestTangled(t *testing.T) {
 	}
 }
 
-// FuzzRender checks that a terminal obeys no text and that no text causes a panic.
+// FuzzRender checks that a terminal obeys no part of any text, and that no text causes a panic.
 func FuzzRender(f *testing.F) {
 	for _, seed := range []string{"a **b** `c`", "| a |\n|---|\n| b |", "- - - a", "> - ```\nx", "&#27;",
 		"[a](b\x1b)", "\x9b2J"} {

@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// minWidth is the smallest width for wrapping.
+// minWidth is the smallest width in columns to which text is wrapped.
 const minWidth = 20
 
-// wrapSpans breaks spans into lines. A word that is longer than a line stays whole, so that it can be copied. The
-// terminal breaks it.
+// wrapSpans breaks spans into lines. It does not break a word that is longer than a line, so that the word can be
+// copied. The terminal breaks such a word.
 func (r *renderer) wrapSpans(spans []span, p prefix) string {
 	width := r.width - 1
 	l := lines{r: r, p: p, width: max(width-TextWidth(p.rest), minWidth)}
@@ -20,7 +20,7 @@ func (r *renderer) wrapSpans(spans []span, p prefix) string {
 	return l.out.String()
 }
 
-// setSpans adds spans and ends the line.
+// setSpans adds spans and ends the last line.
 func (l *lines) setSpans(spans []span) {
 	for _, s := range spans {
 		if s.style == hard {
@@ -36,7 +36,8 @@ func (l *lines) setSpans(spans []span) {
 	l.endLine()
 }
 
-// wordEnd returns the length of the first unbreakable part of a text: spaces, one wide character, or a word.
+// wordEnd returns the length of the first part of a text that must not be broken: spaces, one wide character, or a
+// word.
 func wordEnd(text string) int {
 	first := true
 	space := text[0] == ' '
@@ -55,7 +56,8 @@ func wordEnd(text string) int {
 	return len(text)
 }
 
-// trailingLength returns the length of the characters that must not begin a line: punctuation and joining characters.
+// trailingLength returns the length of the first characters of a text that must not begin a line. These are
+// punctuation and characters that join the character before.
 func trailingLength(text string) int {
 	for i, c := range text {
 		joins := c == 0xfe0f || c == 0x200d || c >= 0x300 && c < 0x370
@@ -66,13 +68,13 @@ func trailingLength(text string) int {
 	return len(text)
 }
 
-// isWide reports whether a line may be broken at a character: a character of Chinese, Japanese or Korean. An emoji
-// stays with the characters that join it.
+// isWide reports whether a line may be broken at a character, as in Chinese, Japanese and Korean. An emoji is not
+// wide here, because it must stay with the characters that join it.
 func isWide(c rune) bool {
 	return c >= 0x2e80 && c <= 0xffdc && !(c >= 0xd800 && c < 0xf900) && c != 0xfe0f || c >= 0x20000 && c <= 0x3fffd
 }
 
-// lines collects text in lines of a width.
+// lines breaks text into lines of a given width.
 type lines struct {
 	r     *renderer
 	p     prefix
@@ -80,13 +82,13 @@ type lines struct {
 
 	out   strings.Builder
 	line  []span // the current line
-	used  int    // the columns of the current line
-	join  int    // the index in line of the last word's beginning; a word may have several styles
+	used  int    // used columns of the current line
+	join  int    // index in line of the first span of the last word, which may have several styles
 	joinW int
-	space bool // the line ends with spaces
+	space bool // The current line ends with spaces.
 }
 
-// addWord adds a word or spaces. A word directly after another word belongs to it.
+// addWord adds a word or spaces to the current line. A word directly after another word continues this word.
 func (l *lines) addWord(text string, st style) {
 	w := TextWidth(text)
 	if text[0] == ' ' {
@@ -116,7 +118,7 @@ func (l *lines) addSpan(text string, st style, w int) {
 	l.used += w
 }
 
-// endLine writes the line without the spaces at its end.
+// endLine writes the current line. It leaves out the spaces at the end.
 func (l *lines) endLine() {
 	for len(l.line) > 0 && strings.TrimRight(l.line[len(l.line)-1].text, " ") == "" {
 		l.line = l.line[:len(l.line)-1]

@@ -10,12 +10,12 @@ import (
 	"github.com/chzyer/readline"
 )
 
-// ShowPages writes rows that fit in the terminal and waits after each screen. The space bar shows the next screen and
-// Enter the next row. The keys q, Esc and Ctrl-C end it. It fails with io.EOF if the terminal is gone, and with ctx's
-// error.
+// ShowPages writes rows that fit in the terminal and waits for a key after each screen. The space bar shows the next
+// screen and Enter the next row. The keys q, Esc and Ctrl-C end it. It fails with io.EOF if the terminal is closed,
+// and with ctx's error.
 func ShowPages(ctx context.Context, keys *Keys, out io.Writer, height func() int, rows []string) error {
 	var typing typingReader
-	defer func() { keys.Unread(typing.buf) }() // These keys are for the next reader.
+	defer func() { keys.Unread(typing.buf) }() // The keys that were not used are for the next reader.
 	read := func(ctx context.Context, wait time.Duration) ([]byte, error) { return keys.Read(ctx, wait) }
 	for shown, next := 0, height()-1; ; {
 		next = max(1, min(next, len(rows)-shown))
@@ -42,7 +42,7 @@ func ShowPages(ctx context.Context, keys *Keys, out io.Writer, height func() int
 	}
 }
 
-// goOn returns the number of rows that a key asks for. 0 means no rows and -1 means the end.
+// goOn returns the number of rows that a key asks for. 0 means no rows, and -1 ends the pages.
 func goOn(k Key, screen int) int {
 	switch {
 	case k.Kind == KeyEsc, k.Kind == KeyRune && (k.Rune == 'q' || k.Rune == 'Q'),

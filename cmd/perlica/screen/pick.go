@@ -13,25 +13,26 @@ import (
 // PickList is a list for [Pick].
 type PickList struct {
 	Out    io.Writer         // the terminal, which turns \n into \r\n
-	Size   func() (w, h int) // the columns and rows of the terminal
+	Size   func() (w, h int) // returns the columns and rows of the terminal
 	Styles Styles
 	Title  string
-	Words  string                          // the words of the first search
-	Find   func(words string) []int        // returns the rows that match the words, in their order on the screen
-	Row    func(row, columns int) []string // returns the text of a row; a second text is drawn dim
+	Words  string // the words of the first search
+	// returns the indexes of the rows that match the words, in the order of the screen
+	Find func(words string) []int
+	Row  func(row, columns int) []string // returns the texts of a row that fit the columns; the second text is drawn dim
 }
 
-// mostRows limits the shown rows of a PickList.
+// mostRows is the largest number of rows that a PickList shows at once.
 const mostRows = 12
 
-// Pick shows a list until a person chooses a row. Typed words search the list. It fails with [ErrInterrupted] for Esc
-// and Ctrl-C, with io.EOF if the terminal is gone, and with ctx's error.
+// Pick shows a list until the person chooses a row. Typed words search the list. Pick fails with [ErrInterrupted]
+// for Esc and Ctrl-C, with io.EOF if the terminal is closed, and with ctx's error.
 func Pick(ctx context.Context, keys *Keys, l PickList) (row int, err error) {
 	p := picker{l: l, words: []rune(l.Words)}
 	p.found = l.Find(l.Words)
 	defer p.eraseList()
 	var typing typingReader
-	defer func() { keys.Unread(typing.buf) }() // These keys are for the next reader.
+	defer func() { keys.Unread(typing.buf) }() // The keys that were not used are for the next reader.
 	read := func(ctx context.Context, wait time.Duration) ([]byte, error) { return keys.Read(ctx, wait) }
 	for {
 		p.drawList()
@@ -52,8 +53,8 @@ type picker struct {
 	l     PickList
 	words []rune
 	found []int
-	at    int    // an index of found
-	head  string // the drawn row of the words
+	at    int    // the selected row, as an index of found
+	head  string // the row with the typed words, as it was drawn
 }
 
 // pressKey handles a key and reports whether a row was chosen.
@@ -112,14 +113,15 @@ func (p *picker) drawList() {
 		hint = "nothing is found; Backspace and Ctrl-U take words back, Esc leaves"
 	}
 	lines = append(lines, p.l.Styles.Dim(fitting(hint, w-1)))
-	// After the list, the cursor goes back to the typed words. The reader of the keys notices a terminal that is gone.
+	// After the list is drawn, the cursor moves back to the typed words. The reader of the keys notices a closed
+	// terminal.
 	back := fmt.Sprintf("\r\x1b[%dA\x1b[%dC", len(lines)-1, max(TextWidth(head), 1))
 	_, _ = io.WriteString(p.l.Out, p.home(w)+strings.Join(lines, "\n")+back)
 	p.head = head
 }
 
-// home returns a sequence that moves to the beginning of the list and clears the list. A narrower terminal may have
-// broken the first row.
+// home returns a sequence that moves to the beginning of the list and clears the list. A terminal that became
+// narrower may have broken the first row.
 func (p *picker) home(columns int) string {
 	if up := TextRows(p.head, columns) - 1; up > 0 {
 		return fmt.Sprintf("\r\x1b[%dA", up) + ClearBelow
@@ -127,13 +129,13 @@ func (p *picker) home(columns int) string {
 	return "\r" + ClearBelow
 }
 
-// eraseList removes the list. The cursor stands at its beginning.
+// eraseList removes the list from the screen. The cursor stays at the place where the list began.
 func (p *picker) eraseList() {
 	w, _ := p.l.Size()
 	_, _ = io.WriteString(p.l.Out, p.home(w))
 }
 
-// fitting returns the beginning of a text that fits in the columns. ending returns the end of the text.
+// fitting returns the beginning of a text that fits in the columns. The function ending returns the end that fits.
 func fitting(text string, columns int) string {
 	r := []rune(text)
 	for len(r) > 0 && TextWidth(string(r)) > columns {

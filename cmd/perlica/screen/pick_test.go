@@ -7,8 +7,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen/screentest"
 )
 
-// TestPickDraws types words into a list, also on a terminal that becomes narrower. The cursor stands after the words,
-// and their end is visible. At the end the screen has no row of the list.
+// TestPickDraws types words into a list, also on a terminal that becomes narrower. The cursor must stand after the
+// words, and the end of the words must be visible. At the end the list must be gone from the screen.
 func TestPickDraws(t *testing.T) {
 	width, screen := 60, screentest.New(60, 10)
 	_, _ = screen.Write([]byte("before\n"))

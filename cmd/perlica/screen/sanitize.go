@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Sanitize makes everything visible in s that a terminal would obey. Control characters become their pictures (␛). C1
-// controls and bidirectional overrides become \u009b. Bytes that are not UTF-8 become \xff. Newline, tab, \r\n
-// and all other characters stay: letters of any script, emoji, combining marks.
+// Sanitize makes each character in s visible that a terminal would obey. Control characters become pictures such as
+// ␛. C1 controls and bidirectional overrides become escapes such as \u009b. Bytes that are not UTF-8 become escapes
+// such as \xff. Newline, tab and \r\n stay. Letters of any script, emoji and combining marks stay, too.
 func Sanitize(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || !harmless(r) }) {
 		return s
@@ -18,18 +18,19 @@ func Sanitize(s string) string {
 	return string(flush(out, rest))
 }
 
-// SafeWriter sanitizes a stream as [Sanitize] does. It may receive the stream in any pieces. It is for one goroutine.
+// SafeWriter sanitizes a stream like [Sanitize]. The writes may divide the stream anywhere. Only one goroutine may
+// use it.
 type SafeWriter struct {
 	w       io.Writer
-	pending []byte // a \r or the beginning of a rune from the end of the last write
+	pending []byte // a \r, or the first bytes of a character, from the end of the last write
 	buf     []byte
-	last    byte // the last written byte; 0 before the first
+	last    byte // the last byte that was written; 0 before the first
 }
 
 // NewSafeWriter returns a SafeWriter that writes to w.
 func NewSafeWriter(w io.Writer) *SafeWriter { return &SafeWriter{w: w} }
 
-// Write sanitizes p and writes it. At most three bytes wait for the next Write or Close.
+// Write sanitizes p and writes it. It keeps back at most three bytes at the end, until the next Write or Close.
 func (w *SafeWriter) Write(p []byte) (int, error) {
 	in := p
 	if len(w.pending) > 0 {
@@ -44,8 +45,8 @@ func (w *SafeWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close writes the waiting bytes, and a newline if the text does not end with one. It does not close the underlying
-// writer. The SafeWriter may be used again.
+// Close writes the bytes that Write has kept back. It adds a newline if the text does not end with one. It does not
+// close the underlying writer, and the SafeWriter may be used afterwards.
 func (w *SafeWriter) Close() error {
 	out := flush(w.buf[:0], w.pending)
 	w.pending = nil
@@ -69,7 +70,7 @@ func (w *SafeWriter) writeOut(out []byte) error {
 	return nil
 }
 
-// sanitize appends p to out. rest needs more bytes.
+// sanitize appends the sanitized bytes of p to out. rest are bytes at the end that need more bytes after them.
 func sanitize(out, p []byte) (done, rest []byte) {
 	for i := 0; i < len(p); {
 		c := p[i]
@@ -99,7 +100,7 @@ func sanitize(out, p []byte) (done, rest []byte) {
 	return out, nil
 }
 
-// flush appends bytes that have no continuation.
+// flush appends bytes that sanitize has kept back. It is called at the end of the text.
 func flush(out, rest []byte) []byte {
 	for _, c := range rest {
 		if c < utf8.RuneSelf {
@@ -123,13 +124,12 @@ func appendRune(out []byte, r rune) []byte {
 	return fmt.Appendf(out, `\u%04x`, r)
 }
 
-// harmless reports whether a terminal shows r and does nothing else. The caller handles
-// \r\n, so \r stands alone here.
+// harmless reports whether a terminal only shows r. The caller handles \r\n, so a \r is not harmless here.
 func harmless(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
 		return true
-	case r < ' ', r >= 0x7f && r <= 0x9f: // C0, DEL, C1
+	case r < ' ', r >= 0x7f && r <= 0x9f: // control characters: C0, DEL and C1
 		return false
 	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // bidirectional overrides and isolates
 		return false

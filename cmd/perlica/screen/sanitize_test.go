@@ -42,7 +42,7 @@ func TestSanitize(t *testing.T) {
 	}
 }
 
-// TestWriterIsIndifferentToCuts cuts a text at each place and into single bytes. The output is always the same.
+// TestWriterIsIndifferentToCuts cuts a text at each place and into single bytes. The output must always be the same.
 func TestWriterIsIndifferentToCuts(t *testing.T) {
 	for _, tt := range sanitizeTests {
 		want := tt.want

@@ -3,8 +3,8 @@
 // The parts:
 //   - [Sanitize] and [SafeWriter] make an agent's text harmless: no terminal obeys it.
 //   - [Styles] colour text. [TextWidth] and [TextRows] measure it.
-//   - [TTY] is the terminal from which [Keys] reads keystrokes. [TTY.Session] restores the terminal's mode at its end.
-//   - [StatusLine] is the line at the bottom that shows the progress. Changing text may stand above it.
+//   - [TTY] is the terminal from which [Keys] reads keys. [TTY.Session] restores the terminal's mode at its end.
+//   - [StatusLine] is the line at the bottom that shows the progress. Text that still changes may stand above it.
 //   - [Editor] is the line in which a person writes to an agent. [Pick] and [ShowPages] show lists.
 //   - [MarkdownStream] and [RenderMarkdown] show Markdown.
 //
@@ -13,10 +13,10 @@
 //   - A session ends with the terminal in its old mode, also after a panic.
 //   - A key that was pressed before a question appeared does not answer the question.
 //   - Only Enter at the prompt sends a line. Pasted text stays in the line.
-//   - The line on the screen is the line that is sent. A large paste stands in it as one word.
+//   - The line on the screen is the line that is sent. A large paste stands in it as a short label.
 //
 // The package decides nothing: the caller knows the meaning of a key and of a line. The package reads no environment
-// variable and opens no standard stream. The caller passes files and getenv.
+// variable and opens no standard stream. The caller passes files and the function getenv.
 package screen
 
 import (
@@ -30,13 +30,15 @@ func IsTerminal(f *os.File) bool {
 	return f != nil && term.IsTerminal(int(f.Fd()))
 }
 
-// TerminalWidth returns the columns of the terminal f. It returns 0 if f is not a terminal or does not know its size.
+// TerminalWidth returns the number of columns of the terminal f. It returns 0 if f is not a terminal or its size is
+// unknown.
 func TerminalWidth(f *os.File) int {
 	w, _ := size(f)
 	return w
 }
 
-// TerminalHeight returns the rows of the terminal f. It returns 0 if f is not a terminal or does not know its size.
+// TerminalHeight returns the number of rows of the terminal f. It returns 0 if f is not a terminal or its size is
+// unknown.
 func TerminalHeight(f *os.File) int {
 	_, h := size(f)
 	return h
@@ -53,8 +55,8 @@ func size(f *os.File) (w, h int) {
 	return w, h
 }
 
-// StatusWidth returns a width function for [NewStatusLine]. It returns nil if f cannot show a status line: f is not a
-// terminal or cannot move its cursor.
+// StatusWidth returns the width function of f for [NewStatusLine]. It returns nil if f cannot show a status line,
+// because f is not a terminal or cannot move its cursor.
 func StatusWidth(f *os.File, getenv func(string) string) func() int {
 	if !IsTerminal(f) || getenv("TERM") == "dumb" {
 		return nil

@@ -2,19 +2,19 @@ package screen
 
 import "time"
 
-// settleFor is the pause of all drawing after a change of the size: tmux reports a new size up to a quarter of a second
-// late. mostSettling limits the pause.
+// settleFor is the pause of all drawing after a change of the terminal's size. It is needed because tmux reports a
+// new size up to a quarter of a second late. mostSettling is the longest pause after several changes.
 const (
 	settleFor    = 400 * time.Millisecond
 	mostSettling = 5 * time.Second
 )
 
-// settling tells when a resized terminal may be drawn on again. The drawing finds its rows by counting upwards, and
-// counts the rows that the terminal has broken at its reported width. While the reported width is wrong, a drawing
-// would erase other text or leave pieces. The zero value is a terminal at rest.
+// settling tells when a terminal that was resized may be drawn on again. To find its rows, a drawing counts upwards
+// from the cursor. It needs the terminal's width, because a narrower terminal breaks rows. While the reported width
+// is wrong, a drawing would erase other text or leave remains. The zero value is a terminal that was not resized.
 type settling struct {
 	since, until time.Time
-	columns      int // the last reported width
+	columns      int // the width that was reported last
 }
 
 // Changed notes that the size is changing.
@@ -28,7 +28,7 @@ func (s *settling) Changed(now time.Time) {
 	}
 }
 
-// Left returns the remaining pause. columns is the current width of the terminal.
+// Left returns the time that is left of the pause. columns is the width that the terminal reports now.
 func (s *settling) Left(now time.Time, columns int) time.Duration {
 	if columns != s.columns && s.columns > 0 {
 		s.Changed(now)
@@ -37,7 +37,7 @@ func (s *settling) Left(now time.Time, columns int) time.Duration {
 	return max(s.until.Sub(now), 0)
 }
 
-// Resized draws the line again as soon as the new size of the terminal is certain.
+// Resized draws the line again when the new size of the terminal has settled.
 func (s *StatusLine) Resized() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,8 +46,8 @@ func (s *StatusLine) Resized() {
 	s.redrawLine()
 }
 
-// atRest waits until the terminal may be drawn on, if a part of it may change. It is for callers that cannot return
-// later. The caller holds the lock, which atRest releases while it waits.
+// atRest waits until the terminal may be drawn on, if it shows rows that may change. It serves callers that must
+// draw now. The caller holds the lock, and atRest releases the lock while it waits.
 func (s *StatusLine) atRest() {
 	for end := s.clock.Now().Add(mostSettling); s.shown() && s.clock.Now().Before(end); {
 		left := s.unsettled()
@@ -60,7 +60,7 @@ func (s *StatusLine) atRest() {
 	}
 }
 
-// unsettled returns the time for which nothing may be drawn.
+// unsettled returns the time for which nothing may be drawn yet.
 func (s *StatusLine) unsettled() time.Duration {
 	if s.width == nil {
 		return 0

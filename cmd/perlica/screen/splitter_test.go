@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzSplit cuts a text anywhere. The blocks together are the text.
+// FuzzSplit cuts a text at any place. All blocks together must be the text.
 func FuzzSplit(f *testing.F) {
 	for _, seed := range []string{"a\n\nb", "- a\n  b\n\n\nc", "```\nx\n", "1. a\n   ```\n\n   ```\n", "# h\n> q\n",
 		"a\r\n"} {

@@ -20,8 +20,8 @@ type Clock struct {
 }
 
 // ClearBelow clears the row of the cursor and all rows below it. The cursor must stand in the first column and stays
-// there. tmux copies a screen into its history when one sequence clears all of it. Therefore ClearBelow clears the
-// first column separately.
+// there. If one sequence clears a whole screen, tmux copies the screen into its history. ClearBelow avoids this,
+// because it clears the first column separately.
 const ClearBelow = "\x1b[K\x1b[C\x1b[J\r"
 
 // SystemClock returns the real clock.
@@ -34,12 +34,12 @@ func SystemClock() Clock {
 }
 
 // StatusLine is one line at the bottom of a terminal. It shows the current activity and its duration since
-// [NewStatusLine] or Restart. The typed text stands below it.
+// [NewStatusLine] or Restart. The text that the person types stands below it.
 //
-// The line is drawn at most ten times a second, and only when the text or the second has changed. No timer runs while
-// it shows nothing. All other output to the terminal must go through Print or Through. While the size of the terminal
-// changes, nothing is drawn and Print waits, see [settling]. The methods are safe for concurrent use. They ignore
-// errors of the terminal.
+// The line is drawn at most ten times a second, and only when the text or the second has changed. No timer runs
+// while it shows nothing. All other output to the terminal must go through Print or Through. While the size of the
+// terminal changes, nothing is drawn and Print waits, see [settling]. The methods are safe for concurrent use. They
+// ignore errors of the terminal.
 type StatusLine struct {
 	w      io.Writer
 	width  func() int
@@ -49,23 +49,23 @@ type StatusLine struct {
 	mu      sync.Mutex // guards the fields below and the writing to the terminal
 	start   time.Time
 	text    string
-	typed   string // the typed text below the line
-	drawn   string // the rows on the screen; "" means that there is no line
+	typed   string // the text that the person types, below the line
+	drawn   string // the rows of the line on the screen; "" without a line
 	last    time.Time
-	stop    func() bool // stops the timer of the next drawing; nil means that there is no timer
-	midline bool        // the last output ended without a newline: there is no room for the line
-	aside   bool        // another program has the terminal
+	stop    func() bool // stops the timer of the next drawing; nil without a timer
+	midline bool        // The last output ended without a newline, so there is no room for the line.
+	aside   bool        // Another program uses the terminal.
 	closed  bool
-	live    *liveText // changing text above the line; nil means that there is none
-	settle  settling  // tells when a resized terminal may be drawn on
+	live    *liveText // text above the line that may change; nil without such text
+	settle  settling  // tells how long a resized terminal must not be drawn on
 }
 
-// NewStatusLine returns a status line on w that is empty. With a nil width it always stays empty, see [StatusWidth].
+// NewStatusLine returns an empty status line on w. If width is nil, the line always stays empty, see [StatusWidth].
 func NewStatusLine(w io.Writer, width func() int, styles Styles, clock Clock) *StatusLine {
 	return &StatusLine{w: w, width: width, styles: styles, clock: clock, start: clock.Now()}
 }
 
-// Set changes the text and makes its control characters visible. "" hides the line.
+// Set changes the text of the line. It makes control characters visible. The text "" hides the line.
 func (s *StatusLine) Set(text string) {
 	text = strings.Join(strings.Fields(Sanitize(text)), " ")
 	s.mu.Lock()
@@ -83,8 +83,8 @@ func (s *StatusLine) Set(text string) {
 	s.redrawLine()
 }
 
-// SetTyped changes the typed text, which stands below the line in as many rows as it needs. Its control characters
-// become visible.
+// SetTyped changes the typed text. This text stands below the line in as many rows as it needs. SetTyped makes
+// control characters visible.
 func (s *StatusLine) SetTyped(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *StatusLine) SetTyped(text string) {
 	s.redrawLine()
 }
 
-// Restart begins to count the duration now.
+// Restart sets the shown duration to 0.
 func (s *StatusLine) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,8 +105,8 @@ func (s *StatusLine) Restart() {
 // Clear removes the line until the next Set.
 func (s *StatusLine) Clear() { s.Set("") }
 
-// Print removes the line, calls f, and draws the line again. The cursor stands at the beginning of a row when f begins.
-// f must not use the StatusLine.
+// Print removes the line, calls f, and draws the line again. When f begins, the cursor stands at the beginning of a
+// row. f must not use the StatusLine.
 func (s *StatusLine) Print(f func(w io.Writer)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,8 +121,8 @@ func (s *StatusLine) Print(f func(w io.Writer)) {
 	f(t)
 }
 
-// Through returns a writer for a stream that shares the terminal with the line, such as standard output. The line is
-// hidden while the stream is within a line.
+// Through returns a writer for a stream on the same terminal, such as standard output. While the last text of the
+// stream does not end with a newline, the line is hidden.
 func (s *StatusLine) Through(out io.Writer) io.Writer { return streamWriter{s, out} }
 
 type streamWriter struct {
@@ -140,7 +140,8 @@ func (t streamWriter) Write(p []byte) (int, error) {
 	return tl.Write(p)
 }
 
-// Aside removes the line while f runs. During f, another program has the terminal, or the process is stopped.
+// Aside removes the line, calls f and draws the line again. f lets another program use the terminal, or stops the
+// process.
 func (s *StatusLine) Aside(f func()) {
 	s.mu.Lock()
 	s.atRest()
@@ -152,11 +153,11 @@ func (s *StatusLine) Aside(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.aside = false
-	s.last = time.Time{} // draw at once
+	s.last = time.Time{} // The zero time makes the next drawing happen at once.
 	s.redrawLine()
 }
 
-// Redraw draws the line again at once. Call it after another program had the terminal.
+// Redraw draws the line again at once. A caller needs it after another program has used the terminal.
 func (s *StatusLine) Redraw() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +169,7 @@ func (s *StatusLine) Redraw() {
 	s.redrawLine()
 }
 
-// Close removes the line for good. Later output passes through.
+// Close removes the line for good. Later output is written without a line.
 func (s *StatusLine) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +183,7 @@ func (s *StatusLine) Close() error {
 	return nil
 }
 
-// tail remembers the last written byte.
+// tail is a writer that remembers the last byte.
 type tail struct {
 	w    io.Writer
 	last byte
@@ -196,7 +197,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// redrawAfter draws the line again below the output of t.
+// redrawAfter draws the line again. t is the writer of the output above the line.
 func (s *StatusLine) redrawAfter(t *tail) {
 	if t.last != 0 {
 		s.midline = t.last != '\n'
@@ -204,7 +205,8 @@ func (s *StatusLine) redrawAfter(t *tail) {
 	s.redrawLine()
 }
 
-// redrawLine draws now or as soon as the limits allow, and sets the timer for the next second.
+// redrawLine draws the line now, or as soon as the limit of drawings allows it. It sets the timer for the next
+// second.
 func (s *StatusLine) redrawLine() {
 	if s.live != nil && !s.closed {
 		s.live.noteWidth()
@@ -226,7 +228,7 @@ func (s *StatusLine) redrawLine() {
 	if line := s.lineText(now); line != s.drawn {
 		home, rest := s.home(0)
 		if rest == ClearBelow || strings.Contains(line, "\n") {
-			rest = "\x1b[J" // clear only after the line
+			rest = "\x1b[J" // clears only the part of the screen after the line
 		}
 		s.writeText(home + strings.ReplaceAll(line, "\n", "\x1b[K\n") + rest)
 		s.drawn, s.last = line, now
@@ -265,8 +267,8 @@ func (s *StatusLine) eraseLine() {
 	}
 }
 
-// home returns a sequence that moves to the beginning of the line, or above it by the given rows. rest clears the
-// screen from there on. A narrower terminal has broken the line.
+// home returns a sequence that moves to the beginning of the line, or further up by above rows. rest is the sequence
+// that clears the screen from there on. A terminal that became narrower has broken the line.
 func (s *StatusLine) home(above int) (home, rest string) {
 	if up := above + s.drawnHeight(s.width()) - 1; up > 0 {
 		return fmt.Sprintf("\r\x1b[%dA", up), ClearBelow
@@ -275,11 +277,11 @@ func (s *StatusLine) home(above int) (home, rest string) {
 }
 
 func (s *StatusLine) writeText(text string) {
-	_, _ = io.WriteString(s.w, text) // The reader of the keys notices a terminal that is gone.
+	_, _ = io.WriteString(s.w, text) // The reader of the keys notices a closed terminal.
 }
 
-// drawnHeight returns the rows of the line and the typed text on a terminal of the given width. Without a line it
-// returns 1, the row of the cursor.
+// drawnHeight returns the number of rows of the line and of the typed text on a terminal of the given width. Without
+// a line it returns 1, because the cursor has a row.
 func (s *StatusLine) drawnHeight(columns int) (n int) {
 	for _, row := range strings.Split(s.drawn, "\n") {
 		n += TextRows(row, columns)
@@ -287,14 +289,14 @@ func (s *StatusLine) drawnHeight(columns int) (n int) {
 	return n
 }
 
-// drawnLines returns the rows of the line when it was drawn.
+// drawnLines returns the number of rows that the line had when it was drawn.
 func (s *StatusLine) drawnLines() int { return strings.Count(s.drawn, "\n") + 1 }
 
-// mostTyped limits the shown rows of the typed text. The last rows are shown.
+// mostTyped is the largest number of rows for the typed text. The last rows are shown.
 const mostTyped = 10
 
-// lineText returns the text, the duration and the typed text, cut to the width of the terminal. The last column stays
-// empty, because some terminals wrap there.
+// lineText returns the rows of the line: its text, the duration and the typed text, cut to the width of the
+// terminal. The last column stays empty, because some terminals start a new row after it.
 func (s *StatusLine) lineText(now time.Time) (line string) {
 	elapsed := elapsed(now.Sub(s.start))
 	columns := s.width() - 1
@@ -327,8 +329,8 @@ func elapsed(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", sec/3600, sec/60%60)
 }
 
-// TextWidth returns the columns of text on a terminal. Styles take no columns. Unlike the functions of runewidth, it
-// ignores the locale.
+// TextWidth returns the number of columns of text on a terminal. Styles have no width. In contrast to the functions
+// of runewidth, TextWidth ignores the locale.
 func TextWidth(text string) int {
 	c := runewidth.Condition{StrictEmojiNeutral: true}
 	before, rest, styled := strings.Cut(text, "\x1b[")
@@ -339,8 +341,8 @@ func TextWidth(text string) int {
 	return c.StringWidth(text)
 }
 
-// TextRows returns the rows of one line of text on a terminal of the given columns. A wide character without room goes
-// to the next row. 0 columns mean that the width is unknown.
+// TextRows returns the number of rows of one line of text on a terminal with the given columns. A wide character
+// that does not fit goes to the next row. If columns is 0, the width is unknown, and the result is 1.
 func TextRows(text string, columns int) int {
 	if columns < 1 || TextWidth(text) <= columns {
 		return 1
@@ -361,7 +363,7 @@ func TextRows(text string, columns int) int {
 	}
 }
 
-// truncate cuts text to a width. It ignores the locale.
+// truncate cuts text to a number of columns. It ignores the locale.
 func truncate(text string, columns int) string {
 	if columns == 0 {
 		return ""

@@ -50,7 +50,7 @@ func (c *fakeClock) clock() Clock {
 	}
 }
 
-// advance moves the clock from timer to timer.
+// advance moves the clock forward and stops at each timer that is due.
 func (c *fakeClock) advance(d time.Duration) {
 	c.mu.Lock()
 	end := c.now.Add(d)
@@ -77,7 +77,7 @@ func (c *fakeClock) advance(d time.Duration) {
 
 func (c *fakeClock) pending() int { c.mu.Lock(); defer c.mu.Unlock(); return len(c.timers) }
 
-// screen collects the output since the last call.
+// screen has the output since the last call of take.
 type screen struct{ bytes.Buffer }
 
 func (s *screen) take() string { defer s.Reset(); return s.String() }
@@ -157,7 +157,7 @@ func TestStatusGivesWayToOutput(t *testing.T) {
 	want(t, &s, eraseLine+"half a ")
 	st.Set("y")
 	c.advance(5 * time.Second)
-	want(t, &s, "") // The line must not stand within another line.
+	want(t, &s, "") // The status line must not be drawn within another line.
 	io.WriteString(out, "line\n")
 	want(t, &s, "line\n\ry 5s\x1b[K")
 	io.WriteString(out, "other")
@@ -194,7 +194,7 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 	want(t, &s, "\r中文中…"+" \x1b[2m0s\x1b[22m\x1b[K")
 }
 
-// TestStatusStepsAside checks that no line is drawn while another program has the terminal.
+// TestStatusStepsAside checks that nothing is drawn while another program uses the terminal.
 func TestStatusStepsAside(t *testing.T) {
 	var s screen
 	c := newClock()
@@ -214,28 +214,28 @@ func TestStatusStepsAside(t *testing.T) {
 		want(t, &s, "note\n")
 	})
 	want(t, &s, "\ry 3s\x1b[K")
-	st.Redraw() // This is for another program that had the terminal without Aside.
+	st.Redraw() // The caller needs Redraw if another program has used the terminal without Aside.
 	want(t, &s, "\ry 3s\x1b[K")
 	st.Close()
 	st.Aside(func() {})
 	want(t, &s, eraseLine)
 }
 
-// TestStatusOnANarrowerTerminal checks that all rows of a broken line are cleared.
+// TestStatusOnANarrowerTerminal checks that all rows of a status line are cleared after the terminal has broken it.
 func TestStatusOnANarrowerTerminal(t *testing.T) {
 	var s screen
 	c := newClock()
 	width := 80
 	st := NewStatusLine(&s, func() int { return width }, Styles{on: true}, c.clock())
-	st.Set(strings.Repeat("中", 20) + " and more") // 49 columns; with a blank and the duration 52
+	st.Set(strings.Repeat("中", 20) + " and more") // The text has 49 columns. With a blank and the duration it has 52.
 	s.take()
-	width = 26 // two rows
+	width = 26 // The line now needs two rows.
 	st.Resized()
 	want(t, &s, "")
 	c.advance(settleFor)
 	want(t, &s, "\r\x1b[1A"+strings.Repeat("中", 10)+"… \x1b[2m0s\x1b[22m\x1b[J")
 	width = 5
-	c.advance(900 * time.Millisecond) // the next drawing notices the new width
+	c.advance(900 * time.Millisecond) // The next drawing notices the new width.
 	want(t, &s, "")
 	c.advance(settleFor)
 	want(t, &s, "\r\x1b[5A… \x1b[2m1s\x1b[22m\x1b[J")
@@ -249,7 +249,7 @@ func TestStatusOnANarrowerTerminal(t *testing.T) {
 	}
 	c.advance(redrawEvery)
 	s.take()
-	width = 0 // the width is unknown
+	width = 0 // The width is unknown.
 	st.Clear()
 	want(t, &s, eraseLine)
 }

@@ -1,10 +1,10 @@
 package screen
 
-// Styles colour text. The zero value leaves text alone.
+// Styles add colours and styles to text. The zero value returns each text unchanged.
 type Styles struct{ on bool }
 
-// NewStyles decides about colours. NO_COLOR turns them off, and CLICOLOR_FORCE (other than 0) turns them on. Otherwise
-// a terminal has colours unless it is dumb or CLICOLOR is 0.
+// NewStyles decides whether text is coloured. NO_COLOR turns colours off, and CLICOLOR_FORCE (except 0) turns them
+// on. Without these variables a terminal has colours, unless it is dumb or CLICOLOR is 0.
 func NewStyles(getenv func(string) string, terminal bool) Styles {
 	force := getenv("CLICOLOR_FORCE")
 	switch {

@@ -10,30 +10,31 @@ import (
 	"unicode/utf8"
 )
 
-// replies removes the terminal's replies from its input: control strings, such as a reply about a colour, and reports,
-// such as the place of the cursor. Another program asked for them, and no person typed them. A reply may arrive in
-// pieces. Pastes and the sequences of keys stay whole.
+// replies removes the terminal's replies from its input. Replies are control strings, such as the value of a colour,
+// and reports, such as the place of the cursor. Another program asked for them, and no person typed them. A reply
+// may arrive in parts. Pastes and the sequences of keys are not changed.
 type replies struct {
-	held    []byte // the beginning of a sequence or of a character
-	inside  bool   // a control string has begun
-	payload bool   // the control string has content
+	held    []byte // bytes that wait for more: the beginning of a sequence or of a character
+	inside  bool   // within a control string
+	payload bool   // The control string has content already.
 	pasting bool   // between the marks of a paste
-	tail    []byte // the last bytes of a paste, where the mark of its end may begin
-	given   bool   // the held bytes were released because no byte followed
-	escaped bool   // Esc was released and no byte came since
+	tail    []byte // the last bytes of a paste, because the mark of its end may begin there
+	given   bool   // The bytes in held were returned, because no more bytes came.
+	escaped bool   // Esc was returned as a key, and no byte came since then.
 }
 
 const (
-	// startWait is the time that the beginning of a sequence waits for its rest. After it, a lone Esc is a key.
+	// startWait is the time to wait for the rest after the beginning of a sequence. After this time, a single Esc is
+	// a key.
 	startWait = 150 * time.Millisecond
-	// restWait is the time that a longer sequence waits for its rest. No person types such a sequence.
+	// restWait is the time to wait for the rest of a longer sequence. No person types such a sequence.
 	restWait = time.Second
 
-	// maxReport is the largest size of a sequence with parameters. It counts bytes.
+	// maxReport is the largest size of a sequence with parameters, in bytes.
 	maxReport = 256
 )
 
-// readTyped waits for bytes as input.readBytes does, and removes the terminal's replies.
+// readTyped waits for bytes like input.readBytes. It removes the terminal's replies.
 func (k *Keys) readTyped(ctx context.Context, wait time.Duration) ([]byte, error) {
 	r := &k.replies
 	if r.given {
@@ -67,7 +68,7 @@ func (k *Keys) readTyped(ctx context.Context, wait time.Duration) ([]byte, error
 	}
 }
 
-// patience returns the longest wait for the rest of a sequence. 0 means that no sequence has begun.
+// patience returns the longest time to wait for the rest of a sequence. 0 means that no sequence has begun.
 func (r *replies) patience() time.Duration {
 	switch {
 	case r.inside && !r.payload:
@@ -80,7 +81,7 @@ func (r *replies) patience() time.Duration {
 	return 0
 }
 
-// releaseHeld returns the held bytes if they are keys. It drops the beginning of a reply.
+// releaseHeld returns the bytes in held if they are keys. It drops them if they are the beginning of a reply.
 func (r *replies) releaseHeld() []byte {
 	b := r.held
 	r.held = nil
@@ -96,10 +97,11 @@ func (r *replies) releaseHeld() []byte {
 	return b
 }
 
-// typedBytes returns the typed and pasted bytes.
+// typedBytes returns the bytes of b that a person typed or pasted.
 func (r *replies) typedBytes(b []byte) []byte {
 	if r.escaped && isLateReply(b) {
-		b = append([]byte{esc}, b...) // This is the rest of a reply. Its first byte was taken for the key Esc.
+		// These bytes are the rest of a reply. Its first byte, Esc, was returned as a key before.
+		b = append([]byte{esc}, b...)
 	}
 	r.escaped = r.escaped && len(b) == 0
 	b = append(r.held, b...)
@@ -125,8 +127,8 @@ func (r *replies) typedBytes(b []byte) []byte {
 	return out
 }
 
-// pasteLength returns the number of bytes that belong to a paste. Ctrl-C ends the paste too, because the mark of its
-// end may be lost.
+// pasteLength returns the number of bytes of b that belong to the paste. Ctrl-C ends the paste, too, because the
+// mark of its end may be lost.
 func (r *replies) pasteLength(b []byte) int {
 	for i, c := range b {
 		r.tail = append(r.tail, c)
@@ -139,8 +141,8 @@ func (r *replies) pasteLength(b []byte) int {
 	return len(b)
 }
 
-// measurePart measures the first part of b: a character, a sequence, or a piece of a control string. n is 0 when the
-// part needs more bytes. keep means that a person typed the part.
+// measurePart returns the length of the first part of b: a character, a sequence, or a part of a control string. n
+// is 0 if more bytes are needed. keep means that a person typed this part.
 func (r *replies) measurePart(b []byte) (n int, keep bool) {
 	c, size := c1(b)
 	switch {
@@ -152,7 +154,7 @@ func (r *replies) measurePart(b []byte) (n int, keep bool) {
 		return size, true
 	}
 	switch c {
-	case esc: // Another sequence follows this Esc.
+	case esc: // Another sequence may follow this Esc.
 		if len(bytes.Trim(b, "\x1b")) == 0 {
 			return 0, false
 		}
@@ -180,7 +182,8 @@ func (r *replies) measurePart(b []byte) (n int, keep bool) {
 	return 1 + letter, true
 }
 
-// measureContent measures a piece of a control string and notes its end. Ctrl-C ends the string and stays a key.
+// measureContent returns the length of the first part of a control string and notices the end of the string. Ctrl-C
+// also ends the string, and is kept as a key.
 func (r *replies) measureContent(b []byte, c byte, size int) (n int, keep bool) {
 	r.payload = true
 	switch {
@@ -189,15 +192,15 @@ func (r *replies) measureContent(b []byte, c byte, size int) (n int, keep bool) 
 	case c == 0 && b[0] == 3:
 		r.inside = false
 		return 1, true
-	case b[0] == esc: // Another sequence cuts the string.
+	case b[0] == esc: // A new sequence ends the control string.
 		r.inside = false
 		return r.measurePart(b)
 	}
 	return size, false
 }
 
-// c1 reads a C1 control character. It may have three forms: Esc with a byte, one byte, or a character of UTF-8. c is
-// the byte after Esc in the first form, and 0 for any other character.
+// c1 reads a C1 control character, which has three encodings: Esc with a byte, one byte, or a character of UTF-8. c
+// is the byte after Esc in the first encoding. For any other character c is 0.
 func c1(b []byte) (c byte, size int) {
 	switch {
 	case b[0] == esc && len(b) == 1:
@@ -217,13 +220,13 @@ func c1(b []byte) (c byte, size int) {
 	return 0, size
 }
 
-// measureReport measures a sequence with parameters. Its first size bytes begin it. keep means that the sequence is a
-// key.
+// measureReport returns the length of a sequence with parameters. size is the number of bytes before the parameters.
+// keep means that the sequence is a key.
 func measureReport(b []byte, size int) (n int, keep bool) {
 	for i := size; i < len(b); i++ {
 		switch c := b[i]; {
 		case c == '[' && i == size: // a function key of the Linux console
-		case c == 'M' && i == size: // a click of the mouse: three bytes follow
+		case c == 'M' && i == size: // a click of the mouse, after which three bytes follow
 			if len(b) < i+4 {
 				return 0, false
 			}
@@ -237,7 +240,7 @@ func measureReport(b []byte, size int) (n int, keep bool) {
 	return 0, false
 }
 
-// sevenBit returns a sequence in the form with Esc.
+// sevenBit returns a sequence in the encoding that begins with Esc.
 func sevenBit(b []byte) []byte {
 	if c, size := c1(b); c == '[' && b[0] != esc {
 		return append([]byte{esc, '['}, b[size:]...)
@@ -245,7 +248,7 @@ func sevenBit(b []byte) []byte {
 	return b
 }
 
-// isLateReply reports whether b is the rest of a reply without its first byte. No person types these bytes at once.
+// isLateReply reports whether b is a reply without its first byte. No person types these bytes at once.
 func isLateReply(b []byte) bool {
 	if len(b) < 2 {
 		return false

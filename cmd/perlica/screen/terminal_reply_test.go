@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// terminalReplies are replies of terminals to the queries of other programs.
+// terminalReplies are the replies of terminals to other programs' queries.
 var terminalReplies = []string{
 	"\x1b]11;rgb:1414/1919/1f1f\x1b\\", "\x1b]10;rgb:ffff/ffff/ffff\a", "\x1b]52;c;aGVsbG8=\x1b\\",
 	"\x1b]lthe ✜ title\u009c",
@@ -22,8 +22,8 @@ var terminalReplies = []string{
 	"\x9b?62;4c", "\u009b24;80R", "\x1b[<0;12;3M", "\x1b[M !!",
 }
 
-// TestReplies cuts each reply at each byte, between two keys. The reply leaves no key, not even Esc, and the keys
-// around it stay.
+// TestReplies cuts each reply at each byte and puts it between two keys. The reply must produce no key, not even
+// Esc. The two keys must survive.
 func TestReplies(t *testing.T) {
 	for _, reply := range terminalReplies {
 		for i := range len(reply) + 1 {
@@ -35,7 +35,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// slow is an input with a pause before each chunk.
+// slow is an input that pauses before each chunk.
 type slow struct {
 	script
 	pause time.Duration
@@ -56,8 +56,8 @@ func (s *slow) readBytes(ctx context.Context, wait time.Duration) ([]byte, error
 	return s.script.readBytes(ctx, wait)
 }
 
-// TestReplyWithPauses cuts each reply at each byte with a pause of 100 ms. The first byte is not the key Esc. After a
-// longer pause it is, but the rest of the reply is not typed text.
+// TestReplyWithPauses cuts each reply at each byte, with a pause of 100 ms. The first byte must not become the key
+// Esc. After a longer pause it becomes Esc, but the rest of the reply must not become text.
 func TestReplyWithPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, reply := range terminalReplies {
@@ -80,7 +80,7 @@ func TestReplyWithPauses(t *testing.T) {
 	})
 }
 
-// TestPasteKeepsReplies checks that pastes and the sequences of keys stay whole.
+// TestPasteKeepsReplies checks that a reply within a paste, and the sequences of keys, are not changed.
 func TestPasteKeepsReplies(t *testing.T) {
 	for _, text := range []string{pasteBegin + "a\x1b]11;x\ab" + pasteEnd,
 		"\x1b[A\x1bOB\x1b[1;5C\x1b[Z\x1b[3~\x1bb\x1b\r", "é\x1b[[A"} {
@@ -118,7 +118,8 @@ func allKeys(t *testing.T, k *Keys) (got []Key) {
 	}
 }
 
-// FuzzReplies puts any content into each kind of control string, in two pieces. The keys around it stay.
+// FuzzReplies puts any content into each kind of control string and cuts it into two pieces. The keys around it must
+// survive.
 func FuzzReplies(f *testing.F) {
 	f.Add("11;rgb:1/2/3", 3, 0)
 	f.Add("é\r✜", 5, 6)

@@ -9,17 +9,17 @@ import (
 // ErrClosed is the error of a closed [TTY].
 var ErrClosed = errors.New("terminal: closed")
 
-// errBusy is the error of a second session at the same time.
+// errBusy is the error of a session that begins during another session.
 var errBusy = errors.New("terminal: the terminal is answering another question")
 
-// TTY is the controlling terminal, opened for keys. Standard input may be another file. The methods are safe for
-// concurrent use.
+// TTY is the controlling terminal, which is opened to read keys. Standard input may be another file. The methods are
+// safe for concurrent use.
 type TTY struct {
 	dev *device
 
 	mu      sync.Mutex // guards the fields below
 	inUse   bool
-	restore func() error // nil means that the terminal is not in raw mode
+	restore func() error // nil if the terminal is not in raw mode
 	closed  bool
 }
 
@@ -34,9 +34,9 @@ func openTTY(path string) (*TTY, error) {
 	return &TTY{dev: dev}, nil
 }
 
-// Session calls f with the terminal in raw mode. There is no echo, Ctrl-C is a key, and
-// \n still becomes \r\n in the output. Session drops earlier typed bytes. It restores the mode when f returns or
-// panics. A second session at the same time fails.
+// Session calls f with the terminal in raw mode. The terminal does not echo, and Ctrl-C is a key. In the output, \n
+// still becomes \r\n. Session drops bytes that were typed earlier. It restores the mode when f returns or panics. It
+// fails if another session runs.
 func (t *TTY) Session(f func(*Keys) error) error {
 	return t.Ahead(func(k *Keys) error {
 		if err := k.Discard(); err != nil {
@@ -46,7 +46,8 @@ func (t *TTY) Session(f func(*Keys) error) error {
 	})
 }
 
-// Ahead is a [TTY.Session] that keeps earlier typed bytes. An Enter before raw mode is a line feed.
+// Ahead works like [TTY.Session], but keeps bytes that were typed earlier. Among these, the key Enter is a line
+// feed.
 func (t *TTY) Ahead(f func(*Keys) error) (err error) {
 	if err := t.beginSession(); err != nil {
 		return err
@@ -87,8 +88,8 @@ func (t *TTY) endSession() error {
 	return err
 }
 
-// Restore gives the terminal its old mode back during a session. Call it before you end the process. Without a session
-// it does nothing.
+// Restore sets the terminal's old mode during a session. A caller needs it before the process ends. Without a
+// session it does nothing.
 func (t *TTY) Restore() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,8 +104,8 @@ func (t *TTY) Restore() error {
 	return nil
 }
 
-// Aside gives the terminal its old mode back while f runs. During f, another program has the terminal, or the process
-// is stopped. No goroutine may read keys until Aside returns.
+// Aside sets the terminal's old mode while f runs. f lets another program use the terminal, or stops the process. No
+// goroutine may read keys until Aside returns.
 func (t *TTY) Aside(f func() error) error {
 	if err := t.Restore(); err != nil {
 		return err
@@ -122,7 +123,7 @@ func (t *TTY) Aside(f func() error) error {
 	return ferr
 }
 
-// Again sets raw mode again during a session. Call it after another program may have changed the mode.
+// Again sets raw mode again during a session. A caller needs it when another program may have changed the mode.
 func (t *TTY) Again() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,8 +136,8 @@ func (t *TTY) Again() error {
 	return nil
 }
 
-// Close restores and closes the terminal. A running session keeps it open until the session ends: cancel its context
-// first. Later calls do nothing.
+// Close restores the terminal's mode and closes it. A running session keeps it open until the session ends, so the
+// caller cancels the session's context first. Later calls do nothing.
 func (t *TTY) Close() error {
 	err := t.Restore()
 	t.mu.Lock()

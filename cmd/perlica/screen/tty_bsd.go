@@ -12,12 +12,12 @@ const (
 )
 
 func (d *device) discardTyped() error {
-	const fread = 1 // FREAD of sys/fcntl.h drops the received bytes
+	const fread = 1 // This is FREAD of sys/fcntl.h. It drops the bytes that were received.
 	return unix.IoctlSetPointerInt(d.fd, unix.TIOCFLUSH, fread)
 }
 
-// waitInput waits for keys or for the wake pipe, at most ms milliseconds. -1 means no limit. It uses select(2), because
-// poll(2) does not support terminals on macOS.
+// waitInput waits for keys or for the pipe that wakes it, at most ms milliseconds. -1 means no limit. It uses
+// select(2), because poll(2) does not support terminals on macOS.
 func (d *device) waitInput(ms int) (ready bool, err error) {
 	top := max(d.fd, d.wakeR)
 	if top >= unix.FD_SETSIZE {

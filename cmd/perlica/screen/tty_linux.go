@@ -11,7 +11,7 @@ func (d *device) discardTyped() error {
 	return unix.IoctlSetInt(d.fd, unix.TCFLSH, unix.TCIFLUSH)
 }
 
-// waitInput waits for keys or for the wake pipe, at most ms milliseconds. -1 means no limit.
+// waitInput waits for keys or for the pipe that wakes it, at most ms milliseconds. -1 means no limit.
 func (d *device) waitInput(ms int) (ready bool, err error) {
 	fds := []unix.PollFd{{Fd: int32(d.fd), Events: unix.POLLIN}, {Fd: int32(d.wakeR), Events: unix.POLLIN}}
 	_, err = unix.Poll(fds, ms)

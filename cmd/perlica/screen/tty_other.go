@@ -10,7 +10,7 @@ import (
 
 const ttyPath = "/dev/tty"
 
-// device cannot be opened on this system. Questions then get no answer, which means no.
+// device is the terminal, which cannot be opened on this system. A question then has no answer, and this means no.
 type device struct{}
 
 func openDevice(string) (*device, error)      { return nil, errors.ErrUnsupported }

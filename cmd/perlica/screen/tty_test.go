@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal returns a TTY and the other side of it, with keyboard and screen.
+// terminal returns a TTY and the other end of its pseudo-terminal, which has the keyboard and the screen.
 func terminal(t *testing.T) (*TTY, *os.File) {
 	t.Helper()
 	screen, file, err := pty.Open()
@@ -141,7 +141,7 @@ func TestTypeAheadAnswersNothing(t *testing.T) {
 	}
 }
 
-// TestAhead checks that Ahead reads earlier typed bytes first, also an unfinished line.
+// TestAhead checks that Ahead first reads the bytes that were typed before, even from an unfinished line.
 func TestAhead(t *testing.T) {
 	tty, screen := terminal(t)
 	typed(t, screen, "a\nb")
@@ -179,7 +179,7 @@ func TestNextIsCancelled(t *testing.T) {
 			}
 			wg.Wait()
 		}
-		typed(t, screen, "a") // No leftover of the cancelled calls ends this call or takes its key.
+		typed(t, screen, "a") // The cancelled calls have left nothing that ends this call or takes its key.
 		if got, err := k.Next(t.Context()); got != r('a') || err != nil {
 			t.Errorf("%v, %v, want a", got, err)
 		}
@@ -225,7 +225,7 @@ func TestHangUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tty.Close()
-	_ = tty.Session(func(k *Keys) error { // A terminal that is gone cannot be restored.
+	_ = tty.Session(func(k *Keys) error { // A closed terminal cannot be restored.
 		screen.Close()
 		if _, err := k.Next(t.Context()); !errors.Is(err, io.EOF) {
 			t.Errorf("Next: %v", err)
@@ -281,7 +281,7 @@ func TestWidth(t *testing.T) {
 	}
 }
 
-// TestOpenTTY finds the controlling terminal although standard input is another file.
+// TestOpenTTY checks that OpenTTY finds the controlling terminal although standard input is another file.
 func TestOpenTTY(t *testing.T) {
 	if os.Getenv("TERM_TEST_CHILD") != "" {
 		askOnTTY(t)

@@ -14,8 +14,8 @@ import (
 
 const ttyPath = "/dev/tty"
 
-// device is a terminal with its own descriptor. The runtime's poller cannot wait for /dev/tty on all systems. Therefore
-// a pipe wakes the waiting goroutine.
+// device is a terminal with its own file descriptor. The poller of Go's runtime cannot wait for /dev/tty on all
+// systems. Therefore a pipe wakes the waiting goroutine.
 type device struct {
 	fd           int
 	wakeR, wakeW int
@@ -50,7 +50,7 @@ func (d *device) closeAll() {
 	}
 }
 
-// setRaw sets the mode of cfmakeraw(3), but the output still turns \n into \r\n.
+// setRaw sets the same mode as cfmakeraw(3), except that the output still turns \n into \r\n.
 func (d *device) setRaw() (restore func() error, err error) {
 	old, err := unix.IoctlGetTermios(d.fd, ioctlGet)
 	if err != nil {
@@ -83,7 +83,7 @@ func (d *device) readBytes(ctx context.Context, wait time.Duration) ([]byte, err
 	deadline := time.Now().Add(wait)
 	var buf [4096]byte
 	for {
-		left := -1 // no limit
+		left := -1 // -1 means no limit
 		if wait > 0 {
 			left = int(max(time.Until(deadline), 0).Milliseconds())
 		}
@@ -104,7 +104,7 @@ func (d *device) readBytes(ctx context.Context, wait time.Duration) ([]byte, err
 		switch {
 		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
 			continue
-		case errors.Is(err, unix.EIO), err == nil && n == 0: // The terminal is gone.
+		case errors.Is(err, unix.EIO), err == nil && n == 0: // The terminal was closed.
 			return nil, io.EOF
 		case err != nil:
 			return nil, os.NewSyscallError("read", err)
@@ -114,5 +114,5 @@ func (d *device) readBytes(ctx context.Context, wait time.Duration) ([]byte, err
 }
 
 func (d *device) echoText(s string) {
-	_, _ = unix.Write(d.fd, []byte(s)) // The reader of the keys notices a terminal that is gone.
+	_, _ = unix.Write(d.fd, []byte(s)) // The reader of the keys notices a closed terminal.
 }

@@ -128,8 +128,8 @@ type keyRecord struct {
 	state     uint32
 }
 
-// records reads the records of the console and returns their characters. Arrow and function keys have no character. A
-// character with Alt is dropped.
+// records reads the records of the console and returns the characters that they contain. Arrow and function keys
+// have no character. A character with Alt is dropped.
 func (d *device) records() ([]byte, error) {
 	const keyEvent, alt, altGr = 1, 0x3, 0x8
 	var recs [64]keyRecord

@@ -8,15 +8,15 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-const maxLine = 1024 // runes; further keys are dropped
+const maxLine = 1024 // in characters; more typed characters are dropped
 
-// typedLine is the typed text of [Keys.Line].
+// typedLine is the text that a person types during [Keys.Line].
 type typedLine struct {
 	text []rune
 	echo func(string)
 }
 
-// typeKey applies a keystroke. done means that the line has ended.
+// typeKey applies a key to the text. done means that the line has ended.
 func (l *typedLine) typeKey(k Key) (done bool, err error) {
 	switch {
 	case k.isEnter():

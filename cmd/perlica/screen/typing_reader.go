@@ -10,20 +10,21 @@ import (
 )
 
 const (
-	// burst is the number of bytes that no person types at once. Some terminals do not mark a paste: the reader
+	// burst is a number of bytes that no person types at once. Some terminals do not mark a paste, and the reader
 	// recognises such a paste by its speed.
 	burst = 256
-	// burstWait is the longest pause within a burst.
+	// burstWait is the longest pause between the bytes of a burst.
 	burstWait = 20 * time.Millisecond
 )
 
-// typingReader reads keys for a line of text. A paste is one key, and so is a text that arrives at once.
+// typingReader reads keys for a line of text. It returns a paste as one key, and also a text that arrives at once.
 type typingReader struct{ buf []byte }
 
-// readFunc reads typed bytes. It waits at most for wait, unless wait is 0. It returns no bytes when the time is up.
+// readFunc reads typed bytes. It waits at most for the time wait. 0 means no limit. After this time it returns no
+// bytes.
 type readFunc func(ctx context.Context, wait time.Duration) ([]byte, error)
 
-// nextKey waits for the next key that has an effect.
+// nextKey waits for the next key with an effect.
 func (d *typingReader) nextKey(ctx context.Context, read readFunc) (Key, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -41,7 +42,8 @@ func (d *typingReader) nextKey(ctx context.Context, read readFunc) (Key, error) 
 			switch {
 			case k.IsControl(readline.CharCtrlJ):
 				return Key{Kind: keyNewline}, nil
-			case k.Kind != keyNone && k.Kind != keyPasteEnd && k.Kind != KeyEsc: // Such an Esc is Alt and a sequence follows.
+			// KeyEsc here is the Esc of Alt, and a sequence follows it.
+			case k.Kind != keyNone && k.Kind != keyPasteEnd && k.Kind != KeyEsc:
 				return k, nil
 			}
 			continue
@@ -54,7 +56,7 @@ func (d *typingReader) nextKey(ctx context.Context, read readFunc) (Key, error) 
 		if err != nil {
 			return Key{}, err
 		}
-		if len(b) == 0 { // The rest of the sequence will not come.
+		if len(b) == 0 { // The rest of the sequence will not arrive.
 			alone := string(d.buf) == "\x1b"
 			d.drop(len(d.buf))
 			if alone {
@@ -66,8 +68,8 @@ func (d *typingReader) nextKey(ctx context.Context, read readFunc) (Key, error) 
 	}
 }
 
-// textLength returns the length of the text at the beginning of b. A control character other than tab and line end is
-// not text.
+// textLength returns the number of bytes of text at the beginning of b. A control character is not text, except tab
+// and line end.
 func textLength(b []byte) int {
 	i := bytes.IndexFunc(b, func(r rune) bool { return r < ' ' && r != '\t' && r != '\r' && r != '\n' || r == 0x7f })
 	if i < 0 {
@@ -76,8 +78,8 @@ func textLength(b []byte) int {
 	return i
 }
 
-// goesOn reports whether b has text after an Enter. A person presses Enter alone or last. Text after Enter was pasted,
-// or typed over a slow line: it is not sent.
+// goesOn reports whether text follows an Enter in b. A person presses Enter alone or last. If text follows, it was
+// pasted or typed while the terminal was slow, and the line is not sent.
 func goesOn(b []byte) bool {
 	i := bytes.IndexByte(b, readline.CharEnter)
 	return i >= 0 && len(bytes.TrimLeft(b[i:], "\r\n")) > 0
@@ -90,8 +92,8 @@ func (d *typingReader) drop(n int) {
 	}
 }
 
-// readPaste reads until the mark of the paste's end. If ctx ends, the next call begins again with the bytes read so
-// far.
+// readPaste reads until the mark at the end of the paste. If ctx ends first, the bytes that were read stay for the
+// next call.
 func (d *typingReader) readPaste(ctx context.Context, read readFunc) (Key, error) {
 	from := len(pasteBegin)
 	for {
@@ -115,7 +117,8 @@ func pastedText(b []byte) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 }
 
-// readBurst reads text up to a control character as one key. The text arrives faster than a person types.
+// readBurst reads text that arrives faster than a person types. It returns the text up to a control character as one
+// key.
 func (d *typingReader) readBurst(ctx context.Context, read readFunc) (Key, error) {
 	n := textLength(d.buf)
 	for n == len(d.buf) {

@@ -21,7 +21,7 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// isServed reports whether the configuration lets the bridge serve a channel.
+// isServed reports whether the bridge serves a channel, according to the configuration.
 func isServed(p *project.Project, name string) bool {
 	served, said := p.Config.Service.Channels[name]
 	return served || !said && name == local.Name
@@ -29,7 +29,7 @@ func isServed(p *project.Project, name string) bool {
 
 var errNoChannel = errors.New("no channel is enabled")
 
-// servedChannels returns the channels that the configuration names.
+// servedChannels returns the names of the channels that the configuration enables.
 func servedChannels(p *project.Project) (names []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(p.Config.Service.Channels)) {
 		if channels[name] == nil {
@@ -48,11 +48,11 @@ func servedChannels(p *project.Project) (names []string, err error) {
 	return names, nil
 }
 
-// leftOut is the note about imessage on other systems.
+// leftOut is the note about the channel imessage on systems other than macOS.
 const leftOut = "left out: it exists on macOS only"
 
-// openChannels opens the configured channels and lists the channels that this system cannot have. paired reports the
-// paired contacts after the bridge was opened.
+// openChannels opens the configured channels. left lists the channels that this system cannot have. The function
+// paired reports whether a contact is paired. It works only after the bridge was opened.
 func (a *app) openChannels(p *project.Project, paired func(channel, contact string) bool) (list []channel.Channel,
 	left []service.ChannelStatus, done func() error, err error) {
 	done = func() error {
@@ -168,7 +168,8 @@ func (a *app) toggleChannel(name string, on bool) error {
 		a.Note("the project's configuration is not trusted, so this does not count yet: perlica config trust")
 	}
 	if on {
-		// The channel is enabled anyway. This command and 'perlica service' name the missing parts.
+		// The channel stays enabled even if parts are missing. This command and 'perlica service' name the missing
+		// parts.
 		if _, err := channels[name](a, p, nil); err != nil {
 			if errors.Is(err, imessage.ErrSystem) {
 				a.Note("the bridge starts without it here")
@@ -181,7 +182,7 @@ func (a *app) toggleChannel(name string, on bool) error {
 	return nil
 }
 
-// prober is a channel that can ask its platform for its own identity.
+// prober is a channel that can ask its platform for the name of its own account.
 type prober interface {
 	Probe(ctx context.Context) (name string, err error)
 }
@@ -215,7 +216,7 @@ func (a *app) testChannel(ctx context.Context, name string) error {
 	return a.Say("%s can be opened and read%s", name, who)
 }
 
-// tryChannel reads from a channel for a moment and returns its identity.
+// tryChannel receives from a channel for a moment and returns the name of the channel's account.
 func tryChannel(ctx context.Context, c channel.Channel) (who string, err error) {
 	if p, ok := c.(prober); ok {
 		name, err := p.Probe(ctx)
@@ -227,7 +228,7 @@ func tryChannel(ctx context.Context, c channel.Channel) (who string, err error) 
 	moment, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	if _, _, err = c.Poll(moment, ""); moment.Err() != nil {
-		err = ctx.Err() // No message came, which is fine.
+		err = ctx.Err() // The time is over and no message came, which is no error.
 	}
 	return who, err
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// withRecords opens the records of the bridge without the bridge itself.
+// withRecords opens the records of the bridge without starting the bridge.
 func (a *app) withRecords(ctx context.Context, f func(*service.Records, *store.Reader, *project.Project) error) error {
 	return a.Reading(ctx, func(log *store.Reader, p *project.Project) error {
 		paths, err := p.Workspace.EnsureService()
@@ -38,12 +38,12 @@ func (a *app) withRecords(ctx context.Context, f func(*service.Records, *store.R
 	})
 }
 
-// serviceReport is the status in its JSON form.
+// serviceReport is the status of the bridge as --json prints it.
 type serviceReport struct {
 	service.Status
-	Holder    *service.HeldError `json:"bridge"` // null if no bridge runs
+	Holder    *service.HeldError `json:"bridge"` // null if no bridge is running
 	Questions int                `json:"questions"`
-	Projects  []servedProject    `json:"projects,omitempty"` // the other projects that the bot serves
+	Projects  []servedProject    `json:"projects,omitempty"` // the other projects that the bridge's bot serves
 }
 
 func (a *app) serviceStatusCommand() *cobra.Command {
@@ -198,13 +198,13 @@ func (a *app) serviceUnpairCommand() *cobra.Command {
 	}
 }
 
-// unconfirmed says that a contact has no rights, and how to confirm it.
+// unconfirmed returns a note about a contact without rights. It tells how to confirm the contact.
 func unconfirmed(c service.Contact) string {
 	return frame.OneLine(fmt.Sprintf("%s is on record, but not paired by you here, and has no rights: %s", c.Label(),
 		service.Confirming(c)))
 }
 
-// contactRef returns the shortest reference by which findContact finds a contact of a list.
+// contactRef returns the shortest text by which findContact finds a contact in a list.
 func contactRef(c service.Contact, list []service.Contact) string {
 	same := 0
 	for _, o := range list {
@@ -218,8 +218,8 @@ func contactRef(c service.Contact, list []service.Contact) string {
 	return c.Channel + ":" + c.ID
 }
 
-// findContact finds the contact CHANNEL:ID in the first list that has it. A local phone may be named by its own name
-// if the name is unique.
+// findContact finds the contact that ref names as CHANNEL:ID. It returns it from the first list that has it. For a
+// phone of the channel local, the phone's name is enough if it is unique.
 func findContact(ctx context.Context, ref string,
 	lists ...func(context.Context) ([]service.Contact, error)) (service.Contact, error) {
 	for _, read := range lists {
@@ -248,7 +248,7 @@ func findContact(ctx context.Context, ref string,
 	return service.Contact{}, frame.WithHint(fmt.Errorf("there is no contact %q", ref), "see 'perlica service contacts'")
 }
 
-// confirmContact gives rights to a contact that is only on record.
+// confirmContact gives rights to a contact that the record names, but that was not confirmed here.
 func (a *app) confirmContact(ctx context.Context, ref string) error {
 	return a.withRecords(ctx, func(records *service.Records, _ *store.Reader, _ *project.Project) error {
 		c, err := findContact(ctx, ref, records.Unconfirmed)
@@ -265,7 +265,7 @@ func (a *app) confirmContact(ctx context.Context, ref string) error {
 	})
 }
 
-// serviceLogsCommand turns a command that shows the log into one that shows the bridge's events.
+// serviceLogsCommand changes the command log tail into a command that shows the events of the bridge.
 func serviceLogsCommand(cmd *cobra.Command) *cobra.Command {
 	cmd.Use, cmd.Short = "logs", "Show the record of the bridge: 'perlica log tail' with its events"
 	cmd.Long, cmd.Example = "", "  perlica service logs -f"
@@ -281,11 +281,11 @@ func serviceLogsCommand(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// invitations is the number of five-minute codes that a bridge shows without a request. A code that is always open
-// could be guessed.
+// invitations is the largest number of five-minute codes that a bridge shows without a request. If a code were
+// always open, somebody could guess it.
 const invitations = 12
 
-// invitation is the code that a bridge shows as long as no contact is paired.
+// invitation shows a code for pairing while no contact is paired.
 type invitation struct {
 	a       *app
 	log     *eventlog.Log
@@ -293,32 +293,33 @@ type invitation struct {
 	view    *serviceView
 	code    string
 	left    int
-	said    string // the last printed text
+	said    string // text that was printed last
 }
 
 func newInvitation(a *app, log *eventlog.Log, records *service.Records, view *serviceView) *invitation {
 	i := &invitation{a: a, log: log, records: records, view: view, left: invitations}
-	// A reader of the system's journal must not be able to pair.
+	// The journal's readers must not be able to pair, so no code is printed there.
 	if !screen.IsTerminal(a.Stderr) && a.Getenv("JOURNAL_STREAM") != "" {
 		i.left = 0
 	}
 	return i
 }
 
-// nextText returns the pairing text of the view. Without a view it prints the text. As long as no contact is paired,
-// the text has a code; later it tells how to get one. A code that expired or had too many wrong guesses is replaced.
+// nextText returns the text about pairing for the view. Without a view it also prints the text. While no contact is
+// paired, the text has a code. Later it tells how to get one. A new code replaces a code that has expired or had too
+// many wrong guesses.
 func (i *invitation) nextText(ctx context.Context, paired bool) string {
 	now := time.Now()
 	open, mine, err := i.records.Pairing(ctx, i.code, now)
 	switch {
 	case err != nil:
-		return "" // The bridge reports it.
+		return "" // The bridge reports the error.
 	case paired:
 		i.code = ""
 		return i.printChanged("'perlica service pair' shows a code for one more contact")
 	case mine:
 		return i.inviteText()
-	case open: // A person or an earlier bridge opened this code. It must not be replaced.
+	case open: // A person or an earlier bridge has opened this code, so it must not be replaced.
 		i.code = ""
 		return i.printChanged("an earlier code still counts; 'perlica service pair' makes another")
 	case i.left == 0:
@@ -334,12 +335,12 @@ func (i *invitation) nextText(ctx context.Context, paired bool) string {
 	return i.inviteText()
 }
 
-// inviteText tells how to pair with the shown code.
+// inviteText tells how to pair with the current code.
 func (i *invitation) inviteText() string {
 	return fmt.Sprintf("send %s %s to a channel; 'perlica phone' is the phone of local", i.code[:3], i.code[3:])
 }
 
-// printChanged returns the text and prints it if it has changed.
+// printChanged prints a text if it differs from the last text. It returns the text.
 func (i *invitation) printChanged(text string) string {
 	if i.said != text {
 		i.said = text

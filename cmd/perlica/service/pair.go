@@ -93,8 +93,8 @@ message or answer on; its session stays.
 // linkTime is the time that a platform may take to return the address of its bot.
 const linkTime = 10 * time.Second
 
-// showLink shows the address at which Telegram sends the code, on a terminal also as a QR code. Bots of other
-// channels have no such address.
+// showLink shows the address at which Telegram sends the code to the bot. On a terminal it adds a QR code. Bots of
+// other channels have no such address.
 func (a *app) showLink(ctx context.Context, p *project.Project, code string) error {
 	const name = "telegram"
 	if !isServed(p, name) {
@@ -103,7 +103,7 @@ func (a *app) showLink(ctx context.Context, p *project.Project, code string) err
 	ctx, cancel := context.WithTimeout(ctx, linkTime)
 	defer cancel()
 	link, err := a.pairingLink(ctx, p, name, code)
-	if err != nil { // The user can type the code.
+	if err != nil { // Without the address, the user can type the code.
 		a.Note("no address of the bot: " + frame.OneLine(err.Error()))
 		return nil
 	}

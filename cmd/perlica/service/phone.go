@@ -57,7 +57,7 @@ folder, for each project and NAME.`,
 	return cmd
 }
 
-// handset prints arriving messages.
+// handset prints the messages that arrive at the phone.
 type handset struct {
 	a *app
 
@@ -87,7 +87,7 @@ func (h *handset) showMessage(m local.Arrived) {
 	fmt.Fprintf(h.a.Stdout, "%s %s\n", styles.Dim(head), strings.ReplaceAll(text, "\n", "\n   "))
 }
 
-// parseLine returns the message of a typed line.
+// parseLine turns a typed line into a message.
 func (h *handset) parseLine(line string) local.Message {
 	m := local.Message{Text: line}
 	var n int
@@ -144,7 +144,7 @@ func (a *app) runPhone(ctx context.Context, name string, wait time.Duration) err
 		return err
 	}
 	lines := make(chan string)
-	go func() { // The goroutine ends with standard input or with the process.
+	go func() { // The goroutine ends with standard input, or with the process.
 		defer close(lines)
 		in := bufio.NewScanner(a.Stdin)
 		in.Buffer(nil, frame.MaxInput)
@@ -177,24 +177,24 @@ func (a *app) runPhone(ctx context.Context, name string, wait time.Duration) err
 	}
 }
 
-// phoneFile returns the path of a phone's token.
+// phoneFile returns the path of the file with a phone's token.
 func phoneFile(p *project.Project, name string) string {
 	sum := sha256.Sum256([]byte(p.Workspace.Root + "\x00" + name))
 	return filepath.Join(p.Dirs.State, "phones", hex.EncodeToString(sum[:]))
 }
 
-// keepToken writes a token to a file that only the user can read. If the file exists, another process was first, and
-// its token stays.
+// keepToken writes a token to a file that only the user can read. If the file exists, another process has written a
+// token first, and this token stays.
 func keepToken(path, token string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".new-*") // CreateTemp sets mode 0600.
+	f, err := os.CreateTemp(dir, ".new-*") // CreateTemp makes the file with mode 0600.
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // The file was renamed or is useless.
+	defer func() { _ = os.Remove(f.Name()) }() // The file was renamed, or it is useless.
 	_, err = f.WriteString(token + "\n")
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
@@ -202,14 +202,16 @@ func keepToken(path, token string) error {
 	return os.Link(f.Name(), path)
 }
 
-// These are the times for a bridge that is starting: until it exists, until it listens, and between two looks.
+// These are the times to wait for a bridge that is starting: until it exists, until it listens, and between two
+// looks.
 const (
 	startTime  = 2 * time.Second
 	listenTime = 10 * time.Second
 	lookForIt  = 250 * time.Millisecond
 )
 
-// findBridge waits until the phone is connected. It fails if no bridge runs or if the bridge does not listen.
+// findBridge waits until the phone is connected to the bridge. It fails if no bridge runs, or if the bridge does not
+// listen.
 func (a *app) findBridge(ctx context.Context, p *project.Project, connected <-chan struct{}) error {
 	for begun := time.Now(); ; {
 		select {
@@ -233,7 +235,7 @@ func (a *app) findBridge(ctx context.Context, p *project.Project, connected <-ch
 	}
 }
 
-// waitDelivered waits until the bridge has received every typed message. It fails if the bridge ends.
+// waitDelivered waits until the bridge has received all messages that were typed. It fails if the bridge ends.
 func (a *app) waitDelivered(ctx context.Context, p *project.Project, phone *local.Phone) error {
 	for {
 		moment, cancel := context.WithTimeout(ctx, lookForIt)
@@ -249,10 +251,10 @@ func (a *app) waitDelivered(ctx context.Context, p *project.Project, phone *loca
 	}
 }
 
-// waitForQuiet waits until no message has come for a while.
+// waitForQuiet waits until no message has arrived for the time wait.
 func (h *handset) waitForQuiet(ctx context.Context, wait time.Duration) {
 	h.mu.Lock()
-	h.last = time.Now() // No answer can have come earlier.
+	h.last = time.Now() // No answer can arrive before this call.
 	h.mu.Unlock()
 	for {
 		h.mu.Lock()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestPhoneWaitsForTheAnswer checks that the answer to the last message gets its full time, however long the person
-// typed.
+// TestPhoneWaitsForTheAnswer checks that the phone waits the full time for the answer to the last message. The time
+// that the person needed to type does not count.
 func TestPhoneWaitsForTheAnswer(t *testing.T) {
 	const wait = 50 * time.Millisecond
 	h := &handset{last: time.Now().Add(-time.Hour)}

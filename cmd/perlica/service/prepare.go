@@ -17,16 +17,16 @@ import (
 	"github.com/perlica/perlica/service/webhook"
 )
 
-// prepareChannel checks that a channel has everything it needs and returns the function that opens it. It contacts no
-// platform. The error names the missing part and has a hint. paired selects the contacts whose files are fetched. If
-// paired is nil, no files are fetched.
+// prepareChannel checks that a channel has all needed settings and files. It returns the function that opens the
+// channel, and contacts no platform. The error names the missing part and has a hint. The function paired reports
+// whether a contact is paired. Only a paired contact's files are fetched, and none if paired is nil.
 type prepareChannel func(a *app, p *project.Project, paired func(contact string) bool) (openChannel, error)
 
-// openChannel opens a channel for the bridge or for a test. If the channel is an io.Closer, it is closed after the
-// bridge.
+// openChannel opens a channel for the bridge or for a test. If the channel is an io.Closer, the caller closes it
+// after the bridge.
 type openChannel func() (channel.Channel, error)
 
-// channels lists all channels. A new channel is a line here.
+// channels lists all channels. A new channel needs one line here.
 var channels = map[string]prepareChannel{
 	local.Name: prepareLocal,
 	"telegram": prepareTelegram,
@@ -83,8 +83,8 @@ func prepareWebhook(a *app, p *project.Project, paired func(string) bool) (openC
 	return func() (channel.Channel, error) { return webhook.Open(opt) }, nil
 }
 
-// filesOf returns the folder for files that arrive on a channel. Each channel has its own folder, because files are
-// named by message ids, which two channels may share.
+// filesOf returns the folder for the files that arrive on a channel. Each channel has its own folder, because the
+// names of files are message ids. Two channels may have the same message id.
 func filesOf(p *project.Project, channel string) string {
 	return filepath.Join(p.Workspace.Service().Files, channel)
 }
@@ -103,8 +103,8 @@ func prepareIMessage(a *app, p *project.Project, _ func(string) bool) (openChann
 	return func() (channel.Channel, error) { return c, nil }, nil
 }
 
-// readSecret reads a channel's secret. name is the default file name. how tells how to make the file: a format for
-// the folder and the path.
+// readSecret reads a channel's secret. what describes the secret. name is the name of the default file. how tells
+// how to make the file. It is a format with two arguments: the folder and the path.
 func (a *app) readSecret(p *project.Project, what string, s config.Secret, name, how string) (string, error) {
 	v, err := s.Read(p.Dirs, name, a.Getenv)
 	var shared *config.SharedSecretError
@@ -124,11 +124,11 @@ func (a *app) readSecret(p *project.Project, what string, s config.Secret, name,
 	return "", fmt.Errorf("%s: %w", what, err)
 }
 
-// channelSetups reports for each configured channel whether it has everything it needs.
+// channelSetups returns the state of each configured channel: whether all needed settings and files are there.
 func (a *app) channelSetups(p *project.Project) (list []service.Setup) {
 	names, err := servedChannels(p)
 	if errors.Is(err, errNoChannel) {
-		return nil // This matters only when the bridge starts.
+		return nil // Without a channel only the start of the bridge fails.
 	}
 	if err != nil {
 		return []service.Setup{{Name: "names", Err: err, Hint: frame.ExplicitHint(err)}}

@@ -19,14 +19,14 @@ import (
 	"github.com/perlica/perlica/service/bot"
 )
 
-// homeOf returns the log of a project. It identifies the project's bot.
+// homeOf returns the place of a project's log. The place identifies the project's bot.
 func homeOf(p *project.Project) (string, error) {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	return bot.Place(paths.EventLog), err
 }
 
-// addedProjects returns the other projects that the bot of a project serves. ever reports whether there was one
-// before.
+// addedProjects returns the other projects that the bot of project p serves. ever reports whether the bot has ever
+// served another project.
 func (a *app) addedProjects(ctx context.Context, p *project.Project) (list []fact.ServedProject, ever bool, err error) {
 	home, err := homeOf(p)
 	if err != nil {
@@ -47,7 +47,7 @@ func (a *app) addedProjects(ctx context.Context, p *project.Project) (list []fac
 	return list, ever, errors.Join(err, r.Close())
 }
 
-// findProject finds an added project.
+// findProject finds the project that a record of an added project names.
 func (a *app) findProject(f fact.ServedProject) (*project.Project, error) {
 	if _, err := os.Stat(f.Project); err != nil {
 		return nil, err
@@ -55,8 +55,8 @@ func (a *app) findProject(f fact.ServedProject) (*project.Project, error) {
 	return a.FindProject(f.Project, map[string]string{"context.default_id": f.Context})
 }
 
-// shortNames returns the names that people use for projects: the folder's name, with more of the path if that is
-// ambiguous.
+// shortNames returns the names that people use for projects. A name is the name of the project's folder. If it is
+// ambiguous, more of the path is added.
 func shortNames(dirs ...string) (list []string) {
 	for i, dir := range dirs {
 		name := filepath.Base(dir)
@@ -70,7 +70,7 @@ func shortNames(dirs ...string) (list []string) {
 	return list
 }
 
-// namesOf returns the names of a project and of the other projects that its bot serves.
+// namesOf returns the name of project p and the names of the other projects that its bot serves.
 func namesOf(p *project.Project, list []fact.ServedProject) []string {
 	dirs := []string{p.Workspace.Root}
 	for _, f := range list {
@@ -79,9 +79,9 @@ func namesOf(p *project.Project, list []fact.ServedProject) []string {
 	return shortNames(dirs...)
 }
 
-// openProjects opens the bridges of the other projects and joins them with the open bridge of the home project. home
-// has the options of that bridge. reloads read the settings of the other projects again. done closes the other
-// projects and is never nil.
+// openProjects opens the bridges of the other projects and joins them with the bridge b of the home project, which
+// is open already. home has the options of b. Each function in reloads reads the settings of one other project
+// again. done closes the other projects and is never nil.
 func (a *app) openProjects(ctx context.Context, p *project.Project, list []fact.ServedProject, b *service.Bridge,
 	home service.Options) (all *service.Projects, reloads []func(), done func() error, err error) {
 	done = func() error { return nil }
@@ -109,7 +109,7 @@ func (a *app) openProjects(ctx context.Context, p *project.Project, list []fact.
 			return a.openProject(ctx, f, called[i+1], home)
 		})
 		reloads = append(reloads, func() {
-			if p, err := a.findProject(f); err == nil { // After an error the settings stay unchanged.
+			if p, err := a.findProject(f); err == nil { // If the project cannot be read, its settings stay unchanged.
 				all.Set(f.Log, serviceSettings(p))
 			}
 		})
@@ -117,7 +117,7 @@ func (a *app) openProjects(ctx context.Context, p *project.Project, list []fact.
 	return all, reloads, done, nil
 }
 
-// openProject opens the bridge of an added project. done closes its log.
+// openProject opens the bridge of an added project. done closes the project's log.
 func (a *app) openProject(ctx context.Context, f fact.ServedProject, name string,
 	home service.Options) (b *service.Bridge, done func() error, err error) {
 	p, err := a.findProject(f)
@@ -131,7 +131,7 @@ func (a *app) openProject(ctx context.Context, f fact.ServedProject, name string
 	if held, err := service.Holder(paths.Lock); err == nil && held != nil {
 		return nil, nil, held
 	}
-	runner, done, err := p.Open(ctx, a.Version) // No question about trust is needed: 'service add' has asked it.
+	runner, done, err := p.Open(ctx, a.Version) // p.Open does not ask about trust. The command 'service add' has asked.
 	if err != nil {
 		return nil, nil, err
 	}
@@ -144,7 +144,7 @@ func (a *app) openProject(ctx context.Context, f fact.ServedProject, name string
 	return b, done, nil
 }
 
-// projectRows adds the name of the project to each log record.
+// projectRows is a handler for log records. It adds the name of the project to each record.
 type projectRows struct {
 	slog.Handler
 	project string
@@ -156,17 +156,17 @@ func (n projectRows) Handle(ctx context.Context, r slog.Record) error {
 	return n.Handler.Handle(ctx, r)
 }
 
-// servedProject is a project of a bot in its reported form.
+// servedProject is a project that a bot serves, as the command prints it.
 type servedProject struct {
 	Name    string `json:"name"`
 	Project string `json:"project"`
 	Context string `json:"context"`
-	State   string `json:"state"` // "served", "not running", or the reason why it is not served
+	State   string `json:"state"` // "served", "not running", or the reason why the bot cannot serve it
 	Served  bool   `json:"served"`
 	Hint    string `json:"-"`
 }
 
-// listProjects returns the other projects of a bot.
+// listProjects returns the other projects that the bot of project p serves, with their states.
 func (a *app) listProjects(ctx context.Context, p *project.Project) ([]servedProject, error) {
 	added, _, err := a.addedProjects(ctx, p)
 	if err != nil {
@@ -186,7 +186,7 @@ func (a *app) listProjects(ctx context.Context, p *project.Project) ([]servedPro
 	return list, nil
 }
 
-// stateOf returns the state of a project that the bot serves. bridge is nil if no bridge runs.
+// stateOf returns the state of a project that the bot should serve. bridge is nil if no bridge runs.
 func (a *app) stateOf(ctx context.Context, f fact.ServedProject, bridge *service.HeldError) (state, hint string) {
 	p, err := a.findProject(f)
 	if err != nil {
@@ -213,7 +213,7 @@ func (a *app) stateOf(ctx context.Context, f fact.ServedProject, bridge *service
 	return "served", ""
 }
 
-// Projects reports for each other project of a bot whether it is served.
+// Projects returns the state of each other project that the bot of project p serves.
 func Projects(ctx context.Context, a *frame.App, p *project.Project) (list []service.Setup) {
 	found, err := (&app{a}).listProjects(ctx, p)
 	if err != nil {
@@ -249,7 +249,7 @@ another with /project.`,
 			if sameFile(p.Workspace.Root, other.Workspace.Root) {
 				return frame.UsageErrorf("%s is the project whose bot it is: it is served anyway", frame.OneLine(args[0]))
 			}
-			// The log is made or trusted now, because a bridge without a terminal cannot ask.
+			// Opening the log makes it, or asks whether to trust it. A bridge without a terminal could not ask later.
 			_, done, err := a.Open(cmd.Context(), other)
 			if err != nil {
 				return err
@@ -332,7 +332,7 @@ func (a *app) serviceProjectsCommand() *cobra.Command {
 	return cmd
 }
 
-// findOther finds the project of a folder.
+// findOther finds the project of another folder.
 func (a *app) findOther(dir string) (*project.Project, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -344,7 +344,7 @@ func (a *app) findOther(dir string) (*project.Project, error) {
 	return a.FindProject(dir, nil)
 }
 
-// recordServed records in the user's own log that a project is served or is no longer served.
+// recordServed calls write, which records on the user's own log that a project is served or is no longer served.
 func (a *app) recordServed(ctx context.Context, p *project.Project, f fact.ServedProject,
 	write func(context.Context, *eventlog.Log, fact.ServedProject) error) error {
 	var err error

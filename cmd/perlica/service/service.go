@@ -29,8 +29,8 @@ import (
 // app is an invocation with the commands of this package as methods.
 type app struct{ *frame.App }
 
-// Companion starts a service that runs together with the bridge until ctx ends. It prints its notes through say. wait
-// returns after the service has ended.
+// Companion starts a service that runs next to the bridge until ctx ends. It passes its notes to the function say.
+// wait returns when the service has ended.
 type Companion func(ctx context.Context, a *frame.App, say func(string)) (wait func() error, err error)
 
 // PhoneCommand returns the command that is a phone of the local channel.
@@ -41,11 +41,11 @@ func Serve(ctx context.Context, a *frame.App, companion Companion) error {
 	return (&app{a}).serveBridge(ctx, companion)
 }
 
-// Setups reports for each configured channel whether it has everything it needs.
+// Setups returns the state of each configured channel: whether all needed settings and files are there.
 func Setups(a *frame.App, p *project.Project) []service.Setup { return (&app{a}).channelSetups(p) }
 
-// Command returns the command service with its subcommands. tail shows and follows events. companion runs together
-// with the bridge.
+// Command returns the command service with its subcommands. tail is a command that shows and follows events.
+// companion runs next to the bridge.
 func Command(c *frame.App, tail *cobra.Command, companion Companion) *cobra.Command {
 	a := &app{c}
 	cmd := frame.Group("service", "Let people drive the agent from a phone",
@@ -85,7 +85,8 @@ func (a *app) serveBridge(ctx context.Context, companion Companion) (err error) 
 	if err != nil {
 		return err
 	}
-	// The lock comes first, so that a second bridge reports the first one and not its sockets.
+	// The lock is checked first. A second bridge then reports that another bridge runs, and not that its sockets are
+	// in use.
 	if held, err := service.Holder(paths.Lock); err == nil && held != nil {
 		return frame.WithHint(held, "see 'perlica service status'")
 	}
@@ -113,7 +114,7 @@ func (a *app) serveBridge(ctx context.Context, companion Companion) (err error) 
 	r.whole = r.home
 	if ever {
 		all, reloads, done, err := a.openProjects(ctx, p, added, r.home, opt)
-		defer func() { _ = done() }() // Failures are on record.
+		defer func() { _ = done() }() // The log has a record of each failure.
 		if err != nil {
 			return errors.Join(err, r.home.Close(context.WithoutCancel(ctx)))
 		}
@@ -130,8 +131,8 @@ func (a *app) serveBridge(ctx context.Context, companion Companion) (err error) 
 	return errors.Join(err, wait())
 }
 
-// linkTeam returns the team whose workers' questions the bridge asks, too. It returns nil if no team is configured,
-// or if the bridge is not meant to ask.
+// linkTeam returns the user's team, so that the bridge can ask the questions of its workers, too. It returns nil if
+// no team is configured, or if the configuration does not let the bridge ask.
 func (a *app) linkTeam(p *project.Project) *team.Link {
 	opt, err := team.OptionsOf(p, "", a.Version)
 	if err != nil || !p.Config.Service.Team {
@@ -140,7 +141,7 @@ func (a *app) linkTeam(p *project.Project) *team.Link {
 	return team.NewLink(func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) })
 }
 
-// bridgeOptions returns the options of a project's bridge.
+// bridgeOptions returns the options for opening the bridge of a project.
 func bridgeOptions(a *app, p *project.Project, runner *kernel.Runner, paths config.ServicePaths,
 	channels []channel.Channel, log *slog.Logger) service.Options {
 	return service.Options{
@@ -153,12 +154,12 @@ func bridgeOptions(a *app, p *project.Project, runner *kernel.Runner, paths conf
 	}
 }
 
-// openBridges has the bridge of the project and the bridges of the other projects that its bot serves.
+// openBridges has the open bridge of the project and the open bridges of the other projects that its bot serves.
 type openBridges struct {
 	runner  *kernel.Runner
 	home    *service.Bridge
-	all     *service.Projects // nil without other projects
-	reloads []func()          // reload the settings of the other projects
+	all     *service.Projects // nil if there are no other projects
+	reloads []func()          // functions that read the settings of the other projects again
 	whole   interface {
 		Run(ctx context.Context) error
 		Live(ctx context.Context) (service.Live, error)
@@ -175,14 +176,14 @@ func (r *openBridges) isPaired(ctx context.Context, channel, contact string) boo
 	return paired && err == nil
 }
 
-// serviceSignals are the signals to the bridge's process.
+// serviceSignals are the effects of signals on the bridge's process.
 type serviceSignals struct {
 	reload   chan os.Signal
-	stopping <-chan struct{} // closed when the bridge has to stop
-	stop     func()          // stops the bridge; signals then have their usual effect again
+	stopping <-chan struct{} // closed when the bridge must stop
+	stop     func()          // stops catching signals, so that they have their usual effect
 }
 
-// serveOpen runs the open bridges and their side tasks, and closes them.
+// serveOpen runs the open bridges until ctx ends, together with their side tasks. It then closes the bridges.
 func (a *app) serveOpen(ctx context.Context, stop func(), r *openBridges, view *serviceView) (err error) {
 	sideCtx, end := context.WithCancel(context.WithoutCancel(ctx))
 	sig := serviceSignals{make(chan os.Signal, 1), ctx.Done(), stop}
@@ -199,7 +200,7 @@ func (a *app) serveOpen(ctx context.Context, stop func(), r *openBridges, view *
 	return errors.Join(err, r.whole.Close(context.WithoutCancel(ctx)))
 }
 
-// runSideTasks runs the side tasks of the bridge: the view, pairing, the watchdog and reloading.
+// runSideTasks runs the other tasks of the bridge's process: the view, pairing, the watchdog and reloading.
 func (a *app) runSideTasks(ctx context.Context, r *openBridges, view *serviceView, sig serviceSignals) {
 	notify := newNotifier(a.Getenv)
 	wait := time.NewTimer(0)
@@ -215,20 +216,20 @@ func (a *app) runSideTasks(ctx context.Context, r *openBridges, view *serviceVie
 		wait.Reset(min(view.interval(live), notify.every))
 		select {
 		case <-wait.C:
-		case <-view.happened: // The bridge records first and acts later.
+		case <-view.happened: // The bridge records an event first and acts on it a little later.
 			select {
 			case <-time.After(screenSoon):
 			case <-ctx.Done():
 			}
 		case <-sig.reload:
-			if view.live && !screen.IsTerminal(a.Stderr) { // The terminal was closed.
+			if view.live && !screen.IsTerminal(a.Stderr) { // SIGHUP can also mean that the terminal was closed.
 				sig.stop()
 				continue
 			}
 			a.reloadConfig(r, view)
 		case <-sig.stopping:
 			sig.stopping = nil
-			sig.stop() // A second signal kills the process. The next start recovers its runs.
+			sig.stop() // After this, a second signal kills the process. The next start then ends the runs that were cut off.
 			notify.sendState("STOPPING=1")
 			view.stopping = true
 			view.log.Info("stopping: turns under way may end")
@@ -238,7 +239,7 @@ func (a *app) runSideTasks(ctx context.Context, r *openBridges, view *serviceVie
 	}
 }
 
-// reloadConfig reads the configuration again. A configuration with mistakes changes nothing.
+// reloadConfig reads the configuration again. If it has mistakes, nothing changes.
 func (a *app) reloadConfig(r *openBridges, view *serviceView) {
 	p, err := a.Locate(nil)
 	if err != nil {

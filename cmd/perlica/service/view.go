@@ -16,8 +16,9 @@ import (
 	"github.com/perlica/perlica/service"
 )
 
-// These are the intervals for looking at the bridge. A view is painted only after a change: soon after each recorded
-// event, and often while a turn runs. Without a view, systemd, pairing and other processes need a slow interval.
+// These are the intervals for looking at the bridge. The view is painted only after a change. It is painted soon
+// after each recorded event, and often while a turn runs. Without a view, a slow interval is enough for systemd,
+// pairing and other processes.
 const (
 	screenSoon  = 100 * time.Millisecond
 	screenEvery = 500 * time.Millisecond
@@ -25,18 +26,18 @@ const (
 	lookEvery   = 10 * time.Second
 )
 
-// serviceView shows what a bridge does: on a terminal as a repainted view, otherwise as lines.
+// serviceView shows the work of a bridge. On a terminal it repaints a view, and elsewhere it prints lines.
 type serviceView struct {
 	a        *app
 	log      *slog.Logger
 	live     bool
 	shown    string
-	happened chan struct{} // capacity 1; receives a value after the bridge did something
+	happened chan struct{} // capacity 1; receives a value after the bridge has done something
 
 	stopping bool
 }
 
-// observingHandler reports log records of the bridge to the view.
+// observingHandler is a handler for the bridge's log records. It tells the view about each record.
 type observingHandler struct {
 	slog.Handler
 	happened chan struct{}
@@ -84,8 +85,8 @@ func (s *serviceView) paint(l service.Live, pairing string) {
 	fmt.Fprint(s.a.Stderr, text)
 }
 
-// clearScreen removes the view. It also works after the terminal became narrower and broke lines, and after a typed
-// key was echoed.
+// clearScreen removes the view from the screen. It also works after the terminal became narrower and broke lines,
+// and after a typed key was echoed.
 func (s *serviceView) clearScreen() {
 	rows := 0
 	for line := range strings.Lines(s.shown) {
@@ -104,7 +105,7 @@ func (s *serviceView) columns() int {
 	return 80
 }
 
-// renderText returns the view. The view fits into the terminal, because repainting counts its rows.
+// renderText returns the view as text. The text fits the terminal, because clearScreen counts its rows.
 func (s *serviceView) renderText(l service.Live, pairing string) string {
 	styles := s.a.Styles(s.a.Stderr)
 	var lines []string
@@ -165,7 +166,7 @@ func (s *serviceView) renderText(l service.Live, pairing string) string {
 	return strings.Join(lines, "")
 }
 
-// notifier reports the state of the service to systemd if systemd asks for it.
+// notifier tells systemd the state of the service, if systemd asks for it.
 type notifier struct {
 	socket string
 	every  time.Duration // interval of the watchdog
@@ -177,7 +178,7 @@ func newNotifier(getenv func(string) string) notifier {
 		n.socket = "\x00" + n.socket[1:]
 	}
 	if usec, err := strconv.ParseInt(getenv("WATCHDOG_USEC"), 10, 64); err == nil && usec > 1 {
-		n.every = min(n.every, time.Duration(usec)*time.Microsecond/2) // the rule of sd_watchdog_enabled(3)
+		n.every = min(n.every, time.Duration(usec)*time.Microsecond/2) // sd_watchdog_enabled(3) recommends half of the time.
 	}
 	return n
 }
@@ -188,13 +189,13 @@ func (n notifier) sendState(state string) {
 	}
 	conn, err := net.Dial("unixgram", n.socket)
 	if err != nil {
-		return // systemd notices the missing report.
+		return // systemd notices that no report comes.
 	}
-	if conn.SetWriteDeadline(time.Now().Add(noticeTime)) == nil { // A slow reader must not stop the bridge.
-		_, _ = conn.Write([]byte(state)) // systemd notices the missing report.
+	if conn.SetWriteDeadline(time.Now().Add(noticeTime)) == nil { // A reader that is slow must not stop the bridge.
+		_, _ = conn.Write([]byte(state)) // systemd notices that no report comes.
 	}
 	_ = conn.Close()
 }
 
-// noticeTime is the time that a report may wait for room.
+// noticeTime is the longest time that the write of a report may block.
 const noticeTime = 500 * time.Millisecond

@@ -13,13 +13,13 @@ import (
 	"github.com/perlica/perlica/service/access"
 )
 
-// TestScreenRows checks that the usual view fits 80 columns, has names and no ids, and counts the waiting inputs.
+// TestScreenRows checks that the usual view fits 80 columns, shows names and no ids, and counts the waiting inputs.
 func TestScreenRows(t *testing.T) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = null.Close() }() // Nothing was written to it.
+	defer func() { _ = null.Close() }() // Nothing was written to the file.
 	a := &app{&frame.App{Stderr: null, Getenv: func(string) string { return "" }}}
 	s := newServiceView(a)
 	ada := service.Contact{Channel: "telegram", ID: "4711471147", Name: "Ada Lovelace",

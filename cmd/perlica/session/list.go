@@ -57,15 +57,15 @@ on the team's hub: -s continues any of them.`,
 	return cmd
 }
 
-// listedSession is a session with its holder.
+// listedSession is a session and the kind of process that holds it.
 type listedSession struct {
 	sessions.Session
 	HeldBy string      `json:"held_by,omitempty"` // "chat", "service" or "run"; empty if no process holds it
 	PID    int         `json:"pid,omitempty"`
-	Run    event.RunID `json:"run_id,omitempty"` // the running turn
+	Run    event.RunID `json:"run_id,omitempty"` // the turn that is running
 }
 
-// listSessions returns the sessions, and the sessions of single runs that are running.
+// listSessions returns the sessions. It adds the sessions of single runs that are running now.
 func listSessions(ctx context.Context, view *sessions.View, log *store.Reader, p *project.Project,
 	all bool) ([]listedSession, error) {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
@@ -76,7 +76,7 @@ func listSessions(ctx context.Context, view *sessions.View, log *store.Reader, p
 	if err != nil {
 		return nil, err
 	}
-	// There may be many more sessions of ended runs than of others.
+	// Sessions of single runs that have ended may be many, so all decides whether they are listed.
 	known, err := view.List(ctx, all)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func listSessions(ctx context.Context, view *sessions.View, log *store.Reader, p
 	return list, nil
 }
 
-// heldBy returns a session with its holder and its running turn.
+// heldBy returns a session together with its holder and its running turn.
 func heldBy(ctx context.Context, log *store.Reader, s sessions.Session, holder *filelock.BusyError) (listedSession,
 	error) {
 	one := listedSession{Session: s}

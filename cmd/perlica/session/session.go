@@ -31,8 +31,8 @@ without -s or -c makes a session of its own, which is listed with --all only.`,
 		a.sessionShowCommand(), a.sessionRenameCommand(), a.sessionDeleteCommand(), a.sessionExportCommand())
 }
 
-// changingSession finds a session, opens the context for writing and calls f. It does not make a context that has no
-// log.
+// changingSession finds a session, opens the context for writing and calls f. If the context has no log, it makes
+// none.
 func (a *app) changingSession(ctx context.Context, ref string,
 	f func(r *kernel.Runner, s sessions.Session) error) error {
 	s, err := a.foundSession(ctx, ref)
@@ -234,7 +234,7 @@ func (a *app) sessionDelete(ctx context.Context, ref string, kept bool) error {
 		frame.SessionName(s, string(s.ID)), turnsRemain(s.Turns), s.ID, also)
 }
 
-// turnsRemain says how many turns remain.
+// turnsRemain returns a sentence about the number of turns that remain on the record.
 func turnsRemain(turns int) string {
 	if turns == 1 {
 		return "1 turn stays"

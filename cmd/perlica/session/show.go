@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/kernel/sessions"
 )
 
-// shownSession is a session with its turns, as session show prints them.
+// shownSession is a session with its turns, as the command session show prints it.
 type shownSession struct {
 	sessions.Session
 	TurnList []report.TurnSummary `json:"turn_list"`
@@ -63,7 +63,7 @@ Without REF it is the current one; -n says how many turns, --json has all of the
 	return cmd
 }
 
-// turnsDefault is the default number of turns in session show.
+// turnsDefault is the default number of turns that session show prints.
 const turnsDefault = 20
 
 func (a *app) sessionExportCommand() *cobra.Command {
@@ -111,7 +111,7 @@ func (a *app) sessionToShow(ctx context.Context, view *sessions.View, args []str
 
 func writeSession(out io.Writer, s screen.Styles, x sessions.Session, turns []report.TurnSummary) error {
 	w := bufio.NewWriter(out)
-	_ = frame.WriteFields(w, s, "", 9, [][2]string{ // Flush returns the error.
+	_ = frame.WriteFields(w, s, "", 9, [][2]string{ // Flush returns the error of a failed write.
 		{"session", string(x.ID)},
 		{"name", x.Name},
 		{"provider", x.Provider},
@@ -142,7 +142,7 @@ func writeSession(out io.Writer, s screen.Styles, x sessions.Session, turns []re
 	return w.Flush()
 }
 
-// writeTurnText writes a turn's input. The writer keeps its error.
+// writeTurnText writes the input of a turn. A failed write is not returned, because the writer stores its error.
 func writeTurnText(w io.Writer, s screen.Styles, t report.TurnSummary) {
 	if t.Damage != "" {
 		fmt.Fprintln(w, s.Red(t.Damage))

@@ -14,13 +14,13 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// workersSession is a session in the copy of a worker's log.
+// workersSession is a session on a copy of a worker's log.
 type workersSession struct {
 	Worker string `json:"worker"`
 	sessions.Session
 }
 
-// sessionsOfTeam lists the sessions in the copies of all workers' logs, the last used first.
+// sessionsOfTeam lists the sessions on the copies of all workers' logs. The session that was used last comes first.
 func (a *app) sessionsOfTeam(ctx context.Context, asJSON bool) error {
 	p, err := a.Locate(nil)
 	if err != nil {

@@ -22,16 +22,17 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// These are the intervals of a keeper. It verifies a copy completely again only after wholeEvery.
+// These are the intervals at which a keeper looks at the copies. It verifies a copy from the beginning once per
+// wholeEvery.
 const (
 	keepEvery  = 10 * time.Second
 	wholeEvery = time.Hour
 )
 
-// toVerify is the hint for a damaged copy.
+// toVerify is the hint for a damaged copy of a log.
 const toVerify = "perlica log verify --team says more; docs/team.md says what to do"
 
-// audit returns the auditor for the events of a log.
+// audit returns a new auditor, which checks the events of a log.
 func audit() verify.Auditor { return &report.Audit{} }
 
 func (a *app) keepCommand() *cobra.Command {
@@ -60,7 +61,7 @@ events are read.`,
 	return cmd
 }
 
-// keepCopies verifies and cosigns the copies until a signal ends it.
+// keepCopies verifies and cosigns the copies until a signal ends it. If once is true, it does so once.
 func (a *app) keepCopies(ctx context.Context, t *team.Team, once bool) error {
 	k, err := t.Keeper(ctx, true, audit)
 	if err != nil {
@@ -103,7 +104,7 @@ func (a *app) keepCopies(ctx context.Context, t *team.Team, once bool) error {
 	}
 }
 
-// tellVerdicts prints changed verdicts and returns an error if a copy is damaged.
+// tellVerdicts prints the verdicts that have changed since the last call. It returns an error if a copy is damaged.
 func (a *app) tellVerdicts(list []hub.Verdict, said map[string]string) (err error) {
 	for _, v := range list {
 		text := fmt.Sprintf("%s: %s, signed up to %d, cosigned here up to %d", v.Worker, frame.Count(int(v.Size), "event"),

@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// states are the states by which inputs are listed.
+// states are the states by which a user can select inputs.
 var states = []string{hub.Waiting, hub.Queued, hub.Claimed, "responded", "provider_error", "outcome_unknown",
 	hub.Refused, hub.Withdrawn, hub.Adopted, hub.Resolved, hub.Lost}
 
@@ -65,7 +65,7 @@ changed the database).`,
 	return cmd
 }
 
-// inputStatus returns the state of an input.
+// inputStatus returns the state of an input. It fails if the hub does not know the input.
 func inputStatus(ctx context.Context, t *team.Team, id string) (hub.Status, error) {
 	s, ok, err := t.Status(ctx, id)
 	if err == nil && !ok {

@@ -20,20 +20,20 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// statusJSON is the status in its JSON form.
+// statusJSON is the status of the team as --json prints it.
 type statusJSON struct {
 	Team       string         `json:"team"`
 	Server     int            `json:"server_version"`
 	Schema     int            `json:"schema"`
 	Generation string         `json:"generation"`
 	Adopted    bool           `json:"adopted"`
-	Inputs     map[string]int `json:"inputs"` // inputs of this generation, by state
+	Inputs     map[string]int `json:"inputs"` // number of inputs in this generation of the hub, by state
 	Workers    int            `json:"workers"`
 	Alive      int            `json:"workers_alive"`
 	Questions  int            `json:"questions"`
 }
 
-// silence is the time after which lists show a worker as gone. It has no other effect.
+// silence is the time after which lists show that a worker is gone. It has no other effect.
 const silence = 15 * time.Second
 
 func (a *app) statusCommand() *cobra.Command {
@@ -180,25 +180,25 @@ The worker that asked decides whether an answer counts: the first one on its log
 	return cmd
 }
 
-// nameLength is the length of a question's name, taken from its digest. It is long enough that nobody can make a
-// second question with the same name.
+// nameLength is the number of characters in a question's name. They come from the digest of the question. The name
+// is so long that nobody can make a second question with the same name.
 const nameLength = 24
 
-// nameOf returns the name by which a question is answered. It depends on the content that was shown. If somebody with
-// write access to the hub exchanges the question, the name finds nothing.
+// nameOf returns the name with which a user answers a question. The name depends on the content that the user saw.
+// If somebody with write access to the hub exchanges the question, no question has this name.
 func nameOf(q team.OpenQuestion) string { return q.There.Digest()[:nameLength] }
 
-// openJSON is a question with its worker and input, in the form of 'perlica pending --json'.
+// openJSON is an open question with its worker and its input, as 'perlica team pending --json' prints it.
 type openJSON struct {
 	interaction.Question
 	Short  string    `json:"short_id"`
 	Worker string    `json:"worker"`
 	Input  string    `json:"input_id"`
-	Asked  time.Time `json:"asked"` // time of the hub's clock
+	Asked  time.Time `json:"asked"` // in the time of the hub's clock
 }
 
-// idOf returns the id of an input for use in a line. The sender chose the id, so idOf leaves no room for a text that
-// looks like a command.
+// idOf returns the id of an input for one line of output. The sender chose the id, so idOf cuts it. A long id could
+// contain a text that looks like a command.
 func idOf(input string) string {
 	const most = 40
 	r := []rune(frame.OneLine(input))
@@ -239,7 +239,7 @@ func (a *app) listQuestions(ctx context.Context, t *team.Team, asJSON bool) erro
 	})
 }
 
-// renderQuestion renders a question with its options in the width of standard output.
+// renderQuestion returns a question and its options as text, in the width of standard output.
 func (a *app) renderQuestion(q interaction.Question) string {
 	c := card.Lay(q, cmp.Or(max(screen.TerminalWidth(a.Stdout), 0), frame.DefaultWidth))
 	return frame.RenderRows(append(c.Rows, c.Options...), a.Styles(a.Stdout))

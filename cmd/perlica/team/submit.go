@@ -27,7 +27,7 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// inputLine is an input as a line of NDJSON.
+// inputLine is an input as one line of NDJSON.
 type inputLine struct {
 	ID          string    `json:"id"`
 	Text        string    `json:"text"`
@@ -41,7 +41,7 @@ type inputLine struct {
 	Replaces    string    `json:"replaces"`
 }
 
-// maxLine is the length of the longest line in bytes.
+// maxLine is the largest length of a line in bytes.
 const maxLine = team.MaxInput * 2
 
 func (a *app) submitCommand() *cobra.Command {
@@ -80,16 +80,16 @@ With --json each id is printed with its result: new, there or differs.`,
 	return cmd
 }
 
-// inputs are the lines of a file, which is read twice. The first pass checks all lines, and the second one submits
-// them in batches. Only one batch is in memory.
+// inputs are the lines of a file. The file is read twice. The first pass checks all lines, and the second pass
+// submits them in batches. Only one batch is in memory.
 type inputs struct {
 	f       *os.File
-	dir     string // folder of the files that lines name
-	project string // project of the lines that name none
-	spooled bool   // f is a temporary copy.
+	dir     string // folder of the files that the lines name
+	project string // project of a line that names no project
+	spooled bool   // true if f is a temporary copy
 }
 
-// openInputs opens a file of inputs. It copies a file that cannot be read twice.
+// openInputs opens a file with inputs. If the file can be read only once, it makes a temporary copy.
 func (a *app) openInputs(file, name string) (_ *inputs, err error) {
 	in := &inputs{project: name}
 	from := a.Stdin
@@ -108,7 +108,8 @@ func (a *app) openInputs(file, name string) (_ *inputs, err error) {
 		return nil, err
 	}
 	in.spooled = true
-	// Removed at once, so that a killed process leaves nothing. closeFile removes it on systems that cannot.
+	// The copy is removed at once, so that it does not remain when the process is killed. On systems that cannot
+	// remove an open file, closeFile removes it.
 	_ = os.Remove(in.f.Name())
 	if _, err := io.Copy(in.f, from); err != nil {
 		in.closeFile()
@@ -118,13 +119,13 @@ func (a *app) openInputs(file, name string) (_ *inputs, err error) {
 }
 
 func (in *inputs) closeFile() {
-	_ = in.f.Close() // The file was only read, or is removed.
+	_ = in.f.Close() // The file was only read, or it is removed below.
 	if in.spooled {
-		_ = os.Remove(in.f.Name()) // The file may be gone already.
+		_ = os.Remove(in.f.Name()) // The file may have been removed already.
 	}
 }
 
-// readDrafts yields the inputs. An error names its line and is the last value.
+// readDrafts yields the inputs of the file. An error is the last value, and it names the line.
 func (in *inputs) readDrafts() iter.Seq2[team.Draft, error] {
 	return func(yield func(team.Draft, error) bool) {
 		if _, err := in.f.Seek(0, io.SeekStart); err != nil {
@@ -133,7 +134,7 @@ func (in *inputs) readDrafts() iter.Seq2[team.Draft, error] {
 		}
 		scan := bufio.NewScanner(in.f)
 		scan.Buffer(nil, maxLine)
-		lines := map[string]int{} // by id
+		lines := map[string]int{} // number of the line, by the id of its input
 		for n := 1; scan.Scan(); n++ {
 			if len(bytes.TrimSpace(scan.Bytes())) == 0 {
 				continue
@@ -183,13 +184,13 @@ func draft(b []byte, dir, name string) (d team.Draft, err error) {
 	return d, d.Check()
 }
 
-// These are the limits of one batch.
+// These are the largest numbers of inputs and of bytes in one batch.
 const (
 	batchInputs = 1000
 	batchBytes  = 8 << 20
 )
 
-// readBatches yields the inputs in batches. An error comes without inputs and is the last value.
+// readBatches yields the inputs of the file in batches. An error is the last value and comes without inputs.
 func (in *inputs) readBatches() iter.Seq2[[]team.Draft, error] {
 	return func(yield func([]team.Draft, error) bool) {
 		var batch []team.Draft
@@ -214,14 +215,14 @@ func (in *inputs) readBatches() iter.Seq2[[]team.Draft, error] {
 	}
 }
 
-// progressBar shows how much of a whole is done.
+// progressBar returns a bar that shows which part of the whole is done.
 func progressBar(done, whole int) string {
 	const width = 20
 	full := width * done / whole
 	return strings.Repeat("█", full) + strings.Repeat("░", width-full)
 }
 
-// submitInputs checks all inputs, submits them and prints their results.
+// submitInputs checks all inputs, submits them and prints the result of each.
 func (a *app) submitInputs(ctx context.Context, t *team.Team, in *inputs, asJSON bool) error {
 	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr),
 		screen.SystemClock())
@@ -286,15 +287,16 @@ func (a *app) submitInputs(ctx context.Context, t *team.Team, in *inputs, asJSON
 	return nil
 }
 
-// submitted is a submitted input with its result.
+// submitted is an input that was submitted, and the result.
 type submitted struct {
 	ID    string `json:"id"`
 	State string `json:"state"`
 }
 
-// handOver submits the inputs until the end or a stop. After a stop the error is a *kernel.StoppedError. It calls
-// tell for each batch with the results and the number of submitted inputs. It returns the number of inputs by result,
-// and whether a standby has not confirmed some of them.
+// handOver submits the inputs until all are submitted or a stop comes. After a stop the error is a
+// *kernel.StoppedError. After each batch it calls tell with the results of the batch and the number of inputs
+// submitted so far. counts has the number of inputs by result. unsure reports whether a standby has not confirmed
+// some of them.
 func (a *app) handOver(ctx context.Context, stop <-chan fact.Stop, t *team.Team, in *inputs,
 	tell func([]submitted, int) error) (counts map[string]int, unsure bool, err error) {
 	counts = map[string]int{}

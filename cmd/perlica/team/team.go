@@ -1,4 +1,5 @@
-// Package team has the commands for a team of machines: hub, members, inputs, and this machine's work.
+// Package team has the commands for a team of machines: the hub, the members, the inputs, and the work of this
+// machine.
 package team
 
 import (
@@ -42,7 +43,7 @@ docs/team.md.`,
 		a.keepCommand(), a.fetchCommand())
 }
 
-// teamOptions returns the options for opening the configured team. url replaces the configured address.
+// teamOptions returns the options for opening the team. If url is not empty, it replaces the configured address.
 func (a *app) teamOptions(url string) (opt team.Options, p *project.Project, err error) {
 	if p, err = a.Locate(nil); err != nil {
 		return opt, p, err
@@ -51,7 +52,7 @@ func (a *app) teamOptions(url string) (opt team.Options, p *project.Project, err
 	return opt, p, err
 }
 
-// withTeam opens the team as this machine's member and calls f.
+// withTeam opens the team for this machine, which is a member, and calls f.
 func (a *app) withTeam(ctx context.Context, f func(t *team.Team, p *project.Project) error) error {
 	p, err := a.Locate(nil)
 	if err != nil {
@@ -228,7 +229,7 @@ func (a *app) membersCommand() *cobra.Command {
 			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
 				list := t.Members()
 				if asJSON {
-					return a.PrintJSON(list) // This machine is one of them.
+					return a.PrintJSON(list) // This machine is in the list, too.
 				}
 				g := frame.Grid{Head: []string{"NAME", "RIGHTS", "LOGIN", "KEY"}}
 				for _, m := range list {
@@ -288,7 +289,7 @@ hub has never seen cannot be known: submit under a new id what must not be done 
 	return cmd
 }
 
-// directory returns a directory of the configuration and replaces ~ by the home directory.
+// directory returns the path of a directory that the configuration names. It replaces ~ by the home directory.
 func directory(p *project.Project, dir string) (string, error) {
 	if rest, ok := strings.CutPrefix(dir, "~/"); ok {
 		dir = filepath.Join(p.Dirs.Home, rest)
@@ -304,7 +305,7 @@ func directory(p *project.Project, dir string) (string, error) {
 
 // printNotes prints each line of a text as a note on standard error.
 func (a *app) printNotes(text string) {
-	_ = a.Write(func(io.Writer) error { // This keeps the order of notes and output.
+	_ = a.Write(func(io.Writer) error { // Write is used to keep the order of notes and output.
 		_, err := fmt.Fprintln(a.Stderr, "perlica: "+frame.OneLine(text))
 		return err
 	})

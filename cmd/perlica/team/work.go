@@ -56,7 +56,8 @@ their agents.`,
 	return cmd
 }
 
-// servedDirs returns the served projects: the given ones, otherwise those of the configuration, otherwise this one.
+// servedDirs returns the directories of the projects that the worker serves, by name. They are the given projects,
+// otherwise the projects of the configuration, otherwise project p.
 func servedDirs(p *project.Project, given []string) (dirs map[string]string, err error) {
 	dirs = map[string]string{}
 	for _, g := range given {
@@ -82,8 +83,8 @@ func servedDirs(p *project.Project, given []string) (dirs map[string]string, err
 	return dirs, nil
 }
 
-// runWorker runs a worker until a signal ends it. The first signal lets running inputs finish, and the second one
-// ends the agents.
+// runWorker runs a worker until a signal ends it. After the first signal the running inputs finish. The second
+// signal ends the agents.
 func (a *app) runWorker(ctx context.Context, t *team.Team, opt team.WorkerOptions) (err error) {
 	opt.Note = a.printNotes
 	w, err := team.NewWorker(ctx, t, opt)

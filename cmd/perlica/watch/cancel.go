@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel/streamjson"
 )
 
-// CancelCommand returns the command that stops a turn of another process.
+// CancelCommand returns the command that stops a turn in another process.
 func CancelCommand(c *frame.App) *cobra.Command {
 	a := &app{c}
 	return &cobra.Command{

@@ -25,7 +25,7 @@ import (
 	"github.com/perlica/perlica/kernel/sessions"
 )
 
-// SendCommand returns the command that queues an input for a chat.
+// SendCommand returns the command that queues an input for the chat of another process.
 func SendCommand(c *frame.App) *cobra.Command {
 	a := &app{c}
 	var id string
@@ -55,7 +55,7 @@ Without an open chat nothing is queued: 'perlica run -s SESSION' sends an input 
 	return cmd
 }
 
-// inputText returns the text of the arguments or of standard input.
+// inputText returns the text of the arguments. If the only argument is "-", it returns standard input.
 func (a *app) inputText(args []string) (string, error) {
 	text := strings.Join(args, " ")
 	if text == "-" {
@@ -108,7 +108,7 @@ func (a *app) sendInput(ctx context.Context, ref string, id event.InputID, text 
 			}
 		}
 		if _, err := r.Digest(kernel.Input{Text: text, Attachments: m.Attachments}); err != nil {
-			return frame.ExitUsage.With(err) // The file cannot be read.
+			return frame.ExitUsage.With(err) // The file that the user named cannot be read.
 		}
 		if err := queue.Add(ctx, r.Log(), s.ID, id, m); err != nil {
 			return err
@@ -126,7 +126,7 @@ func (a *app) sendInput(ctx context.Context, ref string, id event.InputID, text 
 	})
 }
 
-// explainNoChat returns an error with the next step if no chat has the session open.
+// explainNoChat returns an error if no chat has the session open. The error tells the next step.
 func (a *app) explainNoChat(p *project.Project, s sessions.Session) error {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {

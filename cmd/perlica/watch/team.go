@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// watchTeam follows a session on a worker's log.
+// watchTeam follows a session on the copy of a worker's log.
 func (a *app) watchTeam(ctx context.Context, args []string, turns int, thoughts bool) error {
 	p, err := a.Locate(nil)
 	if err != nil {
@@ -35,14 +35,15 @@ func (a *app) watchTeam(ctx context.Context, args []string, turns int, thoughts 
 	})
 }
 
-// retryingReader reads a copy of a log. When the hub's connection breaks, it tells the user once and tries again.
+// retryingReader reads a copy of a log on the hub. When the connection to the hub breaks, it tells the user once and
+// reads again.
 type retryingReader struct {
 	*hub.CopyReader
 	note func(string)
 	away *bool
 }
 
-// waitAndRetry waits after an error of the hub and reports whether to try again.
+// waitAndRetry waits after an error of the hub. It reports whether the caller should read again.
 func (p retryingReader) waitAndRetry(ctx context.Context, err error) bool {
 	var version *hub.VersionError
 	if err == nil || ctx.Err() != nil || errors.Is(err, hub.ErrEdited) || errors.Is(err, hub.ErrNotAllowed) ||
@@ -64,7 +65,7 @@ func (p retryingReader) waitAndRetry(ctx context.Context, err error) bool {
 	return true
 }
 
-// Last returns the newest event that the query selects.
+// Last returns the newest event that the query selects. It reads again after an error of the hub.
 func (p retryingReader) Last(ctx context.Context, q event.Query) (e event.Event, ok bool, err error) {
 	for again := true; again; again = p.waitAndRetry(ctx, err) {
 		e, ok, err = p.CopyReader.Last(ctx, q)
@@ -72,7 +73,8 @@ func (p retryingReader) Last(ctx context.Context, q event.Query) (e event.Event,
 	return e, ok, err
 }
 
-// Events returns the events that the query selects, each once.
+// Events returns each event that the query selects once. After an error of the hub it continues after the last
+// event.
 func (p retryingReader) Events(ctx context.Context, q event.Query) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for {

@@ -1,5 +1,5 @@
-// Package watch is the command that follows a session of another process. It also has the commands that send an input
-// to such a session and cancel its turn.
+// Package watch is the command that follows a session of another process. It also has the command that sends an
+// input to such a session and the command that cancels its turn.
 package watch
 
 import (
@@ -65,8 +65,8 @@ hub: the output is as late as the copy. 'perlica team pending' answers its quest
 	return cmd
 }
 
-// untilStopped calls f with a context that Ctrl-C ends. Ctrl-C is the normal end of watching, so untilStopped keeps
-// only an error about a damaged log.
+// untilStopped calls f with a context that Ctrl-C ends. Ctrl-C is the normal end of watching. After it, untilStopped
+// returns only an error about a damaged log.
 func untilStopped(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -98,7 +98,8 @@ func (a *app) watchHere(ctx context.Context, args []string, turns int, thoughts 
 	})
 }
 
-// followSession shows the notices of a session. worker is empty for a session of this machine.
+// followSession shows the notices of a session. worker names the worker of the session, and is empty for this
+// machine.
 func (a *app) followSession(ctx context.Context, s sessions.Session, worker string, thoughts bool,
 	notices func(context.Context) iter.Seq2[record.Notice, error]) error {
 	ctx, end := context.WithCancel(ctx)
@@ -120,7 +121,8 @@ func (a *app) followSession(ctx context.Context, s sessions.Session, worker stri
 	return w.say.Failed
 }
 
-// sessionToWatch finds the named session, or the one that was used last.
+// sessionToWatch finds the session that the arguments name. Without arguments it finds the session that was used
+// last.
 func (a *app) sessionToWatch(ctx context.Context, log *store.Reader, p *project.Project,
 	args []string) (s sessions.Session, err error) {
 	err = frame.ViewSessions(ctx, log, p, func(view *sessions.View) (err error) {
@@ -130,7 +132,7 @@ func (a *app) sessionToWatch(ctx context.Context, log *store.Reader, p *project.
 	return s, err
 }
 
-// findSession finds the session of the arguments, or the one that was used last.
+// findSession finds the session that the arguments name. Without arguments it finds the session that was used last.
 func findSession(ctx context.Context, view *sessions.View, args []string) (sessions.Session, error) {
 	if len(args) > 0 {
 		return view.Find(ctx, args[0])
@@ -138,20 +140,20 @@ func findSession(ctx context.Context, view *sessions.View, args []string) (sessi
 	return view.Latest(ctx)
 }
 
-// watcher shows a session of another process in the form of the chat.
+// watcher shows a session of another process in the same way as the chat shows its own.
 type watcher struct {
 	a     *app
 	say   *dialog.Printer
-	view  *dialog.TurnView // the view of the shown turn
+	view  *dialog.TurnView // the view of the turn that is on the screen
 	asker *dialog.Asker
-	held  bool // The session has a holder that named itself.
+	held  bool // A process that named itself holds the session.
 
-	worker string // the worker of the session; "" for this machine
+	worker string // the worker that has the session; "" for this machine
 	by     string
 }
 
 func newWatcher(ctx context.Context, a *app, thoughts bool, end context.CancelFunc) *watcher {
-	// Ctrl-C at a question or a closed pipe ends the watching.
+	// Ctrl-C at a question, or a closed pipe, ends the watching.
 	stop := &frame.Stopper{First: make(chan fact.Stop, 1), OnStop: end, End: func(error) { end() }}
 	w := &watcher{a: a, say: dialog.NewPrinter(ctx, a.App, dialog.Flags{Format: "text", Thoughts: thoughts}, stop)}
 	w.view = w.newView("")
@@ -177,7 +179,7 @@ func (w *watcher) closeView() {
 
 func (w *watcher) printNote(format string, args ...any) { w.say.Note(fmt.Sprintf(format, args...)) }
 
-// showNotice shows the notices that look different to a watcher. The Printer shows the others.
+// showNotice shows a notice. A watcher needs its own form for some notices, and the Printer shows the others.
 func (w *watcher) showNotice(n record.Notice) {
 	if u, ok := n.(record.Updated); ok {
 		w.view.Update(u)
@@ -191,7 +193,7 @@ func (w *watcher) showNotice(n record.Notice) {
 		w.say.Show(n)
 		if n.Answerable && w.worker != "" {
 			w.printNote("%s; 'perlica team pending' answers it", frame.QuestionTitle(n.Question))
-			n.Answerable = false // not answerable from here
+			n.Answerable = false // A question of a worker cannot be answered with this command.
 		}
 		if n.Answerable && !w.asker.Available() {
 			w.printNote("%s; answer with 'perlica pending show %s'", frame.QuestionTitle(n.Question), frame.ShortID(n.ID))
@@ -211,7 +213,7 @@ func (w *watcher) showNotice(n record.Notice) {
 			w.say.Line(w.say.Styles.Dim(text))
 		}
 	case record.Held:
-		if w.held = n.By != ""; w.held { // The input announces a single run.
+		if w.held = n.By != ""; w.held { // A single run names no holder, and the input announces it.
 			w.by = fmt.Sprintf("the %s (process %d)", n.By, n.PID)
 			w.printNote("%s has held the session since %s", w.by, n.Since.Local().Format(time.DateTime))
 		}
@@ -253,7 +255,7 @@ func (w *watcher) showInput(n record.Received) {
 	})
 }
 
-// endTurn ends the shown turn, so that later text begins on a new line.
+// endTurn ends the turn on the screen, so that later text begins on a new line.
 func (w *watcher) endTurn() {
 	w.view.End()
 	if w.say.Answer != nil && !w.say.Closed {
@@ -262,7 +264,7 @@ func (w *watcher) endTurn() {
 	w.say.Status.Clear()
 }
 
-// showFreed says that the holder has left the session, and whether a turn was cut off.
+// showFreed shows that the holder has left the session. It also shows whether a turn was cut off.
 func (w *watcher) showFreed(n record.Freed) {
 	w.endTurn()
 	switch {

@@ -16,10 +16,10 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 )
 
-// usualAddress is the default address.
+// usualAddress is the address at which the page is served by default.
 const usualAddress = "127.0.0.1:8788"
 
-// listenAddress opens the listener and returns the address with its names.
+// listenAddress opens the listener. It returns the listener with its address and host names.
 func (f settings) listenAddress(getenv func(string) string) (*address, error) {
 	at := &address{}
 	var proxy netip.Prefix
@@ -43,7 +43,7 @@ func (f settings) listenAddress(getenv func(string) string) (*address, error) {
 		return nil, err
 	}
 	if err := at.setNames(f, proxy, public); err != nil {
-		_ = at.Close() // Nothing was served.
+		_ = at.Close() // Nothing was served yet.
 		return nil, err
 	}
 	if public != nil {
@@ -53,7 +53,8 @@ func (f settings) listenAddress(getenv func(string) string) (*address, error) {
 	return at, nil
 }
 
-// setNames sets the names of the address. It refuses an address that other machines can reach without TLS.
+// setNames sets the URL and the host names of the address. It fails if other machines can reach the address without
+// TLS.
 func (at *address) setNames(f settings, proxy netip.Prefix, public *url.URL) error {
 	scheme := "http"
 	if at.tls != nil {
@@ -97,14 +98,14 @@ func (at *address) setNames(f settings, proxy netip.Prefix, public *url.URL) err
 	return nil
 }
 
-// openListener returns the socket from systemd or a new one.
+// openListener returns the socket that systemd has opened, or opens a new socket.
 func openListener(addr string, getenv func(string) string) (net.Listener, error) {
 	if n, err := strconv.Atoi(getenv("LISTEN_FDS")); err == nil && n > 0 &&
 		getenv("LISTEN_PID") == strconv.Itoa(os.Getpid()) {
-		const first = 3 // the first descriptor of sd_listen_fds(3)
+		const first = 3 // sd_listen_fds(3) begins with this descriptor.
 		file := os.NewFile(first, "systemd")
 		l, err := net.FileListener(file)
-		_ = file.Close() // The listener has a copy of the descriptor.
+		_ = file.Close() // The listener has its own copy of the descriptor.
 		if n > 1 || err != nil {
 			return nil, fmt.Errorf("systemd has handed in %d sockets; one that listens is needed: %w", n, err)
 		}
@@ -117,7 +118,7 @@ func openListener(addr string, getenv func(string) string) (net.Listener, error)
 	return l, nil
 }
 
-// tlsConfig returns the TLS configuration, or nil without TLS.
+// tlsConfig returns the TLS configuration. It returns nil if no certificate is configured.
 func tlsConfig(cert, key string, getenv func(string) string) (*tls.Config, error) {
 	if cert == "" && key == "" {
 		return nil, nil
@@ -136,7 +137,7 @@ func tlsConfig(cert, key string, getenv func(string) string) (*tls.Config, error
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// parseNetwork parses an address or a network.
+// parseNetwork parses the address of a machine or of a network.
 func parseNetwork(text string) (netip.Prefix, error) {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen()), nil
@@ -144,11 +145,11 @@ func parseNetwork(text string) (netip.Prefix, error) {
 	return netip.ParsePrefix(text)
 }
 
-// clientOf returns the client of a request. It trusts the header of the proxy only.
+// clientOf returns the address of a request's client. It believes the header of a request only if the proxy sent it.
 func clientOf(r *http.Request, proxy netip.Prefix) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
-		host = r.RemoteAddr // On a Unix socket only the proxy connects.
+		host = r.RemoteAddr // On a Unix socket, every connection comes from the proxy.
 	} else if ip, err := netip.ParseAddr(host); err != nil || !proxy.Contains(ip.Unmap()) {
 		return host
 	}
@@ -157,7 +158,7 @@ func clientOf(r *http.Request, proxy netip.Prefix) string {
 		return host
 	}
 	all := strings.Split(strings.Join(said, ","), ",")
-	slices.Reverse(all) // The proxy has added the last one itself.
+	slices.Reverse(all) // The proxy adds an address at the end, so the last address is reliable.
 	for _, one := range all {
 		ip, err := netip.ParseAddr(strings.TrimSpace(one))
 		if err != nil {
@@ -176,7 +177,7 @@ type proxyListener struct {
 	proxy netip.Prefix
 }
 
-// Accept waits for the next such connection.
+// Accept waits for the next connection from the proxy or from this machine.
 func (p *proxyListener) Accept() (net.Conn, error) {
 	for {
 		c, err := p.Listener.Accept()
@@ -187,6 +188,6 @@ func (p *proxyListener) Accept() (net.Conn, error) {
 		if ip := from.Addr().Unmap(); err == nil && (ip.IsLoopback() || p.proxy.Contains(ip)) {
 			return c, nil
 		}
-		_ = c.Close() // The connection comes from another machine.
+		_ = c.Close() // This connection comes from another machine.
 	}
 }

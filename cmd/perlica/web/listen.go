@@ -29,13 +29,13 @@ import (
 	"github.com/perlica/perlica/service/web/page"
 )
 
-// settings are the settings of the listener from flags and the user's configuration.
+// settings are the settings of the listener. They come from flags and from the user's configuration.
 type settings struct {
 	only                       string
 	listen, url, cert, key, by string
 }
 
-// addListenFlags adds the flags of the listener.
+// addListenFlags adds the flags for the listener.
 func addListenFlags(cmd *cobra.Command, f *settings) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.listen, "listen", "", "the `address` to listen on, host:port (default \""+usualAddress+"\")")
@@ -46,7 +46,7 @@ func addListenFlags(cmd *cobra.Command, f *settings) {
 	fl.StringVar(&f.by, "behind-proxy", "", "the `address` of the proxy that speaks TLS; no one else may connect")
 }
 
-// withDefaults returns the settings with missing values from the user's configuration.
+// withDefaults returns the settings. It takes missing values from the user's configuration.
 func (f settings) withDefaults(p *project.Project) settings {
 	c := p.Config.Web
 	f.listen, f.url = cmp.Or(f.listen, c.Listen, usualAddress), cmp.Or(f.url, c.PublicURL)
@@ -69,7 +69,7 @@ func (a *app) serveUntilSignal(ctx context.Context, f settings) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.closeAll()) }()
 	return s.serveRequests(ctx, func() {
-		stop() // A second signal ends the process at once.
+		stop() // After this, a second signal ends the process at once.
 		a.Note("stopping: turns under way may end")
 	}, func(ctx context.Context) {
 		a.Note("the page is at " + s.at.url)
@@ -77,9 +77,9 @@ func (a *app) serveUntilSignal(ctx context.Context, f settings) (err error) {
 	})
 }
 
-// ServeWithBridge serves the page together with the bridge until ctx ends, if the user's configuration says so. It
-// prints the address through say. The caller must call wait after ctx has ended. wait returns when everything is
-// closed.
+// ServeWithBridge serves the page next to the bridge until ctx ends, if the user's configuration asks for it. It
+// passes the address to the function say. The caller must call wait after ctx has ended. wait returns when
+// everything is closed.
 func ServeWithBridge(ctx context.Context, c *frame.App, say func(string)) (wait func() error, err error) {
 	a := &app{c}
 	here, own, err := a.findProjects("")
@@ -102,7 +102,7 @@ func ServeWithBridge(ctx context.Context, c *frame.App, say func(string)) (wait 
 	return func() error { return <-over }, nil
 }
 
-// site has everything that is open for serving.
+// site has everything that is open while the page is served.
 type site struct {
 	at      *address
 	handler *web.Server
@@ -112,7 +112,7 @@ type site struct {
 	closing []func() error
 }
 
-// closeAll closes everything in reverse order.
+// closeAll calls the functions in closing, the last one first.
 func (s *site) closeAll() (err error) {
 	for _, one := range slices.Backward(s.closing) {
 		err = errors.Join(err, one())
@@ -120,7 +120,7 @@ func (s *site) closeAll() (err error) {
 	return err
 }
 
-// findProjects returns the project in which the server is started, and the user's own.
+// findProjects returns the project of the working directory and the user's own project.
 func (a *app) findProjects(only string) (here, own *project.Project, err error) {
 	if here, err = a.findHere(only); err != nil {
 		return nil, nil, err
@@ -129,7 +129,7 @@ func (a *app) findProjects(only string) (here, own *project.Project, err error) 
 	return here, own, err
 }
 
-// openSite listens and opens everything that is served. The caller must call closeAll.
+// openSite opens the logs and the listener. The caller must call closeAll if there is no error.
 func (a *app) openSite(ctx context.Context, f settings, here, own *project.Project) (s *site, err error) {
 	s = &site{grace: here.Config.Service.Grace}
 	defer func() {
@@ -147,7 +147,7 @@ func (a *app) openSite(ctx context.Context, f settings, here, own *project.Proje
 		return s, err
 	}
 	s.at, s.closing = at, append(s.closing, func() error {
-		_ = at.Close() // The server has closed it before.
+		_ = at.Close() // The server has closed the listener already.
 		return nil
 	})
 	release, err := announceAddress(own, at.url)
@@ -174,8 +174,8 @@ func (a *app) openSite(ctx context.Context, f settings, here, own *project.Proje
 	return s, nil
 }
 
-// teamOpener returns the function that opens the configured team. It returns nil without a team, or if only one
-// project is shown.
+// teamOpener returns the function that opens the configured team. It returns nil if no team is configured, or if
+// only one project is served.
 func (a *app) teamOpener(here *project.Project, only bool) func(context.Context) (*team.Team, error) {
 	opt, err := team.OptionsOf(here, "", a.Version)
 	if err != nil || only {
@@ -184,7 +184,8 @@ func (a *app) teamOpener(here *project.Project, only bool) func(context.Context)
 	return func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) }
 }
 
-// findHere returns the project in which the server is started.
+// findHere returns the project of the working directory. If only is not empty, it returns the project of this
+// folder.
 func (a *app) findHere(only string) (*project.Project, error) {
 	if only == "" {
 		return a.Locate(nil)
@@ -203,11 +204,11 @@ func (a *app) findHere(only string) (*project.Project, error) {
 	return p, err
 }
 
-// drainTime is the time that running answers have after a stop.
+// drainTime is the time after a stop in which running HTTP requests may finish.
 const drainTime = 5 * time.Second
 
-// serveRequests serves until ctx ends. Then it calls stopping, ends streams, finishes answers and lets turns run for
-// the grace time. started runs in parallel until its context ends.
+// serveRequests serves until ctx ends. It then calls stopping, ends streams, lets requests finish and lets turns run
+// for the grace time. The function started runs at the same time, until its context ends.
 func (s *site) serveRequests(ctx context.Context, stopping func(), started func(context.Context)) error {
 	during, end := context.WithCancel(ctx)
 	defer end()
@@ -239,7 +240,7 @@ func (s *site) serveRequests(ctx context.Context, stopping func(), started func(
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
 	if server.Shutdown(draining) != nil {
-		_ = server.Close() // The remaining requests are slow.
+		_ = server.Close() // Some requests are too slow and are cut off.
 	}
 	<-startedDone
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
@@ -247,7 +248,7 @@ func (s *site) serveRequests(ctx context.Context, stopping func(), started func(
 	return errors.Join(err, s.handler.Close(ending))
 }
 
-// firstPairing pairs a browser if none is paired yet.
+// firstPairing opens a pairing for a browser if no browser is paired yet.
 func (a *app) firstPairing(ctx context.Context, d *device.Devices, runner *kernel.Runner, at string) {
 	list, err := device.List(ctx, &runner.Log().Reader)
 	if err != nil || len(list) > 0 {
@@ -269,15 +270,15 @@ func (a *app) firstPairing(ctx context.Context, d *device.Devices, runner *kerne
 // address is the address at which the page is served.
 type address struct {
 	net.Listener
-	url   string   // the address in a browser
+	url   string   // the address for a browser
 	base  string   // the path of url
-	hosts []string // all accepted host names
+	hosts []string // all host names that a request may name
 	tls   *tls.Config
-	// Returns the client of a request. Nil means that the connection's peer is the client.
+	// client returns the client of a request. If client is nil, the connection's remote address is used.
 	client func(*http.Request) string
 }
 
-// listenError explains why the listener cannot use an address.
+// listenError returns an error that explains why the listener cannot use an address.
 func listenError(addr string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

@@ -21,7 +21,7 @@ import (
 	"github.com/perlica/perlica/service/web/device"
 )
 
-// defaultRights are the rights of a browser if the user names none.
+// defaultRights are the rights of a browser if the user does not name any.
 const defaultRights = "read,ask,approve"
 
 func (a *app) pairCommand() *cobra.Command {
@@ -59,15 +59,16 @@ y pairs the browser, any other key refuses it.
 	return cmd
 }
 
-// serverLock returns the lock file of the serving process. The file contains the address.
+// serverLock returns the path of the lock file of the process that serves the page. The file contains the server's
+// address.
 func serverLock(p *project.Project) (string, error) {
 	ws, name := p.Dirs.Own()
 	paths, err := ws.Context(name)
 	return filelock.Server(paths.Locks), err
 }
 
-// announceAddress tells other processes the address of this server until release is called. If another process serves
-// already, its address stays.
+// announceAddress tells other processes the address of this server until release is called. If another process
+// serves the page already, the address of that process stays.
 func announceAddress(p *project.Project, at string) (release func(), err error) {
 	path, err := serverLock(p)
 	if err != nil {
@@ -102,7 +103,7 @@ func announcedAddress(p *project.Project) (string, error) {
 	return at, nil
 }
 
-// canAsk returns an error if nobody can press a key.
+// canAsk returns an error if this process has no terminal on which a person can press a key.
 func (a *app) canAsk() error {
 	tty, err := frame.OpenTTY()
 	if err == nil {
@@ -116,7 +117,8 @@ func (a *app) canAsk() error {
 	return nil
 }
 
-// pairBrowser opens a pairing, shows the address for the browser, and asks about the browser that opens it.
+// pairBrowser opens a pairing and shows the address for the browser. It then asks about the browser that opens the
+// address.
 func (a *app) pairBrowser(ctx context.Context, d *device.Devices, rights access.Rights, at string) error {
 	by := frame.UserName(a.Getenv)
 	p, err := d.OpenPairing(ctx, rights, by)
@@ -157,7 +159,7 @@ func (a *app) pairBrowser(ctx context.Context, d *device.Devices, rights access.
 	return a.Say("%s (%s) is paired, with the rights %s", frame.OneLine(dev.Name), dev.ID, dev.Rights.Shown())
 }
 
-// notPaired explains why no browser was paired.
+// notPaired returns an error that explains why no browser was paired.
 func notPaired(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = errors.New("two minutes have passed")
@@ -165,7 +167,7 @@ func notPaired(err error) error {
 	return frame.WithHint(fmt.Errorf("no browser was paired: %w", err), "'perlica web pair' shows another address")
 }
 
-// printRequest shows the known facts about a browser that asks to be paired.
+// printRequest prints the known facts about a browser that asks for pairing.
 func (a *app) printRequest(asks fact.WebPairingRequested, rights access.Rights) {
 	s := a.Styles(a.Stderr)
 	fmt.Fprintln(a.Stderr, s.Bold("A browser asks to be paired:"))
@@ -177,7 +179,7 @@ func (a *app) printRequest(asks fact.WebPairingRequested, rights access.Rights) 
 	}
 }
 
-// reachable reports whether another machine, such as a phone, can open an address.
+// reachable reports whether another machine, such as a phone, can open the address.
 func reachable(at string) bool {
 	u, err := url.Parse(at)
 	if err != nil || u.Hostname() == "localhost" {

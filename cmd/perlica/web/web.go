@@ -1,4 +1,4 @@
-// Package web has the commands of the page and the HTTP API: serving them, and pairing browsers and programs.
+// Package web has the commands of the page and the HTTP API. They serve both, and pair browsers and programs.
 package web
 
 import (
@@ -84,7 +84,7 @@ func (a *app) devicesCommand() *cobra.Command {
 	return cmd
 }
 
-// readDevices returns the paired devices. It makes no log.
+// readDevices returns the paired devices. If there is no log, it makes none.
 func (a *app) readDevices(ctx context.Context) (list []device.Device, err error) {
 	a.UserFlag = true
 	list = []device.Device{}

@@ -15,16 +15,16 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// Terminal is a screen with its history. It is for one goroutine.
+// Terminal is a screen with its history. Only one goroutine may use it.
 type Terminal struct {
-	Strange []string // unknown sequences
+	Strange []string // sequences that the terminal does not know
 
 	width, height int
-	lines         []line // from the oldest; the lines above the screen are the history
-	row, column   int    // the place of the cursor in lines
+	lines         []line // all lines, the oldest first; the lines above the screen are the history
+	row, column   int    // place of the cursor; row is an index of lines
 	noWrap        bool
 	look          Look
-	pending       string // the beginning of a sequence or of a character
+	pending       string // the beginning of a sequence or of a character whose rest has not arrived
 }
 
 // Look is the style of a character. Color is a parameter of the sequence for colors: 31, 32, 33, 36, or 0.
@@ -33,16 +33,16 @@ type Look struct {
 	Color             int
 }
 
-// Cell is the text at a place of the screen. The second cell of a wide character has no text.
+// Cell is the text at one place of the screen. A wide character has two cells, and the second has no text.
 type Cell struct {
 	Text string
 	Look Look
 }
 
-// line is a row. A broken line continues in the next row.
+// line is one row. If broken is true, the text continues in the next row.
 type line struct {
-	cells  []string // a wide character takes two cells, the second is ""
-	looks  []Look   // may be shorter or longer than cells
+	cells  []string // a wide character has two cells, and the second is ""
+	looks  []Look   // looks of the cells; may be shorter or longer than cells
 	broken bool
 }
 
@@ -51,7 +51,7 @@ func New(columns, rows int) *Terminal {
 	return &Terminal{width: columns, height: rows, lines: make([]line, 1)}
 }
 
-// Write shows text.
+// Write draws text as a terminal would.
 func (t *Terminal) Write(p []byte) (int, error) {
 	text := t.pending + string(p)
 	t.pending = ""
@@ -129,7 +129,7 @@ func (t *Terminal) put(r rune) {
 	t.column += w
 }
 
-// restyle obeys the parameters of a sequence for styles.
+// restyle sets the styles that the parameters of a sequence ask for.
 func (t *Terminal) restyle(params string) {
 	for param := range strings.SplitSeq(params, ";") {
 		switch n, _ := strconv.Atoi(param); n {
@@ -162,7 +162,8 @@ func (t *Terminal) grow() {
 // top returns the index of the first line on the screen.
 func (t *Terminal) top() int { return max(len(t.lines)-t.height, 0) }
 
-// sequence obeys a sequence and returns its length. 0 means that the sequence needs more bytes.
+// sequence obeys the sequence at the beginning of text and returns its length. It returns 0 if the sequence is
+// incomplete.
 func (t *Terminal) sequence(text string) int {
 	if len(text) < 2 {
 		return 0
@@ -208,7 +209,7 @@ func (t *Terminal) sequence(text string) int {
 	return 3 + n
 }
 
-// keep clears the whole screen as tmux does: the cleared rows go into the history.
+// keep clears the whole screen as tmux does: the rows of the screen move to the history.
 func (t *Terminal) keep() {
 	used := len(t.lines)
 	for used > t.row && len(t.lines[used-1].cells) == 0 {
@@ -221,7 +222,7 @@ func (t *Terminal) keep() {
 	}
 }
 
-// Resize changes the size of the terminal and breaks the lines at the new width.
+// Resize changes the size of the terminal and breaks the lines again at the new width.
 func (t *Terminal) Resize(columns, rows int) {
 	var lines []line
 	row, column := 0, 0
@@ -249,7 +250,7 @@ func (t *Terminal) Resize(columns, rows int) {
 			whole, at = whole[n:], at-n
 		}
 		if at >= 0 {
-			row, column = len(lines), min(at, columns) // After the last character of a full row, the cursor stays there.
+			row, column = len(lines), min(at, columns) // After the last character of a full row, the cursor stays in this row.
 		}
 		lines = append(lines, line{cells: slices.Clone(whole)})
 	}
@@ -261,10 +262,11 @@ func (t *Terminal) Resize(columns, rows int) {
 	t.grow()
 }
 
-// All returns the history and the screen. A broken line is one line of the result. Empty lines at the end are left out.
+// All returns the history and the screen as text. Rows of one broken line are joined. Empty lines at the end are
+// left out.
 func (t *Terminal) All() string { return text(t.lines) }
 
-// Cells returns the history and the screen with their styles, a row each.
+// Cells returns the rows of the history and of the screen, with their styles.
 func (t *Terminal) Cells() (rows [][]Cell) {
 	for _, l := range t.lines {
 		row := make([]Cell, len(l.cells))
@@ -291,7 +293,7 @@ func (t *Terminal) Screen() []string {
 // Cursor returns the place of the cursor on the screen.
 func (t *Terminal) Cursor() (row, column int) { return t.row - t.top(), t.column }
 
-// History returns the lines that have left the screen.
+// History returns the lines that have left the screen, as text.
 func (t *Terminal) History() string { return text(t.lines[:t.top()]) }
 
 func text(lines []line) string {
