@@ -119,7 +119,7 @@ func main() {
 	}
 	if opt.against != "" {
 		dir := must(os.MkdirTemp("", "perlica-bench"))
-		defer func() { _ = os.RemoveAll(dir) }() // The system cleans its temporary folder.
+		defer func() { _ = os.RemoveAll(dir) }() // If this fails, the system removes the folder later.
 		compareWith(opt.against, opt.turns, flag.Args(), dir)
 		return
 	}
@@ -149,7 +149,7 @@ func runInProcess(name string) {
 // measure runs one comparison in a temporary folder.
 func measure(c comparison, opt options) {
 	dir := must(os.MkdirTemp("", "perlica-bench"))
-	defer func() { _ = os.RemoveAll(dir) }() // The system cleans its temporary folder.
+	defer func() { _ = os.RemoveAll(dir) }() // If this fails, the system removes the folder later.
 	fmt.Printf("%s (takes about %s)\n", c.name, c.takes)
 	c.do(dir, opt)
 }

@@ -29,13 +29,13 @@ const modelRounds = 100
 func modelServer(pause time.Duration) *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		// The client may have left.
+		// The client may have closed the connection.
 		_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":\"%d\"}}]}\n\n", time.Now().UnixNano())
 		if pause > 0 {
 			w.(http.Flusher).Flush()
 			time.Sleep(pause)
 		}
-		// The client may have left.
+		// The client may have closed the connection.
 		_, _ = fmt.Fprint(w, "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 	}))
 }

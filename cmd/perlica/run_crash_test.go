@@ -48,7 +48,7 @@ func TestKilled(t *testing.T) {
 		j.signal(syscall.SIGKILL)
 		j.wait()
 		w.gone()
-		sent := w.prompts() // At this point the prompt is recorded or not.
+		sent := w.prompts() // The prompt may be recorded already.
 		w.recovers(sent)
 		w.run("run", "--input-id=i", "@hang").exits(6)
 	})

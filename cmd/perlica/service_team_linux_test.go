@@ -51,7 +51,7 @@ func TestServiceOfATeam(t *testing.T) {
 	bridge.signal(syscall.SIGTERM)
 	bridge.exits(0)
 
-	// Without this setting, the bridge leaves the questions to other front ends.
+	// With this setting, the bridge leaves the questions to other front ends.
 	w.config("[service]\nteam = false\n")
 	bridge = w.start("service")
 	asked = w.start("run", "--team", "--input-id", "two", "@ask execute Again command=make")

@@ -125,7 +125,7 @@ func cmdListen(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], fmt.Sprintf("postgres://u@%s/t?sslmode=disable", l.Addr()))
 }
 
-// cmdConnections checks whether a program has connected to the listener of cmdListen:
+// cmdConnections checks whether a program has connected to the listener of the command listen:
 //
 //	! connections
 func cmdConnections(ts *testscript.TestScript, neg bool, args []string) {

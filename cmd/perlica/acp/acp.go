@@ -24,7 +24,7 @@ import (
 	"github.com/perlica/perlica/service/acp"
 )
 
-// app is an invocation with the command of this package as a method.
+// app is one invocation of perlica. Its method is the command of this package.
 type app struct{ *frame.App }
 
 // Command returns the command acp.

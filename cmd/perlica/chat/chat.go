@@ -24,7 +24,7 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// app is an invocation with the commands of this package as methods.
+// app is one invocation of perlica. Its methods are the commands of this package.
 type app struct{ *frame.App }
 
 // AddFlags adds the flags of a chat to a command.

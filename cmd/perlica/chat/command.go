@@ -389,8 +389,8 @@ func (c *chat) pathsMatching(path, mark string, fits func(name, base string) boo
 	return words
 }
 
-// missingFiles returns the words in a text that look like file names, after an @ or as a path, if no such file
-// exists.
+// missingFiles returns the names after an @ in a text that look like files and do not exist. Such a name has a dot or
+// a slash.
 func (c *chat) missingFiles(text string) (names []string) {
 	for _, m := range mention().FindAllStringSubmatch(text, -1) {
 		name := cmp.Or(m[1], strings.TrimRight(m[2], `.,:;!?)"'`))

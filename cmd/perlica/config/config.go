@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// app is an invocation with the commands of this package as methods.
+// app is one invocation of perlica. Its methods are the commands of this package.
 type app struct{ *frame.App }
 
 // Command returns the command config with its subcommands.
@@ -138,7 +138,8 @@ func writeValues(w io.Writer, values []config.Value, s screen.Styles) error {
 	return nil
 }
 
-// selectValues returns the values of the named keys. A key of a table selects all keys below it.
+// selectValues returns the values of the named keys. A key of a table selects all keys below it. If keys is empty, it
+// returns all values.
 func selectValues(all []config.Value, keys []string) ([]config.Value, error) {
 	if len(keys) == 0 {
 		return all, nil

@@ -37,7 +37,7 @@ func (f Flags) ReadFile(flag, path string) ([]byte, error) {
 	return bytes.TrimPrefix(b, []byte(frame.ByteOrderMark)), err
 }
 
-// readOnce returns the content of a file. Later calls return the same content without reading.
+// readOnce returns the content of a file. If f.Files is not nil, later calls return the same content without reading.
 func (f Flags) readOnce(flag, path string) ([]byte, error) {
 	files := f.Files
 	if files == nil {

@@ -22,7 +22,7 @@ import (
 
 // Finish prints the rest of the answer, the result and any error.
 func (p *Printer) Finish(res record.Result, err error) {
-	defer func() { _ = p.Status.Close() }() // The terminal may be gone.
+	defer func() { _ = p.Status.Close() }() // A closed terminal is no error here.
 	if p.format != "text" {
 		rec := streamjson.NewResult(res, err, frame.RefusalErrorType(err))
 		if p.Misfit != nil && !rec.IsError {

@@ -24,7 +24,7 @@ import (
 	"github.com/perlica/perlica/service/team"
 )
 
-// app is an invocation with the commands of this package as methods.
+// app is one invocation of perlica. Its methods are the commands of this package.
 type app struct{ *frame.App }
 
 // Setups returns the state of the bridge's channels, and the state of the other projects that the bridge's bot

@@ -165,7 +165,7 @@ func preciousKind(name string) string {
 	return ""
 }
 
-// anchorBegins matches the first line of an anchor, which is the file with the last size and root of a log.
+// anchorBegins matches the first line of an anchor, which is a file next to a log with the log's sizes and roots.
 var anchorBegins = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[0-9]+ [A-Za-z0-9+/]{43}= perlica/`)
 })

@@ -21,7 +21,7 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// app is an invocation with the commands of this package as methods.
+// app is one invocation of perlica. Its methods are the commands of this package.
 type app struct{ *frame.App }
 
 // TailCommand returns the command log tail.

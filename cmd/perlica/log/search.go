@@ -168,7 +168,7 @@ func (a *app) openSearch(ctx context.Context, log event.Reader, at, of string) (
 	}
 	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr),
 		screen.SystemClock())
-	defer func() { _ = status.Close() }() // The terminal may be gone.
+	defer func() { _ = status.Close() }() // A closed terminal is no error here.
 	used := ""
 	s, remove, err := project.OpenView(at, func(path string) (*report.Search, error) {
 		used = path

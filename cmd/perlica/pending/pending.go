@@ -23,7 +23,7 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// app is an invocation with the commands of this package as methods.
+// app is one invocation of perlica. Its methods are the commands of this package.
 type app struct{ *frame.App }
 
 // Command returns the command pending with its subcommands. Without a subcommand it lists the open questions,

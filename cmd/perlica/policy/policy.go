@@ -25,7 +25,7 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// app is an invocation with the commands of this package as methods.
+// app is one invocation of perlica. Its methods are the commands of this package.
 type app struct{ *frame.App }
 
 // Command returns the command policy with its subcommands.

@@ -231,7 +231,7 @@ func TestLiveLongerThanTheScreen(t *testing.T) {
 				s.end(t)
 				all := strings.NewReplacer("\n", " ").Replace(s.screen.All())
 				if strings.Contains(name, "no blanks") || strings.Contains(name, "of code") {
-					all = s.screen.All() // Code must be shown without changes, so that it can be copied.
+					all = s.screen.All() // The text must be shown without line breaks, so that it can be copied.
 				}
 				at := 0
 				for i := 0; strings.Contains(text, fmt.Sprintf("w%d", i)); i++ {

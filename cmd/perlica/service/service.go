@@ -26,7 +26,7 @@ import (
 	"github.com/perlica/perlica/service/team"
 )
 
-// app is an invocation with the commands of this package as methods.
+// app is one invocation of perlica. Its methods are the commands of this package.
 type app struct{ *frame.App }
 
 // Companion starts a service that runs next to the bridge until ctx ends. It passes its notes to the function say.

@@ -226,7 +226,7 @@ func progressBar(done, whole int) string {
 func (a *app) submitInputs(ctx context.Context, t *team.Team, in *inputs, asJSON bool) error {
 	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr),
 		screen.SystemClock())
-	defer func() { _ = status.Close() }() // The terminal may be gone.
+	defer func() { _ = status.Close() }() // A closed terminal is no error here.
 	total := 0
 	for _, err := range in.readDrafts() {
 		if err != nil {
@@ -260,7 +260,7 @@ func (a *app) submitInputs(ctx context.Context, t *team.Team, in *inputs, asJSON
 			return nil
 		})
 	})
-	_ = status.Close() // The terminal may be gone.
+	_ = status.Close() // A closed terminal is no error here.
 	if len(counts) > 0 && !asJSON {
 		err = errors.Join(err, a.Say("%d new, %d there before, %d under the id of another input", counts[hub.New],
 			counts[hub.There], counts[hub.Differs]))

@@ -23,7 +23,7 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// app is an invocation with the commands of this package as methods.
+// app is one invocation of perlica. Its methods are the commands of this package.
 type app struct{ *frame.App }
 
 // Command returns the command team with its subcommands.

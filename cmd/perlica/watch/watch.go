@@ -29,7 +29,7 @@ import (
 	"github.com/perlica/perlica/kernel/sessions"
 )
 
-// app is an invocation with the commands of this package as methods.
+// app is one invocation of perlica. Its methods are the commands of this package.
 type app struct{ *frame.App }
 
 // Command returns the command watch.
@@ -174,7 +174,7 @@ func newWatcher(ctx context.Context, a *app, thoughts bool, end context.CancelFu
 func (w *watcher) closeView() {
 	w.endTurn()
 	w.asker.Close()
-	_ = w.say.Status.Close() // The terminal may be gone.
+	_ = w.say.Status.Close() // A closed terminal is no error here.
 }
 
 func (w *watcher) printNote(format string, args ...any) { w.say.Note(fmt.Sprintf(format, args...)) }
@@ -259,7 +259,7 @@ func (w *watcher) showInput(n record.Received) {
 func (w *watcher) endTurn() {
 	w.view.End()
 	if w.say.Answer != nil && !w.say.Closed {
-		_ = w.say.Answer.Close() // The terminal may be gone.
+		_ = w.say.Answer.Close() // A closed terminal is no error here.
 	}
 	w.say.Status.Clear()
 }
