@@ -16,34 +16,35 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 )
 
-// Coordinator asks questions and takes answers. Through the log it also serves other processes. Several goroutines
-// may call its methods.
+// Coordinator asks questions and receives answers. The log carries questions and answers between processes. Several
+// goroutines may call its methods.
 type Coordinator struct {
 	log    *eventlog.Log
-	dir    string // folder of the sockets; empty means that this process neither wakes others nor is woken
+	dir    string // folder of the sockets; empty means that processes do not wake each other
 	now    func() time.Time
 	waking *wakeListener
 
 	mu    sync.Mutex // guards the fields below; never held during I/O
 	open  []*Ticket  // in the order of asking
-	woken func()     // nil means that a wake-up concerns only the questions
+	woken func()     // the function of OnWake, or nil
 }
 
-// OnWake registers f. The Coordinator calls f whenever another process wakes this one, or this process looks by
-// itself. The log may then hold news for f. Call OnWake before Reachable.
+// OnWake sets a function that Look calls. Another process has then added something to the log, or this process looks
+// at the log regularly. Call OnWake before Reachable.
 func (c *Coordinator) OnWake(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.woken = f
 }
 
-// New returns a Coordinator that keeps its questions on log. Sockets lie in dir, which must be private to the user.
+// New returns a Coordinator that stores its questions on log. dir is the folder of the sockets and must be private to
+// the user.
 func New(log *eventlog.Log, dir string, now func() time.Time) *Coordinator {
 	return &Coordinator{log: log, dir: dir, now: now}
 }
 
-// Ticket is an open question without its Subject. The log holds the Subject, because many large questions may wait at
-// once.
+// Ticket is an open question without its Subject. Many large questions may wait at once, so only the log has their
+// Subjects.
 type Ticket struct {
 	Question
 
@@ -57,11 +58,12 @@ type Ticket struct {
 	err    error
 }
 
-// Done is closed when the question was answered or has lapsed. The answer or the lapse is then on the log.
+// Done returns a channel that is closed after the question was answered or closed without an answer. By then the end
+// is on the log.
 func (t *Ticket) Done() <-chan struct{} { return t.done }
 
-// Outcome is valid after Done is closed. It returns an answer, the reason for the lapse, or an error of the log.
-// After an error the caller must send nothing to the agent.
+// Outcome returns the answer, or the reason for closing without an answer, or an error of the log. Call it after Done
+// is closed. After an error the caller must not send anything to the agent.
 func (t *Ticket) Outcome() (*Answer, Reason, error) { return t.answer, t.lapsed, t.err }
 
 func (t *Ticket) closeWith(answer *Answer, lapsed Reason, err error) {
@@ -71,8 +73,8 @@ func (t *Ticket) closeWith(answer *Answer, lapsed Reason, err error) {
 	})
 }
 
-// Ask records the question and opens it for answers. The question is on disk when Ask returns, and front ends may
-// show it only then. The caller must call Resolve in the end. Call Reachable first if other processes may answer.
+// Ask records the question and opens it for answers. When Ask returns, the question is on disk. Front ends may show
+// it only after that. The caller must call Resolve in the end. If other processes may answer, call Reachable before.
 func (c *Coordinator) Ask(ctx context.Context, q Question) (*Ticket, error) {
 	if q.ID == "" {
 		q.ID = event.InteractionID(uuid.Must(uuid.NewV7()).String())
@@ -91,7 +93,7 @@ func (c *Coordinator) Ask(ctx context.Context, q Question) (*Ticket, error) {
 	return t, nil
 }
 
-// Open returns the questions of this process that wait for an answer, oldest first and without their Subjects.
+// Open returns the open questions of this process, oldest first and without their Subjects.
 func (c *Coordinator) Open() []Question {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,11 +110,12 @@ func (c *Coordinator) removeTicket(t *Ticket) {
 	c.open = slices.DeleteFunc(c.open, func(o *Ticket) bool { return o == t })
 }
 
-// Answer answers a question of this or of another process. When it returns nil, the answer is on disk and counts, and
-// a foreign asker has been woken. A TakenError names the first answer. An answer that does not count is recorded as
-// rejected.
+// Answer answers a question of this or another process. When it returns nil, the answer is on disk and counts. If
+// another process asked, Answer has woken that process. A TakenError has the end of a question that was already
+// closed. An answer that does not count is recorded as rejected.
 //
-// A text that the log masks does not count: the log could not show the text that the agent received.
+// If the log masks a part of the typed text, the answer does not count. Otherwise the log could not show the text
+// that the agent received.
 func (c *Coordinator) Answer(ctx context.Context, id event.InteractionID, a Answer) error {
 	q, err := Find(ctx, &c.log.Reader, id)
 	if err != nil {
@@ -139,7 +142,7 @@ func (c *Coordinator) Answer(ctx context.Context, id event.InteractionID, a Answ
 	return c.Wake(q.Writer)
 }
 
-// maskedAnswer returns an answer as the log stores it.
+// maskedAnswer returns an answer in the form in which the log stores it.
 func (c *Coordinator) maskedAnswer(a Answer) (k Answer) {
 	if err := json.Unmarshal(c.log.Kept(event.NewFact(event.InteractionAnswered, "user", event.Refs{}, a).Payload),
 		&k); err != nil {
@@ -148,13 +151,13 @@ func (c *Coordinator) maskedAnswer(a Answer) (k Answer) {
 	return k
 }
 
-// rejectAnswer records an answer that does not count, and returns the reason.
+// rejectAnswer records an answer that does not count. It returns the reason why.
 func (c *Coordinator) rejectAnswer(ctx context.Context, q Question, a Answer, why error) error {
 	if c.log.Err() != nil {
 		return why
 	}
 	actor := "user"
-	if errors.Is(why, ErrAgent) { // the agent ran as the user, but the user did not answer
+	if errors.Is(why, ErrAgent) { // An agent ran with the user's name. The user did not answer.
 		actor, a.By = "agent", a.Origin.Agent
 	}
 	fact := event.NewFact(event.InteractionAnswerRejected, actor, q.Refs, Rejected{a, why.Error(), message.Of(why).Coded})
@@ -162,8 +165,8 @@ func (c *Coordinator) rejectAnswer(ctx context.Context, q Question, a Answer, wh
 	return errors.Join(why, err)
 }
 
-// Lapse closes a question without an answer. An earlier answer stays valid, and Outcome then returns it. Lapse
-// returns an error only if it cannot write the log.
+// Lapse closes a question without an answer. If an answer came before, that answer stays valid, and Outcome returns
+// it. Lapse returns an error only if the log cannot be written.
 func (c *Coordinator) Lapse(ctx context.Context, t *Ticket, why Reason) error {
 	fact := event.NewFact(event.InteractionLapsed, "perlica", t.Refs, lapse{why})
 	_, err := c.log.Append(ctx, fact)
@@ -180,21 +183,22 @@ type lapse struct {
 	Reason Reason `json:"reason"`
 }
 
-// Resolution is the end of a question for the agent.
+// Resolution says what the agent received at the end of a question.
 type Resolution struct {
-	Option string `json:"option,omitempty"` // the agent's option that was sent; empty means cancelled
+	Option string `json:"option,omitempty"` // the agent's option that was sent; empty means that the request was cancelled
 	Sent   bool   `json:"sent"`             // the reply was sent
-	Reason Reason `json:"reason,omitempty"` // the reason if there was no answer
+	Reason Reason `json:"reason,omitempty"` // why there was no answer
 }
 
-// Resolve records the end of a question. It does not wait for the disk, because nothing depends on this event.
+// Resolve records the Resolution of a question. It does not wait for the disk, because nothing depends on this event.
 func (c *Coordinator) Resolve(t *Ticket, r Resolution) error {
 	c.removeTicket(t)
 	return c.log.Record(event.NewFact(event.InteractionResolved, "perlica", t.Refs, r))
 }
 
-// Look reads the answers that other processes have put on the log. Those processes wake this one, unless they die
-// first or cannot reach it. For that case the caller should call Look regularly while a question is open.
+// Look reads the answers that other processes have added to the log. An answering process normally wakes this
+// process. It cannot do so if it dies before or cannot reach the socket. The caller should therefore call Look
+// regularly while a question is open.
 func (c *Coordinator) Look(ctx context.Context) {
 	c.closeEnded(ctx, true)
 	c.mu.Lock()
@@ -205,8 +209,8 @@ func (c *Coordinator) Look(ctx context.Context) {
 	}
 }
 
-// closeEnded closes the tickets whose end is on the log. If the log cannot be read, it closes the tickets too, unless
-// again promises another look.
+// closeEnded closes the tickets whose end is on the log. If the log cannot be read and again is false, it closes the
+// tickets with the error. If again is true, closeEnded will be called again.
 func (c *Coordinator) closeEnded(ctx context.Context, again bool) {
 	c.mu.Lock()
 	waiting := slices.Clone(c.open)
@@ -214,7 +218,7 @@ func (c *Coordinator) closeEnded(ctx context.Context, again bool) {
 	for _, t := range waiting {
 		var end *TakenError
 		switch err := taken(ctx, &c.log.Reader, t.ID); {
-		case err == nil, again && !errors.As(err, &end): // still open
+		case err == nil, again && !errors.As(err, &end): // the question is still open
 		case errors.As(err, &end):
 			t.closeWith(end.Answer, end.Lapsed, nil)
 		default:
@@ -237,7 +241,7 @@ func (c *Coordinator) Close() error {
 	return err
 }
 
-// Find returns a question from the log, or ErrUnknownQuestion.
+// Find returns a question from the log. The error wraps ErrUnknownQuestion if there is no such question.
 func Find(ctx context.Context, r event.Reader, id event.InteractionID) (Question, error) {
 	for e, err := range r.Events(ctx, event.Query{Interaction: id, Types: []event.Type{event.InteractionRequested}}) {
 		if err != nil {
@@ -254,7 +258,7 @@ func decode(e event.Event) (q Question, err error) {
 	return q, err
 }
 
-// Pending returns the unanswered questions of the given runs, oldest first.
+// Pending returns the open questions of the given runs, oldest first.
 func Pending(ctx context.Context, r event.Reader, runs []event.RunID) ([]Question, error) {
 	var qs []Question
 	for _, run := range runs {
@@ -269,7 +273,7 @@ func Pending(ctx context.Context, r event.Reader, runs []event.RunID) ([]Questio
 				continue
 			}
 			q, err := decode(e)
-			// A later version wrote this question. This version cannot answer it, but can close it.
+			// A later version of Perlica wrote this question. This version can only close it.
 			if err != nil {
 				q.Title, q.Options, q.Expires = "", nil, time.Time{}
 			}
@@ -280,7 +284,7 @@ func Pending(ctx context.Context, r event.Reader, runs []event.RunID) ([]Questio
 	return qs, nil
 }
 
-// Closed returns the end of a question, or nil while the question is open.
+// Closed returns the end of a question, or nil if the question is open.
 func Closed(ctx context.Context, r event.Reader, id event.InteractionID) (*TakenError, error) {
 	err := taken(ctx, r, id)
 	var end *TakenError
@@ -290,7 +294,7 @@ func Closed(ctx context.Context, r event.Reader, id event.InteractionID) (*Taken
 	return nil, err
 }
 
-// taken returns a *TakenError if the end of the question is on the log. Otherwise it returns nil.
+// taken returns a *TakenError if the question is closed. It returns nil if the question is open.
 func taken(ctx context.Context, r event.Reader, id event.InteractionID) error {
 	types := []event.Type{event.InteractionAnswered, event.InteractionLapsed}
 	e, ok, err := r.Last(ctx, event.Query{Interaction: id, Types: types})
@@ -307,7 +311,8 @@ func taken(ctx context.Context, r event.Reader, id event.InteractionID) error {
 	return errors.Join(&TakenError{Answer: &a, At: e.Time}, err)
 }
 
-// Abandon closes a question whose asker died, if it is still open, and resolves it.
+// Abandon closes and resolves a question of a process that has died. If the question is already closed, Abandon only
+// resolves it.
 func (c *Coordinator) Abandon(ctx context.Context, q Question, why Reason) error {
 	_, err := c.log.Append(ctx, event.NewFact(event.InteractionLapsed, "perlica", q.Refs, lapse{why}))
 	var conflict *eventlog.ConflictError

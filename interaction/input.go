@@ -13,13 +13,13 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 )
 
-// Input is the condition on a typed text, in the terms of the JSON Schema of ACP's elicitations. An empty field sets
-// no condition.
+// Input has the conditions on a typed text, as the JSON Schema of ACP's elicitations defines them. An empty field
+// sets no condition.
 type Input struct {
 	Type      string   `json:"type"` // "string", "number", "integer", or "array" of some of Values
 	Format    string   `json:"format,omitempty"`
 	Pattern   string   `json:"pattern,omitempty"`
-	MinLength *int     `json:"min_length,omitempty"` // characters
+	MinLength *int     `json:"min_length,omitempty"` // number of characters
 	MaxLength *int     `json:"max_length,omitempty"`
 	Minimum   *float64 `json:"minimum,omitempty"`
 	Maximum   *float64 `json:"maximum,omitempty"`
@@ -28,15 +28,15 @@ type Input struct {
 	MaxItems  *int     `json:"max_items,omitempty"`
 }
 
-// mostInput is the longest text, in bytes.
+// mostInput is the maximum length of a text, in bytes.
 const mostInput = 64 << 10
 
-// misfit explains why a text does not fit. It wraps ErrNotAnOption.
+// misfit says which condition a text does not meet. It wraps ErrNotAnOption.
 type misfit struct{ why *message.Text }
 
 var doesNotFit = message.New("interaction.does-not-fit", "the text does not fit: it must %s")
 
-// Tell returns the error's sentence.
+// Tell returns the sentence of the error.
 func (e *misfit) Tell() *message.Text { return doesNotFit.With(e.why) }
 
 func (e *misfit) Error() string { return e.Tell().Text }
@@ -50,8 +50,8 @@ func unfit(why *message.Text, args ...any) error {
 	return &misfit{why}
 }
 
-// Value turns a text into its JSON value. The text of an array has commas between the values. A nil Input accepts no
-// text.
+// Value returns the JSON value for a typed text. The text of an array has commas between its values. A nil Input
+// refuses every text.
 func (i *Input) Value(text string) (json.RawMessage, error) {
 	switch {
 	case i == nil:
@@ -98,7 +98,7 @@ func (i *Input) textValue(text string) (json.RawMessage, error) {
 	case !formatted(i.Format, text):
 		return nil, unfit(beFormat, i.Format)
 	}
-	// Some patterns of JSON Schema are invalid in Go. The agent must check those itself.
+	// Some patterns of JSON Schema are invalid in Go. The agent must check such a pattern itself.
 	if p, err := regexp.Compile(i.Pattern); err == nil && !p.MatchString(text) {
 		return nil, unfit(beMatch, i.Pattern)
 	}
@@ -151,7 +151,7 @@ func (i *Input) listValue(text string) (json.RawMessage, error) {
 	return json.Marshal(chosen)
 }
 
-// These sentences name the requirements of a text.
+// These sentences name the conditions on a text.
 var (
 	knownKind   = message.New("interaction.known-kind", "be of a kind that is known")
 	shortText   = message.New("interaction.short-text", "be UTF-8 of at most %d bytes")

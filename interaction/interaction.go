@@ -1,4 +1,4 @@
-// Package interaction keeps the questions to a person: their order, the allowed answers, and the answer that counted.
+// Package interaction manages the questions to a person: the options, their order, and the answer that counts.
 //
 // The package promises:
 //
@@ -7,9 +7,9 @@
 // - An unanswered question ends with a recorded reason.
 // - Free text never chooses an option: "don't allow" approves nothing.
 //
-// The package knows no terminal and no protocol.
+// The package contains no code for terminals or protocols.
 //
-// The log decides which answer counts. An answer counts if its event could be appended, and a unique index admits one
-// answer to each question. An answer from another process is appended first. That process then wakes the asker over a
-// socket.
+// The log decides which answer counts. An answer counts if its event could be appended. A unique index allows only
+// one answer to each question. A process that answers a question of another process appends the answer first. Then it
+// wakes the other process over a socket.
 package interaction

@@ -20,41 +20,41 @@ type Question struct {
 	Options []Option            `json:"options"`
 	// Subject is the complete request, for front ends to show.
 	Subject Subject `json:"subject"`
-	// Word must be typed with a yes, unless it is empty. No rule may allow such a request.
+	// Word is a word that the person must type for a yes, or "". No rule may allow a request with a Word.
 	Word string `json:"word,omitempty"`
-	// Input is the condition on a typed answer; nil means that no option takes a text.
+	// Input has the conditions on a typed answer. nil means that no option takes a text.
 	Input *Input `json:"input,omitempty"`
 	// Why is the reason for asking a person.
 	Why string `json:"why,omitempty"`
 	message.Coded
-	// Allow lists the commands that add a rule. Each rule would allow the request without a question.
+	// Allow has commands of Perlica. Each of them adds a rule that would allow this request without a question.
 	Allow   []string  `json:"allow,omitempty"`
 	Expires time.Time `json:"expires"`
 
 	Refs  event.Refs `json:"-"`
 	Asked time.Time  `json:"-"`
-	// Writer is the log handle of the process that asks and waits.
+	// Writer is the event.Event.Writer of the process that asks and waits.
 	Writer string `json:"-"`
 }
 
-// Because returns the question with a reason for asking.
+// Because returns the question with the reason for asking.
 func (q Question) Because(why *message.Text) Question {
 	q.Why, q.Coded = why.Text, why.Coded
 	return q
 }
 
-// Subject describes a permission request. Commands, Dir, Paths, Tier and every field that is not inert describe the
-// action. A person must have seen all of them before a yes counts.
+// Subject describes a permission request. Commands, Dir, Paths, Tier and the fields that are not inert describe the
+// action. A person must have seen all of these before a yes counts.
 type Subject struct {
 	Provider string   `json:"provider"`
 	Kind     string   `json:"kind,omitempty"` // ACP's tool kind
 	Commands []string `json:"commands,omitempty"`
-	// Dir is the directory that the policy used: commands start in it, and relative paths start from it.
+	// Dir is the directory that the policy assumed. Commands start in it, and paths may be relative to it.
 	Dir   string   `json:"dir,omitempty"`
 	Paths []string `json:"paths,omitempty"`
-	// Tier is the policy's tier: "ordinary", "always-asked" or "refused". It is empty if the question has none.
+	// Tier is the policy's tier: "ordinary", "always-asked" or "refused". It is empty if the policy gave no tier.
 	Tier string `json:"tier,omitempty"`
-	// Fields are the fields of the tool's input that Commands and Paths do not already show, ordered by name.
+	// Fields are the fields of the tool's input that are not in Commands or Paths, ordered by name.
 	Fields   []Field         `json:"fields,omitempty"`
 	Diffs    []Diff          `json:"diffs,omitempty"`
 	Text     []string        `json:"text,omitempty"`
@@ -65,9 +65,9 @@ type Subject struct {
 type Field struct {
 	Name  string `json:"name"`  // path in the input, such as "env.PATH" or "steps[2].script"
 	Value string `json:"value"` // a string unchanged, any other value as JSON
-	// Inert marks a field that does not change what runs: a description, a timeout or an id.
+	// Inert means that the field does not change what runs. Examples are a description, a timeout and an id.
 	Inert bool `json:"inert,omitempty"`
-	// Unread marks a field that Perlica does not understand. The whole request then counts as unreadable.
+	// Unread means that Perlica does not understand the field. The whole request then counts as unreadable.
 	Unread bool `json:"unread,omitempty"`
 }
 
@@ -83,18 +83,19 @@ type Answer struct {
 	Option string `json:"option"`          // id of the chosen option
 	Text   string `json:"text,omitempty"`  // the typed word or value
 	By     string `json:"by"`              // name of the user
-	Where  string `json:"where,omitempty"` // such as "terminal" or "pending"
-	// Always confirms a yes for good. An allow_always option needs this second step.
+	Where  string `json:"where,omitempty"` // the front end, such as "terminal" or "pending"
+	// Always is the confirmation of a yes for good. An allow_always option needs it.
 	Always bool `json:"always,omitempty"`
-	// Shown counts the rows that the person had seen; nil means that the front end cannot tell.
+	// Shown counts the rows that the person had seen. nil means that the front end does not know.
 	Shown *Shown `json:"shown,omitempty"`
-	// Digest is the SHA-256 of the question's payload, or of the part that a team's hub had, in hex. Signature covers
-	// the digest, the question and the option, by a device or a team's member. Key is its public key:
-	// SubjectPublicKeyInfo in base64, or a verifier key. All three are empty if nothing was signed.
+	// Digest is the SHA-256 of the question's payload in hex. If a team's hub had only a part of the payload, Digest
+	// is the hash of that part. Signature is the signature of a device or a team's member over the digest, the
+	// question and the option. Key is the public key of Signature: SubjectPublicKeyInfo in base64, or a verifier key.
+	// All three are empty if nothing was signed.
 	Digest    string `json:"digest,omitempty"`
 	Signature string `json:"signature,omitempty"`
 	Key       string `json:"key,omitempty"`
-	// Origin is the process that gave the answer; nil means that the answer came over a channel.
+	// Origin is the process that gave the answer. nil means that the answer came over a channel.
 	Origin *Origin `json:"origin,omitempty"`
 }
 
@@ -233,9 +234,9 @@ func (q Question) Check(a Answer) error {
 	return fmt.Errorf("%w: %q", ErrNotAnOption, a.Option)
 }
 
-// Choose returns the option that a person means by s: its number in the list in ASCII digits, starting at 1, its id,
-// or its exact label. It refuses any other text. Ids and labels are the agent's words. If a person could mean s as a
-// no, it never chooses a yes by id or label. Such a yes needs its number.
+// Choose returns the option that the text s names: by its number in the list (ASCII digits, from 1), by its id, or by
+// its exact label. It refuses any other text. The agent chose the ids and labels. So if a person could mean s as a
+// no, Choose returns a yes only by its number.
 func (q Question) Choose(s string) (Option, error) {
 	s = strings.TrimSpace(s)
 	found := -1
@@ -257,8 +258,8 @@ func (q Question) Choose(s string) (Option, error) {
 	return q.Options[found], nil
 }
 
-// noWords matches texts that a person could mean as a no. It need not be complete in any language: it guards against
-// labels that contradict the effect of their option.
+// noWords matches texts that a person could mean as a no. It guards against labels that contradict the effect of
+// their option. It need not be complete in any language.
 var noWords = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(^|\PL)(no|nope|nah|not|none|don['’]?t|never|reject|den(y|ied)|decline|disallow|` +
 		`refuse|forbid|cancel|stop|abort|block|skip|dismiss|` +
@@ -269,8 +270,8 @@ var noWords = sync.OnceValue(func() *regexp.Regexp {
 
 func soundsLikeNo(s string) bool { return noWords().MatchString(s) }
 
-// optionNumber reads a positive number of at most three ASCII digits, or returns 0. It refuses digits of other scripts:
-// the card does not show them, and a person may misread them.
+// optionNumber parses a positive number of at most three ASCII digits. For other texts it returns 0. It refuses
+// digits of other scripts, because the card does not show them, and a person may misread them.
 func optionNumber(s string) int {
 	if len(s) > 3 || strings.Trim(s, "0123456789") != "" {
 		return 0

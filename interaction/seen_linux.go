@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listenerOf returns the number of the process that listens at the other end of a connection. ok is false if that
-// process has no number in this process namespace.
+// listenerOf returns the process number of the listener at the other end of a connection. ok is false if that process
+// has no number in this process namespace.
 func listenerOf(conn net.Conn) (pid int, ok bool) {
 	c, ok := conn.(syscall.Conn)
 	if !ok {

@@ -18,19 +18,19 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 )
 
-// wakeListener wakes this process for other processes. They connect to its socket and write nothing: the news is on the
-// log.
+// wakeListener lets other processes wake this one. They connect to its socket and write nothing, because the news is
+// on the log.
 type wakeListener struct {
 	listener net.Listener
 	wg       sync.WaitGroup
 }
 
-// maxSocketPath is the longest socket path that every system accepts.
+// maxSocketPath is the maximum length of a socket path that every system accepts, in bytes.
 const maxSocketPath = 103
 
-// socketPath returns the socket path of the process that writes the log through the given handle. The file name is a
-// hash, because socket paths are limited. If the path in dir is too long, the socket lies in the system's folder for
-// temporary files, in a folder named after dir.
+// socketPath returns the path of the socket of a process. The parameter writer is the event.Event.Writer of that
+// process. The file name is a hash, because socket paths must be short. If the path in dir is too long, the socket is
+// in the system's folder for temporary files. There it is in a folder with a hash of dir in its name.
 func socketPath(dir, writer string) string {
 	name := hashed(writer) + ".sock"
 	if path := filepath.Join(dir, name); len(path) <= maxSocketPath {
@@ -44,8 +44,8 @@ func hashed(s string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// makePrivate creates dir for this user alone. It fails if another user owns dir, because only the owner may change the
-// mode.
+// makePrivate creates dir for this user alone. It fails if another user owns dir, because only the owner can change
+// the mode.
 func makePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -60,10 +60,11 @@ func makePrivate(dir string) error {
 	return os.Chmod(dir, 0o700)
 }
 
-// staleAge protects young sockets from removeStale: a process creates its socket file before it listens.
+// staleAge is the minimum age of a socket that removeStale removes. A process creates its socket file before it
+// listens.
 const staleAge = time.Minute
 
-// removeStale removes the sockets of killed processes. Connecting to the socket of a running process only wakes that
+// removeStale removes the sockets of killed processes. It connects to each socket, which only wakes a running
 // process.
 func removeStale(dir string, now time.Time) {
 	paths, _ := filepath.Glob(filepath.Join(dir, "*.sock")) // the pattern is well-formed
@@ -80,8 +81,8 @@ func removeStale(dir string, now time.Time) {
 	}
 }
 
-// Reachable starts to listen for answers from other processes. A second call does nothing. After an error, other
-// processes cannot wake this one, and their answers count only when this process looks at the log.
+// Reachable lets other processes wake this one after an answer. A second call does nothing. After an error, this
+// process learns of answers only when it looks at the log.
 func (c *Coordinator) Reachable() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,38 +105,38 @@ func (c *Coordinator) Reachable() error {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			// Accept fails when too many files are open. The caller gets no reply and may come again.
+			// Accept fails when too many files are open. The other process gets no reply and may try again.
 			if err != nil {
 				time.Sleep(acceptPause)
 				continue
 			}
 			c.Look(context.Background())
-			_ = conn.Close() // closing tells the caller that this process has looked
+			_ = conn.Close() // tells the other process that this one has looked
 		}
 	})
 	c.waking = b
 	return nil
 }
 
-// acceptPause limits the processor time that a socket takes while Accept fails.
+// acceptPause is the pause after a failed Accept. It limits the processor time.
 const acceptPause = 50 * time.Millisecond
 
-// wakeTimeout is the time in which a running process must look at its log.
+// wakeTimeout is the maximum time that a running process may take to look at its log.
 const wakeTimeout = 5 * time.Second
 
-// These errors say that the answer is on the log, but the process that asked did not look at it.
+// These errors say that the answer is on the log, but the asking process did not look at it.
 var (
 	ErrAskerGone   = message.New("interaction.asker-gone", "the process that asked is gone")
 	ErrAskerAsleep = message.New("interaction.asker-asleep",
 		"the process that asked does not look: it may be suspended")
 )
 
-// errUnseen says that the process that asked does not listen, or has no process number in the namespace of this
-// process.
+// errUnseen says that the asking process does not listen, or that it has no process number in this process's
+// namespace.
 var errUnseen = message.New("interaction.unseen", "the process that asked cannot be seen from here")
 
-// Asker returns the process number of the process that writes the log through the given handle, or errUnseen. The
-// number is 0 on systems that do not report it.
+// Asker returns the process number of the process with this event.Event.Writer, or errUnseen. The number is 0 on
+// systems that do not report it.
 func (c *Coordinator) Asker(writer string) (pid int, err error) {
 	conn, err := net.DialTimeout("unix", socketPath(c.dir, writer), wakeTimeout)
 	if err != nil {
@@ -149,8 +150,8 @@ func (c *Coordinator) Asker(writer string) (pid int, err error) {
 	return pid, nil
 }
 
-// Wake makes the process that writes the log through the given handle look at the log, and waits until it has looked.
-// It returns ErrAskerGone if that process does not listen.
+// Wake makes the process with this event.Event.Writer look at the log, and waits until it has looked. It returns
+// ErrAskerGone if that process does not listen.
 func (c *Coordinator) Wake(writer string) error {
 	conn, err := net.DialTimeout("unix", socketPath(c.dir, writer), wakeTimeout)
 	if err != nil {
@@ -160,15 +161,15 @@ func (c *Coordinator) Wake(writer string) error {
 	if err := conn.SetReadDeadline(time.Now().Add(wakeTimeout)); err != nil {
 		return err
 	}
-	// The read ends when the asker closes the connection after its look, or when the asker ends.
+	// The asking process closes the connection after it has looked. The read ends then, or when that process ends.
 	if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("interaction: %w", ErrAskerAsleep)
 	}
 	return nil
 }
 
-// TryListen listens on a socket in dir for a moment. Its error explains why other processes could not wake a process
-// that uses dir. A missing dir is not an error.
+// TryListen listens on a socket in dir and stops at once. The error explains why other processes could not wake a
+// process that uses dir. A missing dir is not an error.
 func TryListen(dir string) error {
 	path := socketPath(dir, rand.Text())
 	dir = filepath.Dir(path)

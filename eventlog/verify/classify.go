@@ -39,7 +39,7 @@ const nearby = 16
 // origins returns the original number of each bad event for which it finds one.
 func (v *verification) origins() map[event.Seq]event.Seq {
 	from := map[event.Seq]event.Seq{}
-	leaves := map[tlog.Hash]event.Seq{} // leaves of bad rows, because two rows may have exchanged everything but their leaves
+	leaves := map[tlog.Hash]event.Seq{} // the leaves of bad rows, which may have stayed in place
 	for i := range v.bad {
 		leaves[v.bad[i].LeafHash] = v.bad[i].Seq
 	}

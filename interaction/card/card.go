@@ -1,12 +1,13 @@
-// Package card lays a question out as rows of a given width, the same for every front end.
+// Package card lays a question out as rows of a given width, the same for every front end. These rows are called the
+// card of the question.
 //
-// A reader can never mistake a row of the agent's words for a row of Perlica's. The card marks the rows that must
-// have been on the screen before a yes counts. The package draws nothing and reads no key. See
+// A reader can never mistake a row of the agent's words for a row of Perlica's words. The card marks the rows that
+// must have been on the screen before a yes counts. The package draws nothing and reads no key. See
 // docs/decisions/0005-what-a-yes-covers.md.
 //
-// Rows of the agent's words start with a bar. One kind of bar starts a line of the text, another kind continues a
-// line that was broken. Rows of Perlica's have no bar in that column. Invisible characters are spelled out between ⟨
-// and ⟩, and the agent's words cannot contain these brackets.
+// Each row of the agent's words starts with a bar. The first row of a line has one kind of bar. If the line takes
+// several rows, the other rows have another kind. A row of Perlica's words has no bar in that column. Invisible
+// characters are replaced by their names between ⟨ and ⟩. The agent's own words cannot contain these two brackets.
 package card
 
 import (
@@ -21,10 +22,10 @@ import (
 	"github.com/perlica/perlica/interaction"
 )
 
-// MinWidth is the narrowest layout of a question, in columns.
+// MinWidth is the minimum width of a card, in columns.
 const MinWidth = 20
 
-// PhoneWidth is the width of a question in a message: the columns that phones show in one row.
+// PhoneWidth is the width of a card in a message, in columns. Phones show so many columns in one row.
 const PhoneWidth = 44
 
 // Tone is the meaning of a row, for front ends that use colours.
@@ -36,14 +37,14 @@ const (
 	Title
 	Added
 	Removed
-	Aside   // a hint, or a part that does not change what runs
-	Warning // a part that is not ordinary
+	Aside   // a hint, or a part of the request that does not change what runs
+	Warning // a part of the request that is not ordinary
 	Refused
 )
 
-// Row is one row of a card, without control sequences and no wider than the card.
+// Row is one row of a card. It has no control sequences and is not wider than the card.
 type Row struct {
-	Head  string // Perlica's words: a label and the bar, or a number and a kind
+	Head  string // Perlica's words: a label and the bar, or an option's number and kind
 	Text  string // the words after Head
 	Agent bool   // Text is the agent's words, and Head ends with the bar
 	Must  bool   // the row must have been on the screen before a yes counts
@@ -54,21 +55,21 @@ func (r Row) String() string { return strings.TrimRight(r.Head+r.Text, " ") }
 
 // Card is the layout of a question.
 type Card struct {
-	// Rows describe the request, from the title to the tier. The parts that would run stand last, directly above the
+	// Rows describe the request, from the title to the tier. The commands and files are last, directly above the
 	// options.
 	Rows []Row
 	// Options has a row for each option of the question.
 	Options []Row
 }
 
-// Words translates a card's own English words: the labels (at most seven columns), the tiers, the kinds of tools and
-// the words in brackets. A missing word stays English.
+// Words translates the English words of a card: the labels (at most seven columns), the tiers, the kinds of tools and
+// the words in brackets. A word without a translation stays English.
 type Words map[string]string
 
-// Lay lays a question out in English for a screen of the given width.
+// Lay lays a question out in English. width is the width of the screen in columns.
 func Lay(q interaction.Question, width int) Card { return Words(nil).Lay(q, width) }
 
-// Lay lays a question out for a screen of the given width.
+// Lay lays a question out with translated words. width is the width of the screen in columns.
 func (w Words) Lay(q interaction.Question, width int) Card {
 	l := &layout{q: q, words: w, width: max(width, MinWidth)}
 	l.addTitle()
@@ -81,13 +82,13 @@ func (w Words) Lay(q interaction.Question, width int) Card {
 	return c
 }
 
-// Each row of the agent's words starts with one of these bars.
+// Each row of the agent's words starts with one of these bars. restBar is for the further rows of a line.
 const (
 	bar     = "│ "
 	restBar = "┆ "
 )
 
-// labelWidth is the number of columns for the labels before the bars.
+// labelWidth is the number of columns for a label before the bar.
 const labelWidth = 7
 
 type layout struct {
@@ -102,7 +103,7 @@ func (w Words) word(english string) string { return cmp.Or(w[english], english) 
 
 func (l *layout) word(english string) string { return l.words.word(english) }
 
-// label returns the column of labels with the given label in it. An empty label gives a blank column.
+// label returns the text for the column of labels. An empty label gives blanks.
 func (l *layout) label(english string) string {
 	label := l.word(english)
 	return "  " + label + strings.Repeat(" ", max(labelWidth-width(label), 0)) + " "
@@ -122,7 +123,7 @@ func (l *layout) addTitle() {
 // addDescription adds the agent's explanations, the diffs, and the fields that do not change what runs.
 func (l *layout) addDescription() {
 	s := l.q.Subject
-	alone := len(s.Commands)+len(s.Paths)+len(s.Fields)+len(s.Diffs) == 0 // the text is then the whole request
+	alone := len(s.Commands)+len(s.Paths)+len(s.Fields)+len(s.Diffs) == 0 // the explanations are then the whole request
 	for _, t := range s.Text {
 		l.addText("says", t, alone, Plain)
 	}
@@ -136,8 +137,8 @@ func (l *layout) addDescription() {
 	}
 }
 
-// mayCut reports whether a yes is possible without seeing the diffs. This holds for an ordinary edit in the working
-// tree without unread fields.
+// mayCut reports whether the person may say yes without seeing the diffs. This holds for an ordinary edit in the
+// working tree, if Perlica understood all fields.
 func (l *layout) mayCut() bool {
 	s := l.q.Subject
 	unread := func(f interaction.Field) bool { return f.Unread }
@@ -149,7 +150,7 @@ func (l *layout) mayCut() bool {
 		!slices.ContainsFunc(s.Paths, outside)
 }
 
-// addActions adds the parts that would run, and the policy's verdict on them.
+// addActions adds the commands, files and fields that would take effect, and the policy's verdict.
 func (l *layout) addActions() {
 	s := l.q.Subject
 	for _, c := range s.Commands {
@@ -168,7 +169,7 @@ func (l *layout) addActions() {
 	}
 	raw := string(s.RawInput)
 	if len(s.Fields)+len(s.Commands)+len(s.Paths) == 0 && raw != "" && raw != "{}" && raw != "null" {
-		l.addText("input", raw, true, Plain) // nothing of it was read
+		l.addText("input", raw, true, Plain) // Perlica understood no part of the input
 	}
 	if s.Dir != "" {
 		l.addText("in", s.Dir, true, Plain)
@@ -176,7 +177,7 @@ func (l *layout) addActions() {
 	l.addTier()
 }
 
-// paths returns the files of the request, including the files of its diffs.
+// paths returns the files of the request, including the files of its diffs. It returns each file once.
 func paths(s interaction.Subject) []string {
 	var list []string
 	for _, p := range s.Paths {
@@ -227,7 +228,7 @@ func (l *layout) addTier() {
 	}
 	if l.q.Word != "" {
 		head, text := l.label("allow")+"  ", fmt.Sprintf(l.word("type %s"), Line(l.q.Word, 16))
-		if width(head)+width(text) > l.width { // the word matters most
+		if width(head)+width(text) > l.width { // the typed word is more important than the sentence
 			text = Line(l.q.Word, 16)
 		}
 		l.rows = append(l.rows, Row{Head: head, Text: text, Must: true, Tone: tone})
@@ -262,14 +263,14 @@ func (l *layout) addText(label, text string, must bool, tone Tone) {
 	flush()
 }
 
-// blankLines returns cells that stand for n blank lines.
+// blankLines returns the cells of a text that says how many blank lines there are.
 func (w Words) blankLines(n int) []cell {
 	var rd reader
 	rd.putOwn(string(open) + fmt.Sprintf(w.word("%d blank lines"), n) + string(shut))
 	return rd.cells
 }
 
-// addLine adds the rows of one line.
+// addLine adds the rows of one line of the agent's words.
 func (l *layout) addLine(label string, cells []cell, must bool, tone Tone) {
 	mark := bar
 	room := l.width - width(l.label("")+bar)
@@ -279,14 +280,14 @@ func (l *layout) addLine(label string, cells []cell, must bool, tone Tone) {
 	}
 }
 
-// Text lays out one of the agent's texts for a screen of the given width. The label has at most seven letters.
+// Text lays out one of the agent's texts with a label of at most seven letters. width is the width of the screen.
 func Text(label, text string, width int) []Row {
 	l := &layout{width: max(width, MinWidth)}
 	l.addText(label, text, false, Plain)
 	return l.rows
 }
 
-// Diff lays out a change to a file for a screen of the given width, as in a question.
+// Diff lays out a change to a file as a card does. width is the width of the screen.
 func Diff(d interaction.Diff, width int) []Row {
 	l := &layout{width: max(width, MinWidth)}
 	l.addDiff(d, false)
@@ -309,11 +310,11 @@ func Kind(o interaction.Option) (sign, word string) {
 	case o.Kind == "reject_always":
 		return "✗", "never"
 	}
-	return "!", "unknown" // it counts as a yes for good
+	return "!", "unknown" // an unknown kind counts as a yes for good
 }
 
-// Label shows an option as one line: its kind and its label. Only the agent's labels stand in quotes, and they cannot
-// contain these quotes themselves. The line is cut to most columns; 0 means no limit.
+// Label returns an option as one line: its kind and its label. Only the agent's labels are in the quotes “ and ”,
+// because the agent's words cannot contain these quotes. A line of more than most columns is cut; 0 means no limit.
 func Label(o interaction.Option, most int) string {
 	sign, word := Kind(o)
 	head := sign + " " + word + " "
@@ -323,7 +324,8 @@ func Label(o interaction.Option, most int) string {
 	return head + label(o, most)
 }
 
-// Given shows the chosen option of an answer as Label does. A typed text replaces the option's label.
+// Given returns the chosen option of an answer as one line, as Label does. If the person typed a text, the line has
+// that text in place of the label.
 func Given(o interaction.Option, a interaction.Answer, most int) string {
 	if o.Text {
 		o.Label, o.Offer = a.Text, false
@@ -338,7 +340,7 @@ func label(o interaction.Option, most int) string {
 		}
 		return "“" + Line(o.Label, most) + "”"
 	}
-	// The card shows the remembered request above, so the label does not repeat it.
+	// The card above shows the request that would be remembered, so the label does not repeat it.
 	text := o.Label
 	switch strings.TrimPrefix(o.ID, "perlica:remember-") {
 	case "session":
@@ -349,7 +351,7 @@ func label(o interaction.Option, most int) string {
 	return Line(text, most)
 }
 
-// option returns the row of an option, the n-th of so many.
+// option returns the row of an option. n is the option's number, and of is the number of all options.
 func option(o interaction.Option, n, of, most int) Row {
 	sign, word := Kind(o)
 	tone := Plain
@@ -384,7 +386,7 @@ func (l *layout) addDiff(d interaction.Diff, must bool) {
 // blank reports whether a line of a diff is empty after its sign.
 func blank(line string) bool { return line == "" || strings.Trim(line[1:], " \t") == "" }
 
-// addDiffLine adds a line of a diff that occurs n times in a row.
+// addDiffLine adds a line of a diff. n is the number of equal lines in a row.
 func (l *layout) addDiffLine(line string, n int, must bool) {
 	sign := ""
 	if line != "" {

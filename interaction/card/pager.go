@@ -8,32 +8,32 @@ import (
 	"github.com/perlica/perlica/interaction"
 )
 
-// Hints are a front end's texts about its keys.
+// Hints are a front end's sentences about its keys.
 type Hints struct {
-	Choose    string // the keys on the last page, next to the options
-	Turn      string // the keys on the pages before the last one
-	Small     string // says that this screen is too small for a yes
-	Elsewhere string // how to answer from elsewhere; the last row of each page
+	Choose    string // which keys choose an option; shown on the last page
+	Turn      string // which keys turn the page; shown on the other pages
+	Small     string // that this screen is too small for a yes
+	Elsewhere string // how to answer in another place; the last row of each page
 }
 
-// Pager shows a card page by page and knows which rows were on the screen. The last page has the options. The pager
-// leaves optional rows out if the rest then fits on one page. A screen of another size needs a new Pager: rows seen
-// on one screen say nothing about the other.
+// Pager shows a card page by page and remembers which rows were on the screen. The last page has the options. If the
+// card is longer than one page, the pager leaves optional rows out. A screen of another size needs a new Pager,
+// because it shows other rows.
 type Pager struct {
 	card   Card
 	width  int
-	height int // rows of a page; the cursor has an extra row
+	height int // rows of a page; the cursor has one more row
 	hints  Hints
 
-	pages [][]int // indexes of the card's rows; omittedIndex stands for the omitted rows
+	pages [][]int // indexes of the card's rows on each page; omittedIndex is the row about the omitted rows
 	hid   int     // number of omitted rows
-	keys  []Row   // the hints below the options, as far as there is room
+	keys  []Row   // the hints below the options, if there is space
 	small bool    // not even one row fits next to the options
 	at    int
 	seen  []bool
 }
 
-// omittedIndex is the index of the row that counts the omitted rows.
+// omittedIndex stands in a page for the row that says how many rows were left out.
 const omittedIndex = -1
 
 // NewPager lays a question out for a screen of the given size.
@@ -45,7 +45,7 @@ func NewPager(q interaction.Question, width, height int, hints Hints) *Pager {
 	return p
 }
 
-// Note lays out one of Perlica's own texts as rows of the given width.
+// Note lays out one of Perlica's own texts as rows of at most the given number of columns.
 func Note(text string, most int) (rows []Row) {
 	for _, row := range wrap(Words(nil).visible(text, true), max(most, MinWidth)-2) {
 		rows = append(rows, Row{Head: "  " + row, Tone: Aside})
@@ -53,8 +53,8 @@ func Note(text string, most int) (rows []Row) {
 	return rows
 }
 
-// layOutFooter lays out the options and as many hints as leave one row for the question. It returns false if the
-// options do not fit.
+// layOutFooter lays out the options and the hints. It leaves hints out so that the question has at least one row. It
+// returns false if the options do not fit.
 func (p *Pager) layOutFooter() bool {
 	short := Row{Head: "  " + Line(p.hints.Choose, p.width-2), Tone: Aside}
 	elsewhere := Note(p.hints.Elsewhere, p.width)
@@ -73,7 +73,7 @@ func (p *Pager) layOutFooter() bool {
 // footHeight returns the number of rows below the question on the last page.
 func (p *Pager) footHeight() int { return len(p.card.Options) + len(p.keys) }
 
-// dividePages divides the rows into pages. If all is true, it leaves no row out.
+// dividePages divides the rows into pages. If all is true, every row is on some page.
 func (p *Pager) dividePages(all bool) {
 	var head, must, every []int
 	for i, r := range p.card.Rows {
@@ -88,13 +88,13 @@ func (p *Pager) dividePages(all bool) {
 	room := p.height - p.footHeight()
 	rows := every
 	if !all && len(every) > room && len(head) > 1 {
-		// The order is: the title, as many optional rows as fit, and the mandatory rows.
+		// The page has the title, then as many optional rows as fit, then the mandatory rows.
 		some := min(max(room-len(must)-1, 0), len(head)-2)
 		p.hid = len(head) - some
 		rows = slices.Concat([]int{0}, head[:some], []int{omittedIndex}, must[1:])
 	}
 	for len(rows) > room && !p.small {
-		n := min(p.height-1, len(rows)-room) // the last row of the page is a hint
+		n := min(p.height-1, len(rows)-room) // the last row of such a page is a hint
 		p.pages, rows = append(p.pages, rows[:n]), rows[n:]
 	}
 	p.pages = append(p.pages, rows)
@@ -103,7 +103,8 @@ func (p *Pager) dividePages(all bool) {
 // Small reports whether the screen is too small for a yes.
 func (p *Pager) Small() bool { return p.small }
 
-// Draw returns the rows of the page without the rows of Keys. These rows count as seen from now on.
+// Draw returns the rows of the current page, except those that Keys returns. It records that these rows were on the
+// screen.
 func (p *Pager) Draw() (rows []Row) {
 	if p.Small() {
 		return p.tooSmall()
@@ -122,8 +123,8 @@ func (p *Pager) Draw() (rows []Row) {
 	return append(rows, p.card.Options...)
 }
 
-// Keys returns the last rows of the page: the hints about the keys. A front end draws them at the moment when a key
-// that allows begins to count.
+// Keys returns the last rows of the page: the hints about the keys. After a question is drawn, a front end waits
+// before a key that allows has an effect. It draws the hints after this wait.
 func (p *Pager) Keys() []Row {
 	switch {
 	case p.Small():
@@ -135,7 +136,7 @@ func (p *Pager) Keys() []Row {
 	return p.keys
 }
 
-// omittedRow returns the row that counts the omitted rows.
+// omittedRow returns the row that says how many rows were left out.
 func (p *Pager) omittedRow() Row {
 	text := fmt.Sprintf("%d rows are left out: v shows all", p.hid)
 	if p.hid == 1 {
@@ -144,13 +145,13 @@ func (p *Pager) omittedRow() Row {
 	return Row{Head: "  " + Line(text, p.width-2), Tone: Aside}
 }
 
-// tooSmall returns the rows for a screen that is too small: the end of a short notice, as far as it fits.
+// tooSmall returns the rows for a screen that is too small. They are the end of a short notice.
 func (p *Pager) tooSmall() []Row {
 	rows := slices.Concat(p.card.Rows[:1], Note(p.hints.Small, p.width), Note(p.hints.Elsewhere, p.width))
 	return rows[max(0, len(rows)-p.height):]
 }
 
-// Turn goes to the next page. It returns false on the last page.
+// Turn goes to the next page. On the last page it does nothing and returns false.
 func (p *Pager) Turn() bool {
 	if p.at >= len(p.pages)-1 {
 		return false
@@ -159,10 +160,11 @@ func (p *Pager) Turn() bool {
 	return true
 }
 
-// All starts again at the first page and leaves no row out.
+// All goes to the first page. From now on no row is left out.
 func (p *Pager) All() { p.dividePages(true) }
 
-// Ready reports whether a yes may count: the options are visible, and all mandatory rows were on the screen.
+// Ready reports whether a yes may count. The options must be on the screen, and all mandatory rows must have been on
+// it.
 func (p *Pager) Ready() bool {
 	if p.Small() || p.at < len(p.pages)-1 {
 		return false
@@ -175,7 +177,7 @@ func (p *Pager) Ready() bool {
 	return true
 }
 
-// Shown counts the rows of the question that were on the screen.
+// Shown returns the number of the question's rows that were on the screen, and of all rows.
 func (p *Pager) Shown() *interaction.Shown {
 	s := &interaction.Shown{Of: len(p.card.Rows)}
 	for _, seen := range p.seen {

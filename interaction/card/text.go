@@ -10,9 +10,9 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// An agent's text shows only listed characters unchanged: printing ASCII, and the letters, digits, punctuation and
-// symbols of Unicode that take up room. All other characters are spelled out between the brackets ⟨ and ⟩. An agent's
-// words therefore cannot contain these brackets.
+// In an agent's text, only these characters are shown unchanged: printing ASCII, and the letters, digits, punctuation
+// and symbols of Unicode that have a width. All other characters are replaced by their names between the brackets ⟨
+// and ⟩. An agent's words therefore cannot contain these brackets.
 const (
 	open, shut = '⟨', '⟩'
 	tabSign    = '⇥' // a tab
@@ -20,24 +20,25 @@ const (
 	brokenSign = '↩' // a row that ends in the middle of a word
 )
 
-// ownSigns are reserved for Perlica. In an agent's words they are spelled out.
+// ownSigns are signs that only Perlica uses. In an agent's words they are replaced by their names.
 const ownSigns = string(open) + string(shut) + string(tabSign) + string(lineSign) + string(brokenSign) + "“”"
 
-// The limits up to which blanks and marks are shown unchanged. Longer runs are counted instead.
+// Up to these limits, blanks and combining marks are shown unchanged. A longer run is replaced by its length.
 const (
 	mostIndent = 24 // columns at the beginning of a line
 	mostBlanks = 4  // blanks within a line of a text of several lines
 	mostMarks  = 2  // combining marks on a letter
 )
 
-// cell is a character of a row and the columns that it may take.
+// cell is a character of a row, with the number of columns that a terminal may give it.
 type cell struct {
 	r     rune
 	width int8
-	blank bool // a row may be broken here
+	blank bool // the row may end here
 }
 
-// narrow and wide are the two kinds of terminals. They differ in the characters that Unicode calls ambiguous.
+// narrow and wide compute widths as the two kinds of terminals do. They differ in the characters that Unicode calls
+// ambiguous.
 var (
 	narrow = &runewidth.Condition{}
 	wide   = &runewidth.Condition{EastAsianWidth: true}
@@ -49,13 +50,13 @@ func columns(r rune) int {
 	if unicode.IsMark(r) || unicode.IsLetter(r) {
 		return max(narrow.RuneWidth(r), 1)
 	}
-	if r >= 0x1F1E6 && r <= 0x1F1FF { // two letters of flags are one flag or two
+	if r >= 0x1F1E6 && r <= 0x1F1FF { // two letters for flags can be one flag or two
 		return 2
 	}
 	return max(narrow.RuneWidth(r), wide.RuneWidth(r), 1)
 }
 
-// plain reports whether r is shown unchanged.
+// plain reports whether the character r is shown unchanged.
 func plain(r rune) bool {
 	switch {
 	case r < 0x7f:
@@ -70,7 +71,8 @@ func plain(r rune) bool {
 	return unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) && narrow.RuneWidth(r) > 0
 }
 
-// stacks reports whether r may follow a letter as a mark. Marks that strike through or enclose a letter may not.
+// stacks reports whether r is a combining mark that may follow a letter. A mark that strikes through or encloses the
+// letter is not allowed.
 func stacks(r rune) bool {
 	return unicode.In(r, unicode.Mn, unicode.Mc) && (r < 0x334 || r > 0x338) && (r < 0x20d0 || r > 0x20ff) &&
 		!unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) && !unicode.Is(unicode.Variation_Selector, r)
@@ -83,14 +85,14 @@ func rightToLeft(r rune) bool {
 		r >= 0x10800 && r <= 0x10fff || r >= 0x1e800 && r <= 0x1efff
 }
 
-// names are the names of frequent control characters. Other characters are named by their number.
+// names are the names of frequent control characters. All other characters have a number as their name.
 var names = map[rune]string{'\r': "CR", 0x1b: "ESC", 0: "NUL", '\a': "BEL", '\b': "BS"}
 
 // reader turns a text into cells.
 type reader struct {
 	text  string
 	line  bool // the whole text becomes one line
-	mixed bool // Perlica's own signs in the text stay, see [Marked]
+	mixed bool // keep Perlica's own signs in the text, see [Marked]
 	words Words
 	cells []cell
 
@@ -100,7 +102,8 @@ type reader struct {
 	rtl    bool // the last cell belongs to a word that is written from right to left
 }
 
-// visible turns a line of a text into cells. If line is true, the text may contain line breaks.
+// visible turns a line of a text into cells. If line is true, the text may have line breaks, and they are shown as
+// signs.
 func (w Words) visible(text string, line bool) []cell {
 	rd := reader{text: text, line: line, words: w}
 	if line {
@@ -117,7 +120,7 @@ func (rd *reader) readAll() []cell {
 	return rd.cells
 }
 
-// readNext reads the next character, or a run of the same character.
+// readNext reads the next character, or a run of equal characters, and adds its cells.
 func (rd *reader) readNext() {
 	r, size := utf8.DecodeRuneInString(rd.text)
 	unit := rd.text[:size]
@@ -142,7 +145,8 @@ func (rd *reader) readNext() {
 	}
 }
 
-// takeRun removes a run of one character from the text and returns its length.
+// takeRun removes a run of the character unit from the text, at most most characters. It returns the length of the
+// run.
 func (rd *reader) takeRun(unit string, most int) (n int) {
 	for n < most && strings.HasPrefix(rd.text, unit) {
 		rd.text = rd.text[len(unit):]
@@ -160,8 +164,8 @@ func (rd *reader) putRune(r rune) {
 	rd.cells = append(rd.cells, cell{r: r, width: int8(columns(r))})
 }
 
-// endWord marks the end of a word that is written from right to left. The mark begins
-// with Latin letters, so that a terminal keeps the following text in its place.
+// endWord adds a mark after a word that is written from right to left. The mark begins with Latin letters. After
+// these, a terminal writes from left to right again, so the following text stays in its place.
 func (rd *reader) endWord() {
 	if rd.rtl {
 		rd.rtl = false
@@ -227,7 +231,7 @@ func (rd *reader) putToken(n int, name string) {
 	rd.putOwn(string(open) + name + string(shut))
 }
 
-// putOwn adds a text of Perlica's. No row is broken at its blanks.
+// putOwn adds a text of Perlica's. No row may end at a blank of this text.
 func (rd *reader) putOwn(s string) {
 	for _, r := range s {
 		rd.cells = append(rd.cells, cell{r: r, width: int8(columns(r))})
@@ -241,7 +245,7 @@ func widthOf(cells []cell) (n int) {
 	return n
 }
 
-// width returns the most columns that one of Perlica's texts takes.
+// width returns the number of columns that one of Perlica's texts takes at most.
 func width(s string) (n int) {
 	for _, r := range s {
 		n += columns(r)
@@ -257,14 +261,14 @@ func textOf(cells []cell) string {
 	return b.String()
 }
 
-// Line shows a text as one line of at most "most" columns; 0 means no limit. Invisible characters are spelled out, and
-// a longer line is cut.
+// Line returns a text as one line of at most most columns; 0 means no limit. Invisible characters are replaced by
+// their names, and a longer line is cut.
 func Line(text string, most int) string { return Words(nil).Line(text, most) }
 
-// Line is the function Line with the bracketed words translated by w.
+// Line does the same as the function Line. It translates the words in brackets.
 func (w Words) Line(text string, most int) string {
 	if isPlain(text) && (most <= 0 || len(text) <= most) {
-		return text // a list has thousands of these
+		return text // A list has thousands of such texts.
 	}
 	return w.lineOf(text, most)
 }
@@ -286,12 +290,12 @@ func (w Words) lineOf(text string, most int) string {
 	return textOf(cutTo(w.visible(strings.Trim(text, " \t\r\n"), true), most))
 }
 
-// restPrefix begins each row of [Marked] but the first.
+// restPrefix begins each row of [Marked] except the first.
 const restPrefix = "  " + restBar
 
-// Marked lays out a text of Perlica's that may contain an agent's words, in rows of at most "most" columns; 0 means no
-// limit. Each row but the first begins with a bar, so a reader cannot mistake it for a row of Perlica's. The caller
-// passes the agent's words through [Line] first, because Marked keeps Perlica's signs.
+// Marked breaks a text of Perlica's into rows of at most most columns; 0 means no limit. The text may contain an
+// agent's words. Each row except the first begins with a bar, so a reader cannot mistake a row for Perlica's words.
+// The caller passes the agent's words through [Line] before, because Marked keeps Perlica's own signs.
 func Marked(text string, most int) string {
 	room := math.MaxInt
 	if most > 0 {
@@ -304,14 +308,14 @@ func Marked(text string, most int) string {
 	return strings.Join(rows, "\n"+restPrefix)
 }
 
-// Rows breaks a line of Perlica's into rows of at most "most" columns. It breaks at a blank and drops the blank. It
-// breaks a longer word in the middle and marks that row with a sign. The caller passes the agent's words through
-// [Line] first.
+// Rows breaks a line of Perlica's into rows of at most most columns. A row ends at a blank, and that blank is
+// dropped. A longer word is broken in the middle, and a sign marks that row. The caller passes the agent's words
+// through [Line] before.
 func Rows(line string, most int) []string {
 	return wrap((&reader{text: line, mixed: true}).readAll(), most)
 }
 
-// cutTo shortens cells to a width.
+// cutTo cuts cells to at most most columns.
 func cutTo(cells []cell, most int) []cell {
 	if most <= 0 || widthOf(cells) <= most {
 		return cells
@@ -324,8 +328,8 @@ func cutTo(cells []cell, most int) []cell {
 	return append(cells[:n:n], cell{r: '…', width: int8(columns('…'))})
 }
 
-// wrap breaks a line into rows of a width. It breaks at a blank and drops the blank. It breaks a longer word in the
-// middle and marks that row with a sign.
+// wrap breaks a line into rows of at most most columns. A row ends at a blank, and that blank is dropped. A longer
+// word is broken in the middle, and a sign marks that row.
 func wrap(cells []cell, most int) (rows []string) {
 	for {
 		w, end, blank := 0, 0, -1

@@ -8,8 +8,8 @@ import (
 	"github.com/perlica/perlica/interaction"
 )
 
-// Approval reports whether a form asks for approval of an action. Such a form has no field, has a yes or no to a
-// permission, or wants the word for yes to be typed. A setting that is named like a permission counts too.
+// Approval reports whether a form asks for approval of an action. Such a form has no field, or a field with a yes and
+// a no to a permission, or a field for a typed yes. A setting with the name of a permission counts, too.
 func Approval(message string, schema json.RawMessage) bool {
 	var s struct {
 		Title       string          `json:"title"`
@@ -21,7 +21,7 @@ func Approval(message string, schema json.RawMessage) bool {
 	fields, approves := 0, false
 	_ = members(s.Properties, func(name string, raw json.RawMessage) error {
 		var p property
-		_ = json.Unmarshal(raw, &p) // the name and the type count even after an error
+		_ = json.Unmarshal(raw, &p) // The name and the type count even after an error.
 		fields++
 		own := []string{name, p.Title, p.Description}
 		approves = approves || p.approves(own, said)
@@ -30,8 +30,8 @@ func Approval(message string, schema json.RawMessage) bool {
 	return fields == 0 || approves
 }
 
-// approves reports whether a field asks for an approval. own are the field's texts, said are the texts of the whole
-// form.
+// approves reports whether a field asks for an approval. own are the texts of the field. said are the texts about the
+// whole form.
 func (p property) approves(own, said []string) bool {
 	all := slices.Concat(own, said)
 	if labels := p.labels(); len(labels) > 0 {
@@ -56,7 +56,7 @@ func (p property) labels() (list []string) {
 	return slices.DeleteFunc(list, func(s string) bool { return s == "" })
 }
 
-// Texts returns each text of a form that could describe the requested action, once.
+// Texts returns each text of a form that could describe the requested action. It returns equal texts once.
 func Texts(message string, schema json.RawMessage) []string {
 	texts := []string{message}
 	var gather func(v any, name string)
@@ -84,7 +84,7 @@ func Texts(message string, schema json.RawMessage) []string {
 	return slices.DeleteFunc(texts, func(s string) bool { return strings.TrimSpace(s) == "" })
 }
 
-// Commands returns the parts of a text that are marked as commands: in backticks, after a prompt, or after a colon.
+// Commands returns the commands in a text. A command is in backticks, after the prompt of a shell, or after a colon.
 func Commands(text string) (list []string) {
 	for _, m := range commandIn().FindAllStringSubmatch(text, -1) {
 		for _, found := range m[1:] {
@@ -101,8 +101,8 @@ var commandIn = lazilyExact("```(?:[a-z]*\\n)?([^`]+)```|`([^`\\n]+)`|(?m:^\\s*[
 	`(?i:\b(?:command|commands|run|execute|exec|approve|allow|confirm|shell|bash|befehl|comando|commande|polecenie|` +
 	`opdracht|komut|команда|команду|выполнить|命令|执行|运行|批准|允许|コマンド|実行|명령|실행|الامر|कमांड) ?[:：] *)([^\n]+)`)
 
-// Spans returns every part of a text that could be a command: from each word to the end of its line. It drops the
-// marks around a command.
+// Spans returns every part of a text that could be a command. Such a part begins with any word and ends with the
+// line. Spans removes quotes and similar characters around a part.
 func Spans(text string) (list []string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -123,7 +123,7 @@ func Spans(text string) (list []string) {
 	return list
 }
 
-// mostSpans is the number of parts that Spans returns at most.
+// mostSpans is the maximum number of parts that Spans returns.
 const mostSpans = 400
 
 func lastRune(s string) rune {
@@ -186,7 +186,8 @@ func isNo(label string) bool {
 		len(list) == 2 && list[0] == "don" && list[1] == "t" || len(list) == 3 && list[0] == "don" && list[1] == "t"
 }
 
-// AskLeave is Ask for a form that asks for approval. Its yes and no values become the yes and no of a permission.
+// AskLeave adds the possible answers of a form that asks for approval. Otherwise it is Ask. It turns the values that
+// mean yes and no into the yes and the no of a permission.
 func (f Field) AskLeave(q *interaction.Question) {
 	f.Ask(q)
 	for i, o := range q.Options {

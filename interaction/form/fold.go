@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// words splits a text into words in small letters, without accents and invisible characters. Lookalikes become the
-// Latin letters that they imitate, and a name in camel case becomes several words.
+// words splits a text into lower-case words without accents and invisible characters. It replaces a lookalike by the
+// Latin letters that the lookalike imitates. It splits a name in camel case into several words.
 func words(text string) []string {
 	return strings.FieldsFunc(folded(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsMark(r) &&
@@ -18,7 +18,7 @@ func words(text string) []string {
 	})
 }
 
-// folded gives the same result for all spellings of a text that look alike.
+// folded returns the same text for all spellings that look alike.
 func folded(text string) string {
 	var b strings.Builder
 	var last rune
@@ -43,12 +43,12 @@ func folded(text string) string {
 	return norm.NFC.String(b.String())
 }
 
-// blank reports whether a letter shows nothing.
+// blank reports whether nothing is visible for a letter.
 func blank(r rune) bool {
 	return r == 0x115f || r == 0x1160 || r == 0x3164 || r == 0xffa0 || r == 0x2800
 }
 
-// lookalike maps each lookalike to its Latin letters. A small letter without a row uses the row of its capital.
+// lookalike maps each lookalike to its Latin letters. A small letter without an entry uses the entry of its capital.
 var lookalike = sync.OnceValue(func() map[rune]string {
 	table := map[rune]string{}
 	for row := range strings.Lines(lookalikes) {
@@ -65,7 +65,7 @@ var lookalike = sync.OnceValue(func() map[rune]string {
 	return table
 })
 
-// respelled returns the readings of a text in which digits and signs stand for letters, as in "p4ssw0rd".
+// respelled returns the readings of a text in which digits and signs replace letters, as in "p4ssw0rd".
 func respelled(text string) []string {
 	mixed := false
 	for _, w := range strings.Fields(text) {

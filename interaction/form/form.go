@@ -1,7 +1,8 @@
-// Package form turns the schema of an elicitation into questions for a person, one for each field. It turns the
-// answers into the values for the agent.
+// Package form turns the schema of an elicitation into questions for a person, one question for each field of the
+// form. It turns the answers into the values for the agent.
 //
-// Every value fits its field, as far as the restricted schema of a form can say. The package refuses a form that asks
+// Every value fits its field, as far as the schema of a form describes it. The package refuses a form that asks for a
+// secret, because answers stay on the log for ever.
 // for a secret, because answers stay on the log for good.
 package form
 
@@ -26,7 +27,7 @@ var ErrSecret = message.New("form.secret",
 // errForm says that the schema does not describe a form.
 var errForm = message.New("form.form", "its schema is not that of a form")
 
-// mostFields is the largest number of fields in a form.
+// mostFields is the maximum number of fields in a form.
 const mostFields = 50
 
 // Field is one value that a form asks for.
@@ -36,7 +37,7 @@ type Field struct {
 	Text     string // the agent's description; may be empty
 	Required bool
 
-	values []value // the choices, the default first
+	values []value // the choices; the default is first
 	input  *interaction.Input
 }
 
@@ -74,9 +75,9 @@ type titled struct {
 	Title string `json:"title"`
 }
 
-// Read returns the fields of a form in the order of its schema. message is the agent's text about the whole form. A
-// form that asks for a secret gives ErrSecret, even if its schema is wrong in other ways. A schema that does not
-// describe a form gives an error, too.
+// Read returns the fields of a form in the order of its schema. message is the agent's text about the whole form. If
+// the form asks for a secret, the error is ErrSecret, even if the schema has other faults. Read returns another error
+// if the schema does not describe a form.
 func Read(message string, schema json.RawMessage) ([]Field, error) {
 	if what := secretIn(message, schema); what != "" {
 		return nil, fmt.Errorf("%w: %s", ErrSecret, what)
@@ -107,7 +108,7 @@ func Read(message string, schema json.RawMessage) ([]Field, error) {
 	return fields, err
 }
 
-// members calls f with each member of an object, in their order.
+// members calls the function f with each member of an object, in their order.
 func members(object json.RawMessage, f func(name string, value json.RawMessage) error) error {
 	if len(object) == 0 {
 		return nil
@@ -132,7 +133,7 @@ func members(object json.RawMessage, f func(name string, value json.RawMessage) 
 	return nil
 }
 
-// toField returns the field that a property describes.
+// toField returns the field that a property with this name describes.
 func (p property) toField(name string) (Field, error) {
 	f := Field{Name: name, Title: cmp.Or(p.Title, name), Text: p.Description}
 	switch p.Type {
@@ -172,7 +173,8 @@ func (p property) items() []string {
 	return values
 }
 
-// Prefer moves the default, or an earlier answer, before the other choices. An invalid value changes nothing.
+// Prefer moves the choice with the value given to the first position. The value is a default or an earlier answer. An
+// invalid value changes nothing.
 func (f *Field) Prefer(given json.RawMessage) {
 	if len(given) == 0 || string(given) == "null" {
 		return
@@ -197,7 +199,7 @@ func (f *Field) Prefer(given json.RawMessage) {
 	}
 }
 
-// rank sorts the given value before the others.
+// rank returns 0 for the value given and 1 for other values.
 func rank(v value, given json.RawMessage) int {
 	if bytes.Equal(v.json, given) {
 		return 0
@@ -207,13 +209,13 @@ func rank(v value, given json.RawMessage) int {
 
 func quoted(s string) json.RawMessage {
 	b, err := json.Marshal(s)
-	if err != nil { // cannot happen: every string can be encoded
+	if err != nil { // This cannot happen, because every string can be encoded.
 		return nil
 	}
 	return b
 }
 
-// The ids of Perlica's own options. The id of a value is valueID followed by its number.
+// These are the ids of Perlica's own options. The id of a choice is valueID and the number of the choice.
 const (
 	valueID   = "perlica:value-"
 	textID    = "perlica:text"
@@ -221,12 +223,12 @@ const (
 	DeclineID = "perlica:decline"
 )
 
-// Decline returns the option, offered in every form, that gives the agent no value.
+// Decline returns the option with which the person gives the agent no value. Every form has it.
 func Decline() interaction.Option {
 	return interaction.NewOffer(DeclineID, labelDecline, "reject_once")
 }
 
-// Ask adds the possible answers to a question: the values, a text, leaving the field out, and no.
+// Ask adds the possible answers to a question: the choices, a typed text, leaving the field out, and no.
 func (f Field) Ask(q *interaction.Question) {
 	q.Input, q.Options = f.input, nil
 	for i, v := range f.values {
@@ -244,8 +246,8 @@ func (f Field) Ask(q *interaction.Question) {
 	q.Options = append(q.Options, Decline())
 }
 
-// kindOfText tells the person what to type. It contains no words of the agent, because those stand in quotes
-// elsewhere.
+// kindOfText returns a sentence that says what the person can type. It has no words of the agent, because these are
+// shown elsewhere in quotes.
 func (f Field) kindOfText() *message.Text {
 	switch f.input.Type {
 	case "array":
@@ -259,7 +261,7 @@ func (f Field) kindOfText() *message.Text {
 	return typeNumber
 }
 
-// Says returns the agent's texts about the field, for the person who answers.
+// Says returns the agent's texts about the field. Perlica shows them to the person who answers.
 func (f Field) Says() (texts []string) {
 	if f.Text != "" {
 		texts = append(texts, f.Text)
@@ -272,7 +274,7 @@ func (f Field) Says() (texts []string) {
 	return texts
 }
 
-// Value returns the value of an answer. ok is false if the answer leaves the field out.
+// Value returns the value for the agent that an answer means. ok is false if the answer leaves the field out.
 func (f Field) Value(a interaction.Answer) (v json.RawMessage, ok bool, err error) {
 	switch {
 	case a.Option == leaveID && !f.Required:

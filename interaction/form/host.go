@@ -2,16 +2,16 @@ package form
 
 import "golang.org/x/net/idna"
 
-// Host shows the name of a host to a person. A name with letters outside ASCII appears in both of its forms, because
-// such letters may look like those of another host.
+// Host returns the name of a host as Perlica shows it. A name with letters outside ASCII is shown in its encoded
+// form, too. Such letters may look like the letters of another host.
 func Host(name string) string {
 	ascii, err := idna.Punycode.ToASCII(name)
 	if err != nil {
-		ascii = name // not a valid host name
+		ascii = name // This is not a valid name of a host.
 	}
 	letters, err := idna.Punycode.ToUnicode(name)
 	if err != nil {
-		letters = name // not a valid host name
+		letters = name // This is not a valid name of a host.
 	}
 	if ascii == letters {
 		return name

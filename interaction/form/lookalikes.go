@@ -1,8 +1,8 @@
 package form
 
-// lookalikes lists the characters that look like Latin letters, one row for each letter. They come from Unicode's
-// confusables.txt, with added Latin letters that have a stroke or a ligature. Characters that NFKD decomposes are
-// missing.
+// lookalikes lists the characters that look like Latin letters, in one row for each letter. They are from Unicode's
+// confusables.txt. Latin letters with a stroke and ligatures were added. Characters that NFKD decomposes are left
+// out.
 const lookalikes = "" +
 	"a ɑΑαАаᎪᗅᴀ\u2376\u237a\ua4ee\U000102a0\U00016f40\n" +
 	"aa \ua732\ua733\n" +

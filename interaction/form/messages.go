@@ -12,7 +12,7 @@ var (
 	typeText = message.New("form.type-text", "type a text")
 )
 
-// typeFormat has the labels for texts of a format.
+// typeFormat has the labels for a typed text, by the format of the field.
 var typeFormat = map[string]*message.Text{
 	"email":     message.New("form.type-email", "type an email address"),
 	"uri":       message.New("form.type-uri", "type an address"),

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// secretIn returns the part of a form that asks for a secret, or "". The schema may be invalid, because clients other
-// than Perlica may still show it. The texts about the whole form count only if a field can be typed.
+// secretIn returns the part of a form that asks for a secret, or "". It also searches an invalid schema, because
+// other clients may show it. The texts about the whole form count only if some field takes typed text.
 func secretIn(message string, schema json.RawMessage) string {
 	var whole struct {
 		Title       string `json:"title"`
@@ -26,11 +26,12 @@ func secretIn(message string, schema json.RawMessage) string {
 	return what
 }
 
-// mostNested is the deepest nesting that secretIn searches. It treats a deeper schema as a form that hides a secret.
+// mostNested is the maximum nesting of a schema that secretIn searches. If a schema is deeper, secretIn reports that
+// it hides a secret.
 const mostNested = 10
 
-// secretField returns the field below a schema that asks for a secret, or "". typed reports whether any field below
-// it takes a typed value.
+// secretField returns the field in a schema that asks for a secret, or "". typed reports whether some field in the
+// schema takes typed text. said is the text about the whole form.
 func secretField(schema json.RawMessage, said string, deep int) (what string, typed bool) {
 	if deep == 0 {
 		return "what it has in itself", true
@@ -54,7 +55,7 @@ func secretField(schema json.RawMessage, said string, deep int) (what string, ty
 	return what, typed
 }
 
-// parts returns a value of a schema if it is an object, and the objects in it if it is an array.
+// parts returns the objects in a value: the value itself if it is an object, or the objects of an array.
 func parts(raw json.RawMessage) (list []json.RawMessage) {
 	if json.Unmarshal(raw, &list) != nil {
 		list = []json.RawMessage{raw}
@@ -62,11 +63,11 @@ func parts(raw json.RawMessage) (list []json.RawMessage) {
 	return slices.DeleteFunc(list, func(raw json.RawMessage) bool { return len(raw) == 0 || raw[0] != '{' })
 }
 
-// fieldSecret is secretField for one field.
+// fieldSecret does the work of secretField for one field.
 func fieldSecret(name string, raw json.RawMessage, said string, deep int) (what string, typed bool) {
 	what, typed = secretField(raw, said, deep-1)
 	p := map[string]any{}
-	_ = json.Unmarshal(raw, &p) // the name counts even after an error
+	_ = json.Unmarshal(raw, &p) // The name counts even after an error.
 	title, _ := p["title"].(string)
 	text, _ := p["description"].(string)
 	chosen := p["type"] == "boolean" || p["type"] == "array" || p["type"] == "object" || p["enum"] != nil ||
@@ -89,8 +90,8 @@ func fieldSecret(name string, raw json.RawMessage, said string, deep int) (what 
 	return what, typed || !chosen
 }
 
-// marked reports whether a property's own members mark it as a secret. Such marks are its format, writeOnly, a widget
-// for passwords, or an example or pattern of a known kind of key.
+// marked reports whether members of a field's schema mark the field as a secret. Such members are a format,
+// writeOnly, a widget for passwords, and an example or pattern of a known kind of key.
 func marked(p map[string]any) bool {
 	for name, v := range p {
 		switch v := v.(type) {
@@ -117,10 +118,10 @@ func marked(p map[string]any) bool {
 	return false
 }
 
-// patternText removes the signs of a regular expression that may stand inside the beginning of a key.
+// patternText removes the signs of a regular expression that may be in the middle of a key's prefix.
 var patternText = strings.NewReplacer(`\`, "", "^", "", "(", " ", "?:", "", "[_-]", "_", "[-_]", "-")
 
-// markedText is marked for one member that is a text.
+// markedText reports whether one member with a text marks the field as a secret.
 func markedText(name, v string) bool {
 	switch name {
 	case "title", "description", "type", "const", "default":
@@ -131,21 +132,21 @@ func markedText(name, v string) bool {
 	return known().MatchString(v) || isSecret(v)
 }
 
-// isMark reports whether a member with this name, set to true, marks the value as a secret.
+// isMark reports whether a member with this name and the value true marks a field as a secret.
 func isMark(name string) bool {
 	joined := strings.Join(words(name), "")
 	return slices.ContainsFunc([]string{"secret", "sensitive", "password", "confidential", "masked", "hidden",
 		"obscure", "redact"}, func(mark string) bool { return strings.Contains(joined, mark) })
 }
 
-// known matches the beginnings of keys and tokens of known services.
+// known matches the prefixes of keys and tokens of known services.
 var known = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(^|[^A-Za-z0-9])(sk-|sk_(live|test)|rk_(live|test)|pk_live|gh[pousr]_|github_pat|` +
 		`glpat-|gldt-|xox[abeoprs]|xapp-|AKIA|ASIA|AIza|ya29|npm_|pypi-|hf_|dop_v1|shpat_|SG[.]|eyJ|lin_api|sq0|` +
 		`whsec_|AGE-SECRET|-----BEGIN|gsk_|pplx-|r8_|tvly-|dckr_pat|ATATT|figd_|ntn_|secret_)`)
 })
 
-// begins matches the same beginnings inside a pattern, where any sign may follow.
+// begins matches the same prefixes inside a pattern. There any sign may follow the prefix.
 var begins = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(^|[^A-Za-z0-9])(gh[pousr]|sk|xox|xox[a-z]|glpat|AKIA|ASIA|A[KS]IA|AIza|npm|pypi|hf|` +
 		`whsec|eyJ|shpat|BEGIN)([^A-Za-z0-9]|$)`)
@@ -156,7 +157,7 @@ var digits = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\^?\(?(\\d|\[0-9\])(\{(\d+)(,\d+)?\}|\+|(\\d|\[0-9\])+)\)?\$?$`)
 })
 
-// isCode reports whether a field of digits wants a code that was sent to its owner or made for its owner.
+// isCode reports whether a field of digits asks for a one-time code or another code of a person.
 func isCode(p map[string]any, texts []string) bool {
 	pattern, _ := p["pattern"].(string)
 	least, _ := p["minLength"].(float64)
@@ -175,7 +176,7 @@ func isCode(p map[string]any, texts []string) bool {
 	})
 }
 
-// ordinaryCodes matches the words before "code" that make a public code, such as "zip".
+// ordinaryCodes matches the words before "code" that name a public code, such as "zip".
 var ordinaryCodes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(zip|postal|post|postcode|area|country|dial|dialling|language|currency|error|exit|` +
 		`status|response|http|airport|station|product|item|color|colour|discount|coupon|promo|promotion|voucher|` +
@@ -184,7 +185,8 @@ var ordinaryCodes = sync.OnceValue(func() *regexp.Regexp {
 		`ascii|morse|gate|flight|project|ticket|order|job|cost|gl|account|邮政|邮编|区号|почтовыи|индекс)$`)
 })
 
-// asksInLabels reports whether the labels of a choice ask for a secret. A choice between ways to log in does not.
+// asksInLabels reports whether the labels of a choice ask for a secret. A choice between ways to log in does not ask
+// for a secret.
 func asksInLabels(p map[string]any, texts []string) bool {
 	var labels []string
 	for _, name := range []string{"enum", "enumNames", "oneOf"} {
@@ -209,7 +211,7 @@ func asksInLabels(p map[string]any, texts []string) bool {
 	})
 }
 
-// isMethod reports whether a choice is between ways, kinds or places. "password" may be one of these.
+// isMethod reports whether a choice is between ways, kinds or places. Such a choice may have the label "password".
 func isMethod(texts []string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool {
 		return slices.ContainsFunc(words(text), func(w string) bool { return methods().MatchString(w) })
@@ -223,11 +225,11 @@ var methods = sync.OnceValue(func() *regexp.Regexp {
 		`метод)$|方式|方法|类型|种类|方式|認証|인증 ?방식|유형`)
 })
 
-// isSecret reports whether a text names or requests a value that must not be on the log. It also accepts a few
-// harmless texts.
+// isSecret reports whether a text names or requests a value that must not be on the log. It returns true for a few
+// harmless texts, too.
 func isSecret(text string) bool { return namesSecret(text, false) }
 
-// isSecretNumber is isSecret for a number. A number may also be a limit or a length of secrets.
+// isSecretNumber does the work of isSecret for a number. A number may also be a limit or the length of a secret.
 func isSecretNumber(text string) bool { return namesSecret(text, true) }
 
 func namesSecret(text string, number bool) bool {
@@ -267,7 +269,7 @@ func readingNamesSecret(text string, number bool) bool {
 	return false
 }
 
-// codes matches the texts about codes that prove a person's identity.
+// codes matches texts about codes that prove a person's identity.
 var codes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\b(verif\w*|one time|onetime|single use|log ?in|sign ?in|security|auth|authenti\w*|` +
 		`authori\w*|confirm\w*|backup|recovery|rescue|sms|texted|authenticator|access|unlock|secret|sent|otp|totp|` +
@@ -289,7 +291,7 @@ var codes = sync.OnceValue(func() *regexp.Regexp {
 		`key)s?\b|\bunlock pattern\b|\bmaster (key|pass)\b`)
 })
 
-// spelled joins the single letters that start at i into a word. It returns "" if they do not form one.
+// spelled joins the single letters from the index i on to one word. It returns "" if there is no such word.
 func spelled(list []string, i int) string {
 	if utf8.RuneCountInString(list[i]) != 1 || utf8.RuneCountInString(wordOr(list, i-1)) == 1 {
 		return ""
@@ -304,9 +306,8 @@ func spelled(list []string, i int) string {
 	return strings.Join(list[i:end], "")
 }
 
-// sentCode reports whether a text, in any language, asks for a code that its owner receives or that has a number of
-// digits. A code in an app counts only if the text says that the code comes from there, because "code" also means
-// program code.
+// sentCode reports whether a text, in any language, asks for a code that a person received, or a code with a number
+// of digits. If the code is in an app, the text must say so, because "code" may also mean program code.
 func sentCode(list []string) bool {
 	i := slices.IndexFunc(list, codeWord().MatchString)
 	if i < 0 || slices.ContainsFunc(list, ordinaryCodes().MatchString) {
@@ -331,16 +332,16 @@ var (
 		`telephone|application|appli|courriel)\b`)
 )
 
-// lazilyExact returns a function that compiles expr at its first call. The expression applies to unchanged texts.
+// lazilyExact returns a function that compiles expr at its first call. The expression is for unchanged texts.
 func lazilyExact(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// lazily returns a function that folds and compiles expr at its first call. The expression applies to folded texts.
+// lazily returns a function that folds and compiles expr at its first call. The expression is for folded texts.
 func lazily(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp {
 		var b strings.Builder
-		for _, r := range expr { // signs and Latin letters stay unchanged
+		for _, r := range expr { // Signs and Latin letters stay unchanged.
 			if r < utf8.RuneSelf {
 				b.WriteRune(r)
 			} else {
@@ -351,7 +352,7 @@ func lazily(expr string) func() *regexp.Regexp {
 	})
 }
 
-// wordAt reports whether the word at i stands for a secret in its context.
+// wordAt reports whether the word at the index i means a secret in its context.
 func wordAt(list []string, i int, number, own bool) bool {
 	w := strings.TrimRight(list[i], "0123456789")
 	next, before := wordOr(list, i+1), wordOr(list, i-1)
@@ -392,7 +393,7 @@ func wordAt(list []string, i int, number, own bool) bool {
 	return isServiceKey(w)
 }
 
-// harmlessTokens are the words that end in "token" and name no secret.
+// harmlessTokens are words that end in "token" and do not name a secret.
 var harmlessTokens = strings.Fields(`maxtokens mintokens maxtoken numtokens tokentokens eostoken bostoken padtoken
 	stoptoken cancellationtoken nexttoken pagetoken subtoken subtokens pretoken detoken`)
 
@@ -404,13 +405,13 @@ func containsSecret(w string) bool {
 	return strings.HasPrefix(w, "secret") && !strings.HasPrefix(w, "secretar") && !strings.HasPrefix(w, "secreti")
 }
 
-// isServiceKey reports whether a word is the name of a service followed by "key".
+// isServiceKey reports whether a word consists of the name of a service and "key".
 func isServiceKey(w string) bool {
 	name, ok := strings.CutSuffix(strings.TrimSuffix(w, "s"), "key")
 	return len(w) > 5 && ok && service()[name]
 }
 
-// isAccessKey reports whether the word for a key at i means a key that grants access.
+// isAccessKey reports whether the word for a key at the index i means a key that grants access.
 func isAccessKey(list []string, i int, own bool) bool {
 	before, next := wordOr(list, i-1), wordOr(list, i+1)
 	english := list[i] == "key" || list[i] == "keys"
@@ -429,7 +430,7 @@ func isAccessKey(list []string, i int, own bool) bool {
 	return english && before != "" && !otherKey()[before] && !inList(ownWords, before)
 }
 
-// isSecretPin reports whether "pin" at i is a secret number.
+// isSecretPin reports whether the word "pin" at the index i means a secret number.
 func isSecretPin(list []string, i int, own bool) bool {
 	before, next := wordOr(list, i-1), wordOr(list, i+1)
 	switch {
@@ -447,8 +448,8 @@ func isSecretPin(list []string, i int, own bool) bool {
 	return true
 }
 
-// harmless reports whether the words next to a term turn it into a word about secrets that is not a secret itself.
-// end is the index of the term's last word.
+// harmless reports whether the words next to a term change its meaning, so that it is not a secret itself. end is the
+// index of the term's last word.
 func harmless(term string, list []string, end int, number, own bool) bool {
 	next, before := wordOr(list, end+1), wordOr(list, end-1)
 	switch {
@@ -524,7 +525,7 @@ func wordOr(list []string, i int) string {
 	return list[i]
 }
 
-// wordSet returns the words of a list in the form in which they are compared.
+// wordSet returns the words of a list in the folded form.
 func wordSet(list string) map[string]bool {
 	m := map[string]bool{}
 	for w := range strings.SplitSeq(list, ",") {
@@ -541,8 +542,8 @@ func hasWord(list []string, of string) bool {
 	return slices.ContainsFunc(list, func(w string) bool { return inList(of, w) })
 }
 
-// terms are the words for secrets. latin words count also inside a longer word, whole words only alone. other holds
-// the words of other scripts.
+// terms are the words for secrets. The words in latin also count inside a longer word. The words in whole count only
+// as whole words. The words in other are of other scripts.
 var terms = sync.OnceValue(func() (t struct {
 	latin, other []string
 	whole        map[string]bool
@@ -565,7 +566,8 @@ var terms = sync.OnceValue(func() (t struct {
 
 func isLatin(s string) bool { return !strings.ContainsFunc(s, func(r rune) bool { return r > 0x7f }) }
 
-// foreign reports whether a text without separators contains a word for a secret in a script other than Latin.
+// foreign reports whether a text contains a word for a secret in another script than Latin. joined is the text
+// without separators.
 func foreign(joined string) bool {
 	for _, t := range terms().other {
 		for rest := joined; ; {
@@ -582,14 +584,15 @@ func foreign(joined string) bool {
 	return false
 }
 
-// about matches the endings that turn a word for a secret into a word about it: a limit, a length, an encryption.
+// about matches the endings with which a word for a secret means something about the secret, such as a limit or a
+// length.
 var about = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(数|上限|制限|限|数量|预算|長|长度|策略|强度|管理器|规则|个数|计数|窗口|ポリシー|の長さ|の有効期限|化|화|수|제한|정책|길이|` +
 		folded("ов") + `$|` + folded("ная политика") + `)`)
 })
 
-// termAt returns the longest Latin term for a secret that begins with the word at i, and the index of its last word.
-// The term may be split into several words, or be part of a longer word.
+// termAt returns the longest Latin term for a secret that begins with the word at the index i. end is the index of
+// the term's last word. The term may consist of several words, or be part of a longer word.
 func termAt(list []string, i int) (term string, end int) {
 	t := terms()
 	joined := ""

@@ -1,8 +1,9 @@
 package form
 
-// The words for secrets, by language. They are compared without accents, separators and little words.
+// The next constants are words for secrets, by language. They are compared without accents, separators and short
+// words.
 
-// secretParts are words that stand for a secret anywhere, even inside a longer word.
+// secretParts are words that mean a secret even inside a longer word.
 const secretParts = `
 password, passwd, passphrase, passcode, passkey, pswd, credential, mnemonic, apikey, secretkey, privatekey, accesskey,
 sshkey, gpgkey, pgpkey, signingkey, encryptionkey, decryptionkey, licensekey, licencekey, productkey, masterkey,
@@ -90,7 +91,7 @@ overovacikod, klicapi, jelszo, ellenorzokod, titkoskulcs, codverificare, coddeve
 cheieprivata, heslo, kodpotvrdenia, jednorazovykod, soukromyklic
 `
 
-// secretWords are words that stand for a secret only as whole words.
+// secretWords are words that mean a secret only as whole words.
 const secretWords = `
 pw, otp, totp, hotp, 2fa, mfa, tfa, cvv, cvc, cvv2, cvc2, iban, ssn, creds, jwt, mtan, smstan, pushtan, puk, psw, pword,
 pwrd, passw, jsessionid, phpsessid,
@@ -103,12 +104,12 @@ const keyWords = `key, keys, cle, cles, clave, claves, chave, chaves, chiave, ch
 	`sleutels, klucz, klucze, anahtar, anahtari, anahtarini, nyckel, nokkel, nogle, avain, ключ, ключи, مفتاح, ` +
 	`कुंजी, 키, キー, 鍵`
 
-// ownWords stand before a thing that the person must give.
+// ownWords are words before something that the person must give.
 const ownWords = `your, my, enter, paste, provide, supply, insert, give, tell, share, submit, tu, su, tus, ihr, ` +
 	`ihren, dein, deinen, uw, jouw, je, votre, vos, ton, saisissez, sua, seu, tua, tuo, inserisci, twoj, podaj, ` +
 	`wpisz, ваш, введите, твой, introduce, introduzca, digite, gib, geben, voer`
 
-// services are names that turn a following word for a key into the key of an account.
+// services are names of services. Together with a word for a key, they mean the key of an account.
 const services = `openai, anthropic, claude, gemini, github, gitlab, bitbucket, aws, azure, gcp, google, stripe, ` +
 	`twilio, sendgrid, slack, discord, telegram, cloudflare, heroku, vercel, netlify, digitalocean, datadog, ` +
 	`sentry, npm, pypi, docker, huggingface, mistral, cohere, groq, deepseek, openrouter, perplexity, replicate, ` +
@@ -117,7 +118,7 @@ const services = `openai, anthropic, claude, gemini, github, gitlab, bitbucket, 
 	`twitter, linkedin, spotify, binance, coinbase, kraken, wallet, bank, vpn, wifi, wlan, server, root, admin, ` +
 	`ssl, tls, api, account, production`
 
-// otherKeys are the words before "key", and otherKeyUses the words after it, that make the key harmless.
+// otherKeys are words before "key", and otherKeyUses are words after it. With such a word, the key is harmless.
 const otherKeys = `primary, foreign, sort, partition, cache, dictionary, json, yaml, map, object, translation, ` +
 	`i18n, locale, lookup, index, group, grouping, hash, registry, config, configuration, setting, settings, ` +
 	`shortcut, hot, arrow, enter, return, escape, esc, function, keyboard, musical, music, public, issue, project, ` +
