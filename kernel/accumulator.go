@@ -12,44 +12,44 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// An accumulator adds up a turn: its text, its tool calls, its cost and its numbers. It knows no log and no
-// connection. Several goroutines may call its methods, which do not block.
+// An accumulator adds up a turn: its text, its tool calls, its cost and its numbers. The accumulator knows no log and
+// no connection. Several goroutines may call its methods, and the methods do not block.
 type accumulator struct {
 	now func() time.Time
 
 	mu           sync.Mutex // guards the fields below
 	answer       provider.Answer
-	live         bool // between startTurn and endTurn
+	live         bool // true from startTurn to endTurn
 	messages     record.Messages
-	replayed     *replayed   // nil means that the agent did not continue its session
+	replayed     *replayed   // the filter for repeated updates; nil if the agent did not continue its session
 	tools        []*toolSeen // in the order in which the agent first named them
 	toolOf       map[acp.ToolCallId]*toolSeen
 	cost         *fact.Cost
 	started      time.Time
 	first        time.Time // the time of the first update
 	perms        fact.Permissions
-	agreed       map[string]bool    // modes that an answer of this turn allowed
-	switched     []fact.UnaskedTool // changes of the mode without a question
+	agreed       map[string]bool    // modes that a person or a rule allowed in this turn
+	switched     []fact.UnaskedTool // changes of the agent's mode without a question
 	unaskedTools []fact.UnaskedTool
 	blocked      int
 	warnings     []string
 }
 
-// maxWarnings is the number of warnings that a run keeps. An agent may cause thousands.
+// maxWarnings is the greatest number of warnings that a run keeps, because an agent may cause thousands.
 const maxWarnings = 20
 
 func newAccumulator(now func() time.Time) *accumulator {
 	return &accumulator{now: now, toolOf: map[acp.ToolCallId]*toolSeen{}, agreed: map[string]bool{}}
 }
 
-// startTurn opens the turn: from now on updates belong to it.
+// startTurn opens the turn. All later updates belong to the turn until endTurn closes it.
 func (a *accumulator) startTurn() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.live, a.started = true, a.now()
 }
 
-// endTurn closes the turn. It returns the update that completes the text, or one without text.
+// endTurn closes the turn. It returns an update with the rest of the answer's text, or an update without text.
 func (a *accumulator) endTurn() provider.Update {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -63,15 +63,15 @@ func (a *accumulator) isLive() bool {
 	return a.live
 }
 
-// expectReplay makes the turn leave out updates that repeat earlier turns.
+// expectReplay makes the accumulator leave out updates that repeat earlier turns.
 func (a *accumulator) expectReplay(r *replayed) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.replayed = r
 }
 
-// addUpdate adds an update, and completes its text. It returns false if the update does not belong to the turn.
-// A tool call of a model is not added, because a model was offered no tools.
+// addUpdate adds an update to the turn, and completes the text of u. It returns false if the update does not belong to
+// the turn. A tool call of a model is not added, because a model was offered no tools.
 func (a *accumulator) addUpdate(u *provider.Update, model bool, agent speaker) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,7 +91,7 @@ func (a *accumulator) addUpdate(u *provider.Update, model bool, agent speaker) b
 	return true
 }
 
-// mergeTool merges a report of a tool call with the earlier ones. The caller holds mu.
+// mergeTool merges a newer report about a tool call into the earlier reports. The caller holds mu.
 func (a *accumulator) mergeTool(t provider.ToolCall) *toolSeen {
 	s := a.toolOf[t.ID]
 	if s == nil {
@@ -112,7 +112,8 @@ func (a *accumulator) toolCall(id acp.ToolCallId) provider.ToolCall {
 	return provider.ToolCall{}
 }
 
-// addQuestion counts a question about a tool call. It returns the call before and with the question's own report.
+// addQuestion counts a question about a tool call. It returns the call as the agent had described it before the
+// question, and the call together with the description in the question.
 func (a *accumulator) addQuestion(t provider.ToolCall) (announced, whole provider.ToolCall) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -123,7 +124,7 @@ func (a *accumulator) addQuestion(t provider.ToolCall) (announced, whole provide
 	return announced, tool.call
 }
 
-// addDecision counts an answer to a question, and notes it at the tool call.
+// addDecision counts an answer to a question and stores the answer with the tool call.
 func (a *accumulator) addDecision(q asking, yes bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -137,8 +138,8 @@ func (a *accumulator) addDecision(q asking, yes bool) {
 	s.approved = append(s.approved, q)
 }
 
-// addLapse notes a question without an answer, which means no for the agent. counts tells whether the run counts
-// it as unanswered.
+// addLapse marks the tool call as refused, because its question ended without an answer. If counts is true, the run
+// counts the question as unanswered.
 func (a *accumulator) addLapse(id acp.ToolCallId, counts bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -148,14 +149,14 @@ func (a *accumulator) addLapse(id acp.ToolCallId, counts bool) {
 	a.mergeTool(provider.ToolCall{ID: id}).refused = true
 }
 
-// addDeclined notes a tool call with a question that no person could get.
+// addDeclined marks a tool call as declined, because no person could get the agent's question about it.
 func (a *accumulator) addDeclined(t provider.ToolCall) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.mergeTool(t).declined = true
 }
 
-// addAgreement notes a yes to a change of the mode.
+// addAgreement stores the modes to which a person or a rule said yes.
 func (a *accumulator) addAgreement(modes ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -164,7 +165,8 @@ func (a *accumulator) addAgreement(modes ...string) {
 	}
 }
 
-// switchMode notes a change of the mode. It returns false if an answer of this turn allowed the mode.
+// switchMode stores a change of the agent's mode. It returns false and stores nothing if an answer of this turn allowed
+// the mode.
 func (a *accumulator) switchMode(mode string, change fact.UnaskedTool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -181,12 +183,13 @@ func (a *accumulator) addBlocked() {
 	a.blocked++
 }
 
-// addWarning adds a warning. added is false if the turn has the same one; kept is false if it has too many.
+// addWarning adds a warning to the turn. added is false if the turn already has a warning with this text. kept is false
+// if the warning was not stored, because it is known or the turn has maxWarnings warnings.
 func (a *accumulator) addWarning(text string) (added, kept bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if slices.Contains(a.warnings, text) {
-		return false, false // an agent may cause the same warning with each step; every line is on record
+		return false, false // an agent may cause the same warning with each step; the log has every line
 	}
 	if len(a.warnings) >= maxWarnings {
 		return true, false
@@ -207,7 +210,7 @@ func (a *accumulator) setAnswer(answer provider.Answer) {
 	a.answer = answer
 }
 
-// firstUpdate returns the time from the start of the turn to its first update, or zero.
+// firstUpdate returns the time from the start of the turn to the first update, or zero without an update.
 func (a *accumulator) firstUpdate() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -237,14 +240,14 @@ func (a *accumulator) listTools() (tools []toolSeen) {
 	return tools
 }
 
-// setUnasked sets the tool calls that ran without a question. The changes of the mode follow them.
+// setUnasked stores the tool calls that ran without a question, and adds the changes of the agent's mode to them.
 func (a *accumulator) setUnasked(tools []fact.UnaskedTool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.unaskedTools = append(tools, a.switched...)
 }
 
-// fillResult adds the sums to a result.
+// fillResult copies the answer, the texts and the sums of the turn into a result.
 func (a *accumulator) fillResult(res *record.Result) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

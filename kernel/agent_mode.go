@@ -15,16 +15,17 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// A modeWatch finds the changes of an agent's mode without a request for them.
+// A modeWatch finds the changes of the agent's mode that nobody requested.
 type modeWatch struct {
-	open    bool     // the session is open and its mode was chosen
-	now     string   // the chosen mode, or the newest mode that the agent reported
-	chosen  bool     // a person chose the mode in this conversation
-	expect  string   // the mode that is being chosen; the agent may report it before it answers
-	between []string // the modes to which it changed while no turn was under way
+	open    bool     // true after the session was opened and its mode was chosen
+	now     string   // the chosen mode, or the mode that the agent reported last
+	chosen  bool     // true if a person chose the mode in this conversation
+	expect  string   // the mode that Perlica or the client is choosing; the agent may report it before it answers
+	between []string // the modes to which the agent changed between two turns
 }
 
-// presentMode returns the mode that the agent reported last. The caller holds mu.
+// presentMode returns the mode that the agent reported last. Some agents offer their modes as a config option, and then
+// the option's value is the mode. The caller holds mu.
 func (s *agentSession) presentMode() string {
 	for _, o := range s.state.Options {
 		if s.session != nil && s.session.ModeOption != "" && o.Select != nil && string(o.Select.Id) == s.session.ModeOption {
@@ -41,15 +42,15 @@ func (s *agentSession) presentModeNow() string {
 	return s.presentMode()
 }
 
-// expectMode is called before a mode is chosen.
+// expectMode announces that the given mode is being chosen, so that the agent's report of it is no surprise.
 func (s *agentSession) expectMode(mode string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.modes.expect, s.modes.chosen = mode, true
 }
 
-// watchMode compares the reported mode with the one before. It returns a change during the turn without a
-// request for it. The caller holds mu.
+// watchMode compares the mode that the agent reports with its previous mode. If the agent changed the mode during the
+// turn without a request, watchMode returns both modes. The caller holds mu.
 func (s *agentSession) watchMode() (from, to string) {
 	from, to = s.modes.now, s.presentMode()
 	if s.modes.now = to; !s.modes.open || to == from || to == "" || to == s.modes.expect {
@@ -70,7 +71,7 @@ func (s *agentSession) modeChosen() bool {
 		(s.setup.Mode != "" || asking.Mode != "" || asking.Option != "")
 }
 
-// modesBetweenTurns returns the changes of the mode after the last turn.
+// modesBetweenTurns returns events for the changes of the mode since the last turn, and forgets these changes.
 func (s *agentSession) modesBetweenTurns() (events []event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,13 +83,13 @@ func (s *agentSession) modesBetweenTurns() (events []event.Event) {
 	return events
 }
 
-// modeTool returns a change of the mode in the form of a tool call.
+// modeTool describes a change to the mode as a completed tool call.
 func modeTool(to string) fact.ToolSeen {
 	return fact.ToolSeen{Title: "mode " + to, Kind: string(acp.ToolKindSwitchMode),
 		Status: string(acp.ToolCallStatusCompleted)}
 }
 
-// otherModeName returns the agent's name for a mode, or "" if the name is the id.
+// otherModeName returns the agent's name for a mode. It returns "" if the name says the same as the id.
 func (s *agentSession) otherModeName(id string) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -98,17 +99,18 @@ func (s *agentSession) otherModeName(id string) string {
 	return ""
 }
 
-// Offers are the offers of an agent in its session, and the present choices.
+// Offers holds the modes, options and commands that an agent offers in its session, and the present choices.
 type Offers struct {
-	Mode     string // the present one
+	Mode     string // the id of the present mode
 	Modes    []acp.SessionMode
 	Options  []acp.SessionConfigOption
 	Commands []acp.AvailableCommand
-	Asking   []string        // the modes that loosen nothing: the asking mode, the configured one, and stricter ones
-	Lost     []*message.Text // the earlier choices that could not be taken up again, in words
+	Asking   []string // ids of offered modes that loosen nothing: configured, asking and stricter modes
+	// Lost holds a sentence for each earlier choice that could not be made again.
+	Lost []*message.Text
 }
 
-// enterState notes the offers of a new session.
+// enterState stores the offers of the session that was just opened.
 func (s *agentSession) enterState() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +122,8 @@ func (s *agentSession) enterState() {
 	}
 }
 
-// applyChoice notes a choice. An empty mode leaves the mode as it is.
+// applyChoice stores the choice of the mode, and takes over the options of the session. If mode is empty, the mode does
+// not change.
 func (s *agentSession) applyChoice(mode string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +134,7 @@ func (s *agentSession) applyChoice(mode string) {
 	s.modes.now, s.modes.expect, s.modes.open = s.presentMode(), "", true
 }
 
-// offers returns the present offers of the agent.
+// offers returns a copy of the agent's present offers.
 func (s *agentSession) offers() Offers {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -148,8 +151,8 @@ func (s *agentSession) offers() Offers {
 	return st
 }
 
-// Models returns the id of the option that chooses a model, its values and the present one. The id is empty if
-// the agent has no such option.
+// Models returns the id of the option that chooses a model, the possible values, and the present value. The id is empty
+// if the agent has no such option.
 func (o Offers) Models() (id string, values []string, now string) {
 	if opt := agents.ModelSelect(o.Options); opt != nil {
 		return string(opt.Id), agents.OptionValues(opt.Options), string(opt.CurrentValue)
@@ -157,7 +160,8 @@ func (o Offers) Models() (id string, values []string, now string) {
 	return "", nil, ""
 }
 
-// earlierChoices returns the mode and the model to choose: the earlier ones, if the agent still offers them.
+// earlierChoices returns the mode and the model for the new session. An earlier choice wins over the setup's mode if
+// the agent still offers it. The earlier model counts only if the setup names no model.
 func (s *agentSession) earlierChoices() (mode, model string) {
 	mode, model = s.setup.Mode, s.setup.Model
 	if e := s.setup.Earlier.Mode; e != "" {
@@ -177,8 +181,8 @@ func (s *agentSession) earlierChoices() (mode, model string) {
 	return mode, model
 }
 
-// chooseOptions repeats the earlier choices of config options. Options that the agent has dropped stay as they
-// are.
+// chooseOptions repeats the earlier choices of config options. If the agent refuses one, chooseOptions adds a sentence
+// to lost.
 func (s *agentSession) chooseOptions(ctx context.Context) {
 	for _, id := range slices.Sorted(maps.Keys(s.setup.Earlier.Options)) {
 		value := s.setup.Earlier.Options[id]
@@ -194,9 +198,8 @@ func (s *agentSession) chooseOptions(ctx context.Context) {
 	}
 }
 
-// extendSetup adds the further texts, directories and servers of the setup to the agent's session. The error is an
-// *InputError if the agent cannot take one of them, because the prompt would reach another session than the
-// requested one.
+// extendSetup adds the setup's texts, directories and servers to the agent's session. If the agent cannot use one of
+// them, the error is an *InputError. The prompt would otherwise reach another session than the requested one.
 func (s *agentSession) extendSetup() error {
 	refuse := func(what string) error {
 		return &InputError{fmt.Errorf("%s does not take %s: nothing was sent", s.setup.Agent.ID, what)}

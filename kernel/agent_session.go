@@ -26,79 +26,79 @@ import (
 // Setup describes the agent session in which inputs are answered.
 type Setup struct {
 	Agent   agents.Agent
-	Session event.SessionID // empty means a new session, which is listed only on demand
+	Session event.SessionID // empty means a new session
 	Dir     string          // the agent's working directory, absolute
 	Model   string          // empty means the agent's own choice
-	Mode    string          // empty means the mode in which the agent asks
-	// Earlier holds the choices of the session before. They are taken up again if the agent still offers them.
-	// Earlier.Mode replaces Mode. Earlier.Model is for an empty Model.
+	Mode    string          // empty means the mode in which the agent asks a person
+	// Earlier holds the choices that were made in the previous session. They are made again if the agent still offers
+	// them. Earlier.Mode replaces Mode. Earlier.Model counts only if Model is empty.
 	Earlier fact.SessionConfigured
 	Servers []acp.McpServer
-	System  string // the text before the first text of the agent's session
-	// Append follows the agent's own system prompt. AddDirs are further absolute roots of its session. Extra
-	// are servers in addition to Servers, and replace those with the same name. An agent that cannot take one
-	// of them is not prompted.
+	System  string // the text that goes before the first prompt of the agent's session
+	// Append follows the agent's own system prompt. AddDirs are further absolute root directories. Extra are servers in
+	// addition to Servers, and replace servers with the same name. An agent that cannot use one of these three is not
+	// prompted.
 	Append  string
 	AddDirs []string
 	Extra   []acp.McpServer
-	Budget  int // tokens that the history may use
+	Budget  int // the number of tokens that the transcript of earlier turns may use
 	Temp    []string
 	Home    string
 	// Forms tells the agent that a person can fill in its forms.
 	Forms bool
-	// Notices tells the agent that its notices are shown, in addition to its messages.
+	// Notices tells the agent that the person sees the agent's notices, not only its messages.
 	Notices bool
-	// Limit is the permission mode for runs that the agent starts. They can only tighten it. If it is empty,
-	// the turn's mode holds, and in a conversation "deny".
+	// Limit is the permission mode for the runs of Perlica that the agent itself starts. They can only tighten the
+	// mode. If Limit is empty, the turn's mode applies, and in a conversation "deny".
 	Limit policy.Mode
 }
 
-// agentSession is an agent's process and its ACP session, from start to end. The connection calls it with each
-// line and each question, and it passes them on to the turn under way.
+// agentSession is an agent's process and its ACP session, from start to end. The connection calls the agentSession with
+// each line and each question. The agentSession passes them to the present turn.
 type agentSession struct {
 	r     *Runner
 	setup Setup
 
-	// launched is the process if Turn.Launch started it. Otherwise it is nil, and startProcess starts it.
+	// launched is the process that Turn.Launch started. If it is nil, startProcess starts the process.
 	launched *process.Launched
 	conn     *provider.Conn // set by startProcess before all other calls
 	session  *provider.Session
 	info     acp.InitializeResponse
-	mode     string            // set by prepareSession
-	options  map[string]string // set by prepareSession
+	mode     string            // the present mode's id; set by prepareSession
+	options  map[string]string // the chosen options, from id to value; set by prepareSession
 	how      continuation      // the way in which the agent knows earlier turns
-	lost     []*message.Text   // the choices in Setup.Earlier that the agent refused; set by prepareSession
-	anew     bool              // the session has no earlier turns
-	prompted bool              // the agent was prompted and knows system text and transcript
+	lost     []*message.Text   // sentences about earlier choices that could not be made again; set by prepareSession
+	anew     bool              // true if the Perlica session has no earlier turns
+	prompted bool              // true after the first prompt: the agent knows the system text and the transcript
 
-	listing atomic.Bool   // the models are being listed
-	heard   chan struct{} // capacity 1: a line has come
+	listing atomic.Bool   // true while ListModels runs
+	heard   chan struct{} // capacity 1: gets a value for each line of the agent
 
-	closing       chan struct{} // closed when session/close is over; nil means that it was not sent
-	orphans       string        // the unmarked processes that Perlica ended with the agent; set by endProcess
+	closing       chan struct{} // closed when session/close has ended; nil means that session/close was not sent
+	orphans       string        // the left processes that Perlica ended with the agent; set by endProcess
 	closeErr      error         // the error of session/close; set before closing is closed
-	closeRecorded bool          // the end of the session is on record
+	closeRecorded bool          // true if the session's end is already recorded
 
-	betweenTurns sync.WaitGroup // answers to questions between turns
-	ending       sync.WaitGroup // the end of the process, if beginEnd was called
+	betweenTurns sync.WaitGroup // the goroutines that answer questions between turns
+	ending       sync.WaitGroup // the goroutine of beginEnd
 
-	mu     sync.RWMutex // held for reading while the connection's reader is in a turn
-	client *client      // nil between the turns of a kept session
+	mu     sync.RWMutex // held for reading while the connection's reader calls into a turn
+	client *client      // the present turn; nil between the turns of a kept session
 	base   event.Refs
 	state  Offers
 	modes  modeWatch
 }
 
-// newAgentSession returns a session that is not started. Its events carry base, or the references of the turn
-// while client is not nil.
+// newAgentSession returns an agentSession without a process. With a client, the session's events get the turn's
+// references, and otherwise base.
 func newAgentSession(r *Runner, setup Setup, base event.Refs, client *client) *agentSession {
 	return &agentSession{r: r, setup: setup, base: base, client: client, heard: make(chan struct{}, 1)}
 }
 
-// startProcess starts the agent's process, or takes the launched one.
+// startProcess starts the agent's process, or adopts the process that Turn.Launch has started.
 func (s *agentSession) startProcess() (err error) {
 	for _, dir := range append([]string{s.setup.Dir}, s.setup.AddDirs...) {
-		if !utf8.ValidString(dir) { // JSON would name another directory
+		if !utf8.ValidString(dir) { // JSON would change the name
 			return &InputError{fmt.Errorf(
 				"the agent cannot be told its directory %q: the name is not valid UTF-8; rename it or choose another one", dir)}
 		}
@@ -122,12 +122,12 @@ func (s *agentSession) startProcess() (err error) {
 	return err
 }
 
-// process returns the options of the agent's process. Launch uses them before a Runner exists.
+// process returns the options of the agent's process. Turn.Launch calls it before a Runner exists.
 func (s Setup) process(environ []string, redactor *redact.Redactor) provider.Options {
 	return provider.Options{Dir: s.Dir, Environ: environ, Permissions: string(s.Limit), Redact: redactor.Lines()}
 }
 
-// prepareSession brings the agent to the point where it can be prompted.
+// prepareSession initializes the agent, opens its session and makes all choices. After that the agent can be prompted.
 func (s *agentSession) prepareSession(ctx context.Context, strategy string) (err error) {
 	if s.info, err = s.conn.Initialize(ctx, s.r.opt.Version); err != nil {
 		return s.recordTimeout(err)
@@ -165,7 +165,7 @@ func (s *agentSession) prepareSession(ctx context.Context, strategy string) (err
 	return s.r.log.Record(append(s.sandboxFact(), started)...)
 }
 
-// sandboxFact describes the sandbox of the agent's process. It returns nothing without a sandbox.
+// sandboxFact returns an event that describes the sandbox of the agent's process. Without a sandbox it returns nil.
 func (s *agentSession) sandboxFact() []event.Event {
 	box := s.conn.Sandbox()
 	if box == nil {
@@ -176,7 +176,7 @@ func (s *agentSession) sandboxFact() []event.Event {
 	})}
 }
 
-// enterSession opens a session of the agent, or continues the one with the latest turn.
+// enterSession opens a new session of the agent, or continues the agent's session of the latest turn.
 func (s *agentSession) enterSession(ctx context.Context) (err error) {
 	s.how = continuedAnew
 	if !s.anew {
@@ -211,7 +211,7 @@ func (s *agentSession) recordTimeout(err error) error {
 	return err
 }
 
-// beginTurn gives the session to a turn.
+// beginTurn makes c the present turn of the session. It also reports the changes of the mode since the last turn.
 func (s *agentSession) beginTurn(c *client) {
 	s.mu.Lock()
 	s.client = c
@@ -224,14 +224,14 @@ func (s *agentSession) beginTurn(c *client) {
 	}
 }
 
-// finishTurn takes the session back from the turn. When it returns, no goroutine of the connection is in the turn.
+// finishTurn ends the present turn. After finishTurn returns, no goroutine of the connection uses the turn.
 func (s *agentSession) finishTurn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.client = nil
 }
 
-// refs returns the references of the turn under way. Events between turns belong to no run.
+// refs returns the references of the present turn. Between turns it returns base, which names no run.
 func (s *agentSession) refs() event.Refs {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -246,7 +246,7 @@ func (s *agentSession) refsNow() event.Refs {
 	return s.base
 }
 
-// Sent records a line before it is written.
+// Sent records a line of Perlica before the connection writes the line.
 func (s *agentSession) Sent(f provider.Frame) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -268,8 +268,8 @@ func (s *agentSession) Received(f provider.Frame) error {
 	return s.r.log.Record(s.r.receivedEvent(f, s.refsNow()))
 }
 
-// Update passes an update to the turn. An update between turns is on record only: after session/load, the
-// agent repeats all earlier turns.
+// Update passes an update to the present turn. Between turns an update is only recorded: after session/load, the agent
+// repeats all earlier turns.
 func (s *agentSession) Update(u provider.Update) {
 	from, to := s.applyState(u)
 	s.mu.RLock()
@@ -283,8 +283,8 @@ func (s *agentSession) Update(u provider.Update) {
 	}
 }
 
-// applyState notes an update of the session's state. It returns a change of the mode during the turn without a
-// request for it.
+// applyState stores new commands, a new mode or new options of the agent. It returns both modes if the agent changed
+// the mode during the turn without a request.
 func (s *agentSession) applyState(u provider.Update) (from, to string) {
 	if u.Commands == nil && u.Mode == "" && u.Options == nil {
 		return "", ""
@@ -302,8 +302,8 @@ func (s *agentSession) applyState(u provider.Update) (from, to string) {
 	return s.watchMode()
 }
 
-// RequestPermission passes a question to the turn. Between turns no run can judge it, and the answer is
-// cancelled.
+// RequestPermission passes a question to the present turn. Between turns no run can judge a question, so Perlica
+// answers "cancelled".
 func (s *agentSession) RequestPermission(p *provider.PermissionRequest) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -317,7 +317,8 @@ func (s *agentSession) RequestPermission(p *provider.PermissionRequest) {
 	})
 }
 
-// RefusedPermission tells the turn of a question that was refused before anyone could be asked.
+// RefusedPermission reports a question to the turn that the connection refused before a person or a rule could judge
+// it.
 func (s *agentSession) RefusedPermission(t provider.ToolCall) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -326,7 +327,7 @@ func (s *agentSession) RefusedPermission(t provider.ToolCall) {
 	}
 }
 
-// Blocked records a refused request. An error kills the log, and the agent's next line then ends the agent.
+// Blocked records a refused request. If recording fails, the agent's next line fails, too, and ends the agent.
 func (s *agentSession) Blocked(b provider.BlockedRequest) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -336,8 +337,8 @@ func (s *agentSession) Blocked(b provider.BlockedRequest) {
 	}
 }
 
-// SendHTTP permits the HTTP request of a model agent, after all recorded events are on disk. It refuses the
-// request in a cancelled turn, and between turns except during ListModels.
+// SendHTTP permits the HTTP request of a model agent, after all recorded events are on disk. It refuses the request in
+// a cancelled turn. Between turns it permits a request only during ListModels.
 func (s *agentSession) SendHTTP() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -350,7 +351,7 @@ func (s *agentSession) SendHTTP() error {
 	return s.r.log.Sync()
 }
 
-// Warning reports a line that Perlica could not use.
+// Warning reports a line of the agent that Perlica could not use.
 func (s *agentSession) Warning(w provider.Warning) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -361,7 +362,7 @@ func (s *agentSession) Warning(w provider.Warning) {
 	s.r.opt.Trail.Warn(w.Subtype, "session", string(s.setup.Session), "detail", w.Detail)
 }
 
-// Drained is called when no complete line is buffered. The turn may show its updates now.
+// Drained tells the turn that no complete line of the agent is buffered. The turn may show its updates now.
 func (s *agentSession) Drained() {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -370,15 +371,15 @@ func (s *agentSession) Drained() {
 	}
 }
 
-// beginClose asks the agent to free its session, if the agent offers that. An agent writes its lines in order,
-// so nothing of the turn follows the answer.
+// beginClose asks the agent to free its session, if the agent offers that. An agent writes its lines in order, so no
+// line of the turn follows the agent's response to session/close.
 func (s *agentSession) beginClose() {
 	if s.session == nil || s.conn.Err() != nil || s.info.AgentCapabilities.SessionCapabilities.Close == nil ||
 		s.closing != nil {
 		return
 	}
 	s.closing = make(chan struct{})
-	go func() { // endProcess waits for it
+	go func() { // endProcess waits for this goroutine
 		defer close(s.closing)
 		ctx, cancel := context.WithTimeout(context.Background(), agents.CloseTimeout)
 		defer cancel()
@@ -386,13 +387,13 @@ func (s *agentSession) beginClose() {
 	}()
 }
 
-// beginEnd starts to end the process of an agent whose session is closed. No request may follow.
+// beginEnd starts to end the process after session/close. The caller sends no further request.
 func (s *agentSession) beginEnd() {
 	s.ending.Go(func() { _ = s.conn.End(context.Background()) }) // endProcess returns the same error later
 }
 
-// endProcess waits for beginClose, if it was called, and ends the process. It returns the error of session/close,
-// which spoils nothing, because the outcome is on disk.
+// endProcess waits for beginClose, if it was called, and ends the process. It returns the error of session/close. That
+// error does not change the turn's outcome, because the outcome is already on disk.
 func (s *agentSession) endProcess(ctx context.Context) error {
 	if s.closing != nil {
 		<-s.closing
@@ -415,8 +416,8 @@ func (s *agentSession) endProcess(ctx context.Context) error {
 	return s.closeErr
 }
 
-// closedInTime reports whether the agent has already answered session/close. Then one commit holds the outcome
-// and this fact.
+// closedInTime reports whether the agent has already answered session/close. In that case one commit can store the
+// turn's outcome and closedFact together.
 func (s *agentSession) closedInTime() bool {
 	if s.closing == nil {
 		return false
@@ -430,7 +431,7 @@ func (s *agentSession) closedInTime() bool {
 	}
 }
 
-// closedFact describes the end of the agent's session. It is called after session/close is over.
+// closedFact describes the end of the agent's session. The caller waits for the end of session/close first.
 func (s *agentSession) closedFact() event.Event {
 	closed := fact.SessionClosed{Requested: s.closing != nil}
 	if s.closeErr != nil {

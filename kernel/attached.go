@@ -17,40 +17,40 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Attachment is an agent session that the agent's own client opened. Perlica relays its lines.
+// Attachment describes an agent session that an editor opened, the agent's own client. Perlica relays the lines between
+// the two.
 type Attachment struct {
-	// Setup.Session is the Perlica session to continue, or empty for a new one.
+	// Setup.Session is the Perlica session to continue. Empty means a new session.
 	Setup
 	Conn      *provider.Conn
 	Opened    *provider.Session
 	Agent     acp.InitializeResponse
-	Continued string // "load" or "resume" if the client opened it so, otherwise ""
-	By        string // the holder's name in the error of others that want the session
+	Continued string // "load" or "resume" if the client continued the agent's session in this way, otherwise ""
+	By        string // the name of the lock's owner, for the errors of other processes that want the session
 	Alone     func() // called when the agent begins a turn without a prompt
 }
 
-// Attached is the Perlica session of an Attachment. Each prompt of the client is a turn. An Attached records
-// the lines of the agent's session, and handles updates and questions as in any turn. Its methods may be
-// called from several goroutines. The caller must Close it before the Runner.
+// Attached is the Perlica session of an Attachment. Each prompt of the client is a turn. An Attached records the lines
+// of the agent's session, and handles updates and questions as in any turn. Several goroutines may call its methods.
+// The caller closes the Attached before the Runner.
 type Attached struct {
 	*agentSession
 	lock   *filelock.Lock
 	turnMu queue // held during a turn
-	fresh  bool  // the session has no earlier turns; guarded by turnMu
+	fresh  bool  // true if the session has no earlier turns; guarded by turnMu
 
 	// The connection's reader owns these fields.
 	origins origins
-	earlier bool // the current line belongs to an earlier turn
+	earlier bool // true if the current line belongs to an earlier turn
 	alone   alone
 
-	loads atomic.Int32 // unanswered requests to load this session
-	// retelling means that the session was loaded and no prompt has followed. The agent may still repeat earlier
-	// turns.
+	loads atomic.Int32 // the number of unanswered requests to load this session
+	// retelling is true from the loading of the session until the next prompt. The agent may repeat earlier turns then.
 	retelling atomic.Bool
 }
 
-// Attach attaches Perlica to an agent's session. The error is a *filelock.BusyError if another process or
-// conversation holds the Perlica session.
+// Attach connects a Perlica session with an agent's session. The error is a *filelock.BusyError if another process or
+// conversation holds the lock of the Perlica session.
 func (r *Runner) Attach(ctx context.Context, a Attachment) (*Attached, error) {
 	fresh := a.Session == ""
 	if fresh {
@@ -81,8 +81,8 @@ func (r *Runner) Attach(ctx context.Context, a Attachment) (*Attached, error) {
 	return attached, nil
 }
 
-// Loading says that the client asks the agent to load this session again. Until the caller calls loaded, the
-// agent's updates are those of earlier turns.
+// Loading says that the client asks the agent to load this session again. The caller calls the function loaded when the
+// agent has answered. Until then all updates belong to earlier turns.
 func (a *Attached) Loading() (loaded func()) {
 	a.loads.Add(1)
 	a.retelling.Store(true)
@@ -92,9 +92,8 @@ func (a *Attached) Loading() (loaded func()) {
 // Session returns the id of the Perlica session.
 func (a *Attached) Session() event.SessionID { return a.setup.Session }
 
-// Choose puts the agent into its asking mode or into the mode of the setup, and records the start of the
-// session. The requests are Perlica's own; asked reports whether Choose sent one. It must be called once,
-// before the first Prompt.
+// Choose puts the agent into the mode of the setup, or into its asking mode. It also records the start of the session.
+// asked reports whether Choose sent a request to the agent. The caller calls Choose once, before the first Prompt.
 func (a *Attached) Choose(ctx context.Context) (mode string, asked bool, err error) {
 	before := a.presentModeNow()
 	a.mode, a.options, err = agents.Choose(ctx, a.session, a.setup.Agent.Asking, a.setup.Mode, a.setup.Model)
@@ -113,21 +112,20 @@ func (a *Attached) Choose(ctx context.Context) (mode string, asked bool, err err
 	return a.mode, a.mode != before || len(a.options) > 0, a.r.log.Record(append(a.sandboxFact(), started)...)
 }
 
-// Offers returns the agent's offers.
+// Offers returns a copy of the agent's present offers.
 func (a *Attached) Offers() Offers { return a.offers() }
 
-// ChosenMode says that the client is choosing a mode.
+// ChosenMode announces that the client is choosing a mode.
 func (a *Attached) ChosenMode(mode string) { a.expectMode(mode) }
 
 // ClientPrompt is a session/prompt of the agent's own client.
 type ClientPrompt struct {
-	Line   []byte // the request
+	Line   []byte // the client's request line
 	Cancel func() error
 }
 
-// Prompt answers an input with at most one call, like Runner.Run. The input's Prompt is the one in the line of
-// c. A stop calls Cancel, which asks the agent to cancel the turn. Perlica does not end an agent that ignores
-// it.
+// Prompt answers an input with at most one call, like Runner.Run. The line in c holds the text of the input. A stop
+// calls c.Cancel, which asks the agent to cancel the turn. Perlica does not end an agent that ignores the cancellation.
 func (a *Attached) Prompt(ctx context.Context, t Turn, c ClientPrompt) (record.Result, error) {
 	if err := a.turnMu.waitForLock(ctx, t.Stop); err != nil {
 		return record.Result{}, err
@@ -137,13 +135,13 @@ func (a *Attached) Prompt(ctx context.Context, t Turn, c ClientPrompt) (record.R
 	return a.r.answerInput(ctx, &t, attachedAgent{a, &c})
 }
 
-// attachedAgent is the agent of an Attached for one prompt of its client.
+// attachedAgent is the agent of an Attached for one prompt of the client.
 type attachedAgent struct {
 	*Attached
 	clientPrompt *ClientPrompt
 }
 
-// acceptRun takes the run's own lock. The Attached holds the session's lock. The caller holds turnMu.
+// acceptRun creates the run and locks it. The Attached already holds the session's lock, and the caller holds turnMu.
 func (a attachedAgent) acceptRun(ctx context.Context, t *Turn) (*run, error) {
 	run := a.r.newRun(*t, nil)
 	run.kept, run.created, run.clientPrompt = true, a.fresh, a.clientPrompt
@@ -163,7 +161,7 @@ func (a attachedAgent) provideAgent(ctx context.Context, run *run) error {
 		}
 	}
 	a.beginTurn(run.client)
-	a.retelling.Store(false) // not before the turn begins: until then updates repeat earlier turns
+	a.retelling.Store(false) // after the turn begins, because updates before that repeat earlier turns
 	run.client.lifecycle.attachConn(a.conn)
 	return nil
 }
@@ -175,7 +173,7 @@ func (a attachedAgent) takeBackAgent(_ context.Context, run *run) {
 
 func (a attachedAgent) releaseRun(run *run) { run.releaseLocks() }
 
-// ClosedByClient says that the agent has closed its session for the client.
+// ClosedByClient says that the client has closed the agent's session.
 func (a *Attached) ClosedByClient() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -192,15 +190,15 @@ func (a *Attached) Close() {
 	a.lock.Release()
 }
 
-// Unattached records the lines of an agent that belong to no Perlica session. conversation is the agent's
-// session, or empty. It takes no prompt.
+// Unattached returns an Attached for lines of an agent that belong to no Perlica session. conversation is the id of the
+// agent's session, or empty. The Attached accepts no prompt.
 func (r *Runner) Unattached(conversation string) *Attached {
 	return &Attached{agentSession: newAgentSession(r, Setup{},
 		event.Refs{Conversation: event.ConversationID(conversation)}, nil)}
 }
 
-// ClientLine records a client's line that Perlica does not relay unchanged. With sent it records a line that
-// Perlica itself sends to the client.
+// ClientLine records a line that Perlica does not relay unchanged between the client and the agent. If sent is true,
+// Perlica sent the line to the client. Otherwise the client sent it.
 func (a *Attached) ClientLine(sent bool, line []byte) error {
 	e := event.Event{Type: event.ClientReceived, Class: event.Frame, Actor: "client", Refs: a.refs(), Payload: line}
 	if sent {
@@ -209,8 +207,8 @@ func (a *Attached) ClientLine(sent bool, line []byte) error {
 	return a.r.log.Record(e)
 }
 
-// Durable returns a function that waits until all events recorded before the call of Durable are on disk.
-// Without stream_sync the function does not wait.
+// Durable returns a function that waits until all events recorded before the call of Durable are on disk. If
+// stream_sync is off, the function does not wait.
 func (a *Attached) Durable() func() error {
 	if !a.r.opt.StreamSync {
 		return a.r.log.Err
@@ -219,17 +217,17 @@ func (a *Attached) Durable() func() error {
 	return func() error { return a.r.log.SyncTo(mark) }
 }
 
-// origins knows the turn in which each tool call or message of the agent began.
+// origins stores the references of the turn in which each tool call or message of the agent began.
 type origins struct {
 	refs  map[string]event.Refs
-	order []string // oldest first
+	order []string // the ids, oldest first
 }
 
-// maxOrigins is the number of origins that are kept. A line of an older tool call belongs to the turn under
-// way.
+// maxOrigins is the number of tool calls and messages that origins stores. A line of an older tool call belongs to the
+// present turn.
 const maxOrigins = 4096
 
-// of returns the references for the event of a line. now are the references of the turn under way.
+// of returns the references for the event of an agent's line. now has the references of the present turn.
 func (o *origins) of(f provider.Frame, now event.Refs) event.Refs {
 	if f.Method != acp.ClientMethodSessionUpdate {
 		return now
@@ -267,12 +265,12 @@ func (a *Attached) Received(f provider.Frame) error {
 	return a.r.log.Record(a.r.receivedEvent(f, refs))
 }
 
-// Update handles the update in the received line. An update of an earlier turn is on record only.
+// Update handles the update in the line that Received has just recorded. An update of an earlier turn is only recorded.
 func (a *Attached) Update(u provider.Update) {
 	if a.earlier || a.loads.Load() > 0 && u.Mode == "" && u.Commands == nil && u.Options == nil {
 		return
 	}
-	retelling := a.retelling.Load() // before the look at the turn, which ends it
+	retelling := a.retelling.Load() // read before the turn's state, because the begin of a turn resets retelling
 	a.mu.RLock()
 	prompted := a.client != nil
 	a.mu.RUnlock()
@@ -284,20 +282,20 @@ func (a *Attached) Update(u provider.Update) {
 	a.agentSession.Update(u)
 }
 
-// alone is a turn that the agent began without a prompt.
+// alone describes a turn that the agent began without a prompt.
 type alone struct {
 	began     func()
-	announced bool // began was called
+	announced bool // true after the call of began
 	tools     map[acp.ToolCallId]*toolSeen
 }
 
-// unprompted handles an update between two prompts. A tool that runs then ran without a question.
+// unprompted handles an update between two prompts. A tool that runs between prompts ran without a question.
 func (a *Attached) unprompted(u provider.Update, retelling bool) {
 	if u.Tool == nil && u.Kind != provider.AgentMessageChunk && u.Kind != provider.AgentThoughtChunk || a.lock == nil {
 		return
 	}
 	if retelling && (u.Tool == nil || a.alone.tools[u.Tool.ID] == nil && isOver(u.Tool.Status)) {
-		return // a tool of this turn is reported before it ends
+		return // a repeated tool: a tool of this turn is reported before it ends
 	}
 	if !a.alone.announced && a.alone.began != nil {
 		a.alone.began()
@@ -315,16 +313,16 @@ func (a *Attached) unprompted(u provider.Update, retelling bool) {
 		a.r.place(a.setup)).Request) {
 		return
 	}
-	s.wasAsked = true // one record is enough
+	s.wasAsked = true // one event is enough
 	why := whyByItself
 	if s.declined {
 		why = whyByItselfRefused
 	}
-	// a dead log ends the agent at its next line
+	// A log that cannot be written ends the agent at its next line.
 	_ = a.r.log.Record(event.NewFact(event.PolicyUnasked, "agent", a.refs(), fact.NewUnaskedTool(s.ToolSeen, why)))
 }
 
-// tool returns the reports of a tool call.
+// tool returns the collected reports of a tool call, and creates an empty collection for a new id.
 func (a *alone) tool(id acp.ToolCallId) *toolSeen {
 	s := a.tools[id]
 	if s == nil {
@@ -338,13 +336,13 @@ func (a *alone) tool(id acp.ToolCallId) *toolSeen {
 	return s
 }
 
-// isOver reports whether the status is that of an ended tool.
+// isOver reports whether a tool with this status has ended.
 func isOver(status acp.ToolCallStatus) bool {
 	return status == acp.ToolCallStatusCompleted || status == acp.ToolCallStatusFailed
 }
 
-// RequestPermission hands a question to the turn. Between turns the answer is no, and the tool call counts as
-// refused.
+// RequestPermission passes a question to the present turn. Between turns the answer is no, and the tool call is marked
+// as refused.
 func (a *Attached) RequestPermission(p *provider.PermissionRequest) {
 	a.mu.RLock()
 	prompted := a.client != nil
@@ -355,7 +353,7 @@ func (a *Attached) RequestPermission(p *provider.PermissionRequest) {
 	a.agentSession.RequestPermission(p)
 }
 
-// RefusedPermission notes a question that was refused before a person could be asked.
+// RefusedPermission reports a question that the connection refused before a person or a rule could judge it.
 func (a *Attached) RefusedPermission(t provider.ToolCall) {
 	a.mu.RLock()
 	prompted := a.client != nil
@@ -375,9 +373,9 @@ func (a *Attached) refusedAlone(t provider.ToolCall) {
 	s.declined = true
 }
 
-// Refuses judges a request for approval that only the agent's own client can grant. It reports whether the
-// policy refuses the request, and records the refusal. Between turns every request is refused, because no run
-// can judge it. texts are those of a form that does not name its tool call in another way.
+// Refuses judges a request for approval that only the agent's own client can grant. It returns true and records the
+// decision if the policy refuses the request. Between turns it returns true, because no run can judge the request.
+// texts are the form's texts, which describe the action of a form that does not name a tool call.
 func (a *Attached) Refuses(id string, tool provider.ToolCall, texts []string) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -402,7 +400,7 @@ func (c *client) refuses(p *provider.PermissionRequest) bool {
 		return false
 	}
 	made := decision(req, d)
-	// A dead log ends the agent at its next line.
+	// A log that cannot be written ends the agent at its next line.
 	_ = c.run.r.log.Record(event.NewFact(event.PolicyDecided, "policy", c.refs(), made))
 	c.sums.addDecision(a, false)
 	c.show.addNotice(record.Decided{PolicyDecided: made, Request: p.ID})

@@ -20,42 +20,42 @@ import (
 	"github.com/perlica/perlica/provider/exception"
 )
 
-// changes are the files that a session's agent changed, as far as its lines show. They follow from the log
-// alone, so that every process finds the same. A tool call with a person's yes counts only for effects beyond
-// that yes.
+// changes holds the files that a session's agent changed, as far as the agent's lines show. The files follow from the
+// log alone, so that every process finds the same files. If a person allowed a tool call, only its effects beyond that
+// permission are added.
 type changes struct {
 	mu    sync.Mutex              // guards the fields below
 	upTo  event.Seq               // the newest event that was read
 	runs  []*runChanges           // the newest runs, oldest first
-	heard map[acp.ToolCallId]bool // the tool calls of older runs
+	heard map[acp.ToolCallId]bool // ids of the tool calls of older runs
 	files shell.Changed
 }
 
-// runChanges are the tool calls of a run.
+// runChanges holds the tool calls of a run.
 type runChanges struct {
 	run     event.RunID
 	tools   map[acp.ToolCallId]*change
-	pending map[string]*pendingRequest // by request id
-	line    func(event.Seq) []byte     // reads a line of the log
+	pending map[string]*pendingRequest // the requests without an answer, by request id
+	line    func(event.Seq) []byte     // reads the payload of an event from the log
 }
 
-// A pendingRequest is a request without an answer. Its tool call stays in the log until a report or the answer
-// needs it, because it may have megabytes.
+// A pendingRequest is a request of the agent without an answer. It has only the place of the request in the log,
+// because the request's tool call may have megabytes. The call is read when a report or the answer needs it.
 type pendingRequest struct {
 	tool   acp.ToolCallId
 	seq    event.Seq
-	merged bool // the tool call has this report
+	merged bool // true if the request's description of the tool call was merged into the call
 }
 
-// maxRuns is the number of runs that are kept, because their tool calls may still be reported.
+// maxRuns is the number of newest runs whose tool calls are stored, because the agent may still report them.
 const maxRuns = 4
 
 // A change is a tool call that may change files.
 type change struct {
 	toolSeen
-	approved []policy.ToolCall // the forms that a person allowed
-	allowed  []policy.ToolCall // the forms that a rule, a standing approval or the mode allowed
-	fresh    bool              // a report came after its files were added
+	approved []policy.ToolCall // the versions of the call that a person allowed
+	allowed  []policy.ToolCall // the versions of the call that a rule, a standing approval or the mode allowed
+	fresh    bool              // true if a report came after the call's files were added
 }
 
 // changedFiles returns the files that the session has changed so far.
@@ -100,7 +100,7 @@ func (c *client) changedFiles() (shell.Changed, error) {
 	return maps.Clone(s.files), nil
 }
 
-// lineOf returns the payload of an event, or nil if it cannot be read.
+// lineOf returns the payload of an event, or nil if the event cannot be read.
 func (r *Runner) lineOf(seq event.Seq) []byte {
 	for e, err := range r.log.Events(context.Background(), event.Query{After: seq - 1, Until: seq}) {
 		if err == nil {
@@ -110,7 +110,7 @@ func (r *Runner) lineOf(seq event.Seq) []byte {
 	return nil
 }
 
-// findRun returns the tool calls of a run, or nil.
+// findRun returns the stored tool calls of a run, or nil.
 func (s *changes) findRun(run event.RunID) *runChanges {
 	i := slices.IndexFunc(s.runs, func(r *runChanges) bool { return r.run == run })
 	if i < 0 {
@@ -119,8 +119,8 @@ func (s *changes) findRun(run event.RunID) *runChanges {
 	return s.runs[i]
 }
 
-// addEvent adds an event. An event between two runs belongs to the run of its tool call. An agent that loads its
-// session repeats older tool calls, which are ignored.
+// addEvent adds an event of the log. An event between two runs belongs to the run of its tool call. When an agent loads
+// its session, it repeats older tool calls. addEvent ignores them.
 func (s *changes) addEvent(e event.Event, agent speaker) {
 	run := s.findRun(e.Run)
 	if run == nil {
@@ -139,7 +139,7 @@ func (s *changes) addEvent(e event.Event, agent speaker) {
 	run.addEvent(e, agent)
 }
 
-// addEvent adds an event of the run.
+// addEvent adds an event that belongs to this run.
 func (r *runChanges) addEvent(e event.Event, agent speaker) {
 	if e.Type != event.NotificationReceived {
 		if sent, err := fact.Decode[fact.ReplySent](e); err == nil {
@@ -166,7 +166,8 @@ func (r *runChanges) addEvent(e event.Event, agent speaker) {
 	}
 }
 
-// mergePending merges the requests about a tool call that came before its report.
+// mergePending merges the unanswered requests about a tool call into the call, before the agent's next report of the
+// call is merged.
 func (r *runChanges) mergePending(t *change) {
 	for _, p := range slices.SortedFunc(maps.Values(r.pending),
 		func(a, b *pendingRequest) int { return cmp.Compare(a.seq, b.seq) }) {
@@ -178,7 +179,8 @@ func (r *runChanges) mergePending(t *change) {
 	}
 }
 
-// requestedTool returns the tool call of a recorded request: for a permission, or for an action by the editor.
+// requestedTool returns the tool call that a recorded request describes: a request for permission, or a request for an
+// action of the editor.
 func requestedTool(line []byte) (id string, call provider.ToolCall, ok bool) {
 	if id, call, ok = provider.ParsePermission(line); ok {
 		return id, call, true
@@ -190,7 +192,7 @@ func requestedTool(line []byte) (id string, call provider.ToolCall, ok bool) {
 	return env.ID, call, exempt.Does == exception.Acts && call.Kind != acp.ToolKindRead
 }
 
-// addReply adds the answer to a request.
+// addReply adds Perlica's answer to a request.
 func (r *runChanges) addReply(sent fact.ReplySent, agent speaker) {
 	p := r.pending[sent.RequestID]
 	if p == nil {
@@ -225,7 +227,7 @@ func (r *runChanges) toolCall(id acp.ToolCallId) *change {
 	return t
 }
 
-// addFiles adds the files of the tool calls with new reports.
+// addFiles adds the files of each tool call that has new reports.
 func (s *changes) addFiles(place shell.Place) {
 	for _, r := range s.runs {
 		for _, t := range r.tools {
@@ -242,7 +244,7 @@ func (s *changes) addFiles(place shell.Place) {
 	}
 }
 
-// forms returns the forms in which the call ran, or may have run.
+// forms returns the versions of the call that ran or may have run.
 func (t *change) forms() []policy.ToolCall {
 	forms := slices.Clone(t.allowed)
 	if !t.refused || len(t.allowed)+len(t.approved) > 0 || t.Status == string(acp.ToolCallStatusCompleted) {
@@ -251,7 +253,7 @@ func (t *change) forms() []policy.ToolCall {
 	return forms
 }
 
-// covers reports whether a person allowed the form, with the same texts.
+// covers reports whether a person allowed this version of the call with the same content of the files.
 func covers(approved []policy.ToolCall, form policy.ToolCall, place shell.Place) bool {
 	return slices.ContainsFunc(approved, func(a policy.ToolCall) bool {
 		read := policy.ReadToolCall(a, place)
@@ -264,7 +266,7 @@ func covers(approved []policy.ToolCall, form policy.ToolCall, place shell.Place)
 	})
 }
 
-// addForm adds the files that a form of a tool call changes.
+// addForm adds the files that one version of a tool call changes.
 func (s *changes) addForm(form policy.ToolCall, place shell.Place) {
 	req := policy.ReadToolCall(form, place).Request
 	for _, cmd := range req.Commands {

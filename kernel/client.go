@@ -16,15 +16,15 @@ import (
 // reasonBlocked is the recorded reason of every refused request.
 const reasonBlocked = "single_call_mode_local_tool_dispatch_disabled"
 
-// client is the turn's part of the agent's session. It records lines, adds up the answer, shows notices and
+// client is the part of a turn that the agent's session calls. It records lines, adds up the answer, shows notices and
 // answers the agent's questions.
 type client struct {
 	run    *run
 	show   *shower
 	at     atomic.Pointer[event.Refs]
-	active chan struct{} // capacity 1: a line has come
+	active chan struct{} // capacity 1: gets a value for each line of the agent
 
-	answered bool // the last line was a response; owned by the connection's reader
+	answered bool // true if the last line was a response; only the connection's reader uses it
 
 	sums      *accumulator
 	questions *questions
@@ -48,14 +48,14 @@ func newClient(run *run) *client {
 	return c
 }
 
-// joinGoroutines waits for the goroutines of the turn. The connection must have ended, or must have been taken from
-// the turn.
+// joinGoroutines waits for the goroutines of the turn. Before that, the caller ends the connection or takes it from the
+// turn.
 func (c *client) joinGoroutines() {
 	c.questions.closeQueue()
 	c.lifecycle.cancelling.Wait()
 }
 
-// closeTurn ends the turn's notices after all of them were shown.
+// closeTurn ends the turn, and waits until all its notices were shown.
 func (c *client) closeTurn() {
 	c.lifecycle.end()
 	c.show.closeQueue()
@@ -80,7 +80,7 @@ var receivedTypes = map[provider.FrameKind]event.Type{
 	provider.Response: event.ResponseReceived, provider.Malformed: event.LineMalformed,
 }
 
-// received notes a line of the agent.
+// received reports a line of the agent to the turn.
 func (c *client) received(f provider.Frame) {
 	select {
 	case c.active <- struct{}{}:
@@ -93,7 +93,7 @@ func (r *Runner) receivedEvent(f provider.Frame, refs event.Refs) event.Event {
 	if f.Kind == provider.Oversized {
 		head := f.Line
 		if r.opt.RedactLog {
-			head = r.opt.Redactor.Payload(head) // before base64 hides the text
+			head = r.opt.Redactor.Payload(head) // masked before base64 hides the text
 		}
 		return event.NewFact(event.LineOversized, "agent", refs, fact.OversizedLine{
 			Length: f.Length, SHA256: hex.EncodeToString(f.SHA256), Head: head,
@@ -102,35 +102,36 @@ func (r *Runner) receivedEvent(f provider.Frame, refs event.Refs) event.Event {
 	return event.Event{Type: receivedTypes[f.Kind], Class: event.Frame, Actor: "agent", Refs: refs, Payload: f.Line}
 }
 
-// startTurn opens the turn. The notice is shown with the next one, or when the prompt is written.
+// startTurn opens the turn. The notice n is shown together with the next notice, or when the prompt is written.
 func (c *client) startTurn(n record.Started) {
-	c.show.holdNotice(n) // Updates of the agent are shown after this notice.
+	c.show.holdNotice(n) // the agent's updates follow this notice
 	c.sums.startTurn()
 }
 
-// Update adds an update of the agent to the turn and shows it. An update before the prompt belongs to the
-// set-up, and an update after the outcome is on record only.
+// Update adds an update of the agent to the turn and shows it. An update before the prompt or after the outcome does
+// not belong to the turn. It is only recorded.
 func (c *client) Update(u provider.Update) {
-	called := u.Tool != nil && c.run.t.Agent.Model // the model was offered no tool: nothing runs
+	called := u.Tool != nil && c.run.t.Agent.Model // a model was offered no tool, so nothing runs
 	switch {
 	case !c.sums.addUpdate(&u, c.run.t.Agent.Model, c.speaker()):
 	case called:
 		b := provider.BlockedRequest{Method: u.Tool.Title, ID: string(u.Tool.ID), Params: u.Raw}
-		_ = c.run.r.log.Record(blockedEvents(b, c.refs())...) // an error ends the log, and with it the run
+		_ = c.run.r.log.Record(blockedEvents(b, c.refs())...) // after an error the log ends, and so does the run
 		c.refused(b)
-	case c.run.clientPrompt == nil: // otherwise the agent's own client has its line
+	case c.run.clientPrompt == nil: // otherwise the agent's own client has received the line itself
 		c.show.holdNotice(record.Updated{Update: u})
 	}
 }
 
-// Drained shows the updates so far, unless the outcome follows at once. Then one commit makes both durable.
+// Drained shows the updates so far. If the outcome follows at once, Drained does nothing: one commit then writes the
+// updates and the outcome.
 func (c *client) Drained() {
 	if !c.answered || !c.run.t.Agent.Orderly {
 		c.show.flushQueue()
 	}
 }
 
-// refused counts and shows a request that was refused.
+// refused counts a refused request and shows a notice about it.
 func (c *client) refused(b provider.BlockedRequest) {
 	c.sums.addBlocked()
 	c.show.addNotice(record.Blocked{Method: b.Method})
@@ -156,21 +157,23 @@ func (c *client) warn(subtype string, detail *message.Text) {
 	}
 }
 
-// warnLate shows a warning after the outcome.
+// warnLate shows a warning after the outcome was shown.
 func (c *client) warnLate(subtype string, detail *message.Text) {
 	c.show.closeQueue()
 	c.warn(subtype, detail)
-	c.show.show(record.NewWarned(subtype, detail)) // its goroutine has ended
+	c.show.show(record.NewWarned(subtype, detail)) // closeQueue has ended the goroutine that shows notices
 }
 
-// Agents may send updates after their answer. The turn is over when the agent has answered session/close. An
-// agent without session/close is done when no line has come for drainIdle. drainMost limits both.
+// Agents may send updates after their answer to the prompt. If Perlica sent session/close, the turn ends with the
+// agent's answer to it. Otherwise the turn ends when the agent has sent no line for drainIdle. The wait never exceeds
+// drainMost.
 const (
 	drainIdle = 5 * time.Millisecond
 	drainMost = 250 * time.Millisecond
 )
 
-// drainUpdates waits for the last updates of a turn.
+// drainUpdates waits for the last updates of a turn. closed is closed when session/close has ended. It is nil if
+// Perlica did not send session/close.
 func (c *client) drainUpdates(closed <-chan struct{}) {
 	most := time.NewTimer(drainMost)
 	defer most.Stop()
@@ -193,8 +196,8 @@ func (c *client) drainUpdates(closed <-chan struct{}) {
 	}
 }
 
-// endTurn ends the turn: an update that comes now does not belong to it. It returns when every question has
-// its end on the log.
+// endTurn ends the turn. Later updates do not belong to it. endTurn returns when the end of each question of the turn
+// is on the log.
 func (c *client) endTurn() {
 	rest := c.sums.endTurn()
 	if rest.Text != "" && c.run.clientPrompt == nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// readHistory reads the earlier turns of a session; see record.ReadHistory. The error wraps disk.ErrCorrupt if the
-// session had more inputs or answers than the log selects now.
+// readHistory returns the earlier turns of a session, as record.ReadHistory does. It compares them with the counts in
+// the sealed view. The error wraps disk.ErrCorrupt if the log now has fewer inputs or answers of the session.
 func (r *Runner) readHistory(ctx context.Context, s event.SessionID, before event.RunID,
 	budget int) (record.History, error) {
 	view, err := r.Sessions(ctx)
 	if err != nil {
 		return record.History{}, err
 	}
-	inputs, answers, err := view.Counts(ctx, s) // before the events are read: the log has at least these
+	inputs, answers, err := view.Counts(ctx, s) // counted first: the log has at least as many
 	if err = errors.Join(err, view.Close()); err != nil {
 		return record.History{}, err
 	}
@@ -32,23 +32,23 @@ func (r *Runner) readHistory(ctx context.Context, s event.SessionID, before even
 	return h, err
 }
 
-// The strategies of a session.
+// These are the strategies of a session.
 const (
-	strategyFresh = "fresh" // an agent process for each input
-	strategyKeep  = "keep"  // one process stays alive between inputs
+	strategyFresh = "fresh" // one agent process for each input
+	strategyKeep  = "keep"  // one agent process for all inputs
 )
 
-// continuation is the way in which an agent session knows the earlier turns.
+// continuation is the way in which an agent's session gets to know the earlier turns.
 type continuation string
 
 const (
-	continuedAnew   continuation = ""       // by a transcript before the first text, if there are earlier turns
-	continuedResume continuation = "resume" // session/resume: the agent has them
-	continuedLoad   continuation = "load"   // session/load: the agent repeated them, which is on record
+	continuedAnew   continuation = ""       // a new session; a transcript of earlier turns goes before the first prompt
+	continuedResume continuation = "resume" // session/resume: the agent knows the turns
+	continuedLoad   continuation = "load"   // session/load: the agent knows the turns and has repeated them
 )
 
-// continueNatively continues the agent's own session if it holds the latest turn and the agent offers that.
-// After a refusal it tries the next way. The error says that the agent is gone, or that ctx ended.
+// continueNatively continues the agent's own session if that session has the latest turn. It tries session/resume and
+// then session/load, as far as the agent offers them. It returns an error only if the agent has ended or ctx is done.
 func (s *agentSession) continueNatively(ctx context.Context) (bool, error) {
 	id, err := s.r.latestConversation(ctx, s.setup.Session)
 	if err != nil || id == "" {
@@ -88,8 +88,8 @@ func (s *agentSession) continueNatively(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// AgentCommand returns the recorded command line of the agent in a session's latest call, or nil without a
-// call.
+// AgentCommand returns the agent's command line in the latest call of a session. It returns nil if the session has no
+// call or if the call was pruned.
 func (r *Runner) AgentCommand(ctx context.Context, id event.SessionID) ([]string, error) {
 	last, ok, err := r.log.Last(ctx, event.Query{Session: id, Types: []event.Type{event.Requested}})
 	if err != nil || !ok {
@@ -97,12 +97,12 @@ func (r *Runner) AgentCommand(ctx context.Context, id event.SessionID) ([]string
 	}
 	f, err := fact.Decode[fact.Requested](last)
 	if err != nil {
-		return nil, nil // it was pruned
+		return nil, nil // the payload was pruned
 	}
 	return f.Agent, nil
 }
 
-// SessionOf returns the Perlica session of one of the agent's own sessions, or "".
+// SessionOf returns the Perlica session that the agent's session conversation belongs to, or "".
 func (r *Runner) SessionOf(ctx context.Context, conversation string) (event.SessionID, error) {
 	for e, err := range r.log.Events(ctx, event.Query{Types: []event.Type{event.SessionStarted}, Newest: true}) {
 		if err != nil {
@@ -115,8 +115,8 @@ func (r *Runner) SessionOf(ctx context.Context, conversation string) (event.Sess
 	return "", nil
 }
 
-// latestConversation returns the agent's own session that holds the latest turn of a session, or "". After a
-// turn of the fresh strategy it also holds the earlier turns, in a transcript.
+// latestConversation returns the agent's own session in which the latest turn of a session ran, or "". If that turn had
+// the fresh strategy, the agent's session has the earlier turns as a transcript.
 func (r *Runner) latestConversation(ctx context.Context, id event.SessionID) (event.ConversationID, error) {
 	last, _, err := r.log.Last(ctx, event.Query{Session: id, Types: []event.Type{event.Requested}})
 	if err != nil {

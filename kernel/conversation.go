@@ -15,49 +15,48 @@ import (
 	"github.com/perlica/perlica/kernel/record"
 )
 
-// Conversation is one Perlica session with an agent that stays alive between inputs: the keep strategy. Each
-// input is one session/prompt in the same session of the agent. The Perlica session is locked while the
-// conversation is open.
+// Conversation is a Perlica session with the keep strategy: one agent process answers all inputs. Each input is one
+// session/prompt in the same session of the agent. The Perlica session is locked while the conversation is open.
 //
-// Its methods may be called from several goroutines. Inputs wait for each other. The caller must Close the
-// conversation before the Runner.
+// Several goroutines may call the methods. Inputs run one after another. The caller closes the conversation before the
+// Runner.
 type Conversation struct {
 	r      *Runner
 	setup  Setup
 	idle   time.Duration
 	lock   *filelock.Lock
 	turnMu queue // held during a turn and by operations that must not run concurrently with one
-	fresh  bool  // the session has no earlier turns; guarded by turnMu
+	fresh  bool  // true if the session has no earlier turns; guarded by turnMu
 	epoch  int64 // the Runner's epoch at the start of the agent; guarded by turnMu
 
 	sessionMu sync.Mutex // held while a new session is recorded; no other lock is taken under it
-	created   bool       // the session is new and not on record yet; guarded by sessionMu
+	created   bool       // true if the session is new and not yet recorded; guarded by sessionMu
 
-	after sync.WaitGroup // the work of releaseRun
-	// next is the reservation of the next run, or nil. releaseRun writes it in the background. It may be read after
-	// after.Wait.
+	after sync.WaitGroup // the goroutine of releaseRun
+	// next is the reservation for the next run, or nil. releaseRun sets it in the background. Other methods call
+	// after.Wait before they read it.
 	next *reservation
 
 	mu      sync.Mutex // guards the fields below
-	agent   *keptAgent // set when the start of the agent begins; nil means that no agent runs
+	agent   *keptAgent // set when the start of the agent begins; nil means that no agent runs or starts
 	resting *time.Timer
 	rested  time.Time // when the last turn ended
 	closed  bool
-	lost    func(error) // set by Lost
+	lost    func(error) // the function that Lost set
 
 	watches sync.WaitGroup // one goroutine of watchAgent for each agent
 }
 
-// ErrConversationClosed says that the conversation was closed.
+// ErrConversationClosed means that the conversation was closed.
 var ErrConversationClosed = message.New("kernel.conversation-closed", "the conversation is closed")
 
-// Converse opens a conversation in the session that setup names, or in a new session. It starts no agent: Warm
-// and the first input do. After the time idle without an input the agent ends, and the next input continues
-// its session. Zero means that the agent never ends. The caller's name by ("chat") appears in the error of
-// others that want the session.
+// Converse opens a conversation in the session that setup names, or in a new session. It does not start the agent: Warm
+// or the first input starts it. The agent ends after the time idle without an input. The next input then continues the
+// agent's session. If idle is zero, the agent does not end. by is the name of the caller, such as "chat". Another
+// process that wants the session gets it in an error.
 //
-// The error is a *filelock.BusyError, which is filelock.ErrBusy, if another process or conversation holds the
-// session.
+// The error is a *filelock.BusyError, which wraps filelock.ErrBusy, if another process or conversation holds the
+// session's lock.
 func (r *Runner) Converse(ctx context.Context, setup Setup, idle time.Duration, by string) (*Conversation, error) {
 	c := &Conversation{r: r, setup: setup, idle: idle, turnMu: make(queue, 1), epoch: r.epoch.Load()}
 	if setup.Session == "" {
@@ -82,7 +81,8 @@ func (c *Conversation) Session() event.SessionID { return c.setup.Session }
 // Provider returns the id of the conversation's agent.
 func (c *Conversation) Provider() string { return c.setup.Agent.ID }
 
-// Warm starts the agent and opens its session in the background. The next input reports a failure.
+// Warm starts the agent and opens the agent's session in the background. If that fails, the next input reports the
+// error.
 func (c *Conversation) Warm() {
 	if !c.Alive() && c.turnMu.TryLock() {
 		defer c.turnMu.Unlock()
@@ -90,7 +90,7 @@ func (c *Conversation) Warm() {
 	}
 }
 
-// Alive reports whether an agent runs or starts.
+// Alive reports whether an agent process runs or starts.
 func (c *Conversation) Alive() bool { return c.present() != nil }
 
 // present returns the agent that runs or starts, or nil.
@@ -100,7 +100,7 @@ func (c *Conversation) present() *keptAgent {
 	return c.agent
 }
 
-// Offers returns the agent's offers; ok is false while no agent has opened its session. continued names how
+// Offers returns the agent's offers. ok is false until an agent has opened its session. continued is the way in which
 // the agent knows the earlier turns: "resume", "load", or "" for a transcript.
 func (c *Conversation) Offers() (o Offers, continued string, ok bool) {
 	l := c.present()
@@ -118,8 +118,8 @@ func (c *Conversation) Offers() (o Offers, continued string, ok bool) {
 	return l.offers(), string(l.how), true
 }
 
-// Await waits until the agent has opened its session, and Offers can return its offers. It starts an agent
-// unless a turn is under way. The error is the agent's, or that of ctx.
+// Await waits until the agent has opened its session, so that Offers can return the agent's offers. It starts an agent
+// unless a turn is running. The error comes from the agent or from ctx.
 func (c *Conversation) Await(ctx context.Context) error {
 	c.Warm()
 	l := c.present()
@@ -134,8 +134,8 @@ func (c *Conversation) Await(ctx context.Context) error {
 	}
 }
 
-// RecordSession records a new session before all its other events. Warm and the first input do so, too. A caller
-// that appends an event of the session must call it before.
+// RecordSession records the creation of a new session, before any other event of the session. Warm and the first input
+// call it, too. A caller that appends another event of the session must call it first.
 func (c *Conversation) RecordSession() error {
 	c.sessionMu.Lock()
 	defer c.sessionMu.Unlock()
@@ -147,9 +147,8 @@ func (c *Conversation) RecordSession() error {
 		Ephemeral: true, Conversation: true}))
 }
 
-// Run answers one input with at most one call, like Runner.Run, in the agent's living session. It ignores the
-// Setup of the turn. An input that waits for another one gives up when ctx ends or the turn is stopped; then
-// nothing of it is on record.
+// Run answers one input with at most one call, like Runner.Run, in the conversation's agent session. It ignores
+// t.Setup. If ctx ends or the turn is stopped while the input still waits for another turn, nothing is recorded.
 func (c *Conversation) Run(ctx context.Context, t Turn) (record.Result, error) {
 	if err := c.turnMu.waitForLock(ctx, t.Stop); err != nil {
 		return record.Result{}, err
@@ -162,20 +161,21 @@ func (c *Conversation) Run(ctx context.Context, t Turn) (record.Result, error) {
 	return c.r.answerInput(ctx, &t, c)
 }
 
-// isClosed reports whether Close was called. The result stays true or false while the caller holds turnMu.
+// isClosed reports whether Close was called. While the caller holds turnMu, the result does not change.
 func (c *Conversation) isClosed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.closed
 }
 
-// reservation is the id and the lock of a future run.
+// reservation is the id of a future run and its lock, which is already taken.
 type reservation struct {
 	run  uuid.UUID
 	lock *filelock.Lock
 }
 
-// acceptRun takes the run's own lock. The conversation holds the session's lock. The caller holds turnMu.
+// acceptRun creates the run and locks it. The conversation already holds the session's lock, and the caller holds
+// turnMu.
 func (c *Conversation) acceptRun(ctx context.Context, t *Turn) (*run, error) {
 	if c.isClosed() {
 		return nil, ErrConversationClosed
@@ -185,13 +185,13 @@ func (c *Conversation) acceptRun(ctx context.Context, t *Turn) (*run, error) {
 	c.next = nil
 	run.kept, run.created = true, c.fresh
 	err := run.unlessStopped(ctx, run.takeLock)
-	run.recorded.Store(true) // from now on repair waits for the end of the run
+	run.recorded.Store(true) // after this, repair waits for the end of the run
 	if err == nil && c.epoch != c.r.epoch.Load() {
 		err = logFailed
 	}
 	if err == nil {
-		// The checkpoint of the turn before may still be pending. anchorFault waits for all recorded events,
-		// so it precedes the events of this turn.
+		// The checkpoint of the previous turn may not be written yet. anchorFault waits for all recorded events, so it
+		// must come before the events of this turn.
 		if subtype, fault := c.r.anchorFault(); fault != nil {
 			run.client.warn(subtype, message.Of(fault))
 		}
@@ -205,7 +205,7 @@ func (c *Conversation) acceptRun(ctx context.Context, t *Turn) (*run, error) {
 	return run, nil
 }
 
-// provideAgent waits for the living agent, or starts one.
+// provideAgent gives the run the running agent, or starts one and waits for it.
 func (c *Conversation) provideAgent(ctx context.Context, run *run) error {
 	c.fresh = false
 	c.dropGone(ctx)
@@ -223,7 +223,8 @@ func (c *Conversation) provideAgent(ctx context.Context, run *run) error {
 	return nil
 }
 
-// takeBackAgent lets the agent rest, or ends an unusable one.
+// takeBackAgent ends the agent's part in the turn. It starts the agent's idle time, or ends an agent that cannot be
+// used again.
 func (c *Conversation) takeBackAgent(ctx context.Context, run *run) {
 	if l := c.present(); l != nil {
 		l.finishTurn()
@@ -232,10 +233,10 @@ func (c *Conversation) takeBackAgent(ctx context.Context, run *run) {
 	run.client.joinGoroutines()
 }
 
-// releaseRun frees the run's lock and reserves the next run's lock in the background. A reservation takes a tenth
-// of the time from an input to its prompt. A failed reservation is repeated by the next run.
+// releaseRun frees the run's lock. In the background it creates and locks the lock file of the next run, because that
+// takes a tenth of the time from an input to its prompt. If this fails, the next run does it.
 func (c *Conversation) releaseRun(run *run) {
-	run.giveUpLocks((*filelock.Lock).Free) // sweepLocks removes the files, because no other run takes these locks
+	run.giveUpLocks((*filelock.Lock).Free) // sweepLocks removes the files; no other run uses these lock files
 	c.after.Go(func() {
 		run.sweepLocks()
 		id := uuid.Must(uuid.NewV7())
@@ -254,7 +255,7 @@ func (run *run) awaitAgent(ctx context.Context, l *keptAgent) error {
 	}
 	ctx, done := run.untilStopped(ctx)
 	defer done()
-	run.r.log.StartFlush() // the input is written while the agent starts
+	run.r.log.StartFlush() // the input goes to disk while the agent starts
 	select {
 	case <-l.ready:
 		return l.err
@@ -263,10 +264,10 @@ func (run *run) awaitAgent(ctx context.Context, l *keptAgent) error {
 	}
 }
 
-// Close frees the agent's session, ends the agent and unlocks the session. It waits for a turn that is under
-// way. Later calls return ErrConversationClosed.
+// Close frees the agent's session, ends the agent and unlocks the Perlica session. It waits for a running turn. Later
+// calls return ErrConversationClosed.
 func (c *Conversation) Close(ctx context.Context) error {
-	defer c.watches.Wait() // after turnMu is unlocked: the watches take it
+	defer c.watches.Wait() // runs after turnMu is unlocked, because watchAgent locks it
 	c.turnMu.Lock()
 	defer c.turnMu.Unlock()
 	c.mu.Lock()
@@ -295,7 +296,8 @@ func (c *Conversation) Close(ctx context.Context) error {
 	return nil
 }
 
-// queue is a mutex with waiters that can give up. Its capacity is one, and it is full while it is locked.
+// queue is a mutex whose waiters can give up. It is a channel with capacity one, which is full while the mutex is
+// locked.
 type queue chan struct{}
 
 func (q queue) Lock()   { q <- struct{}{} }
@@ -310,8 +312,8 @@ func (q queue) TryLock() bool {
 	}
 }
 
-// waitForLock locks the queue, unless ctx ends or stop receives first. If the queue is free, waitForLock ignores stop,
-// and the turn handles it.
+// waitForLock locks the queue. It returns an error if ctx ends or stop has a value first. If the queue is free,
+// waitForLock does not read stop, and the turn reads it later.
 func (q queue) waitForLock(ctx context.Context, stop <-chan fact.Stop) error {
 	if q.TryLock() {
 		return nil

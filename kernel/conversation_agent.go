@@ -10,12 +10,12 @@ import (
 	"github.com/perlica/perlica/kernel/agents"
 )
 
-// keptAgent is the agent session of a conversation, from the beginning of its start.
+// keptAgent is the agent session of a conversation. It exists from the moment at which its start begins.
 type keptAgent struct {
 	*agentSession
 	cancel context.CancelFunc // cancels the start
-	ready  chan struct{}      // closed when err is set
-	err    error              // the reason of a failed start
+	ready  chan struct{}      // closed after err was set
+	err    error              // the error of the start, or nil
 }
 
 // beginAgent returns the present agent, or starts one. The caller holds turnMu.
@@ -41,15 +41,15 @@ func (c *Conversation) beginAgent() (*keptAgent, error) {
 		ready:        make(chan struct{}),
 	}
 	c.agent = l
-	go func() { // dropAgent waits for ready
+	go func() { // dropAgent waits for this goroutine by ready
 		if l.err = l.startProcess(); l.err == nil {
 			l.err = l.prepareSession(ctx, strategyKeep)
 		}
 		if l.err == nil {
-			c.watches.Go(func() { c.watchAgent(l) }) // before ready is closed, because Close waits for both
+			c.watches.Go(func() { c.watchAgent(l) }) // before ready is closed: Close waits for ready first
 		}
 		close(l.ready)
-		if l.err == nil && c.turnMu.TryLock() { // otherwise an input holds turnMu, and its turn lets the agent rest
+		if l.err == nil && c.turnMu.TryLock() { // otherwise an input holds turnMu, and its turn calls afterTurn
 			c.afterTurn(ctx, l)
 			c.turnMu.Unlock()
 		}
@@ -57,16 +57,15 @@ func (c *Conversation) beginAgent() (*keptAgent, error) {
 	return l, nil
 }
 
-// Lost sets a function that is called when an idle agent ends without a command. The next input gets a new
-// agent, which continues the session. f runs in its own goroutine and must not call the conversation's
-// methods.
+// Lost sets a function that is called when an idle agent ends by itself. The next input starts a new agent, which
+// continues the session. The function f runs in its own goroutine and must not call methods of the conversation.
 func (c *Conversation) Lost(f func(error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lost = f
 }
 
-// watchAgent waits for the end of an agent and drops it, unless a method or a turn did so before.
+// watchAgent waits for the end of an agent and drops the agent, unless it was dropped before.
 func (c *Conversation) watchAgent(l *keptAgent) {
 	<-l.conn.Gone()
 	c.turnMu.Lock()
@@ -84,8 +83,8 @@ func (c *Conversation) watchAgent(l *keptAgent) {
 	}
 }
 
-// dropGone drops an agent that ended while it was idle. The next input starts another one, which continues the
-// session. The caller holds turnMu.
+// dropGone drops an agent that has ended. The caller then starts another one, which continues the session. The caller
+// holds turnMu.
 func (c *Conversation) dropGone(ctx context.Context) {
 	l := c.present()
 	if l == nil {
@@ -100,7 +99,7 @@ func (c *Conversation) dropGone(ctx context.Context) {
 	}
 }
 
-// afterTurn ends an unusable agent, and starts the idle timer of a usable one.
+// afterTurn ends an agent that cannot be used again, or starts the idle timer of the agent.
 func (c *Conversation) afterTurn(ctx context.Context, l *keptAgent) {
 	if l == nil {
 		return
@@ -122,21 +121,21 @@ func (c *Conversation) afterTurn(ctx context.Context, l *keptAgent) {
 	}
 }
 
-// endIdle ends an agent after its idle time. It does not close the agent's session, because the next input
-// continues it.
+// endIdle ends an agent after its idle time. It sends no session/close, because the next input continues the agent's
+// session.
 func (c *Conversation) endIdle() {
 	c.turnMu.Lock()
 	defer c.turnMu.Unlock()
 	c.mu.Lock()
-	l, idle := c.agent, time.Since(c.rested) >= c.idle // not idle means that an input has come since
+	l, idle := c.agent, time.Since(c.rested) >= c.idle // if not idle, an input has come in between
 	c.mu.Unlock()
 	if l != nil && idle {
 		c.dropAgent(context.Background(), l)
 	}
 }
 
-// Rest ends the agent now, unless a turn is under way, and reports whether no agent is left. It does not close
-// the agent's session, because the next input continues it.
+// Rest ends the agent now, unless a turn is running. It reports whether no agent runs any more. It sends no
+// session/close, because the next input continues the agent's session.
 func (c *Conversation) Rest() bool {
 	if !c.turnMu.TryLock() {
 		return false
@@ -149,7 +148,7 @@ func (c *Conversation) Rest() bool {
 	return true
 }
 
-// dropAgent ends an agent, once. The caller holds turnMu.
+// dropAgent ends the agent's process. If the agent was dropped before, it does nothing. The caller holds turnMu.
 func (c *Conversation) dropAgent(ctx context.Context, l *keptAgent) {
 	c.mu.Lock()
 	mine := c.agent == l
@@ -163,13 +162,12 @@ func (c *Conversation) dropAgent(ctx context.Context, l *keptAgent) {
 	l.cancel()
 	<-l.ready
 	if l.conn != nil {
-		_ = l.endProcess(ctx) // a failure is on record and spoils nothing
+		_ = l.endProcess(ctx) // the error is already recorded and changes no outcome
 	}
 }
 
-// SetMode puts the agent into one of its modes. It waits for a turn that is under way, and starts an agent if
-// none runs. The mode holds as long as the conversation. An *InputError says that the agent does not offer the
-// mode.
+// SetMode puts the agent into one of its modes. It waits for a running turn, and starts an agent if necessary. The mode
+// applies until the conversation ends. The error is an *InputError if the agent does not offer the mode.
 func (c *Conversation) SetMode(ctx context.Context, mode string) error {
 	return c.setChoice(ctx, func(ctx context.Context, s *agentSession) error {
 		if err := agents.CheckMode(s.session, mode); err != nil {
@@ -186,7 +184,7 @@ func (c *Conversation) SetMode(ctx context.Context, mode string) error {
 	})
 }
 
-// SetModel makes the agent use one of its models, under the conditions of SetMode.
+// SetModel makes the agent use one of its models. It waits and starts an agent as SetMode does.
 func (c *Conversation) SetModel(ctx context.Context, model string) error {
 	return c.setChoice(ctx, func(ctx context.Context, s *agentSession) error {
 		id, err := agents.ModelOption(s.session, model)
@@ -202,8 +200,8 @@ func (c *Conversation) SetModel(ctx context.Context, model string) error {
 	})
 }
 
-// ListModels makes a model agent ask its API for the list of models, which is not a call. Offers has the list
-// afterwards. For other agents it does nothing, because Offers always has their models.
+// ListModels makes a model agent ask its API for the list of models, which is not a call. After that, Offers returns
+// the list. For other agents it does nothing, because Offers always returns their models.
 func (c *Conversation) ListModels(ctx context.Context) error {
 	if !c.setup.Agent.Model {
 		return nil
@@ -215,7 +213,7 @@ func (c *Conversation) ListModels(ctx context.Context) error {
 	})
 }
 
-// SetOption sets one of the agent's config options, under the conditions of SetMode.
+// SetOption sets one of the agent's config options. It waits and starts an agent as SetMode does.
 func (c *Conversation) SetOption(ctx context.Context, id, value string) error {
 	return c.setChoice(ctx, func(ctx context.Context, s *agentSession) error {
 		if err := agents.CheckOption(s.session, id, value); err != nil {
@@ -232,8 +230,8 @@ func (c *Conversation) SetOption(ctx context.Context, id, value string) error {
 	})
 }
 
-// keepOption remembers the value of a config option for the agent's next session. An empty value forgets the option.
-// The caller holds turnMu.
+// keepOption stores the value of a config option for the agent's next session. If the value is empty, it removes the
+// option. The caller holds turnMu.
 func (c *Conversation) keepOption(id, value string) {
 	options := maps.Clone(c.setup.Earlier.Options)
 	delete(options, id)
@@ -246,7 +244,7 @@ func (c *Conversation) keepOption(id, value string) {
 	c.setup.Earlier.Options = options
 }
 
-// recordChoice records the choices, so that the next agent session takes them up again.
+// recordChoice records all choices, so that the agent's next session can repeat them.
 func (c *Conversation) recordChoice(ctx context.Context) error {
 	_, err := c.r.log.Append(ctx, event.NewFact(event.SessionConfigured, "user", event.Refs{Session: c.setup.Session},
 		c.setup.Earlier))

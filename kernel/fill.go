@@ -21,18 +21,19 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// The answers to an elicitation, in ACP's words.
+// These are ACP's words for the answers to a form.
 const (
 	actionAccept  = "accept"
 	actionDecline = "decline"
 	actionCancel  = "cancel"
 )
 
-// byForm is the author of a refusal that holds for every form of this kind.
+// byForm marks a decision that no person and no rule made: Perlica cannot show forms of this kind.
 const byForm = "form"
 
-// fillForm asks a person to fill in the agent's form, with one question for each field, or to open its
-// address. No rule and no mode fills in a form. A form that must not be asked is declined, with a warning.
+// fillForm asks a person for the values of the agent's form, one question for each field. If the form only has an
+// address, fillForm asks the person to open it. No rule and no mode fills in a form. A form that Perlica must not show
+// is declined, with a warning.
 func (q *questions) fillForm(p *provider.PermissionRequest) {
 	f := &filling{c: q.c, q: q, p: p, content: map[string]json.RawMessage{},
 		ends: map[event.InteractionID]interaction.Resolution{}}
@@ -40,7 +41,7 @@ func (q *questions) fillForm(p *provider.PermissionRequest) {
 	if why := f.readForm(); why != nil {
 		_ = q.c.run.r.log.Record(event.NewFact(event.PolicyDecided, "policy", q.c.refs(), fact.PolicyDecided{
 			Title: p.Form.Message, Effect: string(policy.Deny), By: byForm, Why: why.Text, Coded: why.Coded,
-		})) // a dead log ends the run at its next line
+		})) // if the log cannot be written, the agent's next line ends the run
 		q.c.warn("form_declined", formDeclined.With(why))
 	} else {
 		action, by = f.askFields()
@@ -59,34 +60,34 @@ func (q *questions) fillForm(p *provider.PermissionRequest) {
 	if err != nil {
 		t, sent.Error = event.ReplyFailed, err.Error()
 	}
-	if !errors.Is(err, provider.ErrReplied) { // otherwise the agent has withdrawn it
+	if !errors.Is(err, provider.ErrReplied) { // otherwise the agent has withdrawn the form
 		refs := q.c.refs()
 		if n := len(f.tickets); n > 0 {
 			refs = f.tickets[n-1].Refs
 		}
-		_ = q.c.run.r.log.Record(event.NewFact(t, "perlica", refs, sent)) // a dead log ends the run at its next line
+		_ = q.c.run.r.log.Record(event.NewFact(t, "perlica", refs, sent)) // an error ends the run at the agent's next line
 	}
 	for _, t := range f.tickets {
 		end := f.ends[t.ID]
 		end.Sent = err == nil
-		_ = q.c.run.r.questions.Resolve(t, end) // a dead log ends the run at its next line
+		_ = q.c.run.r.questions.Resolve(t, end) // an error ends the run at the agent's next line
 	}
 }
 
-// filling is a form that is being filled in.
+// filling is a form that a person is filling in.
 type filling struct {
 	c       *client
 	q       *questions
 	p       *provider.PermissionRequest
-	base    interaction.Question // the common part of all its questions
-	fields  []form.Field         // empty if the form takes only a yes
-	leave   bool                 // it asks for approval
+	base    interaction.Question // the common part of the form's questions
+	fields  []form.Field         // empty if a yes is the only possible value
+	leave   bool                 // true if the form asks for approval
 	content map[string]json.RawMessage
 	tickets []*interaction.Ticket
 	ends    map[event.InteractionID]interaction.Resolution
 }
 
-// readForm reads the form. It returns the reason why the form must not be asked, or nil.
+// readForm prepares the questions of the form. If Perlica must not show the form, readForm returns the reason.
 func (f *filling) readForm() (why *message.Text) {
 	c, ask := f.c, f.p.Form
 	if c.run.t.Permissions == policy.ModeDeny {
@@ -132,9 +133,9 @@ func (f *filling) readForm() (why *message.Text) {
 	return nil
 }
 
-// approved returns the tool call that the texts of a form describe. Its commands are the first part that
-// policy refuses as a command, otherwise all parts in the form of commands. The question also shows the
-// unchanged texts.
+// approved returns the tool call that the texts of a form describe. If the policy refuses a part of the texts as a
+// command, that part is the call's only command. Otherwise all parts that look like commands are its commands. The call
+// also has the unchanged texts, so that the question shows them.
 func (c *client) approved(tool provider.ToolCall, texts []string) provider.ToolCall {
 	whole := strings.Join(texts, "\n")
 	input := map[string]any{"request": whole}
@@ -153,23 +154,24 @@ func (c *client) approved(tool provider.ToolCall, texts []string) provider.ToolC
 	return tool
 }
 
-// rawJSON encodes a value that can be encoded.
+// rawJSON encodes a value that always can be encoded.
 func rawJSON(v any) json.RawMessage {
 	b, err := json.Marshal(v)
-	if err != nil { // strings and lists of strings
+	if err != nil { // cannot happen: v has strings and lists of strings
 		return nil
 	}
 	return b
 }
 
-// goOnID is the option that accepts without a value. againID is the option that asks for all values again.
+// goOnID is the id of the option that accepts without a value. againID is the id of the option that asks for all values
+// once more.
 const (
 	goOnID  = "perlica:go-on"
 	againID = "perlica:again"
 )
 
-// askFields asks one question after the other, and returns the answer to the form and its author. It shows the
-// values of several fields together before it sends them. The person may give them again.
+// askFields asks one question after the other. It returns the answer to the form and the author of that answer. If the
+// form has several fields, the person sees all values once more. The person can then send them or enter them again.
 func (f *filling) askFields() (action, by string) {
 	if len(f.fields) == 0 {
 		q := f.base
@@ -198,7 +200,7 @@ func (f *filling) askFields() (action, by string) {
 	}
 }
 
-// askField asks for the value of one field. The earlier value is the first suggestion.
+// askField asks for the value of the i-th field. The question suggests the earlier value first.
 func (f *filling) askField(i int) (action, by string) {
 	field, q := &f.fields[i], f.base
 	q.Title = field.Title
@@ -218,7 +220,7 @@ func (f *filling) askField(i int) (action, by string) {
 		return action, by
 	}
 	value, ok, err := field.Value(*a)
-	if err != nil { // the coordinator accepts only valid values, but others write this log, too
+	if err != nil { // the coordinator accepts only valid values, but other programs can write the log, too
 		return actionCancel, err.Error()
 	}
 	if ok {
@@ -228,7 +230,7 @@ func (f *filling) askField(i int) (action, by string) {
 	return action, by
 }
 
-// review asks whether the values may be sent.
+// review returns the question whether the values may be sent to the agent.
 func (f *filling) review() interaction.Question {
 	q := f.base
 	q.Title = f.p.Form.Message
@@ -240,7 +242,7 @@ func (f *filling) review() interaction.Question {
 			continue
 		}
 		text := string(value)
-		_ = json.Unmarshal(value, &text) // a value that is not a string stays JSON
+		_ = json.Unmarshal(value, &text) // if the value is not a string, the text stays JSON
 		q.Subject.Fields = append(q.Subject.Fields, interaction.Field{Name: field.Title, Value: text})
 	}
 	q.Options = []interaction.Option{
@@ -250,7 +252,7 @@ func (f *filling) review() interaction.Question {
 	return q
 }
 
-// action returns the answer to the form that follows from one question's end.
+// action returns the answer to the form after the end of one question, and the author of that answer.
 func (f *filling) action(a *interaction.Answer, why interaction.Reason) (action, by string) {
 	switch {
 	case a == nil:
@@ -261,9 +263,9 @@ func (f *filling) action(a *interaction.Answer, why interaction.Reason) (action,
 	return actionAccept, a.By
 }
 
-// putQuestion asks one question and waits for its end.
+// putQuestion asks one question and waits for the end of the question.
 func (f *filling) putQuestion(q interaction.Question) (*interaction.Answer, interaction.Reason) {
-	c, ctx := f.c, context.Background() // the end of a question is on the log, even if the caller's context ends
+	c, ctx := f.c, context.Background() // the end of the question is recorded even if the caller's ctx ends
 	if c.run.t.AnswerIn > 0 {
 		if err := c.run.r.questions.Reachable(); err != nil {
 			c.warn("unreachable", unreachable.With(err))
@@ -281,7 +283,7 @@ func (f *filling) putQuestion(q interaction.Question) (*interaction.Answer, inte
 	q.Subject = subject
 	c.show.addNotice(record.Asked{Question: q, Request: f.p.ID, Answerable: c.run.t.AnswerIn > 0 && c.sums.isLive()})
 	if why := f.q.awaitEnd(t, f.p); why != "" {
-		_ = c.run.r.questions.Lapse(ctx, t, why) // the ticket's outcome holds an error of the log
+		_ = c.run.r.questions.Lapse(ctx, t, why) // Outcome returns an error of the log
 	}
 	a, lapsed, err := t.Outcome()
 	if err != nil {

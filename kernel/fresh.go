@@ -7,10 +7,10 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// freshAgent is the fresh strategy: each run starts an agent and ends it.
+// freshAgent implements the fresh strategy: each run starts an agent process and ends it.
 type freshAgent struct{ r *Runner }
 
-// acceptRun takes the lock of the session, so that no other run uses it, and the run's own lock.
+// acceptRun creates the run. It locks the session, so that no other run uses it, and the run itself.
 func (f freshAgent) acceptRun(ctx context.Context, t *Turn) (*run, error) {
 	created := t.Session == ""
 	if created {
@@ -33,7 +33,7 @@ func (f freshAgent) acceptRun(ctx context.Context, t *Turn) (*run, error) {
 	return run, nil
 }
 
-// provideAgent starts the agent and opens its session. The input is written at the same time.
+// provideAgent starts the agent and opens its session. At the same time the log writes the input to disk.
 func (f freshAgent) provideAgent(ctx context.Context, run *run) error {
 	run.agent = newAgentSession(f.r, run.t.limited(), run.refs, run.client)
 	run.agent.launched = run.t.launched
@@ -51,8 +51,8 @@ func (f freshAgent) provideAgent(ctx context.Context, run *run) error {
 	return run.agent.prepareSession(ctx, strategyFresh)
 }
 
-// takeBackAgent frees the agent's session and ends the process. A failure here spoils nothing, because the
-// outcome is on disk.
+// takeBackAgent closes the agent's session and ends the process. A failure here does not change the turn's outcome,
+// which is already on disk.
 func (f freshAgent) takeBackAgent(ctx context.Context, run *run) {
 	if run.agent.conn != nil {
 		run.agent.beginClose()

@@ -25,31 +25,31 @@ import (
 	"github.com/perlica/perlica/provider/sandbox"
 )
 
-// Input is one thing to be answered.
+// Input is a message that the agent must answer.
 type Input struct {
 	ID          event.InputID // empty means a new id
 	Text        string
-	Attachments []string // paths of files
+	Attachments []string // paths of the attached files
 	Source      string   // "run", "chat" or another front end
-	Sender      string   // the user's name
-	// Prompt is the prompt of the agent's own client. Then Text is the text in it, and there are no
-	// Attachments. If it is nil, the prompt is made of Text and Attachments.
+	Sender      string   // the name of the user or program that sent it
+	// Prompt is the prompt that the agent's own client wrote. If it is set, Text is the text in it, and Attachments is
+	// empty. If it is nil, Perlica makes the prompt from Text and Attachments.
 	Prompt provider.Prompt
 }
 
-// An InputError says that the input or the setup cannot be sent. Nothing was sent.
+// An InputError means that the input or the setup is not valid, so that nothing was sent.
 type InputError struct{ Err error }
 
 func (e *InputError) Error() string { return e.Err.Error() }
 func (e *InputError) Unwrap() error { return e.Err }
 
-// isUsage reports whether the caller and not the agent caused the error.
+// isUsage reports whether the caller caused the error, and not the agent.
 func isUsage(err error) bool {
 	var input *InputError
 	return errors.As(err, &input) || errors.Is(err, sandbox.ErrUnavailable)
 }
 
-// offered makes an *InputError of an *agents.OfferError and returns other errors unchanged.
+// offered wraps an *agents.OfferError in an *InputError. It returns other errors unchanged.
 func offered(err error) error {
 	var offer *agents.OfferError
 	if errors.As(err, &offer) {
@@ -58,12 +58,12 @@ func offered(err error) error {
 	return err
 }
 
-// An InputConflictError says that the input's id was called before with another text or other attachments.
-// Nothing was sent, and the recorded result belongs to another input.
+// An InputConflictError means that the input's id was already used for another text or other attachments. Nothing was
+// sent, and the recorded result belongs to the other input.
 type InputConflictError struct {
 	Input           event.InputID
 	Run             event.RunID // the run of the earlier call
-	Recorded, Given string      // digests; see Input.digest
+	Recorded, Given string      // digests of the two inputs; see Input.digest
 }
 
 // Tell returns the error's sentence.
@@ -73,13 +73,14 @@ func (e *InputConflictError) Tell() *message.Text {
 
 func (e *InputConflictError) Error() string { return e.Tell().Text }
 
-// file is an attachment in the form in which it is sent.
+// file is an attachment, ready to be sent.
 type file struct {
 	name, uri string
-	data      []byte // nil means that it is too large, and the agent gets a link
+	data      []byte // nil if the file is too large; the agent then gets a link
 }
 
-// maxEmbedded is the size of the largest file in a prompt. The agent gets a link to a larger file.
+// maxEmbedded is the maximum size, in bytes, of a file that is sent as a whole. For a larger file the agent gets a
+// link.
 const maxEmbedded = 1 << 20
 
 // files reads the attachments. The error is an *InputError.
@@ -115,16 +116,15 @@ func readFile(path string) (file, error) {
 	if info.Size() <= maxEmbedded {
 		f.data, err = os.ReadFile(abs)
 		if f.data == nil {
-			f.data = []byte{} // an empty file is not a link
+			f.data = []byte{} // nil would mean a link
 		}
 	}
 	return f, err
 }
 
-// digest identifies an input by the SHA-256 of its text in hex. With attachments it is the SHA-256 of several
-// lines: the digest of the text, then two lines for each attachment in order, the SHA-256 of its content and
-// its URI. "-" stands for the content if the agent gets only a link. With a Prompt it is the SHA-256 of the
-// Prompt.
+// digest identifies an input by a SHA-256 in hex. Without attachments it is the hash of the text. With attachments it
+// hashes several lines: the hash of the text, and then two lines for each attachment. These are the hash of the file's
+// content, or "-" for a link, and the file's URI. With a Prompt it is the hash of the Prompt.
 func (in Input) digest(files []file) string {
 	hash := func(b []byte) string {
 		sum := sha256.Sum256(b)
@@ -148,8 +148,8 @@ func (in Input) digest(files []file) string {
 	return hash([]byte(lines))
 }
 
-// Digest identifies an input by its text and its attachments, like its intent on record. The error is an
-// *InputError.
+// Digest identifies an input by its text and its attachments. The intent on the log has the same digest. The error is
+// an *InputError.
 func (r *Runner) Digest(in Input) (string, error) {
 	files, err := in.files()
 	if err != nil {
@@ -158,7 +158,7 @@ func (r *Runner) Digest(in Input) (string, error) {
 	return r.digest(in, files), nil
 }
 
-// digest is Input.digest of the masked input if the log is masked.
+// digest returns the digest of the input. If the log is masked, it first masks the input in the same way.
 func (r *Runner) digest(in Input, files []file) string {
 	if !r.opt.RedactLog {
 		return in.digest(files)
@@ -176,7 +176,8 @@ func (r *Runner) digest(in Input, files []file) string {
 	return in.digest(masked)
 }
 
-// makePrompt returns the prompt in the form of the wire, its attachments, and the cut of the history.
+// makePrompt returns the prompt as it is sent, its attachments, and a report of the earlier turns that the transcript
+// omits.
 func (run *run) makePrompt(ctx context.Context) (provider.Prompt, []file, *fact.Truncated, error) {
 	if run.clientPrompt != nil {
 		return run.t.Input.Prompt, nil, nil, nil
@@ -196,12 +197,13 @@ func (run *run) makePrompt(ctx context.Context) (provider.Prompt, []file, *fact.
 	return prompt, files, cut, err
 }
 
-// blocks returns the content of the prompt: the system text and the transcript if the agent needs them, the
-// input's text, and its attachments.
+// blocks returns the content of the prompt: the input's text and its attachments. If the agent does not know them yet,
+// the system text and the transcript come first.
 func (run *run) blocks(ctx context.Context, files []file) ([]acp.ContentBlock, *fact.Truncated, error) {
 	var blocks []acp.ContentBlock
 	var cut *fact.Truncated
-	first := !run.agent.prompted && !(run.agent.how != continuedAnew) // the agent knows nothing yet
+	// first means that the agent knows neither the system text nor earlier turns.
+	first := !run.agent.prompted && !(run.agent.how != continuedAnew)
 	if first && run.t.System != "" {
 		blocks = append(blocks, acp.TextBlock(run.t.System))
 	}
@@ -240,7 +242,7 @@ func imageType(data []byte) string {
 	return ""
 }
 
-// attachment returns a file in the best form that the agent accepts: an image, an embedded text or a link.
+// attachment returns a file in the best form that the agent accepts: as an image, as an embedded text, or as a link.
 func (run *run) attachment(f file) acp.ContentBlock {
 	can := run.agent.info.AgentCapabilities.PromptCapabilities
 	mime := imageType(f.data)

@@ -6,17 +6,17 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// A lifecycle has one channel for each event that ends a wait of the turn's goroutines. Each channel is closed
-// once, and nothing is sent on it.
+// A lifecycle has a channel for each event that ends the waiting of the turn's goroutines. Each channel is closed once,
+// and nothing is sent on it.
 type lifecycle struct {
-	attached  chan struct{} // closed when conn is set: the connection calls back before Start returns
+	attached  chan struct{} // closed when conn is set, because the connection calls methods before Start returns
 	conn      *provider.Conn
-	cancelled chan struct{} // closed when the turn is cancelled: all questions lapse
+	cancelled chan struct{} // closed when the turn is cancelled; all questions then end without an answer
 	cancel    func()        // closes cancelled
 	ended     chan struct{} // closed when the run ends
 	end       func()        // closes ended
 
-	cancelling sync.WaitGroup // the goroutine that asks the agent to cancel
+	cancelling sync.WaitGroup // the goroutine that asks the agent to cancel the turn
 }
 
 func newLifecycle() *lifecycle {
@@ -26,20 +26,20 @@ func newLifecycle() *lifecycle {
 	return l
 }
 
-// attachConn gives the turn its connection. It is called once, or never if there is no agent.
+// attachConn gives the turn its connection. The turn calls it once, or never if the agent could not be provided.
 func (l *lifecycle) attachConn(conn *provider.Conn) {
 	l.conn = conn
 	close(l.attached)
 }
 
-// gone waits for attachConn. It returns a channel that is closed when the agent is gone.
+// gone waits for attachConn. It returns a channel that is closed when the agent's process has ended.
 func (l *lifecycle) gone() <-chan struct{} {
 	<-l.attached
 	return l.conn.Gone()
 }
 
-// killAgent ends the agent without another byte to it, because the log cannot be written. It does nothing if the
-// turn ends without an agent.
+// killAgent ends the agent without sending it anything, because the log cannot be written. If the turn ends without an
+// agent, it does nothing.
 func (l *lifecycle) killAgent() {
 	select {
 	case <-l.attached:

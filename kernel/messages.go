@@ -2,7 +2,7 @@ package kernel
 
 import "github.com/perlica/perlica/eventlog/message"
 
-// These are the kernel's sentences: its errors, its warnings, and the reasons on the record.
+// These are the kernel's sentences: its errors, its warnings, and the reasons that it records.
 var (
 	agentUnsure      = message.New("kernel.agent-unsure", "the agent does not know what became of the prompt")
 	ambiguousOptions = message.New("kernel.ambiguous-options",
@@ -76,7 +76,7 @@ var (
 	manyInputs = message.New("kernel.inputs", "%d inputs")
 )
 
-// inputs returns a number of inputs as a part of a sentence.
+// inputs returns "1 input" or a number of inputs, as a part of a sentence.
 func inputs(n int) *message.Text {
 	if n == 1 {
 		return oneInput

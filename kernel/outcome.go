@@ -14,10 +14,10 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// failEarly ends a run whose prompt did not leave. It returns a fault of the caller or of the log, and records
-// nothing more then.
+// failEarly ends a run whose prompt was not sent. If the caller or the log caused the error, failEarly returns the
+// error and records no outcome.
 func (run *run) failEarly(ctx context.Context, err error) (record.Result, error) {
-	_ = run.checkStop() // record a stop that came at the same time, too
+	_ = run.checkStop() // also record a stop that came at the same time
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) || isUsage(err) {
 		return record.Result{}, err
@@ -26,7 +26,7 @@ func (run *run) failEarly(ctx context.Context, err error) (record.Result, error)
 		if errors.Is(err, dead) {
 			return record.Result{}, err
 		}
-		return record.Result{}, errors.Join(dead, err) // the log's error is the reason and comes first
+		return record.Result{}, errors.Join(dead, err) // the log's error is the reason, so it comes first
 	}
 	var e *provider.Error
 	if !errors.As(err, &e) {
@@ -40,7 +40,7 @@ func (run *run) failEarly(ctx context.Context, err error) (record.Result, error)
 	return run.writeOutcome(event.ProviderError, e)
 }
 
-// recordAnswer records the outcome of the agent's answer, or of the error that came in its place.
+// recordAnswer records the outcome: the agent's answer, or the error instead of an answer.
 func (run *run) recordAnswer(a provider.Answer, err error) record.Result {
 	run.awaitLastWords()
 	var e *provider.Error
@@ -60,8 +60,8 @@ func (run *run) recordAnswer(a provider.Answer, err error) record.Result {
 	run.client.sums.setAnswer(a)
 	res, cerr := run.writeOutcome(outcome, e)
 	if cerr != nil {
-		// The prompt has left and its outcome cannot be recorded. The agent ends, and the next start writes
-		// the outcome.
+		// The prompt was sent and its outcome cannot be recorded. The agent is ended, and the next start records an
+		// unknown outcome.
 		run.agent.conn.Kill()
 		res.Outcome = record.OutcomeUnknown
 		res.Err = &provider.Error{Provider: run.t.Agent.ID, Type: provider.TypeRecord, Method: acp.AgentMethodSessionPrompt}
@@ -70,7 +70,7 @@ func (run *run) recordAnswer(a provider.Answer, err error) record.Result {
 	return res
 }
 
-// awaitLastWords waits for updates that follow the agent's answer.
+// awaitLastWords waits for updates that the agent sends after its answer.
 func (run *run) awaitLastWords() {
 	if run.kept {
 		if !run.t.Agent.Orderly {
@@ -82,7 +82,7 @@ func (run *run) awaitLastWords() {
 	run.client.drainUpdates(run.agent.closing)
 }
 
-// isAnswer reports whether the error is an answer of the agent, even a broken one.
+// isAnswer reports whether the error came from the agent as its answer, even as an undecodable one.
 func isAnswer(e *provider.Error) bool {
 	switch e.Type {
 	case provider.TypeAgent, provider.TypeAuth:
@@ -91,8 +91,8 @@ func isAnswer(e *provider.Error) bool {
 	return e.Type == provider.TypeProtocol && (e.Subtype == "undecodable_error" || e.Subtype == "undecodable_result")
 }
 
-// writeOutcome closes the questions, and writes the outcome, the facts with it and the log's checkpoint. It returns
-// when the outcome is on disk and everything before it was shown.
+// writeOutcome ends the turn's questions, and writes the outcome with its related facts and a checkpoint. When it
+// returns, the outcome is on disk and all earlier notices were shown.
 func (run *run) writeOutcome(outcome event.Type, e *provider.Error) (record.Result, error) {
 	run.client.endTurn()
 	run.client.judgeTools()
@@ -118,11 +118,11 @@ func (run *run) writeOutcome(outcome event.Type, e *provider.Error) (record.Resu
 		}))
 	if run.agent.closedInTime() {
 		events = append(events, run.agent.closedFact())
-		run.agent.beginEnd() // the agent takes as long to leave as the write takes
+		run.agent.beginEnd() // the agent can exit during the write
 	}
 	write := run.r.log.EndRun
 	if run.kept {
-		write = run.r.log.EndRunEarly // the caller waits for the answer, and the log stays open for the checkpoint
+		write = run.r.log.EndRunEarly // the caller waits for the answer, so the checkpoint follows later
 	}
 	_, err := write(context.Background(), events...)
 	run.client.show.closeQueue()
@@ -151,7 +151,7 @@ func (run *run) outcomeFact(outcome event.Type, refs event.Refs, res record.Resu
 	return event.NewFact(outcome, "perlica", refs, f)
 }
 
-// result returns the result so far.
+// result returns the run's result so far.
 func (run *run) result() record.Result {
 	res := record.Result{
 		Run: run.refs.Run, Input: run.refs.Input, Session: run.refs.Session, Provider: run.t.Agent.ID,

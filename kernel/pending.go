@@ -14,30 +14,30 @@ import (
 	"github.com/perlica/perlica/kernel/record"
 )
 
-// The reasons why an answer fails or has not been seen.
+// These are the errors of AnswerQuestion if the asking process does not react.
 var (
 	ErrRunGone  = message.New("kernel.run-gone", "the process that asked is gone")
 	ErrNotWoken = message.New("kernel.not-woken",
 		"the answer is on record, but the process that asked has not seen it yet")
 )
 
-// PendingQuestions returns the open questions of this context's living runs.
+// PendingQuestions returns the open questions of this context's running runs.
 func (r *Runner) PendingQuestions(ctx context.Context) ([]interaction.Question, error) {
 	return record.PendingQuestions(ctx, &r.log.Reader, r.opt.Paths.Locks)
 }
 
-// FollowLog yields the events of this context after the event after; see record.Reading.Follow.
+// FollowLog yields the events of this context that follow the event after. See record.Reading.Follow.
 func (r *Runner) FollowLog(ctx context.Context, after event.Seq) iter.Seq2[record.Entry, error] {
 	return (&record.Reading{Log: &r.log.Reader, Locks: r.opt.Paths.Locks, At: after}).Follow(ctx)
 }
 
-// AnswerQuestion answers a question of this or of another process. With a nil error the answer is on disk and
-// counts, and the asking process has seen it. The error is a *interaction.TakenError, with the earlier answer,
-// if the question was answered before. It is ErrRunGone if no process waits for the answer, and ErrNotWoken if
-// the answer counts but the asking process does not react, because it is suspended. Other errors are those of
+// AnswerQuestion answers a question of this or another process. If the error is nil, the answer is on disk and valid,
+// and the asking process has seen it. If the question was answered before, the error is a *interaction.TakenError with
+// the earlier answer. If no process waits for the answer, it is ErrRunGone. If the answer is valid but the asking
+// process does not react, for example because it is suspended, it is ErrNotWoken. Other errors are those of
 // interaction.Question.Check.
 func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a interaction.Answer) error {
-	// This order matters: a process that is gone now has written its last event.
+	// First the lock, then the events: a process that has ended by now has written its last event.
 	alive, err := q.Writer == r.log.Writer(), error(nil)
 	if !alive {
 		alive, err = filelock.Held(filelock.Run(r.opt.Paths.Locks, string(q.Refs.Run)))
@@ -50,12 +50,12 @@ func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a i
 		return err
 	}
 	if closed == nil && !alive {
-		// Without a process to act on it, the answer would look like one that counted.
+		// No process would act on the answer, but the log would look as if it had an effect.
 		return fmt.Errorf("%w: run %s ended without an outcome", ErrRunGone, q.Refs.Run)
 	}
 	err = r.questions.Answer(ctx, q.ID, a)
 	if closed != nil && r.log.Err() == nil {
-		return closed // it explains more than another fault of the answer
+		return closed // more helpful than another error about the answer
 	}
 	if errors.Is(err, interaction.ErrAskerAsleep) {
 		return fmt.Errorf("%w: %w", ErrNotWoken, err)
@@ -76,8 +76,8 @@ func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a i
 	return fmt.Errorf("%w, just as the answer was recorded: run %s", ErrRunGone, q.Refs.Run)
 }
 
-// awaitSeen waits until an answered question is resolved. A process that cannot be woken looks at the log
-// itself within a second.
+// awaitSeen waits until the asking process has resolved an answered question. A process that cannot be woken reads the
+// log by itself within a second.
 func (r *Runner) awaitSeen(ctx context.Context, id event.InteractionID) (bool, error) {
 	changes, err := r.log.Changes(ctx)
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// The reasons why pruning or a run must wait.
+// These are the errors if a pruning or a run must wait.
 var (
 	ErrUnderWay = errors.New("a run is under way")
 	ErrPruning  = errors.New("payloads are being removed from the log")
 )
 
-// Prune empties the payloads that p covers, in the log and in the views, which are rebuilt without them. See
-// eventlog.Log.Prune. The error is ErrUnderWay while a run of the context lives, because Perlica ends a run
-// whose log does not answer during the long rewrite. A run that starts during that time waits, or fails with
+// Prune removes the payloads that p describes from the log. It also removes the views, which are built again without
+// the payloads. See eventlog.Log.Prune. The error is ErrUnderWay if a run of the context is running: such a run would
+// end if its log did not react during the long rewrite. A run that starts during a pruning waits, or returns
 // ErrPruning.
 func (r *Runner) Prune(ctx context.Context, p event.Pruning) (done eventlog.Removal, err error) {
 	lock, err := filelock.Acquire(pruneLockPath(r.opt.Paths.Locks))
@@ -31,7 +31,7 @@ func (r *Runner) Prune(ctx context.Context, p event.Pruning) (done eventlog.Remo
 		return done, err
 	}
 	defer lock.Release()
-	// Only after the lock: a run takes its own lock before it looks at this one.
+	// After taking the lock: a run takes its own lock before it checks the prune lock.
 	if err := noRun(r.opt.Paths.Locks); err != nil {
 		return done, err
 	}
@@ -39,15 +39,15 @@ func (r *Runner) Prune(ctx context.Context, p event.Pruning) (done eventlog.Remo
 	if err == nil && (done.Events > 0 || done.Resumed) {
 		r.makeCheckpoint(ctx)
 	}
-	// After an error, too: some payloads may be gone, and the views must not keep them.
+	// This also applies after an error: some payloads may be removed already, and the views must not have them.
 	return done, errors.Join(err, r.removeViews())
 }
 
-// makeCheckpoint makes a checkpoint that covers a person's change of the record. An unsigned checkpoint undoes nothing;
-// doctor and the next run report it.
+// makeCheckpoint makes a checkpoint after a person's change of the record. If that fails, the change still counts. The
+// next run or 'perlica doctor' reports the fault.
 func (r *Runner) makeCheckpoint(ctx context.Context) { _, _ = r.log.Checkpoint(ctx) }
 
-// noRun returns ErrUnderWay if a run's process lives.
+// noRun returns ErrUnderWay if a run is running.
 func noRun(locks string) error {
 	files, err := filepath.Glob(filepath.Join(locks, "run-*.lock"))
 	if err != nil {
@@ -65,7 +65,7 @@ func noRun(locks string) error {
 	return nil
 }
 
-// removeViews deletes the views, because they hold parts of the payloads.
+// removeViews deletes the views, because they contain parts of the payloads.
 func (r *Runner) removeViews() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,13 +82,13 @@ func (r *Runner) removeViews() error {
 	return errors.Join(errs...)
 }
 
-// IsPruning reports whether a process is pruning the log with its locks in dir.
+// IsPruning reports whether a process is pruning the log. dir is the context's folder of locks.
 func IsPruning(dir string) (bool, error) { return filelock.Held(pruneLockPath(dir)) }
 
 func pruneLockPath(dir string) string { return filepath.Join(dir, "prune.lock") }
 
-// waitForPrune waits until no process is pruning. Without wait it returns ErrPruning instead. The caller holds
-// the run's own lock, which keeps later pruning out.
+// waitForPrune waits until no process is pruning. If wait is false, it returns ErrPruning instead. The caller holds the
+// run's own lock, so that no later pruning can start.
 func waitForPrune(ctx context.Context, locks string, wait bool) error {
 	return filelock.Poll(ctx, wait, func() error {
 		pruning, err := IsPruning(locks)

@@ -20,20 +20,20 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// questions answers the agent's questions in a turn. decideLoop takes them from the queue in wire order. It
-// answers a question for a rule or a mode, or shows it to a person. Another goroutine then awaits the person's
-// answer, so several questions may be open.
+// questions handles the agent's questions in a turn. decideLoop takes the questions from the queue in wire order. If a
+// rule or a mode decides a question, decideLoop answers it. Otherwise it shows the question to a person, and another
+// goroutine waits for the answer. So several questions may be open.
 type questions struct {
 	c     *client
 	queue chan *provider.PermissionRequest // in wire order
-	begin sync.Once                        // starts decideLoop with the first question
+	begin sync.Once                        // starts decideLoop at the first question
 	loop  sync.WaitGroup                   // decideLoop
 
-	deciding sync.Mutex     // held during judgeRequest, and while the run waits for open
-	open     sync.WaitGroup // one goroutine for each open question
+	deciding sync.Mutex     // held during judgeRequest and awaitOpen
+	open     sync.WaitGroup // one goroutine for each question that waits for a person
 }
 
-// addRequest queues a question. The connection's reader waits while the queue is full.
+// addRequest adds a question to the queue. While the queue is full, the connection's reader waits.
 func (q *questions) addRequest(p *provider.PermissionRequest) {
 	q.begin.Do(func() { q.loop.Go(q.decideLoop) })
 	select {
@@ -48,23 +48,23 @@ func (q *questions) decideLoop() {
 	}
 }
 
-// awaitOpen waits for the recorded end of every question that was judged.
+// awaitOpen waits until the end of every judged question is recorded.
 func (q *questions) awaitOpen() {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()
 	q.open.Wait()
 }
 
-// closeQueue ends decideLoop after the queued questions, and waits for it and for the open ones. The caller makes
-// sure that addRequest is not called any more.
+// closeQueue waits until all questions in the queue were judged and have ended. The caller must not call addRequest
+// after closeQueue.
 func (q *questions) closeQueue() {
 	close(q.queue)
 	q.loop.Wait()
 	q.open.Wait()
 }
 
-// judgeRequest decides one question. Errors of the log need no handling here: the log is dead then, and the
-// connection ends with the next line that cannot be recorded.
+// judgeRequest decides one question. It does not handle errors of the log: after such an error, the agent's next line
+// cannot be recorded, and the connection ends.
 func (q *questions) judgeRequest(p *provider.PermissionRequest) {
 	q.deciding.Lock()
 	defer q.deciding.Unlock()
@@ -124,14 +124,14 @@ func (q *questions) putQuestion(a asking, read policy.Reading, d policy.Decision
 	subject := question.Subject
 	question = ticket.Question
 	question.Subject = subject
-	// The notice precedes the notice of the question's end.
+	// this notice must precede the notice of the question's end
 	q.c.show.addNotice(record.Asked{Question: question, Request: a.ID,
 		Answerable: q.c.run.t.AnswerIn > 0 && q.c.sums.isLive()})
 	q.open.Go(func() { q.awaitAnswer(ticket, a) })
 }
 
-// unambiguous returns the options with a unique id. With a shared id, the agent may read a no as a yes. An id
-// with Perlica's own prefix is not the agent's.
+// unambiguous returns the options that have a unique id. If two options had the same id, the agent could take a no for
+// a yes. It also omits options with Perlica's own prefix.
 func unambiguous(options []acp.PermissionOption) []acp.PermissionOption {
 	seen := map[acp.PermissionOptionId]int{}
 	for _, o := range options {
@@ -142,8 +142,8 @@ func unambiguous(options []acp.PermissionOption) []acp.PermissionOption {
 	})
 }
 
-// needsPerson reports whether a person must answer. A refused command needs one if a person is there to type
-// the word.
+// needsPerson reports whether a person must answer. For a refused command a person must type a word, so it is true only
+// if a person can answer.
 func (q *questions) needsPerson(d policy.Decision) bool {
 	if d.Effect == policy.Deny {
 		return d.Word != "" && q.c.run.t.AnswerIn > 0
@@ -151,8 +151,8 @@ func (q *questions) needsPerson(d policy.Decision) bool {
 	return d.Effect == policy.Ask
 }
 
-// answerDecided answers for a rule, a standing approval or a mode. It returns false if an approval was revoked after
-// asOf, because the decision may depend on it. Then nothing was recorded or answered.
+// answerDecided records and sends the answer of a rule, a standing approval or a mode. If an approval was revoked after
+// the event asOf, the decision may be outdated. In that case it records and sends nothing and returns false.
 func (q *questions) answerDecided(a asking, req policy.Request, d policy.Decision, asOf event.Seq) bool {
 	made := decision(req, d)
 	ruling := event.NewFact(event.PolicyDecided, "policy", q.c.refs(), made)
@@ -172,14 +172,14 @@ func (q *questions) answerDecided(a asking, req policy.Request, d policy.Decisio
 	if a.Claim() {
 		q.c.sums.addDecision(a, d.Effect == policy.Allow)
 		q.c.show.addNotice(record.Decided{PolicyDecided: made, Request: a.ID})
-	} else { // the agent has been refused since
+	} else { // the agent has already received a refusal
 		q.countLapse(a.PermissionRequest, interaction.Withdrawn)
 	}
 	reply(q.c.run.r, a.PermissionRequest, d.OptionID, "policy", q.c.refs())
 	return true
 }
 
-// decision returns the record of a decision without a person.
+// decision returns the fact of a decision that no person made.
 func decision(req policy.Request, d policy.Decision) fact.PolicyDecided {
 	commands, _ := commandTexts(req)
 	return fact.PolicyDecided{
@@ -189,7 +189,7 @@ func decision(req policy.Request, d policy.Decision) fact.PolicyDecided {
 	}
 }
 
-// commandTexts returns the commands of a request for display, and the directory in which they start.
+// commandTexts returns the commands of a request as texts, and the directory in which they start.
 func commandTexts(req policy.Request) (texts []string, dir string) {
 	dir = req.Place.Dir
 	for _, cmd := range req.Commands {
@@ -198,7 +198,7 @@ func commandTexts(req policy.Request) (texts []string, dir string) {
 		case cmd.Dir == "":
 		case len(req.Commands) == 1:
 			dir = cmd.Dir
-		default: // each may start elsewhere
+		default: // each command may start in another directory
 			where, _ := shell.Words([]string{"cd", cmd.Dir})
 			text = where + " && " + text
 		}
@@ -207,7 +207,7 @@ func commandTexts(req policy.Request) (texts []string, dir string) {
 	return texts, dir
 }
 
-// question makes the question for a person from the agent's request.
+// question returns the question that asks a person about the agent's request.
 func (q *questions) question(call provider.ToolCall, options []acp.PermissionOption, read policy.Reading,
 	d policy.Decision) interaction.Question {
 	req := read.Request
@@ -248,18 +248,19 @@ func (q *questions) question(call provider.ToolCall, options []acp.PermissionOpt
 	return out
 }
 
-// ownPrefix marks the ids of Perlica's own options. offerPrefix marks the options that remember the answer.
+// ownPrefix begins the ids of Perlica's own options. offerPrefix begins the ids of the options that remember the
+// answer.
 const (
 	ownPrefix   = "perlica:"
 	offerPrefix = ownPrefix + "remember-"
 )
 
-// awaitAnswer waits for the end of a question and tells the agent.
+// awaitAnswer waits for the end of a question and then replies to the agent.
 func (q *questions) awaitAnswer(t *interaction.Ticket, a asking) {
 	p := a.PermissionRequest
-	ctx := context.Background() // the end of a question is on the log, even if the caller's context ends
+	ctx := context.Background() // the end of the question is recorded even if the caller's ctx ends
 	if why := q.awaitEnd(t, p); why != "" {
-		// The ticket's outcome holds an error of the log.
+		// Outcome returns an error of the log.
 		_ = q.c.run.r.questions.Lapse(ctx, t, why)
 	}
 	answer, lapsed, err := t.Outcome()
@@ -276,7 +277,7 @@ func (q *questions) awaitAnswer(t *interaction.Ticket, a asking) {
 	} else {
 		q.countLapse(p, lapsed)
 		if lapsed == interaction.Unattended || lapsed == interaction.TimeUp {
-			o, _ := t.First(string(acp.PermissionOptionKindRejectOnce)) // one of Perlica's own options becomes cancelled
+			o, _ := t.First(string(acp.PermissionOptionKindRejectOnce)) // an option of Perlica itself is sent as "cancelled"
 			res.Option = o.ID
 		}
 	}
@@ -286,14 +287,14 @@ func (q *questions) awaitAnswer(t *interaction.Ticket, a asking) {
 	}
 	closed := record.Closed{Question: t.Question, Request: p.ID, Answer: answer, Reason: lapsed}
 	if answer != nil && !p.Claim() {
-		closed.Answer, closed.Reason = nil, interaction.Withdrawn // the agent was refused before it had the answer
+		closed.Answer, closed.Reason = nil, interaction.Withdrawn // the agent received a refusal before the answer
 	}
-	q.c.show.addNotice(closed) // before the agent reacts
+	q.c.show.addNotice(closed) // shown before the agent reacts
 	res.Sent = lapsed != interaction.Withdrawn && reply(q.c.run.r, p, res.Option, by, t.Refs)
-	_ = q.c.run.r.questions.Resolve(t, res) // an error of the log ends the run
+	_ = q.c.run.r.questions.Resolve(t, res) // an error of the log ends the run later
 }
 
-// awaitEnd returns "" after an answer, otherwise the reason for the lack of one.
+// awaitEnd waits for the end of a question. It returns "" after an answer, and otherwise the reason why no answer came.
 func (q *questions) awaitEnd(t *interaction.Ticket, p *provider.PermissionRequest) interaction.Reason {
 	if q.c.lifecycle.isCancelled() {
 		return interaction.Cancelled
@@ -322,12 +323,12 @@ func (q *questions) awaitEnd(t *interaction.Ticket, p *provider.PermissionReques
 	}
 }
 
-// applyAnswer applies a person's answer and returns the agent's option for it.
+// applyAnswer applies a person's answer, and returns the id of the option that the agent gets. "" means "cancelled".
 func (q *questions) applyAnswer(ctx context.Context, t *interaction.Ticket, said interaction.Answer,
 	a asking) (string, error) {
 	i := slices.IndexFunc(t.Options, func(o interaction.Option) bool { return o.ID == said.Option })
 	if i < 0 {
-		// The coordinator accepts only known options, but other programs write this log, too.
+		// The coordinator accepts only known options, but other programs can write the log, too.
 		q.c.warn("no_such_option",
 			noSuchOption.With(said.By))
 		q.c.sums.addDecision(a, false)
@@ -347,7 +348,7 @@ func (q *questions) applyAnswer(ctx context.Context, t *interaction.Ticket, said
 				}
 			}
 		}
-		once, _ := t.First(string(acp.PermissionOptionKindAllowOnce)) // policy offers nothing without such an option
+		once, _ := t.First(string(acp.PermissionOptionKindAllowOnce)) // policy makes an offer only if such an option exists
 		option = once.ID
 	}
 	if !a.Claim() {
@@ -361,13 +362,14 @@ func (q *questions) applyAnswer(ctx context.Context, t *interaction.Ticket, said
 	return option, nil
 }
 
-// countLapse counts a question without an answer. It counts as unanswered if no person was there, and not if the
-// agent or its turn ended first.
+// countLapse notes that a question ended without an answer. The run counts it as unanswered if nobody could answer or
+// the time ran out, but not if the agent or the turn ended first.
 func (q *questions) countLapse(p *provider.PermissionRequest, why interaction.Reason) {
 	q.c.sums.addLapse(p.Tool.ID, why == interaction.Unattended || why == interaction.TimeUp)
 }
 
-// reply sends an option, or cancelled for an empty option, and records that the reply has left.
+// reply sends an option to the agent, and records that it was sent. If option is empty, it sends "cancelled". It
+// returns false if sending failed.
 func reply(r *Runner, p *provider.PermissionRequest, option, by string, refs event.Refs) bool {
 	sent := fact.ReplySent{RequestID: p.ID, Outcome: "cancelled", By: by}
 	var err error
@@ -386,6 +388,6 @@ func reply(r *Runner, p *provider.PermissionRequest, option, by string, refs eve
 	if err != nil {
 		t, sent.Error = event.ReplyFailed, err.Error()
 	}
-	_ = r.log.Record(event.NewFact(t, "perlica", refs, sent)) // a dead log ends the run at its next line
+	_ = r.log.Record(event.NewFact(t, "perlica", refs, sent)) // if the log fails, the agent's next line ends the run
 	return err == nil
 }

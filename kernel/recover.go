@@ -20,23 +20,23 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Unfinished reports whether the log listed runs without an outcome when it was opened. If not, the caller
-// saves the connection to the file that Recover would need.
+// Unfinished reports whether the log listed runs without an outcome when it was opened. If it returns false, the caller
+// need not call Recover, which opens another connection to the log's file.
 func (r *Runner) Unfinished() bool { return r.log.Unfinished() }
 
-// Recover writes the outcome of every run whose process is gone: unknown, because the prompt may have left. It
-// sends nothing. It returns the results that it wrote.
+// Recover records an unknown outcome for every run whose process has ended, because the prompt may have been sent. It
+// sends nothing. It returns the recorded results.
 func (r *Runner) Recover(ctx context.Context) ([]record.Result, error) {
 	return r.recoverAll(ctx, died)
 }
 
-// cause is the reason why a run could not write its own outcome.
+// cause is the reason why a run did not record its own outcome.
 type cause struct {
 	subtype string
 	said    *message.Text
 }
 
-// These are the causes.
+// These are the reasons why a run did not record its own outcome.
 var (
 	died = cause{"perlica_died", message.New("kernel.died", "Perlica ended before the outcome was known")}
 	lost = cause{"record_failed", message.New("kernel.outcome-lost",
@@ -51,8 +51,8 @@ func (r *Runner) recoverAll(ctx context.Context, why cause) ([]record.Result, er
 	return r.recoverRuns(ctx, ids, why)
 }
 
-// RecoverUnlisted is Recover for runs that the log's list of open runs lacks, for example after a change of
-// the file by another program. It reads all runs, which takes longer.
+// RecoverUnlisted works like Recover, but for runs that are missing in the log's list of open runs. Another program may
+// have changed the file, for example. It reads all runs, so it takes longer.
 func (r *Runner) RecoverUnlisted(ctx context.Context) ([]record.Result, error) {
 	ids, err := r.log.UnlistedRuns(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func (r *Runner) RecoverUnlisted(ctx context.Context) ([]record.Result, error) {
 func (r *Runner) recoverRuns(ctx context.Context, ids []event.RunID, why cause) ([]record.Result, error) {
 	var recovered []record.Result
 	for _, id := range ids {
-		// The lock's holder is the run itself, or another recovery of it.
+		// If the lock is held, the run is alive, or another process recovers it.
 		lock, err := filelock.Acquire(filelock.Run(r.opt.Paths.Locks, string(id)))
 		if errors.Is(err, filelock.ErrHeld) {
 			continue
@@ -89,10 +89,10 @@ func (r *Runner) recoverRuns(ctx context.Context, ids []event.RunID, why cause) 
 	return recovered, nil
 }
 
-// resolveRest resolves the questions of a run that were answered or lapsed and not resolved. The agent got the
-// answer if the log says so. Otherwise the process died before it could tell the agent.
+// resolveRest records the resolution of the run's questions that have an end without one. If the log has a reply, the
+// agent got the answer. Otherwise the process ended before it could reply.
 func (r *Runner) resolveRest(ctx context.Context, id event.RunID) error {
-	ends := map[event.InteractionID]event.Event{} // the last event of each question
+	ends := map[event.InteractionID]event.Event{} // the newest event of each question
 	for e, err := range r.log.Events(ctx, event.Query{Run: id, Types: []event.Type{
 		event.InteractionAnswered, event.InteractionLapsed, event.ReplySent, event.InteractionResolved,
 	}}) {
@@ -110,7 +110,7 @@ func (r *Runner) resolveRest(ctx context.Context, id event.RunID) error {
 		case event.InteractionResolved:
 			continue
 		case event.ReplySent:
-			// A payload that cannot be decoded was pruned or comes from a later version.
+			// The error means that the payload was pruned or comes from a later version.
 			sent, _ := fact.Decode[fact.ReplySent](e)
 			res = interaction.Resolution{Option: sent.Option, Sent: true}
 		}
@@ -122,8 +122,8 @@ func (r *Runner) resolveRest(ctx context.Context, id event.RunID) error {
 	return r.log.Record(resolved...)
 }
 
-// recoverRun ends one run of a process that is gone. It returns false if the run has an outcome by now, or has
-// no intent and therefore no call.
+// recoverRun records the outcome of a run whose process has ended. It returns false if the run already has an outcome.
+// It also returns false if the run has no intent and so made no call.
 func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (ended bool, err error) {
 	left, err := record.Read(ctx, &r.log.Reader, id, event.Query{})
 	if err != nil {
@@ -132,7 +132,7 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 	if !left.Intended {
 		return false, nil
 	}
-	if err := r.resolveRest(ctx, id); err != nil { // before others are closed, which readers see later
+	if err := r.resolveRest(ctx, id); err != nil { // before the open questions are closed
 		return false, err
 	}
 	questions, err := interaction.Pending(ctx, &r.log.Reader, []event.RunID{id})
@@ -161,9 +161,8 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 	return err == nil, err
 }
 
-// Recorded returns the recorded result of the input. ok is false if the input was never called. The error is
-// ErrInputRunning while a call is under way, and wraps disk.ErrCorrupt if the log contradicts itself about the
-// input.
+// Recorded returns the recorded result of an input. ok is false if the input was never called. The error is
+// ErrInputRunning while the call is running. It wraps disk.ErrCorrupt if the events of the input contradict each other.
 func (r *Runner) Recorded(ctx context.Context, id event.InputID) (res record.Result, ok bool, err error) {
 	intent, ok, err := r.log.Intent(ctx, id)
 	if err != nil || !ok {
@@ -173,11 +172,11 @@ func (r *Runner) Recorded(ctx context.Context, id event.InputID) (res record.Res
 	return res, true, err
 }
 
-// IntentLost is the subtype of the error in the result of an input whose intent the log lost.
+// IntentLost is the subtype of the error in a result, if the log has lost the intent of the input.
 const IntentLost = "intent_lost"
 
-// lostResult returns the result of an input without an intent in the log. If the log lost the intent, the
-// outcome is unknown.
+// lostResult returns the result of an input without an intent in the log. If err says that the log has lost the intent,
+// the outcome is unknown. Otherwise the input was not called, or err is another error.
 func lostResult(err error) (res record.Result, ok bool, _ error) {
 	var lost *eventlog.LostIntentError
 	if !errors.As(err, &lost) {
@@ -188,8 +187,8 @@ func lostResult(err error) (res record.Result, ok bool, _ error) {
 	}}, true, nil
 }
 
-// replayInput is Recorded for a repeated input, which must equal the called one. If the record cannot tell, because
-// the intent was pruned, the result has a warning.
+// replayInput returns the recorded result of a repeated input. The input must be equal to the called one. If the intent
+// was pruned, they cannot be compared, and the result has a warning.
 func (r *Runner) replayInput(ctx context.Context, in Input) (res record.Result, ok bool, err error) {
 	intent, ok, err := r.log.Intent(ctx, in.ID)
 	if err != nil || !ok {
@@ -219,14 +218,14 @@ func (r *Runner) replayInput(ctx context.Context, in Input) (res record.Result, 
 	return res, true, err
 }
 
-// recordedResult returns the result of the run with this intent.
+// recordedResult returns the result of the run with this intent, and recovers the run if its process has ended.
 func (r *Runner) recordedResult(ctx context.Context, intent event.Event) (record.Result, error) {
 	res, err := record.ReadResult(ctx, &r.log.Reader, intent.Run)
 	if err != nil || res.Outcome != "" {
 		return res, err
 	}
-	// Recover has ended every listed run whose process is gone. If this run is neither alive nor listed, no
-	// other code would end it.
+	// Recover has ended each listed run whose process has ended. If this run is neither alive nor listed, only this
+	// call ends it.
 	ended, err := r.recoverRuns(ctx, []event.RunID{intent.Run}, died)
 	switch {
 	case err != nil:
@@ -237,17 +236,17 @@ func (r *Runner) recordedResult(ctx context.Context, intent event.Event) (record
 	return ended[0], nil
 }
 
-// The reasons why a run cannot be resolved.
+// These are the reasons why Resolve refuses a run.
 var (
 	ErrOutcomeKnown = errors.New("the run's outcome is known")
 	ErrNoOutcome    = errors.New("the run has no outcome on record yet")
 	ErrNoCall       = errors.New("the run made no call")
 )
 
-// Resolve records a person's judgement whether the prompt of a run with an unknown outcome was sent. The last
-// judgement counts. Resolve sends nothing and changes nothing else. It fails with ErrOutcomeKnown, with
-// ErrUnderWay while the run lives, with ErrNoOutcome for a dead run before Recover, and with ErrNoCall without
-// an intent.
+// Resolve records a person's judgement whether the prompt of a run with an unknown outcome was sent. The newest
+// judgement counts. Resolve sends nothing and changes nothing else. It returns ErrOutcomeKnown for a known outcome and
+// ErrUnderWay for a running run. It returns ErrNoOutcome if Recover has not yet ended the run, and ErrNoCall if the run
+// has no intent.
 func (r *Runner) Resolve(ctx context.Context, run event.RunID, f fact.Resolved) error {
 	e, ok, err := r.log.Last(ctx, event.Query{Run: run, Types: []event.Type{
 		event.Responded, event.ProviderError, event.OutcomeUnknown,
@@ -280,12 +279,12 @@ func (r *Runner) Resolve(ctx context.Context, run event.RunID, f fact.Resolved) 
 	return err
 }
 
-// repairLog makes a failed log usable for the next input. It opens the file again, which must hold all
-// acknowledged events, and writes the outcome of this process's runs that could not write theirs. It does
-// nothing to a living log. The error is the reason why no input can be accepted.
+// repairLog opens a failed log again, so that the next input can use it. The file must have all events that were
+// acknowledged. Then it records the outcomes that runs of this process could not record. If the log has not failed, it
+// does nothing. The error is the reason why no input can be accepted.
 //
-// A run or a kept agent that was alive when the log failed has lines without a record and must not go on.
-// repairLog ends these runs first, and epoch keeps such an agent from being used again.
+// A run or a kept agent that was alive when the log failed has lines without a record, so it must not continue.
+// repairLog ends these runs first. It increases epoch, so that such an agent is not used again.
 func (r *Runner) repairLog(ctx context.Context) error {
 	r.repairing.Lock()
 	defer r.repairing.Unlock()
@@ -305,8 +304,8 @@ func (r *Runner) repairLog(ctx context.Context) error {
 	return err
 }
 
-// endRecorded ends the runs with recorded events and waits for their end. A run that only waits for its locks
-// has lost nothing.
+// endRecorded ends the runs that have recorded events, and waits for their end. A run that only waits for its locks has
+// lost nothing, so it continues.
 func (r *Runner) endRecorded(ctx context.Context) error {
 	r.mu.Lock()
 	list := slices.Collect(maps.Values(r.live))
@@ -315,7 +314,7 @@ func (r *Runner) endRecorded(ctx context.Context) error {
 		if !run.recorded.Load() {
 			continue
 		}
-		go func() { // ends with the run
+		go func() { // this goroutine ends with the run
 			select {
 			case <-run.client.lifecycle.attached:
 				run.client.lifecycle.conn.Kill()
@@ -331,8 +330,8 @@ func (r *Runner) endRecorded(ctx context.Context) error {
 	return nil
 }
 
-// forgetAgent ends a kept agent whose lines are not all on record, and checks that the session itself is. The
-// caller holds turnMu.
+// forgetAgent ends a kept agent if the log has failed since the agent's start, because some of its lines may be lost.
+// It also checks whether the session itself is recorded. The caller holds turnMu.
 func (c *Conversation) forgetAgent(ctx context.Context) error {
 	l := c.present()
 	if c.epoch == c.r.epoch.Load() {

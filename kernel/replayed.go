@@ -11,14 +11,14 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Some agents repeat earlier turns after they have answered session/load. The prompt waits until no line has
-// come for settleIdle, and at most for settleMost.
+// Some agents repeat earlier turns after their answer to session/load. The prompt waits until no line has come for
+// settleIdle, but no longer than settleMost.
 const (
 	settleIdle = 300 * time.Millisecond
 	settleMost = 5 * time.Second
 )
 
-// awaitSilence waits until an agent that has loaded its session is silent.
+// awaitSilence waits until an agent that has loaded its session sends no more lines.
 func (s *agentSession) awaitSilence(ctx context.Context) {
 	most := time.NewTimer(settleMost)
 	defer most.Stop()
@@ -42,23 +42,24 @@ func (s *agentSession) awaitSilence(ctx context.Context) {
 	}
 }
 
-// replayed finds the updates in which an agent repeats earlier turns of a continued session. It compares them
-// with the record. A repeated turn begins with an earlier input. The recorded answer follows in the same
-// words, with its tool calls in between. Until new words come, a tool call with an earlier id is repeated,
-// too. An id alone proves nothing, because some agents count from one in each process.
+// replayed recognizes the updates with which an agent repeats earlier turns of a continued session. It compares the
+// updates with the record. A repeated turn begins with an earlier input. The recorded answer follows in the same words,
+// with its tool calls in between. Until new words come, a tool call with an earlier id also is a repetition. An id
+// alone proves nothing, because some agents count from one in each process.
 type replayed struct {
 	turns        []record.PastTurn
 	tools        map[acp.ToolCallId]bool
-	prompt       string // the prompt of the turn under way
-	on           bool   // an earlier turn is being repeated
-	justReplayed bool   // an earlier turn was repeated, and no new words have come since
-	rest         string // the rest of its answer
+	prompt       string // the prompt of the present turn
+	on           bool   // true while an earlier turn is being repeated
+	justReplayed bool   // true if an earlier turn was repeated and no new words have come since
+	rest         string // the rest of the repeated answer
 }
 
-// maxReplayed limits the earlier turns that are compared, in tokens.
+// maxReplayed is the maximum size, in tokens, of the earlier turns that are compared.
 const maxReplayed = 1 << 20
 
-// expectReplay prepares the turn for an agent that has continued its session.
+// expectReplay makes the turn leave out updates that repeat earlier turns. It is called if the agent has continued its
+// session.
 func (run *run) expectReplay(ctx context.Context) error {
 	h, err := run.r.readHistory(ctx, run.refs.Session, run.refs.Run, maxReplayed)
 	if err != nil {
@@ -94,7 +95,7 @@ func (r *replayed) isRepeated(u provider.Update) bool {
 	return r.on
 }
 
-// beginTurn compares a repeated message of the user with the earlier inputs.
+// beginTurn checks whether a message of the user is an earlier input, so that the agent is repeating that input's turn.
 func (r *replayed) beginTurn(said string) {
 	said = strings.TrimSpace(said)
 	if r.on = false; said == "" || strings.Contains(r.prompt, said) {

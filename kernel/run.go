@@ -19,16 +19,16 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// cancelGrace is the time in which an agent must confirm a cancellation.
+// cancelGrace is the time that an agent has to confirm a cancellation.
 const cancelGrace = 15 * time.Second
 
-// Run answers one input with at most one call, in a process of the agent that lives for this call. If the
-// input's id was called before, Run makes no call and returns the recorded result. If it was called with
-// another text or other attachments, the error is an *InputConflictError.
+// Run answers one input with at most one call. It uses an agent process that lives only for this call. If the input's
+// id was called before, Run makes no call and returns the recorded result. If that call had another text or other
+// attachments, the error is an *InputConflictError.
 //
-// An error says that the input was not accepted, or that the log could not be written before the prompt
-// left; nothing was sent then. The Result and the log hold everything that happens after that. If ctx is
-// cancelled, Run ends the agent, and the outcome is on record all the same.
+// Any other error means that the input was not accepted, or that the log could not be written before the prompt. In
+// both cases nothing was sent. Later events are in the Result and on the log. If ctx is cancelled, Run ends the agent
+// and still records the outcome.
 func (r *Runner) Run(ctx context.Context, t Turn) (record.Result, error) {
 	if err := r.repairLog(ctx); err != nil {
 		return record.Result{}, err
@@ -36,21 +36,21 @@ func (r *Runner) Run(ctx context.Context, t Turn) (record.Result, error) {
 	return r.answerInput(ctx, &t, freshAgent{r})
 }
 
-// An agentSource gives a run its agent: freshAgent starts one for each run, a Conversation keeps one alive,
-// and an Attached has one that belongs to a client of its own.
+// An agentSource provides the agent of a run. freshAgent starts an agent for each run. A Conversation keeps one alive.
+// An Attached has an agent that an editor drives.
 type agentSource interface {
-	// acceptRun returns a new run that holds its locks. The caller must call releaseRun.
+	// acceptRun returns a new run that has taken its locks. The caller must call releaseRun.
 	acceptRun(context.Context, *Turn) (*run, error)
-	// provideAgent sets run.agent. With a nil error the agent can be prompted.
+	// provideAgent sets run.agent. If the error is nil, the agent can be prompted.
 	provideAgent(context.Context, *run) error
-	// takeBackAgent takes the agent from the run. It is called after the outcome.
+	// takeBackAgent ends the run's use of the agent, after the outcome.
 	takeBackAgent(context.Context, *run)
-	// releaseRun gives the locks up.
+	// releaseRun releases the locks.
 	releaseRun(*run)
 }
 
-// answerInput is the run of one input, for every kind of agent. The numbers are the durable points of
-// ARCHITECTURE.md, section 2. recordAnswer and failEarly write the outcome.
+// answerInput answers one input, with any kind of agent. The circled numbers are the durable points in ARCHITECTURE.md,
+// section 2. recordAnswer and failEarly record the outcome.
 func (r *Runner) answerInput(ctx context.Context, t *Turn, source agentSource) (record.Result, error) {
 	// An input id is called once, for ever.
 	if t.Input.ID == "" {
@@ -59,7 +59,8 @@ func (r *Runner) answerInput(ctx context.Context, t *Turn, source agentSource) (
 		return res, err
 	}
 
-	// The session's lock keeps other runs out. By the loss of the run's own lock, recovery sees a crash.
+	// The session's lock excludes other runs. When the run's own lock becomes free without an outcome, other processes
+	// know that this process crashed.
 	run, err := source.acceptRun(ctx, t)
 	if err != nil {
 		return record.Result{}, err
@@ -67,29 +68,30 @@ func (r *Runner) answerInput(ctx context.Context, t *Turn, source agentSource) (
 	defer source.releaseRun(run)
 	defer run.client.closeTurn()
 
-	// The input is written while the agent starts. If we die here, nothing was sent.
+	// The input goes to disk while the agent starts. If the process dies here, nothing was sent.
 	if err := run.recordInput(); err != nil {
 		return record.Result{}, err
 	}
 	err = source.provideAgent(ctx, run)
 
-	// ① The intent is synced, in two places. If we die after it, recovery finds an intent without an outcome.
+	// ① The intent is synced, in the log and in the .intents file. If the process dies after that, recovery finds an
+	// intent without an outcome.
 	if err == nil {
 		err = run.recordIntent(ctx)
 	}
 	var res record.Result
 	if err == nil {
-		// The tap records the prompt, and then writes it. Until the agent answers, the goroutines of the
-		// connection and of the client record what happens: ② each line before it is shown, ③ a decision
-		// before it is sent, ④ a question before it is shown, ⑤ an answer before it is sent.
+		// The tap records the prompt and then writes it. Until the agent answers, the goroutines of the connection and
+		// of the client record all events: ② each line before it is shown, ③ a decision before it is sent, ④ a question
+		// before it is shown, ⑤ an answer before it is sent.
 		answer, promptErr := run.promptAgent(ctx)
-		// ⑥ The outcome is synced, in a fresh run together with the checkpoint. After this the input has its
+		// ⑥ The outcome is synced. In a fresh run the checkpoint is synced with it. From now on the input has its
 		// result.
 		res = run.recordAnswer(answer, promptErr)
 	} else {
 		res, err = run.failEarly(ctx, err)
 	}
-	// ⑦ The agent's process ends, unless it is kept, and the checkpoint's line is appended to the anchor.
+	// ⑦ The agent's process ends, unless it is kept. The checkpoint is appended to the anchor.
 	source.takeBackAgent(ctx, run)
 
 	var conflict *eventlog.ConflictError
@@ -102,7 +104,7 @@ func (r *Runner) answerInput(ctx context.Context, t *Turn, source agentSource) (
 	return res, err
 }
 
-// otherResult returns the result of an input that another process called first, at the same time.
+// otherResult returns the result of an input that another process has just called.
 func (r *Runner) otherResult(ctx context.Context, in Input) (record.Result, error) {
 	res, ok, err := r.replayInput(ctx, in)
 	if err == nil && !ok {
@@ -118,24 +120,24 @@ type run struct {
 	// refs are the references of the run's events, without the agent's session.
 	refs  event.Refs
 	state state
-	// own is the run's own lock if it was reserved, until takeLock takes it. It may be nil.
+	// own is the run's own lock, if it was reserved. takeLock takes it. Otherwise own is nil.
 	own     *filelock.Lock
 	locks   []*filelock.Lock
-	created bool // the session is new and has no earlier turns
-	kept    bool // the agent's session outlives the run
+	created bool // true if the session is new and has no earlier turns
+	kept    bool // true if the agent's session continues after the run
 	started time.Time
 
-	recorded atomic.Bool   // at least one event of the run is recorded
-	released chan struct{} // closed when the locks are given up
+	recorded atomic.Bool   // true if at least one event of the run is recorded
+	released chan struct{} // closed when the locks are released
 
-	clientPrompt *ClientPrompt // the prompt of the agent's own client, or nil
+	clientPrompt *ClientPrompt // the prompt of the agent's own client, or nil without such a client
 	agent        *agentSession
 	client       *client
 	call         *provider.Call
 	promptSent   provider.Prompt // set by recordIntent
 	stopped      *fact.Stop
-	stopRecorded bool // stopped is on record
-	// remoteStop receives a recorded stop of another process. Its capacity is 1.
+	stopRecorded bool // true if the stop in stopped is recorded
+	// remoteStop receives a stop that another process has recorded. Its capacity is 1.
 	remoteStop chan fact.Stop
 }
 
@@ -143,7 +145,7 @@ func newSessionID() event.SessionID {
 	return event.SessionID(uuid.Must(uuid.NewV7()).String())
 }
 
-// newRun returns a run. It uses the reserved id and lock unless reserved is nil.
+// newRun returns a new run. If reserved is not nil, the run uses the reserved id and lock.
 func (r *Runner) newRun(t Turn, reserved *reservation) *run {
 	if reserved == nil {
 		reserved = &reservation{run: uuid.Must(uuid.NewV7())}
@@ -166,7 +168,7 @@ func (r *Runner) newRun(t Turn, reserved *reservation) *run {
 	return run
 }
 
-// takeLock takes the run's own lock. From then on no payloads are removed until the run ends.
+// takeLock takes the run's own lock. From then on, no pruning can start until the run ends.
 func (run *run) takeLock(ctx context.Context) error {
 	dir := run.r.opt.Paths.Locks
 	own, err := run.own, error(nil)
@@ -182,7 +184,7 @@ func (run *run) takeLock(ctx context.Context) error {
 	return waitForPrune(ctx, dir, run.t.Wait)
 }
 
-// releaseLocks gives the locks up and removes their files.
+// releaseLocks releases the locks and removes their files.
 func (run *run) releaseLocks() { run.giveUpLocks((*filelock.Lock).Release) }
 
 func (run *run) giveUpLocks(giveUp func(*filelock.Lock)) {
@@ -199,8 +201,8 @@ func (run *run) sweepLocks() {
 	}
 }
 
-// recordInput records that the input was accepted. It does not wait for the disk. The input is written while
-// the agent starts, or together with the intent.
+// recordInput records the input without waiting for the disk. The input goes to disk while the agent starts, or
+// together with the intent.
 func (run *run) recordInput() error {
 	run.recorded.Store(true)
 	var events []event.Event
@@ -216,8 +218,8 @@ func (run *run) recordInput() error {
 	return run.r.log.Record(events...)
 }
 
-// recordIntent puts the intent on disk, unless the turn was stopped. After that the input counts as called. A stop
-// during the write still keeps the prompt from leaving.
+// recordIntent writes the intent to disk, unless the turn was stopped. From then on the input counts as called. A stop
+// during the write still prevents the prompt.
 func (run *run) recordIntent(ctx context.Context) error {
 	if err := run.checkStop(); err != nil {
 		return err
@@ -263,8 +265,8 @@ func (run *run) recordIntent(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// warnOfRepair warns of differences between the log and the second place of the intents: calls that the log
-// lost, or lines that the second place lacked.
+// warnOfRepair warns about calls that the log has lost and the .intents file still names. It also reports lines that
+// the .intents file lacked.
 func (run *run) warnOfRepair() {
 	found := run.r.log.TakeRepair()
 	if found.Lost > 0 {
@@ -276,7 +278,7 @@ func (run *run) warnOfRepair() {
 	}
 }
 
-// sendPrompt uses the call up and sends the prompt.
+// sendPrompt sends the prompt. This uses the run's only call.
 func (run *run) sendPrompt() *provider.PromptCall {
 	if run.clientPrompt != nil {
 		return run.agent.conn.CarryPrompt(run.call, run.clientPrompt.Line)
@@ -284,8 +286,8 @@ func (run *run) sendPrompt() *provider.PromptCall {
 	return run.agent.session.Prompt(run.call, run.promptSent)
 }
 
-// cancelGrace returns a channel that fires when an agent has not confirmed a cancellation in time. For an
-// agent with a client of its own it is nil: the agent may have other turns and is not ended.
+// cancelGrace returns a channel that fires if an agent has not confirmed a cancellation in time. If an editor drives
+// the agent, it returns nil: such an agent may have other turns, so it is not ended.
 func (run *run) cancelGrace() <-chan time.Time {
 	if run.clientPrompt != nil {
 		return nil
@@ -293,16 +295,16 @@ func (run *run) cancelGrace() <-chan time.Time {
 	return time.After(cancelGrace)
 }
 
-// promptAgent makes the call, and returns when the agent has answered or is gone.
+// promptAgent makes the call, and returns when the agent has answered or has ended.
 func (run *run) promptAgent(ctx context.Context) (provider.Answer, error) {
 	run.client.startTurn(record.Started{Result: run.result(), Agent: run.agentName(), Mode: run.t.Mode})
 	if err := run.state.advance(event.RequestSent); err != nil {
-		panic(err) // recordIntent has just succeeded
+		panic(err) // cannot happen after recordIntent
 	}
 	run.agent.prompted = true
 	call := run.sendPrompt()
 	var grace <-chan time.Time
-	// answered is nil until the prompt is written, because Answered waits for that and a stop must not wait.
+	// answered is nil until the prompt is written. Answered waits for that moment, and a stop must not wait so long.
 	var answered <-chan struct{}
 	stop, done, sent := run.t.Stop, ctx.Done(), call.Sent()
 	for {

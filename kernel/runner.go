@@ -25,32 +25,32 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// Options of Open.
+// Options are the options of Open.
 type Options struct {
 	Paths      config.ContextPaths
-	Context    string // the context's name
+	Context    string // the name of the context
 	KeyDir     string // folder of the keys that sign checkpoints; empty means no signatures
-	Runtime    string // folder for sockets; empty means that no other process can answer
-	Version    string // the version of Perlica, for agents
+	Runtime    string // folder for sockets; empty means that other processes cannot answer questions
+	Version    string // the version of Perlica that agents get
 	Rules      []policy.Rule
 	Own        []string           // Perlica's own folders, which no agent may write to
-	Vouchers   approvals.Vouchers // the user's own record of standing approvals
-	ViewKey    []byte             // the key of the views' seals; nil in a folder that only the user can write to
-	Known      logtrust.Store     // the known logs; its Keys are those in KeyDir
+	Vouchers   approvals.Vouchers // the user's vouchers for standing approvals
+	ViewKey    []byte             // the key that seals the views; nil if only the user can write to the folder
+	Known      logtrust.Store     // the known logs; Open sets its Keys to those in KeyDir
 	StreamSync bool               // the agent's output is on disk before it is shown
-	Environ    []string           // the variables from which agents' environments are chosen
-	Redactor   *redact.Redactor   // masks the agent's words in errors; nil masks text that looks like a secret
-	RedactLog  bool               // the Redactor masks every payload before it is hashed
+	Environ    []string           // the environment from which agents' variables are selected
+	Redactor   *redact.Redactor   // masks the agent's words in errors; nil masks texts that look like secrets
+	RedactLog  bool               // the Redactor also masks every payload before it is hashed
 	Trail      *slog.Logger       // the debug trail, or nil
-	TrailLost  func() int64       // the number of lost lines of the trail, or nil
+	TrailLost  func() int64       // returns the number of lost lines of the debug trail; may be nil
 	Now        func() time.Time
 
-	// FreeSpace returns the number of bytes that may still be written to a folder. nil asks the system.
+	// FreeSpace returns the number of free bytes on the disk of a folder. Nil means that the system is asked.
 	FreeSpace func(dir string) (uint64, error)
 }
 
-// Runner is one open context of a workspace. Only a Runner makes calls. Its methods may be called from several
-// goroutines. The caller must Close it.
+// Runner is one open context of a workspace. Only a Runner makes calls. Several goroutines may call its methods. The
+// caller must close it.
 type Runner struct {
 	log       *eventlog.Log
 	questions *interaction.Coordinator
@@ -59,30 +59,30 @@ type Runner struct {
 	keys      *evidence.Keys // nil means that checkpoints are not signed
 	repairing sync.Mutex     // held while a failed log is opened again
 	epoch     atomic.Int64   // the number of attempts to open a failed log
-	looks     sync.RWMutex   // held for reading during lookAtLog
+	looks     sync.RWMutex   // held for reading while lookAtLog runs
 
 	mu       sync.Mutex // guards the fields below
 	standing *approvals.Standing
 	live     map[event.RunID]*run
 	changes  map[event.SessionID]*changes
-	looking  *time.Timer // runs while live is not empty
+	looking  *time.Timer // calls lookAtLog; nil while live is empty
 }
 
-// lookEvery is the interval at which a process with a turn looks at the log for answers and stops of other
-// processes. Usually the other process wakes this one and nothing waits for the interval. It is for processes
-// that died before the wake-up or cannot reach this one.
+// lookEvery is the interval at which a process with a turn reads the log, to find answers and stops of other processes.
+// Usually the other process wakes this one at once. The interval matters only if the other process died before that or
+// cannot reach this one.
 const lookEvery = time.Second
 
-// A line for which no caller waits is written after this delay at the latest. With stream_sync such lines
-// belong to the agent's set-up, or say that the prompt is about to leave, which helps after a crash. Without
-// stream_sync, the log may be late by this delay, compared with the shown output.
+// If no caller waits for a line, it is written after this delay at the latest. With stream_sync, such lines belong to
+// the agent's set-up, or say that the prompt is about to be sent. Without stream_sync, the shown output may be ahead of
+// the log by this delay.
 const (
 	streamLazy = 20 * time.Millisecond
 	setupLazy  = 100 * time.Millisecond
 )
 
-// Open opens the context's log, and creates it if necessary. Its folders must exist. The errors are those of
-// eventlog.Open, and a *logtrust.UnknownError for an unknown log, which Open neither uses nor changes.
+// Open opens the context's log, and creates it if necessary. The folders must exist. The errors are those of
+// eventlog.Open. For an unknown log the error is a *logtrust.UnknownError, and Open neither uses nor changes that log.
 func Open(ctx context.Context, opt Options) (*Runner, error) {
 	if opt.Now == nil {
 		opt.Now = time.Now
@@ -131,7 +131,7 @@ func Open(ctx context.Context, opt Options) (*Runner, error) {
 	return r, nil
 }
 
-// enterRun adds a run to the runs that are under way.
+// enterRun adds a run to the running runs.
 func (r *Runner) enterRun(run *run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +152,7 @@ func (r *Runner) leaveRun(run *run) {
 }
 
 func (r *Runner) lookAtLog() {
-	r.looks.RLock() // Close waits for it
+	r.looks.RLock() // Close waits for this lock
 	defer r.looks.RUnlock()
 	r.mu.Lock()
 	under := r.looking != nil
@@ -171,16 +171,16 @@ func (r *Runner) lookAtLog() {
 // Log returns the context's event log.
 func (r *Runner) Log() *eventlog.Log { return r.log }
 
-// Questions takes answers to questions of this process and of others.
+// Questions returns the coordinator, which accepts answers to questions of this and of other processes.
 func (r *Runner) Questions() *interaction.Coordinator { return r.questions }
 
 // Trail returns the debug trail.
 func (r *Runner) Trail() *slog.Logger { return r.opt.Trail }
 
-// Vouchers returns the user's own record of decisions, which the project's log cannot change.
+// Vouchers returns the user's vouchers for decisions. The project's log cannot change them.
 func (r *Runner) Vouchers() approvals.Vouchers { return r.opt.Vouchers }
 
-// Approvals returns the standing approvals that count on this machine.
+// Approvals returns the standing approvals that are valid on this machine.
 func (r *Runner) Approvals(ctx context.Context) ([]policy.Approval, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -198,7 +198,7 @@ func (r *Runner) Approvals(ctx context.Context) ([]policy.Approval, error) {
 	return r.opt.Vouchers.Filter(ctx, list)
 }
 
-// approvals returns the standing approvals for a decision. After an error a person is asked.
+// approvals returns the standing approvals for a decision. After an error, policy asks a person.
 func (r *Runner) approvals() ([]policy.Approval, error) {
 	list, err := r.Approvals(context.Background())
 	if err != nil {
@@ -207,20 +207,20 @@ func (r *Runner) approvals() ([]policy.Approval, error) {
 	return list, err
 }
 
-// rememberApproval records a standing approval, before the answer with it takes effect.
+// rememberApproval records a standing approval, before the answer that created it is sent.
 func (r *Runner) rememberApproval(ctx context.Context, a policy.Approval, by string, refs event.Refs) error {
 	a.ID, a.By, a.Made = uuid.Must(uuid.NewV7()).String(), by, r.opt.Now().UTC()
 	if _, err := r.log.Append(ctx, event.NewFact(event.ApprovalRemembered, "user", refs, a)); err != nil {
 		return err
 	}
-	// If we die here, the approval does not count, and a person is asked again.
+	// If the process dies here, the approval does not count, and a person is asked again.
 	if err := r.opt.Vouchers.Add(ctx, a); err != nil {
 		r.opt.Trail.Warn("the approval will not count", "error", err.Error())
 	}
 	return nil
 }
 
-// Close writes the recorded events and closes the log. No run may be under way.
+// Close writes all recorded events to disk and closes the log. No run may be running.
 func (r *Runner) Close() error {
 	r.looks.Lock()
 	defer r.looks.Unlock()
@@ -231,26 +231,26 @@ func (r *Runner) Close() error {
 		err = r.standing.Close()
 	}
 	err = errors.Join(r.questions.Close(), err, r.log.Close())
-	if err == nil { // the end of a failed log is not known
+	if err == nil { // the newest event of a failed log is not known
 		r.opt.Known.Seen(r.log.Path(), r.log.Newest())
 	}
 	return err
 }
 
-// warnOfAnchor warns if the run's checkpoint is not signed or not in the anchor. The checkpoint was written
-// while the agent ended. The outcome is on disk in any case.
+// warnOfAnchor warns if the run's checkpoint is not signed or not in the anchor file. The outcome itself is on disk in
+// any case.
 func (run *run) warnOfAnchor() {
 	if subtype, err := run.r.anchorFault(); err != nil {
 		run.client.warnLate(subtype, message.Of(err))
 	}
 }
 
-// anchorFault returns the fault of the last checkpoint, and the subtype of the warning. It waits for all
-// events that are recorded.
+// anchorFault returns the error of the newest checkpoint, and the subtype for the warning. It waits until all recorded
+// events are on disk.
 func (r *Runner) anchorFault() (subtype string, err error) {
 	err = r.log.Anchored()
 	switch {
-	case err == nil, r.log.Err() != nil: // the error of a dead log is reported elsewhere
+	case err == nil, r.log.Err() != nil: // the error of a failed log is reported elsewhere
 	case !errors.Is(err, evidence.ErrKey):
 		return "checkpoint_not_anchored",
 			fmt.Errorf("%w. The answer is on record; after you free space, run 'perlica log checkpoint'", err)
@@ -260,10 +260,11 @@ func (r *Runner) anchorFault() (subtype string, err error) {
 	return "", nil
 }
 
-// LowSpace is the free space, in bytes, below which a run warns. Perlica ends a run that it cannot record.
+// LowSpace is the free space, in bytes, below which a run warns. When the disk is full, Perlica ends the run because it
+// cannot record it.
 const LowSpace = 100 << 20
 
-// warnOfSpace warns before the disk is full. It is silent if the free space cannot be measured.
+// warnOfSpace warns if the disk is almost full. If the free space is unknown, it does nothing.
 func (run *run) warnOfSpace() {
 	dir := run.r.opt.Paths.Dir
 	if free, err := run.r.opt.FreeSpace(dir); err == nil && free < LowSpace {
@@ -271,8 +272,8 @@ func (run *run) warnOfSpace() {
 	}
 }
 
-// RevokeApprovals ends standing approvals, all or none. After a nil error they answer nothing, even in runs
-// that are under way.
+// RevokeApprovals revokes all given standing approvals, or none after an error. After that they answer no question,
+// even in running runs.
 func (r *Runner) RevokeApprovals(ctx context.Context, list []policy.Approval, by string) error {
 	var events []event.Event
 	for _, a := range list {

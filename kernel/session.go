@@ -20,7 +20,7 @@ func newSessionFact(id event.SessionID, f fact.SessionCreated) event.Event {
 	return event.NewFact(event.SessionCreated, "user", event.Refs{Session: id}, f)
 }
 
-// CreateSession makes a session and returns its id. No other listed session may have its name.
+// CreateSession creates a session and returns its id. The error is ErrNameTaken if another listed session has its name.
 func (r *Runner) CreateSession(ctx context.Context, f fact.SessionCreated) (event.SessionID, error) {
 	if err := r.checkName(ctx, f.Name, ""); err != nil {
 		return "", err
@@ -30,7 +30,7 @@ func (r *Runner) CreateSession(ctx context.Context, f fact.SessionCreated) (even
 	return id, err
 }
 
-// RenameSession gives a session a name. A named session is not ephemeral any more.
+// RenameSession gives a session a name. The lists then always show the session.
 func (r *Runner) RenameSession(ctx context.Context, id event.SessionID, name string) error {
 	if name == "" {
 		return emptyName
@@ -43,19 +43,19 @@ func (r *Runner) RenameSession(ctx context.Context, id event.SessionID, name str
 	return err
 }
 
-// SelectSession makes a session the current one.
+// SelectSession makes a session the current session.
 func (r *Runner) SelectSession(ctx context.Context, id event.SessionID) error {
 	_, err := r.log.Append(ctx, event.NewFact(event.SessionSelected, "user", event.Refs{Session: id}, struct{}{}))
 	return err
 }
 
-// DeleteSession takes a session off every list. Its events stay on the log.
+// DeleteSession removes a session from every list. Its events stay on the log.
 func (r *Runner) DeleteSession(ctx context.Context, id event.SessionID) error {
 	return r.deleteSession(ctx, id, func() error { return nil })
 }
 
-// DeleteKept makes the agent delete its own sessions of a Perlica session, and takes the Perlica session off
-// every list. It returns the number of deleted sessions. If the agent does not offer this or fails, the
+// DeleteKept makes the agent delete its own sessions of a Perlica session, and then removes the Perlica session from
+// every list. It returns the number of deleted agent sessions. If the agent does not offer deletion or fails, the
 // Perlica session stays on the lists.
 func (r *Runner) DeleteKept(ctx context.Context, setup Setup) (n int, err error) {
 	return n, r.deleteSession(ctx, setup.Session, func() (err error) {
@@ -98,8 +98,8 @@ func (r *Runner) deleteKept(ctx context.Context, setup Setup) (n int, err error)
 	return n, nil
 }
 
-// deleteSession calls first and then takes the session off every list. The lock keeps other users of the
-// session out.
+// deleteSession locks the session, calls the function first, and removes the session from every list. If first returns
+// an error, the session stays on the lists.
 func (r *Runner) deleteSession(ctx context.Context, id event.SessionID, first func() error) error {
 	lock, err := filelock.AcquireSession(ctx, filelock.Session(r.opt.Paths.Locks, string(id)), false)
 	if err != nil {
@@ -113,12 +113,12 @@ func (r *Runner) deleteSession(ctx context.Context, id event.SessionID, first fu
 	return err
 }
 
-// Sessions opens the view of this context's sessions. The caller must Close it.
+// Sessions opens the view of this context's sessions. The caller must close it.
 func (r *Runner) Sessions(ctx context.Context) (*sessions.View, error) {
 	return sessions.Open(ctx, &r.log.Reader, r.opt.Paths.Sessions, r.opt.ViewKey)
 }
 
-// ErrNameTaken says that another session has the name.
+// ErrNameTaken means that another session already has this name.
 var ErrNameTaken = message.New("kernel.name-taken", "another session has that name")
 
 func (r *Runner) checkName(ctx context.Context, name string, except event.SessionID) (err error) {

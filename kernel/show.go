@@ -7,26 +7,27 @@ import (
 	"github.com/perlica/perlica/kernel/record"
 )
 
-// Beyond these limits the queue of notices blocks the caller, which slows the agent down through its pipe.
+// If the queue of notices exceeds these limits, it blocks the caller. That slows the agent down, because its output
+// pipe becomes full.
 const (
 	showQueue = 4096
 	showBytes = 1 << 20
 )
 
-// shower shows notices in order. Before it shows one, all events recorded before it are on disk.
+// shower shows notices in order. Before it shows a notice, all events recorded before that notice are on disk.
 type shower struct {
 	show func(record.Notice)
-	log  *eventlog.Log // nil means that the log may be up to 20 ms late
-	fail func(error)   // called once if the disk fails
+	log  *eventlog.Log // nil if the output may be shown up to 20 ms before it is on disk
+	fail func(error)   // called once if the log cannot be written
 	done chan struct{}
 
 	mu     sync.Mutex // guards the fields below
 	change sync.Cond
 	queue  []record.Notice
-	upTo   eventlog.Mark // the events of the newest notice are recorded before it
+	upTo   eventlog.Mark // the position of the log after the events that the newest notice needs
 	bytes  int
-	due    bool // the queue must be shown
-	begun  bool // showLoop was started
+	due    bool // true if the queue must be shown now
+	begun  bool // true after the start of showLoop
 	closed bool
 	failed bool
 }
@@ -41,14 +42,14 @@ func newShower(show func(record.Notice), log *eventlog.Log, fail func(error)) *s
 	return s
 }
 
-// addNotice queues a notice and shows it with all earlier ones.
+// addNotice adds a notice to the queue and shows the queue.
 func (s *shower) addNotice(n record.Notice) {
 	s.holdNotice(n)
 	s.flushQueue()
 }
 
-// holdNotice queues a notice until flushQueue is called or the queue is full. After a fault of the disk nothing is
-// shown.
+// holdNotice adds a notice to the queue. The notice is shown when flushQueue is called or the queue is full. After an
+// error of the log, nothing is shown any more.
 func (s *shower) holdNotice(n record.Notice) {
 	size := 0
 	switch n := n.(type) {
@@ -73,7 +74,7 @@ func (s *shower) holdNotice(n record.Notice) {
 	}
 }
 
-// flushQueue shows the queue.
+// flushQueue makes showLoop show the queued notices.
 func (s *shower) flushQueue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +83,7 @@ func (s *shower) flushQueue() {
 	}
 }
 
-// wakeLoop makes showLoop show the queue. The caller holds mu.
+// wakeLoop makes showLoop show the queue, and starts showLoop if necessary. The caller holds mu.
 func (s *shower) wakeLoop() {
 	s.due = true
 	if !s.begun {
@@ -128,7 +129,7 @@ func (s *shower) setFailed(err error) {
 	s.fail(err)
 }
 
-// closeQueue shows the queue and waits for the end of showLoop. Later calls do nothing.
+// closeQueue shows the queue and waits for the end of showLoop. Later notices are dropped.
 func (s *shower) closeQueue() {
 	s.mu.Lock()
 	s.closed = true

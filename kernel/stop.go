@@ -12,13 +12,12 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// CancelRun stops the turn of a run of this process or of another one. With a nil error the stop is on disk,
-// and the run's process sees it: at once if it listens, otherwise within a second. Conversations and runs with
-// an open question listen. The run then asks the agent to cancel, or does not send the prompt, and reports the
-// result.
+// CancelRun stops a run of this or another process. If the error is nil, the stop is on disk, and the run's process
+// sees it. That happens at once if the process listens, and otherwise within a second. Conversations and runs with an
+// open question listen. The run then asks the agent to cancel, or does not send the prompt, and reports the result.
 //
-// The error is ErrRunGone if the run is over or its process is gone. It is interaction.ErrAskerAsleep if the
-// process listens and does not react, for example because it is suspended.
+// The error is ErrRunGone if the run has ended or its process has died. It is interaction.ErrAskerAsleep if the process
+// listens but does not react, for example because it is suspended.
 func (r *Runner) CancelRun(ctx context.Context, id event.RunID, s fact.Stop) error {
 	input, ok, err := r.log.Last(ctx, event.Query{Run: id, Types: []event.Type{event.MessageReceived}})
 	if err != nil {
@@ -40,12 +39,12 @@ func (r *Runner) CancelRun(ctx context.Context, id event.RunID, s fact.Stop) err
 	}
 	err = r.questions.Wake(input.Writer)
 	if errors.Is(err, interaction.ErrAskerGone) {
-		return nil // it does not listen, but looks at the log
+		return nil // the process does not listen, but it reads the log each second
 	}
 	return err
 }
 
-// lookForStops hands each run of this process a stop that is on the log.
+// lookForStops looks for recorded stops of this process's runs, and passes each to its run.
 func (r *Runner) lookForStops() {
 	r.mu.Lock()
 	var live []*run
@@ -65,12 +64,12 @@ func (r *Runner) lookForStops() {
 		}
 		select {
 		case run.remoteStop <- s:
-		default: // it has a stop already
+		default: // the run already has a stop
 		}
 	}
 }
 
-// checkStop returns an error if the turn was stopped. Then no call may follow.
+// checkStop returns an error if the turn was stopped. In that case the run must not make the call.
 func (run *run) checkStop() error {
 	if run.stopped == nil {
 		select {
@@ -85,8 +84,8 @@ func (run *run) checkStop() error {
 	return errStopped(*run.stopped)
 }
 
-// untilStopped returns a context that ends with ctx or with a stop of the turn. The caller must call done.
-// After that run.stopped holds the stop.
+// untilStopped returns a context that ends with ctx or when the turn is stopped. The caller must call the function
+// done. After that, run.stopped has the stop, if there was one.
 func (run *run) untilStopped(ctx context.Context) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
@@ -114,18 +113,17 @@ func (run *run) untilStopped(ctx context.Context) (_ context.Context, done func(
 
 func errStopped(s fact.Stop) error { return stoppedEarly.With(s.Reason()) }
 
-// cancelFirst is the time for which the end of the questions waits for an agent that has not read the
-// cancellation.
+// cancelFirst is the time for which cancelTurn waits until the agent's input has taken the cancellation.
 const cancelFirst = 100 * time.Millisecond
 
-// cancelTurn asks the agent to cancel, and then closes the agent's questions. In the other order the agent might
-// continue and end the turn as usual. The caller has recorded the stop.
+// cancelTurn asks the agent to cancel, and then ends the agent's questions. If the questions ended first, the agent
+// could continue and end the turn as usual. The caller has recorded the stop.
 func (run *run) cancelTurn() {
 	cancel := run.agent.session.Cancel
 	if run.clientPrompt != nil {
 		cancel = run.clientPrompt.Cancel
 	}
-	// A deaf agent must not keep us from ending it. The end of the connection ends this goroutine.
+	// The agent may not read its input, so cancelTurn waits in a goroutine. The goroutine ends with the connection.
 	sent := make(chan struct{})
 	run.client.lifecycle.cancelling.Go(func() {
 		defer close(sent)
@@ -147,7 +145,7 @@ func (run *run) recordStop(ctx context.Context, s fact.Stop) error {
 	return err
 }
 
-// unlessStopped calls lock. If the run waits for locks, a stop of the turn ends the wait.
+// unlessStopped calls the function lock. If the run may wait for locks, a stop of the turn ends the waiting.
 func (run *run) unlessStopped(ctx context.Context, lock func(context.Context) error) error {
 	if !run.t.Wait {
 		return lock(ctx)

@@ -20,20 +20,20 @@ import (
 	"github.com/perlica/perlica/provider/sandbox"
 )
 
-// toolSeen is a tool call with everything that was reported of it.
+// toolSeen is a tool call with everything that the agent reported about it.
 type toolSeen struct {
 	fact.ToolSeen
 	call     provider.ToolCall
 	wasAsked bool
 	refused  bool
-	declined bool              // a question about it was refused before anyone could be asked
-	begun    bool              // it was reported to be under way or completed
-	approved []asking          // the questions about it with the answer yes
-	ran      []policy.ToolCall // the different forms in which it was reported to run
-	crowded  bool              // more forms came than maxForms
+	declined bool              // true if a question about it was refused before a person or a rule could judge it
+	begun    bool              // true if the agent reported that it is running or completed
+	approved []asking          // the questions about it that were answered with yes
+	ran      []policy.ToolCall // the different versions of the call that were reported to run
+	crowded  bool              // true if there were more than maxForms versions
 }
 
-// maxForms is the number of forms of one tool call that are compared with the approved ones.
+// maxForms is the maximum number of versions of one tool call that are compared with the approved ones.
 const maxForms = 1000
 
 func (s *toolSeen) mergeReport(t provider.ToolCall) {
@@ -47,7 +47,7 @@ func (s *toolSeen) mergeReport(t provider.ToolCall) {
 		s.Status = string(t.Status)
 		s.begun = s.begun || t.Status == acp.ToolCallStatusInProgress || t.Status == acp.ToolCallStatusCompleted
 	}
-	// An unchanged input is kept once.
+	// an unchanged input is not copied
 	if len(t.RawInput) > 0 && string(t.RawInput) != "{}" && !bytes.Equal(t.RawInput, s.call.RawInput) {
 		s.call.RawInput = t.RawInput
 	}
@@ -59,7 +59,7 @@ func (s *toolSeen) mergeReport(t provider.ToolCall) {
 	}
 }
 
-// hasRun reports whether the status is that of a started tool.
+// hasRun reports whether a tool with this status has started.
 func hasRun(status string) bool {
 	switch acp.ToolCallStatus(status) {
 	case acp.ToolCallStatusInProgress, acp.ToolCallStatusCompleted, acp.ToolCallStatusFailed:
@@ -68,7 +68,7 @@ func hasRun(status string) bool {
 	return false
 }
 
-// addForm notes the form in which a tool is reported to run. The caller holds the accumulator's mu.
+// addForm stores the present version of the call if the tool has started. The caller holds the accumulator's mu.
 func (s *toolSeen) addForm(agent speaker) {
 	if s.crowded || !hasRun(s.Status) {
 		return
@@ -85,16 +85,16 @@ func (s *toolSeen) addForm(agent speaker) {
 	}
 }
 
-// speaker names an agent by its provider's id, and by the id of the known agent that it claims to be.
+// speaker identifies an agent by its provider's id, and by the registry's id for the name in its introduction.
 type speaker struct{ provider, known string }
 
-// speaker returns the agent for the reading of the session's tool calls.
+// speaker returns the agent's identity, which policy needs to understand the session's tool calls.
 func (s *agentSession) speaker() speaker {
 	return speaker{s.setup.Agent.ID, s.setup.Agent.Known(s.info.AgentInfo).ID}
 }
 
-// speaker returns the agent for the reading of the turn's tool calls. Before the agent has named itself, its
-// id decides.
+// speaker returns the agent's identity, which policy needs to understand the turn's tool calls. Before the agent has
+// introduced itself, it uses the provider's id.
 func (c *client) speaker() speaker {
 	if c.run.agent == nil {
 		return speaker{c.run.t.Agent.ID, c.run.t.Agent.ID}
@@ -102,7 +102,7 @@ func (c *client) speaker() speaker {
 	return c.run.agent.speaker()
 }
 
-// callOf converts a tool call for policy.
+// callOf converts a tool call to the type that policy judges.
 func callOf(agent speaker, call provider.ToolCall) policy.ToolCall {
 	out := policy.ToolCall{Provider: agent.provider, Agent: agent.known, Kind: string(call.Kind), Title: call.Title,
 		RawInput: call.RawInput}
@@ -113,16 +113,16 @@ func callOf(agent speaker, call provider.ToolCall) policy.ToolCall {
 		switch {
 		case t.Type == "diff":
 			out.Diffs = append(out.Diffs, policy.Diff{Path: t.Path, Old: t.OldText, New: t.NewText})
-		case t.Text != "" && len(t.Text) < 4096: // longer text is output
+		case t.Text != "" && len(t.Text) < 4096: // longer texts are output of the tool
 			out.Text = append(out.Text, t.Text)
 		}
 	}
 	return out
 }
 
-// judgeTools finds the tool calls that needed a question and had none.
+// judgeTools finds the tool calls that needed a question and ran without one.
 func (c *client) judgeTools() {
-	standing := sync.OnceValues(c.run.r.approvals) // many tools share it, and most runs do not need it
+	standing := sync.OnceValues(c.run.r.approvals) // read once, and only if a tool call needs it
 	place := c.place()
 	var unasked []fact.UnaskedTool
 	always := sync.OnceValue(func() []interaction.Question { return c.run.r.allowedForGood(c.run.refs.Session) })
@@ -151,14 +151,15 @@ func (c *client) judgeTools() {
 	c.sums.setUnasked(unasked)
 }
 
-// covered reports whether a standing yes covers a request that was never made.
+// covered reports whether a standing approval allows a request that the agent did not make.
 func (c *client) covered(standing []policy.Approval, req policy.Request) bool {
 	return slices.ContainsFunc(standing, func(a policy.Approval) bool {
 		return a.Effect == policy.Allow && a.Covers(req, c.sums.now())
 	})
 }
 
-// unasked returns the reason why a tool call needed a question that was not asked, or nil.
+// unasked returns the reason why a tool call is reported as unasked. It returns nil if the call needed no question, or
+// if its question was answered.
 func (c *client) unasked(t toolSeen, place shell.Place) *message.Text {
 	switch {
 	case (t.refused || t.declined && len(t.approved) == 0) && t.Status == string(acp.ToolCallStatusCompleted):
@@ -188,11 +189,11 @@ func (c *client) unasked(t toolSeen, place shell.Place) *message.Text {
 	return whyRan
 }
 
-// failed reports whether the agent says that the tool call failed. A failed call may have had effects.
+// failed reports whether the agent reported that the tool call failed. A failed call may still have had effects.
 func failed(t toolSeen) bool { return t.Status == string(acp.ToolCallStatusFailed) }
 
-// acts reports whether a tool call does more than read. If the kind does not tell, the content decides.
-// Content that policy cannot read counts as an act.
+// acts reports whether a tool call does more than read. If the kind does not answer this, the content does. Content
+// that policy cannot understand counts as more than reading.
 func acts(r policy.Request) bool {
 	switch acp.ToolKind(r.Kind) {
 	case acp.ToolKindExecute, acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
@@ -208,7 +209,7 @@ func acts(r policy.Request) bool {
 		!slices.ContainsFunc(r.Fields, known) || slices.ContainsFunc(r.Fields, func(f policy.Field) bool { return !known(f) })
 }
 
-// allowedForGood returns the questions of a session to which a person said yes for good.
+// allowedForGood returns the session's questions that a person answered with a permanent yes.
 func (r *Runner) allowedForGood(session event.SessionID) (list []interaction.Question) {
 	ctx := context.Background()
 	for e, err := range r.log.Events(ctx, event.Query{Session: session, Types: []event.Type{event.InteractionAnswered}}) {
@@ -230,8 +231,8 @@ func (r *Runner) allowedForGood(session event.SessionID) (list []interaction.Que
 	return list
 }
 
-// freedBy returns the id of the question with a yes for good that also freed this request. The commands are of
-// the same programs, and the request is not graver than that question.
+// freedBy returns the id of the question whose permanent yes probably also allowed this request. Its commands must run
+// the same programs, and the request must not have a higher tier. Without such a question it returns "".
 func freedBy(always []interaction.Question, req policy.Request) event.InteractionID {
 	for _, q := range always {
 		then := policy.Request{Place: req.Place}
@@ -246,8 +247,7 @@ func freedBy(always []interaction.Question, req policy.Request) event.Interactio
 	return ""
 }
 
-// switchedMode notes that the agent changed its mode. The change is unasked unless an answer of this turn
-// allowed the mode.
+// switchedMode reports that the agent changed its mode. If an answer of this turn allowed the mode, it reports nothing.
 func (c *client) switchedMode(from, to string, modes []acp.SessionMode, chosen bool) {
 	name := agents.ModeName(modes, to)
 	why := whyModeChanged
@@ -259,7 +259,7 @@ func (c *client) switchedMode(from, to string, modes []acp.SessionMode, chosen b
 	}
 }
 
-// readTool reads a tool call for policy and for the question.
+// readTool returns a tool call as policy understands it, for a decision and for a question.
 func (c *client) readTool(call provider.ToolCall, options []acp.PermissionOption, place shell.Place) policy.Reading {
 	read := policy.ReadToolCall(callOf(c.speaker(), call), place)
 	req := &read.Request
@@ -271,17 +271,19 @@ func (c *client) readTool(call provider.ToolCall, options []acp.PermissionOption
 	return read
 }
 
-// asking is a question of the agent with the inputs of its reading. The reading repeats most of the question's
-// bytes, so it is computed each time and not kept.
+// asking is a question of the agent, with everything that reading needs. The reading itself is not stored, because it
+// repeats most of the question's bytes.
 type asking struct {
-	// Tool is the whole call, with everything that was reported before.
+	// Tool is the whole call, including everything that was reported earlier.
 	*provider.PermissionRequest
 	place shell.Place
-	// dirs are the directories in which the commands start, if only the announcement named them.
+	// dirs are the start directories of the commands, where only the earlier report of the call names them. An empty
+	// string means that the question names the directory.
 	dirs []string
 }
 
-// reading returns the same result each time. It depends only on a and on the agent's name.
+// reading returns the question's tool call as policy understands it. The result depends only on a and the agent's
+// identity.
 func (c *client) reading(a asking) policy.Reading {
 	read := c.readTool(a.Tool, unambiguous(a.Options), a.place)
 	for i, dir := range a.dirs {
@@ -293,7 +295,7 @@ func (c *client) reading(a asking) policy.Reading {
 	return read
 }
 
-// startsWhere returns the directory of each command, if only the earlier announcement of the call names it.
+// startsWhere returns the start directory of each command, where only the earlier report of the call names it.
 func startsWhere(req, announced policy.Request) []string {
 	dirs := make([]string, len(req.Commands))
 	for i, cmd := range req.Commands {
@@ -308,7 +310,7 @@ func startsWhere(req, announced policy.Request) []string {
 	return dirs
 }
 
-// place returns the agent's directories with resolved links, because policy reads no disk for them.
+// place returns the agent's directories with resolved symbolic links, because policy does not read the disk for that.
 func (c *client) place() shell.Place { return c.run.r.place(c.run.t.Setup) }
 
 func (r *Runner) place(s Setup) shell.Place {

@@ -15,34 +15,33 @@ import (
 	"github.com/perlica/perlica/provider/process"
 )
 
-// Turn is an input and the way in which it is answered.
+// Turn is an input together with all settings for its answer.
 type Turn struct {
 	Input Input
-	Setup      // ignored by a conversation, which has its own; see Converse
-	Wait  bool // wait for a busy session, without filelock.ErrBusy
+	Setup      // a conversation ignores it and uses its own; see Converse
+	Wait  bool // wait for a busy session instead of returning filelock.ErrBusy
 
-	// Rules are the rules of Options.Rules that hold for this run alone, as a person wrote them. They go on
-	// record.
+	// Rules are the rules in Options.Rules that apply to this run alone, as a person wrote them. They are recorded.
 	Rules []string
 
 	Permissions policy.Mode
-	AnswerIn    time.Duration // the time in which a question must be answered; 0 means that no person can be asked
+	AnswerIn    time.Duration // time limit for the answer to a question; 0 means that no person can be asked
 
-	// Stop ends the turn: Run asks the agent to cancel and waits for its answer. To end the agent as well,
-	// cancel the context of Run. A StoppedError as the cause of the context names the person or limit that
-	// stopped the turn.
+	// Stop stops the turn: Run asks the agent to cancel and waits for the agent's answer. To end the agent at once,
+	// cancel the ctx of Run. If the cause of ctx is a StoppedError, it names the person or the limit that stopped the
+	// turn.
 	Stop <-chan fact.Stop
-	// Show is called with each notice, one at a time. It may be nil.
+	// Show is called for each notice, never concurrently. It may be nil.
 	Show func(record.Notice)
 
 	launched *process.Launched // set by Launch
 }
 
-// Launch starts the agent's process before Runner.Run, while the log is opened. Perlica writes nothing to the
-// process and reads nothing from it before Run has the log. environ and redactor must equal those in the
-// Runner's Options. Setup, Permissions and AnswerIn must be set.
+// Launch starts the agent's process before Runner.Run, while the log is opened. Until Run has the log, Perlica writes
+// nothing to the process and reads nothing from it. environ and redactor must equal those in the Runner's Options.
+// Setup, Permissions and AnswerIn must be set.
 //
-// The caller must call end after Run, or if no Run follows. end ends a process that no Run has taken.
+// The caller must call the function end after Run, or if Run is not called. end ends a process that Run has not taken.
 func (t *Turn) Launch(environ []string, redactor *redact.Redactor) (end func() error) {
 	setup := t.limited()
 	if t.launched = setup.Agent.Launch(setup.process(environ, redactor)); t.launched == nil {
@@ -51,15 +50,15 @@ func (t *Turn) Launch(environ []string, redactor *redact.Redactor) (end func() e
 	return t.launched.End
 }
 
-// limited returns the Setup for the fresh strategy, with the limit for runs that the agent starts.
+// limited returns the Setup for the fresh strategy. Its Limit is set for runs that the agent itself starts.
 func (t Turn) limited() Setup {
 	s := t.Setup
 	s.Limit = cmp.Or(s.Limit, t.limit())
 	return s
 }
 
-// limit returns the permission mode for runs that the agent starts. If no person can be asked in this turn,
-// none can be asked in them.
+// limit returns the permission mode for runs that the agent itself starts. If no person can be asked in this turn, no
+// person can be asked in those runs.
 func (t Turn) limit() policy.Mode {
 	if t.Permissions == policy.ModeAsk && t.AnswerIn <= 0 {
 		return policy.ModeDeny
@@ -67,10 +66,10 @@ func (t Turn) limit() policy.Mode {
 	return t.Permissions
 }
 
-// ErrInputRunning says that another process calls the agent for this input.
+// ErrInputRunning means that another process is calling the agent for this input.
 var ErrInputRunning = message.New("kernel.input-running", "a call for this input is under way")
 
-// A StoppedError says that the turn was stopped before its input was accepted.
+// A StoppedError means that the turn was stopped before its input was accepted.
 type StoppedError struct{ Stop fact.Stop }
 
 // Tell returns the error's sentence.
@@ -78,19 +77,19 @@ func (e *StoppedError) Tell() *message.Text { return stopped.With(e.Stop.Reason(
 
 func (e *StoppedError) Error() string { return e.Tell().Text }
 
-// phase is the state of a run.
+// phase is the progress of a run.
 type phase string
 
-// The phases of a run, in order.
+// These are the phases of a run, in order.
 const (
-	phaseAccepted phase = "accepted" // the input is known
+	phaseAccepted phase = "accepted" // the input was accepted
 	phaseIntended phase = "intended" // the intent is on disk
-	phasePrompted phase = "prompted" // the prompt may have left
-	phaseEnded    phase = "ended"    // there is an outcome
+	phasePrompted phase = "prompted" // the prompt may have been sent
+	phaseEnded    phase = "ended"    // the outcome exists
 )
 
-// next has every transition of a run. A pair that is absent cannot happen. An agent may fail before the
-// intent: then no call was made, and the same input may be tried again.
+// next has every transition of a run. A missing pair cannot happen. An agent may fail before the intent. In that case
+// no call was made, and the same input may be given again.
 var next = map[phase]map[event.Type]phase{
 	phaseAccepted: {
 		event.Requested:       phaseIntended,
@@ -113,20 +112,20 @@ var next = map[phase]map[event.Type]phase{
 	},
 }
 
-// state is a run's phase. It changes before its event is appended.
+// state is the phase of a run. It changes before the event is appended.
 type state struct {
 	mu    sync.Mutex
 	phase phase
 }
 
-// is reports whether the run is in the phase.
+// is reports whether the run is in this phase.
 func (s *state) is(p phase) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.phase == p
 }
 
-// advance moves the state by an event. It returns an error if the event cannot happen now.
+// advance changes the phase because of an event. It returns an error if the event cannot happen in the present phase.
 func (s *state) advance(t event.Type) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package agents finds the configured and the known agents, probes them, and puts them into a mode and a model. A
-// probe sends no prompt.
+// Package agents finds the configured and the known agents, probes them, and sets their mode and their model. A probe
+// sends no prompt.
 //
 // The package makes no call and records nothing. It decides nothing about the permissions of an agent.
 package agents
@@ -26,27 +26,27 @@ import (
 // Agent is an agent together with its settings from the configuration.
 type Agent struct {
 	provider.Agent
-	// Mode comes from the configuration. Empty means the asking mode.
+	// Mode is the configured mode. Empty means the asking mode.
 	Mode           string
 	ConnectTimeout time.Duration
 	RequestTimeout time.Duration
 	MaxLine        int // bytes
-	// Why says how the agent was chosen if no person named it.
+	// Why is a sentence about the automatic choice of this agent. It is empty if a person named the agent.
 	Why string
 }
 
 // Predictable is the id of the built-in agent.
 const Predictable = "predictable"
 
-// An Error says that an agent cannot be used, and names the next step.
+// An Error means that an agent cannot be used. It names the reason and the next step.
 type Error struct {
 	ID   string
 	Why  string
 	Hint string
 	message.Coded
-	// Unknown says that neither the configuration nor the registry has the id.
+	// Unknown means that neither the configuration nor the registry has the id.
 	Unknown bool
-	// State is the state of an agent that the registry knows and that was not found.
+	// State is the agent's state if the registry knows the agent and its program was not found.
 	State State
 }
 
@@ -54,14 +54,14 @@ func newError(id string, why *message.Text, hint string) *Error {
 	return &Error{ID: id, Why: why.Text, Coded: why.Coded, Hint: hint}
 }
 
-// Tell returns the error's sentence.
+// Tell returns the error's sentence with its code.
 func (e *Error) Tell() *message.Text { return &message.Text{Text: e.Why, Coded: e.Coded} }
 
 func (e *Error) Error() string { return e.Why }
 
-// Resolver finds agents. Self is the path of the perlica executable. LookPath finds programs, as exec.LookPath
-// does. Attended says that a person reads the notices. The built-in agent is the default only if a person is
-// present: a script would take the echo for an answer.
+// Resolver finds agents. Self is the path of the perlica executable. LookPath finds programs, as exec.LookPath does.
+// Attended means that a person reads the notices. Only then the built-in agent may be the default: a script would
+// mistake its echo for an answer.
 type Resolver struct {
 	Config   *config.Config
 	Self     string
@@ -69,7 +69,7 @@ type Resolver struct {
 	Attended bool
 }
 
-// Find returns the path of a program. The registry's own name for Perlica stands for Self.
+// Find returns the path of a program. If name is registry.Self, which means Perlica itself, Find returns Self.
 func (r Resolver) Find(name string) (string, error) {
 	if name == registry.Self {
 		return r.Self, nil
@@ -151,7 +151,7 @@ func (r Resolver) Named(id string) (Agent, error) {
 	return a, nil
 }
 
-// missing returns the reason why an agent of the registry cannot be started.
+// missing returns an error with the reason why the program of a registry's agent was not found.
 func (r Resolver) missing(k registry.Known) *Error {
 	e := newError(k.ID, notInstalled.With(k.Name), "install it: "+k.Install)
 	e.State = Missing
@@ -167,8 +167,8 @@ func (r Resolver) missing(k registry.Known) *Error {
 	return e
 }
 
-// AskingOf returns the settings that make an agent ask. They are the settings of the known agent with the
-// introduced name, if a session of that agent has something to choose.
+// AskingOf returns the settings that make an agent ask before it acts. If the registry knows such settings for the
+// introduced agent, it returns them. Otherwise it returns the settings of a.
 func (a Agent) AskingOf(info *acp.Implementation) provider.Asking {
 	if k := a.Known(info); info != nil && (k.Asking.Mode != "" || k.Asking.Option != "") {
 		return provider.Asking{Env: a.Asking.Env, Mode: k.Asking.Mode, Option: k.Asking.Option, Value: k.Asking.Value,
@@ -181,12 +181,12 @@ func (a Agent) AskingOf(info *acp.Implementation) provider.Asking {
 // _meta.systemPrompt.append.
 func (a Agent) TakesAppend(info *acp.Implementation) bool { return a.Known(info).Append }
 
-// CountsSession reports whether an agent with this introduction answers with the usage of the whole session instead
-// of the usage of the turn.
+// CountsSession reports whether an agent with this introduction reports the usage of the whole session after each turn.
+// Other agents report the usage of the turn.
 func (a Agent) CountsSession(info *acp.Implementation) bool { return a.Known(info).Sums }
 
-// Known returns the registry's entry for the name by which an agent introduced itself. Without such an entry, Known
-// uses the agent's id. The command that started the agent does not matter.
+// Known returns the registry's entry for the name in an agent's introduction. Without such an entry, Known looks up the
+// agent's id. The command that started the agent does not matter.
 func (a Agent) Known(info *acp.Implementation) registry.Known {
 	if info != nil {
 		if k, ok := registry.Introduced(info.Name); ok {
@@ -197,9 +197,9 @@ func (a Agent) Known(info *acp.Implementation) registry.Known {
 	return k
 }
 
-// HeldBack returns the names of set variables that hold a credential and are not passed to the agent. These are the
-// key variables of known agents and the variables in loginVars. For a known agent the registry names its own key
-// variables, and loginVars names the others.
+// HeldBack returns the names of set variables that hold a credential and are not passed to the agent. For any agent
+// these are the variables in loginVars. If the registry does not know the agent, they are also the key variables of all
+// known agents.
 func (a Agent) HeldBack(environ, loginVars []string) (names []string) {
 	_, known := registry.Lookup(a.ID)
 	given, err := a.Environ(environ)
@@ -217,8 +217,8 @@ func (a Agent) HeldBack(environ, loginVars []string) (names []string) {
 	return names
 }
 
-// CommandLine quotes the arguments for a shell, so that AdHoc reads them back. It returns an empty string if a
-// shell cannot express them.
+// CommandLine quotes the arguments for a shell, so that AdHoc can split the line into the same arguments. It returns an
+// empty string if a shell cannot express an argument.
 func CommandLine(argv []string) string {
 	var words []string
 	for _, arg := range argv {

@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// An OfferError says that the agent does not offer a mode, an option or a model. It lists the offers of the agent.
+// An OfferError means that the agent does not offer a mode, an option or a model. Its text lists the agent's offers.
 type OfferError struct{ Err error }
 
 func (e *OfferError) Error() string { return e.Err.Error() }
@@ -20,10 +20,11 @@ func (e *OfferError) Error() string { return e.Err.Error() }
 // Unwrap returns the underlying error.
 func (e *OfferError) Unwrap() error { return e.Err }
 
-// CloseTimeout is the time that an agent has to close a session.
+// CloseTimeout is the time limit for an agent's answer to session/close.
 const CloseTimeout = 3 * time.Second
 
-// Choose puts a session into a mode and a model. An empty mode means the asking mode.
+// Choose sets the mode and the model of a session. An empty want means the asking mode, and an empty model means the
+// agent's own choice. Choose returns the mode and the options that it set.
 func Choose(ctx context.Context, s *provider.Session, asking provider.Asking, want,
 	model string) (mode string, options map[string]string, err error) {
 	if s.Modes != nil {
@@ -64,8 +65,8 @@ func Choose(ctx context.Context, s *provider.Session, asking provider.Asking, wa
 	return mode, options, nil
 }
 
-// Unoffered returns a warning if an agent stays in mode because it does not offer its known asking mode. Unoffered
-// returns nil if all is well or if a person wants a certain mode.
+// Unoffered returns a warning if an agent is in neither its asking mode nor a stricter mode. Such an agent does not
+// offer its asking mode. If the caller wanted a certain mode, Unoffered returns nil.
 func Unoffered(asking provider.Asking, want, mode string) *message.Text {
 	if want != "" || asking.Mode == "" || mode == asking.Mode || slices.Contains(asking.Stricter, mode) {
 		return nil
@@ -73,7 +74,7 @@ func Unoffered(asking provider.Asking, want, mode string) *message.Text {
 	return modeNotOffered.With(asking.Mode)
 }
 
-// ModeNone leaves an agent in its first mode.
+// ModeNone is the choice of no mode: the agent stays in its first mode.
 const ModeNone = "none"
 
 func hasMode(s *provider.Session, id string) bool {
@@ -81,8 +82,8 @@ func hasMode(s *provider.Session, id string) bool {
 		func(m acp.SessionMode) bool { return string(m.Id) == id })
 }
 
-// ModeName returns the agent's name for a mode, because an id may be an address. ModeName returns the id if the
-// name says the same, as "Accept Edits" does for acceptEdits.
+// ModeName returns the agent's name for a mode, because an id may be unreadable, such as a URL. ModeName returns the id
+// if both say the same, such as "Accept Edits" and acceptEdits.
 func ModeName(modes []acp.SessionMode, id string) string {
 	letters := func(s string) string { return strings.NewReplacer(" ", "", "-", "", "_", "").Replace(s) }
 	for _, m := range modes {
@@ -93,7 +94,7 @@ func ModeName(modes []acp.SessionMode, id string) string {
 	return id
 }
 
-// CheckMode refuses a mode that the agent does not have. The error lists the agent's modes.
+// CheckMode returns an error if the agent does not have the mode. The error lists the agent's modes.
 func CheckMode(s *provider.Session, id string) error {
 	if hasMode(s, id) {
 		return nil
@@ -116,7 +117,7 @@ func hasOption(s *provider.Session, id string) bool {
 	})
 }
 
-// CheckOption refuses an option or a value that the agent does not have.
+// CheckOption returns an error if the agent does not have the option or the option does not have the value.
 func CheckOption(s *provider.Session, id, value string) error {
 	var ids []string
 	for _, o := range s.Options {
@@ -136,8 +137,8 @@ func CheckOption(s *provider.Session, id, value string) error {
 	return &OfferError{noOption.With(id, strings.Join(ids, ", "))}
 }
 
-// ModelOption returns the id of the option that chooses the agent's model. It checks that the option has the wanted
-// value.
+// ModelOption returns the id of the option that chooses the agent's model. It returns an error if the option does not
+// have the value model.
 func ModelOption(s *provider.Session, model string) (string, error) {
 	if o := ModelSelect(s.Options); o != nil {
 		values := OptionValues(o.Options)
@@ -164,8 +165,8 @@ func DescribeOption(o acp.SessionConfigOption) (id, name, now string, values []s
 	return string(o.Boolean.Id), o.Boolean.Name, now, []string{"on", "off"}
 }
 
-// ModelSelect returns the option that chooses the model, or nil. An agent may have several options of this
-// category. One of them may choose the company that runs the models.
+// ModelSelect returns the option that chooses the model, or nil. An agent may have several options of the category
+// "model", for example one for the company that runs the models. So the id "model" wins.
 func ModelSelect(options []acp.SessionConfigOption) (found *acp.SessionConfigOptionSelect) {
 	for _, o := range options {
 		switch {

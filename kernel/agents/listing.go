@@ -12,28 +12,28 @@ import (
 	"github.com/perlica/perlica/provider/registry"
 )
 
-// State says whether an agent can be used.
+// State is the state of an agent's installation.
 type State string
 
-// An agent has one of these states.
+// These are the states of an agent's installation.
 const (
 	Installed State = "installed"
-	// NeedsKey is the state of a model without its key.
+	// NeedsKey is the state of a model without its API key.
 	NeedsKey State = "needs key"
-	// NeedsModel is the state of a model without a name.
+	// NeedsModel is the state of a model provider without the name of a model.
 	NeedsModel State = "needs model"
-	// NeedsAdapter means that the maker's program is installed and the ACP adapter is not.
+	// NeedsAdapter is the state of an agent whose own program is installed without the ACP adapter.
 	NeedsAdapter State = "needs adapter"
-	// Missing means that the program was not found.
+	// Missing is the state of an agent without its program on PATH.
 	Missing State = "missing"
-	// Disabled means that the configuration disables the agent.
+	// Disabled is the state of an agent that the configuration disables.
 	Disabled State = "disabled"
 )
 
 // order is the order of the states in a list. Usable agents come first.
 var order = []State{Installed, NeedsModel, NeedsKey, NeedsAdapter, Missing, Disabled}
 
-// Listing describes an agent that was not started.
+// Listing describes an agent without starting it.
 type Listing struct {
 	ID    string `json:"id"`
 	Name  string `json:"name"`
@@ -42,20 +42,20 @@ type Listing struct {
 	Why string `json:"why"`
 	message.Coded
 	Default bool `json:"default"`
-	// Known says that the registry has the agent.
+	// Known means that the registry has the agent.
 	Known bool `json:"known"`
-	// Configured says that the configuration mentions the agent.
+	// Configured means that the configuration mentions the agent.
 	Configured bool `json:"configured"`
-	// Command starts the agent. For a missing agent it is the command that was looked for.
+	// Command is the command line that starts the agent. For a missing agent it is the command that was not found.
 	Command []string `json:"command"`
-	// Origin names the source of Command.
+	// Origin is the registry or the configuration file that names Command.
 	Origin string `json:"origin"`
 	// Env names the variables that this agent gets in addition to the common ones.
 	Env []string `json:"env"`
 	// Mode is the mode in the configuration. Empty means the asking mode.
 	Mode   string          `json:"mode"`
 	Asking provider.Asking `json:"asking"`
-	// Asks says in words when the agent asks.
+	// Asks is a sentence about the actions before which the agent asks.
 	Asks    string `json:"asks"`
 	Install string `json:"install"`
 	// Hint is the next step for an agent that cannot be used.
@@ -63,17 +63,18 @@ type Listing struct {
 	Login   string `json:"login"`
 	Website string `json:"website"`
 	Note    string `json:"note"`
-	// Needs lists the needs of a model without an agent. The caller of List sets it.
+	// Needs lists the requirements of a model provider. The caller of List sets it.
 	Needs []Requirement `json:"needs,omitempty"`
 
-	// Installer is the command that installs the agent. Nil means that Install is not a command.
+	// Installer is the command line that installs the agent. It is nil if Install is advice for a person and not a
+	// command.
 	Installer      []string      `json:"-"`
 	ConnectTimeout time.Duration `json:"-"`
 	RequestTimeout time.Duration `json:"-"`
 	MaxLine        int           `json:"max_line_bytes"`
 }
 
-// Require stores the needs of a model. An unmet need becomes the state of the model.
+// Require stores the requirements of a model provider. A missing key or model becomes the State.
 func (l *Listing) Require(needs []Requirement) {
 	l.Needs = needs
 	if l.State != Installed {
@@ -91,7 +92,7 @@ func (l *Listing) Require(needs []Requirement) {
 	}
 }
 
-// SortUsable puts usable agents first and keeps the registry's order otherwise.
+// SortUsable sorts the list by state, usable agents first. Agents with the same state keep their order.
 func SortUsable(list []Listing) {
 	slices.SortStableFunc(list, func(a, b Listing) int {
 		return slices.Index(order, a.State) - slices.Index(order,
@@ -99,10 +100,10 @@ func SortUsable(list []Listing) {
 	})
 }
 
-// OriginRegistry is the Origin of a command that only the registry names.
+// OriginRegistry is the Origin of a command that comes from the registry alone.
 const OriginRegistry = "registry"
 
-// List returns all agents of the registry in its order, then the other agents of the configuration by name.
+// List returns all agents in the order of the registry, and then the other configured agents by name.
 func (r Resolver) List() []Listing {
 	def := ""
 	if a, err := r.Default(); err == nil {
@@ -159,7 +160,7 @@ func (r Resolver) Warnings() []string {
 	return lines
 }
 
-// near returns a question that proposes a similar id.
+// near returns "did you mean" with a similar id, or an empty string.
 func (r Resolver) near(id string) string {
 	others := slices.DeleteFunc(slices.Sorted(maps.Keys(r.Config.Providers)),
 		func(other string) bool { return other == id })
@@ -193,8 +194,8 @@ func (r Resolver) describe(id string) Listing {
 	return l
 }
 
-// commandOf returns an agent's command line and its origin. For a missing agent it is the command that was looked
-// for.
+// commandOf returns an agent's command line and the source of that command. For a missing agent it returns the command
+// that was not found.
 func (r Resolver) commandOf(id string) (argv []string, origin string) {
 	c := r.Config.Provider(id)
 	if c.Command != "" {
@@ -219,7 +220,7 @@ func (r Resolver) commandOf(id string) (argv []string, origin string) {
 	return argv, OriginRegistry
 }
 
-// origin returns the name of the layer that set a key.
+// origin returns the name of the configuration layer that set a key.
 func (r Resolver) origin(key string) string {
 	for _, v := range r.Config.Values() {
 		if v.Key == key {
@@ -229,7 +230,7 @@ func (r Resolver) origin(key string) string {
 	return "configuration"
 }
 
-// state says whether an agent can be started. If not, state also returns the reason and the next step.
+// state returns the state of an agent. For an unusable agent it also returns the reason and the next step.
 func (r Resolver) state(id string) (s State, why *message.Text, hint string) {
 	a, err := r.Named(id)
 	if err == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/perlica/perlica/provider/registry"
 )
 
-// withModel adds the registry's model and API to the configuration of a provider. A provider without an API is an
-// agent.
+// withModel adds the registry's API, base URL and key variable to the configuration of a model provider. A provider
+// with a configured command is an agent, and withModel does not change it.
 func withModel(c config.Provider, k registry.Known) config.Provider {
 	if m := k.Model; m != nil && c.Command == "" {
 		c.Model.API, c.Model.BaseURL = cmp.Or(c.Model.API, m.API), cmp.Or(c.Model.BaseURL, m.BaseURL)
@@ -25,8 +25,8 @@ func withModel(c config.Provider, k registry.Known) config.Provider {
 }
 
 // UseModel sets the model of a model agent and the JSON Schema for its answer. An empty name means the configured
-// model, and a nil schema means any text. The error names the missing part: a name or the key. UseModel looks for
-// the key and does not keep it.
+// model, and a nil schema means any text. The error says whether the model's name or the key is missing. UseModel
+// checks that the key exists and does not store it.
 func (r Resolver) UseModel(a *Agent, name string, schema json.RawMessage, dirs config.Dirs,
 	getenv func(string) string) error {
 	k, _ := registry.Lookup(a.ID)
@@ -48,17 +48,17 @@ func (r Resolver) UseModel(a *Agent, name string, schema json.RawMessage, dirs c
 	return err
 }
 
-// model turns a model into an agent. The agent's process is Perlica itself, and this process reads the key. Its
-// command line holds no secret.
+// model turns a configured model into an agent. The agent's process is Perlica itself, and that process reads the key.
+// Its command line holds no secret.
 func (r Resolver) model(a *Agent, c config.Provider) error {
 	m := c.Model
 	a.Model, a.Orderly = true, true
 	a.Command = []string{r.Self, "agent", "model", "--api", m.API, "--model", m.Name}
 	settings := model.Settings{API: model.API(m.API), Model: cmp.Or(m.Name, "unnamed"), BaseURL: m.BaseURL, Proxy: m.Proxy}
 	var command []byte
-	if len(m.KeyCommand) > 0 { // only the agent's process runs this command
+	if len(m.KeyCommand) > 0 { // only the agent's process runs the command that prints the key
 		m.Key = config.Secret{}
-		command, _ = json.Marshal(m.KeyCommand) // strings always have JSON
+		command, _ = json.Marshal(m.KeyCommand) // strings can always be encoded
 	}
 	if m.Key.Env != "" && !slices.Contains(a.Env, m.Key.Env) {
 		a.Env = append(a.Env, m.Key.Env)
@@ -81,8 +81,8 @@ func (r Resolver) model(a *Agent, c config.Provider) error {
 	return nil
 }
 
-// table converts a configured table to JSON and decodes it into a value. It returns an empty string for an absent
-// table.
+// table converts a configured table to JSON and decodes the JSON into the value into. For an absent table it returns an
+// empty string.
 func table(m map[string]any, into any) (string, error) {
 	if len(m) == 0 {
 		return "", nil

@@ -17,20 +17,20 @@ import (
 type ProbeOptions struct {
 	// Dir is the agent's absolute working directory.
 	Dir string
-	// Environ is the source of the agent's environment.
+	// Environ is the environment from which the agent's variables are selected.
 	Environ []string
 	Servers []acp.McpServer
-	// Version is the version of Perlica. The agent gets it.
+	// Version is the version of Perlica that is sent to the agent.
 	Version string
 
-	// TerminalLogins asks the agent for its terminal logins too.
+	// TerminalLogins tells the agent that logins in a terminal are possible, so that the agent also lists them.
 	TerminalLogins bool
 
 	// Redactor masks secrets in the agent's error texts. Nil masks all texts that look like secrets.
 	Redactor *redact.Redactor
 }
 
-// ProbeReport holds the agent's own statements before any prompt. The fields of steps that the probe did not reach
+// ProbeReport holds the agent's own statements before any prompt. If the probe failed early, the fields of later steps
 // are empty.
 type ProbeReport struct {
 	Provider     string                `json:"provider"`
@@ -42,16 +42,16 @@ type ProbeReport struct {
 	Modes        []acp.SessionMode     `json:"modes"`
 	// StartMode is the mode in which the session began.
 	StartMode string `json:"start_mode"`
-	// Mode is the mode in which a run would prompt the agent.
+	// Mode is the mode that a run would choose before it prompts the agent.
 	Mode string `json:"mode"`
-	// Selected holds the options that the probe set to make the agent ask.
+	// Selected holds the options that the probe set so that the agent asks before it acts.
 	Selected map[string]string         `json:"selected"`
 	Options  []acp.SessionConfigOption `json:"options"`
 	Steps    []ProbeStep               `json:"steps"`
-	// Requirements lists the needs of a model without an agent.
+	// Requirements lists the requirements of a model provider.
 	Requirements []Requirement `json:"requirements,omitempty"`
 	Warnings     []string      `json:"warnings"`
-	// Exit says in words how the process ended.
+	// Exit is a sentence about the end of the process.
 	Exit   string `json:"exit"`
 	Stderr string `json:"stderr"`
 	// Err is nil if the agent is ready for a prompt.
@@ -67,11 +67,11 @@ type ProbeStep struct {
 	OK       bool          `json:"ok"`
 }
 
-// Probe starts an agent, initializes it, opens a session, puts it into the mode of a run, and ends it. Probe never
-// sends a session/prompt, so it makes no call.
+// Probe starts an agent, initializes it, opens a session, puts the session into the mode of a run, and ends the agent.
+// Probe never sends a session/prompt, so it makes no call.
 //
-// Probe records nothing, because the record is about runs. When Probe returns, the process and all its children
-// have ended. A canceled ctx ends the probe early.
+// Probe records nothing, because the log is about runs. When Probe returns, the process and all its children have
+// ended. A canceled ctx ends the probe early.
 func Probe(ctx context.Context, a Agent, opt ProbeOptions) ProbeReport {
 	p := &probe{}
 	return p.visitAgent(ctx, a, opt, func(ctx context.Context, _ *provider.Conn, _ acp.InitializeResponse) error {
@@ -79,8 +79,8 @@ func Probe(ctx context.Context, a Agent, opt ProbeOptions) ProbeReport {
 	})
 }
 
-// Visit works like Probe, but calls do after initialize instead of opening a session. An error of do becomes the
-// error of the report.
+// Visit starts and initializes an agent, calls the function do, and ends the agent. An error of do becomes the error of
+// the report.
 func Visit(ctx context.Context, a Agent, opt ProbeOptions, do func(context.Context, *provider.Conn,
 	acp.InitializeResponse) error) ProbeReport {
 	return (&probe{}).visitAgent(ctx, a, opt, do)
@@ -117,19 +117,19 @@ func (p *probe) visitAgent(ctx context.Context, a Agent, opt ProbeOptions,
 	return p.report
 }
 
-// probe is a running Probe. It is the connection's recorder, which keeps nothing, and its client, which denies
-// every request.
+// probe is a running Probe. It is also the connection's recorder and client: it records nothing and denies every
+// request.
 type probe struct {
 	conn   *provider.Conn
 	info   acp.InitializeResponse
 	report ProbeReport
-	said   sync.WaitGroup // answers that are being sent
+	said   sync.WaitGroup // the goroutines that send answers
 
 	mu       sync.Mutex // guards warnings
 	warnings []string
 }
 
-// runStep runs do and measures its time.
+// runStep calls the function do and adds a step with its duration to the report.
 func (p *probe) runStep(name string, do func() error) error {
 	began := time.Now()
 	err := do()
@@ -192,7 +192,7 @@ func (p *probe) closeSession(ctx context.Context, s *provider.Session) {
 	}
 }
 
-// endProcess ends the process. A process that failed gets no grace period.
+// endProcess ends the process. After a failed and cancelled probe, it kills the process at once.
 func (p *probe) endProcess(ctx context.Context, failed error) {
 	err := p.runStep("end", func() error {
 		if failed != nil && ctx.Err() != nil {
@@ -216,16 +216,16 @@ func (p *probe) addWarning(text string) {
 	p.warnings = append(p.warnings, text)
 }
 
-// Sent keeps nothing.
+// Sent records nothing.
 func (p *probe) Sent(provider.Frame) error { return nil }
 
-// Received keeps nothing.
+// Received records nothing.
 func (p *probe) Received(provider.Frame) error { return nil }
 
 // Update does nothing, because a probe has no turn.
 func (p *probe) Update(provider.Update) {}
 
-// Drained does nothing.
+// Drained does nothing, because a probe shows no updates.
 func (p *probe) Drained() {}
 
 // RequestPermission denies the request, because no prompt was sent.
@@ -234,16 +234,16 @@ func (p *probe) RequestPermission(r *provider.PermissionRequest) {
 	p.said.Go(func() { _ = r.Cancel() }) // the agent may be ending
 }
 
-// RefusedPermission does nothing, because a warning already reports the refusal.
+// RefusedPermission does nothing, because the connection also reports the refusal as a warning.
 func (p *probe) RefusedPermission(provider.ToolCall) {}
 
-// Blocked stores a warning about the refused request.
+// Blocked adds a warning about the refused request.
 func (p *probe) Blocked(b provider.BlockedRequest) {
 	p.addWarning("the agent asked for " + b.Method + ", which was refused")
 }
 
-// SendHTTP refuses to send, because a probe makes no call.
+// SendHTTP refuses the request, because a probe makes no call.
 func (p *probe) SendHTTP() error { return errors.New("the agent is only looked at") }
 
-// Warning stores a warning.
+// Warning adds a warning.
 func (p *probe) Warning(w provider.Warning) { p.addWarning(w.Subtype + ": " + w.Detail) }

@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/provider/registry"
 )
 
-// Requirement is one need of a model without an agent, and says whether it is met.
+// Requirement is something that a model provider needs, such as a key. It says whether the need is met.
 type Requirement struct {
 	// Name is "model", "key" or "address".
 	Name   string `json:"name"`
@@ -21,8 +21,8 @@ type Requirement struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-// Requirements returns the needs of a model without an agent. It returns nil for a provider that is not a model or
-// cannot be used. It connects to an address on this machine, and to any other address only with reach. It makes no
+// Requirements returns the needs of a model provider. For any other provider, and for an unusable one, it returns nil.
+// It checks that the model's address accepts connections, but a remote address only if reach is true. It sends no
 // request.
 func (r Resolver) Requirements(ctx context.Context, id string, reach bool, dirs config.Dirs,
 	getenv func(string) string) []Requirement {

@@ -1,6 +1,6 @@
 // Package approvals knows the standing approvals of a log and the decisions that this user made on this machine.
 //
-// A decision that came with a log counts for nothing until the user's own log vouches for it. The package decides
+// A decision that came with a foreign log counts only after the user's own log vouches for it. The package decides
 // nothing.
 package approvals
 
@@ -23,21 +23,20 @@ import (
 )
 
 // Vouchers knows the decisions of this user on this machine: standing approvals and paired contacts. A cloned
-// repository can bring a log with foreign decisions. So a yes counts only if its hash is in the user's own log. If
-// the user's log is lost, these decisions are lost too, and no foreign decision starts to count. The zero Vouchers
-// knows no decision.
+// repository can bring a log with foreign decisions. So a yes counts only if its hash is in the user's own log. If the
+// user's log is lost, all these decisions stop counting. The zero Vouchers knows no decision.
 type Vouchers struct{ dirs config.Dirs }
 
-// NewVouchers keeps the hashes in the user's own log. The first Add creates that log.
+// NewVouchers returns Vouchers that store the hashes in the user's own log. The first Add creates that log.
 func NewVouchers(dirs config.Dirs) Vouchers { return Vouchers{dirs} }
 
-// Known maps the hash of a decision to true if the decision counts.
+// Known maps the hash of a decision to true if the user's log vouches for the decision.
 type Known map[string]bool
 
-// Has reports whether the user's log vouches for a decision. The decision is a value of plain fields.
+// Has reports whether the user's log vouches for a decision. The decision is a struct of plain fields.
 func (k Known) Has(decision any) bool { return k[hash(decision)] }
 
-// hash identifies a decision by all its fields.
+// hash identifies a decision by the values of all its fields.
 func hash(decision any) string {
 	b, err := json.Marshal(decision)
 	if err != nil {
@@ -47,7 +46,8 @@ func hash(decision any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Add vouches for a decision, a value of plain fields. When Add returns nil, the voucher survives a power failure.
+// Add vouches for a decision, which is a struct of plain fields. When Add returns nil, the voucher survives a power
+// failure.
 func (v Vouchers) Add(ctx context.Context, decision any) error {
 	return v.appendVoucher(ctx, voucher(hash(decision), true))
 }
@@ -78,13 +78,13 @@ func (v Vouchers) appendVoucher(ctx context.Context, e event.Event) error {
 		return err
 	}
 	if _, err = log.Append(ctx, e); err == nil {
-		_, _ = log.Checkpoint(ctx) // the voucher counts without a checkpoint, and the next checkpoint covers both
+		_, _ = log.Checkpoint(ctx) // the voucher counts without a checkpoint, and the next checkpoint also covers it
 	}
 	_ = log.Close() // the appended events are already on disk
 	return err
 }
 
-// Filter returns the approvals that count: every no, and each yes of this user on this machine.
+// Filter returns the approvals that count: every no, and each yes for which the user's log vouches.
 func (v Vouchers) Filter(ctx context.Context, list []policy.Approval) ([]policy.Approval, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -99,7 +99,7 @@ func (v Vouchers) Filter(ctx context.Context, list []policy.Approval) ([]policy.
 	return counts, err
 }
 
-// Known returns the decisions for which the log vouches. With an error it returns no decision.
+// Known returns the decisions for which the user's log vouches. If it returns an error, no decision counts.
 func (v Vouchers) Known(ctx context.Context) (Known, error) {
 	if v.dirs.State == "" {
 		return nil, nil
@@ -116,7 +116,7 @@ func (v Vouchers) Known(ctx context.Context) (Known, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = log.Close() }() // only read
+	defer func() { _ = log.Close() }() // this code only reads
 	known := Known{}
 	q := event.Query{Types: []event.Type{event.VoucherGiven, event.VoucherRevoked}}
 	for e, err := range log.Events(ctx, q) {

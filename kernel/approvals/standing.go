@@ -13,7 +13,8 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// Standing is the view of the standing approvals. If its file is deleted, the next open builds it from the log.
+// Standing is the database view of the standing approvals. If its file is deleted, the next OpenStanding builds it from
+// the log.
 type Standing struct{ view *view.View }
 
 var projection = view.Projection{
@@ -49,8 +50,8 @@ func applyApproval(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	return err
 }
 
-// OpenStanding opens the view at path, sealed with the key, and brings it up to date. The caller closes the view
-// before the log.
+// OpenStanding opens the view at path, checks its seal with the key, and adds the log's newer events. The caller closes
+// the view before the log.
 func OpenStanding(ctx context.Context, r *store.Reader, path string, key []byte) (*Standing, error) {
 	v, err := view.Open(ctx, r, path, key, projection)
 	if err != nil {
@@ -77,5 +78,5 @@ func (s *Standing) List(ctx context.Context) ([]policy.Approval, error) {
 	return list, nil
 }
 
-// Close releases the view's file.
+// Close closes the view's file.
 func (s *Standing) Close() error { return s.view.Close() }

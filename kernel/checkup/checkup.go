@@ -1,4 +1,5 @@
-// Package checkup examines everything that a run depends on, to find the cause of a fault. It changes nothing.
+// Package checkup examines everything that a run depends on, so that a person finds the cause of a fault. It changes
+// nothing.
 package checkup
 
 import (
@@ -21,15 +22,15 @@ import (
 	"github.com/perlica/perlica/provider/sandbox"
 )
 
-// Status says how bad the result of a check is.
+// Status is the result of a check.
 type Status string
 
-// A check has one of these results.
+// These are the results of a check.
 const (
 	OK Status = "ok"
-	// Warn means that it works, and that a person should know something about it.
+	// Warn means that runs work, and that a person should know something about them.
 	Warn Status = "warn"
-	// Fail means that it does not work.
+	// Fail means that runs do not work.
 	Fail Status = "fail"
 )
 
@@ -38,7 +39,7 @@ type Check struct {
 	Name   string `json:"name"`
 	Status Status `json:"status"`
 	Detail string `json:"detail"`
-	// Hint is the next step.
+	// Hint says what to do next.
 	Hint string `json:"hint,omitempty"`
 }
 
@@ -50,20 +51,20 @@ type Checkup struct {
 	Workspace config.Workspace
 	// Config holds the valid part of the configuration.
 	Config *config.Config
-	// Broken is the error of finding and loading the configuration.
+	// Broken is the error of finding or loading the configuration, or nil.
 	Broken error
 	Agents agents.Resolver
-	// Auditor judges the events of the log. Nil means that nothing judges them.
+	// Auditor returns a judge of the log's events. If it is nil, the events are not judged.
 	Auditor func() verify.Auditor
-	// Place has the meaning of verify.Options.Place.
+	// Place has the same meaning as the field Place of verify.Options.
 	Place func(context.Context, *store.Reader) error
-	// Held says that this process has the context's log open. If such a process asks the system for its locks, it
-	// loses them: see store.WriteLockHolder.
+	// Held says that this process has the context's log open. Such a process must not ask the system for the log's
+	// locks, because it would lose its own locks. See store.WriteLockHolder.
 	Held bool
 }
 
-// Run calls report with one result after another, always in the same order. It skips a check that depends on a
-// failed one. A check that panics is reported as a result.
+// Run calls the function report once for each result, always in the same order. It skips a check if an earlier check
+// that it depends on failed. If a check panics, Run reports that as a failed check.
 func (c Checkup) Run(ctx context.Context, report func(Check)) {
 	e := &examination{Checkup: c, ctx: ctx, report: report}
 	if e.Config.ContextID == "" {
@@ -73,7 +74,7 @@ func (c Checkup) Run(ctx context.Context, report func(Check)) {
 	}
 	defer func() {
 		if e.log != nil {
-			_ = e.log.Close() // only read
+			_ = e.log.Close() // this code only reads
 		}
 	}()
 	for _, check := range []struct {
@@ -116,7 +117,7 @@ func (c Checkup) Run(ctx context.Context, report func(Check)) {
 	}
 }
 
-// need is a precondition of a check.
+// need is the precondition of a check.
 type need int
 
 const (
@@ -135,17 +136,17 @@ type examination struct {
 
 	// name is the name of the running check.
 	name string
-	// context is the name of the examined context.
+	// context is the name of the examined Perlica context, which selects the log.
 	context string
 	paths   config.ContextPaths
-	// usable says that the workspace is usable and paths is set.
+	// usable means that the workspace is usable and that paths is set.
 	usable bool
 	// log is nil if no log exists or if the log cannot be opened.
 	log  *store.Reader
 	size int64 // bytes of the log's file
 }
 
-// guarded runs one check. A panic in it must not end the other checks.
+// guarded runs one check. It turns a panic of the check into a failed check, so that the other checks still run.
 func (e *examination) guarded(name string, run func(*examination)) {
 	e.name = name
 	defer func() {
@@ -169,7 +170,7 @@ func (e *examination) fail(hint, format string, args ...any) {
 }
 
 func (e *examination) defaultAgent() {
-	e.Agents.Attended = true // the report has its own row for a machine without an agent
+	e.Agents.Attended = true // a machine without an installed agent gets the warning below
 	a, err := e.Agents.Default()
 	var missing *agents.Error
 	switch {
@@ -196,8 +197,8 @@ func (e *examination) defaultAgent() {
 	e.ok("%s: %s", a.ID, a.Why)
 }
 
-// agents looks for the programs of the configured and the known agents. Perlica itself answers for the built-in
-// agent and for models without an agent, so these need no program.
+// agents looks for the programs of the configured and the known agents. It skips the agents that run in Perlica itself,
+// because these need no other program.
 func (e *examination) agents() {
 	var installed []string
 	for _, l := range e.Agents.List() {
@@ -215,7 +216,7 @@ func (e *examination) agents() {
 	e.ok("%s installed: %s", english.Plural(len(installed), "agent", ""), strings.Join(installed, ", "))
 }
 
-// models checks the needs of models without an agent: the configured ones and the ones on this machine.
+// models checks the needs of model providers: of the configured ones, and of the ones that answer on this machine.
 func (e *examination) models() {
 	seen := 0
 	for _, l := range e.Agents.List() {
@@ -236,7 +237,7 @@ func (e *examination) models() {
 	}
 }
 
-// sandbox looks for the means of the configured sandbox. It starts nothing: 'perlica sandbox check' does.
+// sandbox looks for the program of the configured sandbox. It starts nothing, unlike 'perlica sandbox check'.
 func (e *examination) sandbox() {
 	mode := e.Config.Sandbox
 	path, err := sandbox.Find(mode)
@@ -252,7 +253,7 @@ func (e *examination) sandbox() {
 	}
 }
 
-// survivors lists the remaining processes of agents whose Perlica has ended.
+// survivors lists agents' processes that still run although their Perlica process has ended.
 func (e *examination) survivors() {
 	left := process.Survivors()
 	if len(left) == 0 {
@@ -267,7 +268,7 @@ func (e *examination) survivors() {
 		"left behind by agents: %s", strings.Join(words, ", "))
 }
 
-// prunings looks for incomplete prunings. The events of such a pruning may still have their payloads.
+// prunings looks for prunings that were interrupted. Some events of such a pruning may still have their payloads.
 func (e *examination) prunings() {
 	list, err := e.log.UnfinishedPrunings(e.ctx)
 	var alive bool
@@ -302,7 +303,8 @@ func (e *examination) pruneAgain(p event.Pruning) (string, error) {
 	if e.context != "default" {
 		command = "perlica --context " + e.context + " log prune"
 	}
-	// The last pruned event is older than the next event. Without a time limit, that next event is log.pruned.
+	// The pruned events are older than the event after p.Until. If the pruning had no time limit, that event is
+	// log.pruned.
 	for next, err := range e.log.Events(e.ctx, event.Query{After: p.Until, Limit: 1}) {
 		if err != nil {
 			return "", err

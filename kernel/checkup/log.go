@@ -22,18 +22,19 @@ import (
 	"github.com/perlica/perlica/kernel/record"
 )
 
-// The full checks have limits, so that the checkup ends soon on a large log.
+// Above these sizes the checkup skips the full checks, so that it ends soon.
 const (
 	maxVerified  = 200_000   // events
 	maxIntegrity = 512 << 20 // bytes
 
-	// A process holds the write lock only during a commit. A lock that is held at every look in this time is stuck.
+	// A process holds the write lock only during a commit. If the lock is held at each of these lookups, its owner is
+	// stuck.
 	lockLooks    = 10
 	lockInterval = 50 * time.Millisecond
 )
 
 // logLock looks for a process that blocks other writers. It runs before the log is opened, because
-// store.WriteLockHolder requires this.
+// store.WriteLockHolder must not run in a process that has the log open.
 func (e *examination) logLock() {
 	if e.Held {
 		e.ok("this process has the log open, and writes to it")
@@ -59,7 +60,7 @@ func (e *examination) logLock() {
 			return
 		}
 	}
-	// only for the process id, because the loop above has already decided
+	// The loop above has decided already. This call only finds the process id.
 	pid, _ := store.WriteLockHolder(e.paths.EventLog)
 	who := "a process"
 	if pid > 0 {
@@ -181,7 +182,7 @@ func (e *examination) logTree() {
 	if e.Auditor != nil {
 		opt.Audit = e.Auditor()
 	}
-	// An unreadable key verifies nothing. The check of that key reports the reason.
+	// An unreadable key cannot verify the checkpoints. The check "checkpoint-key" reports the reason.
 	if keys, err := evidence.ReadKeys(e.Dirs.KeyDir()); err == nil && e.Dirs.State != "" {
 		if origin, err := e.log.Origin(e.ctx); err == nil {
 			opt.Keys = keys.Verifiers(origin)
@@ -234,7 +235,7 @@ func (e *examination) checkpointKey() {
 	e.ok("%s", path)
 }
 
-// views checks the files that are derived from the log.
+// views checks the database views that are derived from the log.
 func (e *examination) views() {
 	seen := 0
 	for _, path := range []string{e.paths.Sessions, e.paths.Approvals} {
@@ -287,8 +288,8 @@ func (e *examination) unfinished() {
 	}
 }
 
-// leftoverLocks counts the lock files that no run holds. Ended processes and idle chats leave them. They do no
-// harm.
+// leftoverLocks counts the lock files that are not locked. Ended processes and idle chats leave such files, and they do
+// no harm.
 func (e *examination) leftoverLocks() {
 	held, left, err := filelock.Count(e.paths.Locks)
 	if err != nil {

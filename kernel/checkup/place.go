@@ -66,7 +66,7 @@ func (e *examination) trust() {
 	}
 }
 
-// workspace decides whether the checks of the log can run.
+// workspace checks the workspace. If it is unusable, the checks of the log are skipped.
 func (e *examination) workspace() {
 	var broken *config.WorkspaceError
 	if errors.Is(e.Broken, config.ErrNoHome) {
@@ -98,7 +98,7 @@ func (e *examination) workspace() {
 	}
 }
 
-// nearest returns the deepest existing folder on the path to the context.
+// nearest returns the deepest existing folder on the path to the context's folder.
 func (e *examination) nearest() string {
 	for _, dir := range []string{e.paths.Dir, filepath.Dir(e.paths.Dir), e.Workspace.Dir()} {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
@@ -123,7 +123,7 @@ func (e *examination) diskSpace() {
 	}
 }
 
-// logWritable tests whether a log can be written at its place.
+// logWritable tests whether a log can be written in the context's folder.
 func (e *examination) logWritable() {
 	dir := e.nearest()
 	err := eventlog.TryWrite(e.ctx, dir)
@@ -153,7 +153,7 @@ func (e *examination) logWritable() {
 	}
 }
 
-// isFull reports whether lack of space caused a fault in dir. It does not trust SQLite's name for the fault.
+// isFull reports whether the disk of dir is full. SQLite does not always report a full disk as such.
 func (e *examination) isFull(dir string) bool {
 	free, err := disk.FreeSpace(dir)
 	return err == nil && free < fullSpace
@@ -175,7 +175,7 @@ func (e *examination) debugTrail() {
 	}
 }
 
-// sockets checks the folder of the sockets through which processes wake each other.
+// sockets checks the folder of the sockets that processes use to wake each other.
 func (e *examination) sockets() {
 	if e.Dirs.Runtime == "" {
 		return

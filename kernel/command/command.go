@@ -1,8 +1,9 @@
-// Package command holds the slash commands that all front ends share, such as the chat and the phone.
+// Package command implements the slash commands that all front ends share, such as the chat and the phone.
 //
-// A typing mistake is never sent to an agent. A line that begins with a slash is a command or an error with a
-// suggestion. "//x" sends "/x". A [Host] carries out a command and answers with text. It adds an [Effect] if the
-// front end itself must act. Free text approves nothing: /choose takes a number, an option's id or its exact label.
+// A typing mistake is never sent to an agent. A line that begins with a slash is a command, or an error with a
+// suggestion. "//x" sends the text "/x" to the agent. A [Host] carries out a command and answers with text. If the
+// front end itself must act, the answer also has an [Effect]. Free text approves nothing: /choose needs a number, an
+// option's id or its exact label.
 package command
 
 import (
@@ -33,7 +34,7 @@ type Line struct {
 // Need is the right that a command requires. Front ends that strangers can reach grant fewer rights.
 type Need int
 
-// A command requires one of these rights.
+// These are the rights that commands require.
 const (
 	// Read is the right to look.
 	Read Need = iota
@@ -48,7 +49,7 @@ const (
 // Command describes one command.
 type Command struct {
 	Name string
-	// Args is the form of the arguments in the help text.
+	// Args describes the arguments in the help text.
 	Args string
 	Help string
 	Need Need
@@ -96,8 +97,8 @@ func Commands() []Command {
 	}
 }
 
-// Waits reports whether a command waits for the end of the current turn. Such a command changes the session, the
-// agent or the next line.
+// Waits reports whether the front end must delay a command until the current turn ends. Such a command changes the
+// session, the agent or the next line.
 func (l Line) Waits() bool {
 	switch l.Name {
 	case "again", "attach", "discard", "clear", "exit", "thoughts", "resume", "search", "show":
@@ -111,16 +112,16 @@ func (l Line) Waits() bool {
 	return false
 }
 
-// unknownError says that a command does not exist. Nothing was sent.
+// unknownError means that a command does not exist, so nothing was sent.
 type unknownError struct {
 	Name string
-	// Near is a command with a similar name. Empty means that no command is near.
+	// Near is an existing command with a similar name, or "".
 	Near string
 }
 
 func (e *unknownError) Error() string { return e.In(language.English.Sentences()) }
 
-// In returns the error's text in a language.
+// In returns the error's text in the language of say.
 func (e *unknownError) In(say *language.Sentences) string {
 	if e.Near != "" {
 		return fmt.Sprintf(say.NoCommandNear, e.Name, e.Near)
@@ -128,9 +129,9 @@ func (e *unknownError) In(say *language.Sentences) string {
 	return fmt.Sprintf(say.NoCommand, e.Name)
 }
 
-// Parse separates commands from messages. The names in agents are the agent's own commands, and Parse passes them
-// on as text. A slash alone, or before a space or a path with another slash, is not a command. "/usr/bin is full"
-// has the form of a command, so it is an error.
+// Parse separates commands from messages. agents has the names of the agent's own commands, which Parse passes on as
+// text. A slash alone, or before a space or another slash in the first word, is an error. So "/usr/bin is full" is an
+// error, too.
 func Parse(line string, agents ...string) (Line, error) {
 	rest, slash := strings.CutPrefix(line, "/")
 	if !slash {
@@ -154,7 +155,8 @@ func Parse(line string, agents ...string) (Line, error) {
 	return Line{}, &unknownError{Name: name, Near: nearest(name, agents)}
 }
 
-// unaliased returns the command for an alias, and the text that the alias puts before its arguments.
+// unaliased returns the command for an alias, and the argument that the alias adds first. For "sessions" these are
+// "session" and "list".
 func unaliased(name string) (command, ahead string) {
 	switch name {
 	case "quit":
@@ -173,7 +175,7 @@ func unaliased(name string) (command, ahead string) {
 	return name, ""
 }
 
-// givesWay is a command that the agent's own command of the same name replaces.
+// givesWay is the name of a command that Perlica leaves to the agent, if the agent has a command with this name.
 const givesWay = "compact"
 
 // known reports whether name is a command.
@@ -191,8 +193,8 @@ func lookup(name string) (Command, bool) {
 	return all[i], true
 }
 
-// nearest returns the command for a probable typing mistake, or "". The name is the beginning of that command, or
-// it differs in at most one letter of three.
+// nearest returns the name of the command that was probably meant, or "". Either the typed name is the beginning of
+// that name, or about one letter in three differs at most.
 func nearest(name string, agents []string) string {
 	best, least := "", math.MaxInt
 	names := append(slices.Clone(agents), each(Commands(), func(c Command) string { return c.Name })...)
@@ -208,8 +210,8 @@ func nearest(name string, agents []string) string {
 	return best
 }
 
-// mistakes counts wrong, missing and extra letters. Two swapped letters count as one mistake. ok is false if the
-// count is too high for a typing mistake.
+// mistakes returns the number of wrong, missing and extra letters. Two swapped letters are one mistake. ok is false if
+// the number is too high for a typing mistake.
 func mistakes(typed, meant []rune) (n int, ok bool) {
 	most := max(len(typed), len(meant)) / 3
 	if max(len(typed)-len(meant), len(meant)-len(typed)) > most {
@@ -224,8 +226,8 @@ func mistakes(typed, meant []rune) (n int, ok bool) {
 	return n, n <= most
 }
 
-// Complete returns possible replacements for the last word of a line that begins with a slash. These are command
-// names, the agent's own commands, and arguments.
+// Complete returns possible replacements for the last word of a command line: command names, the agent's own commands,
+// or arguments. It returns nil for a line without a slash.
 func (h *Host) Complete(ctx context.Context, line string) []string {
 	rest, ok := strings.CutPrefix(line, "/")
 	if !ok || strings.HasPrefix(rest, "/") {
@@ -261,7 +263,7 @@ func (h *Host) names() []string {
 	return list
 }
 
-// arguments returns the possible words after a command and its earlier words.
+// arguments returns the possible next words of a command after the words in before.
 func (h *Host) arguments(ctx context.Context, name string, before []string) []string {
 	o, _, _ := h.offers()
 	if verbs := map[string][]string{
@@ -300,7 +302,7 @@ func (h *Host) arguments(ctx context.Context, name string, before []string) []st
 			}
 		}
 	case "allow", "deny", "choose":
-		open, _ := h.openQuestions(ctx) // an unreadable list completes nothing
+		open, _ := h.openQuestions(ctx) // if the list cannot be read, there are no completions
 		return append(each(open, func(q interaction.Question) string { return short(string(q.ID)) }),
 			each(h.shown(), func(q asked) string { return short(string(q.ID)) })...)
 	}
@@ -308,7 +310,7 @@ func (h *Host) arguments(ctx context.Context, name string, before []string) []st
 }
 
 func (h *Host) sessionNames(ctx context.Context) (names []string) {
-	_ = h.viewSessions(ctx, func(v *sessions.View) error { // an unreadable list completes nothing
+	_ = h.viewSessions(ctx, func(v *sessions.View) error { // if the list cannot be read, there are no completions
 		sessions, err := v.List(ctx, true)
 		for _, s := range sessions {
 			if s.Name != "" {

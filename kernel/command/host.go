@@ -19,30 +19,30 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 )
 
-// Host carries out commands. The front end sets its fields and keeps them up to date: an [Effect] may replace the
+// Host carries out commands. The front end sets the fields and updates them: after an [Effect] it may replace the
 // conversation.
 type Host struct {
-	// Runner may be nil. Then only /pending, /allow, /deny and /choose work, for questions of Team.
+	// Runner may be nil. In that case only /pending, /allow, /deny and /choose work, and only for questions of Team.
 	Runner       *kernel.Runner
 	Conversation *kernel.Conversation
 	Agents       agents.Resolver
 	Workspace    config.Workspace
 	Dirs         config.Dirs
-	// By is the person who gives the commands.
+	// By is the name of the person who gives the commands.
 	By string
-	// Where is the place of that person: "chat" or "phone".
+	// Where is the front end of that person: "chat" or "phone".
 	Where string
-	// Origin is the process that gives the commands. Nil means that the commands come over a channel.
+	// Origin is the process that gives the commands. Nil means that the commands come from a messaging channel.
 	Origin *interaction.Origin
-	// Say holds the sentences of the answers. Nil means English.
+	// Say holds the sentences for the answers in the user's language. Nil means English.
 	Say *language.Sentences
 
 	// May reports whether the user has a right. Nil grants all rights.
 	May func(Need) bool
-	// Only is the one session that the user may see, with its questions and runs. Empty means all sessions.
+	// Only limits the user to one session, with its questions and runs. Empty means all sessions.
 	Only event.SessionID
-	// Named says that an answer must name its question. On such a channel the only waiting question may not be the
-	// question that the person read.
+	// Named means that an answer must name its question. On such a channel, the question that waits now may not be the
+	// one that the person has read.
 	Named bool
 	// Team has the questions of a team's workers. Nil means that there is no team.
 	Team Team
@@ -52,38 +52,39 @@ type Host struct {
 	Cancel func(fact.Stop) bool
 }
 
-// Effect is the front end's task after a command.
+// Effect is the action that the front end must take after a command.
 type Effect int
 
-// A command has one of these effects.
+// These are the effects of commands.
 const (
 	None Effect = iota
 	// Exit leaves the front end.
 	Exit
-	// Switch continues in Output.Session. If that is empty, it opens a new session with Output.Provider.
+	// Switch continues with the session in Output.Session. If that is empty, it opens a new session with
+	// Output.Provider.
 	Switch
-	// Recall puts the last input back into the line.
+	// Recall puts the last input back into the input line.
 	Recall
 	// Attach adds Output.Path to the next input.
 	Attach
-	// Discard works like Exit, and removes the session from the lists when it is closed.
+	// Discard leaves the front end, and removes the session from the lists when the session is closed.
 	Discard
-	// Thoughts shows or hides thoughts.
+	// Thoughts switches the display of thoughts on or off.
 	Thoughts
-	// Export writes the record of this session to Output.Path.
+	// Export writes the record of the current session to the file Output.Path.
 	Export
-	// Resume lets the person choose a session. Output.Path limits the choice to sessions with these words.
+	// Resume lets the person choose a session. If Output.Path has words, only sessions with these words are offered.
 	Resume
-	// Queue shows the waiting inputs. With a number or "last" in Output.Path, it takes that input back into the
-	// line. With "send", it sends the held inputs.
+	// Queue shows the waiting inputs. If Output.Path is a number or "last", Queue takes that input back into the input
+	// line. If it is "send", Queue sends the held inputs.
 	Queue
 	// Copy copies the last answer to the clipboard.
 	Copy
-	// Unfold shows the full output of a tool call. Output.Path is its number or "last".
+	// Unfold shows the full output of a tool call. Output.Path is the number of the call or "last".
 	Unfold
 )
 
-// Output is the answer to a command: text in Markdown, and an effect.
+// Output is the answer to a command: a text in Markdown, and an effect.
 type Output struct {
 	Text     string
 	Effect   Effect
@@ -92,21 +93,21 @@ type Output struct {
 	Path     string
 }
 
-// errRight says that the user may not give a command.
+// errRight means that the user lacks the right for a command.
 var errRight = message.New("command.right", "you may not do that here")
 
-// A usageError shows the use of a command.
+// A usageError means wrong arguments, and shows the usage of the command.
 type usageError struct{ Command Command }
 
 func (e *usageError) Error() string { return e.In(language.English.Sentences()) }
 
-// In returns the error's text in a language.
+// In returns the error's text in the language of say.
 func (e *usageError) In(say *language.Sentences) string {
 	return say.Usage(e.Command.Name, e.Command.Args)
 }
 
-// Do carries out a command from Parse. The error is for the user. It names the fault and, unless that is obvious,
-// the next step.
+// Do carries out a command that Parse returned. The error's text is for the user. It names the fault and, unless that
+// is obvious, the next step.
 func (h *Host) Do(ctx context.Context, l Line) (Output, error) {
 	c, ok := lookup(l.Name)
 	if !ok {
@@ -119,7 +120,7 @@ func (h *Host) Do(ctx context.Context, l Line) (Output, error) {
 	if h.May != nil && !h.May(need) {
 		return Output{}, fmt.Errorf("/%s: %w", l.Name, errRight)
 	}
-	if c.Args == "" && l.Args != "" { // "/discard that" means another session than this one
+	if c.Args == "" && l.Args != "" { // a person who types "/discard that" may mean another session
 		return Output{}, &usageError{c}
 	}
 	args := strings.Fields(l.Args)
@@ -190,7 +191,7 @@ func effect(e Effect) func(*Host, context.Context, []string) (Output, error) {
 	return func(*Host, context.Context, []string) (Output, error) { return Output{Effect: e}, nil }
 }
 
-// headings stand before the first command of a group in the full help text.
+// headings maps the first command of a group to the group's heading in the full help text.
 var headings = map[string]string{"pending": "Questions", "cancel": "Inputs", "session": "Sessions",
 	"provider": "The agent", "log": "The record and the rest"}
 
@@ -221,15 +222,15 @@ func (h *Host) help(_ context.Context, args []string) (Output, error) {
 	return Output{Text: b.String()}, nil
 }
 
-// same reports whether two names mean the same command.
+// same reports whether two names are the same command, directly or as aliases.
 func same(a, b string) bool {
 	a, aheadA := unaliased(a)
 	b, aheadB := unaliased(b)
 	return a == b && aheadA == aheadB
 }
 
-// listed returns the commands in the help text. For a phone these are the phone's commands that the contact may
-// give, in the phone's language. For other front ends it returns all commands.
+// listed returns the commands of the help text. On a phone, it returns the phone commands that the contact may use, in
+// the phone's language. Other front ends get all commands.
 func (h *Host) listed() (list []language.Command) {
 	if h.Say != nil {
 		return h.allowed()
@@ -240,8 +241,8 @@ func (h *Host) listed() (list []language.Command) {
 	return list
 }
 
-// allowed returns the phone commands that the contact may give. It includes a command that only lists when it has
-// no arguments.
+// allowed returns the phone commands that the contact may use. Without arguments, a command of the right Admin only
+// lists. So reading is enough for its short form.
 func (h *Host) allowed() (list []language.Command) {
 	for _, c := range h.Say.Commands {
 		name, _ := unaliased(c.Name)
@@ -257,8 +258,8 @@ func (h *Host) allowed() (list []language.Command) {
 	return list
 }
 
-// agentsOwn returns the typed form of an agent's own command. A command that shares its name with one of ours takes
-// two slashes.
+// agentsOwn returns the agent's own command as a person must type it. If Perlica has a command with this name, the
+// person must type two slashes.
 func agentsOwn(name string) string {
 	if known(name) && name != givesWay {
 		return "//" + name
@@ -266,8 +267,8 @@ func agentsOwn(name string) string {
 	return "/" + name
 }
 
-// brief returns the first line of an agent's description of a command, at most 72 letters. Some agents describe at
-// length when their models use the command.
+// brief returns the first line of an agent's description of a command, cut to 72 letters. The rest often is advice for
+// the agent's model.
 func brief(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	if r := []rune(text); len(r) > 72 {
@@ -304,7 +305,7 @@ func (h *Host) cancel(ctx context.Context, args []string) (Output, error) {
 	return Output{Text: h.say().StopsElsewhere}, nil
 }
 
-// offers returns the agent's offers. It returns none until an agent has opened its session.
+// offers returns the agent's offers. ok is false until an agent has opened its session.
 func (h *Host) offers() (kernel.Offers, string, bool) {
 	if h.Conversation == nil {
 		return kernel.Offers{}, "", false
@@ -312,7 +313,7 @@ func (h *Host) offers() (kernel.Offers, string, bool) {
 	return h.Conversation.Offers()
 }
 
-// writeItem writes one list item, and marks it if it is chosen.
+// writeItem writes one list item. If chosen is true, it marks the item as the present choice.
 func (h *Host) writeItem(b *strings.Builder, chosen bool, name, text string) {
 	mark := ""
 	if chosen {

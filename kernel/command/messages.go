@@ -2,7 +2,7 @@ package command
 
 import "github.com/perlica/perlica/eventlog/message"
 
-// These are the sentences that a person meets; each has a code.
+// These are the sentences of the commands' errors. Each has a code.
 var (
 	agentEnded    = message.New("command.agent-ended", "the agent has just ended; the next input starts it again")
 	cancelledBy   = message.New("command.cancelled-by", "/cancel by %s from the %s")

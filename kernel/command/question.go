@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// openQuestions returns the open questions on this machine that the user may see.
+// openQuestions returns the waiting questions on this machine that the user may see.
 func (h *Host) openQuestions(ctx context.Context) ([]interaction.Question, error) {
 	if h.Runner == nil {
 		return nil, nil
@@ -55,7 +55,7 @@ func (h *Host) pending(ctx context.Context, _ []string) (Output, error) {
 	return Output{Text: b.String() + h.say().HowToAnswer + unread}, nil
 }
 
-// Describe writes a question in Markdown, with everything that needs judgement and with numbered options.
+// Describe writes a question in Markdown: everything that a person needs for a decision, and numbered options.
 func Describe(b *strings.Builder, say *language.Sentences, q interaction.Question) {
 	fmt.Fprintf(b, say.Asks, literal(say, cmp.Or(q.Title, say.UseTool)), literal(say, q.Subject.Provider),
 		short(string(q.ID)))
@@ -76,8 +76,8 @@ func Describe(b *strings.Builder, say *language.Sentences, q interaction.Questio
 	b.WriteString("\n")
 }
 
-// plainAddress returns the address that a form of the agent wants to open, in one piece for copying. It returns an
-// empty string if the address has characters that look different from their value.
+// plainAddress returns the web address that a form of the agent wants to open, unbroken for copying. It returns an
+// empty string if a character of the address could mislead a reader.
 func plainAddress(q interaction.Question) string {
 	for _, f := range q.Subject.Fields {
 		odd := strings.ContainsFunc(f.Value, func(c rune) bool { return c <= ' ' || c > '~' || c == '`' })
@@ -88,8 +88,8 @@ func plainAddress(q interaction.Question) string {
 	return ""
 }
 
-// literal returns Markdown that shows an agent's words unchanged, on one line. The words must not look like an
-// option or like a text of Perlica.
+// literal returns Markdown that shows an agent's words unchanged on one line. So the words cannot imitate an option or
+// a text of Perlica.
 func literal(say *language.Sentences, s string) string { return escaper.Replace(say.Card.Line(s, 0)) }
 
 func (h *Host) literal(s string) string { return literal(h.say(), s) }
@@ -98,7 +98,7 @@ var escaper = strings.NewReplacer(
 	`\`, `\\`, "`", "\\`", `*`, `\*`, `_`, `\_`, `[`, `\[`, `]`, `\]`, `(`, `\(`, `)`, `\)`,
 	`#`, `\#`, `<`, `\<`, `>`, `\>`, `~`, `\~`)
 
-// short returns the end of an id. Only the end differs between two ids of the same hour.
+// short returns the last eight characters of an id. The beginnings of ids from the same hour are equal.
 func short(id string) string {
 	if len(id) > 8 {
 		return id[len(id)-8:]
@@ -106,8 +106,10 @@ func short(id string) string {
 	return id
 }
 
-// questionOf finds the question that the first argument names, and returns the remaining arguments. Without a name it
-// returns the only waiting question. It never guesses between several: a guess could approve an unread question.
+// questionOf returns the question that the first argument names, and the remaining arguments. If the first argument
+// names no question, questionOf returns the only waiting question and all arguments. But if there are more than most
+// arguments, the first one must name a question. With several waiting questions it returns an error, because a guess
+// could approve an unread question.
 func (h *Host) questionOf(ctx context.Context, args []string, most int) (asked, []string, error) {
 	if len(args) > 0 {
 		q, err := h.findQuestion(ctx, args[0])
@@ -139,8 +141,8 @@ func (h *Host) questionOf(ctx context.Context, args []string, most int) (asked, 
 	return open[0], args, nil
 }
 
-// findQuestion returns the question that ref names, on this machine or in the team. The error is report.ErrNoQuestion,
-// report.ErrAmbiguousQuestion or errRight.
+// findQuestion returns the question with the id or short id ref, on this machine or in the team. The error is
+// report.ErrNoQuestion, report.ErrAmbiguousQuestion or errRight.
 func (h *Host) findQuestion(ctx context.Context, ref string) (q asked, err error) {
 	found := h.ofTeam(ref)
 	err = report.ErrNoQuestion
@@ -158,7 +160,7 @@ func (h *Host) findQuestion(ctx context.Context, ref string) (q asked, err error
 	return q, err
 }
 
-// Names reports whether ref is the id of a recorded question, or the short form of one or more such ids.
+// Names reports whether ref is the id of a recorded question, or the end of at least one such id.
 func Names(ctx context.Context, log *store.Reader, ref string) (bool, error) {
 	_, err := report.FindQuestion(ctx, log, ref)
 	switch {
@@ -170,11 +172,11 @@ func Names(ctx context.Context, log *store.Reader, ref string) (bool, error) {
 	return err == nil, err
 }
 
-// errUnnamed says that an answer must name its question.
+// errUnnamed means that an answer must name its question.
 var errUnnamed = message.New("command.unnamed",
 	"that does not say which question is meant: put its id after the command, as /pending shows it")
 
-// errTooSoon says that an unnamed yes came before anyone could read the question.
+// errTooSoon means that a yes without a question's id came before anyone could read the question.
 var errTooSoon = message.New("command.too-soon",
 	"the question came only just now: read it and say it again, or put its id after the command")
 
@@ -193,7 +195,7 @@ func (h *Host) choose(ctx context.Context, args []string) (Output, error) {
 	return h.answerQuestion(ctx, q, c)
 }
 
-// Means reads a line of /allow, /deny or /choose as an answer to a question. The arguments are the words after the
+// Means converts a line of /allow, /deny or /choose to an answer to the question q. args are the words after the
 // question's id.
 func (l Line) Means(q interaction.Question, args []string) (c Choice, err error) {
 	ok := true
@@ -216,19 +218,20 @@ func (l Line) Means(q interaction.Question, args []string) (c Choice, err error)
 	return c, &usageError{known}
 }
 
-// Choice is a person's choice: an option, with the word that a yes requires or with the confirmation of a permanent
-// yes.
+// Choice is a person's choice of an option. Word is the word that the question requires for a yes. Always confirms a
+// permanent yes.
 type Choice struct {
 	Option interaction.Option
 	Word   string
 	Always bool
 }
 
-// always is the word after an option that confirms a permanent yes.
+// always is the word that a person types after an option to confirm a permanent yes.
 const always = "always"
 
-// ReadChoice reads an option as [interaction.Question.Choose] does. After the option it accepts the question's word
-// and then "always". It refuses a text with two possible meanings, because an agent may call its options anything.
+// ReadChoice finds the option in a text, as [interaction.Question.Choose] does. The question's word and the word
+// "always" may follow the option. ReadChoice refuses a text with two possible meanings, because an agent may call its
+// options anything.
 func ReadChoice(q interaction.Question, text string) (Choice, error) {
 	var found []Choice
 	if c, ok := readText(q, text); ok {
@@ -261,7 +264,7 @@ func ReadChoice(q interaction.Question, text string) (Choice, error) {
 	return Choice{}, fmt.Errorf("%w: %q", interaction.ErrAmbiguous, text)
 }
 
-// readText reads the number of an option that takes a text, and the text after it.
+// readText parses the number of an option that requires a text, and the text after the number.
 func readText(q interaction.Question, text string) (Choice, bool) {
 	number, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	o, err := q.Choose(number)
@@ -271,13 +274,13 @@ func readText(q interaction.Question, text string) (Choice, bool) {
 	return Choice{Option: o, Word: strings.TrimSpace(rest)}, true
 }
 
-// without removes a word from the end of a text, if the text ends with it.
+// without removes a word from the end of a text. ok is false if the text does not end with the word.
 func without(text, word string) (string, bool) {
 	rest, ok := strings.CutSuffix(strings.TrimSpace(text), " "+word)
 	return rest, ok && word != ""
 }
 
-// GivesUp returns the consequence of a permanent yes that is not confirmed yet.
+// GivesUp returns a sentence about the consequence of a permanent yes, for a person who must still confirm it.
 func (c Choice) GivesUp(say *language.Sentences, q interaction.Question) string {
 	return fmt.Sprintf(say.GivesUp, strings.Join(strings.Fields(c.Option.Label), " "),
 		cmp.Or(q.Subject.Provider, say.TheAgent))
@@ -340,7 +343,7 @@ func (h *Host) answerQuestion(ctx context.Context, q asked, c Choice) (Output, e
 	return Output{Text: fmt.Sprintf(h.say().Answered, short(string(q.ID)), escaper.Replace(given(h.say(), o, a)))}, nil
 }
 
-// given returns the option of an answer in the form of card.Given.
+// given returns the words of the given answer, as card.Given does.
 func given(say *language.Sentences, o interaction.Option, a interaction.Answer) string {
 	if o.Text {
 		o.Label, o.Offer = a.Text, false

@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// shownEvents is the number of events that /log shows.
+// shownEvents is the number of events that /log shows without an argument.
 const shownEvents = 10
 
 func (h *Host) log(ctx context.Context, args []string) (Output, error) {
@@ -78,7 +78,8 @@ func (h *Host) events(ctx context.Context, n int) (Output, error) {
 	return Output{Text: b.String()}, nil
 }
 
-// called returns the title of an event. On a phone, a type name means nothing to the reader.
+// called returns the name of an event for a list. On a phone it returns a title in the user's language, because a type
+// name means nothing there.
 func (h *Host) called(t event.Type) string {
 	if h.Say == nil {
 		return string(t)
@@ -91,7 +92,7 @@ func (h *Host) called(t event.Type) string {
 	return h.Say.Form(name) + ":"
 }
 
-// story writes the facts of a run, one per line.
+// story returns the facts of a run, one per line.
 func (h *Host) story(ctx context.Context, ref string) (Output, error) {
 	run, err := h.findRun(ctx, ref)
 	if err != nil {

@@ -28,7 +28,7 @@ func (h *Host) session(ctx context.Context, args []string) (Output, error) {
 	return do(ctx, args)
 }
 
-// viewSessions opens the list of sessions, calls do, and closes the list.
+// viewSessions opens the list of sessions, calls the function do, and closes the list.
 func (h *Host) viewSessions(ctx context.Context, do func(*sessions.View) error) (err error) {
 	v, err := h.Runner.Sessions(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func (h *Host) sessionList(ctx context.Context, args []string) (Output, error) {
 	return Output{Text: b.String()}, err
 }
 
-// about describes a session after its name.
+// about returns a session's agent, its number of turns and its title.
 func (h *Host) about(s sessions.Session) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s, %s, %s", s.Provider, language.Count(s.Turns, h.say().Turn, h.say().Turns),
 		s.Title), ", ")
@@ -99,7 +99,7 @@ func (h *Host) findSession(ctx context.Context, args []string) (s sessions.Sessi
 	return s, err
 }
 
-// turnsShown is the number of recent turns that the host shows for a session.
+// turnsShown is the number of newest turns that /session show prints.
 const turnsShown = 20
 
 func (h *Host) sessionShow(ctx context.Context, args []string) (Output, error) {
@@ -180,7 +180,7 @@ func (h *Host) sessionDelete(ctx context.Context, args []string) (Output, error)
 	return Output{Text: h.say().OffLists}, nil
 }
 
-// save keeps the session on the lists under the given name. Without a name it uses the title.
+// save gives the session a name, so that it stays on the lists. Without a name in args it uses the session's title.
 func (h *Host) save(ctx context.Context, args []string) (Output, error) {
 	id := h.Conversation.Session()
 	name := strings.Join(args, " ")

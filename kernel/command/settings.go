@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/kernel/sessions"
 )
 
-// offered returns the agent's offers after the agent has opened its session.
+// offered waits until the agent has opened its session, and returns the agent's offers.
 func (h *Host) offered(ctx context.Context) (kernel.Offers, error) {
 	if err := h.Conversation.Await(ctx); err != nil {
 		return kernel.Offers{}, err
@@ -197,7 +197,7 @@ func (h *Host) status(ctx context.Context, _ []string) (Output, error) {
 	return Output{Text: b.String()}, nil
 }
 
-// compact carries out /compact for an agent without a command of that name.
+// compact answers /compact if the agent has no command with this name.
 func (h *Host) compact(context.Context, []string) (Output, error) {
 	return Output{}, noCompact
 }

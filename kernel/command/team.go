@@ -11,22 +11,22 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 )
 
-// TeamQuestion is an open question of a team's worker. Its ID is a hash of all its content, so a different question
-// has a different ID. The worker's own ID of the question is unknown here.
+// TeamQuestion is an open question of a team's worker. Its ID is a hash of its whole content, so that a different
+// question has a different ID. The ID that the worker itself uses is unknown here.
 type TeamQuestion struct {
 	interaction.Question
-	// Worker is the worker that asks.
+	// Worker is the name of the worker that asks.
 	Worker string
 	// Input is the id of the input that led to the question.
 	Input string
-	// Sender is the sender of that input. Empty means that the named sender did not sign it.
+	// Sender is the sender of that input. Empty means that the input has no valid signature of its sender.
 	Sender string
-	// Project is the project of that input. Empty means that the named sender did not sign it.
+	// Project is the project of that input. Empty means that the input has no valid signature of its sender.
 	Project string
 }
 
-// Heading returns the Markdown before the question. It names the worker and the input. Other people wrote these
-// words.
+// Heading returns the Markdown before the question. It names the worker and the input. It escapes the names, because
+// other people chose them.
 func (q TeamQuestion) Heading(say *language.Sentences) string {
 	const most = 40
 	cut := func(s string) string { return escaper.Replace(say.Card.Line(s, most)) }
@@ -36,27 +36,28 @@ func (q TeamQuestion) Heading(say *language.Sentences) string {
 	return fmt.Sprintf(say.InTeam, cut(q.Worker), cut(q.Sender), cut(q.Project), cut(q.Input))
 }
 
-// Team has the questions of a team's workers that the user of a host may answer.
+// Team gives access to the questions of a team's workers that the user of a host may answer.
 type Team interface {
-	// Show returns the known open questions, to be shown. The error says why the list may be incomplete.
+	// Show returns the known open questions, and remembers them as shown. The error means that the list may be
+	// incomplete.
 	Show() ([]TeamQuestion, error)
-	// Shown returns the open questions that Show returned before. A command can mean only these. A person with
-	// write access to the team's database could give an unread question an id with the same ending.
+	// Shown returns the open questions that Show has returned. A command can refer to these only. Otherwise a person
+	// with write access to the team's database could give an unread question a similar id.
 	Shown() []TeamQuestion
-	// Answer passes an answer to the worker that asks. It returns nil when the answer counts.
+	// Answer passes an answer to the worker that asks. It returns nil after the answer was accepted.
 	Answer(ctx context.Context, id event.InteractionID, a interaction.Answer) error
 }
 
-// asked is a question that a command means.
+// asked is the question to which a command refers.
 type asked struct {
 	interaction.Question
-	// there says that the question belongs to Team, even if it no longer waits.
+	// there means that the question came from Team.
 	there bool
-	// unnamed says that the command does not name the question.
+	// unnamed means that the command does not name the question.
 	unnamed bool
 }
 
-// shown returns the team's questions that a command can mean.
+// shown returns the team's questions to which a command can refer.
 func (h *Host) shown() (list []asked) {
 	if h.Team != nil {
 		for _, q := range h.Team.Shown() {
@@ -66,7 +67,7 @@ func (h *Host) shown() (list []asked) {
 	return list
 }
 
-// ofTeam returns the shown questions whose id ends with ref.
+// ofTeam returns the shown questions of the team whose id ends with ref.
 func (h *Host) ofTeam(ref string) []asked {
 	ref = strings.ToLower(ref)
 	return slices.DeleteFunc(h.shown(), func(q asked) bool {

@@ -8,15 +8,15 @@ import (
 	"runtime"
 )
 
-// TrustVariable is the environment variable that trusts the project, for CI.
+// TrustVariable is the name of the environment variable that trusts the project in CI.
 const TrustVariable = trustVariable
 
-// TrustLogVariable is the environment variable with the verifier keys of trusted logs.
+// TrustLogVariable is the name of the environment variable with the verifier keys of trusted logs.
 const TrustLogVariable = "PERLICA_TRUST_LOG"
 
-// Check reports what Ensure would create or refuse, and changes nothing. The error is the *WorkspaceError or
-// *ContextNameError of Ensure. open lists the paths below contexts that other users can enter or read. A workspace
-// that does not exist yet is valid.
+// Check finds the errors that Ensure would return, and changes nothing. The error has the type *WorkspaceError or
+// *ContextNameError. open lists the paths in the contexts folder that other users can enter or read. A workspace that
+// does not exist yet is valid.
 func (w Workspace) Check(name string) (open []string, err error) {
 	paths, err := w.Context(name)
 	if err != nil {
@@ -46,8 +46,8 @@ func (w Workspace) Check(name string) (open []string, err error) {
 	return open, nil
 }
 
-// checkDir checks one directory of a workspace and, if it is private, its files. It returns the paths that other
-// users can reach.
+// checkDir checks one directory of a workspace. If private is true, it also checks the directory's files. It returns
+// the paths that other users can reach.
 func checkDir(root *os.Root, dir string, private bool) (shared []string, err error) {
 	info, err := root.Lstat(dir)
 	if err == nil && !private {
@@ -67,7 +67,7 @@ func checkDir(root *os.Root, dir string, private bool) (shared []string, err err
 		shared = append(shared, dir)
 	}
 	if filepath.Base(dir) == "contexts" {
-		return shared, nil // Ensure allows links in the other contexts
+		return shared, nil // Ensure allows links in the folders of other contexts
 	}
 	if err := refuseLinks(root, dir); err != nil {
 		return shared, err

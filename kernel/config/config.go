@@ -19,35 +19,35 @@ import (
 // Config is the whole configuration after all layers: flags over environment over project file over user file over
 // defaults. Config does not change after Load.
 type Config struct {
-	// DefaultProvider is "" for the first installed agent of the registry.
+	// DefaultProvider is the id of the default provider. "" means the first installed agent of the registry.
 	DefaultProvider string
-	// ContextID is a valid context name. It selects the set of databases.
+	// ContextID is a valid name of a context. The context selects the set of databases.
 	ContextID string
-	// Permissions is ask, reads, deny or allow. "" lets the terminal decide.
+	// Permissions is ask, reads, deny or allow. "" means that the command chooses, depending on the terminal.
 	Permissions string
-	// StreamSync syncs the agent's output to disk before it is shown.
+	// StreamSync means that the agent's output is on disk before it is shown.
 	StreamSync bool
 	// Redact holds regular expressions of texts to mask, in addition to the built-in ones.
 	Redact []string
-	// RedactBeforeHash masks the texts on the log too.
+	// RedactBeforeHash means that these texts are masked on the log, too.
 	RedactBeforeHash bool
 	// AnswerTimeout is the time after which an open question counts as a no.
 	AnswerTimeout time.Duration
-	// BudgetRatio is the share of a context window that history may fill.
+	// BudgetRatio is the share of a model's context window that the transcript of earlier turns may fill.
 	BudgetRatio    float64
 	ContextWindows map[string]int
 	Logs           Logs
 	Chat           Chat
-	// Editor is for perlica acp. ClientTools is refuse or judge. Mode is ask or leave. Answers is ordinary, asked
-	// or none.
+	// Editor is for perlica acp. ClientTools is "refuse" or "judge". Mode is "ask" or "leave". Answers is "ordinary",
+	// "asked" or "none".
 	Editor struct{ ClientTools, Mode, Answers string }
-	// Web is for perlica web. "" means the usual address, or that the setting is absent.
+	// Web is for perlica web. "" means that a setting is absent. An absent Listen means the usual address.
 	Web struct{ Listen, PublicURL, Cert, Key, Proxy string }
 	// Team is for a team of machines. An empty URL means that there is no team.
 	Team struct {
 		// URL is the connection string of the hub.
 		URL string
-		// Default sends the inputs of run to the team.
+		// Default means that 'perlica run' and the chat send their inputs to the team.
 		Default bool
 		// Projects maps the names of the projects that this machine serves to their directories.
 		Projects map[string]string
@@ -56,22 +56,22 @@ type Config struct {
 	Providers  map[string]Provider
 	MCPServers []MCPServer   // user file first, then project file
 	Rules      []policy.Rule // user file first, then project file, in order
-	// SystemPrompt is the text of prompts/system.md, once it is trusted.
+	// SystemPrompt is the text of prompts/system.md. It is empty until the text is trusted.
 	SystemPrompt string
 	Service      Service
 
-	// Sandbox is the sandbox of agents. SandboxWrite lists further places to which they may write.
+	// Sandbox is the sandbox of agents. SandboxWrite lists further paths that agents may write to.
 	Sandbox      sandbox.Mode
 	SandboxWrite []string
 	// SandboxHosts are the hosts of agents in the sandbox offline. Nil means those of the registry.
 	SandboxHosts []string
 
 	Project Project
-	// Withheld lists the settings of the project file that need trust first, one per line.
+	// Withheld lists the settings of the project file that do not count before the project is trusted, one per line.
 	Withheld []string
-	// Notes lists reserved keys that are set and have no effect, one per line.
+	// Notes lists the reserved keys that the files set without effect, one per line.
 	Notes []string
-	// Warnings lists settings that are valid and probably not intended, one per line.
+	// Warnings lists settings that are valid but probably not intended, one per line.
 	Warnings []string
 
 	settings []setting
@@ -79,9 +79,9 @@ type Config struct {
 
 // Project describes the project files that Load found in the workspace.
 type Project struct {
-	// Digest is the digest of config.toml and prompts/system.md as Load read them. It is "" if both are absent.
+	// Digest is the digest of config.toml and prompts/system.md as Load found them. It is "" if both are absent.
 	Digest string `json:"digest"`
-	// Trusted says that `perlica config trust` or PERLICA_TRUST_PROJECT trusts the digest.
+	// Trusted means that `perlica config trust` or PERLICA_TRUST_PROJECT trusts the digest.
 	Trusted bool `json:"trusted"`
 }
 
@@ -95,50 +95,51 @@ type Logs struct {
 
 // Chat is the configuration of the chat.
 type Chat struct {
-	// Idle is the time after which an idle agent is ended.
+	// Idle is the time of inactivity after which the chat ends an agent.
 	Idle time.Duration
 	// Notify is off, bell or osc9.
 	Notify string
-	// Thoughts shows the agent's thoughts.
+	// Thoughts means that the chat shows the agent's thoughts.
 	Thoughts bool
-	// Queue lets Enter during a turn queue the next input.
+	// Queue means that Enter during a turn queues the typed text as the next input.
 	Queue bool
 }
 
 // Service is the configuration of the messaging bridge.
 type Service struct {
-	// Channels holds the channels that any layer mentions. The bridge serves local unless it is false.
+	// Channels maps the channels in any layer to true if the bridge serves them. The bridge serves "local" unless it
+	// maps to false.
 	Channels map[string]bool
 	Telegram Telegram
 	Webhook  Webhook
 	IMessage IMessage
-	// Language is the language for contacts that have not chosen one.
+	// Language is the language for contacts without an own choice.
 	Language string
-	// Ack is the acknowledgement of a message. "" means no acknowledgement.
+	// Ack is the text that acknowledges a message. "" means no acknowledgement.
 	Ack string
-	// Stream shows an answer while it arrives.
+	// Stream means that the bridge shows an answer while it arrives.
 	Stream bool
-	// Team lets the bridge ask the questions of a team's workers.
+	// Team means that the bridge shows its contacts the questions of a team's workers.
 	Team bool
 	// Agents is the maximum number of agents that run at the same time.
 	Agents int
-	// Idle is the time after which an idle agent is ended.
+	// Idle is the time of inactivity after which the bridge ends an agent.
 	Idle time.Duration
-	// MaxAge is the maximum age of a message that gets an answer.
+	// MaxAge is the age of a message above which the bridge does not answer it.
 	MaxAge time.Duration
-	// Grace is the time that a turn has to finish when the bridge stops.
+	// Grace is the time that a turn has to finish after the bridge was told to stop.
 	Grace time.Duration
-	// Web is the address on which the bridge also serves the page. "" turns the page off.
+	// Web is the address at which the bridge also serves the web page. "" means no page.
 	Web string
 }
 
-// Telegram is the configuration of the channel of that name. "" means the channel's default.
+// Telegram is the configuration of the channel "telegram". "" means the channel's default.
 type Telegram struct {
 	Token   Secret
 	BaseURL string
 }
 
-// Webhook is the configuration of the channel of that name. "" and 0 mean the channel's default.
+// Webhook is the configuration of the channel "webhook". "" and 0 mean the channel's default.
 type Webhook struct {
 	Secret      Secret
 	ReplyURL    string
@@ -150,7 +151,7 @@ type Webhook struct {
 	Dedupes     bool
 }
 
-// IMessage is the configuration of the channel of that name. "" means the channel's default.
+// IMessage is the configuration of the channel "imessage". "" means the channel's default.
 type IMessage struct {
 	Command string
 	SMS     bool
@@ -164,20 +165,20 @@ type Provider struct {
 	Command string
 	// Args are the arguments of Command. Nil means the registry's arguments, and empty means no arguments.
 	Args []string
-	// Env names further variables that the agent gets.
+	// Env names further environment variables that the agent gets.
 	Env            []string
 	ConnectTimeout time.Duration
 	RequestTimeout time.Duration
 	MaxLineBytes   int
-	// Mode is the agent's mode. "" is the registry's asking mode, and "none" leaves the agent in its first mode.
+	// Mode is the agent's mode. "" means the registry's asking mode, and "none" leaves the agent in its first mode.
 	Mode string
-	// Sandbox is the sandbox of this agent, if it is stricter than Config.Sandbox.
+	// Sandbox is the sandbox of this agent. It counts if it is stricter than Config.Sandbox.
 	Sandbox sandbox.Mode
 	// SandboxHosts replaces Config.SandboxHosts for this agent if it is not nil.
 	SandboxHosts []string
-	// Model is for a model without an agent. "" means the registry's value, if it has one.
+	// Model describes a model that Perlica calls without an agent. "" means the registry's value, if it has one.
 	Model struct {
-		// API is the protocol of the model. If the registry has none either, the provider is an agent.
+		// API is the protocol of the model. If neither the files nor the registry name it, the provider is an agent.
 		API     string
 		Name    string
 		BaseURL string
@@ -186,14 +187,14 @@ type Provider struct {
 		Key     Secret
 		// KeyCommand is a program, with its arguments, that prints the key. Nil means that Key is used.
 		KeyCommand []string
-		// Options are members of the request's body.
+		// Options are additional members of the request's JSON body.
 		Options map[string]any
 		// Price is nil if the price is unknown.
 		Price map[string]any
 	}
 }
 
-// MCPServer is one [[mcp.servers]]. The agent gets it in session/new.
+// MCPServer is one [[mcp.servers]] table. The agent gets it in session/new.
 type MCPServer struct {
 	Name    string            `json:"-"`
 	Type    string            `json:"type"` // stdio, http or sse
@@ -205,7 +206,8 @@ type MCPServer struct {
 	Origin  string            `json:"-"` // file:line
 }
 
-// Provider returns the configuration of a provider. It returns the defaults if no layer mentions the provider.
+// Provider returns the configuration of the provider with this id. If no layer mentions it, Provider returns the
+// defaults.
 func (c *Config) Provider(id string) Provider {
 	if p, ok := c.Providers[id]; ok {
 		return p

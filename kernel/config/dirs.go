@@ -15,7 +15,7 @@ import (
 
 // Dirs are the user's own directories. They may not exist yet.
 type Dirs struct {
-	// Home is the directory at which the search for a workspace ends. It is "" if it is unknown.
+	// Home is the directory at which the search for a workspace ends. It is "" if the home directory is unknown.
 	Home string
 	// Config is the directory of config.toml.
 	Config string
@@ -25,7 +25,7 @@ type Dirs struct {
 	Runtime string
 }
 
-// ErrNoHome says that nothing names the user's directories.
+// ErrNoHome means that no environment variable names the user's directories.
 var ErrNoHome = errors.New(
 	"config: the home directory is not known; set HOME, or PERLICA_HOME, or both XDG_CONFIG_HOME and XDG_STATE_HOME")
 
@@ -40,7 +40,7 @@ func userDirs(goos string, getenv func(string) string) (Dirs, error) {
 	if goos == "windows" {
 		home = getenv("USERPROFILE")
 	}
-	// A "~" in quotes would become a folder of the project.
+	// A relative path such as "~" in quotes would become a folder of the project.
 	if home != "" && !filepath.IsAbs(home) && getenv(homeVariable) == "" {
 		return Dirs{}, fmt.Errorf("config: the home directory is not an absolute path: %s", printable(home))
 	}
@@ -67,7 +67,7 @@ func userDirs(goos string, getenv func(string) string) (Dirs, error) {
 	return d, nil
 }
 
-// systemDirs returns the usual places of each system. An unknown place is "".
+// systemDirs returns the usual directories of an operating system. An unknown directory is "".
 func systemDirs(goos, home string, getenv func(string) string) (config, state, run string) {
 	below := func(base string, elem ...string) string {
 		if base == "" {
@@ -86,14 +86,14 @@ func systemDirs(goos, home string, getenv func(string) string) (config, state, r
 	return below(home, ".config", "perlica"), below(home, ".local", "state", "perlica"), ""
 }
 
-// KeyDir is the folder of the keys that sign the checkpoints of the user's logs.
+// KeyDir returns the folder of the keys that sign the checkpoints of the user's logs.
 func (d Dirs) KeyDir() string { return filepath.Join(d.State, "keys") }
 
-// PushDir is the folder with the key and the subscriptions for waking browsers.
+// PushDir returns the folder with the key and the subscriptions for web push messages.
 func (d Dirs) PushDir() string { return filepath.Join(d.State, "push") }
 
-// ViewKey returns the secret that seals the views in the folders of projects. The first call creates it. If the
-// state directory cannot keep the secret, each call returns a new one, and every view is built again.
+// ViewKey returns the secret that seals the database views in the folders of projects. The first call creates it. If
+// the state directory cannot store the secret, each call returns a new one. Every view is then built again.
 func (d Dirs) ViewKey() []byte {
 	path := filepath.Join(d.State, "views.key")
 	key, err := os.ReadFile(path)
@@ -114,18 +114,18 @@ func (d Dirs) ViewKey() []byte {
 
 const viewKeyBytes = 32
 
-// ConfigFile is the user's configuration file.
+// ConfigFile returns the path of the user's configuration file.
 func (d Dirs) ConfigFile() string { return filepath.Join(d.Config, "config.toml") }
 
-// Own returns the workspace of the user's own log and the name of its one context. The log holds the events that
-// belong to no project. The workspace lies in the state directory and has no configuration.
+// Own returns the workspace of the user's own log and the name of its only context. That log has the events that belong
+// to no project. The workspace lies in the state directory and has no configuration.
 func (d Dirs) Own() (ws Workspace, context string) { return Workspace{Root: d.State}, "user" }
 
-// Teams returns the workspace for this machine's work for teams. It has one context for each team, with the team's
-// name, and no configuration.
+// Teams returns the workspace for this machine's work for teams. For each team it has one context with the team's name.
+// It has no configuration.
 func (d Dirs) Teams() Workspace { return Workspace{Root: filepath.Join(d.State, "teams")} }
 
-// EnsureTeam makes the directories of a team's context, as Workspace.Ensure does.
+// EnsureTeam creates the directories of a team's context, as Workspace.Ensure does.
 func (d Dirs) EnsureTeam(name string) (ContextPaths, error) {
 	if d.State == "" {
 		return ContextPaths{}, ErrNoHome
@@ -137,7 +137,7 @@ func (d Dirs) EnsureTeam(name string) (ContextPaths, error) {
 	return ws.Ensure(name)
 }
 
-// EnsureOwn makes the directories of the user's own context, as Workspace.Ensure does.
+// EnsureOwn creates the directories of the user's own context, as Workspace.Ensure does.
 func (d Dirs) EnsureOwn() (ContextPaths, error) {
 	if d.State == "" {
 		return ContextPaths{}, ErrNoHome

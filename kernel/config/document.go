@@ -11,21 +11,22 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// byteOrderMark begins files that some Windows editors write.
+// byteOrderMark is the beginning of files that some Windows editors write.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // document is a TOML file: its values, and the line of each key.
 type document struct {
 	tree  map[string]any
-	lines map[string]int // by path, with sep between the parts
+	lines map[string]int // line numbers by path; sep separates the parts of a path
 }
 
 const sep = "\x00"
 
-// parseDocument reads TOML within the limits of a configuration file. The error is a *Problem with line and column.
+// parseDocument parses a TOML file within the limits of a configuration file. The error is a *Problem with line and
+// column.
 //
-// The strict decoder produces the values and finds every violation of TOML. A second walk through the syntax tree
-// only finds positions.
+// The strict decoder returns the values and finds every violation of TOML. A second walk through the syntax tree only
+// finds the lines.
 func parseDocument(source string, data []byte) (*document, *Problem) {
 	data = bytes.TrimPrefix(data, byteOrderMark)
 	if problem := exceeds(source, data); problem != nil {
@@ -47,7 +48,7 @@ func parseDocument(source string, data []byte) (*document, *Problem) {
 	return d, nil
 }
 
-// lineOf returns the line of a path, or of the nearest path that contains it.
+// lineOf returns the line of the value at a path. For an unknown path it returns the line of the longest known prefix.
 func (d *document) lineOf(path []string) int {
 	for n := len(path); n > 0; n-- {
 		if line, ok := d.lines[strings.Join(path[:n], sep)]; ok {
@@ -57,14 +58,14 @@ func (d *document) lineOf(path []string) int {
 	return 1
 }
 
-// walker records the line of every key of a document, in the document's order.
+// walker finds the line of every key of a document.
 type walker struct {
 	parser unstable.Parser
 	data   []byte
-	offset int // all bytes before it are counted
+	offset int // the newlines before this offset are counted in line
 	line   int
 	seen   map[string]int
-	// arrays counts the elements of each array of tables so far.
+	// arrays maps each array of tables to the number of its tables so far.
 	arrays map[string]int
 	// table is the path of the current [table].
 	table string
@@ -83,7 +84,7 @@ func (w *walker) walkTree() error {
 	return w.parser.Error()
 }
 
-// header records a [table] or [[table]] and returns its path.
+// header stores the line of a [table] or [[table]] header and returns its path.
 func (w *walker) header(e *unstable.Node) string {
 	path := ""
 	for it := e.Key(); it.Next(); {
@@ -103,7 +104,7 @@ func (w *walker) header(e *unstable.Node) string {
 	return path
 }
 
-// element returns the path of the last element of an array of tables.
+// element returns the path of the newest table, if path is an array of tables. Otherwise it returns path.
 func (w *walker) element(path string) string {
 	if n := w.arrays[path]; n > 0 {
 		return join(path, strconv.Itoa(n-1))
@@ -133,7 +134,7 @@ func (w *walker) value(path string, v *unstable.Node) {
 	}
 }
 
-// noteLine records the line of the first mention of a path.
+// noteLine stores the line of a path when the path occurs for the first time.
 func (w *walker) noteLine(path string, offset uint32) {
 	if to := int(offset); to > w.offset {
 		w.line += bytes.Count(w.data[w.offset:to], []byte("\n"))
@@ -151,8 +152,8 @@ func join(path, part string) string {
 	return path + sep + part
 }
 
-// A configuration file must stay within these limits. A project's file comes with a clone, and the TOML parser
-// takes too much time and memory for nested names. The limits hold before the parser sees the file.
+// A configuration file must stay within these limits. A project's file comes with a clone, and the TOML parser needs
+// too much time and memory for deeply nested names. So the limits are checked before the file is parsed.
 // BenchmarkHostileFiles measures the worst files.
 const (
 	maxFileSize    = 1 << 20  // bytes, of the user's file and of a system prompt
@@ -161,8 +162,8 @@ const (
 	maxDepth       = 16       // parts of one dotted name, or nested brackets
 )
 
-// exceeds returns the first breach of a limit in a TOML file, with its line, or nil. It counts names and brackets
-// outside of strings and comments. It does not check whether they are valid TOML.
+// exceeds returns the first violation of a limit in a TOML file, with its line, or nil. It counts names and brackets
+// outside of strings and comments. It does not check whether the file is valid TOML.
 func exceeds(source string, data []byte) *Problem {
 	line, values, parts, brackets := 1, 0, 1, 0
 	for i := 0; i < len(data); {
@@ -205,8 +206,8 @@ func exceeds(source string, data []byte) *Problem {
 	return nil
 }
 
-// stringLength returns the length in bytes of the TOML string at the start of data. An unclosed string ends at the
-// parser's error: at the end of its line or of the file.
+// stringLength returns the length in bytes of the TOML string at the start of data. An unclosed string ends where the
+// parser reports the error: at the end of its line, or of the file.
 func stringLength(data []byte) int {
 	quote := data[:1]
 	end := quote

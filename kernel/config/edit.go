@@ -17,14 +17,14 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// Set writes one scalar key, such as "model.default_provider", into a file. It creates a missing file. The value
-// has the form of an environment variable's text. Set keeps every other byte of the file, including comments and
-// unknown sections. It replaces the file atomically, keeps its mode, and keeps a symbolic link to it.
+// Set writes one scalar key, such as "model.default_provider", into a file. It creates a missing file. The value is
+// written as in an environment variable. Set does not change any other byte of the file, and preserves the file's mode
+// and a symbolic link. It replaces the file atomically.
 //
 // An invalid key or value, or a file that is not TOML, is an error of type Problems. After an error the file is
-// unchanged. If two processes set at the same time, one of the two changes may be lost, but never the file.
+// unchanged. If two processes call Set at the same time, one of the changes may be lost, but never the file.
 //
-// After Set has changed a trusted project's file, the project is not trusted.
+// After Set has changed a trusted project's file, the project is no longer trusted.
 func Set(file, key, value string) error {
 	row, _ := rowOf(key)
 	if row == nil || !row.kind.scalar() || strings.Contains(row.name, "[]") {
@@ -69,8 +69,8 @@ func readForEdit(file string) ([]byte, fs.FileMode, error) {
 	return data, info.Mode().Perm(), err
 }
 
-// setKey returns the file with the key set to a TOML literal. It parses the result again: the result must hold the
-// old values and the new one. If it does not, setKey refuses the edit.
+// setKey returns the file with the key set to a TOML literal. It parses the result: it must have the old values and the
+// new one. Otherwise setKey returns an error.
 func setKey(source string, data []byte, path []string, literal string) ([]byte, error) {
 	before, problem := parseDocument(source, data)
 	if problem != nil {
@@ -91,7 +91,7 @@ func setKey(source string, data []byte, path []string, literal string) ([]byte, 
 	}}
 }
 
-// plant sets a value in a tree. It returns false if another value blocks the path.
+// plant sets the value at a path of a tree. It returns false if the path leads through a value that is not a table.
 func plant(tree *map[string]any, path []string, v any) bool {
 	if *tree == nil {
 		*tree = map[string]any{}
@@ -111,7 +111,7 @@ func plant(tree *map[string]any, path []string, v any) bool {
 	return true
 }
 
-// edit replaces the value of an existing key. Otherwise it adds the key next to its nearest relatives.
+// edit replaces the value of an existing key. If the key is new, edit adds it after related keys.
 func edit(data []byte, path []string, literal string) []byte {
 	l := layoutOf(data, path)
 	if l.found {
@@ -125,7 +125,7 @@ func edit(data []byte, path []string, literal string) []byte {
 		}
 		return splice(data, l.inline.to, l.inline.to, ", "+entry)
 	}
-	if l.shared == 0 && len(path) > 1 || l.shared < len(path)-1 && !l.dotted { // adds a table at the end of the file
+	if l.shared == 0 && len(path) > 1 || l.shared < len(path)-1 && !l.dotted { // a new table goes to the end
 		nl := newline(data)
 		lead := ""
 		if len(data) > 0 {
@@ -155,7 +155,7 @@ func splice(data []byte, from, to int, s string) []byte {
 	return slices.Concat(data[:from], []byte(s), data[to:])
 }
 
-// keyOf writes a dotted key. The parts of our keys never need quotes.
+// keyOf joins the parts of a dotted key. The parts of Perlica's keys never need quotes.
 func keyOf(path []string) string { return strings.Join(path, ".") }
 
 // newline returns the line ending of a file.
@@ -166,15 +166,15 @@ func newline(data []byte) string {
 	return "\n"
 }
 
-// SetProject works like Set for the project's own file, and keeps a project's trust. It trusts the file that was
-// trusted before with this one key changed. It does not trust a change that another process made since the file was
-// read. A file that did not exist becomes trusted too.
+// SetProject works like Set for the project's own file, but preserves the project's trust. It trusts exactly the
+// previously trusted file with this one key changed. If another process changed the file after SetProject had read it,
+// the project is not trusted. A new file is trusted.
 func SetProject(dirs Dirs, ws Workspace, key, value string) error {
 	before, problems := readProject(ws)
 	if len(problems) > 0 {
 		return problems
 	}
-	// A new file holds only the setting that its user wants.
+	// A new file has only the setting that its user wants.
 	trusted := !before.present()
 	if before.present() {
 		var err error
@@ -203,28 +203,28 @@ func SetProject(dirs Dirs, ws Workspace, key, value string) error {
 	return Trust(dirs, ws, after.digest())
 }
 
-// span is data[from:to].
+// span is the range data[from:to].
 type span struct{ from, to int }
 
-// layout is the place of a key in a file, or the place for a new key.
+// layout describes the place of a key in a file, or the place for a new key.
 type layout struct {
 	found bool
 	// value is the key's value, if the key was found.
 	value span
 
-	// inline spans the first to the last key of the innermost inline table on the key's path. Its to is 0 without
-	// such a table.
+	// inline is the range from the first to the last key of the innermost inline table on the path. If the path has no
+	// inline table, inline.to is 0.
 	inline span
-	// inlineDepth is the length of the path of that inline table.
+	// inlineDepth is the number of parts of that inline table's path.
 	inlineDepth int
 
-	// shared is the length of the path that the nearest [table] or dotted key shares with the key.
+	// shared is the number of parts that the path has in common with the most closely related [table] or dotted key.
 	shared int
-	// tableDepth is the length of the path of the [table] that contains it.
+	// tableDepth is the number of parts in the name of the [table] with that related key.
 	tableDepth int
-	// dotted says that the nearest relative is a dotted key, which no [table] may reopen.
+	// dotted means that the related key is a dotted key. TOML forbids a [table] for its prefix.
 	dotted bool
-	// after is an offset in the line after which a new line goes.
+	// after is an offset in the line after which the new line is inserted.
 	after int
 	// indent is the indentation of that line.
 	indent string
@@ -237,7 +237,7 @@ type surveyor struct {
 	path   []string
 	l      layout
 
-	// on says that the current [table] is a prefix of the path.
+	// on means that the current [table] is a prefix of the path.
 	on bool
 	// depth is the length of that prefix.
 	depth int
@@ -284,7 +284,7 @@ func (s *surveyor) followKey(it unstable.Iterator, depth int) (parts, same int, 
 	return parts, same, end
 }
 
-// keyValue handles a key of a [table] on the path.
+// keyValue handles a key in a [table] whose name is a prefix of the path.
 func (s *surveyor) keyValue(e *unstable.Node) {
 	parts, same, end := s.followKey(e.Key(), s.depth)
 	if same == parts {

@@ -4,7 +4,8 @@ import (
 	"strings"
 )
 
-// These variables begin with envPrefix and do not set keys.
+// These names begin with envPrefix but do not set keys. environmentName begins the origin of a setting from the
+// environment.
 const (
 	envPrefix       = "PERLICA_"
 	homeVariable    = "PERLICA_HOME"
@@ -29,8 +30,8 @@ func envName(key string) string {
 	return envPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 }
 
-// environment adds the variables that set keys. An empty variable sets nothing. A variable with an unknown key is
-// only a warning, because it may belong to another program.
+// environment adds the settings of the environment variables. An empty variable sets nothing. A variable with an
+// unknown key is only a warning, because it may belong to another program.
 func (l *loader) environment(environ []string) {
 	for _, kv := range environ {
 		if !strings.HasPrefix(kv, envPrefix) {
@@ -65,7 +66,7 @@ func (l *loader) environment(environ []string) {
 	}
 }
 
-// putText sets a key from text.
+// putText parses a text as the value of a key and sets the key.
 func (l *loader) putText(row *row, key, id, value, origin string) {
 	v, f := row.parseText(value)
 	if f != nil {
@@ -79,8 +80,9 @@ func (l *loader) putText(row *row, key, id, value, origin string) {
 	l.putSetting(setting{row: row, key: key, id: id, value: v, origin: origin})
 }
 
-// rowOfVariable finds the key that a variable sets. If the variable fits the id of a provider in the files, it
-// means that id. Otherwise the id consists of the words in lower case with dashes between them.
+// rowOfVariable returns the row and the provider's id of the key that a variable sets. If the files mention a provider
+// with such a name, rowOfVariable returns that provider's id. Otherwise the id has the variable's words in lower case,
+// with dashes between them.
 func (l *loader) rowOfVariable(name string) (*row, string) {
 	for i := range table {
 		r := &table[i]

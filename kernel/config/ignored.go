@@ -6,16 +6,16 @@ import (
 	"path/filepath"
 )
 
-// .gitignore has one of these contents. Without a configuration file only Perlica uses the folder, and git shows
-// nothing of it: no command may change the output of `git status`. With a configuration file the team shares the
-// folder through git. Then git shares .gitignore too, and it keeps the record out of every clone.
+// .gitignore has one of these contents. Without a configuration file, git ignores the whole folder, because no command
+// of Perlica may change the output of `git status`. With a configuration file, the team shares the folder through git.
+// The second content still excludes the record from every clone.
 const (
 	ignoreAll    = "*\n!config.toml\n"
 	ignoreRecord = "contexts/\nservice/\n"
 )
 
-// ensureIgnored writes .gitignore unless it exists. It lets git show the folder as soon as the folder has a
-// configuration file.
+// ensureIgnored writes .gitignore if it does not exist. If the folder has a configuration file, ensureIgnored replaces
+// ignoreAll with ignoreRecord.
 func (w Workspace) ensureIgnored(root *os.Root) error {
 	name := filepath.Join(DirName, ".gitignore")
 	wanted := ignoreAll

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// ErrExists says that the project already has a file.
+// ErrExists means that the project already has a configuration file.
 var ErrExists = errors.New("config: the project file exists")
 
-// Init creates the workspace and a project file in which every key is commented out. It returns the path of the
-// file. Init never overwrites a file: it returns ErrExists.
+// Init creates the workspace and a project file in which every key is commented out. It returns the path of the file.
+// If the file exists, Init returns ErrExists and does not change it.
 func Init(ws Workspace) (path string, err error) {
 	if _, err := ws.Ensure("default"); err != nil {
 		return "", err
@@ -64,11 +64,11 @@ func defaultFile() string {
 	return b.String()
 }
 
-// exampleID stands for <id> in examples, unless a row names another id.
+// exampleID replaces <id> in examples, unless a row has an own example id.
 const exampleID = "claude"
 
-// place returns the table header above a row and the row's key in that table. The header of a key outside of all
-// tables is "".
+// place returns the header of the table that contains the row's key, and the key's name in that table. The header of a
+// top-level key is "".
 func (r *row) place() (header, key string) {
 	if list, name, ok := strings.Cut(r.name, "[]."); ok {
 		return "[[" + list + "]]", name
@@ -81,7 +81,7 @@ func (r *row) place() (header, key string) {
 	return "[" + name[:dot] + "]", name[dot+1:]
 }
 
-// literal returns the default. It returns an example if the default is not instructive.
+// literal returns the default as TOML. If the default is empty or absent, literal returns the example.
 func (r *row) literal() string {
 	if r.def != nil && r.def != "" {
 		return format(r.def)
@@ -89,7 +89,7 @@ func (r *row) literal() string {
 	return r.example
 }
 
-// wrap breaks text into lines of at most 80 bytes, between words.
+// wrap breaks a text into lines of at most 80 bytes. Each line begins with lead.
 func wrap(s, lead string) string {
 	var b strings.Builder
 	line := lead

@@ -32,44 +32,44 @@ func (k kind) String() string {
 // scalar reports whether a value fits into an environment variable or a flag.
 func (k kind) scalar() bool { return k < texts }
 
-// anyID stands for a provider's id in a key.
+// anyID is the placeholder of a provider's id in the name of a key.
 const anyID = "<id>"
 
-// The keys of these sections belong to an object of which several can exist.
+// These sections describe objects of which several can exist.
 const (
 	providerSection = "provider"
 	serverSection   = "mcp.servers"
 	ruleSection     = "policy.rule"
 )
 
-// row holds everything that this package knows about one key.
+// row describes one key.
 type row struct {
-	name string // "providers.<id>.acp.mode", "mcp.servers[].url"
+	name string // such as "providers.<id>.acp.mode" or "mcp.servers[].url"
 	kind kind
-	// def is the default, of the kind's Go type. Nil means that the key is absent.
+	// def is the default, in the kind's Go type. Nil means that the key has no default.
 	def any
-	// example is a TOML literal for a key with an uninstructive default.
+	// example is a TOML literal for a key whose default explains nothing.
 	example string
 	help    string
 	choices []string
-	// min and max limit integers and numbers if max > 0, and durations in seconds.
+	// min and max limit the value if max > 0. The limits of a duration are in seconds.
 	min, max float64
 	check    func(string) string
 	required bool
 	reserved bool
 	// secret masks the values in listings.
 	secret bool
-	// adds marks a list to which each file adds, instead of replacing it.
+	// adds means that each file adds to the list instead of replacing it.
 	adds    bool
 	loosens loosening
-	// personal makes the key an error in a project's file, even a trusted one.
+	// personal means that the key is an error in a project's file, even in a trusted one.
 	personal bool
-	// exampleID stands for <id> in examples. Empty means the constant exampleID.
+	// exampleID replaces <id> in examples. Empty means the constant exampleID.
 	exampleID string
 	store     func(target, any)
 }
 
-// target is the place for a value. The caller sets the fields that a row's section needs.
+// target is the object that gets a value. The caller sets the fields that the row's section needs.
 type target struct {
 	config   *Config
 	id       string
@@ -83,7 +83,7 @@ const (
 	gib = 1 << 30
 )
 
-// modes lists the sandboxes, the loosest first.
+// modes returns the names of the sandboxes, the loosest first.
 func modes() (names []string) {
 	for _, m := range sandbox.Modes() {
 		names = append(names, string(m))
@@ -91,10 +91,10 @@ func modes() (names []string) {
 	return names
 }
 
-// noEffect is the store function of reserved keys.
+// noEffect stores nothing. Reserved keys use it.
 func noEffect(target, any) {}
 
-// table holds every key, in an order that suits readers.
+// table has a row for every key, in the order of the documentation.
 var table = []row{
 	{name: "sandbox", kind: text, def: "off", choices: modes(), loosens: whenOpener,
 		help: "The sandbox in which agents start; see docs/sandbox.md. Perlica sends nothing if this machine " +
@@ -438,7 +438,7 @@ var table = []row{
 		store: func(t target, v any) { t.rule.Reason = v.(string) }},
 }
 
-// static reports whether the row is a single key with at most one value.
+// static reports whether the key can have only one value: its name has neither <id> nor [].
 func (r *row) static() bool {
 	return !strings.Contains(r.name, anyID) && !strings.Contains(r.name, "[]")
 }

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// entry is one key that a layer sets.
+// entry is one key that a file sets.
 type entry struct {
 	setting
 	line int
 }
 
-// element is one [[mcp.servers]] or [[policy.rule]].
+// element is one [[mcp.servers]] or [[policy.rule]] table.
 type element struct {
 	list    string
 	line    int
@@ -25,20 +25,21 @@ type element struct {
 
 // layer holds the settings of one file.
 type layer struct {
-	name     string // "user file", "project file"
+	name     string // "user file" or "project file"
 	source   string
 	doc      *document
 	entries  []entry
 	elements []element
 	problems Problems
-	// more counts the problems beyond maxProblems.
+	// more is the number of problems beyond maxProblems.
 	more int
 }
 
-// projectFile names the layer of a project. It may not contain a personal key.
+// projectFile is the name of the project's layer. A personal key is an error in it.
 const projectFile = "project file"
 
-// readLayer checks a file against the table of keys. An invalid key becomes a problem instead of an entry.
+// readLayer parses a file and checks it against the table of keys. An invalid key becomes a problem instead of an
+// entry.
 func readLayer(name, source string, data []byte) *layer {
 	l := &layer{name: name, source: source}
 	doc, problem := parseDocument(source, data)
@@ -58,7 +59,7 @@ func readLayer(name, source string, data []byte) *layer {
 // each is compared with all keys to find the intended one.
 const maxProblems = 10
 
-// problem adds a fault of the key at a path.
+// problem adds a mistake in the key at a path.
 func (l *layer) problem(path []string, f fault) {
 	if len(l.problems) == maxProblems {
 		l.more++
@@ -69,7 +70,7 @@ func (l *layer) problem(path []string, f fault) {
 	})
 }
 
-// section reads a table, in the order of its lines.
+// section adds the keys of a table, in the order of their lines.
 func (l *layer) section(path []string, tree map[string]any) {
 	for _, name := range l.inOrder(path, tree) {
 		at := append(path[:len(path):len(path)], name)
@@ -86,7 +87,7 @@ func (l *layer) section(path []string, tree map[string]any) {
 	}
 }
 
-// inOrder returns the keys of a table by line.
+// inOrder returns the names in a table, ordered by their lines.
 func (l *layer) inOrder(path []string, tree map[string]any) []string {
 	names := slices.Sorted(maps.Keys(tree))
 	if len(names) < 2 {
@@ -118,7 +119,7 @@ func (l *layer) origin(line int) string {
 	return l.name + " " + l.source + ":" + strconv.Itoa(line)
 }
 
-// subsection reads an entry that is not a key: a section or a mistake.
+// subsection handles a name that is not a key: it is a section or a mistake.
 func (l *layer) subsection(at []string, v any) {
 	if !isSection(at) {
 		l.unknown(at)
@@ -132,7 +133,7 @@ func (l *layer) subsection(at []string, v any) {
 	l.section(at, tree)
 }
 
-// unknown reports an entry that is neither a key nor a section.
+// unknown reports a name that is neither a key nor a section.
 func (l *layer) unknown(at []string) {
 	siblings, last := below(at[:len(at)-1]), at[len(at)-1]
 	if len(siblings) == 1 && siblings[0] == anyID && !validID(last) {
@@ -146,7 +147,8 @@ func (l *layer) unknown(at []string) {
 	l.problem(at, f)
 }
 
-// nearestKey searches the siblings first, then all keys with this last part.
+// nearestKey returns the valid key that was probably meant, or "". It compares the word with the siblings first, and
+// then with the last parts of all keys.
 func nearestKey(word string, siblings []string) string {
 	if n := nearest(word, siblings); n != "" {
 		return n
@@ -159,7 +161,7 @@ func nearestKey(word string, siblings []string) string {
 	return ""
 }
 
-// list reads an array of tables.
+// list adds the tables of an array.
 func (l *layer) list(key string, at []string, v any) {
 	list, ok := v.([]any)
 	if !ok {
@@ -176,7 +178,7 @@ func (l *layer) list(key string, at []string, v any) {
 	}
 }
 
-// element reads one table of a list. It keeps the table only without any fault.
+// element adds one table of an array. It drops the whole table if the table has a mistake.
 func (l *layer) element(list string, at []string, tree map[string]any) {
 	before := len(l.problems) + l.more
 	e := element{list: list, line: l.doc.lineOf(at)}
@@ -206,7 +208,7 @@ func (l *layer) element(list string, at []string, tree map[string]any) {
 	l.elements = append(l.elements, e)
 }
 
-// checkElement checks the combination of an element's keys. It returns the fault, or "".
+// checkElement checks whether the keys of a table fit together. It returns the mistake, or "".
 func (l *layer) checkElement(e *element) string {
 	for i := range table {
 		if r := &table[i]; r.required && r.section() == e.list {
@@ -262,7 +264,7 @@ func (e *element) valueOf(key string) any {
 	return nil
 }
 
-// shown writes a path in the usual form: mcp.servers[0].name.
+// shown returns a path in the usual notation, such as mcp.servers[0].name.
 func shown(path []string) string {
 	var b strings.Builder
 	for i, part := range path {
@@ -278,5 +280,5 @@ func shown(path []string) string {
 	return b.String()
 }
 
-// isList reports whether a key is a list of tables.
+// isList reports whether the key has an array of tables.
 func isList(key string) bool { return key == serverSection || key == ruleSection }

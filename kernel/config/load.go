@@ -16,20 +16,20 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// setting is the value of a key in one layer, or after all layers.
+// setting is the value of a key, in one layer or after all layers.
 type setting struct {
 	row    *row
-	key    string // as shown: "providers.claude.acp.mode"
-	id     string // the provider in the key, or ""
+	key    string // with all parts, such as "providers.claude.acp.mode"
+	id     string // the id in the key, or ""
 	value  any
-	origin string // "user file PATH:3"
+	origin string // such as "user file PATH:3"
 }
 
 // Load reads all layers. flags maps keys such as "model.default_provider" to values. environ is the result of
 // os.Environ.
 //
-// The error is of type Problems and holds every mistake. The Config is never nil. With an error it holds the valid
-// settings, for `doctor` and `config show` only: no command may run with it. Load writes nothing.
+// The error is of type Problems and lists every mistake. The Config is never nil. With an error it has the valid
+// settings. Only `doctor` and `config show` may use it then. Load writes nothing.
 func Load(ws Workspace, dirs Dirs, environ []string, flags map[string]string) (*Config, error) {
 	l := &loader{values: map[string]setting{}, config: &Config{}}
 	l.defaults()
@@ -70,7 +70,7 @@ func Load(ws Workspace, dirs Dirs, environ []string, flags map[string]string) (*
 	return l.config, nil
 }
 
-// loader gathers the layers, lowest first.
+// loader collects the layers, the lowest first.
 type loader struct {
 	config   *Config
 	order    []string // keys in the order of their first setting
@@ -79,7 +79,7 @@ type loader struct {
 	problems Problems
 }
 
-// putSetting sets a key over its earlier value, or adds to it.
+// putSetting replaces the earlier value of a key. If the row's adds is true, it appends to that value.
 func (l *loader) putSetting(s setting) {
 	if old, ok := l.values[s.key]; !ok {
 		l.order = append(l.order, s.key)
@@ -141,7 +141,8 @@ func (l *loader) project(ws Workspace, dirs Dirs, environ []string) {
 	}
 }
 
-// trusted reports whether the project counts in full. A broken trust store is a problem and gives no trust.
+// trusted reports whether all settings of the project count. If the trust store is broken, trusted adds a problem and
+// returns false.
 func (l *loader) trusted(ws Workspace, dirs Dirs, environ []string) bool {
 	if v := lookup(environ, trustVariable); v != "" {
 		ok, err := strconv.ParseBool(v)
@@ -157,8 +158,8 @@ func (l *loader) trusted(ws Workspace, dirs Dirs, environ []string) bool {
 	return ok
 }
 
-// buildLists builds the servers and rules. A project's server replaces a user's server of the same name. readLayer
-// has refused two servers of one name in one file.
+// buildLists fills MCPServers and Rules. A project's server replaces a user's server with the same name. readLayer has
+// already refused two servers with the same name in one file.
 func (l *loader) buildLists() {
 	for i, e := range l.elements {
 		if e.list == serverSection && l.replaced(i) {
@@ -186,7 +187,7 @@ func (l *loader) buildLists() {
 	}
 }
 
-// replaced reports whether a later server has the name of the i-th element.
+// replaced reports whether a later server has the same name as the i-th element.
 func (l *loader) replaced(i int) bool {
 	return slices.ContainsFunc(l.elements[i+1:], func(later element) bool {
 		return later.list == serverSection && later.valueOf("name") == l.elements[i].valueOf("name")
@@ -208,8 +209,8 @@ func unreadable(path string, err error) *Problem {
 
 var errIrregular = errors.New("not a regular file")
 
-// readRegular reads a regular file of at most limit bytes. It checks before it opens: opening a pipe would wait for
-// a writer.
+// readRegular reads a regular file of at most limit bytes. It calls stat before open, because opening a pipe would wait
+// for a writer.
 func readRegular(stat func(string) (fs.FileInfo, error), open func(string) (io.ReadCloser, error), path string,
 	limit int64) ([]byte, error) {
 	info, err := stat(path)
@@ -231,8 +232,8 @@ func readRegular(stat func(string) (fs.FileInfo, error), open func(string) (io.R
 	return data, err
 }
 
-// readProject reads the project's two files. It opens the project's directory as a root, so that no symbolic link
-// leads out of it.
+// readProject reads the project's two files. It opens the project's directory as a root, so that no symbolic link leads
+// to a file outside.
 func readProject(ws Workspace) (projectFiles, Problems) {
 	var files projectFiles
 	if !ws.Exists {
@@ -248,7 +249,7 @@ func readProject(ws Workspace) (projectFiles, Problems) {
 	read := func(path string, limit int64) []byte {
 		rel, err := filepath.Rel(ws.Root, path)
 		if err != nil {
-			rel = path // the root refused it
+			rel = path // the root refuses this path
 		}
 		data, err := readRegular(root.Stat, open, rel, limit)
 		if problem := unreadable(path, err); problem != nil {

@@ -21,7 +21,7 @@ func owner(info fs.FileInfo, err error) (uid uint32, ok bool) {
 	return st.Uid, true
 }
 
-// isMine reports whether a uid belongs to this process, to root, or to the owner of home.
+// isMine reports whether a uid is the uid of this process, of root, or of the owner of home.
 func isMine(uid uint32, home string) bool {
 	if uid == 0 || int64(uid) == int64(os.Geteuid()) {
 		return true
@@ -40,16 +40,16 @@ func isOwn(path, home string) bool {
 	return !ok || isMine(target, home)
 }
 
-// haveOneOwner reports whether two files belong to one user.
+// haveOneOwner reports whether two files belong to the same user.
 func haveOneOwner(a, b string) bool {
 	first, ok := owner(os.Lstat(a))
 	second, also := owner(os.Stat(b))
 	return ok && also && first == second
 }
 
-// isForeign reports whether a workspace belongs neither to root nor to the owner of home. Another user could have
-// left it to receive the record. Root works in checkouts of other users, but not in a directory such as /tmp, where
-// everyone can leave one.
+// isForeign reports whether a workspace may be a trap: another user could have left it to receive this user's record. A
+// workspace of root or of the owner of home is no trap. Root works in checkouts of other users, but not in directories
+// such as /tmp, in which everyone can leave a workspace.
 func isForeign(path, home string) bool {
 	w, ok := owner(os.Stat(path))
 	if home == "" || !ok || w == 0 {
@@ -76,7 +76,7 @@ func distrusted(path, home string) string {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return "" // opening it reports the fault
+		return "" // the error is reported when the folder is opened
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode().Perm()

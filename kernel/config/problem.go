@@ -9,12 +9,12 @@ import (
 	"github.com/agext/levenshtein"
 )
 
-// Problem is one mistake: its place, its nature, and the nearest valid key or value.
+// Problem is one mistake: its place, its reason, and the nearest valid key or value.
 type Problem struct {
 	Source string `json:"source"` // a file, "environment PERLICA_X" or "flag"
-	Line   int    `json:"line"`   // 1 is the first; 0 without lines
-	Column int    `json:"column"` // bytes; 0 if only the line is known
-	// Key is the key as written. "" means that the problem concerns the whole source.
+	Line   int    `json:"line"`   // 1 for the first line; 0 if the source has no lines
+	Column int    `json:"column"` // counted in bytes; 0 if only the line is known
+	// Key is the key as a person wrote it. "" means that the problem concerns the whole source.
 	Key    string `json:"key"`
 	Reason string `json:"reason"`
 	// Nearest is the nearest valid key or value, or "".
@@ -23,7 +23,7 @@ type Problem struct {
 	Err error `json:"-"`
 }
 
-// Error is one printable line.
+// Error returns one printable line.
 func (p *Problem) Error() string {
 	var b strings.Builder
 	b.WriteString(printable(p.Source))
@@ -49,7 +49,7 @@ func (p *Problem) Unwrap() error { return p.Err }
 // Problems are all the mistakes of a configuration, in the order of its layers.
 type Problems []*Problem
 
-// Error has one line for each problem.
+// Error returns one line for each problem.
 func (ps Problems) Error() string {
 	lines := make([]string, len(ps))
 	for i, p := range ps {
@@ -58,7 +58,7 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap returns each problem.
+// Unwrap returns the problems.
 func (ps Problems) Unwrap() []error {
 	errs := make([]error, len(ps))
 	for i, p := range ps {
@@ -67,12 +67,12 @@ func (ps Problems) Unwrap() []error {
 	return errs
 }
 
-// fault is a mistake in a value whose place is not known yet.
+// fault is a mistake in a value, without the value's place.
 type fault struct {
 	reason, nearest string
 }
 
-// nearest returns the probably intended candidate, or "".
+// nearest returns the candidate that was probably meant, or "".
 func nearest(word string, candidates []string) string {
 	if len(word) > 100 {
 		return ""
@@ -90,8 +90,8 @@ func nearest(word string, candidates []string) string {
 	return best
 }
 
-// printable returns s. It quotes s if s holds control characters, direction marks or invalid UTF-8, which a
-// terminal would obey or hide. It cuts a very long s.
+// printable returns s without harm for a terminal. It cuts a very long s. It quotes s if s has control characters,
+// direction marks or invalid UTF-8.
 func printable(s string) string {
 	const limit = 400
 	if len(s) > limit {
@@ -105,7 +105,7 @@ func printable(s string) string {
 	return s
 }
 
-// isSection reports whether keys lie below a path.
+// isSection reports whether the table has keys below a path.
 func isSection(path []string) bool {
 	for i := range table {
 		if rest, ok := within(table[i].name, path); ok && rest != "" {
@@ -115,7 +115,7 @@ func isSection(path []string) bool {
 	return false
 }
 
-// below returns the names of the keys and sections directly below a path.
+// below returns the names of the keys and sections one level below a path.
 func below(path []string) []string {
 	var names []string
 	for i := range table {
@@ -129,7 +129,7 @@ func below(path []string) []string {
 	return names
 }
 
-// within removes a path from the beginning of a row's name.
+// within returns the rest of a row's name after a path. ok is false if the path is not the beginning of the name.
 func within(name string, path []string) (rest string, ok bool) {
 	for _, part := range path {
 		var next string

@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// Secret says where a secret is. The configuration never contains the secret itself.
+// Secret says where a secret is stored. The configuration never contains the secret itself.
 type Secret struct {
-	// Env names the environment variable with the secret. "" means that File is used.
+	// Env is the name of the environment variable with the secret. "" means that File is used.
 	Env string
-	// File is the path of the secret. "" means the default file of its user.
+	// File is the path of the file with the secret. "" means the default file.
 	File string
 }
 
-// ErrNoSecret says that a secret is not there yet.
+// ErrNoSecret means that a secret does not exist yet.
 var ErrNoSecret = errors.New("it is missing")
 
-// maxSecret is the size limit in bytes, more than any secret needs.
+// maxSecret is the size limit of a secret's file in bytes.
 const maxSecret = 4 << 10
 
-// Path returns File, or the file of the given name in the user's configuration directory.
+// Path returns File. If File is empty, it returns the path of name in the user's configuration directory.
 func (s Secret) Path(dirs Dirs, name string) string {
 	if rest, ok := strings.CutPrefix(s.File, "~/"); ok {
 		return filepath.Join(dirs.Home, rest)
@@ -35,9 +35,9 @@ func (s Secret) Path(dirs Dirs, name string) string {
 	return s.File
 }
 
-// Read returns the secret without surrounding space. name is the default file. Read refuses a file that other users
-// can read, because its content is not secret. The error wraps ErrNoSecret if the secret is missing, and never
-// holds the secret.
+// Read returns the secret without surrounding space. name is the name of the default file. If other users can read the
+// file, Read returns a *SharedSecretError. The error wraps ErrNoSecret if the secret is missing, and never contains the
+// secret.
 func (s Secret) Read(dirs Dirs, name string, getenv func(string) string) (string, error) {
 	if s.Env != "" {
 		if v := strings.TrimSpace(getenv(s.Env)); v != "" {
@@ -53,7 +53,7 @@ func (s Secret) Read(dirs Dirs, name string, getenv func(string) string) (string
 	if err != nil {
 		return "", fmt.Errorf("%s cannot be read: %s", printable(path), cause(err))
 	}
-	defer func() { _ = f.Close() }() // only read
+	defer func() { _ = f.Close() }() // this code only reads
 	info, err := f.Stat()
 	if err != nil {
 		return "", fmt.Errorf("%s cannot be read: %s", printable(path), cause(err))
@@ -74,7 +74,7 @@ func (s Secret) Read(dirs Dirs, name string, getenv func(string) string) (string
 	return "", fmt.Errorf("%w: %s is empty", ErrNoSecret, printable(path))
 }
 
-// openSecret opens a regular file. It checks first: opening a pipe would wait for a writer.
+// openSecret opens a regular file. It checks the file's type first, because opening a pipe would wait for a writer.
 func openSecret(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -86,7 +86,7 @@ func openSecret(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// SharedSecretError says that other users can read the file of a secret.
+// SharedSecretError means that other users can read the file of a secret.
 type SharedSecretError struct{ Path string }
 
 func (e *SharedSecretError) Error() string {

@@ -8,15 +8,16 @@ import (
 	"github.com/perlica/perlica/eventlog/redact"
 )
 
-// Value is one key, for `config show`. Its Value is a TOML literal on one line, with masked secrets and nothing
-// that a terminal would obey.
+// Value is a key with its value, for `config show`. The field Value is a TOML literal on one line. Its secrets are
+// masked, and it has no control characters.
 type Value struct {
 	Key    string
 	Value  string
-	Origin string // "default", "user file PATH:3", "project file PATH:3", "environment PERLICA_X", "flag"
+	Origin string // "default", "user file PATH:3", "project file PATH:3", "environment PERLICA_X" or "flag"
 }
 
-// Values returns every key that has a value, in the order of the table of keys, then by name.
+// Values returns every key that has a value. The order is that of the documentation, and by provider in the section of
+// providers.
 func (c *Config) Values() []Value {
 	settings := append([]setting(nil), c.settings...)
 	rank := make(map[*row]int, len(table))
@@ -26,7 +27,7 @@ func (c *Config) Values() []Value {
 	sort.SliceStable(settings, func(i, j int) bool {
 		a, b := settings[i], settings[j]
 		if isList(a.row.section()) || isList(b.row.section()) {
-			// Elements are already in order and come last.
+			// Servers and rules are in order already, and come last.
 			return !isList(a.row.section()) && isList(b.row.section())
 		}
 		if a.id != b.id && a.row.section() == b.row.section() {
@@ -45,10 +46,10 @@ func (c *Config) Values() []Value {
 	return values
 }
 
-// mask replaces a secret.
+// mask is the text that replaces a secret.
 const mask = "xxxxxxxx"
 
-// programs maps each key that holds arguments to the key of the program.
+// programs maps the key of a program's arguments, such as "mcp.servers[0].args", to the program.
 type programs map[string]string
 
 func (p programs) addKey(key string, value any) {
@@ -57,7 +58,7 @@ func (p programs) addKey(key string, value any) {
 	}
 }
 
-// shownValue writes a value as TOML with masked secrets. The program decides which arguments are secret flags.
+// shownValue returns a value as TOML with masked secrets. The secret flags in arguments depend on the program.
 func shownValue(r *row, v any, program string) string {
 	if m, ok := v.(map[string]string); ok && r.secret {
 		masked := make(map[string]string, len(m))
@@ -75,7 +76,7 @@ func shownValue(r *row, v any, program string) string {
 	return format(v)
 }
 
-// maskURL masks the credentials and the query of an address. For a secret address it masks the path too.
+// maskURL masks the user name, the password and the query of an address. If secret is true, it also masks the path.
 func maskURL(s string, secret bool) string {
 	u, err := url.Parse(s)
 	masksPath := err == nil && secret && strings.Trim(u.Path, "/") != ""

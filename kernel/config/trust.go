@@ -17,18 +17,18 @@ import (
 	"github.com/perlica/perlica/provider/sandbox"
 )
 
-// errNothingToTrust says that a project has neither config.toml nor prompts/system.md.
+// errNothingToTrust means that a project has neither config.toml nor prompts/system.md.
 var errNothingToTrust = errors.New("config: the project has nothing to trust")
 
-// projectFiles are the files of a project that count. Nil means that a file is absent.
+// projectFiles has the contents of the two files that need trust. Nil means that a file is absent.
 type projectFiles struct {
 	config, prompt []byte
 }
 
 func (f projectFiles) present() bool { return f.config != nil || f.prompt != nil }
 
-// digest is the SHA-256 of both files, each with its name, presence and length. So every change of either file
-// changes the digest.
+// digest returns a SHA-256 over the name, the presence, the length and the content of both files. So every change of
+// either file changes the digest.
 func (f projectFiles) digest() string {
 	h := sha256.New()
 	h.Write([]byte("perlica project v1\n"))
@@ -47,8 +47,8 @@ func (f projectFiles) digest() string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// trustFile is the file in the state directory with the trusted digest of a project. Its name is a hash of the
-// project's absolute path.
+// trustFile returns the path of the file with the trusted digest of a project. Its name is a hash of the project's
+// absolute path.
 func (d Dirs) trustFile(ws Workspace) string {
 	sum := sha256.Sum256([]byte(realPath(ws)))
 	return filepath.Join(d.State, "trust", hex.EncodeToString(sum[:]))
@@ -61,14 +61,14 @@ func realPath(ws Workspace) string {
 	return ws.Root
 }
 
-// trustLine is the whole content of a trust file.
+// trustLine returns the whole content of a trust file.
 func trustLine(ws Workspace, digest string) string {
 	return digest + "  " + fmt.Sprintf("%q", realPath(ws)) + "\n"
 }
 
-// Trust lets the project's files count in full while they have this digest. The digest is the Config.Project.Digest
-// of the Load that the person saw, so a later change is not trusted. When Trust returns nil, the trust survives a
-// crash.
+// Trust makes all settings of the project's files count while the files have this digest. The caller passes the
+// Config.Project.Digest of the files that the person saw, so that a later change is not trusted. When Trust returns
+// nil, the trust survives a crash.
 func Trust(dirs Dirs, ws Workspace, digest string) error {
 	if digest == "" {
 		return errNothingToTrust
@@ -92,7 +92,7 @@ func Untrust(dirs Dirs, ws Workspace) error {
 	return nil
 }
 
-// Trusted reports whether files of this digest are trusted at this place.
+// Trusted reports whether project files with this digest are trusted in this workspace.
 func Trusted(dirs Dirs, ws Workspace, digest string) (bool, error) {
 	if digest == "" {
 		return false, nil
@@ -107,25 +107,25 @@ func Trusted(dirs Dirs, ws Workspace, digest string) (bool, error) {
 	return string(data) == trustLine(ws, digest), nil
 }
 
-// loosening says when a key of a project file loosens the settings of the user's file and the defaults. A loosening
-// key counts only once the project is trusted.
+// loosening is the condition under which a key of a project file loosens the other settings. Such a key does not count
+// before the project is trusted.
 type loosening int
 
 const (
 	never              loosening = iota
-	always                       // whatever the value
-	whenTrue                     // true, if it is false without the project file
-	whenFalse                    // false, if it is true without the project file
-	whenHigher                   // a larger number than without the project file
-	whenLaxer                    // a later word of deny, ask, reads, allow than without the project file
-	whenOpener                   // a looser sandbox than without the project file
-	whenMoreHosts                // a host that the list does not have without the project file
-	whenAllow                    // a rule with the effect allow
-	whenSwitchedOn               // true, always
-	whenProjectDefines           // a provider whose adapter the same file sets
+	always                       // for every value
+	whenTrue                     // if the value is true, and it would be false without the project file
+	whenFalse                    // if the value is false, and it would be true without the project file
+	whenHigher                   // if the number is larger than without the project file
+	whenLaxer                    // if the value is looser, in the order deny, ask, reads, allow
+	whenOpener                   // if the sandbox is looser than without the project file
+	whenMoreHosts                // if the list has a host that it would not have without the project file
+	whenAllow                    // if the effect of the rule is allow
+	whenSwitchedOn               // if the value is true
+	whenProjectDefines           // if the same file sets the adapter of the chosen provider
 )
 
-// String returns the rule in the words of the docs.
+// String returns the condition in the words of the documentation.
 func (l loosening) String() string {
 	return [...]string{
 		never:              "no",
@@ -142,10 +142,10 @@ func (l loosening) String() string {
 	}[l]
 }
 
-// laxity orders the modes of permissions.
+// laxity orders the permission modes from the strictest to the loosest.
 var laxity = map[any]int{"deny": 0, "ask": 1, nil: 1, "reads": 2, "allow": 3}
 
-// loosens reports whether value would loosen old. A nil old means that nothing is set.
+// loosens reports whether value is looser than old. A nil old means that no other layer sets the key.
 func (l loosening) loosens(value, old any) bool {
 	switch l {
 	case always:
@@ -161,7 +161,7 @@ func (l loosening) loosens(value, old any) bool {
 	case whenLaxer:
 		return laxity[value] > laxity[old]
 	case whenOpener:
-		before, _ := old.(string) // nil means off
+		before, _ := old.(string) // nil means "off"
 		after := sandbox.Mode(value.(string))
 		return sandbox.Stricter(after, sandbox.Mode(before)) != after
 	case whenMoreHosts:
@@ -173,8 +173,8 @@ func (l loosening) loosens(value, old any) bool {
 	return false
 }
 
-// tightenLayer adds a project file: all of it if the project is trusted, otherwise all but the loosening keys. It lists
-// the omitted keys.
+// tightenLayer adds the settings of a project file. If the project is not trusted, it omits the loosening settings and
+// lists them in Withheld.
 func (l *loader) tightenLayer(file *layer) {
 	trusted := l.config.Project.Trusted
 	programs := programs{}
@@ -199,7 +199,7 @@ func (l *loader) tightenLayer(file *layer) {
 
 func (l *loader) loosensEntry(file *layer, e entry) bool {
 	if e.row.loosens == whenProjectDefines {
-		return slices.ContainsFunc(file.entries, func(set entry) bool { // finds the adapter of that provider
+		return slices.ContainsFunc(file.entries, func(set entry) bool { // an adapter of that provider
 			return set.id == e.value.(string) && strings.HasPrefix(set.row.name, "providers."+anyID+".adapter.")
 		})
 	}
@@ -216,7 +216,7 @@ func (e *element) loosens() bool {
 	return slices.ContainsFunc(e.entries, func(f entry) bool { return f.row.loosens.loosens(f.value, nil) })
 }
 
-// summary returns the element on one line, with masked secrets.
+// summary returns the whole element on one line, with masked secrets.
 func (e *element) summary() string {
 	parts := make([]string, 0, len(e.entries))
 	for _, f := range e.entries {
@@ -225,7 +225,7 @@ func (e *element) summary() string {
 	return "[[" + e.list + "]] " + strings.Join(parts, ", ")
 }
 
-// withholdSetting lists an omitted setting.
+// withholdSetting adds a line about an omitted setting to Withheld.
 func (l *loader) withholdSetting(place, what string) {
 	l.config.Withheld = append(l.config.Withheld, printable(place)+": "+printable(what))
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/perlica/perlica/provider/proxy"
 )
 
-// decodeValue converts a value of the TOML decoder to the kind's Go type.
+// decodeValue converts a decoded TOML value to the Go type of the row's kind.
 func (r *row) decodeValue(v any) (any, *fault) {
 	switch r.kind {
 	case text:
@@ -59,7 +59,7 @@ func (r *row) decodeValue(v any) (any, *fault) {
 	return nil, r.wrongType()
 }
 
-// parseText converts the text of an environment variable or a flag to the kind's Go type.
+// parseText converts the text of an environment variable or a flag to the Go type of the row's kind.
 func (r *row) parseText(s string) (v any, f *fault) {
 	var err error
 	switch v = s; r.kind {
@@ -76,7 +76,7 @@ func (r *row) parseText(s string) (v any, f *fault) {
 	return r.decodeValue(v)
 }
 
-// wrongType names the expected kind of value.
+// wrongType returns a mistake that names the expected type.
 func (r *row) wrongType() *fault {
 	want := map[kind]string{
 		text: `a string such as "x"`, boolean: "true or false", integer: "a whole number", number: "a number",
@@ -86,7 +86,7 @@ func (r *row) wrongType() *fault {
 	return &fault{reason: "must be " + want[r.kind]}
 }
 
-// decodeTexts distinguishes an empty list from an absent one: an empty list is not nil.
+// decodeTexts returns an empty list for an empty TOML list. Nil would mean that the key is absent.
 func (r *row) decodeTexts(v any) (any, *fault) {
 	list, ok := v.([]any)
 	if !ok {
@@ -134,7 +134,7 @@ func (r *row) decodeMap(v any) (any, *fault) {
 	return out, nil
 }
 
-// checkRange checks an integer or a number. A max of 0 means that no range applies.
+// checkRange checks an integer or a number. If max is 0, any number is valid.
 func (r *row) checkRange(f float64) *fault {
 	if math.IsNaN(f) || r.max > 0 && (f < r.min || f > r.max) {
 		return &fault{reason: fmt.Sprintf("must be from %v to %v", plain(r.min), plain(r.max))}
@@ -144,7 +144,7 @@ func (r *row) checkRange(f float64) *fault {
 
 func plain(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// checkText checks a string, or one string of a list.
+// checkText checks a string value, or one string of a list.
 func (r *row) checkText(s string) *fault {
 	if hasNUL(s) {
 		return &fault{reason: "holds a NUL character"}
@@ -213,7 +213,7 @@ func format(v any) string {
 	return fmt.Sprint(v)
 }
 
-// shortDuration writes 24h, not 24h0m0s.
+// shortDuration returns a duration without trailing zero units: 24h instead of 24h0m0s.
 func shortDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -225,7 +225,7 @@ func shortDuration(d time.Duration) string {
 	return s
 }
 
-// quote writes a TOML basic string without characters that a terminal would obey.
+// quote returns a TOML basic string without control characters.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -248,7 +248,7 @@ func quote(s string) string {
 
 func hasNUL(s string) bool { return strings.IndexByte(s, 0) >= 0 }
 
-// The following functions check single values. Each returns the fault, or "".
+// The following functions check one value each. They return the mistake, or "".
 
 func checkNotEmpty(s string) string {
 	if strings.TrimSpace(s) == "" {
@@ -257,7 +257,7 @@ func checkNotEmpty(s string) string {
 	return ""
 }
 
-// validID reports whether s can name a provider. The name must fit into a key, an environment variable and a
+// validID reports whether s is a valid id of a provider. An id must fit into a key, an environment variable and a
 // command line.
 func validID(s string) bool {
 	for i, r := range s {
@@ -290,7 +290,7 @@ func checkEnvName(s string) string {
 	return ""
 }
 
-// checkHost refuses a text that is no entry of a list of hosts.
+// checkHost refuses a text that is not a valid host.
 func checkHost(s string) string {
 	if _, err := proxy.ParseHost(s); err != nil {
 		return err.Error()
@@ -298,7 +298,7 @@ func checkHost(s string) string {
 	return ""
 }
 
-// checkSecretFile refuses paths whose meaning depends on the folder, and paths in the project.
+// checkSecretFile refuses relative paths, because their meaning depends on the working directory.
 func checkSecretFile(s string) string {
 	if !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {
 		return `must be an absolute path, or begin with "~/"`
@@ -328,11 +328,11 @@ func checkURL(s string) string {
 	return ""
 }
 
-// pathWords are the words that a rule's path may be, apart from a glob.
+// pathWords are the words that a rule's path accepts in addition to globs.
 var pathWords = []string{"inside", "outside"}
 
-// checkRulePath accepts the two words and globs. It treats a word that is nearly one of the two as a typing
-// mistake.
+// checkRulePath accepts "inside", "outside" and globs. It refuses a word that is nearly "inside" or "outside", because
+// that is probably a typing mistake.
 func checkRulePath(s string) string {
 	switch {
 	case s == "":
@@ -351,7 +351,8 @@ func checkRulePath(s string) string {
 var toolKinds = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode",
 	"other"}
 
-// section names the owner of a row's value: a provider, an element of a list, or "" for the Config itself.
+// section returns the section whose objects have the row's key: providers, or a list of tables. It returns "" for a key
+// of the Config itself.
 func (r *row) section() string {
 	if strings.HasPrefix(r.name, "providers."+anyID) {
 		return providerSection

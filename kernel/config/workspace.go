@@ -13,30 +13,30 @@ import (
 	"unicode/utf8"
 )
 
-// DirName is the directory of a project that holds its configuration and its record.
+// DirName is the name of a project's directory for its configuration and its record.
 const DirName = ".perlica_config"
 
-// Workspace is the place of a project's configuration and record. It may not exist yet.
+// Workspace is a project's directory with its configuration and its record. It may not exist yet.
 type Workspace struct {
-	// Root is the directory that holds .perlica_config.
+	// Root is the directory that contains .perlica_config.
 	Root string
-	// Exists says that .perlica_config exists.
+	// Exists means that .perlica_config exists.
 	Exists bool
-	// Named says that a person named the directory.
+	// Named means that a person named the directory.
 	Named bool
 
-	// Passed are folders above that Find rejected, with the reason.
+	// Passed lists the workspaces that Find rejected, with the reasons.
 	Passed []*WorkspaceError
 }
 
-// WorkspaceError says that a workspace exists and must not be used.
+// WorkspaceError means that a workspace cannot be used.
 type WorkspaceError struct {
 	Path   string
 	Reason string
 	Err    error
 }
 
-// Error is one printable line.
+// Error returns one printable line.
 func (e *WorkspaceError) Error() string {
 	return "config: " + printable(e.Path) + ": " + e.Reason
 }
@@ -44,17 +44,16 @@ func (e *WorkspaceError) Error() string {
 // Unwrap returns the cause, or nil.
 func (e *WorkspaceError) Unwrap() error { return e.Err }
 
-// ErrRootDirectory says that the working directory, or the top of its git work tree, is the root directory.
+// ErrRootDirectory means that the project would be the root directory of the file system.
 var ErrRootDirectory = errors.New("it is the root directory, which no command takes for a project unasked")
 
-// Find returns the workspace of a directory. Find looks for .perlica_config from dir upwards to the top of the git
-// work tree. Without a work tree, Find also looks above dir, up to but not including home and the root directory.
-// There it accepts only folders of this user that no other user can write to, and lists the others in Passed. If
-// Find finds no folder, the workspace is at the top of the work tree, otherwise in dir, and Ensure creates it. Find
-// writes nothing.
+// Find returns the workspace of a directory. It looks for .perlica_config from dir upwards to the top of the git work
+// tree. Without a work tree, it also looks above dir, but not in home or the root directory. Above dir it accepts only
+// folders of this user that no other user can write to. It lists the rejected ones in Passed. If Find finds no folder,
+// the new workspace is at the top of the work tree, or in dir. Find writes nothing, and Ensure creates the workspace.
 //
 // Find returns a *WorkspaceError if .perlica_config is not a directory, is a symbolic link out of its project, or
-// belongs to another user. The root directory can only be read: see openRoot.
+// belongs to another user. It may return the root directory, but openRoot refuses to write there.
 func Find(dir, home string) (Workspace, error) {
 	if !filepath.IsAbs(dir) {
 		return Workspace{}, &WorkspaceError{Path: dir, Reason: "the working directory is not an absolute path"}
@@ -97,7 +96,7 @@ func At(dir string) (Workspace, error) {
 	return ws, err
 }
 
-// above yields the directories above dir, up to but not including home and the root directory.
+// above yields the directories above dir, up to home or the root directory. It does not yield these two.
 func above(dir, home string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		end, err := os.Stat(home)
@@ -109,9 +108,9 @@ func above(dir, home string) iter.Seq[string] {
 	}
 }
 
-// workTree returns the top of the git work tree that contains dir. Without a work tree, top is dir and ok is false.
-// A .git above dir counts if it belongs to this user, to root, or to the owner of dir: in /tmp, another user could
-// have put it there.
+// workTree returns the top of the git work tree that contains dir. Without a work tree, top is dir and ok is false. A
+// .git above dir counts only if it belongs to this user, to root, or to the owner of dir. In /tmp, for example, another
+// user could have put it there.
 func workTree(dir, home string) (top string, ok bool) {
 	if end, err := os.Stat(home); err == nil && isHome(dir, end) {
 		return dir, false
@@ -130,7 +129,7 @@ func workTree(dir, home string) (top string, ok bool) {
 // isRoot reports whether a directory is the root directory.
 func isRoot(dir string) bool { return dir == filepath.Dir(dir) }
 
-// isHome compares the directories and not their names.
+// isHome reports whether dir is the home directory, also by another path.
 func isHome(dir string, home fs.FileInfo) bool {
 	info, err := os.Stat(dir)
 	return err == nil && os.SameFile(info, home)
@@ -141,7 +140,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// checkOwned works like checkWorkspace for a folder that Find found: the folder must not belong to another user.
+// checkOwned works like checkWorkspace, and also refuses a folder of another user.
 func checkOwned(root, home string) (Workspace, error) {
 	ws, err := checkWorkspace(root)
 	if err == nil && isForeign(ws.Dir(), home) {
@@ -169,7 +168,7 @@ func checkWorkspace(root string) (Workspace, error) {
 	return ws, nil
 }
 
-// statWithin follows symbolic links while they stay below root.
+// statWithin returns the FileInfo of a file below root. It follows symbolic links only while they stay below root.
 func statWithin(root, name string) (fs.FileInfo, error) {
 	r, err := os.OpenRoot(root)
 	if err != nil {
@@ -179,21 +178,21 @@ func statWithin(root, name string) (fs.FileInfo, error) {
 	return r.Stat(name)
 }
 
-// Dir is .perlica_config itself.
+// Dir returns the path of .perlica_config.
 func (w Workspace) Dir() string { return filepath.Join(w.Root, DirName) }
 
-// ConfigFile is the project's configuration file.
+// ConfigFile returns the path of the project's configuration file.
 func (w Workspace) ConfigFile() string { return filepath.Join(w.Dir(), "config.toml") }
 
-// SystemPromptFile is the text that Perlica puts before the first text of a session.
+// SystemPromptFile returns the path of the text that Perlica puts before the first prompt of a session.
 func (w Workspace) SystemPromptFile() string { return filepath.Join(w.Dir(), "prompts", "system.md") }
 
-// ContextPaths are the files of one context.
+// ContextPaths has the paths of the files of one context.
 type ContextPaths struct {
 	Dir, EventLog, Sessions, Approvals, Search, Logs, Locks string
 }
 
-// Views are the files that are derived from the log. Perlica builds a deleted one again.
+// Views returns the files that are derived from the log. If one is deleted, Perlica builds it again.
 func (p ContextPaths) Views() []string {
 	return []string{p.Sessions, p.Approvals, filepath.Join(p.Dir, "search.db")}
 }
@@ -209,7 +208,7 @@ func (w Workspace) Context(name string) (ContextPaths, error) {
 		in("locks")}, nil
 }
 
-// ServicePaths are the files of the messaging bridge.
+// ServicePaths has the paths of the messaging bridge's files.
 type ServicePaths struct {
 	Dir, Bridge, Lock, Files string
 }
@@ -221,8 +220,8 @@ func (w Workspace) Service() ServicePaths {
 	return ServicePaths{dir, in("service_bridge.db"), in("service.lock"), in("files")}
 }
 
-// EnsureService makes the directories of the messaging bridge as Ensure does for a context. The context must
-// already exist.
+// EnsureService creates the directories of the messaging bridge, as Ensure does for a context. The context must already
+// exist.
 func (w Workspace) EnsureService() (ServicePaths, error) {
 	paths := w.Service()
 	root, err := w.openRoot()
@@ -239,8 +238,8 @@ func (w Workspace) EnsureService() (ServicePaths, error) {
 	return paths, nil
 }
 
-// openRoot opens the project's directory, so that no link leads out of it. It refuses the root directory unless a
-// person named it, because that project would be the whole machine.
+// openRoot opens the project's directory as a root, so that no symbolic link leads to a file outside. It refuses the
+// root directory of the file system unless a person named it, because that project would be the whole machine.
 func (w Workspace) openRoot() (*os.Root, error) {
 	if isRoot(w.Root) && !w.Named {
 		return nil, &WorkspaceError{Path: w.Root, Reason: ErrRootDirectory.Error(), Err: ErrRootDirectory}
@@ -252,12 +251,11 @@ func (w Workspace) openRoot() (*os.Root, error) {
 	return root, nil
 }
 
-// Ensure makes the directories of a context, with mode 0700, and a .gitignore that keeps the record out of git. It
-// does not change a .gitignore that a person wrote. It opens the project's directory as a root. It refuses a
-// symbolic link below contexts with a *WorkspaceError: a cloned repository must not direct the record to another
-// place.
+// Ensure creates the directories of a context, with mode 0700, and a .gitignore that excludes the record from git. It
+// does not change a .gitignore that a person wrote. It refuses symbolic links in the contexts folder with a
+// *WorkspaceError, because a cloned repository must not direct the record to another place.
 //
-// Only the folder of the debug trail may fail. Ensure does not sync directories.
+// If only the folder of the debug trail cannot be created, Ensure returns no error. Ensure does not sync directories.
 func (w Workspace) Ensure(name string) (ContextPaths, error) {
 	paths, err := w.Context(name)
 	if err != nil {
@@ -290,14 +288,14 @@ func (w Workspace) ensureDirs(root *os.Root, name string) error {
 	if err := ensureWithoutLinks(root, logs); errors.Is(err, errLink) {
 		return w.refusePath(logs, err)
 	}
-	return nil // without its folder the debug trail loses its lines, and only those
+	return nil // without its folder only the lines of the debug trail are lost
 }
 
 func (w Workspace) refusePath(path string, err error) error {
 	return &WorkspaceError{Path: filepath.Join(w.Root, path), Reason: cause(err), Err: err}
 }
 
-// cause returns an error without the path, because the caller names the path.
+// cause returns an error's text without the path, because the caller adds the path.
 func cause(err error) string {
 	if pe, ok := err.(*fs.PathError); ok {
 		return pe.Err.Error()
@@ -305,8 +303,8 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// ensureDir makes a directory. It removes the rights of other users from a private one. It refuses a link in its
-// place.
+// ensureDir creates a directory. If private is true, it also removes the rights of other users and refuses a symbolic
+// link in place of the directory.
 func ensureDir(root *os.Root, dir string, private bool) error {
 	err := root.Mkdir(dir, 0o700)
 	if err == nil {
@@ -333,7 +331,7 @@ func ensureDir(root *os.Root, dir string, private bool) error {
 	return nil
 }
 
-// ensureWithoutLinks makes a private directory. It refuses a directory that holds a link.
+// ensureWithoutLinks creates a private directory. It refuses an existing directory that contains a symbolic link.
 func ensureWithoutLinks(root *os.Root, dir string) error {
 	if err := ensureDir(root, dir, true); err != nil {
 		return err
@@ -359,18 +357,18 @@ func refuseLinks(root *os.Root, dir string) error {
 	return nil
 }
 
-// ContextNameError says why a context cannot have a name.
+// ContextNameError means that a name is not valid for a context.
 type ContextNameError struct {
 	Name   string
 	Reason string
 }
 
-// Error is one printable line.
+// Error returns one printable line.
 func (e *ContextNameError) Error() string {
 	return fmt.Sprintf("config: context %q: %s", printable(e.Name), e.Reason)
 }
 
-// CheckContextName returns a *ContextNameError unless name is one path element on every system.
+// CheckContextName returns a *ContextNameError unless the name is a valid file name on every operating system.
 func CheckContextName(name string) error {
 	if reason := contextFault(name); reason != "" {
 		return &ContextNameError{Name: name, Reason: reason}
@@ -401,7 +399,7 @@ func contextFault(name string) string {
 	return ""
 }
 
-// reservedName reports whether Windows treats the name as a device, whatever its extension.
+// reservedName reports whether Windows reserves the name for a device.
 func reservedName(stem string) bool {
 	switch stem {
 	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$":

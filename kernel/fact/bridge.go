@@ -1,6 +1,7 @@
 package fact
 
-// This file has the payloads of the messaging bridge. After a restart, the bridge's whole state follows from them.
+// This file has the payloads of the messaging bridge's events. After a restart, the bridge's whole state follows from
+// these events.
 
 import (
 	"encoding/json"
@@ -9,10 +10,10 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// Peer is a person or a program on a channel. Peer alone is the payload of service.contact_session.
+// Peer is a person or a program on a channel. The payload of service.contact_session is a Peer.
 type Peer struct {
 	Channel string `json:"channel"`
-	// Contact is the platform's id.
+	// Contact is the platform's id of the person or program.
 	Contact string `json:"contact"`
 }
 
@@ -40,7 +41,7 @@ type CursorMoved struct {
 	Cursor  string `json:"cursor"`
 }
 
-// Right is something that a contact may do.
+// Right is a permission of a contact, a browser or a member, such as reading or answering questions.
 type Right string
 
 // Pairing is the payload of service.pairing_opened.
@@ -81,7 +82,7 @@ type ContactChanged struct {
 	Peer
 	Rights   []Right `json:"rights,omitempty"`
 	Language string  `json:"language,omitempty"`
-	// Follows says that the contact gets news of other users' sessions.
+	// Follows means that the contact gets news about other users' sessions.
 	Follows *bool  `json:"follows,omitempty"`
 	By      string `json:"by"`
 }
@@ -89,7 +90,7 @@ type ContactChanged struct {
 // StrangerIgnored is the payload of service.stranger_ignored.
 type StrangerIgnored struct {
 	Peer
-	// Since counts the messages ignored without an event before this one.
+	// Since is the number of ignored messages without an event, since the previous event of this type.
 	Since int `json:"unrecorded"`
 }
 
@@ -101,44 +102,44 @@ type BridgeReceived struct {
 	Peer
 	Chat string `json:"chat"`
 	Name string `json:"name,omitempty"`
-	// Message is the platform's id.
+	// Message is the platform's id of the message.
 	Message string       `json:"message"`
 	Text    string       `json:"text"`
-	Files   []string     `json:"files,omitempty"`  // paths
-	Remote  []RemoteFile `json:"remote,omitempty"` // still on the platform
+	Files   []string     `json:"files,omitempty"`  // paths of the downloaded files
+	Remote  []RemoteFile `json:"remote,omitempty"` // files that are still on the platform
 	Sent    time.Time    `json:"sent"`
 	Kind    MessageKind  `json:"kind"`
-	// Question is the question that the message answers.
+	// Question is the id of the question that the message answers.
 	Question event.InteractionID `json:"question,omitempty"`
-	// Option is the option that the message picks.
+	// Option is the id of the option that the message chooses.
 	Option string `json:"option,omitempty"`
 	Word   string `json:"word,omitempty"`
 	Always bool   `json:"always,omitempty"`
 	// Digest is the digest of the input, the same as in llm.requested.
 	Digest string `json:"input_sha256,omitempty"`
-	// Held says that the input waits for its sender's confirmation.
+	// Held means that the input waits for its sender's confirmation.
 	Held bool `json:"held,omitempty"`
-	// About is the message that this one confirms or takes back.
+	// About is the id of the earlier input that this message confirms or withdraws.
 	About event.InputID `json:"about,omitempty"`
 }
 
-// RemoteFile is a file of a message that is still on the platform.
+// RemoteFile is an attachment that is still on the platform.
 type RemoteFile struct {
-	// ID is the platform's id.
+	// ID is the platform's id of the file.
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	MIME string `json:"mime,omitempty"`
 	Size int64  `json:"size,omitempty"`
 }
 
-// FilesFetched is the payload of service.files_fetched. It replaces the files and the text of
-// service.message_received. Its text names the files that could not be fetched.
+// FilesFetched is the payload of service.files_fetched. It replaces the files and the text in service.message_received.
+// The new text names the files that could not be fetched.
 type FilesFetched struct {
 	Text  string   `json:"text"`
 	Files []string `json:"files,omitempty"` // paths
 }
 
-// MessageEnding is the result of a contact's message.
+// MessageEnding is the final state of a contact's message.
 type MessageEnding string
 
 // BridgeFinished is the payload of service.message_finished.
@@ -153,7 +154,7 @@ type OutKind string
 // Button is a choice that a channel shows below a message.
 type Button struct {
 	Label string
-	Data  string // at most 64 bytes, which the channel returns when the button is pressed
+	Data  string // at most 64 bytes; the channel returns them when a person presses the button
 }
 
 // BridgeQueued is the payload of service.message_queued.
@@ -165,11 +166,11 @@ type BridgeQueued struct {
 	Text    string   `json:"text"` // in the channel's format
 	Buttons []Button `json:"buttons,omitempty"`
 	ReplyTo string   `json:"reply_to,omitempty"`
-	// React is the emoji that replaces the text on a channel with reactions.
+	// React is the emoji that the bridge sends instead of the text, if the channel has reactions.
 	React string `json:"react,omitempty"`
-	// File is the name of the file that holds the whole answer or the whole question.
+	// File is the name of the file with the whole answer or the whole question.
 	File string `json:"file,omitempty"`
-	// Part is the number of the answer's piece in the file, from 1.
+	// Part is the number of the answer's content block that the file contains, from 1. 0 means the whole text.
 	Part int `json:"part,omitempty"`
 	// Target is the id of the queued message that this message edits.
 	Target   string              `json:"target,omitempty"`
@@ -182,9 +183,9 @@ type Delivery struct {
 	Platform string `json:"platform_id,omitempty"`
 	Attempt  int    `json:"attempt,omitempty"`
 	Error    string `json:"error,omitempty"`
-	// Unknown says that the platform may have accepted the message.
+	// Unknown means that the platform may have accepted the message.
 	Unknown bool `json:"unknown,omitempty"`
-	// Final says that Perlica stops trying to send the message.
+	// Final means that Perlica no longer tries to send the message.
 	Final bool `json:"final,omitempty"`
 }
 
@@ -197,11 +198,11 @@ type CardClosed struct {
 type TeamQuestion struct {
 	Worker string `json:"worker"`
 	Input  string `json:"input"`
-	// Sender is the input's sender. It is empty if no valid signature names one.
+	// Sender is the sender of the input. It is empty if the input has no valid signature of its sender.
 	Sender string `json:"sender,omitempty"`
-	// Project is empty if no valid signature names one.
+	// Project is the project of the input. It is empty if the input has no valid signature of its sender.
 	Project string `json:"project,omitempty"`
-	// ID is the worker's id of the question.
+	// ID is the id that the worker uses for the question.
 	ID       string          `json:"id"`
 	Question json.RawMessage `json:"question"`
 	Asked    time.Time       `json:"asked"` // by the hub's clock
@@ -209,9 +210,9 @@ type TeamQuestion struct {
 
 // ServedProject is the payload of service.project_added and service.project_removed.
 type ServedProject struct {
-	// Home is the log of the project whose bot serves Project.
+	// Home is the path of the log of the project whose bot also serves Project.
 	Home string `json:"home"`
-	// Project is a folder.
+	// Project is the path of the project's folder.
 	Project string `json:"project"`
 	Context string `json:"context"`
 	Log     string `json:"log"`
@@ -222,7 +223,7 @@ type ServedProject struct {
 type ProjectChosen struct {
 	Home string `json:"home"`
 	Peer
-	// Log is the log of the project.
+	// Log is the path of the chosen project's log.
 	Log string `json:"log"`
 }
 
@@ -230,9 +231,9 @@ type ProjectChosen struct {
 type MessageRouted struct {
 	Home    string `json:"home"`
 	Channel string `json:"channel"`
-	// Message is the platform's id.
+	// Message is the platform's id of the message.
 	Message string `json:"message"`
-	// Log is the log of the project.
+	// Log is the path of the log of the project that gets the message.
 	Log string `json:"log"`
 }
 

@@ -1,11 +1,11 @@
-// Package fact defines the payloads of the events that Perlica writes about runs, phones, browsers and teams. Each
-// type of event has one struct.
+// Package fact defines the payloads of the events that Perlica writes about runs, phones, browsers and teams. Each type
+// of event has one struct.
 //
-// A field keeps its JSON name and its meaning for ever, because later versions and other programs read the log. A
-// field may be added. The package decides nothing and writes nothing. Packages interaction and policy have the
-// payloads of questions and standing approvals. The payload of a frame is the line itself.
+// A field never changes its JSON name or its meaning, because later versions and other programs read the log. A field
+// may be added. The package decides nothing and writes nothing. Packages interaction and policy define the payloads of
+// questions and standing approvals. The payload of a frame is the line itself.
 //
-// The facts of a run describe it completely: a later start knows only the fields of these structs.
+// The facts of a run describe the run completely: a later process knows nothing else about it.
 package fact
 
 import (
@@ -19,14 +19,14 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Decode reads the payload of an event as a T. It does not look at the event's type. The error is that of
+// Decode decodes the payload of an event into a T. It does not check the event's type. The error is that of
 // event.Event.Decode.
 func Decode[T any](e event.Event) (v T, err error) {
 	err = e.Decode(&v)
 	return v, err
 }
 
-// OversizedLine is the payload of acp.line.oversized. It replaces a frame that is too long to be kept whole.
+// OversizedLine is the payload of acp.line.oversized. It replaces a line of the agent that is too long for the log.
 type OversizedLine struct {
 	Length int64  `json:"length"`
 	SHA256 string `json:"sha256"`
@@ -39,49 +39,49 @@ type RequestTimeout struct {
 	After  string `json:"after"`
 }
 
-// Login is the payload of acp.login.started. Without Method, a command of the agent runs in the person's terminal,
-// and the agent or its client named the arguments. With Method, the agent itself logs the person in or out. The
-// texts typed and shown there are not on record.
+// Login is the payload of acp.login.started. If Method is empty, a command of the agent runs in the person's terminal.
+// Otherwise the agent itself logs the person in or out. The log does not have the texts that were typed and shown
+// during a login.
 type Login struct {
 	Provider string   `json:"provider"`
 	Command  []string `json:"command"` // secrets are masked
 	Cwd      string   `json:"cwd"`
-	Method   string   `json:"method,omitempty"` // authenticate or logout, of ACP
-	Login    string   `json:"login,omitempty"`  // the id of the agent's login, with authenticate
+	Method   string   `json:"method,omitempty"` // the ACP method: authenticate or logout
+	Login    string   `json:"login,omitempty"`  // the id of the agent's login method, for authenticate
 }
 
 // LoginEnded is the payload of acp.login.ended.
 type LoginEnded struct {
 	Provider string `json:"provider"`
-	// Method is the method of the protocol. Empty means that a command ended.
+	// Method is the ACP method. Empty means that a command ended.
 	Method   string `json:"method,omitempty"`
-	ExitCode int    `json:"exit_code"` // as a shell reports it
+	ExitCode int    `json:"exit_code"` // as a shell would report it
 	Signal   string `json:"signal,omitempty"`
-	// Error says that the command could not be started or left a process.
+	// Error is not empty if the command could not be started or has left a process.
 	Error string `json:"error,omitempty"`
 }
 
-// PolicyDecided is the payload of policy.decided. A rule or a mode answered instead of a person.
+// PolicyDecided is the payload of policy.decided: a rule or a mode has answered a question instead of a person.
 type PolicyDecided struct {
-	// Title is the agent's title.
+	// Title is the agent's title of the tool call.
 	Title string `json:"title"`
-	// Commands are the judged commands.
+	// Commands are the commands that were judged.
 	Commands []string `json:"commands,omitempty"`
-	// Paths are the judged paths.
+	// Paths are the paths that were judged.
 	Paths  []string `json:"paths,omitempty"`
 	Effect string   `json:"effect"`
-	// By is rule, mode, standing, tier, or form for a form that is not shown.
+	// By is "rule", "mode", "standing", "tier", or "form" for a form that Perlica cannot show.
 	By   string `json:"by"`
 	Rule any    `json:"rule,omitempty"`
-	// Approval is the id of the standing approval that answered.
+	// Approval is the id of the standing approval that gave the answer.
 	Approval string `json:"approval,omitempty"`
 	Why      string `json:"why"`
 	Option   string `json:"option,omitempty"`
 	message.Coded
 }
 
-// What describes the subject of the decision: the agent's title, and the judged commands and paths that the title
-// does not name. The text contains the agent's words.
+// What returns a text about the subject of the decision: the agent's title, and the judged commands and paths that the
+// title does not name. The text contains words of the agent.
 func (p PolicyDecided) What() string {
 	title := cmp.Or(p.Title, "a tool")
 	named := strings.Trim(title, "`")
@@ -100,33 +100,33 @@ func (p PolicyDecided) What() string {
 // ReplySent is the payload of acp.reply.sent and acp.reply.failed. It is the answer to the agent.
 type ReplySent struct {
 	RequestID string `json:"request_id"`
-	Outcome   string `json:"outcome"` // selected or cancelled; for a form accept, decline or cancel
+	Outcome   string `json:"outcome"` // selected or cancelled; for a form: accept, decline or cancel
 	Option    string `json:"option,omitempty"`
-	// Kind is the kind of the option.
+	// Kind is the ACP kind of the option, such as allow_once.
 	Kind  string `json:"kind,omitempty"`
 	By    string `json:"by"`
 	Error string `json:"error,omitempty"` // only in acp.reply.failed
 }
 
-// SessionCreated is the payload of session.created. A session is a conversation that is locked to one provider.
+// SessionCreated is the payload of session.created. A session is a conversation with one provider.
 type SessionCreated struct {
 	Name     string `json:"name,omitempty"`
 	Provider string `json:"provider"`
-	// Ephemeral keeps the session off the lists unless a caller asks for it.
+	// Ephemeral means that the lists omit the session unless a caller asks for all sessions.
 	Ephemeral bool `json:"ephemeral"`
-	// Conversation puts an ephemeral session on the lists after its first turn. A chat sets it, and a single run
-	// does not.
+	// Conversation means that the lists show an ephemeral session after its first turn. A chat sets it, and a single
+	// run does not.
 	Conversation bool `json:"conversation,omitempty"`
 }
 
-// SessionConfigured is the payload of session.configured. It holds all choices in a session so far. An empty field
-// was not chosen.
+// SessionConfigured is the payload of session.configured. It has all choices that were made in the session so far. An
+// empty field means no choice.
 type SessionConfigured struct {
 	Mode string `json:"mode,omitempty"`
 	// ModeName is the agent's name for the mode, if it differs from the id.
 	ModeName string            `json:"mode_name,omitempty"`
 	Model    string            `json:"model,omitempty"`
-	Options  map[string]string `json:"options,omitempty"` // by the agent's ids
+	Options  map[string]string `json:"options,omitempty"` // values by the agent's option ids
 }
 
 // SessionRenamed is the payload of session.renamed. The payloads of session.selected and session.deleted are empty.
@@ -134,18 +134,18 @@ type SessionRenamed struct {
 	Name string `json:"name"`
 }
 
-// SessionStarted is the payload of acp.session.started: the agent's own session.
+// SessionStarted is the payload of acp.session.started: the agent's own session has begun.
 type SessionStarted struct {
 	Strategy string `json:"strategy"`
-	// Continued is "resume" or "load" if the agent knows the earlier turns.
+	// Continued is "resume" or "load" if the agent continued its own session in this way.
 	Continued string     `json:"continued,omitempty"`
 	Agent     *AgentName `json:"agent,omitempty"`
-	// Capabilities are the agent's, in the form of the protocol.
+	// Capabilities are the agent's capabilities, as the agent sent them.
 	Capabilities json.RawMessage `json:"capabilities"`
 	Mode         string          `json:"mode,omitempty"`
 	// ModeName is the agent's name for the mode, if it differs from the id.
 	ModeName string `json:"mode_name,omitempty"`
-	// Options are the config options that were set.
+	// Options are the config options that Perlica set at the start.
 	Options map[string]string `json:"options,omitempty"`
 }
 
@@ -154,28 +154,28 @@ type SandboxEntered struct {
 	Mode      string `json:"mode"`
 	Mechanism string `json:"mechanism"` // bubblewrap
 	Version   string `json:"version"`
-	// Landlock says that Landlock closes abstract sockets of other programs.
+	// Landlock means that Landlock blocks the abstract sockets of other programs.
 	Landlock bool `json:"landlock"`
-	// Rules are the accesses to paths, and the hosts to which the agent connects. The nearest path at or above a file
-	// decides.
+	// Rules are the access rights to paths, and the hosts that the agent may connect to. For a file, the rule for its
+	// nearest parent path counts.
 	Rules []string `json:"rules"`
 }
 
-// SandboxConnected is the payload of sandbox.connected. It follows the end of the connection.
+// SandboxConnected is the payload of sandbox.connected: a connection of the agent has ended, or was refused.
 type SandboxConnected struct {
-	// Host is empty if the request named no host, or if the row stands for connections to further hosts.
+	// Host is empty if the request named no host, or if the event reports connections to several further hosts.
 	Host       string `json:"host,omitempty"`
 	Port       int    `json:"port,omitempty"`
 	Sent       int64  `json:"sent"`     // bytes to the host
 	Received   int64  `json:"received"` // bytes from the host
 	DurationMS int64  `json:"duration_ms"`
-	// Times is the number of connections that the row stands for.
+	// Times is the number of connections that the event reports.
 	Times int `json:"times"`
-	// Refused is the reason if the agent did not reach the host.
+	// Refused is the reason why the agent did not reach the host. It is empty if the agent reached it.
 	Refused string `json:"refused,omitempty"`
 }
 
-// AgentName is the agent's name for itself, in SessionStarted.
+// AgentName is the agent's introduction of itself, in SessionStarted.
 type AgentName struct {
 	Meta    map[string]any `json:"_meta,omitempty"`
 	Name    string         `json:"name"`
@@ -185,7 +185,7 @@ type AgentName struct {
 
 // SessionClosed is the payload of acp.session.closed.
 type SessionClosed struct {
-	// Requested says whether the agent offers session/close.
+	// Requested means that Perlica or the client asked the agent to close its session.
 	Requested bool   `json:"requested"`
 	Error     string `json:"error,omitempty"`
 }
@@ -198,23 +198,23 @@ type ToolSeen struct {
 	Status string `json:"status"`
 }
 
-// UnaskedTool is the payload of policy.unasked_tool. A tool that may have changed something ran without a question,
-// or did something other than the allowed action. Or the agent itself changed its mode.
+// UnaskedTool is the payload of policy.unasked_tool. A tool that may have changed something ran without a question, or
+// did something else than the allowed action. Or the agent itself changed its mode.
 type UnaskedTool struct {
 	ToolSeen
 	Why string `json:"why"`
-	// FreedBy is the question that a person answered with the agent's permanent yes. It is empty if no such yes is
-	// the reason that the agent did not ask.
+	// FreedBy is the id of the question that a person answered with the agent's permanent yes, so that the agent no
+	// longer asks. It is empty if the agent had no such reason.
 	FreedBy event.InteractionID `json:"freed_by,omitempty"`
 	message.Coded
 }
 
-// NewUnaskedTool returns a tool call that should have had a question, with the reason.
+// NewUnaskedTool returns a tool call that ran without a question, and the reason for the report.
 func NewUnaskedTool(t ToolSeen, why *message.Text) UnaskedTool {
 	return UnaskedTool{ToolSeen: t, Why: why.Text, Coded: why.Coded}
 }
 
-// ToolBlocked is the payload of tool.blocked. The agent asked Perlica to do something.
+// ToolBlocked is the payload of tool.blocked. It has the agent's request, which Perlica refused to carry out.
 type ToolBlocked struct {
 	Method    string          `json:"method"`
 	RequestID string          `json:"request_id"`
@@ -222,7 +222,7 @@ type ToolBlocked struct {
 	Params    json.RawMessage `json:"params,omitempty"`
 }
 
-// ToolResult is the payload of tool.result. It is the answer that the agent got instead.
+// ToolResult is the payload of tool.result: Perlica's answer to a refused request.
 type ToolResult struct {
 	OK        bool   `json:"ok"`
 	Method    string `json:"method"`
@@ -230,7 +230,7 @@ type ToolResult struct {
 	Reason    string `json:"reason"` // the constant reasonBlocked of package kernel
 }
 
-// MessageReceived is the payload of inbound.message.received. It is the input.
+// MessageReceived is the payload of inbound.message.received: the input.
 type MessageReceived struct {
 	Text        string   `json:"text"`
 	Attachments []string `json:"attachments,omitempty"`
@@ -238,31 +238,31 @@ type MessageReceived struct {
 	Sender      string   `json:"sender"`
 	Dir         string   `json:"dir"`
 	Provider    string   `json:"provider"`
-	// Rules are the rules that the user gave for this run alone, word for word.
+	// Rules are the policy rules that the user gave for this run alone, word for word.
 	Rules []string `json:"rules,omitempty"`
 }
 
-// MessageQueued is the payload of inbound.message.queued. It is an input that waits.
+// MessageQueued is the payload of inbound.message.queued: an input that waits for its turn.
 type MessageQueued struct {
 	Text string `json:"text"`
-	// Attachments are absolute paths. Perlica reads the files when the input runs.
+	// Attachments are absolute paths of files. Perlica reads the files when the turn of the input begins.
 	Attachments []string `json:"attachments,omitempty"`
 	Source      string   `json:"source"`
 	Sender      string   `json:"sender"`
-	// Web is the request of a browser or a program. Other front ends leave it nil.
+	// Web describes the HTTP request that brought the input. It is nil for other front ends.
 	Web *WebInput `json:"web,omitempty"`
 }
 
-// MessageWithdrawn is the payload of inbound.message.withdrawn. A waiting input was taken back.
+// MessageWithdrawn is the payload of inbound.message.withdrawn: a waiting input was withdrawn.
 type MessageWithdrawn struct {
 	By    string `json:"by"`
 	Where string `json:"where"`
 }
 
-// Stop is the payload of run.cancel_requested. It names the person or the limit that stops a turn, and the reason.
+// Stop is the payload of run.cancel_requested. It names the reason why a turn must stop.
 type Stop struct {
-	By     string `json:"by"`               // "user", "timeout", "terminated"
-	Why    string `json:"why"`              // in words
+	By     string `json:"by"`               // "user", "timeout" or "terminated"
+	Why    string `json:"why"`              // a sentence
 	Person string `json:"person,omitempty"` // the person, if Why does not name one
 	message.Coded
 }
@@ -273,68 +273,71 @@ func NewStop(by string, why *message.Text) Stop { return Stop{By: by, Why: why.T
 // Reason returns the reason as a sentence.
 func (s Stop) Reason() *message.Text { return &message.Text{Text: s.Why, Coded: s.Coded} }
 
-// Interrupted is the reason of a stop by a key or a signal.
+// Interrupted is the reason when a key or a signal stops a turn.
 var Interrupted = message.New("fact.interrupted", "interrupted")
 
-// Truncated is the payload of context.truncated. It counts the history that did not fit or was pruned.
+// Truncated is the payload of context.truncated. It reports the earlier turns that the transcript omits, because they
+// did not fit or were pruned.
 type Truncated struct {
 	Kept    int `json:"kept_turns"`
 	Dropped int `json:"dropped_turns"`
-	// Gone counts the turns whose payloads were pruned.
+	// Gone is the number of turns whose payloads were pruned.
 	Gone     int `json:"pruned_turns,omitempty"`
 	Budget   int `json:"budget_tokens"`
 	Estimate int `json:"estimated_tokens"`
 }
 
-// Requested is the payload of llm.requested, the intent.
+// Requested is the payload of llm.requested: the intent to make a call, recorded before the call.
 type Requested struct {
 	Provider string `json:"provider"`
-	// Agent is the command line.
+	// Agent is the agent's command line.
 	Agent     []string `json:"agent"`
 	Digest    string   `json:"prompt_sha256"`
 	Bytes     int      `json:"prompt_bytes"`
 	CallIndex int      `json:"llm_call_index"`
-	// Strategy is the strategy of the agent's session.
+	// Strategy is "fresh" or "keep".
 	Strategy string `json:"strategy"`
 	// Input is the digest of the input's own text and attachments. It distinguishes two inputs with the same id.
 	Input string `json:"input_sha256"`
 }
 
-// Responded is the payload of llm.responded. The agent answered the call.
+// Responded is the payload of llm.responded: the agent has answered the call.
 type Responded struct {
 	Provider   string          `json:"provider"`
 	Text       string          `json:"text"`
 	StopReason string          `json:"stop_reason"`
 	Usage      json.RawMessage `json:"usage,omitempty"`
-	// OfSession says that Usage counts the agent's whole session so far.
+	// OfSession means that Usage covers the agent's whole session so far.
 	OfSession  bool       `json:"usage_of_session,omitempty"`
 	Cost       *Cost      `json:"cost,omitempty"`
 	DurationMS int64      `json:"duration_ms"`
 	FirstMS    int64      `json:"first_update_ms"`
 	Tools      []ToolSeen `json:"tool_calls"`
-	// Content describes the blocks of the answer that are not text, without their data. The frames have the data.
+	// Content describes the blocks of the answer that are not text, without their data. The recorded lines have the
+	// data.
 	Content []provider.Block `json:"content,omitempty"`
 }
 
-// Cost is the agent's own figure for the cost of its session so far, in Responded.
+// Cost is the cost that the agent itself reports for its session so far, in Responded.
 type Cost struct {
 	Amount   float64 `json:"amount"`
 	Currency string  `json:"currency"` // ISO 4217
 }
 
-// Failed is the payload of llm.provider_error and of llm.outcome_unknown. The latter has the fields that are known.
+// Failed is the payload of llm.provider_error and of llm.outcome_unknown. In llm.outcome_unknown, unknown fields are
+// empty.
 type Failed struct {
 	*provider.Error
 	DurationMS int64 `json:"duration_ms"`
 	// Text is the part of the answer that had arrived.
 	Text  string     `json:"text,omitempty"`
 	Tools []ToolSeen `json:"tool_calls,omitempty"`
-	// NoticedBy is "run" if the run itself saw it, and "recovery" if a later start found it.
+	// NoticedBy is "run" if the run itself noticed the failure, and "recovery" if a later process did.
 	NoticedBy string `json:"noticed_by,omitempty"`
 	Known     string `json:"known,omitempty"`
-	// KnownMessage is the code of Known and its insertions.
+	// KnownMessage is the code of the sentence in Known, with the values inserted into the sentence.
 	KnownMessage message.Coded `json:"known_message,omitzero"`
-	// Content is as in Responded.
+	// Content is the same as in Responded.
 	Content []provider.Block `json:"content,omitempty"`
 }
 
@@ -345,7 +348,7 @@ type Enforced struct {
 	LinesLost   int64       `json:"debug_lines_lost"`
 	Permissions Permissions `json:"permissions"`
 	Unasked     int         `json:"unasked_tools"`
-	// Freed counts the tools that ran because of a permanent yes.
+	// Freed is the number of tools that ran without a question after a permanent yes.
 	Freed int `json:"freed_tools,omitempty"`
 }
 
@@ -357,7 +360,7 @@ type Permissions struct {
 	Unanswered int `json:"unanswered"`
 }
 
-// Resolved is the payload of run.resolved. A person judged whether the prompt of a run with an unknown outcome was
+// Resolved is the payload of run.resolved. A person has judged whether the prompt of a run with an unknown outcome was
 // sent. The judgement does not allow another call for the input.
 type Resolved struct {
 	Sent bool   `json:"sent"`

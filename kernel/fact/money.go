@@ -12,8 +12,8 @@ var decimals = map[string]int{
 	"BHD": 3, "IQD": 3, "JOD": 3, "KWD": 3, "LYD": 3, "OMR": 3, "TND": 3,
 }
 
-// String returns the amount in the usual form, rounded to the currency's smallest unit. An amount below one unit
-// does not become zero.
+// String returns the amount and the currency, rounded to the currency's smallest unit. It does not round a positive
+// amount to zero.
 func (c Cost) String() string {
 	n, ok := decimals[c.Currency]
 	if !ok {

@@ -1,24 +1,24 @@
 package fact
 
-// This file has the payloads about the work that a machine does for a team. They are in the log of the context that is
-// named after the team.
+// This file has the payloads about the work that a machine does for a team. The events are in the log of the context
+// with the team's name.
 
-// TeamJoined is the payload of team.joined. This machine belongs to a team under a name.
+// TeamJoined is the payload of team.joined: this machine belongs to a team now.
 type TeamJoined struct {
 	// Team is the team's id.
 	Team string `json:"team"`
 	// Name is the team's name.
 	Name string `json:"name"`
-	// Admin is the verifier key of the first admin. All other keys follow from it.
+	// Admin is the verifier key of the first admin. Admins vouch for all other keys, directly or indirectly.
 	Admin string `json:"admin"`
-	// As is this machine's name.
+	// As is the name of this machine in the team.
 	As string `json:"as"`
 	// Key is this machine's verifier key.
 	Key string `json:"key"`
 }
 
-// TeamMember is the payload of team.member. An admin's statement about a member counts here from now on. It
-// replaces an older statement about the same name.
+// TeamMember is the payload of team.member: an admin's statement about a member, which this machine accepted. It
+// replaces older statements about the same name.
 type TeamMember struct {
 	Name      string  `json:"name"`
 	Version   int     `json:"version"`
@@ -30,27 +30,27 @@ type TeamMember struct {
 	Signature []byte  `json:"signature"`
 }
 
-// TeamClaimed is the payload of team.claimed. This worker owns an input for ever.
+// TeamClaimed is the payload of team.claimed: this worker has claimed an input, for ever.
 type TeamClaimed struct {
 	Generation string `json:"generation"`
-	// Position is the place in the hub's write-ahead log.
+	// Position is the position in the hub's write-ahead log.
 	Position int64  `json:"position"`
 	Sender   string `json:"sender"`
 	Project  string `json:"project"`
 	Digest   string `json:"digest"`
-	// Signature is the sender's.
+	// Signature is the sender's signature of the input.
 	Signature []byte `json:"signature"`
 }
 
-// TeamRefused is the payload of team.refused. This worker makes no call for an input that it owns.
+// TeamRefused is the payload of team.refused: this worker makes no call for an input that it has claimed.
 type TeamRefused struct {
 	Why string `json:"why"`
 }
 
-// TeamCosigned is the payload of team.cosigned. This keeper verified the copy of a worker's log up to a checkpoint.
+// TeamCosigned is the payload of team.cosigned: this keeper has verified its copy of a worker's log up to a checkpoint.
 type TeamCosigned struct {
 	Worker string `json:"worker"`
-	// Origin is the log's name.
+	// Origin is the name of the log.
 	Origin string `json:"origin"`
 	Size   int64  `json:"size"`
 	Root   string `json:"root"`
@@ -58,7 +58,7 @@ type TeamCosigned struct {
 	Line string `json:"line"`
 }
 
-// TeamAnswered is the payload of team.answered. An answer to a worker's question was signed here.
+// TeamAnswered is the payload of team.answered: this member has signed an answer to a worker's question.
 type TeamAnswered struct {
 	Worker string `json:"worker"`
 	Input  string `json:"input"`
@@ -71,12 +71,12 @@ type TeamAnswered struct {
 	By string `json:"by"`
 	// Where is the front end, such as "web".
 	Where string `json:"where,omitempty"`
-	// Signature is this member's.
+	// Signature is the signature of this member.
 	Signature []byte `json:"signature"`
 }
 
-// TeamStopped is the payload of team.stop_requested. An input was withdrawn here, or its worker was asked to stop the
-// input.
+// TeamStopped is the payload of team.stop_requested: a person withdrew an input on this machine, or asked its worker to
+// stop it.
 type TeamStopped struct {
 	Input     string `json:"input"`
 	By        string `json:"by"`

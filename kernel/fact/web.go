@@ -12,22 +12,22 @@ type From struct {
 type WebPairingAttempted struct {
 	Pairing string `json:"pairing"`
 	From
-	// Handle is the SHA-256 of the token that names the browser until it is paired. Only a correct code has a
-	// handle, and a correct code is used up.
+	// Handle is the SHA-256 of the token that identifies the browser until it is paired. It is set only if the code was
+	// correct. A correct code cannot be used again.
 	Handle []byte `json:"handle_sha256,omitempty"`
 }
 
-// WebPairingRequested is the payload of web.pairing_requested. The browser with the code sent its key.
+// WebPairingRequested is the payload of web.pairing_requested: a browser with a correct code sent its key.
 type WebPairingRequested struct {
 	Pairing string `json:"pairing"`
 	From
 	Name string `json:"name"`
-	Key  []byte `json:"key"` // public, SubjectPublicKeyInfo
-	// Word is the word that the browser shows too.
+	Key  []byte `json:"key"` // the public key, as SubjectPublicKeyInfo
+	// Word is the word that the browser shows for comparison.
 	Word string `json:"word"`
 }
 
-// DevicePaired is the payload of web.device_paired. A browser has a key, a program has a token.
+// DevicePaired is the payload of web.device_paired. A device is a browser with a key or a program with a token.
 type DevicePaired struct {
 	ID      string  `json:"id"`
 	Name    string  `json:"name"`
@@ -48,23 +48,23 @@ type DeviceRevoked struct {
 
 // WebRefused is the payload of web.refused.
 type WebRefused struct {
-	What string `json:"what"` // a pairing, a token, a signature or a request
+	What string `json:"what"` // "pairing", "token", "signature" or "request"
 	Why  string `json:"why"`
-	// Pairing is the pairing that a person refused. It is over.
+	// Pairing is the id of the pairing that a person refused. The pairing has ended.
 	Pairing string `json:"pairing,omitempty"`
-	// Device is the id in the request.
+	// Device is the device id in the request.
 	Device string `json:"device,omitempty"`
 	From
-	// By is a person.
+	// By is the name of a person.
 	By string `json:"by,omitempty"`
-	// Unrecorded counts the requests refused without an event before this one.
+	// Unrecorded is the number of refused requests without an event, since the previous event of this type.
 	Unrecorded int `json:"unrecorded,omitempty"`
 }
 
-// WebInput is the part of a request with an input that the next server needs to send the input.
+// WebInput has the parts of a request that a restarted server needs to send the waiting input.
 type WebInput struct {
 	Device string `json:"device"`
-	// SHA256 is the digest of the request's body without its place.
+	// SHA256 identifies the content of the request's body. Another value with the same input id is another input.
 	SHA256      string `json:"input_sha256"`
 	Provider    string `json:"provider,omitempty"`
 	Dir         string `json:"dir,omitempty"`

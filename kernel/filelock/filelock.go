@@ -1,7 +1,7 @@
-// Package filelock has the locks by which processes find each other: a locked file for each run and each session.
+// Package filelock has the locks by which processes find each other: one locked file for each run and each session.
 //
-// A lock ends with its process, and at no other time. Checking a lock does not keep another process from taking it.
-// The package starts nothing, and waits only if the caller asks for it.
+// A lock ends when its process ends, even if the process crashes. Checking a lock does not prevent another process from
+// taking it. The package starts nothing, and waits only if the caller asks for it.
 package filelock
 
 import (
@@ -24,20 +24,21 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 )
 
-// ErrHeld says that another process, or another run of this one, holds a lock.
+// ErrHeld means that another process, or another run of this process, holds a lock.
 var ErrHeld = errors.New("locked")
 
 // Lock is held until Release is called or the process dies.
 type Lock struct{ f *flock.Flock }
 
-// A process that checks a lock holds it shared for a moment. Acquire tries again for at least that time.
+// A process that only checks a lock holds it shared for a moment. So Acquire tries up to lookers times, with lookPause
+// between two tries.
 const (
 	lookers   = 100
 	lookPause = time.Millisecond
 )
 
-// Acquire takes the lock at path, or returns ErrHeld. Release removes the file, so a lock counts only if the locked
-// file still lies at path.
+// Acquire takes the lock at path, or returns ErrHeld. Release removes the lock's file. So Acquire checks that the file
+// that it has locked is still the file at path.
 func Acquire(path string) (*Lock, error) {
 	if err := disk.Check(path); err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func Acquire(path string) (*Lock, error) {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
 		if !ok {
-			shared, err := f.TryRLock() // succeeds while other processes check the lock, not while one holds it
+			shared, err := f.TryRLock() // succeeds if other processes only check the lock
 			if cerr := f.Close(); cerr != nil || err != nil || !shared || tries == lookers {
 				return nil, errors.Join(ErrHeld, err, cerr)
 			}
@@ -67,14 +68,15 @@ func Acquire(path string) (*Lock, error) {
 	}
 }
 
-// lockFile returns the file of a lock, to be opened for writing. So a watcher of the folder sees the death of a
-// holder as the end of writing. A check opens the file for reading only, and the watcher does not see it.
+// lockFile returns the file of a lock, to be opened for writing. A process that watches the folder can so see the end
+// of the lock's holder, as the closing of a written file. Held opens the file for reading only, and so does not wake
+// the watcher.
 func lockFile(path string) *flock.Flock {
 	return flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDWR))
 }
 
-// Reserve makes the file of a lock before its use, so that Take is cheaper than Acquire. Until Take, the lock
-// counts as free, because a shared lock does not disturb a check.
+// Reserve creates the file of a lock before its use, so that Take is faster than Acquire. Until Take, other processes
+// see the lock as free, because it is only shared.
 func Reserve(path string) (*Lock, error) {
 	if err := disk.Check(path); err != nil {
 		return nil, err
@@ -90,18 +92,18 @@ func Reserve(path string) (*Lock, error) {
 	return &Lock{f}, nil
 }
 
-// Take turns a reservation into a lock, or fails as Acquire does.
+// Take converts a reservation into a lock. It returns the same errors as Acquire.
 func (l *Lock) Take() (*Lock, error) {
 	if ok, err := l.f.TryLock(); err == nil && ok {
-		if fi, err := l.f.Stat(); err == nil && !removed(fi) { // no other process has the file, so none replaced it
+		if fi, err := l.f.Stat(); err == nil && !removed(fi) { // no other process can have replaced the locked file
 			return l, nil
 		}
 	}
-	_ = l.f.Close() // another process checks the lock, or this system cannot upgrade a shared lock
+	_ = l.f.Close() // another process checks the lock, or this system cannot convert a shared lock
 	return Acquire(l.f.Path())
 }
 
-// isCurrent reports whether the locked file still lies at path.
+// isCurrent reports whether the locked file is still the file at path.
 func isCurrent(f *flock.Flock, path string) (bool, error) {
 	locked, err := f.Stat()
 	if err != nil {
@@ -114,32 +116,32 @@ func isCurrent(f *flock.Flock, path string) (bool, error) {
 	return err == nil && os.SameFile(locked, there), err
 }
 
-// Release removes the file and releases the lock. A remaining file does no harm.
+// Release removes the lock's file and releases the lock. If the file remains, it does no harm.
 func (l *Lock) Release() {
-	_ = os.Remove(l.f.Path()) // Windows refuses to remove an open file, and the empty file stays
-	_ = l.f.Close()           // nothing was written
+	_ = os.Remove(l.f.Path()) // Windows does not remove an open file; the empty file then remains
+	_ = l.f.Close()           // nothing was written, so the error does not matter
 }
 
-// Free releases the lock at once and leaves its file to Sweep, because the removal takes longer.
+// Free releases the lock at once. It leaves the removal of the file, which takes longer, to Sweep.
 func (l *Lock) Free() { _ = l.f.Close() }
 
-// Sweep removes the file of a freed lock unless another process has taken the lock since. Only one process may
-// sweep a path: a second one with a shared lock could remove a third one's new file. A check sees the lock as free
-// during a sweep.
+// Sweep removes the file of a lock after Free, unless another process has taken the lock. Only one process may sweep a
+// path. Otherwise the second process could remove the new file of a third one. During a sweep, Held reports the lock as
+// free.
 func (l *Lock) Sweep() { removeIfFree(flock.New(l.f.Path(), flock.SetFlag(os.O_RDONLY))) }
 
 func removeIfFree(f *flock.Flock) {
 	if free, err := f.TryRLock(); err == nil && free {
-		// Another process may have replaced the file by a locked one between its opening and its locking.
+		// Another process may have replaced the file by a new locked file after this process opened it.
 		if current, err := isCurrent(f, f.Path()); err == nil && current {
 			_ = os.Remove(f.Path())
 		}
 	}
-	_ = f.Close() // nothing was written
+	_ = f.Close() // nothing was written, so the error does not matter
 }
 
-// Held reports whether a process holds the lock at path. It neither creates nor removes the file. It does not block
-// a process that asks for the lock a moment later.
+// Held reports whether a process holds the lock at path. It neither creates nor removes the file. It disturbs an
+// Acquire of another process only for a moment.
 func Held(path string) (bool, error) {
 	if err := disk.Check(path); err != nil {
 		return false, err
@@ -155,8 +157,8 @@ func Held(path string) (bool, error) {
 	return !free, f.Close() // nothing was written
 }
 
-// Count counts the locks in dir, a context's folder of locks. held counts the ones that a process holds. left
-// counts the files of ended processes and idle conversations. These files do no harm.
+// Count counts the lock files in a context's folder. held is the number of locked files of runs. left is the number of
+// files without a holder. Ended processes and idle conversations leave them, and they do no harm.
 func Count(dir string) (held, left int, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -169,13 +171,13 @@ func Count(dir string) (held, left int, err error) {
 	for _, entry := range entries {
 		name := entry.Name()
 		if strings.HasPrefix(name, "session-") {
-			sessions++ // not checked, because a starting run would find it busy
+			sessions++ // not checked, because the check could make a starting run fail
 			continue
 		}
 		if !strings.HasPrefix(name, "run-") {
 			continue
 		}
-		alive, err := Held(filepath.Join(dir, name)) // the name may hold a digest instead of the run's id
+		alive, err := Held(filepath.Join(dir, name)) // the name may contain a digest instead of the run's id
 		switch {
 		case err != nil:
 			return 0, 0, err
@@ -186,12 +188,12 @@ func Count(dir string) (held, left int, err error) {
 		}
 	}
 	if held == 0 {
-		left += sessions // their holders have ended
+		left += sessions // no run is active, so no session is locked by a run
 	}
 	return held, left, nil
 }
 
-// Sessions returns the holder of each held session lock in dir.
+// Sessions returns the holder of each locked session in dir, by session id.
 func Sessions(dir string) (map[string]*BusyError, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -215,21 +217,21 @@ func Sessions(dir string) (map[string]*BusyError, error) {
 	return holders, nil
 }
 
-// Run is the path of a run's lock in dir.
+// Run returns the path of a run's lock in dir.
 func Run(dir, run string) string { return lockPath(dir, "run", run) }
 
-// Session is the path of a session's lock in dir.
+// Session returns the path of a session's lock in dir.
 func Session(dir, session string) string { return lockPath(dir, "session", session) }
 
-// Input is the path in dir of the lock of an input that a worker handles for a team.
+// Input returns the path of the lock in dir for an input that a worker answers for a team.
 func Input(dir, input string) string { return lockPath(dir, "input", input) }
 
-// Server is the path of the lock of the process that serves browsers, in the dir of the user's own context. Its
-// holder's name in the file is the address that it serves.
+// Server returns the path of the lock of the process that serves browsers. dir is the lock folder of the user's own
+// context. The holder's name in the file is the address of the server.
 func Server(dir string) string { return filepath.Join(dir, "web.lock") }
 
-// lockPath returns the path of the lock for an id. A log from a cloned repository can contain malicious ids. The
-// lock's file is removed later, so it must lie in dir.
+// lockPath returns the path of the lock for an id. It hashes an id that is not a UUID, because a log from a cloned
+// repository can contain ids such as "../x". The lock's file is removed later, so it must be in dir.
 func lockPath(dir, kind, id string) string {
 	if uuid.Validate(id) != nil {
 		sum := sha256.Sum256([]byte(id))
@@ -238,12 +240,12 @@ func lockPath(dir, kind, id string) string {
 	return filepath.Join(dir, kind+"-"+id+".lock")
 }
 
-// ErrBusy says that a session's lock is held.
+// ErrBusy means that another holder has locked the session.
 var ErrBusy = message.New("filelock.busy", "the session is busy with another run")
 
-// A BusyError is ErrBusy with the known details of the holder.
+// A BusyError is an ErrBusy with the known details of the lock's holder.
 type BusyError struct {
-	// By is "chat" or "service". Empty means an unknown holder or a single run.
+	// By is the holder's name, such as "chat" or "service". It is empty if the holder is unknown or is a single run.
 	By    string    `json:"by"`
 	PID   int       `json:"pid"`
 	Since time.Time `json:"since"`
@@ -264,7 +266,7 @@ func (e *BusyError) Error() string { return e.Tell().Text }
 // Is reports whether target is ErrBusy.
 func (e *BusyError) Is(target error) bool { return target == ErrBusy }
 
-// Sign writes the holder's name into the lock's file. If that fails, the lock is held all the same.
+// Sign writes the holder's name into the lock's file. If writing fails, the lock is still held.
 func (l *Lock) Sign(by string, now time.Time) {
 	b, err := json.Marshal(BusyError{By: by, PID: os.Getpid(), Since: now.UTC()})
 	if err == nil {
@@ -272,7 +274,7 @@ func (l *Lock) Sign(by string, now time.Time) {
 	}
 }
 
-// Holder returns the holder of the lock at path, as far as its file names one.
+// Holder returns the details in the lock's file at path. Unknown details are empty.
 func Holder(path string) *BusyError {
 	e := &BusyError{}
 	if b, err := os.ReadFile(path); err != nil || json.Unmarshal(b, e) != nil {
@@ -281,7 +283,8 @@ func Holder(path string) *BusyError {
 	return e
 }
 
-// AcquireSession takes the lock of a session, or returns a *BusyError. With wait, it waits for the lock.
+// AcquireSession takes the lock of a session, or returns a *BusyError. If wait is true, it waits until the lock is
+// free.
 func AcquireSession(ctx context.Context, path string, wait bool) (lock *Lock, err error) {
 	err = Poll(ctx, wait, func() (err error) {
 		if lock, err = Acquire(path); errors.Is(err, ErrHeld) {
@@ -292,10 +295,10 @@ func AcquireSession(ctx context.Context, path string, wait bool) (lock *Lock, er
 	return lock, err
 }
 
-// PollEvery is the time between two tries of Poll.
+// PollEvery is the time between two calls of try in Poll.
 const PollEvery = 100 * time.Millisecond
 
-// Poll calls try until its error is not busy. Without wait it calls try once.
+// Poll calls the function try until the error is no longer busy. If wait is false, it calls try once.
 func Poll(ctx context.Context, wait bool, try func() error, busy error) error {
 	for {
 		err := try()

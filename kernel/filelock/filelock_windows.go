@@ -2,5 +2,5 @@ package filelock
 
 import "os"
 
-// removed returns false, because Windows removes no open file.
+// removed returns false, because Windows does not remove open files.
 func removed(os.FileInfo) bool { return false }

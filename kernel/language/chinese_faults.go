@@ -1,6 +1,6 @@
 package language
 
-// chineseLapses translates the reasons for which a question ended without an answer.
+// chineseLapses translates the reasons why a question ended without an answer.
 func chineseLapses() map[string]string {
 	return map[string]string{
 		"nobody_to_ask": "没有人可以询问", "time_is_up": "等待超时", "turn_cancelled": "这一轮已取消",
@@ -9,11 +9,11 @@ func chineseLapses() map[string]string {
 	}
 }
 
-// chineseFaults translates the faults in HTTP answers, the findings about a log, the reasons for a missing answer,
+// chineseFaults translates the faults in HTTP answers, the findings about a log, the reasons why an answer is missing,
 // and the warnings of a turn.
 func chineseFaults() map[string]string {
 	return map[string]string{
-		// Kinds of problems of an HTTP answer.
+		// Titles of problems in HTTP answers.
 		"that is not one of the options: %q":                     "没有这个选项：%s",
 		`this needs the right "admin", but for one's own device`: `除非是自己的设备，这需要权限“admin”`,
 
@@ -35,7 +35,7 @@ func chineseFaults() map[string]string {
 		"eventlog: view sessions: {why}":                                              "会话的视图：%s",
 		"eventlog: view search: {why}":                                                "搜索的视图：%s",
 
-		// Reasons for a missing answer.
+		// Reasons why an answer is missing.
 		"the agent has gone":                                                        "智能体已退出",
 		"the agent does not read its input":                                         "智能体不读取输入",
 		"the agent did not answer in time":                                          "智能体没有及时回答",

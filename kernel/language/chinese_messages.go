@@ -2,8 +2,8 @@ package language
 
 import "github.com/perlica/perlica/eventlog/message"
 
-// chineseMessages translates the sentences by their codes. A translation has the insertions of the English words, in
-// the same order or by number (%[2]s).
+// chineseMessages translates the sentences that have a code. A translation has the same placeholders as the English
+// sentence, in the same order or by number (%[2]s).
 func chineseMessages() map[message.Code]string {
 	return map[message.Code]string{
 
@@ -601,7 +601,7 @@ func chineseMessages() map[message.Code]string {
 		"eventlog.not-written":   "事件日志：%s：%s",
 		"eventlog.maybe-written": "事件日志：%s：%s（最后的事件可能已写入，也可能没有）",
 
-		// Reasons for which a question ended without an answer.
+		// Reasons why a question ended without an answer.
 		"lapse.nobody-to-ask":       "没有人可以询问",
 		"lapse.time-is-up":          "等待超时",
 		"lapse.turn-cancelled":      "这一轮已取消",

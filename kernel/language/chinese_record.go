@@ -1,11 +1,11 @@
 package language
 
-// chineseRecord translates the English sentences of the record.
+// chineseRecord translates the English sentences that the record contains.
 func chineseRecord() *Recorded {
 	return recorded(map[string]map[string]string{
 		"lapse": chineseLapses(),
 	}, map[string]string{
-		// The end of a turn, and faults of a command.
+		// The end of a turn, and errors of a command.
 		"no outcome on record yet": "还没有结果记录",
 		"failed: %s":               "失败：%s", "outcome unknown: %s": "结果不明：%s", "end_turn": "正常结束",
 		"max_tokens":        "达到 token 上限",

@@ -1,9 +1,9 @@
-// Package language holds every sentence that people read on a messaging channel, in english.go and chinese.go. It
-// also translates the English sentences of the record, of errors and of findings, in chinese_record.go and
-// chinese_faults.go. The page uses these translations too.
+// Package language has every sentence that people read on a messaging channel, in english.go and chinese.go. It also
+// translates the English sentences of the record, of errors and of findings. Their Chinese is in chinese_record.go,
+// chinese_faults.go and chinese_messages.go. The web page uses these translations, too.
 //
-// Every language has every sentence, with the same insertions. The package decides nothing and changes nothing on
-// the record. It does not translate the words of an agent, or the error texts of the system and of libraries.
+// Every language has every sentence, with the same placeholders. The package decides nothing and changes nothing on the
+// record. It does not translate the words of an agent, or the error texts of the system and of libraries.
 package language
 
 import (
@@ -23,7 +23,7 @@ import (
 // Language is a language that a person can choose.
 type Language string
 
-// A language is its code in BCP 47.
+// These are the languages, by their BCP 47 codes.
 const (
 	English Language = "en"
 	Chinese Language = "zh"
@@ -32,7 +32,7 @@ const (
 // All returns all languages.
 func All() []Language { return []Language{English, Chinese} }
 
-// Find returns the language that a person names by its code, or by its name in any language.
+// Find returns the language that a person has typed: its code, or its name in any language.
 func Find(name string) (l Language, ok bool) {
 	switch strings.ToLower(strings.TrimSpace(name)) {
 	case "en", "english", "英文", "英语":
@@ -43,8 +43,8 @@ func Find(name string) (l Language, ok bool) {
 	return "", false
 }
 
-// Accepted returns the first known language of an Accept-Language header. It returns English if the header names no
-// known language.
+// Accepted returns the known language with the highest weight in an Accept-Language header. If the header names no
+// known language, it returns English.
 func Accepted(header string) Language {
 	l, most := English, 0.0
 	for part := range strings.SplitSeq(header, ",") {
@@ -69,7 +69,7 @@ func (l Language) Sentences() *Sentences {
 	return english()
 }
 
-// Span writes a duration in the usual form: "2 hours", "5 minutes". It drops all but the two largest units.
+// Span returns a duration in words, such as "2 hours" or "5 minutes". It shows at most two adjacent units.
 func (s *Sentences) Span(d time.Duration) string {
 	for i, unit := range []time.Duration{24 * time.Hour, time.Hour, time.Minute, time.Second} {
 		if d < unit {
@@ -92,7 +92,7 @@ func (s *Sentences) unit(i, n int) string {
 	return fmt.Sprintf(s.Units[i], n)
 }
 
-// Count writes a number with the singular or the plural of a word.
+// Count returns one if n is 1. Otherwise it formats many with n.
 func Count(n int, one, many string) string {
 	if n == 1 {
 		return one
@@ -100,7 +100,8 @@ func Count(n int, one, many string) string {
 	return fmt.Sprintf(many, n)
 }
 
-// knownText finds the first error in the chain with a known text, and returns the whole text with that part translated.
+// knownText looks for a known text in the error and the errors that it wraps. It returns the whole text with the known
+// part translated.
 func (s *Sentences) knownText(err error) (said string, ok bool) {
 	text := err.Error()
 	if s.Recorded != nil {
@@ -126,7 +127,7 @@ func (s *Sentences) knownText(err error) (said string, ok bool) {
 	return "", false
 }
 
-// Said returns an error whose text is already in the reader's language.
+// Said returns an error with a text that is already in the reader's language.
 func Said(text string) error { return said(text) }
 
 type said string
@@ -136,8 +137,8 @@ func (s said) Error() string { return string(s) }
 // In returns the text, which is already in the reader's language.
 func (s said) In(*Sentences) string { return string(s) }
 
-// Found returns a list item for a failed check of /doctor. The finding concerns files and settings of the machine,
-// and it is in English only. In another language the item names only the check.
+// Found returns a list item for a failed check of /doctor. The detail is in English only, so that in another language
+// the item has only the check's name.
 func (s *Sentences) Found(status, name, detail, hint string) string {
 	line := fmt.Sprintf("- **%s** %s", s.checkName(status), s.checkName(name))
 	if s.Recorded == nil {
@@ -149,10 +150,10 @@ func (s *Sentences) Found(status, name, detail, hint string) string {
 	return line + "\n"
 }
 
-// checkName returns the name of a check of /doctor, or of its status.
+// checkName translates the name of a check of /doctor, or a status.
 func (s *Sentences) checkName(name string) string { return cmp.Or(s.Checks[name], name) }
 
-// Usage shows the use of a command. For a phone's command it uses the argument names of the help text.
+// Usage returns the usage of a command. For a language of phones it uses the argument names of that language.
 func (s *Sentences) Usage(name, args string) string {
 	for _, c := range s.Commands {
 		if c.Name == name && s.Recorded != nil {
@@ -162,13 +163,13 @@ func (s *Sentences) Usage(name, args string) string {
 	return fmt.Sprintf(s.UseAs, strings.TrimSpace("/"+name+" "+args))
 }
 
-// Lay lays out a question for a phone.
+// Lay lays out a question's card for a phone.
 func (s *Sentences) Lay(q interaction.Question) card.Card {
 	q.Why = s.Read(q.Why, q.Coded)
 	return s.Card.Lay(q, card.PhoneWidth)
 }
 
-// Option returns the label of an option as card.Label does, with Perlica's own words in the language.
+// Option returns the label of an option, as card.Label does, with Perlica's own words translated.
 func (s *Sentences) Option(o interaction.Option, most int) string {
 	sign, word := card.Kind(o)
 	kind := cmp.Or(s.Kinds[word], word)
@@ -182,7 +183,7 @@ func (s *Sentences) Option(o interaction.Option, most int) string {
 	return sign + " " + kind + " " + label
 }
 
-// Offered returns the label of an answer that Perlica offers.
+// Offered returns the translated label of an option that Perlica itself offers.
 func (s *Sentences) Offered(o interaction.Option, label string) string {
 	return cmp.Or(s.Offers[strings.TrimPrefix(o.ID, "perlica:remember-")], s.Messages[o.Code], label)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 )
 
-// Say returns a sentence in the language. Words that are not Perlica's stay as they are. It returns "" for nil.
+// Say returns a sentence in the language s. Words of an agent or a user are not translated. For nil it returns "".
 func (s *Sentences) Say(t *message.Text) string {
 	if t == nil {
 		return ""
@@ -25,12 +25,12 @@ func (s *Sentences) Say(t *message.Text) string {
 	return fmt.Sprintf(form, args...)
 }
 
-// Read is Say for a sentence that a record holds as its English words, its code and its insertions.
+// Read translates a recorded sentence. The record has the English text, the code and the inserted values.
 func (s *Sentences) Read(text string, c message.Coded) string {
 	return s.Say(&message.Text{Text: text, Coded: c})
 }
 
-// Error returns the text of an error, with its known part in the language.
+// Error returns the text of an error, and translates the known part of it.
 func (s *Sentences) Error(err error) string {
 	t := message.Of(err)
 	if t.Code == "" {
@@ -41,7 +41,7 @@ func (s *Sentences) Error(err error) string {
 	return s.Say(t)
 }
 
-// Fault returns the text of a failed command's error for its user. A general sentence quotes an error without a code.
+// Fault returns the error of a failed command as a text for the user. An unknown error is quoted in a general sentence.
 func (s *Sentences) Fault(err error) string {
 	if t := message.Of(err); t.Code != "" {
 		return s.Say(t)

@@ -6,20 +6,20 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 )
 
-// Command is a command that a message can give.
+// Command is a command in the help text of a phone.
 type Command struct {
 	Name string
-	Args string // as help shows them
+	Args string // as the help text shows them
 	Help string
 }
 
-// Sentences are all sentences for people, in one language. The comment after a field names its insertions, in their
-// order.
+// Sentences has all sentences for people, in one language. The comment after a field lists the values that are
+// inserted, in their order.
 type Sentences struct {
 	// Name is the language's name in the language itself.
 	Name string
 
-	// Durations: the singular and the plural of days, hours, minutes and seconds, and the text between two of them.
+	// Durations: the singular and the plural of days, hours, minutes and seconds. Joint goes between two units.
 	Unit, Units [4]string // the number
 	Joint       string
 
@@ -28,71 +28,71 @@ type Sentences struct {
 	WrongCode  string
 	AdminAlone string
 
-	// The result of a message.
-	Ack, ReactionAck string // the second is an emoji
-	TooOld           string // its age, the longest age
-	NotRead          string // its kind
+	// Sentences about the result of a message.
+	Ack, ReactionAck string // ReactionAck is an emoji
+	TooOld           string // the message's age, the maximum age
+	NotRead          string // the kind of the message
 	Unread           map[string]string
 	MayNotAsk        string
 	NotSent          string // the error
 	Elsewhere        string
 	Done             string
-	// Silent replaces the answer of an agent that answered nothing.
+	// Silent is sent instead of an empty answer.
 	Silent  string
 	Failed  string // the error, the partial text
 	Unknown string // the known details, the partial text, the run
-	Died    string // the known details, without a record
-	// Interrupted is the last text of a progress message after the bridge died.
+	Died    string // the known details if the run has no record
+	// Interrupted is the final text of a progress message whose bridge died.
 	Interrupted    string
-	Partial        string // the text
+	Partial        string // the part of the answer that arrived
 	StoppedBecause string // the reason
 	StoppedBy      string // the person
 	TokenLimit     string
 	EndedWith      string // the agent's stop reason
 	StopReasons    map[string]string
-	Unasked, Freed string // the number
+	Unasked, Freed string // the number of tool calls
 	Pruned         string
 	WholeFile      string
 	CutFile        string
 	AnswerRefused  string // the error
 	NotYours       string
 
-	// Waiting inputs.
-	InLine, ForAgent   string // the number
+	// Sentences about waiting inputs.
+	InLine, ForAgent   string // the position in the line
 	TakeBack           string
-	SendIt, TakeItBack string // buttons
+	SendIt, TakeItBack string // labels of buttons
 	NotWaiting         string
 	NothingUnder       string
 	NothingWaits       string
-	SeveralHeld        string // the number
+	SeveralHeld        string // the number of messages
 	NotHeld            string
 	HeldMark           string
 	HowToTakeBack      string
-	Held               string // the word of the message
+	Held               string // the number of the message
 	HeldNotYours       string // the sentence Held
 	HeldOne            string // the sentence Held
 	HeldSeveral        string // the number of questions, the sentence Held
 	TakenBack          string
-	TakenBackBy        string // the person, the place
+	TakenBackBy        string // the person, the front end
 	GoesOn             string
 
-	// Questions.
+	// Sentences about questions.
 	MayNotSay    string
-	InRunOf      string // the person
+	InRunOf      string // the person who sent the input
 	Asks         string // title, agent, id
 	UseTool      string
 	Address      string // the address
 	TakesWord    string // the word
-	TakesText    string // the number
-	CardFile     string // the number of messages that it would take
+	TakesText    string // the number of the option
+	CardFile     string // the number of messages that the whole question needs
 	ByNumber     string // the id
 	ByButton     string // the id
 	YesTakesAll  string // the id
 	AlwaysBehind string
-	Card         card.Words // the words of a question's card
-	// Kinds names the kinds of options, by their words in interaction/card.
+	Card         card.Words // the words on a question's card
+	// Kinds has the names of the kinds of options, by the words of interaction/card.
 	Kinds map[string]string
-	// Offers names the approvals that Perlica offers to remember, by the option's id.
+	// Offers has the labels of the approvals that Perlica offers to remember, by a part of the option's id.
 	Offers      map[string]string
 	NotOpen     string
 	NotHere     string
@@ -110,22 +110,22 @@ type Sentences struct {
 	BridgeEnded string
 	ClosedWith  string // the reason
 	Closings    map[string]string
-	WhatItWas   string // the answer, as rows
+	WhatItWas   string // the answer, as lines of a card
 
-	// Unsent messages, and messages that may arrive twice.
-	// Repeated stands before the message. It is no longer than the English text.
+	// Sentences about unsent messages, and about messages that may arrive twice. Repeated goes before such a message.
+	// It must not be longer than in English.
 	Repeated      string
 	UnsentMessage string
 	UnsentCard    string // the question's id
-	UnsentFile    string // its name
+	UnsentFile    string // the file's name
 	UnsentAnswer  string
 
-	// Progress.
-	Tool, Tools          string // the last title; the number, the last title
-	NotOne               string // its title
-	NotOneOf, NotSeveral string // the number, the last title; the number refused, the number, the last title
+	// Sentences about progress.
+	Tool, Tools          string // the last title; the number and the last title
+	NotOne               string // the title
+	NotOneOf, NotSeveral string // the number, the last title; the number not completed, the number, the last title
 
-	// Commands.
+	// Sentences of commands.
 	Commands       []Command
 	AgentsOwn      string
 	SlashSlash     string
@@ -137,32 +137,32 @@ type Sentences struct {
 	NoCopy         string
 	NoExport       string // the session
 	NoEarlierInput string
-	LastInput      string // the text
+	LastInput      string // the text of the last input
 	OtherSession   string
 	Discarded      string
-	LanguageIs     string // its name
+	LanguageIs     string // the language's name
 	Languages      string // the language in use
 	NoLanguage     string // the typed text
 
-	// Several projects.
+	// Sentences about several projects of one bot.
 	OneProject            string
-	ProjectIs, NoProject  string // its name; the typed text
-	YouAreHere, NotServed string // after its name
+	ProjectIs, NoProject  string // the project's name; the typed text
+	YouAreHere, NotServed string // each follows a project's name
 	HowToSwitch           string
-	InProject             string // its name
-	Unserved, FailedAt    string // its name
+	InProject             string // the project's name
+	Unserved, FailedAt    string // the project's name
 
-	// News from other front ends.
+	// News about turns of other front ends.
 	Follows, FollowsNot string
 	NeedsAdmin          string // the command
-	AtDesk, EndedAtDesk string // the place, the beginning of the input
+	AtDesk, EndedAtDesk string // the front end, the beginning of the input
 	FailedAtDesk        string // the error
 	UnknownAtDesk       string
 	RestAtDesk          string // the run
 	StillOpen           string // the question's id
 
-	// Questions of a team's workers.
-	InTeam         string // the worker, the input's sender, its project, its id
+	// Sentences about questions of a team's workers.
+	InTeam         string // the worker, the input's sender, project and id
 	InTeamUnsigned string // the worker, the input's id
 	OfTeam         string // the worker
 	TeamUnread     string // the error
@@ -175,8 +175,8 @@ type Sentences struct {
 	UnsentTeamCard string // the question's id
 
 	// Answers of the commands.
-	NotDone string // the error, if it has no sentence of its own
-	// Checks names the checks of /doctor and their states.
+	NotDone string // an error without a translation
+	// Checks has the names of the checks of /doctor and of their results.
 	Checks           map[string]string
 	AskedToStop      string
 	StopsElsewhere   string
@@ -195,7 +195,7 @@ type Sentences struct {
 	Tokens           string
 	Stop             string
 	ChecksAreWell    string
-	// SeeDoctor names the place with the details of failed checks.
+	// SeeDoctor names the command that shows the details of failed checks.
 	SeeDoctor     string
 	NoSession     string
 	NewestTurns   string
@@ -222,9 +222,9 @@ type Sentences struct {
 	NoCommand     string
 	NoCommandNear string
 
-	// Messages translates the sentences that have a code. It is nil for English.
+	// Messages has the translations of the sentences that have a code. It is nil for English.
 	Messages map[message.Code]string
 
-	// Recorded translates the record. Nil means that the record is in this language.
+	// Recorded has the translations of the record's sentences. It is nil for English, because the record is in English.
 	Recorded *Recorded
 }

@@ -1,5 +1,5 @@
-// Package login lets a person log in to an agent and out of it. The log records the start and the end of a login,
-// and not the texts typed and shown.
+// Package login lets a person log in to an agent or log out. The log records the start and the end of a login, but not
+// the texts that were typed and shown.
 package login
 
 import (
@@ -17,32 +17,32 @@ import (
 	"github.com/perlica/perlica/provider/process"
 )
 
-// ErrRecord says that the log could not record the start or the end of a login.
+// ErrRecord means that the log could not record the start or the end of a login.
 var ErrRecord = errors.New("the event log cannot be written")
 
 // Terminal describes a command in the person's terminal.
 type Terminal struct {
 	Agent agents.Agent
-	// Args come after the agent's command.
+	// Args follow the agent's command.
 	Args []string
-	// Env holds NAME=value pairs in addition to Agent's share of Environ.
+	// Env has NAME=value pairs in addition to the variables that Agent selects from Environ.
 	Env []string
 	Dir string // absolute
-	// Environ is the source of the command's environment.
+	// Environ is the environment from which the command's variables are selected.
 	Environ []string
-	// Limit is a permission mode. Runs that the command starts cannot loosen it.
+	// Limit is a permission mode. Runs that the command starts cannot use a looser mode.
 	Limit   string
 	Signals <-chan os.Signal
-	// Starts is called when the record of the command's start is on disk. In command, secrets are masked.
+	// Starts is called when the start of the command is recorded on disk. In command, secrets are masked.
 	Starts func(command []string)
 }
 
-// InTerminal runs an agent's command on this process's standard streams, and returns its exit code. The start is on
-// disk before the command runs, and InTerminal records the end. If the log cannot record one of them, the error is
-// ErrRecord.
+// InTerminal runs an agent's command on this process's standard streams, and returns the exit code. The start is
+// recorded on disk before the command runs, and the end is recorded after it. If the log cannot record one of them, the
+// error is ErrRecord.
 func InTerminal(ctx context.Context, r *kernel.Runner, t Terminal) (code int, err error) {
 	argv := slices.Concat(t.Agent.Command, t.Args)
-	t.Agent.Env = append(slices.Clone(t.Agent.Env), "TERM", "COLORTERM") // the command draws on the terminal
+	t.Agent.Env = append(slices.Clone(t.Agent.Env), "TERM", "COLORTERM") // the command may draw on the terminal
 	env, err := t.Agent.Environ(t.Environ)
 	if err != nil {
 		return 0, err
@@ -60,15 +60,16 @@ func InTerminal(ctx context.Context, r *kernel.Runner, t Terminal) (code int, er
 	return code, err
 }
 
-// ByAgent calls do. In do a running agent logs its person in or out. what names the agent and the method
-// of the protocol. The start is on disk before ByAgent calls do, and ByAgent records the end. If the log cannot
-// record one of them, the error is ErrRecord.
+// ByAgent calls the function do, in which a running agent logs its person in or out. what names the agent and the ACP
+// method. The start is recorded on disk before do runs, and the end is recorded after it. If the log cannot record one
+// of them, the error is ErrRecord.
 func ByAgent(ctx context.Context, r *kernel.Runner, what fact.Login, do func() error) error {
 	what.Command = redact.Args(what.Command)
 	return recorded(ctx, r, what, func() (fact.LoginEnded, error) { return fact.LoginEnded{}, do() })
 }
 
-// recorded records the start and the end of do. It records the end also if ctx is canceled during do.
+// recorded calls the function do, and records its start and its end. It records the end even if ctx is canceled during
+// do.
 func recorded(ctx context.Context, r *kernel.Runner, what fact.Login, do func() (fact.LoginEnded, error)) error {
 	ctx = context.WithoutCancel(ctx)
 	record := func(typ event.Type, payload any) error {
@@ -86,6 +87,6 @@ func recorded(ctx context.Context, r *kernel.Runner, what fact.Login, do func() 
 		ended.Error = err.Error()
 	}
 	err = errors.Join(err, record(event.LoginEnded, ended))
-	_, _ = r.Log().Checkpoint(ctx) // the record counts without a checkpoint
+	_, _ = r.Log().Checkpoint(ctx) // the events count without a checkpoint
 	return err
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// files identifies the files of a log. SQLite treats the write-ahead log (-wal) next to a database as a part of it.
-// So a foreign write-ahead log would bring foreign events.
+// files identifies the files of a log: the database and its write-ahead log (-wal). SQLite treats a write-ahead log
+// next to a database as a part of it. So a foreign write-ahead log would add foreign events.
 type files struct {
-	// File is the identity of the database file. Empty means that the system has no such identity.
+	// File is the identity of the database file. Empty means that the system cannot identify files.
 	File string `json:"file,omitempty"`
 	// WAL is the identity of the write-ahead log at the last opening.
 	WAL string `json:"wal,omitempty"`
 
-	frames bool // the write-ahead log is not empty
+	frames bool // true if the write-ahead log is not empty
 }
 
-// look returns the files that lie at path.
+// look returns the identities of the files at path.
 func look(path string) (f files, err error) {
 	if f.File, err = identity(path); err != nil {
 		return f, err
@@ -35,18 +35,18 @@ func look(path string) (f files, err error) {
 		f.frames = info.Size() > 0
 		f.WAL, err = identity(path + "-wal")
 	}
-	if errors.Is(err, fs.ErrNotExist) { // the end of another process may have removed it
+	if errors.Is(err, fs.ErrNotExist) { // another process may have removed it when it closed the log
 		f.WAL, f.frames, err = "", false, nil
 	}
 	return f, err
 }
 
-// match reports whether now are the log's files. An empty write-ahead log counts as an absent one.
+// match reports whether the files in now are the files of this entry. An empty write-ahead log does not matter.
 func (f files) match(now files) bool {
 	return f.File == now.File && (!now.frames || f.WAL != "" && f.WAL == now.WAL)
 }
 
-// readEntry returns the entry of the log at path. It treats an unreadable entry as an absent one.
+// readEntry returns the stored entry of the log at path. ok is false if there is no readable entry.
 func (s Store) readEntry(path string) (entry, bool) {
 	path = real(path)
 	var e entry
@@ -56,28 +56,29 @@ func (s Store) readEntry(path string) (entry, bool) {
 	return readBeside(path)
 }
 
-// readBeside reads the entry that lies next to a log.
+// readBeside returns the entry in the log's own folder. ok is false if the entry does not prove that the log was made
+// here.
 func readBeside(path string) (e entry, ok bool) {
 	name := besideName(path)
-	if disk.Check(name) != nil { // a clone may bring a pipe
+	if disk.Check(name) != nil { // a cloned repository may bring a pipe
 		return entry{}, false
 	}
 	b, err := os.ReadFile(name)
 	return e, err == nil && json.Unmarshal(b, &e) == nil && e.isProof(path)
 }
 
-// isProof reports whether an entry next to its log proves that the log was made here. The proof is the file's
-// identity: an entry from a clone cannot name it, because the identity does not exist before the file.
+// isProof reports whether an entry in the log's folder proves that the log was made here. The proof is the identity of
+// the log's file. An entry from a clone cannot contain it, because the identity arises when the file is created.
 func (e *entry) isProof(path string) bool {
-	e.Path, e.Keys = path, nil // a clone may claim anything
+	e.Path, e.Keys = path, nil // the entry may come from a clone, which may claim anything
 	now, err := identity(path)
 	return err == nil && now != "" && e.File == now
 }
 
-// besideName is the path of a log's entry if the state directory cannot be written.
+// besideName returns the path of the entry in the log's folder. It is used if the state directory cannot be written.
 func besideName(path string) string { return strings.TrimSuffix(path, filepath.Ext(path)) + ".known" }
 
-// writeEntry stores an entry in the state directory, otherwise next to the log.
+// writeEntry stores an entry in the state directory. If that fails, it stores the entry in the log's folder.
 func (s Store) writeEntry(e entry) error {
 	b, err := json.Marshal(e)
 	if err != nil {
@@ -93,8 +94,8 @@ func (s Store) writeEntry(e entry) error {
 	return err
 }
 
-// Logs returns the path of each log that was opened or trusted here, and its name unless the log was empty. The
-// logs may no longer exist.
+// Logs returns the path and the name of each log that was opened or trusted here. The name is empty if the log was
+// empty. The logs may no longer exist.
 func (s Store) Logs() (list []Log, err error) {
 	entries, err := s.entries()
 	for _, e := range entries {
@@ -104,7 +105,8 @@ func (s Store) Logs() (list []Log, err error) {
 	return list, err
 }
 
-// entries returns all stored entries. It skips a damaged file: the next opening checks its log again.
+// entries returns all entries in the state directory. It skips damaged entries, because the next opening checks their
+// logs again.
 func (s Store) entries() (list []entry, err error) {
 	files, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -135,11 +137,11 @@ func real(path string) string {
 	return path
 }
 
-// unfinished is the prefix of a file that is not completely written.
+// unfinished is the prefix of files that are still being written.
 const unfinished = ".new-"
 
-// replace replaces a file atomically. It does not wait for the disk: after a power failure, the log's signatures
-// prove the lost entry again.
+// replace replaces a file atomically. It does not wait for the disk. If a power failure loses the entry, the log's
+// signatures prove again that the log is known.
 func replace(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), unfinished+"*")
 	if err != nil {
@@ -150,7 +152,7 @@ func replace(path string, data []byte) error {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // the file was not used
+		_ = os.Remove(f.Name()) // nothing uses the unfinished file
 	}
 	return err
 }

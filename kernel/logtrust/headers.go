@@ -13,22 +13,22 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// settled is the age of a file's last change from which on a later change has another time. It is longer than a
-// tick of any file system's clock.
+// settled is the minimum age of a file's last change. If the last change is older, any later change certainly has
+// another time. It is longer than a tick of any file system's clock.
 const settled = 100 * time.Millisecond
 
-// recentEvents is the number of newest events that Headers checks after each change of a log. A larger log would
-// hold up each command by 3 ms for 1,000 events.
+// recentEvents is the number of newest events that Headers checks after each change of a log. Checking takes 3 ms for
+// 1,000 events, so a higher number would delay each command.
 const recentEvents = 20_000
 
-// Headers is verify.Headers for a log that a command shows. It checks nothing if the log's files have not changed
-// since they were last found sound here: only the system sets the time of a file's last change. After a change it
-// checks the newest recentEvents and all events that were never found sound here. Then only 'perlica log
-// verify' finds a change of an older header.
+// Headers checks the headers of a log that a command shows, as verify.Headers does. It checks nothing if the log's
+// files have not changed since the last successful check. Only the system sets the time of a file's last change, so the
+// time is reliable. After a change it checks the newest recentEvents and all events that were never checked. So only
+// 'perlica log verify' finds a later change of an old header.
 func (s Store) Headers(ctx context.Context, r *store.Reader) error {
 	newest, _, err := r.Last(ctx, event.Query{})
 	if err != nil {
-		return verify.Headers(ctx, r, 0) // it names the damage
+		return verify.Headers(ctx, r, 0) // verify.Headers reports the damage
 	}
 	size := int64(newest.Seq)
 	now := time.Now()
@@ -46,12 +46,12 @@ func (s Store) Headers(ctx context.Context, r *store.Reader) error {
 		return err
 	}
 	if after, _ := stateOf(r.Path()); settledNow && after == state {
-		_ = replace(kept, fmt.Appendf(nil, "%d\n%s", size, state)) // otherwise the next reader checks again
+		_ = replace(kept, fmt.Appendf(nil, "%d\n%s", size, state)) // after an error the next reader checks again
 	}
 	return nil
 }
 
-// readSound returns the state in which a log was last found sound, and the number of its events then.
+// readSound returns the state of the log's files at the last successful check, and the number of events at that time.
 func readSound(kept string) (state string, size int64) {
 	b, err := os.ReadFile(kept)
 	if err != nil {
@@ -65,13 +65,13 @@ func readSound(kept string) (state string, size int64) {
 	return state, size
 }
 
-// stateOf returns a text that differs after each change of the log's files, and the time of the last change. The
-// text is empty if the system does not tell.
+// stateOf returns a text that differs after each change of the log's files, and the time of the last change. If the
+// system does not report the times of changes, the text is empty.
 func stateOf(path string) (state string, last time.Time) {
 	for _, name := range []string{path, path + "-wal"} {
 		info, err := os.Stat(name)
 		if name != path && (os.IsNotExist(err) || err == nil && info.Size() == 0) {
-			continue // an empty write-ahead log says nothing
+			continue // an empty write-ahead log does not matter
 		}
 		if err != nil {
 			return "", last

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// identity distinguishes the file at path from every other file, past or future. It combines device, inode and
-// creation time, because the system reuses inodes.
+// identity returns a text that no other file has or will have. It combines device, inode and creation time, because the
+// system reuses inodes.
 func identity(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -21,7 +21,8 @@ func identity(path string) (string, error) {
 	return fmt.Sprintf("%d:%d:%d.%09d", st.Dev, st.Ino, st.Birthtimespec.Sec, st.Birthtimespec.Nsec), nil
 }
 
-// changed returns the time at which the system last noted a change of the file, or the zero time.
+// changed returns the time of the file's last change, which only the system can set. It returns the zero time if the
+// time is unknown.
 func changed(info os.FileInfo) time.Time {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return time.Unix(st.Ctimespec.Unix())

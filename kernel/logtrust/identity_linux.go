@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identity distinguishes the file at path from every other file, past or future. It combines device, inode and
-// creation time, because the system reuses inodes. It is empty on a file system without creation times.
+// identity returns a text that no other file has or will have. It combines device, inode and creation time, because the
+// system reuses inodes. On a file system without creation times it returns "".
 func identity(path string) (string, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_SYNC_AS_STAT, unix.STATX_INO|unix.STATX_BTIME,
@@ -24,7 +24,8 @@ func identity(path string) (string, error) {
 	return fmt.Sprintf("%d:%d:%d:%d.%09d", st.Dev_major, st.Dev_minor, st.Ino, st.Btime.Sec, st.Btime.Nsec), nil
 }
 
-// changed returns the time at which the system last noted a change of the file, or the zero time.
+// changed returns the time of the file's last change, which only the system can set. It returns the zero time if the
+// time is unknown.
 func changed(info os.FileInfo) time.Time {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return time.Unix(st.Ctim.Unix())

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// identity returns an empty string: on this system, no single call distinguishes a file from its replacement.
+// identity returns an empty string, because on this system no single call distinguishes a file from its replacement.
 func identity(path string) (string, error) {
 	_, err := os.Stat(path)
 	return "", err
 }
 
-// changed returns the zero time: this system does not tell when it last noted a change of a file.
+// changed returns the zero time, because this system does not report a reliable time of the last change.
 func changed(os.FileInfo) time.Time { return time.Time{} }

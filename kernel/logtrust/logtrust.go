@@ -1,10 +1,11 @@
-// Package logtrust decides which event logs may be appended to on behalf of this user.
+// Package logtrust decides which event logs this user's processes may append to.
 //
-// A log replaces an agent's answer: Perlica does not call again for an input that the log holds. A log from a clone
-// could hold false answers, and a harmless run in it would sign them. So a log is known in one of three cases. It
-// was made here, with its database and the write-ahead log next to it. Or a key of this machine, or a key that the
-// user trusts, signed all its outcomes. Or the user trusted it. The package stores one file for each known log in a
-// folder of the state directory. These files are also the list of the user's logs. The package changes no log.
+// A log can replace an agent's answer: Perlica does not call again for an input with an answer in the log. A log from a
+// clone could have false answers, and a harmless run in it would sign them. So a log must be known, in one of three
+// ways. It was made here, with its database and the write-ahead log next to it. Or all its outcomes are signed, by a
+// key of this machine or a key that the user trusts. Or the user trusted the log. The package stores one file for each
+// known log in a folder of the state directory. These files are also the list of the user's logs. The package changes
+// no log.
 package logtrust
 
 import (
@@ -27,28 +28,28 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// Store is the folder in the state directory. The zero Store knows every log. It serves programs without such a
-// state.
+// Store is the folder of the known logs in the state directory. The zero Store accepts every log. It is for programs
+// without a state directory.
 type Store struct {
 	Dir string
-	// Keys are the keys of this machine's user. Trusted are additional verifier keys that the user trusts. They
-	// count for every log, whatever name they carry.
+	// Keys are the keys of this machine's user. Trusted are additional verifier keys that the user trusts. They are
+	// valid for every log, whatever log their names mention.
 	Keys    *evidence.Keys
 	Trusted []string
 }
 
-// UnknownError says that a log is not known here, or has changed. Perlica used nothing of the log. A person decides
-// whether to trust it.
+// UnknownError means that a log is not known here, or has changed. Perlica used nothing of the log. A person must
+// decide whether to trust it.
 type UnknownError struct {
 	Log    Log
 	Reason Reason
 	Why    string
 }
 
-// A Reason says why a log is not known.
+// A Reason is the reason why a log is not known.
 type Reason string
 
-// A log is unknown for one of these reasons.
+// These are the reasons why a log is not known.
 const (
 	stranger     Reason = "the event log was not made here and is not trusted"
 	rolledBack   Reason = "the event log is older than it was seen here"
@@ -63,23 +64,24 @@ type Log struct {
 	// Origin is the log's name: perlica/ID.
 	Origin string `json:"origin"`
 	Events int64  `json:"events"`
-	// Made is the time of its first event.
+	// Made is the time of the log's first event.
 	Made time.Time `json:"made"`
-	// Newest is the time of its last event.
+	// Newest is the time of the log's last event.
 	Newest time.Time `json:"newest"`
-	// Keys are the keys that the newest checkpoint names, as NAME+ID.
+	// Keys are the names of the keys in the signatures of the newest checkpoint, as NAME+ID.
 	Keys []string `json:"keys,omitempty"`
 }
 
-// entry is the stored description of a log. The name of its file is a hash of the log's path.
+// entry is the stored description of a known log. The name of the entry's file is a hash of the log's path.
 type entry struct {
 	Path   string `json:"path"`
 	Origin string `json:"origin,omitempty"` // empty if the log was empty
 	files
-	// Keys are the keys that the user trusted with the log.
+	// Keys are the keys that the user trusted for this log.
 	Keys []knownKey `json:"keys,omitempty"`
 
-	// Size and Leaf describe the newest event that was seen, and Context is the name of the folder then.
+	// Size and Leaf are the number and the hash of the newest event that was seen. Context is the name of the context
+	// in whose folder the log was at that time.
 	Size    int64  `json:"size,omitempty"`
 	Leaf    string `json:"leaf,omitempty"`
 	Context string `json:"context,omitempty"`
@@ -88,20 +90,20 @@ type entry struct {
 // knownKey is an Ed25519 public key in base64.
 type knownKey string
 
-// parseKey reads the public key of a log's verifier key: NAME+ID+KEY, from https://c2sp.org/signed-note. The error
-// wraps evidence.ErrVerifierKey.
+// parseKey returns the public key in a verifier key of a log: NAME+ID+KEY, as defined in https://c2sp.org/signed-note.
+// The error wraps evidence.ErrVerifierKey.
 func parseKey(vkey string) (knownKey, error) {
 	if _, err := evidence.NewVerifier(vkey); err != nil {
 		return "", err
 	}
 	b, err := base64.StdEncoding.DecodeString(strings.SplitN(vkey, "+", 3)[2])
-	if err != nil || len(b) != 1+ed25519.PublicKeySize || b[0] != 1 { // for example the key of a witness
+	if err != nil || len(b) != 1+ed25519.PublicKeySize || b[0] != 1 { // such as a key that only cosigns checkpoints
 		return "", fmt.Errorf("%w of a log: %q", evidence.ErrVerifierKey, vkey)
 	}
 	return knownKey(base64.StdEncoding.EncodeToString(b[1:])), nil
 }
 
-// verifier returns a verifier for the key's signatures on the log that origin names.
+// verifier returns a verifier for the key's signatures on checkpoints of the log with the name origin.
 func (k knownKey) verifier(origin string) (note.Verifier, error) {
 	public, err := base64.StdEncoding.DecodeString(string(k))
 	if err != nil {
@@ -110,24 +112,23 @@ func (k knownKey) verifier(origin string) (note.Verifier, error) {
 	return note.NewVerifier(evidence.VerifierKey(origin, public))
 }
 
-// Check returns nil if the log at path may be appended to or does not exist yet. Otherwise it returns an
-// *UnknownError. It opens the log for reading only, and it does not open a log whose files were known at the last
-// start. For new files it verifies all hashes.
+// Check returns nil if the log at path may be appended to or does not exist yet. Otherwise it returns an *UnknownError.
+// It opens the log for reading only. If the log's files are not those of the last start, Check verifies the whole log.
 func (s Store) Check(ctx context.Context, path string) error {
 	if _, err := s.checkFiles(ctx, path); err != nil || s.Dir == "" {
 		return err
 	}
 	r, err := store.OpenReader(ctx, path)
 	if err != nil {
-		return nil // the log does not exist, or opening it for work reports the fault
+		return nil // the log does not exist, or Open reports the fault
 	}
-	defer func() { _ = r.Close() }() // only read
+	defer func() { _ = r.Close() }() // this code only reads
 	return s.Compare(ctx, r)
 }
 
-// Open opens the log at path for work if Check accepts it, and records that the log is known. If another file takes
-// its place after the check, or appears where no file was, Open checks that file too. kept is the error of
-// recording the log. After such an error, the next opening checks the log again.
+// Open opens the log at path for work if Check accepts it, and stores that the log is known. If another file replaces
+// the log after the check, or appears where no file was, Open checks that file, too. kept is the error of storing that
+// the log is known. After such an error, the next opening checks the log again.
 func (s Store) Open(ctx context.Context, path string, opt eventlog.Options) (log *eventlog.Log, kept, err error) {
 	before, err := s.checkFiles(ctx, path)
 	if err != nil {
@@ -146,8 +147,9 @@ func (s Store) Open(ctx context.Context, path string, opt eventlog.Options) (log
 	return log, s.addEntry(ctx, &log.Reader, log.Newest(), nil), nil
 }
 
-// admitFiles returns nil if the files at path passed the check before, or pass it now. Opening the log may create a
-// write-ahead log: admitFiles accepts one that is empty, and one where no frames existed before.
+// admitFiles returns nil if the files at path passed the earlier check, which is given in before, or pass a new one.
+// Opening the log may create a write-ahead log. admitFiles accepts it if it is empty, or if the log had no write-ahead
+// log with content before.
 func (s Store) admitFiles(ctx context.Context, path string, before files) error {
 	now, err := look(path)
 	if err != nil || before.File != "" && before.File == now.File &&
@@ -158,7 +160,8 @@ func (s Store) admitFiles(ctx context.Context, path string, before files) error 
 	return err
 }
 
-// checkFiles is Check without compareNewest. It returns the accepted files, or nothing if no log exists.
+// checkFiles checks the files of a log, as Check does, but not the newest event. It returns the accepted files. If no
+// log exists, it returns no files and no error.
 func (s Store) checkFiles(ctx context.Context, path string) (now files, err error) {
 	if s.Dir == "" {
 		return now, nil
@@ -175,19 +178,19 @@ func (s Store) checkFiles(ctx context.Context, path string) (now files, err erro
 	}
 	r, err := store.OpenReader(ctx, path)
 	if err != nil {
-		return now, nil // opening it for work reports the fault
+		return now, nil // Open reports the fault
 	}
-	defer func() { _ = r.Close() }() // only read
+	defer func() { _ = r.Close() }() // this code only reads
 	origin, err := r.Origin(ctx)
 	if err != nil || origin == "" {
 		return now, err
 	}
 	if old, ok := s.readEntry(path); ok && old.File == "" && now.File == "" && old.Origin == origin {
-		return now, nil // the system does not distinguish files
+		return now, nil // this system cannot distinguish files
 	}
 	err = s.verifyOutcomes(ctx, r, origin)
 	if s.knows(path, now) {
-		return now, nil // another process has just made it
+		return now, nil // another process has just created it
 	}
 	var unknown *UnknownError
 	if errors.As(err, &unknown) && s.knows(path, files{File: now.File}) {
@@ -196,7 +199,7 @@ func (s Store) checkFiles(ctx context.Context, path string) (now files, err erro
 	return now, err
 }
 
-// knows reports whether the files were known at the last start, here or at a place from which they have moved.
+// knows reports whether these files were the log's files at the last start. The log may have moved since then.
 func (s Store) knows(path string, now files) bool {
 	if now.File == "" {
 		return false
@@ -204,11 +207,11 @@ func (s Store) knows(path string, now files) bool {
 	if e, ok := s.readEntry(path); ok && e.match(now) {
 		return true
 	}
-	list, _ := s.entries() // an unreadable list counts as an empty one
+	list, _ := s.entries() // without a readable list, no log is known
 	return slices.ContainsFunc(list, func(e entry) bool { return e.match(now) })
 }
 
-// verifyOutcomes checks that known keys signed all outcomes of the log.
+// verifyOutcomes checks that all outcomes of the log are signed by known keys.
 func (s Store) verifyOutcomes(ctx context.Context, r *store.Reader, origin string) error {
 	known, err := s.verifiers(origin)
 	if err != nil {
@@ -248,7 +251,7 @@ func signs(c evidence.Checkpoint, known []note.Verifier) bool {
 	return err == nil && len(by) > 0
 }
 
-// verifiers returns the keys whose signatures make the log that origin names a known one.
+// verifiers returns the keys whose signatures make the log with the name origin known.
 func (s Store) verifiers(origin string) ([]note.Verifier, error) {
 	var list []note.Verifier
 	if s.Keys != nil {
@@ -262,7 +265,7 @@ func (s Store) verifiers(origin string) ([]note.Verifier, error) {
 		}
 		keys = append(keys, k)
 	}
-	kept, _ := s.entries() // an unreadable list counts as an empty one
+	kept, _ := s.entries() // without a readable list, no key is known
 	for _, e := range kept {
 		if e.Origin == origin {
 			keys = append(keys, e.Keys...)
@@ -272,7 +275,7 @@ func (s Store) verifiers(origin string) ([]note.Verifier, error) {
 	for _, k := range slices.Compact(keys) {
 		v, err := k.verifier(origin)
 		if err != nil {
-			continue // a person edited this entry
+			continue // a person has edited this entry
 		}
 		if !slices.ContainsFunc(list, func(o note.Verifier) bool { return o.KeyHash() == v.KeyHash() }) {
 			list = append(list, v)
@@ -307,7 +310,7 @@ func Describe(ctx context.Context, r *store.Reader) (l Log, err error) {
 	return l, nil
 }
 
-// Add records that the log at path is known: it was made here, or Check accepted it.
+// Add stores that the log at path is known, because it was made here or Check accepted it.
 func (s Store) Add(ctx context.Context, r *store.Reader) error {
 	if s.Dir == "" {
 		return nil
@@ -319,8 +322,8 @@ func (s Store) Add(ctx context.Context, r *store.Reader) error {
 	return s.addEntry(ctx, r, n, nil)
 }
 
-// Trust makes a log known that was not made here. With a verifier key, later states of this log are known as far as
-// that key signed them.
+// Trust stores that a foreign log is known. With a verifier key, its later states are also known as far as that key has
+// signed them.
 func (s Store) Trust(ctx context.Context, r *store.Reader, vkey string) error {
 	n, err := newest(ctx, r)
 	if err != nil {
@@ -344,7 +347,7 @@ func (s Store) Trust(ctx context.Context, r *store.Reader, vkey string) error {
 	return s.addEntry(ctx, r, n, []knownKey{key})
 }
 
-// addEntry records that the log is known in its present state.
+// addEntry stores that the log is known in its present state.
 func (s Store) addEntry(ctx context.Context, r *store.Reader, n store.Newest, keys []knownKey) (err error) {
 	now, err := look(r.Path())
 	if err != nil {
@@ -358,7 +361,7 @@ func (s Store) addEntry(ctx context.Context, r *store.Reader, n store.Newest, ke
 		return nil
 	}
 	origin := e.Origin
-	if !same || origin == "" { // the log was empty when it was made
+	if !same || origin == "" { // an empty log has no name yet
 		if origin, err = r.Origin(ctx); err != nil {
 			return err
 		}

@@ -12,12 +12,13 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// setNewest stores the newest event of the log at path.
+// setNewest stores the newest event of the log at path in the entry.
 func (e *entry) setNewest(n store.Newest, path string) {
 	e.Size, e.Leaf, e.Context = n.Seq, hex.EncodeToString(n.Leaf[:]), contextOf(path)
 }
 
-// contextOf returns the name of the context whose folder holds the log at path. It returns "" for any other folder.
+// contextOf returns the name of the context whose folder contains the log at path. It returns "" if the folder is not a
+// context's folder.
 func contextOf(path string) string {
 	dir := filepath.Dir(path)
 	if filepath.Base(filepath.Dir(dir)) != "contexts" {
@@ -35,19 +36,20 @@ func newest(ctx context.Context, r *store.Reader) (n store.Newest, err error) {
 	return store.Newest{Seq: int64(e.Seq), Leaf: e.LeafHash, Context: e.Context}, nil
 }
 
-// Seen records the newest event of the log at path, which was just closed. Later, an older state of the log is
-// refused. If Seen cannot record the event, an older state stays undetected.
+// Seen stores the newest event of the log at path, which was just closed. From then on, an older copy of the log is
+// refused. If Seen cannot store the event, such a copy is not noticed.
 func (s Store) Seen(path string, n store.Newest) {
 	if s.Dir == "" {
 		return
 	}
 	if e, ok := s.readEntry(path); ok && n.Seq > e.Size {
 		e.setNewest(n, e.Path)
-		_ = s.writeEntry(e) // the comment of Seen covers a failure
+		_ = s.writeEntry(e) // see the comment of Seen
 	}
 }
 
-// Compare returns an *UnknownError if the log does not belong in its place, as compareNewest decides.
+// Compare returns an *UnknownError if the log is older than it was seen here, or belongs to another context. See
+// compareNewest.
 func (s Store) Compare(ctx context.Context, r *store.Reader) error {
 	if s.Dir == "" {
 		return nil
@@ -59,9 +61,9 @@ func (s Store) Compare(ctx context.Context, r *store.Reader) error {
 	return s.compareNewest(ctx, r, n)
 }
 
-// compareNewest returns an *UnknownError in two cases. A later event, or a different event in its place, was seen here.
-// Or the log belongs to another context than its folder. At a new place, compareNewest uses the events that were seen
-// elsewhere: the log may be a copy, or may have moved. A moved log passes.
+// compareNewest returns an *UnknownError in two cases. Either a later event was seen here, or a different event with
+// the same number. Or the log belongs to another context than its folder. At a new path, compareNewest uses all entries
+// with the log's name, because the log may be a copy or may have moved. A moved log is accepted.
 func (s Store) compareNewest(ctx context.Context, r *store.Reader, n store.Newest) error {
 	if n.Seq == 0 {
 		return nil // a new log
@@ -69,7 +71,7 @@ func (s Store) compareNewest(ctx context.Context, r *store.Reader, n store.Newes
 	own, known := s.readEntry(r.Path())
 	name := contextOf(real(r.Path()))
 	if known && own.isAt(n) && (n.Context == name || name == "") {
-		return nil // the usual case does not read the log
+		return nil // the usual case, in which the log need not be read
 	}
 	origin, err := r.Origin(ctx)
 	if err != nil {
@@ -87,7 +89,7 @@ func (s Store) compareNewest(ctx context.Context, r *store.Reader, n store.Newes
 	}
 	seen := []entry{own}
 	if !known {
-		seen, _ = s.entries() // an unreadable list counts as an empty one
+		seen, _ = s.entries() // without a readable list, no event was seen
 	}
 	for _, e := range seen {
 		if e.Origin != origin || e.isAt(n) {
@@ -106,12 +108,12 @@ func (s Store) compareNewest(ctx context.Context, r *store.Reader, n store.Newes
 	return nil
 }
 
-// isAt reports whether n is the event that was seen.
+// isAt reports whether n is the newest event that was seen.
 func (e entry) isAt(n store.Newest) bool {
 	return e.Size == n.Seq && e.Leaf == hex.EncodeToString(n.Leaf[:])
 }
 
-// isIn reports whether the log with the newest event n holds the event that was seen.
+// isIn reports whether the log contains the newest event that was seen. n is the newest event of the log.
 func (e entry) isIn(ctx context.Context, r *store.Reader, n store.Newest) (bool, error) {
 	if e.Size == 0 {
 		return true, nil
@@ -123,8 +125,8 @@ func (e entry) isIn(ctx context.Context, r *store.Reader, n store.Newest) (bool,
 	return err == nil && hex.EncodeToString(list[0][:]) == e.Leaf, err
 }
 
-// namesLater reports whether the second place of the intents names a later call than the log has. In that case the
-// second place prevents another call for the lost inputs, and reports the loss.
+// namesLater reports whether the .intents file next to the log names a later call than the log. In that case the file
+// prevents another call for the lost inputs, and Perlica reports the loss.
 func namesLater(path string, size int64) bool {
 	c, err := intents.Read(path)
 	return err == nil && len(c.Lines) > 0 && c.Lines[len(c.Lines)-1].Seq > size

@@ -14,8 +14,8 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 )
 
-// MCPServers reads MCP servers in the form of Claude Code and others: a JSON object whose member mcpServers maps
-// names to servers. It expands nothing. An unknown member is an error, because it may forbid something to a server.
+// MCPServers parses MCP servers in the JSON format of Claude Code and other agents: an object whose member mcpServers
+// maps names to servers. It expands no variables. An unknown member is an error, because it may restrict a server.
 func MCPServers(text []byte) ([]acp.McpServer, error) {
 	var file struct {
 		Servers map[string]*config.MCPServer `json:"mcpServers"`
@@ -41,7 +41,8 @@ func MCPServers(text []byte) ([]acp.McpServer, error) {
 	return servers, nil
 }
 
-// checkServer checks the required members of a server and sets its type.
+// checkServer checks the required members of a server. If the type is missing and the server has a URL, checkServer
+// sets the type http.
 func checkServer(s *config.MCPServer) error {
 	if s.Type == "" && s.URL != "" {
 		s.Type = "http"

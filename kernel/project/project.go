@@ -1,6 +1,6 @@
 // Package project opens everything that a front end needs: the configuration, the log, the agent and the session. It
-// also says which process may answer questions. It decides nothing about a run, because the kernel does. It knows no
-// command line.
+// also decides which process may answer questions. It decides nothing about a run, because the kernel does. It does not
+// read the command line.
 package project
 
 import (
@@ -27,17 +27,17 @@ type Project struct {
 	Dirs      config.Dirs
 	Workspace config.Workspace
 	Config    *config.Config
-	// Environ is the source of the agents' environments.
+	// Environ is the environment from which the agents' variables are selected.
 	Environ []string
-	// Attended says that a person reads the notices: see agents.Resolver.
+	// Attended means that a person reads the notices. See agents.Resolver.
 	Attended bool
 
-	// team says that the record is a team's record: see ForTeam.
+	// team means that the log is a team's log. See ForTeam.
 	team bool
 }
 
-// Find finds the project of a directory and loads its configuration. The settings override the files. With an error
-// the project holds the parts that were found.
+// Find finds the project of a directory and loads its configuration. settings override the files. After an error the
+// project has the parts that were found.
 func Find(dir string, environ []string, settings map[string]string) (*Project, error) {
 	return load(dir, environ, settings, func(dirs config.Dirs) (config.Workspace,
 		error) {
@@ -45,7 +45,7 @@ func Find(dir string, environ []string, settings map[string]string) (*Project, e
 	})
 }
 
-// At is Find for the project in the folder that a person named, wherever the working directory is.
+// At works like Find for the project in the folder root, which a person named. The working directory may lie elsewhere.
 func At(root, dir string, environ []string, settings map[string]string) (*Project, error) {
 	if !filepath.IsAbs(root) {
 		root = filepath.Join(dir, root)
@@ -53,7 +53,7 @@ func At(root, dir string, environ []string, settings map[string]string) (*Projec
 	return load(dir, environ, settings, func(config.Dirs) (config.Workspace, error) { return config.At(root) })
 }
 
-// load is Find for the workspace that where returns.
+// load works like Find for the workspace that the function where returns.
 func load(dir string, environ []string, settings map[string]string,
 	where func(config.Dirs) (config.Workspace, error)) (*Project, error) {
 	p := &Project{Dir: dir, Config: &config.Config{}, Environ: environ}
@@ -68,7 +68,7 @@ func load(dir string, environ []string, settings map[string]string,
 	return p, err
 }
 
-// getenv is os.Getenv for the project's environment.
+// getenv returns a variable of the project's environment, or "".
 func (p *Project) getenv(name string) string {
 	for _, kv := range p.Environ {
 		if value, ok := strings.CutPrefix(kv, name+"="); ok {
@@ -78,11 +78,11 @@ func (p *Project) getenv(name string) string {
 	return ""
 }
 
-// Redactor masks texts that look like secrets, and the texts that the configuration names.
+// Redactor returns a redactor for texts that look like secrets, and for the patterns in the configuration.
 func (p *Project) Redactor() (*redact.Redactor, error) { return redact.New(p.Config.Redact...) }
 
-// Open opens the context's log for work and creates it if necessary. It fails as kernel.Open does. The caller must
-// call done, which closes the Runner and the debug trail.
+// Open opens the context's log for work, and creates it if necessary. The errors are those of kernel.Open. The caller
+// must call the function done, which closes the Runner and the debug trail.
 func (p *Project) Open(ctx context.Context, version string) (r *kernel.Runner, done func() error, err error) {
 	opt, err := p.options()
 	if err != nil {
@@ -91,7 +91,7 @@ func (p *Project) Open(ctx context.Context, version string) (r *kernel.Runner, d
 	logs := p.Config.Logs
 	var level slog.Level
 	if level.UnmarshalText([]byte(logs.Level)) != nil {
-		level = slog.LevelInfo // the configuration has checked it
+		level = slog.LevelInfo // cannot happen, because the configuration was checked
 	}
 	t := trail.Open(trail.Options{
 		Dir: opt.Paths.Logs, MaxSizeMB: logs.MaxSizeMB, MaxFiles: logs.MaxFiles, MaxTotalMB: logs.MaxTotalMB, Level: level,
@@ -104,13 +104,13 @@ func (p *Project) Open(ctx context.Context, version string) (r *kernel.Runner, d
 	return r, func() error { return errors.Join(r.Close(), t.Close()) }, nil
 }
 
-// OpenReader opens the context's log read-only. Before the first run the log does not exist, and the error is a
-// NoLogError. The caller must Close the Reader.
+// OpenReader opens the context's log read-only. Before the first run, the log does not exist and the error is a
+// NoLogError. The caller must close the Reader.
 func (p *Project) OpenReader(ctx context.Context) (*store.Reader, config.ContextPaths, error) {
 	return p.openLog(ctx, store.OpenReader)
 }
 
-// OpenToShow is OpenReader for a caller that shows the log: see OpenLogToShow.
+// OpenToShow opens the context's log read-only for a caller that shows it. See OpenLogToShow.
 func (p *Project) OpenToShow(ctx context.Context) (*store.Reader, config.ContextPaths, error) {
 	return p.openLog(ctx, func(ctx context.Context, path string) (*store.Reader,
 		error) {
@@ -118,8 +118,8 @@ func (p *Project) OpenToShow(ctx context.Context) (*store.Reader, config.Context
 	})
 }
 
-// OpenLogToShow opens the log at path to show it, as store.OpenToShow does. The headers of the whole log are checked
-// while the caller reads.
+// OpenLogToShow opens the log at path for a caller that shows it, as store.OpenToShow does. It checks the headers of
+// the whole log while the caller reads.
 func OpenLogToShow(ctx context.Context, dirs config.Dirs, path string) (*store.Reader, error) {
 	r, err := store.OpenToShow(ctx, path)
 	if err == nil {
@@ -145,7 +145,7 @@ func (p *Project) openLog(ctx context.Context, open func(context.Context, string
 	return log, paths, err
 }
 
-// A NoLogError says that the context has no log. It wraps fs.ErrNotExist.
+// A NoLogError means that the context has no log. It wraps fs.ErrNotExist.
 type NoLogError struct{ Path string }
 
 func (e NoLogError) Error() string { return "there is no event log yet: " + e.Path }
@@ -153,7 +153,7 @@ func (e NoLogError) Error() string { return "there is no event log yet: " + e.Pa
 // Unwrap returns fs.ErrNotExist.
 func (NoLogError) Unwrap() error { return fs.ErrNotExist }
 
-// options returns the configuration's options for opening the context. It creates the folders of that context.
+// options returns the kernel's options for the context, from the configuration. It creates the folders of the context.
 func (p *Project) options() (kernel.Options, error) {
 	redactor, err := p.Redactor()
 	if err != nil {
@@ -176,8 +176,8 @@ func (p *Project) options() (kernel.Options, error) {
 	}, err
 }
 
-// KnownLogs is the user's own record of the logs that may be appended to. The environment may add keys in
-// PERLICA_TRUST_LOG, separated by spaces. The user's own log needs no record.
+// KnownLogs returns the user's record of the logs that may be appended to. The variable PERLICA_TRUST_LOG may add keys,
+// separated by spaces. For the user's own log it returns a Store that accepts every log.
 func (p *Project) KnownLogs() logtrust.Store {
 	if p.isUser() {
 		return logtrust.Store{}
@@ -185,17 +185,17 @@ func (p *Project) KnownLogs() logtrust.Store {
 	return logtrust.Store{Dir: knownLogs(p.Dirs), Trusted: strings.Fields(p.getenv(config.TrustLogVariable))}
 }
 
-// knownLogs is the folder of that record.
+// knownLogs returns the folder of the record of known logs.
 func knownLogs(dirs config.Dirs) string { return filepath.Join(dirs.State, "logs") }
 
-// OwnFolders are the folders whose content Perlica trusts: the project's and the user's.
+// OwnFolders returns the folders with files that Perlica itself trusts: the project's and the user's.
 func (p *Project) OwnFolders() []string {
 	own := []string{p.Workspace.Dir(), p.Dirs.Config, p.Dirs.State}
 	return slices.DeleteFunc(own, func(dir string) bool { return dir == "" })
 }
 
-// Vouchers are the user's own record of the standing approvals and the paired contacts.
+// Vouchers returns the user's vouchers for standing approvals and paired contacts.
 func (p *Project) Vouchers() approvals.Vouchers { return approvals.NewVouchers(p.Dirs) }
 
-// Name is the name of the project's folder. It is the project's default name in a team.
+// Name returns the name of the project's folder. It is the project's default name in a team.
 func (p *Project) Name() string { return filepath.Base(p.Workspace.Root) }

@@ -14,8 +14,8 @@ import (
 	"github.com/perlica/perlica/provider/sandbox"
 )
 
-// Sandbox returns the sandbox of an agent's process, or nil if the configuration asks for none. Work lists the
-// folders in which the agent works, besides the project.
+// Sandbox returns the sandbox for an agent's process, or nil if the configuration requires none. work lists folders
+// outside of the project in which the agent works.
 func (p *Project) Sandbox(agent agents.Agent, work []string) *sandbox.Spec {
 	mode := sandbox.Stricter(p.Config.Sandbox, p.Config.Provider(agent.ID).Sandbox)
 	if mode == "" || mode == sandbox.Off {
@@ -44,7 +44,7 @@ func (p *Project) Sandbox(agent agents.Agent, work []string) *sandbox.Spec {
 			spec.Search = append(spec.Search, dir)
 		}
 	}
-	used, _ := List(p.Dirs) // a project that cannot be listed has a log that this user never opened
+	used, _ := List(p.Dirs) // after an error the other projects' logs stay visible
 	for _, u := range used {
 		if contexts := filepath.Dir(filepath.Dir(u.Log)); !u.Gone && !slices.Contains(spec.Hide, contexts) {
 			spec.Hide = append(spec.Hide, contexts)
@@ -53,8 +53,8 @@ func (p *Project) Sandbox(agent agents.Agent, work []string) *sandbox.Spec {
 	return spec
 }
 
-// hosts returns the hosts of the agent in the mode offline: those of its own list, of the general list, or of the
-// registry. For a model without an agent the registry's are the host of its address.
+// hosts returns the hosts that the agent may connect to in the mode offline. They come from the agent's own list, the
+// general list, or the registry. For a model provider without a list, the only host is that of its address.
 func (p *Project) hosts(agent agents.Agent) (hosts []proxy.Host) {
 	c := p.Config.Provider(agent.ID)
 	list := c.SandboxHosts
@@ -73,14 +73,14 @@ func (p *Project) hosts(agent agents.Agent) (hosts []proxy.Host) {
 		}
 	}
 	for _, entry := range list {
-		if h, err := proxy.ParseHost(entry); err == nil { // the configuration and the registry were checked
+		if h, err := proxy.ParseHost(entry); err == nil { // the lists were checked
 			hosts = append(hosts, h)
 		}
 	}
 	return hosts
 }
 
-// known returns the registry's entries of the agent: that of its id, and that of its program.
+// known returns the registry's entries for the agent: the entry with its id, and the entry with its program.
 func known(agent agents.Agent) (list []registry.Known) {
 	for _, k := range registry.All() {
 		if k.ID == agent.ID || len(agent.Command) > 0 && slices.ContainsFunc(k.Commands, func(c []string) bool {
@@ -92,8 +92,8 @@ func known(agent agents.Agent) (list []registry.Known) {
 	return list
 }
 
-// own returns the folders and files of the agent itself: those of the registry, and the folders that its variables
-// name. It makes missing folders, because the agent cannot.
+// own returns the agent's own folders and files: those in the registry, and the folders in the agent's variables. It
+// creates missing folders, because the agent in the sandbox cannot create them.
 func (p *Project) own(agent agents.Agent) (paths []string) {
 	var folders []string
 	for _, k := range known(agent) {
@@ -109,12 +109,12 @@ func (p *Project) own(agent agents.Agent) (paths []string) {
 		}
 	}
 	for _, dir := range folders {
-		_ = os.MkdirAll(dir, 0o700) // without it the agent reports its own error
+		_ = os.MkdirAll(dir, 0o700) // if a folder is missing, the agent reports its own error
 	}
 	return append(paths, folders...)
 }
 
-// named returns the files that a command line names by absolute paths. With a log come the files next to it.
+// named returns the files with an absolute path in a command line. For an event log it returns the log's folder.
 func named(command []string) (files []string) {
 	for _, word := range command {
 		if info, err := os.Stat(word); err == nil && filepath.IsAbs(word) && info.Mode().IsRegular() {
@@ -127,7 +127,7 @@ func named(command []string) (files []string) {
 	return files
 }
 
-// isWithin reports whether a path is a folder or lies in it.
+// isWithin reports whether the path is the folder dir or lies in it.
 func isWithin(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))

@@ -23,29 +23,29 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// Choice holds the choices of a front end's user. The session or the configuration fills an empty field.
+// Choice has the choices of a front end's user. The session or the configuration replaces an empty field.
 type Choice struct {
-	// Provider is the agent's name in the configuration or the registry.
+	// Provider is the id of an agent in the configuration or the registry.
 	Provider string
-	// Command is an agent's command line, as an alternative to Provider.
+	// Command is the command line of an agent. It replaces Provider.
 	Command string
-	// Env names additional variables that the agent gets.
+	// Env names additional environment variables that the agent gets.
 	Env []string
 	// Dir is the agent's absolute working directory.
 	Dir         string
 	Model, Mode string
-	// Append comes after the agent's own system prompt.
+	// Append follows the agent's own system prompt.
 	Append string
-	// AddDirs are further roots of the session, absolute.
+	// AddDirs are further absolute root directories of the session.
 	AddDirs []string
 	// Servers are MCP servers in addition to the configured ones.
 	Servers []acp.McpServer
-	// Schema is the JSON Schema for the answer of a model without an agent. Nil allows any text.
+	// Schema is the JSON Schema for the answer of a model provider. Nil allows any text.
 	Schema json.RawMessage
 }
 
-// A GoneError says that neither the configuration nor the registry has a session's agent. A command line named the
-// agent, or the configuration had it earlier.
+// A GoneError means that neither the configuration nor the registry knows the session's agent. Either the agent was
+// started by a command line, or the configuration no longer mentions it.
 type GoneError struct{ Provider string }
 
 var (
@@ -60,7 +60,7 @@ func (e *GoneError) Tell() *message.Text { return providerGone.With(e.Provider) 
 
 func (e *GoneError) Error() string { return e.Tell().Text }
 
-// An OtherAgentError says that a session belongs to another agent than the chosen one.
+// An OtherAgentError means that the session belongs to another agent than the chosen one.
 type OtherAgentError struct{ Session, Chosen string }
 
 // Tell returns the error's sentence.
@@ -68,7 +68,7 @@ func (e *OtherAgentError) Tell() *message.Text { return otherProvider.With(e.Ses
 
 func (e *OtherAgentError) Error() string { return e.Tell().Text }
 
-// Resolver finds the agents that can be used here.
+// Resolver returns a resolver for the agents that can be used here.
 func (p *Project) Resolver() agents.Resolver {
 	self, err := os.Executable()
 	if err != nil {
@@ -77,8 +77,8 @@ func (p *Project) Resolver() agents.Resolver {
 	return agents.Resolver{Config: p.Config, Self: self, LookPath: exec.LookPath, Attended: p.Attended}
 }
 
-// Agent finds the agent that the choice, the session or the configuration names. The errors are *agents.Error,
-// *GoneError and *OtherAgentError.
+// Agent returns the agent that the choice names. If it names none, Agent returns the session's agent or the default
+// agent. The errors are *agents.Error, *GoneError and *OtherAgentError.
 func (p *Project) Agent(c Choice, s sessions.Session) (agent agents.Agent, err error) {
 	res := p.Resolver()
 	switch {
@@ -107,7 +107,8 @@ func (p *Project) Agent(c Choice, s sessions.Session) (agent agents.Agent, err e
 	return agent, err
 }
 
-// environ looks up a variable in the source of the agents' environments. The last one counts.
+// environ returns a variable of the project's environment, or "". If the variable occurs several times, the last one
+// counts.
 func (p *Project) environ(name string) string {
 	for _, kv := range slices.Backward(p.Environ) {
 		if n, v, _ := strings.Cut(kv, "="); n == name {
@@ -117,7 +118,8 @@ func (p *Project) environ(name string) string {
 	return ""
 }
 
-// Setup describes the agent session that answers the inputs of s. An empty s means a new session.
+// Setup returns the setup for an agent session that answers the inputs of the session s. An empty s means a new
+// session.
 func (p *Project) Setup(c Choice, agent agents.Agent, s sessions.Session) kernel.Setup {
 	if agent.Model {
 		c.Model = "" // the command line already names it
@@ -138,8 +140,8 @@ func (p *Project) Setup(c Choice, agent agents.Agent, s sessions.Session) kernel
 	}
 }
 
-// Conversation describes the agent session for a conversation in the session id. For a session without a turn,
-// provider names the agent. A person can be asked in the conversation.
+// Conversation returns the setup for a conversation in the session id. If the session has no turn yet, provider is the
+// id of the agent. In a conversation, Perlica can ask a person.
 func (p *Project) Conversation(ctx context.Context, r *kernel.Runner, id event.SessionID,
 	provider string) (kernel.Setup, error) {
 	var s sessions.Session
@@ -150,7 +152,7 @@ func (p *Project) Conversation(ctx context.Context, r *kernel.Runner, id event.S
 		}
 		s, err = view.Find(ctx, string(id))
 		err = errors.Join(err, view.Close())
-		if err != nil && !errors.Is(err, sessions.ErrNoSession) { // a session without a turn is not on record
+		if err != nil && !errors.Is(err, sessions.ErrNoSession) { // a session without a turn is not recorded yet
 			return kernel.Setup{}, err
 		}
 	}
@@ -168,14 +170,13 @@ func (p *Project) Conversation(ctx context.Context, r *kernel.Runner, id event.S
 	return setup, nil
 }
 
-// Mode is the permission mode of front ends that can ask a person.
+// Mode returns the permission mode of front ends that can ask a person.
 func (p *Project) Mode() policy.Mode {
 	return cmp.Or(policy.Mode(p.Config.Permissions), policy.ModeAsk)
 }
 
-// Answering returns the permission mode and the time that questions stay open. present means that a person can be
-// asked here. wait is the time for an answer from elsewhere. If a question needs a person and nobody is present,
-// the time is 0.
+// Answering returns the permission mode, and the time for which questions stay open. present means that a person can be
+// asked here. wait is the time for answers from other front ends. If nobody can answer, the time is 0.
 func (p *Project) Answering(present bool, wait time.Duration) (policy.Mode, time.Duration) {
 	mode := p.Mode()
 	switch {
@@ -192,12 +193,12 @@ func (p *Project) Answering(present bool, wait time.Duration) (policy.Mode, time
 // defaultWindow is the context window, in tokens, that Perlica assumes for an unknown agent.
 const defaultWindow = 200_000
 
-// budget is the number of tokens of history that a prompt may carry.
+// budget returns the maximum number of tokens that the transcript in a prompt may have.
 func (p *Project) budget(agent string) int {
 	return int(float64(cmp.Or(p.Config.ContextWindows[agent], defaultWindow)) * p.Config.BudgetRatio)
 }
 
-// TempDirs are the directories for temporary files. Any process may write to them.
+// TempDirs returns the directories for temporary files, to which any process may write.
 func TempDirs() []string {
 	dirs := []string{os.TempDir()}
 	if os.PathSeparator == '/' && os.TempDir() != "/tmp" {
@@ -206,7 +207,7 @@ func TempDirs() []string {
 	return dirs
 }
 
-// Servers are the configured MCP servers in the protocol's form.
+// Servers returns the configured MCP servers as ACP describes them.
 func (p *Project) Servers() []acp.McpServer {
 	servers := []acp.McpServer{}
 	for _, s := range p.Config.MCPServers {

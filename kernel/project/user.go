@@ -11,32 +11,32 @@ import (
 	"github.com/perlica/perlica/kernel/logtrust"
 )
 
-// Used is a context of a project in which this user worked.
+// Used is a context of a project in which this user has worked.
 type Used struct {
-	Dir     string `json:"project"` // absolute, without links
+	Dir     string `json:"project"` // absolute path without symbolic links
 	Context string `json:"context"`
-	Log     string `json:"log"` // the file
-	// Origin is the log's name. It is known after the log's second use.
+	Log     string `json:"log"` // path of the log's file
+	// Origin is the name of the log. It is empty until the log's second use.
 	Origin string `json:"origin,omitempty"`
-	// Gone says that the file no longer exists.
+	// Gone means that the log's file no longer exists.
 	Gone bool `json:"gone"`
 }
 
-// List returns the contexts of all projects whose logs this user opened for work or trusted, by directory. It
-// changes nothing: only the user knows whether a missing log will come back.
+// List returns the contexts of all projects whose logs this user opened for work or trusted, ordered by directory. It
+// does not remove missing logs, because only the user knows whether a log will come back.
 func List(dirs config.Dirs) (list []Used, err error) {
 	logs, err := logtrust.Store{Dir: knownLogs(dirs)}.Logs()
 	for _, l := range logs {
 		if root, context, ok := contextOf(l.Path); ok {
-			_, gone := os.Stat(l.Path) // an inaccessible log may exist
+			_, gone := os.Stat(l.Path) // a log that cannot be accessed may exist
 			list = append(list, Used{root, context, l.Path, l.Origin, gone != nil && !errors.Is(gone, fs.ErrPermission)})
 		}
 	}
 	return list, err
 }
 
-// contextOf returns the project's directory and the context whose log is the file at path. ok is false if the path
-// is not the path of a log. The path must not contain links.
+// contextOf returns the project's directory and the name of the context with the log at path. ok is false if the path
+// is not the path of a context's log. The path must not contain symbolic links.
 func contextOf(path string) (root, context string, ok bool) {
 	dir, file := filepath.Split(path)
 	contexts, context := filepath.Split(filepath.Clean(dir))
@@ -45,7 +45,7 @@ func contextOf(path string) (root, context string, ok bool) {
 		return "", "", false
 	}
 	for root = filepath.Dir(folder); ; root = filepath.Dir(root) {
-		real, err := filepath.EvalSymlinks(filepath.Join(root, config.DirName)) // a link inside the project may lead to it
+		real, err := filepath.EvalSymlinks(filepath.Join(root, config.DirName)) // it may be a link inside the project
 		switch {
 		case filepath.Base(folder) == config.DirName, err == nil && real == folder:
 			return root, context, true
@@ -55,7 +55,7 @@ func contextOf(path string) (root, context string, ok bool) {
 	}
 }
 
-// User is Find for the user's own log, which belongs to no project and lies in the state directory.
+// User works like Find for the user's own log. That log belongs to no project and lies in the state directory.
 func User(dir string, environ []string, settings map[string]string) (*Project, error) {
 	settings = maps.Clone(settings)
 	if settings == nil {
@@ -67,7 +67,7 @@ func User(dir string, environ []string, settings map[string]string) (*Project, e
 	})
 }
 
-// ForTeam is Find for work for a team. The agents, the settings and the rules come from the directory. The record
+// ForTeam works like Find for work for a team. The agents, the settings and the rules come from the directory. The log
 // is the team's context in the state directory, and all directories share it.
 func ForTeam(dir string, environ []string, settings map[string]string, team string) (*Project, error) {
 	settings = maps.Clone(settings)
@@ -80,7 +80,7 @@ func ForTeam(dir string, environ []string, settings map[string]string, team stri
 	return p, err
 }
 
-// Team is ForTeam without a directory: for the team's log itself.
+// Team works like ForTeam for a caller that only needs the team's log. The settings of dir's project do not matter.
 func Team(dir string, environ []string, team string) (*Project, error) {
 	p, err := load(dir, environ, map[string]string{"context.default_id": team},
 		func(dirs config.Dirs) (config.Workspace, error) { return dirs.Teams(), nil })

@@ -8,8 +8,8 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// OpenView opens a view at its path. If that path cannot be written, OpenView builds the view in a temporary file.
-// The caller calls remove after the view's Close, to delete that file.
+// OpenView opens a database view at its path. If that path cannot be written, it builds the view in a temporary file.
+// The caller calls the function remove after closing the view. That deletes the temporary file.
 func OpenView[T any](path string, open func(path string) (T, error)) (view T, remove func(), err error) {
 	view, err = open(path)
 	if !errors.Is(err, disk.ErrReadOnly) {
@@ -19,7 +19,7 @@ func OpenView[T any](path string, open func(path string) (T, error)) (view T, re
 	if terr != nil {
 		return view, func() {}, errors.Join(err, terr)
 	}
-	remove = func() { _ = os.RemoveAll(dir) } // a temporary directory
+	remove = func() { _ = os.RemoveAll(dir) } // the folder is only temporary
 	if view, err = open(filepath.Join(dir, filepath.Base(path))); err != nil {
 		remove()
 	}

@@ -1,8 +1,9 @@
-// Package queue holds the inputs that wait in a session whose turn is running or that another process has open.
+// Package queue has the inputs that wait, because the session's turn is running or another process has opened the
+// session.
 //
-// An input is on disk when Add returns, and the log alone determines the queue. An input that was called or
-// withdrawn no longer waits. The package makes no call. The process that holds the session takes the inputs in
-// their order, and each input id is called at most once.
+// An input is on disk when Add returns. The queue follows from the log alone. An input stops waiting when it is called
+// or withdrawn. The package makes no call. The process that has locked the session calls the inputs in their order,
+// each at most once.
 package queue
 
 import (
@@ -17,37 +18,36 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// Input is an input that waits.
+// Input is a waiting input.
 type Input struct {
 	ID      event.InputID
 	Session event.SessionID
 	fact.MessageQueued
 }
 
-// Add and Withdraw return these errors.
+// These are the errors of Add and Withdraw.
 var (
 	ErrCalled    = message.New("queue.called", "the input was called before")
 	ErrQueued    = message.New("queue.queued", "an input with this id was queued before")
 	ErrWithdrawn = message.New("queue.withdrawn", "the input no longer waits")
 )
 
-// ends are the events after which an input no longer waits.
+// ends are the types of events after which an input no longer waits.
 var ends = []event.Type{event.MessageWithdrawn, event.Requested}
 
-// Queued returns the event that an input waits in a session. It is for a caller that appends the event together
-// with its own events, and that knows the input's id to be new. The session may be empty, if it is not known yet.
+// Queued returns an event that puts an input into a session's queue. The caller appends the event together with its own
+// events, and knows that the input's id is new. If the session is not known yet, it may be empty.
 func Queued(session event.SessionID, id event.InputID, m fact.MessageQueued) event.Event {
 	return event.NewFact(event.MessageQueued, "user", event.Refs{Session: session, Input: id}, m)
 }
 
-// Withdrawn returns the event that an input no longer waits. It is for a caller that has taken the input out of the
-// queue.
+// Withdrawn returns an event that removes an input from the queue. The caller makes sure that nobody calls the input.
 func Withdrawn(session event.SessionID, id event.InputID, m fact.MessageWithdrawn) event.Event {
 	return event.NewFact(event.MessageWithdrawn, "user", event.Refs{Session: session, Input: id}, m)
 }
 
-// Add appends an input to the queue of a session. It returns ErrCalled if any session called its id, and ErrQueued
-// if the session's queue has or had it.
+// Add puts an input into a session's queue. It returns ErrCalled if an input with this id was called in any session. It
+// returns ErrQueued if such an input is or was in this session's queue.
 func Add(ctx context.Context, log *eventlog.Log, session event.SessionID, id event.InputID,
 	m fact.MessageQueued) error {
 	intent, called, err := log.Intent(ctx, id)
@@ -61,8 +61,8 @@ func Add(ctx context.Context, log *eventlog.Log, session event.SessionID, id eve
 	return unlessHas(ctx, log, unless, ErrQueued, Queued(session, id, m))
 }
 
-// Withdraw removes an input from a session's queue. It returns ErrWithdrawn if the input no longer waits there.
-// Only the process that calls the session's inputs may use it.
+// Withdraw removes an input from a session's queue. It returns ErrWithdrawn if the input does not wait there. Only the
+// process that calls the session's inputs may call Withdraw.
 func Withdraw(
 	ctx context.Context, log *eventlog.Log, session event.SessionID, id event.InputID, m fact.MessageWithdrawn,
 ) error {
@@ -75,7 +75,8 @@ func Withdraw(
 	return unlessHas(ctx, log, unless, ErrWithdrawn, Withdrawn(session, id, m))
 }
 
-// unlessHas appends an event unless the log has an event that forbids it.
+// unlessHas appends an event. If the log has an event that the query unless selects, it returns the error found
+// instead.
 func unlessHas(ctx context.Context, log *eventlog.Log, unless event.Query, found error, e event.Event) error {
 	_, err := log.AppendUnless(ctx, unless, e)
 	var conflict *eventlog.ConflictError
@@ -85,7 +86,7 @@ func unlessHas(ctx context.Context, log *eventlog.Log, unless event.Query, found
 	return err
 }
 
-// Find returns the input with this id if it waits in a session. It does not find an input whose text was pruned.
+// Find returns the input with this id if it is waiting in any session. It does not return an input with a pruned text.
 func Find(ctx context.Context, log event.Reader, id event.InputID) (in Input, ok bool, err error) {
 	e, ok, err := log.Last(ctx, event.Query{Input: id, Types: append([]event.Type{event.MessageQueued}, ends...)})
 	if err != nil || !ok || e.Type != event.MessageQueued {
@@ -95,15 +96,15 @@ func Find(ctx context.Context, log event.Reader, id event.InputID) (in Input, ok
 	return Input{id, e.Session, m}, err == nil, nil
 }
 
-// A Queue holds the waiting inputs of a session, up to the last Read. It is for one goroutine at a time.
+// A Queue has the inputs of a session that were waiting at the last Read. Only one goroutine at a time may use it.
 type Queue struct {
 	Session event.SessionID // "" means all sessions
 	Inputs  []Input         // in the order of their arrival
 
-	read event.Seq // the last event that was read
+	read event.Seq // the number of the last event that was read
 }
 
-// Read reads the events since the last Read. It skips an input whose text was pruned.
+// Read reads the events since the last Read. It skips inputs with a pruned text.
 func (q *Queue) Read(ctx context.Context, log event.Reader) error {
 	query := event.Query{Session: q.Session, After: q.read, Types: append([]event.Type{event.MessageQueued}, ends...)}
 	for e, err := range log.Events(ctx, query) {

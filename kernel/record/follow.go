@@ -16,30 +16,30 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// An Entry is a notice with its place in the log.
+// An Entry is a notice together with its position in the log.
 type Entry struct {
 	Seq    event.Seq  // the number of the event; for Held and Freed, of the newest event
 	Refs   event.Refs // the references of the event; for Held and Freed, only the session
 	Notice Notice
 }
 
-// holderEvery is the interval at which a follower looks for the holder of a session. holderRest is the
-// interval on systems that report a freed lock.
+// holderEvery is the interval at which a follower checks for the process that holds a session's lock. holderRest is the
+// interval on systems that report when a lock becomes free.
 const (
 	holderEvery = time.Second
 	holderRest  = 5 * time.Minute
 )
 
-// copyEvery is the interval at which a follower reads a log of another machine.
+// copyEvery is the interval at which a follower reads the copy of another machine's log.
 const copyEvery = time.Second
 
-// Follow yields the events of a session from all processes, until ctx ends or the log cannot be read. First it
-// yields the newest turns as far as they are on record. Then it yields each new event and each change of the
-// session's holder. A question is Answerable if it has no answer yet. Follow only reads, and costs almost
-// nothing while nothing happens. locks is the folder of the locks of runs and conversations.
+// Follow yields the events of a session from all processes, until ctx ends or the log cannot be read. It begins with
+// the recorded part of the newest turns. Then it yields each new event, and each change of the session's holder, which
+// is the process with the session's lock. A question is Answerable if it has no answer yet. Follow only reads. While
+// nothing happens, it costs almost nothing. locks is the folder of the locks of runs and conversations.
 //
-// A log of another machine, such as the copy of a worker's log on a team's hub, is read once a second. Its
-// holder is unknown here, and its questions are answered elsewhere.
+// A log of another machine, such as the copy of a worker's log on a team's hub, is read once a second. Its holder is
+// unknown here, and its questions are answered on the other machine.
 func Follow(ctx context.Context, log event.Reader, locks string, session event.SessionID,
 	turns int) iter.Seq2[Notice, error] {
 	return func(yield func(Notice, error) bool) {
@@ -54,18 +54,19 @@ func Follow(ctx context.Context, log event.Reader, locks string, session event.S
 	}
 }
 
-// openLog is a log with a list of its runs without an outcome.
+// openLog is a log that also lists its runs without an outcome.
 type openLog interface {
 	event.Reader
 	OpenRuns(ctx context.Context) ([]event.RunID, error)
 }
 
-// putEntry hands an entry to the caller's loop. It returns errLeft when the loop has ended.
+// putEntry passes an entry to the caller's loop. It returns errLeft if the caller has left the loop.
 type putEntry func(Entry) error
 
 var errLeft = errors.New("the caller's loop has ended")
 
-// entries yields the entries that read puts, and then the error of read, unless the caller's loop or ctx ended.
+// entries calls the function read, and yields each entry that read puts. It then yields the error of read, unless the
+// caller has left the loop or ctx has ended.
 func entries(ctx context.Context, read func(putEntry) error) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		err := read(func(e Entry) error {
@@ -80,15 +81,15 @@ func entries(ctx context.Context, read func(putEntry) error) iter.Seq2[Entry, er
 	}
 }
 
-// follower turns the events of one session or of all sessions into notices.
+// follower converts the events of one session or of all sessions to notices.
 type follower struct {
 	log     event.Reader
 	locks   string
-	own     *store.Reader   // the log if it is a file of this machine, otherwise nil
+	own     *store.Reader   // the log if it is a file of this machine; nil for a copy of another machine's log
 	session event.SessionID // empty means all sessions
 
-	head    event.Seq // every event up to head was read
-	known   event.Seq // the newest event at the last look
+	head    event.Seq // all events up to head were read
+	known   event.Seq // the newest event when the follower last asked the log
 	turns   map[event.SessionID]*followed
 	holders map[event.SessionID]*filelock.BusyError
 }
@@ -96,8 +97,8 @@ type follower struct {
 // followed is the newest turn of a session.
 type followed struct {
 	*Record
-	over bool // the follower has put Finished
-	lost bool // the follower has put Freed, because the turn's process is gone
+	over bool // true after the notice Finished
+	lost bool // true after the notice Freed, because the turn's process has ended
 }
 
 func newFollower(log event.Reader, locks string) *follower {
@@ -106,10 +107,10 @@ func newFollower(log event.Reader, locks string) *follower {
 		holders: map[event.SessionID]*filelock.BusyError{}}
 }
 
-// followLog puts the entries that past puts up to the head, and then each new entry, until ctx or the caller's loop
-// ends.
+// followLog calls past, which puts the recorded entries. Then it puts each new entry, until ctx ends or the caller
+// leaves the loop.
 func (f *follower) followLog(ctx context.Context, past func(putEntry) error, put putEntry) error {
-	wait, done, err := f.news(ctx) // The wait begins before the head is read, so that no event is missed.
+	wait, done, err := f.news(ctx) // before the head is read, so that no event is missed
 	if err != nil {
 		return err
 	}
@@ -123,7 +124,7 @@ func (f *follower) followLog(ctx context.Context, past func(putEntry) error, put
 	}
 	for changed := true; ; {
 		began := time.Now()
-		holders, err := f.lookAtHolders() // The locks come first: a process that is gone now has written its last event.
+		holders, err := f.lookAtHolders() // before the events: a process that has ended by now has written its last event
 		if err != nil {
 			return err
 		}
@@ -148,7 +149,7 @@ func (f *follower) followLog(ctx context.Context, past func(putEntry) error, put
 	}
 }
 
-// news returns a function that waits for a possible change, and a function that ends the waiting.
+// news returns a function that waits until something may have changed, and a function that stops the waiting.
 func (f *follower) news(ctx context.Context) (wait func() (bool, error), done func(), err error) {
 	if f.own == nil {
 		ticker := time.NewTicker(copyEvery)
@@ -171,20 +172,20 @@ func (f *follower) news(ctx context.Context) (wait func() (bool, error), done fu
 			most = holderRest
 		}
 		return changes.Wait(ctx, most)
-	}, func() { _ = changes.Close() }, nil // nothing was written
+	}, func() { _ = changes.Close() }, nil // nothing was written, so the error does not matter
 }
 
-// A follower leaves the processors to the run. While events arrive, it reads readMost events at a time, and
-// then rests restTimes as long as that took, and mostRest at most. In a flood of events it falls back. After
-// the flood it reads the rest at once.
+// A follower must not slow down the run. While events arrive, it reads at most readMost events at a time. Then it
+// pauses for restTimes the time of reading, but at most mostRest. So the follower may lag during many events. After
+// them it reads the rest without pauses.
 const (
 	readMost  = 256
 	restTimes = 9
 	mostRest  = 500 * time.Millisecond
 )
 
-// putNews puts the entries after the head, of readMost events at most. came means that new events have come since
-// the last look.
+// putNews puts the entries of at most readMost events after the head. came means that the log has new events since the
+// last call.
 func (f *follower) putNews(ctx context.Context, put putEntry) (came bool, err error) {
 	newest, err := f.newest(ctx)
 	if err != nil {
@@ -211,7 +212,7 @@ func (f *follower) putNews(ctx context.Context, put putEntry) (came bool, err er
 	return came, nil
 }
 
-// restFor sleeps in proportion to the time that the work took.
+// restFor pauses in proportion to the duration of the work.
 func restFor(ctx context.Context, took time.Duration) error {
 	timer := time.NewTimer(min(restTimes*took, mostRest))
 	defer timer.Stop()
@@ -228,7 +229,7 @@ func (f *follower) newest(ctx context.Context) (event.Seq, error) {
 	return e.Seq, err
 }
 
-// putNewestTurns puts the newest turns of the session as far as they are on record.
+// putNewestTurns puts the recorded entries of the session's newest turns.
 func (f *follower) putNewestTurns(ctx context.Context, turns int, put putEntry) error {
 	if turns <= 0 || f.head == 0 {
 		return nil
@@ -250,7 +251,8 @@ func (f *follower) putNewestTurns(ctx context.Context, turns int, put putEntry) 
 	return nil
 }
 
-// lookAtHolders returns the holder of each relevant session. nil means that no process holds it.
+// lookAtHolders returns the holders of the sessions with a turn, or of the one followed session. nil means that no
+// process holds a session's lock.
 func (f *follower) lookAtHolders() (map[event.SessionID]*filelock.BusyError, error) {
 	holders := map[event.SessionID]*filelock.BusyError{}
 	if f.own == nil {
@@ -280,7 +282,8 @@ func (f *follower) lookAtHolders() (map[event.SessionID]*filelock.BusyError, err
 	return holders, nil
 }
 
-// putHolders puts the changes of the sessions' holders, and the turns that lost their process.
+// putHolders puts Held or Freed for each session whose holder has changed, and Freed for a turn whose process has
+// ended.
 func (f *follower) putHolders(holders map[event.SessionID]*filelock.BusyError, put putEntry) error {
 	for _, id := range slices.Sorted(maps.Keys(holders)) {
 		now, t := holders[id], f.turns[id]
@@ -325,8 +328,8 @@ func (f *follower) putEvent(ctx context.Context, e event.Event, put putEntry) er
 	t := f.turns[e.Session]
 	if f.session == "" && e.Run != "" && e.Type != event.MessageReceived &&
 		(t == nil || e.Type == event.Requested && t.Run != e.Run) {
-		// The run was accepted before the first wanted event. It was not on the list of open runs, so it had
-		// not begun or has ended since.
+		// The input of this run came before the first wanted event. The run was not in the list of open runs: either it
+		// had not begun, or it has ended by now.
 		if err := f.recallRun(ctx, e.Run, e.Seq-1); err != nil {
 			return err
 		}
@@ -346,7 +349,7 @@ func (f *follower) putEvent(ctx context.Context, e event.Event, put putEntry) er
 	return put(Entry{Seq: e.Seq, Refs: e.Refs, Notice: n})
 }
 
-// recallRun reads the recorded events of a run and puts nothing.
+// recallRun reads the events of a run, without putting any notice, so that the follower knows the turn.
 func (f *follower) recallRun(ctx context.Context, run event.RunID, until event.Seq) error {
 	for e, err := range f.log.Events(ctx, event.Query{Run: run, Until: until}) {
 		if err != nil {
@@ -357,7 +360,7 @@ func (f *follower) recallRun(ctx context.Context, run event.RunID, until event.S
 	return nil
 }
 
-// noticeOf adds an event to its turn, and returns its notice or nil.
+// noticeOf applies an event to its turn, and returns the notice or nil.
 func (f *follower) noticeOf(e event.Event) Notice {
 	if e.Run == "" {
 		return nil
@@ -367,11 +370,11 @@ func (f *follower) noticeOf(e event.Event) Notice {
 		t = newFollowed(e.Run)
 		f.turns[e.Session] = t
 	}
-	if t == nil || t.Run != e.Run || t.over { // an event of an earlier turn, or between turns
+	if t == nil || t.Run != e.Run || t.over { // an event of an earlier turn, or between two turns
 		t = newFollowed(e.Run)
 	}
 	n := t.Notice(e)
-	t.Said.text.Reset() // the outcome has all of it; for a long answer each follower would keep another copy
+	t.Said.text.Reset() // the outcome has the whole text, so the follower need not store another copy
 	t.Said.Blocks = nil
 	if _, ok := n.(Finished); ok {
 		t.over = true

@@ -13,21 +13,21 @@ import (
 // A PastTurn is one earlier turn of a session.
 type PastTurn struct{ Input, Answer string }
 
-// History is the part of a session's earlier turns that goes into a prompt.
+// History has the earlier turns of a session that go into a prompt.
 type History struct {
 	Turns   []PastTurn // oldest first
 	Tools   []string   // the ids of the answers' tool calls
-	Dropped int        // older turns that did not fit
-	Gone    int        // turns whose payloads were pruned
-	Tokens  int        // an estimate for Turns
+	Dropped int        // the number of older turns that did not fit
+	Gone    int        // the number of turns whose payloads were pruned
+	Tokens  int        // the estimated tokens of Turns
 
-	Inputs  int // all inputs of the session on the log
-	Answers int // all answers of the session on the log
+	Inputs  int // the number of all inputs of the session on the log
+	Answers int // the number of all answers of the session on the log
 }
 
-// ReadHistory reads the answered turns of a session before the run, newest first, and keeps them until the budget of
-// tokens is used up. It counts the other turns, and the caller reports them. The same log gives the same cut. A turn
-// with a pruned text is left out, too.
+// ReadHistory reads the session's answered turns from before the run, the newest first, until the budget of tokens is
+// used up. It counts the omitted turns, so that the caller can report them. It also omits turns with a pruned text. For
+// the same log the result is always the same.
 func ReadHistory(ctx context.Context, log event.Reader, s event.SessionID, before event.RunID,
 	budget int) (History, error) {
 	var h History
@@ -82,7 +82,7 @@ func ReadHistory(ctx context.Context, log event.Reader, s event.SessionID, befor
 	return h, nil
 }
 
-// pastInput returns the input for the transcript. It only names the attachments.
+// pastInput returns an earlier input for the transcript. It only names the attachments.
 func pastInput(m fact.MessageReceived) string {
 	text := m.Text
 	for _, path := range m.Attachments {
@@ -93,8 +93,8 @@ func pastInput(m fact.MessageReceived) string {
 
 func (t PastTurn) tokens() int { return estimateTokens(t.Input) + estimateTokens(t.Answer) + 8 }
 
-// estimateTokens estimates the number of tokens of a text: one for four bytes of ASCII, and one for every
-// other rune. For prose the estimate is too high rather than too low.
+// estimateTokens estimates the number of tokens of a text: one token for four ASCII characters, and one for every other
+// character. For prose the estimate is rather too high than too low.
 func estimateTokens(s string) int {
 	ascii, other := 0, 0
 	for _, r := range s {
@@ -107,7 +107,7 @@ func estimateTokens(s string) int {
 	return (ascii+3)/4 + other
 }
 
-// Transcript returns the history as a text that precedes an input.
+// Transcript returns the earlier turns as a text that goes before an input.
 func (h History) Transcript() string {
 	if len(h.Turns) == 0 {
 		return ""
@@ -128,7 +128,7 @@ func (h History) Transcript() string {
 	return b.String()
 }
 
-// quoted marks every line as earlier words, so that the agent does not take them as instructions.
+// quoted marks every line as a quotation, so that the agent does not take it for an instruction.
 func quoted(text string) string {
 	return "> " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n> ") + "\n"
 }

@@ -6,22 +6,22 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Messages are the agent's messages of one turn. Each message begins a line, and a character that came in two
-// halves is whole. The zero value has no message.
+// Messages collects the agent's messages of one turn. Each message begins on a new line. A character whose two halves
+// came in two updates is joined. The zero value has no message.
 type Messages struct {
-	Blocks []provider.Block // the parts that are not text, without their data, which is on record once
+	Blocks []provider.Block // the parts that are not text; their data is only in the recorded lines
 
 	text   strings.Builder
 	last   string // the id of the newest message with text, or ""
-	open   bool   // the text so far does not end a line
+	open   bool   // true if the text so far does not end with a line break
 	halves provider.Halves
 }
 
 // Text returns the text of all messages.
 func (m *Messages) Text() string { return m.text.String() }
 
-// Add adds an update, and completes its text: the line break before a new message, and the pending half of a
-// character. It completes thoughts, too, and leaves other updates unchanged.
+// Add adds an update. It completes the update's text: it inserts a line break before a new message, and the first half
+// of a divided character. It also completes thoughts. It does not change other updates.
 func (m *Messages) Add(u *provider.Update) {
 	alone := m.halves.Join(u)
 	if u.Kind == provider.AgentMessageChunk && u.Text != "" {
@@ -45,7 +45,8 @@ func (m *Messages) Add(u *provider.Update) {
 	}
 }
 
-// End adds and returns the last update: U+FFFD for a half without its other half. Otherwise the update has no kind.
+// End returns an update for half a character without its other half, which becomes U+FFFD. If nothing is left, the
+// update has no kind.
 func (m *Messages) End() (u provider.Update) {
 	if text := m.halves.Rest(); text != "" {
 		u = provider.Update{Kind: provider.AgentMessageChunk, Text: text}

@@ -2,7 +2,7 @@ package record
 
 import "github.com/perlica/perlica/eventlog/message"
 
-// These sentences describe the record's knowledge of a run.
+// These sentences say how far a run came.
 var (
 	answerUnused = message.New("record.answer-unused",
 		"the prompt was sent and the agent's last answer is on record, but was not acted upon; %s came")
@@ -18,7 +18,7 @@ var (
 	manyLines = message.New("record.lines", "%d lines")
 )
 
-// lines returns a number of lines as a part of a sentence.
+// lines returns "1 line" or a number of lines, as a part of a sentence.
 func lines(n int) *message.Text {
 	if n == 1 {
 		return oneLine

@@ -12,47 +12,48 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Notice is something to show during a run. It is one of the types below. Its content is already on record.
+// Notice is something that a front end shows during a run. It is one of the types below. Everything in it is already
+// recorded.
 type Notice interface{ notice() }
 
-// The notices.
+// These are the notices.
 type (
-	// Started says that the agent has a session and the prompt is about to leave.
+	// Started says that the agent has a session and that the prompt is about to be sent.
 	Started struct {
-		Result // Run, Input, Session and Provider
+		Result // only Run, Input, Session and Provider
 		Agent  string
-		Mode   string // the agent's mode, if it has modes
+		Mode   string // the id of the agent's mode, or ""
 	}
 	// Updated is an update of the agent.
 	Updated struct{ provider.Update }
-	// Asked is a question for a person. If no person can answer, the question is closed at once.
+	// Asked is a question for a person. If it is not Answerable, it is closed at once.
 	Asked struct {
 		interaction.Question
-		Request    string // the id of the agent's request in the agent's spelling
+		Request    string // the id of the agent's request, as the agent wrote it
 		Answerable bool
 	}
-	// Closed is the end of a question. The question lacks its Subject.
+	// Closed is the end of a question. Its Question has no Subject.
 	Closed struct {
 		Question interaction.Question
 		Request  string
-		Answer   *interaction.Answer // nil without an answer
-		Reason   interaction.Reason  // the reason for the lack of an answer
+		Answer   *interaction.Answer // nil if no answer came
+		Reason   interaction.Reason  // the reason why no answer came
 	}
 	// Decided says that a rule or a mode answered instead of a person.
 	Decided struct {
 		fact.PolicyDecided
-		Request string // the id of the agent's request in the agent's spelling
+		Request string // the id of the agent's request, as the agent wrote it
 	}
 	// Blocked is a request of the agent that was refused.
 	Blocked struct{ Method string }
-	// Warned is a fault that does not end the run.
+	// Warned is a warning about a fault that does not end the run.
 	Warned struct {
 		Subtype, Detail string
 		message.Coded
 	}
 )
 
-// NewWarned returns a warning with a sentence as its detail.
+// NewWarned returns a Warned with a sentence as its detail.
 func NewWarned(subtype string, detail *message.Text) Warned {
 	return Warned{Subtype: subtype, Detail: detail.Text, Coded: detail.Coded}
 }
@@ -65,32 +66,32 @@ func (Decided) notice() {}
 func (Blocked) notice() {}
 func (Warned) notice()  {}
 
-// These notices come only from Follow and Reading, because the process that runs a turn knows these things.
+// These notices come only from Follow and Reading. The process that runs a turn does not need them.
 type (
-	// Received is an input that was accepted.
+	// Received is an input.
 	Received struct {
 		Run     event.RunID
 		Session event.SessionID
 		Input   event.InputID
 		fact.MessageReceived
 		At     time.Time
-		Pruned bool   // the log has only the ids
-		Damage string // the row of a damaged input
+		Pruned bool   // true if the log has only the input's ids
+		Damage string // the line of text that a list shows for a damaged input, or ""
 	}
-	// Stopping says that a person or a limit stops a turn.
+	// Stopping says that a person or a limit has asked to stop a turn.
 	Stopping struct {
 		Run event.RunID
 		fact.Stop
 	}
-	// Finished has the result of an input.
+	// Finished is the result of an input.
 	Finished struct {
 		Result
 		At time.Time
 	}
-	// Held names the holder of the session, which has the agent and the right to run turns in it.
+	// Held says that a process holds the session's lock. This process has the agent and runs the session's turns.
 	Held struct{ *filelock.BusyError }
-	// Freed says that no process holds the session. During a turn, Run names the turn's run: its process is
-	// gone, and the next start that may make calls records the outcome.
+	// Freed says that no process holds the session's lock. If a turn was running, Run is the turn's run: its process
+	// has ended. The next process that may make calls then records the outcome.
 	Freed struct{ Run event.RunID }
 )
 
@@ -100,13 +101,13 @@ func (Finished) notice() {}
 func (Held) notice()     {}
 func (Freed) notice()    {}
 
-// Notice applies an event of the run and returns its notice, or nil. The caller passes the run's events in
-// their order, from the first one on, from any log. A question is Answerable if a person was asked; it may
-// have an answer by now. For a removed payload, the notice says only that something happened.
+// Notice applies an event of the run, and returns its notice or nil. The caller passes all events of the run in their
+// order, from any log. A question is Answerable if a person was asked. It may already have an answer. For a pruned
+// payload, the notice only says that something happened.
 func (r *Record) Notice(e event.Event) Notice {
 	switch err := r.Apply(e); {
 	case e.Damage() != nil && e.Type != event.MessageReceived && e.Type != event.Requested && e.Type != event.CallEnforced:
-		_ = r.factNotice(e) // the type alone counts
+		_ = r.factNotice(e) // only the type of the event counts
 		return Warned{Subtype: "damaged", Detail: e.Damage().Row()}
 	case err != nil:
 		return NewWarned("unreadable", unreadable.With(string(e.Type)))
@@ -118,7 +119,7 @@ func (r *Record) Notice(e event.Event) Notice {
 	return nil
 }
 
-// factNotice is Notice for an applied fact.
+// factNotice returns the notice of a fact that was already applied.
 func (r *Record) factNotice(e event.Event) Notice {
 	switch e.Type {
 	case event.MessageReceived:
@@ -145,7 +146,7 @@ func (r *Record) factNotice(e event.Event) Notice {
 		return Stopping{Run: e.Run, Stop: *r.Stopped}
 	case event.Responded, event.ProviderError, event.OutcomeUnknown:
 		r.prompted, r.ended = false, e.Time
-	case event.CallEnforced: // the last event of the commit with the outcome
+	case event.CallEnforced: // the last event of the commit that writes the outcome
 		if r.Outcome != "" {
 			return Finished{Result: r.Result, At: r.ended}
 		}
@@ -153,8 +154,8 @@ func (r *Record) factNotice(e event.Event) Notice {
 	return nil
 }
 
-// decided returns the notice of the newest decision, or nil. The notice of a yes follows the reply to the
-// agent, because the agent may have withdrawn the request.
+// decided returns the notice of the newest decision, or nil. If the decision was a yes, the notice comes only after the
+// reply to the agent, because the agent may have withdrawn the request.
 func (r *Record) decided(e event.Event) Notice {
 	if len(r.Decisions) == 0 {
 		return nil

@@ -8,11 +8,11 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// Unfinished is a run with an intent and no outcome.
+// Unfinished is a run with an intent but no outcome.
 type Unfinished struct {
 	Run   event.RunID
 	Input event.InputID
-	Alive bool // its process still holds the run's lock
+	Alive bool // true if a process still holds the run's lock
 }
 
 // ListUnfinished returns the runs without an outcome, oldest first. It changes nothing.
@@ -28,7 +28,7 @@ func ListUnfinished(ctx context.Context, log *store.Reader, locks string) ([]Unf
 	return listUnfinished(ctx, log, locks, append(unlisted, ids...))
 }
 
-// listUnfinished returns for each run whether its process lives.
+// listUnfinished finds out for each run whether its process is still alive.
 func listUnfinished(ctx context.Context, log *store.Reader, locks string, ids []event.RunID) ([]Unfinished, error) {
 	var list []Unfinished
 	for _, id := range ids {
@@ -45,9 +45,9 @@ func listUnfinished(ctx context.Context, log *store.Reader, locks string, ids []
 	return list, nil
 }
 
-// PendingQuestions returns the open questions of the living runs, oldest first. It changes nothing.
+// PendingQuestions returns the open questions of the running runs, oldest first. It changes nothing.
 func PendingQuestions(ctx context.Context, log *store.Reader, locks string) ([]interaction.Question, error) {
-	ids, err := log.OpenRuns(ctx) // it lists every living run
+	ids, err := log.OpenRuns(ctx) // this list includes every running run
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func PendingQuestions(ctx context.Context, log *store.Reader, locks string) ([]i
 	}
 	var open []interaction.Question
 	for _, q := range all {
-		if q.Expires.After(q.Asked) { // otherwise no person can be asked, and the question is about to lapse
+		if q.Expires.After(q.Asked) { // otherwise nobody can be asked, and the question is about to end
 			open = append(open, q)
 		}
 	}

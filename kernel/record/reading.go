@@ -7,23 +7,21 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// Reading reads the events of all sessions of a log after a given event. Only one goroutine at a time may use
-// it.
+// Reading reads the events of all sessions of a log, after a given event. Only one goroutine at a time may use it.
 type Reading struct {
 	Log   openLog
-	Locks string // the folder of the locks of runs and conversations; Until does not need it
+	Locks string // the folder of the locks of runs and conversations; only Follow needs it
 
-	// At is the event after which the reading begins. Later it is the newest event that led to an Entry, or
-	// the end of the last Until.
+	// At is the event after which the reading begins. While reading, At becomes the newest event with an Entry, or the
+	// end of the last Until.
 	At event.Seq
 
-	f *follower // the follower of Until, with the turns under way
+	f *follower // the follower that Until uses; it knows the running turns
 }
 
-// Follow yields the recorded events and then the new ones, under the conditions of the function Follow. A
-// caller that stops and begins again at the Seq of the last Entry misses nothing and gets no event twice. Held
-// and Freed are not on record. They are yielded for each session with a turn that is or was under way, as of
-// now.
+// Follow yields the recorded events and then the new ones, as the function Follow does for one session. A caller may
+// stop and begin again at the Seq of the last Entry. It then misses no event and gets no event twice. Held and Freed
+// are not recorded. They describe the present state of each session that has or had a running turn.
 func (r *Reading) Follow(ctx context.Context) iter.Seq2[Entry, error] {
 	return entries(ctx, func(put putEntry) error {
 		f := newFollower(r.Log, r.Locks)
@@ -31,9 +29,9 @@ func (r *Reading) Follow(ctx context.Context) iter.Seq2[Entry, error] {
 	})
 }
 
-// Until yields the recorded events up to until, without Held and Freed. A caller that stops may ask for the
-// next Entry, or for later events. The earlier events of a turn under way are read only once. After an error
-// or the end of ctx, the Reading cannot be used.
+// Until yields the recorded events up to the event until, without Held and Freed. A caller that leaves the loop may
+// call Until again for the next entries or for later events. After an error or the end of ctx, the Reading cannot be
+// used.
 func (r *Reading) Until(ctx context.Context, until event.Seq) iter.Seq2[Entry, error] {
 	return entries(ctx, func(put putEntry) (err error) {
 		if r.f == nil {
@@ -51,7 +49,7 @@ func (r *Reading) Until(ctx context.Context, until event.Seq) iter.Seq2[Entry, e
 	})
 }
 
-// moving returns a put that also sets At.
+// moving returns a putEntry that also sets At.
 func (r *Reading) moving(put putEntry) putEntry {
 	return func(e Entry) error {
 		r.At = e.Seq
@@ -59,7 +57,7 @@ func (r *Reading) moving(put putEntry) putEntry {
 	}
 }
 
-// resumeTurns reads the turns that are under way at At, and puts the recorded entries after At up to the head.
+// resumeTurns reads the turns that were running at At. Then it puts the recorded entries from At to the head.
 func (r *Reading) resumeTurns(ctx context.Context, f *follower, put putEntry) error {
 	after := min(r.At, f.head)
 	if after > 0 {

@@ -1,12 +1,12 @@
-// Package record holds the knowledge of a run from its events alone: its result, its questions, its notices and the
-// history of its session.
+// Package record derives everything about a run from its events alone: its result, its questions, its notices, and the
+// earlier turns of its session.
 //
-// A Record adds up the events of one run. Follow and Reading turn the events of a log into notices, while they are
-// written and after that, in whatever process a turn runs. The package reads logs of this machine and copies of other
-// machines' logs. It writes nothing, decides nothing and calls no agent. It looks at the lock of a run or a session to
-// tell whether its process lives.
+// A Record adds up the events of one run. Follow and Reading convert the events of a log to notices, during a turn and
+// after it, whatever process runs the turn. The package reads logs of this machine and copies of other machines' logs.
+// It writes nothing, decides nothing and calls no agent. It checks the lock of a run or a session to find out whether a
+// process is alive.
 //
-// An iteration runs in the caller's goroutine. The package starts none.
+// An iteration runs in the caller's goroutine. The package starts no goroutines.
 package record
 
 import (
@@ -27,52 +27,52 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Record holds everything that the events of a run tell. Only Apply reads events: results, stories, numbers
-// and recovery use a Record. The zero value is an unknown run. A Record of some events, for example of the
-// facts alone, knows less.
+// Record has everything that follows from the events of a run. Only Apply decodes these events: results, stories,
+// statistics and recovery all use a Record. The zero value is a run without events. If only some events are applied,
+// for example only the facts, the Record knows less.
 type Record struct {
 	Result
-	Refs     event.Refs // the references of the run, with the agent's session as soon as it is known
-	First    event.Seq  // the first applied event
+	Refs     event.Refs // the references of the run; with the agent's session after it is known
+	First    event.Seq  // the number of the first applied event
 	At       time.Time  // the time of the input, or of the first event without an input
-	Withheld bool       // an applied event has no payload; Pruned means that a fact has none
+	Withheld bool       // true if the payload of an applied event is missing; Pruned concerns the facts alone
 
 	Received    fact.MessageReceived
-	Intended    bool // the intent is on record
+	Intended    bool // true if the intent was applied
 	FirstUpdate time.Duration
-	NoticedBy   string // NoticedBy and Known are those of fact.Failed
+	NoticedBy   string // NoticedBy and Known are copied from fact.Failed
 	Known       string
-	// KnownMessage is the code of Known and its insertions.
+	// KnownMessage is the code of the sentence in Known, with the inserted values.
 	KnownMessage message.Coded
 
-	Sent     bool            // the prompt is on record; it is written right after that
-	Lines    int             // lines of the agent after the prompt
-	Answered bool            // one of the lines is a response
-	Said     Messages        // of the agent after the prompt
-	Update   provider.Update // of the newest event; otherwise the zero value
+	Sent     bool            // true if the prompt is recorded; it is recorded right before it is sent
+	Lines    int             // the number of the agent's lines after the prompt
+	Answered bool            // true if one of these lines is a response
+	Said     Messages        // the agent's messages after the prompt
+	Update   provider.Update // the update in the newest applied event, or the zero value
 
 	Questions  []Question // in the order of the events
 	Decisions  []fact.PolicyDecided
-	Withdrawn  int                // requests that a rule or a mode decided after the agent had withdrawn them
+	Withdrawn  int                // the number of requests that the agent withdrew before a rule's or a mode's answer
 	Refused    []fact.ToolBlocked // refused requests of the agent
-	Unreadable int                // tools that ran without a question, with unreadable payloads
+	Unreadable int                // the number of tools that ran without a question and whose payload is unreadable
 
 	questionIndex map[event.InteractionID]int // indexes into Questions
-	prompted      bool                        // the agent's updates belong to the run; Notice needs this
-	ended         time.Time                   // the time of the outcome; Notice needs this
+	prompted      bool                        // true while the agent's updates belong to the run; used by Notice
+	ended         time.Time                   // the time of the outcome; used by Notice
 }
 
-// Question is a question of a run and its end.
+// Question is a question of a run, together with its end.
 type Question struct {
 	interaction.Question
-	Answer *interaction.Answer // nil means that no answer came
-	Reason interaction.Reason  // the reason for the lack of an answer
-	Closed time.Time           // zero means that the question is open
-	Unsent bool                // the answer came after the agent had stopped waiting
+	Answer *interaction.Answer // nil if no answer came
+	Reason interaction.Reason  // the reason why no answer came
+	Closed time.Time           // the time of the question's end; zero if the question is open
+	Unsent bool                // true if the answer came after the agent had stopped waiting
 }
 
-// Read reads the selected events of a run. The error is the log's. An event that cannot be decoded comes
-// from a later version, and only its type counts.
+// Read applies the events of a run that q selects. An event that cannot be decoded comes from a later version, and only
+// its type counts. The error comes from the log.
 func Read(ctx context.Context, log event.Reader, run event.RunID, q event.Query) (*Record, error) {
 	r := &Record{Result: Result{Run: run}, Refs: event.Refs{Run: run}}
 	q.Run = run
@@ -85,8 +85,8 @@ func Read(ctx context.Context, log event.Reader, run event.RunID, q event.Query)
 	return r, nil
 }
 
-// ReadResult reads the result of a run. Its Outcome is empty before the outcome. The error is that of Apply
-// for a fact of the result, or the log's.
+// ReadResult returns the result of a run. If the run has no outcome yet, Outcome is empty. The error comes from the
+// log, or from Apply for a fact that the result needs.
 func ReadResult(ctx context.Context, log event.Reader, run event.RunID) (Result, error) {
 	r := Record{Result: Result{Run: run, Replayed: true}}
 	for e, err := range log.Events(ctx, event.Query{Run: run, Class: event.Fact}) {
@@ -100,8 +100,8 @@ func ReadResult(ctx context.Context, log event.Reader, run event.RunID) (Result,
 	return r.Result, nil
 }
 
-// Content yields the parts of a run's messages that are not text, with their data, in the order of
-// Result.Content. It leaves out pruned parts.
+// Content yields the parts of a run's messages that are not text, with their data, in the order of Result.Content. It
+// omits pruned parts.
 func Content(ctx context.Context, log event.Reader, run event.RunID) iter.Seq2[provider.Block, error] {
 	return func(yield func(provider.Block, error) bool) {
 		rec := Record{Result: Result{Run: run}}
@@ -111,7 +111,7 @@ func Content(ctx context.Context, log event.Reader, run event.RunID) iter.Seq2[p
 				return
 			}
 			known := len(rec.Said.Blocks)
-			_ = rec.Apply(e) // a frame never fails
+			_ = rec.Apply(e) // Apply returns no error for a line
 			if len(rec.Said.Blocks) > known && !yield(*rec.Update.Block, nil) {
 				return
 			}
@@ -119,14 +119,14 @@ func Content(ctx context.Context, log event.Reader, run event.RunID) iter.Seq2[p
 	}
 }
 
-// resulting are the types of the facts in a result.
+// resulting has the types of the facts that a result needs.
 var resulting = []event.Type{
 	event.MessageReceived, event.CancelRequested, event.PolicyUnasked,
 	event.Responded, event.ProviderError, event.OutcomeUnknown, event.CallEnforced,
 }
 
-// Apply adds an event of the run. Most events change nothing. The error says that the payload cannot be
-// decoded. Then, or if the payload is withheld, the type alone counts.
+// Apply adds an event of the run. Many types of events change nothing. The error means that the payload cannot be
+// decoded. In that case, or if the payload is missing, only the event's type counts.
 func (r *Record) Apply(e event.Event) error {
 	if r.First == 0 {
 		r.First, r.At = e.Seq, e.Time
@@ -153,7 +153,7 @@ func (r *Record) Apply(e event.Event) error {
 	return nil
 }
 
-// readers has a function for each type of fact.
+// readers maps each type of fact to the function that applies it.
 var readers = map[event.Type]func(*Record, event.Event) error{
 	event.MessageReceived: reader(func(r *Record, e event.Event, p fact.MessageReceived) {
 		r.At, r.Received, r.Provider = e.Time, p, p.Provider
@@ -191,7 +191,7 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 		case p.Error != provider.ErrReplied.Error():
 		case e.Interaction != "":
 			r.question(e).Unsent = true
-		case n > 0: // a run's decisions and their replies alternate
+		case n > 0: // each decision of a run is followed by its reply
 			r.Decisions, r.Withdrawn = r.Decisions[:n-1], r.Withdrawn+1
 		}
 	}),
@@ -203,7 +203,7 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 		r.Unasked = append(r.Unasked, p)
 	}),
 	event.ToolBlocked: reader(func(r *Record, _ event.Event, p fact.ToolBlocked) {
-		p.Params = nil // they may be large
+		p.Params = nil // params may be large
 		r.Refused = append(r.Refused, p)
 	}),
 	event.Responded: reader(func(r *Record, _ event.Event, p fact.Responded) {
@@ -225,8 +225,8 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 	}),
 }
 
-// reader returns a function that decodes the payload and calls read. A payload that cannot be decoded becomes
-// the zero value.
+// reader returns a function that decodes the payload and calls the function read. If the payload cannot be decoded,
+// read gets the zero value.
 func reader[T any](read func(*Record, event.Event, T)) func(*Record, event.Event) error {
 	return func(r *Record, e event.Event) error {
 		var p T
@@ -249,7 +249,7 @@ func (r *Record) failed(outcome Outcome, p fact.Failed) {
 	r.Duration = milliseconds(p.DurationMS)
 }
 
-// question returns the question of an event, and adds it if it is new.
+// question returns the question that an event belongs to. It adds a new question.
 func (r *Record) question(e event.Event) *Question {
 	i, known := r.questionIndex[e.Interaction]
 	if !known {
@@ -262,7 +262,7 @@ func (r *Record) question(e event.Event) *Question {
 	return &r.Questions[i]
 }
 
-// Question returns the question with the id.
+// Question returns the question with this id.
 func (r *Record) Question(id event.InteractionID) Question {
 	if i, known := r.questionIndex[id]; known {
 		return r.Questions[i]
@@ -294,7 +294,7 @@ func (r *Record) frame(e event.Event) {
 	}
 }
 
-// Counted returns the numbers of the run's questions, as fact.Enforced counts them.
+// Counted counts the run's questions, as fact.Enforced does.
 func (r *Record) Counted() (p fact.Permissions) {
 	decided := func(yes bool) {
 		if yes {
@@ -322,14 +322,14 @@ func (r *Record) Counted() (p fact.Permissions) {
 	p.Asked += r.Withdrawn
 	for _, d := range r.Decisions {
 		p.Asked++
-		if d.Effect != "" { // otherwise it cannot be read
+		if d.Effect != "" { // an empty effect means that the payload could not be decoded
 			decided(d.Effect == string(policy.Allow))
 		}
 	}
 	return p
 }
 
-// Progress describes how far a run without an outcome came.
+// Progress returns a sentence that says how far a run without an outcome came.
 func (r *Record) Progress() *message.Text {
 	switch {
 	case !r.Sent && r.Withheld:

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Outcome is the end of an intent.
+// Outcome is the kind of a run's outcome.
 type Outcome string
 
-// The three outcomes.
+// These are the three outcomes.
 const (
 	OutcomeResponded     Outcome = "responded"
 	OutcomeProviderError Outcome = "provider_error"
@@ -26,26 +26,26 @@ type Result struct {
 	Provider string
 
 	Outcome     Outcome
-	Text        string           // all messages of the turn, in wire order; each message begins a line
+	Text        string           // the text of all messages of the turn, in wire order; each message begins on a new line
 	Content     []provider.Block // the parts of the messages that are not text; Content returns their data
 	StopReason  string           // as the agent wrote it
 	Usage       json.RawMessage
-	OfSession   bool // Usage counts the agent's session so far and not the turn
+	OfSession   bool // true if Usage covers the agent's whole session so far
 	Cost        *fact.Cost
 	Duration    time.Duration
 	Permissions fact.Permissions
 	Unasked     []fact.UnaskedTool
 	Blocked     int
-	Calls       int // made for this input by this run or by the replayed one: 0 or 1
+	Calls       int // the number of calls for this input: 0 or 1
 	Err         *provider.Error
-	Stopped     *fact.Stop // the reason for a stop of the turn, or nil
-	Replayed    bool       // the input was called before, and this is its recorded result
-	Pruned      bool       // payloads of the run were removed from the log
-	Damage      string     // the row of the first damaged event that was read
+	Stopped     *fact.Stop // the stop of the turn, or nil
+	Replayed    bool       // true if the input was called before, and this is the recorded result
+	Pruned      bool       // true if payloads of the run were pruned
+	Damage      string     // the line of text that a list shows for the first damaged event, or ""
 	Warnings    []string
 }
 
-// Freed counts the tools that ran without a question because a person had said yes for good.
+// Freed returns the number of tools that ran without a question after a permanent yes.
 func (r Result) Freed() (n int) {
 	for _, u := range r.Unasked {
 		if u.FreedBy != "" {
@@ -55,7 +55,8 @@ func (r Result) Freed() (n int) {
 	return n
 }
 
-// Tokens returns the numbers of the usage in the form that agents use. ok is false without such numbers.
+// Tokens returns the numbers of input and output tokens in Usage, as agents report them. ok is false if Usage does not
+// have them.
 func (r Result) Tokens() (in, out int64, ok bool) {
 	var u struct {
 		In  *int64 `json:"inputTokens"`

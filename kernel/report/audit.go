@@ -47,21 +47,21 @@ var (
 		"the agent was answered, and neither a person nor a rule had decided")
 )
 
-// Audit checks a log against the contract. An input and a run have at most one call, and an intent has exactly one
-// outcome. Nothing is sent before its intent. Every answer names its giver, and every reply follows its answer. The
-// events of a run carry only the run's ids. Audit is a verify.Auditor. The zero value is ready.
+// Audit checks a log against Perlica's promises. An input and a run have at most one call, and an intent has exactly
+// one outcome. No prompt is sent before its intent. Every answer names the person who gave it, and every reply follows
+// its answer. The events of a run have only the run's ids. Audit is a verify.Auditor. The zero value is ready.
 //
-// Audit reports nothing about events of unknown types. It reports nothing that depends on a missing payload or on
-// missing events.
+// Audit reports nothing about events of unknown types. If a payload or events are missing, it does not report faults
+// that may come from the loss.
 type Audit struct {
-	// gap says that events were missing. They may have held any fact.
+	// gap means that events were missing. They could have been of any type.
 	gap       bool
 	runs      map[event.RunID]*auditedRun
 	inputs    map[event.InputID]*auditedInput
 	questions map[event.InteractionID]*auditedQuestion
-	// last is the run of the previous event, which is mostly the run of the next one.
+	// last is the run of the previous event. The next event mostly has the same run.
 	last *auditedRun
-	// broken holds the rules that the current event breaks.
+	// broken has the rules that the current event breaks.
 	broken []*message.Text
 }
 
@@ -74,9 +74,9 @@ type auditedRun struct {
 	intent  event.Seq
 	prompt  event.Seq
 	outcome event.Seq
-	decided int // questions that a rule answered
-	replied int // replies to these
-	// uncertain says that events are missing before its first event or after its intent.
+	decided int // the number of questions that a rule or a mode answered
+	replied int // the number of replies to such questions
+	// uncertain means that events are missing before the run's first event or after its intent.
 	uncertain bool
 }
 
@@ -87,7 +87,7 @@ type auditedInput struct {
 type auditedQuestion struct {
 	run   event.RunID
 	asked event.Seq
-	ended event.Seq // answered, or lapsed
+	ended event.Seq // the event with the answer, or with the end without an answer
 
 	resolved event.Seq
 }
@@ -95,12 +95,13 @@ type auditedQuestion struct {
 // NewAuditor returns a new Audit as a verify.Auditor.
 func NewAuditor() verify.Auditor { return &Audit{} }
 
-// Wants returns true for events whose payload the Audit reads: the method of a request and the giver of an answer.
+// Wants reports whether the Audit needs the payloads of a type. It needs the method of a request and the person of an
+// answer.
 func (a *Audit) Wants(t event.Type) bool {
 	return t == event.RequestSent || t == event.InteractionAnswered
 }
 
-// Gap records that events are missing.
+// Gap tells the Audit that events are missing.
 func (a *Audit) Gap() {
 	a.gap = true
 	for _, r := range a.runs {
@@ -110,8 +111,8 @@ func (a *Audit) Gap() {
 	}
 }
 
-// Open returns the runs whose intent has no outcome, in the order of their intents. An open run is not damage: it
-// is still running, or the next start records its outcome.
+// Open returns the runs with an intent and no outcome, in the order of the intents. Such a run is not damage: it is
+// still running, or the next process records its outcome.
 func (a *Audit) Open() []event.RunID {
 	var list []*auditedRun
 	for _, r := range a.runs {
@@ -127,7 +128,7 @@ func (a *Audit) Open() []event.RunID {
 	return ids
 }
 
-// Event processes an event and returns the rules that it breaks.
+// Event checks an event and returns the rules that it breaks.
 func (a *Audit) Event(e *event.Event) []*message.Text {
 	a.broken = a.broken[:0]
 	if e.Class != event.Fact && e.Class != event.Frame {
@@ -162,7 +163,7 @@ func (a *Audit) Event(e *event.Event) []*message.Text {
 
 func (a *Audit) breaks(rule *message.Text) { a.broken = append(a.broken, rule) }
 
-// runOf finds the event's run and compares its ids. An id that does not apply is empty.
+// runOf returns the event's run, and checks that the event has the same ids as the run. An empty id is not compared.
 func (a *Audit) runOf(e *event.Event) *auditedRun {
 	r := a.last
 	if r == nil || r.id != e.Run {
@@ -183,7 +184,7 @@ func same[T ~string](have *T, is T) bool {
 	return is == "" || *have == is
 }
 
-// known returns the entry for an id, and creates it with begun if necessary.
+// known returns the entry for an id. For a new id it adds the value begun first.
 func known[K comparable, V any](all *map[K]*V, id K, begun V) *V {
 	if *all == nil {
 		*all = map[K]*V{}
@@ -222,18 +223,18 @@ func (a *Audit) requested(e *event.Event, r *auditedRun) {
 	in.intent = e.Seq
 }
 
-// isPrompt reports whether a line is the request that makes a call.
+// isPrompt reports whether a line is a session/prompt request.
 func isPrompt(line []byte) bool {
-	if !bytes.Contains(line, []byte("prompt")) { // most lines fail this cheap test
+	if !bytes.Contains(line, []byte("prompt")) { // a cheap test that most lines fail
 		return false
 	}
 	return member(line, "method") == acp.AgentMethodSessionPrompt
 }
 
-// member returns the text of a JSON object's member by its exact name. It returns the last of several, and "" if
-// the member is absent.
+// member returns the string value of an object's member with exactly this name. If the name occurs several times, the
+// last one counts. If the member is absent, it returns "".
 func member(object []byte, name string) (text string) {
-	var members map[string]json.RawMessage // a struct's fields would match in any case
+	var members map[string]json.RawMessage // a struct would also match names in another case
 	if json.Unmarshal(object, &members) != nil || json.Unmarshal(members[name], &text) != nil {
 		return ""
 	}
@@ -264,7 +265,7 @@ func (a *Audit) prompted(e *event.Event, r *auditedRun) {
 	in.prompt = e.Seq
 }
 
-// ended checks an outcome. A provider may fail before an intent exists.
+// ended checks an outcome. An outcome with a provider's error may have no intent.
 func (a *Audit) ended(e *event.Event, r *auditedRun) {
 	switch {
 	case r == nil:
@@ -308,7 +309,7 @@ func (a *Audit) question(e *event.Event) {
 	}
 }
 
-// resolved checks the last event of a question.
+// resolved checks the resolution of a question.
 func (a *Audit) resolved(e *event.Event) {
 	q := a.questions[e.Interaction]
 	if q == nil {

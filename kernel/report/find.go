@@ -15,13 +15,13 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// FindRecord, FindRun and FindSession return these errors.
+// These are the errors of FindRecord, FindRun and FindSession.
 var (
 	ErrNotFound     = message.New("report.not-found", "nothing on the log has that number, id or name")
 	ErrAmbiguousRef = message.New("report.ambiguous-ref", "more than one thing on the log matches")
 )
 
-// Found is the object that a reference names. Exactly one field is set. For a question, its run is set too.
+// Found is the object that a reference names. Exactly one field is set, except that a question also has its Run.
 type Found struct {
 	Event    *event.Event
 	Run      event.RunID
@@ -29,10 +29,10 @@ type Found struct {
 	Question event.InteractionID
 }
 
-// FindRecord returns the object that ref names on the log. An event has a seq and an id. A run has an id, a unique
-// beginning or end of it, and its input's id. A session has the same forms of its id, and a name. A question has an
-// id, or a unique part of it. Runs come before sessions, because the ids of both often have the same beginning. The
-// error is ErrNotFound or ErrAmbiguousRef.
+// FindRecord returns the object on the log that ref names. ref may be an event's number or id. For a run it may be the
+// id, a unique beginning or end of the id, or the input's id. For a session it may also be the name. For a question it
+// may be the id or a unique part of it. FindRecord tries runs before sessions, because the ids of both often begin
+// alike. The error is ErrNotFound or ErrAmbiguousRef.
 func FindRecord(ctx context.Context, log event.Reader, ref string) (Found, error) {
 	if e, ok, err := findEvent(ctx, log, ref); ok || err != nil {
 		return Found{Event: &e}, err
@@ -55,7 +55,7 @@ func FindRecord(ctx context.Context, log event.Reader, ref string) (Found, error
 	return Found{Run: q.Refs.Run, Question: q.ID}, qerr
 }
 
-// findEvent finds an event by its number or its whole id.
+// findEvent returns the event with this number or this whole id.
 func findEvent(ctx context.Context, log event.Reader, ref string) (event.Event, bool, error) {
 	if n, err := strconv.ParseInt(ref, 10, 64); err == nil && n > 0 && ref[0] != '0' && ref[0] != '+' {
 		return log.Last(ctx, event.Query{After: event.Seq(n - 1), Until: event.Seq(n)})
@@ -66,14 +66,14 @@ func findEvent(ctx context.Context, log event.Reader, ref string) (event.Event, 
 	for _, q := range []event.Query{{Run: event.RunID(ref)}, {Session: event.SessionID(ref)}} {
 		q.Class = event.Fact
 		if _, ok, err := log.Last(ctx, q); ok || err != nil {
-			return event.Event{}, false, err // the id of a run, a session or a question, which is indexed
+			return event.Event{}, false, err // ref is the id of a run or a session, which the log finds quickly
 		}
 	}
 	return log.Last(ctx, event.Query{ID: ref})
 }
 
-// FindRun returns the run that ref names. ref is an id, a unique beginning or end of an id, or the id of the run's
-// input. The error is ErrNotFound or ErrAmbiguousRef.
+// FindRun returns the run that ref names. ref may be the run's id, a unique beginning or end of that id, or the id of
+// the run's input. The error is ErrNotFound or ErrAmbiguousRef.
 func FindRun(ctx context.Context, log event.Reader, ref string) (event.RunID, error) {
 	if ref == "" {
 		return "", ErrNotFound
@@ -81,8 +81,8 @@ func FindRun(ctx context.Context, log event.Reader, ref string) (event.RunID, er
 	if e, ok, err := log.Last(ctx, event.Query{Run: event.RunID(ref), Class: event.Fact}); ok || err != nil {
 		return e.Run, err
 	}
-	// The log has an index of intents by input and of outcomes by run. FindRun reads these first, because reading
-	// all inputs takes long on a long log. Only the inputs show a run without an intent.
+	// The log has an index of intents by input and of outcomes by run. FindRun uses these first, because reading all
+	// inputs takes long on a large log. But a run without an intent has only its input.
 	intent := event.Query{Types: []event.Type{event.Requested}, Input: event.InputID(ref)}
 	if e, ok, err := log.Last(ctx, intent); ok || err != nil {
 		return e.Run, err
@@ -107,14 +107,14 @@ func FindRun(ctx context.Context, log event.Reader, ref string) (event.RunID, er
 		parts.addID(e.Run, isShortFor(ref, string(e.Run)))
 	}
 	if len(inputs.ids) > 0 {
-		// After a failure before the call, an input may have been tried again.
+		// After a failure before the call, the same input may have been given again, so the newest run counts.
 		return inputs.ids[len(inputs.ids)-1], nil
 	}
 	return parts.single(ref)
 }
 
-// FindSession returns the session that ref names, even a deleted one. ref is an id, a name, or a unique beginning
-// or end of an id. The error is ErrNotFound or ErrAmbiguousRef.
+// FindSession returns the session that ref names, even a deleted one. ref may be the id, the name, or a unique
+// beginning or end of the id. The error is ErrNotFound or ErrAmbiguousRef.
 func FindSession(ctx context.Context, log event.Reader, ref string) (event.SessionID, error) {
 	if ref == "" {
 		return "", ErrNotFound
@@ -132,7 +132,7 @@ func FindSession(ctx context.Context, log event.Reader, ref string) (event.Sessi
 		parts.addID(e.Session, isShortFor(ref, string(e.Session)))
 		switch e.Type {
 		case event.SessionDeleted:
-			delete(names, e.Session) // the name is free again
+			delete(names, e.Session) // the name can be used again
 		default:
 			if f, err := fact.Decode[fact.SessionRenamed](e); err == nil && f.Name != "" {
 				names[e.Session] = f.Name
@@ -147,7 +147,7 @@ func FindSession(ctx context.Context, log event.Reader, ref string) (event.Sessi
 	return parts.single(ref)
 }
 
-// matches collects the different ids that a reference could mean.
+// matches collects the ids that a reference could mean.
 type matches[T ~string] struct{ ids []T }
 
 func (m *matches[T]) addID(id T, ok bool) {
@@ -168,15 +168,14 @@ func (m matches[T]) single(ref string) (id T, err error) {
 	return m.ids[0], nil
 }
 
-// minShort is the minimum length of a part of an id. People see the last characters of an id, and shown is their
-// number.
+// minShort is the minimum length of a part of an id. shown is the number of last characters of an id that lists show.
 const (
 	minShort = 4
 	shown    = 8
 )
 
-// isShortFor reports whether ref is an id, or a sufficient part of it: of its beginning, of its end, or of the
-// beginning of its shown characters.
+// isShortFor reports whether ref means the id: it is the beginning or the end of the id, or the beginning of the shown
+// characters.
 func isShortFor(ref, id string) bool {
 	if len(ref) < minShort {
 		return false
@@ -184,13 +183,13 @@ func isShortFor(ref, id string) bool {
 	return strings.HasPrefix(id, ref) || strings.HasSuffix(id, ref) || strings.HasPrefix(id[max(0, len(id)-shown):], ref)
 }
 
-// FindApproval returns these errors.
+// These are the errors of FindApproval.
 var (
 	ErrNoApproval        = message.New("report.no-approval", "there is no such standing approval")
 	ErrAmbiguousApproval = message.New("report.ambiguous-approval", "more than one standing approval matches")
 )
 
-// FindApproval returns the approval in the list that ref names. ref is an id, or a unique beginning or end of one.
+// FindApproval returns the approval in the list that ref names. ref may be the id, or a unique beginning or end of it.
 func FindApproval(list []policy.Approval, ref string) (policy.Approval, error) {
 	if i := slices.IndexFunc(list, func(a policy.Approval) bool { return a.ID == ref }); i >= 0 {
 		return list[i], nil
@@ -205,14 +204,14 @@ func FindApproval(list []policy.Approval, ref string) (policy.Approval, error) {
 	return policy.Approval{}, fmt.Errorf("%w: %s", ErrAmbiguousApproval, ref)
 }
 
-// FindQuestion returns these errors.
+// These are the errors of FindQuestion.
 var (
 	ErrNoQuestion        = message.New("report.no-question", "there is no such question")
 	ErrAmbiguousQuestion = message.New("report.ambiguous-question", "more than one question matches")
 )
 
-// FindQuestion returns the question that ref names, open or not. ref is an id, or a unique beginning or end of one.
-// The error is ErrNoQuestion or ErrAmbiguousQuestion.
+// FindQuestion returns the question that ref names, open or closed. ref may be the id, or a unique beginning or end of
+// it. The error is ErrNoQuestion or ErrAmbiguousQuestion.
 func FindQuestion(ctx context.Context, log event.Reader, ref string) (interaction.Question, error) {
 	q, err := interaction.Find(ctx, log, event.InteractionID(ref))
 	if ref != "" && err == nil {

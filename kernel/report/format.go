@@ -16,7 +16,7 @@ import (
 
 // FormatOptions are the options of WriteHTML, WriteOTel and WriteCloudEvents.
 type FormatOptions struct {
-	// Mask returns a text without its secrets. Nil changes nothing.
+	// Mask replaces the secrets in a text. Nil means that texts are not masked.
 	Mask func(string) string
 	// Version is Perlica's version, for formats that name their writer.
 	Version string
@@ -29,18 +29,18 @@ func (o FormatOptions) mask(text string) string {
 	return o.Mask(text)
 }
 
-// inputs yields the input of each run that q selects, oldest first. The time of a run is the time of its input.
+// inputs yields the input of each run that q selects, oldest first. Limits of time apply to the input.
 func inputs(ctx context.Context, log *store.Reader, q event.Query) iter.Seq2[event.Event, error] {
 	q.Types, q.Class = []event.Type{event.MessageReceived}, event.Fact
 	return log.Events(ctx, q)
 }
 
-// cloudEventPrefix stands before the types of events. CloudEvents asks for the reversed name of the domain that
+// cloudEventPrefix begins the types of exported events. CloudEvents requires the reversed name of the domain that
 // defines a type.
 const cloudEventPrefix = "com.github.perlica."
 
-// cloudEvent is an event in the JSON form of CloudEvents 1.0. The name of an extension attribute has at most 20
-// characters, all lower-case letters or digits. A number that may exceed 32 bits is a string.
+// cloudEvent is an event in the JSON format of CloudEvents 1.0. The name of an extension attribute may have at most 20
+// lower-case letters and digits. A number that may exceed 32 bits must be a string.
 type cloudEvent struct {
 	SpecVersion string `json:"specversion"`
 	ID          string `json:"id"`
@@ -49,7 +49,7 @@ type cloudEvent struct {
 	Subject     string `json:"subject,omitempty"`
 	Time        string `json:"time"`
 	ContentType string `json:"datacontenttype,omitempty"`
-	// TraceParent is the run's span in WriteOTel.
+	// TraceParent is the run's span, as WriteOTel writes it.
 	TraceParent string `json:"traceparent,omitempty"`
 
 	Seq          string `json:"perlicaseq"`
@@ -64,16 +64,16 @@ type cloudEvent struct {
 	Length       string `json:"perlicalength"`
 	SHA256       string `json:"perlicasha256"`
 	Leaf         string `json:"perlicaleaf"`
-	Withheld     string `json:"perlicawithheld,omitempty"` // masked, absent, damaged
+	Withheld     string `json:"perlicawithheld,omitempty"` // "masked", "absent" or "damaged"
 	Damage       string `json:"perlicadamage,omitempty"`
 
 	Data   json.RawMessage `json:"data,omitempty"`
 	Base64 []byte          `json:"data_base64,omitempty"`
 }
 
-// WriteCloudEvents writes the events that q selects as CloudEvents 1.0 in JSON, one per line. It omits a payload
-// with a secret completely, because the hash covers the whole payload. It also omits a payload that the log no
-// longer has. It reads the log once and needs little memory.
+// WriteCloudEvents writes the events that q selects as CloudEvents 1.0 in JSON, one per line. It omits a whole payload
+// if a part of it is masked, because the hash covers the whole payload. It also omits missing payloads. It reads the
+// log once and needs little memory.
 func WriteCloudEvents(ctx context.Context, w io.Writer, log *store.Reader, q event.Query, opt FormatOptions) error {
 	source, err := log.Origin(ctx)
 	if err != nil {

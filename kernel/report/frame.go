@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// summarizeFrame describes a line of the protocol.
+// summarizeFrame describes a line of the protocol in a few words.
 func summarizeFrame(line []byte) string {
 	if u, ok := provider.ParseUpdate(line, ""); ok {
 		switch {

@@ -20,23 +20,23 @@ import (
 	"github.com/perlica/perlica/kernel/record"
 )
 
-// WriteHTML writes the runs whose inputs q selects as one page for people. It writes each run as Story tells it,
-// and at the end the log's root and its newest checkpoint. The page loads nothing and has no scripts. The agent's
-// words are only text on it. WriteHTML writes run by run.
+// WriteHTML writes the runs whose inputs q selects as one web page. It writes each run's Story, and at the end the
+// log's root and its newest checkpoint. The page loads nothing and has no scripts. The agent's words appear as plain
+// text. WriteHTML writes and flushes run by run.
 func WriteHTML(ctx context.Context, w io.Writer, log *store.Reader, q event.Query, opt FormatOptions) error {
 	out := bufio.NewWriter(w)
 	p := pageWriter{page: markup{out}, log: log, opt: opt, costs: map[string]float64{}}
 	return errors.Join(p.writePage(ctx, q), out.Flush())
 }
 
-// pageWriter writes one page and counts its content.
+// pageWriter writes one page and adds up the runs, the tokens and the costs on it.
 type pageWriter struct {
 	page markup
 	log  *store.Reader
 	opt  FormatOptions
 
 	runs    int
-	in, out int64 // tokens
+	in, out int64 // numbers of tokens
 	costs   map[string]float64
 }
 
@@ -108,10 +108,10 @@ func (p *pageWriter) writeRun(ctx context.Context, input event.Event) error {
 	r.addFact("session", string(input.Session))
 	r.addFact("input", string(input.Input))
 	p.page.putRun(r.pageRun)
-	return p.page.w.Flush() // the reader may have disconnected
+	return p.page.w.Flush() // an error means that the reader has disconnected
 }
 
-// pageStory turns a run's story into a part of the page.
+// pageStory converts a run's story to a part of the page.
 type pageStory struct {
 	pageRun
 	p     *pageWriter
@@ -120,18 +120,18 @@ type pageStory struct {
 	ended bool
 }
 
-// text masks a text and makes invisible characters visible.
+// text masks a text and makes hidden characters visible.
 func (r *pageStory) text(s string) string { return plain(r.p.opt.mask(s)) }
 
-// plain replaces the characters that a browser would hide: control characters, and characters that turn the
-// direction of a text.
+// plain replaces the characters that a browser would hide: control characters, and characters that change the direction
+// of the text.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':
 			return r
 		case r < ' ':
-			return '␀' + r // the picture of the character
+			return '␀' + r // the visible symbol of the control character
 		case r == 0x7f:
 			return '␡'
 		case r >= 0x80 && r < 0xa0, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f,
@@ -154,7 +154,7 @@ func (r *pageStory) addStep(at time.Time, s pageStep) {
 	r.Steps = append(r.Steps, s)
 }
 
-// block returns a text as one block, or nothing for an empty text.
+// block returns a text as one block of the page. For an empty text it returns nil.
 func (r *pageStory) block(s string) [][]pagePiece {
 	if s = strings.TrimRight(r.text(s), "\n"); s == "" {
 		return nil
@@ -253,7 +253,7 @@ func (r *pageStory) subject(q interaction.Question) (body [][]pagePiece) {
 	return body
 }
 
-// change returns the lines of a diff.
+// change returns the lines of a diff between two texts.
 func (r *pageStory) change(path, before, after string) (lines []pagePiece) {
 	text := string(diff.Diff(path, []byte(before), path, []byte(after)))
 	for line := range strings.Lines(r.text(text)) {
@@ -271,7 +271,7 @@ func (r *pageStory) change(path, before, after string) (lines []pagePiece) {
 	return lines
 }
 
-// changes returns the files that an unasked tool call changed.
+// changes returns the files that a tool call changed without a question.
 func (r *pageStory) changes(u *unasked) (body [][]pagePiece) {
 	if u == nil {
 		return nil

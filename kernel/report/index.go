@@ -15,20 +15,20 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// Kind is the kind of a text on the log.
+// Kind is the kind of a text in the search index.
 type Kind string
 
-// The order of these kinds is part of the index.
+// These are the kinds of texts. Their order is part of the index.
 const (
 	// kindInput is the text of an input.
 	kindInput Kind = "input"
-	// kindAnswer is the agent's answer, or the error.
+	// kindAnswer is the agent's answer, or the error instead of an answer.
 	kindAnswer Kind = "answer"
-	// kindTool names the tools that the agent used or wanted to use.
+	// kindTool is the list of tools that the agent used or wanted to use.
 	kindTool Kind = "tool"
-	// kindQuestion is a question to a person, with everything that needs judgement.
+	// kindQuestion is a question to a person, with everything that the person needs for a decision.
 	kindQuestion Kind = "question"
-	// kindDecision names the person or the rule that decided, or the person that stopped a run.
+	// kindDecision is a decision, or a stop of a run, with the name of the person or the rule.
 	kindDecision Kind = "decision"
 	// kindSession is a session's name.
 	kindSession Kind = "session"
@@ -39,11 +39,11 @@ func Kinds() []Kind {
 	return []Kind{kindInput, kindAnswer, kindTool, kindQuestion, kindDecision, kindSession}
 }
 
-// slots is the maximum number of an event's texts in the index: at most one of each kind. The number of a text is
-// seq times slots plus the number of its kind, so the texts have the order of the log.
+// slots is the maximum number of texts of one event: at most one of each kind. The number of a text in the index is seq
+// * slots + the position of its kind. So the numbers have the order of the log.
 const slots = 8
 
-// maxText is the length in bytes of the indexed part of a text.
+// maxText is the maximum size, in bytes, of the indexed part of a text.
 const maxText = 1 << 20
 
 type passage struct {
@@ -51,14 +51,14 @@ type passage struct {
 	text string
 }
 
-// asked holds the words of a question by which the decision about it can be found.
+// asked has the words of a question that help to find the decision about it.
 type asked struct {
 	Title  string            `json:"title"`
-	Labels map[string]string `json:"labels"` // the options by id
+	Labels map[string]string `json:"labels"` // labels of the options by id
 }
 
-// passages returns the texts of a fact. It returns none for a fact that was withheld or cannot be decoded. If the
-// fact answers a question, q holds that question.
+// passages returns the searchable texts of a fact. If the payload is missing or cannot be decoded, it returns nil. If
+// the fact is the end of a question, q is that question.
 func passages(e event.Event, q asked) []passage {
 	f, ok := texts[e.Type]
 	if !ok || e.Payload == nil {
@@ -81,7 +81,7 @@ func passages(e event.Event, q asked) []passage {
 	return kept
 }
 
-// texts returns the texts of each type of fact that has some.
+// texts maps each type of fact with searchable texts to the function that returns them.
 var texts = map[event.Type]func(event.Event, asked) ([]passage, error){
 	event.MessageReceived: one(kindInput, func(p fact.MessageReceived, _ asked) string {
 		return parts(p.Text, p.Attachments...)
@@ -131,7 +131,7 @@ var texts = map[event.Type]func(event.Event, asked) ([]passage, error){
 	event.SessionRenamed: one(kindSession, func(p fact.SessionRenamed, _ asked) string { return p.Name }),
 }
 
-// one turns a function on a payload into a function that returns an event's only text.
+// one converts a function on a payload to a function that returns the only text of an event.
 func one[T any](k Kind, f func(T, asked) string) func(event.Event, asked) ([]passage, error) {
 	return func(e event.Event, q asked) ([]passage, error) {
 		p, err := fact.Decode[T](e)
@@ -162,7 +162,7 @@ func toolTitles(tools []fact.ToolSeen) string {
 	return strings.TrimPrefix(b.String(), " · ")
 }
 
-// questionText returns everything in the question that needs judgement.
+// questionText returns everything in a question that a person needs for a decision.
 func questionText(q interaction.Question) string {
 	s := q.Subject
 	list := append(append(append([]string{}, s.Commands...), s.Paths...), s.Text...)
@@ -175,7 +175,7 @@ func questionText(q interaction.Question) string {
 	return parts(q.Title, append(list, q.Why)...)
 }
 
-// parts joins the nonempty texts.
+// parts joins the texts that are not empty.
 func parts(first string, more ...string) string {
 	var b strings.Builder
 	b.WriteString(first)
@@ -188,9 +188,10 @@ func parts(first string, more ...string) string {
 	return b.String()
 }
 
-// searchSchema has an index of words without a copy of the texts, because a hit's text comes from the log.
-// Provider, session and kind are words in a separate column. So a filter is one more word and not a scan. stretches
-// holds the oldest and newest time in each 512 events: a clock may jump, so the times are not in order.
+// searchSchema has the index of words. The index has no copy of the texts, because the text of a hit is read from the
+// log. Provider, session and kind are words in a separate column, so a filter is only one more word. The table
+// stretches has the oldest and the newest time in each group of 512 events. A clock may jump, so the times are not in
+// order.
 const searchSchema = `
 	CREATE VIRTUAL TABLE words USING fts5(
 		text, chars, tags,
@@ -217,16 +218,16 @@ const searchSchema = `
 
 const stretch = 4096
 
-// indexer builds the index. It exists as long as the view.
+// indexer adds facts to the index. It exists as long as the view.
 type indexer struct {
 	progress func(event.Seq)
 
-	// tx is the transaction of the prepared statements. The statements end with it.
+	// tx is the transaction in which the statements were prepared. The statements end with it.
 	tx    *sqlx.Tx
 	stmts map[string]*sqlx.Stmt
 }
 
-// stmt prepares a statement once per transaction. Indexing a log takes few transactions.
+// stmt returns a prepared statement. It prepares each query once per transaction.
 func (x *indexer) stmt(ctx context.Context, tx *sqlx.Tx, query string) (*sqlx.Stmt, error) {
 	if x.tx != tx {
 		x.tx, x.stmts = tx, map[string]*sqlx.Stmt{}
@@ -250,7 +251,7 @@ func (x *indexer) execStatement(ctx context.Context, tx *sqlx.Tx, query string, 
 	return err
 }
 
-// applyFact skips a fact that it cannot decode, as the view of the sessions does.
+// applyFact adds a fact to the index. It skips a fact that it cannot decode.
 func (x *indexer) applyFact(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	if x.progress != nil {
 		x.progress(e.Seq)
@@ -292,7 +293,7 @@ func (x *indexer) addText(ctx context.Context, tx *sqlx.Tx, e event.Event, p pas
 	)
 }
 
-// textID numbers the texts in the order of the log.
+// textID returns the number of a text in the index.
 func textID(seq event.Seq, k Kind) int64 {
 	for i, kind := range Kinds() {
 		if kind == k {
@@ -302,16 +303,16 @@ func textID(seq event.Seq, k Kind) int64 {
 	return int64(seq)*slots + slots - 1
 }
 
-// The text columns cannot contain these words by chance, because they are in the column of tags.
+// The tags are in a separate column, so that words of a text cannot look like tags.
 func kindTag(k Kind) string                { return "k" + string(k) }
 func providerTag(name string) string       { return "p" + hex.EncodeToString([]byte(name)) }
 func sessionTag(id event.SessionID) string { return "s" + hex.EncodeToString([]byte(id)) }
 
-// rememberFact stores the objects of later facts: the provider of a session and the open questions.
+// rememberFact stores information that later facts need: the provider and the name of a session, and the questions.
 func (x *indexer) rememberFact(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	switch e.Type {
 	case event.SessionCreated, event.SessionRenamed, event.MessageReceived:
-		// All three payloads have the fields of SessionCreated, or a part of them.
+		// The payloads of all three types have fields of SessionCreated.
 		p, err := fact.Decode[fact.SessionCreated](e)
 		if err != nil {
 			return nil
@@ -323,7 +324,7 @@ func (x *indexer) rememberFact(ctx context.Context, tx *sqlx.Tx, e event.Event) 
 				provider = CASE ?2 WHEN '' THEN provider ELSE ?2 END,
 				name = CASE ?3 WHEN '' THEN name ELSE ?3 END`, string(e.Session), p.Provider, p.Name)
 	case event.SessionDeleted:
-		// the name is free again
+		// the name can be used again
 		return x.execStatement(ctx, tx, `UPDATE sessions SET name = '' WHERE id = ?`, string(e.Session))
 	case event.InteractionRequested:
 		p, err := fact.Decode[interaction.Question](e)
@@ -348,7 +349,7 @@ func askedBy(p interaction.Question) asked {
 	return q
 }
 
-// question returns the question that e is about, if e is about one.
+// question returns the question whose end the event e is. For any other event it returns an empty question.
 func (x *indexer) question(ctx context.Context, tx *sqlx.Tx, e event.Event) (q asked, err error) {
 	switch e.Type {
 	case event.InteractionAnswered, event.InteractionLapsed, event.InteractionAnswerRejected:
@@ -363,7 +364,7 @@ func (x *indexer) question(ctx context.Context, tx *sqlx.Tx, e event.Event) (q a
 	return q, err
 }
 
-// text returns one text that a query selects, or "".
+// text returns the text that a query selects for an id, or "".
 func (x *indexer) text(ctx context.Context, tx *sqlx.Tx, query, id string) (string, error) {
 	s, err := x.stmt(ctx, tx, query)
 	if err != nil {

@@ -8,15 +8,16 @@ import (
 	"github.com/perlica/perlica/kernel/record"
 )
 
-// Meter calculates the usage of each run. An agent reports the cost of its session so far. Some agents also report
-// the tokens of the session so far, and some start at zero again after a restart. Of two reports from one session,
-// the difference counts. If the later report is lower, all of it counts. The zero value is ready.
+// Meter calculates the tokens and the cost of each run from the agents' reports. An agent reports the cost of its
+// session so far. Some agents also report the tokens of the session so far, and some begin at zero again after a
+// restart. So a run's share is the difference to the session's previous report. If the new report is lower, the whole
+// report counts. The zero value is ready.
 type Meter struct {
 	costs  map[bill]float64
 	tokens map[account][2]int64
 }
 
-// account is an agent's session. An agent may give one id to several of our sessions.
+// account identifies an agent's session. An agent may use the same id in several Perlica sessions.
 type account struct {
 	ours   event.SessionID
 	theirs event.ConversationID
@@ -29,8 +30,8 @@ type bill struct {
 
 func accountOf(refs event.Refs) account { return account{refs.Session, refs.Conversation} }
 
-// Add takes the next report from the agent's session in refs. It returns the tokens and the cost since the previous
-// report. It returns 0 for a number that the agent does not give.
+// Add adds the next report of the agent's session in refs. It returns the tokens and the cost since the previous report
+// of that session. A number that the agent does not report is 0.
 func (m *Meter) Add(refs event.Refs, said record.Result) (in, out int64, cost float64) {
 	if m.costs == nil {
 		m.costs, m.tokens = map[bill]float64{}, map[account][2]int64{}
@@ -59,8 +60,8 @@ func (m *Meter) Add(refs event.Refs, said record.Result) (in, out int64, cost fl
 	return in, out, cost
 }
 
-// beginSession prepares the first report of a session. The session's earlier reports are on the log, among the events
-// that older selects.
+// beginSession prepares the Meter for the first report of an agent's session. It reads earlier reports of that session
+// from the log, among the events that older selects.
 func (m *Meter) beginSession(ctx context.Context, log event.Reader, refs event.Refs, said record.Result,
 	older event.Query) error {
 	_, paid := m.costs[bill{accountOf(refs), currency(said.Cost)}]
@@ -71,7 +72,7 @@ func (m *Meter) beginSession(ctx context.Context, log event.Reader, refs event.R
 		return nil
 	}
 	older.Session, older.Types, older.Newest = refs.Session, []event.Type{event.Responded}, true
-	older.Limit = 32 // an agent that reports its usage does so in each turn
+	older.Limit = 32 // an agent that reports its usage does so after each turn
 	for e, err := range log.Events(ctx, older) {
 		if err != nil {
 			return err
@@ -95,7 +96,7 @@ func (m *Meter) beginSession(ctx context.Context, log event.Reader, refs event.R
 	return nil
 }
 
-// currency returns "" without a cost.
+// currency returns the currency of a cost. Without a cost it returns "".
 func currency(c *fact.Cost) string {
 	if c == nil {
 		return ""
@@ -103,7 +104,7 @@ func currency(c *fact.Cost) string {
 	return c.Currency
 }
 
-// usedIn returns a function that replaces the agent's report in an outcome by the run's own usage.
+// usedIn returns a function that replaces the agent's report in an outcome with the usage of the run itself.
 func usedIn(ctx context.Context, log event.Reader) func(event.Event, *StepOutcome) error {
 	return func(e event.Event, o *StepOutcome) error {
 		var m Meter

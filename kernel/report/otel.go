@@ -19,8 +19,8 @@ import (
 	"github.com/perlica/perlica/kernel/record"
 )
 
-// These are the used parts of an OTLP request in its JSON encoding. Ids are hexadecimal, and 64-bit numbers are
-// strings.
+// These are the parts of an OTLP request that WriteOTel uses, for its JSON encoding. Ids are hexadecimal, and 64-bit
+// numbers are strings.
 type (
 	otelRequest struct {
 		ResourceSpans []otelResourceSpans `json:"resourceSpans"`
@@ -69,14 +69,14 @@ type (
 	}
 )
 
-// Kinds of spans and codes of a status have these numbers in OTLP.
+// These are OTLP's numbers for kinds of spans and for the status "error".
 const (
 	otelInternal = 1
 	otelClient   = 3
 	otelError    = 2
 )
 
-// otelSchema is the version of the semantic conventions for the names of spans.
+// otelSchema is the address of the semantic conventions whose names the spans use.
 const otelSchema = "https://opentelemetry.io/schemas/1.41.0"
 
 // addText adds an attribute unless its value is empty.
@@ -92,7 +92,7 @@ func (a *otelAttributes) addNumber(key string, value int64) {
 
 func nanos(t time.Time) string { return strconv.FormatInt(t.UnixNano(), 10) }
 
-// traceID returns the id of a run's trace in the form of OpenTelemetry.
+// traceID returns the id of a run's trace, as OpenTelemetry requires it.
 func traceID(r event.Refs) string {
 	if b, err := hex.DecodeString(string(r.Trace)); err == nil && len(b) == 16 &&
 		string(r.Trace) != "00000000000000000000000000000000" {
@@ -102,16 +102,17 @@ func traceID(r event.Refs) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// spanID derives an id from the span's subject, so that the same log gives the same spans.
+// spanID returns an id that depends only on the run, the kind and the id of the span's object. So the same log always
+// gives the same spans.
 func spanID(run event.RunID, what, id string) string {
 	sum := sha256.Sum256([]byte("perlica span\x00" + string(run) + "\x00" + what + "\x00" + id))
 	return hex.EncodeToString(sum[:8])
 }
 
-// WriteOTel writes the runs whose inputs q selects as OpenTelemetry traces. Each line is an OTLP request in JSON
-// with the spans of one run. Their names follow the semantic conventions for generative AI. Below invoke_agent are
-// an execute_tool span for each reported tool call, and a span for the waiting time of each question. The spans
-// hold durations, numbers and names, and not the texts of inputs and answers. All times are times of events.
+// WriteOTel writes the runs whose inputs q selects as OpenTelemetry traces. Each line is an OTLP request in JSON with
+// the spans of one run. The names follow the semantic conventions for generative AI. The run's span is invoke_agent.
+// Below it are an execute_tool span for each tool call, and a span for the waiting time of each question. The spans
+// have durations, numbers and names, but no texts of inputs and answers. All times are times of events.
 func WriteOTel(ctx context.Context, w io.Writer, log *store.Reader, q event.Query, opt FormatOptions) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)
@@ -141,13 +142,13 @@ func WriteOTel(ctx context.Context, w io.Writer, log *store.Reader, q event.Quer
 type tracer struct {
 	opt   FormatOptions
 	run   event.RunID
-	spans []otelSpan     // the first is the run's span
-	open  map[string]int // tools and questions, by span id
-	// end is the time of the last event.
+	spans []otelSpan     // the first one is the run's span
+	open  map[string]int // indexes of the spans of tools and questions, by span id
+	// end is the time of the newest event.
 	end time.Time
 }
 
-// runSpans returns the spans of the run that has the input.
+// runSpans returns the spans of the run with this input.
 func runSpans(ctx context.Context, log *store.Reader, input event.Event, opt FormatOptions) ([]otelSpan, error) {
 	t := tracer{opt: opt, run: input.Run, open: map[string]int{}, end: input.Time}
 	t.spans = []otelSpan{{
@@ -180,10 +181,10 @@ func runSpans(ctx context.Context, log *store.Reader, input event.Event, opt For
 	return t.spans, nil
 }
 
-// genAIProviders maps agents to the names of their makers in the conventions.
+// genAIProviders maps agents to the names that the conventions use for their makers.
 var genAIProviders = map[string]string{"claude": "anthropic", "codex": "openai", "gemini": "gcp.gemini"}
 
-// identifyAgent finds the called provider in the intent or in the input, and the id of the agent's session.
+// identifyAgent returns the called provider, and the id of the agent's session.
 func (t *tracer) identifyAgent(ctx context.Context, log *store.Reader,
 	input event.Event) (provider, conversation string, err error) {
 	if m, err := fact.Decode[fact.MessageReceived](input); err == nil {
@@ -255,7 +256,7 @@ func (t *tracer) asked(step Step, w StepAsked) {
 func (t *tracer) closed(step Step, w StepClosed) {
 	i, ok := t.open[spanID(t.run, "question", string(w.Question.ID))]
 	if !ok {
-		return // the question itself was withheld
+		return // the payload of the question itself is missing
 	}
 	s := &t.spans[i]
 	s.End = nanos(step.At)
@@ -307,7 +308,7 @@ func (t *tracer) outcome(step Step, w StepOutcome) {
 	s.Attributes.addText("error.type", kind)
 }
 
-// addDamage adds the row of a damaged event, if there is one, as an event of the run's span.
+// addDamage adds the line of text for a damaged event as an event of the run's span. An empty row adds nothing.
 func (t *tracer) addDamage(step Step, row string) {
 	if row == "" {
 		return
@@ -317,9 +318,9 @@ func (t *tracer) addDamage(step Step, row string) {
 	t.spans[0].Events = append(t.spans[0].Events, e)
 }
 
-// addNote adds important facts, and the names of the deciders, as events of the run's span.
+// addNote adds important facts and decisions as events of the run's span.
 func (t *tracer) addNote(step Step, w StepNote) {
-	if w.Type.Outcome() { // without its payload
+	if w.Type.Outcome() { // an outcome without its payload
 		t.spans[0].End = nanos(step.At)
 		t.spans[0].Attributes.addText("perlica.outcome", strings.TrimPrefix(string(w.Type), "llm."))
 		if w.Type != event.Responded {
@@ -331,7 +332,7 @@ func (t *tracer) addNote(step Step, w StepNote) {
 		return
 	}
 	e := otelEvent{Time: nanos(step.At), Name: "perlica." + string(w.Type)}
-	if w.Type != event.LineMalformed { // its text may belong to the answer
+	if w.Type != event.LineMalformed { // the text of a malformed line may be a part of the answer
 		e.Attributes.addText("perlica.text", t.opt.mask(w.Text))
 	}
 	t.spans[0].Events = append(t.spans[0].Events, e)

@@ -7,12 +7,12 @@ import (
 	"html"
 )
 
-// page.css is the page's style.
+// pageStyle is the page's style sheet.
 //
 //go:embed page.css
 var pageStyle string
 
-// A page consists of these parts.
+// These are the parts of a page.
 type (
 	pageRun struct {
 		Run, Title string
@@ -25,21 +25,21 @@ type (
 		// Class is the class of the list item, for its style.
 		Class string
 		Head  string
-		// Note is dim text after Head.
+		// Note is a dim text after Head.
 		Note string
-		// Hide shows the body on demand.
+		// Hide means that the body is folded until the reader opens it.
 		Hide bool
 		Body [][]pagePiece
 	}
 	pagePiece struct{ Class, Text string }
 )
 
-// markup writes HTML. It does not use html/template: that package finds methods by name, so the linker keeps all
-// methods of the program.
-type markup struct{ w *bufio.Writer } // its Flush returns the errors
+// markup writes HTML. It does not use html/template, because that package makes the linker keep all methods of the
+// program.
+type markup struct{ w *bufio.Writer } // Flush returns the errors
 
-// putText writes markup with a %s for each text. It escapes the texts. They may stand between tags or in a quoted
-// attribute, and nowhere else.
+// putText writes a format with HTML tags. It escapes each text and inserts it for a %s. The %s may stand between tags
+// or in a quoted attribute only.
 func (m markup) putText(format string, texts ...string) {
 	args := make([]any, len(texts))
 	for i, t := range texts {
@@ -118,7 +118,7 @@ func (m markup) putStep(s pageStep) {
 	m.putText("</div></li>\n")
 }
 
-// putTail ends the page with the counts and the log's state at the time of writing.
+// putTail ends the page with the counts and with the log's state.
 func (m markup) putTail(counts string, events int64, root, note string) {
 	m.putText(`</main>
 <footer>

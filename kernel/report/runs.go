@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/kernel/record"
 )
 
-// Run is a run in a list.
+// Run is a row in a list of runs.
 type Run struct {
 	Run      event.RunID     `json:"run_id"`
 	Session  event.SessionID `json:"session_id"`
@@ -19,12 +19,12 @@ type Run struct {
 	By       string          `json:"by"`
 	Source   string          `json:"source"`
 	Provider string          `json:"provider"`
-	// Called says that the call is on record. A refused input has no call.
+	// Called means that a call was recorded. A refused input has no call.
 	Called bool `json:"called"`
-	// Outcome is empty for a run without an outcome.
+	// Outcome is empty if the run has no outcome.
 	Outcome    record.Outcome `json:"outcome"`
 	StopReason string         `json:"stop_reason,omitempty"`
-	// DurationMS is absent if it is unknown.
+	// DurationMS is 0 if the duration is unknown.
 	DurationMS int64      `json:"duration_ms,omitempty"`
 	Asked      int        `json:"asked"`
 	Allowed    int        `json:"allowed"`
@@ -33,7 +33,7 @@ type Run struct {
 	Cost       *fact.Cost `json:"cost,omitempty"`
 	Text       string     `json:"text"`
 	Pruned     bool       `json:"pruned,omitempty"`
-	// Damage is the row of the first damaged event.
+	// Damage is the line of text that a list shows for the first damaged event.
 	Damage string `json:"damage,omitempty"`
 }
 
@@ -42,12 +42,12 @@ type RunsQuery struct {
 	// Since and Before limit the time of the input. Zero means no limit.
 	Since, Before time.Time
 	Session       event.SessionID
-	Provider      string // empty means all
+	Provider      string // empty means all providers
 	// Newest is the maximum number of runs, counted from the newest. Negative means all.
 	Newest int
 }
 
-// ReadRuns returns the runs that q selects, oldest first. more reports that older ones exist.
+// ReadRuns returns the runs that q selects, oldest first. more means that older runs exist.
 func ReadRuns(ctx context.Context, log event.Reader, q RunsQuery) (list []Run, more bool, err error) {
 	inputs := event.Query{Types: []event.Type{event.MessageReceived}, Session: q.Session, Since: q.Since, Before: q.Before,
 		Newest: true}
@@ -71,7 +71,7 @@ func ReadRuns(ctx context.Context, log event.Reader, q RunsQuery) (list []Run, m
 	return list, more, nil
 }
 
-// readRun reads the facts of a run.
+// readRun returns the row of a run from its facts.
 func readRun(ctx context.Context, log event.Reader, id event.RunID) (Run, error) {
 	rec := record.Record{Result: record.Result{Run: id}}
 	run := Run{Run: id}
@@ -80,11 +80,11 @@ func readRun(ctx context.Context, log event.Reader, id event.RunID) (Run, error)
 		if err != nil {
 			return run, err
 		}
-		_ = rec.Apply(e) // the type of an unreadable fact still counts
+		_ = rec.Apply(e) // if a fact is unreadable, its type still counts
 		if !e.Type.Outcome() {
 			continue
 		}
-		// All outcomes have this field.
+		// The payloads of all outcomes have the field Tools.
 		if f, err := fact.Decode[fact.Responded](e); err == nil {
 			run.Tools = len(f.Tools)
 		}

@@ -15,16 +15,16 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// Search is a view of the words on the log. Facts alone determine it, and OpenSearch builds it. If its file is
-// deleted, the next OpenSearch builds it again.
+// Search is the search index of the words on the log. It follows from the facts alone. If its file is deleted, the next
+// OpenSearch builds it again.
 type Search struct {
 	view *view.View
 	log  event.Reader
 }
 
-// OpenSearch opens the index in the file at path and applies the new events, or all of them the first time.
-// OpenSearch calls progress, unless it is nil, with the last applied event. The caller must Close the Search,
-// before the log.
+// OpenSearch opens the index in the file at path and adds the new events. The first time, these are all events. If
+// progress is not nil, OpenSearch calls it with the number of each added event. The caller closes the Search before the
+// log.
 func OpenSearch(ctx context.Context, log event.Reader, path string, progress func(event.Seq)) (*Search, error) {
 	v, err := view.Open(ctx, log, path, nil, view.Projection{
 		Name: "search", Version: 3, Schema: searchSchema, Types: event.Known().For(event.Search),
@@ -36,38 +36,38 @@ func OpenSearch(ctx context.Context, log event.Reader, path string, progress fun
 	return &Search{view: v, log: log}, nil
 }
 
-// Close releases the index's file.
+// Close closes the index's file.
 func (s *Search) Close() error { return s.view.Close() }
 
-// Wanted is a search. A zero field allows everything.
+// Wanted describes a search. A zero field sets no condition.
 type Wanted struct {
-	// Phrases must all be in the text. The words of a phrase must be in its order.
+	// Phrases must all occur in the text. The words of a phrase must occur in the same order.
 	Phrases  []string
-	Kinds    []Kind // one of these
+	Kinds    []Kind // the text has one of these kinds
 	Provider string
 	Session  event.SessionID
-	Since    time.Time // not older than
-	Before   time.Time // older than
-	// Width is the width of an excerpt in runes. 0 means 160.
+	Since    time.Time // the earliest time of the event
+	Before   time.Time // the event is older than this time
+	// Width is the width of an excerpt in characters. 0 means 160.
 	Width int
 }
 
 // Hit is a text that was found.
 type Hit struct {
-	// Event is the event that holds the text.
+	// Event is the event with the text.
 	Event event.Event
 	Kind  Kind
-	// Provider is the provider of the session. It may be empty.
+	// Provider is the provider of the session, or "".
 	Provider string
 	Excerpt  []Piece
 }
 
-// ErrNoWords says that a phrase has no letter and no digit.
+// ErrNoWords means that a phrase has no letter and no digit.
 var ErrNoWords = message.New("report.no-words", "it has no word to search for")
 
-// Find yields the texts that match all of w, newest first. Case and accents do not matter, and all characters
-// except letters and digits only separate words. Find skips a text whose event has lost its payload. The error
-// wraps ErrNoWords for a phrase without words, or for a search without phrases.
+// Find yields the texts that meet all conditions of w, newest first. Case and accents do not matter. All characters
+// except letters and digits only separate words. Find skips a text if the payload was pruned. If a phrase has no words,
+// or the search has no phrases, the error wraps ErrNoWords.
 func (s *Search) Find(ctx context.Context, w Wanted) iter.Seq2[Hit, error] {
 	return func(yield func(Hit, error) bool) {
 		if err := s.findHits(ctx, w, func(h Hit) bool { return yield(h, nil) }); err != nil {
@@ -76,7 +76,8 @@ func (s *Search) Find(ctx context.Context, w Wanted) iter.Seq2[Hit, error] {
 	}
 }
 
-// findQuery reads the words first (CROSS JOIN). They come in the order of their numbers, without a sort.
+// findQuery uses CROSS JOIN, so that SQLite reads the words first. They already have the order of their numbers, so no
+// sorting is necessary.
 const findQuery = `
 	SELECT texts.id
 	FROM words
@@ -120,7 +121,7 @@ func (s *Search) findHits(ctx context.Context, w Wanted, yield func(Hit) bool) e
 	}
 }
 
-// providers caches the providers of sessions on the log.
+// providers caches the providers of sessions.
 type providers map[event.SessionID]string
 
 func (p providers) of(ctx context.Context, log event.Reader, id event.SessionID) (string, error) {
@@ -133,7 +134,7 @@ func (p providers) of(ctx context.Context, log event.Reader, id event.SessionID)
 		if err != nil {
 			return "", err
 		}
-		// Both types have the field.
+		// Both payloads have the field.
 		if f, err := fact.Decode[fact.SessionCreated](e); err == nil && f.Provider != "" {
 			name = f.Provider
 			break
@@ -143,11 +144,11 @@ func (p providers) of(ctx context.Context, log event.Reader, id event.SessionID)
 	return name, nil
 }
 
-// chunk is the number of texts per query. Between two queries another search can bring the view up to date, even if
-// the caller waits at a pager.
+// chunk is the number of texts per query. Between two queries another search can update the index, even if the caller
+// waits at a pager.
 const chunk = 128
 
-// expression returns the search in the syntax of FTS5.
+// expression returns the search as an FTS5 expression.
 func (w Wanted) expression() (string, error) {
 	var terms []string
 	for _, p := range w.Phrases {
@@ -188,7 +189,7 @@ func (w Wanted) times() (since, before int64) {
 	return since, before
 }
 
-// stretch returns the limits for the numbers of texts in a time.
+// stretch returns the limits of the text numbers for a period of time.
 func (s *Search) stretch(ctx context.Context, since, before int64) (low, high int64, err error) {
 	var first, last *int64
 	err = s.view.DB().QueryRowxContext(ctx, `
@@ -204,7 +205,7 @@ func (s *Search) stretch(ctx context.Context, since, before int64) (low, high in
 	return *first * stretch, (*last + 1) * stretch, nil
 }
 
-// readHit reads a found text from the log. ok is false if the text is no longer there.
+// readHit reads a found text from the log. ok is false if the text no longer exists.
 func (s *Search) readHit(ctx context.Context, id int64, w Wanted) (h Hit, ok bool, err error) {
 	seq := event.Seq(id / slots)
 	e, ok, err := s.log.Last(ctx, event.Query{After: seq - 1, Until: seq})
@@ -240,12 +241,12 @@ func (s *Search) asked(ctx context.Context, id event.InteractionID) (asked, erro
 	}
 	p, err := fact.Decode[interaction.Question](e)
 	if err != nil {
-		return asked{}, nil // withheld, or of a later version
+		return asked{}, nil // the payload is missing, or comes from a later version
 	}
 	return askedBy(p), nil
 }
 
-// FindSession works like the function FindSession, but does not read the log.
+// FindSession works like the function FindSession, but reads the index instead of the log.
 func (s *Search) FindSession(ctx context.Context, ref string) (event.SessionID, error) {
 	var ids []event.SessionID
 	for _, where := range []string{

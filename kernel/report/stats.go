@@ -16,39 +16,40 @@ import (
 // Stats are statistics of the runs of a log.
 type Stats struct {
 	Total    Numbers   `json:"total"`
-	Groups   []Group   `json:"by_day_and_provider"` // by day, then by provider
+	Groups   []Group   `json:"by_day_and_provider"` // ordered by day and then by provider
 	Answers  []Answers `json:"answers"`             // the most frequent first
-	Withheld int       `json:"withheld_payloads"`   // facts that could not be counted in full
-	Shares   []share   `json:"shares,omitempty"`    // only with StatsQuery.By
-	// NotCounted lists the requested logs that could not be read.
+	Withheld int       `json:"withheld_payloads"`   // the number of facts without a payload
+	Shares   []share   `json:"shares,omitempty"`    // empty unless StatsQuery.By is set
+	// NotCounted lists the logs that could not be read.
 	NotCounted []string `json:"not_counted,omitempty"`
 }
 
-// share is the part of one person or one session in the numbers.
+// share has the numbers of one person, one session, one project or one worker.
 type share struct {
-	// Of is the person or the session's id. For several logs it is the project, or the worker of a team.
+	// Of is the person's name or the session's id. For several logs it is the name of the project or of the team's
+	// worker.
 	Of string `json:"of"`
 	// Name is the session's name.
 	Name string `json:"name,omitempty"`
 	Numbers
 }
 
-// Group holds the runs of a provider whose input came on one day.
+// Group has the numbers of one provider for the inputs of one day.
 type Group struct {
-	// Day is in the requested time zone.
+	// Day is a date in the requested time zone.
 	Day      string `json:"day"`
 	Provider string `json:"provider"`
 	Numbers
 }
 
-// Numbers count runs and their events.
+// Numbers counts runs and their events.
 type Numbers struct {
 	Runs      int `json:"runs"`
 	Calls     int `json:"calls"`
 	Responded int `json:"responded"`
 	Failed    int `json:"provider_errors"`
 	Unknown   int `json:"outcome_unknown"`
-	// NoOutcome counts runs that are still open, or that were refused before a call.
+	// NoOutcome is the number of runs that are still running, or were refused before a call.
 	NoOutcome  int                `json:"no_outcome"`
 	Asked      int                `json:"questions"`
 	Allowed    int                `json:"allowed"`
@@ -58,28 +59,29 @@ type Numbers struct {
 	Unasked    int                `json:"unasked_tools"`
 	TokensIn   int64              `json:"input_tokens"`
 	TokensOut  int64              `json:"output_tokens"`
-	Costs      map[string]float64 `json:"cost,omitempty"` // by currency
+	Costs      map[string]float64 `json:"cost,omitempty"` // amounts by currency
 }
 
-// Answers is the number of questions that one person or one rule answered.
+// Answers is the number of questions that one person, one rule or one reason ended.
 type Answers struct {
-	Kind string `json:"kind"` // person, rule, mode, standing, tier, no one
-	// Who is the person's name, or the reason for a missing answer. It is empty for the other kinds.
+	Kind string `json:"kind"` // person, rule, mode, standing, tier, or nobody
+	// Who is the person's name, or the reason why nobody answered. It is empty for the other kinds.
 	Who string `json:"who"`
 	N   int    `json:"n"`
 }
 
-// StatsQuery selects the runs of the numbers.
+// StatsQuery selects the runs that are counted.
 type StatsQuery struct {
 	// Since and Before limit the time of the input. Zero means no limit.
 	Since, Before time.Time
-	Provider      string // empty means all
-	// By is "person" or "session" and selects the shares. Empty means no shares.
+	Provider      string // empty means all providers
+	// By is "person" or "session": Shares then has the numbers of each. Empty means no shares.
 	By   string
 	Zone *time.Location
 }
 
-// ReadStats counts. It reads facts only. For a withheld payload it counts the type.
+// ReadStats returns the statistics of the selected runs. It reads facts only. If a payload is missing, only the event's
+// type counts.
 func ReadStats(ctx context.Context, log event.Reader, q StatsQuery) (Stats, error) {
 	c := counter{q: q, runs: map[event.RunID]*counted{}, providers: map[event.SessionID]string{},
 		names: map[event.SessionID]string{}, answers: map[Answers]int{}}
@@ -89,7 +91,7 @@ func ReadStats(ctx context.Context, log event.Reader, q StatsQuery) (Stats, erro
 		}
 		c.session(e)
 	}
-	// A run that begins before Before may end after it.
+	// A run that begins before q.Before may end later, so the query has no upper limit.
 	for e, err := range log.Events(ctx, event.Query{Class: event.Fact, Types: numbered, Since: q.Since}) {
 		if err != nil {
 			return Stats{}, err
@@ -102,7 +104,7 @@ func ReadStats(ctx context.Context, log event.Reader, q StatsQuery) (Stats, erro
 	return c.stats(), nil
 }
 
-// numbered are the types of facts that hold numbers.
+// numbered has the types of facts that count.
 var numbered = []event.Type{
 	event.MessageReceived, event.Requested, event.Responded, event.ProviderError, event.OutcomeUnknown,
 	event.CallEnforced, event.ToolBlocked, event.PolicyUnasked, event.PolicyDecided, event.ReplyFailed,
@@ -122,19 +124,19 @@ type counter struct {
 	providers map[event.SessionID]string
 	names     map[event.SessionID]string
 	answers   map[Answers]int
-	// reports are in order. They include runs that do not count.
+	// reports has the reports of all runs in order, even of runs that are not counted.
 	reports []usageReport
 }
 
-// counted is a run that counts, without its texts.
+// counted is a run that is counted, without its texts.
 type counted struct {
 	record.Record
 	costs    map[string]float64
-	in, out  int64 // tokens
+	in, out  int64 // numbers of tokens
 	withheld int
 }
 
-// session stores the facts of a session. They help to describe runs whose own facts were pruned.
+// session stores the provider and the name of a session, for runs whose own facts were pruned.
 func (c *counter) session(e event.Event) {
 	if s, err := fact.Decode[fact.SessionCreated](e); err == nil && e.Type == event.SessionCreated {
 		c.providers[e.Session], c.names[e.Session] = s.Provider, s.Name
@@ -144,7 +146,7 @@ func (c *counter) session(e event.Event) {
 	}
 }
 
-// share returns the person or the session that a run belongs to.
+// share returns the person or the session of a run, without numbers.
 func (c *counter) share(r *counted) share {
 	if c.q.By == "session" {
 		return share{Of: string(r.Session), Name: c.names[r.Session]}
@@ -160,10 +162,10 @@ func (c *counter) addEvent(e event.Event) {
 		c.runs[e.Run] = r
 		c.order = append(c.order, r)
 	}
-	if r == nil { // outside of the limits, but the next run counts the difference to its cost
+	if r == nil { // the run is not counted, but the next run's cost is the difference to its report
 		r = &counted{}
 	}
-	_ = r.Apply(e) // an unreadable fact counts by its type
+	_ = r.Apply(e) // if a fact is unreadable, its type still counts
 	if e.Type == event.Responded && (r.Cost != nil || r.Usage != nil) {
 		c.reports = append(c.reports, usageReport{e.Refs, record.Result{Cost: r.Cost, Usage: r.Usage,
 			OfSession: r.OfSession}})
@@ -177,7 +179,7 @@ func (c *counter) addEvent(e event.Event) {
 	}
 }
 
-// numbers returns the numbers of the run. Its Runs, Calls and outcomes are 0 or 1.
+// numbers returns the numbers of one run. Its Runs, Calls and outcomes are 0 or 1.
 func (r *counted) numbers() Numbers {
 	p := r.Counted()
 	n := Numbers{
@@ -224,7 +226,7 @@ func (c *counter) addUsage(ctx context.Context, log event.Reader) error {
 	var m Meter
 	older := event.Query{Before: c.q.Since}
 	if c.q.Since.IsZero() {
-		older.Before = time.Unix(0, 0) // all reports were read
+		older.Before = time.Unix(0, 0) // no older reports are needed
 	}
 	for _, u := range c.reports {
 		if err := m.beginSession(ctx, log, u.refs, u.said, older); err != nil {
@@ -247,7 +249,8 @@ func (c *counter) stats() Stats {
 	s := Stats{Groups: []Group{}, Answers: []Answers{}}
 	groups, shares := map[[2]string]*Group{}, map[string]int{}
 	for _, r := range c.order {
-		provider := cmp.Or(r.Provider, c.providers[r.Session]) // the session's provider, if the run's own facts were pruned
+		// If the run's own facts were pruned, provider is the session's provider.
+		provider := cmp.Or(r.Provider, c.providers[r.Session])
 		if c.q.Provider != "" && provider != c.q.Provider {
 			continue
 		}
@@ -292,8 +295,8 @@ func (s *Stats) sortAll() {
 	})
 }
 
-// Add adds the runs of another log. If of is not empty, these runs become the share of that name, such as a
-// project, and replace the shares in o.
+// Add adds the statistics o of another log. If of is not empty, it is the name of that log, such as a project. All runs
+// of o then become one share with this name, instead of the shares in o.
 func (s *Stats) Add(of string, o Stats) {
 	s.Total.addNumbers(o.Total)
 	s.Withheld += o.Withheld

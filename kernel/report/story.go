@@ -18,15 +18,15 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Step is one thing that happened in a run.
+// Step is one thing that happened in a run, for a story.
 type Step struct {
-	// Seq is the number of its first event.
+	// Seq is the number of the step's first event.
 	Seq  event.Seq
 	At   time.Time
 	What any // one of the types below
 }
 
-// A step is one of these.
+// These are the types of steps.
 type (
 	// StepInput is an input and its sender.
 	StepInput struct {
@@ -39,14 +39,14 @@ type (
 		Sender      string
 		Dir         string
 		Provider    string
-		// Rules are the rules of this run alone.
+		// Rules are the policy rules of this run alone.
 		Rules []string
-		// Pruned says that only the ids are left.
+		// Pruned means that the log has only the ids.
 		Pruned bool
-		// Damage is the row that replaces everything but the ids.
+		// Damage is a line of text that replaces everything but the ids of a damaged input.
 		Damage string
 	}
-	// StepSaid is a continuous text or thought of the agent.
+	// StepSaid is a text or a thought of the agent without interruption.
 	StepSaid struct {
 		Text    string
 		Thought bool
@@ -54,58 +54,57 @@ type (
 	// StepTool is the first report or the end of a tool call.
 	StepTool struct {
 		fact.ToolSeen
-		// Call is the whole state of the tool call at this point.
+		// Call has everything that the agent has reported about the tool call so far.
 		Call provider.ToolCall
 	}
 	// StepAsked is a question to a person.
 	StepAsked struct{ interaction.Question }
-	// StepClosed is the end of a question, with the time that it took.
+	// StepClosed is the end of a question. Took is the time from the question to its end.
 	StepClosed struct {
 		Question interaction.Question
-		Answer   *interaction.Answer // nil without an answer
-		// Reason says why the question has no answer.
+		Answer   *interaction.Answer // nil if no answer came
+		// Reason is the reason why no answer came.
 		Reason interaction.Reason
 		Took   time.Duration
 	}
 	// StepOutcome is the outcome of the run.
 	StepOutcome struct {
-		record.Result // its Cost is that of the run
-		// Shown says that the previous steps already hold the text.
+		record.Result // Cost is the cost of this run
+		// Shown means that earlier steps already have the whole text.
 		Shown bool
 		First time.Duration
-		// Known holds the known details of an unknown outcome.
+		// Known is a sentence about an unknown outcome.
 		Known        string
 		KnownMessage message.Coded
-		// Damage is the row that replaces the outcome's text.
+		// Damage is a line of text that replaces the text of a damaged outcome.
 		Damage  string
-		in, out int64 // tokens of the run
+		in, out int64 // the run's own numbers of tokens
 	}
-	// StepNote is any other fact, in words, or a piece of the answer that is not text.
+	// StepNote is any other fact, in words, or a part of the answer that is not text.
 	StepNote struct {
 		Type    event.Type
 		Text    string
 		Bad     bool
-		Unasked *unasked // the payload of policy.unasked_tool
+		Unasked *unasked // details of policy.unasked_tool
 
-		// of is nil if Text is the agent's.
+		// of is the described event. It is nil if Text comes from the agent.
 		of *event.Event
 	}
 )
 
 // unasked is a tool call that ran without a question, although a person should have been asked.
 type unasked struct {
-	// Call is the tool call as the agent reported it. It is empty for a change of the agent's mode.
+	// Call is the tool call as the agent reported it. It is empty if the agent changed its mode.
 	Call provider.ToolCall
-	// Always is the question whose permanent yes allowed the call. Its ID is empty if no such question is on
-	// record.
+	// Always is the question whose permanent yes allowed the call. Its ID is empty if no such question is recorded.
 	Always interaction.Question
 	// Yes is that permanent yes. YesAt is its time.
 	Yes   *interaction.Answer
 	YesAt time.Time
 }
 
-// Story tells a run from its events, in the order of the log. q limits the events further. Story turns frames into
-// their meaning, and omits frames without a meaning for readers, such as the start of the agent.
+// Story yields the steps of a run from its events, in the order of the log. q may limit the events. Story translates
+// protocol lines to steps. It omits lines that mean nothing to readers, such as the start of the agent.
 func Story(ctx context.Context, log event.Reader, run event.RunID, q event.Query) iter.Seq2[Step, error] {
 	q.Run = run
 	return func(yield func(Step, error) bool) {
@@ -131,19 +130,19 @@ type narrator struct {
 	yield func(Step, error) bool
 	used  func(event.Event, *StepOutcome) error
 	run   record.Record
-	// said is the current text. More of it may follow.
+	// said is the agent's current text or thought, which may continue.
 	said strings.Builder
-	// thought says that the current text is a thought.
+	// thought means that said is a thought.
 	thought bool
 	saidAt  Step
-	// spoken holds all messages so far.
+	// spoken has the text of all messages so far.
 	spoken strings.Builder
 	tools  map[acp.ToolCallId]provider.ToolCall
 	always func(*unasked, event.InteractionID)
 }
 
-// findAlways reads the question whose permanent yes allowed the tool. An unreadable question stays empty, and the
-// story continues.
+// findAlways reads the question whose permanent yes allowed the tool, and the answer. If the question is unreadable, it
+// stays empty and the story continues.
 func (u *unasked) findAlways(ctx context.Context, log event.Reader, id event.InteractionID) {
 	q, err := interaction.Find(ctx, log, id)
 	if err != nil {
@@ -158,7 +157,7 @@ func (u *unasked) findAlways(ctx context.Context, log event.Reader, id event.Int
 	}
 }
 
-// flushText yields the current text. It returns false if the caller's loop has ended.
+// flushText yields the current text. It returns false if the caller has left the loop.
 func (n *narrator) flushText() bool {
 	if n.said.Len() == 0 {
 		return true
@@ -211,7 +210,7 @@ func (n *narrator) tellEvent(e event.Event) bool {
 	return what == nil || n.yieldStep(e, what)
 }
 
-// damaged puts a row in place of the text of an input or an outcome.
+// damaged replaces the text of an input or an outcome with a line of text about the damage.
 func damaged(what any, row string) any {
 	switch w := what.(type) {
 	case StepInput:
@@ -224,7 +223,7 @@ func damaged(what any, row string) any {
 	return what
 }
 
-// Tokens returns the run's own tokens, even if the agent counts the tokens of its session.
+// Tokens returns the run's own numbers of tokens, even if the agent reports those of its whole session.
 func (o StepOutcome) Tokens() (in, out int64, ok bool) {
 	_, _, ok = o.Result.Tokens()
 	return o.in, o.out, ok
@@ -234,7 +233,8 @@ func note(e event.Event) StepNote {
 	return StepNote{Type: e.Type, Text: Summarize(e, nil), Bad: badNews[e.Type], of: &e}
 }
 
-// In returns Words and Text in a language. It does not translate the agent's own text.
+// In returns the result of Words and the text of the note in the language say. It does not translate the agent's own
+// text.
 func (n StepNote) In(say *language.Sentences) (words, text string) {
 	if text = n.Text; n.of != nil {
 		text = Summarize(*n.of, say)
@@ -242,9 +242,9 @@ func (n StepNote) In(say *language.Sentences) (words, text string) {
 	return say.Form(n.Words()), text
 }
 
-// Words introduce the text of a note.
+// Words returns the title of the note.
 func (n StepNote) Words() string {
-	switch n.Type { // these are not facts
+	switch n.Type { // events that are not facts
 	case event.LineMalformed:
 		return "a line that is no message"
 	case event.NotificationReceived:
@@ -253,13 +253,13 @@ func (n StepNote) Words() string {
 	return cmp.Or(summaries[n.Type].title, string(n.Type))
 }
 
-// badNews lists the facts that a reader must not overlook.
+// badNews has the types of facts that a reader must not overlook.
 var badNews = map[event.Type]bool{
 	event.PolicyUnasked: true, event.ReplyFailed: true, event.RequestTimeout: true,
 	event.LineMalformed: true, event.LineOversized: true, event.ToolBlocked: true,
 }
 
-// factStep returns the meaning of a fact, or nil if another fact has that meaning.
+// factStep returns the step for a fact. It returns nil if another fact already says the same.
 func (n *narrator) factStep(e event.Event) any {
 	q := n.run.Question(e.Interaction)
 	switch {
@@ -294,7 +294,7 @@ func (n *narrator) factStep(e event.Event) any {
 			return nil
 		}
 	case e.Type == event.ToolResult, e.Type == event.InteractionResolved:
-		return nil // tool.blocked and acp.reply.* have this meaning
+		return nil // tool.blocked and acp.reply.* say the same
 	}
 	return note(e)
 }
@@ -310,14 +310,14 @@ func (n *narrator) addText(e event.Event, s StepSaid) bool {
 		n.spoken.WriteString(s.Text)
 	}
 	if n.said.Len() == 0 {
-		n.saidAt, s.Text = Step{Seq: e.Seq, At: e.Time}, strings.TrimPrefix(s.Text, "\n") // of a further message
+		n.saidAt, s.Text = Step{Seq: e.Seq, At: e.Time}, strings.TrimPrefix(s.Text, "\n") // of a later message
 	}
 	n.thought = s.Thought
 	n.said.WriteString(s.Text)
 	return true
 }
 
-// tellTool yields a tool call at its first report and at its end.
+// tellTool yields a step at the first report of a tool call and at the end of the call.
 func (n *narrator) tellTool(e event.Event, t provider.ToolCall) bool {
 	call, known := n.tools[t.ID]
 	call.Merge(t)

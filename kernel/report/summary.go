@@ -15,9 +15,9 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Summarize describes an event in a few words. It uses the language for events of sessions and runs. A nil say
-// means English. It never fails: it shows the beginning of an unreadable event. The text may hold any text of an
-// agent. Summarize neither cuts it to a width nor escapes it for a terminal.
+// Summarize describes an event in a few words. It translates events of sessions and runs to the language say. A nil say
+// means English. It never fails: for an unreadable event it returns the beginning of the payload. The result may
+// contain any text of an agent. Summarize neither cuts it to a width nor escapes it for a terminal.
 func Summarize(e event.Event, say *language.Sentences) string {
 	say = cmp.Or(say, language.English.Sentences())
 	if damage := e.Damage(); damage != nil {
@@ -42,14 +42,14 @@ func Summarize(e event.Event, say *language.Sentences) string {
 	return beginning(string(e.Payload))
 }
 
-// summarized describes the facts of a type in a story. Its function sums up such a fact. Its title replaces the type's
-// name if the name is not clear enough.
+// summarized describes a type of fact. text summarizes an event of the type. title is a readable name of the type. It
+// is empty if the type's own name is clear enough.
 type summarized struct {
 	title string
 	text  func(*language.Sentences, event.Event) (string, error)
 }
 
-// summaries has the words for each type of fact.
+// summaries maps each type of fact to its description.
 var summaries = map[event.Type]summarized{
 	event.MessageReceived: translated("the input", func(say *language.Sentences, p fact.MessageReceived) string {
 		return fill(say, "%s (%s) to %s: %s", p.Sender, p.Source, p.Provider, beginning(p.Text))
@@ -169,7 +169,7 @@ var summaries = map[event.Type]summarized{
 	}),
 	event.PolicyUnasked: translated("ran unasked", func(say *language.Sentences, p fact.UnaskedTool) string {
 		what := cmp.Or(p.Title, p.ID)
-		if to, ok := strings.CutPrefix(p.Title, "mode "); ok && p.ID == "" { // not a tool but the agent's mode
+		if to, ok := strings.CutPrefix(p.Title, "mode "); ok && p.ID == "" { // the agent's mode, and not a tool
 			what = fill(say, "mode %s", to)
 		}
 		text := fmt.Sprintf("%s (%s): %s", what, say.Form(cmp.Or(p.Kind, "of no kind")), say.Read(p.Why, p.Coded))
@@ -326,7 +326,7 @@ var summaries = map[event.Type]summarized{
 	event.LogRewritten: summary(func(struct{}) string { return "the file has no trace of the removed payloads" }),
 }
 
-// summary turns a function on a payload into a function on its event.
+// summary returns the description of a type without a title.
 func summary[T any](f func(T) string) summarized { return titled("", f) }
 
 func titled[T any](title string, f func(T) string) summarized {
@@ -355,7 +355,7 @@ func rights(list []fact.Right) string {
 	return strings.Join(words, ", ")
 }
 
-// joined returns a word, followed by the beginning of an explaining text if there is one.
+// joined returns a word. If text is not empty, its beginning follows the word.
 func joined(word, text string) string {
 	if text == "" {
 		return word
@@ -382,10 +382,10 @@ func optionIDs(options []interaction.Option) string {
 	return strings.Join(ids, ", ")
 }
 
-// summaryRunes is the number of runes of a text that a summary shows.
+// summaryRunes is the maximum number of characters of a text in a summary.
 const summaryRunes = 200
 
-// beginning returns the beginning of a text, on one line.
+// beginning returns the beginning of a text on one line, without line breaks.
 func beginning(text string) string {
 	if len(text) > 8*summaryRunes {
 		text = strings.ToValidUTF8(text[:8*summaryRunes], "") + "…"
@@ -397,10 +397,10 @@ func beginning(text string) string {
 	return text
 }
 
-// words makes a reason such as time_is_up readable.
+// words returns a reason such as time_is_up with spaces instead of underscores.
 func words(reason string) string { return strings.ReplaceAll(reason, "_", " ") }
 
-// changed sums up a change of a contact.
+// changed summarizes a change of a contact.
 func changed(p fact.ContactChanged) string {
 	var what []string
 	if len(p.Rights) > 0 {

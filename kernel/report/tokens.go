@@ -8,32 +8,32 @@ import (
 	"unicode/utf8"
 )
 
-// A search looks for words. SQLite finds them with its tokenizer unicode61. This tokenizer does not split Chinese,
-// or any other script without spaces: a whole sentence would be one word. So the index stores such dense text as
-// overlapping pairs of characters. After a run it stores the last character alone, so that every character begins a
-// token:
+// A search looks for words. SQLite finds them with its tokenizer unicode61. But that tokenizer does not split Chinese,
+// or other scripts without spaces: a whole sentence would be one word. So the index stores such dense text as
+// overlapping pairs of characters. After the last pair it stores the last character alone, so that a token begins at
+// every character:
 //
-//	汉字典 test   becomes   汉字 字典 典 test
+// 汉字典 test   becomes   汉字 字典 典 test
 //
-// A search phrase is split in the same way. If it ends with dense text, it lacks the last single character, because
-// in the text the run may continue.
+// A search phrase is split in the same way. If the phrase ends with dense text, its last character is not added alone,
+// because the text may continue there.
 
-// dense are the scripts without spaces between words. Hangul belongs to them, because its particles are joined to
-// its words.
+// dense are the scripts without spaces between words. Hangul is one of them, because its particles have no space before
+// them.
 var dense = []*unicode.RangeTable{
 	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo, unicode.Yi,
 	unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tibetan,
-	// These marks of Japanese belong to no script.
+	// The Japanese sound marks have no script in Unicode.
 	{R16: []unicode.Range16{{Lo: 0x30fc, Hi: 0x30fc, Stride: 1}, {Lo: 0xff70, Hi: 0xff70, Stride: 1}}},
 }
 
-// run is one word of a text, or a continuous sequence of dense characters.
+// run is a word of a text, or a sequence of dense characters without a separator.
 type run struct {
-	start, end int // bytes
+	start, end int // offsets in bytes
 	dense      bool
 }
 
-// runs yields the words and the dense runs of a text. All other characters only separate them.
+// runs yields the words and the dense sequences of a text. All other characters only separate them.
 func runs(text string) iter.Seq[run] {
 	return func(yield func(run) bool) {
 		var at run
@@ -42,7 +42,7 @@ func runs(text string) iter.Seq[run] {
 			r, n := utf8.DecodeRuneInString(text[i:])
 			word, isDense := classify(r, n)
 			if unicode.IsMark(r) && open {
-				word, isDense = true, at.dense // the mark belongs to the character before it
+				word, isDense = true, at.dense // a mark belongs to the previous character
 			}
 			if open && (!word || isDense != at.dense) {
 				if !yield(at) {
@@ -77,8 +77,8 @@ func classify(r rune, size int) (word, isDense bool) {
 	return true, r >= 0x0e00 && unicode.In(r, dense...) && !unicode.IsDigit(r)
 }
 
-// segment returns a text in the form of the index: tokens with spaces between them. It also returns each dense
-// character once, with spaces between them.
+// segment returns the two indexed forms of a text. tokens has its words and pairs of dense characters, with spaces
+// between them. chars has each of its dense characters once, with spaces between them.
 func segment(text string) (tokens, chars string) {
 	var b, c strings.Builder
 	seen := map[rune]bool{}
@@ -101,8 +101,8 @@ func segment(text string) (tokens, chars string) {
 	return b.String(), c.String()
 }
 
-// pairs writes the overlapping pairs of a dense run. It writes the last character alone if last is set or if the
-// run has only that character.
+// pairs writes the overlapping pairs of a dense sequence. If last is true, or if the sequence is a single character, it
+// also writes the last character alone.
 func pairs(b *strings.Builder, run string, last bool) {
 	_, n := utf8.DecodeRuneInString(run)
 	alone := n == len(run)
@@ -118,8 +118,8 @@ func pairs(b *strings.Builder, run string, last bool) {
 	}
 }
 
-// match returns an FTS5 expression that finds a phrase, or "" for a phrase without words. The phrase adds no
-// syntax: match passes on only its words, in quotes.
+// match returns an FTS5 expression that finds a phrase. For a phrase without words it returns "". The expression has
+// only the words of the phrase, in quotes, so that the phrase cannot add FTS5 syntax.
 func match(phrase string) string {
 	var b strings.Builder
 	var list []run
@@ -143,12 +143,12 @@ func match(phrase string) string {
 		if len(list) == 1 {
 			return "chars : " + words
 		}
-		return "text : " + words + " *" // a pair that begins with the character
+		return "text : " + words + " *" // finds each pair that begins with this character
 	}
 	return "text : " + words
 }
 
-// accents maps the accented letters of Latin script to the plain ones.
+// accents maps the accented letters of the Latin script to letters without accents.
 var accents = sync.OnceValue(func() map[rune]rune {
 	m := map[rune]rune{}
 	for _, group := range strings.Fields(`aàáâãäåāăąǎạảấầẩẫậắằẳẵặ cçćĉċč dďḍ eèéêëēĕėęěẹẻẽếềểễệ gĝğġģǧ hĥḥ iìíîïĩīĭįǐỉị
@@ -161,17 +161,17 @@ var accents = sync.OnceValue(func() map[rune]rune {
 	return m
 })
 
-// Piece is a part of an excerpt. The found words are marked.
+// Piece is a part of an excerpt. Mark is true for found words.
 type Piece struct {
 	Text string `json:"text"`
 	Mark bool   `json:"mark,omitempty"`
 }
 
-// unit is the unit of comparison of phrases: a word, or one dense character.
+// unit is the smallest part of a text that phrases are compared by: a word or one dense character.
 type unit struct {
 	start, end int
-	text       string // folded
-	// joined says that the unit is dense and continues the run of the unit before.
+	text       string // without case and accents
+	// joined means that the unit is dense and follows the previous dense unit without a separator.
 	joined bool
 }
 
@@ -190,7 +190,7 @@ func units(text string) (list []unit) {
 	return list
 }
 
-// folded returns a word with its letters folded, without the accents that the index omits.
+// folded returns a word in lower case, without the accents that the index omits.
 func folded(word string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.Is(left, r) {
@@ -204,7 +204,7 @@ func folded(word string) string {
 	}, word)
 }
 
-// left are the combining accents that unicode61 omits from words. It treats other marks as letters.
+// left has the combining accents that unicode61 omits. It treats other combining marks as letters.
 var left = &unicode.RangeTable{R16: []unicode.Range16{
 	{Lo: 0x300, Hi: 0x304, Stride: 1}, {Lo: 0x306, Hi: 0x30c, Stride: 1}, {Lo: 0x30f, Hi: 0x311, Stride: 2},
 	{Lo: 0x31b, Hi: 0x31b, Stride: 1}, {Lo: 0x323, Hi: 0x328, Stride: 1}, {Lo: 0x32d, Hi: 0x32e, Stride: 1},
@@ -213,7 +213,7 @@ var left = &unicode.RangeTable{R16: []unicode.Range16{
 
 type span struct{ start, end int }
 
-// occurrences returns the places of a phrase in a text. Both are split into units.
+// occurrences returns the positions of a phrase in a text. Both are given as units.
 func occurrences(text, phrase []unit) (found []span) {
 	if len(phrase) == 0 {
 		return nil
@@ -235,8 +235,8 @@ func begins(text, phrase []unit) bool {
 	return true
 }
 
-// excerpt returns some runes of a text around the first match, on one line. Without a match it returns the
-// beginning of the text.
+// excerpt returns a part of a text around the first match, on one line, with about the given number of runes. Without a
+// match it returns the beginning of the text.
 func excerpt(text string, phrases []string, runes int) []Piece {
 	marked := make([]bool, len(text)+1)
 	list := units(text)
@@ -244,7 +244,7 @@ func excerpt(text string, phrases []string, runes int) []Piece {
 	for _, p := range phrases {
 		for _, s := range occurrences(list, units(p)) {
 			if first < 0 {
-				first = s.start // the first phrase that is there
+				first = s.start // the first match of the first phrase that occurs
 			}
 			for i := s.start; i < s.end; i++ {
 				marked[i] = true
@@ -272,8 +272,8 @@ func excerpt(text string, phrases []string, runes int) []Piece {
 	return pieces
 }
 
-// window returns the limits of a part of a text with the given number of runes. The byte at is in the part's first
-// third. If possible, the part does not begin inside a word.
+// window returns the limits of a part of the text with the given number of runes. The byte offset at lies in the first
+// third of the part. If possible, the part does not begin inside a word.
 func window(text string, at, runes int) (begin, end int) {
 	begin = at
 	for range runes / 3 {
@@ -299,7 +299,7 @@ func window(text string, at, runes int) (begin, end int) {
 	return begin, end
 }
 
-// onOneLine replaces each stretch of space by one space, also at both ends.
+// onOneLine replaces each sequence of white space with one space, also at both ends.
 func onOneLine(s string) string {
 	var b strings.Builder
 	space := false

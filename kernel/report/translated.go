@@ -11,12 +11,12 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 )
 
-// fill inserts values into a form of sentences in a language.
+// fill translates a format string and inserts the values.
 func fill(say *language.Sentences, form string, args ...any) string {
 	return fmt.Sprintf(say.Form(form), args...)
 }
 
-// number writes a number and the thing that it counts.
+// number returns a number and its noun, such as "2 calls", in the language say.
 func number(say *language.Sentences, n int, what string) string {
 	if n != 1 {
 		what += "s"
@@ -24,7 +24,7 @@ func number(say *language.Sentences, n int, what string) string {
 	return fill(say, "%d "+what, n)
 }
 
-// reason returns the reason for which a question ended without an answer.
+// reason translates the reason why a question ended without an answer.
 func reason(say *language.Sentences, why string) string {
 	if say.Recorded == nil {
 		return words(why)
@@ -40,7 +40,7 @@ func millis(say *language.Sentences, n int64) string {
 	return fill(say, "%d ms", n)
 }
 
-// translated works like titled for facts of sessions and runs. Phones show these in the reader's language.
+// translated returns the description of a type whose events phones show in the reader's language.
 func translated[T any](title string, f func(*language.Sentences, T) string) summarized {
 	return summarized{title, func(say *language.Sentences, e event.Event) (string, error) {
 		v, err := fact.Decode[T](e)

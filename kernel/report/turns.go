@@ -19,25 +19,25 @@ type TurnSummary struct {
 	Sender string        `json:"sender"`
 	Source string        `json:"source"`
 	Text   string        `json:"text"`
-	// Outcome is empty for a turn without an outcome.
+	// Outcome is empty if the turn has no outcome.
 	Outcome record.Outcome `json:"outcome"`
-	// Answer is the answer, or the partial answer before an error.
+	// Answer is the agent's answer, or the part that arrived before an error.
 	Answer     string `json:"answer"`
 	StopReason string `json:"stop_reason,omitempty"`
 	Error      string `json:"error,omitempty"`
-	// DurationMS is absent if it is unknown.
+	// DurationMS is 0 if the duration is unknown.
 	DurationMS int64 `json:"duration_ms,omitempty"`
-	// Pruned says that empty fields are no longer on record.
+	// Pruned means that payloads were pruned, so that fields may be empty.
 	Pruned bool `json:"pruned,omitempty"`
-	// Damage is the row of the first damaged event.
+	// Damage is the line of text that a list shows for the first damaged event.
 	Damage string `json:"damage,omitempty"`
 
 	// Seq is the number of the input's event.
 	Seq event.Seq `json:"-"`
 }
 
-// ReadTurns returns the newest n turns of a session, oldest first. It counts only inputs that came before the event
-// before, and does not read the other turns. A negative n means all turns, and a zero before sets no limit.
+// ReadTurns returns the newest n turns of a session, oldest first. If before is not zero, it returns only turns whose
+// input precedes the event before. A negative n means all turns.
 func ReadTurns(ctx context.Context, log event.Reader, s event.SessionID, before event.Seq,
 	n int) ([]TurnSummary, error) {
 	if n < 0 && before == 0 {
@@ -63,7 +63,7 @@ func ReadTurns(ctx context.Context, log event.Reader, s event.SessionID, before 
 		return readTurns(ctx, log, event.Query{Session: s, After: first - 1})
 	}
 	var turns []TurnSummary
-	for _, run := range slices.Backward(runs) { // recovery may have written an end after before
+	for _, run := range slices.Backward(runs) { // the end of a turn may follow the event before
 		turn, err := readTurns(ctx, log, event.Query{Run: run})
 		if err != nil {
 			return nil, err
@@ -83,7 +83,7 @@ func readTurns(ctx context.Context, log event.Reader, q event.Query) ([]TurnSumm
 		}
 		if at[e.Run] == nil {
 			if q.After > 0 && e.Type != event.MessageReceived {
-				continue // recovery wrote the end of an older turn late
+				continue // the late end of an older turn
 			}
 			at[e.Run] = &record.Record{Result: record.Result{Run: e.Run}}
 			runs = append(runs, at[e.Run])
@@ -107,7 +107,7 @@ func readTurns(ctx context.Context, log event.Reader, q event.Query) ([]TurnSumm
 	return turns, nil
 }
 
-// Ending describes the end of a turn without a normal answer. It returns an empty text for a normal answer.
+// Ending returns a text about the end of a turn without a normal answer. For a normal answer it returns "".
 func (t TurnSummary) Ending() string {
 	switch t.Outcome {
 	case "":
@@ -123,7 +123,7 @@ func (t TurnSummary) Ending() string {
 	return t.StopReason
 }
 
-// OpenRun is a run without an outcome, or with an unknown outcome that no person has judged.
+// OpenRun is a run without an outcome, or a run with an unknown outcome that no person has judged.
 type OpenRun struct {
 	Run      event.RunID     `json:"run_id"`
 	Session  event.SessionID `json:"session_id"`
@@ -133,29 +133,29 @@ type OpenRun struct {
 	// Text is the text of the input.
 	Text  string `json:"text"`
 	Alive bool   `json:"alive"`
-	// Outcome is empty for a run without an outcome.
+	// Outcome is empty if the run has no outcome.
 	Outcome record.Outcome `json:"outcome"`
-	// Sent says that the prompt is on record. It was recorded just before it was written.
+	// Sent means that the prompt was recorded. It is recorded just before it is sent.
 	Sent bool `json:"prompt_logged"`
-	// Lines counts the agent's lines after the prompt.
+	// Lines is the number of the agent's lines after the prompt.
 	Lines int `json:"lines"`
-	// Answered says that one of the lines is a response.
+	// Answered means that one of these lines is a response.
 	Answered bool `json:"answered"`
-	// Arrived is the text of the agent's messages.
+	// Arrived is the text of the agent's messages so far.
 	Arrived string `json:"arrived"`
-	// Questions are the titles of the questions.
+	// Questions has the titles of the run's questions.
 	Questions []string `json:"questions"`
-	// Known holds the known details in words.
+	// Known is a sentence that says how far the run came.
 	Known  string `json:"known"`
 	Pruned bool   `json:"pruned,omitempty"`
-	// Damage is the row of the first damaged event.
+	// Damage is the line of text that a list shows for the first damaged event.
 	Damage string `json:"damage,omitempty"`
 
 	first event.Seq
 }
 
-// OpenRuns returns the runs that wait for an end or for a person's judgement, oldest first. Running processes hold
-// the locks of their runs in the folder locks. OpenRuns changes nothing.
+// OpenRuns returns the runs that wait for an outcome or for a person's judgement, oldest first. locks is the folder in
+// which processes hold the locks of their runs. OpenRuns changes nothing.
 func OpenRuns(ctx context.Context, log *store.Reader, locks string) ([]OpenRun, error) {
 	unfinished, err := record.ListUnfinished(ctx, log, locks)
 	if err != nil {

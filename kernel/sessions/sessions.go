@@ -1,6 +1,7 @@
-// Package sessions is the view of a context's sessions: names, first inputs, last use, and the current one.
+// Package sessions is the database view of a context's sessions: names, first inputs, last use, and the current
+// session.
 //
-// The log alone determines the view. The package changes no log, because package kernel does.
+// The view follows from the log alone. The package does not write to the log.
 package sessions
 
 import (
@@ -20,32 +21,32 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// Find, Latest and Current return these errors.
+// These are the errors of Find, Latest and Current.
 var (
 	ErrNoSession = message.New("sessions.no-session", "there is no such session")
 	ErrAmbiguous = message.New("sessions.ambiguous", "more than one session matches")
 )
 
-// Session is a conversation that is locked to one provider.
+// Session is a conversation with one provider, which never changes.
 type Session struct {
 	ID       event.SessionID `json:"id"`
 	Name     string          `json:"name"`
 	Provider string          `json:"provider"`
-	// Ephemeral keeps the session off the lists unless a caller asks for it.
+	// Ephemeral means that the lists omit the session unless a caller asks for all sessions.
 	Ephemeral bool `json:"ephemeral"`
-	// Title is the beginning of its first input.
+	// Title is the beginning of the session's first input.
 	Title   string    `json:"title"`
 	Turns   int       `json:"turns"`
 	Created time.Time `json:"created"`
-	// Used is the time of its last input.
+	// Used is the time of the session's last input.
 	Used    time.Time `json:"used"`
 	Current bool      `json:"current"`
 
-	// Choice holds the settings that were chosen in it. The next conversation uses them again.
+	// Choice has the settings that were chosen in the session. The next conversation in the session uses them again.
 	Choice fact.SessionConfigured `json:"-"`
 }
 
-// View is the view of the sessions. If its file is deleted, the next Open builds it from the log.
+// View is the open database view of the sessions. If its file is deleted, the next Open builds it from the log.
 type View struct{ view *view.View }
 
 var sessions = view.Projection{
@@ -67,12 +68,12 @@ var sessions = view.Projection{
 		) STRICT;
 		CREATE TABLE current (id TEXT NOT NULL) STRICT`,
 	Types:    event.Known().For(event.Sessions),
-	Withheld: true, // a turn counts even if its text is withheld
+	Withheld: true, // a turn counts even if its payload is missing
 	Apply:    applySession,
 }
 
-// applySession skips withheld facts and facts that it cannot decode. A fact of a later version must not hide a
-// session.
+// applySession adds a fact to the view. It skips missing payloads and facts that it cannot decode, because a fact of a
+// later version must not hide a session.
 func applySession(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	exec := func(query string, args ...any) error {
 		_, err := tx.ExecContext(ctx, query, args...)
@@ -124,7 +125,8 @@ func applySession(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	return nil
 }
 
-// ephemeral says when a session needs a special request to be listed: 0 never, 1 always, 2 until its first input.
+// ephemeral returns the value of the column ephemeral. 0 means that lists always show the session. 1 means that they
+// show it only on request. 2 means the same until the first input.
 func ephemeral(f fact.SessionCreated) int {
 	switch {
 	case !f.Ephemeral:
@@ -135,7 +137,7 @@ func ephemeral(f fact.SessionCreated) int {
 	return 1
 }
 
-// title returns the first nonempty line of a text, at most 80 runes.
+// title returns the first nonempty line of a text, cut to 80 characters.
 func title(text string) string {
 	for line := range strings.SplitSeq(text, "\n") {
 		if line = strings.TrimSpace(line); line != "" {
@@ -149,8 +151,8 @@ func title(text string) string {
 	return ""
 }
 
-// Open opens the view in the file at path and brings it up to date. key seals it, as view.Open says. The caller
-// must Close it, before the log.
+// Open opens the view in the file at path, checks its seal with the key, and adds the log's newer events. The caller
+// closes the view before the log.
 func Open(ctx context.Context, r event.Reader, path string, key []byte) (*View, error) {
 	v, err := view.Open(ctx, r, path, key, sessions)
 	if err != nil {
@@ -159,10 +161,10 @@ func Open(ctx context.Context, r event.Reader, path string, key []byte) (*View, 
 	return &View{view: v}, nil
 }
 
-// Close releases the view's file.
+// Close closes the view's file.
 func (s *View) Close() error { return s.view.Close() }
 
-// Named returns the sessions with this name, without the session except.
+// Named returns the sessions with this name, except the session with the id except.
 func (s *View) Named(ctx context.Context, name string, except event.SessionID) ([]Session, error) {
 	return s.querySessions(ctx, selectSessions+` WHERE s.name = ? AND s.id <> ?`, name, string(except))
 }
@@ -172,15 +174,15 @@ const selectSessions = `
 	FROM sessions AS s
 	LEFT JOIN current AS c ON c.id = s.id`
 
-// List returns the sessions, the last used first. It includes the ephemeral ones only with all.
+// List returns the sessions, the last used first. It omits the ephemeral sessions unless all is true.
 func (s *View) List(ctx context.Context, all bool) ([]Session, error) {
 	return s.querySessions(ctx, selectSessions+`
 		WHERE ? OR NOT s.ephemeral
 		ORDER BY s.used DESC, s.seq DESC`, all)
 }
 
-// Find returns the session that ref names. ref is an id, a name, a unique beginning or end of an id, or a unique
-// beginning of an id's last eight characters. The error is ErrNoSession or ErrAmbiguous.
+// Find returns the session that ref names. ref may be the id, the name, a unique beginning or end of the id, or a
+// unique beginning of the id's last eight characters. The error is ErrNoSession or ErrAmbiguous.
 func (s *View) Find(ctx context.Context, ref string) (Session, error) {
 	found, err := s.querySessions(ctx, selectSessions+`
 		WHERE s.id = ?1 OR s.name = ?1
@@ -201,8 +203,7 @@ func (s *View) Find(ctx context.Context, ref string) (Session, error) {
 	return found[0], nil
 }
 
-// Latest returns the session that was used last, or ErrNoSession. It skips a session without a name and without a
-// turn.
+// Latest returns the session that was used last, or ErrNoSession. It skips ephemeral sessions without a turn.
 func (s *View) Latest(ctx context.Context) (Session, error) {
 	return s.findOne(ctx, selectSessions+`
 		WHERE NOT s.ephemeral OR s.turns > 0
@@ -210,7 +211,7 @@ func (s *View) Latest(ctx context.Context) (Session, error) {
 		LIMIT 1`)
 }
 
-// Current returns the session that was selected, or ErrNoSession.
+// Current returns the selected session, or ErrNoSession.
 func (s *View) Current(ctx context.Context) (Session, error) {
 	return s.findOne(ctx, selectSessions+`
 		WHERE c.id IS NOT NULL
@@ -239,7 +240,7 @@ func (s *View) querySessions(ctx context.Context, query string, args ...any) ([]
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // rows.Err below reports the error
+	defer func() { _ = rows.Close() }() // rows.Err reports the error
 	var list []Session
 	for rows.Next() {
 		var x Session
@@ -260,7 +261,8 @@ func (s *View) querySessions(ctx context.Context, query string, args ...any) ([]
 	return list, rows.Err()
 }
 
-// Counts returns how many inputs and answers of a session the log had. A session that is on no list has none.
+// Counts returns the number of inputs and of answers that a session has had. For an unknown or deleted session both are
+// 0.
 func (s *View) Counts(ctx context.Context, id event.SessionID) (inputs, answers int, err error) {
 	if err := s.view.CatchUp(ctx); err != nil {
 		return 0, 0, err

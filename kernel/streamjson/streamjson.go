@@ -40,21 +40,21 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Schema is the version of the JSON. It changes when a member changes its meaning or is removed.
+// Schema is the version of the JSON format. It changes when a member changes its meaning or is removed.
 const Schema = 1
 
-// A Line is a notice as an object: see the package comment.
+// A Line is a notice as a JSON object. The package comment lists its members.
 type Line map[string]any
 
-// NewLine returns a notice as a line.
+// NewLine converts a notice to a line.
 func NewLine(n record.Notice) Line {
 	kind, line := members(n)
 	line["schema"], line["type"] = Schema, kind
 	return line
 }
 
-// NewEntryLine returns a notice of a followed log as a line. The line also has seq and session_id, and it has
-// run_id if it belongs to a run.
+// NewEntryLine converts an entry of a followed log to a line. The line also has the members seq and session_id. If the
+// entry belongs to a run, it has run_id, too.
 func NewEntryLine(e record.Entry) Line {
 	line := NewLine(e.Notice)
 	line["seq"], line["session_id"] = e.Seq, e.Refs.Session
@@ -64,7 +64,7 @@ func NewEntryLine(e record.Entry) Line {
 	return line
 }
 
-// members returns the type of a notice and its own members.
+// members returns the type of a notice and the members of this type.
 func members(n record.Notice) (kind string, line Line) {
 	switch n := n.(type) {
 	case record.Started:
@@ -103,7 +103,7 @@ func members(n record.Notice) (kind string, line Line) {
 	return followed(n)
 }
 
-// followed is members for the notices that only a follower gets.
+// followed returns the same for the notices that only a follower gets.
 func followed(n record.Notice) (kind string, line Line) {
 	switch n := n.(type) {
 	case record.Received:
@@ -154,31 +154,31 @@ func update(n record.Updated) (kind string, line Line) {
 	return "update", line
 }
 
-// stopped.by has one of these values.
+// These are values of stopped.by.
 const (
 	ByUser       = "user"
-	ByTerminated = "terminated"    // a signal, or the end of the terminal
-	ByTimeout    = "timeout"       // --timeout
-	ByPipe       = "closed_pipe"   // the reader closed standard output
+	ByTerminated = "terminated"    // a signal, or the closing of the terminal
+	ByTimeout    = "timeout"       // the option --timeout
+	ByPipe       = "closed_pipe"   // the reader of standard output has closed it
 	ByOutput     = "output_failed" // writing to standard output failed
 )
 
-// Result is the object that ends a run's JSON.
+// Result is the last JSON object of a run.
 type Result struct {
 	Type      string `json:"type"`
 	Schema    int    `json:"schema"`
-	N         *int   `json:"n,omitempty"` // in stream-json
+	N         *int   `json:"n,omitempty"` // the number of the input; only in stream-json
 	RunID     string `json:"run_id"`
 	InputID   string `json:"input_id"`
 	SessionID string `json:"session_id"`
 	Provider  string `json:"provider"`
 	Text      string `json:"text"`
-	// Content holds the pieces of the answer that are not text.
+	// Content has the parts of the answer that are not text.
 	Content    []Content       `json:"content,omitempty"`
 	StopReason string          `json:"stop_reason"`
 	Outcome    string          `json:"outcome"`
 	Usage      json.RawMessage `json:"usage"`
-	// OfSession says that Usage counts the agent's whole session so far.
+	// OfSession means that Usage covers the agent's whole session so far.
 	OfSession   bool               `json:"usage_of_session,omitempty"`
 	Cost        *fact.Cost         `json:"cost,omitempty"`
 	DurationMS  int64              `json:"duration_ms"`
@@ -187,7 +187,7 @@ type Result struct {
 	Blocked     int                `json:"blocked_tool_calls"`
 	Calls       int                `json:"calls"`
 	Replayed    bool               `json:"replayed,omitempty"`
-	// Pruned says that a part of the recorded result was pruned.
+	// Pruned means that a part of the recorded result was pruned.
 	Pruned   bool            `json:"pruned,omitempty"`
 	Stopped  *fact.Stop      `json:"stopped,omitempty"`
 	Warnings []string        `json:"warnings,omitempty"`
@@ -195,14 +195,14 @@ type Result struct {
 	Error    *provider.Error `json:"error"`
 }
 
-// Content is a piece of an answer that is not text, and the file that this command made of it.
+// Content is a part of an answer that is not text. Path is the file into which this command wrote it.
 type Content struct {
 	provider.Block
 	Path string `json:"path,omitempty"`
 }
 
-// NewResult returns the result of a run. err says why the run was not accepted. kind is the kind of err: "usage",
-// provider.TypeRecord, or "perlica" for any other.
+// NewResult returns the result of a run. If the run was not accepted, err is the reason. kind is the kind of err:
+// "usage", provider.TypeRecord, or "perlica" for any other error.
 func NewResult(res record.Result, err error, kind provider.ErrorType) Result {
 	r := Result{
 		Type: "result", Schema: Schema,
@@ -218,7 +218,7 @@ func NewResult(res record.Result, err error, kind provider.ErrorType) Result {
 		r.Content = append(r.Content, Content{Block: b})
 	}
 	if r.Replayed {
-		r.Calls = 0 // this command made no call, and the record has the earlier ones
+		r.Calls = 0 // this command made no call; an earlier one did
 	}
 	if r.Usage == nil {
 		r.Usage = json.RawMessage("null")
@@ -236,7 +236,7 @@ func NewResult(res record.Result, err error, kind provider.ErrorType) Result {
 	return r
 }
 
-// Kernel returns the kernel's result, as far as r contains it.
+// Kernel converts r to the kernel's result. Fields that r does not have are empty.
 func (r Result) Kernel() record.Result {
 	res := record.Result{
 		Run: event.RunID(r.RunID), Input: event.InputID(r.InputID), Session: event.SessionID(r.SessionID),
