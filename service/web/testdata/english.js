@@ -1,10 +1,10 @@
 (allowed) => {
 	allowed.sort((a, b) => b.length - a.length);
-	// What others wrote is in their own language: the agent's words, code, names, paths, and what is to be typed.
+	// These elements hold texts of agents and people, which are in any language: words, code, names, paths, and words to type.
 	const theirs = 'code, pre, .said, .words, .markdown, .agent, .agent-label, .word, .files, .mono, ' +
 		'select[name=provider], select[name=project], select[name=language], select[name=model], select[name=mode]';
-	// But of these most is Perlica's, around words of others that the test knows: errors, warnings and findings, why
-	// somebody was asked or not, the particulars of a step, and what Perlica offers.
+	// Most text in these elements is Perlica's, although they match theirs: errors, warnings, findings, the reason of a
+	// question, and the details of a step. The test knows the other words in them.
 	const ours = '.alert .said, p.said, .remark .said, .story > li:not(.input) > .words, .g-why .agent, .g-tier .own';
 	const found = new Set();
 	const look = (text, where) => {

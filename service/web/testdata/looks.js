@@ -22,7 +22,7 @@
 	const luminance = (c) => c.slice(0, 3).map((v) => v / 255).map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
 	const contrast = (a, b) => (Math.max(luminance(a), luminance(b)) + 0.05) / (Math.min(luminance(a), luminance(b)) + 0.05);
 
-	// What is wider than the screen must scroll in a place of its own.
+	// Content that is wider than the screen must scroll in a separate region.
 	if (document.documentElement.scrollWidth > innerWidth) wrong.push('the page scrolls sideways: ' + document.documentElement.scrollWidth + ' px');
 	// Text has a contrast of 4.5, large text of 3 (WCAG AA).
 	for (const el of document.body.querySelectorAll('*')) {
@@ -36,11 +36,11 @@
 	}
 	for (const el of document.querySelectorAll('button, a[href], summary, select, textarea, input:not([type=file])')) {
 		if (!seen(el)) continue;
-		// What is pressed is 44 px high and wide; a link within a text is as the text.
+		// A button is 44 px high and wide. A link within a text has the height of the text.
 		const box = el.getBoundingClientRect();
 		const inText = el.tagName === 'A' && el.closest('.markdown, .outcome');
 		if (!inText && (box.height < 43.5 || box.width < 43.5)) wrong.push('tap target of ' + Math.round(box.width) + '×' + Math.round(box.height) + ': ' + name(el));
-		// What is pressed or filled in says what it is.
+		// Each control has a name.
 		const label = el.getAttribute('aria-label') || el.textContent.trim() || el.labels && [...el.labels].map((l) => l.textContent.trim()).join('');
 		if (!label) wrong.push('no label: ' + name(el));
 	}

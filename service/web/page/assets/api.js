@@ -1,15 +1,17 @@
-// Requests to Perlica, each signed with this browser's key (RFC 9421), and its events.
+// This module sends requests to Perlica and reads its stream of events. This browser's key signs each request (RFC
+// 9421).
 import * as device from './device.js';
 import {t, has, language} from './i18n.js';
 
-// root is where the page was loaded from: there may be a path before it.
+// root is the address from which the page was loaded. The address may have a path, for example below a proxy.
 export const root = new URL('.', document.baseURI);
 
 let self; // the device: {id, name, rights, key}
 let nonce = '';
 let refused = () => {};
 
-// use signs with a device from now on; out is called when Perlica does not accept it any more.
+// use makes all later requests sign with a device. The function out is called when Perlica no longer accepts the
+// device.
 export function use(d, out) {
 	self = d;
 	refused = out;
@@ -18,7 +20,7 @@ export function use(d, out) {
 export const me = () => self;
 export const may = (right) => Boolean(self) && self.rights.includes(right);
 
-// Problem is what Perlica says is wrong (RFC 9457). With status 0 there was no answer.
+// Problem is an error that Perlica describes (RFC 9457). The status is 0 if there was no answer.
 export class Problem extends Error {
 	constructor(status, body) {
 		const kind = String(body.type).split('#').pop();
@@ -44,8 +46,8 @@ async function signature(method, url, body) {
 	};
 }
 
-// send makes one request and returns the response. A 401 with a fresh nonce was refused before
-// anything was done: it is signed again, once.
+// send makes one request and returns the response. If a 401 brings a new nonce, the server has done nothing yet. send
+// then signs the request once more with this nonce.
 export async function send(method, path, {query, body, headers, signal, credentials = 'omit'} = {}) {
 	const url = new URL(path, root);
 	for (const [key, value] of Object.entries(query || {})) {
@@ -77,11 +79,11 @@ export async function send(method, path, {query, body, headers, signal, credenti
 export const get = async (path, query, signal) => (await send('GET', path, {query, signal})).json();
 export const post = async (path, body, headers) => (await send('POST', path, {body: body === undefined ? {} : body, headers})).json().catch(() => ({}));
 
-// silence is how long a stream may say nothing: its heartbeat comes every 15 s.
+// silence is the longest time in milliseconds in which a stream may send nothing. A heartbeat comes every 15 s.
 const silence = 35000;
 
-// Events follows the log from a point on, for as long as the page is shown. Each event comes once:
-// the cursor moves behind what was handed over.
+// Events follows the log from a cursor on while the page is visible. Each event comes once, because the cursor moves
+// only after the event was handed over.
 export class Events {
 	// on is {open(data), event(line), reset(data), state(word)}.
 	constructor(query, after, on) {
@@ -95,7 +97,7 @@ export class Events {
 		this.look();
 	}
 
-	// look opens the stream of a page that is shown, and closes that of a hidden one.
+	// look opens the stream of a visible page and closes the stream of a hidden page.
 	look() {
 		if (this.closed) return;
 		if (document.hidden) {
@@ -125,7 +127,7 @@ export class Events {
 		} catch (err) {
 			problem = err;
 		}
-		if (this.abort !== abort) return; // it was stopped
+		if (this.abort !== abort) return; // stop has ended this stream
 		this.abort = undefined;
 		abort.abort();
 		if (problem && problem.status === 410) {
@@ -163,7 +165,7 @@ export class Events {
 		}
 	}
 
-	// take hands over one message of the stream.
+	// take handles one message of the stream.
 	take(part) {
 		let id;
 		let name = 'message';
@@ -180,7 +182,7 @@ export class Events {
 	}
 }
 
-// answer says which option a person chose, over what was shown.
+// answer sends the option that a person chose for the shown question.
 export async function answer(q, option, more) {
 	const text = 'perlica-answer-1\n' + q.id + '\n' + q.digest + '\n' + option + '\n';
 	const signature = device.base64url(await device.sign(self.key, text));

@@ -1,4 +1,4 @@
-// The frame of the page: who this device is, the views and how one comes to them.
+// This module is the frame of the page: the device, the views, and the way from one view to another.
 import * as device from './device.js';
 import {use} from './api.js';
 import {h, icon, replace} from './dom.js';
@@ -21,14 +21,14 @@ const tabOf = {session: 'sessions', new: 'sessions', run: 'record'};
 let frame;
 let leave = () => {};
 
-// route is the view of the address: #/view/id?name=value.
+// route returns the view that the address names: #/view/id?name=value.
 function route() {
 	const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
 	const [view, id] = path.split('/');
 	return {view: view in views ? view : 'now', id: id && decodeURIComponent(id), query: Object.fromEntries(new URLSearchParams(query))};
 }
 
-// Frame is what stays while views change.
+// Frame is the part of the page that stays while views change.
 class Frame {
 	constructor() {
 		this.title = h('h1', {tabindex: '-1'});
@@ -49,7 +49,7 @@ class Frame {
 		this.look();
 	}
 
-	// look shows what the stream says: how many questions wait, and whether it is there.
+	// look shows the number of open questions and the state of the stream.
 	look() {
 		const n = live.questions.size;
 		this.badge.hidden = n === 0;
@@ -77,7 +77,7 @@ class Frame {
 		leave = views[r.view](main, r, this) || (() => {});
 	}
 
-	// name puts a title over the view.
+	// name shows a title above the view.
 	name(title) {
 		this.title.textContent = title;
 		this.look();
@@ -96,7 +96,7 @@ function open(self) {
 	worker();
 }
 
-// start builds the frame, again where the language has changed.
+// start builds the frame. It is called again after a change of the language.
 export function start() {
 	leave();
 	leave = () => {};
@@ -111,7 +111,8 @@ addEventListener('hashchange', () => {
 	}
 });
 
-// worker keeps the page's own files for when there is no network; never over plain http.
+// worker registers the service worker, which stores the page's own files for a time without network. Plain http has no
+// service worker.
 function worker() {
 	if (!('serviceWorker' in navigator) || location.protocol !== 'https:') return;
 	let address = 'sw.js';
@@ -122,7 +123,7 @@ function worker() {
 		}});
 		address = policy.createScriptURL(address);
 	}
-	// A browser looks for a newer one when it likes: the page asks it to.
+	// A browser looks for a newer service worker only now and then, so the page asks for it.
 	navigator.serviceWorker.register(address).then((r) => r.update()).catch(() => {});
 }
 

@@ -1,4 +1,4 @@
-// Bars by day, drawn as SVG, with the same numbers as a table beside them.
+// This module draws bars by day as SVG. A table next to them has the same numbers.
 import {h, s, wide} from './dom.js';
 import {t, number} from './i18n.js';
 
@@ -6,7 +6,7 @@ const height = 160;
 const bottom = 22;
 const left = 40;
 
-// steps are round numbers up to one that is not less than most.
+// steps returns round numbers from 0 to the first one that is at least most.
 function steps(most) {
 	const raw = most / 4 || 1;
 	const power = 10 ** Math.floor(Math.log10(raw));
@@ -15,7 +15,8 @@ function steps(most) {
 	return Array.from({length: Math.ceil(most / whole) + 1 || 2}, (_, i) => i * whole);
 }
 
-// bars draws days, {day, values: {series: n}}, stacked in the order of series, {id, name, kind}.
+// bars draws the days, which have the form {day, values: {series: n}}. The bars of a day are stacked in the order of
+// series, a list of {id, name, kind}.
 export function bars(title, days, series, show = number) {
 	const total = (d) => series.reduce((sum, k) => sum + (d.values[k.id] || 0), 0);
 	const marks = steps(Math.max(...days.map(total), 0));
@@ -45,7 +46,7 @@ export function bars(title, days, series, show = number) {
 	});
 	const legend = h('ul.legend', series.map((k) => h('li', h('span', {class: 'key ' + k.kind, 'aria-hidden': 'true'}), k.name)));
 	const frame = wide(title, drawing);
-	requestAnimationFrame(() => { frame.scrollLeft = width; }); // the newest day
+	requestAnimationFrame(() => { frame.scrollLeft = width; }); // scrolls to the newest day
 	return h('section.card.numbers', h('h2', title), series.length > 1 && legend, frame, table(title, days, series, show));
 }
 

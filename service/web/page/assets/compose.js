@@ -1,5 +1,5 @@
-// Writing an input: text, files by picker, paste and drop. One that may have arrived is sent again
-// under the same id only, so that it is called at most once.
+// This module is the form for an input: text, and files by picker, paste and drop. An input that may have arrived is
+// sent again only under the same id, so that it is called at most once.
 import {post, may} from './api.js';
 import {base64} from './device.js';
 import {h, icon, said, replace, warn, tip} from './dom.js';
@@ -7,7 +7,8 @@ import {t} from './i18n.js';
 
 const mostBytes = 16 << 20;
 
-// Composer is the form. about() says where the input goes, sent(answer, body) takes what Perlica said of what.
+// Composer is the form. The function about returns the destination of the input. sent gets Perlica's answer and the
+// sent body.
 export class Composer {
 	constructor(draft, about, sent) {
 		this.key = 'draft ' + draft;
@@ -37,7 +38,7 @@ export class Composer {
 		if (!may('ask')) replace(this.form, h('p.dim.small', t('compose.notyours')));
 	}
 
-	// mode shows that an input would wait for a turn, and the button that stops it.
+	// mode shows that an input would wait for the running turn. It also shows the button that stops this turn.
 	mode(running, stop) {
 		this.running = running;
 		const label = t(running ? 'compose.queue' : 'compose.send');
@@ -59,7 +60,8 @@ export class Composer {
 		sessionStorage.setItem(this.key, this.text.value);
 	}
 
-	// pressed sends at Enter, but on a keyboard of a screen and while a word is being composed.
+	// pressed sends the input at Enter. It does not do so on a touch screen's keyboard or while a word is being
+	// composed.
 	pressed(e) {
 		if (e.key !== 'Enter' || e.shiftKey || e.isComposing) return;
 		if (matchMedia('(pointer: coarse)').matches && !e.ctrlKey && !e.metaKey) return;
@@ -99,7 +101,7 @@ export class Composer {
 		const about = this.about();
 		if (!about) return;
 		const input = JSON.stringify([about, text, this.files.map((f) => [f.name, f.size, f.lastModified])]);
-		if (this.tried && this.tried !== input) this.id = crypto.randomUUID(); // it is another input
+		if (this.tried && this.tried !== input) this.id = crypto.randomUUID(); // a changed input is another input
 		this.tried = input;
 		this.sending = true;
 		this.go.disabled = true;

@@ -1,4 +1,4 @@
-// This browser's key. The private half cannot be read by any script, this page's included.
+// This module holds this browser's key. No script can read the private half, not even a script of this page.
 const store = 'device';
 
 function open() {
@@ -24,12 +24,12 @@ async function act(mode, f) {
 	}
 }
 
-// kept is the device as it was paired, {id, name, rights, key}, or undefined.
+// kept returns the paired device {id, name, rights, key}, or undefined.
 export const kept = () => act('readonly', (s) => s.get('self'));
 export const keep = (device) => act('readwrite', (s) => s.put(device, 'self'));
 export const forget = () => act('readwrite', (s) => s.delete('self'));
 
-// possible reports whether this browser can sign here: it does so over https and on localhost only.
+// possible reports whether this browser can sign here. It can over https and on localhost only.
 export const possible = () => Boolean(globalThis.crypto && crypto.subtle && globalThis.indexedDB);
 
 export const make = () => crypto.subtle.generateKey({name: 'ECDSA', namedCurve: 'P-256'}, false, ['sign']);
@@ -42,7 +42,7 @@ const utf8 = (text) => new TextEncoder().encode(text);
 export const sign = async (key, text) => new Uint8Array(await crypto.subtle.sign({name: 'ECDSA', hash: 'SHA-256'}, key.privateKey, utf8(text)));
 export const digest = async (bytes) => new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
 
-// base64 is RFC 4648's, base64url its form for addresses, without padding.
+// base64 and base64url encode bytes as RFC 4648 describes. base64url is for addresses and has no padding.
 export function base64(bytes) {
 	let s = '';
 	for (let i = 0; i < bytes.length; i += 4096) s += String.fromCharCode(...bytes.subarray(i, i + 4096));

@@ -1,5 +1,5 @@
-// This device: its name, what it may do, what it prefers, and how it leaves. An administrator sees the
-// others, too, and can revoke them.
+// This module shows this device: its name, its rights, its preferences and the sign-out. An administrator also sees the
+// other devices and can revoke them.
 import * as device from './device.js';
 import {get, post, me, may} from './api.js';
 import {h, icon, said, replace, dialog, choice, loading, announce} from './dom.js';
@@ -17,7 +17,7 @@ async function sure(what, why) {
 		h('div.options', h('button', {value: 'back'}, t('back')), h('button', {value: 'yes', class: 'no'}, what))) === 'yes';
 }
 
-// others are the devices that may come in besides, for those who may revoke them.
+// others lists the other devices, for a person that may revoke them.
 function others() {
 	const list = h('ul.list', {id: 'others'});
 	const foot = h('div', loading());
@@ -47,7 +47,7 @@ function others() {
 
 async function signOut() {
 	if (!await sure(t('signout'), t('signout.why'))) return;
-	await off().catch(() => {}); // the server removes it with the device
+	await off().catch(() => {}); // the server also removes the subscription with the device
 	try {
 		await revoke(me().id);
 	} catch (err) {
@@ -70,7 +70,7 @@ function card(self) {
 		})), h('p.row', h('button', {class: 'danger', onclick: signOut}, t('signout'))));
 }
 
-// devices is the view.
+// devices shows the view.
 export function devices(main) {
 	const self = h('div', card(me()));
 	const lang = choice(t('language'), 'language', Object.entries(languages), language, () => choose(lang.el.value).then(() => {
@@ -84,5 +84,5 @@ export function devices(main) {
 		h('section.card', h('h2', t('device.others')), may('admin') ? others() : h('p.dim', t('device.others.why')),
 			h('p.dim', t('device.pair')), h('pre.command', 'perlica web pair')));
 	const shown = String([me().name, me().rights]);
-	get('v1/self').then((s) => String([s.name, s.rights]) !== shown && replace(self, card(s))).catch(() => {}); // a click may be under way
+	get('v1/self').then((s) => String([s.name, s.rights]) !== shown && replace(self, card(s))).catch(() => {}); // replaces it after a change only, because a click may be under way
 }

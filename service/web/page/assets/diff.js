@@ -1,15 +1,14 @@
-// A change to a file, line by line.
+// This module shows a change to a file, line by line.
 import {h} from './dom.js';
 import {t} from './i18n.js';
 
-// How many pairs of lines are compared at most; a change that is larger is shown as all old lines
-// and all new ones.
+// most limits the number of compared pairs of lines. A larger change is shown as all old lines and all new lines.
 const most = 4e6;
-const around = 3; // lines that did not change, on both sides
+const around = 3; // number of unchanged lines shown on each side of a change
 
 const all = (lines, sign) => lines.map((text) => ({sign, text}));
 
-// compare returns lines with their signs.
+// compare returns the lines of both texts with their signs.
 export function compare(before, after) {
 	const a = before ? before.replace(/\n$/, '').split('\n') : [];
 	const b = after ? after.replace(/\n$/, '').split('\n') : [];
@@ -24,7 +23,7 @@ export function compare(before, after) {
 	];
 }
 
-// middle compares by the longest common subsequence.
+// middle compares two lists of lines by their longest common subsequence.
 function middle(a, b) {
 	if (!a.length || !b.length || a.length * b.length > most) return [...all(a, '-'), ...all(b, '+')];
 	const width = b.length + 1;
@@ -49,10 +48,10 @@ function middle(a, b) {
 
 const kinds = {'+': 'added', '-': 'removed', ' ': 'same'};
 
-// line is a line of a diff; its sign is said to those who do not see colours, too.
+// line shows a line of a diff. Its sign is also text, for people who do not see the colours.
 export const line = (sign, text) => h('div', {class: 'line ' + kinds[sign], dir: 'ltr'}, h('span.sign', sign), h('span.said', {dir: 'auto'}, text || ' '));
 
-// diff is a change to a file, with what did not change left out but for a few lines.
+// diff shows a change to a file. It leaves out most unchanged lines.
 export function diff(path, before, after) {
 	const lines = compare(before || '', after || '');
 	const near = new Uint8Array(lines.length);

@@ -1,13 +1,12 @@
-// Elements, made one by one. A text becomes a text node and nothing else: no function here
-// takes markup.
+// This module makes elements one by one. A text always becomes a text node, because no function here accepts markup.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-// What a text may hold and nobody sees, or what turns the order of what stands beside it.
+// unseen matches invisible characters, and characters that change the order of the text around them.
 const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\udb40[\udc00-\udfff]/g;
-const spelled = {'\u001b': '⟨ESC⟩', '\u0000': '⟨NUL⟩', '\u0007': '⟨BEL⟩', '\u0008': '⟨BS⟩', '\r': '⟨CR⟩'}; // grows by each that is met
+const spelled = {'\u001b': '⟨ESC⟩', '\u0000': '⟨NUL⟩', '\u0007': '⟨BEL⟩', '\u0008': '⟨BS⟩', '\r': '⟨CR⟩'}; // gets each further character that was found
 
-// visible spells out what cannot be seen, between the brackets that the terminal uses, too.
+// visible spells out invisible characters between the brackets that the terminal also uses.
 export function visible(text) {
 	text = String(text);
 	if (text.search(unseen) < 0) return text;
@@ -17,8 +16,8 @@ export function visible(text) {
 	});
 }
 
-// make fills an element: with attributes and on… handlers, if the first of rest is an object of such,
-// and with children.
+// make fills an element with its children. If the first of rest is an object, it has the attributes and the on…
+// handlers.
 function make(el, classes, rest) {
 	const props = rest[0] && Object.getPrototypeOf(rest[0]) === Object.prototype ? rest.shift() : {};
 	if (props.onclick && el.type === 'submit') el.type = 'button';
@@ -48,12 +47,12 @@ const maker = (create) => (tag, ...rest) => {
 	return dot < 0 ? make(create(tag), '', rest) : make(create(tag.slice(0, dot)), tag.slice(dot + 1).replaceAll('.', ' '), rest);
 };
 
-// h makes an HTML element, 'name.class', and s one of a drawing.
+// h makes an HTML element from 'name.class', and s makes an element of a drawing.
 export const h = maker((name) => document.createElement(name));
 export const s = maker((name) => document.createElementNS(SVG, name));
 
-// said is an element for words that are not Perlica's: their direction is their own and does
-// not reach beyond them.
+// said makes an element for the words of an agent or a person. The direction of these words does not affect the text
+// around them.
 export const said = (tag, text, props) => h(tag + '.said', {dir: 'auto', ...props}, text);
 
 const paths = {
@@ -85,17 +84,17 @@ const paths = {
 	other: 'M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 3v3M12 18v3M3 12h3M18 12h3',
 };
 
-// icon is a drawing that says nothing to a screen reader: words stand beside it.
+// icon makes a drawing that is hidden from a screen reader, because words stand next to it.
 export const icon = (name) => s('svg', {viewBox: '0 0 24 24', class: 'icon', 'aria-hidden': 'true', focusable: 'false'},
 	s('path', {d: paths[name] || paths.other}));
 
-// replace puts children in the place of all that an element had.
+// replace replaces all children of an element.
 export function replace(el, ...children) {
 	el.replaceChildren(...children.flat(Infinity).filter((c) => c));
 	return el;
 }
 
-// soon calls f with the next frame, or where none is drawn in a moment.
+// soon calls the function f with the next frame. If no frame is drawn, it calls f after a moment.
 export function soon(f) {
 	const timer = setTimeout(() => {
 		cancelAnimationFrame(frame);
@@ -107,13 +106,13 @@ export function soon(f) {
 	});
 }
 
-// wide is a place of its own for what may be wider than the screen.
+// wide makes a scrollable region for content that may be wider than the screen.
 export const wide = (name, ...inside) => h('div.wide', {tabindex: '0', role: 'region', 'aria-label': name}, inside);
 
-// warn says what is wrong, or with the class ask what is to be known.
+// warn shows a fault, or with the kind ask something that a person should know.
 export const warn = (words, kind = '', role) => h('p', {class: 'alert ' + kind, role}, icon('warn'), h('div', words));
 
-// choice is a list to choose from, options of [value, text], with its label.
+// choice makes a list of options [value, text] with a label.
 export function choice(label, name, options, value, onchange) {
 	const el = h('select', {name, onchange}, options.map(([v, text]) => h('option', {value: v, selected: v === value}, text)));
 	return {el, label: h('label', label, el)};
@@ -121,18 +120,18 @@ export function choice(label, name, options, value, onchange) {
 
 export const heading = (title) => h('div.heading', h('h2', title));
 
-// tip names what has no words on it.
+// tip returns the attributes that name an element without words.
 export const tip = (title) => ({'aria-label': title, title});
 
-// empty stands where there is nothing to show.
+// empty is shown if there is nothing to show.
 export const empty = (sign, title, why, ...more) => h('div.empty.card', icon(sign), h('h2', title), h('p', why), ...more);
 
-// loading stands where something is being read.
+// loading is shown while data is being read.
 export const loading = () => h('div', h('div.skeleton'), h('div.skeleton'));
 
 let announcer;
 
-// announce tells a screen reader what happened elsewhere on the page.
+// announce tells a screen reader about an event elsewhere on the page.
 export function announce(text) {
 	if (!announcer) {
 		announcer = h('div.unseen', {role: 'status', 'aria-live': 'polite'});
@@ -141,7 +140,7 @@ export function announce(text) {
 	announcer.textContent = visible(text);
 }
 
-// save hands bytes to the browser as a file to be saved.
+// save gives bytes to the browser as a file to save.
 export function save(blob, name) {
 	const url = URL.createObjectURL(blob);
 	const a = h('a', {href: url, download: name});
@@ -149,7 +148,7 @@ export function save(blob, name) {
 	setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
 
-// dialog asks something that must be decided first; the answer is the value of the button pressed.
+// dialog shows a question that must be decided first. It returns the value of the pressed button.
 export function dialog(...children) {
 	const el = h('dialog', h('form', {method: 'dialog'}, ...children));
 	document.body.append(el);

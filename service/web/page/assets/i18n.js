@@ -1,4 +1,4 @@
-// Words of the page, one file a language.
+// This module has the words of the page. Each language has one file.
 import {visible} from './dom.js';
 
 let words = {};
@@ -7,7 +7,7 @@ let plural = new Intl.PluralRules('en');
 
 export const languages = {en: 'English', zh: '中文'};
 
-// chosen is the language that somebody chose on this device, else the browser's.
+// chosen returns the language that a person chose on this device. Without a choice it returns the browser's language.
 function chosen() {
 	const kept = localStorage.getItem('language');
 	if (kept in languages) return kept;
@@ -32,14 +32,14 @@ export async function load() {
 	document.documentElement.lang = language;
 }
 
-// choose keeps a language on this device.
+// choose stores a language on this device.
 export async function choose(l) {
 	localStorage.setItem('language', l);
 	await load();
 }
 
-// t is a text of the page. {name} in it stands for a value; of a text with a number n there may be
-// a form for one.
+// t returns a text of the page. A {name} in the text is replaced by its value. A text with a number n may have a
+// separate form for one.
 export function t(key, values = {}) {
 	let text = words[key];
 	if ('n' in values && plural.select(Number(values.n)) === 'one' && words[key + '.one']) text = words[key + '.one'];
@@ -47,19 +47,19 @@ export function t(key, values = {}) {
 	return text.replace(/\{(\w+)\}/g, (all, name) => name in values ? visible(values[name]) : all);
 }
 
-// has reports whether there is a text: for names of the record that may be newer than the page.
+// has reports whether a text exists. A name on the record may be newer than the page.
 export const has = (key) => key in words;
 
-// group lists the words of a group that have a text, in the order of the file.
+// group lists the keys of a group that have a text, in the order of the file.
 export const group = (name) => Object.keys(words).filter((key) => key.startsWith(name + '.') && !key.slice(name.length + 1).includes('.'))
 	.map((key) => key.slice(name.length + 1));
 
-// name is a word of the record in the page's language, or as it is.
+// name returns the text for a word of the record. Without a text it returns the word.
 export const name = (group, word) => has(group + '.' + word) ? t(group + '.' + word) : String(word || '').replaceAll('_', ' ');
 
 const units = [['day', 86400], ['hour', 3600], ['minute', 60], ['second', 1]];
 
-// ago is a moment, seen from now.
+// ago describes a moment relative to now.
 export function ago(at) {
 	const seconds = (Date.now() - new Date(at)) / 1000;
 	const f = new Intl.RelativeTimeFormat(language, {numeric: 'auto', style: 'short'});
@@ -69,14 +69,14 @@ export function ago(at) {
 	return f.format(0, 'second');
 }
 
-// clock is a time of the day, with the day where that is another one.
+// clock returns a time of day, with the date if the day is not today.
 export function clock(at) {
 	const d = new Date(at);
 	const today = d.toDateString() === new Date().toDateString();
 	return d.toLocaleString(language, today ? {timeStyle: 'medium'} : {dateStyle: 'medium', timeStyle: 'short'});
 }
 
-// lasted is a duration in milliseconds.
+// lasted describes a duration, given in milliseconds.
 export function lasted(ms) {
 	const f = (n, unit, digits = 0) => new Intl.NumberFormat(language, {style: 'unit', unit, unitDisplay: 'narrow', maximumFractionDigits: digits}).format(n);
 	if (ms < 1000) return f(Math.round(ms), 'millisecond');
@@ -88,7 +88,7 @@ export function lasted(ms) {
 export const number = (n) => new Intl.NumberFormat(language).format(n);
 export const compact = (n) => new Intl.NumberFormat(language, {notation: 'compact', maximumFractionDigits: 1}).format(n);
 
-// money is an amount of a currency that an agent named: it need not be one.
+// money describes an amount in a currency that an agent named. The currency may be an invalid one.
 export function money(amount, currency) {
 	try {
 		return new Intl.NumberFormat(language, {style: 'currency', currency, maximumFractionDigits: amount < 1 ? 4 : 2}).format(amount);

@@ -1,13 +1,14 @@
-// What runs and what asks, over all projects: read when something happens, never guessed.
+// This module knows the running turns and the open questions of all projects. It reads them after each event and
+// guesses nothing.
 import {get, Events} from './api.js';
 
-// What the stream says in few words; the texts of turns come to the session's own stream.
+// types lists the short events of the stream. The texts of turns come only to the stream of their session.
 const types = ['question', 'answer', 'run.received', 'run.started', 'run.stopping', 'run.finished', 'session.freed'];
 
-// How many columns a row of a question may have: the page breaks rows itself.
+// columns is the largest number of columns in a row of a question. The page breaks rows itself.
 const columns = 400;
 
-// How often a team's hub is asked, in milliseconds, while the page is shown.
+// teamEvery is the interval, in milliseconds, at which a visible page asks a team's hub.
 const teamEvery = 5000;
 
 class Live {
@@ -17,13 +18,13 @@ class Live {
 	}
 
 	clear() {
-		this.questions = new Map(); // open ones by id, oldest first
-		this.closed = new Map(); // how questions ended that were open here
+		this.questions = new Map(); // open questions by id, oldest first
+		this.closed = new Map(); // the ends of questions that were open on this page
 		this.runs = [];
 		this.unreadable = [];
-		this.team = {questions: [], runs: [], unreadable: []}; // what the hub had when it was last asked
-		this.hub = false; // whether there is a team
-		this.known = false; // whether all of this was read once
+		this.team = {questions: [], runs: [], unreadable: []}; // the hub's last answer
+		this.hub = false; // true if there is a team
+		this.known = false; // true after the first reading
 		this.state = 'connecting';
 	}
 
@@ -41,7 +42,7 @@ class Live {
 			event: (line) => this.took(line),
 			state: (word) => {
 				this.state = word;
-				if (word === 'broken' && !this.known) this.refresh(); // it says why nothing is shown
+				if (word === 'broken' && !this.known) this.refresh(); // the reading shows the reason of the failure
 				this.tell();
 			},
 		});
@@ -55,7 +56,7 @@ class Live {
 		clearInterval(this.beat);
 	}
 
-	// watch calls f after every change, until the function that it returns is called.
+	// watch calls the function f after every change. It returns a function that ends this.
 	watch(f) {
 		this.watchers.add(f);
 		return () => this.watchers.delete(f);
@@ -72,14 +73,14 @@ class Live {
 		this.tell(line);
 	}
 
-	// end takes a question off the open ones; how is {answer, reason}.
+	// end removes a question from the open ones. how is {answer, reason}.
 	end(id, how) {
 		if (!this.questions.delete(id) && this.closed.has(id)) return;
 		this.closed.set(id, how);
 		this.tell();
 	}
 
-	// refresh reads again. One that comes while another is under way follows it.
+	// refresh reads the questions and runs. A call during a reading causes one more reading after it.
 	async refresh() {
 		if (this.reading) {
 			this.again = true;
@@ -89,7 +90,7 @@ class Live {
 		try {
 			const [asked, running] = await Promise.all([get('v1/questions', {width: columns}), get('v1/runs', {state: 'open'})]);
 			const before = this.questions;
-			// What a worker on this machine asks and runs is in its own log: that is nearer than the copy.
+			// A worker on this machine has its questions and runs in its own log, which is newer than the copy.
 			this.questions = new Map([...this.team.questions, ...asked.questions].filter((q) => !this.closed.has(q.id)).map((q) => [q.id, q]));
 			for (const id of before.keys()) if (!this.questions.has(id) && !this.closed.has(id)) this.gone(id, before.get(id));
 			const own = new Set(running.runs.map((r) => r.run_id));
@@ -108,7 +109,7 @@ class Live {
 		}
 	}
 
-	// refreshTeam asks the hub, which may take its time, what its workers ask and run. Nothing else waits for it.
+	// refreshTeam asks the hub for the questions and runs of its workers. Nothing else waits for its answer.
 	async refreshTeam() {
 		if (this.asking) return;
 		this.asking = true;
@@ -123,7 +124,7 @@ class Live {
 		if (this.events && this.hub) this.refresh();
 	}
 
-	// gone asks how a question ended that is not open any more.
+	// gone asks for the end of a question that is no longer open.
 	async gone(id, q) {
 		this.closed.set(id, {});
 		try {

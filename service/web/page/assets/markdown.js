@@ -1,11 +1,11 @@
-// Markdown of an agent's, as elements with text nodes. HTML in it is text; a link leads to http,
-// https or mailto only and shows its host; an image is a link to it. The time grows with the text alone: no
-// character is looked at again for each form that might begin before it. A text has room for a number of forms,
-// and the text after them is shown as it was written: so a page never gets more elements than a browser can lay out.
+// This module shows an agent's Markdown as elements with text nodes. HTML in it stays text. A link leads only to http,
+// https or mailto and shows its host. An image becomes a link to the image. The time grows only with the length of the
+// text, because no character is read again for each possible form. Only a limited number of forms of a text is laid
+// out. The text after them is shown as written, so a browser can lay out every page.
 import {h, icon, visible, wide} from './dom.js';
 import {t} from './i18n.js';
 
-// link is a link with its host beside it, or the text with its address as it is written.
+// link makes a link that shows its host. For another kind of address it returns the text and the address.
 function link(children, address) {
 	const url = /^\s*(?:https?|mailto):/i.test(address) && URL.canParse(address) ? new URL(address) : null;
 	if (!url) return [...children, h('span.address', ' (' + address + ')')];
@@ -14,22 +14,22 @@ function link(children, address) {
 	return a.textContent.trim() === host || a.textContent.trim() === url.href ? [a] : [a, h('span.address', {dir: 'ltr'}, ' (' + host + ')')];
 }
 
-// How many marks and elements of one text are laid out. A room counts down from it.
+// mostForms is the number of marks and elements of one text that are laid out. The object room counts down from it.
 const mostForms = 4_000;
 
-// How many forms the work for a link counts as.
+// linkForms is the number of forms that one link counts as, because a link takes more work.
 const linkForms = 4;
 
 // plain shows lines as they were written.
 const plain = (lines) => h('p.plain', {dir: 'auto'}, lines.join('\n'));
 
-// spent tells the reader that the end of a text is plain.
+// spent tells the reader that the end of a text is shown as written.
 const spent = () => h('p.dim.small', t('plain'));
 
-// How deep forms may stand in each other.
+// deepest is the largest depth of nested forms.
 const deepest = 6;
 
-// How many openers a closing mark is compared with.
+// candidates is the number of opening marks with which a closing mark is compared.
 const candidates = 3;
 
 const blank = (c) => c === undefined || /\s/.test(c);
@@ -37,22 +37,23 @@ const letter = (c) => c !== undefined && /[\p{L}\p{N}]/u.test(c);
 const special = /[\\`!\[\]<*_~h\n]/gi;
 const escapable = /[!-/:-@[-`{-~]/;
 
-// run is the position after the run of the character at a position.
+// run returns the position after the last of the equal characters that begin at a position.
 function run(text, at) {
 	let end = at + 1;
 	while (text[end] === text[at]) end++;
 	return end;
 }
 
-// tokens returns strings, finished nodes, runs of marks, and the brackets that form links.
+// tokens returns strings, finished nodes, runs of marks, and the brackets of links. A run of marks is a sequence of
+// equal marks.
 function tokens(text, room) {
 	const out = [];
-	const brackets = []; // positions in out of the brackets that are open
-	let outside = 0; // how many of them stand around a link and can be none themselves
+	const brackets = []; // positions in out of the open brackets
+	let outside = 0; // number of open brackets around a link; they cannot become links
 	const last = lastRuns(text);
-	let from = 0; // the start of the plain text before at
+	let from = 0; // start of the text before at that is not yet in out
 	let at = 0;
-	// put appends a token in the place of the text up to end.
+	// put appends a token that replaces the text up to end.
 	const put = (end, token, cost = 1) => {
 		if (at > from) out.push(text.slice(from, at));
 		out.push(token);
@@ -127,7 +128,7 @@ function tokens(text, room) {
 			put(end, delimiter(c, end - at, text[at - 1], text[end]));
 			break;
 		}
-		default: { // an h
+		default: { // the letter h
 			const bare = !letter(text[at - 1]) && /^https?:\/\//i.test(text.slice(at, at + 8));
 			const end = bare ? bareEnd(text, at) : 0;
 			if (end) put(end, auto(text.slice(at, end)), linkForms);
@@ -141,7 +142,7 @@ function tokens(text, room) {
 
 const auto = (address) => ({tag: 'a', address, children: [address]});
 
-// delimiter is a run of marks between two characters.
+// delimiter makes the token of a run of marks, which stands between the characters before and after.
 function delimiter(mark, count, before, after) {
 	let opens = !blank(after);
 	let closes = !blank(before);
@@ -153,7 +154,7 @@ function delimiter(mark, count, before, after) {
 	return {mark, count, whole: count, opens: opens && known, closes: closes && known, at: 0, index: 0, height: 0};
 }
 
-// lastRuns maps the lengths of runs of backticks to the position of the last run of each.
+// lastRuns maps each length of a run of backticks to the position of the last run of this length.
 function lastRuns(text) {
 	const last = new Map();
 	for (let at = text.indexOf('`'); at >= 0;) {
@@ -164,7 +165,7 @@ function lastRuns(text) {
 	return last;
 }
 
-// codeEnd is the position of the run that closes a code span. The caller knows that there is one.
+// codeEnd returns the position of the run that closes a code span. The caller knows that this run exists.
 function codeEnd(text, open, start) {
 	for (let at = start; ;) {
 		at = text.indexOf('`', at);
@@ -174,20 +175,21 @@ function codeEnd(text, open, start) {
 	}
 }
 
-// codeText is the text of a code span: one space at each end belongs to its marks.
+// codeText returns the text of a code span. One space at each end belongs to the marks.
 function codeText(text) {
 	const line = text.replaceAll('\n', ' ');
 	return line.trim() && line[0] === ' ' && line.at(-1) === ' ' ? line.slice(1, -1) : line;
 }
 
-// addressEnd is the end of an address that another bracket, a blank or the text's end ends.
+// addressEnd returns the end of an address. The address ends at another bracket, at a blank or with the text.
 function addressEnd(text, at) {
 	let end = at;
 	while (!blank(text[end]) && text[end] !== '<' && text[end] !== '>') end++;
 	return end;
 }
 
-// bareEnd is the end of an address without brackets; 0 if it has only a scheme. Marks at its end are not part of it.
+// bareEnd returns the end of an address without brackets, or 0 if the address has only a scheme. Marks at the end do
+// not belong to the address.
 function bareEnd(text, at) {
 	const start = text.indexOf('//', at) + 2;
 	let end = start;
@@ -196,8 +198,8 @@ function bareEnd(text, at) {
 	return end > start ? end : 0;
 }
 
-// destination reads the address of a link, an optional title and the closing bracket. It never reads
-// beyond the place at which the next link's address would begin: so no text is read twice.
+// destination reads the address of a link, an optional title and the closing bracket. It never reads beyond the
+// possible beginning of the next link's address, so no text is read twice.
 function destination(all, start) {
 	const next = all.indexOf('](', start);
 	const text = all.slice(start, next < 0 ? all.length : next);
@@ -229,13 +231,13 @@ function destination(all, start) {
 
 const tags = {'*': ['em', 'strong'], '_': ['em', 'strong'], '~': ['del', 'del']};
 
-// tree puts nodes around the tokens between marks that belong together.
+// tree makes nodes of the tokens between marks that belong together.
 function tree(list) {
 	const out = [];
-	const open = []; // frames: the marks and links that are open, the innermost last
+	const open = []; // frames: the open marks and links, the innermost one last
 	const marks = {'*': [], '_': [], '~': []}; // the frames of each mark
 	const links = [];
-	// enter opens a frame; out has it in its place, as its marks are text until something closes it.
+	// enter opens a frame. The frame is also in out, because its marks are text until another mark closes it.
 	const enter = (frame, stack) => {
 		frame.at = out.length;
 		frame.index = open.length;
@@ -251,7 +253,7 @@ function tree(list) {
 	const cut = (index) => {
 		while (open.length > index) leave();
 	};
-	// opener finds the frame that a run closes, within the innermost link.
+	// opener returns the frame that a run of marks closes. It looks only within the innermost link.
 	const opener = (token) => {
 		const stack = marks[token.mark];
 		for (let i = stack.length - 1; i >= 0 && i >= stack.length - candidates; i--) {
@@ -297,17 +299,17 @@ function tree(list) {
 	return out;
 }
 
-// fits reports whether two runs belong together: of "**a*b**" the outer two do.
+// fits reports whether two runs of marks belong together. In "**a*b**" the outer two do.
 function fits(f, token) {
 	if (token.mark === '~') return f.count > 1 && token.count > 1;
 	const either = f.closes || token.opens;
 	return !either || (f.whole + token.whole) % 3 !== 0 || f.whole % 3 === 0;
 }
 
-// spans are the inline forms of a text.
+// spans returns the elements and texts of one block of text.
 const spans = (text, room) => text.search(special) < 0 ? [text] : draw(tree(tokens(text, room)), false);
 
-// draw makes elements of a tree. A link within a link is its text.
+// draw makes elements of a tree. A link within a link becomes text.
 function draw(nodes, inLink) {
 	const out = [];
 	let plain = '';
@@ -329,7 +331,7 @@ function draw(nodes, inLink) {
 	return out;
 }
 
-// code is a block of code that copies clean.
+// code makes a block of code with a button that copies the code.
 function code(text, lang) {
 	const body = h('code', {dir: 'ltr'}, text);
 	const copy = h('button', {type: 'button', class: 'copy quiet', 'aria-label': t('copy.code')}, icon('copy'), h('span', t('copy')));
@@ -347,14 +349,14 @@ function code(text, lang) {
 	return el;
 }
 
-// fence is the mark and the language of a line that opens a block of code; null if it opens none.
+// fence returns the mark and the language of a line that opens a block of code. For another line it returns null.
 function fence(line) {
 	const m = /^ {0,3}(`{3,}|~{3,})/.exec(line);
 	if (!m || line.includes('`', m[0].length)) return null;
 	return {mark: m[1], lang: line.slice(m[0].length).trim().split(/\s/)[0]};
 }
 
-// heading is the level and the text of a heading; null if the line is none.
+// heading returns the level and the text of a heading. For another line it returns null.
 function heading(line) {
 	const m = /^ {0,3}(#{1,6})(?:\s|$)/.exec(line);
 	if (!m) return null;
@@ -364,7 +366,7 @@ function heading(line) {
 	return {level: m[1].length, text: end === 0 || /\s/.test(text[end - 1]) ? text.slice(0, end).trim() : text};
 }
 
-// uniform reports whether a text has only this one character.
+// uniform reports whether a text has no other character than c.
 const uniform = (text, c) => !text.replaceAll(c, '');
 
 function rule(line) {
@@ -373,7 +375,7 @@ function rule(line) {
 	return marks.length > 2 && uniform(marks, marks[0]);
 }
 
-// item is the indent, the mark and the text of an item of a list; null if the line is none.
+// item returns the indent, the mark and the text of a list item. For another line it returns null.
 function item(line) {
 	const m = /^( {0,3})([-*+]|\d{1,9}[.)])(?:\s|$)/.exec(line);
 	return m && {indent: m[1].length, mark: m[2], text: line.slice(m[0].length).trimStart()};
@@ -383,10 +385,10 @@ const quote = /^ {0,3}> ?/;
 
 const divider = (line) => line.includes('-') && cells(line).every((c) => /^:?-+:?$/.test(c));
 
-// indent is how far a line's first character is from its start; -1 if the line is blank.
+// indent returns the number of blanks before a line's first character. It returns -1 for a blank line.
 const indent = (line) => line.trim() ? line.length - line.trimStart().length : -1;
 
-// blocks are the blocks of lines of Markdown.
+// blocks returns the elements of Markdown lines, one for each block.
 function blocks(lines, room, depth = 0) {
 	const out = [];
 	let i = 0;
@@ -402,7 +404,7 @@ function blocks(lines, room, depth = 0) {
 function block(lines, i, room, depth) {
 	const line = lines[i];
 	if (!line.trim()) return [null, 1];
-	room.left -= 2; // an element, and the search for its form
+	room.left -= 2; // one for the element, and one for the search for its form
 	let m;
 	if ((m = fence(line))) return fenced(lines, i, room, m);
 	if ((m = heading(line))) return [h('h' + Math.min(m.level + 2, 6), {dir: 'auto'}, spans(m.text, room)), 1];
@@ -416,10 +418,10 @@ function block(lines, i, room, depth) {
 	return paragraph(lines, i, room, depth);
 }
 
-// closes reports whether a line is the end of a block of code.
+// closes reports whether a line ends a block of code.
 const closes = (line, mark) => line.trim().startsWith(mark) && uniform(line.trim(), mark[0]);
 
-// How many elements a block of code has.
+// codeForms is the number of elements of a block of code.
 const codeForms = 10;
 
 function fenced(lines, i, room, m) {
@@ -436,7 +438,7 @@ function quoted(lines, i, room, depth) {
 	return [h('blockquote', blocks(inner, room, depth + 1)), n - i];
 }
 
-// list is a list: what is indented below an item belongs to it.
+// list makes a list. The indented lines below an item belong to the item.
 function list(lines, i, room, depth) {
 	const first = parseInt(item(lines[i]).mark, 10);
 	const ordered = !isNaN(first);
@@ -491,27 +493,27 @@ function paragraph(lines, i, room, depth) {
 	return [h('p', {dir: 'auto'}, spans(lines.slice(i, n).map((l) => l.trimStart()).join('\n'), room)), n - i];
 }
 
-// Markdown is all of a text.
+// markdown makes the element of a complete text.
 export function markdown(text) {
 	const room = {left: mostForms};
 	const list = blocks(text.replace(/\r\n/g, '\n').split('\n'), room);
 	return h('div.markdown.said', list, room.left <= 0 && spent());
 }
 
-// How much text may be open, that is, laid out again with every piece that comes.
+// mostOpen is the length of the open text. The open text is laid out again with each new piece.
 const mostOpen = 4000;
 
-// Flow is a text that grows. What is finished is laid out once.
+// Flow is a text that grows. A finished part of it is laid out only once.
 export class Flow {
 	constructor() {
 		this.el = h('div.markdown.said');
-		this.open = ''; // the text that may still change its form
-		this.laid = 0; // how much of it is laid out
-		this.nodes = []; // its elements
+		this.open = ''; // the text whose form may still change
+		this.laid = 0; // the length of the open text at its last layout
+		this.nodes = []; // the elements of the open text
 		this.room = {left: mostForms};
-		this.plain = null; // the element of the text that comes when there is no room
-		this.fence = null; // the block of code that is open
-		this.half = ''; // the first half of a line's end
+		this.plain = null; // the element of the text after the room is used up
+		this.fence = null; // the open block of code
+		this.half = ''; // the first half of a line end
 	}
 
 	add(text) {
@@ -525,14 +527,15 @@ export class Flow {
 			return;
 		}
 		this.open += text;
-		// A long text is laid out again when it has grown by a part of itself: all layouts together stay linear.
+		// A long text is laid out again only after it has grown by a fraction of its length. All layouts together
+		// therefore take linear time.
 		if (this.open.length > mostOpen && this.open.length - this.laid < this.laid / 16) {
 			const last = this.nodes.at(-1) || this.el;
 			last.append(document.createTextNode(visible(text)));
 		} else this.settle();
 	}
 
-	// settle lays out the open text, and closes all but the last block of it.
+	// settle lays out the open text. All blocks except the last one are then finished.
 	settle() {
 		const lines = this.open.split('\n');
 		const at = this.boundary(lines);
@@ -546,7 +549,7 @@ export class Flow {
 		this.laid = this.open.length;
 		const m = fence(lines[0]);
 		if (m && lines.length > 1 && this.room.left > 0) {
-			// held is the start of a line that may be the end of the block; null if the line is shown already.
+			// held is the beginning of a line that may end the block. It is null if the line is already shown.
 			this.fence = {mark: m.mark, el: code('', m.lang), lead: '', held: ''};
 			this.el.append(this.fence.el);
 			this.room.left -= codeForms;
@@ -565,7 +568,7 @@ export class Flow {
 		this.laid = 0;
 	}
 
-	// boundary is the line before which all is finished.
+	// boundary returns the number of the first line that is not finished.
 	boundary(lines) {
 		let at = 0;
 		let mark = '';
@@ -587,7 +590,7 @@ export class Flow {
 		return at;
 	}
 
-	// code takes a text into the open block of code and returns the text after its end.
+	// code adds a text to the open block of code. It returns the text after the end of the block.
 	code(text) {
 		const f = this.fence;
 		const lines = text.split('\n');
@@ -614,7 +617,7 @@ export class Flow {
 		return '';
 	}
 
-	// end lays out the text that was left open.
+	// end lays out the rest of the open text.
 	end() {
 		if (this.half) {
 			this.half = '';

@@ -1,11 +1,11 @@
-// What asks and what runs, over all projects.
+// This module shows the open questions and running turns of all projects.
 import {may, get} from './api.js';
 import {live} from './live.js';
 import {h, icon, said, replace, announce, loading, warn, choice, empty, heading} from './dom.js';
 import {t, ago, lasted, name} from './i18n.js';
 import {Card, place, sessionLink} from './question.js';
 
-// stateOf is a chip that says how a run stands.
+// stateOf makes a chip with the state of a run.
 export function stateOf(r) {
 	if (r.state === 'running') return h('span.chip.run', t('run.running'));
 	if (r.state === 'lost') return h('span.chip.bad', t('run.lost'));
@@ -13,7 +13,7 @@ export function stateOf(r) {
 	return h('span', {class: 'chip ' + (good ? 'good' : 'bad')}, name('outcome', r.outcome || 'none'));
 }
 
-// runItem is a run in a list.
+// runItem makes the entry of a run in a list.
 export const runItem = (r, href) => h('li', h('a.item', {href},
 	said('span.title', r.damage || r.text || t('run.pruned')),
 	h('span.meta', stateOf(r), place(r), r.sender && said('span', r.sender), h('time', {datetime: r.at}, ago(r.at)),
@@ -21,10 +21,10 @@ export const runItem = (r, href) => h('li', h('a.item', {href},
 
 const section = (title, ...more) => h('section', heading(title), ...more);
 
-// unreadable says which logs could not be read.
+// unreadable names the logs that could not be read.
 export const unreadable = (list) => list.map((u) => warn([place(u), ': ', t('log.unreadable'), ' ', said('span', u.error)]));
 
-// whoseChoice offers the team's logs in place of this machine's, where there is a team.
+// whoseChoice lets a person choose between the team's logs and the logs of this machine, if there is a team.
 export function whoseChoice(onchange) {
 	const {el, label} = choice(t('team.whose'), 'whose', [['', t('team.here')], ['team', t('team.name')]], '', onchange);
 	const place = h('div.filters', {hidden: !live.hub}, label);
@@ -32,7 +32,7 @@ export function whoseChoice(onchange) {
 	return {el: place, project: () => el.value || undefined};
 }
 
-// now is the view.
+// now shows the view.
 export function now(main) {
 	const cards = new Map();
 	const alerts = h('div');
@@ -87,5 +87,5 @@ export function now(main) {
 const quiet = () => empty('check', t('now.quiet'), t('now.quiet.why'),
 	may('ask') && h('a.button.primary', {href: '#/new'}, icon('plus'), t('session.new')));
 
-// failure says that something could not be read.
+// failure shows that something could not be read.
 export const failure = (err) => warn(err.lost ? t('error.lost') : err.message, '', 'alert');

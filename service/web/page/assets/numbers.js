@@ -1,4 +1,4 @@
-// Runs, outcomes, questions and cost by day and provider.
+// This module shows runs, outcomes, questions and cost by day and provider.
 import {get} from './api.js';
 import {h, s, said, replace, loading, choice, empty} from './dom.js';
 import {t, number, compact, money, name} from './i18n.js';
@@ -7,10 +7,10 @@ import {failure, unreadable, whoseChoice} from './now.js';
 
 const sum = (list, f) => list.reduce((n, x) => n + (f(x) || 0), 0);
 
-// series gives the first three names a colour of their own, and one to all others.
+// series gives each of the first three names its own colour, and one colour to all others.
 const series = (names) => names.slice(0, 3).map((id, i) => ({id, name: id, kind: 'aec'[i]})).concat(names.length > 3 ? [{id: '', name: t('others'), kind: 'd'}] : []);
 
-// byDay adds up what f says of the groups of each day, under the name that of gives.
+// byDay adds the values of all groups of each day. The function parts returns the pairs [id, n] of a group.
 function byDay(days, groups, parts) {
 	return days.map((day) => {
 		const values = {};
@@ -21,7 +21,7 @@ function byDay(days, groups, parts) {
 	});
 }
 
-// every lists the days from the first to the last of them.
+// every lists all days from the first day of the groups to the last, at most 62.
 function every(groups) {
 	const all = groups.map((g) => g.day).sort();
 	const out = [];
@@ -38,7 +38,7 @@ function tiles(groups, costs) {
 		tile(t('numbers.tokens'), compact(n('input_tokens') + n('output_tokens'))), costs.map((c) => tile(t('numbers.cost'), money(sum(groups, (g) => (g.cost || {})[c]), c))));
 }
 
-// shares says who or what answered questions.
+// shares shows who or which rule answered questions.
 function shares(logs) {
 	const counted = new Map();
 	for (const a of logs.flatMap((l) => l.answers)) {
@@ -77,7 +77,7 @@ function draw(body, res) {
 		shares(res.logs));
 }
 
-// numbers is the view.
+// numbers shows the view.
 export function numbers(main) {
 	const period = choice(t('record.when'), 'days', [['7', t('record.week')], ['30', t('record.month')], ['', t('record.ever')]], '30', () => load());
 	const body = h('div');

@@ -1,4 +1,5 @@
-// How this browser becomes a device: a code of the terminal's, a key made here, a word that both show.
+// This module makes this browser a device. The terminal gives a code, the browser makes a key, and both show the same
+// word.
 import * as device from './device.js';
 import {post, get, send} from './api.js';
 import {h, replace, announce, loading, warn} from './dom.js';
@@ -8,7 +9,7 @@ import {uninstalled} from './push.js';
 const logo = () => h('img', {src: 'icon.svg', alt: '', class: 'logo'});
 const gate = (...children) => h('main.gate', {tabindex: '-1', id: 'main'}, logo(), ...children);
 
-// fromAddress takes the code out of the address bar and the history.
+// fromAddress returns the code in the address, and removes the code from the address bar and the history.
 export function fromAddress() {
 	const m = /^#pair=(.+)$/.exec(location.hash);
 	if (!m) return '';
@@ -16,10 +17,10 @@ export function fromAddress() {
 	return decodeURIComponent(m[1]);
 }
 
-// impossible is shown where the browser cannot keep a key.
+// impossible is shown if the browser cannot store a key.
 export const impossible = () => gate(h('h1', t('gate.insecure')), h('p', t('gate.insecure.why')));
 
-// welcome asks for a code, if it was not given. why says what became of the device that was.
+// welcome asks for a code. given is a code that is already known. why tells the fate of the earlier device.
 export function welcome(why, done, given) {
 	const code = h('input', {name: 'code', value: given, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', required: true});
 	const form = h('form', {onsubmit: (e) => {
@@ -36,13 +37,13 @@ export function welcome(why, done, given) {
 	return view;
 }
 
-// nameOf is what this browser might be called.
+// nameOf suggests a name for this browser.
 function nameOf() {
 	const m = /iPhone|iPad|Android|Macintosh|Windows|CrOS|Linux/.exec(navigator.userAgent);
 	return m ? m[0].replace('intosh', '') : 'Browser';
 }
 
-// pairing uses a code up, makes the key and waits until somebody at the terminal says yes or no.
+// pairing uses up a code, makes the key and waits for the decision of the person at the terminal.
 export function pairing(code, done) {
 	const body = h('div');
 	const view = gate(body);
@@ -55,7 +56,7 @@ export function pairing(code, done) {
 
 async function steps(code, body, done) {
 	replace(body, h('h1', t('pair.starting')), loading());
-	// Its answer empties what this origin had stored, which a browser does only with this mode.
+	// The answer empties the stored data of this origin. A browser obeys it only with these credentials.
 	const begun = await send('POST', 'v1/pairing/begin', {body: {code}, credentials: 'same-origin'});
 	const {pairing: id} = await begun.json();
 	const name = await named(body);
@@ -76,7 +77,7 @@ async function steps(code, body, done) {
 	}
 }
 
-// named asks what this device shall be called.
+// named asks for the name of this device.
 function named(body) {
 	return new Promise((resolve) => {
 		const input = h('input', {name: 'device', value: nameOf(), maxlength: '40', required: true, autocomplete: 'off'});

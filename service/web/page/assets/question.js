@@ -1,34 +1,34 @@
-// A question on a card. A yes is taken only when every row that says what would run has been on
-// the screen, as at every other place where Perlica asks.
+// This module shows a question on a card. A yes is possible only after each row about the effect was on the screen, as
+// in every other front end.
 import {answer, may, me} from './api.js';
 import {live} from './live.js';
 import {h, icon, said, replace, announce, dialog, warn} from './dom.js';
 import {t, has, name, clock, ago} from './i18n.js';
 
-// A yes counts when its buttons stood still for so long, and nothing else was pressed.
+// A yes counts only if its buttons stood still for this time and no other press came just before, in milliseconds.
 const still = 500;
 const quiet = 300;
 const presses = ['pointerdown', 'keydown'];
 const looks = ['scroll', 'resize', 'visibilitychange'];
-// How many rows that need not be seen are shown at once.
+// folded is the number of rows that are shown at once in a group of optional rows.
 const folded = 24;
 
 const base = (path) => path.split('/').filter(Boolean).pop() || path;
 
-// place names the project of something.
+// place makes the name of the project of a question, a run or a session.
 export const place = (x) => said('span', base(x.project) + (x.context && x.context !== 'default' ? ' · ' + x.context : ''), {title: x.project});
 
 const link = (view, id, x) => '#/' + view + '/' + encodeURIComponent(id) + '?' + new URLSearchParams({project: x.project, context: x.context});
 export const sessionLink = (x) => link('session', x.session_id, x);
 export const runLink = (x) => link('run', x.run_id, x);
 
-// kinds are the options' kinds as Perlica names them, whatever their labels say.
+// kindOf returns Perlica's kind of an option. The option's label does not matter.
 function kindOf(o) {
 	if (o.kind === 'allow_once') return o.offer ? 'remember' : 'once';
 	return {answer: 'answer', allow_always: 'always', reject_once: 'no', reject_always: 'never'}[o.kind] || 'unknown';
 }
 
-// labelOf is what the agent says of an option, in quotes, or Perlica of one that it offers.
+// labelOf returns the agent's label of an option in quotes. For Perlica's own option it returns Perlica's words.
 const labelOf = (o) => !o.offer ? '“' + o.label + '”' : has('offer.' + o.id) ? t('offer.' + o.id) : o.label;
 
 // Seen knows which rows have been on the screen, each from its beginning to its end.
@@ -41,11 +41,11 @@ class Seen {
 
 	get left() { return this.rows.length; }
 
-	// look takes what is between the bars of the page, now.
+	// look records the rows that are visible now, between the bars of the page.
 	look() {
 		if (document.hidden || document.querySelector('dialog[open]')) return;
 		const before = this.rows.length;
-		if (innerWidth !== this.width) { // it is laid out anew
+		if (innerWidth !== this.width) { // a new width changes the layout, so all rows count as unseen
 			this.width = innerWidth;
 			this.rows = this.all;
 			for (const r of this.all) r.to = 0;
@@ -64,7 +64,7 @@ class Seen {
 	}
 }
 
-// Card is a question on the page, from when it is shown until it is closed.
+// Card is a question on the page, from its first display until it is closed.
 export class Card {
 	constructor(q) {
 		this.q = q;
@@ -95,7 +95,7 @@ export class Card {
 		for (const e of presses) addEventListener(e, this.touched, true);
 	}
 
-	// rest lets a yes count after a time.
+	// rest forbids a yes for a time.
 	rest(ms) {
 		const now = performance.now();
 		this.end = Math.max(now + ms, this.end || 0);
@@ -104,7 +104,7 @@ export class Card {
 		this.timer = setTimeout(() => this.el.setAttribute('data-still', ''), this.end - now);
 	}
 
-	// drop ends the looking; the card may stay on the page.
+	// drop ends the observation of the card. The card may stay on the page.
 	drop() {
 		this.sizes.disconnect();
 		for (const e of looks) removeEventListener(e, this.look);
@@ -112,7 +112,7 @@ export class Card {
 		cancelAnimationFrame(this.frame);
 	}
 
-	// measure looks at what is on the screen, and whether the buttons have moved by themselves.
+	// measure records the visible rows. It also notices if the buttons have moved by themselves.
 	measure() {
 		if (!this.el.isConnected || this.ended) return;
 		const at = Math.round(this.foot.getBoundingClientRect().top + scrollY);
@@ -126,11 +126,11 @@ export class Card {
 		const title = q.card.rows[0];
 		return h('header', {},
 			h('p.meta', h('span.chip.ask', t('question')), place(q), h('time', {datetime: q.asked, title: clock(q.asked)}, ago(q.asked)),
-				expires(q), q.session_id && h('a', {href: sessionLink(q)}, t('session'))), // a team's hub may have a question before the copy
+				expires(q), q.session_id && h('a', {href: sessionLink(q)}, t('session'))), // a team's hub may have a question before the copy has its session
 			h('h3', {id: 'q-' + q.id}, h('span.dim', t('question.asks', {who: q.subject.provider}), ' '), said('span', q.title ? title.text : t('question.tool'))));
 	}
 
-	// groups are the rows behind their labels.
+	// groups returns the rows of the card, grouped by their labels.
 	groups() {
 		const out = [];
 		let group;
@@ -156,7 +156,7 @@ export class Card {
 		return out;
 	}
 
-	// more is a button that shows the rows which are put into the list it returns.
+	// more makes a button that shows further rows. The caller adds these rows to the returned list.
 	more(group) {
 		const rows = [];
 		const button = h('button', {class: 'quiet', onclick: () => button.replaceWith(...rows)}, t('question.more'));
@@ -187,7 +187,7 @@ export class Card {
 		this.progress();
 	}
 
-	// progress says what is still to be seen, and lets a yes be given when nothing is.
+	// progress shows the number of unseen rows. If all rows were seen, it permits a yes.
 	progress() {
 		if (!this.yes || this.ended) return;
 		const ready = this.seen.left === 0;
@@ -199,7 +199,7 @@ export class Card {
 		this.unread.firstChild.textContent = t('question.unseen', {n: this.seen.left});
 	}
 
-	// next brings what was not seen yet onto the screen.
+	// next scrolls to the first unseen row.
 	next() {
 		const r = this.seen.rows[0];
 		if (!r) return;
@@ -237,7 +237,7 @@ export class Card {
 		return dialog(h('h2', t('always.title')), h('p', t('always.why')), h('div.options', h('button', {value: 'back'}, t('back')), yes));
 	}
 
-	// word asks for a text, or for the word that a yes takes; it is undefined if nothing came of it.
+	// word asks for a text, or for the word that a yes needs. It returns undefined if the person gave none.
 	async word(free) {
 		const {word} = this.q;
 		const input = h('input', {autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', name: 'word', oninput: () => { yes.disabled = !free && input.value !== word; }});
@@ -248,7 +248,7 @@ export class Card {
 		return said === 'yes' ? input.value : undefined;
 	}
 
-	// give sends an answer. Nothing is closed here before Perlica has said that it is on record.
+	// give sends an answer. The card closes only after Perlica has confirmed that the answer is on record.
 	async give(o, more) {
 		this.sending = true;
 		replace(this.alert, h('p.alert.ask', t('question.sending')));
@@ -275,7 +275,7 @@ export class Card {
 		for (const b of this.buttons) b.disabled = false;
 	}
 
-	// close shows how the question ended, and with whose answer.
+	// close shows the end of the question and the sender of the answer.
 	close(how) {
 		if (this.ended) {
 			if (how.answer || how.reason || how.ended) replace(this.ending, ending(this.q, how));
@@ -293,7 +293,7 @@ export class Card {
 	}
 }
 
-// ending says in words how a question ended.
+// ending describes the end of a question.
 export function ending(q, how) {
 	const a = how.answer;
 	if (!a) return [icon('cross'), h('div', how.reason ? t('ended.reason', {reason: has('reason.' + how.reason) ? t('reason.' + how.reason) : how.reason.replaceAll('_', ' ')}) : how.ended || t('ended'))];
@@ -309,10 +309,10 @@ function expires(q) {
 	return at.getFullYear() > 2000 && h('span.expires', t('question.expires', {when: ago(at)}));
 }
 
-// tier is how the policy judges a question, in the page's language.
+// tier describes the policy's judgement of a question in the page's language.
 const tier = (text) => text.split(', ').map((part) => part.startsWith('kind ') ? t('tier.kind', {kind: name('act', part.slice(5))}) : name('tier', part)).join(t('tier.joint'));
 
-// rowOf is a row: Perlica's as it is, the agent's behind a bar.
+// rowOf makes a row of the card. An agent's row has a bar before it.
 function rowOf(row) {
 	const cls = (row.agent ? 'agent' : 'own') + ' ' + row.tone;
 	return row.agent ? said('div', row.text || ' ', {class: cls, dir: 'ltr'}) : h('div', {class: cls}, row.text);

@@ -1,4 +1,4 @@
-// The record: what was asked, done and decided, found by words; whether a log is whole.
+// This module searches the record for words and verifies logs.
 import {get} from './api.js';
 import {h, icon, said, replace, announce, loading, warn, choice, empty, heading} from './dom.js';
 import {t, clock, name, number} from './i18n.js';
@@ -12,14 +12,14 @@ const log = (c) => ({project: c.project, context: c.context});
 
 const team = {project: 'team'};
 
-// hit is a place where the words were found.
+// hit makes the entry of a found text.
 function hit(x) {
 	const words = x.excerpt.map((p) => p.match ? h('mark', p.text) : h('span', p.text));
 	const inside = [h('span.said', {dir: 'auto'}, words), h('span.meta', h('span.chip', name('kind', x.kind)), place(x), said('span', x.provider), h('time', {datetime: x.ts}, clock(x.ts)))];
 	return h('li', x.run_id ? h('a.item', {href: runLink(x)}, inside) : h('div.item', inside));
 }
 
-// since is the beginning of the day so many days ago.
+// since returns the beginning of the day that is this number of days ago. The count includes today.
 function since(days) {
 	if (!days) return undefined;
 	const d = new Date();
@@ -28,7 +28,7 @@ function since(days) {
 	return d.toISOString();
 }
 
-// record is the view.
+// record shows the view.
 export function record(main, route) {
 	const was = route.query;
 	const words = h('input', {type: 'search', name: 'q', value: was.q || '', autocomplete: 'off', enterkeyhint: 'search'});
@@ -49,7 +49,7 @@ export function record(main, route) {
 
 	const where = () => project.el.value ? log(contexts[Number(project.el.value)]) : {};
 
-	let newest = 0; // what was asked for last is shown, whatever is answered last
+	let newest = 0; // only the answer to the newest request is shown
 
 	async function find() {
 		const mine = ++newest;
@@ -88,7 +88,7 @@ export function record(main, route) {
 
 	const list = h('ul.list', {id: 'logs'});
 
-	// known offers more logs, of which all together have a name if they are a team's.
+	// known adds logs to the choice. all is an entry for all of them together, or empty.
 	async function known(of, all) {
 		try {
 			const found = [...all, ...(await get('v1/contexts', of)).contexts];
@@ -104,7 +104,7 @@ export function record(main, route) {
 	find();
 }
 
-// logItem is a log, and what verifies it.
+// logItem makes the entry of a log, with a button that verifies the log.
 function logItem(c) {
 	const result = h('div', {role: 'status'});
 	const button = h('button', {onclick: () => verify(c, button, result)}, icon('shield'), t('verify'));
@@ -125,7 +125,7 @@ async function verify(c, button, result) {
 	button.disabled = false;
 }
 
-// verdict is what verifying found.
+// verdict shows the result of a verification.
 function verdict(v) {
 	const facts = h('dl.facts', [
 		[t('verify.events'), number(v.events)], [t('verify.signed'), number(v.signed_events)], [t('verify.checkpoints'), number(v.checkpoints)], [t('verify.anchors'), number(v.anchors)],

@@ -1,4 +1,4 @@
-// A session: its turns as they are on record, the one under way as it comes, and the next input.
+// This module shows a session: its recorded turns, the running turn as it arrives, and the form for the next input.
 import {get, post, may, Events} from './api.js';
 import {h, icon, said, replace, announce, soon, loading, warn, choice} from './dom.js';
 import {t} from './i18n.js';
@@ -8,9 +8,9 @@ import {place, sessionLink} from './question.js';
 import {Composer} from './compose.js';
 import {Turn} from './turn.js';
 
-// How long the page may be busy with events before it draws, in milliseconds.
+// slice is the time in milliseconds that the page may spend on events before it draws.
 const slice = 8;
-// How many turns are read at once.
+// several is the number of turns that are read at once.
 const several = 4;
 
 class Session {
@@ -29,12 +29,12 @@ class Session {
 		this.composer.form.prepend(this.choices.el);
 		this.newest = h('button', {class: 'newest', hidden: true, onclick: () => this.toEnd()}, icon('down'), t('session.newest'));
 		replace(main, this.about, this.older, this.loading, this.list, this.waiting);
-		frame.content.append(...(where.project === 'team' ? [] : [this.composer.el]), this.newest); // a worker's goes on there
+		frame.content.append(...(where.project === 'team' ? [] : [this.composer.el]), this.newest); // a worker's session continues at the worker
 		this.composer.typed();
-		this.end = true; // the end is on the screen
+		this.end = true; // true if the end of the session is on the screen
 		this.scrolled = () => {
 			const near = innerHeight + scrollY > document.documentElement.scrollHeight - 160;
-			if (near || scrollY < this.at - 4) this.end = near; // what grows moves the end away by itself
+			if (near || scrollY < this.at - 4) this.end = near; // growing content also moves the end away
 			this.at = scrollY;
 			if (this.end) this.newest.hidden = true;
 		};
@@ -75,7 +75,7 @@ class Session {
 		}
 	}
 
-	// read reads turns that are on record: the newest, or those before.
+	// read reads recorded turns: the newest ones, or the ones before them.
 	async read(page) {
 		if (this.reading) return;
 		this.reading = true;
@@ -104,8 +104,8 @@ class Session {
 		replace(this.about, place(s), said('span', s.provider), h('span', t('turns.n', {n: s.turns})));
 	}
 
-	// again reads what can be chosen now: an agent says so once it runs. What waited and waits no more was not sent, unless
-	// its turn is told yet.
+	// again reads the current models and modes, because an agent reports them only when it runs. An input that no
+	// longer waits was not sent, unless its turn appears later.
 	async again() {
 		const waited = [...this.queued.values()];
 		const s = await get('v1/sessions/' + encodeURIComponent(this.id), {...this.where, limit: 1}).catch(() => undefined);
@@ -123,7 +123,7 @@ class Session {
 		return turn;
 	}
 
-	// fill reads what is on record of a turn.
+	// fill reads the recorded events of a turn.
 	async fill(turn) {
 		for (let after = '0', more = true; more && !this.closed;) {
 			const page = await get('v1/events', {...this.where, run: turn.id, after, limit: 1000});
@@ -143,7 +143,7 @@ class Session {
 		return new Promise((resolve) => { this.empty = resolve; });
 	}
 
-	// pump shows what came, for a part of each frame.
+	// pump shows the arrived events for a part of each frame.
 	pump() {
 		if (this.pumping) return;
 		this.pumping = true;
@@ -183,7 +183,7 @@ class Session {
 		if (line.type.startsWith('run.')) this.look();
 	}
 
-	// look brings questions and the buttons up to date.
+	// look updates the questions and the buttons.
 	look() {
 		for (const turn of this.turns.values()) turn.ask();
 		const running = live.runs.find((r) => r.session_id === this.id && r.state === 'running') ||
@@ -211,7 +211,7 @@ class Session {
 		this.showQueued();
 	}
 
-	// resend sends what was not sent once more, under its id: it is called at most once.
+	// resend sends an unsent input again under its id, so that it is called at most once.
 	async resend(q, button) {
 		button.disabled = true;
 		try {
@@ -232,15 +232,15 @@ class Session {
 		this.follow();
 	}
 
-	// follow keeps the end on the screen, where it was.
+	// follow keeps the end on the screen if it was there.
 	follow() {
 		if (!this.events) return;
 		if (this.end) this.place();
 		else this.newest.hidden = false;
 	}
 
-	// place brings the end onto the screen, or the beginning of a question; then nothing moves by itself
-	// until it is closed.
+	// place scrolls to the end, or to the beginning of an open question. The page then does not scroll by itself until
+	// this question is closed.
 	place() {
 		const card = this.list.querySelector('.question:not(.closed)');
 		if (card && card === this.placed) return;
@@ -258,8 +258,8 @@ class Session {
 	}
 }
 
-// choices are the agent's models and modes, of what it offers; said() is what was chosen among them. What was chosen
-// stays while it is still offered; the same offer once more changes nothing, as somebody may be choosing.
+// choices shows the models and modes that the agent offers. said returns the chosen ones. A choice stays while the
+// agent offers it. A repeated equal offer changes nothing, because a person may be choosing.
 function choices() {
 	const box = h('details.choices', {hidden: true});
 	let model;
@@ -280,14 +280,14 @@ function choices() {
 	};
 }
 
-// session is the view of one session, or of one that is to begin.
+// session shows the view of one session, or the form for a new session.
 export function session(main, route, frame) {
 	if (!route.id) return fresh(main, frame);
 	const s = new Session(main, route.id, {project: route.query.project, context: route.query.context}, frame);
 	return () => s.close();
 }
 
-// fresh asks in which project, with which agent and how freely a new session begins.
+// fresh asks for the project, the agent and the permissions of a new session.
 function fresh(main, frame) {
 	frame.name(t('session.new'));
 	const project = choice(t('project'), 'project', [], '', () => agents());

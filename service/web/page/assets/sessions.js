@@ -1,4 +1,4 @@
-// The sessions of all projects, the last used first.
+// This module lists the sessions of all projects, the last used first.
 import {get, may} from './api.js';
 import {h, icon, said, replace, loading, empty} from './dom.js';
 import {t, ago} from './i18n.js';
@@ -15,7 +15,7 @@ function item(s) {
 			place(s), said('span', s.provider), h('span', t('turns.n', {n: s.turns})), h('time', {datetime: s.used}, ago(s.used)))));
 }
 
-// sessions is the view.
+// sessions shows the view.
 export function sessions(main) {
 	const list = h('ul.list');
 	const more = h('p.row');
@@ -29,7 +29,7 @@ export function sessions(main) {
 	});
 	replace(main, whose.el, may('ask') && h('p.row', {id: 'new'}, h('a.button.primary', {href: '#/new'}, icon('plus'), t('session.new'))), alerts, h('section', body, more));
 	const shown = [];
-	let newest = 0; // what was asked for last is shown
+	let newest = 0; // only the answer to the newest request is shown
 
 	async function load(page) {
 		const mine = ++newest;

@@ -1,4 +1,4 @@
-// A run as a timeline: what was asked, who said yes, how long it took, what it cost.
+// This module shows a run as a timeline: the input, the answers to questions, the durations and the cost.
 import {get, send} from './api.js';
 import {h, icon, said, replace, save, loading, warn} from './dom.js';
 import {t, clock, lasted, name} from './i18n.js';
@@ -7,7 +7,7 @@ import {place, ending, sessionLink} from './question.js';
 import {markdown} from './markdown.js';
 import {figures, failed} from './turn.js';
 
-// The kinds of steps: what each looks like, and what it says.
+// kinds has a function for each kind of step. It returns the class, the heading and the content of the step.
 const kinds = {
 	input: (s) => ['input', [said('b', s.sender || t('you')), ' · ', name('source', s.source)], s.damage ? said('b.bad', s.damage) : s.pruned ? t('run.pruned') : said('div.words', s.text || '')],
 	said: (s) => ['', t('story.said'), markdown(s.text || '')],
@@ -52,7 +52,7 @@ async function proof(seq, x, button) {
 	button.disabled = false;
 }
 
-// story is the view.
+// story shows the view.
 export function story(main, route, frame) {
 	const where = {project: route.query.project, context: route.query.context};
 	const list = h('ol.story');

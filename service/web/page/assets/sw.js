@@ -1,5 +1,5 @@
-// Keeps the page's own files, so that it opens without a network and says so. No request under
-// v1 is ever answered here: what was not sent must fail where one can see it.
+// The service worker stores the page's own files, so that the page opens without a network and says so. It never
+// answers a request below v1. An unsent answer or input must fail visibly.
 const files = ['./', 'style.css', 'en.json', 'zh.json', 'icon.svg', 'manifest.webmanifest',
 	'api.js', 'app.js', 'chart.js', 'compose.js', 'device.js', 'devices.js', 'diff.js', 'dom.js', 'i18n.js', 'live.js', 'markdown.js', 'now.js',
 	'numbers.js', 'pair.js', 'push.js', 'question.js', 'record.js', 'session.js', 'sessions.js', 'story.js', 'turn.js'];
@@ -14,7 +14,7 @@ addEventListener('fetch', (e) => {
 	if (e.request.method === 'GET' && files.includes(file)) e.respondWith(fresh(file, e.request));
 });
 
-// fresh is a file as the server has it now, and as it was last seen where there is no server.
+// fresh returns a file of the server. If the server cannot be reached, it returns the stored file.
 async function fresh(file, request) {
 	const kept = await caches.open(shell);
 	try {
@@ -26,7 +26,7 @@ async function fresh(file, request) {
 	}
 }
 
-// A push says nothing but that a question waits. Each shows a notification, and that opens it.
+// A push says only that a question waits. Each push shows a notification, and a tap on it opens the page.
 addEventListener('push', (e) => e.waitUntil(notify()));
 async function notify() {
 	const words = await (await caches.open(shell)).match('words');

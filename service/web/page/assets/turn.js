@@ -1,4 +1,4 @@
-// A turn on the page: its input, what the agent says and does as it comes, its outcome.
+// This module shows a turn: its input, the agent's words and tools as they arrive, and its outcome.
 import {h, icon, said, replace, warn} from './dom.js';
 import {t, clock, lasted, compact, money, name, has} from './i18n.js';
 import {Flow} from './markdown.js';
@@ -6,7 +6,7 @@ import {diff} from './diff.js';
 import {live} from './live.js';
 import {Card, ending} from './question.js';
 
-// How many steps are drawn together: the browser leaves out groups that are far off the screen.
+// together is the number of steps in one group. The browser does not draw groups that are far off the screen.
 const together = 40;
 
 const icons = ['read', 'edit', 'delete', 'move', 'search', 'execute', 'think', 'fetch'];
@@ -16,10 +16,10 @@ export const thoughts = {
 	set shown(v) { localStorage.setItem('thoughts', v ? 'shown' : 'hidden'); },
 };
 
-// remark is one line of Perlica's about what happened.
+// remark makes one line of Perlica about an event.
 export const remark = (sign, kind, ...words) => h('p', {class: 'remark ' + kind}, icon(sign), h('span', ...words));
 
-// figures are how long a run took and what it cost.
+// figures shows the duration, the tokens and the cost of a run.
 export function figures(r) {
 	const u = r.usage || {};
 	const [input, output] = [u.inputTokens ?? u.input_tokens, u.outputTokens ?? u.output_tokens];
@@ -27,17 +27,17 @@ export function figures(r) {
 		r.cost && h('span', money(r.cost.amount, r.cost.currency))];
 }
 
-// failed says why a run has no answer.
+// failed shows the reason why a run has no answer.
 export const failed = (r) => r.error && warn(said('span', r.error.error));
 
-// Turn is a run on the page. Each event of it is taken once.
+// Turn is a run on the page. It shows each of its events once.
 export class Turn {
 	constructor(run) {
 		this.id = run.run_id;
 		this.last = 0; // the number of the last event
 		this.open = true;
 		this.tools = new Map();
-		this.slots = new Map(); // questions by id
+		this.slots = new Map(); // the places of questions, by the question's id
 		this.head = h('div.asked');
 		this.steps = h('div.steps');
 		this.foot = h('div');
@@ -53,7 +53,7 @@ export class Turn {
 			run.attachments && run.attachments.length > 0 && h('ul.files', run.attachments.map((a) => said('li.chip', a.split('/').pop()))));
 	}
 
-	// put adds a step behind the others.
+	// put adds a step after the others.
 	put(el) {
 		if (!this.chunk || this.chunk.childElementCount >= together) {
 			this.chunk = h('div.chunk');
@@ -63,7 +63,7 @@ export class Turn {
 		return el;
 	}
 
-	// take shows an event. It reports whether it was new.
+	// take shows an event. It returns false if the event was shown before.
 	take(line) {
 		const state = line.type === 'session.held' || line.type === 'session.freed';
 		if (!state && line.seq <= this.last) return false;
@@ -78,7 +78,7 @@ export class Turn {
 
 	on_text(line) { this.pending = (this.pending || '') + line.text; }
 
-	// settle shows the text that came since the last time.
+	// settle shows the text that has arrived since the last call.
 	settle(end = true) {
 		if (this.pending) {
 			if (!this.flow) {
@@ -134,7 +134,7 @@ export class Turn {
 		this.ask();
 	}
 
-	// ask puts a card in the place of a question that is open.
+	// ask shows the card of each open question in its place.
 	ask() {
 		for (const [id, slot] of this.slots) {
 			const q = live.questions.get(id);
@@ -196,14 +196,14 @@ export class Turn {
 	}
 }
 
-// judged is what was decided about: the agent's title, and the commands and paths that were judged.
+// judged describes the subject of a decision: the agent's title, and the judged commands and paths.
 const judged = (line) => {
 	const title = line.title || t('question.tool');
 	const more = [...line.commands || [], ...line.paths || []].filter((x) => x !== title && !title.endsWith(' ' + x));
 	return [title, more.join('; ')].filter(Boolean).join(': ');
 };
 
-// Tool is a tool call: one line, with what it holds behind it.
+// Tool is a tool call: one line that opens to show its content.
 class Tool {
 	constructor() {
 		this.state = {};
@@ -235,7 +235,7 @@ class Tool {
 		return Boolean(s.content && s.content.length || s.locations && s.locations.length || s.rawInput !== undefined && JSON.stringify(s.rawInput) !== '{}' || s.rawOutput !== undefined);
 	}
 
-	// frame makes the line one that opens, once there is something to open.
+	// frame makes the line one that can be opened, as soon as the call has content.
 	frame() {
 		const line = [this.parts.icon, this.parts.title, this.parts.chip];
 		if (!this.holds()) {
@@ -248,7 +248,7 @@ class Tool {
 		this.el = this.details;
 	}
 
-	// fill shows what the call holds; until then it is only kept.
+	// fill shows the content of the call. Before it is opened, the content is only stored.
 	fill() {
 		const s = this.state;
 		const parts = [];
@@ -267,7 +267,7 @@ class Tool {
 	}
 }
 
-// How much of an output is on the page at once.
+// most is the number of characters of an output that the page shows at once.
 const most = 100000;
 
 function output(text) {

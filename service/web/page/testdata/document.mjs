@@ -1,4 +1,4 @@
-// A document without a browser: as much of one as the page's Markdown takes.
+// This module is a document without a browser. It has only the functions that the page's Markdown uses.
 class Text { constructor(text) { this.text = text; } get textContent() { return this.text; } get html() { return this.text; } }
 class Node {
 	constructor(name) { this.name = name; this.children = []; this.attributes = {}; }

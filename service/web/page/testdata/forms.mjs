@@ -1,4 +1,4 @@
-// Prints each text that is not laid out as it should be.
+// This script prints each text that is not laid out as expected.
 import './document.mjs';
 const {markdown, Flow} = await import('./markdown.js');
 const got = (text) => markdown(text).html.replace(/^<div>|<\/div>$/g, '');
@@ -38,7 +38,7 @@ const cases = {
 for (const [text, want] of Object.entries(cases)) {
 	if (got(text) !== want) console.log(JSON.stringify(text) + ':\n  got  ' + got(text) + '\n  want ' + want);
 }
-// A text that comes in pieces looks as one that is there at once.
+// A text that comes in pieces must look like the same text that comes at once.
 const flow = (text, size) => {
 	const f = new Flow();
 	for (let i = 0; i < text.length; i += size) f.add(text.slice(i, i + size));

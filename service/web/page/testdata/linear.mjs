@@ -1,13 +1,13 @@
-// Lays out generated texts of two sizes and counts the steps: the executed blocks of the page's modules and the
-// characters that functions of strings and patterns were given. Prints a line for each text that takes too many.
-// With the argument "time" it prints how much processor time 200,000 characters of each shape take: the least of five
-// processes that each lay out one text.
+// This script lays out generated texts of two sizes and counts the steps. A step is an executed block of the page's
+// modules, or a character that a function of strings or patterns was given. The script prints a line for each text that
+// takes too many steps. With the argument "time" it prints the processor time for 200,000 characters of each shape.
+// This is the shortest time of five processes that each lay out one text.
 import './document.mjs';
 import {execFileSync} from 'node:child_process';
 import inspector from 'node:inspector';
 const {markdown, Flow} = await import('./markdown.js');
 
-// What a builtin function was given is counted as read, whether or not it was.
+// All characters that a builtin function was given count as read.
 let read = 0;
 const timed = process.argv[2] === 'time';
 for (const [proto, names] of timed ? [] : [
@@ -20,7 +20,7 @@ for (const [proto, names] of timed ? [] : [
 		proto[name] = function (...args) {
 			const from = this.lastIndex;
 			const result = was.apply(this, args);
-			if (this instanceof RegExp) read += this.sticky ? 1 : (this.lastIndex || args[0].length) - from; // a pattern that splits is tried at each place
+			if (this instanceof RegExp) read += this.sticky ? 1 : (this.lastIndex || args[0].length) - from; // a splitting pattern is tried at each position
 			else if (name === 'indexOf' && proto === String.prototype) read += (result < 0 ? this.length : result) - (args[1] || 0);
 			else if (name === 'splice') read += result.length;
 			else if (name === 'repeat') read += result.length;
@@ -40,7 +40,7 @@ const post = (method, params) => {
 post('Profiler.enable');
 if (!timed) post('Profiler.startPreciseCoverage', {callCount: true, detailed: true});
 
-// steps is the work that f does.
+// steps returns the number of steps of the function f.
 function steps(f) {
 	post('Profiler.takePreciseCoverage');
 	read = 0;
@@ -54,7 +54,7 @@ function steps(f) {
 	return n;
 }
 
-// random is a generator with a seed.
+// random makes a generator of random numbers with a seed.
 function random(seed) {
 	return (n) => {
 		seed = Math.imul(seed ^ seed >>> 15, 0x2c1b3c6d) + 0x6d2b79f5 | 0;
@@ -65,7 +65,7 @@ function random(seed) {
 const atoms = ['[', ']', '](', '](a', '](<a', '](a "', '](a (', ')', '![', '`', '``', '```', '````', '*', '**', '***', '_', '__', '~~', '~~~', '<', '>', '<https://a', 'https://a', 'http://',
 	'\\', '\\\\', 'a', 'h', 'a b', ' ', '    ', '\t', '\n', '\n\n', '  \n', '- ', '\n- ', '\n  - ', '\n    - ', '\n1. ', '\n> ', '> > ', '|', '\n|', '|-', '\n|-|-|\n', '\n# ', ' #', '\n```\n', '\n~~~\n', '-', '=', '!', '(', '"', "'", '\u202e', '\r', '\r\n', 'ö', '😀', '**a**', '[a](b)', '`a`', '![a](b)', '[](a', '[](a "b', '![](<a', '[a](b c', '*a', 'a*', '**a_b'];
 
-// The shapes of a text: each is a function of a length.
+// shapes has the shapes of the texts. Each shape is a function of the length.
 const shapes = {};
 for (const a of atoms) shapes['only ' + JSON.stringify(a)] = (n) => a.repeat(n / a.length);
 for (let seed = 1; seed <= 20; seed++) {
@@ -92,7 +92,7 @@ shapes['a wide table with many short rows'] = (n) => '|a'.repeat(n / 6) + '\n' +
 shapes['runs of all lengths'] = (n) => Array.from({length: Math.sqrt(2 * n)}, (_, i) => '`'.repeat(i)).join(' ');
 shapes['runs of all lengths, falling'] = (n) => Array.from({length: Math.sqrt(2 * n)}, (_, i) => '`'.repeat(i)).toReversed().join(' ');
 
-// Nests and lines that a text of random atoms seldom makes.
+// These shapes have deep nesting and long lines, which random texts rarely have.
 const deep = (n, open, close) => open.repeat(n / 2 / open.length) + 'a' + close.repeat(n / 2 / close.length);
 Object.assign(shapes, {
 	'links to images in images': (n) => '!['.repeat(n / 6) + 'a' + '](b)'.repeat(n / 6),
@@ -140,14 +140,14 @@ const ways = {
 	},
 };
 
-// count is how many elements an element holds.
+// count returns the number of elements in an element.
 function count(el) {
 	let n = 0;
 	for (const todo = [el]; todo.length; n++) for (const c of todo.pop().children) if (c.name) todo.push(c);
 	return n;
 }
 if (timed) {
-	// A process lays out one text, the first that it ever does. Its load is what all of its threads took.
+	// A process lays out one text, which is its first one. The load is the time of all its threads.
 	const load = (name) => {
 		const text = shapes[name](200_000);
 		const from = process.cpuUsage();
@@ -162,7 +162,7 @@ if (timed) {
 	}
 	process.exit();
 }
-// most is how many steps a character may take, for texts of each size.
+// most returns the largest accepted number of steps for each character, by the size of the text.
 const most = {whole: 150, pieces: 1600};
 let worst = 0;
 for (const [shape, make] of Object.entries(shapes)) {
@@ -173,7 +173,7 @@ for (const [shape, make] of Object.entries(shapes)) {
 		if (b > most[way] || b > 4 * a + 10) console.log('FAULT ' + way + ': ' + Math.round(a) + ' steps a character at ' + one.length + ', ' + Math.round(b) + ' at ' + two.length + ': ' + shape);
 	}
 }
-// A text never gets more elements than the page has room for, however it comes.
+// A text never gets more elements than the limit, in any number of pieces.
 post('Profiler.stopPreciseCoverage');
 const mostElements = 9_000;
 let elements = 0;
