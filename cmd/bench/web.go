@@ -27,8 +27,8 @@ const (
 	webRounds    = 9
 )
 
-// webs compares a run in 'perlica web' that another process follows many times with the same run without followers.
-// They take turns.
+// webs measures a run in 'perlica web' with many followers in another process, and the same run without followers. It
+// compares the times. The two kinds of runs take turns.
 func webs(dir string, _ options) {
 	perlica := filepath.Join(dir, "perlica")
 	build(perlica, "./cmd/perlica")
@@ -70,7 +70,7 @@ type webServer struct {
 
 var webAddress = regexp.MustCompile(`the page is at http://([0-9.:]+)/`)
 
-// startWeb starts the server in a project. command returns a command of perlica.
+// startWeb starts the server in a project. The function command returns a command of perlica.
 func startWeb(project string, command func(argv ...string) *exec.Cmd) *webServer {
 	s := &webServer{project: project}
 	cmd := command("web", "token", fmt.Sprint("bench-", os.Getpid()), "--rights", "read,ask")
@@ -131,7 +131,8 @@ func (s *webServer) runFlood() time.Duration {
 	return took
 }
 
-// followers is the process of the followers: this program with the arguments "followers", the address and the token.
+// followers is one process with all followers. It runs this program with the arguments "followers", the address and
+// the token.
 type followers struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser

@@ -28,7 +28,7 @@ const module = "github.com/perlica/perlica/"
 // aids are the folders outside the product: programs that measure.
 var aids = []string{"cmd/bench", "cmd/bench/bare", "cmd/measure"}
 
-// tree is the source in a folder.
+// tree is the parsed source code below a folder.
 type tree struct {
 	dir     string
 	fset    *token.FileSet

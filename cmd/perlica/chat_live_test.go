@@ -52,8 +52,8 @@ func TestChatLive(t *testing.T) {
 	}
 }
 
-// TestChatTyped checks that text which a person types during a turn is fully visible below the status line, even if
-// it is longer than one row. The answer continues above it.
+// TestChatTyped types a text during a turn. The whole text must be visible below the status line, even if it is
+// longer than one row. The answer continues above it.
 func TestChatTyped(t *testing.T) {
 	for _, columns := range []uint16{60, 80, 200} {
 		t.Run(fmt.Sprint(columns), func(t *testing.T) {

@@ -129,8 +129,8 @@ func holdsAgent(dir string) bool {
 	return false
 }
 
-// scripts returns the paths of the scripts. With -short, as with the race detector, it returns only scripts in which
-// processes meet each other or a person, because a process of a race build starts slowly.
+// scripts returns the paths of the scripts. With -short, as with the race detector, it returns fewer scripts,
+// because a process of a race build starts slowly. In these scripts, processes meet each other or a person.
 func scripts(t *testing.T) []string {
 	all, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil || len(all) == 0 {

@@ -218,7 +218,7 @@ func recordedIn(dirs map[string]string) (n int, err error) {
 	return n, nil
 }
 
-// textOf returns the text of a received message if it is a key of the map of. Otherwise it returns "".
+// textOf returns the text of a received message if this text is a key of the given map. Otherwise it returns "".
 func textOf(e event.Event, of map[string]string) string {
 	var f struct{ Text string }
 	if e.Decode(&f) != nil {

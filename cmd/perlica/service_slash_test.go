@@ -12,7 +12,7 @@ import (
 )
 
 // commandsFromAPhone are all slash commands, each with three replies. The replies are for contacts with the right to
-// ask, with the right to approve in addition, and with the right to change settings in addition.
+// ask, also with the right to approve, and also with the right to change settings.
 var commandsFromAPhone = []struct{ text, ask, approve, admin string }{
 	everybody("/help", "list these commands"),
 	everybody("/help cancel", "stop the turn"),

@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/kernel/agents"
 )
 
-// editorSetup explains the configuration of one editor: its file and its text.
+// editorSetup names an editor and the place of its configuration. The function text returns the text to put there.
 type editorSetup struct {
 	name, where string
 	text        func(argv []string) string

@@ -173,8 +173,8 @@ func (b *backlog) listInputs() string {
 	return strings.Join(lines, "\n")
 }
 
-// onArrival makes the backlog call arrive when an input of another process can be sent. The caller ends this with
-// done.
+// onArrival makes the backlog call the function arrive when an input of another process can be sent. The function
+// done ends this.
 func (b *backlog) onArrival(arrive func()) (done func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -294,7 +294,7 @@ func (c *chat) changeSession(out command.Output) {
 }
 
 // completeWord returns completions for the last word of the line: commands, or paths after an @. The word begins at
-// from.
+// byte from.
 func (c *chat) completeWord(before string) (from int, words []string) {
 	from = strings.LastIndexAny(before, " \t\n") + 1
 	last := before[from:]

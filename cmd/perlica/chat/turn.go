@@ -132,7 +132,7 @@ func (c *chat) keepLine(line string, queued bool, res record.Result, err error) 
 		return
 	}
 	c.lastInput, c.lastAttached = line, nil
-	if !queued { // Files that were attached during the turn belong to the next line.
+	if !queued { // With a queued input, the attached files belong to the next line.
 		c.lastAttached, c.attached = c.attached, nil
 	}
 	c.turns++

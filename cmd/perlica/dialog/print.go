@@ -146,7 +146,7 @@ func (p *Printer) fitRow(text string, beside int) string {
 }
 
 // Line prints a line on standard error, above the status line. If standard output and standard error are the same
-// file, Line waits for the end of an answer line, so that it does not split the answer line.
+// file, Line must not split a line of the answer. It then waits for the end of this line.
 func (p *Printer) Line(text string) {
 	switch {
 	case p.shared && p.lineOpen && !p.answerEnded:

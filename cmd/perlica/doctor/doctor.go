@@ -125,7 +125,7 @@ func (a *app) checkBridge(ctx context.Context, p *project.Project, c service.Che
 	if log, _, err := a.Reader(ctx, p); err == nil { // The checks of the log have reported a failure.
 		defer func() { _ = log.Close() }() // The log was only read, so a failed close loses no data.
 		if dir, err := os.MkdirTemp("", "perlica-view-"); err == nil {
-			defer func() { _ = os.RemoveAll(dir) }() // The folder is temporary.
+			defer func() { _ = os.RemoveAll(dir) }() // If this fails, the system removes the folder later.
 			if r, err := service.OpenRecords(ctx, log, filepath.Join(dir, "service_bridge.db"), p.Vouchers()); err == nil {
 				defer func() { _ = r.Close() }() // The view is in a temporary folder, so a failed close loses no data.
 				c.Records = r

@@ -216,7 +216,8 @@ func Exactly(names ...string) cobra.PositionalArgs {
 	return Between(len(names), names...)
 }
 
-// Between requires the first arguments, as many as least says. It allows all named arguments.
+// Between requires the first of the named arguments and allows all of them. The number of required arguments is
+// least.
 func Between(least int, names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {

@@ -21,8 +21,8 @@ func IsClosedPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 // all.
 const resumeWait = 500 * time.Millisecond
 
-// StopProcess stops the process and its job as Ctrl-Z would. It returns when the channel again receives a value, or
-// after resumeWait. No code may catch SIGTSTP, because only the signal's default action stops a process.
+// StopProcess stops the process and its job as Ctrl-Z would. It then waits for a value on the channel, but at most
+// for resumeWait. No code may catch SIGTSTP, because only the signal's default action stops a process.
 func StopProcess[T any](again <-chan T) {
 	// Without the lock, the signal could stop a new child before the child becomes an agent. The child's parent would
 	// wait for it without being stopped, and the shell would wait for the parent.
@@ -53,8 +53,9 @@ func TerminalResizes() (changes <-chan os.Signal, stop func()) {
 	return ch, func() { signal.Stop(ch) }
 }
 
-// BeforeFatalSignal calls restore before a signal ends the process. It handles signals such as SIGQUIT that no other
-// code handles. After restore, the signal has its usual effect. The goroutine lives as long as the process.
+// BeforeFatalSignal calls the function restore before a signal ends the process. It handles signals such as SIGQUIT
+// that no other code handles. After restore, the signal has its usual effect. The goroutine lives as long as the
+// process.
 func BeforeFatalSignal(restore func() error) {
 	ch := make(chan os.Signal, 1)
 	signal.Notify(ch, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM,

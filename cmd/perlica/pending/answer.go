@@ -135,8 +135,8 @@ func (a *app) completeChoice(cmd *cobra.Command, args []string, word string) ([]
 	return options, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// answerPending finds the question and calls choose, which picks the option. It then records the answer and prints
-// it in full. It does not create a missing context, because each question belongs to a context.
+// answerPending finds the question and calls the function choose, which picks the option. It then records the answer
+// and prints it in full. It does not create a missing context, because each question belongs to a context.
 func (a *app) answerPending(ctx context.Context, args []string, answer interaction.Answer,
 	choose func(interaction.Question) (interaction.Option, error)) error {
 	var q interaction.Question

@@ -76,7 +76,7 @@ type visit struct {
 	options agents.ProbeOptions
 }
 
-// withVisit finds the named agent and calls do.
+// withVisit finds the named agent and calls the function do.
 func (a *app) withVisit(ctx context.Context, name string, env []string, do func(*visit) error) error {
 	v, err := a.findVisit(testFlags{env: env}, name)
 	if err != nil {
@@ -112,12 +112,12 @@ func (a *app) findVisit(f testFlags, name string) (*visit, error) {
 	}}, nil
 }
 
-// callRunning starts the agent, calls do and ends the agent. Ctrl-C ends the agent at once.
+// callRunning starts the agent, calls the function do and ends the agent. Ctrl-C ends the agent at once.
 func (v *visit) callRunning(ctx context.Context,
 	do func(context.Context, *provider.Conn, acp.InitializeResponse) error) error {
 	return frame.Interruptible(ctx, "the agent was ended; it may have completed the request",
 		func(ctx context.Context) error {
-			var refused error // an error of do that is no error of the agent
+			var refused error // the error of do, if the agent did not cause it
 			r := agents.Visit(ctx, v.agent, v.options,
 				func(ctx context.Context, c *provider.Conn, info acp.InitializeResponse) error {
 					err := do(ctx, c, info)

@@ -344,7 +344,8 @@ func (a *app) findOther(dir string) (*project.Project, error) {
 	return a.FindProject(dir, nil)
 }
 
-// recordServed calls write, which records on the user's own log that a project is served or is no longer served.
+// recordServed calls the function write, which records on the user's own log that a project is served or is no
+// longer served.
 func (a *app) recordServed(ctx context.Context, p *project.Project, f fact.ServedProject,
 	write func(context.Context, *eventlog.Log, fact.ServedProject) error) error {
 	var err error

@@ -207,8 +207,8 @@ func (a *app) findHere(only string) (*project.Project, error) {
 // drainTime is the time after a stop in which running HTTP requests may finish.
 const drainTime = 5 * time.Second
 
-// serveRequests serves until ctx ends. It then calls stopping, ends streams, lets requests finish and lets turns run
-// for the grace time. The function started runs at the same time, until its context ends.
+// serveRequests serves until ctx ends. It then calls the function stopping, ends streams, lets requests finish and
+// lets turns run for the grace time. The function started runs at the same time, until its context ends.
 func (s *site) serveRequests(ctx context.Context, stopping func(), started func(context.Context)) error {
 	during, end := context.WithCancel(ctx)
 	defer end()

@@ -27,7 +27,8 @@ type Terminal struct {
 	pending       string // the beginning of a sequence or of a character whose rest has not arrived
 }
 
-// Look is the style of a character. Color is a parameter of the sequence for colors: 31, 32, 33, 36, or 0.
+// Look is the style of a character. Color is the parameter of the sequence that sets the color: 31, 32, 33
+// or 36. 0 means no color.
 type Look struct {
 	Bold, Dim, Italic bool
 	Color             int
