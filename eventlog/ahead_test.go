@@ -15,9 +15,8 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// TestTheCheckpointFollowsAnAnswer checks that the end of a run is acknowledged before its
-// checkpoint. Anchored and Close must wait for the checkpoint. A fault in it must not affect the
-// acknowledged events.
+// TestTheCheckpointFollowsAnAnswer checks that EndRunEarly returns before the checkpoint of the run. Anchored and
+// Close must wait for the checkpoint. A fault during the checkpoint must not affect the acknowledged events.
 func TestTheCheckpointFollowsAnAnswer(t *testing.T) {
 	for _, end := range []string{"Anchored", "Close", "a fault"} {
 		t.Run(end, func(t *testing.T) {
@@ -80,7 +79,7 @@ func TestTheCheckpointFollowsAnAnswer(t *testing.T) {
 	}
 }
 
-// TestACheckpointFollowsAReopenedLog lets the checkpoint after an answer fail. Reopen must make it.
+// TestACheckpointFollowsAReopenedLog checks that Reopen makes a checkpoint that failed after an answer.
 func TestACheckpointFollowsAReopenedLog(t *testing.T) {
 	for _, at := range []string{"begin", "insert", "commit", "committed"} {
 		for _, end := range []string{"Anchored", "Close"} {
@@ -88,7 +87,7 @@ func TestACheckpointFollowsAReopenedLog(t *testing.T) {
 			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: evidence.UseKeys(dir),
 				fail: func(point string) error {
 					if point == at {
-						if passed++; passed == 2 || passed == 3 { // the first commit is the answer's
+						if passed++; passed == 2 || passed == 3 { // the first commit has the answer
 							return fault
 						}
 					}
@@ -126,9 +125,8 @@ func TestACheckpointFollowsAReopenedLog(t *testing.T) {
 	}
 }
 
-// TestTheCheckpointIsPutOff keeps the lock in another process while the checkpoint after an answer
-// is due. The log must stay usable, Anchored must report the delay, and the next checkpoint must
-// cover both runs.
+// TestTheCheckpointIsPutOff checks a checkpoint during which another process holds the lock. The log must stay
+// usable, Anchored must return the error, and the next checkpoint must cover both runs.
 func TestTheCheckpointIsPutOff(t *testing.T) {
 	dir, commits := t.TempDir(), 0
 	var other *sqlx.DB

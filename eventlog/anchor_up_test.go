@@ -12,8 +12,8 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// TestAnchorDamagedUpwards checks that a line with an invalid signature says nothing about the size
-// of the log, and that a line with a valid one does.
+// TestAnchorDamagedUpwards checks an anchor line with a size above the log's size. With a valid signature, the line
+// shows a loss of events. With an invalid signature, it shows nothing.
 func TestAnchorDamagedUpwards(t *testing.T) {
 	v := newVictim(t, 60)
 	path := v.copyLog(t)

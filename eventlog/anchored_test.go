@@ -14,8 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// TestAnchorOfTwoProcesses checks that two processes that find a torn line do not cut off each
-// other's lines.
+// TestAnchorOfTwoProcesses checks two processes that both find a torn line. Neither may cut off a line of the other.
 func TestAnchorOfTwoProcesses(t *testing.T) {
 	l := openTest(t)
 	other, err := Open(t.Context(), l.Path(), Options{Context: "default"})
@@ -58,7 +57,7 @@ func TestAnchorOfTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestAnchorIsNoLink refuses a link as an anchor. A cloned repository may bring one.
+// TestAnchorIsNoLink checks that a link as an anchor is refused. A cloned repository may contain one.
 func TestAnchorIsNoLink(t *testing.T) {
 	dir := t.TempDir()
 	path, victim := filepath.Join(dir, "e.db"), filepath.Join(dir, "victim")

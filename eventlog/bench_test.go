@@ -35,8 +35,8 @@ func BenchmarkStream(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
-// BenchmarkBareStream inserts the same rows in batches of the same size through one prepared
-// statement, without hashes, indexes and tree.
+// BenchmarkBareStream inserts the same rows as BenchmarkStream in batches of the same size, through one prepared
+// statement. It has no hashes, no indexes and no tree.
 func BenchmarkBareStream(b *testing.B) {
 	bareInsert(b, batchEvents)
 }
@@ -101,8 +101,8 @@ func bareInsert(b *testing.B, batch int) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
-// BenchmarkIntent appends the frames of the agent's set-up and the intent in one commit. A run
-// waits for this commit before its prompt leaves.
+// BenchmarkIntent appends the frames of the agent's start and the intent in one commit. The prompt leaves only after
+// this commit.
 func BenchmarkIntent(b *testing.B) {
 	l, err := Open(b.Context(), filepath.Join(b.TempDir(), "e.db"), Options{Context: "default"})
 	if err != nil {

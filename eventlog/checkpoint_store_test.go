@@ -36,7 +36,7 @@ func TestStoreCheckpoint(t *testing.T) {
 	signed := func(c evidence.Checkpoint) string {
 		s, err := k.Signer(c.Origin)
 		if err != nil {
-			return "" // not possible: the keys are loaded
+			return "" // This cannot happen, because the keys are loaded.
 		}
 		b, _ := note.Sign(&note.Note{Text: c.Text()}, s)
 		return string(b)
@@ -57,9 +57,8 @@ func TestStoreCheckpoint(t *testing.T) {
 	}
 }
 
-// TestCheckpointOfTheFirstBatch puts the first event and a checkpoint into the same commit. The
-// event names the log. The first entry may be refused or fail, and then another event is the first
-// one.
+// TestCheckpointOfTheFirstBatch puts the first event and a checkpoint into the same commit. The first event gives the
+// log its name. If the first entry is refused or fails, an event of another entry becomes the first event.
 func TestCheckpointOfTheFirstBatch(t *testing.T) {
 	fault := errors.New("the disk says no")
 	twice := []event.Event{fact(event.Requested, event.Refs{Run: "r", Input: "i"}),

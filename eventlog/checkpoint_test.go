@@ -102,8 +102,7 @@ func TestTheEndOfARunIsCheckpointed(t *testing.T) {
 	}
 }
 
-// TestAnchoredWaits checks that Anchored also waits for the anchor of a checkpoint that follows the
-// end of a run.
+// TestAnchoredWaits checks that Anchored waits for the anchor's line of a checkpoint that follows EndRunEarly.
 func TestAnchoredWaits(t *testing.T) {
 	l, _ := openSigned(t)
 	for n := range 20 {
@@ -170,8 +169,8 @@ func TestCheckpointOnDemand(t *testing.T) {
 	}
 }
 
-// TestCheckpointOfTheSameTree checks that two handles make one note for one tree, and another note
-// for another tree. Each handle must see the changes of the other.
+// TestCheckpointOfTheSameTree checks that two handles store one note for the same tree, and a further note for
+// another tree. Each handle must notice the events of the other handle.
 func TestCheckpointOfTheSameTree(t *testing.T) {
 	l, keyDir := openSigned(t)
 	other, err := Open(t.Context(), l.Path(), Options{Keys: evidence.UseKeys(keyDir)})
@@ -182,7 +181,7 @@ func TestCheckpointOfTheSameTree(t *testing.T) {
 	for size := int64(1); size <= 6; size++ {
 		first, second := l, other
 		if size%2 == 0 {
-			first, second = other, l // the handle that has not seen the last event comes first
+			first, second = other, l // start with the handle that has not seen the last event
 		}
 		write := mustAppend
 		if size > 4 {
@@ -205,7 +204,7 @@ func TestCheckpointOfTheSameTree(t *testing.T) {
 	}
 }
 
-// TestWithoutAUsableKey checks that the end of a run is anchored without a signature.
+// TestWithoutAUsableKey checks that the end of a run appends an unsigned line to the anchor.
 func TestWithoutAUsableKey(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(evidence.KeyPath(dir), []byte("nonsense"), 0o600); err != nil {
@@ -239,8 +238,8 @@ func TestWithoutAUsableKey(t *testing.T) {
 	}
 }
 
-// TestAnchorThatCannotBeWritten checks that the events are acknowledged, that the log stays usable,
-// and that Anchored returns the error.
+// TestAnchorThatCannotBeWritten checks that a fault of the anchor does not affect the events. They are acknowledged,
+// the log stays usable, and Anchored returns the error.
 func TestAnchorThatCannotBeWritten(t *testing.T) {
 	l, _ := openSigned(t)
 	if err := os.Mkdir(anchor.Path(l.Path()), 0o700); err != nil {

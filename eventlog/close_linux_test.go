@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestCloseLeavesNothingOpen checks that no file of a closed log is open, so that its disk can be
+// TestCloseLeavesNothingOpen checks that Close closes all files of the log. Otherwise its disk could not be
 // unmounted.
 func TestCloseLeavesNothingOpen(t *testing.T) {
 	dir := t.TempDir()

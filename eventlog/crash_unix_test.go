@@ -22,7 +22,7 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// TestMain lets the test binary be a child process that is killed or runs out of space.
+// TestMain runs a child process of a test if the environment says so. The child is killed or gets no more disk space.
 func TestMain(m *testing.M) {
 	switch path := os.Getenv("EVENTLOG_TEST_FILE"); os.Getenv("EVENTLOG_TEST_CHILD") {
 	case "append":
@@ -108,7 +108,7 @@ func TestKillLosesNothingAcknowledged(t *testing.T) {
 	}
 }
 
-// childFull appends until the file reaches its limit, and reports the error.
+// childFull appends until the file reaches a size limit, and prints the error.
 func childFull(path string) {
 	signal.Ignore(syscall.SIGXFSZ)
 	limit := syscall.Rlimit{Cur: 400 << 10, Max: 400 << 10}
@@ -133,7 +133,7 @@ func childFull(path string) {
 	}
 }
 
-// childAnchor ends a run while the anchor cannot grow, and reports the results.
+// childAnchor ends a run while the anchor cannot grow, and prints the results.
 func childAnchor(path string) {
 	signal.Ignore(syscall.SIGXFSZ)
 	limit := syscall.Rlimit{Cur: 400 << 10, Max: 400 << 10}
@@ -150,11 +150,11 @@ func childAnchor(path string) {
 	fmt.Println(err == nil, full, again == nil, l.Close() == nil)
 }
 
-// TestAnchorOnAFullDisk checks that the end of the run is acknowledged and that the log stays
-// usable.
+// TestAnchorOnAFullDisk checks the end of a run if the anchor cannot grow. The event must be acknowledged, and the
+// log must stay usable.
 func TestAnchorOnAFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
-	line := anchor.Format(evidence.Checkpoint{Origin: "perlica/x"}) // of no event, because the log is new
+	line := anchor.Format(evidence.Checkpoint{Origin: "perlica/x"}) // covers no event, because the log is new
 	old := strings.Repeat(line, 400<<10/len(line))
 	if err := os.WriteFile(anchor.Path(path), []byte(old), 0o600); err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestAnchorOnAFullDisk(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	if err := os.Remove(anchor.Path(path)); err != nil { // its lines belong to no log
+	if err := os.Remove(anchor.Path(path)); err != nil { // its lines do not belong to this log
 		t.Fatal(err)
 	}
 	audit(t, path)

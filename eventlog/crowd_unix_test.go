@@ -29,10 +29,10 @@ import (
 // crowdSize is the number of processes that write to one log at the same time.
 const crowdSize = 8
 
-// childCrowd is one process of a crowd. All of them run the same inputs in the same order until
-// their standard input ends. It prints "ack SEQ ID" for every acknowledged event, "anchored SIZE",
-// "pruned" or "busy" for a pruning, and at the end "slowest DURATION" for its slowest call. Any
-// other output is a fault.
+// childCrowd is one process of TestCrowd. All processes run the same inputs in the same order until their standard
+// input ends. A process prints "ack SEQ ID" for every acknowledged event, "anchored SIZE" for a checkpoint, and
+// "pruned" or "busy" for a pruning. At its end it prints "slowest DURATION" for its slowest call. Any other output is
+// a fault.
 func childCrowd(path string) {
 	stop := make(chan struct{})
 	go func() { // The goroutine ends with the process.
@@ -41,7 +41,7 @@ func childCrowd(path string) {
 	}()
 	c := &crowder{path: path, name: os.Getenv("EVENTLOG_TEST_NAME")}
 	c.openLog()
-	// Start where the other processes are. Each of them may be in the middle of one input.
+	// Start with the input at which the other processes are. Each of them may be in the middle of one input.
 	before, err := c.log.Count(context.Background(), event.Query{Types: []event.Type{event.Requested}})
 	c.must(err)
 	for n := max(before-crowdSize, 0); ; n++ {
@@ -70,7 +70,7 @@ func (c *crowder) openLog() {
 		Context: "default", Lazy: time.Millisecond, Keys: evidence.UseKeys(os.Getenv("EVENTLOG_TEST_KEYS")),
 	})
 	c.must(err)
-	c.log.batch.wait = time.Minute // A process that was stopped while it held the lock continues in the end.
+	c.log.batch.wait = time.Minute // A process that was stopped while it held the lock continues later.
 }
 
 func (c *crowder) must(err error) {
@@ -80,7 +80,7 @@ func (c *crowder) must(err error) {
 	}
 }
 
-// appendAll appends the events and prints the acknowledgement. It returns false on a conflict.
+// appendAll appends the events and prints the acknowledgement. It returns false if they conflict with the log.
 func (c *crowder) appendAll(events ...event.Event) bool { return c.write(c.log.Append, events...) }
 
 func (c *crowder) write(write func(context.Context, ...event.Event) (event.Seq, error), events ...event.Event) bool {
@@ -98,8 +98,8 @@ func (c *crowder) write(write func(context.Context, ...event.Event) (event.Seq, 
 	return true
 }
 
-// runInput runs the nth input. If another process was faster, it tries to answer that run's
-// question.
+// runInput runs the nth input. If another process already runs that input, runInput tries to answer the question of
+// that run.
 func (c *crowder) runInput(n int) {
 	refs := event.Refs{Session: "s", Run: event.RunID(fmt.Sprint("run-", n, "-", c.name))}
 	asked := refs
@@ -149,7 +149,7 @@ func (c *crowder) answerQuestion(id event.InteractionID) {
 	}
 }
 
-// crowd is the set of processes, together with their output.
+// crowd is the set of processes of TestCrowd and their output.
 type crowd struct {
 	t          *testing.T
 	path, keys string
@@ -229,11 +229,10 @@ func (c *crowd) waitForAcks(n int) {
 	}
 }
 
-// TestCrowd lets eight processes append to one log: frames, intents for the same inputs, outcomes,
-// answers to the same questions, checkpoints and prunings. Some are killed and replaced. At the end
-// every acknowledged event must have its Seq, and the tree, the checkpoints and the anchor must
-// verify. Events that may exist once must exist once. No process may report that the database is
-// locked.
+// TestCrowd lets eight processes append to one log: frames, intents for the same inputs, outcomes, answers to the
+// same questions, checkpoints and prunings. Some processes are killed and replaced. At the end every acknowledged
+// event must have its Seq. The tree, the checkpoints and the anchor must verify. An event that is allowed once must
+// exist once. No process may report that the database is locked.
 func TestCrowd(t *testing.T) {
 	kills := 12
 	if *tortureStates > ordinaryStates {
@@ -324,7 +323,7 @@ func (c *crowd) checkLog() {
 	}
 }
 
-// crowdRules are the rules of the contract that depend on types and ids.
+// crowdRules check the rules of the contract that depend on the types and ids of events.
 type crowdRules struct {
 	acked  map[event.Seq]string
 	found  int

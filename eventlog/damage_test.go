@@ -19,46 +19,47 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// The log has soundRuns runs of ten events. Each run has a checkpoint and a line of the anchor.
-// Another run has not ended.
+// soundRuns is the number of finished runs in the log of these tests. Each run has ten events, a checkpoint and a
+// line of the anchor. Another run is not finished.
 const (
 	soundRuns   = 30
 	soundEvents = 10*soundRuns + 3
 )
 
-// damage is a change of that log and the expected result of the verification. Its statements may
-// call sha256(x), and leaf(…) with a row's columns.
+// damage is a change of the log of soundLog and the expected result of the verification. Its SQL may call sha256(x),
+// and leaf(…) with the columns of a row.
 type damage struct {
 	name, sql string
 	kind      string    // empty means no finding
-	first     event.Seq // 0 means that the finding names no event
+	first     event.Seq // 0 means that the finding has no event
 
 	// anchor changes the anchor.
 	anchor func(string) string
-	// since verifies the log against its last checkpoint, kept elsewhere.
+	// since means that the log is verified with its last checkpoint in Options.Since.
 	since bool
 }
 
 const (
-	// loose removes the triggers and indexes that keep a log append-only.
+	// loose has the SQL that removes the triggers and indexes for append-only tables.
 	loose = `DROP TRIGGER events_lose_nothing_but_payloads; DROP TRIGGER events_are_not_deleted;
 		DROP TRIGGER checkpoints_are_not_updated; DROP TRIGGER checkpoints_are_not_deleted;
 		DROP INDEX events_one_intent_per_input; DROP INDEX events_one_outcome_per_run; DROP INDEX events_one_answer;`
-	// rehash makes every row match its own hashes.
+	// rehash has the SQL that gives every row the hashes of its present content.
 	rehash = `UPDATE events SET payload_len = length(payload), payload_sha256 = sha256(payload) WHERE payload IS NOT NULL;
 		UPDATE events SET leaf = leaf(seq, event_id, ts, type, class, actor, writer, context_id, session_id,
 			conversation_id, run_id, trace_id, interaction_id, input_id, payload_len, payload_sha256);`
-	// cutEnd removes the last events and every trace of them in the database.
+	// cutEnd has the SQL that removes the last events and everything in the database that depends on them.
 	cutEnd = `DELETE FROM events WHERE seq > 290; DELETE FROM open_runs; DELETE FROM checkpoints WHERE size > 290;`
 )
 
-// shift adds by to the numbers of the events after from. It uses negative numbers in between.
+// shift returns SQL that adds the number by to the Seq of each event after the event from. It uses negative numbers
+// in between, because a Seq is unique.
 func shift(from, by int) string {
 	return fmt.Sprintf(`UPDATE events SET seq = -(seq + %d) WHERE seq >= %d; UPDATE events SET seq = -seq WHERE seq < 0;`,
 		by, from)
 }
 
-// insertLike inserts a copy of an event with some changed columns.
+// insertLike returns SQL that inserts a copy of the event like with the number seq and some changed columns.
 func insertLike(seq, like int, columns string) string {
 	return fmt.Sprintf(
 		`INSERT INTO events SELECT %d, event_id || 'x', ts, type, class, actor, writer, context_id, session_id,
@@ -66,7 +67,7 @@ func insertLike(seq, like int, columns string) string {
 		UPDATE events SET %s WHERE seq = %d;`, seq, like, columns, seq)
 }
 
-// edit changes line n of the anchor, counted from 1.
+// edit changes line n of the anchor with the function f. Lines are counted from 1.
 func edit(n int, f func(line string) string) func(string) string {
 	return func(text string) string {
 		lines := strings.SplitAfter(text, "\n")
@@ -75,7 +76,7 @@ func edit(n int, f func(line string) string) func(string) string {
 	}
 }
 
-// without drops the last lines of the anchor.
+// without removes the last n lines of the anchor.
 func without(n int) func(string) string {
 	return func(text string) string {
 		lines := strings.SplitAfter(text, "\n")

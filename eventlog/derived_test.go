@@ -14,12 +14,12 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// TestNothingIsWithheldFromALog checks that withheld rows excuse missing payloads only in an
-// import. Otherwise a person with access to the file could hide payloads.
+// TestNothingIsWithheldFromALog checks that rows of the table withheld explain missing payloads only in an import. In
+// the log itself, a person with access to the file could hide payloads with such rows.
 func TestNothingIsWithheldFromALog(t *testing.T) {
 	for _, tc := range []struct {
 		sql      string
-		bad      event.Seq // if the file is not an import
+		bad      event.Seq // the expected finding if the file is not an import
 		withheld int64
 	}{
 		{`UPDATE events SET payload = NULL WHERE seq = 7; INSERT INTO withheld VALUES (7, 'masked')`, 7, 1},
@@ -45,7 +45,8 @@ func TestNothingIsWithheldFromALog(t *testing.T) {
 	}
 }
 
-// TestOpenRunsFollowFromTheEvents checks the stored list of open runs. Recovery relies on it.
+// TestOpenRunsFollowFromTheEvents checks that Verify compares the stored list of open runs with the events. Recovery
+// uses the list.
 func TestOpenRunsFollowFromTheEvents(t *testing.T) {
 	for sql, bad := range map[string]event.Seq{
 		``:                      0,
@@ -68,7 +69,7 @@ func TestOpenRunsFollowFromTheEvents(t *testing.T) {
 			t.Errorf("%s: %+v", sql, rep)
 		}
 	}
-	// If events are missing, Verify does not report the list.
+	// If events are missing, Verify reports no fault of the list.
 	path := fixture(t)
 	if err := forgeFile(path, loosen+`DELETE FROM events WHERE type = 'llm.requested'`); err != nil {
 		t.Fatal(err)
@@ -95,8 +96,8 @@ func unsign(t *testing.T, path string, n int) {
 	}
 }
 
-// TestASignatureThatIsMissing checks the warnings for unsigned lines. They are not damage, because
-// a key may have been missing. A warning is due only if other evidence shows that a key existed.
+// TestASignatureThatIsMissing checks the warnings for unsigned lines of the anchor. They are not damage, because the
+// user may have had no key. A warning comes only if other evidence shows that there was a key.
 func TestASignatureThatIsMissing(t *testing.T) {
 	v := newVictim(t, 50) // five checkpoints, each stored and anchored
 	const drop = loosen + `DELETE FROM checkpoints WHERE size = `
@@ -119,7 +120,7 @@ func TestASignatureThatIsMissing(t *testing.T) {
 			t.Fatal(err)
 		}
 		rep := verifyFile(t, path, verify.Options{Keys: v.verifiers})
-		rows := 0 // warnings about the rows that tc.sql removed
+		rows := 0 // number of warnings about the rows that tc.sql removed
 		warned := slices.DeleteFunc(rep.WarningTexts(), func(w string) bool {
 			ofRows := strings.Contains(w, "checkpoints of the file are missing")
 			if ofRows {
@@ -127,14 +128,14 @@ func TestASignatureThatIsMissing(t *testing.T) {
 			}
 			return ofRows || strings.Contains(w, "can be changed")
 		})
-		if (rows == 1) != (tc.sql != "" && tc.line < 5) { // the other warning covers the newest one
+		if (rows == 1) != (tc.sql != "" && tc.line < 5) { // the other warning is about the newest line
 			t.Errorf("line %d, %s: %q", tc.line, tc.sql, rep.Warnings)
 		}
 		if !rep.OK() || (tc.want == "") != (len(warned) == 0) || len(warned) > 1 || len(warned) == 1 &&
 			!strings.Contains(warned[0], tc.want) {
 			t.Errorf("line %d, %s: %q, %+v", tc.line, tc.sql, warned, rep.Findings)
 		}
-		for _, w := range verifyFile(t, path, verify.Options{}).WarningTexts() { // without a key the signers are unknown
+		for _, w := range verifyFile(t, path, verify.Options{}).WarningTexts() { // without a key, nobody knows the signers
 			if strings.Contains(w, "not signed") {
 				t.Errorf("line %d, without a key: %s", tc.line, w)
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/export"
 )
 
-// TestExportImportExport exports, imports and exports again. The two texts must be equal for every
+// TestExportImportExport exports a log, imports the text and exports it again. The two texts must be equal for every
 // selection.
 func TestExportImportExport(t *testing.T) {
 	leaveToOtherBuild(t)
@@ -39,7 +39,7 @@ func TestExportImportExport(t *testing.T) {
 			}
 			recompute(t, copied, done.Root)
 			again, _ := exportOf(t, copied, opt)
-			if !done.Signed { // Then a part may not know the name of its log.
+			if !done.Signed { // In this case a part may not know the name of its log.
 				text, again = withoutOrigin(text), withoutOrigin(again)
 			}
 			if again != text {
@@ -81,11 +81,11 @@ func withoutOrigin(text string) string {
 		_, tail, _ := strings.Cut(head[at+len(`"origin":"`):], `",`)
 		head = head[:at] + tail
 	}
-	return head + "\n" + rest[:strings.LastIndex(rest, `"sha256":"`)] // it covers the head
+	return head + "\n" + rest[:strings.LastIndex(rest, `"sha256":"`)] // The hash covers the header.
 }
 
-// TestExportOfAnExport exports a part of an imported part. The text must equal the same part of the
-// whole log.
+// TestExportOfAnExport imports a part of a log and exports a part of that part. The text must equal the export of
+// this part from the whole log.
 func TestExportOfAnExport(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	path, runs := randomLog(t, rnd, 900)
@@ -108,7 +108,7 @@ func TestExportOfAnExport(t *testing.T) {
 	}
 }
 
-// TestExportKeepsPayloads checks that every byte of every payload survives, in facts and frames.
+// TestExportKeepsPayloads checks that export and import preserve every byte of every payload, in facts and frames.
 func TestExportKeepsPayloads(t *testing.T) {
 	l := openTest(t)
 	for _, p := range oddPayloads {
@@ -214,8 +214,7 @@ func TestExportRefusesDamage(t *testing.T) {
 	}
 }
 
-// TestExportAsOfTheCheckpoint checks that later events do not keep the export of a run from being
-// signed.
+// TestExportAsOfTheCheckpoint checks that an export of a run stays signed after the log got further events.
 func TestExportAsOfTheCheckpoint(t *testing.T) {
 	keys, err := evidence.MakeKeys(t.TempDir())
 	if err != nil {

@@ -30,8 +30,8 @@ var oddPayloads = []string{
 
 func masksSecrets(payload []byte) bool { return bytes.Contains(payload, []byte("secret")) }
 
-// randomLog makes a log with about n events of several runs, some of them pruned. It returns the
-// path and the runs.
+// randomLog makes a log with about n events of several runs. Some payloads are pruned. It returns the path and the
+// runs.
 func randomLog(t testing.TB, rnd *rand.Rand, n int) (path string, runs []event.RunID) {
 	t.Helper()
 	keys, err := evidence.MakeKeys(t.TempDir())
@@ -172,8 +172,8 @@ func contents(t testing.TB, path string) string {
 	return b.String()
 }
 
-// recompute computes the root of a file from its rows and compares it with want. It does not use
-// the code of the package for parts.
+// recompute computes the root of a file from its rows and compares it with want. It does not use the package's code
+// for parts of a log.
 func recompute(t testing.TB, path string, want tlog.Hash) {
 	t.Helper()
 	r, err := store.OpenReader(context.Background(), path)

@@ -24,7 +24,7 @@ func TestFindByID(t *testing.T) {
 	}
 }
 
-// TestFindWhereClocksJumped makes a log in which the time in an id does not lead to the event.
+// TestFindWhereClocksJumped checks that Find finds an event if the time in its id is far from the event's time.
 func TestFindWhereClocksJumped(t *testing.T) {
 	now := time.Unix(1763694000, 0)
 	l, err := Open(t.Context(), filepath.Join(t.TempDir(), "e.db"), Options{Now: func() time.Time {

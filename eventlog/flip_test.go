@@ -14,8 +14,8 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// TestFlips flips bits in the database, its write-ahead log and the anchor. If Verify does not find
-// a flipped bit, every event must read back unchanged.
+// TestFlips flips bits in the database, its write-ahead log and the anchor. If Verify does not find a flipped bit, a
+// reader must read every event unchanged.
 func TestFlips(t *testing.T) {
 	leaveToOtherBuild(t)
 	seed := rand.Uint64()
@@ -39,7 +39,7 @@ func TestFlips(t *testing.T) {
 			if tc.file == "eventlog.anchor" && f.found < *flips {
 				t.Errorf("every bit of the anchor means something")
 			}
-			// All pages of a living log's database may have newer copies in the write-ahead log.
+			// If the log is in use, the write-ahead log may have newer copies of all pages of the database.
 			if f.found == 0 && (tc.dir != live || tc.file != "eventlog.db") {
 				t.Errorf("nothing was found")
 			}
@@ -47,7 +47,7 @@ func TestFlips(t *testing.T) {
 	}
 }
 
-// liveVictim copies a log and its write-ahead log while another handle appends to it.
+// liveVictim copies a log and its write-ahead log while another handle has the log open.
 func liveVictim(t *testing.T, v *victim) (dir string, events []event.Event) {
 	t.Helper()
 	path := v.copyLog(t)
@@ -67,7 +67,7 @@ func liveVictim(t *testing.T, v *victim) (dir string, events []event.Event) {
 	if err := os.CopyFS(dir, os.DirFS(filepath.Dir(path))); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(dir, "eventlog.db-shm")); err != nil { // It belongs to the other handle.
+	if err := os.Remove(filepath.Join(dir, "eventlog.db-shm")); err != nil { // The -shm file belongs to the other handle.
 		t.Fatal(err)
 	}
 	events = collect(t, &l.Reader, event.Query{})
@@ -117,7 +117,7 @@ func (f *flipper) flipBit(t *testing.T) {
 			}
 		}
 	case len(rep.Warnings) > 0 && f.file == "eventlog.anchor":
-		f.found++ // The last line looks like a torn one.
+		f.found++ // With the flipped bit, the last line looks like a torn line.
 	case !same(events, f.want):
 		t.Errorf("%s was not found, and %d of %d events read back otherwise", what, differing(events, f.want), len(f.want))
 	}
@@ -135,7 +135,7 @@ func (f *flipper) verifyAndRead(ctx context.Context, path string) (rep verify.Re
 	}
 	for e, err := range r.Events(ctx, event.Query{}) {
 		if err != nil {
-			return rep, events, nil // The events differ then.
+			return rep, events, nil // The caller then finds that the events differ.
 		}
 		events = append(events, e)
 	}

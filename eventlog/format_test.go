@@ -16,8 +16,7 @@ import (
 
 var updatePage = flag.Bool("update", false, "write the schema and the example into docs/log-format.md")
 
-// TestFormatPage checks that docs/log-format.md shows the current schema, and the example as the
-// code encodes it.
+// TestFormatPage checks that docs/log-format.md shows the current schema, and an example with the current encoding.
 func TestFormatPage(t *testing.T) {
 	path := filepath.Join("..", "docs", "log-format.md")
 	b, err := os.ReadFile(path)
@@ -47,7 +46,7 @@ func TestFormatPage(t *testing.T) {
 	}
 }
 
-// between replaces the text between the comments that name a part of the page.
+// between replaces the text between the two comments for a part of the page.
 func between(t *testing.T, page, part, text string) string {
 	t.Helper()
 	before, rest, ok := strings.Cut(page, "<!-- "+part)
@@ -78,7 +77,7 @@ func example() string {
 		e.PayloadSHA256)
 	fmt.Fprintf(&out, "Its header has %d bytes, a field a line here:\n\n```\n", len(header))
 	for rest := header; len(rest) > 0; {
-		n := 4 + int(rest[3]) // no field of the example is longer
+		n := 4 + int(rest[3]) // no field of the example has 256 bytes or more
 		field := string(rest[4:n])
 		if n == len(rest) {
 			field = "payload_sha256"

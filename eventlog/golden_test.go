@@ -15,8 +15,8 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// golden unpacks a log of testdata/golden and its anchor into a new folder. Whole runs of the
-// command wrote these files, and no test writes them again.
+// golden unpacks a log of testdata/golden and its anchor into a new folder. The command wrote these files in whole
+// runs. No test writes them.
 func golden(t *testing.T, name string) (path string) {
 	t.Helper()
 	packed, err := os.Open(filepath.Join("testdata", "golden", name+".db.gz"))
@@ -59,7 +59,7 @@ func TestGoldenLogs(t *testing.T) {
 		name     string
 		want     verify.Report
 		bad      verify.Damage
-		appended int64 // events after the next run
+		appended int64 // number of events after the test's run
 	}{
 		{"plain", verify.Report{Events: 52, Anchors: 3}, "", 54},
 		{"signed", verify.Report{Events: 62, Signed: 51, Checkpoints: 3, Anchors: 3}, "", 64},
@@ -101,7 +101,7 @@ func TestGoldenLogs(t *testing.T) {
 	}
 }
 
-// TestPlantedNode checks that a foreign row in nodes does not keep the log from being written.
+// TestPlantedNode checks that the log can be written if another program put a row into the table nodes.
 func TestPlantedNode(t *testing.T) {
 	path := golden(t, "plain")
 	if err := execFile(path, `INSERT INTO nodes VALUES (8, 0, zeroblob(32))`); err != nil {

@@ -9,14 +9,14 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// TestHeaders checks that Headers finds each change of a header, a leaf, an order or a number of events, also
-// where it begins before the change.
+// TestHeaders checks that Headers finds each change of a header, a leaf, the order or the number of events. It must
+// also find a change after the number with which Headers begins.
 func TestHeaders(t *testing.T) {
 	leaveToOtherBuild(t)
 	passes := map[string]bool{
-		// Readers compare the payloads that they read.
+		// Headers does not read payloads. Readers compare the payloads that they read.
 		"payload": true, "payload of one length": true, "payload gone": true, "all payloads": true,
-		// No reader reads these.
+		// Neither Headers nor a reader uses these parts of the file.
 		"a negative one": true, "checkpoint of more": true, "checkpoint forged": true, "an impossible hash": true,
 		"hashes of events that are not there": true, "another table": true, "no checkpoint": true,
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// TestOpenRefusesAChangedSchema opens logs of another person with changed triggers, indexes or
-// views. Open must refuse them before the first write.
+// TestOpenRefusesAChangedSchema checks logs with changed triggers, indexes or views. Another person may have made
+// such a log. Open must refuse it before it writes anything.
 func TestOpenRefusesAChangedSchema(t *testing.T) {
 	for name, change := range map[string]string{
 		"a trigger that answers": `CREATE TRIGGER yes AFTER INSERT ON events WHEN NEW.type = 'interaction.requested' BEGIN
@@ -48,8 +48,7 @@ var movings = map[string]func(path string) error{
 	"replaced": func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600)) },
 }
 
-// TestAppendToAMovedFile checks that Append fails after the file was moved. SQLite itself would
-// acknowledge the write.
+// TestAppendToAMovedFile checks that Append fails after the file was moved. SQLite alone would acknowledge the write.
 func TestAppendToAMovedFile(t *testing.T) {
 	for name, spoil := range movings {
 		path := closedLog(t)
@@ -71,7 +70,7 @@ func TestAppendToAMovedFile(t *testing.T) {
 	}
 }
 
-// TestAppendToAFileMovedLater checks that a write notices the change within a millisecond.
+// TestAppendToAFileMovedLater checks that an append notices within a millisecond that the file was moved.
 func TestAppendToAFileMovedLater(t *testing.T) {
 	const promised = time.Millisecond
 	for _, pause := range []time.Duration{0, promised} {
@@ -101,7 +100,8 @@ func TestAppendToAFileMovedLater(t *testing.T) {
 	}
 }
 
-// TestAnIntentInAMovedFile checks that every intent looks at the file, because a prompt follows it.
+// TestAnIntentInAMovedFile checks that every commit with an intent checks the file's place. The prompt leaves after
+// this commit.
 func TestAnIntentInAMovedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "e.db")
 	l, err := Open(t.Context(), path, Options{Context: "default"})
@@ -121,7 +121,7 @@ func TestAnIntentInAMovedFile(t *testing.T) {
 	_ = l.Close() // Close returns the earlier error.
 }
 
-// TestReadingAHostileFile checks that reading any file ends, and that Verify reports the damage.
+// TestReadingAHostileFile checks that readers finish for every file, and that Verify reports the damage.
 func TestReadingAHostileFile(t *testing.T) {
 	leaveToOtherBuild(t)
 	const loose = `DROP TRIGGER events_lose_nothing_but_payloads; DROP TRIGGER events_are_not_deleted;

@@ -22,8 +22,8 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// yield returns the content of an export: every event, every absent subtree and the header. It
-// leaves out the parts of the header that are only for people.
+// yield returns the content of an export: the header, every event and every absent subtree. It leaves out the parts
+// of the header that are only for people.
 func yield(text string) (string, error) {
 	x, err := export.NewReader(strings.NewReader(text))
 	if err != nil {
@@ -90,8 +90,8 @@ func smallExport(t testing.TB) string {
 	return text
 }
 
-// TestImportOfDamage changes, removes and doubles every byte and every line of an export. The
-// import must fail or yield the same content.
+// TestImportOfDamage changes, removes and doubles every byte and every line of an export. The import must fail or
+// give the same content.
 func TestImportOfDamage(t *testing.T) {
 	leaveToOtherBuild(t)
 	text := smallExport(t)
@@ -124,8 +124,8 @@ func TestImportOfDamage(t *testing.T) {
 			try(fmt.Sprintf("byte %d ^ %#x", i, flip), text[:i]+string([]byte{text[i] ^ flip})+text[i+1:])
 		})
 	}
-	// Each byte gets two of the changes, and the next byte the next two. make torture tries all
-	// changes at every byte.
+	// Each byte gets two of the changes, and the next byte gets the next two changes. make torture tries all changes
+	// at every byte.
 	each := 2
 	if *tortureStates > ordinaryStates {
 		each = len(changes)
@@ -140,13 +140,13 @@ func TestImportOfDamage(t *testing.T) {
 		try(fmt.Sprintf("without line %d", i+1), strings.Replace(text, line, "", 1))
 		try(fmt.Sprintf("line %d twice", i+1), strings.Replace(text, line, line+line, 1))
 	}
-	// Only blanks in the last line make no difference.
+	// Only blanks in the last line may be changed without an effect.
 	if same == 0 || same > 40 {
 		t.Errorf("%d of %d changes make no difference", same, tried)
 	}
 }
 
-// TestImportOfLies imports carefully forged files.
+// TestImportOfLies checks that Import refuses exports that were forged with care.
 func TestImportOfLies(t *testing.T) {
 	text := smallExport(t)
 	lines := strings.SplitAfter(text, "\n")
@@ -194,8 +194,8 @@ func TestImportOfLies(t *testing.T) {
 	}
 }
 
-// TestImportOfUnsignedLies forges an export without a checkpoint. All its parts can be made to fit,
-// except for an impossible tree.
+// TestImportOfUnsignedLies forges an export without a checkpoint. A forger can make all parts consistent, except for
+// an impossible tree.
 func TestImportOfUnsignedLies(t *testing.T) {
 	l := openTest(t)
 	if _, err := l.Append(t.Context(), fact(event.SessionCreated, event.Refs{}),
@@ -246,7 +246,7 @@ func TestImportOfUnsignedLies(t *testing.T) {
 	}
 }
 
-// resum gives an edited export the right SHA-256. ok is false if it has no place for one.
+// resum writes the correct SHA-256 into an edited export. ok is false if the export has no place for it.
 func resum(text string) (summed string, ok bool) {
 	at := strings.LastIndex(text, `{"end":`)
 	if at < 0 {
@@ -275,7 +275,7 @@ func TestEventJSON(t *testing.T) {
 	}
 }
 
-// FuzzEventJSON checks that an event that could be read is written and read back unchanged.
+// FuzzEventJSON checks that MarshalJSON and UnmarshalJSON restore every event that UnmarshalJSON accepts.
 func FuzzEventJSON(f *testing.F) {
 	for line := range strings.Lines(smallExport(f)) {
 		f.Add([]byte(line))
@@ -295,9 +295,8 @@ func FuzzEventJSON(f *testing.F) {
 	})
 }
 
-// FuzzImport checks that reading ends for every file, and that accepted files lead to their root.
-// It also imports, exports and imports the corpus. That is too slow and too uneven for the fuzzer
-// itself.
+// FuzzImport checks that Import finishes for every file, and that the events of an accepted file have its root. For
+// the corpus it also imports, exports and imports again. That is too slow for the fuzzer itself.
 func FuzzImport(f *testing.F) {
 	f.Add([]byte(smallExport(f)))
 	path, _ := randomLog(f, rand.New(rand.NewPCG(5, 5)), 8)
@@ -306,7 +305,7 @@ func FuzzImport(f *testing.F) {
 	fuzzing := flag.Lookup("test.fuzz").Value.String() != ""
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, _ = yield(string(b))
-		text, ok := resum(string(b)) // Without this the fuzzer would not get past the last line.
+		text, ok := resum(string(b)) // Otherwise the fuzzer would always fail at the last line.
 		if !ok {
 			return
 		}

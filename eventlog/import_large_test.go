@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/export"
 )
 
-// endless is a line without an end. It counts the bytes that were read.
+// endless is a reader of a line without an end. It counts the bytes that were read.
 type endless struct{ n int64 }
 
 func (e *endless) Read(b []byte) (int, error) {
@@ -52,8 +52,8 @@ func TestALineWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestAPayloadThatIsLongAsText imports a payload with an escape for every byte, and a line whose
-// other fields are long, too.
+// TestAPayloadThatIsLongAsText imports two very long lines. One has a payload with an escape for every byte. In the
+// other one, the other fields are long, too.
 func TestAPayloadThatIsLongAsText(t *testing.T) {
 	leaveToOtherBuild(t)
 	path := filepath.Join(t.TempDir(), "eventlog.db")

@@ -15,8 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/export"
 )
 
-// TestImportLeavesNothing checks that a failed import leaves no file and does not touch existing
-// ones.
+// TestImportLeavesNothing checks that a failed import leaves no file, and that it does not change existing files.
 func TestImportLeavesNothing(t *testing.T) {
 	text, _ := exportOf(t, closedLog(t), export.Options{})
 	dir := t.TempDir()
@@ -54,7 +53,7 @@ func TestImportLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := contents(t, path)
-	// The second path has the same anchor as new.db.
+	// The second path, without .db, has the same anchor as new.db.
 	for _, taken := range []string{path, strings.TrimSuffix(path, ".db")} {
 		if err := os.WriteFile(anchor.Path(path), nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -82,7 +81,7 @@ func TestImportLeavesNothing(t *testing.T) {
 	}
 }
 
-// swapLines exchanges lines i and j. If i and j are equal, it doubles the line.
+// swapLines exchanges the lines i and j. If i equals j, it repeats the line.
 func swapLines(text string, i, j int) string {
 	lines := strings.SplitAfter(text, "\n")
 	if i == j {

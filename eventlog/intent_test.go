@@ -12,9 +12,9 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// TestNoFlipForgetsACall flips one bit of each byte of the pages that list the called inputs. With
-// -flips 1000 and more it flips every bit. Each input that was called must be found, or the file
-// refused. An input that was not called must never be found.
+// TestNoFlipForgetsACall flips one bit in each byte of the pages that list the called inputs. With -flips 1000 or
+// more it flips every bit. Each called input must be found, or the file must be refused. An input that was not called
+// must never be found.
 func TestNoFlipForgetsACall(t *testing.T) {
 	leaveToOtherBuild(t)
 	path := golden(t, "signed")
@@ -80,7 +80,7 @@ func TestNoFlipForgetsACall(t *testing.T) {
 	}
 }
 
-// countForgotten counts the inputs with a wrong answer.
+// countForgotten counts the inputs for which Intent returns a wrong answer.
 func countForgotten(t *testing.T, path string) (wrong int, refused error) {
 	t.Helper()
 	r, err := store.OpenReader(t.Context(), path)
@@ -100,8 +100,8 @@ func countForgotten(t *testing.T, path string) (wrong int, refused error) {
 	return wrong, refused
 }
 
-// TestIndexWithoutARow removes a row from the index of inputs. Verify and CheckIntegrity must
-// report the damage, and the input must not be called again.
+// TestIndexWithoutARow removes a row from the index of inputs. Verify and CheckIntegrity must report the damage, and
+// the log must refuse to call the input again.
 func TestIndexWithoutARow(t *testing.T) {
 	path := golden(t, "signed")
 	if err := execFile(path, loseInput("one")); err != nil {
@@ -123,7 +123,7 @@ func TestIndexWithoutARow(t *testing.T) {
 	}
 }
 
-// loseInput returns SQL that removes an input from the index of inputs. The schema stays unchanged.
+// loseInput returns SQL that removes an input from the index of inputs without a change of the schema.
 func loseInput(id string) string {
 	return `PRAGMA writable_schema = 1;
 		UPDATE sqlite_schema SET sql = sql || ' AND input_id <> ''` + id + `''' WHERE name = 'events_one_intent_per_input';

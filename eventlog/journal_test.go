@@ -14,7 +14,7 @@ import (
 // pageSize is the page size of a new database in bytes.
 const pageSize = 8192
 
-// rollbackJournal returns the journal from which SQLite would restore these pages.
+// rollbackJournal returns a journal with which SQLite would overwrite a database with these pages.
 func rollbackJournal(pages []byte) []byte {
 	const sector = 512
 	j := make([]byte, sector)
@@ -36,8 +36,8 @@ func rollbackJournal(pages []byte) []byte {
 	return j
 }
 
-// TestForgedRollbackJournal puts a journal next to a log. SQLite would copy its pages into the log
-// before other code could look at them.
+// TestForgedRollbackJournal puts a journal next to a log. The log must be refused, because SQLite would copy the
+// journal's pages into the log before Perlica reads anything.
 func TestForgedRollbackJournal(t *testing.T) {
 	path := closedLog(t)
 	older, err := os.ReadFile(path)
@@ -67,13 +67,13 @@ func TestForgedRollbackJournal(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err == nil {
-			_ = l.Close() // The open itself is the fault.
+			_ = l.Close() // The log must not open, so the test has already failed.
 		}
 		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, newer) {
 			t.Fatalf("%s: the log was changed: %v", name, err)
 		}
 	}
-	// This journal remains if the process that creates a log is killed.
+	// If the process that creates a log is killed, this journal remains.
 	fresh := path + ".fresh"
 	if err := errors.Join(os.WriteFile(fresh, make([]byte, pageSize), 0o600),
 		os.WriteFile(fresh+"-journal", rollbackJournal(nil), 0o600)); err != nil {

@@ -37,7 +37,7 @@ func openTest(t *testing.T) *Log {
 	return l
 }
 
-// audit checks the invariants of every closed log.
+// audit checks a closed log for the properties that every log must have.
 func audit(t *testing.T, path string) {
 	t.Helper()
 	ctx := context.Background()
@@ -110,7 +110,7 @@ func TestAppendKeepsBytesAndOrder(t *testing.T) {
 	}
 }
 
-// rootOf computes the root with package tlog, which eventlog itself does not use for that.
+// rootOf computes the root with package tlog. The code under test does not use that function of tlog.
 func rootOf(t *testing.T, leaves []tlog.Hash) tlog.Hash {
 	t.Helper()
 	var stored []tlog.Hash
@@ -177,7 +177,8 @@ func TestOneOfItsKind(t *testing.T) {
 			if _, err := l.Append(ctx, tc.a); err != nil {
 				t.Fatal(err)
 			}
-			// All events of a refused entry are refused. Other entries of the batch are not.
+			// If one event of an entry is refused, all events of that entry are refused. The other entries of the
+			// batch are written.
 			if err := l.Record(fact(event.Truncated, event.Refs{})); err != nil {
 				t.Fatal(err)
 			}
@@ -337,7 +338,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestOtherVersion checks that a log of an older or a newer version is neither read nor written.
+// TestOtherVersion checks that a log of an older or newer version is refused, both for reading and for writing.
 func TestOtherVersion(t *testing.T) {
 	for _, version := range []int{-1, 0, store.SchemaVersion - 1, store.SchemaVersion + 1} {
 		path := fixture(t)
@@ -364,15 +365,15 @@ func dbOf(tb testing.TB, path string) *sqlx.DB {
 	return db
 }
 
-// forgeFile executes the statement as a forger would. It restores the triggers and indexes of the
-// log if the changed rows permit it.
+// forgeFile executes a statement on a log's file, as a forger would. Afterwards it restores the triggers and indexes
+// of the log, if the changed rows permit that.
 func forgeFile(path, stmt string) error {
 	if err := execFile(path, stmt); err != nil {
 		return err
 	}
 	for _, sql := range store.Statements() {
 		if !strings.HasPrefix(sql, "CREATE TABLE") {
-			_ = execFile(path, sql) // most of them exist
+			_ = execFile(path, sql) // Most of these already exist.
 		}
 	}
 	return nil

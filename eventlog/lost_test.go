@@ -14,7 +14,8 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// called returns "called", "lost" or "" for an input of the log at path, and the report of Verify.
+// called returns what the log at path knows about an input: "called", "lost" or "". It also returns the report of
+// Verify.
 func called(t *testing.T, path string, input event.InputID) (known string, rep verify.Report) {
 	t.Helper()
 	l, err := Open(t.Context(), path, Options{Context: "default"})
@@ -41,13 +42,13 @@ func called(t *testing.T, path string, input event.InputID) (known string, rep v
 	return known, rep
 }
 
-// copyFolder copies the files of a folder as they are when a process dies.
+// copyFolder copies the files of a folder, so that the copies look as if the process had died now.
 func copyFolder(from, to string) error {
 	return errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from)))
 }
 
-// TestLossOfAFile removes, empties or replaces each file of the log's folder. A called input must
-// still be known, and Verify must not pass a log that lost the intent.
+// TestLossOfAFile removes, empties or replaces each file of the log's folder. The log must still know that the input
+// was called. If the intent is lost, Verify must report it.
 func TestLossOfAFile(t *testing.T) {
 	dir := t.TempDir()
 	old, left := filepath.Join(dir, "old"), filepath.Join(dir, "left")
@@ -112,7 +113,7 @@ func zero(path string) error {
 	return os.WriteFile(path, make([]byte, len(b)), 0o600)
 }
 
-// replaceBy replaces a file by an older one. If the older one does not exist, it removes the file.
+// replaceBy replaces a file by the file old. If old does not exist, it removes the file.
 func replaceBy(path, old string) error {
 	b, err := os.ReadFile(old)
 	if errors.Is(err, os.ErrNotExist) {
@@ -124,9 +125,8 @@ func replaceBy(path, old string) error {
 	return os.WriteFile(path, b, 0o600)
 }
 
-// TestDeathBetweenTheTwoPlaces lets the second place name an input that the log does not have.
-// After a death the input counts as called. If only the append fails, it may be called again,
-// because no prompt left.
+// TestDeathBetweenTheTwoPlaces checks an input that the second place names and the log does not have. If the process
+// died, the input counts as called. If only the append failed, the input may be called again, because no prompt left.
 func TestDeathBetweenTheTwoPlaces(t *testing.T) {
 	dir := t.TempDir()
 	path, died := filepath.Join(dir, "log", "eventlog.db"), filepath.Join(dir, "died")
@@ -170,7 +170,7 @@ func TestDeathBetweenTheTwoPlaces(t *testing.T) {
 	}
 }
 
-// TestSecondPlaceFails checks that an intent is refused if its second place cannot be written.
+// TestSecondPlaceFails checks that an intent is refused if the second place of the intents cannot be written.
 func TestSecondPlaceFails(t *testing.T) {
 	l := openTest(t)
 	if err := os.Mkdir(intents.Path(l.Path()), 0o700); err != nil {
@@ -188,8 +188,8 @@ func TestSecondPlaceFails(t *testing.T) {
 	}
 }
 
-// TestOtherProcessCalledAndTheLogForgot lets the log lose the intent of another process. The input
-// must not be called again.
+// TestOtherProcessCalledAndTheLogForgot checks an intent of another process that the log has lost. The input must not
+// be called again.
 func TestOtherProcessCalledAndTheLogForgot(t *testing.T) {
 	l := openTest(t)
 	mustAppend(t, l, fact(event.Requested, event.Refs{Run: "mine", Input: "mine"}))

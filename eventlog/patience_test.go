@@ -16,8 +16,8 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// openMany opens a log several times, as several processes do. Each handle passes its failpoints to
-// hook. It waits for an idle lock as long as wait says.
+// openMany opens a log n times, as n processes do. Each handle calls hook at its failpoints. wait is the time for
+// which a handle waits for a lock whose holder commits nothing.
 func openMany(t *testing.T, n int, wait time.Duration, hook func(i int, point string) error) []*Log {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "eventlog.db")
@@ -40,12 +40,12 @@ func openMany(t *testing.T, n int, wait time.Duration, hook func(i int, point st
 	return logs
 }
 
-// TestPatienceWithASlowDisk lets eight handles write, each holding the lock for a third of the
-// patience. A handle must not fail only because others were first.
+// TestPatienceWithASlowDisk lets eight handles write. Each of them holds the lock for a third of the time that the
+// others wait. No handle may fail only because the others got the lock first.
 func TestPatienceWithASlowDisk(t *testing.T) {
 	wait := 60 * time.Millisecond
 	err := appendTogether(t, wait)
-	for errors.Is(err, disk.ErrBusy) && wait < 10*time.Second { // this disk may be slow, too
+	for errors.Is(err, disk.ErrBusy) && wait < 10*time.Second { // the real disk may be slow, too
 		wait *= 5
 		err = appendTogether(t, wait)
 	}
@@ -59,7 +59,7 @@ func appendTogether(t *testing.T, wait time.Duration) error {
 	t.Helper()
 	logs := openMany(t, 8, wait, func(_ int, point string) error {
 		if point == "commit" {
-			<-time.After(wait / 3) // the disk syncs
+			<-time.After(wait / 3) // as long as a sync of a slow disk
 		}
 		return nil
 	})
@@ -73,7 +73,7 @@ func appendTogether(t *testing.T, wait time.Duration) error {
 					return
 				}
 			}
-			if err := l.Anchored(); !errors.Is(err, evidence.ErrKey) { // The log has no key, but its anchor is written.
+			if err := l.Anchored(); !errors.Is(err, evidence.ErrKey) { // The log has no key, but the anchor was written.
 				errs[i] = fmt.Errorf("anchored: %w", err)
 			}
 		})
@@ -88,7 +88,7 @@ func appendTogether(t *testing.T, wait time.Duration) error {
 	return nil
 }
 
-// TestPatienceEnds checks that a handle gives up if the holder of the lock does nothing.
+// TestPatienceEnds checks that a handle gives up if the process with the lock commits nothing.
 func TestPatienceEnds(t *testing.T) {
 	held, release := make(chan bool, 1), make(chan bool)
 	logs := openMany(t, 2, 100*time.Millisecond, func(i int, point string) error {

@@ -79,7 +79,7 @@ func TestEveryEventIsProven(t *testing.T) {
 	}
 }
 
-// reencoded returns the text of a proof with a changed event and a leaf that fits it.
+// reencoded returns the text of a proof with a changed event. The leaf fits the changed event.
 func reencoded(t *testing.T, p Proof, change func(e *event.Event)) string {
 	t.Helper()
 	change(&p.Event)
@@ -153,7 +153,7 @@ func TestProofsThatProveNothing(t *testing.T) {
 	}
 }
 
-// TestProofNeedsTheLogsOwnKey refuses a checkpoint that only a witness signed.
+// TestProofNeedsTheLogsOwnKey checks that a proof is refused if only a witness signed its checkpoint.
 func TestProofNeedsTheLogsOwnKey(t *testing.T) {
 	l, known, _ := proofLog(t)
 	p, err := Prove(t.Context(), &l.Reader, 42)
@@ -181,14 +181,14 @@ func TestProofNeedsTheLogsOwnKey(t *testing.T) {
 	}
 }
 
-// TestProofWithoutPayload proves an event whose payload was pruned by its header. A payload that
-// another program removed is damage.
+// TestProofWithoutPayload checks that an event with a pruned payload can still be proved by its header. If another
+// program removed the payload, that is damage.
 func TestProofWithoutPayload(t *testing.T) {
 	l, known, _ := proofLog(t)
 	path := l.Path()
 	mustEndRun(t, l, event.NewFact(event.LogPruned, "user", event.Refs{},
 		event.Pruning{Until: 50, Class: event.Frame, By: "test"}), fact(event.CallEnforced, event.Refs{}))
-	if err := l.Anchored(); err != nil { // before that the log may hold the lock
+	if err := l.Anchored(); err != nil { // before that, the log may hold the lock
 		t.Fatal(err)
 	}
 	if err := execFile(path, `UPDATE events SET payload = NULL WHERE seq IN (42, 43, 61)`); err != nil {
@@ -221,7 +221,7 @@ func TestProofWithoutPayload(t *testing.T) {
 	}
 }
 
-// TestProveFindsAnotherTree refuses a checkpoint that no longer fits the log.
+// TestProveFindsAnotherTree checks that Prove refuses a checkpoint that does not match the log.
 func TestProveFindsAnotherTree(t *testing.T) {
 	l, _, _ := proofLog(t)
 	var leaf []byte

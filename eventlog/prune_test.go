@@ -16,12 +16,13 @@ import (
 	"github.com/perlica/perlica/eventlog/tree"
 )
 
-// secret returns a mark that pruning must remove. It is long enough for overflow pages.
+// secret returns a payload text with the given name, which pruning must remove. It is so long that SQLite needs
+// overflow pages.
 func secret(name string) []byte {
 	return []byte("[" + name + ":" + strings.Repeat("s3cr3t ", 3000) + "]")
 }
 
-// finishedRun returns the events of a run, with a frame to be removed.
+// finishedRun returns the events of a finished run. One is a frame that pruning removes.
 func finishedRun(session, run string) []event.Event {
 	refs := event.Refs{Session: event.SessionID(session), Run: event.RunID(run), Input: event.InputID("input " + run)}
 	marked := func(t event.Type) event.Event {
@@ -42,7 +43,7 @@ func appendAll(t *testing.T, l *Log, events ...event.Event) {
 	}
 }
 
-// pruneLog returns a log with two ended runs and an open one, and its path.
+// pruneLog returns a log with two finished runs and an open run, and the log's path.
 func pruneLog(t *testing.T) (*Log, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "eventlog.db")
@@ -63,7 +64,7 @@ func pruneLog(t *testing.T) (*Log, string) {
 	return l, path
 }
 
-// found returns the marks that appear in any file of the log's folder.
+// found returns the marks that are in some file of the log's folder.
 func found(t *testing.T, path string, marks ...string) string {
 	t.Helper()
 	var list []string
@@ -85,8 +86,8 @@ func found(t *testing.T, path string, marks ...string) string {
 	return strings.Join(list, " ")
 }
 
-// intact checks the stored tree, every leaf and every payload. A later log.pruned must cover each
-// missing payload.
+// intact checks the stored tree, every leaf and every payload. If a payload is missing, a later log.pruned must cover
+// its event.
 func intact(t *testing.T, r *store.Reader) (missing int) {
 	t.Helper()
 	all := collect(t, r, event.Query{})
@@ -133,7 +134,7 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 	if done.Events != 12 || done.Resumed || done.After >= done.Before {
 		t.Errorf("%+v", done)
 	}
-	// The log is still open: nothing may wait for Close.
+	// The log is still open, so the bytes must be gone before Close.
 	if got := found(t, path, "[one:", "[two:", "[open:", "the name that stays"); got != "[open: the name that stays" {
 		t.Errorf("in the files: %s", got)
 	}
@@ -145,15 +146,15 @@ func TestPruneRemovesEveryByte(t *testing.T) {
 			t.Errorf("event %d of a run without an outcome lost its payload", e.Seq)
 		}
 	}
-	// The earlier events have the same tree, and the log continues it.
+	// The tree of the earlier events is unchanged, and the log continues that tree.
 	if h, err := l.Hashes(t.Context()).Frontier(size); err != nil || h.Root() != root {
 		t.Errorf("the tree of %d events changed: %v", size, err)
 	}
 	appendAll(t, l, fact(event.Responded, event.Refs{Run: "open"}))
 	intact(t, &l.Reader)
 
-	// Runs that ended since are removed as well. They need another event, because the first pruning
-	// was complete.
+	// A run that ended after the first pruning can now be pruned. That needs another log.pruned, because the first
+	// pruning was finished.
 	done, err = l.Prune(t.Context(), p)
 	if err != nil || done.Resumed || done.Events != 3 {
 		t.Errorf("%+v, %v", done, err)
@@ -218,7 +219,7 @@ func TestPruneSelects(t *testing.T) {
 	}
 }
 
-// TestPruneMoreLater checks that payloads outside earlier prunings need a new log.pruned.
+// TestPruneMoreLater checks that a pruning of further payloads writes another log.pruned.
 func TestPruneMoreLater(t *testing.T) {
 	l, path := pruneLog(t)
 	for i, p := range []event.Pruning{{Until: 1000, Run: "two"}, {Until: 7}, {Until: 1000, Session: "s1"}} {
@@ -248,8 +249,7 @@ func TestPruneRefusesAnOpenRun(t *testing.T) {
 	}
 }
 
-// TestPruneFails checks that the log is whole after each fault, and that the same call completes
-// the pruning.
+// TestPruneFails checks that the log is intact after each fault, and that the same call then finishes the pruning.
 func TestPruneFails(t *testing.T) {
 	for _, tc := range []struct {
 		point string

@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// childPrune prunes and kills itself at a point.
+// childPrune prunes a log. It kills itself at the failpoint at.
 func childPrune(path, at string) {
 	l, err := Open(context.Background(), path, Options{fail: func(point string) error {
 		if point == at {
@@ -28,8 +28,8 @@ func childPrune(path, at string) {
 	}
 }
 
-// TestKilledWhilePruning checks that the log is whole wherever the process dies, and that the same
-// call completes the pruning.
+// TestKilledWhilePruning kills a process at each point of a pruning. The log must be intact, and the same call must
+// finish the pruning.
 func TestKilledWhilePruning(t *testing.T) {
 	for _, point := range []string{"begin", "committed", "remove", "removed", "vacuumed"} {
 		l, path := pruneLog(t)

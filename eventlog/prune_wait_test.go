@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestPruneWaitsForReaders checks that Prune waits for a reader of the old state. Its snapshot
-// would keep the removed bytes.
+// TestPruneWaitsForReaders checks that Prune waits for a reader that began before. The reader's snapshot still needs
+// the pages with the removed bytes.
 func TestPruneWaitsForReaders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits as long as any writer does")

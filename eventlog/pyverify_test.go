@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// python returns the executable of a Python that can run docs/verify.py. python3 itself may be a
-// script that takes longer than the verification.
+// python returns the path of a Python that can run docs/verify.py. python3 itself may be a slow script that starts
+// the real program.
 func python(t *testing.T) string {
 	t.Helper()
 	name, err := exec.LookPath("python3")
@@ -49,8 +49,7 @@ func pyVerify(t *testing.T, python, path string, options ...string) (kind string
 	return "none", -1
 }
 
-// TestAStrangerNeedsNoMore checks that docs/verify.py is short, because an auditor reads it before
-// running it.
+// TestAStrangerNeedsNoMore checks that docs/verify.py is short. An auditor reads this program before running it.
 func TestAStrangerNeedsNoMore(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "docs", "verify.py"))
 	if err != nil {
@@ -67,8 +66,8 @@ func TestAStrangerNeedsNoMore(t *testing.T) {
 	}
 }
 
-// TestAStrangerAgrees compares Verify with the verifier that was written from docs/log-format.md
-// alone.
+// TestAStrangerAgrees checks that Verify and docs/verify.py give the same result. docs/verify.py was written only
+// from docs/log-format.md.
 func TestAStrangerAgrees(t *testing.T) {
 	py := python(t)
 	path, vkey, last := soundLog(t)
@@ -81,7 +80,7 @@ func TestAStrangerAgrees(t *testing.T) {
 	for _, part := range []struct {
 		level int
 		n     int64
-		kind  string // the finding if the hash is wrong
+		kind  string // the expected finding if the hash is wrong
 	}{{5, 8, "checkpoint"}, {8, 0, "checkpoint"}, {1, 5, "tree"}} {
 		hash, err := h.Subtree(part.level, part.n)
 		if err != nil {
@@ -105,7 +104,7 @@ func TestAStrangerAgrees(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			var options []string
-			if d.kind == "" || d.kind == "checkpoint" || d.kind == "anchor" { // signatures are slow
+			if d.kind == "" || d.kind == "checkpoint" || d.kind == "anchor" { // verifying signatures takes long
 				options = append(options, "--key", vkey)
 			}
 			if d.since {

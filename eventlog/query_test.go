@@ -75,7 +75,7 @@ func TestQueries(t *testing.T) {
 		want int
 	}{
 		"all":           {event.Query{}, 604},
-		"a run":         {event.Query{Run: "run0"}, 301}, // its first frame precedes its first fact
+		"a run":         {event.Query{Run: "run0"}, 301}, // its first frame comes before its first fact
 		"facts":         {event.Query{Class: event.Fact}, 4},
 		"frames":        {event.Query{Class: event.Frame}, 600},
 		"type":          {event.Query{Types: []event.Type{event.ToolBlocked}}, 4},

@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// TestReopenAfterAFault lets each step of a commit fail once, before and after its effect. After
-// Reopen the acknowledged events must be there, and the log must continue with a matching tree.
+// TestReopenAfterAFault lets each step of a commit fail once, before and after the step has its effect. After Reopen
+// the log must have all acknowledged events, and a consistent tree.
 func TestReopenAfterAFault(t *testing.T) {
 	fault := errors.New("the disk says no")
 	for _, at := range []string{"begin", "insert", "commit", "committed", "anchor", "anchored"} {
@@ -70,7 +70,7 @@ func TestReopenAfterAFault(t *testing.T) {
 			size, _, err := l.Head(t.Context())
 			want := int64(3)
 			if kind == "a run's end" && (at == "committed" || !dead) {
-				want = 5 // The events were written, even if the fault hid it.
+				want = 5 // The events were written, although the call returned an error.
 			}
 			if size != want || size != int64(end) || err != nil {
 				t.Errorf("%s, %s: %d events, want %d, the last is %d, %v", at, kind, size, want, end, err)
@@ -83,7 +83,7 @@ func TestReopenAfterAFault(t *testing.T) {
 	}
 }
 
-// TestReopenRefuses checks that Reopen fails if acknowledged events or the file are gone.
+// TestReopenRefuses checks that Reopen fails if the file or some acknowledged event is missing.
 func TestReopenRefuses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil func(path string) error
@@ -136,8 +136,8 @@ END`)
 	}
 }
 
-// TestReopenMakesNoFile moves the file away during Reopen and puts it back. All acknowledged events
-// must still be there.
+// TestReopenMakesNoFile moves the file away during Reopen and moves it back later. The log must then have all
+// acknowledged events.
 func TestReopenMakesNoFile(t *testing.T) {
 	path, die, away := filepath.Join(t.TempDir(), "e.db"), false, false
 	l, err := Open(t.Context(), path, Options{fail: func(point string) error {
@@ -153,7 +153,7 @@ func TestReopenMakesNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustAppend(t, l, fact(event.Truncated, event.Refs{}))
-	if _, _, err := l.Head(t.Context()); err != nil { // the reader keeps the write-ahead log
+	if _, _, err := l.Head(t.Context()); err != nil { // while a reader is open, the write-ahead log stays
 		t.Fatal(err)
 	}
 	die = true
@@ -192,8 +192,8 @@ func TestReopenOfALivingLog(t *testing.T) {
 	}
 }
 
-// TestAnchoredAfterReopen checks that Anchored does not report a loss that was reported before
-// Reopen.
+// TestAnchoredAfterReopen checks that Anchored does not return an error about events that were lost before Reopen.
+// The caller already got that error.
 func TestAnchoredAfterReopen(t *testing.T) {
 	fault, die := errors.New("the disk says no"), false
 	dir := t.TempDir()

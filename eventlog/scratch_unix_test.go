@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/export"
 )
 
-// childImport imports an export and kills itself before its last line.
+// childImport imports an export and kills itself before the last line is read.
 func childImport(path string) {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(path), "export.jsonl"))
 	if err != nil {
@@ -30,8 +30,8 @@ type suicide struct{}
 
 func (suicide) Read([]byte) (int, error) { return 0, syscall.Kill(syscall.Getpid(), syscall.SIGKILL) }
 
-// TestWhatAKilledImportLeaves checks that the next import removes the remains of a killed one, and
-// keeps the files of a running one.
+// TestWhatAKilledImportLeaves checks that an import removes the remains of a killed import. It must not remove the
+// files of a running import.
 func TestWhatAKilledImportLeaves(t *testing.T) {
 	dir := t.TempDir()
 	text := smallExport(t)
@@ -50,7 +50,7 @@ func TestWhatAKilledImportLeaves(t *testing.T) {
 		t.Fatalf("a killed import left %v", left())
 	}
 
-	// Start an import that stays in the middle.
+	// Start an import that waits in the middle.
 	in, out := io.Pipe()
 	done := make(chan error)
 	go func() {
@@ -58,7 +58,7 @@ func TestWhatAKilledImportLeaves(t *testing.T) {
 		done <- err
 	}()
 	header, rest, _ := strings.Cut(text, "\n")
-	// The import reads the second part after it has handled the first.
+	// The import reads the second part only after it has handled the first one.
 	for _, part := range []string{header + "\n", strings.Repeat(" ", 1<<17)} {
 		if _, err := io.WriteString(out, part); err != nil {
 			t.Fatal(err)
@@ -71,7 +71,7 @@ func TestWhatAKilledImportLeaves(t *testing.T) {
 	if now := left(); len(now) != 1 {
 		t.Errorf("there is %v", now)
 	}
-	go func() { // The blanks before the JSON change the line.
+	go func() { // The blanks before the JSON make the line invalid.
 		_, _ = io.WriteString(out, rest)
 		_ = out.Close()
 	}()

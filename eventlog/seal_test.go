@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// spoil changes a copy of the victim: its database by d, and its anchor by edit. It removes an
-// empty anchor.
+// spoil makes a copy of the victim's log. It changes the copy's database by d and the copy's anchor by edit. If the
+// anchor is then empty, spoil removes it.
 func spoil(t *testing.T, v *victim, d tampering, edit func(string) string) verify.Report {
 	t.Helper()
 	path := v.copyLog(t)
@@ -35,8 +35,7 @@ func spoil(t *testing.T, v *victim, d tampering, edit func(string) string) verif
 func asIs(s string) string { return s }
 func gone(string) string   { return "" }
 
-// TestEachWitnessAlone checks each kind of evidence alone: stored hashes, checkpoints and the
-// anchor.
+// TestEachWitnessAlone checks that stored hashes, checkpoints and the anchor each show damage without the other two.
 func TestEachWitnessAlone(t *testing.T) {
 	v := newVictim(t, 600)
 	forge := func(old string) string { // another signature in the name of the same key
@@ -94,8 +93,7 @@ func TestEachWitnessAlone(t *testing.T) {
 	}
 }
 
-// TestAPruningCoversThePast checks that a log.pruned does not cover later events, whatever its
-// Until says.
+// TestAPruningCoversThePast checks that a log.pruned covers only earlier events, even if its Until is larger.
 func TestAPruningCoversThePast(t *testing.T) {
 	v := newVictim(t, 50)
 	l, err := Open(t.Context(), v.path, Options{Context: "default", Keys: v.keys})

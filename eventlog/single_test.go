@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestAppendToAChangedLog changes or deletes the last event behind an open handle. The next append
+// TestAppendToAChangedLog changes or deletes the last event while a handle is open. The next append of that handle
 // must fail.
 func TestAppendToAChangedLog(t *testing.T) {
 	for name, stmt := range map[string]string{
@@ -42,8 +42,8 @@ func TestAppendToAChangedLog(t *testing.T) {
 	}
 }
 
-// TestAppendInTurn lets two handles append by turns, across the ends of the groups whose hashes are
-// stored.
+// TestAppendInTurn lets two handles append in turns. The events extend over several groups of leaves with a stored
+// hash.
 func TestAppendInTurn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "e.db")
 	var logs [2]*Log

@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestSyncTo checks that SyncTo waits only for entries before the mark, and keeps reporting lost
-// ones.
+// TestSyncTo checks that SyncTo waits only for entries before its mark. If such an entry was lost, every later call
+// must return the error, too.
 func TestSyncTo(t *testing.T) {
 	l, err := Open(t.Context(), filepath.Join(t.TempDir(), "db"), Options{Lazy: time.Hour})
 	if err != nil {
@@ -46,7 +46,7 @@ func TestSyncTo(t *testing.T) {
 	}
 	bad := record()
 	for end := time.Now().Add(20 * time.Second); l.SyncTo(bad) == nil && time.Now().Before(end); {
-		good, bad = bad, record() // the log looks at its place from time to time
+		good, bad = bad, record() // the log checks its place from time to time
 	}
 	if err := l.SyncTo(bad); err == nil || l.SyncTo(good) != nil {
 		t.Errorf("lost: got %v, want an error; on disk: got %v, want no error", err, l.SyncTo(good))

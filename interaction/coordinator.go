@@ -185,7 +185,7 @@ type lapse struct {
 
 // Resolution says what the agent received at the end of a question.
 type Resolution struct {
-	Option string `json:"option,omitempty"` // the agent's option that was sent; empty means that the request was cancelled
+	Option string `json:"option,omitempty"` // the agent's option that was sent; empty: cancelled
 	Sent   bool   `json:"sent"`             // the reply was sent
 	Reason Reason `json:"reason,omitempty"` // why there was no answer
 }

@@ -66,8 +66,8 @@ func TestAnchorLinesComeBack(t *testing.T) {
 	}
 }
 
-// TestTornAnchorLine cuts the last line at every place, as a crash may do. This must not count as
-// damage, and the next line must be whole.
+// TestTornAnchorLine cuts the last line at every byte, as a crash may do. Such a line must not count as damage, and
+// the next appended line must be whole.
 func TestTornAnchorLine(t *testing.T) {
 	k := makeKeys(t)
 	first, last, next := signedCheckpoint(t, k, 10), signedCheckpoint(t, k, 20), signedCheckpoint(t, k, 30)
@@ -99,7 +99,7 @@ func TestTornAnchorLine(t *testing.T) {
 	}
 }
 
-// appendLine does the same as Append, without its syncs.
+// appendLine appends a line as Append does, but without syncs.
 func appendLine(path string, c evidence.Checkpoint) error {
 	f, err := os.OpenFile(Path(path), os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
@@ -115,8 +115,8 @@ func appendLine(path string, c evidence.Checkpoint) error {
 	return errors.Join(err, f.Close())
 }
 
-// TestAnchorFlippedBits flips every bit. The line must then be damaged or different, and the lines
-// before it must be read. Only a flipped newline of the last line may make it torn.
+// TestAnchorFlippedBits flips every bit of the anchor. The line with the bit must then be damaged or different, and
+// all lines before it must be read. The last line may be torn only if its newline was flipped.
 func TestAnchorFlippedBits(t *testing.T) {
 	k := makeKeys(t)
 	list := []evidence.Checkpoint{signedCheckpoint(t, k, 10), signedCheckpoint(t, k, 20), signedCheckpoint(t, k, 30)}
@@ -146,7 +146,7 @@ func TestAnchorFlippedBits(t *testing.T) {
 	}
 }
 
-// TestAnchorDamageIsKept checks that a damaged line is kept as evidence.
+// TestAnchorDamageIsKept checks that Append leaves a damaged line in the file as evidence.
 func TestAnchorDamageIsKept(t *testing.T) {
 	for name, tail := range map[string]string{
 		"garbage": "hello world", "bytes": "\x01\x02", "long": strings.Repeat("9", 2*maxLine), "line": "x\n",

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestAnchorIsAPipe refuses a pipe as an anchor. A foreign folder may bring one, and its reader
-// would wait for ever.
+// TestAnchorIsAPipe checks that a pipe as an anchor is refused. A foreign folder may contain one, and a reader of the
+// pipe would wait for ever.
 func TestAnchorIsAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
 	if err := syscall.Mkfifo(Path(path), 0o600); err != nil {

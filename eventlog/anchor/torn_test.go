@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// TestATornAnchorIsNoDamage cuts the last line at every place. The lines before it must count, and
-// the rest must be torn. A line whose newline was changed to another byte must be damaged.
+// TestATornAnchorIsNoDamage cuts the last line at every byte. The lines before it must be valid, and the rest must be
+// torn. If another byte replaces the newline, the line must be damaged.
 func TestATornAnchorIsNoDamage(t *testing.T) {
 	signed := signedCheckpoint(t, makeKeys(t), 1)
 	unsigned := signed
@@ -37,8 +37,8 @@ func TestATornAnchorIsNoDamage(t *testing.T) {
 	}
 }
 
-// TestAnchoredSize checks that all whole lines of the newest origin count, however the file ends
-// and however long it is. A smaller size that was anchored later must not reduce the result.
+// TestAnchoredSize checks that Size uses all whole lines of the newest origin, however the file ends and however long
+// it is. A line with a smaller size after a line with a larger size must not reduce the result.
 func TestAnchoredSize(t *testing.T) {
 	c := evidence.Checkpoint{Origin: "perlica/x", Size: 17}
 	line := Format(c)

@@ -21,14 +21,14 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// refused reports whether err is an *Error for path.
+// refused reports whether err is a *PathError for path.
 func refused(err error, path string) bool {
 	var e *disk.PathError
 	return errors.As(err, &e) && e.Path == path
 }
 
-// TestCheckLinks checks that links are refused inside a project's folder, as the file and as a
-// folder of the path. Elsewhere the user may use links.
+// TestCheckLinks checks that links are refused inside a project's folder, both as the file and as a folder in its
+// path. In other folders, links are allowed.
 func TestCheckLinks(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "elsewhere", "file"), nil)
@@ -72,8 +72,8 @@ func TestCheckLinks(t *testing.T) {
 	}
 }
 
-// TestCheckJournal checks that a rollback journal is refused, except one that the creation of a log
-// left. That journal holds no page.
+// TestCheckJournal checks that a rollback journal is refused. The only exception is a journal without pages, which
+// the creation of a log may leave.
 func TestCheckJournal(t *testing.T) {
 	begun := make([]byte, 512)
 	copy(begun, "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7")
@@ -103,8 +103,8 @@ func TestCheckJournal(t *testing.T) {
 	}
 }
 
-// TestScratch checks that NewScratch removes unused scratch folders. It must keep scratch folders
-// in use and folders with other names.
+// TestScratch checks that NewScratch removes unused scratch folders. It must not remove scratch folders in use, or
+// folders with other names.
 func TestScratch(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, disk.ScratchPrefix+"dead", "half"), []byte("secret"))

@@ -11,8 +11,7 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// TestCheckKinds checks that a device and a pipe are refused. The reader of a pipe would wait for
-// ever.
+// TestCheckKinds checks that a device and a pipe are refused. A reader of a pipe would wait for ever.
 func TestCheckKinds(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "e.db")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -9,7 +9,7 @@ import (
 	direct "zombiezen.com/go/sqlite"
 )
 
-// TestWhatSQLiteSaid checks the sentinel and the words of each fault.
+// TestWhatSQLiteSaid checks that Explain adds the right fault and words to each error of SQLite.
 func TestWhatSQLiteSaid(t *testing.T) {
 	for _, tc := range []struct {
 		code  int

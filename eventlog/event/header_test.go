@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestParseHeader parses the output of AppendHeader, and refuses headers that are cut or too long.
+// TestParseHeader checks that ParseHeader parses the output of AppendHeader, and that it refuses a header with
+// missing or additional bytes.
 func TestParseHeader(t *testing.T) {
 	want := Event{
 		Seq: 7, ID: "id", Time: time.Unix(0, 1795242179123456789), Type: Requested, Class: Fact, Actor: "perlica",
@@ -29,7 +30,7 @@ func TestParseHeader(t *testing.T) {
 	}
 }
 
-// FuzzParseHeader checks that AppendHeader restores the parsed bytes, or that the leaf differs.
+// FuzzParseHeader checks that AppendHeader writes the parsed bytes again, or that the leaf differs.
 func FuzzParseHeader(f *testing.F) {
 	e := Event{Seq: 1, ID: "id", Time: time.Unix(1, 0), Type: "t", Class: Fact}
 	f.Add(e.AppendHeader(nil))

@@ -16,14 +16,14 @@ import (
 
 var updatePage = flag.Bool("update", false, "write the table of types into docs/log-format.md")
 
-// columns maps each unique index to the column of its reference.
+// columns maps each unique index to the column that it makes unique.
 var columns = map[once]string{
 	intentPerInput: "input_id", outcomePerRun: "run_id", answerPerQuestion: "interaction_id",
 	resolutionPerQuestion: "interaction_id",
 }
 
-// uniqueIndexes returns the unique indexes that follow from a table, as column and sorted types by
-// name.
+// uniqueIndexes returns the unique indexes that the table requires. For each name it returns the column and the
+// sorted types.
 func uniqueIndexes(table table) map[string]string {
 	list := map[string]string{}
 	for once, column := range columns {
@@ -34,8 +34,8 @@ func uniqueIndexes(table table) map[string]string {
 	return list
 }
 
-// TestTheSchemaIsTheTables checks that the schema has exactly the unique indexes that follow from
-// the table. The bytes of the schema may not change.
+// TestTheSchemaIsTheTables checks that the schema has exactly the unique indexes that the table requires. The bytes
+// of the schema may not change.
 func TestTheSchemaIsTheTables(t *testing.T) {
 	text, err := os.ReadFile("../store/schema.sql")
 	if err != nil {
@@ -123,7 +123,7 @@ func declared(t *testing.T, folder string) map[string]bool {
 	return names
 }
 
-// TestPayloads checks that every fact names an existing struct and that no frame names one.
+// TestPayloads checks that the row of every fact names an existing struct, and that no row of a frame names one.
 func TestPayloads(t *testing.T) {
 	folders := map[string]map[string]bool{
 		"fact": declared(t, "kernel/fact"), "kernel": declared(t, "kernel"), "interaction": declared(t, "interaction"),
@@ -143,7 +143,7 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
-// TestRows checks that the columns of each row fit together.
+// TestRows checks that the fields of each row are consistent.
 func TestRows(t *testing.T) {
 	seen := map[Type]bool{}
 	for _, r := range known {
@@ -163,7 +163,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestAddingAType checks that a new row alone gives the type its indexes, views and documentation.
+// TestAddingAType checks that a new row is enough to give the type its indexes, views and documentation.
 func TestAddingAType(t *testing.T) {
 	added := Row{Type: "test.added", Class: Fact, Once: answerPerQuestion, Kept: true, Views: Bridge,
 		Payload: "fact.Added", About: "it was added"}

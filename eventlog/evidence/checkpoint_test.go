@@ -8,7 +8,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// TestVerifyNeedsTheLogsOwnKey checks that the signature of a witness alone is not enough.
+// TestVerifyNeedsTheLogsOwnKey checks that Verify does not accept a checkpoint that only a witness signed.
 func TestVerifyNeedsTheLogsOwnKey(t *testing.T) {
 	_, known, list := history(t)
 	c := list[3]
@@ -37,7 +37,8 @@ func TestVerifyNeedsTheLogsOwnKey(t *testing.T) {
 	}
 }
 
-// TestThreeLines refuses additional lines, even if they are a second copy of the checkpoint.
+// TestThreeLines checks that a checkpoint with more lines is refused, even if they are a second copy of the
+// checkpoint.
 func TestThreeLines(t *testing.T) {
 	_, _, list := history(t)
 	msg := list[3].Note

@@ -152,8 +152,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestRotationsAtOnce checks that concurrent rotations lose no key that was returned as the present
-// one.
+// TestRotationsAtOnce checks concurrent rotations. If a rotation returned a key as the current key, that key must not
+// be lost.
 func TestRotationsAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	var mu sync.Mutex
@@ -186,8 +186,8 @@ func TestRotationsAtOnce(t *testing.T) {
 	}
 }
 
-// TestVerifierKeysAreWhatOthersRead checks that golang.org/x/mod accepts the keys and verifies with
-// them.
+// TestVerifierKeysAreWhatOthersRead checks that golang.org/x/mod accepts the verifier keys and can verify a
+// checkpoint with them.
 func TestVerifierKeysAreWhatOthersRead(t *testing.T) {
 	k := testKeys(t)
 	s, err := k.Signer("perlica/x")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestALineHasAnEnd checks that no value of payload_len removes the limit on a line.
+// TestALineHasAnEnd checks that the length of a line is limited for every value of payload_len.
 func TestALineHasAnEnd(t *testing.T) {
 	x := &Reader{n: 7, buf: make([]byte, maxLine+1)}
 	copy(x.buf, `{"payload_len":1099511627776,"line":"`)

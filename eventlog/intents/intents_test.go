@@ -18,7 +18,7 @@ func logOf(calls ...intents.Call) intents.Log {
 		}}
 }
 
-// write writes lines as a successful append does.
+// write writes lines for the calls and ends them with the given state.
 func write(t *testing.T, b *intents.Book, log intents.Log, state byte, calls ...intents.Call) intents.Repair {
 	t.Helper()
 	e, err := b.Begin(log, calls)
@@ -54,8 +54,8 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestTorn checks that a line that a crash cut short, or that is all zeros, names no call. The next
-// line must take its place.
+// TestTorn checks a line that a crash cut short, and a line of zeros. Such a line must name no call, and the next
+// line must overwrite it.
 func TestTorn(t *testing.T) {
 	for name, torn := range map[string]func(line []byte) []byte{
 		"cut":        func(line []byte) []byte { return line[:40] },
@@ -86,8 +86,8 @@ func TestTorn(t *testing.T) {
 	}
 }
 
-// TestRepair checks that missing lines are made from the log, and that lines that the log lost stay
-// in the file.
+// TestRepair checks that the log's calls are added to the file if their lines are missing. A line for a call that the
+// log lost must stay in the file.
 func TestRepair(t *testing.T) {
 	calls := []intents.Call{{Seq: 3, Input: "a"}, {Seq: 9, Input: "b"}, {Seq: 12, Input: "c"}}
 	next := intents.Call{Seq: 20, Input: "next"}
@@ -125,7 +125,7 @@ func TestRepair(t *testing.T) {
 				t.Errorf("%s: %s is not named", name, c.Input)
 			}
 		}
-		// The next process finds no difference, and reads only one line.
+		// The next process finds no difference. It reads only one line.
 		after := append(slices.Clone(tc.log), next)
 		if got := write(t, intents.Open(path), logOf(after...), intents.Appended,
 			intents.Call{Seq: 30, Input: "later"}); got != (intents.Repair{}) {
@@ -134,7 +134,7 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestTaken checks that a line of another process keeps an input from being called, unless its
+// TestTaken checks that an input cannot be called if another process wrote a line for it, unless that process's
 // append failed.
 func TestTaken(t *testing.T) {
 	for state, taken := range map[byte]bool{intents.Appended: true, intents.Writing: true, intents.Undone: false} {
@@ -154,8 +154,8 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// TestRefusesLinks refuses a link. It may come with a cloned project and lead to another file of
-// the user.
+// TestRefusesLinks checks that a link in place of the file is refused. A cloned project may contain a link to another
+// file of the user.
 func TestRefusesLinks(t *testing.T) {
 	dir := t.TempDir()
 	path, victim := filepath.Join(dir, "eventlog.db"), filepath.Join(dir, "victim")

@@ -16,7 +16,7 @@ var (
 	failed = message.New("test.failed", "%s failed: %s")
 )
 
-// TestErrors checks that a sentence stays an error that callers can test for, with and without insertions.
+// TestErrors checks that callers can test for a sentence with errors.Is, with and without inserted values.
 func TestErrors(t *testing.T) {
 	cause := &fs.PathError{Op: "open", Path: "/x", Err: full}
 	err := fmt.Errorf("save: %w", failed.With("writing", cause))
@@ -38,7 +38,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestJSON checks that the sentence of a wrapped error keeps its code, its insertions and the words around it.
+// TestJSON checks that JSON preserves the code of a wrapped sentence, its inserted values and the words around it.
 func TestJSON(t *testing.T) {
 	said := message.Of(fmt.Errorf("save: %w", failed.With("writing", fmt.Errorf("%w: 3", full))))
 	b, err := json.Marshal(said)

@@ -1,8 +1,8 @@
 package redact
 
-// settings are templates of secrets in the forms of programs, manuals and logs.
+// settings are templates of secrets as programs, manuals and logs show them.
 var settings = []string{
-	// Keys of known kinds at other places than after a name.
+	// Keys of known kinds that do not follow a name.
 	"[2026-03-01 10:00:00] mailer: SendGrid said 401 for SG.«d22».«d43»",
 	`{"level":"warn","err":"vault: permission denied (token hvs.«d95»)"}`,
 	"X-Vault-Token: s.«w24»",
@@ -266,7 +266,7 @@ var settings = []string{
 	"bcrypt $2b$12$«w53»",
 	"Enter password for ann: «p12»",
 
-	// Cut values.
+	// Secrets that colours divide.
 	"ghp_«w18»\x1b[0m\x1b[31m«w18»\x1b[0m",
 	"\x1b[36mAPI_KEY\x1b[0m=\x1b[33m«w32»\x1b[0m",
 	"\x1b[1mpassword\x1b[22m: \x1b[32m'«l12»'\x1b[39m",

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// blank matches a placeholder in a template. «w40» is 40 letters and digits that must be masked.
-// ‹h40› is ordinary. «=text» is the text itself, which must be masked.
+// blank matches a placeholder in a template. «w40» becomes 40 letters and digits that must be masked. ‹h40› becomes
+// 40 hexadecimal digits that must not be masked. «=text» is a fixed text that must be masked.
 var blank = regexp.MustCompile(`[«‹]([a-z])([0-9]+)[»›]|«=([^»]+)»`)
 
 var blankAlphabets = map[string]string{
@@ -51,7 +51,7 @@ func filled(template string, lot *rand.Rand) (text string, secrets []string) {
 	return text, secrets
 }
 
-// leaked reports whether a piece of a secret is left.
+// leaked reports whether the text still contains a part of a secret.
 func leaked(text string, secrets []string) bool {
 	const piece = 8
 	for _, s := range secrets {
@@ -67,8 +67,8 @@ func leaked(text string, secrets []string) bool {
 	return false
 }
 
-// TestSettings checks that at least 97 of 100 secrets in settings are masked, also as strings of
-// JSON.
+// TestSettings checks that at least 97 of 100 secrets in the templates of settings are masked, also inside JSON
+// strings.
 func TestSettings(t *testing.T) {
 	lot := rand.New(rand.NewPCG(1, 2))
 	missed := 0

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// lot draws the values of the corpus, so it contains no real key.
+// lot makes random values for the corpus, so the corpus has no real key.
 type lot struct{ *rand.Rand }
 
 const (
@@ -29,8 +29,8 @@ func (l lot) of(alphabet string, n int) string {
 	return string(b)
 }
 
-// fillShape draws a value. {w36} is 36 letters and digits, h hexadecimal, n digits, l small
-// letters, u capitals, d letters, digits, - and _, b base64.
+// fillShape replaces each placeholder in a shape by random characters. {w36} becomes 36 letters and digits. The other
+// alphabets are h hexadecimal, n digits, l small letters, u capitals, d letters, digits, - and _, and b base64.
 func (l lot) fillShape(shape string) string {
 	return drawnPart.ReplaceAllStringFunc(shape, func(part string) string {
 		alphabet := map[byte]string{'w': alnum, 'h': hexadec, 'n': digits, 'l': lower, 'u': capitals, 'd': alnum + "-_",
@@ -66,14 +66,14 @@ dnkey-{u26}-{u52} fio-u-{d64} sk.eyJ{w60}.{d22} oauth:{w30} EAACEdEose0cBA{w120}
 eyJhbGciOiJIUzI1NiJ9.eyJ{d60}.{d43} eyJhbGciOiJSU0EtT0FFUCJ9.{d80}.{d16}.{d80}.{d22} LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQo{b200} LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUgS0VZLS0tLS0K{b200}
 `)
 
-// places are the surroundings of a key of a known kind. % is the key.
+// places are texts around an API key of a known kind. % stands for the key.
 var places = []string{
 	"%", "using %.", "export KEY=%", "KEY: %", `{"text":"got % from it"}`, `"%"`, "'%',", "<%>", "https://h/x/%/y",
 	"\x1b[32m%\x1b[0m", "a\tb\t%\n", `{"a":"line\n%\nline"}`, "(%)", "[%]", "x=%;", "`%`",
 }
 
-// contexts are the surroundings of a secret of no known kind. %w has letters and digits, %n digits,
-// %l letters, %h hexadecimal digits and %B base64. %b is user:password as base64.
+// contexts are texts around a secret of no known kind. %w becomes letters and digits, %n digits, %l letters, %h
+// hexadecimal digits and %B base64. %b becomes user:password in base64.
 var contexts = strings.Split(strings.TrimSpace(`
 export DB_PASSWORD=%w
 DB_PASSWORD=%n
@@ -221,7 +221,7 @@ wifi_psk=%w
 
 type planted struct{ text, secret string }
 
-// corpus returns 400 secrets: the kinds at alternating places, then the contexts.
+// corpus returns 400 texts with a secret. The keys of known kinds are in alternating places, and the contexts follow.
 func corpus() []planted {
 	l := lot{rand.New(rand.NewPCG(12, 9))}
 	var list []planted

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestForms has one text for each rule of syntax, and a similar text that stays.
+// TestForms checks a text for each rule of syntax, and a similar text that must stay unchanged.
 func TestForms(t *testing.T) {
 	long := strings.Repeat("MIIEowIBAAKCAQEA\n", 60)
 	for text, want := range map[string]string{

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPublicForms checks that at least 97 of 100 secrets in public documentation are masked, also
-// as strings of JSON.
+// TestPublicForms checks that at least 97 of 100 secrets in the templates of publicForms are masked, also inside JSON
+// strings.
 func TestPublicForms(t *testing.T) {
 	lot := rand.New(rand.NewPCG(7, 8))
 	missed := 0

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// valueIsNext are ends of a string after which a rule looks for a value. The rule must not take the
-// closing quote of the string for the opening quote of the value.
+// valueIsNext are ends of a JSON string after which a rule expects a value. The rule must not take the closing quote
+// of this string for the opening quote of the value.
 var valueIsNext = []string{
 	"ool too--api-key ", "--token", "--token ", "--token=", "--token='", `--token "`, `--token \`, `--token \"`,
 	"token", "token ", "token=", "token = ", "token:", "token: ", `token="`, `token=\"`, `token="""`, "token='", "token=`",
@@ -33,8 +33,8 @@ var valueIsNext = []string{
 	"_authToken=", "\\", `\"`, `\n`, "ü",
 }
 
-// TestMaskStaysInItsString checks that no mask reaches from one string into another, in JSON and in
-// JSON inside its strings.
+// TestMaskStaysInItsString checks that no mask extends from one string into another, in JSON and in JSON inside a
+// JSON string.
 func TestMaskStaysInItsString(t *testing.T) {
 	for _, end := range valueIsNext {
 		for _, next := range []string{"value", "hunter2x", end, "aB3dE6gHaB3dE6gH", `a"hunter2x`, `"`, `\`, "", ",", ":",
@@ -61,7 +61,7 @@ func TestMaskStaysInItsString(t *testing.T) {
 	}
 }
 
-// TestEachLineOfJSONStaysValid checks lines of JSON in a text that is not JSON as a whole.
+// TestEachLineOfJSONStaysValid checks that a line of JSON stays valid in a text that is not JSON as a whole.
 func TestEachLineOfJSONStaysValid(t *testing.T) {
 	for _, end := range valueIsNext {
 		line := mustJSON(map[string]string{"msg": end, end: "value"})
@@ -78,7 +78,7 @@ func TestEachLineOfJSONStaysValid(t *testing.T) {
 	}
 }
 
-// TestMaskKeepsTheEndOfACommand puts a rune or an escape at the limit of the examined command line.
+// TestMaskKeepsTheEndOfACommand checks that a rune or an escape stays whole at the end of the examined command line.
 func TestMaskKeepsTheEndOfACommand(t *testing.T) {
 	for n := range 12 {
 		for _, secret := range []string{"ü", "👩", `\u0041`, `\\`, `\"`, `\u00fc`} {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLines checks that a key over several lines is masked to its end, and the lines after it are
-// not.
+// TestLines checks that a key over several lines is masked up to its end, and that the lines after the key stay
+// unchanged.
 func TestLines(t *testing.T) {
 	body := strings.Repeat("aB3dE6gH", 8)
 	for name, c := range map[string]struct{ in, want []string }{
@@ -57,7 +57,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestLinesHasABound checks that a key without an end does not mask the rest of the output.
+// TestLinesHasABound checks that a private key without an end line does not mask all the following output.
 func TestLinesHasABound(t *testing.T) {
 	next := (*Redactor)(nil).Lines()
 	next([]byte("-----BEGIN PRIVATE KEY-----"))

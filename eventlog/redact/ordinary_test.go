@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// ordinaryShapes are lines of logs, lists and programs without a secret. {w8} is drawn as in the
-// corpus.
+// ordinaryShapes are lines of logs, lists and programs without a secret. fillShape replaces the placeholders, such as
+// {w8}.
 var ordinaryShapes = strings.Split(strings.TrimSpace(`
 --- PASS: TestToken{n3} (0.0{n2}s)
 ok  	example.com/mod/pkg{n2}	0.{n3}s	coverage: {n2}.1% of statements
@@ -152,7 +152,7 @@ func TestOrdinaryLines(t *testing.T) {
 	}
 }
 
-// TestOrdinaryBase64 checks that base64 without a key stays.
+// TestOrdinaryBase64 checks that base64 without a key stays unchanged.
 func TestOrdinaryBase64(t *testing.T) {
 	l := lot{rand.New(rand.NewPCG(1, 2))}
 	for range 200 {

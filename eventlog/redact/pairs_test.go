@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPairs kills two kinds of mutants. Some recognise a pair only under one name, in one order or
-// without members in between. Others mask the values of other pairs.
+// TestPairs checks that the value of a pair such as {"name": "API_KEY", "value": "…"} is masked, for all names of the
+// members, in any order and with other members in between. The values of other pairs must stay unchanged.
 func TestPairs(t *testing.T) {
 	const secret = "q00zebraXk29fLm7Qw"
 	for _, s := range []string{

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// The keys are assembled from parts, so that secret scanners do not report this file.
+// The keys consist of parts, so that secret scanners do not report this file.
 var (
 	hex40  = strings.Repeat("0a1b2c3d", 5)
 	mixed  = strings.Repeat("aB3dE6gH", 5)
@@ -23,7 +23,7 @@ var (
 	pemKey = "-----BEGIN RSA PRIVATE KEY-----\n" + mixed + "\n" + mixed + "/+==\n-----END RSA PRIVATE KEY-----"
 )
 
-// masked lists texts and the secret in each.
+// masked has texts with the secret that must be masked in each.
 var masked = []struct{ name, text, secret string }{
 	{"anthropic", "key " + antKey, mixed},
 	{"openai project", "sk-proj-" + mixed, mixed},
@@ -219,7 +219,7 @@ func TestSecretKeys(t *testing.T) {
 	}
 }
 
-// checkRedact checks the invariants of every text.
+// checkRedact checks the properties that must hold for every text.
 func checkRedact(t *testing.T, s string) {
 	t.Helper()
 	once := Text(s)
@@ -277,7 +277,7 @@ func BenchmarkRedactSecret(b *testing.B) {
 	}
 }
 
-// TestRedactIsLinear masks a quarter of a megabyte, which takes milliseconds. A quadratic rule
+// TestRedactIsLinear masks a quarter of a megabyte. That takes milliseconds, but with a rule of quadratic time it
 // would take seconds.
 func TestRedactIsLinear(t *testing.T) {
 	if testing.Short() {
@@ -297,7 +297,7 @@ func TestRedactIsLinear(t *testing.T) {
 		for _, begin := range []string{"", `{"a":"`} {
 			const most = 2 * time.Second
 			took := time.Hour
-			for n := 0; n < 3 && took > most; n++ { // the machine may be slow once, but not each time
+			for n := 0; n < 3 && took > most; n++ { // The machine may be slow once, but not each time.
 				start := time.Now()
 				Text(begin + strings.Repeat(part, 1<<18/len(part)))
 				took = min(took, time.Since(start))
@@ -333,7 +333,7 @@ func TestNothingIsCompiledAtTheStart(t *testing.T) {
 			}
 			ast.Inspect(vars, func(n ast.Node) bool {
 				if _, ok := n.(*ast.FuncLit); ok {
-					return false // it runs later
+					return false // a function literal runs later
 				}
 				if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "MustCompile" {
 					t.Errorf("%s compiles a pattern when the program starts", name)

@@ -51,7 +51,7 @@ func TestRedactorPayload(t *testing.T) {
 		{`{"a":"<CUST-1234>"}`, `{"a":"<[redacted]>"}`},
 		{"loading CUST-1234", "loading [redacted]"},
 		{"\xff CUST-1234", "\xff [redacted]"},
-		{`{"a":"CUST-1234"`, `{"a":"[redacted]"`}, // half a line of JSON is a text
+		{`{"a":"CUST-1234"`, `{"a":"[redacted]"`}, // an incomplete line of JSON is a text
 	} {
 		got := string(r.Payload([]byte(c.in)))
 		if got != c.want {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRows masks the example of each row, or not, as the row says. Without the row the result is another one, so the
-// row is needed.
+// TestRows checks that the example of each row has the row's verdict. Without the row, the verdict must differ, so
+// the row is needed.
 func TestRows(t *testing.T) {
 	for name, rows := range map[string]*[]row{
 		"quotedRows": &quotedRows, "bareRows": &bareRows, "spacedRows": &spacedRows,
@@ -32,7 +32,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestLooks checks that the example of each row is masked, or not, because of the row.
+// TestLooks checks that the row of each example decides whether the example is masked.
 func TestLooks(t *testing.T) {
 	all := looks
 	defer func() { looks = all }()
@@ -46,7 +46,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestReferences leaves the example of each row. Without the row the example is masked.
+// TestReferences checks that the example of each row stays unchanged. Without the row, the example must be masked.
 func TestReferences(t *testing.T) {
 	all := references
 	defer func() { references = all }()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestProviderForms counts the missed secrets in the public formats of services and tools.
+// TestProviderForms checks how many secrets in the templates of providerForms are masked.
 func TestProviderForms(t *testing.T) {
 	lot := rand.New(rand.NewPCG(5, 6))
 	missed := 0

@@ -61,8 +61,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestChangesAtRest checks that a quiet log is not looked at, and that its next change is still
-// reported. That must hold for the log and for other folders.
+// TestChangesAtRest checks that a quiet log gets no look, and that its next change is still noticed. The same must
+// hold for the other watched folders.
 func TestChangesAtRest(t *testing.T) {
 	path, other := filepath.Join(t.TempDir(), "eventlog.db"), t.TempDir()
 	l, err := eventlog.Open(t.Context(), path, eventlog.Options{})
@@ -102,7 +102,7 @@ func TestChangesAtRest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if store.Came(c).Before(begun) { // the log is quiet, or will be too early
+		if store.Came(c).Before(begun) { // the log is quiet already, or will be too early
 			t.Error("nobody is on the alert")
 		}
 		return changed
@@ -117,7 +117,7 @@ func TestChangesAtRest(t *testing.T) {
 		struct{}{})); err != nil {
 		t.Fatal(err)
 	}
-	for !wait() { // The system may report the write before the commit.
+	for !wait() { // The system may report the write before the commit has finished.
 	}
 	f, err := os.Create(filepath.Join(other, "x"))
 	if err != nil {

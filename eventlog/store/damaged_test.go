@@ -12,9 +12,8 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// TestDamagedEvents checks that a reader never yields a changed payload or header. It ends there,
-// or yields a marked event without a payload. It kills two mutants: a Check that compares only the
-// payload, and a reader that takes each event without a payload for a pruned one.
+// TestDamagedEvents checks that a reader never yields a changed payload or header. The reader must end there with an
+// error, or yield a marked event without a payload. A payload that another program removed must not count as pruned.
 func TestDamagedEvents(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change string
@@ -79,8 +78,8 @@ func TestDamagedEvents(t *testing.T) {
 	}
 }
 
-// TestRemovedPayloads checks that a missing payload is damage unless a log.pruned covers it. It
-// kills the reader that ignores the selection of a log.pruned.
+// TestRemovedPayloads checks that a missing payload is damage unless a log.pruned covers its event. A log.pruned with
+// another session, run or class must not cover the event.
 func TestRemovedPayloads(t *testing.T) {
 	l := openTest(t)
 	for _, session := range []event.SessionID{"s", "t", "s"} {
@@ -105,7 +104,7 @@ func TestRemovedPayloads(t *testing.T) {
 		}
 		got += e.Withheld + " "
 	}
-	// The log.pruned itself was emptied, so it covers nothing.
+	// Here the payload of the log.pruned itself is missing, so the log.pruned covers nothing.
 	if want := "damaged damaged damaged damaged "; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

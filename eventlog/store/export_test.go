@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// External tests use these names. They make their logs with package eventlog, which imports this
-// package.
+// These names are for the tests in package store_test. Those tests make logs with package eventlog, which imports
+// this package.
 const (
 	Chunk, ChunkBytes   = chunk, chunkBytes
 	LookIdle, LookEvery = lookIdle, lookEvery

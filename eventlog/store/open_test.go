@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// TestOpenRunsNeedNoScan checks the query plans, because every run executes these queries.
+// TestOpenRunsNeedNoScan checks that these queries do not scan the whole log. Every run executes them.
 func TestOpenRunsNeedNoScan(t *testing.T) {
 	l := openTest(t)
 	mustAppend(t, l, event.NewFact(event.Requested, "user", event.Refs{Run: "r", Input: "i"}, struct{}{}))
@@ -42,8 +42,8 @@ func TestOpenRunsNeedNoScan(t *testing.T) {
 	}
 }
 
-// TestStatementsNameTheTablesTypes checks the types that are written out in statements, so that an
-// index can be used.
+// TestStatementsNameTheTablesTypes checks the types that statements contain as text. They must be the types of the
+// table.
 func TestStatementsNameTheTablesTypes(t *testing.T) {
 	var outcomes []string
 	for _, ty := range event.Known().Types() {

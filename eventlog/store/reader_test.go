@@ -32,7 +32,8 @@ func mustAppend(t *testing.T, l *eventlog.Log, events ...event.Event) {
 	}
 }
 
-// TestNewestEndsAtTheFirstEvent lets the last chunk end exactly at the first event.
+// TestNewestEndsAtTheFirstEvent checks a query for the newest events if the last chunk ends exactly at the first
+// event.
 func TestNewestEndsAtTheFirstEvent(t *testing.T) {
 	l := openTest(t)
 	for range 2*store.Chunk - 1 {

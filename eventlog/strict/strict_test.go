@@ -7,7 +7,7 @@ import (
 	"github.com/perlica/perlica/eventlog/strict"
 )
 
-// TestHash checks that a hash has one base64 form.
+// TestHash checks that Hash accepts only one base64 spelling.
 func TestHash(t *testing.T) {
 	want := [32]byte{1, 2, 3}
 	text := base64.StdEncoding.EncodeToString(want[:])

@@ -27,7 +27,7 @@ type message struct {
 	Not   string             `json:"-"`
 }
 
-// refused are texts that two programs may read differently.
+// refused are texts that two programs may parse differently.
 var refused = map[string]string{
 	"a member twice":                     `{"text":"a","text":"b"}`,
 	"a member twice, escaped":            `{"text":"a","te\u0078t":"b"}`,
@@ -59,8 +59,8 @@ var refused = map[string]string{
 	"a byte order mark":                  "\ufeff{}",
 }
 
-// TestUnmarshalRefuses checks that Unmarshal refuses every ambiguous text, also for types without
-// its members.
+// TestUnmarshalRefuses checks that Unmarshal refuses every such text, also if the Go type does not have the members
+// of the text.
 func TestUnmarshalRefuses(t *testing.T) {
 	for name, text := range refused {
 		var m message
@@ -79,7 +79,7 @@ func TestUnmarshalRefuses(t *testing.T) {
 	}
 }
 
-// TestUnmarshalReads checks that Unmarshal reads every other text as encoding/json does.
+// TestUnmarshalReads checks that Unmarshal parses all other texts as encoding/json does.
 func TestUnmarshalReads(t *testing.T) {
 	for _, text := range []string{
 		`{}`, ` {"text":"a\ud83d\ude00\\ud800","project":"p","n":-3} `,
@@ -101,8 +101,8 @@ func TestUnmarshalReads(t *testing.T) {
 	}
 }
 
-// FuzzUnmarshal checks that an accepted text has the same value if its members are read by their
-// exact names.
+// FuzzUnmarshal checks that an accepted text gives the same value to a program that compares the names of members
+// exactly.
 func FuzzUnmarshal(f *testing.F) {
 	for _, text := range refused {
 		f.Add([]byte(text))
