@@ -37,7 +37,7 @@ type Bridge struct {
 	projects  *Projects // nil means that the bot serves one project; fixed before Run
 	served    *served   // this bridge's entry in projects; fixed before Run
 
-	// Run sets the contexts before it does anything else.
+	// Run sets the fields turning, hard, sending and fail before it does anything else.
 	turning context.Context // ends when no new turn may begin
 	hard    context.Context // ends when running turns are given up
 	sending context.Context // ends when no further message may be sent

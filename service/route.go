@@ -134,7 +134,7 @@ func (p *Projects) routeMessage(ctx context.Context, ch channel.Channel, m chann
 		if named := pick(p.list, l.Args); named != nil {
 			named.requestOpen()
 		}
-		// The next project cannot be served and cannot say so itself, so another project replies.
+		// An unserved project cannot reply. Another project of the sender then replies for it.
 		if to = next; len(paired) > 0 && !slices.Contains(paired, next) {
 			to = paired[0]
 		}

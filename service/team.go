@@ -139,7 +139,7 @@ func (b *Bridge) hasRoom(id event.InteractionID) bool {
 	return b.openQuestions[id] == nil && n < mostOfTeam
 }
 
-// inTeam returns the first line of a worker's card.
+// inTeam returns the first line of the card of a worker's question.
 func inTeam(say *language.Sentences, q interaction.Question, f fact.TeamQuestion) string {
 	return command.TeamQuestion{Question: q, Worker: f.Worker, Input: f.Input, Sender: f.Sender,
 		Project: f.Project}.Heading(say)

@@ -116,9 +116,8 @@ type Batch struct {
 	Size   int64 // size of the copy before the batch
 	Events []event.Event
 
-	// Gone and the lists below name content that the worker's log no longer has. Gone names
-	// payloads of events, Inputs the texts and attachments, Runs the texts of results, and
-	// Questions the questions with their answers.
+	// Gone, Inputs, Runs and Questions name content that was removed from the worker's log. Gone names payloads of
+	// events, Inputs texts and attachments, Runs the texts of results, and Questions the questions with their answers.
 	Gone                    []int64
 	Inputs, Runs, Questions []string
 

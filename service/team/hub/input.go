@@ -137,7 +137,7 @@ func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []Input,
 			}
 			return err
 		})
-	// Only new inputs were inserted by this transaction.
+	// The join selects the inputs that this transaction has inserted. An existing input has its payload already.
 	b.Queue(`
 		INSERT INTO perlica.payloads (input, part, piece, bytes)
 		SELECT p.input, p.part, p.piece, p.bytes
