@@ -78,8 +78,8 @@ func TestDamagedEvents(t *testing.T) {
 	}
 }
 
-// TestRemovedPayloads checks that a missing payload is damage unless a log.pruned covers its event. A log.pruned with
-// another session, run or class must not cover the event.
+// TestRemovedPayloads checks that a missing payload is damage unless a log.pruned covers its event. A log.pruned
+// without its own payload covers nothing.
 func TestRemovedPayloads(t *testing.T) {
 	l := openTest(t)
 	for _, session := range []event.SessionID{"s", "t", "s"} {
