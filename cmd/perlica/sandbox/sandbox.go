@@ -154,7 +154,7 @@ func (a *app) shell(ctx context.Context, mode sandbox.Mode, argv []string) error
 	return frame.ProgramExit(code)
 }
 
-// enterCommand is the first process in the sandbox offline.
+// enterCommand returns the command that is the first process in a sandbox of the mode offline.
 func (a *app) enterCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "enter ADDRESSES -- CMD ARG…", Hidden: true, Annotations: frame.ReadOnly.Annotation(),
@@ -170,7 +170,7 @@ func (a *app) enterCommand() *cobra.Command {
 	}
 }
 
-// tryCommand is the process that the subcommand check starts inside a sandbox.
+// tryCommand returns the command that the subcommand check starts inside a sandbox.
 func (a *app) tryCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "try", Hidden: true, Annotations: frame.ReadOnly.Annotation(), Args: frame.Exactly(),
