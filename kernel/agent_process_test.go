@@ -8,13 +8,14 @@ import (
 	"github.com/perlica/perlica/provider/predictable"
 )
 
-// scenarioVar makes the test binary the predictable agent with a scenario.
+// scenarioVar is a variable of the environment. It makes the test binary the predictable agent, and its value is the
+// agent's scenario.
 const scenarioVar = "KERNEL_TEST_SCENARIO"
 
-// stateVar names the folder in which the test agent keeps its sessions.
+// stateVar is the name of the variable with the folder in which the test agent stores its sessions.
 const stateVar = "KERNEL_TEST_STATE"
 
-// TestAgentProcess is the agent of this package's tests.
+// TestAgentProcess is not a test. It is the agent process that this package's tests start.
 func TestAgentProcess(t *testing.T) {
 	scenario, ok := os.LookupEnv(scenarioVar)
 	if !ok {

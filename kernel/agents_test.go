@@ -17,8 +17,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// agentFrames returns recorded frames of real agents, and frames that were written from the source of other
-// agents. The first line of each file tells the difference.
+// agentFrames returns lines of agents by file name. Some files were recorded from real agents, and others were written
+// from an agent's source. The first line of each file says which.
 func agentFrames(t *testing.T) map[string][][]byte {
 	t.Helper()
 	files := map[string][][]byte{}
@@ -49,7 +49,7 @@ func agentFrames(t *testing.T) map[string][][]byte {
 	return files
 }
 
-// toolOfFrame returns the tool call of a frame, and whether the frame asks about it.
+// toolOfFrame returns the tool call in a line of an agent. asks is true if the line is a question about the call.
 func toolOfFrame(line []byte) (tool *provider.ToolCall, asks bool) {
 	if u, ok := provider.ParseUpdate(line, ""); ok {
 		return u.Tool, false
@@ -64,9 +64,9 @@ func toolOfFrame(line []byte) (tool *provider.ToolCall, asks bool) {
 	return &v.Params.ToolCall, true
 }
 
-// TestAgentsFrames holds that no field of real agents' requests is unreadable, and that each tool that they
-// ran equals an allowed one. With one invented field each request is unreadable, and the reason names the
-// field.
+// TestAgentsFrames checks that policy can read every field in the requests of real agents. It also checks that each
+// tool that they ran equals an allowed request. With one invented field, a request must be unreadable, and the reason
+// must name the field.
 func TestAgentsFrames(t *testing.T) {
 	place := shell.Place{Dir: "/project", Home: "/home/me"}
 	asked, ran := 0, 0
@@ -93,7 +93,7 @@ func TestAgentsFrames(t *testing.T) {
 				continue
 			}
 			asked++
-			for _, p := range req.Paths { // these agents have no file with such a path
+			for _, p := range req.Paths { // no path may look like this
 				if strings.HasSuffix(p, "/dev/null") || strings.HasPrefix(p, "/project/project") {
 					t.Errorf("%s: %s: the path %s", name, line, p)
 				}
@@ -116,7 +116,8 @@ func TestAgentsFrames(t *testing.T) {
 	}
 }
 
-// inventOne adds a field that no agent has.
+// inventOne adds a field that no agent uses, and checks that the field is shown and, with a dangerous value, makes the
+// request unreadable.
 func inventOne(t *testing.T, name, agent string, call provider.ToolCall, place shell.Place) {
 	t.Helper()
 	input := map[string]json.RawMessage{}
@@ -138,7 +139,7 @@ func inventOne(t *testing.T, name, agent string, call provider.ToolCall, place s
 	}
 }
 
-// unreadable returns the reason why a request cannot be read, or "".
+// unreadable returns the name of the part of a request that policy cannot read, or "".
 func unreadable(req policy.Request) string {
 	for _, f := range req.Fields {
 		if f.Role == policy.Unread {

@@ -39,7 +39,7 @@ type Attached struct {
 	turnMu queue // held during a turn
 	fresh  bool  // true if the session has no earlier turns; guarded by turnMu
 
-	// The connection's reader owns these fields.
+	// Only the connection's reader uses these fields.
 	origins origins
 	earlier bool // true if the current line belongs to an earlier turn
 	alone   alone

@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// changing runs turns of one session in one folder.
+// changing runs turns of the same session in the same folder.
 type changing struct {
 	t       *testing.T
 	r       *Runner
@@ -22,8 +22,8 @@ type changing struct {
 	session event.SessionID
 }
 
-// run runs a turn. A person answers each question with an option of the kind answer. An empty kind means that
-// no person can be asked.
+// run runs a turn. A person answers each question with an option of the kind in answer. If answer is empty, no person
+// can be asked.
 func (c *changing) run(mode policy.Mode, answer, script string) record.Result {
 	c.t.Helper()
 	turn := Turn{Input: Input{Text: script, Source: "test"}, Setup: c.setup, Permissions: mode}
@@ -39,7 +39,7 @@ func (c *changing) run(mode policy.Mode, answer, script string) record.Result {
 	return res
 }
 
-// asked runs a command in the mode allow. It returns the reason of the question, or "".
+// asked runs a turn in the mode allow. It returns the reason of the question that the turn asked, or "".
 func (c *changing) asked(script string) string {
 	c.t.Helper()
 	res := c.run(policy.ModeAllow, "", script)
@@ -61,7 +61,7 @@ func (c *changing) asked(script string) string {
 	return why
 }
 
-// reopen forgets the files in memory, like a process that starts later.
+// reopen opens the log with a new Runner, which knows the changed files from the log alone.
 func (c *changing) reopen() {
 	c.t.Helper()
 	if err := c.r.Close(); err != nil {
@@ -90,10 +90,9 @@ const (
 	wroteScript = `@tool edit "Write" path=x.sh new=ls`
 )
 
-// TestRunsWhatTheSessionChanged holds that a command asks if it runs a file that the agent changed: in the
-// same turn, in a later one, and in a process that starts later. It kills the mutants that forget an earlier
-// turn, that keep the changes in memory alone, that count another session's changes, and that count untouched
-// files.
+// TestRunsWhatTheSessionChanged checks that Perlica asks about a command that runs a file that the agent has changed.
+// The change may be in the same turn, in an earlier turn, or before the process started. Changes of other sessions and
+// unchanged files lead to no question.
 func TestRunsWhatTheSessionChanged(t *testing.T) {
 	c := newChanging(t)
 	if why := c.asked(runsScript); why != "" {
@@ -119,15 +118,14 @@ func TestRunsWhatTheSessionChanged(t *testing.T) {
 	}
 }
 
-// TestWhatCountsAsChanged tries the ways in which an agent changes a file. It kills four mutants. One
-// counts an edit with a person's yes. One ignores an act beyond that yes. One takes the mode's yes for a person's. One
-// reads a request only after its answer.
+// TestWhatCountsAsChanged tries the ways in which an agent changes a file. An edit that a person allowed does not
+// count. These count: an effect beyond the person's permission, and an edit that only the mode allowed.
 func TestWhatCountsAsChanged(t *testing.T) {
 	for name, test := range map[string]struct {
 		mode   policy.Mode
 		answer string // the person's answer in the first turn
 		script string // the first turn
-		asked  bool   // the second turn asks about ./x.sh
+		asked  bool   // the second turn must ask about ./x.sh
 	}{
 		"a person allowed it":      {policy.ModeAsk, "allow_once", `@ask edit "Write" path=x.sh new=ls`, false},
 		"a person refused it":      {policy.ModeAsk, "reject_once", `@ask edit "Write" path=x.sh new=ls`, false},
@@ -173,8 +171,8 @@ func TestWhatCountsAsChanged(t *testing.T) {
 	}
 }
 
-// TestEditedSources holds that a runner needs no question for changed sources, which it compiles or tests, and
-// needs one for its changed recipe.
+// TestEditedSources checks that a build tool needs no question for changed source files, but needs one for a changed
+// recipe such as package.json.
 func TestEditedSources(t *testing.T) {
 	c := newChanging(t)
 	edits := `@tool edit "Write" path=main.go new=x` + "\n" + `@tool edit "Write" path=src/a.test.js new=x` + "\n"
@@ -189,12 +187,12 @@ func TestEditedSources(t *testing.T) {
 	}
 }
 
-// TestReplayedToolCalls checks that a tool call keeps a person's yes when the agent repeats the call during
-// session/load. Tool calls between two turns count. The test kills the mutants that drop one of the two.
+// TestReplayedToolCalls checks that a person's permission still counts when the agent repeats the call during
+// session/load. It also checks that a tool call between two turns counts.
 func TestReplayedToolCalls(t *testing.T) {
 	const noResume = "[initialize]\n@unset agentCapabilities.sessionCapabilities.resume\n[session/load]\n"
 	for name, test := range map[string]struct {
-		between int // number of turns
+		between int // the number of turns in between
 		loads   string
 		asked   bool
 	}{

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSettings checks that modes and options are the agent's own.
+// TestSettings checks that a conversation accepts only modes, models and options that the agent offers.
 func TestSettings(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -34,8 +34,8 @@ func TestSettings(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestModesAsAnOption checks an agent that offers its modes only as a config option. A choice holds as long as
-// the conversation, even if the agent ends.
+// TestModesAsAnOption checks an agent that offers its modes only as a config option. A choice must survive the end of
+// the agent's process.
 func TestModesAsAnOption(t *testing.T) {
 	r := openRunner(t)
 	const offers = `@unset modes
@@ -85,7 +85,7 @@ func TestModesAsAnOption(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestTheAgentsOwnMode checks that the mode survives another choice.
+// TestTheAgentsOwnMode checks that setting an option does not change the mode.
 func TestTheAgentsOwnMode(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", `[session/new]

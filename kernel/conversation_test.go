@@ -17,8 +17,8 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// converse opens a conversation with the predictable agent. The agent keeps its sessions in the folder state,
-// unless state is empty.
+// converse opens a conversation with the predictable agent. state is the folder in which the agent stores its sessions.
+// If it is empty, the agent stores none.
 func converse(t *testing.T, r *Runner, session event.SessionID, state, scenario string) *Conversation {
 	t.Helper()
 	setup := testSetup(t, r)
@@ -52,7 +52,7 @@ func closeConversation(t *testing.T, c *Conversation) {
 	}
 }
 
-// sent counts the requests of a method on the log, and how many of them belong to no run.
+// sent returns the number of recorded requests of a method, and the number of those that belong to no run.
 func sent(t *testing.T, r *Runner, method string) (all, noRun int) {
 	t.Helper()
 	if err := r.log.Sync(); err != nil {
@@ -72,7 +72,8 @@ func sent(t *testing.T, r *Runner, method string) (all, noRun int) {
 	return all, noRun
 }
 
-// TestOneAgentSessionForManyInputs checks that each input is one session/prompt in the living session.
+// TestOneAgentSessionForManyInputs checks that all inputs of a conversation use the same agent process and the same
+// agent session.
 func TestOneAgentSessionForManyInputs(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -108,8 +109,8 @@ func TestOneAgentSessionForManyInputs(t *testing.T) {
 	}
 }
 
-// TestAConversationContinues checks the ways to continue a session: resume, otherwise load, otherwise a
-// transcript before the first text.
+// TestAConversationContinues checks the ways to continue a session: session/resume, otherwise session/load, otherwise a
+// transcript before the first prompt.
 func TestAConversationContinues(t *testing.T) {
 	const noResume = "[initialize]\n@unset agentCapabilities.sessionCapabilities.resume\n"
 	const noLoad = noResume + "@unset agentCapabilities.loadSession\n"
@@ -161,8 +162,8 @@ func TestAConversationContinues(t *testing.T) {
 	}
 }
 
-// TestAFreshTurnInBetween checks that a fresh turn continues the agent's session, and that the session then
-// holds the turn.
+// TestAFreshTurnInBetween checks that a turn with the fresh strategy continues the agent's session, and that the
+// session then has the new turn, too.
 func TestAFreshTurnInBetween(t *testing.T) {
 	r := openRunner(t)
 	state := t.TempDir()
@@ -182,7 +183,7 @@ func TestAFreshTurnInBetween(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestTheSessionIsHeld checks that others learn the holder of a session.
+// TestTheSessionIsHeld checks that a second conversation or run gets an error with the name of the session's holder.
 func TestTheSessionIsHeld(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -204,7 +205,7 @@ func TestTheSessionIsHeld(t *testing.T) {
 	}
 }
 
-// TestTheAgentDiesBetweenInputs checks that the next input gets another agent.
+// TestTheAgentDiesBetweenInputs checks that the next input starts a new agent if the agent has died.
 func TestTheAgentDiesBetweenInputs(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -220,9 +221,9 @@ func TestTheAgentDiesBetweenInputs(t *testing.T) {
 	}
 }
 
-// TestAStopComesBeforeItsQuestionsEnd checks that an agent reads the cancellation of its turn before the end
-// of its question, unless it reads nothing. In the other order it may go on, and end the turn as if nobody had
-// stopped it.
+// TestAStopComesBeforeItsQuestionsEnd checks the order of a stop: the agent gets the cancellation first, and then its
+// questions end. Otherwise the agent could continue and end the turn as usual. If the agent does not read, the
+// questions end after cancelFirst.
 func TestAStopComesBeforeItsQuestionsEnd(t *testing.T) {
 	r := openRunner(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -256,7 +257,7 @@ func TestAStopComesBeforeItsQuestionsEnd(t *testing.T) {
 	})
 }
 
-// TestAStopLeavesTheAgent checks that a conversation survives the cancellation of a turn.
+// TestAStopLeavesTheAgent checks that the agent's process survives the cancellation of a turn.
 func TestAStopLeavesTheAgent(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -278,8 +279,7 @@ func TestAStopLeavesTheAgent(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestWhatComesBetweenTurns checks that a question between two turns belongs to no run, and that its answer is
-// no.
+// TestWhatComesBetweenTurns checks that a question between two turns belongs to no run and gets no permission.
 func TestWhatComesBetweenTurns(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -293,14 +293,14 @@ func TestWhatComesBetweenTurns(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestAnIdleAgentIsEnded checks that the next input continues the session of an idle agent.
+// TestAnIdleAgentIsEnded checks that an idle agent ends, and that the next input continues the agent's session.
 func TestAnIdleAgentIsEnded(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", t.TempDir(), "")
 	c.idle = time.Nanosecond
 	c.Lost(func(err error) { t.Errorf("an idle agent is lost: %v", err) })
 	say(t, c, "the first")
-	for c.Alive() { // the timer's goroutine is about to end it
+	for c.Alive() { // the timer's goroutine is about to end the agent
 		runtime.Gosched()
 	}
 	c.turnMu.Lock()
@@ -332,7 +332,7 @@ func TestAnAgentThatDiedAtRest(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 
-	// The caller learns it at once and finds no agent.
+	// The function of Lost is called at once, and the conversation has no agent.
 	lost := make(chan error, 2)
 	c.Lost(func(err error) { lost <- err })
 	c.mu.Lock()

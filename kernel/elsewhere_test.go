@@ -16,14 +16,14 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// twoRunners opens two runners on one context, which stand for two processes. Each uses its own log handle and,
-// if it listens, its own socket.
+// twoRunners opens two runners on the same context, as two processes would. Each has its own log handle. If listen is
+// true, each also has its own socket.
 func twoRunners(t *testing.T, listen bool) (asker, other *Runner) {
 	t.Helper()
 	first := openRunner(t)
 	opt := first.opt
 	if listen {
-		dir, err := os.MkdirTemp("", "pk") // a path of a socket must be short
+		dir, err := os.MkdirTemp("", "pk") // the path of a socket must be short
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func twoRunners(t *testing.T, listen bool) (asker, other *Runner) {
 	return open(), open()
 }
 
-// underWay runs an input in a conversation and returns its notices and its result.
+// underWay starts an input in a conversation. It returns channels for the notices and for the result.
 func underWay(t *testing.T, c *Conversation, text string) (<-chan record.Notice, <-chan record.Result) {
 	t.Helper()
 	notices, done := make(chan record.Notice, 100), make(chan record.Result, 1)
@@ -62,7 +62,7 @@ func underWay(t *testing.T, c *Conversation, text string) (<-chan record.Notice,
 	return notices, done
 }
 
-// first waits for the first notice of a type.
+// first waits for the first notice of the type T.
 func first[T record.Notice](t *testing.T, notices <-chan record.Notice) T {
 	t.Helper()
 	for {
@@ -79,17 +79,17 @@ func first[T record.Notice](t *testing.T, notices <-chan record.Notice) T {
 
 const askOnce = "@ask execute Build command=make options=y:allow_once:Yes,n:reject_once:No"
 
-// blind stops the timer that looks at the log. After that, only a wake-up makes the process look.
+// blind stops the timer that reads the log. After that, the process reads the log only if another process wakes it.
 func blind(r *Runner) {
-	for stopped := false; !stopped; runtime.Gosched() { // the timer may be looking just now
+	for stopped := false; !stopped; runtime.Gosched() { // the timer may be running just now
 		r.mu.Lock()
 		stopped = r.looking.Stop()
 		r.mu.Unlock()
 	}
 }
 
-// TestAnswerFromElsewhere checks that a woken process sees the answer without its timer. A process also sees
-// the answer if the answering process was killed before the wake-up.
+// TestAnswerFromElsewhere checks that a process sees an answer of another process: at once if it is woken, and
+// otherwise by its timer. The other process may have been killed before it could wake this one.
 func TestAnswerFromElsewhere(t *testing.T) {
 	for name, tc := range map[string]struct {
 		listen, look bool
@@ -131,7 +131,8 @@ func TestAnswerFromElsewhere(t *testing.T) {
 	}
 }
 
-// TestCancelFromElsewhere checks a stop from another process, with and without a listening turn.
+// TestCancelFromElsewhere checks that another process can stop a turn, whether or not the turn's process listens on a
+// socket.
 func TestCancelFromElsewhere(t *testing.T) {
 	for name, listen := range map[string]bool{"woken": true, "by looking": false} {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +162,7 @@ func TestCancelFromElsewhere(t *testing.T) {
 	}
 }
 
-// TestCancelledBeforeThePrompt checks that no call follows a recorded stop.
+// TestCancelledBeforeThePrompt checks that no call is made after a recorded stop.
 func TestCancelledBeforeThePrompt(t *testing.T) {
 	asker, other := twoRunners(t, true)
 	c := converse(t, asker, "", "", "[session/new]\n@hang\n")

@@ -18,24 +18,24 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Example opens a session, streams an answer, says yes to a question and reads the record.
+// Example opens a session, streams an answer, allows a question and reads the record.
 func Example() {
-	home, dir, environ, agent := exampleWorld() // see below
+	home, dir, environ, agent := exampleWorld() // defined below
 	defer os.RemoveAll(home)
 
 	ctx := context.Background()
-	p, err := project.Find(dir, environ, nil) // os.Environ
+	p, err := project.Find(dir, environ, nil) // a program passes os.Environ()
 	check(err)
 	r, done, err := p.Open(ctx, "example")
 	check(err)
 	defer done()
-	_, err = r.Recover(ctx) // the outcomes of runs whose process was killed
+	_, err = r.Recover(ctx) // records the outcomes of runs whose process was killed
 	check(err)
 
 	chat, err := r.Converse(ctx, kernel.Setup{Agent: agent, Dir: dir}, 10*time.Minute, "example")
 	check(err)
 	defer chat.Close(ctx)
-	chat.Warm() // the agent starts while the person still types
+	chat.Warm() // the agent starts while the person is still typing
 
 	res, err := chat.Run(ctx, kernel.Turn{
 		Input:       kernel.Input{Text: "@say Hello.\\n\n@ask execute Build command=make", Source: "example", Sender: "me"},
@@ -76,8 +76,8 @@ func check(err error) {
 	}
 }
 
-// exampleWorld makes a home, a project and an agent for the example. The agent is this test binary, which
-// follows its prompt. A program uses agents.Resolver{…}.Default or Named instead.
+// exampleWorld creates a home, a project and an agent for the example. The agent is this test binary, which carries out
+// the prompt. A program would get its agent from agents.Resolver{…}.Default or Named.
 func exampleWorld() (home, dir string, environ []string, agent agents.Agent) {
 	home, err := os.MkdirTemp("", "perlica-example")
 	check(err)

@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// watched follows a session and describes each notice in a word or two.
+// watched follows a session. It converts each notice to a few words.
 type watched struct {
 	t     *testing.T
 	shown chan string
@@ -72,7 +72,7 @@ func word(n record.Notice) string {
 	return fmt.Sprintf("%T", n)
 }
 
-// expect waits for the next notices.
+// expect checks that the next notices are the wanted ones, in this order.
 func (w *watched) expect(want ...string) {
 	w.t.Helper()
 	for _, s := range want {
@@ -104,8 +104,8 @@ func (w *watched) until(want string) {
 	}
 }
 
-// TestFollow checks that a follower sees the turn under way from its beginning, each later event, and the
-// holder of the session.
+// TestFollow checks that a follower sees the running turn from its beginning, each later event, and the holder of the
+// session.
 func TestFollow(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -160,8 +160,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestFollowTheKilled checks that a follower sees that the process of a turn is gone, and later the outcome
-// from recovery.
+// TestFollowTheKilled checks that a follower sees that the turn's process has ended, and later the outcome that
+// recovery records.
 func TestFollowTheKilled(t *testing.T) {
 	r := openRunner(t)
 	run := abandon(t, r, 5)
@@ -176,8 +176,8 @@ func TestFollowTheKilled(t *testing.T) {
 	w.expect("stopping: late")
 }
 
-// TestFollowTheQuietlyKilled checks that a follower sees the end of a holder without an event and after a
-// quiet time.
+// TestFollowTheQuietlyKilled checks that a follower sees the end of a holder that writes no event, even after a quiet
+// time.
 func TestFollowTheQuietlyKilled(t *testing.T) {
 	t.Parallel()
 	r := openRunner(t)
@@ -192,14 +192,14 @@ func TestFollowTheQuietlyKilled(t *testing.T) {
 	select {
 	case got := <-w.shown:
 		t.Fatalf("shown %q", got)
-	case <-time.After(3 * time.Second): // the first notices come from the first look
+	case <-time.After(3 * time.Second): // nothing happens in this time
 	}
-	lock.Free() // as the end of a process does
+	lock.Free() // a lock becomes free like this when its process ends
 	w.expect("freed")
 }
 
-// TestFollowLog checks a follower of the whole log that begins at any event. It yields the same events
-// as a follower from the first event on, and then the new events of all sessions.
+// TestFollowLog checks that a follower of the whole log can begin after any event. It must get the same entries as a
+// follower from the beginning.
 func TestFollowLog(t *testing.T) {
 	r := openRunner(t)
 	one, two := converse(t, r, "", "", ""), converse(t, r, "", "", "")
@@ -247,12 +247,12 @@ func TestFollowLog(t *testing.T) {
 			t.Errorf("after %d: %q, want %q", seq, got, all[i+1:])
 		}
 	}
-	// This includes a turn that ends after the last event, as it may during the reading.
+	// Some of the sections end inside a turn.
 	for i := range seqs {
 		for j := i + 1; j < len(seqs); j++ {
 			var part []string
 			past := &record.Reading{Log: &r.log.Reader, At: seqs[i]}
-			for past.At < seqs[j] { // one at a time: it continues after the last one
+			for past.At < seqs[j] { // reads one entry at a time, each after the previous one
 				for e, err := range past.Until(t.Context(), seqs[j]) {
 					if err != nil {
 						t.Fatal(err)
@@ -279,13 +279,12 @@ func TestFollowLog(t *testing.T) {
 	}
 }
 
-// TestFollowAFlood checks that a follower misses nothing and gets nothing twice when events come faster than
-// it reads them.
+// TestFollowAFlood checks that a follower gets every event exactly once if events come faster than it reads them.
 func TestFollowAFlood(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
 	say(t, c, "@say first")
-	const updates = 2560 // several times as many as a follower reads at once
+	const updates = 2560 // several times readMost
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	said := make(chan struct{})

@@ -13,9 +13,8 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// TestForgedApprovals holds that a row that a stranger wrote into the open view of the approvals changes no
-// decision. A removed no still counts, and a person is asked if the view cannot be read. It kills the policy
-// that takes the readable rows and continues to the mode.
+// TestForgedApprovals checks that rows that a stranger wrote into the view of the approvals change no decision. A
+// deleted no still counts. If the view cannot be read, a person is asked, even if the mode would allow the request.
 func TestForgedApprovals(t *testing.T) {
 	r := openRunner(t)
 	r.opt.ViewKey = []byte("a secret of the user's")

@@ -25,8 +25,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestLocksLieInTheirFolder checks ids of runs and sessions from a foreign log. Perlica removes a lock's file
-// with the lock, so no id may lead to a file outside the folder of locks.
+// TestLocksLieInTheirFolder checks that no id of a run or session from a foreign log leads to a lock file outside the
+// folder of locks. Perlica removes lock files.
 func TestLocksLieInTheirFolder(t *testing.T) {
 	r := openRunner(t)
 	victim := filepath.Join(filepath.Dir(r.opt.Paths.Locks), "Cargo.lock")
@@ -49,8 +49,8 @@ func TestLocksLieInTheirFolder(t *testing.T) {
 	}
 }
 
-// TestRecoveryOfARunWithoutEvents checks a listed run without events, from a hostile file. Recovery writes
-// nothing about it, because the log would be damaged from then on.
+// TestRecoveryOfARunWithoutEvents checks that recovery writes nothing about a run that a hostile file lists as open and
+// that has no events. Otherwise the log would be damaged.
 func TestRecoveryOfARunWithoutEvents(t *testing.T) {
 	r := openRunner(t)
 	append1(t, r, intentFact("done"), event.NewFact(event.Responded, "agent", event.Refs{Run: "done"}, fact.Responded{}))
@@ -75,8 +75,8 @@ func TestRecoveryOfARunWithoutEvents(t *testing.T) {
 	tamper(t, r, `DELETE FROM open_runs`)
 }
 
-// TestRecoveryOfAnUnlistedRun checks a log with a shortened list of open runs. The next run may not notice,
-// but a query for that run or for all runs gets the truth, and its payloads stay.
+// TestRecoveryOfAnUnlistedRun checks a log whose list of open runs lacks a run. RecoverUnlisted and a question about
+// the run's input must find the run. Its payloads must not be pruned.
 func TestRecoveryOfAnUnlistedRun(t *testing.T) {
 	for name, recover := range map[string]func(*Runner) ([]record.Result, error){
 		"log open": func(r *Runner) ([]record.Result, error) { return r.RecoverUnlisted(t.Context()) },
@@ -134,7 +134,7 @@ func tamper(t *testing.T, r *Runner, sql string) {
 	}
 }
 
-// TestDeadLogIsReported checks that the log's error comes before other errors of the time before the prompt.
+// TestDeadLogIsReported checks that a run before its prompt returns the error of a failed log instead of other errors.
 func TestDeadLogIsReported(t *testing.T) {
 	r := openRunner(t)
 	path := r.opt.Paths.EventLog
@@ -153,11 +153,11 @@ func TestDeadLogIsReported(t *testing.T) {
 	if _, err := run.failEarly(t.Context(), errors.New("the agent did not start")); !errors.As(err, &write) {
 		t.Errorf("%v", err)
 	}
-	_ = dead.Close() // it returns the same error again
+	_ = dead.Close() // Close returns the same error
 }
 
-// TestRecoveryOfARunThatJustEnded checks a run that was listed as open and had its outcome when its lock was
-// free. Recovery does not call its outcome unknown.
+// TestRecoveryOfARunThatJustEnded checks that recovery writes nothing if the run has recorded its outcome since it was
+// listed as open.
 func TestRecoveryOfARunThatJustEnded(t *testing.T) {
 	r := openRunner(t)
 	run := abandon(t, r, 4)
@@ -167,8 +167,7 @@ func TestRecoveryOfARunThatJustEnded(t *testing.T) {
 	}
 }
 
-// TestRecoveryWithFactsOfALaterVersion checks that recovery closes a question that it cannot decode, and that
-// runs go on.
+// TestRecoveryWithFactsOfALaterVersion checks that recovery also closes a question that it cannot decode.
 func TestRecoveryWithFactsOfALaterVersion(t *testing.T) {
 	r := openRunner(t)
 	run := abandon(t, r, 4)
@@ -183,7 +182,8 @@ func TestRecoveryWithFactsOfALaterVersion(t *testing.T) {
 	}
 }
 
-// TestSessionsWithFactsOfALaterVersion checks that an event that cannot be decoded hides no other session.
+// TestSessionsWithFactsOfALaterVersion checks that the view still lists the other sessions if an event cannot be
+// decoded.
 func TestSessionsWithFactsOfALaterVersion(t *testing.T) {
 	r := openRunner(t)
 	id, err := r.CreateSession(t.Context(), fact.SessionCreated{Name: "mine", Provider: "p"})
@@ -204,8 +204,8 @@ func TestSessionsWithFactsOfALaterVersion(t *testing.T) {
 	}
 }
 
-// TestAmbiguousOptionsAreNotOffered checks an id that stands for a no and for a yes: a person could choose the
-// one, and the agent could read the other.
+// TestAmbiguousOptionsAreNotOffered checks that a person gets no options that share an id. The person could choose the
+// no, and the agent could take it for the yes.
 func TestAmbiguousOptionsAreNotOffered(t *testing.T) {
 	option := func(id, kind string) acp.PermissionOption {
 		return acp.PermissionOption{OptionId: acp.PermissionOptionId(id), Name: id, Kind: acp.PermissionOptionKind(kind)}
@@ -258,7 +258,7 @@ func testSetup(t *testing.T, r *Runner) Setup {
 	}
 }
 
-// TestANoThatIsAYesIsNotSent checks that a question with one id for yes and no is answered cancelled.
+// TestANoThatIsAYesIsNotSent checks that the agent gets "cancelled" if the options yes and no have the same id.
 func TestANoThatIsAYesIsNotSent(t *testing.T) {
 	for _, mode := range []policy.Mode{policy.ModeDeny, policy.ModeAllow} {
 		r := openRunner(t)
@@ -270,7 +270,7 @@ func TestANoThatIsAYesIsNotSent(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatIsNoOption checks that a foreign answer on the log ends no process.
+// TestAnAnswerThatIsNoOption checks that an invalid answer on the log, from another program, does not end the process.
 func TestAnAnswerThatIsNoOption(t *testing.T) {
 	r := openRunner(t)
 	for in := 300 * time.Millisecond; ; in *= 10 {
@@ -282,7 +282,7 @@ func TestAnAnswerThatIsNoOption(t *testing.T) {
 					refs.Interaction = q.ID
 					e := event.NewFact(event.InteractionAnswered, "user", refs, map[string]any{"option": 1})
 					if _, err := r.log.Append(t.Context(), e); err != nil {
-						late = true // its time was up before it was shown
+						late = true // the question had expired before it was shown
 						return
 					}
 					if err := r.questions.Answer(t.Context(), q.ID, interaction.Answer{Option: "allow-once", By: "t"}); err == nil {
@@ -304,9 +304,9 @@ func TestAnAnswerThatIsNoOption(t *testing.T) {
 	}
 }
 
-// TestAnswersRaceWithTheirEnds lets an answer, the question's timeout, a stop and the agent's end come at one
-// moment. In every case there is one outcome and one end of the question, and the agent gets a yes only if the
-// log has the answer.
+// TestAnswersRaceWithTheirEnds lets an answer, the question's timeout, a stop and the agent's end happen at the same
+// moment. In every case there must be one outcome and one end of the question. The agent may get a yes only if the
+// answer is on the log.
 func TestAnswersRaceWithTheirEnds(t *testing.T) {
 	r := openRunner(t)
 	for i := range 40 {
@@ -363,8 +363,8 @@ func TestAnswersRaceWithTheirEnds(t *testing.T) {
 	}
 }
 
-// TestLateQuestionsDoNotRace is for the race detector. Questions after the answer change the tools while the
-// outcome is written.
+// TestLateQuestionsDoNotRace has questions after the agent's answer, while the outcome is written. The race detector
+// checks the access to the tools.
 func TestLateQuestionsDoNotRace(t *testing.T) {
 	r := openRunner(t)
 	res, err := hostileTurn(t, r,
@@ -381,12 +381,12 @@ func TestLateQuestionsDoNotRace(t *testing.T) {
 	}
 }
 
-// TestManyTools checks that the cost of a tool call does not grow with their number.
+// TestManyTools checks that adding a tool call does not take longer if there are many.
 func TestManyTools(t *testing.T) {
 	c := newClient(&run{r: &Runner{opt: Options{Now: time.Now}}})
 	defer c.show.closeQueue()
 	best := time.Hour
-	for range 4 { // the machine may stand still, but not each time
+	for range 4 { // a slow machine may delay some of the rounds
 		began := time.Now()
 		for i := range 100_000 {
 			c.sums.mergeTool(provider.ToolCall{ID: acp.ToolCallId(fmt.Sprint("tool-", i))})

@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/kernel/record"
 )
 
-// recordInput writes an answered turn of an input with the digest of in.
+// recordInput writes a turn with the input in. If outcome is true, the turn has an answer.
 func recordInput(t *testing.T, r *Runner, in Input, outcome bool) {
 	t.Helper()
 	files, err := in.files()
@@ -29,8 +29,8 @@ func recordInput(t *testing.T, r *Runner, in Input, outcome bool) {
 	}
 }
 
-// TestSameIDAnotherInput checks that an id stands only for the same text and the same attachments, even while
-// its call is under way.
+// TestSameIDAnotherInput checks that an input id can only be repeated with the same text and the same attachments, even
+// while the call is running.
 func TestSameIDAnotherInput(t *testing.T) {
 	r := pruneRunner(t)
 	dir := t.TempDir()
@@ -93,7 +93,7 @@ func TestSameIDAnotherInput(t *testing.T) {
 	}
 }
 
-// TestInputThatCannotBeCompared checks a pruned intent, which has no digest: the recorded result comes with a
+// TestInputThatCannotBeCompared checks that a repeated input with a pruned intent gets the recorded result with a
 // warning.
 func TestInputThatCannotBeCompared(t *testing.T) {
 	r := pruneRunner(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// largeSession writes a kept session of n answered turns with the lines of short answers, and returns its id.
+// largeSession writes a session with n answered turns of the keep strategy, and returns the session's id.
 func largeSession(tb testing.TB, r *Runner, n int) event.SessionID {
 	tb.Helper()
 	const id = "0199cccc-0000-7000-8000-000000000001"
@@ -53,8 +53,8 @@ func largeSession(tb testing.TB, r *Runner, n int) event.SessionID {
 	return id
 }
 
-// BenchmarkLargeSession measures the opening and showing of a session of 10,000 turns. It keeps the log in the
-// folder that PERLICA_BENCH_LARGE names, otherwise it writes a new one.
+// BenchmarkLargeSession measures the opening and showing of a session with 10,000 turns. It stores the log in the
+// folder PERLICA_BENCH_LARGE, so that a later run can use it. Without this variable it writes a new log.
 func BenchmarkLargeSession(b *testing.B) {
 	const id = "0199cccc-0000-7000-8000-000000000001"
 	dir := os.Getenv("PERLICA_BENCH_LARGE")

@@ -14,8 +14,8 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// TestAConversationMisused checks concurrent calls. Inputs run one after the other, and Close and a setting
-// wait for the turn. An input whose context ended in the queue is not sent, and no input is sent after Close.
+// TestAConversationMisused checks concurrent calls. Inputs run one after another, and Close and a setting wait for the
+// turn. If the ctx of a waiting input ends, the input is not sent. After Close no input is sent.
 func TestAConversationMisused(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -74,8 +74,8 @@ func TestAConversationMisused(t *testing.T) {
 	}
 }
 
-// TestAnInputLeavesTheQueue checks that a waiting input or setting can give up before the turn ends, and
-// leaves no event.
+// TestAnInputLeavesTheQueue checks that an input or a setting can stop waiting before the turn ends, and then leaves no
+// event.
 func TestAnInputLeavesTheQueue(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")

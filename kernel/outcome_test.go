@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestAgentLeavesDuringTheOutcome checks that the agent need not wait for its outcome. In this test the
-// outcome can be written only after the agent has left.
+// TestAgentLeavesDuringTheOutcome checks that the agent's process can exit while the outcome is written. In this test
+// the write is blocked until the agent has exited.
 func TestAgentLeavesDuringTheOutcome(t *testing.T) {
 	r := openRunner(t)
 	db, err := sql.Open("sqlite", r.opt.Paths.EventLog+"?_pragma=busy_timeout(5000)")
@@ -47,7 +47,7 @@ func TestAgentLeavesDuringTheOutcome(t *testing.T) {
 	}
 }
 
-// writerFunc is a writer of lines.
+// writerFunc is an io.Writer that passes each line to a function.
 type writerFunc func(line string)
 
 func (f writerFunc) Write(line []byte) (int, error) {

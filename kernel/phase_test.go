@@ -8,7 +8,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// alphabet lists every event type that can concern a run's phase.
+// alphabet has every event type that can change or need a run's phase.
 var alphabet = []event.Type{
 	event.Requested, event.RequestSent, event.InteractionRequested, event.InteractionAnswered,
 	event.CancelRequested, event.Responded, event.ProviderError, event.OutcomeUnknown,
@@ -55,7 +55,8 @@ func join(s []string) string {
 	return out
 }
 
-// TestEverySequence walks every sequence of six events and checks the contract for the admitted ones.
+// TestEverySequence tries every sequence of six events. It checks Perlica's promises for the sequences that the phases
+// admit.
 func TestEverySequence(t *testing.T) {
 	admitted := 0
 	var walk func(s phase, trace []event.Type)

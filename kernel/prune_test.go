@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/kernel/sessions"
 )
 
-// pruneRunner opens a runner without the usual check at the end, because its log loses payloads.
+// pruneRunner opens a runner without the usual verification at the end, because pruning changes its log.
 func pruneRunner(t *testing.T) *Runner {
 	t.Helper()
 	r := openAlone(t)
@@ -27,7 +27,7 @@ func pruneRunner(t *testing.T) *Runner {
 	return r
 }
 
-// turns writes answered turns of a session.
+// turns writes one answered turn of the session "s" for each run.
 func turns(t *testing.T, r *Runner, runs ...string) {
 	t.Helper()
 	for _, run := range runs {
@@ -40,7 +40,8 @@ func turns(t *testing.T, r *Runner, runs ...string) {
 	}
 }
 
-// TestPruneAndRunsExcludeEachOther checks that the second of them is refused or waits.
+// TestPruneAndRunsExcludeEachOther checks that a pruning is refused during a run, and that a run waits or is refused
+// during a pruning.
 func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	r := pruneRunner(t)
 	turns(t, r, "a")
@@ -79,7 +80,7 @@ func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	select {
 	case err := <-accepted:
 		t.Fatalf("it did not wait: %v", err)
-	case <-time.After(3 * filelock.PollEvery / 2): // the run has looked twice
+	case <-time.After(3 * filelock.PollEvery / 2): // the run has tried twice
 	}
 	lock.Release()
 	if err := <-accepted; err != nil {
@@ -90,8 +91,8 @@ func TestPruneAndRunsExcludeEachOther(t *testing.T) {
 	}
 }
 
-// TestAStopWhileItWaitsForPrune checks that a stop ends a run's wait for the pruning, and that nothing of the
-// run is on record.
+// TestAStopWhileItWaitsForPrune checks that a stop ends a run that waits for a pruning, and that the run leaves no
+// event.
 func TestAStopWhileItWaitsForPrune(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -128,8 +129,8 @@ func TestAStopWhileItWaitsForPrune(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestPruneTakesTheViewsAlong checks that the views lose the words of the removed payloads, and come back
-// without them.
+// TestPruneTakesTheViewsAlong checks that pruning removes the views and that they are built again without the pruned
+// words.
 func TestPruneTakesTheViewsAlong(t *testing.T) {
 	r := pruneRunner(t)
 	append1(t, r, newSessionFact("s", fact.SessionCreated{Name: "kept", Provider: "p"}))
@@ -148,7 +149,7 @@ func TestPruneTakesTheViewsAlong(t *testing.T) {
 		return s
 	}
 	before := list()
-	r.approvals() // opens the other view
+	r.approvals() // opens the view of the approvals, too
 	for _, path := range r.opt.Paths.Views()[:2] {
 		if _, err := os.Stat(path); err != nil {
 			t.Fatal(err)
@@ -169,8 +170,7 @@ func TestPruneTakesTheViewsAlong(t *testing.T) {
 	r.approvals()
 }
 
-// TestHistorySaysWhatIsGone checks that the transcript reports a pruned turn without its text, and keeps the
-// turns around it.
+// TestHistorySaysWhatIsGone checks that the history counts a pruned turn, and has the turns before and after it.
 func TestHistorySaysWhatIsGone(t *testing.T) {
 	r := pruneRunner(t)
 	turns(t, r, "a", "b", "c")
@@ -240,8 +240,8 @@ func inputOnly(run string) event.Event {
 	return event.NewFact(event.MessageReceived, "user", event.Refs{Run: event.RunID(run)}, fact.MessageReceived{Text: "x"})
 }
 
-// TestIdleConversationHoldsNoRunLock checks that payloads can be pruned while a conversation is idle, and that
-// no lock file is left at the end.
+// TestIdleConversationHoldsNoRunLock checks that payloads can be pruned while a conversation is idle. It also checks
+// that Close leaves no lock file.
 func TestIdleConversationHoldsNoRunLock(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")

@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestContentOnRecord checks that the run, its result, a reader of its events and recovery agree on the text
-// and on the parts that are not text. The record has their data.
+// TestContentOnRecord checks that the result, the recorded result, the applied events and recovery have the same text
+// and the same other parts. The data of these parts must be on the record.
 func TestContentOnRecord(t *testing.T) {
 	r := openRunner(t)
 	chunk := `@update {"sessionUpdate":"agent_message_chunk","messageId":"`
@@ -50,8 +50,8 @@ func TestContentOnRecord(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestHalvesOnRecord checks that the run, its result, its notices and its events agree on an emoji in two
-// halves, and on a half without the other.
+// TestHalvesOnRecord checks an emoji whose two halves come in two updates, and half an emoji alone. The result, the
+// shown notices and the applied events must have the same text.
 func TestHalvesOnRecord(t *testing.T) {
 	r := openRunner(t)
 	chunk := func(text string) string {

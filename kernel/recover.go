@@ -132,7 +132,8 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 	if !left.Intended {
 		return false, nil
 	}
-	if err := r.resolveRest(ctx, id); err != nil { // before the open questions are closed
+	// Readers must see these events before the end of the open questions.
+	if err := r.resolveRest(ctx, id); err != nil {
 		return false, err
 	}
 	questions, err := interaction.Pending(ctx, &r.log.Reader, []event.RunID{id})

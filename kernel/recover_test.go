@@ -61,7 +61,7 @@ func append1(t *testing.T, r *Runner, events ...event.Event) {
 	}
 }
 
-// abandon writes the events of a run that was killed after a number of steps.
+// abandon writes the first steps of a run's events, as if the run's process was killed after them.
 func abandon(t *testing.T, r *Runner, steps int) event.RunID {
 	t.Helper()
 	refs := event.Refs{Session: "s", Run: "r", Trace: "t", Input: "i"}
@@ -126,7 +126,7 @@ func TestRecoveryTellsTheTruthOnce(t *testing.T) {
 	}
 }
 
-// TestRecoveryCountsAnswers checks that recovery counts questions and answers like the run.
+// TestRecoveryCountsAnswers checks that recovery counts questions and answers in the same way as the run itself.
 func TestRecoveryCountsAnswers(t *testing.T) {
 	r := openRunner(t)
 	run := abandon(t, r, 3)
@@ -144,7 +144,7 @@ func TestRecoveryCountsAnswers(t *testing.T) {
 		event.NewFact(event.InteractionAnswered, "user", ask("q2"), interaction.Answer{Option: "n"}),
 		event.NewFact(event.InteractionLapsed, "perlica", ask("q3"), interaction.Resolution{Reason: interaction.TimeUp}),
 		event.NewFact(event.PolicyDecided, "policy", refs, fact.PolicyDecided{Effect: "allow"}))
-	ask("q4") // without an answer: the run died
+	ask("q4") // without an answer, because the run was killed
 	answered := ask("q5")
 	append1(t, r,
 		event.NewFact(event.InteractionAnswered, "user", answered, interaction.Answer{Option: "y"}),
@@ -221,7 +221,7 @@ func TestSessionsAreAView(t *testing.T) {
 		if all, err := s.List(ctx, true); err != nil || len(all) != 2 {
 			t.Errorf("all: %+v, %v", all, err)
 		}
-		for _, ref := range []string{"ephem", "al-1", "emer"} { // its beginning, its end, the beginning of the shown part
+		for _, ref := range []string{"ephem", "al-1", "emer"} { // the last is the beginning of its last eight characters
 			if found, err := s.Find(ctx, ref); err != nil || found.ID != "ephemeral-1" {
 				t.Errorf("Find(%q) = %+v, %v", ref, found, err)
 			}
@@ -229,7 +229,7 @@ func TestSessionsAreAView(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		// The second round starts from nothing.
+		// In the second round the view is built from the log.
 		if err := os.Remove(r.opt.Paths.Sessions); err != nil {
 			t.Fatal(err)
 		}

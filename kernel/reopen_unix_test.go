@@ -15,8 +15,8 @@ import (
 	"github.com/perlica/perlica/kernel/record"
 )
 
-// breakLog moves the log's file away, so that every write fails until repaired is called. Package eventlog
-// tests the errors of a disk.
+// breakLog moves the log's file away. Every write then fails until the function repaired moves the file back. Package
+// eventlog tests errors of the disk.
 func breakLog(t *testing.T, r *Runner) (repaired func()) {
 	t.Helper()
 	path := r.opt.Paths.EventLog
@@ -26,11 +26,11 @@ func breakLog(t *testing.T, r *Runner) (repaired func()) {
 		}
 	}
 	move(path, path+".away")
-	<-time.After(time.Millisecond) // after that time the next write notices it
+	<-time.After(time.Millisecond) // from then on the next write notices the missing file
 	return func() { move(path+".away", path) }
 }
 
-// failedBefore fails unless a turn ended with an error of the log, before anything was sent.
+// failedBefore checks that a turn ended with an error of the log before anything was sent.
 func failedBefore(t *testing.T, res record.Result, err error) {
 	t.Helper()
 	var write *eventlog.WriteError
@@ -39,9 +39,8 @@ func failedBefore(t *testing.T, res record.Result, err error) {
 	}
 }
 
-// TestALogThatFailedIsOpenedAgain checks a process that survives its log. It accepts the next input only when
-// the log can be written again and has all acknowledged events. Then a run without a recorded outcome gets
-// one.
+// TestALogThatFailedIsOpenedAgain checks a process whose log fails. It must refuse inputs until the log can be written
+// again and has all acknowledged events. Then it records the outcome of the interrupted run.
 func TestALogThatFailedIsOpenedAgain(t *testing.T) {
 	r := openRunner(t)
 	run := func(id event.InputID, script string, show func(record.Notice)) (record.Result, error) {
@@ -51,7 +50,7 @@ func TestALogThatFailedIsOpenedAgain(t *testing.T) {
 		t.Fatal(res, err)
 	}
 	repaired := breakLog(t, r)
-	for range 2 { // the second finds the log dead and cannot open it again
+	for range 2 { // the second run finds a failed log that cannot be opened again
 		res, err := run("second", "hello", nil)
 		failedBefore(t, res, err)
 	}
@@ -59,7 +58,7 @@ func TestALogThatFailedIsOpenedAgain(t *testing.T) {
 	if res, err := run("second", "hello", nil); err != nil || res.Outcome != record.OutcomeResponded || res.Replayed {
 		t.Errorf("put back: %+v, %v", res, err)
 	}
-	// During the turn: the prompt has left, and the answer cannot be recorded.
+	// Now the log fails during a turn: the prompt was sent, and the answer cannot be recorded.
 	repaired = nil
 	const stream = "@say begun\n@stream 1000000 20 every=1ms"
 	res, err := run("third", stream, func(n record.Notice) {
@@ -84,8 +83,8 @@ func TestALogThatFailedIsOpenedAgain(t *testing.T) {
 	}
 }
 
-// TestAConversationOutlivesItsLog checks that an agent with unrecorded lines gets no further prompt. Another
-// agent gets the transcript.
+// TestAConversationOutlivesItsLog checks that an agent with unrecorded lines gets no further prompt. A new agent must
+// get a transcript instead.
 func TestAConversationOutlivesItsLog(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -120,8 +119,8 @@ func TestAConversationOutlivesItsLog(t *testing.T) {
 	}
 }
 
-// TestLogIsReopenedBeforeATurn checks a turn that waits for its locks while another conversation opens the log
-// again. Its agent may have unrecorded lines and gets no prompt.
+// TestLogIsReopenedBeforeATurn checks a turn that waits for its locks while the log fails and is opened again. The
+// conversation's agent may have unrecorded lines, so it must get no prompt.
 func TestLogIsReopenedBeforeATurn(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -162,7 +161,7 @@ func TestLogIsReopenedBeforeATurn(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestANewSessionOutlivesItsLog checks that a session with a lost beginning is recorded again.
+// TestANewSessionOutlivesItsLog checks that a new session is recorded again if its creation was lost with the log.
 func TestANewSessionOutlivesItsLog(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")

@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/kernel/record"
 )
 
-// TestTheSameInputAtOnce checks two runs of one input that both found no earlier call. Only one makes a call. The
-// other one gets its result, or learns that it is under way. It kills the mutant that returns the log's conflict.
+// TestTheSameInputAtOnce starts two runs with the same input at the same time. Only one may make a call. The other run
+// must return the result of the first, or ErrInputRunning.
 func TestTheSameInputAtOnce(t *testing.T) {
 	r := openRunner(t)
 	turn := Turn{Input: Input{ID: "one", Text: "hello", Source: "test"}, Setup: testSetup(t, r)}
@@ -52,8 +52,7 @@ func TestTheSameInputAtOnce(t *testing.T) {
 	}
 }
 
-// TestASessionPrecedesItsInput checks that the first event of a session is its creation, in both strategies. It
-// kills the mutant that records the session when the agent starts.
+// TestASessionPrecedesItsInput checks that the first event of a session is its creation, in both strategies.
 func TestASessionPrecedesItsInput(t *testing.T) {
 	r := openRunner(t)
 	fresh, err := hostileTurn(t, r, "hello", nil)
@@ -77,9 +76,8 @@ func TestASessionPrecedesItsInput(t *testing.T) {
 	}
 }
 
-// TestACheckpointWithoutItsAnchor checks that a fresh run warns of its own checkpoint, and the next turn of a
-// conversation of the checkpoint before. It kills the mutants that drop either warning, or the warnings that come
-// after the outcome.
+// TestACheckpointWithoutItsAnchor checks the warning if a checkpoint cannot be written to the anchor. A fresh run must
+// warn about its own checkpoint, and a turn of a conversation about the checkpoint of the previous turn.
 func TestACheckpointWithoutItsAnchor(t *testing.T) {
 	r := openAlone(t)
 	path := anchor.Path(r.opt.Paths.EventLog)

@@ -18,7 +18,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestShownOnlyWhenOnDisk checks with a second connection to the file that each shown line is on disk.
+// TestShownOnlyWhenOnDisk checks, through another connection to the file, that each shown line is already on disk.
 func TestShownOnlyWhenOnDisk(t *testing.T) {
 	r := openRunner(t)
 	file, err := store.OpenReader(t.Context(), r.opt.Paths.EventLog)
@@ -42,7 +42,7 @@ func TestShownOnlyWhenOnDisk(t *testing.T) {
 		}
 		s.addNotice(record.Updated{Update: provider.Update{Text: fmt.Sprint(i + 1)}})
 		if i%10 == 0 {
-			if err := r.log.Sync(); err != nil { // this makes several batches
+			if err := r.log.Sync(); err != nil { // so that there are several batches
 				t.Fatal(err)
 			}
 		}
@@ -53,7 +53,7 @@ func TestShownOnlyWhenOnDisk(t *testing.T) {
 	}
 }
 
-// TestNothingIsShownThatCouldNotBeSynced checks that a fault of the disk ends the notices.
+// TestNothingIsShownThatCouldNotBeSynced checks that nothing is shown after a line could not be written to disk.
 func TestNothingIsShownThatCouldNotBeSynced(t *testing.T) {
 	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "eventlog.db"), eventlog.Options{})
 	if err != nil {
@@ -74,8 +74,8 @@ func TestNothingIsShownThatCouldNotBeSynced(t *testing.T) {
 	}
 }
 
-// TestTheAnswerComesBeforeItsConsequence checks that the end of a question is shown before the agent's
-// reaction to it.
+// TestTheAnswerComesBeforeItsConsequence checks that the end of a question is shown before the agent's reaction to the
+// answer.
 func TestTheAnswerComesBeforeItsConsequence(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -101,7 +101,8 @@ func TestTheAnswerComesBeforeItsConsequence(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestTheDecisionComesBeforeItsConsequence checks the same for an answer of the mode.
+// TestTheDecisionComesBeforeItsConsequence checks that a decision of the mode is shown before the agent's reaction to
+// it.
 func TestTheDecisionComesBeforeItsConsequence(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -127,26 +128,26 @@ func TestTheDecisionComesBeforeItsConsequence(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestHeldNotices checks that held notices are shown in order and once: after flush, when the queue is full,
-// and at the end.
+// TestHeldNotices checks that queued notices are shown once and in order: after flushQueue, when the queue is full, and
+// at the end.
 func TestHeldNotices(t *testing.T) {
 	shown := make(chan record.Notice, 3*showQueue)
 	held := make(chan struct{})
 	s := newShower(func(n record.Notice) {
-		<-held // as many as fit next to the notices that are being shown
+		<-held // shows nothing until the queue has been full
 		shown <- n
 	}, nil, func(err error) { t.Error(err) })
 	s.flushQueue() // the queue is empty
 	go func() {
 		defer close(held)
-		for i := range 2 * showQueue { // more than the queue takes, without a flush
+		for i := range 2 * showQueue { // more notices than the queue can have, without flushQueue
 			s.holdNotice(record.Warned{Detail: strconv.Itoa(i)})
 		}
 	}()
 	soon(t, "the room for the last", held)
 	s.flushQueue()
 	large := provider.Update{Raw: make([]byte, showBytes+1)}
-	s.holdNotice(record.Updated{Update: large}) // this one fits, and the next does not
+	s.holdNotice(record.Updated{Update: large}) // this notice still fits, and the next one does not
 	s.holdNotice(record.Warned{Detail: "last"})
 	s.closeQueue()
 	s.closeQueue()

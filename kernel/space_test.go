@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestLowSpace checks that each run warns once before the disk is full.
+// TestLowSpace checks that a run warns exactly once if the free space is low.
 func TestLowSpace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		free uint64

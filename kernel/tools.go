@@ -295,7 +295,8 @@ func (c *client) reading(a asking) policy.Reading {
 	return read
 }
 
-// startsWhere returns the start directory of each command, where only the earlier report of the call names it.
+// startsWhere returns the start directory of each command if only the earlier report of the call names it, and
+// otherwise "".
 func startsWhere(req, announced policy.Request) []string {
 	dirs := make([]string, len(req.Commands))
 	for i, cmd := range req.Commands {

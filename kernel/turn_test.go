@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// soon fails after a time that only the limit of another package can explain.
+// soon waits for a value of the channel, for at most 20 seconds.
 func soon[T any](t *testing.T, what string, c <-chan T) (v T) {
 	t.Helper()
 	select {
@@ -26,7 +26,7 @@ func soon[T any](t *testing.T, what string, c <-chan T) (v T) {
 	return v
 }
 
-// notSent fails unless a turn was stopped before its prompt. prompts is the number of earlier prompts.
+// notSent checks that a turn was stopped before its prompt. prompts is the number of earlier prompts on the log.
 func notSent(t *testing.T, r *Runner, res record.Result, err error, prompts int) {
 	t.Helper()
 	var stopped *StoppedError
@@ -42,8 +42,8 @@ func notSent(t *testing.T, r *Runner, res record.Result, err error, prompts int)
 	}
 }
 
-// TestAStopThatIsThereAlready checks that an input with an early stop is not sent, with a new agent and with a
-// waiting one.
+// TestAStopThatIsThereAlready checks that an input is not sent if its stop comes first, with a new agent and with a
+// running one.
 func TestAStopThatIsThereAlready(t *testing.T) {
 	r := openRunner(t)
 	stopped := func() <-chan fact.Stop {
@@ -51,7 +51,7 @@ func TestAStopThatIsThereAlready(t *testing.T) {
 		stop <- fact.Stop{By: "user", Why: "too early"}
 		return stop
 	}
-	for range 5 { // the stop may be seen at several places
+	for range 5 { // the turn may notice the stop at different moments
 		res, err := hostileTurn(t, r, "hello", func(turn *Turn) { turn.Stop = stopped() })
 		notSent(t, r, res, err, 0)
 	}
@@ -68,8 +68,8 @@ func TestAStopThatIsThereAlready(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestAStopDuringTheIntent checks that a stop, or the end of the context, counts while the intent is written.
-// The next prompt then repeats the system text, which the agent has not got yet.
+// TestAStopDuringTheIntent checks that a stop, or the end of ctx, during the write of the intent prevents the prompt.
+// The next prompt must include the system text, which the agent does not know yet.
 func TestAStopDuringTheIntent(t *testing.T) {
 	for name, end := range map[string]func(chan<- fact.Stop, context.CancelCauseFunc){
 		"stopped": func(stop chan<- fact.Stop, _ context.CancelCauseFunc) {
@@ -85,7 +85,7 @@ func TestAStopDuringTheIntent(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			<-c.agent.ready
-			if err := r.log.Sync(); err != nil { // otherwise the turn waits for the earlier events
+			if err := r.log.Sync(); err != nil { // otherwise the turn would wait for the earlier events
 				t.Fatal(err)
 			}
 			release := holdLog(t, r)
@@ -125,7 +125,7 @@ func TestAStopDuringTheIntent(t *testing.T) {
 	}
 }
 
-// intending counts the runs that write their intent, or have done so.
+// intending returns the number of runs that are writing their intent or have written it.
 func intending(r *Runner) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +137,7 @@ func intending(r *Runner) (n int) {
 	return n
 }
 
-// holdLog keeps everything from being written until release is called.
+// holdLog blocks all writes to the log until the function release is called.
 func holdLog(t *testing.T, r *Runner) (release func()) {
 	t.Helper()
 	db, err := sql.Open("sqlite", r.opt.Paths.EventLog+"?_pragma=busy_timeout(5000)")
@@ -159,7 +159,7 @@ func holdLog(t *testing.T, r *Runner) (release func()) {
 	}
 }
 
-// TestStartedIsShownToTheSilent checks that the start of a turn is shown although the agent says nothing.
+// TestStartedIsShownToTheSilent checks that the start of a turn is shown even if the agent sends no update.
 func TestStartedIsShownToTheSilent(t *testing.T) {
 	r := openRunner(t)
 	r.opt.StreamSync = true
@@ -189,8 +189,7 @@ func TestStartedIsShownToTheSilent(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestStartedComesFirst checks that an update at the start of the turn is shown after the start, or belongs to
-// no turn.
+// TestStartedComesFirst checks that no update is shown before the start of the turn.
 func TestStartedComesFirst(t *testing.T) {
 	r := openRunner(t)
 	for range 300 {
@@ -221,8 +220,8 @@ func shownText(c *client) string {
 	return res.Text
 }
 
-// TestAWarningAheadOfADeadLog checks the end of a turn without an agent, with a dead log and a notice in the
-// queue.
+// TestAWarningAheadOfADeadLog checks that a turn without an agent can end although the log has failed and a notice is
+// in the queue.
 func TestAWarningAheadOfADeadLog(t *testing.T) {
 	r := openAlone(t)
 	r.opt.StreamSync = true

@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// hasty answers a prompt after its first byte, and leaves the rest unread.
+// hasty is the script of an agent that answers a prompt after its first byte and does not read the rest.
 const hasty = `
 read x; echo '{"id":0,"result":{"protocolVersion":1}}'
 read x; echo '{"id":1,"result":{"sessionId":"s"}}'
@@ -20,8 +20,8 @@ echo '{"method":"session/update","params":{"sessionId":"s","update":{"sessionUpd
 echo '{"id":2,"result":{"stopReason":"end_turn"}}'
 exec sleep 600`
 
-// TestAnswerToAnUnreadPrompt checks that a turn ends, and that the answer counts, while the rest of the prompt
-// is still unread.
+// TestAnswerToAnUnreadPrompt checks that the turn ends and the answer counts, although the agent has not read the whole
+// prompt.
 func TestAnswerToAnUnreadPrompt(t *testing.T) {
 	r := openRunner(t)
 	setup := testSetup(t, r)

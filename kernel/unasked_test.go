@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// choosing answers every question with an option of the given kind.
+// choosing returns a function for Turn.Show that answers every question with an option of the given kind.
 func choosing(t *testing.T, r *Runner, kind string) func(record.Notice) {
 	return func(n record.Notice) {
 		asked, ok := n.(record.Asked)
@@ -35,8 +35,8 @@ func choosing(t *testing.T, r *Runner, kind string) func(record.Notice) {
 	}
 }
 
-// TestAYesForGoodFrees kills the mutants that count freed tools as unasked, that forget a yes for good after
-// the turn, and that let it free other tools.
+// TestAYesForGoodFrees checks that a tool that a permanent yes allows is reported with that question, also in later
+// turns. Other tools must be reported as unasked.
 func TestAYesForGoodFrees(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -87,8 +87,8 @@ func TestAYesForGoodFrees(t *testing.T) {
 	}
 }
 
-// TestRefusedBeforeAnybodyWasAsked checks tool calls with a question that no person could see. A failed tool
-// counts as asked about. A completed one ran against the refusal, until a later question allows it.
+// TestRefusedBeforeAnybodyWasAsked checks tool calls whose question no person could see. A failed call is not reported.
+// A completed call is reported, unless a later question allowed it.
 func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 	ask := func(rpc, tool, command string) string {
 		return `@request session/request_permission {"sessionId":"$session","toolCall":{"toolCallId":"` + tool +
@@ -102,7 +102,7 @@ func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 	twins := ask("7", "a", "make a") + ask("7", "b", "make b")
 	for name, c := range map[string]struct {
 		text string
-		why  string // the reason on record for tool b; empty means no record
+		why  string // the recorded reason for tool b; empty means that nothing is recorded
 	}{
 		"failed":    {twins + reports("b", "make b", "failed"), ""},
 		"under way": {twins + reports("b", "make b", "in_progress"), "it ran and nobody was asked"},
@@ -118,7 +118,7 @@ func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := openRunner(t)
 			var res record.Result
-			// A second question that comes after the answer to the first is not a duplicate.
+			// If the second question comes after the answer to the first, it is not a duplicate.
 			for try := 0; try < 20 && len(res.Warnings) == 0; try++ {
 				conv := converse(t, r, "", "", "")
 				var err error
@@ -140,8 +140,8 @@ func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 	}
 }
 
-// TestOwnChangesOfTheMode kills the mutants that miss a change between turns, and that report a change that a
-// person chose or agreed to.
+// TestOwnChangesOfTheMode checks that a change of the mode by the agent is reported, also between two turns. A change
+// that a person chose or allowed must not be reported.
 func TestOwnChangesOfTheMode(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")
@@ -150,7 +150,7 @@ func TestOwnChangesOfTheMode(t *testing.T) {
 		t.Fatalf("%+v", res)
 	}
 	for {
-		if o, _, _ := c.Offers(); o.Mode == "auto" { // the agent reports it after its turn
+		if o, _, _ := c.Offers(); o.Mode == "auto" { // the agent reports the mode after its turn
 			break
 		}
 		runtime.Gosched()
@@ -180,8 +180,7 @@ func TestOwnChangesOfTheMode(t *testing.T) {
 	}
 }
 
-// TestRevokedWhileItIsDecided kills the mutant that decides by approvals that were read before their
-// revocation.
+// TestRevokedWhileItIsDecided checks that an approval does not answer a question if it is revoked during the decision.
 func TestRevokedWhileItIsDecided(t *testing.T) {
 	r := openRunner(t)
 	a := policy.Approval{ID: uuid.NewString(), Effect: policy.Allow, Scope: policy.ScopeContext, Command: "make", By: "me"}
@@ -193,7 +192,7 @@ func TestRevokedWhileItIsDecided(t *testing.T) {
 	var err error
 	r.policy, err = policy.New(nil, func() ([]policy.Approval, error) {
 		list, lerr := r.approvals()
-		if reads++; reads == 2 { // the second question looks for a yes
+		if reads++; reads == 2 { // revokes the approvals during the second decision
 			if err := r.RevokeApprovals(context.Background(), list, "me"); err != nil {
 				t.Error(err)
 			}

@@ -11,8 +11,9 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// TestRefusedIsNotShownAsAllowed checks two open requests with one id. Both are refused, whatever was decided
-// about the first while the second came. If the answer to the first was quicker, it counts.
+// TestRefusedIsNotShownAsAllowed checks two open requests with the same id. Both are refused. Only if the answer to the
+// first request was sent before the second came, that answer counts. The shown notices must agree with the answers that
+// the agent got.
 func TestRefusedIsNotShownAsAllowed(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")

@@ -8,8 +8,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestAskingOf puts a known agent into its asking mode, also under a name that the user chose. It leaves an unknown
-// or silent agent alone.
+// TestAskingOf checks the asking mode of a known agent, also if the user chose another id. For an unknown agent, or one
+// without a name, AskingOf sets no mode.
 func TestAskingOf(t *testing.T) {
 	for _, tt := range []struct {
 		id, says, mode, option string
@@ -19,7 +19,7 @@ func TestAskingOf(t *testing.T) {
 		{"my-copilot", "Copilot", "", "allow_all"},
 		{"mine", "somebody", "", ""},
 		{"mine", "", "", ""},
-		{"qwen", "qwen-code", "default", ""}, // --agent started it, so its id is the program's name
+		{"qwen", "qwen-code", "default", ""}, // after --agent, the id is the program's name
 	} {
 		a := Agent{Agent: provider.Agent{ID: tt.id}}
 		if sums := a.CountsSession(&acp.Implementation{Name: tt.says}); sums != (tt.says == "Copilot") {
@@ -34,8 +34,8 @@ func TestAskingOf(t *testing.T) {
 	}
 }
 
-// TestUnoffered expects a warning for an agent that stays outside its asking mode. A mode that a person chose, or a
-// stricter mode, gives no warning.
+// TestUnoffered expects a warning if an agent is in a looser mode than its asking mode. For a mode that a person chose,
+// or a stricter mode, it expects no warning.
 func TestUnoffered(t *testing.T) {
 	asking := provider.Asking{Mode: "default", Stricter: []string{"plan"}}
 	for _, tt := range []struct {

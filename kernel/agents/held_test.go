@@ -7,8 +7,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestHeldBack checks that HeldBack names each set key variable that the agent does not get. It never returns a
-// value, and it returns nothing for an agent with known variables.
+// TestHeldBack checks that HeldBack names each set key variable that the agent does not get. It checks that no value is
+// returned, and that an agent of the registry with all its variables gives an empty list.
 func TestHeldBack(t *testing.T) {
 	environ := []string{"ANTHROPIC_API_KEY=secret", "MISTRAL_API_KEY=", "GH_TOKEN=x", "CODEX_HOME=/x", "MY_KEY=x",
 		"HOME=/"}

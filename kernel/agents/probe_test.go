@@ -13,7 +13,8 @@ import (
 	"github.com/perlica/perlica/provider/predictable"
 )
 
-// scenarioVar makes the test binary play a scenario as the predictable agent.
+// scenarioVar is a variable of the environment. It makes the test binary the predictable agent, and its value is the
+// agent's scenario.
 const scenarioVar = "AGENTS_TEST_SCENARIO"
 
 // TestAgentProcess is not a test. It is the agent process for the tests of this package.
@@ -48,7 +49,7 @@ func probeTest(t *testing.T, scenario string, change func(*Agent)) ProbeReport {
 	opt := ProbeOptions{Dir: t.TempDir(), Environ: append(os.Environ(), scenarioVar+"=#\n"+scenario,
 		"GORACE=atexit_sleep_ms=0"), Version: "test"}
 	r := Probe(t.Context(), a, opt)
-	for n := 0; n < 3 && strings.Contains(r.Exit, "SIG"); n++ { // on a stalled machine the process had no time to end
+	for n := 0; n < 3 && strings.Contains(r.Exit, "SIG"); n++ { // a slow machine may not leave it time to end
 		r = Probe(t.Context(), a, opt)
 	}
 	return r
@@ -80,7 +81,7 @@ func TestProbeOfAHealthyAgent(t *testing.T) {
 	}
 }
 
-// TestProbeNeverPrompts uses a scenario whose last line appears only after a prompt.
+// TestProbeNeverPrompts uses an agent that writes "prompted" after a prompt, and checks that this text never comes.
 func TestProbeNeverPrompts(t *testing.T) {
 	r := probeTest(t, "[session/prompt]\n@stderr prompted\n@exit 9\n[session/close]\n@stderr closed\n", nil)
 	if r.Err != nil || !strings.Contains(r.Stderr, "closed") || strings.Contains(r.Stderr, "prompted") ||
@@ -122,7 +123,8 @@ func TestProbeGoesOnWithoutAClosedSession(t *testing.T) {
 	}
 }
 
-// TestProbeRefusesWhatIsAskedTooEarly denies an early request, because no person can answer it.
+// TestProbeRefusesWhatIsAskedTooEarly checks that Probe refuses a request that comes without a prompt, because no
+// person can answer it.
 func TestProbeRefusesWhatIsAskedTooEarly(t *testing.T) {
 	r := probeTest(t, "[session/close]\n@read /etc/passwd\n", nil)
 	if r.Err != nil || len(r.Warnings) == 0 || !strings.Contains(strings.Join(r.Warnings, "\n"),

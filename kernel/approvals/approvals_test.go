@@ -17,13 +17,13 @@ import (
 
 type decision struct{ What string }
 
-// here returns vouchers in a state folder that does not exist yet.
+// here returns vouchers whose state folder does not exist yet.
 func here(t *testing.T) Vouchers {
 	t.Helper()
 	return NewVouchers(config.Dirs{State: filepath.Join(t.TempDir(), "state")})
 }
 
-// counts fails unless exactly the wanted decisions count.
+// counts checks for each decision in want whether the user's log vouches for it.
 func (v Vouchers) counts(t *testing.T, want map[string]bool) {
 	t.Helper()
 	known, err := v.Known(t.Context())
@@ -37,8 +37,8 @@ func (v Vouchers) counts(t *testing.T, want map[string]bool) {
 	}
 }
 
-// holds fails unless the user's own log verifies and its last checkpoint covers all events. It returns the size of
-// the log.
+// holds checks that the user's own log verifies and that its last checkpoint covers all events. It returns the number
+// of events.
 func (v Vouchers) holds(t *testing.T) int64 {
 	t.Helper()
 	paths, err := v.dirs.EnsureOwn()
@@ -61,8 +61,8 @@ func (v Vouchers) holds(t *testing.T) int64 {
 	return rep.Events
 }
 
-// TestVouchers checks that a decision counts after Add, not after Revoke, and again after another Add. Reading creates
-// no file.
+// TestVouchers checks that a decision counts after Add, stops counting after Revoke, and counts after another Add. It
+// also checks that reading creates no file.
 func TestVouchers(t *testing.T) {
 	v := here(t)
 	for _, step := range []struct {
@@ -89,7 +89,7 @@ func TestVouchers(t *testing.T) {
 	}
 }
 
-// TestVouchersAtOnce checks that concurrent writers lose and double nothing.
+// TestVouchersAtOnce checks that concurrent calls lose no decision and write none twice.
 func TestVouchersAtOnce(t *testing.T) {
 	v := here(t)
 	if err := v.Add(t.Context(), decision{"gone"}); err != nil {
@@ -117,8 +117,8 @@ func TestVouchersAtOnce(t *testing.T) {
 	}
 }
 
-// TestVouchersKilled kills processes that vouch in a loop. Acknowledged vouchers still count, and the log accepts new
-// events.
+// TestVouchersKilled kills processes that call Add in a loop. It checks that all acknowledged decisions still count and
+// that the log accepts new events.
 func TestVouchersKilled(t *testing.T) {
 	v := here(t)
 	if state := os.Getenv("PERLICA_TEST_STATE"); state != "" {
@@ -144,7 +144,7 @@ func TestVouchersKilled(t *testing.T) {
 		}
 		var said strings.Builder
 		b := make([]byte, 1)
-		for n := 0; n < round%4; { // waits for none to three acknowledged vouchers
+		for n := 0; n < round%4; { // waits until up to three decisions are acknowledged
 			if _, err := out.Read(b); err != nil {
 				t.Fatal(err)
 			}
@@ -154,7 +154,7 @@ func TestVouchersKilled(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		_ = cmd.Wait() // the process was killed
+		_ = cmd.Wait() // the error says that the process was killed
 		for _, what := range strings.Fields(said.String()) {
 			want[what] = true
 		}
@@ -167,8 +167,8 @@ func TestVouchersKilled(t *testing.T) {
 	v.holds(t)
 }
 
-// TestVouchersThatCannotBeWritten checks that Add returns an error, and earlier vouchers still count. A damaged log
-// vouches for nothing.
+// TestVouchersThatCannotBeWritten checks that Add returns an error if the log cannot be written, and that a damaged log
+// vouches for no decision.
 func TestVouchersThatCannotBeWritten(t *testing.T) {
 	v := here(t)
 	if err := os.WriteFile(v.dirs.State, nil, 0o600); err != nil {

@@ -62,8 +62,8 @@ func TestFaultsOfAgents(t *testing.T) {
 	})
 }
 
-// TestSurvivingProcesses checks that the checkup lists a process that carries the mark of an ended Perlica's agent, and
-// does not end it.
+// TestSurvivingProcesses checks that the checkup lists a process that an agent of an ended Perlica left, and does not
+// end it.
 func TestSurvivingProcesses(t *testing.T) {
 	var mark string
 	for _, v := range process.Marked("claude", "") {
@@ -72,7 +72,7 @@ func TestSurvivingProcesses(t *testing.T) {
 		}
 	}
 	cmd := exec.Command("cat")
-	cmd.Env = append(os.Environ(), mark+"=claude:1:1:gone") // process 1 began at another time
+	cmd.Env = append(os.Environ(), mark+"=claude:1:1:gone") // process 1 began at another time than the mark says
 	input, err := cmd.StdinPipe()
 	try(t, err)
 	try(t, cmd.Start())
@@ -86,7 +86,7 @@ func TestSurvivingProcesses(t *testing.T) {
 		t.Errorf("got %+v, want %s", c, want)
 	}
 	try(t, input.Close())
-	try(t, cmd.Wait()) // the process read all input, so nothing ended it
+	try(t, cmd.Wait()) // the process ended because its input ended, and not by a signal
 	if c := look(); strings.Contains(c.Detail, fmt.Sprint(cmd.Process.Pid)+" (cat") {
 		t.Errorf("after its end: %+v", c)
 	}
@@ -94,7 +94,7 @@ func TestSurvivingProcesses(t *testing.T) {
 
 const holdVariable = "CHECKUP_TEST_HOLD"
 
-// TestHolder is not a test. It holds the write lock of the log that the variable names until its input ends.
+// TestHolder is not a test. It is a process that holds the write lock of a log until its input ends.
 func TestHolder(t *testing.T) {
 	path := os.Getenv(holdVariable)
 	if path == "" {
@@ -111,7 +111,7 @@ func TestHolder(t *testing.T) {
 	try(t, db.Close())
 }
 
-// TestALockedLog expects the name of the process that blocks other writers.
+// TestALockedLog expects the id of the process that blocks other writers.
 func TestALockedLog(t *testing.T) {
 	p := newProject(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHolder$", "-test.v")

@@ -9,7 +9,8 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 )
 
-// TestCheckupSurvivesItsChecks checks that a panic in a check becomes a result, and the other checks run.
+// TestCheckupSurvivesItsChecks checks that a panic in a check becomes a failed check, and that the other checks still
+// run.
 func TestCheckupSurvivesItsChecks(t *testing.T) {
 	var got []Check
 	e := &examination{report: func(c Check) { got = append(got, c) }}
@@ -20,7 +21,7 @@ func TestCheckupSurvivesItsChecks(t *testing.T) {
 	}
 }
 
-// TestCheckupOfNothing checks that a project that was not found is diagnosed too.
+// TestCheckupOfNothing checks that a checkup also works if no project was found.
 func TestCheckupOfNothing(t *testing.T) {
 	failed := map[string]bool{}
 	none := func(string) (string, error) { return "", os.ErrNotExist }

@@ -19,10 +19,10 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// harm damages a project's record before a test examines it.
+// harm changes a project or a checkup before the examination.
 type harm func(t *testing.T, p *project.Project, c *Checkup)
 
-// result is the expected result of a check. Its Detail and Hint are parts of the real texts.
+// result is the expected result of a check. Its Detail and Hint are only parts of the real texts.
 type result = Check
 
 func try(t *testing.T, err error) {
@@ -39,7 +39,7 @@ func pathsOf(t *testing.T, p *project.Project) config.ContextPaths {
 	return paths
 }
 
-// instead replaces the file at path with a folder or a text.
+// instead replaces the file at path with a file of this text. If text is empty, it replaces the file with a folder.
 func instead(t *testing.T, path, text string) {
 	t.Helper()
 	try(t, os.RemoveAll(path))
@@ -69,7 +69,7 @@ func put(t *testing.T, p *project.Project, events ...event.Event) {
 	try(t, errors.Join(err, log.Close()))
 }
 
-// abandon leaves a run without an outcome.
+// abandon writes the events of a run that ended without an outcome.
 func abandon(t *testing.T, p *project.Project) {
 	t.Helper()
 	refs := event.Refs{Session: "s", Run: "r", Trace: "t", Input: "i"}
@@ -85,7 +85,7 @@ func hold(t *testing.T, path string) {
 	t.Cleanup(lock.Release)
 }
 
-// faults checks each fault in a project of its own.
+// faults examines one new project for each fault, and compares the result of the check with the wanted one.
 func faults(t *testing.T, list map[string]struct {
 	harm harm
 	want result
@@ -104,7 +104,7 @@ func faults(t *testing.T, list map[string]struct {
 	}
 }
 
-// TestFaultsOfTheLog checks that the responsible check finds each fault of the log, and its hint names the next step.
+// TestFaultsOfTheLog checks that the right check reports each fault of the log, with a hint about the next step.
 func TestFaultsOfTheLog(t *testing.T) {
 	const lost = "no run can start: put a copy of it back"
 	anchored := func(t *testing.T, p *project.Project) {
@@ -165,7 +165,7 @@ func TestFaultsOfTheLog(t *testing.T) {
 	})
 }
 
-// TestChangedEvents finds a changed event, and an index that disagrees with its table.
+// TestChangedEvents checks that a changed event, and the missing triggers, are found.
 func TestChangedEvents(t *testing.T) {
 	p := newProject(t)
 	abandon(t, p)
@@ -188,7 +188,7 @@ func TestChangedEvents(t *testing.T) {
 	}
 }
 
-// TestADamagedIndex damages an index page. SQLite finds the damage.
+// TestADamagedIndex damages a page of an index, and checks that the checkup reports the damage.
 func TestADamagedIndex(t *testing.T) {
 	p := newProject(t)
 	abandon(t, p)
@@ -211,7 +211,7 @@ func TestADamagedIndex(t *testing.T) {
 	}
 }
 
-// TestUnfinishedPrunings expects the complete command that finishes a pruning.
+// TestUnfinishedPrunings expects a hint with the complete command that finishes a pruning.
 func TestUnfinishedPrunings(t *testing.T) {
 	begin := func(pruning event.Pruning) harm {
 		return func(t *testing.T, p *project.Project, _ *Checkup) {
@@ -238,7 +238,7 @@ func TestUnfinishedPrunings(t *testing.T) {
 	})
 }
 
-// TestOfAnotherContext expects the name of the context in the command.
+// TestOfAnotherContext expects that the command in the hint names the context.
 func TestOfAnotherContext(t *testing.T) {
 	p := newProject(t)
 	try(t, os.Rename(pathsOf(t, p).Dir, filepath.Join(filepath.Dir(pathsOf(t, p).Dir), "work")))
@@ -258,7 +258,7 @@ func TestOfAnotherContext(t *testing.T) {
 	}
 }
 
-// TestCutOff checks that after a cancellation, each remaining check reports that it did not run.
+// TestCutOff checks that, after ctx was cancelled, each remaining check reports that it did not run.
 func TestCutOff(t *testing.T) {
 	p := newProject(t)
 	ctx, cancel := context.WithCancelCause(t.Context())

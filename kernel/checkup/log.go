@@ -202,7 +202,7 @@ func (e *examination) logTree() {
 	}
 }
 
-// checkpointKey checks the key that signs checkpoints. Runs work without it.
+// checkpointKey checks the key that signs checkpoints. Runs also work without a key.
 func (e *examination) checkpointKey() {
 	dir := e.Dirs.KeyDir()
 	if e.Dirs.State == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// TestFaultsOfThePlace checks faults of folders, files and settings around the log.
+// TestFaultsOfThePlace checks the reports about faults of folders, files and settings around the log.
 func TestFaultsOfThePlace(t *testing.T) {
 	key := func(p *project.Project) string { return evidence.KeyPath(p.Dirs.KeyDir()) }
 	faults(t, map[string]struct {

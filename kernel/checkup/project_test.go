@@ -11,10 +11,10 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// newProject returns a project with a closed log.
+// newProject returns a project whose log exists and is closed.
 func newProject(t *testing.T) *project.Project {
 	t.Helper()
-	// The variables of the tester are not part of this project's configuration.
+	// The tester's own variables must not change this project's configuration.
 	environ := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERLICA_") })
 	p, err := project.Find(t.TempDir(), append(environ, "PERLICA_HOME="+t.TempDir()), nil)
 	if err != nil {
@@ -33,7 +33,7 @@ func newProject(t *testing.T) *project.Project {
 	return p
 }
 
-// examined returns the results by name.
+// examined returns the results of a checkup by the names of the checks.
 func examined(t *testing.T, p *project.Project, change func(*Checkup)) map[string]Check {
 	t.Helper()
 	c := Checkup{Dirs: p.Dirs, Workspace: p.Workspace, Config: p.Config, Agents: p.Resolver()}
@@ -52,7 +52,7 @@ func examined(t *testing.T, p *project.Project, change func(*Checkup)) map[strin
 	return results
 }
 
-// TestAHealthyProject checks that the checkup finds no fault in a new project and leaves no trace in it.
+// TestAHealthyProject checks that the checkup finds no fault in a new project and changes no file.
 func TestAHealthyProject(t *testing.T) {
 	p := newProject(t)
 	before := files(t, p.Workspace.Dir())
@@ -83,15 +83,15 @@ func files(t *testing.T, dir string) string {
 	return strings.Join(names, "\n")
 }
 
-// TestWhatIsBroken checks that the right check reports each fault and a possible next step. Checks that depend on a
-// failed one do not run.
+// TestWhatIsBroken checks that the right check reports each fault, and that checks that depend on a failed check are
+// skipped.
 func TestWhatIsBroken(t *testing.T) {
 	for name, tt := range map[string]struct {
 		harm   func(*testing.T, *project.Project, *Checkup)
 		check  string
 		status Status
 		detail string
-		absent string // a check that cannot run then
+		absent string // a check that must be skipped
 	}{
 		"no log": {func(t *testing.T, p *project.Project, _ *Checkup) { overwrite(t, p, "no database at all") }, "log", Fail,
 			"", "log-schema"},

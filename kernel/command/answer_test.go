@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// turn runs a prompt that asks n questions. It returns the questions, and a function that waits for the result.
+// turn starts a prompt that asks n questions. It returns the questions, and a function that waits for the result.
 func (h *Host) turn(t *testing.T, prompt string, n int) ([]interaction.Question, func() record.Result) {
 	t.Helper()
 	asked := make(chan interaction.Question, n)
@@ -53,7 +53,7 @@ func (h *Host) turn(t *testing.T, prompt string, n int) ([]interaction.Question,
 	}
 }
 
-// TestAnswers checks that a command answers its question with exactly the chosen option.
+// TestAnswers checks that each command answers its question with exactly the chosen option.
 func TestAnswers(t *testing.T) {
 	h := newHost(t)
 	for command, want := range map[string]string{
@@ -80,8 +80,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreNone checks that an ambiguous text answers nothing. An answer to a question that nobody has read in
-// full changes nothing either.
+// TestAnswersThatAreNone checks that ambiguous commands answer no question. The same holds for a command that does not
+// name its question and comes before anyone could read the question.
 func TestAnswersThatAreNone(t *testing.T) {
 	h := newHost(t)
 	q, end := h.turn(t,
@@ -126,7 +126,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		t.Fatalf("%d questions are open, %v", len(open), err)
 	}
 	asked := open[0].Asked
-	h.Now = func() time.Time { return asked.Add(interaction.ReadTime - 1) } // too early for any reader
+	h.Now = func() time.Time { return asked.Add(interaction.ReadTime - 1) } // nobody could have read the question yet
 	for _, line := range []string{"/allow", "/choose 1"} {
 		if err := h.refuses(t, line); !errors.Is(err, errTooSoon) {
 			t.Errorf("%s: got %v; want errors.Is(err, errTooSoon)", line, err)
@@ -140,7 +140,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 }
 
-// TestAnotherSession checks that a user with access to one session sees no questions and runs of other sessions.
+// TestAnotherSession checks that a user who may see only one session gets no questions and runs of other sessions.
 func TestAnotherSession(t *testing.T) {
 	h := newHost(t)
 	q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt`, 1)
@@ -163,7 +163,7 @@ func TestAnotherSession(t *testing.T) {
 	}
 }
 
-// TestRights checks that a user with the right to look changes, sends and answers nothing.
+// TestRights checks that a user who may only look can change, send and answer nothing.
 func TestRights(t *testing.T) {
 	h := newHost(t)
 	q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt`, 1)
@@ -182,7 +182,7 @@ func TestRights(t *testing.T) {
 	end()
 }
 
-// TestCancel stops the current turn. The record names the user and the place.
+// TestCancel checks that /cancel stops the current turn, and that the recorded stop names the user and the front end.
 func TestCancel(t *testing.T) {
 	h := newHost(t)
 	q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt`, 1)

@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 )
 
-// TestAMistakeIsNoMessage checks that a line with a slash never reaches an agent by mistake.
+// TestAMistakeIsNoMessage checks that a mistyped command is never sent to an agent.
 func TestAMistakeIsNoMessage(t *testing.T) {
 	agents := []string{"review", "compact"}
 	for line, want := range map[string]Line{
@@ -46,7 +46,7 @@ func TestAMistakeIsNoMessage(t *testing.T) {
 		"/ help":        "",
 		"/Allow":        "allow",
 		"/xyzzy":        "",
-		"/foo":          "", // two letters away from /log, and another word
+		"/foo":          "", // two letters differ from /log, so it is another word
 		"/lgo":          "log",
 		"/lag":          "log",
 		"/part":         "",
@@ -63,7 +63,7 @@ func TestAMistakeIsNoMessage(t *testing.T) {
 	}
 }
 
-// TestEveryCommandIsDone checks that the table of commands agrees with the code that carries them out.
+// TestEveryCommandIsDone checks that every command in the table has a function and a help text, and requires a right.
 func TestEveryCommandIsDone(t *testing.T) {
 	h := &Host{May: func(Need) bool { return false }}
 	for _, c := range Commands() {
@@ -79,8 +79,8 @@ func TestEveryCommandIsDone(t *testing.T) {
 	}
 }
 
-// TestNothingIsPassedOver checks that a command without arguments refuses extra words, because they had a meaning for
-// the user.
+// TestNothingIsPassedOver checks that a command without arguments refuses additional words, because the user meant
+// something by them.
 func TestNothingIsPassedOver(t *testing.T) {
 	for _, c := range Commands() {
 		if c.Args != "" {
@@ -105,7 +105,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestDescribeIsNotDeceived checks that no text of the agent looks like a text of Perlica.
+// TestDescribeIsNotDeceived checks that an agent's words cannot look like a text of Perlica.
 func TestDescribeIsNotDeceived(t *testing.T) {
 	var b strings.Builder
 	Describe(&b, language.English.Sentences(), interaction.Question{

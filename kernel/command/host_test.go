@@ -20,7 +20,8 @@ import (
 	"github.com/perlica/perlica/provider/predictable"
 )
 
-// agentVar makes this binary the predictable agent. Its value is the scenario.
+// agentVar is a variable of the environment. It makes this binary the predictable agent, and its value is the agent's
+// scenario.
 const agentVar = "COMMAND_TEST_AGENT"
 
 func TestMain(m *testing.M) {
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// newHost returns a host with its own log and its own agent, which plays a scenario.
+// newHost returns a host with a new log and a predictable agent that plays the scenario.
 func newHost(t *testing.T, scenario ...string) *Host {
 	t.Helper()
 	self, err := os.Executable()
@@ -62,11 +63,11 @@ func newHost(t *testing.T, scenario ...string) *Host {
 	})
 	return &Host{Runner: r, Conversation: c, Agents: p.Resolver(), Workspace: p.Workspace, Dirs: p.Dirs, By: "me",
 		Where: "test",
-		Now:   func() time.Time { return time.Now().Add(interaction.ReadTime) }, // each question counts as read
+		Now:   func() time.Time { return time.Now().Add(interaction.ReadTime) }, // so that each question counts as read
 	}
 }
 
-// does carries out a line and returns the answer.
+// does carries out a line and returns the host's answer.
 func (h *Host) does(t *testing.T, line string) Output {
 	t.Helper()
 	l, err := Parse(line)
@@ -80,7 +81,7 @@ func (h *Host) does(t *testing.T, line string) Output {
 	return out
 }
 
-// says carries out lines and checks that each answer contains the wanted words.
+// says carries out each line and checks that the host's answer contains the wanted words.
 func (h *Host) says(t *testing.T, lines map[string]string) {
 	t.Helper()
 	for line, want := range lines {
@@ -90,11 +91,11 @@ func (h *Host) says(t *testing.T, lines map[string]string) {
 	}
 }
 
-// TestHostOnAConversation checks that the host reports a session's real past and its new settings.
+// TestHostOnAConversation checks that the host shows a session's recorded turns and its newest settings.
 func TestHostOnAConversation(t *testing.T) {
 	h := newHost(t)
 	h.says(t, map[string]string{"/log": "Nothing is on the log", "/pending": ""})
-	// A command that asks the agent starts it and waits for it.
+	// These commands start the agent and wait for it.
 	h.says(t, map[string]string{"/mode": "auto", "/config": "", "/model": "", "/status": "the event log"})
 	res, err := h.Conversation.Run(t.Context(), kernel.Turn{
 		Input: kernel.Input{Text: "@tokens 12 34\n@say done", Source: "test"}, Permissions: policy.ModeDeny,
@@ -134,7 +135,7 @@ func (h *Host) mustMode(t *testing.T) string {
 	return o.Mode
 }
 
-// TestEffects checks that the effect for a front end follows from the command alone.
+// TestEffects checks the effect that each command returns for the front end.
 func TestEffects(t *testing.T) {
 	h := newHost(t)
 	for line, want := range map[string]Effect{"/again": Recall, "/discard": Discard, "/clear": Switch,
@@ -149,7 +150,7 @@ func TestEffects(t *testing.T) {
 	}
 }
 
-// TestForgedLog checks that /log and /usage refuse a forged log at every front end.
+// TestForgedLog checks that /log and /usage return an error if the log was forged.
 func TestForgedLog(t *testing.T) {
 	h := newHost(t, "@say 100 euro")
 	if _, err := h.Conversation.Run(t.Context(), kernel.Turn{Input: kernel.Input{Text: "pay 100 euro", Source: "test"}}); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 )
 
-// TestReadChoice checks that ReadChoice accepts an option, its word and its confirmation. It refuses a text with two
-// meanings, because an agent may call its options anything.
+// TestReadChoice checks that ReadChoice accepts an option, the question's word and a confirmation. It must refuse a
+// text with two meanings, because an agent may call its options anything.
 func TestReadChoice(t *testing.T) {
 	q := interaction.Question{Word: "root", Options: []interaction.Option{
 		{ID: "a", Label: "Allow", Kind: "allow_once"}, {ID: "b", Label: "Always", Kind: "allow_always"},
@@ -36,7 +36,8 @@ func TestReadChoice(t *testing.T) {
 	}
 }
 
-// TestAddressInOnePiece checks that an address is shown in one piece unless its characters resemble others.
+// TestAddressInOnePiece checks that an address is also shown unbroken, unless some of its characters could mislead a
+// reader.
 func TestAddressInOnePiece(t *testing.T) {
 	long := "https://sign.in.example/" + strings.Repeat("a", 80)
 	for address, whole := range map[string]bool{long: true, "https://e.example/`x`": false, "https://ех.example": false,

@@ -20,7 +20,8 @@ func (h *Host) runs(t *testing.T, prompt string) record.Result {
 	return res
 }
 
-// TestSessions makes, names, finds, shows and removes sessions. The session in use cannot be removed.
+// TestSessions checks the commands that create, name, find, show and remove sessions. The current session cannot be
+// removed.
 func TestSessions(t *testing.T) {
 	h := newHost(t)
 	if err := h.refuses(t, "/save"); !strings.Contains(err.Error(), "nothing was said in this session") {
@@ -79,8 +80,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestWaits checks that a command that changes the session, the agent or the next line waits for the turn. A command
-// that only looks does not wait.
+// TestWaits checks that commands that change the session, the agent or the next line are delayed until the turn ends.
+// Commands that only look are not delayed.
 func TestWaits(t *testing.T) {
 	for line, want := range map[string]bool{
 		"/again": true, "/attach x": true, "/clear": true, "/exit": true, "/resume": true, "/show": true, "/provider x": true,

@@ -9,11 +9,11 @@ import (
 	"github.com/perlica/perlica/kernel/agents"
 )
 
-// offering is an agent with models and options.
+// offering is the scenario of an agent that offers models and options.
 const offering = `[session/new]
 @set configOptions [{"id":"model","name":"Model","category":"model","type":"select","currentValue":"small","options":[{"value":"small","name":"S"},{"value":"large","name":"L"}]},{"id":"fast","name":"Fast mode","type":"boolean","currentValue":false}]`
 
-// refuses carries out a line that must fail, and returns the error.
+// refuses carries out a line, checks that it fails, and returns the error.
 func (h *Host) refuses(t *testing.T, line string) error {
 	t.Helper()
 	l, err := Parse(line)
@@ -28,7 +28,7 @@ func (h *Host) refuses(t *testing.T, line string) error {
 	return err
 }
 
-// TestSettings checks that the choices are the agent's offers, and the host shows the choice afterwards.
+// TestSettings checks that only the agent's offers can be chosen, and that the host then marks the choice.
 func TestSettings(t *testing.T) {
 	h := newHost(t, offering)
 	h.says(t, map[string]string{"/model": "- `small` (now)\n- `large`\n",
@@ -56,8 +56,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestModeNames checks that the host shows the agent's name of a mode. It shows the id only where the user must type
-// it.
+// TestModeNames checks that the host shows the agent's name for a mode. It shows the id only in the list from which the
+// user types it.
 func TestModeNames(t *testing.T) {
 	h := newHost(t, `[session/new]
 @set modes {"currentModeId":"https://a.example/modes#agent","availableModes":[{"id":"https://a.example/modes#agent","name":"Agent","description":"Acts"},{"id":"https://a.example/modes#plan","name":"Plan"},{"id":"acceptEdits","name":"Accept Edits","description":"Edits unasked"}]}`)
@@ -74,8 +74,8 @@ func TestModeNames(t *testing.T) {
 	h.says(t, map[string]string{"/mode acceptEdits": "The agent is in the mode `acceptEdits`."})
 }
 
-// TestModelAmongOthers checks that of several options in the category, the option with the right name chooses the
-// model.
+// TestModelAmongOthers checks that the option with the id "model" chooses the model, although another option has the
+// same category.
 func TestModelAmongOthers(t *testing.T) {
 	h := newHost(t, `[session/new]
 @set configOptions [{"id":"provider","name":"Provider","category":"model","type":"select","currentValue":"p","options":[{"value":"p","name":"P"},{"value":"q","name":"Q"}]},{"id":"model","name":"Model","category":"model","type":"select","currentValue":"small","options":[{"value":"small","name":"S"},{"value":"large","name":"L"}]}]`)
@@ -85,10 +85,10 @@ func TestModelAmongOthers(t *testing.T) {
 		"/config": "- `provider` — Provider: p (now), q\n- `model` — Model: small, large (now)\n"})
 }
 
-// TestComplete checks that the completions after a command are its valid arguments.
+// TestComplete checks that the completions after a command are valid arguments of the command.
 func TestComplete(t *testing.T) {
 	h := newHost(t, offering, "@commands review help")
-	h.says(t, map[string]string{"/model": "small"}) // the agent has opened its session
+	h.says(t, map[string]string{"/model": "small"}) // after this the agent has opened its session
 	h.does(t, "/session new a-name")
 	for line, want := range map[string][]string{
 		"/mo":                 {"/mode", "/model"},
@@ -118,7 +118,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestHelp checks that the help text lists every command, and the agent's commands with the right number of slashes.
+// TestHelp checks that the help text lists every command. It must also list the agent's own commands with the right
+// number of slashes.
 func TestHelp(t *testing.T) {
 	h := newHost(t, "[session/new]\n@commands review help compact")
 	h.says(t, map[string]string{"/mode": "ask"})

@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/kernel/report"
 )
 
-// aTeam has questions, some of them shown, and stores the answers.
+// aTeam is a Team for tests. It stores the answers.
 type aTeam struct {
 	open    []TeamQuestion
 	shown   []TeamQuestion
@@ -27,7 +27,7 @@ func (f *aTeam) Show() ([]TeamQuestion, error) {
 
 func (f *aTeam) Shown() []TeamQuestion {
 	shown := f.shown
-	if f.closes { // closes while the command runs
+	if f.closes { // the question is closed while the command runs
 		f.shown = nil
 	}
 	return shown
@@ -47,8 +47,8 @@ func (f *aTeam) asks(id string) {
 	f.open = append(f.open, q)
 }
 
-// TestTeamQuestions checks that a command answers a shown question of a worker and no other. If this machine has
-// questions too, the command must name the question.
+// TestTeamQuestions checks that a command can answer a worker's question only after it was shown. If a question of this
+// machine also waits, the command must name its question.
 func TestTeamQuestions(t *testing.T) {
 	team := &aTeam{}
 	there := &Host{By: "me", Where: "chat", Team: team}
@@ -80,7 +80,7 @@ func TestTeamQuestions(t *testing.T) {
 	team.away = errors.New("no answer")
 	there.says(t, map[string]string{"/pending": "The team's questions cannot be read now, and there may be others: no answer"})
 	team.away = nil
-	// Another person makes a question whose id has the same ending.
+	// Another person creates a question whose id has the same ending.
 	team.asks("ffffffffffffffffffffffff" + short(id))
 	there.does(t, "/deny "+short(id))
 	there.says(t, map[string]string{"/pending": "Build"})

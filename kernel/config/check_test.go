@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestCheckSaysWhatEnsureWould compares Check with the following Ensure.
+// TestCheckSaysWhatEnsureWould checks that Check returns an error exactly if the following Ensure does.
 func TestCheckSaysWhatEnsureWould(t *testing.T) {
 	for _, tt := range []struct {
 		name string

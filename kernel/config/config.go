@@ -63,7 +63,7 @@ type Config struct {
 	// Sandbox is the sandbox of agents. SandboxWrite lists further paths that agents may write to.
 	Sandbox      sandbox.Mode
 	SandboxWrite []string
-	// SandboxHosts are the hosts of agents in the sandbox offline. Nil means those of the registry.
+	// SandboxHosts are the hosts that agents in the sandbox mode offline may connect to. Nil means the registry's hosts.
 	SandboxHosts []string
 
 	Project Project

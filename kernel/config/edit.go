@@ -226,7 +226,7 @@ type layout struct {
 	dotted bool
 	// after is an offset in the line after which the new line is inserted.
 	after int
-	// indent is the indentation of that line.
+	// indent is the white space at the beginning of that line.
 	indent string
 }
 

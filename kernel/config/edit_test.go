@@ -71,7 +71,7 @@ func TestSet(t *testing.T) {
 			if err := os.WriteFile(file, []byte(tt.before), 0o640); err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // the second time changes nothing
+			for range 2 { // the second call changes nothing
 				if err := Set(file, tt.key, tt.value); err != nil {
 					t.Fatal(err)
 				}

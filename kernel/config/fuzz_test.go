@@ -21,8 +21,8 @@ func seeds(f *testing.F) {
 	}
 }
 
-// FuzzLoad checks that the loader never panics, and its messages are printable and name a line. An untrusted project
-// file adds nothing that runs.
+// FuzzLoad checks that the loader never panics and that its messages are printable and have a line. It also checks that
+// an untrusted project file adds no command and no allowing rule.
 func FuzzLoad(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -61,7 +61,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// FuzzSet checks that the result of Set can be read and holds the key.
+// FuzzSet checks that the result of setKey can be parsed and has the key.
 func FuzzSet(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

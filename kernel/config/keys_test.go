@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// golden compares with a file of testdata, or writes it.
+// golden compares a text with a file. With -update it writes the file.
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
@@ -82,7 +82,7 @@ func TestDefaultFile(t *testing.T) {
 // TestDefaultFileUncommented checks that each key of the default file is valid without its comment sign.
 func TestDefaultFileUncommented(t *testing.T) {
 	var b strings.Builder
-	drop := map[string]bool{"url": true, "headers": true} // not together with a command
+	drop := map[string]bool{"url": true, "headers": true} // these keys are not valid together with a command
 	for _, line := range strings.Split(defaultFile(), "\n") {
 		body, ok := strings.CutPrefix(line, "# ")
 		key, _, isKey := strings.Cut(body, " = ")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// hostileFiles are files that cost a TOML parser much time or memory. Each fills size bytes.
+// hostileFiles returns files of about size bytes that cost a TOML parser much time or memory.
 func hostileFiles(size int) map[string]string {
 	fill := func(format string) string {
 		var b strings.Builder
@@ -44,7 +44,7 @@ func hostileFiles(size int) map[string]string {
 	}
 }
 
-// allowed returns the largest hostile file of this name within the limits.
+// allowed returns the largest version of this hostile file that is within the limits.
 func allowed(name string) []byte {
 	for size := maxProjectSize - 100; ; size = size * 9 / 10 {
 		if text := []byte(hostileFiles(size)[name]); exceeds("F", text) == nil {
@@ -53,7 +53,7 @@ func allowed(name string) []byte {
 	}
 }
 
-// TestHostileFilesStayCheap loads the worst files within the limits: each allocates at most 20 MB in all.
+// TestHostileFilesStayCheap checks that loading the worst files within the limits allocates at most 20 MB each.
 // BenchmarkHostileFiles measures the time.
 func TestHostileFilesStayCheap(t *testing.T) {
 	for name, text := range hostileFiles(maxProjectSize - 100) {

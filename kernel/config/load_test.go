@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// place is a user and a project, and nothing else.
+// place has the folders and variables of a user with one project.
 type place struct {
 	t    testing.TB
 	dirs Dirs
@@ -59,7 +59,7 @@ func (p *place) mustLoad() *Config {
 	return c
 }
 
-// text shortens the names of a place's files.
+// text replaces the paths of a place's files with short names.
 func (p *place) text(s string) string {
 	s = strings.ReplaceAll(s, p.ws.ConfigFile(), "PROJECT")
 	s = strings.ReplaceAll(s, p.ws.Dir(), "DIR")
@@ -127,7 +127,7 @@ func TestLayers(t *testing.T) {
 	check(nil, "project", "project file PROJECT:3")
 }
 
-// modelOf returns the model of a provider, decoded from JSON.
+// modelOf decodes the model of a provider from JSON.
 func modelOf(text string) (m struct {
 	API        string
 	Name       string

@@ -32,7 +32,8 @@ func TestFindRefusesAnotherUsersWorkspace(t *testing.T) {
 	}
 }
 
-// TestConfigurationThatIsAPipe checks that opening a pipe would wait for a writer for ever.
+// TestConfigurationThatIsAPipe checks that Load refuses a pipe, because opening a pipe would wait for a writer for
+// ever.
 func TestConfigurationThatIsAPipe(t *testing.T) {
 	p := newPlace(t)
 	if err := syscall.Mkfifo(p.ws.ConfigFile(), 0o600); err != nil {
@@ -43,8 +44,8 @@ func TestConfigurationThatIsAPipe(t *testing.T) {
 	}
 }
 
-// TestFindAbove checks that above the work tree, Find accepts only this user's folders to which no other user can
-// write. Passed lists the others.
+// TestFindAbove checks that above the work tree, Find accepts only this user's folders that no other user can write to.
+// Passed must list the rejected ones.
 func TestFindAbove(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give files away")
@@ -57,11 +58,11 @@ func TestFindAbove(t *testing.T) {
 	}
 	const stranger = 65534
 	for name, tc := range map[string]struct {
-		// above changes a/.perlica_config.
+		// above changes the .perlica_config above the working directory.
 		above func(path string) error
-		// git is the folder of a .git.
+		// git is the folder that gets a .git.
 		git string
-		// owner is the uid that owns this .git.
+		// owner is the uid of the owner of that .git.
 		owner int
 		taken bool
 	}{
@@ -119,8 +120,8 @@ func TestFindAbove(t *testing.T) {
 	}
 }
 
-// TestFindInASharedFolder checks that root works in a foreign checkout, but not in another user's folder in a directory
-// where everyone can leave one.
+// TestFindInASharedFolder checks that root may work in another user's checkout. But root must not use another user's
+// workspace in a directory such as /tmp.
 func TestFindInASharedFolder(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give files away")

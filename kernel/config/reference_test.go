@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// reference returns the keys in Markdown, as in docs/configuration.md.
+// reference returns the documentation of all keys in Markdown, as it stands in docs/configuration.md.
 func reference() string {
 	var b strings.Builder
 	for i := range table {
@@ -32,7 +32,7 @@ func reference() string {
 	return b.String()
 }
 
-// values describes the valid values of the type.
+// values returns a text about the valid values of a key.
 func (r *row) values() string {
 	switch {
 	case r.choices != nil:

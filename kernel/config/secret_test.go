@@ -31,7 +31,7 @@ func TestSecret(t *testing.T) {
 		{s: Secret{File: home}, want: "s3cret-at-home"},
 		{s: Secret{File: "~/elsewhere"}, want: "s3cret-at-home"},
 		{s: Secret{Env: "FULL", File: home}, want: "s3cret-of-env"},
-		{s: Secret{Env: "EMPTY"}, none: true}, // not the file, because the user named the variable
+		{s: Secret{Env: "EMPTY"}, none: true}, // the file is not used, because the user named the variable
 		{s: Secret{File: "/nonesuch"}, none: true},
 	} {
 		if got, err := tt.s.Read(p.dirs, name, getenv); got != tt.want || errors.Is(err, ErrNoSecret) != tt.none {
@@ -50,7 +50,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// TestSecretOfEverybody refuses a file that other users can read.
+// TestSecretOfEverybody checks that a file that other users can read or write is refused.
 func TestSecretOfEverybody(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("modes say nothing here")
@@ -70,7 +70,7 @@ func TestSecretOfEverybody(t *testing.T) {
 	}
 }
 
-// TestChannelsOfAProject checks that the channel settings of a project file count once the file is trusted.
+// TestChannelsOfAProject checks that the channel settings of a project file count only after the project is trusted.
 func TestChannelsOfAProject(t *testing.T) {
 	p := newPlace(t)
 	p.project(`[service.channels]
@@ -111,7 +111,7 @@ func TestSecretFilesAreNamedInFull(t *testing.T) {
 	}
 }
 
-// TestPatternsAddUp checks that a project can mask more, and never less.
+// TestPatternsAddUp checks that a project can add patterns of secrets, but cannot remove the user's patterns.
 func TestPatternsAddUp(t *testing.T) {
 	p := newPlace(t)
 	p.user("log.redact = ['u+']")

@@ -31,7 +31,7 @@ func TestSetProjectGivesNoTrust(t *testing.T) {
 	if c := p.mustLoad(); c.Project.Trusted || c.DefaultProvider != "" {
 		t.Errorf("trusted %v, default %q", c.Project.Trusted, c.DefaultProvider)
 	}
-	// SetProject does not extend the trust of other contents either.
+	// SetProject must not trust other changes of the file.
 	if err := Trust(p.dirs, p.ws, p.mustLoad().Project.Digest); err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +55,8 @@ func TestSetProjectRefusesWhatSetRefuses(t *testing.T) {
 	}
 }
 
-// TestSetProjectWhereThereIsNoFile checks that a new file holds only the setting, and becomes trusted. A system prompt
-// that already existed does not become trusted with it.
+// TestSetProjectWhereThereIsNoFile checks that a new file has only the setting and becomes trusted. But if the project
+// already has a system prompt, the project does not become trusted.
 func TestSetProjectWhereThereIsNoFile(t *testing.T) {
 	p := newPlace(t)
 	if err := os.RemoveAll(p.ws.Dir()); err != nil {

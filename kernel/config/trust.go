@@ -165,7 +165,7 @@ func (l loosening) loosens(value, old any) bool {
 		after := sandbox.Mode(value.(string))
 		return sandbox.Stricter(after, sandbox.Mode(before)) != after
 	case whenMoreHosts:
-		before, _ := old.([]string) // nil means that the list is not known here
+		before, _ := old.([]string) // nil means that no other layer sets the list
 		return slices.ContainsFunc(value.([]string), func(host string) bool { return !slices.Contains(before, host) })
 	case whenAllow:
 		return value == "allow"

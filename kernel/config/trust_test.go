@@ -10,12 +10,11 @@ import (
 	"testing"
 )
 
-// TestOnlyTightens has a project file and a user's file per case. It checks whether the untrusted project file
-// counts.
+// TestOnlyTightens checks for each setting whether it counts in an untrusted project file.
 func TestOnlyTightens(t *testing.T) {
 	for _, tt := range []struct {
 		name, user, project string
-		withheld            string // "" means that the setting counts
+		withheld            string // the withheld lines; "" means that the setting counts
 	}{
 		{"deny rule", "", "[[policy.rule]]\neffect='deny'", ""},
 		{"ask rule", "", "[[policy.rule]]\neffect='ask'", ""},
@@ -231,7 +230,7 @@ func TestTrustOfTwoProjects(t *testing.T) {
 	}
 }
 
-// TestPersonalKeys checks that a project cannot set the address of a team's hub, trusted or not.
+// TestPersonalKeys checks that even a trusted project cannot set the keys of a team.
 func TestPersonalKeys(t *testing.T) {
 	for _, line := range []string{`team.url = "postgres://db.example.org/t"`, `team.default = true`,
 		`team.projects.x = "/x"`} {

@@ -12,7 +12,7 @@ import (
 func TestFind(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		make  []string // a trailing slash makes a directory
+		make  []string // a path with a trailing slash becomes a directory
 		dir   string
 		root  string
 		found bool

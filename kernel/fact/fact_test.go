@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestNamesStay checks that every later version reads a fact under the same names, and writes it byte for byte the
-// same. Lines and fields may be added here. None may change.
+// TestNamesStay checks that facts keep their JSON names and encode to the same bytes. Lines and fields may be added to
+// the test. No line may change.
 func TestNamesStay(t *testing.T) {
 	tool := ToolSeen{ID: "1", Title: "T", Kind: "edit", Status: "completed"}
 	const seen = `{"id":"1","title":"T","kind":"edit","status":"completed"}`
@@ -62,8 +62,8 @@ func TestNamesStay(t *testing.T) {
 	}
 }
 
-// TestWhat checks that the text adds the judged command to the agent's title, unless the title is or ends with that
-// command.
+// TestWhat checks that the text adds the judged command to the agent's title, unless the title is that command or ends
+// with it.
 func TestWhat(t *testing.T) {
 	for want, p := range map[string]PolicyDecided{
 		"a tool":                            {},
@@ -84,7 +84,8 @@ func TestWhat(t *testing.T) {
 	}
 }
 
-// TestFactsOfOthers checks that the fields of an error lie next to those of the fact.
+// TestFactsOfOthers checks that the fields of a provider's error and the other fields of the fact are members of the
+// same JSON object.
 func TestFactsOfOthers(t *testing.T) {
 	e := event.NewFact(event.ProviderError, "perlica", event.Refs{},
 		Failed{Error: &provider.Error{Provider: "p", Message: "m"}, Known: "k"})

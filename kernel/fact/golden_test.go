@@ -19,7 +19,8 @@ func same[T any](payload []byte) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// payloads has one row for each struct that the table of event types names.
+// payloads maps the name of each struct that the table of event types mentions to a function. The function decodes and
+// encodes a payload.
 var payloads = map[string]func([]byte) ([]byte, error){
 	"fact.BridgeFinished":      same[BridgeFinished],
 	"fact.BridgeQueued":        same[BridgeQueued],
@@ -84,7 +85,7 @@ var payloads = map[string]func([]byte) ([]byte, error){
 	"fact.WebRefused":          same[WebRefused],
 }
 
-// TestGoldenPayloads decodes each recorded payload and encodes it to the same bytes. A line may be added to the
+// TestGoldenPayloads checks that each recorded payload decodes and encodes to the same bytes. Lines may be added to the
 // file. No line may change.
 func TestGoldenPayloads(t *testing.T) {
 	text, err := os.ReadFile("testdata/golden.txt")

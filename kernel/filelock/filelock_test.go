@@ -33,8 +33,8 @@ func TestLockIsExclusiveAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestLockSurvivesItsFilesRemoval checks that many goroutines take and release one lock, and each release removes the
-// file. Never do two hold the lock.
+// TestLockSurvivesItsFilesRemoval checks that at most one goroutine holds the lock, although each release removes the
+// lock's file.
 func TestLockSurvivesItsFilesRemoval(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
 	var held, most, taken atomic.Int64
@@ -65,8 +65,8 @@ func TestLockSurvivesItsFilesRemoval(t *testing.T) {
 	}
 }
 
-// TestReservedLock checks that a check sees a reserved lock as free. Take succeeds during a check. If the file was
-// removed, the first process gets the lock.
+// TestReservedLock checks that Held reports a reserved lock as free, and that Take succeeds while other goroutines call
+// Held. If the file was removed and another process has the lock, Take must return ErrHeld.
 func TestReservedLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
 	r, err := Reserve(path)
@@ -118,8 +118,8 @@ func TestReservedLock(t *testing.T) {
 	first.Release()
 }
 
-// TestSweepLeavesWhatIsHeld checks that Sweep removes a freed file, and leaves a file that another process took or
-// replaced. A process with a removed lock file does not hold the lock.
+// TestSweepLeavesWhatIsHeld checks that Sweep removes the file of a free lock. It must not remove a file that another
+// process has locked or replaced.
 func TestSweepLeavesWhatIsHeld(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
 	take := func() *Lock {
@@ -147,10 +147,10 @@ func TestSweepLeavesWhatIsHeld(t *testing.T) {
 	if left, err := filepath.Glob(path); len(left) > 0 || err != nil {
 		t.Errorf("left: %q, %v", left, err)
 	}
-	l.Sweep() // the file is gone
+	l.Sweep() // the file does not exist
 
 	take().Free()
-	f := flock.New(path, flock.SetFlag(os.O_RDONLY)) // stands for a sweep at this point
+	f := flock.New(path, flock.SetFlag(os.O_RDONLY)) // acts as a sweep at this moment
 	if ok, err := f.TryRLock(); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -163,7 +163,7 @@ func TestSweepLeavesWhatIsHeld(t *testing.T) {
 	next.Release()
 }
 
-// TestTakeNoticesARemovedFile checks that Take creates a removed file again, so that other processes see the lock.
+// TestTakeNoticesARemovedFile checks that Take creates the lock's file again if it was removed.
 func TestTakeNoticesARemovedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.lock")
 	r, err := Reserve(path)
@@ -186,7 +186,7 @@ func TestTakeNoticesARemovedFile(t *testing.T) {
 	}
 }
 
-// TestALookIsNoHolder checks that a look at a lock keeps no process from taking it.
+// TestALookIsNoHolder checks that a concurrent Held never makes Acquire fail.
 func TestALookIsNoHolder(t *testing.T) {
 	path := t.TempDir() + "/x.lock"
 	ctx, cancel := context.WithCancel(t.Context())

@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 )
 
-// texts returns all sentences of a language by the names of their fields.
+// texts returns all sentences of a language, by the names of their fields.
 func texts(l language.Language) map[string]string {
 	all := map[string]string{}
 	v := reflect.ValueOf(l.Sentences()).Elem()
@@ -40,8 +40,8 @@ func texts(l language.Language) map[string]string {
 			for key, text := range f {
 				all[name+" "+key] = text
 			}
-		case *language.Recorded: // the record is English: see TestRecorded
-		case map[message.Code]string: // see TestCodes
+		case *language.Recorded: // TestRecorded checks these
+		case map[message.Code]string: // TestCodes checks these
 		case []language.Command:
 			for _, c := range f {
 				all["/"+c.Name] = c.Help
@@ -53,7 +53,7 @@ func texts(l language.Language) map[string]string {
 	return all
 }
 
-// insertions returns the verbs of a sentence, in the order of their insertions.
+// insertions returns the different placeholders of a sentence, sorted.
 func insertions(text string) []string {
 	verbs := regexp.MustCompile(`%(\[\d+\])?[a-z]`).FindAllString(text, -1)
 	slices.Sort(verbs)
@@ -62,7 +62,7 @@ func insertions(text string) []string {
 
 func count(text string) int { return len(regexp.MustCompile(`%[a-z]`).FindAllString(text, -1)) }
 
-// TestSameSentences checks that every language has the same sentences with the same insertions.
+// TestSameSentences checks that every language has the same sentences with the same placeholders.
 func TestSameSentences(t *testing.T) {
 	english, chinese := texts(language.English), texts(language.Chinese)
 	if missing := slices.DeleteFunc(slices.Sorted(maps.Keys(english)),
@@ -79,7 +79,7 @@ func TestSameSentences(t *testing.T) {
 	}
 }
 
-// TestOneLanguage checks that a sentence is in its language. Codes, symbols and names belong to no language.
+// TestOneLanguage checks that each sentence is written in its language. Fields without words are excepted.
 func TestOneLanguage(t *testing.T) {
 	none := []string{"ReactionAck", "Joint", "OptionIs", "Stop", "Languages", "Name"}
 	isHan := func(r rune) bool { return unicode.Is(unicode.Han, r) }
@@ -95,7 +95,8 @@ func TestOneLanguage(t *testing.T) {
 	}
 }
 
-// TestCardWords checks that in each language the rows of a question fit, and their bars are aligned.
+// TestCardWords checks that in each language the lines of a question's card are not too wide and that their bars are
+// aligned.
 func TestCardWords(t *testing.T) {
 	for _, l := range language.All() {
 		words := l.Sentences().Card
@@ -127,7 +128,8 @@ func TestCardWords(t *testing.T) {
 	}
 }
 
-// TestRepeated checks that the text before a repeated message fits into its reserved space.
+// TestRepeated checks that the text before a repeated message is not longer than the space that messages reserve for
+// it.
 func TestRepeated(t *testing.T) {
 	for _, l := range language.All() {
 		if mark := l.Sentences().Repeated; len(mark) > len("(possibly repeated)") {
@@ -136,7 +138,7 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestSpan writes durations in the usual form.
+// TestSpan checks durations in words.
 func TestSpan(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		2 * time.Hour: "2 hours", time.Minute: "1 minute", 90 * time.Minute: "1 hour 30 minutes",

@@ -13,14 +13,14 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/language"
 
-	// These packages declare sentences.
+	// The imports register the sentences of these packages.
 	_ "github.com/perlica/perlica/kernel/command"
 	_ "github.com/perlica/perlica/service"
 	_ "github.com/perlica/perlica/service/web"
 )
 
-// TestCodes checks that each declared sentence has its own code, and a translation with the same insertions. Each
-// translation belongs to a declared sentence.
+// TestCodes checks that each declared sentence has its own code and a translation with the same placeholders. It also
+// checks that each translation belongs to a declared sentence.
 func TestCodes(t *testing.T) {
 	chinese := language.Chinese.Sentences().Messages
 	known := map[message.Code]string{}
@@ -39,7 +39,7 @@ func TestCodes(t *testing.T) {
 		if m.Text != "" && said == "" {
 			t.Errorf("%s has no translation", m.Code)
 		}
-		// A sentence of insertions alone has no words. Chinese needs none for "of".
+		// A sentence that has only placeholders needs no words. Chinese has no word for "of".
 		if !latin.MatchString(insertion.ReplaceAllString(m.Text, "")) || m.Text == "%s of %s" || m.Text == "%s of %s: %s" {
 			continue
 		}
@@ -55,7 +55,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// verbs returns the insertions of a form in any order.
+// verbs returns the placeholders of a sentence, sorted and without their numbers.
 func verbs(form string) []string {
 	list := insertion.FindAllString(form, -1)
 	for i, v := range list {
@@ -67,12 +67,12 @@ func verbs(form string) []string {
 
 var (
 	ownCode   = regexp.MustCompile(`^[a-z]+\.[a-z0-9]+(-[a-z0-9]+)*$`)
-	typed     = regexp.MustCompile(insertion.String() + `|/[a-z]+`) // insertions and commands
+	typed     = regexp.MustCompile(insertion.String() + `|/[a-z]+`) // placeholders, and commands that the reader types
 	insertion = regexp.MustCompile(`%(\[\d+\])?[.\d]*[a-z]`)
 )
 
-// TestSay checks that a sentence is said with its insertions, also after a record kept it. Unknown words stay as they
-// are.
+// TestSay checks that Say translates a sentence with its inserted values, also after the sentence was stored as JSON.
+// It must not change unknown words.
 func TestSay(t *testing.T) {
 	say := language.Chinese.Sentences()
 	sentence := func(args ...any) *message.Text {

@@ -17,14 +17,14 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 )
 
-// latin matches English words, as opposed to the insertions of the test.
+// latin matches words of Latin letters.
 var latin = regexp.MustCompile(`[A-Za-z]{2,}`)
 
-// own are the names that stay the same in every language.
+// own lists the names that are the same in every language.
 var own = []string{"UTF", "Perlica", "shell", "git", "cd", "fork", "PATH", "token", "stop", "WebSocket", "ACP", "JSON",
 	"RPC", "RFC", "ASCII", "MiB"}
 
-// quoted matches texts that the reader types literally.
+// quoted matches texts that the reader must type exactly.
 var quoted = regexp.MustCompile(`“[^”]*”`)
 
 func english(text string) bool {
@@ -32,7 +32,7 @@ func english(text string) bool {
 	return slices.ContainsFunc(latin.FindAllString(text, -1), func(w string) bool { return !slices.Contains(own, w) })
 }
 
-// TestRecorded checks that each sentence of the record has a translation with the same insertions.
+// TestRecorded checks that each sentence of the record has a translation with the same placeholders.
 func TestRecorded(t *testing.T) {
 	places := regexp.MustCompile(`%(\[\d+\])?[sdvq]|\{[a-z]+\}`)
 	r := language.Chinese.Sentences().Recorded
@@ -61,8 +61,8 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// values returns the possible values of an expression in a source file: a literal, or the values of an insertion by
-// its name.
+// values is a function that returns the possible values of a named variable. Its method of returns the possible texts
+// of an expression in a source file.
 type values func(name string) []string
 
 func (v values) of(e ast.Expr) []string {
@@ -102,7 +102,8 @@ func called(c *ast.CallExpr) string {
 	return ""
 }
 
-// sources calls f for each node of the files that match a pattern, except tests.
+// sources calls the function f for each syntax node of the matching files, except tests. The second argument of f is
+// the name of the enclosing function.
 func sources(t *testing.T, pattern string, f func(ast.Node, string)) {
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
@@ -129,7 +130,7 @@ func sources(t *testing.T, pattern string, f func(ast.Node, string)) {
 	}
 }
 
-// events collects the texts of the lines of /log.
+// events collects the format strings of the texts that /log shows.
 func (m messages) events(t *testing.T) {
 	say, forms := language.Chinese.Sentences(), map[string]bool{}
 	var v values = func(string) []string { return []string{"§"} }
@@ -170,7 +171,7 @@ func (m messages) events(t *testing.T) {
 	}
 }
 
-// TestForm checks that a form of /log has a translation.
+// TestForm checks the translation of one format string of /log.
 func TestForm(t *testing.T) {
 	if got := fmt.Sprintf(language.Chinese.Sentences().Form("%d turns"), 2); got != "2 轮" {
 		t.Errorf("%q", got)

@@ -16,8 +16,8 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// killed appends events in another process and kills it with the log open. The events stay in the write-ahead
-// log.
+// killed appends events in another process, which then kills itself with the log open. So the events stay in the
+// write-ahead log.
 func killed(t *testing.T, s Store, path string, types ...event.Type) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$")
@@ -37,7 +37,7 @@ func killed(t *testing.T, s Store, path string, types ...event.Type) {
 	}
 }
 
-// TestKilled is the process that killed starts.
+// TestKilled is not a test. It is the process that the function killed starts.
 func TestKilled(t *testing.T) {
 	path, dir := os.Getenv("LOGTRUST_LOG"), os.Getenv("LOGTRUST_DIR")
 	if path == "" {
@@ -61,7 +61,7 @@ func TestKilled(t *testing.T) {
 	select {}
 }
 
-// put replaces a file with a copy of another.
+// put replaces the file to with a copy of the file from.
 func put(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.Rename(elsewhere(t, from), to); err != nil {
@@ -69,7 +69,7 @@ func put(t *testing.T, from, to string) {
 	}
 }
 
-// refused returns nil if the log is unknown and Open refuses it.
+// refused returns nil if Open refuses the log as unknown. Otherwise it returns an error.
 func refused(ctx context.Context, s Store, path string) error {
 	var unknown *UnknownError
 	log, _, err := s.Open(ctx, path, eventlog.Options{Context: "default", Keys: s.Keys})
@@ -82,7 +82,7 @@ func refused(ctx context.Context, s Store, path string) error {
 	return errors.Join(errors.New("it is known"), err)
 }
 
-// TestForgedWriteAheadLog checks that a foreign write-ahead log next to a known database makes the log unknown.
+// TestForgedWriteAheadLog checks that a known log becomes unknown if it gets a foreign write-ahead log.
 func TestForgedWriteAheadLog(t *testing.T) {
 	me, other := user(t), user(t)
 	if now, err := identity(t.TempDir()); err != nil || now == "" {
@@ -129,8 +129,8 @@ func TestForgedWriteAheadLog(t *testing.T) {
 	}
 }
 
-// TestOwnWriteAheadLog checks that the write-ahead log of a killed process is known, with any signer, even after the
-// log has moved. Another write-ahead log in its place is not known.
+// TestOwnWriteAheadLog checks that the write-ahead log of a killed process stays known, signed or not, even after the
+// log was moved. A copy of the write-ahead log must not be known.
 func TestOwnWriteAheadLog(t *testing.T) {
 	me := user(t)
 	me.Keys = nil

@@ -18,8 +18,8 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// TestHeadersAreKept checks that a log that was found sound is found damaged after a byte of it changed. It fails
-// if the state of the files does not name the time of their last change.
+// TestHeadersAreKept checks that a changed byte in a log that was checked before is found. So the state of the files
+// must contain the time of their last change.
 func TestHeadersAreKept(t *testing.T) {
 	s, path := user(t), filepath.Join(t.TempDir(), "eventlog.db")
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
@@ -72,8 +72,8 @@ func TestHeadersAreKept(t *testing.T) {
 	}
 }
 
-// TestHeadersOfALargeLog checks a log of more than recentEvents events. A change among the newest events is found, and
-// also a change among events that were never checked here. It fails if the check starts at the sound events.
+// TestHeadersOfALargeLog checks a log with more than recentEvents events. A change among the newest events must be
+// found. So must a change among events that were never checked.
 func TestHeadersOfALargeLog(t *testing.T) {
 	s, path := user(t), filepath.Join(t.TempDir(), "eventlog.db")
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {

@@ -13,14 +13,15 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// user returns the store of a user with keys.
+// user returns the store of a new user with keys.
 func user(t *testing.T) Store {
 	t.Helper()
 	dir := t.TempDir()
 	return Store{Dir: filepath.Join(dir, "logs"), Keys: evidence.UseKeys(filepath.Join(dir, "keys"))}
 }
 
-// write appends events through a handle with these keys. A nil keys signs nothing.
+// write appends events to the log at path, with checkpoints signed by these keys. If keys is nil, the checkpoints are
+// not signed.
 func write(t *testing.T, path string, keys *evidence.Keys, types ...event.Type) {
 	t.Helper()
 	log, err := eventlog.Open(t.Context(), path, eventlog.Options{Context: "default", Keys: keys})
@@ -33,7 +34,7 @@ func write(t *testing.T, path string, keys *evidence.Keys, types ...event.Type) 
 	}
 }
 
-// appendRun writes an event of each type. The last event of a run makes a checkpoint.
+// appendRun appends an event of each type. event.CallEnforced also makes a checkpoint.
 func appendRun(t *testing.T, log *eventlog.Log, types ...event.Type) {
 	t.Helper()
 	refs := event.Refs{Run: event.RunID(log.Writer()), Input: event.InputID(log.Writer())}
@@ -48,7 +49,7 @@ func appendRun(t *testing.T, log *eventlog.Log, types ...event.Type) {
 	}
 }
 
-// elsewhere copies a log to a place that no store has seen.
+// elsewhere copies a log to a new path that no store knows.
 func elsewhere(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -78,7 +79,7 @@ func TestCheck(t *testing.T) {
 	run := []event.Type{event.Requested, event.Responded, event.CallEnforced}
 	for name, tc := range map[string]struct {
 		make func(path string)
-		why  string // the reason in the UnknownError; empty means a known log
+		why  string // the reason in the UnknownError; empty means that the log must be known
 	}{
 		"no file":   {func(string) {}, ""},
 		"empty":     {func(path string) { write(t, path, nil) }, ""},
@@ -119,7 +120,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestMadeHere checks that an added log is known while its file stays the same, with any signer.
+// TestMadeHere checks that a log that was added is known, signed or not, as long as its file is the same.
 func TestMadeHere(t *testing.T) {
 	me, other := user(t), user(t)
 	path := filepath.Join(t.TempDir(), "eventlog.db")
@@ -158,8 +159,8 @@ func TestMadeHere(t *testing.T) {
 	}
 }
 
-// TestAnotherFileBehindTheCheck checks that a log that appears between the check and the opening does not count as the
-// checked one, or as made here.
+// TestAnotherFileBehindTheCheck checks that a log that replaces the checked file before the opening is checked itself.
+// It must not count as made here.
 func TestAnotherFileBehindTheCheck(t *testing.T) {
 	me, other := user(t), user(t)
 	foreign := filepath.Join(t.TempDir(), "eventlog.db")
@@ -198,8 +199,8 @@ func TestAnotherFileBehindTheCheck(t *testing.T) {
 	}
 }
 
-// TestTrustedKey checks that with a key, later states of the same log are known as far as it signed them. No other log
-// is known.
+// TestTrustedKey checks that after Trust with a key, later states of the same log are known as far as the key signed
+// them. Other logs with this key are not known.
 func TestTrustedKey(t *testing.T) {
 	me, other := user(t), user(t)
 	path := filepath.Join(t.TempDir(), "eventlog.db")

@@ -25,8 +25,8 @@ import (
 	"github.com/perlica/perlica/provider/predictable"
 )
 
-// frontEnd lists runs and questions, follows the log as server-sent events, answers, and sends inputs. A real one
-// would authenticate its users.
+// frontEnd returns an HTTP handler that lists runs and questions, follows the log as server-sent events, accepts
+// answers and sends inputs. A real front end would authenticate its users.
 func frontEnd(p *project.Project, r *kernel.Runner) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /runs", func(w http.ResponseWriter, req *http.Request) {
@@ -50,7 +50,7 @@ func frontEnd(p *project.Project, r *kernel.Runner) http.Handler {
 	mux.HandleFunc("GET /events", func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_ = http.NewResponseController(w).Flush()
-		after, _ := strconv.ParseInt(req.Header.Get("Last-Event-ID"), 10, 64) // without it: from the beginning
+		after, _ := strconv.ParseInt(req.Header.Get("Last-Event-ID"), 10, 64) // without the header: 0
 		for e, err := range r.FollowLog(req.Context(), event.Seq(after)) {
 			b, jerr := json.Marshal(streamjson.NewEntryLine(e))
 			if err != nil || jerr != nil {
@@ -83,7 +83,7 @@ func reply(w http.ResponseWriter, v any, err error) {
 	_ = json.NewEncoder(w).Encode(v) // the client may have disconnected
 }
 
-// Example_http opens a project and talks to it over HTTP. It sends an input, follows it, and answers its question.
+// Example_http opens a project and uses it over HTTP: it sends an input, follows the events, and answers the question.
 func Example_http() {
 	home, err := os.MkdirTemp("", "perlica-http")
 	check(err)
@@ -117,7 +117,7 @@ func Example_http() {
 		}
 		check(json.Unmarshal([]byte(line), &e))
 		if strings.HasPrefix(e.Type, "session.") {
-			continue // the holder of the session depends on the time of the look
+			continue // these lines depend on the time at which the follower checks the lock
 		}
 		fmt.Println(strings.TrimSpace(e.Type + " " + e.Title + e.Text))
 		if e.Type == "question" {
@@ -152,7 +152,7 @@ func Example_http() {
 	// 0 runs, 0 questions
 }
 
-// count gets a list and returns its length.
+// count fetches a JSON list and returns its length.
 func count(url string) int {
 	res, err := http.Get(url)
 	check(err)
@@ -181,7 +181,7 @@ func check(err error) {
 	}
 }
 
-// TestMain runs the built-in agent if the registry starts this executable as one.
+// TestMain runs the built-in agent if a test starts this executable as the agent.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "agent" {
 		check(predictable.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr, predictable.Options{}))

@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 )
 
-// TestUser checks that opening the user's own log for work creates it, with any configuration and in any directory. It
-// is a log like others, and not a project.
+// TestUser checks that opening the user's own log for work creates it, with any configuration and in any directory.
+// List must not list it as a project.
 func TestUser(t *testing.T) {
 	dir := t.TempDir()
 	environ := []string{"PERLICA_HOME=" + filepath.Join(dir, "home"), "PERLICA_CONTEXT_DEFAULT_ID=other"}
@@ -29,7 +29,7 @@ func TestUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Vouchers().Add(t.Context(), "a decision"); err != nil { // next to the handle of this process
+	if err := p.Vouchers().Add(t.Context(), "a decision"); err != nil { // while this process has the log open
 		t.Error(err)
 	}
 	e, ok, err := r.Log().Last(t.Context(), event.Query{Types: []event.Type{event.VoucherGiven}})
@@ -44,7 +44,7 @@ func TestUser(t *testing.T) {
 	}
 }
 
-// TestContextOf checks that a log's path names its project and its context, and no other file's path does.
+// TestContextOf checks that only the path of a context's log yields a project and a context.
 func TestContextOf(t *testing.T) {
 	dir := t.TempDir()
 	if real, err := filepath.EvalSymlinks(dir); err == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/eventlog/view"
 )
 
-// TestOpenViewWhereNothingCanBeWritten builds a view in a temporary file.
+// TestOpenViewWhereNothingCanBeWritten checks that a view is built in a temporary file if its folder cannot be written.
 func TestOpenViewWhereNothingCanBeWritten(t *testing.T) {
 	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "log.db"), eventlog.Options{})
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// TestHistoryIsCutTheSameWayEveryTime checks the cut for each budget, and that the transcript quotes each line.
+// TestHistoryIsCutTheSameWayEveryTime checks the selected turns for each budget, and that the transcript quotes each
+// line.
 func TestHistoryIsCutTheSameWayEveryTime(t *testing.T) {
 	log := openLogFile(t)
 	for i := range 5 {
@@ -57,7 +58,7 @@ func TestHistoryIsCutTheSameWayEveryTime(t *testing.T) {
 	}
 }
 
-// TestTranscriptNamesWhatWasAttached checks that the transcript has the name of an earlier attachment.
+// TestTranscriptNamesWhatWasAttached checks that the transcript names the attachments of an earlier input.
 func TestTranscriptNamesWhatWasAttached(t *testing.T) {
 	log := openLogFile(t)
 	refs := event.Refs{Session: "s", Run: "a", Input: "a"}

@@ -45,7 +45,7 @@ func intentFact(run string) event.Event {
 		event.Refs{Run: event.RunID(run), Input: event.InputID(run)}, fact.Requested{})
 }
 
-// TestPendingQuestions checks that only an awaited question is pending.
+// TestPendingQuestions checks that a question is pending only if a process waits for its answer.
 func TestPendingQuestions(t *testing.T) {
 	const runA, runB = "0199aaaa-0000-7000-8000-00000000c003", "0199bbbb-0000-7000-8000-00000000d004"
 	log, locks := openLogFile(t), t.TempDir()
@@ -58,7 +58,7 @@ func TestPendingQuestions(t *testing.T) {
 		questionFact(runA, "open-0001", time.Hour),
 		questionFact(runA, "nobody-02", -time.Second), // no person could be asked
 		questionFact(runA, "lapsed-03", time.Hour),
-		questionFact(runB, "orphan-04", time.Hour), // its process is gone
+		questionFact(runB, "orphan-04", time.Hour), // the run's process has ended
 		questionFact(runA, "open-0005", time.Hour),
 		event.NewFact(event.InteractionLapsed, "perlica", event.Refs{Run: runA, Interaction: "lapsed-03"}, struct{}{}),
 	)

@@ -8,8 +8,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestRecordOfAnything checks that an event without a readable payload counts by its type, in any order.
-// Apply returns an error exactly for the types that it reads.
+// TestRecordOfAnything checks that an event without a readable payload still counts by its type. Apply must return an
+// error exactly for the types whose payload it decodes.
 func TestRecordOfAnything(t *testing.T) {
 	for _, typ := range event.Known().Types() {
 		r := &Record{}
@@ -38,7 +38,7 @@ func TestRecordOfAnything(t *testing.T) {
 	}
 }
 
-// TestJoin checks that a new message begins a line.
+// TestJoin checks that a new message begins on a new line.
 func TestJoin(t *testing.T) {
 	type piece struct{ id, text string }
 	for want, pieces := range map[string][]piece{

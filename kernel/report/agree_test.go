@@ -27,8 +27,8 @@ var (
 	agreeSeed = flag.Uint64("agree-seed", 1, "what they are made from")
 )
 
-// TestVerifiersAgree compares log verify with docs/verify.py. Some logs have events in any order, some are in
-// order, and some have changed rows. Both verifiers name the same kind of damage at the same event, or no damage.
+// TestVerifiersAgree compares 'perlica log verify' with docs/verify.py. Some logs are sound, some have events in a
+// wrong order, and some have changed rows. Both must name the same kind of damage at the same event, or no damage.
 func TestVerifiersAgree(t *testing.T) {
 	// python3 may be a wrapper script that takes longer than the verification.
 	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
@@ -44,7 +44,7 @@ func TestVerifiersAgree(t *testing.T) {
 	for i := range *agreeLogs {
 		dice := rand.New(rand.NewPCG(*agreeSeed, uint64(i)))
 		path := filepath.Join(t.TempDir(), "eventlog.db")
-		origin := randomLog(t, dice, path, keys, i%3 == 0) // with two damages, either may be named first
+		origin := randomLog(t, dice, path, keys, i%3 == 0) // verifiers may name two damages in another order
 		change := ""
 		if i%3 > 0 {
 			change = randomChange(dice)
@@ -77,7 +77,8 @@ func TestVerifiersAgree(t *testing.T) {
 	}
 }
 
-// randomLog writes events in any order, with few different ids. It skips events that the log refuses.
+// randomLog writes a log with random runs. If wild is true, the runs have random faults. It skips events that the log
+// refuses.
 func randomLog(t *testing.T, dice *rand.Rand, path string, keys *evidence.Keys, wild bool) (origin string) {
 	t.Helper()
 	ctx := context.Background()
@@ -87,7 +88,7 @@ func randomLog(t *testing.T, dice *rand.Rand, path string, keys *evidence.Keys, 
 	}
 	for n := range 2 + dice.IntN(6) {
 		for _, e := range randomRun(dice, n, wild) {
-			_, _ = l.Append(ctx, e) // an event that conflicts is left out
+			_, _ = l.Append(ctx, e) // the log refuses an event that conflicts
 		}
 	}
 	if dice.IntN(8) == 0 {
@@ -110,7 +111,8 @@ func randomLog(t *testing.T, dice *rand.Rand, path string, keys *evidence.Keys, 
 	return origin
 }
 
-// randomRun returns a sound run. A wild run has some events removed, doubled, or given other ids.
+// randomRun returns the events of a run without faults. If wild is true, some events are missing, doubled, or have
+// wrong ids.
 func randomRun(dice *rand.Rand, n int, wild bool) (list []event.Event) {
 	refs := event.Refs{Session: "s", Run: event.RunID(fmt.Sprint("r", n)), Trace: event.TraceID(fmt.Sprint("t", n)),
 		Input: event.InputID(fmt.Sprint("i", n))}
@@ -158,7 +160,7 @@ func randomRun(dice *rand.Rand, n int, wild bool) (list []event.Event) {
 	return list
 }
 
-// randomChange returns a change to a log by an SQL shell.
+// randomChange returns an SQL statement that changes a log without Perlica.
 func randomChange(dice *rand.Rand) string {
 	pick := func(list ...string) string { return list[dice.IntN(len(list))] }
 	seq := pick("(SELECT max(seq) FROM events)", "1", "2", fmt.Sprint(1+dice.IntN(30)))
@@ -197,7 +199,7 @@ func changeLog(t *testing.T, path, change string) {
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	// A forger puts the triggers back, because verify.py does not look for missing ones.
+	// A forger would restore the triggers. verify.py does not look for missing ones.
 	for _, statement := range store.Statements() {
 		if name, ok := strings.CutPrefix(statement, "CREATE TRIGGER "); ok {
 			if _, err := db.Exec("DROP TRIGGER " + strings.Fields(name)[0]); err != nil {
@@ -211,7 +213,7 @@ func changeLog(t *testing.T, path, change string) {
 	}
 }
 
-// goSays returns the verdict in the words of docs/verify.py.
+// goSays returns the verdict of verify.Log in the words of docs/verify.py.
 func goSays(t *testing.T, path string, opt verify.Options) string {
 	t.Helper()
 	r, err := store.OpenReader(t.Context(), path)

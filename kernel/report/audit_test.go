@@ -11,7 +11,7 @@ import (
 
 const promptLine = `{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{}}`
 
-// step is an event in short: "type run [interaction]", with its differences from a sound one.
+// step describes an event of a test's run. change may make it faulty.
 type step struct {
 	t       event.Type
 	run     event.RunID
@@ -43,7 +43,7 @@ func events(steps []step) []*event.Event {
 	return list
 }
 
-// sound returns a run without a fault.
+// sound returns the events of a run without faults.
 func sound() []step {
 	return []step{
 		{t: event.MessageReceived, run: "1"},
@@ -77,11 +77,11 @@ func auditOf(list []*event.Event, gapBefore int) (broken []string, open []event.
 	return broken, a.Open()
 }
 
-// TestAuditRules breaks each rule once in a sound run. Without its rule the audit reports nothing.
+// TestAuditRules breaks each rule once in a run without faults, and checks that the audit reports exactly this rule.
 func TestAuditRules(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(s []step) []step
-		want   string // the only finding; "" for no finding
+		want   string // the findings, separated by |; "" means no finding
 	}{
 		"nothing":        {func(s []step) []step { return s }, ""},
 		"no outcome yet": {func(s []step) []step { return s[:13] }, ""},
@@ -162,7 +162,7 @@ func input(id event.InputID) func(*event.Event) {
 	return func(e *event.Event) { e.Input = id }
 }
 
-// TestAuditOpen checks that an intent without an outcome is listed, and is not damage.
+// TestAuditOpen checks that a run with an intent and no outcome is listed as open, and is not reported as damage.
 func TestAuditOpen(t *testing.T) {
 	list := events(append(sound()[:13], step{t: event.Requested, run: "2"}))
 	broken, open := auditOf(list, -1)
@@ -174,7 +174,7 @@ func TestAuditOpen(t *testing.T) {
 	}
 }
 
-// TestAuditBehindGaps checks that the audit reports nothing that depends on missing events.
+// TestAuditBehindGaps checks that the audit reports no fault that may come from missing events.
 func TestAuditBehindGaps(t *testing.T) {
 	all := events(sound())
 	for from := range all {
@@ -187,7 +187,7 @@ func TestAuditBehindGaps(t *testing.T) {
 	}
 }
 
-// BenchmarkAudit measures the time per event.
+// BenchmarkAudit measures the time of checking one event.
 func BenchmarkAudit(b *testing.B) {
 	e := events([]step{{t: event.NotificationReceived, run: "1"}})[0]
 	var a report.Audit

@@ -15,7 +15,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// The benchmarks read this log. -args -events 1000000 -log DIR keeps it for inspection.
+// These flags describe the log for the benchmarks. With -args -log DIR, the log stays in DIR for later runs.
 var (
 	bigEvents = flag.Int("events", 20_000, "how many events the log of the benchmarks has")
 	bigDir    = flag.String("log", "", "folder to keep the log of the benchmarks in")
@@ -24,7 +24,7 @@ var (
 // eventsOfARun is the number of events that fillRun makes: 12 facts and 28 frames.
 const eventsOfARun = 40
 
-// bigLog returns a log of many runs.
+// bigLog returns a log of many runs, and the log's folder.
 func bigLog(b *testing.B) (*store.Reader, string) {
 	b.Helper()
 	dir := *bigDir
@@ -52,7 +52,7 @@ func bigLog(b *testing.B) (*store.Reader, string) {
 	return r, dir
 }
 
-// runID returns the id of the nth run. Ids differ at their beginning as much as at their end.
+// runID returns the id of the i-th run. The ids differ at their beginning and at their end.
 func runID(i int) string {
 	return fmt.Sprintf("0199%04x-%04x-7ccc-8ddd-%04x%08x", i>>16, i&0xffff, i&0xffff, uint32(i)*2654435761)
 }
@@ -125,8 +125,8 @@ func fillRun(tb testing.TB, l *eventlog.Log, i int) {
 	}
 }
 
-// searches are possibly slow searches: a word in every text, a word in one old text, two frequent words that never
-// meet, and filters that match few texts.
+// searches are searches that could be slow: a word in every text, a word in one old text, two frequent words that never
+// occur together, and filters that match few texts.
 var searches = map[string]Wanted{
 	"everywhere":     {Phrases: []string{"please"}},
 	"once-long-ago":  {Phrases: []string{"unique"}},
@@ -174,7 +174,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// BenchmarkFindRun measures the search for a run before its story.
+// BenchmarkFindRun measures how long it takes to find a run and to read its story.
 func BenchmarkFindRun(b *testing.B) {
 	log, _ := bigLog(b)
 	id := runID(*bigEvents / eventsOfARun / 2)

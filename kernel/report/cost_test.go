@@ -12,8 +12,8 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// TestWhatARunCosts checks that an agent reports the cost of its session so far, so no two runs count the same money. A
-// session that starts again at zero counts from zero.
+// TestWhatARunCosts checks that a run's cost is the difference between two reports, because an agent reports the cost
+// of its whole session. If an agent begins at zero again, the whole new report counts.
 func TestWhatARunCosts(t *testing.T) {
 	start := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	now := start
@@ -37,7 +37,7 @@ func TestWhatARunCosts(t *testing.T) {
 		{run: "1", agent: "a", soFar: 1},
 		{run: "2", agent: "a", silent: true},
 		{run: "3", agent: "a", soFar: 1.5},
-		{run: "4", agent: "a", soFar: 0.25}, // started again
+		{run: "4", agent: "a", soFar: 0.25}, // the agent began at zero again
 		{run: "5", agent: "b", soFar: 2},
 		{run: "6", agent: "b", soFar: 7, currency: "EUR"},
 		{run: "7", agent: "b", soFar: 3},

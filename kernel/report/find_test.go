@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// logWith returns a log that holds the events.
+// logWith returns a new log with these events.
 func logWith(t *testing.T, events ...event.Event) *eventlog.Log {
 	t.Helper()
 	log, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "log.db"), eventlog.Options{Context: "test"})
@@ -72,12 +72,12 @@ func TestFindRecord(t *testing.T) {
 		{ref: "c003", run: runA},
 		{ref: "0199bbbb", run: runB},
 		{ref: "job-2", run: runB},
-		{ref: "0199aaaa", run: runA}, // a run comes before the sessions that begin alike
+		{ref: "0199aaaa", run: runA}, // the run wins over sessions whose id begins in the same way
 		{ref: "0199", err: ErrAmbiguousRef},
 		{ref: sessionA, session: sessionA},
 		{ref: "a001", session: sessionA},
 		{ref: "spine", session: sessionA},
-		{ref: "b002", session: sessionB}, // deleted, but on the log
+		{ref: "b002", session: sessionB}, // deleted, but still on the log
 		{ref: "old name", err: ErrNotFound},
 		{ref: "gone", err: ErrNotFound},
 		{ref: "003", err: ErrNotFound},
@@ -100,7 +100,7 @@ func TestFindRecord(t *testing.T) {
 	}
 }
 
-// TestFindRunPrefersTheLastTry checks that an input that failed before its call may be tried again.
+// TestFindRunPrefersTheLastTry checks that FindRun returns the newest of several runs with the same input.
 func TestFindRunPrefersTheLastTry(t *testing.T) {
 	log := logWith(t, inputFact(sessionA, runA, "job"), inputFact(sessionA, runB, "job"))
 	run, err := FindRun(context.Background(), &log.Reader, "job")
@@ -109,8 +109,7 @@ func TestFindRunPrefersTheLastTry(t *testing.T) {
 	}
 }
 
-// TestFindRunWithoutReadingInputs checks that the indexes find runs with an intent or an outcome, even if the payloads
-// of their inputs are gone.
+// TestFindRunWithoutReadingInputs checks that FindRun finds a run by its intent or its outcome, without its input.
 func TestFindRunWithoutReadingInputs(t *testing.T) {
 	refs := func(run, input string) event.Refs {
 		return event.Refs{Session: sessionA, Run: event.RunID(run), Input: event.InputID(input)}

@@ -28,9 +28,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// storyLog returns a log with one of everything. One run has tools and questions, and its texts hold code that a
-// browser would execute. One run failed, with a secret. One run has only its hashes left. The clock advances a
-// quarter of a second per event.
+// storyLog returns a log with three kinds of runs. One run has tools and questions, and its texts contain code that a
+// browser would execute. One run failed, with a secret in its text. One run was pruned. The clock advances a quarter of
+// a second per event.
 func storyLog(t *testing.T) *eventlog.Log {
 	t.Helper()
 	now := time.Date(2026, 11, 21, 6, 30, 0, 0, time.UTC)
@@ -149,7 +149,7 @@ func prunedEvents() []event.Event {
 	}
 }
 
-// varies matches the parts that differ from log to log.
+// varies has the patterns of texts that differ from log to log, and their replacements.
 var varies = []struct {
 	pattern *regexp.Regexp
 	with    string
@@ -158,7 +158,7 @@ var varies = []struct {
 	{regexp.MustCompile(`("perlicaleaf":"|<code>)[^"<]{40,}=`), "${1}HASH"},
 }
 
-// golden compares a writer's output with a file.
+// golden compares a writer's output with a file in testdata. With -update it writes the file.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	for _, v := range varies {
@@ -222,8 +222,8 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errBroken }
 
-// TestPageIsHarmless checks that the page has only the template's elements, each properly closed, whatever the texts
-// hold. The page fetches nothing.
+// TestPageIsHarmless checks that the page has only expected elements, each properly closed, and loads nothing. The
+// texts in the log contain HTML.
 func TestPageIsHarmless(t *testing.T) {
 	text := written(t, WriteHTML, event.Query{}, false)
 	d := xml.NewDecoder(bytes.NewReader(text))
@@ -268,7 +268,7 @@ func TestPageIsHarmless(t *testing.T) {
 	}
 }
 
-// TestCloudEventsAreValid checks the names and values of attributes against the specification.
+// TestCloudEventsAreValid checks the names and values of attributes against the CloudEvents specification.
 func TestCloudEventsAreValid(t *testing.T) {
 	name := regexp.MustCompile(`^[a-z0-9]{1,20}$`)
 	ids := map[string]bool{}
@@ -296,7 +296,7 @@ func TestCloudEventsAreValid(t *testing.T) {
 	}
 }
 
-// TestSpansAreValid checks the ids, parents and times of spans against OTLP.
+// TestSpansAreValid checks the ids, parents and times of spans against the OTLP specification.
 func TestSpansAreValid(t *testing.T) {
 	hexID := regexp.MustCompile(`^[0-9a-f]+$`)
 	seen := map[string]bool{}

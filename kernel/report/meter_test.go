@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// TestTokensOfARun checks that the tokens of an agent that counts its session are not added up. The tokens of an agent
-// that counts each turn are added up.
+// TestTokensOfARun checks the tokens of runs. If an agent reports the tokens of its session, a run has the difference
+// to the previous report. If it reports the tokens of the turn, a run has the reported number.
 func TestTokensOfARun(t *testing.T) {
 	start := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	now := start
@@ -33,13 +33,13 @@ func TestTokensOfARun(t *testing.T) {
 		own, ownOut int64
 	}{
 		{"copilot", "a", 100, 10, 100, 10},
-		{"copilot", "a", 0, 0, 0, 0}, // without a number
+		{"copilot", "a", 0, 0, 0, 0}, // a report without numbers
 		{"copilot", "a", 250, 40, 150, 30},
-		{"copilot", "a", 60, 5, 60, 5}, // started again
+		{"copilot", "a", 60, 5, 60, 5}, // the agent began at zero again
 		{"copilot", "b", 90, 9, 90, 9},
 		{"claude", "c", 100, 10, 100, 10},
 		{"claude", "c", 250, 40, 250, 40},
-		{"mine", "d", 100, 10, 100, 10}, // a configured agent that says that it is copilot
+		{"mine", "d", 100, 10, 100, 10}, // a configured agent that introduces itself as copilot
 		{"mine", "d", 250, 40, 150, 30},
 	}
 	for i, turn := range turns {

@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// searchIn opens an index of the log in the test's temporary folder.
+// searchIn opens a new index of the log.
 func searchIn(t *testing.T, log *eventlog.Log) *Search {
 	t.Helper()
 	s, err := OpenSearch(t.Context(), &log.Reader, filepath.Join(t.TempDir(), "search.db"), nil)
@@ -32,7 +32,7 @@ func searchIn(t *testing.T, log *eventlog.Log) *Search {
 	return s
 }
 
-// hits lists the found texts as seq and kind.
+// hits returns the found texts as pairs of event number and kind.
 func hits(t *testing.T, s *Search, w Wanted) string {
 	t.Helper()
 	var list []string
@@ -63,11 +63,11 @@ func TestSearchFindsEveryKind(t *testing.T) {
 		"删除":               "17 answer",
 		"my-session":       "1 session",
 		"it does not know": "19 answer",
-		"gone":             "", // its payload is gone
-		"onerror":          "", // in a frame only
+		"gone":             "", // the payload was pruned
+		"onerror":          "", // occurs only in a line of the agent
 		"end_turn":         "",
 		"claude":           "",
-		"kinput":           "", // a tag only
+		"kinput":           "", // occurs only in the tags
 	} {
 		if got := hits(t, s, Wanted{Phrases: []string{phrase}}); got != want {
 			t.Errorf("%q: %q, want %q", phrase, got, want)
@@ -77,7 +77,7 @@ func TestSearchFindsEveryKind(t *testing.T) {
 
 func TestSearchFilters(t *testing.T) {
 	s := searchIn(t, storyLog(t))
-	at := func(seq int) time.Time { // the time of an event
+	at := func(seq int) time.Time { // returns the time of an event
 		return time.Date(2026, 11, 21, 6, 30, 0, 0, time.UTC).Add(time.Duration(seq) * 250 * time.Millisecond)
 	}
 	for _, c := range []struct {
@@ -114,7 +114,7 @@ func TestSearchFilters(t *testing.T) {
 	}
 }
 
-// TestSearchByTimeOverStretches checks that a clock that jumps hides nothing.
+// TestSearchByTimeOverStretches checks that a search by time finds all texts even if the clock has jumped.
 func TestSearchByTimeOverStretches(t *testing.T) {
 	start := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	clock := start
@@ -125,13 +125,13 @@ func TestSearchByTimeOverStretches(t *testing.T) {
 	}
 	defer log.Close()
 	refs := event.Refs{Session: "s", Run: "r"}
-	for i := range 1500 { // three stretches
+	for i := range 1500 { // three groups of 512 events
 		clock = start.Add(time.Duration(i) * time.Second)
 		text := "word"
 		switch i {
-		case 1200: // late on the log, early by the clock
+		case 1200: // late on the log, but early by the clock
 			clock, text = start.Add(-time.Hour), "word back"
-		case 100: // the opposite
+		case 100: // early on the log, but late by the clock
 			clock, text = start.Add(24*time.Hour), "word ahead"
 		}
 		if err := log.Record(event.NewFact(event.MessageReceived, "user", refs,
@@ -160,8 +160,7 @@ func TestSearchByTimeOverStretches(t *testing.T) {
 	}
 }
 
-// everyInput returns the result of a search that finds the only text of each of n events. With a large n, the texts
-// exceed one chunk.
+// everyInput returns the expected hits of a search that finds one text in each of n events.
 func everyInput(n int) string {
 	var list []string
 	for seq := n; seq > 0; seq-- {
@@ -170,8 +169,8 @@ func everyInput(n int) string {
 	return strings.Join(list, ", ")
 }
 
-// TestSearchCatchesUp checks that the next search finds new texts. It finds an answer by the words of a question that
-// was asked earlier.
+// TestSearchCatchesUp checks that the index includes new texts after the next OpenSearch. An answer must be found by
+// the words of its question.
 func TestSearchCatchesUp(t *testing.T) {
 	log := logWith(t)
 	path := filepath.Join(t.TempDir(), "search.db")
@@ -227,7 +226,7 @@ func TestSearchFindSession(t *testing.T) {
 	}
 }
 
-// TestSearchAsksNoSort checks that SQLite reads the words in the order of the log, without a scan.
+// TestSearchAsksNoSort checks SQLite's plan for the search: it must neither sort nor scan the table of texts.
 func TestSearchAsksNoSort(t *testing.T) {
 	s := searchIn(t, storyLog(t))
 	var plan []struct {

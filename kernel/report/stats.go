@@ -226,7 +226,7 @@ func (c *counter) addUsage(ctx context.Context, log event.Reader) error {
 	var m Meter
 	older := event.Query{Before: c.q.Since}
 	if c.q.Since.IsZero() {
-		older.Before = time.Unix(0, 0) // no older reports are needed
+		older.Before = time.Unix(0, 0) // c.reports has all reports
 	}
 	for _, u := range c.reports {
 		if err := m.beginSession(ctx, log, u.refs, u.said, older); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/kernel/record"
 )
 
-// statsLog holds two runs of one provider on two days, and a run of another provider that never got an intent.
+// statsLog returns a log with two runs of one provider on two days, and a run of another provider that has no intent.
 func statsLog(t *testing.T) *eventlog.Log {
 	t.Helper()
 	now := time.Date(2026, 3, 1, 23, 0, 0, 0, time.UTC)
@@ -50,7 +50,7 @@ func statsLog(t *testing.T) *eventlog.Log {
 	put(event.PolicyDecided, "1", fact.PolicyDecided{Effect: "allow", By: "standing"})
 	put(event.InteractionLapsed, "1", interaction.Resolution{Reason: interaction.TimeUp})
 	put(event.ToolBlocked, "1", fact.ToolBlocked{})
-	now = now.Add(2 * time.Hour) // its end is on the next day
+	now = now.Add(2 * time.Hour) // the run ends on the next day
 	put(event.Responded, "1", fact.Responded{
 		Usage: json.RawMessage(`{"inputTokens":10,"outputTokens":20}`), Cost: &fact.Cost{Amount: 0.5, Currency: "EUR"},
 	})
@@ -98,7 +98,8 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// TestStatsOfAPrunedLog checks that types and headers still count, and the session knows its provider.
+// TestStatsOfAPrunedLog checks that a pruned run still counts by the types of its events, and gets its provider from
+// the session.
 func TestStatsOfAPrunedLog(t *testing.T) {
 	log := statsLog(t)
 	if _, err := log.Prune(t.Context(), event.Pruning{Until: 1000, Run: "1"}); err != nil {

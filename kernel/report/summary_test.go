@@ -17,8 +17,7 @@ func TestSummarizeHasWordsForEveryFact(t *testing.T) {
 	}
 }
 
-// TestEveryTextIsSearched checks that the index reads the types that have texts. It also reads the deletion of
-// sessions, to forget their names.
+// TestEveryTextIsSearched checks that the index reads exactly the event types with texts, and the deletion of sessions.
 func TestEveryTextIsSearched(t *testing.T) {
 	for _, typ := range event.Known().Types() {
 		indexed := slices.Contains(event.Known().For(event.Search), typ)

@@ -50,7 +50,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// index returns a table of words as in the view of the search.
+// index returns a database with the schema of the search.
 func index(tb testing.TB) *sqlx.DB {
 	tb.Helper()
 	db, err := sqlx.Open("sqlite", ":memory:")
@@ -122,7 +122,7 @@ func TestWhatIsFound(t *testing.T) {
 	}
 }
 
-// TestMarks checks that an excerpt omits the same accents from a word as the index, and no other marks.
+// TestMarks checks that an excerpt ignores the same combining marks as the index.
 func TestMarks(t *testing.T) {
 	db := index(t)
 	for _, table := range []*unicode.RangeTable{unicode.Mn, unicode.Mc} {
@@ -138,7 +138,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// FuzzMatch checks that no phrase is a syntax error, and the index finds every match that an excerpt marks.
+// FuzzMatch checks that no phrase is a syntax error, and that the index finds each match that an excerpt marks.
 func FuzzMatch(f *testing.F) {
 	f.Add("please run rm -rf / now", 7, 20)
 	f.Add("我想删除文件 test", 3, 9)

@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// TestNewestTurns checks that an older turn that ended late is not among the newest turns.
+// TestNewestTurns checks that an older turn with a late outcome is not among the newest turns.
 func TestNewestTurns(t *testing.T) {
 	l, err := eventlog.Open(t.Context(), filepath.Join(t.TempDir(), "eventlog.db"), eventlog.Options{})
 	if err != nil {
@@ -40,7 +40,7 @@ func TestNewestTurns(t *testing.T) {
 			t.Errorf("the newest %d turns: %q, %v; want %q", n, got, err, want)
 		}
 	}
-	before, err := ReadTurns(t.Context(), &l.Reader, "s", 4, 1) // where c begins
+	before, err := ReadTurns(t.Context(), &l.Reader, "s", 4, 1) // only turns before the event at which run c begins
 	if err != nil || len(before) != 1 || before[0].Run != "b" || before[0].Seq != 2 || before[0].Answer != "to b" {
 		t.Errorf("the turn before event 4: %+v, %v", before, err)
 	}
