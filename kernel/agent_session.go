@@ -21,6 +21,7 @@ import (
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/process"
 	"github.com/perlica/perlica/provider/proxy"
+	"github.com/perlica/perlica/provider/sandbox"
 )
 
 // Setup describes the agent session in which inputs are answered.
@@ -162,18 +163,17 @@ func (s *agentSession) prepareSession(ctx context.Context, strategy string) (err
 		Strategy: strategy, Continued: string(s.how), Agent: (*fact.AgentName)(s.info.AgentInfo), Capabilities: can,
 		Mode: s.mode, ModeName: s.otherModeName(s.mode), Options: s.options,
 	})
-	return s.r.log.Record(append(s.sandboxFact(), started)...)
+	return s.r.log.Record(s.sandboxFact(), started)
 }
 
-// sandboxFact returns an event that describes the sandbox of the agent's process. Without a sandbox it returns nil.
-func (s *agentSession) sandboxFact() []event.Event {
-	box := s.conn.Sandbox()
-	if box == nil {
-		return nil
+// sandboxFact returns an event that describes the sandbox of the agent's process. Without a sandbox the mode is off.
+func (s *agentSession) sandboxFact() event.Event {
+	entered := fact.SandboxEntered{Mode: string(sandbox.Off)}
+	if box := s.conn.Sandbox(); box != nil {
+		entered = fact.SandboxEntered{Mode: string(box.Mode), Mechanism: "bubblewrap", Version: box.Version(),
+			Landlock: box.Scoped, Rules: box.Rules}
 	}
-	return []event.Event{event.NewFact(event.SandboxEntered, "perlica", s.refs(), fact.SandboxEntered{
-		Mode: string(box.Mode), Mechanism: "bubblewrap", Version: box.Version(), Landlock: box.Scoped, Rules: box.Rules,
-	})}
+	return event.NewFact(event.SandboxEntered, "perlica", s.refs(), entered)
 }
 
 // enterSession opens a new session of the agent, or continues the agent's session of the latest turn.

@@ -109,7 +109,7 @@ func (a *Attached) Choose(ctx context.Context) (mode string, asked bool, err err
 		Strategy: strategyKeep, Continued: string(a.how), Agent: (*fact.AgentName)(a.info.AgentInfo), Capabilities: can,
 		Mode: a.mode, ModeName: a.otherModeName(a.mode), Options: a.options,
 	})
-	return a.mode, a.mode != before || len(a.options) > 0, a.r.log.Record(append(a.sandboxFact(), started)...)
+	return a.mode, a.mode != before || len(a.options) > 0, a.r.log.Record(a.sandboxFact(), started)
 }
 
 // Offers returns a copy of the agent's present offers.

@@ -33,10 +33,13 @@ func newWorld(t *testing.T) *world {
 	t.Parallel()
 	dir := t.TempDir()
 	w := &world{t: t, home: filepath.Join(dir, "home"), project: filepath.Join(dir, "project")}
-	for _, d := range []string{w.home, w.project} {
-		if err := os.Mkdir(d, 0o700); err != nil {
+	for _, d := range []string{w.home, w.project, filepath.Dir(w.offered())} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.WriteFile(w.offered(), nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	w.env = []string{
 		"GORACE=atexit_sleep_ms=0", // Without this, each process of a race build waits a second at its end.
@@ -44,6 +47,11 @@ func newWorld(t *testing.T) *world {
 		"TERM=xterm", "PERLICA_MODEL_DEFAULT_PROVIDER=predictable",
 	}
 	return w
+}
+
+// offered is the file that remembers that the chat offered a sandbox.
+func (w *world) offered() string {
+	return filepath.Join(w.home, ".perlica", "state", "sandbox-offered")
 }
 
 // audit checks that the log is undamaged and that no process runs. Tests that damage the log on purpose do not call

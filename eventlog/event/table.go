@@ -172,8 +172,8 @@ var known = table{
 	{Type: SessionClosed, Class: Fact, Payload: "fact.SessionClosed",
 		About: "the agent's session was closed, or ended with its process"},
 	{Type: SandboxEntered, Class: Fact, Payload: "fact.SandboxEntered",
-		About: "the agent's process runs in a sandbox: its mode, its means and its rules; without this event it " +
-			"runs in none"},
+		About: "the sandbox of the agent's process: its mode, its means and its rules; it holds for the later runs of " +
+			"the session, until the next such event"},
 	{Type: SandboxConnected, Class: Fact, Payload: "fact.SandboxConnected",
 		About: "in the sandbox offline: a connection of the agent ended, or was refused; without its content"},
 	{Type: LoginStarted, Class: Fact, Synced: true, Payload: "fact.Login",

@@ -96,9 +96,9 @@ func noEffect(target, any) {}
 
 // table has a row for every key, in the order of the documentation.
 var table = []row{
-	{name: "sandbox", kind: text, def: "off", choices: modes(), loosens: whenOpener,
-		help: "The sandbox in which agents start; see docs/sandbox.md. Perlica sends nothing if this machine " +
-			"cannot provide it.",
+	{name: "sandbox", kind: text, choices: modes(), example: `"protect"`, loosens: whenOpener,
+		help: "The sandbox in which agents start; see docs/sandbox.md. Without this key it is off. Perlica sends nothing " +
+			"if this machine cannot provide it.",
 		store: func(t target, v any) { t.config.Sandbox = sandbox.Mode(v.(string)) }},
 	{name: "sandbox_write", kind: texts, example: `["/data/builds"]`, check: checkSecretFile, adds: true, loosens: always,
 		help:  "Further files and folders to which an agent in a sandbox may write. They must exist.",

@@ -81,7 +81,7 @@ func TestDefaults(t *testing.T) {
 		p.ws.Exists = exists
 		c := p.mustLoad()
 		want := Config{
-			ContextID: "default", Sandbox: "off", StreamSync: true, AnswerTimeout: 24 * time.Hour, BudgetRatio: 0.8,
+			ContextID: "default", StreamSync: true, AnswerTimeout: 24 * time.Hour, BudgetRatio: 0.8,
 			ContextWindows: map[string]int{}, Logs: Logs{10, 5, 200, "info"}, Chat: Chat{30 * time.Minute, "bell", false, true},
 			Editor: struct{ ClientTools, Mode, Answers string }{"refuse", "ask", "asked"}, Providers: map[string]Provider{},
 			Service: Service{Channels: map[string]bool{}, Language: "en", Ack: "auto", Stream: true, Team: true, Agents: 4,

@@ -149,16 +149,17 @@ type SessionStarted struct {
 	Options map[string]string `json:"options,omitempty"`
 }
 
-// SandboxEntered is the payload of sandbox.entered. It precedes acp.session.started and the prompt.
+// SandboxEntered is the payload of sandbox.entered. It precedes acp.session.started and the prompt. If the mode is
+// off, the other fields are absent.
 type SandboxEntered struct {
 	Mode      string `json:"mode"`
-	Mechanism string `json:"mechanism"` // bubblewrap
-	Version   string `json:"version"`
+	Mechanism string `json:"mechanism,omitempty"` // bubblewrap
+	Version   string `json:"version,omitempty"`
 	// Landlock means that Landlock blocks the abstract sockets of other programs.
-	Landlock bool `json:"landlock"`
+	Landlock bool `json:"landlock,omitempty"`
 	// Rules are the access rights to paths, and the hosts that the agent may connect to. For a file, the rule for its
 	// nearest parent path counts.
-	Rules []string `json:"rules"`
+	Rules []string `json:"rules,omitempty"`
 }
 
 // SandboxConnected is the payload of sandbox.connected: a connection of the agent has ended, or was refused.

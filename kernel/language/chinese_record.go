@@ -44,6 +44,7 @@ func chineseRecord() *Recorded {
 		"%s, %s asked (%d allowed, %d denied, %d unanswered), %s refused, %d ran without asking": "%s，%s（允许 %d，拒绝 %d，未答复 %d），拒绝了 %s，未询问 %d",
 		", %d freed by a yes for good": "，%d 个由“始终允许”放行",
 		"%s: nothing runs here":        "%s：这里不运行任何东西",
+		", in the sandbox %s":          "，沙箱为 %s",
 		"%s was not carried out":       "没有执行 %s",
 		"a line of %s":                 "一行有 %s",
 		"closing it failed: %s":        "关闭失败：%s",

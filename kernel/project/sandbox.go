@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/proxy"
 	"github.com/perlica/perlica/provider/registry"
 	"github.com/perlica/perlica/provider/sandbox"
@@ -17,7 +18,49 @@ import (
 // Sandbox returns the sandbox for an agent's process, or nil if the configuration requires none. work lists folders
 // outside of the project in which the agent works.
 func (p *Project) Sandbox(agent agents.Agent, work []string) *sandbox.Spec {
-	mode := sandbox.Stricter(p.Config.Sandbox, p.Config.Provider(agent.ID).Sandbox)
+	return p.sandboxIn(sandbox.Stricter(p.Config.Sandbox, p.Config.Provider(agent.ID).Sandbox), agent, work)
+}
+
+// SandboxIn returns the sandbox of an unknown agent in a mode, whatever the configuration says.
+func (p *Project) SandboxIn(mode sandbox.Mode) *sandbox.Spec {
+	return p.sandboxIn(mode, agents.Agent{Agent: provider.Agent{ID: "shell"}}, []string{p.Dir})
+}
+
+// CheckSandbox returns an error if this machine cannot start the sandbox that the configuration requires of all
+// agents. A server calls it before it takes inputs.
+func (p *Project) CheckSandbox() error {
+	spec := p.SandboxIn(p.Config.Sandbox)
+	if spec == nil {
+		return nil
+	}
+	box, err := sandbox.New(*spec)
+	if err != nil {
+		return err
+	}
+	return box.Explain()
+}
+
+// offered is the file that remembers that a person heard of the sandbox.
+const offered = "sandbox-offered"
+
+// OfferSandbox reports whether a person should hear of the sandbox: no setting names one, and this machine can start
+// protect. It tries the machine once for each folder of state.
+func (p *Project) OfferSandbox(agent agents.Agent) bool {
+	if p.Config.Sandbox != "" || p.Config.Provider(agent.ID).Sandbox != "" {
+		return false
+	}
+	if _, err := sandbox.Find(sandbox.Protect); err != nil {
+		return false
+	}
+	f, err := os.OpenFile(filepath.Join(p.Dirs.State, offered), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return false
+	}
+	_ = f.Close() // nothing was written
+	return sandbox.Check(*p.SandboxIn(sandbox.Protect), []string{p.Resolver().Self, "sandbox", "try"}).Available
+}
+
+func (p *Project) sandboxIn(mode sandbox.Mode, agent agents.Agent, work []string) *sandbox.Spec {
 	if mode == "" || mode == sandbox.Off {
 		return nil
 	}

@@ -42,7 +42,12 @@ type Choice struct {
 	Servers []acp.McpServer
 	// Schema is the JSON Schema for the answer of a model provider. Nil allows any text.
 	Schema json.RawMessage
+	// RequireSandbox makes an agent without a sandbox an error.
+	RequireSandbox bool
 }
+
+// ErrNoSandbox means that the choice requires a sandbox, and the agent has none.
+var ErrNoSandbox = errors.New("--require-sandbox: the agent's sandbox is off; nothing was sent")
 
 // A GoneError means that neither the configuration nor the registry knows the session's agent. Either the agent was
 // started by a command line, or the configuration no longer mentions it.
@@ -78,7 +83,7 @@ func (p *Project) Resolver() agents.Resolver {
 }
 
 // Agent returns the agent that the choice names. If it names none, Agent returns the session's agent or the default
-// agent. The errors are *agents.Error, *GoneError and *OtherAgentError.
+// agent. The errors are *agents.Error, *GoneError, *OtherAgentError and ErrNoSandbox.
 func (p *Project) Agent(c Choice, s sessions.Session) (agent agents.Agent, err error) {
 	res := p.Resolver()
 	switch {
@@ -103,6 +108,9 @@ func (p *Project) Agent(c Choice, s sessions.Session) (agent agents.Agent, err e
 	}
 	if err == nil {
 		agent.Sandbox = p.Sandbox(agent, append([]string{cmp.Or(c.Dir, p.Dir)}, c.AddDirs...))
+		if agent.Sandbox == nil && c.RequireSandbox {
+			err = ErrNoSandbox
+		}
 	}
 	return agent, err
 }

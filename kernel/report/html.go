@@ -190,6 +190,7 @@ func (r *pageStory) tellStep(step Step) {
 			class = "bad"
 		}
 		r.ended = r.ended || w.Type.Outcome()
+		r.addFact("sandbox", w.Sandbox)
 		r.addStep(at, pageStep{Class: class, Head: w.Words() + ": " + w.Text, Body: r.changes(w.Unasked)})
 	}
 }

@@ -86,6 +86,8 @@ type (
 		Text    string
 		Bad     bool
 		Unasked *unasked // details of policy.unasked_tool
+		// Sandbox is the sandbox of the agent that gets the prompt. Only the note of llm.requested has it.
+		Sandbox string
 
 		// of is the described event. It is nil if Text comes from the agent.
 		of *event.Event
@@ -110,8 +112,9 @@ func Story(ctx context.Context, log event.Reader, run event.RunID, q event.Query
 	return func(yield func(Step, error) bool) {
 		n := narrator{
 			yield: yield, used: usedIn(ctx, log), run: record.Record{Result: record.Result{Run: run}},
-			tools:  map[acp.ToolCallId]provider.ToolCall{},
-			always: func(u *unasked, id event.InteractionID) { u.findAlways(ctx, log, id) },
+			tools:   map[acp.ToolCallId]provider.ToolCall{},
+			always:  func(u *unasked, id event.InteractionID) { u.findAlways(ctx, log, id) },
+			sandbox: func(e event.Event) string { return sandboxOf(ctx, log, e) },
 		}
 		for e, err := range log.Events(ctx, q) {
 			if err != nil {
@@ -139,6 +142,23 @@ type narrator struct {
 	spoken strings.Builder
 	tools  map[acp.ToolCallId]provider.ToolCall
 	always func(*unasked, event.InteractionID)
+	// sandbox returns the agent's sandbox at an event of its session.
+	sandbox func(event.Event) string
+}
+
+// sandboxOf returns the mode of the sandbox in which an event's session ran, or "". An agent's process may have
+// started in an earlier run of the session.
+func sandboxOf(ctx context.Context, log event.Reader, at event.Event) string {
+	q := event.Query{Session: at.Session, Types: []event.Type{event.SandboxEntered}, Until: at.Seq, Newest: true, Limit: 1}
+	for e, err := range log.Events(ctx, q) {
+		if err != nil {
+			return ""
+		}
+		if entered, err := fact.Decode[fact.SandboxEntered](e); err == nil {
+			return entered.Mode
+		}
+	}
+	return ""
 }
 
 // findAlways reads the question whose permanent yes allowed the tool, and the answer. If the question is unreadable, it
@@ -239,6 +259,9 @@ func (n StepNote) In(say *language.Sentences) (words, text string) {
 	if text = n.Text; n.of != nil {
 		text = Summarize(*n.of, say)
 	}
+	if n.Sandbox != "" {
+		text += fill(say, ", in the sandbox %s", n.Sandbox)
+	}
 	return say.Form(n.Words()), text
 }
 
@@ -285,6 +308,11 @@ func (n *narrator) factStep(e event.Event) any {
 			}
 			return step
 		}
+	case e.Type == event.Requested:
+		step := note(e)
+		step.Sandbox = n.sandbox(e)
+		_, step.Text = step.In(language.English.Sentences())
+		return step
 	case e.Type == event.InteractionRequested:
 		return StepAsked{q.Question}
 	case e.Type == event.InteractionAnswered, e.Type == event.InteractionLapsed:

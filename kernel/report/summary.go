@@ -105,6 +105,9 @@ var summaries = map[event.Type]summarized{
 	event.RequestTimeout: titled("timeout", func(p fact.RequestTimeout) string { return p.Method + ": " + p.After }),
 	event.SessionStarted: translated("the agent is ready", startedSummary),
 	event.SandboxEntered: translated("the agent's sandbox", func(say *language.Sentences, p fact.SandboxEntered) string {
+		if p.Mechanism == "" {
+			return p.Mode
+		}
 		return fill(say, "%s, by %s", p.Mode, strings.TrimSpace(p.Mechanism+" "+p.Version))
 	}),
 	event.SandboxConnected: translated("a connection of the agent", connectedSummary),

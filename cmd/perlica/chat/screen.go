@@ -19,6 +19,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/sessions"
+	"github.com/perlica/perlica/provider/sandbox"
 )
 
 // printGreeting shows the session, the agent and the project.
@@ -39,14 +40,19 @@ func (c *chat) printGreeting(s sessions.Session, choice fact.SessionConfigured) 
 			what += ", “" + frame.OneLine(s.Title) + "”"
 		}
 	}
-	what += " with " + c.agent.ID
+	mode := sandbox.Off
 	if box := c.agent.Sandbox; box != nil {
-		what += " in the sandbox " + string(box.Mode)
+		mode = box.Mode
 	}
+	what += " with " + c.agent.ID + ", sandbox " + string(mode)
 	if s.Turns == 0 { // In a continued session the person knows the commands, and the line is long enough.
 		what += "; /help lists the commands"
 	}
 	c.printNote(what)
+	if c.p.OfferSandbox(c.agent) {
+		c.printNote("this machine can keep agents from Perlica's files and other processes: perlica --sandbox protect, or " +
+			"sandbox = \"protect\" in your configuration; 'perlica sandbox check' shows what it does")
+	}
 	if text := frame.DescribeChoices(choice); text != "" {
 		c.printNote("set again as chosen in this session, as far as the agent offers it: " + text)
 	}

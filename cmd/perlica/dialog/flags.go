@@ -49,6 +49,7 @@ type Flags struct {
 	SaveTo            string   // directory for the parts of an answer that are not text
 	Timeout           time.Duration
 	Wait, Strict      bool
+	RequireSandbox    bool
 	SchemaFile        string
 	Schema            json.RawMessage // content of the schema file
 
@@ -171,7 +172,8 @@ func (f Flags) NotSet(environ []string) string {
 
 // Choice returns the agent that the flags choose.
 func (f Flags) Choice() (c project.Choice, err error) {
-	c = project.Choice{Provider: f.Provider, Command: f.Agent, Env: f.Env, Model: f.Model, Mode: f.Mode, Schema: f.Schema}
+	c = project.Choice{Provider: f.Provider, Command: f.Agent, Env: f.Env, Model: f.Model, Mode: f.Mode, Schema: f.Schema,
+		RequireSandbox: f.RequireSandbox}
 	if f.Cwd != "" {
 		if c.Dir, err = filepath.Abs(f.Cwd); err != nil {
 			return c, err
@@ -231,6 +233,8 @@ func (f Flags) ChooseAgent(ctx context.Context, p *project.Project, r *kernel.Ru
 		err = frame.ExitUsage.With(goneHint(ctx, r, f, s, err))
 	case errors.As(err, &other):
 		err = frame.WithHint(frame.ExitUsage.With(err), "leave out -s and -c for a new session")
+	case errors.Is(err, project.ErrNoSandbox):
+		err = frame.WithHint(frame.ExitUsage.With(err), "choose --sandbox protect, or set sandbox in the configuration")
 	case err != nil:
 		err = frame.ExitUsage.With(err)
 	}

@@ -40,7 +40,7 @@ func AddTeamRunFlags(cmd *cobra.Command, f *TeamFlags) {
 // localFlags are the flags for an agent on this machine. --team excludes them.
 var localFlags = []string{"agent", "env", "cwd", "add-dir", "model", "mode", "allow", "deny", "wait",
 	"wait-permissions",
-	"append-system", "mcp-config", "save-to", "schema"}
+	"append-system", "mcp-config", "save-to", "schema", "sandbox", "require-sandbox"}
 
 // Meant reports whether the user wants the team to answer. Without the flag --team, the setting team.default
 // decides. The error names flags that exclude each other.

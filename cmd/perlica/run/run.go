@@ -94,6 +94,8 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 	fl.DurationVar(&f.Timeout, "timeout", 0, "cancel the call when this has passed")
 	fl.BoolVar(&f.Wait, "wait", false, "wait for a busy session instead of exit code 4")
 	fl.BoolVar(&f.Strict, "strict", false, "exit code 9 if a tool ran unasked")
+	fl.BoolVar(&f.RequireSandbox, "require-sandbox", false,
+		"exit code 2, and nothing is sent, if the agent would start outside of a sandbox")
 	fl.StringVar(&f.SchemaFile, "schema", "", "exit code 1 if the answer is not JSON of the JSON Schema in this `file`")
 	cmd.MarkFlagsMutuallyExclusive("json", "output-format")
 	a.AddSandboxFlag(cmd)

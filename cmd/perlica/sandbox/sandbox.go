@@ -14,8 +14,6 @@ import (
 
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/screen"
-	"github.com/perlica/perlica/kernel/agents"
-	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/process"
 	"github.com/perlica/perlica/provider/proxy"
@@ -58,7 +56,7 @@ func (a *app) check(asJSON bool) error {
 	var reports []sandbox.Report
 	var missing []string
 	for _, mode := range sandbox.Modes()[1:] {
-		r := sandbox.Check(*inMode(p, mode), []string{p.Resolver().Self, "sandbox", "try"})
+		r := sandbox.Check(*p.SandboxIn(mode), []string{p.Resolver().Self, "sandbox", "try"})
 		reports = append(reports, r)
 		if !r.Available {
 			missing = append(missing, string(mode))
@@ -74,12 +72,6 @@ func (a *app) check(asJSON bool) error {
 			"the lines above say what the sandbox did not refuse"))
 	}
 	return err
-}
-
-// inMode returns the description of a sandbox in this mode for an agent without special rules in this project.
-func inMode(p *project.Project, mode sandbox.Mode) *sandbox.Spec {
-	p.Config.Sandbox = mode
-	return p.Sandbox(agents.Agent{Agent: provider.Agent{ID: "shell"}}, []string{p.Dir})
 }
 
 func writeReports(w io.Writer, reports []sandbox.Report) error {
@@ -147,7 +139,7 @@ func (a *app) shell(ctx context.Context, mode sandbox.Mode, argv []string) error
 	_, stop := frame.CatchSignals(ctx, 0)
 	defer stop.Release()
 	code, _, err := process.Attached(process.Spec{Agent: "shell", Argv: argv, Env: env, Dir: p.Dir, Limit: "deny",
-		Sandbox: inMode(p, mode)}, nil)
+		Sandbox: p.SandboxIn(mode)}, nil)
 	if err != nil {
 		return err
 	}

@@ -76,6 +76,9 @@ func (a *app) serveBridge(ctx context.Context, companion Companion) (err error) 
 	if err != nil {
 		return err
 	}
+	if err := p.CheckSandbox(); err != nil {
+		return err
+	}
 	runner, done, err := a.Open(ctx, p)
 	if err != nil {
 		return err

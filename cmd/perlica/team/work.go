@@ -41,6 +41,9 @@ their agents.`,
 				}
 			}
 			return a.withTeam(cmd.Context(), func(t *team.Team, p *project.Project) (err error) {
+				if err := p.CheckSandbox(); err != nil {
+					return err
+				}
 				if opt.Projects, err = servedDirs(p, projects); err != nil {
 					return err
 				}

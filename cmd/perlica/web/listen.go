@@ -60,6 +60,9 @@ func (a *app) serveUntilSignal(ctx context.Context, f settings) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	here, own, err := a.findProjects(f.only)
+	if err == nil {
+		err = here.CheckSandbox()
+	}
 	if err != nil {
 		return err
 	}
