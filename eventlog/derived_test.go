@@ -135,7 +135,7 @@ func TestASignatureThatIsMissing(t *testing.T) {
 			!strings.Contains(warned[0], tc.want) {
 			t.Errorf("line %d, %s: %q, %+v", tc.line, tc.sql, warned, rep.Findings)
 		}
-		for _, w := range verifyFile(t, path, verify.Options{}).WarningTexts() { // without a key, nobody knows the signers
+		for _, w := range verifyFile(t, path, verify.Options{}).WarningTexts() { // without a known key
 			if strings.Contains(w, "not signed") {
 				t.Errorf("line %d, without a key: %s", tc.line, w)
 			}

@@ -23,11 +23,11 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// flips is the number of bits that TestFlips flips in each file. If it is above the default,
-// TestTamper also uses logs of 100,000 events.
+// flips is the number of bits that TestFlips flips in each file. If the number is above the default, TestTamper also
+// uses logs of 100,000 events.
 var flips = flag.Int("flips", 80, "how many bits TestFlips flips in each file")
 
-// victim is a log with a checkpoint after every fifth of its events.
+// victim is a log for tampering. It has a checkpoint after each fifth of its events.
 type victim struct {
 	dir, path string
 	n         int64
@@ -87,17 +87,17 @@ func (v *victim) copyLog(t *testing.T) string {
 const loosen = `DROP TRIGGER events_lose_nothing_but_payloads; DROP TRIGGER events_are_not_deleted;
 	DROP TRIGGER checkpoints_are_not_updated; DROP TRIGGER checkpoints_are_not_deleted; `
 
-// tampering is a change of a log with n events, at event p or later.
+// tampering is a change of a log with n events. It concerns the event p or later events.
 type tampering struct {
 	name string
-	// sql may contain {n}, {p} and {p1} for p+1.
+	// sql is the change as SQL. It may contain {n}, {p} and {p1}; {p1} is p+1.
 	sql string
-	// do is used instead of sql if it is set.
+	// do makes the change. If do is set, sql is not used.
 	do   func(t *testing.T, db *sqlx.DB, path string, p int64)
 	kind verify.Damage
-	// seq returns the first bad event. nil means p.
+	// seq returns the first event of the expected finding. nil means p.
 	seq func(n, p int64) int64
-	// near accepts a stretch of events that starts after a checkpoint and ends with the bad one.
+	// near means that the finding may also begin at an earlier event, directly after a checkpoint.
 	near bool
 }
 
@@ -105,8 +105,8 @@ func none(int64, int64) int64  { return 0 }
 func end(n, _ int64) int64     { return n + 1 }
 func first(int64, int64) int64 { return 1 }
 
-// tamperings lists changes that plain SQL can make. The vandal first knows nothing, then SQL, then
-// the leaves, then the tree.
+// tamperings lists changes that SQL can make. The later changes need more knowledge: of the schema, then of the
+// leaves, then of the tree.
 func tamperings() []tampering {
 	list := []tampering{
 		{name: "payload", sql: `UPDATE events SET payload = CAST(payload || ' ' AS BLOB) WHERE seq = {p}`,
@@ -171,7 +171,7 @@ func tamperings() []tampering {
 	return list
 }
 
-// rewrite changes an event together with its leaf, and with the tree if tree is true.
+// rewrite changes an event together with its leaf. If tree is true, it also changes the tree.
 func rewrite(tree bool) func(t *testing.T, db *sqlx.DB, path string, p int64) {
 	return func(t *testing.T, db *sqlx.DB, path string, p int64) {
 		r := readerOf(t, path)
@@ -224,7 +224,7 @@ func (d tampering) applyTo(t *testing.T, path string, n, p int64) {
 	}
 }
 
-// TestTamper checks that every change is found, named and located in logs of every length.
+// TestTamper checks that Verify finds every change, with its kind and its event, in logs of several lengths.
 func TestTamper(t *testing.T) {
 	leaveToOtherBuild(t)
 	sizes := []int64{10, 300, 3000}
@@ -272,8 +272,8 @@ func (d tampering) checkReport(t *testing.T, rep verify.Report, n, p int64) {
 	}
 }
 
-// TestTamperByTheKeyHolder lets the owner of the key rewrite the log, its checkpoints and its
-// anchor. A checkpoint kept elsewhere must expose that.
+// TestTamperByTheKeyHolder lets the owner of the key rewrite the log, its checkpoints and its anchor. A checkpoint
+// that was stored elsewhere must show the change.
 func TestTamperByTheKeyHolder(t *testing.T) {
 	v := newVictim(t, 300)
 	path := v.copyLog(t)
@@ -304,8 +304,8 @@ func TestTamperByTheKeyHolder(t *testing.T) {
 	}
 }
 
-// TestYesterday puts an old copy of the whole folder back. Only a checkpoint kept elsewhere exposes
-// that.
+// TestYesterday replaces the whole folder by an old copy. Only a checkpoint that was stored elsewhere can show the
+// loss.
 func TestYesterday(t *testing.T) {
 	v := newVictim(t, 50)
 	yesterday := v.copyLog(t)

@@ -26,16 +26,17 @@ var (
 	errAtRest  = errors.New("the log at rest")
 )
 
-// A story is the list of events that a log may hold, and the ends of the calls that wrote them.
+// A story is a list of events that a log may have, with the ends of the calls that wrote them.
 type story struct {
 	events []event.Event
 	ends   []int // sorted
-	// unsent says that the last intent may have no line in the second place: the writer died or failed
-	// between the commit and the sync of the line, so no prompt left. The next intent writes that line.
+	// unsent means that the last intent may have no line in the second place of the intents. The writer died or
+	// failed between the commit and the sync of that line, so no prompt left. The next intent writes the line.
 	unsent bool
 }
 
-// tell returns the story of consecutive writers. Each but the last must have finished its script.
+// tell returns the story of writers that follow one another. Each writer except the last must have finished its
+// script.
 func tell(scripts ...script) story {
 	st := story{ends: []int{0}}
 	for _, s := range scripts {
@@ -49,13 +50,13 @@ func tell(scripts ...script) story {
 	return st
 }
 
-// upTo cuts the story after n events.
+// upTo returns the story of the first n events.
 func (st story) upTo(n int) story {
 	i, _ := slices.BinarySearch(st.ends, n)
 	return story{events: st.events[:n], ends: st.ends[:i+1], unsent: st.unsent}
 }
 
-// followedBy continues the story with a writer that started from its end.
+// followedBy continues the story with another writer, which started at the story's end.
 func (st story) followedBy(s script) story {
 	next := tell(s)
 	all := story{events: slices.Concat(st.events, next.events), ends: slices.Clone(st.ends), unsent: st.unsent}
@@ -65,9 +66,9 @@ func (st story) followedBy(s script) story {
 	return all
 }
 
-// checkLog opens the log at path as the next process would, and compares it with the stories. acked
-// events were acknowledged. It returns the number of events in the log. It writes to the log: the
-// same inputs again, and the missing outcomes.
+// checkLog opens the log at path as the next process would, and compares it with the stories. acked is the number of
+// acknowledged events. checkLog returns the number of events in the log. It writes to the log: the same inputs again,
+// and the missing outcomes.
 func checkLog(path string, acked int, stories ...story) (found int, err error) {
 	ctx := context.Background()
 	l, err := Open(ctx, path, Options{Context: "default", Lazy: time.Hour})
@@ -130,8 +131,8 @@ func (st story) compareWith(ctx context.Context, l *Log, acked int) (found int, 
 	return found, nil
 }
 
-// inSecondPlace looks for the intents of the first n events in their second place, in any state. If
-// an append failed after its commit, the line there says that no prompt left.
+// inSecondPlace checks that the second place has the intents of the first n events, in any state. If an append failed
+// after its commit, the line there says that no prompt left.
 func (st story) inSecondPlace(path string, n int) error {
 	c, err := intents.Read(path)
 	if err != nil {
@@ -169,8 +170,8 @@ func anchored(path string, found int) error {
 	return nil
 }
 
-// rerunInputs acts as the next process might do with a log of found events. No input may be called
-// twice, and no intent may get two outcomes.
+// rerunInputs does with a log of found events what the next process may do. No input may be called twice, and no
+// intent may get two outcomes.
 func (st story) rerunInputs(ctx context.Context, l *Log, found int) error {
 	inputs, ended := map[event.RunID]event.InputID{}, map[event.RunID]bool{}
 	var runs, open []event.RunID
@@ -216,7 +217,7 @@ func (st story) rerunInputs(ctx context.Context, l *Log, found int) error {
 	return err
 }
 
-// atRest checks a log that no process has open.
+// atRest checks the log at path, which no process has open.
 func atRest(ctx context.Context, path string) error {
 	if wal, err := os.ReadFile(path + "-wal"); err == nil && validWAL(wal) {
 		return fmt.Errorf("%w has a valid write-ahead log of %d bytes beside it", errAtRest, len(wal))
@@ -234,8 +235,8 @@ func atRest(ctx context.Context, path string) error {
 	return errors.Join(err, r.Close())
 }
 
-// validWAL reports whether SQLite would read the file: the magic number and the checksum of its
-// header must be right (sqlite.org/fileformat2.html#walformat).
+// validWAL reports whether SQLite would use the file. The magic number and the checksum of its header must be correct
+// (sqlite.org/fileformat2.html#walformat).
 func validWAL(b []byte) bool {
 	if len(b) < 32 || binary.BigEndian.Uint32(b)&^1 != 0x377f0682 {
 		return false
@@ -252,8 +253,8 @@ func validWAL(b []byte) bool {
 	return binary.BigEndian.Uint32(b[24:]) == s0 && binary.BigEndian.Uint32(b[28:]) == s1
 }
 
-// TestTortureSeesAWAL checks validWAL with the write-ahead log of an open log. After one flipped
-// bit in its header it must be invalid.
+// TestTortureSeesAWAL checks that validWAL accepts the write-ahead log of an open log. After one bit of its header
+// was flipped, validWAL must refuse the file.
 func TestTortureSeesAWAL(t *testing.T) {
 	l := openTest(t)
 	if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); err != nil {

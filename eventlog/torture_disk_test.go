@@ -12,17 +12,17 @@ const sector = 512
 // An op is one operation of a recorded writer on the folder of its log.
 type op struct {
 	kind  opKind
-	inode int // not used by opSyncDir and opAck
-	// name is the entry of opLink and opUnlink. For other kinds it is the file's name in reports.
+	inode int // unused by opSyncDir and opAck
+	// name is the folder's entry for opLink and opUnlink. For other kinds it is the name of the file in reports.
 	name string
 	off  int64
 	data []byte
 	size int64 // the size that opTruncate sets
-	// failed says that an opSync or opSyncDir reported an error.
+	// failed means that an opSync or opSyncDir returned an error.
 	failed bool
-	// acked is the number of events that opAck acknowledged, or that a new writer saw.
+	// acked is the number of events that an opAck acknowledged, or that a new writer found.
 	acked int
-	// writer is the number of the writer of an opAck. It is 0 if the writer only saw the events.
+	// writer is the number of the writer of an opAck. It is 0 if the writer only found the events.
 	writer int
 }
 
@@ -53,32 +53,32 @@ func (o op) String() string {
 	return fmt.Sprintf("%s %s", o.kind, o.name)
 }
 
-// posixDisk models the disk under a log's folder. It promises no more than POSIX: a file's
-// bytes are safe after a sync of the file, and its name after a sync of the folder. After a power
-// failure any part of the rest may be there:
+// posixDisk models the disk of a log's folder. It promises no more than POSIX. A file's bytes are safe after a sync
+// of the file. A file's name is safe after a sync of the folder. After a power failure, the rest may be there in
+// part:
 //
 //   - of each written sector, any version since the last sync, because the page cache writes back at any time;
 //   - of the changes to the folder's entries, a prefix, because journals keep their order;
 //   - a truncation or not; a file's new length with zeros for missing data.
 //
-// After a failed sync, a later successful sync does not make the same data safe: Linux marks the
-// pages clean. Only a page that is written again is synced again.
+// After a failed sync, a later successful sync does not make the same data safe, because Linux marks the pages as
+// clean. Such a page is synced only if it is written again.
 //
-// The model trusts one thing that POSIX does not promise: a failed sync of a folder. SQLite ignores
-// its result, and Linux file systems make the name of a new file safe together with the file.
+// The model assumes one thing that POSIX does not promise, for a failed sync of a folder. SQLite ignores its result,
+// and Linux file systems make the name of a new file safe together with the file.
 type posixDisk struct {
 	now   int // number of the next op
 	acked int
 	// wrote is the number of the writer that acknowledged events last.
 	wrote int
 	files []*inode // by number
-	// names are the entries that are safe.
+	// names are the folder's entries that are safe.
 	names map[string]int
-	// links are the changes of entries that are not safe.
+	// links are the changes of the folder's entries that are not safe.
 	links []pending
 }
 
-// An inode holds the bytes of a file: base, with changes on top.
+// An inode has the bytes of a file: the bytes in base, and the later changes in their order.
 type inode struct {
 	base    []byte
 	changes []pending
@@ -86,9 +86,9 @@ type inode struct {
 
 type pending struct {
 	op
-	at   int // number of its op
+	at   int // number of the op that made the change
 	safe bool
-	// lost are the pages with a failed sync. It is nil if no sync failed.
+	// lost are the pages whose sync failed. It is nil if no sync failed.
 	lost map[int64]bool
 }
 
@@ -152,10 +152,10 @@ func (f *inode) syncFile(failed bool) {
 	f.changes = f.changes[sure:]
 }
 
-// pageOf returns the page of the page cache in which a sector lies. -1 stays -1.
+// pageOf returns the page of the page cache that contains a sector. For -1 it returns -1.
 func pageOf(sector int64) int64 { return sector >> 3 }
 
-// pages returns the pages that the change touches.
+// pages returns the pages that the change writes to.
 func (p pending) pages() map[int64]bool {
 	pages := map[int64]bool{}
 	for at := p.off; at < p.off+int64(len(p.data)); at += sector {
@@ -170,8 +170,8 @@ func (p pending) pages() map[int64]bool {
 	return pages
 }
 
-// applyTo returns b with the change. keep says for each sector whether the change reached the disk.
-// A truncation has the sector -1.
+// applyTo returns b with the change. The function keep says for each sector whether the change reached the disk. The
+// sector of a truncation is -1.
 func (p pending) applyTo(b []byte, keep func(sector int64) bool) []byte {
 	if p.kind == opTruncate {
 		if keep(-1) {
@@ -199,11 +199,11 @@ func resize(b []byte, size int64) []byte {
 	return append(b, make([]byte, size-int64(len(b)))...)
 }
 
-// A cut says which changes reached the disk: those before the returned op number. The number
-// depends on the sector. Repeated calls return the same number.
+// A cut says for each sector which changes reached the disk. It returns the number of the first op that did not reach
+// the disk. Repeated calls return the same number.
 type cut func(inode int, sector int64) int
 
-// stateAfter returns the folder's files after a power failure. stretch gives files their new length
+// stateAfter returns the files of the folder after a power failure. If stretch is true, a file has its new length
 // even if data is missing.
 func (d *posixDisk) stateAfter(c cut, links int, stretch bool) map[string][]byte {
 	names := map[string]int{}
@@ -222,7 +222,7 @@ func (d *posixDisk) stateAfter(c cut, links int, stretch bool) map[string][]byte
 		size := int64(len(b))
 		for _, p := range f.changes {
 			b = p.applyTo(b, func(s int64) bool {
-				if p.lost[pageOf(s)] { // Each such page is kept or dropped independently of later syncs.
+				if p.lost[pageOf(s)] { // Each page with a failed sync is kept or lost, whatever later syncs did.
 					return p.at < c(-1-p.at, s)
 				}
 				return p.safe || p.lost != nil || p.at < c(i, s)
@@ -254,8 +254,8 @@ var fates = []string{"nothing", "everything", "up to", "pages", "sectors", "file
 // chooseFate chooses a random result of a power failure at this moment.
 func (d *posixDisk) chooseFate(dice *rand.Rand) fate {
 	oldest, seed := d.oldest(), dice.Uint64()
-	// moment chooses the time of the last write-back: never, now, or at an op since the oldest op
-	// that was not synced.
+	// moment chooses the time at which the system last wrote to the disk: never, now, or at some op since the oldest
+	// unsafe op.
 	moment := func(dice *rand.Rand) int {
 		switch dice.IntN(4) {
 		case 0:
@@ -265,7 +265,7 @@ func (d *posixDisk) chooseFate(dice *rand.Rand) fate {
 		}
 		return oldest + dice.IntN(d.now-oldest+1)
 	}
-	// of returns a random source that depends only on the seed and its arguments.
+	// of returns a random source. It depends only on the seed and the arguments.
 	of := func(inode int, unit int64) *rand.Rand {
 		return rand.New(rand.NewPCG(seed^uint64(inode)<<32, uint64(unit)))
 	}
@@ -311,7 +311,7 @@ func (d *posixDisk) oldest() int {
 	return oldest
 }
 
-// somewhere returns a page that an unsafe change touches.
+// somewhere returns a random page that an unsafe change writes to.
 func (d *posixDisk) somewhere(dice *rand.Rand) (in int, at int64) {
 	n := 0
 	for i, f := range d.files {

@@ -9,27 +9,27 @@ import (
 	"testing"
 )
 
-// failpoints are the places of a commit that can fail in a test, in their order. Only commits that
-// end a run pass the last two.
+// failpoints are the points of a commit at which tests can make it fail, in their order. Only a commit that ends a
+// run reaches the last two.
 var failpoints = []struct {
 	name string
-	// applied says that the events are in the log from this point on.
+	// applied means that the log has the events from this point on.
 	applied bool
-	// acknowledged says that the caller may have a result.
+	// acknowledged means that the caller may already have a result at this point.
 	acknowledged bool
 }{
 	{"begin", false, false},    // before the first statement
 	{"insert", false, false},   // before the end of the transaction
 	{"commit", false, false},   // directly before COMMIT
-	{"committed", true, false}, // durable, although a fault here is reported as a failure
+	{"committed", true, false}, // the events are on disk; a fault here is still reported as a failure
 	{"anchor", true, true},     // before the line of the anchor
 	{"anchored", true, true},   // after the line of the anchor
 }
 
 var errFailpoint = errors.New("made to fail")
 
-// armLog installs the fault of the script. The committing goroutine reads the hook only when it has
-// a batch.
+// armLog installs the fault of the script in the log. The committing goroutine reads the hook only when it has a
+// batch.
 func (s script) armLog(l *Log) {
 	l.batch.fail = func(point string) error {
 		s.passed[point]++
@@ -46,8 +46,8 @@ func (s script) armLog(l *Log) {
 	}
 }
 
-// moments chooses the passages at which a writer suffers, of n. A long run has all of them. Others
-// have the first, the last and some between.
+// moments chooses some of the n times at which a point is reached. A long test uses all of them. Otherwise the first,
+// the last and some others are used.
 func moments(n int) []int {
 	step := 1
 	if *tortureStates < 10_000 {
@@ -60,7 +60,7 @@ func moments(n int) []int {
 	return append(at, n)
 }
 
-// afterFailpoint checks the log of a writer that stopped at a point of a commit.
+// afterFailpoint checks the log of a writer that stopped at a failpoint.
 func afterFailpoint(s script, acked int, applied, acknowledged bool) error {
 	found, err := checkLog(s.Path, acked, tell(s))
 	switch {
@@ -74,9 +74,9 @@ func afterFailpoint(s script, acked int, applied, acknowledged bool) error {
 	return nil
 }
 
-// TestTortureFailpoints lets writers die and commits fail at every point of a commit. Before COMMIT
-// the events must not be in the log, and after it they must be, whatever was reported. No batch may
-// be there in part.
+// TestTortureFailpoints kills writers and lets commits fail at every failpoint of a commit. Before COMMIT the log
+// must not have the events. After COMMIT it must have them, whatever the caller was told. It must never have a part
+// of a batch.
 func TestTortureFailpoints(t *testing.T) {
 	dir, keys := quickDir(t), signingKeys(t)
 	s := script{Path: filepath.Join(dir, "whole.db"), Seed: *tortureSeed, Runs: 3, Waits: true, Keys: keys,
@@ -121,7 +121,7 @@ func TestTortureFailpoints(t *testing.T) {
 				t.Errorf("%s, failed: %v", name, err)
 			}
 
-			// After Reopen the writer sees the result and need not lose or repeat events.
+			// After Reopen the writer finds the result. It must not lose or repeat events.
 			s.Path, s.Revive, s.passed = filepath.Join(dir, name+" revived.db"), true, nil
 			if err := s.perform(io.Discard); err != nil {
 				t.Errorf("%s, revived: %v", name, err)
@@ -131,10 +131,10 @@ func TestTortureFailpoints(t *testing.T) {
 			revived++
 		}
 	}
-	// The control acknowledges before the commit, and the test must find that.
+	// This writer acknowledges events before the commit. The test must find that fault.
 	early := script{Path: filepath.Join(dir, "early.db"), Seed: *tortureSeed, Runs: 3, Waits: true, Keys: keys,
 		Early: true, Point: "commit", Nth: 2}
-	out, _ := early.command(t).Output() // it was killed
+	out, _ := early.command(t).Output() // the command was killed, so it returns an error
 	acked, _ := said(out)
 	if err := afterFailpoint(early, acked, false, false); !errors.Is(err, errLost) {
 		t.Errorf("%d events acknowledged before their commit were not missed: %v", acked, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// meddlings are changes that other programs may make to the files of an open log. kept means that
-// they destroy no acknowledged event, so all of them must be there afterwards.
+// meddlings are changes that another program may make to the files of an open log. kept means that the change
+// destroys no acknowledged event. The log must then have all of these events afterwards.
 var meddlings = map[string]struct {
 	do   func(path string) error
 	kept bool
@@ -39,7 +39,7 @@ func cutBy(name string, n int64) error {
 	return os.Truncate(name, fi.Size()-n)
 }
 
-// replaced replaces a file by one with as many zeros, or overwrites it with zeros if same is true.
+// replaced replaces a file by a file with as many zeros. If same is true, it overwrites the file itself.
 func replaced(name string, same bool) error {
 	fi, err := os.Stat(name)
 	if err != nil {
@@ -58,8 +58,8 @@ func replaced(name string, same bool) error {
 	return errors.Join(err, f.Close())
 }
 
-// TestTortureFiles changes the files of an open log at every point of a commit. Acknowledged events
-// must still be there, or the writer must report a fault.
+// TestTortureFiles changes the files of an open log at every failpoint of a commit. The log must still have all
+// acknowledged events, or the writer must report a fault.
 func TestTortureFiles(t *testing.T) {
 	leaveToOtherBuild(t)
 	dir, keys := quickDir(t), signingKeys(t)
@@ -109,16 +109,16 @@ func mustStat(t *testing.T, name string) os.FileInfo {
 	return fi
 }
 
-// checkSurvived checks a log after such a change. Without its second names it must match the
-// acknowledgements.
+// checkSurvived checks a log after such a change. It first removes the additional names of the log's files. Then the
+// log must have the acknowledged events.
 func (s script) checkSurvived(acked int, why string, kept bool) error {
 	for _, more := range []string{".more", "-wal.more"} {
-		_ = os.Remove(s.Path + more) // most do not exist
+		_ = os.Remove(s.Path + more) // most of these names do not exist
 	}
 	if _, err := checkLog(s.Path, acked, tell(s)); err == nil || why == "" || kept {
 		return err
 	}
-	// Data was destroyed, and the writer has reported it. The rest must be readable.
+	// The change destroyed data, and the writer has reported it. The other events must be readable.
 	return checkFile(s.Path)
 }
 

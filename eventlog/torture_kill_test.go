@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog/anchor"
 )
 
-// points records a writer and returns the system calls that changed its folder or acknowledged
+// points records a writer and returns some of its system calls. These calls changed its folder or acknowledged
 // events.
 func points(t *testing.T, s script) []syscallPoint {
 	t.Helper()
@@ -30,19 +30,19 @@ func points(t *testing.T, s script) []syscallPoint {
 	return r.points
 }
 
-// A disturbance is an injection of strace at one call of a writer.
+// A disturbance is a fault that strace injects at one system call of a writer.
 type disturbance struct {
 	syscallPoint
 	what string // "signal=KILL" or "error=EIO"
-	// file limits the counted calls to one file. Empty counts all calls.
+	// file limits the counted calls to one file. Empty means that all calls are counted.
 	file string
 }
 
-// sample returns n of the disturbances, spread evenly over the calls and chosen by the seed.
+// sample returns n of the disturbances. They are spread evenly over the calls, and the seed chooses them.
 func sample(all []disturbance, n int) []disturbance {
 	byText := func(a, b disturbance) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }
 	slices.SortFunc(all, byText)
-	all = slices.Compact(all) // each thread counts its own calls
+	all = slices.Compact(all) // each thread counts its own calls, so some are equal
 	rand.New(rand.NewPCG(*tortureSeed, 3)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	order, count := map[disturbance]int{}, map[string]int{}
 	for _, d := range all {
@@ -53,12 +53,12 @@ func sample(all []disturbance, n int) []disturbance {
 	return all[:min(n, len(all))]
 }
 
-// performDisturbed performs s with the disturbance in a new folder and checks the log.
+// performDisturbed runs the script s with the disturbance in a new folder and checks the log.
 func (d disturbance) performDisturbed(t *testing.T, s script, dir string) (hit, killed bool, failed string, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return false, false, "", err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // only to save space: the parent folder is removed, too
+	defer func() { _ = os.RemoveAll(dir) }() // saves space early; the parent folder is removed later
 	s.Path = filepath.Join(dir, logName)
 	trace := filepath.Join(dir, "trace")
 	cmd := s.command(t, "strace", "-f", "-o", trace,
@@ -82,7 +82,7 @@ func (d disturbance) performDisturbed(t *testing.T, s script, dir string) (hit, 
 	return killed || bytes.Contains(seen, []byte("(INJECTED)")), killed, failed, err
 }
 
-// performAll performs s with each disturbance and counts the results.
+// performAll runs the script s with each disturbance and counts the results.
 func performAll(t *testing.T, s script, all []disturbance) {
 	t.Helper()
 	dir := quickDir(t)
@@ -126,13 +126,13 @@ func performAll(t *testing.T, s script, all []disturbance) {
 	}
 	t.Logf("seed %d: %d of %d disturbances took place: %d writers killed, %d gave up, %d went on; %s",
 		*tortureSeed, hits, len(all), killed, failed, unhurt, strings.Join(of, ", "))
-	if hits < len(all)/2 { // Some are missed, because threads change and strace counts by thread.
+	if hits < len(all)/2 { // Some are missed: threads change, and strace counts by thread.
 		t.Error("most did not: strace does not do what it is told")
 	}
 }
 
-// TestTortureKill kills a writer when it enters a system call of the append path. That covers the
-// state before and after every call.
+// TestTortureKill kills a writer at the beginning of each system call of an append. This covers the states before and
+// after every call.
 func TestTortureKill(t *testing.T) {
 	straceable(t)
 	s := script{Seed: *tortureSeed, Runs: 3, Keys: signingKeys(t)}
@@ -143,9 +143,9 @@ func TestTortureKill(t *testing.T) {
 	performAll(t, s, sample(all, max(*tortureStates/12, 20)))
 }
 
-// TestTortureErrors lets each system call of the append path fail without effect. For files this
-// also covers a call that has its effect and reports an error, because the writer only gives up in
-// both cases. TestTortureStates covers real failures of a sync.
+// TestTortureErrors lets each system call of an append fail without an effect. A call that has an effect and then
+// fails needs no other test for files, because the writer stops in both cases. TestTortureStates covers a failed
+// sync.
 func TestTortureErrors(t *testing.T) {
 	straceable(t)
 	s := script{Seed: *tortureSeed, Runs: 3, Keys: signingKeys(t)}
@@ -156,7 +156,7 @@ func TestTortureErrors(t *testing.T) {
 		switch {
 		case p.ack: // no process read the output
 			continue
-		case p.call == "write": // Go's runtime writes, too, and does not survive a fault
+		case p.call == "write": // Go's runtime also writes, and such a fault ends the process
 			writes++
 			d.nth, d.file = writes, filepath.Base(anchor.Path(logName))
 		}

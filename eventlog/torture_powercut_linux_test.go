@@ -17,14 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ioctlShutdown stops a Linux file system at once. shutdownNoFlush discards its data in memory
+// ioctlShutdown stops a Linux file system at once. With shutdownNoFlush, the file system's data in memory is lost
 // (include/uapi/linux/fs.h of newer kernels, fs/ext4/ext4.h of older ones).
 const (
 	ioctlShutdown   = 0x8004587d
 	shutdownNoFlush = 2
 )
 
-// A drive is an ext4 file system in a file. Its power can be cut.
+// A drive is an ext4 file system in a file. A test can cut its power.
 type drive struct{ image, at string }
 
 // newDrive makes and mounts a drive. It skips the test if that is not possible.
@@ -81,9 +81,9 @@ func (d drive) cutPower() error {
 	return errors.Join(unix.IoctlSetPointerInt(int(f.Fd()), ioctlShutdown, shutdownNoFlush), f.Close())
 }
 
-// performOn performs s on the drive and cuts the power shortly after the nth line of output. Then
-// it checks the log. Only output before the cut counts: a sync during the shutdown may succeed and
-// lose its data, but after a real power cut no process would see its result.
+// performOn runs the script s on the drive and cuts the power shortly after the nth line of output. Then it checks
+// the log. Only output before the cut counts. A sync during the cut may succeed and still lose its data. After a real
+// power cut, no process would see the result of that sync.
 func (d drive) performOn(t *testing.T, s script, nth int, moment time.Duration) (acked, found int, err error) {
 	t.Helper()
 	if err := os.Mkdir(filepath.Dir(s.Path), 0o700); err != nil {
@@ -116,7 +116,7 @@ func (d drive) performOn(t *testing.T, s script, nth int, moment time.Duration) 
 	case <-due:
 	case <-ended:
 	}
-	// The cut should fall anywhere in a commit. Timers are too coarse for that.
+	// The cut must be possible at any moment of a commit. Timers are not precise enough for that.
 	for start := time.Now(); time.Since(start) < moment; {
 		runtime.Gosched()
 	}
@@ -127,19 +127,19 @@ func (d drive) performOn(t *testing.T, s script, nth int, moment time.Duration) 
 		t.Skipf("this kernel cannot shut ext4 down: %v", err)
 	}
 	<-ended
-	_ = cmd.Wait() // its log failed, as expected
+	_ = cmd.Wait() // The log of this process failed, as expected.
 	if err := errors.Join(d.unmountDrive(), d.mountDrive()); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil { // the name of the folder may be lost
+	if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil { // the power cut may have removed the folder
 		return acked, 0, err
 	}
 	found, err = checkLog(s.Path, acked, tell(s))
 	return acked, found, err
 }
 
-// TestTorturePowerCuts cuts the power under writers. A control that syncs less must lose events
-// within the same number of cuts, or twenty.
+// TestTorturePowerCuts cuts the power while writers run. A writer that syncs too little must lose events within the
+// same number of cuts, or within twenty.
 func TestTorturePowerCuts(t *testing.T) {
 	if *tortureCuts == 0 {
 		t.Skip("power cuts are made with -powercuts N, by root")

@@ -4,8 +4,8 @@ package eventlog
 
 import "testing"
 
-// ordinaryStates is small here, because the race detector makes the tests ten times slower and
-// finds nothing more in later states.
+// ordinaryStates is small in this build. The race detector makes the tests ten times slower and finds nothing new in
+// further states.
 const ordinaryStates = 50
 
 // leaveToOtherBuild skips a test that uses one goroutine. The race detector finds nothing in it.

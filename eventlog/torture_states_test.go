@@ -14,22 +14,22 @@ import (
 	"testing"
 )
 
-// A recording is the list of operations of some writers, and the stories that their log may tell.
+// A recording is the list of operations of some writers, with the possible stories of their log.
 type recording struct {
 	ops  []op
 	seed uint64
 	name string
 
-	// stories are the possible contents of the log. If a commit failed and the next writer did not
-	// find its events, they may come back until that writer has acknowledged an event. Then the
-	// recording has two.
+	// stories are the possible contents of the log. Usually there is one story. There are two if a commit failed and
+	// the next writer did not find its events. Those events may appear again until the next writer has acknowledged
+	// an event.
 	stories []story
 }
 
-// A crash is a state in which a power failure left the folder of a recording.
+// A crash is one state of the folder of a recording after a power failure.
 type crash struct {
 	of    *recording
-	at    int // number of ops before it
+	at    int // number of ops before the power failure
 	fate  string
 	acked int
 	// wrote is the number of the writer that acknowledged events last.
@@ -43,8 +43,8 @@ func (c crash) String() string {
 		c.of.name, c.of.seed, c.at, len(c.of.ops), c.fate, c.acked, last)
 }
 
-// crashes builds n different states and calls yield with each until it returns false. It builds
-// fewer if the recording does not have so many.
+// crashes makes n different states and calls yield with each of them, until yield returns false. If the recording has
+// fewer states, it makes only these.
 func (r *recording) crashes(dice *rand.Rand, n int, yield func(crash) bool) {
 	seed, seen := maphash.MakeSeed(), map[uint64]bool{}
 	for try := 0; len(seen) < n && try < 4; try++ {
@@ -52,7 +52,7 @@ func (r *recording) crashes(dice *rand.Rand, n int, yield func(crash) bool) {
 		for i := range points {
 			points[i] = dice.IntN(len(r.ops) + 1)
 		}
-		slices.Sort(points) // one walk through the recording serves all points
+		slices.Sort(points) // then one pass over the recording is enough for all points
 		d := newDisk()
 		for _, at := range points {
 			for d.now < at {
@@ -84,7 +84,7 @@ func (c crash) hash(seed maphash.Seed) uint64 {
 	return sum
 }
 
-// checkState writes the files into dir and checks their log.
+// checkState writes the files of the state into dir and checks their log.
 func (c crash) checkState(dir, file string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (c crash) checkState(dir, file string) error {
 	return err
 }
 
-// keepFiles keeps the files of a bad state and returns their folder.
+// keepFiles stores the files of a bad state and returns their folder.
 func (c crash) keepFiles(t *testing.T) string {
 	dir := filepath.Join(t.ArtifactDir(), fmt.Sprintf("state-%d-%d", c.of.seed, c.at))
 	err := os.MkdirAll(dir, 0o700)
@@ -117,8 +117,8 @@ func (c crash) keepFiles(t *testing.T) string {
 
 const logName = "eventlog.db"
 
-// quickDir returns a folder in memory if the system has one. The power failures there are
-// simulated, and syncing is free.
+// quickDir returns a folder in memory if the system has one. These tests only simulate power failures, and a sync in
+// memory takes no time.
 func quickDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "perlica-torture-")
@@ -163,7 +163,7 @@ func (ta *tally) addResult(c crash, err error) {
 
 func (ta *tally) bad() int { return ta.found["lost"] + ta.found["damaged"] + ta.found["other"] }
 
-// judgeStates checks n states of the recording on all processors and calls bad with each bad one.
+// judgeStates checks n states of the recording on all processors. It calls the function bad for each bad state.
 func (r *recording) judgeStates(t *testing.T, dice *rand.Rand, n int, ta *tally, bad func(crash, error)) {
 	t.Helper()
 	dir, queue := quickDir(t), make(chan crash, 4)
@@ -179,7 +179,7 @@ func (r *recording) judgeStates(t *testing.T, dice *rand.Rand, n int, ta *tally,
 				if err != nil && bad != nil {
 					bad(c, err)
 				}
-				_ = os.RemoveAll(state) // the next one has another name
+				_ = os.RemoveAll(state) // the next state has a folder with another name
 			}
 		})
 	}
@@ -189,12 +189,12 @@ func (r *recording) judgeStates(t *testing.T, dice *rand.Rand, n int, ta *tally,
 	_ = os.RemoveAll(dir) // a long test makes many folders
 }
 
-// scenes are the ways in which writers follow one another.
+// scenes are sequences of writers.
 var scenes = []struct {
 	name   string
 	record func(t *testing.T, seed uint64) *recording
 }{
-	// The first closes the log, the second dies, and the third recovers it.
+	// The first writer closes the log, the second one dies, and the third one recovers the log.
 	{"three writers", func(t *testing.T, seed uint64) *recording {
 		dir := quickDir(t)
 		s := script{Path: filepath.Join(dir, logName), Seed: seed, Runs: 2, Keys: signingKeys(t)}
@@ -210,7 +210,8 @@ var scenes = []struct {
 		}
 		return &recording{ops: r.ops, stories: []story{tell(scripts...)}, seed: seed}
 	}},
-	// The first is killed just before a sync. Everything that the next one sees must be safe, too.
+	// The first writer is killed just before a sync. The next writer sees its events, so they must be safe from then
+	// on.
 	{"killed before a sync", func(t *testing.T, seed uint64) *recording {
 		dir := quickDir(t)
 		s := script{Path: filepath.Join(dir, logName), Seed: seed, Runs: 2}
@@ -218,7 +219,7 @@ var scenes = []struct {
 		r.performTraced(t, s, "-e", fmt.Sprintf("inject=fsync,fdatasync:signal=KILL:when=%d", 6+seed%12))
 		return r.goOn(t, s)
 	}},
-	// A sync fails, and its log is dead. The next writer sees the result.
+	// A sync fails, and its log fails. The next writer finds out whether the events were written.
 	{"a sync fails", func(t *testing.T, seed uint64) *recording {
 		dir := quickDir(t)
 		s := script{Path: filepath.Join(dir, logName), Seed: seed, Runs: 2}
@@ -226,7 +227,7 @@ var scenes = []struct {
 		r.performTraced(t, s, "-e", fmt.Sprintf("inject=fsync,fdatasync:error=EIO:when=%d", 1+seed%18))
 		return r.goOn(t, s)
 	}},
-	// A sync fails, and the process itself reopens the log and continues.
+	// A sync fails. The same process reopens the log and continues.
 	{"a sync fails and is survived", func(t *testing.T, seed uint64) *recording {
 		dir := quickDir(t)
 		s := script{Path: filepath.Join(dir, logName), Seed: seed, Runs: 2, Revive: true}
@@ -239,7 +240,7 @@ var scenes = []struct {
 	}},
 }
 
-// goOn finds the last event of the first writer and records a second one.
+// goOn finds the last event of the first writer. Then it records a second writer.
 func (r *recorder) goOn(t *testing.T, s script) *recording {
 	t.Helper()
 	next := script{Path: s.Path, Seed: s.Seed, First: s.Runs, Runs: 1}
@@ -259,13 +260,12 @@ func (r *recorder) goOn(t *testing.T, s script) *recording {
 	return &recording{ops: r.ops, stories: []story{first, first.upTo(found).followedBy(next)}, seed: s.Seed}
 }
 
-// statesARecording is the maximum number of states from one recording. More recordings find more
-// faults than more states of one recording.
+// statesARecording is the maximum number of states from one recording. Further recordings find more faults than
+// further states of one recording.
 const statesARecording = 500
 
-// TestTortureStates records writers and simulates a power failure at any moment, with any result
-// that a disk permits. The log must be whole. It must have all acknowledged events, and all events
-// that a process saw.
+// TestTortureStates records writers and simulates a power failure at any moment, with any result that a disk permits.
+// The log must be intact. It must have all acknowledged events, and all events that some process saw.
 func TestTortureStates(t *testing.T) {
 	straceable(t)
 	var ta tally
@@ -277,7 +277,7 @@ func TestTortureStates(t *testing.T) {
 		r := scene.record(t, seed)
 		r.name = scene.name
 		before := ta.states
-		var once sync.Once // one is enough to look at; the others are counted
+		var once sync.Once // keep the files of only one bad state
 		r.judgeStates(t, rand.New(rand.NewPCG(seed, 1)), n, &ta, func(c crash, err error) {
 			once.Do(func() { t.Errorf("%v\n%v\nits files are in %s", err, c, c.keepFiles(t)) })
 		})
@@ -290,8 +290,8 @@ func TestTortureStates(t *testing.T) {
 		ta.bad(), ta.found, ta.fates)
 }
 
-// TestTortureControls checks the torture tests themselves: they must find logs that are not safe.
-// The states are made as in TestTortureStates.
+// TestTortureControls checks that the torture tests find logs that are not safe. It makes the states as
+// TestTortureStates does.
 func TestTortureControls(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it tries SQLite's settings, which takes a while")

@@ -28,44 +28,44 @@ func straceable(t *testing.T) {
 	}
 }
 
-// understood are the calls that change files and that the recorder handles. forbidden calls change
-// files, too. If a writer starts to use them, the recorder must be extended. A name with a question
-// mark does not exist on every architecture.
+// understood are the system calls for files that the recorder handles. forbidden are other calls that change files.
+// If a writer starts to use one of those, the recorder must be extended. A name with a question mark does not exist
+// on every architecture.
 const (
 	understood = "?open,openat,close,pwrite64,write,fsync,fdatasync,ftruncate,?unlink,unlinkat"
 	forbidden  = "writev,pwritev,pwritev2,fallocate,?rename,?renameat,renameat2,?link,linkat,?symlink,symlinkat," +
 		"truncate,copy_file_range,sendfile,splice,sync_file_range"
 )
 
-// A recorder reads the output of strace for consecutive writers and lists their operations on one
-// folder.
+// A recorder reads the output of strace for several writers, one after the other. It lists the operations of the
+// writers on one folder.
 type recorder struct {
 	dir string
 	// writer is the number of the current writer, from 1.
 	writer int
 	ops    []op
-	// points are the system calls of ops.
+	// points are the system calls that belong to ops.
 	points []syscallPoint
 	names  map[string]int
 	sizes  []int64 // by inode
 	files  map[string]*openFile
 	// calls counts the calls by thread and name.
 	calls map[string]int
-	// halves are the unfinished calls by thread.
+	// halves are the beginnings of unfinished calls, by thread.
 	halves map[string]string
 }
 
-// A syscallPoint is the nth call of that name by its thread. strace counts in the same way.
+// A syscallPoint is the nth call with this name by its thread. strace counts in the same way.
 type syscallPoint struct {
 	call string
 	nth  int
 	ack  bool // it acknowledged events
 }
 
-// An openFile is the file of a descriptor.
+// An openFile is the file that belongs to a file descriptor.
 type openFile struct {
 	name   string
-	inode  int // -1 for the folder itself
+	inode  int // -1 means the folder itself
 	pos    int64
 	append bool
 	synced bool // opened with O_SYNC
@@ -73,8 +73,8 @@ type openFile struct {
 
 func newRecorder(dir string) *recorder { return &recorder{dir: dir, names: map[string]int{}} }
 
-// performTraced performs s under strace with more options, reads its operations, and returns the
-// output of the writer.
+// performTraced runs the script s under strace with further options. It records the operations and returns the output
+// of the writer.
 func (r *recorder) performTraced(t *testing.T, s script, options ...string) []byte {
 	t.Helper()
 	trace := filepath.Join(t.TempDir(), "trace")
@@ -93,7 +93,7 @@ func (r *recorder) performTraced(t *testing.T, s script, options ...string) []by
 	}
 	defer func() {
 		_ = f.Close()
-		_ = os.Remove(trace) // it is long, and a long test makes many
+		_ = os.Remove(trace) // the file is long, and a long test makes many of them
 	}()
 	if err := r.readTrace(bufio.NewScanner(f)); err != nil {
 		t.Fatal(err)
@@ -114,8 +114,8 @@ func (r *recorder) readTrace(lines *bufio.Scanner) error {
 	return lines.Err()
 }
 
-// readLine reads one line. An interrupted call counts when it returned. Two calls count from their
-// start. Another process may read printed output at once, and another thread may get the closed
+// readLine parses one line. A call that another call interrupts in the output counts at its end. Two kinds of calls
+// count at their start. Another process may read printed output at once, and another thread may get a closed
 // descriptor at once.
 func (r *recorder) readLine(thread, line string) error {
 	if half, ok := strings.CutSuffix(line, " <unfinished ...>"); ok {
@@ -140,7 +140,7 @@ func (r *recorder) readLine(thread, line string) error {
 		}
 	}
 	name, rest, ok := strings.Cut(line, "(")
-	end := strings.IndexByte(rest, ')') // no argument contains one, because strings are hexadecimal
+	end := strings.IndexByte(rest, ')') // no argument contains a bracket, because strings are hexadecimal
 	if !ok || end < 0 || strings.HasPrefix(line, "+++") || strings.HasPrefix(line, "---") {
 		return nil
 	}
@@ -149,7 +149,7 @@ func (r *recorder) readLine(thread, line string) error {
 	r.calls[thread+name]++
 	before := len(r.ops)
 	value, err := strconv.ParseInt(result, 10, 64)
-	if err != nil { // "?" means that it never returned
+	if err != nil { // "?" means that the call did not return
 		return nil
 	}
 	err = r.addCall(name, args, value)
@@ -159,8 +159,7 @@ func (r *recorder) readLine(thread, line string) error {
 	return err
 }
 
-// TestRecorderCloses checks that a write to a descriptor counts while another thread still closes
-// it.
+// TestRecorderCloses checks that the recorder counts a write to a descriptor that another thread is just closing.
 func TestRecorderCloses(t *testing.T) {
 	hexed := func(s string) string {
 		var b strings.Builder
@@ -219,7 +218,7 @@ func (r *recorder) addCall(name string, args []string, value int64) error {
 	if f == nil {
 		switch name {
 		case "close", "fsync", "fdatasync", "ftruncate", "pwrite64", "write":
-			return nil // it is another file
+			return nil // the call is on another file
 		}
 		for i, a := range args {
 			if r.files[a] != nil && i%2 == 0 || strings.HasPrefix(string(unhex(a)), r.dir) {
@@ -293,7 +292,7 @@ func (r *recorder) addOpen(path, flags string, fd int64) error {
 		return nil
 	}
 	name := filepath.Base(file)
-	if filepath.Dir(file) != r.dir || strings.HasSuffix(name, "-shm") { // SQLite builds the -shm file again
+	if filepath.Dir(file) != r.dir || strings.HasSuffix(name, "-shm") { // SQLite makes the -shm file again
 		return nil
 	}
 	inode, there := r.names[name]

@@ -1,7 +1,7 @@
 package eventlog
 
-// The torture tests check one thing in several ways. A writer dies, or its disk fails, at any
-// moment. The log must then keep its promises.
+// The torture tests check in several ways that a log keeps its promises. The writer dies, or its disk fails, at any
+// moment.
 //
 //	torture_test.go            the writer and its script
 //	torture_check_test.go      the checks of every log that is found afterwards
@@ -13,7 +13,7 @@ package eventlog
 //	torture_files_test.go      other programs remove, cut or link the files of a living log
 //	torture_powercut_*_test.go a file system that is shut down under the writer
 //
-// An ordinary run takes a sample. The long one is
+// An ordinary run of the tests uses a sample. The long run is
 //
 //	go test ./eventlog -run TestTorture -torture 100000 -powercuts 100 -timeout 2h -v
 
@@ -44,8 +44,8 @@ var (
 // tortureEnv is the environment variable with the script of a child process.
 const tortureEnv = "EVENTLOG_TORTURE"
 
-// A script describes one writer process. The same seed gives the same events, so a check of the log
-// knows the expected events.
+// A script describes one writer process. The same seed gives the same events, so the expected events are known when a
+// log is checked.
 type script struct {
 	Path  string
 	Seed  uint64
@@ -53,46 +53,45 @@ type script struct {
 	Runs  int
 	// Leave makes the writer die without Close.
 	Leave bool
-	// Waits makes the writer wait for every commit, also for those of checkpoints. All commits are
-	// then in order.
+	// Waits makes the writer wait for every commit, also for commits of checkpoints. The order of the commits is then
+	// fixed.
 	Waits bool
 
-	// Keys is the folder of the keys that sign the checkpoints. Empty means that the log has no
-	// keys.
+	// Keys is the folder of the keys that sign the checkpoints. If it is empty, the log has no keys.
 	Keys string
 	// Revive makes the writer reopen a failed log and continue.
 	Revive bool
 
-	// Sync is a pragma that makes the log unsafe, unless it is empty. Early acknowledges events
-	// before their commit. Both are controls.
+	// Sync is a pragma that makes the log unsafe, or "". Early makes the writer acknowledge events before their
+	// commit. The tests must find both faults.
 	Sync  string
 	Early bool
 
-	// Point and Nth choose the passage of a failpoint at which the writer dies. If Fail is set, the
-	// point returns an error instead. If Meddle is set, it changes the files of the log.
+	// Point is a failpoint at which the writer dies, when it reaches the point for the Nth time. If Fail is set, the
+	// point returns an error instead. If Meddle is set, another program changes the files of the log there.
 	Point  string
 	Nth    int
 	Fail   bool
 	Meddle string
-	passed map[string]int // passages of each point
+	passed map[string]int // how often each point was reached
 }
 
-// A step is one call of the log.
+// A step is one call of the log by the writer.
 type step struct {
 	events []event.Event
-	// wait calls Append, or Sync if the step has no events. Otherwise the step calls Record.
+	// wait means that the step calls Append, or Sync if it has no events. Otherwise the step calls Record.
 	wait bool
-	// ends calls EndRun, or EndRunEarly if early is set.
+	// ends means that the step calls EndRun, or EndRunEarly if early is set.
 	ends, early bool
-	// refused says that the log has such an event already.
+	// refused means that the log already has such an event, so the call must fail.
 	refused bool
-	// reopen calls Close and Open.
+	// reopen means that the step calls Close and Open.
 	reopen bool
-	// rest makes a full checkpoint of SQLite, as an idle log does.
+	// rest means that the step empties the write-ahead log, as an idle log does.
 	rest bool
 }
 
-// steps returns the calls of the writer in order. Its runs look like those of Perlica's kernel.
+// steps returns the calls of the writer in their order. Its runs look like the runs of Perlica's kernel.
 func (s script) steps() []step {
 	var all []step
 	for k := s.First; k < s.First+s.Runs; k++ {
@@ -121,7 +120,7 @@ func runSteps(dice *rand.Rand, k int) []step {
 	frame := func(ty event.Type) event.Event {
 		size := dice.IntN(1500)
 		if dice.IntN(20) == 0 {
-			size += 20_000 // overflow pages
+			size += 20_000 // the payload needs overflow pages
 		}
 		payload := make([]byte, size)
 		for i := range payload {
@@ -134,7 +133,7 @@ func runSteps(dice *rand.Rand, k int) []step {
 		{events: []event.Event{frame(event.RequestSent), note(event.SessionStarted, refs)}},
 		{events: []event.Event{note(event.Requested, asked)}, wait: true},
 	}
-	if dice.IntN(2) == 0 { // the same input again, with another event that must be refused, too
+	if dice.IntN(2) == 0 { // call the same input again, with another event; both must be refused
 		again := asked
 		again.Run += "-again"
 		steps = append(steps, step{events: []event.Event{note(event.MessageReceived, again), note(event.Requested, again)},
@@ -159,8 +158,8 @@ func runSteps(dice *rand.Rand, k int) []step {
 		wait:   true, ends: true, early: dice.IntN(2) == 0})
 }
 
-// perform is the writer. It prints "seen N" for the events that it finds, "ack N" after N events
-// are acknowledged, and "failed" with the reason if the log dies.
+// perform runs the writer. It prints "seen N" for the number of events that it finds, and "ack N" after N events are
+// acknowledged. If the log fails, it prints "failed" and the reason.
 func (s script) perform(out io.Writer) error {
 	if s.passed == nil {
 		s.passed = map[string]int{}
@@ -199,7 +198,7 @@ func (s script) perform(out io.Writer) error {
 			if i, n, err = s.reviveLog(l, out, first); err != nil {
 				return errors.Join(err, l.Close())
 			}
-			s.Revive = false // only once
+			s.Revive = false // The writer reopens the log only once.
 			continue
 		}
 		if st.wait && !s.Early {
@@ -212,8 +211,8 @@ func (s script) perform(out io.Writer) error {
 	return l.Close()
 }
 
-// reviveLog reopens a failed log. It returns the last step whose events are in the log. The caller
-// repeats the later steps.
+// reviveLog reopens a failed log. It returns the last step of which the log has the events. The caller repeats the
+// later steps.
 func (s script) reviveLog(l *Log, out io.Writer, first int) (step, n int, err error) {
 	if err := l.Reopen(context.Background()); err != nil {
 		return 0, 0, err
@@ -236,7 +235,7 @@ func (s script) reviveLog(l *Log, out io.Writer, first int) (step, n int, err er
 }
 
 func (s script) openLog(out io.Writer) (*Log, int, error) {
-	// With this delay only the script decides the batches, and not the clock.
+	// With this delay, only the script and not the clock decides when a batch ends.
 	opt := Options{Context: "default", Lazy: time.Hour}
 	if s.Keys != "" {
 		var err error
@@ -248,7 +247,7 @@ func (s script) openLog(out io.Writer) (*Log, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	// With this limit even a small log wraps its write-ahead log around.
+	// With this limit, even a small log starts its write-ahead log again from its beginning.
 	l.batch.most = 60
 	if s.Sync != "" { // the connection is not in use before the first append
 		if _, err := l.batch.db.Exec("PRAGMA synchronous = " + s.Sync); err != nil {
@@ -264,7 +263,7 @@ func (s script) openLog(out io.Writer) (*Log, int, error) {
 	return l, int(n), err
 }
 
-// perform makes the call on l. It returns an error for an unexpected result.
+// perform makes the call on the log l. It returns an error if the result is not the expected one.
 func (st step) perform(l *Log) error {
 	switch {
 	case st.rest:
@@ -292,7 +291,7 @@ func (st step) perform(l *Log) error {
 	return err
 }
 
-// copyEvents returns copies for the log, which changes the events that it gets.
+// copyEvents returns copies of the events, because the log changes the events that it gets.
 func (st step) copyEvents() []event.Event { return append([]event.Event(nil), st.events...) }
 
 // signingKeys returns a folder with new keys.
@@ -305,7 +304,7 @@ func signingKeys(t *testing.T) string {
 	return dir
 }
 
-// orTaken returns an error that describes a missing refusal.
+// orTaken returns err, or an error about a missing refusal if err is nil.
 func orTaken(err error) error {
 	if err == nil {
 		return errors.New("it was taken")
@@ -313,7 +312,7 @@ func orTaken(err error) error {
 	return err
 }
 
-// die ends the process as SIGKILL does. It flushes and closes nothing.
+// die ends the process as SIGKILL does. Nothing is flushed or closed.
 func die() {
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
 		_ = self.Kill() // this call does not return
@@ -336,7 +335,7 @@ func TestTortureWriter(t *testing.T) {
 	}
 }
 
-// command returns the command that performs s, with prefix before it.
+// command returns the command that runs the script s. The words of prefix come first.
 func (s script) command(t *testing.T, prefix ...string) *exec.Cmd {
 	t.Helper()
 	env, err := json.Marshal(s)
@@ -353,7 +352,7 @@ func (s script) command(t *testing.T, prefix ...string) *exec.Cmd {
 	return cmd
 }
 
-// said reads the output of a writer: the number of acknowledged events and the reason of a failure.
+// said parses the output of a writer. It returns the number of acknowledged events and the reason of a failure.
 func said(out []byte) (acked int, failed string) {
 	for line := range bytes.Lines(out) {
 		var n int

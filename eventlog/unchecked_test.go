@@ -14,9 +14,9 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// TestUncheckedIsCounted damages the beginning of a log, so that no checkpoint can be checked. The
-// report must count stored checkpoints, lines of the anchor and the external checkpoint separately,
-// and count several checkpoints of one size once.
+// TestUncheckedIsCounted damages the beginning of a log, so that no checkpoint can be checked. The report must count
+// stored checkpoints, lines of the anchor and the checkpoint of Options.Since separately. Several checkpoints of one
+// size must count once.
 func TestUncheckedIsCounted(t *testing.T) {
 	l, keyDir := openSigned(t)
 	var first evidence.Checkpoint
@@ -29,7 +29,7 @@ func TestUncheckedIsCounted(t *testing.T) {
 		if i == 0 {
 			first = c
 		}
-		if i == 1 { // cosigned and anchored twice
+		if i == 1 { // this checkpoint is cosigned, and the anchor has it twice
 			continue
 		}
 		if err := l.StoreCheckpoint(t.Context(), c.Note+"— witness.example AAAAAAAA\n"); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestAppendUnless kills three mutants. One looks before the commit instead of in it, one loses the
-// rest of the batch, and one ignores After.
+// TestAppendUnless checks that the condition is evaluated during the commit and respects After. The other entries of
+// the batch must be written.
 func TestAppendUnless(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.db")
 	one, err := Open(t.Context(), path, Options{})

@@ -20,8 +20,7 @@ var (
 	benchEvents = flag.Int("verify-events", 20_000, "how many events the log for BenchmarkVerify has")
 )
 
-// runEvents is the number of events of a run in the log for BenchmarkVerify. Each run has one
-// signed checkpoint.
+// runEvents is the number of events of a run in the log of BenchmarkVerify. Each run has one signed checkpoint.
 const runEvents = 200
 
 // fillRuns appends runs of runEvents events. Most of them are frames of 1 KiB, like an agent's
@@ -59,7 +58,7 @@ func fillRuns(tb testing.TB, l *Log, events int) {
 				tb.Fatal(err)
 			}
 		}
-		if err := l.Sync(); err != nil { // otherwise one checkpoint would serve several runs
+		if err := l.Sync(); err != nil { // otherwise one checkpoint would cover several runs
 			tb.Fatal(err)
 		}
 	}
@@ -117,7 +116,7 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
-// BenchmarkHeaders checks the same log without the payloads.
+// BenchmarkHeaders checks the headers of the log of BenchmarkVerify.
 func BenchmarkHeaders(b *testing.B) {
 	dir := *benchLog
 	if dir == "" {

@@ -22,13 +22,13 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// These constants of package verify decide the sizes and times of the tests.
+// The sizes and times of the tests depend on these constants of package verify.
 const (
 	blockEvents   = 1024
 	acrossWriters = 10 * time.Second
 )
 
-// TestPrunedPayloads checks that a payload may be missing only if a later, unchanged event says so.
+// TestPrunedPayloads checks that a missing payload is damage unless a later, unchanged event explains it.
 func TestPrunedPayloads(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pruning event.Pruning
@@ -117,8 +117,8 @@ func (s *spy) Event(e *event.Event) []*message.Text {
 	return nil
 }
 
-// TestAuditorSeesTheOrder checks that an Auditor gets every sound event once, a gap for the others,
-// and the wanted payloads. Its objections must become findings.
+// TestAuditorSeesTheOrder checks that an Auditor gets every intact event once, with its payload if it wants it. For
+// the other events it gets a gap. The rules that it reports must become findings.
 func TestAuditorSeesTheOrder(t *testing.T) {
 	v := newVictim(t, 10)
 	path := v.copyLog(t)
@@ -151,8 +151,8 @@ func TestAuditorSeesTheOrder(t *testing.T) {
 	}
 }
 
-// partOf makes a copy of the log a part of itself. It deletes the events from first to last and
-// puts their subtrees into the table absent.
+// partOf makes a part of a log from a copy of the victim's log. It deletes the events from first to last and puts
+// their subtrees into the table absent.
 func partOf(t *testing.T, v *victim, first, last int64) string {
 	t.Helper()
 	path := v.copyLog(t)
@@ -198,7 +198,7 @@ func partOf(t *testing.T, v *victim, first, last int64) string {
 	return path
 }
 
-// TestParts checks that every part of a log verifies. A part that lost more events is damaged.
+// TestParts checks that every part of a log verifies. If further events are missing in a part, it is damaged.
 func TestParts(t *testing.T) {
 	leaveToOtherBuild(t)
 	v := newVictim(t, 5000)
@@ -272,7 +272,7 @@ func TestClockIsAWarning(t *testing.T) {
 	}
 }
 
-// TestVerifyBesideWriters checks that the events at the start verify while others append.
+// TestVerifyBesideWriters checks that the events at the start of a verification verify while other handles append.
 func TestVerifyBesideWriters(t *testing.T) {
 	v := newVictim(t, 2*blockEvents)
 	l, err := Open(t.Context(), v.path, Options{Context: "default", Keys: v.keys})
@@ -282,7 +282,7 @@ func TestVerifyBesideWriters(t *testing.T) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		for i := range 20_000 { // A limit is needed, because a reader may be slower.
+		for i := range 20_000 { // The loop needs a limit, because a reader may be slower.
 			select {
 			case <-stop:
 				return
@@ -318,7 +318,7 @@ func TestVerifyBesideWriters(t *testing.T) {
 	}
 }
 
-// TestAnchorAlone checks that the anchor's own signatures are verified without stored checkpoints.
+// TestAnchorAlone checks that the signatures of the anchor's lines are verified if no checkpoint is stored.
 func TestAnchorAlone(t *testing.T) {
 	v := newVictim(t, 50)
 	path := v.copyLog(t)
@@ -365,7 +365,7 @@ func TestAnchorAlone(t *testing.T) {
 	}
 }
 
-// TestVerifyIsStopped checks that a cancelled context is an error and not a report.
+// TestVerifyIsStopped checks that Verify returns an error and no report if the context is cancelled.
 func TestVerifyIsStopped(t *testing.T) {
 	v := newVictim(t, 4*blockEvents)
 	ctx, cancel := context.WithCancel(t.Context())

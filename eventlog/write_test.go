@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// ways are all the ways to have an event written soon.
+// ways are all the ways to write an event soon.
 var ways = map[string]func(l *Log, e event.Event) error{
 	"append":      func(l *Log, e event.Event) error { _, err := l.Append(context.Background(), e); return err },
 	"sync":        func(l *Log, e event.Event) error { return errors.Join(l.Record(e), l.Sync()) },
@@ -45,13 +45,13 @@ func checkpointed(l *Log) error {
 	return err
 }
 
-// still is a log in a synctest bubble. Time passes there only while all goroutines wait.
+// still is a log in a synctest bubble. In the bubble, time passes only while all goroutines wait.
 type still struct {
 	*Log
 	t *testing.T
-	// recorded is the number of events that must reach the disk in the end.
+	// recorded is the number of events that must be on disk in the end.
 	recorded int
-	// fail is set only while all goroutines wait. nil lets no step fail.
+	// fail is called at each failpoint. Tests set it only while all goroutines wait. nil lets no step fail.
 	fail func(point string) error
 }
 
@@ -102,8 +102,8 @@ func (l *still) isWritten(when string, args ...any) {
 	}
 }
 
-// TestLazy checks that recorded events are written after Options.Lazy and not earlier. This must
-// hold for the first event, after a pause, and after events of callers that waited.
+// TestLazy checks that recorded events are written after Options.Lazy and not before. This must hold for the first
+// event, for an event after a pause, and for an event after waiting callers.
 func TestLazy(t *testing.T) {
 	standStill(t, func(t *testing.T, l *still) {
 		for range 3 {
@@ -135,20 +135,20 @@ func TestLazy(t *testing.T) {
 	})
 }
 
-// TestLazyInAStream checks that further events do not delay the earlier ones.
+// TestLazyInAStream checks that later events do not delay earlier events.
 func TestLazyInAStream(t *testing.T) {
 	standStill(t, func(t *testing.T, l *still) {
 		for i := range 40 {
 			l.recordOne()
 			<-time.After(stillLazy / 4)
-			if n := l.onDisk(); n < i-2 { // Lazy of the first event ends with the fourth pause.
+			if n := l.onDisk(); n < i-2 { // Options.Lazy of the first event has passed at the fourth pause.
 				t.Errorf("%d of %d events are on disk", n, i+1)
 			}
 		}
 	})
 }
 
-// TestAnchoredUnasked checks that the anchor is written at once, although no caller waits for it.
+// TestAnchoredUnasked checks that the anchor is written at once, even if no caller waits for it.
 func TestAnchoredUnasked(t *testing.T) {
 	standStill(t, func(t *testing.T, l *still) {
 		for n := range 3 {
@@ -163,7 +163,7 @@ func TestAnchoredUnasked(t *testing.T) {
 	})
 }
 
-// TestLazyAfterReopen checks that the timer works after the log was lost and reopened.
+// TestLazyAfterReopen checks that the timer for recorded events works after the log failed and was reopened.
 func TestLazyAfterReopen(t *testing.T) {
 	standStill(t, func(t *testing.T, l *still) {
 		for _, pause := range []time.Duration{0, stillLazy / 2, 3 * stillLazy} {
@@ -185,7 +185,7 @@ func TestLazyAfterReopen(t *testing.T) {
 	})
 }
 
-// A gate holds the first goroutine that reaches a point of a commit.
+// A gate stops the first goroutine that reaches a point of a commit.
 type gate struct {
 	point   string
 	held    chan bool // capacity 1
@@ -203,7 +203,7 @@ func (g *gate) passPoint(point string) error {
 	return nil
 }
 
-// soon waits until so returns true.
+// soon waits until the function so returns true.
 func soon(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	end := time.Now().Add(20 * time.Second)
@@ -214,8 +214,8 @@ func soon(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// TestWhoWaitsIsAnswered checks that the holder of commitMu also serves later callers, wherever it
-// is in its commit. No timer may be needed.
+// TestWhoWaitsIsAnswered checks that a call gets its result while another goroutine holds commitMu, at any point of
+// that goroutine's commit. No timer may be needed.
 func TestWhoWaitsIsAnswered(t *testing.T) {
 	var at atomic.Pointer[gate]
 	at.Store(new(gate))
@@ -265,8 +265,7 @@ func TestWhoWaitsIsAnswered(t *testing.T) {
 	audit(t, l.Path())
 }
 
-// TestPruneFailsBesideACheckpoint checks that every waiting caller gets the error when the log
-// dies.
+// TestPruneFailsBesideACheckpoint checks that every waiting caller gets the error if a pruning ends the log.
 func TestPruneFailsBesideACheckpoint(t *testing.T) {
 	l, path := pruneLog(t)
 	if err := l.Close(); err != nil {
@@ -300,8 +299,7 @@ func TestPruneFailsBesideACheckpoint(t *testing.T) {
 	}
 }
 
-// TestEverybodyAtOnce checks that every waiting caller gets a result, and that its events are on
-// disk then.
+// TestEverybodyAtOnce checks that every waiting caller gets a result, and that its events are then on disk.
 func TestEverybodyAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Lazy: time.Hour, Keys: evidence.UseKeys(dir)})
@@ -334,7 +332,7 @@ func TestEverybodyAtOnce(t *testing.T) {
 		t.Error("somebody waits for ever")
 	}
 	c, err := l.Checkpoint(t.Context())
-	if want := int64(2 * rounds * (len(ways) + 1)); err != nil || c.Size != want { // a run's end is two events
+	if want := int64(2 * rounds * (len(ways) + 1)); err != nil || c.Size != want { // the end of a run is two events
 		t.Errorf("%d events, want %d, %v", c.Size, want, err)
 	}
 	if err := l.Close(); err != nil {

@@ -26,8 +26,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// childAnswer answers the questions whose ids come on standard input. An id that follows "die" makes it record the
-// answer and kill itself before it wakes the asker. It prints one line for each question: first, taken or fault.
+// childAnswer answers the questions with the ids from standard input. If the word "die" precedes an id, it records
+// the answer and kills itself before it wakes the asking process. It prints one line for each question: first, taken
+// or fault.
 func childAnswer(path, dir string) {
 	log, err := eventlog.Open(context.Background(), path, eventlog.Options{Context: "default"})
 	if err != nil {
@@ -53,7 +54,7 @@ func childAnswer(path, dir string) {
 		}
 		var taken *TakenError
 		switch err := c.Answer(context.Background(), event.InteractionID(id), a); {
-		// After ErrAskerAsleep the answer counts: only the asker was slow to look.
+		// After ErrAskerAsleep the answer still counts. The asking process was only slow.
 		case err == nil, errors.Is(err, ErrAskerAsleep):
 			fmt.Println("first")
 		case errors.As(err, &taken):
@@ -101,7 +102,8 @@ func (a *answerer) sendLine(t *testing.T, how string, id event.InteractionID) {
 	}
 }
 
-// awaitAnswer waits for the end of a question whose answer is on the log. It fails if the question stays open.
+// awaitAnswer waits until a question is closed. Its answer is already on the log. awaitAnswer fails if the question
+// stays open.
 func awaitAnswer(t *testing.T, ticket *Ticket, how string) {
 	t.Helper()
 	select {
@@ -114,8 +116,8 @@ func awaitAnswer(t *testing.T, ticket *Ticket, how string) {
 	}
 }
 
-// TestNoAnswerIsMissed lets seven processes answer the questions of an eighth. Exactly one answer counts. The asker
-// sees it even if the answering process is killed before it can wake the asker.
+// TestNoAnswerIsMissed lets seven processes answer the questions of another process. Exactly one answer counts. The
+// asking process must notice the answer even if the answering process was killed before it could wake it.
 func TestNoAnswerIsMissed(t *testing.T) {
 	path, dir := folders(t)
 	asker := process(t, path, dir)

@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// process returns a coordinator with its own log handle, as another process has.
+// process returns a coordinator with its own log handle, as if it were another process.
 func process(t *testing.T, path, dir string) *Coordinator {
 	t.Helper()
 	log, err := eventlog.Open(t.Context(), path, eventlog.Options{Context: "default"})
@@ -190,7 +190,7 @@ func TestWhatDoesNotCountIsRecorded(t *testing.T) {
 	}
 }
 
-// TestFreeTextApprovesNothing checks that no refusal and no vague text chooses an option.
+// TestFreeTextApprovesNothing checks that a refusal or a vague text never chooses an option.
 func TestFreeTextApprovesNothing(t *testing.T) {
 	q := permission()
 	for _, s := range []string{
@@ -227,7 +227,7 @@ func TestChooseRefusesTheAmbiguous(t *testing.T) {
 	}
 }
 
-// TestLabelsThatSayTheContrary gives yes options the labels of a no: an agent may choose any label.
+// TestLabelsThatSayTheContrary checks yes options with the label of a no. An agent may choose any label.
 func TestLabelsThatSayTheContrary(t *testing.T) {
 	for _, label := range []string{
 		"no", "No", "Reject", "reject", "No, thanks", "Don't allow", "Don’t allow", "Cancel", "nein", "не надо", "不",

@@ -11,7 +11,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestMaskedText checks that a text that the log masks never counts, from any process, and never reaches the log.
+// TestMaskedText checks a typed text that the log would mask. It must never count, from any process, and it must
+// never be on the log.
 func TestMaskedText(t *testing.T) {
 	path, dir := filepath.Join(t.TempDir(), "eventlog.db"), t.TempDir()
 	var cs [2]*Coordinator

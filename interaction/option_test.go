@@ -15,7 +15,7 @@ func ids(options []Option) string {
 	return strings.Join(list, " ")
 }
 
-// TestOrder checks the order of kinds. Two options of one kind keep the agent's order.
+// TestOrder checks the order of the kinds. Two options of the same kind stay in the agent's order.
 func TestOrder(t *testing.T) {
 	given := []Option{
 		{ID: "never", Kind: "reject_always"}, {ID: "always", Kind: "allow_always"}, {ID: "odd",
@@ -32,8 +32,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestRefusable checks that every question can be denied. An agent's option that says yes must never count as the
-// denial.
+// TestRefusable checks that every question has an option for no. An agent's option that means yes must never take the
+// place of that option.
 func TestRefusable(t *testing.T) {
 	for name, given := range map[string][]Option{
 		"none": nil, "always only": {{ID: "a", Kind: "allow_always"}}, "never only": {{ID: "n", Kind: "reject_always"}},
@@ -73,7 +73,7 @@ func TestForGood(t *testing.T) {
 	}
 }
 
-// TestRefusal checks that Perlica's own no is used if the agent offers none.
+// TestRefusal checks that Refusal returns Perlica's own option if the agent offers no option for no.
 func TestRefusal(t *testing.T) {
 	own := Option{ID: "no", Kind: "reject_once"}
 	offer := Option{ID: DenyID, Kind: "reject_once", Offer: true}

@@ -7,7 +7,8 @@ import (
 	"github.com/perlica/perlica/interaction"
 )
 
-// TestWait checks that a key that allows waits half a second after the drawing, and 300 ms after any other key.
+// TestWait checks that a key that allows has no effect for half a second after the drawing, and for 300 ms after
+// another key.
 func TestWait(t *testing.T) {
 	at := func(ms int) time.Time { return time.Unix(1, 0).Add(time.Duration(ms) * time.Millisecond) }
 	for name, c := range map[string]struct {

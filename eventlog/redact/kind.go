@@ -116,8 +116,9 @@ func parts(s string, at int, shape string) int {
 	return at
 }
 
-// run matches n bytes at s[at] that the function of accepts. If open is true, it matches n or more bytes. If the line
-// ends before the nth byte, the match continues on the next line. run returns the offset of the end, or 0.
+// run matches n bytes of an alphabet at s[at]. The parameter of reports whether a byte is in the alphabet. If open is
+// true, run matches n or more bytes. If the line ends before the nth byte, the match continues on the next line. run
+// returns the offset of the end, or 0.
 func run(s string, at int, of func(byte) bool, n int, open bool) int {
 	for count := 0; ; {
 		for at < len(s) && of(s[at]) && (open || count < n) {

@@ -80,7 +80,7 @@ func (r *Reader) Origin(ctx context.Context) (string, error) {
 	return OriginOf(id), nil
 }
 
-// NewestCheckpoint returns the newest checkpoint that covers at least least and at most most events.
+// NewestCheckpoint returns the newest checkpoint with a size between least and most. Both limits are included.
 func (r *Reader) NewestCheckpoint(ctx context.Context, least, most int64) (c evidence.Checkpoint, ok bool, err error) {
 	var msg string
 	err = r.db.GetContext(ctx, &msg, `

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestFullDiskCostsLinesOnly limits the size of files, which acts like a full disk and needs no
-// root. The write that crosses the limit is cut short, and later ones fail.
+// TestFullDiskCostsLinesOnly limits the size of files. This acts like a full disk and needs no root. The write that
+// reaches the limit is cut short, and later writes fail.
 func TestFullDiskCostsLinesOnly(t *testing.T) {
 	signal.Ignore(syscall.SIGXFSZ)
 	defer signal.Reset(syscall.SIGXFSZ)

@@ -246,7 +246,7 @@ func TestSweep(t *testing.T) {
 	keep := []string{
 		old(t, dir, "perlica-20261121T100000.000-1.jsonl", 90), // its process lives
 		old(t, dir, "perlica-20261121T100000.000-1-2026-11-21T11-00-00.000.jsonl", 80),
-		old(t, dir, "perlica-20261121T100000.000-5.jsonl", 70), // its process is starting
+		old(t, dir, "perlica-20261121T100000.000-5.jsonl", 70), // its process is just starting
 		old(t, dir, "perlica-20261121T110000.000-4.jsonl", 10), // the newest file
 		old(t, dir, "notes.jsonl", 99),
 		old(t, dir, "perlica-notes.jsonl", 99),
@@ -337,8 +337,7 @@ func BenchmarkLine(b *testing.B) {
 	}
 }
 
-// TestTrailUsesThePatterns checks that patterns of the user are masked, also across the cut of a
-// long value.
+// TestTrailUsesThePatterns checks that matches of the user's patterns are masked, also where a long value is cut.
 func TestTrailUsesThePatterns(t *testing.T) {
 	redactor, err := redact.New(`CUST-[0-9]{4}`)
 	if err != nil {
@@ -357,7 +356,7 @@ func TestTrailUsesThePatterns(t *testing.T) {
 	}
 }
 
-// ghKey is assembled from parts, so that secret scanners do not report this file.
+// ghKey consists of parts, so that secret scanners do not report this file.
 var ghKey = "ghp_" + strings.Repeat("aB3dE6gH", 5)[:36]
 
 func mustJSON(v any) string {

@@ -21,13 +21,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// suite is the one database of the suite, because making one takes longer than a case.
+// suite has the one database that all cases use, because making a database takes longer than a case.
 var suite struct {
 	sync.Once
 	url string
 }
 
-// asCopy writes the pieces into the tables of a hub, as a person with all rights there could do.
+// asCopy writes the pieces into the tables of a hub, as a person with all rights in its database could do.
 func asCopy(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) {
 	for i := range p.events {
 		if p.events[i].Withheld == event.Masked {

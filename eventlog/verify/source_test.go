@@ -27,18 +27,18 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// pieces are the parts of a log. A tampering changes them before a source is made of them.
+// pieces are the parts of a log from which the test makes each source. A tampering changes the pieces before.
 type pieces struct {
 	path   string // path of the original log
 	origin string
 	events []event.Event
 	heads  []evidence.Checkpoint // signed, by size
 	absent []tree.Subtree
-	sql    string // executed on the log's file only
+	sql    string // SQL that is executed only on the log's file
 	bare   bool   // without an anchor
 }
 
-// sources make a source of pieces. A new source needs one line here.
+// sources make a source from pieces. A new kind of source needs one line here.
 var sources = map[string]func(t *testing.T, p pieces) func(verify.Options) (verify.Report, error){
 	"a log's file":             asFile,
 	"an export":                asExport,
@@ -46,7 +46,7 @@ var sources = map[string]func(t *testing.T, p pieces) func(verify.Options) (veri
 	"a copy on a hub":          asCopy,
 }
 
-// size is the size of the suite's log, and at is the event that is tampered with.
+// size is the number of events of the log. at is the event with which the tamperings begin.
 const size, at = 600, 150
 
 // newPieces makes a log with a checkpoint after every hundred events.
@@ -102,7 +102,7 @@ func (p pieces) copyPieces() pieces {
 	return p
 }
 
-// root returns the root of the leaves and subtrees.
+// root returns the root of the tree of all leaves and subtrees.
 func (p pieces) root() tlog.Hash {
 	var r tree.Range
 	absent := p.absent
@@ -116,7 +116,7 @@ func (p pieces) root() tlog.Hash {
 	return r.Root()
 }
 
-// renumber gives the events the numbers of their places.
+// renumber gives each event the number of its position.
 func (p *pieces) renumber() {
 	for i := range p.events {
 		p.events[i].Seq = event.Seq(i + 1)
@@ -174,7 +174,7 @@ func asFile(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) 
 	}
 	tx.MustExec(p.sql)
 	for _, sql := range store.Statements() {
-		_, _ = tx.Exec(sql) // A forger restores the triggers; the other statements fail.
+		_, _ = tx.Exec(sql) // A forger restores the triggers. The other statements fail.
 	}
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func asFile(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) 
 	return func(opt verify.Options) (verify.Report, error) { return verify.Log(t.Context(), r, opt) }
 }
 
-// lines returns the lines of an export except for the last.
+// lines returns all lines of an export except the last one.
 func (p pieces) lines(t *testing.T) (lines []string) {
 	head := map[string]any{"perlica_log_export": 1, "origin": p.origin, "size": len(p.events), "root": p.root().String(),
 		"selection": struct{}{}}
@@ -241,7 +241,7 @@ func verifyExport(t *testing.T, text string) func(verify.Options) (verify.Report
 	}
 }
 
-// tables are a log in a database with another schema, as a collector of many logs could have.
+// tables is a log in a database with another schema, such as a collector of many logs could have.
 type tables struct {
 	db     *sqlx.DB
 	origin string

@@ -27,14 +27,14 @@ func (j judge) Event(e *event.Event) []*message.Text {
 	return nil
 }
 
-// tampering is a change of the pieces of a log, and the finding of every source that can show this
-// kind of damage.
+// tampering is a change of the pieces of a log. Every source that can show this kind of damage must report the
+// finding.
 type tampering struct {
 	name string
 	do   func(p *pieces)
 	kind verify.Damage // empty means no damage
 	seq  event.Seq     // the first bad event
-	near bool          // or an earlier one, because the valid checkpoints differ
+	near bool          // the finding may begin earlier, because the sources have different checkpoints
 
 	against                  event.Seq
 	pruned, withheld, absent int64
@@ -99,8 +99,8 @@ func tamperings() []tampering {
 	}
 }
 
-// TestSources checks that all sources of the same log give the same result for every tampering, or
-// say that they cannot show it.
+// TestSources checks that all sources of a log give the same result for every tampering, or list the kind of damage
+// in NotChecked.
 func TestSources(t *testing.T) {
 	whole, keys := newPieces(t)
 	for _, d := range tamperings() {
@@ -142,7 +142,7 @@ func (d tampering) check(t *testing.T, rep verify.Report, whole pieces) {
 	if d.name == "nothing" && (rep.Root != whole.root() || rep.Signed != size) {
 		t.Errorf("%+v", rep)
 	}
-	// All kinds except for the missing signature and the place.
+	// The report must list every kind of damage except for the missing signature and the place.
 	if n := len(rep.Checked) + len(rep.NotChecked); n != 11 {
 		t.Errorf("%d kinds: %q, %q", n, rep.Checked, rep.NotChecked)
 	}

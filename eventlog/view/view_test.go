@@ -101,7 +101,7 @@ func TestViewCatchesUpAndComesBack(t *testing.T) {
 	}
 }
 
-// TestViewKeepsWhatItHasDone checks that an interrupted view continues at its position.
+// TestViewKeepsWhatItHasDone checks that an interrupted view continues at its last position.
 func TestViewKeepsWhatItHasDone(t *testing.T) {
 	defer view.SetPortion(view.SetPortion(3))
 	l := openTest(t)
@@ -133,9 +133,8 @@ func TestViewKeepsWhatItHasDone(t *testing.T) {
 	}
 }
 
-// TestViewOfADamagedLog checks that a view of damaged events is built again after a repair. A
-// process that works with the log must not get such a view. The test kills the mutant that keeps
-// it.
+// TestViewOfADamagedLog checks that a view of damaged events is rebuilt after the log was repaired. A process that
+// works with the log must not get such a view.
 func TestViewOfADamagedLog(t *testing.T) {
 	l := openTest(t)
 	created := event.NewFact(event.SessionCreated, "user", event.Refs{Session: "s"}, map[string]string{"name": "true"})
@@ -170,9 +169,9 @@ func TestViewOfADamagedLog(t *testing.T) {
 	}
 }
 
-// TestForgedView checks that changes to a view by a program without the key do not count. The changes are added,
-// removed and changed rows, a trigger, and a position. They happen between two processes and while one has the view
-// open. The test kills a view that compares its position alone.
+// TestForgedView checks that a change to a view by a program without the key has no effect. The changes are added,
+// removed and changed rows, a trigger, and a position. Some are made while a process has the view open. A check of
+// the position alone would miss them.
 func TestForgedView(t *testing.T) {
 	l := openTest(t)
 	created := event.NewFact(event.SessionCreated, "user", event.Refs{}, struct{}{})

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRedirectionsAreNotFollowed checks that only the given address is contacted.
+// TestRedirectionsAreNotFollowed checks that the package contacts only the given URL.
 func TestRedirectionsAreNotFollowed(t *testing.T) {
 	f := openLog(t, 5)
 	s, web := newServer(t, "witness.example", f.verifiers(t)...)

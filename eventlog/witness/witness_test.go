@@ -25,7 +25,7 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// server is a witness as https://c2sp.org/tlog-witness describes it.
+// server is a witness that follows https://c2sp.org/tlog-witness.
 type server struct {
 	name   string
 	secret ed25519.PrivateKey
@@ -33,8 +33,8 @@ type server struct {
 	time   uint64         // time of its signatures
 
 	mu sync.Mutex
-	// logs are the known checkpoints by origin. A size of 0 means that the witness saw no tree of
-	// this log.
+	// logs has the largest checkpoint that the witness saw, by origin. A size of 0 means that the witness knows the
+	// log and saw no tree of it.
 	logs map[string]evidence.Checkpoint
 	seen []string // request bodies
 }
@@ -216,7 +216,7 @@ func TestCosign(t *testing.T) {
 	}
 }
 
-// TestRewrittenLog checks that a rewritten log with the same name and key gets no signature.
+// TestRewrittenLog checks that a witness does not sign a rewritten log with the same name and key.
 func TestRewrittenLog(t *testing.T) {
 	f := openLog(t, 9)
 	s, web := newServer(t, "witness.example", f.verifiers(t)...)
@@ -270,7 +270,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestRace submits another checkpoint between the two requests.
+// TestRace checks a submission during which another client submits a checkpoint, between the two requests.
 func TestRace(t *testing.T) {
 	f := openLog(t, 3)
 	s, _ := newServer(t, "witness.example", f.verifiers(t)...)

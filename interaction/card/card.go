@@ -314,7 +314,8 @@ func Kind(o interaction.Option) (sign, word string) {
 }
 
 // Label returns an option as one line: its kind and its label. Only the agent's labels are in the quotes “ and ”,
-// because the agent's words cannot contain these quotes. A line of more than most columns is cut; 0 means no limit.
+// because the agent's words cannot contain these quotes. The parameter most is the maximum width in columns; 0 means
+// no limit. A longer line is cut.
 func Label(o interaction.Option, most int) string {
 	sign, word := Kind(o)
 	head := sign + " " + word + " "

@@ -32,7 +32,7 @@ var words = []string{
 	"\n\n    indented\n\tcode {\n\t\t}\n", "Ж", "กำ", "", " ", "日本語 text", "…", "/", "root",
 }
 
-// question returns a question made of random words.
+// question returns a question with random words.
 func question(r *rand.Rand) interaction.Question {
 	text := func() string {
 		var b strings.Builder
@@ -81,7 +81,7 @@ var hints = Hints{
 	Elsewhere: "from elsewhere: perlica pending show eeeeeeee",
 }
 
-// TestCards checks the promises of the package for random questions on random screens.
+// TestCards checks the promises of the package with random questions on random screens.
 func TestCards(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -93,7 +93,7 @@ func TestCards(t *testing.T) {
 	}
 }
 
-// FuzzCard checks the promises of TestCards for the fuzzer's words.
+// FuzzCard checks the promises of TestCards with words of the fuzzer.
 func FuzzCard(f *testing.F) {
 	for i, w := range words {
 		f.Add(w, "go test ./...", "Yes", uint8(10+i), uint8(i))
@@ -112,7 +112,7 @@ func FuzzCard(f *testing.F) {
 	})
 }
 
-// check returns a description of the first broken promise for a question on a screen, or "".
+// check lays out a question for a screen. It returns a description of the first broken promise, or "".
 func check(q interaction.Question, width, height int, r *rand.Rand) string {
 	c := Lay(q, width)
 	if msg := checkRows(c, max(width, MinWidth)); msg != "" {
@@ -159,7 +159,7 @@ func check(q interaction.Question, width, height int, r *rand.Rand) string {
 
 func pageText(rows []Row) string { return Card{Rows: rows}.Text() }
 
-// unseen returns a row that had to be seen and was not visible. It does not ask the pager.
+// unseen returns a mandatory row that was never visible, or "". It does not ask the pager.
 func unseen(c Card, visible map[string]int) string {
 	need := map[string]int{}
 	for _, row := range c.Rows {
@@ -175,7 +175,8 @@ func unseen(c Card, visible map[string]int) string {
 	return ""
 }
 
-// unseeable reports whether a terminal shows nothing for r, or obeys it. It does not ask the card.
+// unseeable reports whether a terminal shows nothing for the character r, or obeys r as a command. It does not use
+// the code of the card.
 func unseeable(r rune) bool {
 	return r != ' ' && !unicode.IsPrint(r) || unicode.In(r, unicode.C, unicode.Z, unicode.Me) && r != ' ' ||
 		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Bidi_Control,
@@ -250,7 +251,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestOnePage checks that a common question is short, and that the optional rows give way first.
+// TestOnePage checks that a common question fits on one page, and that only optional rows are left out.
 func TestOnePage(t *testing.T) {
 	q := interaction.Question{Title: "Change it", Subject: interaction.Subject{
 		Provider: "claude", Kind: "edit", Tier: "ordinary", Dir: "/w", Paths: []string{"/w/a.go"}, Text: []string{
@@ -305,8 +306,8 @@ func TestOnePage(t *testing.T) {
 	}
 }
 
-// TestMarked checks that each row after the first has a bar, fits the screen and shows all its characters. This holds
-// for any words of the agent inside a text of Perlica's.
+// TestMarked checks that each row after the first begins with a bar, fits the screen, and shows all its characters.
+// This must hold for any words of the agent in a text of Perlica's.
 func TestMarked(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -336,7 +337,7 @@ func TestMarked(t *testing.T) {
 	}
 }
 
-// TestPathOnce checks that a file that an agent names twice is one row.
+// TestPathOnce checks that a file that an agent names twice gets only one row.
 func TestPathOnce(t *testing.T) {
 	var rows []string
 	for _, r := range Lay(interaction.Question{Subject: interaction.Subject{Paths: []string{"/a", "/b", "/a"},

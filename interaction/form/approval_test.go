@@ -13,8 +13,8 @@ func fieldOf(property string) []byte {
 	return []byte(`{"type":"object","properties":{"f":` + property + `}}`)
 }
 
-// TestApproval checks that Approval finds every form that asks for approval, in any language and with any fields. A
-// form that asks for values is not an approval.
+// TestApproval checks that Approval finds every form that asks for approval, in any language and with any fields. It
+// must not accept a form that asks for values.
 func TestApproval(t *testing.T) {
 	for _, c := range []struct{ message, property string }{
 		{"Run command: rm -rf / ?", `{"type":"boolean","title":"Approve: rm -rf /"}`},
@@ -96,8 +96,8 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestAskLeave checks that the yes and the no of an approval become those of a permission. A value with both meanings
-// becomes neither.
+// TestAskLeave checks that the yes and the no of an approval form become the yes and the no of a permission. A value
+// with both meanings must become neither.
 func TestAskLeave(t *testing.T) {
 	for property, want := range map[string]string{
 		`{"type":"boolean"}`: "allow_once yes, answer leave this out, reject_once no, reject_once the agent is " +

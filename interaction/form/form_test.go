@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 )
 
-// one reads a form with one field.
+// one returns the field of a form with one property.
 func one(t *testing.T, property string) Field {
 	t.Helper()
 	fields, err := Read("Fill it in", []byte(`{"type":"object","properties":{"f":`+property+`},"required":["f"]}`))
@@ -74,7 +74,7 @@ func TestValues(t *testing.T) {
 		} else if got != c.want {
 			t.Errorf("%s: %q gives %q, want %q", c.property, c.text, got, c.want)
 		}
-		// The coordinator accepts and refuses the same texts.
+		// The coordinator must accept and refuse the same texts.
 		if c.option == textID {
 			q := interaction.Question{}
 			f.Ask(&q)
@@ -86,8 +86,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestFields checks that fields keep the order of the schema, that optional fields can be left out, and that each
-// field can be refused.
+// TestFields checks that the fields have the order of the schema, that optional fields can be left out, and that
+// every field can be declined.
 func TestFields(t *testing.T) {
 	fields, err := Read("Fill it in",
 		[]byte(`{"properties":{"z":{"type":"string","title":"Zed","description":"d"},"a":{"type":"array","items":{"enum":["x"]}}},"required":["a"]}`))
@@ -118,7 +118,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestNoForm checks that Read refuses an invalid form and a form that asks for a secret.
+// TestNoForm checks that Read refuses an invalid form, and a form that asks for a secret.
 func TestNoForm(t *testing.T) {
 	for _, schema := range []string{
 		`[]`, `{"properties":[]}`, `{"properties":{"a":3}}`, `{"properties":{"a":{"type":"object"}}}`,
@@ -167,7 +167,7 @@ func TestNoForm(t *testing.T) {
 	}
 }
 
-// FuzzForm checks that every schema and answer gives valid JSON or an error.
+// FuzzForm checks that every schema and every answer gives valid JSON or an error.
 func FuzzForm(f *testing.F) {
 	f.Add(`{"properties":{"a":{"type":"string","enum":["x"]},"b":{"type":"integer","minimum":1}},"required":["b"]}`,
 		"2")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// corpus returns each line of a file as a form with one field.
+// corpus returns a form with one field for each line of a file.
 func corpus(t *testing.T, name string) map[string]string {
 	t.Helper()
 	b, err := os.ReadFile("testdata/" + name)
@@ -38,7 +38,7 @@ func corpus(t *testing.T, name string) map[string]string {
 	return forms
 }
 
-// TestSecrets checks that no form that asks for a secret reaches a person. The form may use any language, spelling or
+// TestSecrets checks that Read refuses every form that asks for a secret. The form may use any language, spelling or
 // mark, and any of its texts may name the secret.
 func TestSecrets(t *testing.T) {
 	forms := corpus(t, "secret.txt")
@@ -71,7 +71,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestOrdinary checks that at most 2 % of the harmless forms are declined.
+// TestOrdinary checks that Read refuses at most 2 % of the harmless forms.
 func TestOrdinary(t *testing.T) {
 	forms := corpus(t, "ordinary.txt")
 	if len(forms) < 120 {
