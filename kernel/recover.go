@@ -245,9 +245,8 @@ var (
 )
 
 // Resolve records a person's judgement whether the prompt of a run with an unknown outcome was sent. The newest
-// judgement counts. Resolve sends nothing and changes nothing else. It returns ErrOutcomeKnown for a known outcome and
-// ErrUnderWay for a running run. It returns ErrNoOutcome if Recover has not yet ended the run, and ErrNoCall if the run
-// has no intent.
+// judgement counts. Resolve only records this event. It returns ErrOutcomeKnown for a known outcome and ErrUnderWay for
+// a running run. It returns ErrNoOutcome if Recover has not yet ended the run, and ErrNoCall if the run has no intent.
 func (r *Runner) Resolve(ctx context.Context, run event.RunID, f fact.Resolved) error {
 	e, ok, err := r.log.Last(ctx, event.Query{Run: run, Types: []event.Type{
 		event.Responded, event.ProviderError, event.OutcomeUnknown,

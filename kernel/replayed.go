@@ -18,7 +18,7 @@ const (
 	settleMost = 5 * time.Second
 )
 
-// awaitSilence waits until an agent that has loaded its session sends no more lines.
+// awaitSilence waits until an agent that has loaded its session no longer sends lines.
 func (s *agentSession) awaitSilence(ctx context.Context) {
 	most := time.NewTimer(settleMost)
 	defer most.Stop()

@@ -82,8 +82,8 @@ func (r *Runner) answerInput(ctx context.Context, t *Turn, source agentSource) (
 	var res record.Result
 	if err == nil {
 		// The tap records the prompt and then writes it. Until the agent answers, the goroutines of the connection and
-		// of the client record all events: ② each line before it is shown, ③ a decision before it is sent, ④ a question
-		// before it is shown, ⑤ an answer before it is sent.
+		// of the client record all events. They record ② each line and ④ each question before it is shown. They record
+		// ③ each decision and ⑤ each answer before it is sent.
 		answer, promptErr := run.promptAgent(ctx)
 		// ⑥ The outcome is synced. In a fresh run the checkpoint is synced with it. From now on the input has its
 		// result.

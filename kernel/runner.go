@@ -74,8 +74,8 @@ type Runner struct {
 const lookEvery = time.Second
 
 // If no caller waits for a line, it is written after this delay at the latest. With stream_sync, such lines belong to
-// the agent's set-up, or say that the prompt is about to be sent. Without stream_sync, the shown output may be ahead of
-// the log by this delay.
+// the agent's set-up, or say that the prompt is about to be sent. Without stream_sync, the output may be shown up to
+// this delay before the log has it.
 const (
 	streamLazy = 20 * time.Millisecond
 	setupLazy  = 100 * time.Millisecond

@@ -5,7 +5,7 @@
 // may be added. The package decides nothing and writes nothing. Packages interaction and policy define the payloads of
 // questions and standing approvals. The payload of a frame is the line itself.
 //
-// The facts of a run describe the run completely: a later process knows nothing else about it.
+// The facts of a run describe the run completely: a later process knows only these facts about it.
 package fact
 
 import (
@@ -200,7 +200,7 @@ type ToolSeen struct {
 }
 
 // UnaskedTool is the payload of policy.unasked_tool. A tool that may have changed something ran without a question, or
-// did something else than the allowed action. Or the agent itself changed its mode.
+// did something other than the allowed action. Or the agent itself changed its mode.
 type UnaskedTool struct {
 	ToolSeen
 	Why string `json:"why"`

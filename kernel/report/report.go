@@ -1,6 +1,6 @@
 // Package report describes the log to people. It finds the object that a reference names, summarizes an event in a
-// line, tells a run as a story, and lists the turns of a session. It also searches for words, and writes the record in
-// other formats.
+// line, and tells a run as a story. It lists the turns of a session, searches for words, and writes the record in other
+// formats.
 //
 // Every type of event has a description, whatever its payload contains. The package does not write to the log, decide
 // or print. Its results may contain any text of an agent, which must be escaped for a terminal. Each writer of a format
