@@ -1,7 +1,6 @@
 package project
 
 import (
-	"cmp"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -97,7 +96,7 @@ func (p *Project) sandboxIn(mode sandbox.Mode, agent agents.Agent, work []string
 }
 
 // hosts returns the hosts that the agent may connect to in the mode offline. They come from the agent's own list, the
-// general list, or the registry. For a model provider without a list, the only host is that of its address.
+// general list, or the registry.
 func (p *Project) hosts(agent agents.Agent) (hosts []proxy.Host) {
 	c := p.Config.Provider(agent.ID)
 	list := c.SandboxHosts
@@ -105,15 +104,7 @@ func (p *Project) hosts(agent agents.Agent) (hosts []proxy.Host) {
 		list = p.Config.SandboxHosts
 	}
 	if list == nil {
-		for _, k := range known(agent) {
-			list = append(list, k.Hosts...)
-			if k.Model != nil {
-				c.Model.BaseURL = cmp.Or(c.Model.BaseURL, k.Model.BaseURL)
-			}
-		}
-		if u, err := url.Parse(c.Model.BaseURL); err == nil && u.Host != "" {
-			list = []string{u.Host}
-		}
+		list = defaultHosts(agent, c.Model.API, c.Model.BaseURL)
 	}
 	for _, entry := range list {
 		if h, err := proxy.ParseHost(entry); err == nil { // the lists were checked
@@ -121,6 +112,32 @@ func (p *Project) hosts(agent agents.Agent) (hosts []proxy.Host) {
 		}
 	}
 	return hosts
+}
+
+// defaultHosts returns the registry's hosts of the agent. api and base are the configured API of a model and its
+// address, or empty.
+func defaultHosts(agent agents.Agent, api, base string) (list []string) {
+	if u, err := url.Parse(base); err == nil && u.Host != "" {
+		if u.Port() == "" { // with its port the entry may lead to a private address
+			u.Host += ":" + map[string]string{"http": "80", "https": "443"}[u.Scheme]
+		}
+		return []string{u.Host}
+	}
+	for _, k := range registry.All() {
+		if k.Model != nil && k.Model.API == api && k.Model.BaseURL == "" {
+			list = append(list, k.Hosts...)
+		}
+	}
+	for _, k := range known(agent) {
+		list = append(list, k.Hosts...)
+		if k.Model == nil {
+			continue
+		}
+		if u, err := url.Parse(k.Model.BaseURL); err == nil && u.Host != "" {
+			list = append(list, u.Host)
+		}
+	}
+	return list
 }
 
 // known returns the registry's entries for the agent: the entry with its id, and the entry with its program.

@@ -33,10 +33,10 @@ func Open(cmd *exec.Cmd, hosts []Host, record func(Connection)) (*Proxy, error) 
 		return nil, err
 	}
 	p := newProxy(hosts, record)
-	p.own, p.child = conn.(*net.UnixConn), child
+	p.own, p.child = conn, child
 	cmd.ExtraFiles = []*os.File{child}
 	p.open.Add(1)
-	go p.receive()
+	go p.receive(conn.(*net.UnixConn))
 	return p, nil
 }
 
@@ -51,10 +51,10 @@ func Locals(hosts []Host) (addresses []string) {
 }
 
 // receive takes the listeners of Enter and serves them.
-func (p *Proxy) receive() {
+func (p *Proxy) receive(from *net.UnixConn) {
 	defer p.open.Done()
 	names, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(4*(maxLocal+1)))
-	n, m, _, _, err := p.own.ReadMsgUnix(names, rights)
+	n, m, _, _, err := from.ReadMsgUnix(names, rights)
 	if err != nil || n == 0 {
 		return // the sandbox did not start, or Close was called
 	}

@@ -48,7 +48,7 @@ type Proxy struct {
 	tally tally
 	slots chan struct{} // one for each connection of the agent
 	child *os.File      // the socket for Enter; nil after Started
-	own   *net.UnixConn
+	own   net.Conn      // the socket to Enter
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -69,8 +69,7 @@ func newProxy(hosts []Host, record func(Connection)) *Proxy {
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.forward = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.Host = r.In.URL.Host // the dialled host, whatever the header says
-			r.Out.URL.RawQuery = r.In.URL.RawQuery
+			r.Out.URL.RawQuery = r.In.URL.RawQuery // otherwise Rewrite loses parts with a semicolon
 		},
 		// Each request has a connection of its own, so that its record is complete.
 		Transport: &http.Transport{
@@ -184,7 +183,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
-	to, err := p.dial(r.Context(), r.URL.Host)
+	to, err := p.dial(p.ctx, r.URL.Host) // the request's context ends when the agent has sent its last byte
 	if err != nil {
 		refuse(w, r, err)
 		return

@@ -1,12 +1,15 @@
 package sandbox_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +37,8 @@ type world struct {
 	Terminal             string            // the terminal of a person
 	Search               string            // a folder of PATH in the home
 	Token                string            // the content of every secret file
+	Service, Listed      string            // addresses of programs outside that repeat bytes, over TCP and UDP
+	Proxy                string            // the address of the proxy of another agent, in that agent's network
 }
 
 // escape is one attempt to act outside of the sandbox.
@@ -256,6 +261,73 @@ var escapes = []escape{
 		fmt.Println("made", f.Name()) // the test looks for it outside
 		return f.Close()
 	}},
+	{"reach a service of this machine over TCP", "offline", true, func(w world) error { return talk("tcp", w.Service) }},
+	{"reach a name server or another service over UDP", "offline", true, func(w world) error {
+		return talk("udp", w.Service)
+	}},
+	{"reach a service of this machine through the proxy", "offline", true, func(w world) error {
+		return w.through(portOf("localhost", w.Service))
+	}},
+	{"name an address to the proxy", "offline", true, func(w world) error {
+		return w.through(portOf("127.0.0.2", w.Service))
+	}},
+	{"reach a private address by a name that the proxy admits", "offline", true, func(w world) error {
+		return w.through(portOf("inside.example.org", w.Service))
+	}},
+	{"reach another port of a listed host", "offline", true, func(w world) error {
+		return w.through(portOf("listed.example.net", w.Service))
+	}},
+	{"reach a host that is not listed", "offline", true, func(w world) error {
+		return w.through(portOf("other.example.com", w.Service))
+	}},
+	{"reach the proxy of another agent", "protect", false, func(w world) error {
+		if "http://"+w.Proxy == os.Getenv("HTTP_PROXY") {
+			return errors.New("it is this agent's own")
+		}
+		return talk("tcp", w.Proxy)
+	}},
+}
+
+// talk sends a byte to an address and waits for the answer.
+func talk(network, address string) error {
+	c, err := net.Dial(network, address)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // the answer counts
+	if _, err = c.Write([]byte("x")); err == nil {
+		_, err = c.Read(make([]byte, 1))
+	}
+	return err
+}
+
+// through connects to an address through the proxy. Without a proxy it reaches the service itself, to which all names
+// of the test lead.
+func (w world) through(address string) error {
+	proxy := strings.TrimPrefix(os.Getenv("HTTP_PROXY"), "http://")
+	if proxy == "" {
+		return talk("tcp", w.Service)
+	}
+	c, err := net.Dial("tcp", proxy)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // the answer counts
+	if _, err := fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", address); err != nil {
+		return err
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: http.MethodConnect})
+	if err == nil && answer.StatusCode != http.StatusOK {
+		why, _ := io.ReadAll(answer.Body)
+		err = fmt.Errorf("%s: %s", answer.Status, why)
+	}
+	return err
+}
+
+// portOf returns a host with the port of an address.
+func portOf(host, address string) string {
+	_, port, _ := net.SplitHostPort(address)
+	return net.JoinHostPort(host, port)
 }
 
 // reads reads a secret file.

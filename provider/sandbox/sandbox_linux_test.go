@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"flag"
@@ -18,6 +19,7 @@ import (
 	"unsafe"
 
 	"github.com/creack/pty"
+	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
 
 	"github.com/perlica/perlica/provider/process"
@@ -115,6 +117,16 @@ func build(t *testing.T) (w world, spec sandbox.Spec) {
 	listen(t, "@"+w.Abstract)
 	w.victim(t)
 	w.shared(t)
+	w.Service, w.Listed = echo(t), echo(t)
+	names(t)
+	var hosts []proxy.Host
+	for _, entry := range []string{w.Listed, portOf("*.example.org", w.Service), portOf("listed.example.net", w.Listed)} {
+		h, err := proxy.ParseHost(entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hosts = append(hosts, h)
+	}
 	w.key(t)
 	tty, terminal, err := pty.Open()
 	if err != nil {
@@ -134,7 +146,8 @@ func build(t *testing.T) (w world, spec sandbox.Spec) {
 		Home: home, Work: []string{project}, Foreign: []string{".other-agent"},
 		Hide: []string{filepath.Join(config, "contexts"), filepath.Join(config, "service"), w.State, short + "/state",
 			filepath.Dir(filepath.Dir(w.OtherLog))},
-		Keep: []string{config}, Show: []string{self}, Enter: []string{self, "enter"}, Program: w.Perlica, Search: []string{w.Search},
+		Keep: []string{config}, Show: []string{self}, Enter: []string{self, "enter"}, Hosts: hosts,
+		Program: w.Perlica, Search: []string{w.Search},
 		Environ: []string{"SSH_AUTH_SOCK=" + w.Sockets["ssh"], "XDG_RUNTIME_DIR=" + run,
 			"DOCKER_HOST=unix://" + w.Sockets["docker"],
 			"TMUX_TMPDIR=" + short, "SCREENDIR=" + short + "/screens"},
@@ -203,6 +216,95 @@ func (w *world) victim(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Victim = cmd.Process.Pid
+}
+
+// echo starts a program outside that repeats bytes, over TCP and UDP, and returns its address.
+func echo(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := net.ListenPacket("udp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = l.Close(), u.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = io.Copy(c, c)
+				_ = c.Close()
+			}()
+		}
+	}()
+	go answer(u, func(b []byte) []byte { return b })
+	return l.Addr().String()
+}
+
+// answer answers each packet until the connection is closed.
+func answer(u net.PacketConn, to func([]byte) []byte) {
+	b := make([]byte, 512)
+	for {
+		n, from, err := u.ReadFrom(b)
+		if err != nil {
+			return
+		}
+		_, _ = u.WriteTo(to(b[:n]), from) // the other side waits in vain otherwise
+	}
+}
+
+// names replaces the name server of this process. Each name has the address of this machine.
+func names(t *testing.T) {
+	t.Helper()
+	u, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go answer(u, func(question []byte) []byte {
+		var m dnsmessage.Message
+		if m.Unpack(question) != nil || len(m.Questions) != 1 {
+			return nil
+		}
+		m.Response, m.Additionals = true, nil
+		if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
+			m.Answers = []dnsmessage.Resource{{
+				Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
+				Body:   &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}},
+			}}
+		}
+		b, _ := m.Pack() // the message was read before
+		return b
+	})
+	old := net.DefaultResolver
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "udp", u.LocalAddr().String())
+	}}
+	t.Cleanup(func() { net.DefaultResolver = old; _ = u.Close() })
+}
+
+// otherAgent starts another agent in the sandbox offline and returns the address of its proxy in its network.
+func otherAgent(t *testing.T, spec sandbox.Spec) string {
+	t.Helper()
+	spec.Mode = sandbox.Offline
+	p, err := process.Start(process.Spec{Argv: []string{"/bin/sh", "-c", "echo $HTTP_PROXY; read end"}, Sandbox: &spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.End(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	line, err := bufio.NewReader(p.Output()).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimPrefix(strings.TrimSpace(line), "http://")
 }
 
 // shared makes a System V shared memory segment.
@@ -307,6 +409,7 @@ func TestEscapes(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(string(mode), func(t *testing.T) {
 			w, spec := build(t)
+			w.Proxy = otherAgent(t, spec)
 			spec.Mode = mode
 			s := &spec
 			if mode == sandbox.Off {
