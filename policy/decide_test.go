@@ -232,7 +232,7 @@ func TestOptions(t *testing.T) {
 
 func TestUnreadableCommands(t *testing.T) {
 	for name, r := range map[string]Request{
-		"a command that cannot be read": {Kind: "other", HasCommand: true, Options: options3, Place: at},
+		"the request contains a command that cannot be read": {Kind: "other", HasCommand: true, Options: options3, Place: at},
 		"execute without a command":     {Kind: "execute", Options: options3, Place: at},
 	} {
 		p := policyOf(t, nil, Rule{Effect: Allow}, allow("..."))
