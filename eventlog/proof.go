@@ -33,7 +33,7 @@ type Proof struct {
 }
 
 // ErrNoCheckpoint says that no signed checkpoint covers the event.
-var ErrNoCheckpoint = message.New("eventlog.no-checkpoint", "no signed checkpoint covers it")
+var ErrNoCheckpoint = message.New("eventlog.no-checkpoint", "no signed checkpoint covers this event")
 
 const proofHeader = "c2sp.org/tlog-proof@v1"
 

@@ -153,8 +153,8 @@ func (i *Input) listValue(text string) (json.RawMessage, error) {
 
 // These sentences name the conditions on a text.
 var (
-	knownKind   = message.New("interaction.known-kind", "be of a kind that is known")
-	shortText   = message.New("interaction.short-text", "be UTF-8 of at most %d bytes")
+	knownKind   = message.New("interaction.known-kind", "be of a kind that Perlica knows")
+	shortText   = message.New("interaction.short-text", "be UTF-8 text of at most %d bytes")
 	beNumber    = message.New("interaction.be-number", "be a number, such as 12 or 0.5")
 	beWhole     = message.New("interaction.be-whole", "be a whole number")
 	beSmaller   = message.New("interaction.be-smaller", "be a smaller number")
@@ -162,10 +162,10 @@ var (
 	beAtMost    = message.New("interaction.be-at-most", "be at most %v")
 	haveAtLeast = message.New("interaction.have-at-least", "have at least %d characters")
 	haveAtMost  = message.New("interaction.have-at-most", "have at most %d characters")
-	beFormat    = message.New("interaction.be-format", "be of the format %s")
-	beMatch     = message.New("interaction.be-match", "match %s")
-	beSome      = message.New("interaction.be-some", "be some of %s, with commas between them")
-	beManyOf    = message.New("interaction.be-many-of", "be at least %d of %s")
-	beFewOf     = message.New("interaction.be-few-of", "be at most %d of %s")
-	beNoSecret  = message.New("interaction.be-no-secret", "not look like a secret, which this log masks")
+	beFormat    = message.New("interaction.be-format", "have the format %s")
+	beMatch     = message.New("interaction.be-match", "match the pattern %s")
+	beSome      = message.New("interaction.be-some", "be one or more of these, with commas between them: %s")
+	beManyOf    = message.New("interaction.be-many-of", "name at least %d of these: %s")
+	beFewOf     = message.New("interaction.be-few-of", "name at most %d of these: %s")
+	beNoSecret  = message.New("interaction.be-no-secret", "not look like a secret, because the log masks secrets")
 )

@@ -133,12 +133,12 @@ type Process struct {
 var (
 	ErrUnknownQuestion = message.New("interaction.unknown-question", "there is no such question")
 	ErrNotAnOption     = message.New("interaction.not-an-option", "that is not one of the options")
-	ErrAmbiguous       = message.New("interaction.ambiguous", "that has two possible meanings")
-	ErrWord            = message.New("interaction.word", "a yes to this needs the exact word from the question")
+	ErrAmbiguous       = message.New("interaction.ambiguous", "the answer is ambiguous")
+	ErrWord            = message.New("interaction.word", "to allow this, type the exact word from the question")
 	ErrAlways          = message.New("interaction.always",
-		"that option is a yes for good and needs its own confirmation: the agent "+
-			"will not ask again, and Perlica cannot limit the actions that the yes covers")
-	errNoName = message.New("interaction.no-name", "an answer needs a name")
+		"'always allow' must be confirmed separately: the agent will not ask again, and Perlica cannot "+
+			"limit the actions that this answer allows")
+	errNoName = message.New("interaction.no-name", "an answer needs the name of its author")
 	ErrAgent  = message.New("interaction.agent", "an agent's process may not answer")
 )
 
@@ -189,14 +189,14 @@ const (
 
 // lapses are the reasons as sentences.
 var lapses = map[Reason]*message.Text{
-	Unattended: message.New("lapse.nobody-to-ask", string(Unattended)),
-	TimeUp:     message.New("lapse.time-is-up", string(TimeUp)),
-	Cancelled:  message.New("lapse.turn-cancelled", string(Cancelled)),
-	AgentGone:  message.New("lapse.agent-gone", string(AgentGone)),
-	RunEnded:   message.New("lapse.run-ended", string(RunEnded)),
-	Withdrawn:  message.New("lapse.withdrawn-by-agent", string(Withdrawn)),
-	Dismissed:  message.New("lapse.dismissed-by-client", string(Dismissed)),
-	Crashed:    message.New("lapse.asker-died", string(Crashed)),
+	Unattended: message.New("lapse.nobody-to-ask", "nobody was there to ask"),
+	TimeUp:     message.New("lapse.time-is-up", "the time for an answer is over"),
+	Cancelled:  message.New("lapse.turn-cancelled", "the turn was cancelled"),
+	AgentGone:  message.New("lapse.agent-gone", "the agent has ended"),
+	RunEnded:   message.New("lapse.run-ended", "the run has ended"),
+	Withdrawn:  message.New("lapse.withdrawn-by-agent", "the agent withdrew it"),
+	Dismissed:  message.New("lapse.dismissed-by-client", "the agent's own client closed it"),
+	Crashed:    message.New("lapse.asker-died", "the process that asked has ended"),
 }
 
 // text returns the reason as a sentence. A reason of another version has no code.

@@ -126,9 +126,9 @@ const wakeTimeout = 5 * time.Second
 
 // These errors say that the answer is on the log, but the asking process did not look at it.
 var (
-	ErrAskerGone   = message.New("interaction.asker-gone", "the process that asked is gone")
+	ErrAskerGone   = message.New("interaction.asker-gone", "the process that asked has ended")
 	ErrAskerAsleep = message.New("interaction.asker-asleep",
-		"the process that asked does not look: it may be suspended")
+		"the process that asked does not respond: it may be suspended")
 )
 
 // errUnseen says that the asking process does not listen, or that it has no process number in this process's

@@ -16,7 +16,7 @@ import (
 
 // These are the errors of AnswerQuestion if the asking process does not react.
 var (
-	ErrRunGone  = message.New("kernel.run-gone", "the process that asked is gone")
+	ErrRunGone  = message.New("kernel.run-gone", "the process that asked has ended")
 	ErrNotWoken = message.New("kernel.not-woken",
 		"the answer is on record, but the process that asked has not seen it yet")
 )

@@ -119,7 +119,7 @@ func (r *Runner) Sessions(ctx context.Context) (*sessions.View, error) {
 }
 
 // ErrNameTaken means that another session already has this name.
-var ErrNameTaken = message.New("kernel.name-taken", "another session has that name")
+var ErrNameTaken = message.New("kernel.name-taken", "another session has this name")
 
 func (r *Runner) checkName(ctx context.Context, name string, except event.SessionID) (err error) {
 	if name == "" {

@@ -112,7 +112,7 @@ func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 		"allowed later": {twins + "@sleep 100ms\n" + ask("8", "b", "make b") + "@sleep 100ms\n" + reports("b", "make b",
 			"completed"), ""},
 		"another ran": {twins + "@sleep 100ms\n" + ask("8", "b", "make b") + "@sleep 100ms\n" + reports("b", "make c",
-			"completed"), "not what was allowed"},
+			"completed"), "it differs from the call that was allowed"},
 		"not understood": {`@request session/request_permission {"sessionId":"$session","toolCall":{"toolCallId":"b","title":"make b"},"options":3} wait=no rpcid=7` + "\n" + reports("b", "make b", "failed"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -178,7 +178,7 @@ func TestChatAdHoc(t *testing.T) {
 
 	s = w.terminal(nil, "-c")
 	s.exits(2)
-	s.shows("the session is perlica's, and there is no provider of that name here")
+	s.shows("the session belongs to the agent perlica, which is not known here")
 	m := regexp.MustCompile(
 		`hint: the session was begun with --agent; to continue it with the same agent: (perlica -s .*)\r\n`).
 		FindStringSubmatch(sgr.ReplaceAllString(s.text(), ""))

@@ -148,7 +148,7 @@ func TestChatKilledAtAQuestion(t *testing.T) {
 		w.run("log", "verify").exits(0)
 		j := w.run("pending", "allow", id)
 		j.exits(1)
-		j.says("the process that asked is gone")
+		j.says("the process that asked has ended")
 		w.continues(1, 1)
 		w.logged(0, "interaction.answered")
 		w.logged(0, "acp.reply.sent")

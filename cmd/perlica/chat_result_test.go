@@ -105,7 +105,7 @@ func TestUnaskedStory(t *testing.T) {
 	j.exits(0)
 	story := j.stdout.String()
 	for _, want := range []string{
-		"ran unasked: make y (execute): it ran and nobody was asked: a yes for good freed it",
+		"ran unasked: make y (execute): it ran without a question, because of an earlier 'always allow'",
 		`           input   │ {"command":"make y"}`,
 		"freed by a yes for good to “predictable asks: make”",
 		"answered from chat at ", "! always “Always allow”",

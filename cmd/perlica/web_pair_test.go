@@ -114,7 +114,7 @@ func TestWebPair(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.expect("no browser was paired: the code was guessed wrong too often")
+	s.expect("no browser was paired: too many wrong codes were entered")
 	s.exits(1)
 
 	list := w.run("web", "devices")

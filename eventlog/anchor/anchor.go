@@ -167,7 +167,7 @@ func Above(least int64, path string, forged func(evidence.Checkpoint) bool) int6
 }
 
 // errNoEnd says that the last line has no newline.
-var errNoEnd = message.New("anchor.no-end", "its end is missing")
+var errNoEnd = message.New("anchor.no-end", "the line break at its end is missing")
 
 func parse(b []byte) []Line {
 	var list []Line

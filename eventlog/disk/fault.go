@@ -29,7 +29,8 @@ var (
 	ErrNoLocks  = message.New("disk.no-locks", "the disk of the event log does not support locks")
 	ErrManyOpen = message.New("disk.many-open", "too many files are open")
 	ErrVersion  = message.New("disk.version", "the event log was written by another version of Perlica")
-	ErrPart     = message.New("disk.part", "this file holds a part of a log: it can be read, not appended to")
+	ErrPart     = message.New("disk.part",
+		"this file contains only a part of a log: it can be read, but not extended")
 	ErrNotExist = fs.ErrNotExist
 )
 
@@ -139,7 +140,8 @@ func IsBroken(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(e
 type LinkedError struct{ Path string }
 
 var linked = message.New("disk.linked",
-	"eventlog: %s has more than one name (hard links), and others could write to it through each of them")
+	"eventlog: %s has more than one name (hard links), so other programs could write to it through "+
+		"another name")
 
 // Tell returns the sentence of the error.
 func (e *LinkedError) Tell() *message.Text { return linked.With(e.Path) }

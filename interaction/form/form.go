@@ -21,11 +21,11 @@ import (
 
 // ErrSecret says that a form asks for a value that must not be on the log.
 var ErrSecret = message.New("form.secret",
-	"it asks for something that looks like a secret, and an answer given here stays on record "+
-		"for good")
+	"it asks for something that looks like a secret, and Perlica would keep your answer on record "+
+		"permanently")
 
 // errForm says that the schema does not describe a form.
-var errForm = message.New("form.form", "its schema is not that of a form")
+var errForm = message.New("form.form", "its schema is not a valid schema of a form")
 
 // mostFields is the maximum number of fields in a form.
 const mostFields = 50

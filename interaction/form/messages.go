@@ -15,7 +15,7 @@ var (
 // typeFormat has the labels for a typed text, by the format of the field.
 var typeFormat = map[string]*message.Text{
 	"email":     message.New("form.type-email", "type an email address"),
-	"uri":       message.New("form.type-uri", "type an address"),
+	"uri":       message.New("form.type-uri", "type a web address"),
 	"date":      message.New("form.type-date", "type a date, such as 2026-11-24"),
 	"date-time": message.New("form.type-time", "type a time, such as 2026-11-24T18:00:00Z"),
 }

@@ -5,10 +5,10 @@ import "github.com/perlica/perlica/eventlog/message"
 // These are the sentences of the package's errors and warnings.
 var (
 	allDisabled    = message.New("agents.all-disabled", "every agent is disabled by the configuration")
-	disabledAgent  = message.New("agents.disabled-agent", "the provider %q is disabled by the configuration")
+	disabledAgent  = message.New("agents.disabled-agent", "the agent %q is disabled by the configuration")
 	modeNotOffered = message.New("agents.mode-not-offered",
-		"the agent does not offer the mode %q, in which it asks before it acts; Perlica reports each action "+
-			"without a question")
+		"the agent has no mode %q, which would make it ask before it acts; Perlica will report every "+
+			"action that the agent takes without asking")
 	noMode       = message.New("agents.no-mode", "the agent has no mode %q; it has %s")
 	noModel      = message.New("agents.no-model", "the agent has no model %q; it has %s")
 	noModels     = message.New("agents.no-models", "the agent has no models to choose from, so it cannot use %q")

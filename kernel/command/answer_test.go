@@ -189,7 +189,7 @@ func TestCancel(t *testing.T) {
 	var got fact.Stop
 	h.Cancel = func(s fact.Stop) bool { got = s; return true }
 	h.does(t, "/cancel")
-	if got.By != "user" || got.Why != "/cancel by me from the test" || got.Person != "me" ||
+	if got.By != "user" || got.Why != "me sent /cancel from the test" || got.Person != "me" ||
 		got.Code != "command.cancelled-by" {
 		t.Errorf("got %+v", got)
 	}

@@ -5,21 +5,23 @@ import "github.com/perlica/perlica/eventlog/message"
 // These are the sentences of the commands' errors. Each has a code.
 var (
 	agentEnded    = message.New("command.agent-ended", "the agent has just ended; the next input starts it again")
-	cancelledBy   = message.New("command.cancelled-by", "/cancel by %s from the %s")
+	cancelledBy   = message.New("command.cancelled-by", "%s sent /cancel from the %s")
 	inThisSession = message.New("command.in-this-session",
-		"this is the session that you are in; /discard takes it off the lists and leaves it")
-	needsText   = message.New("command.needs-text", "that option asks for a text: write it after the number")
+		"you are in this session: to leave it and take it off the lists, send /discard")
+	needsText   = message.New("command.needs-text", "this option needs a text: write it after the number")
 	noAllowOnce = message.New("command.no-allow-once",
-		"the agent offers no way to allow this once; /choose takes any of its options")
+		"the agent offers no option that allows this only once: choose one of its options with /choose")
 	noCompact = message.New("command.no-compact",
-		"this agent has no /compact of its own; agents shorten their context by themselves when it is full, and "+
-			"/clear goes on in a new session")
+		"this agent has no /compact. Agents shorten a full context by themselves; to continue in a new "+
+			"session, send /clear")
 	noQuestion      = message.New("command.no-question", "no question waits")
-	noQuestionShown = message.New("command.no-question-shown", "no question waits that /pending has shown")
-	noRejectOnce    = message.New("command.no-reject-once",
-		"the agent offers no way to reject this once; /choose takes any of its options, /cancel stops the turn")
+	noQuestionShown = message.New("command.no-question-shown",
+		"no question that /pending has shown is waiting: send /pending")
+	noRejectOnce = message.New("command.no-reject-once",
+		"the agent offers no option that rejects this only once: choose one of its options with /choose, "+
+			"or stop the turn with /cancel")
 	noTurnHere = message.New("command.no-turn-here",
-		"no turn is under way here; /cancel RUN stops one elsewhere")
+		"no turn is under way here: to stop one elsewhere, send /cancel RUN")
 	nothingToName = message.New("command.nothing-to-name",
-		"nothing was said in this session that could name it; /save NAME does")
+		"this session has no text yet that could be its name: send /save NAME")
 )

@@ -174,11 +174,12 @@ func Names(ctx context.Context, log *store.Reader, ref string) (bool, error) {
 
 // errUnnamed means that an answer must name its question.
 var errUnnamed = message.New("command.unnamed",
-	"that does not say which question is meant: put its id after the command, as /pending shows it")
+	"it is not clear which question you mean: put its id after the command, as /pending shows it")
 
 // errTooSoon means that a yes without a question's id came before anyone could read the question.
 var errTooSoon = message.New("command.too-soon",
-	"the question came only just now: read it and say it again, or put its id after the command")
+	"the question arrived only a moment ago: read it and send your answer again, or put the question's "+
+		"id after the command")
 
 func (h *Host) choose(ctx context.Context, args []string) (Output, error) {
 	if len(args) == 0 {

@@ -251,7 +251,7 @@ type BusyError struct {
 	Since time.Time `json:"since"`
 }
 
-var heldBy = message.New("filelock.held-by", "a %s (process %d) has held the session since %s")
+var heldBy = message.New("filelock.held-by", "a %s (process %d) has been using the session since %s")
 
 // Tell returns the error's sentence.
 func (e *BusyError) Tell() *message.Text {

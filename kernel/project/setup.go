@@ -55,9 +55,9 @@ type GoneError struct{ Provider string }
 
 var (
 	providerGone = message.New("project.provider-gone",
-		"the session is %s's, and there is no provider of that name here")
+		"the session belongs to the agent %s, which is not known here")
 	otherProvider = message.New("project.other-provider",
-		"the session is %s's, not %s's: a session stays with its provider")
+		"the session belongs to the agent %s, not to %s: a session stays with its agent")
 )
 
 // Tell returns the error's sentence.

@@ -29,7 +29,7 @@ type Input struct {
 var (
 	ErrCalled    = message.New("queue.called", "the input was called before")
 	ErrQueued    = message.New("queue.queued", "an input with this id was queued before")
-	ErrWithdrawn = message.New("queue.withdrawn", "the input no longer waits")
+	ErrWithdrawn = message.New("queue.withdrawn", "the input is no longer waiting")
 )
 
 // ends are the types of events after which an input no longer waits.

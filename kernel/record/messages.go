@@ -5,10 +5,11 @@ import "github.com/perlica/perlica/eventlog/message"
 // These sentences say how far a run came.
 var (
 	answerUnused = message.New("record.answer-unused",
-		"the prompt was sent and the agent's last answer is on record, but was not acted upon; %s came")
+		"the prompt was sent; the agent's last answer is on record, but Perlica did not act on it; %s came "+
+			"back")
 	beingSent    = message.New("record.being-sent", "the prompt was being sent or was already sent; %s came back")
-	intentOnly   = message.New("record.intent-only", "the intent is on record; nothing says whether the prompt was sent")
-	intentPruned = message.New("record.intent-pruned", "the intent is on record; the other events are pruned")
+	intentOnly   = message.New("record.intent-only", "the call is on record, but not whether the prompt was sent")
+	intentPruned = message.New("record.intent-pruned", "the call is on record; the other events were pruned")
 	reasonPruned = message.New("record.reason-pruned", "the reason was pruned")
 	unreadable   = message.New("record.unreadable", "an event that this version cannot read: %s")
 )

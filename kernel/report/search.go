@@ -63,7 +63,7 @@ type Hit struct {
 }
 
 // ErrNoWords means that a phrase has no letter and no digit.
-var ErrNoWords = message.New("report.no-words", "it has no word to search for")
+var ErrNoWords = message.New("report.no-words", "the search text has no word to search for")
 
 // Find yields the texts that meet all conditions of w, newest first. Case and accents do not matter. All characters
 // except letters and digits only separate words. Find skips a text if the payload was pruned. If a phrase has no words,

@@ -74,7 +74,7 @@ var (
 	otherInput     = message.New("web.other-input", "another input of this id is under way")
 	otherMethod    = message.New("web.other-method", "use the method %s for this path")
 	otherOrigin    = message.New("web.other-origin", "the Origin does not belong to this server")
-	otherProvider  = message.New("web.other-provider", "the session stays with its provider, %s")
+	otherProvider  = message.New("web.other-provider", "the session stays with its agent, %s")
 	otherSession   = message.New("web.other-session", "it was called in another session")
 	otherSite      = message.New("web.other-site", "the request comes from a page of another site: %s")
 	outerDir       = message.New("web.outer-dir", "the working directory leads out of the project")

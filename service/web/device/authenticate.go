@@ -40,7 +40,7 @@ var (
 	ErrReplayed  = message.New("device.replayed", "this signed request was made before")
 	ErrUnknown   = message.New("device.unknown", "no device or program has this credential")
 	ErrLimited   = message.New("device.limited",
-		"too many requests, or wrong guesses of a token: wait before the next one")
+		"too many requests, or too many wrong tokens: wait before the next one")
 	ErrRevoked = message.New("device.revoked", "the device was revoked")
 )
 

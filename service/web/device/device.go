@@ -298,7 +298,7 @@ var (
 	// mistake.
 	ErrTooMany = fmt.Errorf("%d devices are paired: revoke one first", mostDevices)
 	// ErrName says that a name is invalid or belongs to another device.
-	ErrName = message.New("device.name", "that name is empty, or another device's")
+	ErrName = message.New("device.name", "the name is empty, or another device has it")
 )
 
 // mostDevices limits the number of paired devices.

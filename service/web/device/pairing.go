@@ -31,7 +31,7 @@ var (
 	ErrCode = message.New("device.code",
 		"the code is not valid now: 'perlica web pair' shows a new one")
 	errExpired  = message.New("device.expired", "the time of the pairing is over")
-	errTries    = message.New("device.tries", "the code was guessed wrong too often")
+	errTries    = message.New("device.tries", "too many wrong codes were entered")
 	errReplaced = message.New("device.replaced", "another pairing was opened")
 	errOver     = message.New("device.over", "the pairing is over")
 )
