@@ -64,8 +64,8 @@ func TestUncheckedIsCounted(t *testing.T) {
 		t.Errorf("%+v", rep)
 	}
 	for _, want := range []string{
-		"checkpoints of the file that could not be checked, in a part that is absent or damaged: 3",
-		"lines of the anchor that could not be checked, in a part that is absent or damaged: 3",
+		"3 checkpoints in the file could not be checked, because their part of the log is absent or damaged",
+		"3 lines of the anchor could not be checked, because their part of the log is absent or damaged",
 		"the checkpoint kept elsewhere could not be checked: some of its 1 events are absent or damaged",
 	} {
 		if !slices.Contains(rep.WarningTexts(), want) {

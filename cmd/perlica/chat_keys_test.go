@@ -48,7 +48,7 @@ func TestChatDoubts(t *testing.T) {
 	s.expect("Shift-Tab — the next of the agent's modes")
 	s.prompt("")
 	s.press("/compact\r")
-	s.expect("this agent has no /compact of its own")
+	s.expect("this agent has no /compact")
 	s.prompt("")
 	s.send("@commands compact", "")
 	s.send("/compact now", "You said: /compact now")

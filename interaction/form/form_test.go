@@ -27,7 +27,7 @@ func TestValues(t *testing.T) {
 		{`{"type":"string","minLength":3}`, textID, "中文", "at least 3 characters"},
 		{`{"type":"string","maxLength":2}`, textID, "中文", `"中文"`},
 		{`{"type":"string","maxLength":2}`, textID, "abc", "at most 2 characters"},
-		{`{"type":"string","pattern":"^a+$"}`, textID, "aab", "match ^a+$"},
+		{`{"type":"string","pattern":"^a+$"}`, textID, "aab", "match the pattern ^a+$"},
 		{`{"type":"string","pattern":"(?=x)"}`, textID, "y", `"y"`}, // Go does not support such patterns
 		{`{"type":"string","format":"email"}`, textID, "a@b.example", `"a@b.example"`},
 		{`{"type":"string","format":"email"}`, textID, "A <a@b.example>", "format email"},
@@ -50,14 +50,14 @@ func TestValues(t *testing.T) {
 		{`{"type":"string","enum":["a","b"],"default":"b"}`, valueID + "1", "", `"b"`},
 		{`{"type":"string","oneOf":[{"const":"x","title":"The X"}]}`, valueID + "1", "", `"x"`},
 		{`{"type":"string","enum":["a"]}`, valueID + "2", "", "not one of the options"},
-		{`{"type":"string","enum":["a"]}`, textID, "a", "kind that is known"},
+		{`{"type":"string","enum":["a"]}`, textID, "a", "kind that Perlica knows"},
 		{`{"type":"string"}`, leaveID, "", "not one of the options"}, // the field is required
 		{`{"type":"array","items":{"type":"string","enum":["a","b","c"]}}`, textID, "c, 1, a", `["c","a"]`},
 		{`{"type":"array","items":{"anyOf":[{"const":"a","title":"A"}]}}`, textID, "", `[]`},
-		{`{"type":"array","items":{"type":"string","enum":["a"]}}`, textID, "d", "some of a"},
-		{`{"type":"array","minItems":1,"items":{"type":"string","enum":["a"]}}`, textID, "", "at least 1 of a"},
+		{`{"type":"array","items":{"type":"string","enum":["a"]}}`, textID, "d", "one or more of these, with commas between them: a"},
+		{`{"type":"array","minItems":1,"items":{"type":"string","enum":["a"]}}`, textID, "", "at least 1 of these: a"},
 		{`{"type":"array","maxItems":1,"items":{"type":"string","enum":["a","b"]}}`, textID, "a,b",
-			"at most 1 of a, b"},
+			"at most 1 of these: a, b"},
 		{`{"type":"array","default":["b"],"items":{"type":"string","enum":["a","b"]}}`, valueID + "1", "", `["b"]`},
 	} {
 		f := one(t, c.property)

@@ -24,8 +24,8 @@ func (h *Host) runs(t *testing.T, prompt string) record.Result {
 // removed.
 func TestSessions(t *testing.T) {
 	h := newHost(t)
-	if err := h.refuses(t, "/save"); !strings.Contains(err.Error(), "nothing was said in this session") {
-		t.Errorf(`got %v; want strings.Contains(err.Error(), "nothing was said in this session")`, err)
+	if err := h.refuses(t, "/save"); !strings.Contains(err.Error(), "this session has no text yet") {
+		t.Errorf(`got %v; want strings.Contains(err.Error(), "this session has no text yet")`, err)
 	}
 	h.says(t, map[string]string{"/session show": "It has no turns yet.", "/session list": "No session is kept",
 		"/session current": "test"})
@@ -75,8 +75,8 @@ func TestSessions(t *testing.T) {
 		t.Errorf(`got %q; want !strings.Contains(list, "other") && strings.Count(list, "\n") == 1`, list)
 	}
 	h.says(t, map[string]string{"/status": "- `" + here + "` — the session, test, 1 turn", "/doctor": "checks passed"})
-	if err := h.refuses(t, "/compact"); !strings.Contains(err.Error(), "no /compact of its own") {
-		t.Errorf(`got %v; want strings.Contains(err.Error(), "no /compact of its own")`, err)
+	if err := h.refuses(t, "/compact"); !strings.Contains(err.Error(), "this agent has no /compact") {
+		t.Errorf(`got %v; want strings.Contains(err.Error(), "this agent has no /compact")`, err)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestLanguage(t *testing.T) {
 		"text": "@ask execute Why command=\"sudo make\"\n@mode auto", "permissions": "deny", "wait": true}).want(200).
 		object()["run_id"].(string)
 	// the title is the agent's text in every language
-	_, asking := w.send("@ask execute \"no log has it\" command=\"sudo make\"", "")
+	_, asking := w.send("@ask execute \"no log contains it\" command=\"sudo make\"", "")
 	id := w.question()["id"].(string)
 	_, hangs := w.send("@hang", "")
 	w.do("POST", "/v1/runs/"+hangs+"/cancel", object{"why": "enough"}).want(202)
@@ -119,7 +119,7 @@ func TestLanguage(t *testing.T) {
 			t.Errorf("%s: in Chinese are %q, want %q", path, is, want)
 		}
 	}
-	if lines := w.do("GET", "/v1/questions/"+id, nil, in("zh")).object(); lines["title"] != "no log has it" {
+	if lines := w.do("GET", "/v1/questions/"+id, nil, in("zh")).object(); lines["title"] != "no log contains it" {
 		t.Errorf("the agent's title is %q", lines["title"])
 	}
 }

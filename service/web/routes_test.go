@@ -72,7 +72,7 @@ func TestRoutes(t *testing.T) {
 		"/v1/proofs/900" + at, "/page.js"} {
 		w.do("GET", path, nil).want(404)
 	}
-	if p := w.do("GET", "/v1/proofs/900"+at, nil).problem(notFound); p.Detail != `there is no event "900" on the log` {
+	if p := w.do("GET", "/v1/proofs/900"+at, nil).problem(notFound); p.Detail != `the log has no event "900"` {
 		t.Errorf("%q", p.Detail)
 	}
 	for _, path := range []string{"/v1/runs?stat=open", "/v1/runs?limit=0", "/v1/runs?page=x", "/v1/verify",

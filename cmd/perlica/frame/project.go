@@ -244,13 +244,13 @@ func (a *App) Open(ctx context.Context, p *project.Project) (*kernel.Runner, fun
 	return r, done, nil
 }
 
-// WarnExposed prints a warning if every user of this machine can write a file or a folder of the log at path. It
+// WarnExposed prints a warning if every user of this machine can write to a file or a folder of the log at path. It
 // prints one warning for each file or folder.
 func (a *App) WarnExposed(path string) {
 	exposed := disk.Exposed(path)
 	if _, named := a.warned.LoadOrStore(exposed, true); exposed != "" && !named {
-		a.Note(fmt.Sprintf("warning: every user of this machine can write %[1]s, and replace the log: chmod o-w %[1]s",
-			exposed))
+		a.Note(fmt.Sprintf("warning: every user of this machine can write to %[1]s and so replace the log. "+
+			"To prevent this: chmod o-w %[1]s", exposed))
 	}
 }
 
