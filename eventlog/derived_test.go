@@ -106,13 +106,12 @@ func TestASignatureThatIsMissing(t *testing.T) {
 		sql  string
 		want string // empty means no warning
 	}{
-		{2, ``, "line 2 of the anchor is not signed, although a signed checkpoint of as many events is stored"},
+		{2, ``, "line 2 of the anchor is not signed, although the log contains a signed checkpoint of the same number"},
 		{2, drop + `20`, "line 2 of the anchor is not signed, although the lines before and after it are"},
 		{1, drop + `10`, ""}, // the key was made later
-		{5, ``, "line 5 of the anchor is not signed, although a signed checkpoint of as many events is stored"},
+		{5, ``, "line 5 of the anchor is not signed, although the log contains a signed checkpoint of the same number"},
 		{5, drop + `50`,
-			"the newest checkpoint, of 50 events, is not signed by a key that is known here, and older ones are, up " +
-				"to event 40"},
+			"no known key signed the newest checkpoint (50 events), although older checkpoints up to event 40 are signed"},
 	} {
 		path := v.copyLog(t)
 		unsign(t, path, tc.line)
@@ -122,7 +121,7 @@ func TestASignatureThatIsMissing(t *testing.T) {
 		rep := verifyFile(t, path, verify.Options{Keys: v.verifiers})
 		rows := 0 // number of warnings about the rows that tc.sql removed
 		warned := slices.DeleteFunc(rep.WarningTexts(), func(w string) bool {
-			ofRows := strings.Contains(w, "checkpoints of the file are missing")
+			ofRows := strings.Contains(w, "checkpoints are missing from the file")
 			if ofRows {
 				rows++
 			}

@@ -152,7 +152,7 @@ func TestDeathBetweenTheTwoPlaces(t *testing.T) {
 	}
 	known, rep := called(t, filepath.Join(died, "eventlog.db"), "input")
 	if known != "lost" || !rep.OK() || !strings.Contains(strings.Join(rep.WarningTexts(), "\n"),
-		"names 1 calls whose intents were being written") {
+		"lists 1 calls that are not in the log") {
 		t.Errorf("died: the input is %q, findings %v, warnings %v", known, rep.Findings, rep.Warnings)
 	}
 	if _, ok, err := l.Intent(t.Context(), "input"); ok || err != nil {

@@ -358,7 +358,7 @@ func TestAnchorAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		rep := verifyFile(t, path, verify.Options{Keys: v.verifiers})
-		if tc.kind == "" && (!rep.OK() || !strings.Contains(fmt.Sprint(rep.Warnings), "torn")) || tc.kind != "" &&
+		if tc.kind == "" && (!rep.OK() || !strings.Contains(fmt.Sprint(rep.Warnings), "incomplete")) || tc.kind != "" &&
 			(rep.OK() || rep.Findings[0].Kind != tc.kind) {
 			t.Errorf("%s: %+v", name, rep)
 		}

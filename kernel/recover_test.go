@@ -89,7 +89,7 @@ func TestRecoveryTellsTheTruthOnce(t *testing.T) {
 		known string
 		text  string
 	}{
-		{2, "nothing says whether the prompt was sent", ""},
+		{2, "but not whether the prompt was sent", ""},
 		{3, "being sent or was already sent; 0 lines", ""},
 		{4, "; 1 line came back", "half an "},
 		{5, "; 1 line came back", "half an "},

@@ -84,7 +84,7 @@ func TestACommandIsABareNumber(t *testing.T) {
 	for _, text := range []string{"/allow", "/choose 1", "/choose allow-once", "/deny", "/choose Reject"} {
 		t.Run(text, func(t *testing.T) {
 			w, s, alice := before(t, text)
-			alice.expect("does not say which question")
+			alice.expect("not clear which question")
 			s.unanswered(t)
 			alice.answers(w, local.Message{Text: text}, "permission: ")
 		})
@@ -114,7 +114,7 @@ func TestACommandWithoutDoubt(t *testing.T) {
 		held := alice.expect("this does not answer it")
 		for _, text := range []string{"/allow", "/deny", "/choose 1"} {
 			alice.Say(local.Message{Text: text, ReplyTo: other.Key})
-			alice.expect("does not say which question")
+			alice.expect("not clear which question")
 		}
 		s.unanswered(t)
 		alice.Say(answer(card, id))
@@ -249,7 +249,7 @@ func TestAnotherChat(t *testing.T) {
 	} {
 		card, id := alice.asks("May I", "make")
 		first := alice.hears(room+"1", "this does not answer it")
-		alice.hears(room+"/allow", "does not say which question")
+		alice.hears(room+"/allow", "not clear which question")
 		alice.Say(local.Message{Text: room + "1", ReplyTo: card.Key})
 		second := alice.expect("this does not answer it")
 		alice.Say(local.Message{Text: room + "x", Button: card.Buttons[0].Data})
@@ -282,7 +282,7 @@ func TestAButtonOfAnotherCard(t *testing.T) {
 	for _, text := range []string{"1", "/allow"} { // two cards are open
 		alice.say(text)
 	}
-	alice.expect("does not say which question")
+	alice.expect("not clear which question")
 	if open, err := s.r.PendingQuestions(t.Context()); err != nil || len(open) != 2 {
 		t.Fatalf("%d questions are open, %v", len(open), err)
 	}
@@ -302,7 +302,7 @@ func TestTwoOfAGroup(t *testing.T) {
 	_, id := alice.asks("Alice's", "make")
 	bob.asks("Bob's", "make")
 	alice.hears("1", "this does not answer it")
-	bob.hears("/allow", "does not say which question")
+	bob.hears("/allow", "not clear which question")
 	alice.say("#" + id + " Reject")
 	alice.expect("permission: reject")
 	bob.say("Reject")

@@ -55,7 +55,7 @@ func TestTeamOnThePhone(t *testing.T) {
 			}
 			alice.say("#" + id + " 1")
 		}
-		end := alice.expect("answered at", tooSoon, "does not say which question")
+		end := alice.expect("answered at", tooSoon, "not clear which question")
 		// The card had just arrived.
 		if !strings.Contains(end.Text, "answered at") {
 			w.reads()

@@ -317,7 +317,7 @@ const tooSoon = "only just before your message"
 func (p *person) answers(w interface{ reads() }, m local.Message, text string) local.Arrived {
 	p.t.Helper()
 	p.deliver(m)
-	if a := p.expect(text, tooSoon, "does not say which question"); strings.Contains(a.Text, text) {
+	if a := p.expect(text, tooSoon, "not clear which question"); strings.Contains(a.Text, text) {
 		return a
 	}
 	w.reads()

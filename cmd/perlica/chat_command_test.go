@@ -68,7 +68,7 @@ func TestChatSlash(t *testing.T) {
 	}
 	says("/again", "nothing was sent yet")
 	says("/session current", " — predictable, 0 turns")
-	says("/save", "/save NAME does")
+	says("/save", "send /save NAME")
 	says("first", "You said: first")
 	says("/usage", "1 turn, 1 call")
 	says("/doctor", "checks passed")

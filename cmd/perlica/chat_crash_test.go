@@ -156,7 +156,7 @@ func TestChatKilledAtAQuestion(t *testing.T) {
 		w.logged(1, "interaction.resolved", `"asker_died"`)
 		j = w.run("pending", "allow", id)
 		j.exits(1)
-		j.says("asker_died")
+		j.says("the process that asked has ended")
 	})
 	t.Run("answered and not told to the agent", func(t *testing.T) {
 		w := newWorld(t)
@@ -223,7 +223,7 @@ func TestChatAgentKilled(t *testing.T) {
 		s.prompt("")
 		j := w.run("pending", "allow", id)
 		j.exits(1)
-		j.says("agent_gone")
+		j.says("the agent has ended")
 		s.send("@say I am back", "I am back\r\n")
 		other.press("\x03")
 		other.exits(0)

@@ -107,7 +107,7 @@ func TestChatQuestion(t *testing.T) {
 	s.press("y")
 	s.expect("Esc to go back: ")
 	s.press("secretword\r")
-	s.expect("a yes to this needs the exact word")
+	s.expect("to allow this, type the exact word")
 	s.press("n")
 	s.expect("permission: reject-once")
 	s.prompt("")

@@ -264,7 +264,7 @@ func TestTerminalWord(t *testing.T) {
 		t.Fatalf("no word in %q", s.text())
 	}
 	s.press("yes\r")
-	s.ask("a yes to this needs the exact word")
+	s.ask("to allow this, type the exact word")
 	s.press("1")
 	s.expect("Esc to go back: ")
 	s.press("\x1b")

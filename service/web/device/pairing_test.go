@@ -70,7 +70,7 @@ func TestFiveTries(t *testing.T) {
 	if _, err := h.open(t).Begin(t.Context(), p.Code, from); !errors.Is(err, device.ErrCode) {
 		t.Errorf("the sixth try: %v", err)
 	}
-	if _, err := p.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "too often") {
+	if _, err := p.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "too many wrong codes") {
 		t.Errorf("the terminal: %v", err)
 	}
 	if n := len(h.events(t, event.WebPairingAttempted)); n != 5 {
