@@ -52,7 +52,7 @@ var (
 		"it ran although it was refused, in a turn that the agent began by itself")
 	whyCrowded      = message.New("kernel.crowded", "the agent reported it in more than %d different versions")
 	whyFormApproval = message.New("kernel.form-approval",
-		"the agent asks for approval in a form, but no rule can answer a form")
+		"the agent asks for approval in a form, but rules cannot answer it")
 	whyFreed = message.New("kernel.freed",
 		"it ran without a question, because of an earlier 'always allow'")
 	whyModeChanged     = message.New("kernel.mode-changed", "the agent changed its mode and nobody was asked")

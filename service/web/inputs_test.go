@@ -360,7 +360,7 @@ func TestOnlyTightens(t *testing.T) {
 		w.do("POST", "/v1/inputs", in(object{member: value})).problem(badRequest)
 	}
 	p := w.do("POST", "/v1/inputs", in(object{"attachments": []string{"/etc/passwd"}})).problem(badRequest)
-	if p.Detail != `the body: "attachments" cannot be a string` {
+	if p.Detail != `the body is not valid: "attachments" cannot be a string` {
 		t.Errorf("%q is no word of JSON's", p.Detail)
 	}
 	w.do("POST", "/v1/inputs", in(object{"project": filepath.Dir(dir)})).problem(notFound)
