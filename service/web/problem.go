@@ -97,7 +97,7 @@ var (
 	misdirected    = newKind("misdirected", http.StatusMisdirectedRequest, "this server does not have that host name")
 	unfit          = newKind("unfit", http.StatusUnprocessableEntity, "the request cannot be carried out in this form")
 	wordNeeded     = newKind("word-needed", http.StatusUnprocessableEntity, "to allow this, type the word")
-	alwaysNeeded   = newKind("always-needed", http.StatusUnprocessableEntity, "'always allow' must be confirmed separately")
+	alwaysNeeded   = newKind("always-needed", http.StatusUnprocessableEntity, "confirm 'always allow' separately")
 	upgrade        = newKind("upgrade", http.StatusUpgradeRequired, "the path is for a WebSocket")
 	tooMany        = newKind("too-many", http.StatusTooManyRequests, "too many requests")
 	internal       = newKind("internal", http.StatusInternalServerError, "something went wrong")
