@@ -111,7 +111,7 @@ func TestASignatureThatIsMissing(t *testing.T) {
 		{1, drop + `10`, ""}, // the key was made later
 		{5, ``, "line 5 of the anchor is not signed, although the log contains a signed checkpoint of the same number"},
 		{5, drop + `50`,
-			"no known key signed the newest checkpoint (50 events), although older checkpoints up to event 40 are signed"},
+			"no known key signed the newest checkpoint (50 events), although older checkpoints up to event 40 are"},
 	} {
 		path := v.copyLog(t)
 		unsign(t, path, tc.line)

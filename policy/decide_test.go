@@ -232,8 +232,8 @@ func TestOptions(t *testing.T) {
 
 func TestUnreadableCommands(t *testing.T) {
 	for name, r := range map[string]Request{
-		"the request contains a command that cannot be read": {Kind: "other", HasCommand: true, Options: options3, Place: at},
-		"execute without a command":                          {Kind: "execute", Options: options3, Place: at},
+		"a command that cannot be read": {Kind: "other", HasCommand: true, Options: options3, Place: at},
+		"execute without a command":     {Kind: "execute", Options: options3, Place: at},
 	} {
 		p := policyOf(t, nil, Rule{Effect: Allow}, allow("..."))
 		if d := p.Decide(r, ModeAllow); d.Effect != Ask || d.Tier != shell.AlwaysAsked {

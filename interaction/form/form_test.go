@@ -54,7 +54,7 @@ func TestValues(t *testing.T) {
 		{`{"type":"string"}`, leaveID, "", "not one of the options"}, // the field is required
 		{`{"type":"array","items":{"type":"string","enum":["a","b","c"]}}`, textID, "c, 1, a", `["c","a"]`},
 		{`{"type":"array","items":{"anyOf":[{"const":"a","title":"A"}]}}`, textID, "", `[]`},
-		{`{"type":"array","items":{"type":"string","enum":["a"]}}`, textID, "d", "one or more of these, with commas between them: a"},
+		{`{"type":"array","items":{"type":"string","enum":["a"]}}`, textID, "d", "one or more of these"},
 		{`{"type":"array","minItems":1,"items":{"type":"string","enum":["a"]}}`, textID, "", "at least 1 of these: a"},
 		{`{"type":"array","maxItems":1,"items":{"type":"string","enum":["a","b"]}}`, textID, "a,b",
 			"at most 1 of these: a, b"},
