@@ -137,7 +137,7 @@ func testChinese(t *testing.T, b *browser) {
 		} {
 			p.visit(view.at)
 			p.wait("document.querySelector($?)", view.there)
-			p.chinese(view.name, "zzz", "Done", "(web:"+tokens[0].ID+")", "reject-once", "ask")
+			p.chinese(view.name, "zzz", "Done", "(web:"+tokens[0].ID+")", "reject-once", "ask", "off")
 		}
 		// The next events arrive while the page is open.
 		p.visit(b.sessionAt(died))
