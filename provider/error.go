@@ -128,7 +128,17 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-func (e *Error) Unwrap() error { return e.cause }
+// Unwrap returns the cause, and the sentence of the message.
+func (e *Error) Unwrap() []error {
+	var list []error
+	if e.Said.Code != "" {
+		list = append(list, &message.Text{Text: e.Message, Coded: e.Said})
+	}
+	if e.cause != nil {
+		list = append(list, e.cause)
+	}
+	return list
+}
 
 // Translated returns the error in another language. Words without a code stay unchanged.
 func (e *Error) Translated(read func(string, message.Coded) string) *Error {

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 func TestAgentError(t *testing.T) {
@@ -55,6 +57,10 @@ func TestErrorJSON(t *testing.T) {
 	}
 	if got, want := e.Error(), "p: session/prompt: m (code -1)"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+	if e := (&Error{Provider: "p", cause: ErrGone}).Saying(errExited.With(3)); message.Of(e).Text != e.Error() ||
+		message.CodeOf(e) != "provider.exited" || !errors.Is(e, ErrGone) {
+		t.Errorf("the sentence of %q is %+v", e.Error(), message.Of(e))
 	}
 	if e := (&Error{Message: "m", cause: ErrGone}); e.Error() != "m" || !errors.Is(e, ErrGone) {
 		t.Errorf(`got %v; want e.Error() == "m" && errors.Is(e, ErrGone)`, e)

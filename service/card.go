@@ -256,7 +256,7 @@ func closedHow(say *language.Sentences, q interaction.Question, end *interaction
 			}
 		}
 	}
-	return fmt.Sprintf(say.AnsweredBy, end.Answer.By, end.At.Local().Format(time.TimeOnly), say.Form(end.Answer.Where),
+	return fmt.Sprintf(say.AnsweredBy, end.Answer.By, end.At.Local().Format(time.TimeOnly), say.Word(end.Answer.Where),
 		label)
 }
 

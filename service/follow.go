@@ -131,7 +131,7 @@ func (b *Bridge) askFollowers(ctx context.Context, input fact.MessageReceived, q
 	for _, c := range list {
 		if c.Rights.Has(access.Approve) {
 			head := b.heading() + fmt.Sprintf(b.sentencesFor(c.key()).AtDesk,
-				literal(b.sentencesFor(c.key()).Form(input.Source)), literal(beginning(input.Text)))
+				literal(b.sentencesFor(c.key()).Word(input.Source)), literal(beginning(input.Text)))
 			events = append(events, b.makeCard(a, c, c.Chat, "", head)...)
 		}
 	}
@@ -159,7 +159,7 @@ func (b *Bridge) tellFollowers(ctx context.Context, input fact.MessageReceived, 
 	var events []event.Event
 	for _, c := range list {
 		say := b.sentencesFor(c.key())
-		text := b.heading() + fmt.Sprintf(say.EndedAtDesk, literal(say.Form(input.Source)), literal(beginning(input.Text))) +
+		text := b.heading() + fmt.Sprintf(say.EndedAtDesk, literal(say.Word(input.Source)), literal(beginning(input.Text))) +
 			"\n\n"
 		switch {
 		case res.Outcome == record.OutcomeResponded:

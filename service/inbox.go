@@ -133,7 +133,7 @@ func (ib *inbox) handleMessage(m received) {
 		if m.Kind == kindAnswer {
 			ib.b.countAnswers(m.Question, -1)
 		}
-		ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endRefused, Detail: "the contact is not paired any more"},
+		ib.finishMessage(m, event.Refs{}, fact.NewBridgeFinished(endRefused, errNotPaired),
 			"")
 	case m.Kind == kindRefused:
 		ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endRefused}, m.Word)

@@ -254,7 +254,7 @@ func (ib *inbox) answerTeamQuestion(c Contact, m received, there *fact.TeamQuest
 		return
 	}
 	var uncounted *team.UncountedError
-	end, text := fact.BridgeFinished{How: endRefused, Detail: err.Error()}, ""
+	end, text := fact.NewBridgeFinished(endRefused, err), ""
 	switch {
 	case errors.Is(err, errNotYours):
 		text = fmt.Sprintf(say.AnswerRefused, say.Error(err))
@@ -282,7 +282,7 @@ func (ib *inbox) uncounted(id event.InteractionID, there *fact.TeamQuestion, why
 	end := ib.b.opt.Team.Ended(ib.b.turning, there.ID)
 	a, err := ib.b.findQuestion(ib.b.hard, id)
 	if end == nil || err != nil {
-		return say.Translate(why.Why)
+		return say.Error(why)
 	}
 	end.At = ib.b.opt.Now()
 	return a.closedHow(say, end)

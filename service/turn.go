@@ -39,7 +39,7 @@ func (ib *inbox) runTurn(c Contact, m received) {
 	conv, err := ib.conversation(b.hard, c)
 	if err != nil {
 		if b.log().Err() == nil {
-			ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endFailed, Detail: err.Error()},
+			ib.finishMessage(m, event.Refs{}, fact.NewBridgeFinished(endFailed, err),
 				fmt.Sprintf(say.NotSent, say.Error(err)))
 		}
 		return
@@ -68,10 +68,10 @@ func (ib *inbox) runTurn(c Contact, m received) {
 	case errors.As(err, &stopped) && b.turning.Err() != nil:
 		// Nothing was sent. The next start answers the message.
 	case errors.Is(err, kernel.ErrInputRunning):
-		ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endUnknown, Detail: err.Error()},
+		ib.finishMessage(m, event.Refs{}, fact.NewBridgeFinished(endUnknown, err),
 			say.Elsewhere)
 	default:
-		ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endFailed, Detail: err.Error()},
+		ib.finishMessage(m, event.Refs{}, fact.NewBridgeFinished(endFailed, err),
 			fmt.Sprintf(say.NotSent, say.Error(err)))
 	}
 }
@@ -128,15 +128,15 @@ func (ib *inbox) tellResult(m received, res record.Result) {
 		ib.finishMessage(m, refs, fact.BridgeFinished{How: endAnswered}, text, append(ib.answerFile(m, res), files...)...)
 	case record.OutcomeProviderError:
 		if res.Stopped != nil && res.Calls == 0 { // nothing was sent, so this is not a failure
-			ib.finishMessage(m, refs, fact.BridgeFinished{How: endFailed, Detail: res.Err.Error()}, ended(say, res))
+			ib.finishMessage(m, refs, fact.NewBridgeFinished(endFailed, res.Err), ended(say, res))
 			return
 		}
-		ib.finishMessage(m, refs, fact.BridgeFinished{How: endFailed, Detail: res.Err.Error()},
+		ib.finishMessage(m, refs, fact.NewBridgeFinished(endFailed, res.Err),
 			strings.TrimRight(fmt.Sprintf(say.Failed, say.Error(res.Err), partial(say, res))+"\n\n"+ib.remarkRows(), "\n"))
 	default:
 		known := ib.known(res)
-		ib.finishMessage(m, refs, fact.BridgeFinished{How: endUnknown, Detail: known},
-			fmt.Sprintf(say.Unknown, known, partial(say, res), shortRun(res.Run)))
+		ib.finishMessage(m, refs, fact.NewBridgeFinished(endUnknown, known),
+			fmt.Sprintf(say.Unknown, say.Say(known), partial(say, res), shortRun(res.Run)))
 	}
 }
 
@@ -181,17 +181,17 @@ func partial(say *language.Sentences, res record.Result) string {
 }
 
 // known returns the known facts of a call with an unknown outcome.
-func (ib *inbox) known(res record.Result) string {
+func (ib *inbox) known(res record.Result) *message.Text {
 	e, ok, err := ib.b.log().Last(ib.b.hard, event.Query{Run: res.Run, Types: []event.Type{event.OutcomeUnknown}})
 	if err == nil && ok && res.Run != "" {
 		if f, err := fact.Decode[fact.Failed](e); err == nil && f.Known != "" {
-			return ib.b.sentencesFor(ib.key).Read(f.Known, f.KnownMessage)
+			return &message.Text{Text: f.Known, Coded: f.KnownMessage}
 		}
 	}
 	if res.Err != nil {
-		return res.Err.Error()
+		return message.Of(res.Err)
 	}
-	return ib.b.sentencesFor(ib.key).Died
+	return died
 }
 
 // answerFile returns the whole answer as a file if it is long and the platform accepts files.
@@ -247,8 +247,8 @@ func (ib *inbox) parts(m received, res record.Result) (files []fact.BridgeQueued
 func described(say *language.Sentences, noun, text string) string {
 	const unread = ", nothing in it can be read"
 	text, none := strings.CutSuffix(text, unread)
-	if text = say.Form(noun) + strings.TrimPrefix(text, noun); none {
-		text += say.Form(unread)
+	if text = say.Word(noun) + strings.TrimPrefix(text, noun); none {
+		text += say.Word(unread)
 	}
 	return text
 }
@@ -321,7 +321,11 @@ func missing(err error) string {
 	return "the download failed"
 }
 
-var errNotYours = message.New("service.not-yours", "you may not answer this question")
+var (
+	errNotYours  = message.New("service.not-yours", "you may not answer this question")
+	errNotPaired = message.New("service.not-paired", "the contact is not paired any more")
+	died         = message.New("service.died", "the agent or the bridge died while it was being answered")
+)
 
 // answerQuestion submits the answer that a message contains.
 func (ib *inbox) answerQuestion(c Contact, m received) {
@@ -347,7 +351,7 @@ func (ib *inbox) answerQuestion(c Contact, m received) {
 	case ib.b.log().Err() != nil:
 		ib.b.fail(err)
 	default:
-		ib.finishMessage(m, event.Refs{Interaction: m.Question}, fact.BridgeFinished{How: endRefused, Detail: err.Error()},
+		ib.finishMessage(m, event.Refs{Interaction: m.Question}, fact.NewBridgeFinished(endRefused, err),
 			fmt.Sprintf(ib.b.sentencesFor(ib.key).AnswerRefused, ib.b.sentencesFor(ib.key).Error(err)))
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/perlica/perlica/eventlog/message"
 )
 
 // Seq is the number of an event in its log. The first event has Seq 1, and no number is missing.
@@ -112,22 +114,33 @@ type DamagedError struct {
 	Root bool
 }
 
-func (e *DamagedError) Error() string {
+// These are the sentences about a damaged event.
+var (
+	errMissing = message.New("event.missing", "event %d is missing")
+	errRoot    = message.New("event.other-root", "the events up to %d do not have the root of their checkpoint")
+	errPayload = message.New("event.payload-differs", "the payload of event %d does not have its recorded hash")
+	errHeader  = message.New("event.header-differs", "the header of event %d does not have its recorded hash")
+	damagedRow = message.New("event.damaged", "DAMAGED: %s; perlica log verify")
+)
+
+func (e *DamagedError) Error() string { return e.Tell().Text }
+
+// Tell returns the error as a sentence.
+func (e *DamagedError) Tell() *message.Text {
+	form := errPayload
 	switch {
 	case e.Missing:
-		return fmt.Sprintf("event %d is missing", e.Seq)
+		form = errMissing
 	case e.Root:
-		return fmt.Sprintf("the events up to %d do not have the root of their checkpoint", e.Seq)
+		form = errRoot
+	case e.Header:
+		form = errHeader
 	}
-	part := "payload"
-	if e.Header {
-		part = "header"
-	}
-	return fmt.Sprintf("the %s of event %d does not have its recorded hash", part, e.Seq)
+	return form.With(int64(e.Seq))
 }
 
 // Row returns the line that Perlica shows instead of a damaged event.
-func (e *DamagedError) Row() string { return "DAMAGED: " + e.Error() + "; perlica log verify" }
+func (e *DamagedError) Row() *message.Text { return damagedRow.With(e) }
 
 // Check compares the header with the stored leaf, and the payload with the hash in the header. It
 // returns nil if both match.

@@ -84,12 +84,12 @@ func (h *Host) called(t event.Type) string {
 	if h.Say == nil {
 		return string(t)
 	}
-	name := report.StepNote{Type: t}.Words()
-	if name == string(t) { // Words returns the type itself for an event without a title
-		_, name, _ = strings.Cut(name, ".")
-		name = strings.NewReplacer("_", " ", ".", " ").Replace(name)
+	title := report.Title(t)
+	if title.Code == "" {
+		_, name, _ := strings.Cut(string(t), ".")
+		return h.Say.Word(strings.NewReplacer("_", " ", ".", " ").Replace(name)) + ":"
 	}
-	return h.Say.Form(name) + ":"
+	return h.Say.Say(title) + ":"
 }
 
 // story returns the facts of a run, one per line.

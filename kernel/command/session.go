@@ -121,8 +121,8 @@ func (h *Host) sessionShow(ctx context.Context, args []string) (Output, error) {
 	}
 	for _, t := range list {
 		fmt.Fprintf(&b, "> %s\n\n%s\n\n", strings.ReplaceAll(t.Text, "\n", "\n> "), t.Answer)
-		if end := t.Ending(); end != "" {
-			fmt.Fprintf(&b, "(%s)\n\n", h.literal(h.say().Translate(end)))
+		if end := t.Ending(h.say()); end != "" {
+			fmt.Fprintf(&b, "(%s)\n\n", h.literal(end))
 		}
 	}
 	if len(list) == 0 {

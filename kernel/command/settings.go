@@ -37,7 +37,7 @@ func (h *Host) provider(_ context.Context, args []string) (Output, error) {
 	}
 	var b strings.Builder
 	for _, l := range h.Agents.List() {
-		h.writeItem(&b, false, l.ID, h.say().Form(string(l.State)))
+		h.writeItem(&b, false, l.ID, h.say().Word(string(l.State)))
 	}
 	return Output{Text: b.String()}, nil
 }
@@ -154,7 +154,7 @@ func (h *Host) policy(ctx context.Context, args []string) (Output, error) {
 	}
 	var b strings.Builder
 	for _, a := range approvals {
-		h.writeItem(&b, false, short(a.ID), fmt.Sprintf(h.say().ApprovalBy, h.say().Form(string(a.Effect)),
+		h.writeItem(&b, false, short(a.ID), fmt.Sprintf(h.say().ApprovalBy, h.say().Word(string(a.Effect)),
 			h.say().Say(a.Subject()), a.By))
 	}
 	return Output{Text: b.String()}, nil

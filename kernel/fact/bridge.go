@@ -5,6 +5,7 @@ package fact
 
 import (
 	"encoding/json"
+	"github.com/perlica/perlica/eventlog/message"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -144,8 +145,15 @@ type MessageEnding string
 
 // BridgeFinished is the payload of service.message_finished.
 type BridgeFinished struct {
-	How    MessageEnding `json:"how"`
-	Detail string        `json:"detail,omitempty"`
+	How           MessageEnding `json:"how"`
+	Detail        string        `json:"detail,omitempty"`
+	message.Coded               // of Detail
+}
+
+// NewBridgeFinished returns the end of a message with an error as its detail.
+func NewBridgeFinished(how MessageEnding, err error) BridgeFinished {
+	t := message.Of(err)
+	return BridgeFinished{How: how, Detail: t.Text, Coded: t.Coded}
 }
 
 // OutKind is the kind of a message to a contact.

@@ -32,7 +32,6 @@ var chinese = sync.OnceValue(func() *Sentences {
 		Silent:         "（智能体结束了这一轮，什么也没说。）",
 		Failed:         "⚠️ 智能体出错：%s%s\n\n不会自动重试。如有需要，请重新发送。",
 		Unknown:        "⚠️ 这条消息的结果不明，不会再次发送：%s%s\n\n是否重发由你决定。它的记录：`/log show %s`",
-		Died:           "回答期间智能体或桥接程序已终止",
 		Interrupted:    "这一轮进行时桥接程序终止了；已知的情况会另发消息说明。",
 		Partial:        "\n\n已收到的部分：\n\n%s",
 		StoppedBy:      "⏹ 这一轮已由 %s 停止。",
@@ -115,8 +114,12 @@ var chinese = sync.OnceValue(func() *Sentences {
 		BridgeDied:  "未答复即关闭：桥接程序在等待期间终止",
 		BridgeEnded: "未答复即关闭：桥接程序已结束",
 		ClosedWith:  "未答复即关闭：%s",
-		Closings:    chineseLapses(),
-		WhatItWas:   "内容是：",
+		Closings: map[string]string{
+			"nobody_to_ask": "没有人可以询问", "time_is_up": "等待超时", "turn_cancelled": "这一轮已取消",
+			"agent_gone": "智能体已退出", "run_ended": "运行已结束", "withdrawn_by_agent": "智能体撤回了问题",
+			"dismissed_by_client": "智能体自己的客户端关闭了它", "asker_died": "提问的进程已终止",
+		},
+		WhatItWas: "内容是：",
 
 		Repeated:      "（可能重复）",
 		UnsentMessage: "有一条消息无法发送到这里。它的记录在 Perlica 运行的地方：`perlica log`。",
@@ -265,6 +268,6 @@ var chinese = sync.OnceValue(func() *Sentences {
 		NoCommandNear:    "没有命令 /%s；是否指 /%s？",
 
 		Messages: chineseMessages(),
-		Recorded: chineseRecord(),
+		Words:    chineseWords(),
 	}
 })

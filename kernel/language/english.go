@@ -36,7 +36,6 @@ var english = sync.OnceValue(func() *Sentences {
 		Failed: "⚠️ The agent failed: %s%s\n\nNothing is retried. Send the message again if you want to.",
 		Unknown: "⚠️ The outcome of this message is unknown, and it will not be sent again: %s%s\n\nDecide " +
 			"yourself whether to send it again. Its record: `/log show %s`",
-		Died:           "the agent or the bridge died while it was being answered",
 		Interrupted:    "The bridge ended during this turn; a message will tell the known facts.",
 		Partial:        "\n\nThis much had come:\n\n%s",
 		StoppedBy:      "⏹ The turn was stopped by %s.",

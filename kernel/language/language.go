@@ -1,6 +1,6 @@
 // Package language has every sentence that people read on a messaging channel, in english.go and chinese.go. It also
-// translates the English sentences of the record, of errors and of findings. Their Chinese is in chinese_record.go,
-// chinese_faults.go and chinese_messages.go. The web page uses these translations, too.
+// translates the sentences of the record, of errors and of findings by their codes. Their Chinese is in
+// chinese_messages.go. The web page uses these translations, too.
 //
 // Every language has every sentence, with the same placeholders. The package decides nothing and changes nothing on the
 // record. It does not translate the words of an agent, or the error texts of the system and of libraries.
@@ -100,33 +100,6 @@ func Count(n int, one, many string) string {
 	return fmt.Sprintf(many, n)
 }
 
-// knownText looks for a known text in the error and the errors that it wraps. It returns the whole text with the known
-// part translated.
-func (s *Sentences) knownText(err error) (said string, ok bool) {
-	text := err.Error()
-	if s.Recorded != nil {
-		if said, ok = s.translateText(text); ok {
-			return said, true
-		}
-	}
-	var within []error
-	switch e := err.(type) {
-	case interface{ Unwrap() error }:
-		within = append(within, e.Unwrap())
-	case interface{ Unwrap() []error }:
-		within = e.Unwrap()
-	}
-	for _, e := range within {
-		if e == nil {
-			continue
-		}
-		if said, ok := s.knownText(e); ok {
-			return strings.Replace(text, e.Error(), said, 1), true
-		}
-	}
-	return "", false
-}
-
 // Said returns an error with a text that is already in the reader's language.
 func Said(text string) error { return said(text) }
 
@@ -141,7 +114,7 @@ func (s said) In(*Sentences) string { return string(s) }
 // the item has only the check's name.
 func (s *Sentences) Found(status, name, detail, hint string) string {
 	line := fmt.Sprintf("- **%s** %s", s.checkName(status), s.checkName(name))
-	if s.Recorded == nil {
+	if s.Messages == nil {
 		line += ": " + detail
 		if hint != "" {
 			line += " (" + hint + ")"
@@ -156,7 +129,7 @@ func (s *Sentences) checkName(name string) string { return cmp.Or(s.Checks[name]
 // Usage returns the usage of a command. For a language of phones it uses the argument names of that language.
 func (s *Sentences) Usage(name, args string) string {
 	for _, c := range s.Commands {
-		if c.Name == name && s.Recorded != nil {
+		if c.Name == name && s.Messages != nil {
 			args = c.Args
 		}
 	}

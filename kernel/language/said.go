@@ -1,6 +1,7 @@
 package language
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/perlica/perlica/eventlog/message"
@@ -13,7 +14,7 @@ func (s *Sentences) Say(t *message.Text) string {
 	}
 	form := s.Messages[t.Code]
 	if form == "" {
-		return s.Translate(t.Text)
+		return t.Text
 	}
 	args := make([]any, len(t.Args))
 	for i, a := range t.Args {
@@ -30,24 +31,16 @@ func (s *Sentences) Read(text string, c message.Coded) string {
 	return s.Say(&message.Text{Text: text, Coded: c})
 }
 
-// Error returns the text of an error, and translates the known part of it.
-func (s *Sentences) Error(err error) string {
-	t := message.Of(err)
-	if t.Code == "" {
-		if said, ok := s.knownText(err); ok {
-			return said
-		}
-	}
-	return s.Say(t)
-}
+// Error returns the text of an error, with the sentence in it in the language.
+func (s *Sentences) Error(err error) string { return s.Say(message.Of(err)) }
+
+// Word returns a word of a fixed set in the language, such as an effect or a kind. An unknown word stays as it is.
+func (s *Sentences) Word(english string) string { return cmp.Or(s.Words[english], english) }
 
 // Fault returns the error of a failed command as a text for the user. An unknown error is quoted in a general sentence.
 func (s *Sentences) Fault(err error) string {
 	if t := message.Of(err); t.Code != "" {
 		return s.Say(t)
-	}
-	if said, ok := s.knownText(err); ok {
-		return said
 	}
 	return fmt.Sprintf(s.NotDone, err)
 }

@@ -41,7 +41,6 @@ type Sentences struct {
 	Silent  string
 	Failed  string // the error, the partial text
 	Unknown string // the known details, the partial text, the run
-	Died    string // the known details if the run has no record
 	// Interrupted is the final text of a progress message whose bridge died.
 	Interrupted    string
 	Partial        string // the part of the answer that arrived
@@ -225,6 +224,6 @@ type Sentences struct {
 	// Messages has the translations of the sentences that have a code. It is nil for English.
 	Messages map[message.Code]string
 
-	// Recorded has the translations of the record's sentences. It is nil for English, because the record is in English.
-	Recorded *Recorded
+	// Words translates words of fixed sets. It is nil for English.
+	Words map[string]string
 }

@@ -108,7 +108,7 @@ func (r *Record) Notice(e event.Event) Notice {
 	switch err := r.Apply(e); {
 	case e.Damage() != nil && e.Type != event.MessageReceived && e.Type != event.Requested && e.Type != event.CallEnforced:
 		_ = r.factNotice(e) // only the type of the event counts
-		return Warned{Subtype: "damaged", Detail: e.Damage().Row()}
+		return NewWarned("damaged", e.Damage().Row())
 	case err != nil:
 		return NewWarned("unreadable", unreadable.With(string(e.Type)))
 	case e.Class != event.Frame:
@@ -126,7 +126,7 @@ func (r *Record) factNotice(e event.Event) Notice {
 		received := Received{Run: e.Run, Session: e.Session, Input: e.Input, MessageReceived: r.Received, At: e.Time,
 			Pruned: e.Payload == nil}
 		if damage := e.Damage(); damage != nil {
-			received.Pruned, received.Damage = false, damage.Row()
+			received.Pruned, received.Damage = false, damage.Row().Text
 		}
 		return received
 	case event.Requested:

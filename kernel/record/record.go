@@ -139,7 +139,7 @@ func (r *Record) Apply(e event.Event) error {
 	r.Withheld = r.Withheld || e.Payload == nil
 	damage := e.Damage()
 	if damage != nil && r.Damage == "" {
-		r.Damage = damage.Row()
+		r.Damage = damage.Row().Text
 	}
 	r.Update = provider.Update{}
 	if e.Class == event.Frame {
@@ -165,7 +165,7 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 		if e.Payload == nil {
 			p = fact.NewStop(e.Actor, reasonPruned)
 			if damage := e.Damage(); damage != nil {
-				p.Why = damage.Row()
+				p = fact.NewStop(e.Actor, damage.Row())
 			}
 		}
 		r.Stopped = &p

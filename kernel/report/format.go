@@ -109,7 +109,7 @@ func newCloudEvent(e event.Event, source string, opt FormatOptions) cloudEvent {
 	}
 	switch {
 	case e.Damage() != nil:
-		c.Withheld, c.Damage = event.Damaged, e.Damage().Row()
+		c.Withheld, c.Damage = event.Damaged, e.Damage().Row().Text
 	case e.Payload == nil:
 		c.Withheld = "absent"
 	case opt.mask(string(e.Payload)) != string(e.Payload):

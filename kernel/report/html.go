@@ -196,9 +196,9 @@ func (r *pageStory) tellStep(step Step) {
 }
 
 func (r *pageStory) input(at time.Time, in StepInput) {
-	if in.Damage != "" {
+	if in.Damage != nil {
 		r.Title = "A damaged input"
-		r.addStep(at, pageStep{Class: "bad", Head: in.Damage})
+		r.addStep(at, pageStep{Class: "bad", Head: in.Damage.Text})
 		return
 	}
 	if in.Pruned {
@@ -310,8 +310,8 @@ func (r *pageStory) closed(at time.Time, c StepClosed) {
 func (r *pageStory) outcome(at time.Time, o StepOutcome) {
 	r.ended = true
 	r.addFact("outcome", strings.TrimSpace(words(string(o.Outcome))+" "+o.StopReason))
-	if o.Damage != "" {
-		r.addStep(at, pageStep{Class: "outcome bad", Head: words(string(o.Outcome)) + ": " + o.Damage})
+	if o.Damage != nil {
+		r.addStep(at, pageStep{Class: "outcome bad", Head: words(string(o.Outcome)) + ": " + o.Damage.Text})
 		return
 	}
 	if o.Pruned {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/record"
@@ -308,13 +309,13 @@ func (t *tracer) outcome(step Step, w StepOutcome) {
 	s.Attributes.addText("error.type", kind)
 }
 
-// addDamage adds the line of text for a damaged event as an event of the run's span. An empty row adds nothing.
-func (t *tracer) addDamage(step Step, row string) {
-	if row == "" {
+// addDamage adds the line of text for a damaged event as an event of the run's span. A nil row adds nothing.
+func (t *tracer) addDamage(step Step, row *message.Text) {
+	if row == nil {
 		return
 	}
 	e := otelEvent{Time: nanos(step.At), Name: "perlica.damaged"}
-	e.Attributes.addText("perlica.text", row)
+	e.Attributes.addText("perlica.text", row.Text)
 	t.spans[0].Events = append(t.spans[0].Events, e)
 }
 

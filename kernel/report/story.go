@@ -44,7 +44,7 @@ type (
 		// Pruned means that the log has only the ids.
 		Pruned bool
 		// Damage is a line of text that replaces everything but the ids of a damaged input.
-		Damage string
+		Damage *message.Text
 	}
 	// StepSaid is a text or a thought of the agent without interruption.
 	StepSaid struct {
@@ -77,7 +77,7 @@ type (
 		Known        string
 		KnownMessage message.Coded
 		// Damage is a line of text that replaces the text of a damaged outcome.
-		Damage  string
+		Damage  *message.Text
 		in, out int64 // the run's own numbers of tokens
 	}
 	// StepNote is any other fact, in words, or a part of the answer that is not text.
@@ -231,7 +231,7 @@ func (n *narrator) tellEvent(e event.Event) bool {
 }
 
 // damaged replaces the text of an input or an outcome with a line of text about the damage.
-func damaged(what any, row string) any {
+func damaged(what any, row *message.Text) any {
 	switch w := what.(type) {
 	case StepInput:
 		w.Pruned, w.Damage = false, row
@@ -260,20 +260,23 @@ func (n StepNote) In(say *language.Sentences) (words, text string) {
 		text = Summarize(*n.of, say)
 	}
 	if n.Sandbox != "" {
-		text += fill(say, ", in the sandbox %s", n.Sandbox)
+		text += fill(say, inSandbox, n.Sandbox)
 	}
-	return say.Form(n.Words()), text
+	return say.Say(Title(n.Type)), text
 }
 
 // Words returns the title of the note.
-func (n StepNote) Words() string {
-	switch n.Type { // events that are not facts
+func (n StepNote) Words() string { return Title(n.Type).Text }
+
+// Title returns the words for a type of events. A type without a title is its own word, without a code.
+func Title(t event.Type) *message.Text {
+	switch t { // events that are not facts
 	case event.LineMalformed:
-		return "a line that is no message"
+		return titleNoMessage
 	case event.NotificationReceived:
-		return "the agent sends"
+		return titleSends
 	}
-	return cmp.Or(summaries[n.Type].title, string(n.Type))
+	return cmp.Or(summaries[t].title, &message.Text{Text: string(t)})
 }
 
 // badNews has the types of facts that a reader must not overlook.

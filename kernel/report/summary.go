@@ -8,6 +8,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
@@ -21,10 +22,10 @@ import (
 func Summarize(e event.Event, say *language.Sentences) string {
 	say = cmp.Or(say, language.English.Sentences())
 	if damage := e.Damage(); damage != nil {
-		return say.Translate(damage.Row())
+		return say.Say(damage.Row())
 	}
 	if e.Payload == nil {
-		return fill(say, "payload withheld (%d bytes)", e.PayloadLen)
+		return fill(say, withheld, e.PayloadLen)
 	}
 	if e.Class == event.Frame {
 		if _, ours := provider.ParseUpdate(e.Payload, string(e.Conversation)); !ours {
@@ -45,80 +46,80 @@ func Summarize(e event.Event, say *language.Sentences) string {
 // summarized describes a type of fact. text summarizes an event of the type. title is a readable name of the type. It
 // is empty if the type's own name is clear enough.
 type summarized struct {
-	title string
+	title *message.Text
 	text  func(*language.Sentences, event.Event) (string, error)
 }
 
 // summaries maps each type of fact to its description.
 var summaries = map[event.Type]summarized{
-	event.MessageReceived: translated("the input", func(say *language.Sentences, p fact.MessageReceived) string {
-		return fill(say, "%s (%s) to %s: %s", p.Sender, p.Source, p.Provider, beginning(p.Text))
+	event.MessageReceived: translated(titleInput, func(say *language.Sentences, p fact.MessageReceived) string {
+		return fill(say, inputFrom, p.Sender, p.Source, p.Provider, beginning(p.Text))
 	}),
-	event.MessageQueued: titled("queued", func(p fact.MessageQueued) string {
+	event.MessageQueued: titled(titleQueued, func(p fact.MessageQueued) string {
 		return fmt.Sprintf("%s (%s, %s)", beginning(p.Text), p.Sender, p.Source)
 	}),
-	event.MessageWithdrawn: translated("taken back", func(say *language.Sentences, p fact.MessageWithdrawn) string {
-		return fill(say, "by %s", joined(p.By, p.Where))
+	event.MessageWithdrawn: translated(titleTakenBack, func(say *language.Sentences, p fact.MessageWithdrawn) string {
+		return fill(say, byPerson, joined(p.By, p.Where))
 	}),
-	event.Truncated: translated("history cut", func(say *language.Sentences, p fact.Truncated) string {
-		text := fill(say, "%s of history kept, %d left out; the budget is %d tokens", number(say, p.Kept, "turn"), p.Dropped,
+	event.Truncated: translated(titleHistory, func(say *language.Sentences, p fact.Truncated) string {
+		text := fill(say, historyKept, number(say, p.Kept, nounTurn), p.Dropped,
 			p.Budget)
 		if p.Gone > 0 {
-			text += fill(say, "; %s no longer on record", number(say, p.Gone, "turn"))
+			text += fill(say, historyGone, number(say, p.Gone, nounTurn))
 		}
 		return text
 	}),
-	event.Requested: translated("the call is on record", func(say *language.Sentences, p fact.Requested) string {
-		return fill(say, "%s is about to get a prompt, %s on the wire", p.Provider, number(say, p.Bytes, "byte"))
+	event.Requested: translated(titleCall, func(say *language.Sentences, p fact.Requested) string {
+		return fill(say, promptNext, p.Provider, number(say, p.Bytes, nounByte))
 	}),
-	event.Responded: translated("the answer", func(say *language.Sentences, p fact.Responded) string {
-		return fill(say, "%s after %s: %s", say.Form(cmp.Or(p.StopReason, "no stop reason")), millis(say, p.DurationMS),
+	event.Responded: translated(titleAnswer, func(say *language.Sentences, p fact.Responded) string {
+		return fill(say, answeredAfter, cmp.Or(say.Word(p.StopReason), say.Say(noStopReason)), millis(say, p.DurationMS),
 			beginning(p.Text))
 	}),
-	event.ProviderError:  translated("provider error", failedSummary),
-	event.OutcomeUnknown: translated("outcome unknown", failedSummary),
-	event.CallEnforced: translated("in all", func(say *language.Sentences, p fact.Enforced) string {
+	event.ProviderError:  translated(titleError, failedSummary),
+	event.OutcomeUnknown: translated(titleUnknown, failedSummary),
+	event.CallEnforced: translated(titleInAll, func(say *language.Sentences, p fact.Enforced) string {
 		if p.Permissions == (fact.Permissions{}) && p.Blocked+p.Unasked+p.Freed == 0 {
-			return fill(say, "%s; nothing was asked, refused or done without asking", number(say, p.Calls, "call"))
+			return fill(say, nothingAsked, number(say, p.Calls, nounCall))
 		}
-		text := fill(say, "%s, %s asked (%d allowed, %d denied, %d unanswered), %s refused, %d ran without asking",
-			number(say, p.Calls, "call"), number(say, p.Permissions.Asked, "question"), p.Permissions.Allowed,
+		text := fill(say, callsAsked,
+			number(say, p.Calls, nounCall), number(say, p.Permissions.Asked, nounQuestion), p.Permissions.Allowed,
 			p.Permissions.Denied,
-			p.Permissions.Unanswered, number(say, p.Blocked, "request"), p.Unasked)
+			p.Permissions.Unanswered, number(say, p.Blocked, nounRequest), p.Unasked)
 		if p.Freed > 0 {
-			text += fill(say, ", %d freed by a yes for good", p.Freed)
+			text += fill(say, callsFreed, p.Freed)
 		}
 		return text
 	}),
-	event.CancelRequested: translated("stopped", func(say *language.Sentences, p fact.Stop) string {
-		return fill(say, "by %s: %s", say.Form(p.By), say.Read(p.Why, p.Coded))
+	event.CancelRequested: translated(titleStopped, func(say *language.Sentences, p fact.Stop) string {
+		return fill(say, byBecause, say.Word(p.By), say.Read(p.Why, p.Coded))
 	}),
-	event.ToolBlocked: translated("refused", func(say *language.Sentences, p fact.ToolBlocked) string {
-		return fill(say, "%s: nothing runs here", p.Method)
+	event.ToolBlocked: translated(titleRefused, func(say *language.Sentences, p fact.ToolBlocked) string {
+		return fill(say, nothingRuns, p.Method)
 	}),
-	event.ToolResult: translated("", func(say *language.Sentences, p fact.ToolResult) string {
-		return fill(say, "%s was not carried out", p.Method)
+	event.ToolResult: translated(nil, func(say *language.Sentences, p fact.ToolResult) string {
+		return fill(say, notCarriedOut, p.Method)
 	}),
-	event.LineOversized: translated("over the limit", func(say *language.Sentences, p fact.OversizedLine) string {
-		return fill(say, "a line of %s", number(say, int(p.Length), "byte"))
+	event.LineOversized: translated(titleLimit, func(say *language.Sentences, p fact.OversizedLine) string {
+		return fill(say, longLine, number(say, int(p.Length), nounByte))
 	}),
-	event.RequestTimeout: titled("timeout", func(p fact.RequestTimeout) string { return p.Method + ": " + p.After }),
-	event.SessionStarted: translated("the agent is ready", startedSummary),
-	event.SandboxEntered: translated("the agent's sandbox", func(say *language.Sentences, p fact.SandboxEntered) string {
+	event.RequestTimeout: titled(titleTimeout, func(p fact.RequestTimeout) string { return p.Method + ": " + p.After }),
+	event.SessionStarted: translated(titleReady, startedSummary),
+	event.SandboxEntered: translated(titleSandbox, func(say *language.Sentences, p fact.SandboxEntered) string {
 		if p.Mechanism == "" {
 			return p.Mode
 		}
-		return fill(say, "%s, by %s", p.Mode, strings.TrimSpace(p.Mechanism+" "+p.Version))
+		return fill(say, sandboxBy, p.Mode, strings.TrimSpace(p.Mechanism+" "+p.Version))
 	}),
-	event.SandboxConnected: translated("a connection of the agent", connectedSummary),
-	event.SessionClosed: translated("the agent's session", func(say *language.Sentences, p fact.SessionClosed) string {
+	event.SandboxConnected: translated(titleConnection, connectedSummary),
+	event.SessionClosed: translated(titleSession, func(say *language.Sentences, p fact.SessionClosed) string {
 		switch {
 		case p.Error != "":
-			return fill(say, "closing it failed: %s", p.Error)
+			return fill(say, closeFailed, p.Error)
 		case p.Requested:
-			return say.Form("closed")
+			return say.Say(sessionClosed)
 		}
-		return say.Form("ended with its process")
+		return say.Say(endedWithProcess)
 	}),
 	event.LoginStarted: summary(func(p fact.Login) string {
 		if p.Method != "" {
@@ -136,79 +137,79 @@ var summaries = map[event.Type]summarized{
 		}
 		return joined(p.Provider+": "+how, p.Error)
 	}),
-	event.ReplySent: translated("told the agent", replySummary),
-	event.ReplyFailed: translated("", func(say *language.Sentences, p fact.ReplySent) string {
-		return fill(say, "%s could not leave: %s", replySummary(say, p), p.Error)
+	event.ReplySent: translated(titleToAgent, replySummary),
+	event.ReplyFailed: translated(nil, func(say *language.Sentences, p fact.ReplySent) string {
+		return fill(say, replyLost, replySummary(say, p), p.Error)
 	}),
 
-	event.InteractionRequested: translated("a question", func(say *language.Sentences, p interaction.Question) string {
-		return fmt.Sprintf("%s (%s)", cmp.Or(p.Title, say.Form("use a tool")), optionIDs(p.Options))
+	event.InteractionRequested: translated(titleQuestion, func(say *language.Sentences, p interaction.Question) string {
+		return fmt.Sprintf("%s (%s)", cmp.Or(p.Title, say.Say(useTool)), optionIDs(p.Options))
 	}),
-	event.InteractionAnswered: titled("an answer to a question", answerSummary),
-	event.InteractionLapsed: translated("", func(say *language.Sentences,
+	event.InteractionAnswered: titled(titleReply, answerSummary),
+	event.InteractionLapsed: translated(nil, func(say *language.Sentences,
 		p interaction.Resolution) string {
 		return reason(say, string(p.Reason))
 	}),
-	event.InteractionAnswerRejected: translated("a late or wrong answer",
+	event.InteractionAnswerRejected: translated(titleLate,
 		func(say *language.Sentences, p interaction.Rejected) string {
-			return fill(say, "%s, which does not count: %s", answerSummary(p.Answer), say.Read(p.Why, p.Coded))
+			return fill(say, notCounted, answerSummary(p.Answer), say.Read(p.Why, p.Coded))
 		}),
-	event.InteractionResolved: translated("", func(say *language.Sentences, p interaction.Resolution) string {
-		text := cmp.Or(p.Option, say.Form("cancelled"))
+	event.InteractionResolved: translated(nil, func(say *language.Sentences, p interaction.Resolution) string {
+		text := cmp.Or(p.Option, say.Say(resolvedCancelled))
 		if !p.Sent {
-			text += say.Form(", not sent")
+			text += say.Say(notSent)
 		}
 		if p.Reason != "" {
 			text += " (" + reason(say, string(p.Reason)) + ")"
 		}
 		return text
 	}),
-	event.PolicyDecided: translated("policy", func(say *language.Sentences, p fact.PolicyDecided) string {
+	event.PolicyDecided: translated(titlePolicy, func(say *language.Sentences, p fact.PolicyDecided) string {
 		what := p.What()
 		if p.Title == "" && what == "a tool" {
-			what = say.Form(what)
+			what = say.Say(aTool)
 		}
-		return fmt.Sprintf("%s: %s (%s)", say.Form(p.Effect), what, say.Read(p.Why, p.Coded))
+		return fmt.Sprintf("%s: %s (%s)", say.Word(p.Effect), what, say.Read(p.Why, p.Coded))
 	}),
-	event.PolicyUnasked: translated("ran unasked", func(say *language.Sentences, p fact.UnaskedTool) string {
+	event.PolicyUnasked: translated(titleUnasked, func(say *language.Sentences, p fact.UnaskedTool) string {
 		what := cmp.Or(p.Title, p.ID)
 		if to, ok := strings.CutPrefix(p.Title, "mode "); ok && p.ID == "" { // the agent's mode, and not a tool
-			what = fill(say, "mode %s", to)
+			what = fill(say, modeIs, to)
 		}
-		text := fmt.Sprintf("%s (%s): %s", what, say.Form(cmp.Or(p.Kind, "of no kind")), say.Read(p.Why, p.Coded))
+		text := fmt.Sprintf("%s (%s): %s", what, cmp.Or(say.Word(p.Kind), say.Say(noKind)), say.Read(p.Why, p.Coded))
 		if p.FreedBy != "" {
-			text += fill(say, ", question %s", p.FreedBy)
+			text += fill(say, ofQuestion, p.FreedBy)
 		}
 		return text
 	}),
-	event.ApprovalRemembered: translated("remembered", func(say *language.Sentences, p policy.Approval) string {
-		return fill(say, "%s %s, said %s", say.Form(string(p.Effect)), say.Say(p.Subject()), p.By)
+	event.ApprovalRemembered: translated(titleRemembered, func(say *language.Sentences, p policy.Approval) string {
+		return fill(say, saidBy, say.Word(string(p.Effect)), say.Say(p.Subject()), p.By)
 	}),
-	event.ApprovalRevoked: translated("no longer remembered", func(say *language.Sentences, p policy.Revocation) string {
-		return fill(say, "%s by %s", p.ID, p.By)
+	event.ApprovalRevoked: translated(titleForgotten, func(say *language.Sentences, p policy.Revocation) string {
+		return fill(say, revokedBy, p.ID, p.By)
 	}),
 
-	event.SessionCreated: translated("a new session", func(say *language.Sentences, p fact.SessionCreated) string {
+	event.SessionCreated: translated(titleNewSession, func(say *language.Sentences, p fact.SessionCreated) string {
 		if p.Name == "" {
-			return fill(say, "with %s", p.Provider)
+			return fill(say, withAgent, p.Provider)
 		}
-		return fill(say, "%s with %s", p.Name, p.Provider)
+		return fill(say, nameWithAgent, p.Name, p.Provider)
 	}),
-	event.SessionConfigured: translated("chosen", func(say *language.Sentences, p fact.SessionConfigured) string {
-		is := say.Form("as it is")
-		return joined(fill(say, "mode %s", cmp.Or(p.ModeName, p.Mode, is)), fill(say, "model %s", cmp.Or(p.Model, is)))
+	event.SessionConfigured: translated(titleChosen, func(say *language.Sentences, p fact.SessionConfigured) string {
+		is := say.Say(asItIs)
+		return joined(fill(say, modeIs, cmp.Or(p.ModeName, p.Mode, is)), fill(say, modelIs, cmp.Or(p.Model, is)))
 	}),
-	event.SessionRenamed: translated("", func(say *language.Sentences,
+	event.SessionRenamed: translated(nil, func(say *language.Sentences,
 		p fact.SessionRenamed) string {
-		return fill(say, "to %s", p.Name)
+		return fill(say, renamedTo, p.Name)
 	}),
-	event.SessionSelected: translated("", func(say *language.Sentences,
+	event.SessionSelected: translated(nil, func(say *language.Sentences,
 		_ struct{}) string {
-		return say.Form("is the current one")
+		return say.Say(isCurrent)
 	}),
-	event.SessionDeleted: translated("", func(say *language.Sentences,
+	event.SessionDeleted: translated(nil, func(say *language.Sentences,
 		_ struct{}) string {
-		return say.Form("is off the lists")
+		return say.Say(offLists)
 	}),
 
 	event.ServiceStarted: summary(func(p fact.ServiceStarted) string {
@@ -239,8 +240,8 @@ var summaries = map[event.Type]summarized{
 	event.FilesFetched: summary(func(p fact.FilesFetched) string {
 		return joined(fmt.Sprintf("%d files", len(p.Files)), p.Text)
 	}),
-	event.BridgeFinished: translated("", func(say *language.Sentences, p fact.BridgeFinished) string {
-		return joined(say.Form(string(p.How)), say.Translate(p.Detail))
+	event.BridgeFinished: translated(nil, func(say *language.Sentences, p fact.BridgeFinished) string {
+		return joined(say.Word(string(p.How)), say.Read(p.Detail, p.Coded))
 	}),
 	event.BridgeQueued: summary(func(p fact.BridgeQueued) string {
 		return joined(string(p.Kind)+" "+peer(p.Peer),
@@ -311,12 +312,12 @@ var summaries = map[event.Type]summarized{
 	}),
 	event.TeamStopped: summary(func(p fact.TeamStopped) string { return fmt.Sprintf("%s, by %s", p.Input, p.By) }),
 
-	event.RunResolved: translated("judged", func(say *language.Sentences, p fact.Resolved) string {
-		verdict := "was not sent"
+	event.RunResolved: translated(titleJudged, func(say *language.Sentences, p fact.Resolved) string {
+		verdict := wasNotSent
 		if p.Sent {
-			verdict = "was sent"
+			verdict = wasSent
 		}
-		return fill(say, "%s says that the prompt %s: %s", p.By, say.Form(verdict), beginning(p.Note))
+		return fill(say, verdict, p.By, beginning(p.Note))
 	}),
 	event.LogPruned: summary(func(p event.Pruning) string {
 		text := fmt.Sprintf("%s of %s removed, by %s", english.Plural(int(p.Events), "payload", ""),
@@ -330,9 +331,9 @@ var summaries = map[event.Type]summarized{
 }
 
 // summary returns the description of a type without a title.
-func summary[T any](f func(T) string) summarized { return titled("", f) }
+func summary[T any](f func(T) string) summarized { return titled(nil, f) }
 
-func titled[T any](title string, f func(T) string) summarized {
+func titled[T any](title *message.Text, f func(T) string) summarized {
 	return translated(title, func(_ *language.Sentences, v T) string { return f(v) })
 }
 

@@ -1,12 +1,18 @@
 package report
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/language"
+	"github.com/perlica/perlica/kernel/record"
+	"github.com/perlica/perlica/provider"
 )
 
 func TestSummarizeHasWordsForEveryFact(t *testing.T) {
@@ -70,6 +76,60 @@ func TestSummarize(t *testing.T) {
 	} {
 		if got := Summarize(c.e, nil); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.e.Type, c.e.Payload, got, c.want)
+		}
+	}
+}
+
+// TestSummarizeInChinese checks that the codes on the record decide the words, and words without a code stay English.
+func TestSummarizeInChinese(t *testing.T) {
+	gone := (&provider.Error{Provider: "p", Type: provider.TypeGone}).Saying(message.New("provider.exited",
+		"the agent exited with code %d").With(3))
+	of := func(typ event.Type, payload any) event.Event {
+		return event.NewFact(typ, "perlica", event.Refs{}, payload)
+	}
+	damaged := event.Event{Seq: 7, Withheld: event.Damaged}
+	for _, c := range []struct {
+		e    event.Event
+		want string
+	}{
+		{of(event.BridgeFinished, fact.NewBridgeFinished("failed", gone)), "失败: p: 智能体以代码 3 退出"},
+		{of(event.BridgeFinished, fact.NewBridgeFinished("refused", errors.New("odd"))), "已拒绝: odd"},
+		{of(event.ProviderError, fact.Failed{Error: gone}), "p: 智能体以代码 3 退出"},
+		{of(event.Responded, fact.Responded{Text: "x", DurationMS: 2}), "没有说明结束原因，用时 2 毫秒：x"},
+		{of(event.Responded, fact.Responded{Text: "x", StopReason: "refusal"}), "智能体拒绝继续，用时 0 毫秒：x"},
+		{of(event.RunResolved, fact.Resolved{By: "a", Sent: true, Note: "n"}), "a 认定输入已经发出：n"},
+		{of(event.RunResolved, fact.Resolved{By: "a", Note: "n"}), "a 认定输入没有发出：n"},
+		{damaged, "已损坏：事件 7 的头部与所记录的哈希不符；请运行“perlica log verify”"},
+	} {
+		if got := Summarize(c.e, language.Chinese.Sentences()); got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.e.Type, c.e.Payload, got, c.want)
+		}
+	}
+}
+
+// TestEnding checks the ends of turns in both languages.
+func TestEnding(t *testing.T) {
+	gone := (&provider.Error{Provider: "p"}).Saying(message.New("provider.exited", "the agent exited with code %d").With(3))
+	for _, c := range []struct {
+		turn             TurnSummary
+		english, chinese string
+	}{
+		{TurnSummary{}, "no outcome on record yet", "还没有结果记录"},
+		{TurnSummary{Outcome: record.OutcomeProviderError, err: gone}, "failed: p: the agent exited with code 3",
+			"失败：p: 智能体以代码 3 退出"},
+		{TurnSummary{Outcome: record.OutcomeUnknown, err: gone}, "outcome unknown: p: the agent exited with code 3",
+			"结果不明：p: 智能体以代码 3 退出"},
+		{TurnSummary{Outcome: record.OutcomeUnknown, Pruned: true}, "outcome unknown: nothing else is known",
+			"结果不明：其余不知道"},
+		{TurnSummary{Outcome: record.OutcomeResponded, StopReason: "max_tokens"}, "max_tokens", "达到 token 上限"},
+		{TurnSummary{Outcome: record.OutcomeResponded, StopReason: "end_turn"}, "", ""},
+		{TurnSummary{Outcome: record.OutcomeResponded, Pruned: true}, "", ""},
+	} {
+		if got := c.turn.Ending(language.English.Sentences()); got != c.english {
+			t.Errorf("%q, want %q", got, c.english)
+		}
+		if got := c.turn.Ending(language.Chinese.Sentences()); got != c.chinese {
+			t.Errorf("%q, want %q", got, c.chinese)
 		}
 	}
 }

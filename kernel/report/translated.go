@@ -7,26 +7,28 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/language"
+	"github.com/perlica/perlica/provider"
 )
 
-// fill translates a format string and inserts the values.
-func fill(say *language.Sentences, form string, args ...any) string {
-	return fmt.Sprintf(say.Form(form), args...)
+// fill translates a sentence and inserts the values.
+func fill(say *language.Sentences, sentence *message.Text, args ...any) string {
+	return say.Say(sentence.With(args...))
 }
 
 // number returns a number and its noun, such as "2 calls", in the language say.
-func number(say *language.Sentences, n int, what string) string {
-	if n != 1 {
-		what += "s"
+func number(say *language.Sentences, n int, what noun) string {
+	if n == 1 {
+		return fill(say, what.one, n)
 	}
-	return fill(say, "%d "+what, n)
+	return fill(say, what.many, n)
 }
 
 // reason translates the reason why a question ended without an answer.
 func reason(say *language.Sentences, why string) string {
-	if say.Recorded == nil {
+	if say.Messages == nil {
 		return words(why)
 	}
 	return cmp.Or(say.Closings[why], words(why))
@@ -34,14 +36,14 @@ func reason(say *language.Sentences, why string) string {
 
 func millis(say *language.Sentences, n int64) string {
 	d := time.Duration(n) * time.Millisecond
-	if say.Recorded == nil {
+	if say.Messages == nil {
 		return d.String()
 	}
-	return fill(say, "%d ms", n)
+	return fill(say, milliseconds, n)
 }
 
 // translated returns the description of a type whose events phones show in the reader's language.
-func translated[T any](title string, f func(*language.Sentences, T) string) summarized {
+func translated[T any](title *message.Text, f func(*language.Sentences, T) string) summarized {
 	return summarized{title, func(say *language.Sentences, e event.Event) (string, error) {
 		v, err := fact.Decode[T](e)
 		if err != nil {
@@ -51,16 +53,21 @@ func translated[T any](title string, f func(*language.Sentences, T) string) summ
 	}}
 }
 
-func failedSummary(say *language.Sentences, p fact.Failed) string {
-	text := say.Form("nothing else is known")
-	if p.Error != nil {
-		text = p.Error.Translated(say.Read).Error()
+// failure returns the words of an error, which the record may lack.
+func failure(say *language.Sentences, err *provider.Error) string {
+	if err == nil {
+		return say.Say(nothingElse)
 	}
+	return err.Translated(say.Read).Error()
+}
+
+func failedSummary(say *language.Sentences, p fact.Failed) string {
+	text := failure(say, p.Error)
 	if p.Known != "" {
 		text += "; " + say.Read(p.Known, p.KnownMessage)
 	}
 	if p.NoticedBy == "recovery" {
-		text += say.Form("; noticed by a later start")
+		text += say.Say(noticedLater)
 	}
 	return text
 }
@@ -71,30 +78,30 @@ func startedSummary(say *language.Sentences, p fact.SessionStarted) string {
 		parts = append(parts, strings.TrimSpace(p.Agent.Name+" "+p.Agent.Version))
 	}
 	if p.Mode != "" {
-		parts = append(parts, fill(say, "mode %s", cmp.Or(p.ModeName, p.Mode)))
+		parts = append(parts, fill(say, modeIs, cmp.Or(p.ModeName, p.Mode)))
 	}
-	return strings.Join(append(parts, fill(say, "strategy %s", p.Strategy)), ", ")
+	return strings.Join(append(parts, fill(say, strategyIs, p.Strategy)), ", ")
 }
 
 func connectedSummary(say *language.Sentences, p fact.SandboxConnected) string {
-	to := say.Form("further hosts")
+	to := say.Say(furtherHosts)
 	if p.Host != "" {
 		to = fmt.Sprintf("%s:%d", p.Host, p.Port)
 	}
 	if p.Times > 1 {
-		to += fill(say, " (%d times)", p.Times)
+		to += fill(say, manyTimes, p.Times)
 	}
 	if p.Refused != "" {
-		return fill(say, "%s refused: %s", to, say.Form(p.Refused))
+		return fill(say, connectionRefused, to, say.Word(p.Refused))
 	}
-	return fill(say, "%s, %s sent, %s received, in %s", to, number(say, int(p.Sent), "byte"),
-		number(say, int(p.Received), "byte"), millis(say, p.DurationMS))
+	return fill(say, connectionOver, to, number(say, int(p.Sent), nounByte),
+		number(say, int(p.Received), nounByte), millis(say, p.DurationMS))
 }
 
 func replySummary(say *language.Sentences, p fact.ReplySent) string {
-	by := say.Form(words(p.By))
+	by := say.Word(words(p.By))
 	if p.Outcome != "selected" {
-		return say.Form(p.Outcome) + " (" + by + ")"
+		return say.Word(p.Outcome) + " (" + by + ")"
 	}
-	return fill(say, "%s (%s), by %s", p.Option, say.Form(p.Kind), by)
+	return fill(say, optionBy, p.Option, say.Word(p.Kind), by)
 }

@@ -8,7 +8,9 @@ import (
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/kernel/record"
+	"github.com/perlica/perlica/provider"
 )
 
 // TurnSummary is an input of a session and its result.
@@ -34,6 +36,7 @@ type TurnSummary struct {
 
 	// Seq is the number of the input's event.
 	Seq event.Seq `json:"-"`
+	err *provider.Error
 }
 
 // ReadTurns returns the newest n turns of a session, oldest first. If before is not zero, it returns only turns whose
@@ -100,7 +103,7 @@ func readTurns(ctx context.Context, log event.Reader, q event.Query) ([]TurnSumm
 			Outcome: r.Outcome, Answer: r.Text, StopReason: r.StopReason, DurationMS: r.Duration.Milliseconds(),
 		}
 		if r.Err != nil {
-			t.Error = r.Err.Error()
+			t.Error, t.err = r.Err.Error(), r.Err
 		}
 		turns = append(turns, t)
 	}
@@ -108,19 +111,19 @@ func readTurns(ctx context.Context, log event.Reader, q event.Query) ([]TurnSumm
 }
 
 // Ending returns a text about the end of a turn without a normal answer. For a normal answer it returns "".
-func (t TurnSummary) Ending() string {
+func (t TurnSummary) Ending(say *language.Sentences) string {
 	switch t.Outcome {
 	case "":
-		return "no outcome on record yet"
+		return say.Say(noOutcome)
 	case record.OutcomeProviderError:
-		return "failed: " + t.Error
+		return fill(say, turnFailed, failure(say, t.err))
 	case record.OutcomeUnknown:
-		return "outcome unknown: " + t.Error
+		return fill(say, turnUnknown, failure(say, t.err))
 	}
 	if t.StopReason == "end_turn" || t.Pruned || t.Damage != "" {
 		return ""
 	}
-	return t.StopReason
+	return say.Word(t.StopReason)
 }
 
 // OpenRun is a run without an outcome, or a run with an unknown outcome that no person has judged.

@@ -112,7 +112,7 @@ func applySession(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 		}
 		first := title(m.Text)
 		if damage := e.Damage(); damage != nil {
-			first = damage.Row()
+			first = damage.Row().Text
 		}
 		return exec(`
 			UPDATE sessions

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/policy"
@@ -253,11 +254,23 @@ func (t *Team) Resolve(ctx context.Context, id, text string) error {
 
 // An UncountedError is the reason why an answer does not count, in the words of the asking worker.
 type UncountedError struct {
-	Why       string
+	Why       *message.Text
 	Otherwise bool // this member gave another answer before
 }
 
-func (e *UncountedError) Error() string { return e.Why }
+func (e *UncountedError) Error() string { return e.Why.Text }
+
+// Tell returns the reason.
+func (e *UncountedError) Tell() *message.Text { return e.Why }
+
+// These are the reasons of an UncountedError, except the words of the asking worker.
+var (
+	whyClosed   = message.New("team.closed", "the question is closed")
+	whyAnswered = message.New("team.answered-before", "it was answered before, by %s (%s)")
+	whyOther    = message.New("team.other-answer", "%s has given another answer before")
+	whyNoMember = message.New("team.no-member",
+		"the question is of %q, who is no member of the team that this machine knows")
+)
 
 // answerWait limits the time in which a worker must confirm an answer.
 const answerWait = 30 * time.Second
@@ -272,18 +285,18 @@ func (t *Team) verdictOf(given hub.Answer, end json.RawMessage) (known bool, err
 	case given.Verdict != nil && *given.Verdict == "":
 		return true, nil
 	case given.Verdict != nil:
-		return true, &UncountedError{Why: *given.Verdict}
+		return true, &UncountedError{Why: &message.Text{Text: *given.Verdict}}
 	case end == nil:
 		return false, nil
 	}
 	e := endOf(end)
 	switch {
 	case e.Answer == nil:
-		return true, &UncountedError{Why: "the question is closed"}
+		return true, &UncountedError{Why: whyClosed}
 	case e.Answer.By == t.As && e.Answer.Where == byMembers && e.Answer.Option == given.Option:
 		return true, nil
 	}
-	return true, &UncountedError{Why: fmt.Sprintf("it was answered before, by %s (%s)", e.Answer.By, e.Answer.Where)}
+	return true, &UncountedError{Why: whyAnswered.With(e.Answer.By, e.Answer.Where)}
 }
 
 // endOf decodes the end of a question as its worker told it to the hub. An unreadable end still
@@ -305,14 +318,14 @@ func (t *Team) Came(ctx context.Context, question string, a interaction.Answer) 
 	}
 	known, err := t.verdictOf(given, end)
 	if !known {
-		err = &UncountedError{Why: "the question is closed"}
+		err = &UncountedError{Why: whyClosed}
 	}
 	return err
 }
 
 // anotherAnswer returns the error for a different earlier answer of this member.
 func (t *Team) anotherAnswer() error {
-	return &UncountedError{t.As + " has given another answer before", true}
+	return &UncountedError{whyOther.With(t.As), true}
 }
 
 // Ended returns the end of a question as its worker told it to the hub. nil means that the hub
@@ -334,8 +347,7 @@ func (t *Team) Answer(ctx context.Context, q hub.Question, a interaction.Answer)
 		return err
 	}
 	if _, ok := t.member(q.Worker); !ok {
-		return &UncountedError{Why: fmt.Sprintf("the question is of %q, who is no member of the team that this machine knows",
-			q.Worker)}
+		return &UncountedError{Why: whyNoMember.With(q.Worker)}
 	}
 	// The signed text does not have the field Always. This field is valid only together with an option for a lasting
 	// yes, and the option is signed.

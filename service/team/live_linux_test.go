@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/record"
@@ -211,7 +212,7 @@ func TestAnsweredTwice(t *testing.T) {
 	<-over
 	var uncounted *UncountedError
 	if err := bob.Answer(t.Context(), q, interaction.Answer{Option: no.ID, By: "phone", Where: "web"}); !errors.As(err,
-		&uncounted) || !strings.Contains(uncounted.Why, "another answer") {
+		&uncounted) || message.CodeOf(err) != "team.other-answer" {
 		t.Errorf("another answer of the same member: %v", err)
 	}
 	var said []string

@@ -6,9 +6,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/service/team/hub"
 )
@@ -78,9 +80,9 @@ func (l *Link) Answer(ctx context.Context, name event.InteractionID, id string, 
 			continue
 		}
 		if err := q.Check(a); errors.Is(err, interaction.ErrWord) {
-			return &UncountedError{Why: err.Error() + ": " + q.Word}
+			return &UncountedError{Why: message.Of(fmt.Errorf("%w: %s", err, q.Word))}
 		} else if err != nil {
-			return &UncountedError{Why: err.Error()}
+			return &UncountedError{Why: message.Of(err)}
 		}
 		return t.Answer(ctx, q.There, a)
 	}

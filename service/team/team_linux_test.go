@@ -315,7 +315,7 @@ func TestForgedQuestion(t *testing.T) {
 	}
 	var uncounted *UncountedError
 	if err := bob.Answer(t.Context(), list[0], interaction.Answer{Option: yes.ID}); !errors.As(err, &uncounted) ||
-		!strings.Contains(uncounted.Why, "not signed by bob for this question as it was asked") {
+		!strings.Contains(uncounted.Error(), "not signed by bob for this question as it was asked") {
 		t.Errorf("a yes to the forged question: %v", err)
 	}
 	// A question does not count if its worker does not own the input.

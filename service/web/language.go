@@ -38,7 +38,7 @@ func say(ctx context.Context) *language.Sentences {
 // localized returns a question in the request's language.
 func localized(ctx context.Context, q interaction.Question) interaction.Question {
 	say := say(ctx)
-	if say.Recorded == nil {
+	if say.Messages == nil {
 		return q
 	}
 	q.Why = say.Read(q.Why, q.Coded)
@@ -90,7 +90,7 @@ func (m members) say(say *language.Sentences, name string) {
 // localizedLine returns the data of a line in a language. The line itself is in English, because all followers share
 // it.
 func localizedLine(say *language.Sentences, one line) []byte {
-	if say.Recorded == nil {
+	if say.Messages == nil {
 		return one.data
 	}
 	var change func(members)

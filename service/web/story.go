@@ -45,7 +45,7 @@ func newStep(ctx context.Context, from report.Step) step {
 	switch w := from.What.(type) {
 	case report.StepInput:
 		to.Kind, to.Text, to.Attachments, to.Sender, to.Source = "input", w.Text, w.Attachments, w.Sender, w.Source
-		to.Dir, to.Provider, to.Pruned, to.Damage = w.Dir, w.Provider, w.Pruned, say(ctx).Translate(w.Damage)
+		to.Dir, to.Provider, to.Pruned, to.Damage = w.Dir, w.Provider, w.Pruned, say(ctx).Say(w.Damage)
 	case report.StepSaid:
 		if to.Kind, to.Text = "said", w.Text; w.Thought {
 			to.Kind = "thought"
@@ -61,7 +61,7 @@ func newStep(ctx context.Context, from report.Step) step {
 		to.Reason, to.TookMS = string(w.Reason), w.Took.Milliseconds()
 	case report.StepOutcome:
 		to.Kind, to.Result = "outcome", localizedResult(ctx, streamjson.NewResult(w.Result, nil, ""))
-		to.Damage = say(ctx).Translate(w.Damage)
+		to.Damage = say(ctx).Say(w.Damage)
 		to.Shown, to.Known, to.FirstMS = w.Shown, say(ctx).Read(w.Known, w.KnownMessage), w.First.Milliseconds()
 	case report.StepNote:
 		to.Kind, to.Type, to.Bad = "note", w.Type, w.Bad

@@ -178,7 +178,7 @@ func (c *workerCopy) submitAnswer(ctx context.Context, q pendingQuestion, a inte
 	var uncounted *team.UncountedError
 	switch {
 	case errors.As(err, &uncounted):
-		return questionClosed.problem(answerUncounted.With(uncounted.Why))
+		return questionClosed.problem(answerUncounted.With(uncounted))
 	case errors.Is(err, team.ErrNoRight):
 		return forbidden.wrap(err)
 	case errors.Is(err, context.DeadlineExceeded):

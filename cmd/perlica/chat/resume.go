@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/kernel/sessions"
 )
@@ -54,7 +55,7 @@ func (c *chat) showEarlier(log event.Reader, s sessions.Session) {
 		if t.Answer != "" {
 			fmt.Fprint(c.a.Stderr, strings.Join(lines, ""))
 		}
-		if end := t.Ending(); end != "" {
+		if end := t.Ending(language.English.Sentences()); end != "" {
 			c.printNote(frame.OneLine(end))
 		}
 	}

@@ -224,7 +224,7 @@ func payloadInFull(e event.Event) string {
 	var pretty bytes.Buffer
 	switch {
 	case e.Damage() != nil:
-		return e.Damage().Row()
+		return e.Damage().Row().Text
 	case e.Payload == nil:
 		return "(payload withheld: " + cmp.Or(e.Withheld, "nothing says why") + ")"
 	case e.Class == event.Fact && json.Indent(&pretty, e.Payload, "", "  ") == nil:

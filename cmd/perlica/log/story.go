@@ -107,8 +107,8 @@ func (n *storyWriter) writeInput(at time.Time, in report.StepInput) {
 		{"in", in.Dir},
 	})
 	_, _ = n.w.WriteString("\n")
-	if in.Damage != "" {
-		n.writeLine(at, n.s.Red(in.Damage))
+	if in.Damage != nil {
+		n.writeLine(at, n.s.Red(in.Damage.Text))
 		return
 	}
 	if in.Pruned {
@@ -212,8 +212,8 @@ func (n *storyWriter) writeQuestionEnd(c report.StepClosed) string {
 
 func (n *storyWriter) writeOutcome(at time.Time, o report.StepOutcome) {
 	n.ended = true
-	if o.Damage != "" {
-		n.writeLine(at, strings.ReplaceAll(string(o.Outcome), "_", " ")+": "+n.s.Red(o.Damage))
+	if o.Damage != nil {
+		n.writeLine(at, strings.ReplaceAll(string(o.Outcome), "_", " ")+": "+n.s.Red(o.Damage.Text))
 		return
 	}
 	if o.Pruned {

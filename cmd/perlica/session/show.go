@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/kernel/record"
+	"github.com/perlica/perlica/kernel/language"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/kernel/sessions"
 )
@@ -135,7 +136,7 @@ func writeSession(out io.Writer, s screen.Styles, x sessions.Session, turns []re
 		if t.Outcome == record.OutcomeProviderError || t.Outcome == record.OutcomeUnknown {
 			style = s.Red
 		}
-		if end := t.Ending(); end != "" {
+		if end := t.Ending(language.English.Sentences()); end != "" {
 			fmt.Fprintln(w, style("("+frame.OneLine(end)+")"))
 		}
 	}

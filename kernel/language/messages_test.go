@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden file")
 
-// messages holds the messages of the sources with their translations, by the place where a person meets them.
+// messages holds the messages of the program with their translations, by the place where a person meets them.
 type messages map[string]map[string]string
 
 func (m messages) add(place, english, chinese string) {
@@ -26,24 +26,14 @@ func (m messages) add(place, english, chinese string) {
 }
 
 // TestMessages checks that each message that a person can meet on a phone or a page has a translation.
-// testdata/messages.txt lists the messages, so that a change of words shows in its diff. There § stands for an
-// insertion.
+// testdata/messages.txt lists the messages, so that a change of words shows in its diff.
 func TestMessages(t *testing.T) {
-	m, ran := messages{}, 0
+	m, say := messages{}, language.Chinese.Sentences()
 	for _, d := range message.Declared() {
-		m.add("sentences by their codes", string(d.Code)+"\n\t"+d.Text, language.Chinese.Sentences().Messages[d.Code])
+		m.add("sentences by their codes", string(d.Code)+"\n\t"+d.Text, say.Messages[d.Code])
 	}
-	collectors := map[string]func(*testing.T){
-		"events": m.events,
-	}
-	for name, collect := range collectors {
-		t.Run(name, func(t *testing.T) {
-			ran++
-			collect(t)
-		})
-	}
-	if ran < len(collectors) { // -run names one of them
-		return
+	for english, chinese := range say.Words {
+		m.add("words of fixed sets", english, chinese)
 	}
 	var list strings.Builder
 	for _, place := range slices.Sorted(maps.Keys(m)) {
@@ -59,7 +49,7 @@ func TestMessages(t *testing.T) {
 		}
 	}
 	if want, err := os.ReadFile(file); err != nil || string(want) != list.String() {
-		t.Errorf("%s differs from the messages in the sources (%v): run go test ./kernel/language -update", file, err)
+		t.Errorf("%s differs from the messages of the program (%v): run go test ./kernel/language -update", file, err)
 	}
 }
 
