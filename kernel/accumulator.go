@@ -32,7 +32,7 @@ type accumulator struct {
 	switched     []fact.UnaskedTool // changes of the agent's mode without a question
 	unaskedTools []fact.UnaskedTool
 	blocked      int
-	warnings     []string
+	warnings     []record.Warned
 }
 
 // maxWarnings is the greatest number of warnings that a run keeps, because an agent may cause thousands.
@@ -185,20 +185,21 @@ func (a *accumulator) addBlocked() {
 
 // addWarning adds a warning to the turn. added is false if the turn already has a warning with this text. kept is false
 // if the warning was not stored, because it is known or the turn has maxWarnings warnings.
-func (a *accumulator) addWarning(text string) (added, kept bool) {
+func (a *accumulator) addWarning(w record.Warned) (added, kept bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if slices.Contains(a.warnings, text) {
+	same := func(o record.Warned) bool { return o.Subtype == w.Subtype && o.Detail == w.Detail }
+	if slices.ContainsFunc(a.warnings, same) {
 		return false, false // an agent may cause the same warning with each step; the log has every line
 	}
 	if len(a.warnings) >= maxWarnings {
 		return true, false
 	}
-	a.warnings = append(a.warnings, text)
+	a.warnings = append(a.warnings, w)
 	return true, true
 }
 
-func (a *accumulator) listWarnings() []string {
+func (a *accumulator) listWarnings() []record.Warned {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.warnings)

@@ -148,12 +148,13 @@ func blockedEvents(b provider.BlockedRequest, refs event.Refs) []event.Event {
 
 // warn adds a warning to the result and shows it.
 func (c *client) warn(subtype string, detail *message.Text) {
-	added, kept := c.sums.addWarning(subtype + ": " + detail.Text)
+	warned := record.NewWarned(subtype, detail)
+	added, kept := c.sums.addWarning(warned)
 	if added {
 		c.run.r.opt.Trail.Warn(subtype, "run", string(c.run.refs.Run), "detail", detail.Text)
 	}
 	if kept {
-		c.show.addNotice(record.NewWarned(subtype, detail))
+		c.show.addNotice(warned)
 	}
 }
 

@@ -105,7 +105,7 @@ func TestInputThatCannotBeCompared(t *testing.T) {
 	for _, id := range []event.InputID{"input old", "pruned"} {
 		res, ok, err := r.replayInput(t.Context(), Input{ID: id, Text: "other"})
 		if err != nil || !ok || res.Outcome != record.OutcomeResponded || len(res.Warnings) != 1 ||
-			!strings.HasPrefix(res.Warnings[0], "input_not_compared: ") {
+			res.Warnings[0].Code != "kernel.not-compared" {
 			t.Errorf("%s: %+v, %t, %v", id, res, ok, err)
 		}
 	}

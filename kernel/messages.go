@@ -36,7 +36,9 @@ var (
 	noSuchOption = message.New("kernel.no-such-option",
 		"the answer of %s is not one of the options, so Perlica told the agent that the question was "+
 			"cancelled")
-	noTurn        = message.New("kernel.no-turn", "no turn is under way")
+	noTurn      = message.New("kernel.no-turn", "no turn is under way")
+	notCompared = message.New("kernel.not-compared",
+		"the record cannot tell whether this is the text that was called")
 	notRegular    = message.New("kernel.not-regular", "it is not a regular file")
 	optionGone    = message.New("kernel.option-gone", "the agent's option %s could not be set back to %s: %s")
 	otherMode     = message.New("kernel.other-mode", "the agent is now in the mode %s, which nobody chose")

@@ -213,8 +213,7 @@ func (r *Runner) replayInput(ctx context.Context, in Input) (res record.Result, 
 	}
 	res, err = r.recordedResult(ctx, intent)
 	if err == nil && requested.Input == "" {
-		res.Warnings = append(res.Warnings,
-			"input_not_compared: whether this is the text that was called is not on record any more")
+		res.Warnings = append(res.Warnings, record.NewWarned("input_not_compared", notCompared))
 	}
 	return res, true, err
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -85,17 +84,16 @@ func TestACheckpointWithoutItsAnchor(t *testing.T) {
 		t.Fatal(err)
 	}
 	warned := func(res record.Result) bool {
-		return slices.ContainsFunc(res.Warnings, func(w string) bool {
-			return strings.HasPrefix(w,
-				"checkpoint_not_anchored")
+		return slices.ContainsFunc(res.Warnings, func(w record.Warned) bool {
+			return w.Subtype == "checkpoint_not_anchored"
 		})
 	}
 	if res, err := hostileTurn(t, r, "hello", nil); err != nil || !warned(res) {
-		t.Errorf("fresh: %q, %v", res.Warnings, err)
+		t.Errorf("fresh: %+v, %v", res.Warnings, err)
 	}
 	c := converse(t, r, "", "", "")
 	if res := say(t, c, "hello"); !warned(res) {
-		t.Errorf("kept: %q", res.Warnings)
+		t.Errorf("kept: %+v", res.Warnings)
 	}
 	closeConversation(t, c)
 	if err := r.Close(); err != nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"github.com/perlica/perlica/kernel/record"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -34,7 +33,7 @@ func TestLowSpace(t *testing.T) {
 			}
 		}
 		warnings := func(res record.Result) (n int) {
-			return len(slices.DeleteFunc(res.Warnings, func(w string) bool { return !strings.HasPrefix(w, "disk_low: only ") }))
+			return len(slices.DeleteFunc(res.Warnings, func(w record.Warned) bool { return w.Code != diskLow.Code }))
 		}
 		res, err := hostileTurn(t, r, "hello", func(t *Turn) { t.Show = show })
 		if err != nil || res.Outcome != record.OutcomeResponded || shown != tc.warn || warnings(res) != tc.warn {

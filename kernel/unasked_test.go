@@ -134,7 +134,7 @@ func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 				why += u.Why
 			}
 			if (why == "") != (c.why == "") || !strings.HasPrefix(why, c.why) || len(res.Warnings) == 0 {
-				t.Errorf("%+v, warnings %q; want %q", res.Unasked, res.Warnings, c.why)
+				t.Errorf("%+v, warnings %+v; want %q", res.Unasked, res.Warnings, c.why)
 			}
 		})
 	}

@@ -170,6 +170,7 @@ func chineseMessages() map[message.Code]string {
 		"kernel.no-such-option":      "%s 的回答不在选项之中，因此 Perlica 告知智能体提问已取消",
 		"kernel.no-turn":             "没有正在进行的一轮",
 		"kernel.no-web-address":      "它的地址不是网址",
+		"kernel.not-compared":        "记录无法说明这是否就是当时调用的文字",
 		"kernel.not-regular":         "它不是普通文件",
 		"kernel.not-woken":           "回答已记录，但提问的进程还没有看到",
 		"kernel.open-address":        "智能体希望你打开这个地址：Perlica 不会打开它",
@@ -250,7 +251,7 @@ func chineseMessages() map[message.Code]string {
 		"team.closed":          "提问已结束",
 		"team.answered-before": "%s（%s）已经回答过",
 		"team.other-answer":    "%s 之前给出了别的回答",
-		"team.no-member":       "问题来自 %q，这台机器所知的团队里没有这个成员",
+		"team.no-member":       "提问的工作机 %q 不是这台机器所知的团队的成员",
 
 		// kernel/report
 		"report.title-input":            "输入",

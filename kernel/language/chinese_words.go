@@ -32,7 +32,8 @@ func chineseWords() map[string]string {
 		// Places and deciders.
 		"chat": "聊天", "editor": "编辑器", "team": "团队", "send": "perlica send", "person": "人",
 		"user": "用户", "client": "客户端", "rule": "规则", "mode": "模式", "tier": "级别",
-		"standing": "长期许可", "nobody": "无人", "run": "运行", "terminated": "桥接程序",
+		"standing": "长期许可", "nobody": "无人", "policy": "规则", "timeout": "超时",
+		"run": "运行", "terminated": "桥接程序",
 		"interrupted": "中断",
 
 		// Reasons against a connection.

@@ -48,7 +48,8 @@ type (
 	Blocked struct{ Method string }
 	// Warned is a warning about a fault that does not end the run.
 	Warned struct {
-		Subtype, Detail string
+		Subtype string `json:"subtype"`
+		Detail  string `json:"detail"`
 		message.Coded
 	}
 )

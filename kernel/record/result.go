@@ -42,7 +42,7 @@ type Result struct {
 	Replayed    bool       // true if the input was called before, and this is the recorded result
 	Pruned      bool       // true if payloads of the run were pruned
 	Damage      string     // the line of text that a list shows for the first damaged event, or ""
-	Warnings    []string
+	Warnings    []Warned
 }
 
 // Freed returns the number of tools that ran without a question after a permanent yes.

@@ -190,7 +190,7 @@ type Result struct {
 	// Pruned means that a part of the recorded result was pruned.
 	Pruned   bool            `json:"pruned,omitempty"`
 	Stopped  *fact.Stop      `json:"stopped,omitempty"`
-	Warnings []string        `json:"warnings,omitempty"`
+	Warnings []record.Warned `json:"warnings,omitempty"`
 	IsError  bool            `json:"is_error"`
 	Error    *provider.Error `json:"error"`
 }

@@ -269,7 +269,7 @@ var (
 	whyAnswered = message.New("team.answered-before", "it was answered before, by %s (%s)")
 	whyOther    = message.New("team.other-answer", "%s has given another answer before")
 	whyNoMember = message.New("team.no-member",
-		"the question is of %q, who is no member of the team that this machine knows")
+		"the asking worker %q is not a member of the team that this machine knows")
 )
 
 // answerWait limits the time in which a worker must confirm an answer.

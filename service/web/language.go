@@ -60,6 +60,10 @@ func offered(say *language.Sentences, options []interaction.Option) []interactio
 // localizedResult returns a result in the request's language.
 func localizedResult(ctx context.Context, r streamjson.Result) *streamjson.Result {
 	r.Error = r.Error.Translated(say(ctx).Read)
+	r.Warnings = slices.Clone(r.Warnings)
+	for i, w := range r.Warnings {
+		r.Warnings[i].Detail = say(ctx).Read(w.Detail, w.Coded)
+	}
 	return &r
 }
 

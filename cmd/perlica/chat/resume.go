@@ -16,8 +16,8 @@ import (
 	"github.com/perlica/perlica/interaction/card"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
-	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/language"
+	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/kernel/sessions"
 )

@@ -76,7 +76,7 @@ func (p *Printer) Explain(res record.Result) {
 	}
 	if res.Replayed { // While the turn ran, its warnings were shown already.
 		for _, w := range res.Warnings {
-			p.Note("warning: " + strings.Replace(w, "_", " ", 2))
+			p.warning(w)
 		}
 	}
 	switch {

@@ -188,8 +188,12 @@ func (p *Printer) Show(n record.Notice) {
 	case record.Blocked:
 		p.Note("refused: " + frame.OneLine(n.Method) + ": Perlica touches no files and runs no commands for an agent")
 	case record.Warned:
-		p.Note("warning: " + strings.ReplaceAll(n.Subtype, "_", " ") + ": " + frame.OneLine(n.Detail))
+		p.warning(n)
 	}
+}
+
+func (p *Printer) warning(w record.Warned) {
+	p.Note("warning: " + strings.ReplaceAll(w.Subtype, "_", " ") + ": " + frame.OneLine(w.Detail))
 }
 
 // mostJudged is the largest width of a rule's subject, in columns. 'perlica log show' shows the whole subject.

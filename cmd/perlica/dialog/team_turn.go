@@ -211,7 +211,7 @@ func (r *teamTurn) showRest(res record.Result) {
 		r.TeamTerminal.Show(record.Updated{Update: provider.Update{Kind: provider.AgentMessageChunk, Text: rest}})
 	}
 	for _, w := range res.Warnings {
-		r.Say.Note("warning: " + w)
+		r.Say.warning(w)
 	}
 }
 
