@@ -40,7 +40,10 @@ func TestWords(t *testing.T) {
 	if got := say.Word("allow"); got != "允许" {
 		t.Errorf("allow is %q", got)
 	}
-	if got := say.Word("of a later version") + language.English.Sentences().Word("allow"); got != "of a later versionallow" {
-		t.Errorf("got %q", got)
+	if got := say.Word("of a later version"); got != "of a later version" {
+		t.Errorf("an unknown word is %q", got)
+	}
+	if got := language.English.Sentences().Word("allow"); got != "allow" {
+		t.Errorf("in English, allow is %q", got)
 	}
 }

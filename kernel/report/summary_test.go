@@ -109,7 +109,8 @@ func TestSummarizeInChinese(t *testing.T) {
 
 // TestEnding checks the ends of turns in both languages.
 func TestEnding(t *testing.T) {
-	gone := (&provider.Error{Provider: "p"}).Saying(message.New("provider.exited", "the agent exited with code %d").With(3))
+	gone := (&provider.Error{Provider: "p"}).Saying(message.New("provider.exited",
+		"the agent exited with code %d").With(3))
 	for _, c := range []struct {
 		turn             TurnSummary
 		english, chinese string
