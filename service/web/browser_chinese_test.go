@@ -31,7 +31,7 @@ var english string
 var names = []string{"@ask execute", "@thought", "Hm.", "@error", "@say", "Clean up", "Run the tests", "Perlica",
 	"perlica", "https", "localhost", "Web Push", "MB", "ms",
 	"project-0", "project-1", "program", "predictable", "claude", "broken", "rm -rf /", "sudo", "make", "root", "none",
-	"fs/read_text_file", "go test ./...", "test", "auto", "Fails", "Change it", "@exit", "@hang", "command=",
+	"off", "fs/read_text_file", "go test ./...", "test", "auto", "Fails", "Change it", "@exit", "@hang", "command=",
 	"database disk image is malformed"} // a message of SQLite
 
 // reads sets the preferred languages of a tab's browser.
