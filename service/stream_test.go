@@ -101,8 +101,8 @@ func TestAnAnswerIsShownAtThePlatformsPace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			alice, r := w.streaming(fail)
-			alice.say("@say begun\n@delay 10ms\n@stream 50 12")
-			alice.expect("begun\n\n⏳")
+			alice.say("@say begun\n@delay 40ms\n@stream 50 12")
+			alice.expect("⏳")
 			alice.expect("000000049")
 			<-r.removed
 			if n := r.edits.Load(); n > 1 {

@@ -105,11 +105,20 @@ func TestLineOfARevokedDevice(t *testing.T) {
 	stop(t, w.server, w.http)
 	_, err := w.devices.Revoke(t.Context(), "second", "test")
 	check(t, err)
+	log := w.reader(w.dirs[0])
+	defer log.Close()
 	w.again()
 	after := object{"project": w.dirs[0], "session": session, "text": "@say after", "wait": true}
 	w.do("POST", "/v1/inputs", after).want(200)
 	if got := w.called(w.dirs[0]); len(got) != 2 || slices.Contains(got, "late") {
 		t.Errorf("called %v", got)
+	}
+	changes, err := log.Changes(t.Context())
+	check(t, err)
+	defer func() { check(t, changes.Close()) }()
+	// The refused input may leave the line after the other one was answered.
+	for ; w.count(w.dirs[0], event.MessageWithdrawn) == 0; check(t, err) {
+		_, err = changes.Wait(t.Context(), longest)
 	}
 	if n := w.count(w.dirs[0], event.MessageWithdrawn); n != 1 {
 		t.Errorf("%d inputs were taken out of the line, want 1", n)
