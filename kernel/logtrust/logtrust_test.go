@@ -199,6 +199,43 @@ func TestAnotherFileBehindTheCheck(t *testing.T) {
 	}
 }
 
+// TestGrownLog checks that a log is not refused if another process appends to it and closes it during the comparison. A
+// copy of the earlier state is refused.
+func TestGrownLog(t *testing.T) {
+	me := user(t)
+	path := filepath.Join(t.TempDir(), "eventlog.db")
+	write(t, path, nil, event.Requested)
+	add(t, me, path)
+	earlier := elsewhere(t, path)
+	r, err := store.OpenReader(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	before, err := newest(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, nil, event.Responded, event.CallEnforced)
+	now, err := newest(t.Context(), r)
+	if err != nil || now.Seq <= before.Seq {
+		t.Fatalf("the log did not grow: %d events, then %d (%v)", before.Seq, now.Seq, err)
+	}
+	me.Seen(path, now)
+	if err := me.compareNewest(t.Context(), r, before); err != nil {
+		t.Errorf("the grown log: %v", err)
+	}
+	old, err := store.OpenReader(t.Context(), earlier)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	var unknown *UnknownError
+	if err := me.Compare(t.Context(), old); !errors.As(err, &unknown) {
+		t.Errorf("the earlier state: %v", err)
+	}
+}
+
 // TestTrustedKey checks that after Trust with a key, later states of the same log are known as far as the key signed
 // them. Other logs with this key are not known.
 func TestTrustedKey(t *testing.T) {

@@ -95,7 +95,7 @@ func (s Store) compareNewest(ctx context.Context, r *store.Reader, n store.Newes
 		if e.Origin != origin || e.isAt(n) {
 			continue
 		}
-		there, err := e.isIn(ctx, r, n)
+		there, err := e.isIn(ctx, r)
 		if err != nil {
 			return err
 		}
@@ -113,13 +113,15 @@ func (e entry) isAt(n store.Newest) bool {
 	return e.Size == n.Seq && e.Leaf == hex.EncodeToString(n.Leaf[:])
 }
 
-// isIn reports whether the log contains the newest event that was seen. n is the newest event of the log.
-func (e entry) isIn(ctx context.Context, r *store.Reader, n store.Newest) (bool, error) {
+// isIn reports whether the log contains the newest event that was seen. It reads the log's newest event itself, because
+// another process may have appended and closed the log since the caller read it.
+func (e entry) isIn(ctx context.Context, r *store.Reader) (bool, error) {
 	if e.Size == 0 {
 		return true, nil
 	}
-	if e.Size >= n.Seq {
-		return false, nil
+	now, err := newest(ctx, r)
+	if err != nil || e.Size > now.Seq {
+		return false, err
 	}
 	list, err := r.Hashes(ctx).Stored(0, e.Size-1, 1)
 	return err == nil && hex.EncodeToString(list[0][:]) == e.Leaf, err
