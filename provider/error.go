@@ -28,7 +28,7 @@ var (
 	errKilled       = message.New("provider.killed", "Perlica killed the agent")
 	errLongLine     = message.New("provider.long-line", "the agent sent a line of %d bytes; the limit is %d")
 	errForm         = message.New("provider.form", "the answer does not have the protocol's form: %s")
-	errNotRPC       = message.New("provider.not-rpc", "an error that is not of JSON-RPC's form: %s")
+	errNotRPC       = message.New("provider.not-rpc", "an error in a form that JSON-RPC does not allow: %s")
 	errWordless     = message.New("provider.wordless", "an error without a message")
 	errNotRecorded  = message.New("provider.not-recorded", "the record could not be written: %s")
 	errOutputClosed = message.New("provider.output-closed", "the agent closed its output")
@@ -45,7 +45,7 @@ var (
 	errNoSession  = message.New("provider.no-session", "the agent opened a session without an id")
 	errNotReading = message.New("provider.not-reading", "the agent has stopped reading its input")
 	errUnreadable = message.New("provider.unreadable",
-		"the agent's answer is not one line with one message, each member once: %q")
+		"the agent's answer is not one message on one line, or a member occurs twice: %q")
 	errEcho = message.New("provider.echo", "%s sent our own request back: it does not speak ACP")
 )
 

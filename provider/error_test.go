@@ -27,16 +27,16 @@ func TestAgentError(t *testing.T) {
 			RawShape: `{"code":null,"message":string,"data":{"message":string}}`},
 		`{"code":-32000,"message":"Authentication required"}`: {Message: "Authentication required", Code: "-32000",
 			Type: TypeAuth, cause: ErrAuthRequired, RawShape: `{"code":number,"message":string}`},
-		`{"code":"str","message":"m"}`: {Message: `an error that is not of JSON-RPC's form: {"code":"str","message":"m"}`,
-			Type:    TypeProtocol,
+		`{"code":"str","message":"m"}`: {
+			Message: `an error in a form that JSON-RPC does not allow: {"code":"str","message":"m"}`, Type: TypeProtocol,
 			Subtype: "undecodable_error", cause: ErrProtocol,
 			Said: errNotRPC.With(`{"code":"str","message":"m"}`).Coded, RawShape: `{"code":string,"message":string}`},
-		`"oops"`: {Message: `an error that is not of JSON-RPC's form: "oops"`, Type: TypeProtocol,
+		`"oops"`: {Message: `an error in a form that JSON-RPC does not allow: "oops"`, Type: TypeProtocol,
 			Subtype: "undecodable_error", cause: ErrProtocol,
 			Said: errNotRPC.With(`"oops"`).Coded, RawShape: "string"},
-		`[1]`: {Message: `an error that is not of JSON-RPC's form: [1]`, Type: TypeProtocol, Subtype: "undecodable_error",
-			cause: ErrProtocol,
-			Said:  errNotRPC.With(`[1]`).Coded, RawShape: "array"},
+		`[1]`: {Message: `an error in a form that JSON-RPC does not allow: [1]`, Type: TypeProtocol,
+			Subtype: "undecodable_error", cause: ErrProtocol,
+			Said: errNotRPC.With(`[1]`).Coded, RawShape: "array"},
 	} {
 		if want.Type == "" {
 			want.Type = TypeAgent

@@ -326,7 +326,7 @@ func TestForgedQuestion(t *testing.T) {
 	stranger := asked
 	stranger.Worker = "nobody"
 	if err := bob.Answer(t.Context(), stranger, interaction.Answer{Option: yes.ID}); err == nil ||
-		!strings.Contains(err.Error(), "no member") {
+		!strings.Contains(err.Error(), "not a member") {
 		t.Errorf("a question of a worker that is not known: %v", err)
 	}
 	if err := alice.Answer(t.Context(), asked, interaction.Answer{Option: yes.ID}); err != nil {
