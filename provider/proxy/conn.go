@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"io"
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -19,7 +20,8 @@ type conn struct {
 
 func watch(c net.Conn, ended func(*conn)) *conn {
 	w := &conn{Conn: c, ended: ended}
-	w.idle = time.AfterFunc(idleTime, w.end)
+	w.idle = time.AfterFunc(math.MaxInt64, w.end)
+	w.idle.Reset(idleTime) // not earlier, because end reads the field idle
 	return w
 }
 
