@@ -128,8 +128,8 @@ func TestSwitchMode(t *testing.T) {
 	}
 }
 
-// TestWhatIsRemembered kills the mutants in which a remembered yes covers another request: one with other fields, of
-// another agent, or of a file that leads elsewhere.
+// TestWhatIsRemembered checks that a remembered yes does not cover another request. The other request has other fields,
+// or comes from another agent, or names a file that is now a link to another place.
 func TestWhatIsRemembered(t *testing.T) {
 	place, in := project(t)
 	command := func(change func(*Request)) Request {

@@ -80,7 +80,7 @@ type peersReply struct {
 	line   []byte
 }
 
-// Carry sets the line of the peer that Select sends if it selects this option.
+// Carry stores the peer's own answer. If Select is called with this option, it sends this line unchanged.
 func (p *PermissionRequest) Carry(option acp.PermissionOptionId, line []byte) {
 	p.peers.Store(&peersReply{option, line})
 }
@@ -181,7 +181,8 @@ func (c *Conn) handleRequest(env Message) {
 // from any other agent.
 const methodSendHTTP = "_perlica.dev/http/send"
 
-// sendHTTP answers a model agent after the description of its request is on disk.
+// sendHTTP permits a model agent to send an HTTP request. It answers the agent after the request's description is on
+// disk.
 func (c *Conn) sendHTTP(env Message) {
 	client := c.clientOf(sessionOf(env.Params))
 	if client == nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/perlica/perlica/kernel/record"
 )
 
-// inbox handles the messages of one contact. Inputs and commands wait in the field queue, in order. Answers and
-// commands that change nothing wait in the field first. Each of the two fields has its own goroutine.
+// inbox handles the messages of one contact. It has two queues, each with its own goroutine. The field "queue" has the
+// inputs and commands, in order. The field "first" has the messages that do not wait for these: answers, and commands
+// that change nothing.
 type inbox struct {
 	b   *Bridge
 	key fact.Peer

@@ -71,7 +71,7 @@ func TestChatWithATeam(t *testing.T) {
 	other := w.start("run", "--team", asks)
 	s.expect(waits)
 	s.press("/allow\r")
-	s.expect("no question that /pending has shown is waiting: send /pending")
+	s.expect("/pending has shown no question that still waits: send /pending")
 	s.finds(`alice ❯ \x1b\[K`)
 	answer := func(command string) {
 		t.Helper()

@@ -16,7 +16,7 @@ var (
 			"session, send /clear")
 	noQuestion      = message.New("command.no-question", "no question waits")
 	noQuestionShown = message.New("command.no-question-shown",
-		"no question that /pending has shown is waiting: send /pending")
+		"/pending has shown no question that still waits: send /pending")
 	noRejectOnce = message.New("command.no-reject-once",
 		"the agent offers no option that rejects this only once: choose one of its options with /choose, "+
 			"or stop the turn with /cancel")

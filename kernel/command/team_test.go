@@ -55,7 +55,7 @@ func TestTeamQuestions(t *testing.T) {
 	there.says(t, map[string]string{"/pending": "No questions are waiting."})
 	const id = "0123456789abcdef0123456789abcdef"
 	team.asks(id)
-	if err := there.refuses(t, "/deny"); !strings.Contains(err.Error(), "that /pending has shown") {
+	if err := there.refuses(t, "/deny"); !strings.Contains(err.Error(), "/pending has shown no question") {
 		t.Error("before it was shown:", err)
 	}
 	if err := there.refuses(t, "/deny "+short(id)); len(team.answers) > 0 {

@@ -251,7 +251,8 @@ func signs(c evidence.Checkpoint, known []note.Verifier) bool {
 	return err == nil && len(by) > 0
 }
 
-// verifiers returns the keys whose signatures make the log with the name origin known.
+// verifiers returns the trusted keys for the log that is called origin. A signature of one of these keys makes the log
+// a known log.
 func (s Store) verifiers(origin string) ([]note.Verifier, error) {
 	var list []note.Verifier
 	if s.Keys != nil {

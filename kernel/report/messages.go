@@ -53,7 +53,7 @@ var (
 	callsAsked = message.New("report.calls-asked",
 		"%s, %s asked (%d allowed, %d denied, %d unanswered), %s refused, %d ran without asking")
 	callsFreed        = message.New("report.calls-freed", ", %d freed by a yes for good")
-	nothingRuns       = message.New("report.nothing-runs", "%s: nothing runs here")
+	nothingRuns       = message.New("report.nothing-runs", "%s: Perlica runs nothing for an agent")
 	notCarriedOut     = message.New("report.not-carried-out", "%s was not carried out")
 	longLine          = message.New("report.long-line", "a line of %s")
 	sandboxBy         = message.New("report.sandbox-by", "%s, by %s")

@@ -187,9 +187,9 @@ func TestMasked(t *testing.T) {
 	}
 }
 
-// TestAnsweredTwice checks two different answers in a member's name from two places. The second one
-// is not told that it counts. The member's own log names the person and place of each. The hub
-// knows how the question ended.
+// TestAnsweredTwice gives two different answers in the name of one member, from two places. The sender of the second
+// answer must not be told that it counts. The member's own log names the person and the place of each answer. The hub
+// knows the end of the question.
 func TestAnsweredTwice(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)

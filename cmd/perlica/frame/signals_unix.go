@@ -24,8 +24,8 @@ const resumeWait = 500 * time.Millisecond
 // StopProcess stops the process and its job as Ctrl-Z would. It then waits for a value on the channel, but at most
 // for resumeWait. No code may catch SIGTSTP, because only the signal's default action stops a process.
 func StopProcess[T any](again <-chan T) {
-	// Without the lock, the signal could stop a new child before the child becomes an agent. The child's parent would
-	// wait for it without being stopped, and the shell would wait for the parent.
+	// The lock excludes a child between fork and exec. The signal would stop such a child. This process would then wait
+	// in the fork, never stop itself, and the shell would wait for this process.
 	syscall.ForkLock.RLock()
 	_ = syscall.Kill(0, syscall.SIGTSTP) // A process may always signal its own job.
 	syscall.ForkLock.RUnlock()

@@ -42,7 +42,7 @@ func (d *typingReader) nextKey(ctx context.Context, read readFunc) (Key, error) 
 			switch {
 			case k.IsControl(readline.CharCtrlJ):
 				return Key{Kind: keyNewline}, nil
-			// KeyEsc here is the Esc of Alt, and a sequence follows it.
+			// A terminal sends Alt with a key as Esc followed by the key, so this KeyEsc is skipped.
 			case k.Kind != keyNone && k.Kind != keyPasteEnd && k.Kind != KeyEsc:
 				return k, nil
 			}
