@@ -126,5 +126,8 @@ func CheckJournal(path string) error {
 	if binary.BigEndian.Uint32(head[journalPages:]) == 0 && size(path) <= pageSize && size(path+"-wal") == 0 {
 		return nil
 	}
+	if size(path+"-journal") == 0 {
+		return nil // Another process has just finished the creation of the log.
+	}
 	return &PathError{path + "-journal", "the rollback journal of another program"}
 }

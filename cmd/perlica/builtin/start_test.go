@@ -26,10 +26,10 @@ var mayInit = map[string]string{
 	"github.com/google/jsonschema-go/jsonschema": "its types and expressions are looked at at start",
 	"mvdan.cc/sh/v3/fileutil":                    "its expressions are compiled at start",
 	"github.com/perlica/perlica/eventlog/redact": "maps of secrets' names",
-	"github.com/perlica/perlica/eventlog/verify": "its sentences are declared at start",
-	"github.com/perlica/perlica/kernel/report":   "words for each type of event",
-	"github.com/perlica/perlica/service/web":     "its sentences are declared at start",
-	"github.com/perlica/perlica/policy/shell":    "a closure for each expression that is compiled when it is first used",
+	ofAll: "room for the sentences of all packages",
+	"github.com/perlica/perlica/kernel/report": "words for each type of event",
+	"github.com/perlica/perlica/service/web":   "its sentences are declared at start",
+	"github.com/perlica/perlica/policy/shell":  "a closure for each expression that is compiled when it is first used",
 }
 
 // ofAll is the package that declares the sentences of errors. It imports no other package of Perlica, so the program
