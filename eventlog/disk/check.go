@@ -108,6 +108,14 @@ const (
 // the journal's pages into the log, or cut the log. A log uses write-ahead mode from its first page on, so it leaves
 // no journal. Only the creation of a log may leave one, and that journal contains no page.
 func CheckJournal(path string) error {
+	size := func(name string) int64 {
+		if fi, err := os.Stat(name); err == nil {
+			return fi.Size()
+		}
+		return 0
+	}
+	// This look comes first, because the creator of a log removes its journal before the log grows.
+	isNew := size(path) <= pageSize && size(path+"-wal") == 0
 	f, err := os.Open(path + "-journal")
 	if err != nil {
 		return nil // There is no journal, or SQLite cannot read it.
@@ -117,17 +125,8 @@ func CheckJournal(path string) error {
 	if _, err := f.ReadAt(head[:], 0); err != nil || head[0] == 0 {
 		return nil // The journal has no header yet, or its transaction is finished.
 	}
-	size := func(name string) int64 {
-		if fi, err := os.Stat(name); err == nil {
-			return fi.Size()
-		}
-		return 0
-	}
-	if binary.BigEndian.Uint32(head[journalPages:]) == 0 && size(path) <= pageSize && size(path+"-wal") == 0 {
+	if isNew && binary.BigEndian.Uint32(head[journalPages:]) == 0 {
 		return nil
-	}
-	if size(path+"-journal") == 0 {
-		return nil // Another process has just finished the creation of the log.
 	}
 	return &PathError{path + "-journal", "the rollback journal of another program"}
 }
