@@ -22,7 +22,8 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// TestMain runs a child process of a test if the environment says so. The child is killed or gets no more disk space.
+// TestMain runs the tests, or the part of a child process that EVENTLOG_TEST_CHILD names. The tests kill the child, or
+// take its disk space away.
 func TestMain(m *testing.M) {
 	switch path := os.Getenv("EVENTLOG_TEST_FILE"); os.Getenv("EVENTLOG_TEST_CHILD") {
 	case "append":

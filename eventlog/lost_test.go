@@ -14,8 +14,8 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// called returns what the log at path knows about an input: "called", "lost" or "". It also returns the report of
-// Verify.
+// called opens the log at path. It returns "called" if the log has a call for the input, "lost" if only the second
+// place of the intents names one, and "" otherwise. It also returns the report of Verify.
 func called(t *testing.T, path string, input event.InputID) (known string, rep verify.Report) {
 	t.Helper()
 	l, err := Open(t.Context(), path, Options{Context: "default"})

@@ -70,8 +70,8 @@ func (s *systemd) expect(notice string, n int) (before []string) {
 	return before
 }
 
-// TestServiceWithADeafSupervisor checks a service whose reports nobody reads. It must serve and end although the
-// socket has no more room.
+// TestServiceWithADeafSupervisor checks a service when the supervisor does not read the service's reports. The service
+// must serve and end, although the supervisor's socket is full.
 func TestServiceWithADeafSupervisor(t *testing.T) {
 	w := newWorld(t)
 	sd := w.systemd()

@@ -28,9 +28,9 @@ func init() {
 
 var submitInputs = flag.Int("submit", 10_000, "how many inputs the script submit.txtar submits at once")
 
-// TestTeamScripts runs testdata/team/*.txtar. Each script has an empty database on a real server. $HUB is the
-// connection string of the database's owner, who is not a superuser. $HUB_AS with a name after it is the connection
-// string of the role with this name. PERLICA_TEAM_URL is not set.
+// TestTeamScripts runs testdata/team/*.txtar. Each script has an empty database on a real server. $HUB connects as the
+// owner of the database. The owner is not a superuser. ${HUB_AS}NAME connects as the role NAME. PERLICA_TEAM_URL is not
+// set.
 func TestTeamScripts(t *testing.T) {
 	t.Parallel()
 	s, _ := hubtest.Shared(t)

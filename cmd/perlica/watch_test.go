@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWatchAnswers checks that a person who watches at a terminal may answer. A question with an answer from another
-// process disappears. Ctrl-C at a question ends the watching and not the turn.
+// TestWatchAnswers checks that perlica watch takes a person's answer. After an answer from another process, the
+// question disappears. Ctrl-C at a question ends perlica watch, and the turn continues.
 func TestWatchAnswers(t *testing.T) {
 	w := newWorld(t)
 	w.start("run", "--permissions=deny", "hello").exits(0)

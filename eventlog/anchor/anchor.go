@@ -104,7 +104,7 @@ func Read(path string) ([]Line, error) {
 // them. The limit protects the memory from a file that claims a huge size.
 const MaxBytes = 64 << 20
 
-// readEnd reads the last lines of a file. It reads no more bytes than the parameter most.
+// readEnd reads the last lines of a file, at most the number of bytes in the parameter most.
 func readEnd(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {

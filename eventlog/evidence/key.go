@@ -157,8 +157,9 @@ func RotateKeys(dir string) (k *Keys, err error) {
 	if k.private == nil {
 		return MakeKeys(dir)
 	}
-	// Two rotations at once would lose the key of the earlier one, and nobody could verify the signatures of that
-	// key. This file prevents it. If we die here, the file stays, and the error of the next rotation says what to do.
+	// Two rotations at once would lose the key of the earlier one, and nobody could verify the signatures of that key.
+	// The file busy prevents two rotations. If this process dies here, the file stays, and the error of the next
+	// rotation asks the person to remove it.
 	busy := filepath.Join(dir, rotateFile)
 	f, err := os.OpenFile(busy, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {

@@ -130,19 +130,19 @@ func (f *Files) lookInPlace() (wal int64, err error) {
 	return there.Size(), err
 }
 
-// checkSame returns the file at f.Path+suffix. It returns an error unless that is the opened file and the file has no
-// other name. what describes the file for the error.
-func (f *Files) checkSame(suffix, what string, opened os.FileInfo) (os.FileInfo, error) {
+// checkSame returns the file at f.Path+suffix. It returns an error if that is not the opened file, or if the file has a
+// second name. The error calls the file by the parameter noun.
+func (f *Files) checkSame(suffix, noun string, opened os.FileInfo) (os.FileInfo, error) {
 	there, err := os.Lstat(f.Path + suffix)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: %s is gone", disk.ErrMoved, what)
+		return nil, fmt.Errorf("%w: %s is gone", disk.ErrMoved, noun)
 	case err != nil:
-		return nil, fmt.Errorf("%w: %s: %w", disk.ErrMoved, what, err)
+		return nil, fmt.Errorf("%w: %s: %w", disk.ErrMoved, noun, err)
 	case !os.SameFile(there, opened):
-		return nil, fmt.Errorf("%w: %s is another file than was opened", disk.ErrMoved, what)
+		return nil, fmt.Errorf("%w: %s is another file than was opened", disk.ErrMoved, noun)
 	case Links(there) > 1:
-		return nil, fmt.Errorf("%w: %s has got a second name", disk.ErrMoved, what)
+		return nil, fmt.Errorf("%w: %s has got a second name", disk.ErrMoved, noun)
 	}
 	return there, nil
 }

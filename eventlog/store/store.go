@@ -1,9 +1,9 @@
 // Package store opens and reads the SQLite file of a log. It knows the schema, the settings and the
 // other files of the log.
 //
-// The package promises that every connection has the settings for durability. It refuses a file that is not a log, or
-// whose schema was changed. It does not write to files that other programs removed, cut or replaced. Package eventlog
-// decides when to append events.
+// The package makes three promises. Every connection has the settings for durability. A file that is not a log, or that
+// has a changed schema, is refused. The package writes to no file that another program removed, cut or replaced.
+// Package eventlog decides when to append events.
 package store
 
 import (

@@ -114,7 +114,7 @@ type chat struct {
 	promptFiles string               // part of the prompt: attached files and queued inputs
 	promptModel string               // part of the prompt: the agent's model and mode
 	promptUsage string               // part of the prompt: how full the agent's context is
-	awaited     *kernel.Conversation // the conversation whose agent is starting; nil if no agent starts
+	awaited     *kernel.Conversation // the conversation that starts its agent; nil if no agent starts
 	stop        *frame.Stopper       // stops the running turn or command
 	line        *screen.StatusLine   // the status line of the running turn
 	edit        *screen.Editor       // nil before the first prompt

@@ -205,7 +205,8 @@ func causeOf(ctx context.Context) fact.Stop {
 	return fact.Stop{By: streamjson.ByTerminated, Why: "the chat ended"}
 }
 
-// notifyUser alerts a person who looks at another window.
+// notifyUser sends the notification that the configuration names, for example a bell. The person may look at another
+// window.
 func (c *chat) notifyUser(text string) {
 	switch c.p.Config.Chat.Notify {
 	case "bell":

@@ -16,11 +16,11 @@ import (
 type replies struct {
 	held    []byte // bytes that wait for more: the beginning of a sequence or of a character
 	inside  bool   // within a control string
-	payload bool   // The control string has content already.
+	payload bool   // true if the control string has content
 	pasting bool   // between the marks of a paste
 	tail    []byte // the last bytes of a paste, because the mark of its end may begin there
-	given   bool   // The bytes in held were returned, because no more bytes came.
-	escaped bool   // Esc was returned as a key, and no byte came since then.
+	given   bool   // true after the bytes in held were returned, because the rest did not come
+	escaped bool   // true after Esc was returned as a key, until the next byte
 }
 
 const (
