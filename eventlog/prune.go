@@ -50,7 +50,7 @@ func (l *Log) Prune(ctx context.Context, p event.Pruning) (done Removal, err err
 		return done, err
 	}
 	if !said {
-		// If we die after this, the next call removes the payloads that are left.
+		// If this process dies after this commit, the next call removes the payloads that are left.
 		r := l.awaitCommit(entry{events: []event.Event{event.NewFact(event.LogPruned, "user", event.Refs{}, p)},
 			checkpoint: true})
 		if r.err != nil {
@@ -66,7 +66,7 @@ func (l *Log) Prune(ctx context.Context, p event.Pruning) (done Removal, err err
 	}
 	done.After = l.Size()
 	if err == nil {
-		// If we die before this, the next call rewrites the file again.
+		// If this process dies before this commit, the next call rewrites the file again.
 		_, err = l.Append(context.WithoutCancel(ctx), event.NewFact(event.LogRewritten, "perlica", event.Refs{}, struct{}{}))
 	}
 	return done, err

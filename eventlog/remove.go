@@ -50,8 +50,8 @@ func (w *batchWriter) removePayloads(job pruneJob) error {
 	if err := w.retryWhileBusy(ctx, func() error { return w.takeConn(ctx) }); err != nil {
 		return err
 	}
-	// SQLite then overwrites freed space with zeros. If we die before the file is rewritten, most of the bytes are
-	// gone already.
+	// SQLite then overwrites freed space with zeros. If this process dies before the file is rewritten, most of the
+	// bytes are gone.
 	if err := w.setPragma(ctx, `PRAGMA secure_delete = ON`); err != nil {
 		return err
 	}

@@ -170,8 +170,8 @@ func anchored(path string, found int) error {
 	return nil
 }
 
-// rerunInputs does with a log of found events what the next process may do. No input may be called twice, and no
-// intent may get two outcomes.
+// rerunInputs plays the next process after a crash. The log has the first events of the story, and found is their
+// number. No input may be called twice, and no intent may get two outcomes.
 func (st story) rerunInputs(ctx context.Context, l *Log, found int) error {
 	inputs, ended := map[event.RunID]event.InputID{}, map[event.RunID]bool{}
 	var runs, open []event.RunID

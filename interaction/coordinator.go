@@ -184,7 +184,7 @@ type lapse struct {
 	Reason Reason `json:"reason"`
 }
 
-// Resolution says what the agent received at the end of a question.
+// Resolution is the agent's answer at the end of a question.
 type Resolution struct {
 	Option string `json:"option,omitempty"` // the agent's option that was sent; empty: cancelled
 	Sent   bool   `json:"sent"`             // the reply was sent

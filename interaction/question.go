@@ -65,7 +65,7 @@ type Subject struct {
 type Field struct {
 	Name  string `json:"name"`  // path in the input, such as "env.PATH" or "steps[2].script"
 	Value string `json:"value"` // a string unchanged, any other value as JSON
-	// Inert means that the field does not change what runs. Examples are a description, a timeout and an id.
+	// Inert means that the field does not change the action. Examples are a description, a timeout and an id.
 	Inert bool `json:"inert,omitempty"`
 	// Unread means that Perlica does not understand the field. The whole request then counts as unreadable.
 	Unread bool `json:"unread,omitempty"`

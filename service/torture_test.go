@@ -191,7 +191,7 @@ func (w *world) audit(people []*person, sent [][]string) {
 			default:
 				outcomes[text]++
 			}
-			total[what(a.Text)]++
+			total[outcomeKind(a.Text)]++
 			if outcomes[text]+repeats[text] == 1 && !held[text] {
 				order = append(order, text)
 			}
@@ -247,8 +247,8 @@ func (w *world) closings() map[string]int {
 	return closings
 }
 
-// what returns the kind of an outcome for a count.
-func what(text string) string {
+// outcomeKind returns the kind of an outcome, for a count.
+func outcomeKind(text string) string {
 	kind := "answers"
 	switch {
 	case strings.Contains(text, "is unknown"):

@@ -38,7 +38,7 @@ func behindThis(dir string) behind {
 }
 
 // real returns the agent claude, codex or opencode. The program in PERLICA_REAL_AGENT starts the agent, with the
-// arguments "exec NAME DIR". Its model server does what the prompt says.
+// arguments "exec NAME DIR". Its model server follows the instructions in the prompt.
 func (w *world) real(name string) behind {
 	w.t.Helper()
 	dir := w.t.TempDir()

@@ -49,7 +49,7 @@ func TestChatAgentDies(t *testing.T) {
 	w.audit()
 }
 
-// TestChatSlash checks that each slash command does what its help says. A mistyped command is not sent to the agent.
+// TestChatSlash checks each slash command against its help. A mistyped command is not sent to the agent.
 func TestChatSlash(t *testing.T) {
 	w := newWorld(t)
 	for name, text := range map[string]string{"my notes.txt": "hi", "the other.txt": "ho", "other.txt": "ha"} {

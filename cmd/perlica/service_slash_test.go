@@ -85,7 +85,7 @@ func everybody(text, want string) fromAPhone { return fromAPhone{text, want, wan
 func approvers(text, want string) fromAPhone { return fromAPhone{text, forbidden, want, want} }
 func admins(text, want string) fromAPhone    { return fromAPhone{text, forbidden, forbidden, want} }
 
-// TestCommandsFromAPhone checks that each slash command does only what the contact has the right to do.
+// TestCommandsFromAPhone checks that each slash command needs the contact's right.
 func TestCommandsFromAPhone(t *testing.T) {
 	w := newWorld(t)
 	s := w.service()

@@ -40,7 +40,7 @@ func NewScratch(dir string) (*Scratch, error) {
 		case held && gone == nil:
 			return s, nil
 		}
-		// Another process removed the folder before this one locked it. Try again. If we die here, the next
+		// Another process removed the folder before this one locked it. Try again. If this process dies here, the next
 		// NewScratch removes the folder.
 		_ = s.lock.Close()
 	}

@@ -53,7 +53,7 @@ type Finding struct {
 	message.Coded
 }
 
-// NewFinding returns a Finding with the sentence what.
+// NewFinding returns a Finding. The parameter what is its sentence.
 func NewFinding(seq event.Seq, kind Damage, what *message.Text) Finding {
 	return Finding{seq, kind, what.Text, what.Coded}
 }

@@ -37,7 +37,7 @@ const (
 	Title
 	Added
 	Removed
-	Aside   // a hint, or a part of the request that does not change what runs
+	Aside   // a hint, or a part of the request that does not change the action
 	Warning // a part of the request that is not ordinary
 	Refused
 )
@@ -120,7 +120,7 @@ func (l *layout) addTitle() {
 	l.rows = append(l.rows, Row{Head: head, Text: text, Tone: Title})
 }
 
-// addDescription adds the agent's explanations, the diffs, and the fields that do not change what runs.
+// addDescription adds the agent's explanations, the diffs, and the fields that do not change the action.
 func (l *layout) addDescription() {
 	s := l.q.Subject
 	alone := len(s.Commands)+len(s.Paths)+len(s.Fields)+len(s.Diffs) == 0 // the explanations are then the whole request

@@ -246,8 +246,8 @@ func (f Field) Ask(q *interaction.Question) {
 	q.Options = append(q.Options, Decline())
 }
 
-// kindOfText returns a sentence that says what the person can type. It has no words of the agent, because these are
-// shown elsewhere in quotes.
+// kindOfText returns a sentence about the form of the value that the person types. It has no words of the agent,
+// because these are shown elsewhere in quotes.
 func (f Field) kindOfText() *message.Text {
 	switch f.input.Type {
 	case "array":

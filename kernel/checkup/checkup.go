@@ -39,7 +39,7 @@ type Check struct {
 	Name   string `json:"name"`
 	Status Status `json:"status"`
 	Detail string `json:"detail"`
-	// Hint says what to do next.
+	// Hint names the next step.
 	Hint string `json:"hint,omitempty"`
 }
 

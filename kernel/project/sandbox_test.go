@@ -24,15 +24,18 @@ func TestHosts(t *testing.T) {
 		{name: "by the program", agent: provider.Agent{ID: "x", Command: []string{"/bin/vibe-acp"}},
 			want: []string{"api.mistral.ai"}},
 		{name: "the general list", agent: provider.Agent{ID: "vibe"}, general: []string{"a"}, want: []string{"a"}},
-		{name: "its own list", agent: provider.Agent{ID: "vibe"}, general: []string{"a"}, own: []string{"b"}, want: []string{"b"}},
+		{name: "its own list", agent: provider.Agent{ID: "vibe"}, general: []string{"a"}, own: []string{"b"},
+			want: []string{"b"}},
 		{name: "an empty list", agent: provider.Agent{ID: "vibe"}, general: []string{"a"}, own: []string{}},
 		{name: "unknown", agent: provider.Agent{ID: "x"}},
 		{name: "a model of the registry", agent: provider.Agent{ID: "ollama"}, want: []string{"127.0.0.1:11434"}},
-		{name: "a vendor's model", agent: provider.Agent{ID: "gemini-api"}, want: []string{"generativelanguage.googleapis.com"}},
+		{name: "a vendor's model", agent: provider.Agent{ID: "gemini-api"},
+			want: []string{"generativelanguage.googleapis.com"}},
 		{name: "an API", agent: provider.Agent{ID: "x"}, api: "openai", want: []string{"api.openai.com"}},
 		{name: "an address", agent: provider.Agent{ID: "gemini-api"}, base: "https://llm.example.org/v1",
 			want: []string{"llm.example.org:443"}},
-		{name: "an address here", agent: provider.Agent{ID: "x"}, api: "openai", base: "http://[::1]/v1", want: []string{"[::1]:80"}},
+		{name: "an address here", agent: provider.Agent{ID: "x"}, api: "openai", base: "http://[::1]/v1",
+			want: []string{"[::1]:80"}},
 	} {
 		own := config.Provider{SandboxHosts: c.own}
 		own.Model.API, own.Model.BaseURL = c.api, c.base

@@ -223,7 +223,8 @@ func (s *Search) readHit(ctx context.Context, id int64, w Wanted) (h Hit, ok boo
 		width = 160
 	}
 	if damage := e.Damage(); damage != nil {
-		return Hit{Event: e, Kind: Kinds()[min(id%slots, int64(len(Kinds())-1))], Excerpt: []Piece{{Text: damage.Row().Text}}},
+		return Hit{Event: e, Kind: Kinds()[min(id%slots, int64(len(Kinds())-1))],
+				Excerpt: []Piece{{Text: damage.Row().Text}}},
 			true, nil
 	}
 	for _, p := range passages(e, q) {

@@ -16,7 +16,8 @@ func TestSandboxOfARun(t *testing.T) {
 	session, later := event.Refs{Session: storyRefs.Session}, storyRefs
 	later.Run, later.Input = "run-4", "in-4"
 	for _, e := range []event.Event{
-		event.NewFact(event.SandboxEntered, "perlica", session, fact.SandboxEntered{Mode: "protect", Mechanism: "bubblewrap"}),
+		event.NewFact(event.SandboxEntered, "perlica", session, fact.SandboxEntered{Mode: "protect",
+			Mechanism: "bubblewrap"}),
 		event.NewFact(event.MessageReceived, "user", later, fact.MessageReceived{Text: "again", Provider: "claude"}),
 		event.NewFact(event.Requested, "perlica", later, fact.Requested{Provider: "claude", Bytes: 40, CallIndex: 1}),
 	} {

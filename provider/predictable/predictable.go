@@ -1,6 +1,6 @@
-// Package predictable is an ACP agent on stdio for testing clients. It does exactly what its script says. The
-// script is the text of the prompt: it obeys lines that begin with @ and a directive's name, and echoes all
-// other lines. A scenario scripts the other methods with the same directives.
+// Package predictable is an ACP agent on stdio for testing clients. It follows its script exactly. The script is the
+// text of the prompt: it obeys lines that begin with @ and a directive's name, and echoes all other lines. A scenario
+// scripts the other methods with the same directives.
 //
 // The package makes three promises. The same input gives the same bytes. A prompt is answered exactly once
 // unless a directive says otherwise. A session/cancel after a prompt is never lost. The agent has no effects

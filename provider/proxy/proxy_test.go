@@ -89,8 +89,9 @@ func echo(t *testing.T) string {
 
 func TestParseHost(t *testing.T) {
 	for text, want := range map[string]string{
-		"api.example.org": "api.example.org", "API.Example.org.": "api.example.org", "*.example.org:8443": "*.example.org:8443",
-		"localhost:11434": "localhost:11434", "127.0.0.1:80": "127.0.0.1:80", "[::1]:8080": "[::1]:8080",
+		"api.example.org": "api.example.org", "API.Example.org.": "api.example.org",
+		"*.example.org:8443": "*.example.org:8443",
+		"localhost:11434":    "localhost:11434", "127.0.0.1:80": "127.0.0.1:80", "[::1]:8080": "[::1]:8080",
 		"": "", "*": "", "*.": "", "a b": "", "https://example.org": "", "example.org/x": "", "example.org:0": "",
 		"example.org:65536": "", "example.org:x": "", "1.2.3.4": "", "::1": "", "*.1.2.3.4:80": "", "localhost": "",
 		"a..b": "", ".a": "", "a*.example.org": "", "*.*.example.org": "", "user@example.org": "", "exämple.org": "",
@@ -105,7 +106,8 @@ func TestParseHost(t *testing.T) {
 func TestJudge(t *testing.T) {
 	p, _, _ := start(t, "api.example.org", "*.example.net:8443", "localhost:11434", "10.0.0.1:80")
 	for address, want := range map[string]Refusal{
-		"api.example.org:443": "", "API.EXAMPLE.ORG.:80": "", "api.example.org:8443": wrongPort, "api.example.org:22": wrongPort,
+		"api.example.org:443": "", "API.EXAMPLE.ORG.:80": "", "api.example.org:8443": wrongPort,
+		"api.example.org:22":    wrongPort,
 		"x.api.example.org:443": unlisted, "example.org:443": unlisted, "api.example.org.evil.test:443": unlisted,
 		"a.example.net:8443": "", "a.b.example.net:8443": "", "example.net:8443": unlisted, "a.example.net:443": wrongPort,
 		"evilexample.net:8443": unlisted, "localhost:11434": "", "localhost:22": wrongPort, "127.0.0.1:11434": literal,
@@ -132,8 +134,10 @@ func TestPrivate(t *testing.T) {
 	if rows := end(); len(rows) != 1 || rows[0].Refused != private {
 		t.Errorf("%v", rows)
 	}
-	for address, ok := range map[string]bool{"10.0.0.1:80": true, "127.0.0.1:80": true, "[::1]:80": true, "169.254.169.254:80": false,
-		"[fe80::1]:80": false, "[::ffff:169.254.169.254]:80": false, "0.0.0.0:80": false, "[::]:80": false, "224.0.0.1:80": false} {
+	for address, ok := range map[string]bool{"10.0.0.1:80": true, "127.0.0.1:80": true, "[::1]:80": true,
+		"169.254.169.254:80": false,
+		"[fe80::1]:80":       false, "[::ffff:169.254.169.254]:80": false, "0.0.0.0:80": false, "[::]:80": false,
+		"224.0.0.1:80": false} {
 		if err := anyHost("tcp", address, nil); (err == nil) != ok {
 			t.Errorf("%s: %v", address, err)
 		}
@@ -285,9 +289,11 @@ func TestRaw(t *testing.T) {
 		{"GET ftp://HOST/ HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n", 400, false},
 		{"OPTIONS * HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n", 400, false},
 		{"CONNECT HOST HTTP/1.1\r\nHost: HOST\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello", 400, false},
-		{"CONNECT HOST HTTP/1.1\r\nHost: HOST\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n", 400, false},
+		{"CONNECT HOST HTTP/1.1\r\nHost: HOST\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n", 400,
+			false},
 		{"CONNECT evil.test:443 HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n", 403, false},
-		{"POST http://HOST/b HTTP/1.1\r\nHost: HOST\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n" +
+		{"POST http://HOST/b HTTP/1.1\r\nHost: HOST\r\nContent-Length: 4\r\nTransfer-Encoding: " +
+			"chunked\r\nConnection: close\r\n" +
 			"\r\n0\r\n\r\nGET http://HOST/smuggled HTTP/1.1\r\nHost: HOST\r\n\r\n", 200, true},
 		{"POST http://HOST/c HTTP/1.1\r\nHost: HOST\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400, false},
 		{"GET http://HOST/d HTTP/1.1\r\nHost: HOST\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", 431, false},
@@ -445,7 +451,8 @@ func (l *one) Addr() net.Addr { return &net.TCPAddr{} }
 // TestTally checks that the rows are bounded and that no connection is lost.
 func TestTally(t *testing.T) {
 	var rows []Connection
-	tally := tally{record: func(c Connection) { rows = append(rows, c) }, seen: map[kind]bool{}, rest: map[kind]Connection{}}
+	tally := tally{record: func(c Connection) { rows = append(rows, c) }, seen: map[kind]bool{},
+		rest: map[kind]Connection{}}
 	const n = 5000
 	for i := range n {
 		tally.add(Connection{Host: "same", Refused: unlisted})

@@ -38,7 +38,7 @@ type Report struct {
 	Rules     []string `json:"rules"`
 }
 
-// Task tells the process inside what to try. Its paths exist outside.
+// Task lists the attempts of the process inside. Its paths exist outside.
 type Task struct {
 	Mode     Mode   `json:"mode"`
 	Hidden   string `json:"hidden"`   // a file in a folder of Perlica

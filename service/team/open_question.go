@@ -21,9 +21,8 @@ type OpenQuestion struct {
 	There hub.Question // as the hub has it; an answer is signed for this form
 }
 
-// OpenQuestions returns the open questions of a worker, or of all workers if the name is empty,
-// oldest first. It omits unreadable questions, because a person could not know what the answer
-// means.
+// OpenQuestions returns the open questions of a worker, or of all workers if the name is empty, oldest first. It omits
+// unreadable questions, because a person could not know the meaning of an answer.
 func OpenQuestions(ctx context.Context, t *Team, worker string) (list []OpenQuestion, err error) {
 	all, err := t.Hub.Questions(ctx, worker, "")
 	for _, p := range all {

@@ -74,8 +74,8 @@ func (c *chat) runCommand(l command.Line) (leave bool) {
 	return c.team == nil && c.applyOutput(out)
 }
 
-// isDoubtful warns the person if a text may not mean what it seems to mean. Entering the same line again sends the
-// text.
+// isDoubtful warns the person about a text that begins with ! or names a missing file after an @. The same line,
+// entered again, is sent.
 func (c *chat) isDoubtful(text string) (doubtful bool) {
 	if strings.HasPrefix(text, "!") {
 		c.printNote("Perlica runs nothing: this is text for the agent, and Enter sends it; Ctrl-Z is the way to the shell")

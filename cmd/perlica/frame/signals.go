@@ -123,8 +123,8 @@ func CatchDuringChild() (caught <-chan os.Signal, stop func()) {
 // Release stops catching signals.
 func (s *Stopper) Release() { s.End(nil) }
 
-// Interruptible calls f with a context that the first Ctrl-C ends. A second Ctrl-C ends the process. left is the
-// part of the error message that tells the user what may remain.
+// Interruptible calls f with a context that the first Ctrl-C ends. A second Ctrl-C ends the process. left is the part
+// of the error message about the things that may remain.
 func Interruptible(ctx context.Context, left string, f func(ctx context.Context) error) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

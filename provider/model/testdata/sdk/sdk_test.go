@@ -1,5 +1,5 @@
-// Package sdk holds what Perlica reads in recorded streams against what their makers' Go SDKs read. It is a
-// module of its own: the SDKs are no part of Perlica, which needs none of them.
+// Package sdk compares Perlica's readings of recorded streams with those of the makers' Go SDKs. It is a module of its
+// own, because Perlica needs none of the SDKs.
 package sdk
 
 import (
@@ -25,7 +25,7 @@ import (
 	"google.golang.org/genai"
 )
 
-// read is what a stream says, as expected.json has it.
+// read is the content of a stream in the form of expected.json.
 type read struct {
 	Text  string
 	Usage struct{ InputTokens, OutputTokens, CachedReadTokens, CachedWriteTokens int64 }
@@ -137,16 +137,15 @@ var differs = map[string]string{
 
 var update = flag.Bool("update", false, "write what the SDKs read to ../streams/sdk.json")
 
-// agreed is what is written of a stream: its bytes' hash, and what the SDK reads where that is what Perlica
-// reads.
+// agreed is the entry of a stream in sdk.json: the hash of its bytes, and the SDK's reading if Perlica reads the same.
 type agreed struct {
 	SHA256 string
 	Read   *read  `json:",omitempty"`
 	Why    string `json:",omitempty"` // it does not
 }
 
-// TestSDKs: text, usage and stop reason are what the makers' SDKs read in the same bytes. What they read is
-// in ../streams/sdk.json, which Perlica's own tests compare: to compile the SDKs takes minutes.
+// TestSDKs checks that the makers' SDKs read the same text, usage and stop reason in the same bytes. It writes their
+// readings to ../streams/sdk.json. Perlica's own tests compare this file, because compiling the SDKs takes minutes.
 func TestSDKs(t *testing.T) {
 	b, err := os.ReadFile("../streams/expected.json")
 	if err != nil {
