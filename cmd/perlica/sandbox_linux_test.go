@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -44,4 +46,24 @@ func TestChatOffersTheSandbox(t *testing.T) {
 	w.env[len(w.env)-1] = "PERLICA_SANDBOX=project"
 	check("a new session with predictable, sandbox project; /help", false)
 	w.audit()
+}
+
+// TestServersNeedTheirSandbox checks that a server ends at its start if this machine cannot provide the configured
+// sandbox. A server without this check waits for its first input.
+func TestServersNeedTheirSandbox(t *testing.T) {
+	for _, args := range [][]string{{"service"}, {"web", "--listen", "127.0.0.1:0"}, {"acp", "--provider", "predictable"}} {
+		t.Run(args[0], func(t *testing.T) {
+			w := newWorld(t)
+			program, err := exec.LookPath("perlica")
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.env = append(w.env, "PERLICA_SANDBOX=project", "PATH="+filepath.Dir(program))
+			j := w.run(args...)
+			j.exits(2)
+			if said := j.stderr.String(); !strings.Contains(said, "sandbox project is not available") {
+				t.Errorf("it said %q", said)
+			}
+		})
+	}
 }
