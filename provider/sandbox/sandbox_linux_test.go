@@ -341,7 +341,7 @@ func attack(t *testing.T, w world, spec *sandbox.Spec) (results, why map[string]
 		t.Fatal(err)
 	}
 	p, err := process.Start(process.Spec{Argv: []string{self},
-		Env: []string{"PERLICA_ESCAPE_WORLD=" + string(told)}, Dir: w.Project,
+		Env: []string{"PERLICA_ESCAPE_WORLD=" + string(told), "GORACE=atexit_sleep_ms=0"}, Dir: w.Project,
 		Grace: time.Minute, Sandbox: spec})
 	if err != nil {
 		t.Fatal(err)
