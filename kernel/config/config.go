@@ -56,6 +56,11 @@ type Config struct {
 	Providers  map[string]Provider
 	MCPServers []MCPServer   // user file first, then project file
 	Rules      []policy.Rule // user file first, then project file, in order
+	Programs   []PolicyProgram
+	Schedules  []Schedule
+	Budgets    []Budget
+	Hooks      []Hook
+	Notify     []Notify
 	// SystemPrompt is the text of prompts/system.md. It is empty until the text is trusted.
 	SystemPrompt string
 	Service      Service
@@ -204,6 +209,60 @@ type MCPServer struct {
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers"`
 	Origin  string            `json:"-"` // file:line
+}
+
+// PolicyProgram is one [[policy.program]] table: a program that judges a request before a person is asked.
+type PolicyProgram struct {
+	Command []string
+	Timeout time.Duration
+	Origin  string // file:line
+}
+
+// Schedule is one [[schedule]] table. Exactly one of Cron and Every is set, and exactly one of Text and Flow. "" and 0
+// mean that the other keys are absent.
+type Schedule struct {
+	ID, Cron    string
+	Every       time.Duration
+	Timezone    string
+	Text, Flow  string
+	Inputs      map[string]string
+	Provider    string
+	Permissions string
+	Missed      string
+	Overlap     string
+	Jitter      time.Duration
+	Origin      string // file:line
+}
+
+// Budget is one [[budget]] table. A nil limit and an empty condition are absent.
+type Budget struct {
+	Per           string
+	Calls, Tokens *int
+	Money         string // such as "20 EUR"
+
+	Provider, Schedule, Flow, Contact, Project string
+
+	Timezone, Scope, Unknown string
+	Stop                     bool
+	Origin                   string // file:line
+}
+
+// Hook is one [[hook]] table: a program that gets events.
+type Hook struct {
+	On      []string // types of events
+	Command []string
+	Timeout time.Duration
+	Origin  string // file:line
+}
+
+// Notify is one [[notify]] table.
+type Notify struct {
+	When    []string
+	To      string
+	After   time.Duration
+	Content bool
+	Secret  Secret
+	Origin  string // file:line
 }
 
 // Provider returns the configuration of the provider with this id. If no layer mentions it, Provider returns the

@@ -40,6 +40,11 @@ const (
 	providerSection = "provider"
 	serverSection   = "mcp.servers"
 	ruleSection     = "policy.rule"
+	programSection  = "policy.program"
+	scheduleSection = "schedule"
+	budgetSection   = "budget"
+	hookSection     = "hook"
+	notifySection   = "notify"
 )
 
 // row describes one key.
@@ -76,6 +81,11 @@ type target struct {
 	provider *Provider
 	server   *MCPServer
 	rule     *policy.Rule
+	program  *PolicyProgram
+	schedule *Schedule
+	budget   *Budget
+	hook     *Hook
+	notify   *Notify
 }
 
 const (
@@ -436,7 +446,137 @@ var table = []row{
 	{name: "policy.rule[].reason", kind: text, example: `"releases are made by people"`,
 		help:  "Shown with the decision.",
 		store: func(t target, v any) { t.rule.Reason = v.(string) }},
+
+	{name: "policy.program[].command", kind: texts, required: true, example: `["/usr/local/bin/judge"]`,
+		check: checkNotEmpty, loosens: always,
+		help: "A program of yours, with its arguments, that judges a request before a person is asked; see " +
+			"docs/hooks.md. Perlica starts it without a shell.",
+		store: func(t target, v any) { t.program.Command = v.([]string) }},
+	{name: "policy.program[].timeout", kind: duration, def: 5 * time.Second,
+		help:  "The time that the program has. After it, a person is asked.",
+		store: func(t target, v any) { t.program.Timeout = v.(time.Duration) }},
+
+	{name: "schedule[].id", kind: text, required: true, example: `"morning"`, check: checkName, loosens: always,
+		help:  "The name of the schedule; unique in its file. A project's schedule replaces a user's of the same name.",
+		store: func(t target, v any) { t.schedule.ID = v.(string) }},
+	{name: "schedule[].cron", kind: text, example: `"0 8 * * 1-5"`, check: checkNotEmpty, loosens: always,
+		help:  "The times, as minute, hour, day of the month, month and day of the week; see docs/schedules.md.",
+		store: func(t target, v any) { t.schedule.Cron = v.(string) }},
+	{name: "schedule[].every", kind: duration, example: `"2h"`, loosens: always,
+		help: "The time between two inputs, instead of `cron`. It is counted from the beginning of the day in the " +
+			"timezone.",
+		store: func(t target, v any) { t.schedule.Every = v.(time.Duration) }},
+	{name: "schedule[].timezone", kind: text, example: `"Europe/Berlin"`, check: checkTimezone, loosens: always,
+		help:  "The timezone of the times. Absent: the system's.",
+		store: func(t target, v any) { t.schedule.Timezone = v.(string) }},
+	{name: "schedule[].text", kind: text, example: `"What changed since yesterday?"`, check: checkNotEmpty,
+		loosens: always,
+		help:    "The text of the input.",
+		store:   func(t target, v any) { t.schedule.Text = v.(string) }},
+	{name: "schedule[].flow", kind: text, example: `"flows/review.toml"`, check: checkNotEmpty, loosens: always,
+		help:  "The file of a flow to run, instead of `text`.",
+		store: func(t target, v any) { t.schedule.Flow = v.(string) }},
+	{name: "schedule[].inputs", kind: textMap, example: `{ base = "main" }`, check: checkNotEmpty, loosens: always,
+		help:  "The inputs of the flow.",
+		store: func(t target, v any) { t.schedule.Inputs = v.(map[string]string) }},
+	{name: "schedule[].provider", kind: text, example: `"claude"`, check: checkID, loosens: always,
+		help:  "The provider that answers. Absent: the default provider.",
+		store: func(t target, v any) { t.schedule.Provider = v.(string) }},
+	{name: "schedule[].permissions", kind: text, def: "deny", choices: []string{"ask", "reads", "deny", "allow"},
+		loosens: always,
+		help:    "The mode that answers the agent's questions. With `ask`, a question waits for a person.",
+		store:   func(t target, v any) { t.schedule.Permissions = v.(string) }},
+	{name: "schedule[].missed", kind: text, def: "skip", choices: []string{"skip", "latest"}, loosens: always,
+		help:  "The treatment of times that passed while no process kept the schedule: none is made up, or the latest one.",
+		store: func(t target, v any) { t.schedule.Missed = v.(string) }},
+	{name: "schedule[].overlap", kind: text, def: "skip", choices: []string{"skip", "wait"}, loosens: always,
+		help:  "The treatment of a time at which the earlier input still runs: it is skipped, or it waits.",
+		store: func(t target, v any) { t.schedule.Overlap = v.(string) }},
+	{name: "schedule[].jitter", kind: duration, example: `"5m"`, loosens: always,
+		help:  "The largest delay of an input. The delay follows from the schedule's name and the time.",
+		store: func(t target, v any) { t.schedule.Jitter = v.(time.Duration) }},
+
+	{name: "budget[].per", kind: text, required: true, choices: []string{"run", "session", "day", "week", "month"},
+		example: `"day"`,
+		help:    "The period of the limits. Days, weeks and months are those of the calendar; a week begins on Monday.",
+		store:   func(t target, v any) { t.budget.Per = v.(string) }},
+	{name: "budget[].calls", kind: integer, max: gib, example: "200",
+		help:  "The largest number of calls.",
+		store: func(t target, v any) { calls := v.(int); t.budget.Calls = &calls }},
+	{name: "budget[].tokens", kind: integer, max: 1 << 50, example: "5000000",
+		help:  "The largest number of tokens, of input and output together.",
+		store: func(t target, v any) { tokens := v.(int); t.budget.Tokens = &tokens }},
+	{name: "budget[].money", kind: text, example: `"20 EUR"`, check: checkMoney,
+		help:  "The largest cost, in the currency that the agent reports or that its price names.",
+		store: func(t target, v any) { t.budget.Money = v.(string) }},
+	{name: "budget[].provider", kind: text, example: `"claude"`, check: checkID,
+		help:  "Only calls of this provider count. A missing condition takes every call.",
+		store: func(t target, v any) { t.budget.Provider = v.(string) }},
+	{name: "budget[].schedule", kind: text, example: `"morning"`, check: checkName,
+		help:  "Only calls of this schedule count.",
+		store: func(t target, v any) { t.budget.Schedule = v.(string) }},
+	{name: "budget[].flow", kind: text, example: `"review"`, check: checkName,
+		help:  "Only calls of the flow of this name count.",
+		store: func(t target, v any) { t.budget.Flow = v.(string) }},
+	{name: "budget[].contact", kind: text, example: `"alice"`, check: checkNotEmpty,
+		help:  "Only calls of this contact count.",
+		store: func(t target, v any) { t.budget.Contact = v.(string) }},
+	{name: "budget[].project", kind: text, example: `"website"`, check: checkNotEmpty,
+		help:  "Only calls in the project with this folder name count. It needs the scope `user`.",
+		store: func(t target, v any) { t.budget.Project = v.(string) }},
+	{name: "budget[].timezone", kind: text, example: `"Europe/Berlin"`, check: checkTimezone,
+		help:  "The timezone of the calendar. Absent: the system's.",
+		store: func(t target, v any) { t.budget.Timezone = v.(string) }},
+	{name: "budget[].scope", kind: text, def: "log", choices: []string{"log", "user"},
+		help:  "The calls that count: those of this log, or those of all projects of the user.",
+		store: func(t target, v any) { t.budget.Scope = v.(string) }},
+	{name: "budget[].unknown", kind: text, def: "allow", choices: []string{"allow", "refuse"},
+		help: "The treatment of a provider without reported or configured costs, for a limit of money: it is allowed, " +
+			"or refused.",
+		store: func(t target, v any) { t.budget.Unknown = v.(string) }},
+	{name: "budget[].stop", kind: boolean, def: false,
+		help:  "A running call that exceeds the budget is cancelled. Otherwise only the next call is refused.",
+		store: func(t target, v any) { t.budget.Stop = v.(bool) }},
+
+	{name: "hook[].on", kind: texts, required: true, example: `["llm.responded", "interaction.requested"]`,
+		check: checkNotEmpty, loosens: always,
+		help:  "The types of events for which the program starts; see docs/log-format.md.",
+		store: func(t target, v any) { t.hook.On = v.([]string) }},
+	{name: "hook[].command", kind: texts, required: true, example: `["/usr/local/bin/on-answer"]`,
+		check: checkNotEmpty, loosens: always,
+		help: "A program of yours and its arguments. It gets the event as JSON on its standard input; see docs/hooks.md. " +
+			"Perlica starts it without a shell.",
+		store: func(t target, v any) { t.hook.Command = v.([]string) }},
+	{name: "hook[].timeout", kind: duration, def: 10 * time.Second, loosens: always,
+		help:  "The time that the program has for one event.",
+		store: func(t target, v any) { t.hook.Timeout = v.(time.Duration) }},
+
+	{name: "notify[].when", kind: texts, required: true, example: `["question", "failed"]`,
+		choices: []string{"question", "finished", "failed", "unknown", "budget", "schedule"}, loosens: always,
+		help:  "The causes of a notification; see docs/notify.md.",
+		store: func(t target, v any) { t.notify.When = v.([]string) }},
+	{name: "notify[].to", kind: text, required: true, example: `"desktop"`, check: checkNotEmpty, secret: true,
+		loosens: always,
+		help:    "The target: `desktop`, `push`, `contact:NAME`, `mailto:` with an address, or an address with a scheme.",
+		store:   func(t target, v any) { t.notify.To = v.(string) }},
+	{name: "notify[].after", kind: duration, example: `"30s"`, loosens: always,
+		help: "The time for which a question must be open, or a turn must have run, before it causes a notification. " +
+			"Absent: no time.",
+		store: func(t target, v any) { t.notify.After = v.(time.Duration) }},
+	{name: "notify[].content", kind: boolean, def: false, loosens: always,
+		help:  "The notification has text of questions and answers. Otherwise it names only the cause and the project.",
+		store: func(t target, v any) { t.notify.Content = v.(bool) }},
+	{name: "notify[].secret_file", kind: text, example: `"~/secrets/ntfy.token"`, check: checkSecretFile, loosens: always,
+		help:  "The file with the target's secret: a token, a password, or the key that signs a webhook.",
+		store: func(t target, v any) { t.notify.Secret.File = v.(string) }},
+	{name: "notify[].secret_env", kind: text, example: `"NTFY_TOKEN"`, check: checkEnvName, loosens: always,
+		help:  "The environment variable with the target's secret, instead of a file.",
+		store: func(t target, v any) { t.notify.Secret.Env = v.(string) }},
 }
+
+// lists are the sections that are arrays of tables.
+var lists = []string{serverSection, ruleSection, programSection, scheduleSection, budgetSection, hookSection,
+	notifySection}
 
 // static reports whether the key can have only one value: its name has neither <id> nor [].
 func (r *row) static() bool {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,7 +16,7 @@ type entry struct {
 	line int
 }
 
-// element is one [[mcp.servers]] or [[policy.rule]] table.
+// element is one table of an array of tables, such as [[policy.rule]].
 type element struct {
 	list    string
 	line    int
@@ -187,7 +188,7 @@ func (l *layer) element(list string, at []string, tree map[string]any) {
 		here := append(at[:len(at):len(at)], name)
 		row, _ := rowOf(list + "[]." + name)
 		if row == nil {
-			l.problem(here, fault{reason: "unknown key", nearest: nearest(name, below(at[:2]))})
+			l.problem(here, fault{reason: "unknown key", nearest: nearest(name, below(at[:len(at)-1]))})
 			continue
 		}
 		value, f := row.decodeValue(tree[name])
@@ -217,15 +218,38 @@ func (l *layer) checkElement(e *element) string {
 			}
 		}
 	}
-	if e.list != serverSection {
-		return ""
-	}
-	for i := range l.elements {
-		if other := &l.elements[i]; other.list == e.list && other.valueOf("name") == e.valueOf("name") {
-			return "the name is taken by the server at line " + strconv.Itoa(other.line)
+	if key := nameKey[e.list]; key != "" {
+		for i := range l.elements {
+			if other := &l.elements[i]; other.list == e.list && other.valueOf(key) == e.valueOf(key) {
+				return "the " + key + " is taken by the table at line " + strconv.Itoa(other.line)
+			}
 		}
 	}
-	return checkServer(e)
+	switch e.list {
+	case serverSection:
+		return checkServer(e)
+	case scheduleSection:
+		return cmp.Or(e.needsOne("cron", "every"), e.needsOne("text", "flow"))
+	case budgetSection:
+		if e.valueOf("calls") == nil && e.valueOf("tokens") == nil && e.valueOf("money") == nil {
+			return "calls, tokens or money is missing"
+		}
+	}
+	return ""
+}
+
+// nameKey has the key that names a table, for the sections in which a later file replaces a table of the same name.
+var nameKey = map[string]string{serverSection: "name", scheduleSection: "id"}
+
+// needsOne returns a mistake unless the element has exactly one of two keys.
+func (e *element) needsOne(a, b string) string {
+	switch hasA, hasB := e.valueOf(a) != nil, e.valueOf(b) != nil; {
+	case hasA && hasB:
+		return "has both " + a + " and " + b
+	case !hasA && !hasB:
+		return a + " or " + b + " is missing"
+	}
+	return ""
 }
 
 // checkServer checks that a server's keys fit its type, and sets a missing type.
@@ -268,7 +292,7 @@ func (e *element) valueOf(key string) any {
 func shown(path []string) string {
 	var b strings.Builder
 	for i, part := range path {
-		if i == 2 && isList(strings.Join(path[:2], ".")) {
+		if isList(strings.Join(path[:i], ".")) {
 			b.WriteString("[" + part + "]")
 			continue
 		}
@@ -281,4 +305,4 @@ func shown(path []string) string {
 }
 
 // isList reports whether the key has an array of tables.
-func isList(key string) bool { return key == serverSection || key == ruleSection }
+func isList(key string) bool { return slices.Contains(lists, key) }

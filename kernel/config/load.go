@@ -158,39 +158,59 @@ func (l *loader) trusted(ws Workspace, dirs Dirs, environ []string) bool {
 	return ok
 }
 
-// buildLists fills MCPServers and Rules. A project's server replaces a user's server with the same name. readLayer has
-// already refused two servers with the same name in one file.
+// buildLists fills the lists of the Config. A project's server or schedule replaces a user's with the same name.
+// readLayer has already refused two of the same name in one file.
 func (l *loader) buildLists() {
+	c, count := l.config, map[string]int{}
 	for i, e := range l.elements {
-		if e.list == serverSection && l.replaced(i) {
+		if l.replaced(i) {
 			continue
 		}
-		t := target{server: &MCPServer{Origin: e.place}, rule: &policy.Rule{Origin: e.place}}
-		for _, f := range e.entries {
-			f.row.store(t, f.value)
+		t := target{
+			server: &MCPServer{Origin: e.place}, rule: &policy.Rule{Origin: e.place},
+			program: &PolicyProgram{Origin: e.place}, schedule: &Schedule{Origin: e.place},
+			budget: &Budget{Origin: e.place}, hook: &Hook{Origin: e.place}, notify: &Notify{Origin: e.place},
 		}
-		n := len(l.config.Rules)
-		if e.list == serverSection {
-			n = len(l.config.MCPServers)
-			l.config.MCPServers = append(l.config.MCPServers, *t.server)
-		} else {
-			l.config.Rules = append(l.config.Rules, *t.rule)
-			if t.rule.Effect == policy.Allow && t.rule.Provider == "" && len(t.rule.Kind) == 0 && t.rule.Path == "" &&
-				t.rule.Command == "" {
-				l.config.Warnings = append(l.config.Warnings, t.rule.Origin+": this rule allows everything")
+		for i := range table {
+			if r := &table[i]; r.section() == e.list && r.def != nil {
+				r.store(t, r.def)
 			}
 		}
 		for _, f := range e.entries {
-			f.key = e.list + "[" + strconv.Itoa(n) + "]." + f.key
-			l.config.settings = append(l.config.settings, f.setting)
+			f.row.store(t, f.value)
+			f.key = e.list + "[" + strconv.Itoa(count[e.list]) + "]." + f.key
+			c.settings = append(c.settings, f.setting)
+		}
+		count[e.list]++
+		switch e.list {
+		case serverSection:
+			c.MCPServers = append(c.MCPServers, *t.server)
+		case programSection:
+			c.Programs = append(c.Programs, *t.program)
+		case scheduleSection:
+			c.Schedules = append(c.Schedules, *t.schedule)
+		case budgetSection:
+			c.Budgets = append(c.Budgets, *t.budget)
+		case hookSection:
+			c.Hooks = append(c.Hooks, *t.hook)
+		case notifySection:
+			c.Notify = append(c.Notify, *t.notify)
+		case ruleSection:
+			c.Rules = append(c.Rules, *t.rule)
+			if t.rule.Effect == policy.Allow && t.rule.Provider == "" && len(t.rule.Kind) == 0 && t.rule.Path == "" &&
+				t.rule.Command == "" {
+				c.Warnings = append(c.Warnings, t.rule.Origin+": this rule allows everything")
+			}
 		}
 	}
 }
 
-// replaced reports whether a later server has the same name as the i-th element.
+// replaced reports whether a later file replaces the i-th element by one with the same name.
 func (l *loader) replaced(i int) bool {
-	return slices.ContainsFunc(l.elements[i+1:], func(later element) bool {
-		return later.list == serverSection && later.valueOf("name") == l.elements[i].valueOf("name")
+	e := &l.elements[i]
+	key := nameKey[e.list]
+	return key != "" && slices.ContainsFunc(l.elements[i+1:], func(later element) bool {
+		return later.list == e.list && later.valueOf(key) == e.valueOf(key)
 	})
 }
 

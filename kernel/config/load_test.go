@@ -396,6 +396,62 @@ flag: runtime.logs.max_files: must be a whole number`
 	}
 }
 
+// TestListsOfBothFiles checks that a trusted project adds to each list, and that its schedule replaces the user's.
+func TestListsOfBothFiles(t *testing.T) {
+	p := newPlace(t)
+	p.user(`[[schedule]]
+id = "a"
+every = "2h"
+text = "user"
+[[schedule]]
+id = "b"
+cron = "0 8 * * *"
+text = "user"
+[[budget]]
+per = "day"
+calls = 0
+[[hook]]
+on = ["llm.responded"]
+command = ["x"]
+`)
+	p.project(`[[schedule]]
+id = "a"
+cron = "0 9 * * *"
+flow = "f.toml"
+inputs = { base = "main" }
+[[budget]]
+per = "run"
+tokens = 10
+money = "2.50 EUR"
+[[policy.program]]
+command = ["y"]
+[[notify]]
+when = ["question"]
+to = "desktop"
+after = "30s"
+`)
+	c, err := p.loadConfig(nil)
+	if err != nil || len(c.Schedules) != 2 || len(c.Programs) != 0 || len(c.Notify) != 0 || len(c.Withheld) != 3 {
+		t.Fatalf("before trust: %v, %+v, withheld %q", err, c.Schedules, c.Withheld)
+	}
+	if len(c.Budgets) != 2 || c.Budgets[0].Calls == nil || *c.Budgets[0].Calls != 0 || c.Budgets[0].Scope != "log" ||
+		*c.Budgets[1].Tokens != 10 || c.Budgets[1].Money != "2.50 EUR" {
+		t.Errorf("budgets %+v", c.Budgets)
+	}
+	p.env = []string{"PERLICA_TRUST_PROJECT=1"}
+	if c, err = p.loadConfig(nil); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Schedules) != 2 || c.Schedules[0].ID != "b" || c.Schedules[1].Flow != "f.toml" ||
+		c.Schedules[1].Permissions != "deny" || c.Schedules[1].Inputs["base"] != "main" {
+		t.Errorf("schedules %+v", c.Schedules)
+	}
+	if len(c.Hooks) != 1 || c.Hooks[0].Timeout != 10*time.Second || len(c.Programs) != 1 || len(c.Notify) != 1 ||
+		c.Notify[0].After != 30*time.Second {
+		t.Errorf("hooks %+v, programs %+v, notify %+v", c.Hooks, c.Programs, c.Notify)
+	}
+}
+
 func TestServersOfBothFiles(t *testing.T) {
 	p := newPlace(t)
 	p.env = []string{"PERLICA_TRUST_PROJECT=1"}

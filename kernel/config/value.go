@@ -283,6 +283,33 @@ func checkOptionalID(s string) string {
 	return checkID(s)
 }
 
+// checkName refuses a text that cannot name a schedule or a flow, because the name becomes a part of input ids.
+func checkName(s string) string {
+	if !validID(s) {
+		return "a name has at most 64 letters, digits, - and _, and begins with a letter or digit"
+	}
+	return ""
+}
+
+func checkTimezone(s string) string {
+	if _, err := time.LoadLocation(s); err != nil || s == "" || s == "Local" {
+		return "is not a timezone of the IANA database"
+	}
+	return ""
+}
+
+// checkMoney accepts an amount and a currency code of ISO 4217, such as "20 EUR".
+func checkMoney(s string) string {
+	amount, currency, ok := strings.Cut(s, " ")
+	n, err := strconv.ParseFloat(amount, 64)
+	if !ok || err != nil || !(n >= 0 && n < 1e12) || len(currency) != 3 || strings.Trim(currency, upperCase) != "" {
+		return `must be an amount and a currency, such as "20 EUR"`
+	}
+	return ""
+}
+
+const upperCase = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
 func checkEnvName(s string) string {
 	if s == "" || strings.ContainsAny(s, "= \t\r\n") {
 		return "the name of an environment variable is not empty and holds no = and no space"
