@@ -15,32 +15,33 @@ type Scope string
 
 const (
 	ScopeSession Scope = "session" // one session of Perlica
-	ScopeContext Scope = "context" // all sessions of the context: the project
+	ScopeContext Scope = "context" // all sessions of the project
 )
 
-// Approval is a standing yes or no that a person gave. It is the payload of approval.remembered and never changes.
+// Approval is a standing yes or no that a person gave. The log has it as the payload of an event approval.remembered.
+// An approval never changes.
 type Approval struct {
 	ID       string `json:"id"`
 	Effect   Effect `json:"effect"` // allow or deny
 	Scope    Scope  `json:"scope"`
-	Session  string `json:"session,omitempty"`  // set with ScopeSession
-	Provider string `json:"provider,omitempty"` // empty means any
+	Session  string `json:"session,omitempty"`  // id of the session; set with ScopeSession
+	Provider string `json:"provider,omitempty"` // id of the provider; empty means any
 
-	// One of these three fields names the subject. Command matches the same words after parsing and nothing else.
-	// Pattern has the form of a rule's command. Path is one file.
+	// At most one of Command, Pattern and Path is set. Command is one command with all its words. Pattern is a pattern
+	// of commands, as in the field Command of a Rule. Path is one file.
 	Command string `json:"command,omitempty"`
 	Pattern string `json:"pattern,omitempty"`
 	Path    string `json:"path,omitempty"`
 
-	Kind string `json:"kind,omitempty"` // ACP tool kind; empty means any
-	Dir  string `json:"dir,omitempty"`  // starting directory of a command; empty means any
+	Kind string `json:"kind,omitempty"` // ACP tool kind; empty means any kind
+	Dir  string `json:"dir,omitempty"`  // starting directory of the command; empty means any directory
 
-	// Agent is the agent's program and its arguments; empty means any agent. LeadsTo is the target of Path; empty
-	// means Path itself.
+	// Agent is the agent's program and its arguments; empty means any agent. LeadsTo is the file that Path named after
+	// all symbolic links when the person answered. Empty means Path itself.
 	Agent   string `json:"agent,omitempty"`
 	LeadsTo string `json:"leads_to,omitempty"`
-	// Settings are the other fields of the request, without the inert ones. A yes covers only requests with the same
-	// settings. Each line has the form NAME=value.
+	// Settings are the other fields of the request that can change the action, such as env.PATH=/bin, one a line. A yes
+	// covers only requests with the same settings.
 	Settings string `json:"settings,omitempty"`
 
 	Expires time.Time `json:"expires,omitzero"` // zero means never
@@ -48,7 +49,7 @@ type Approval struct {
 	Made    time.Time `json:"made"`
 }
 
-// Revocation is the payload of approval.revoked.
+// Revocation withdraws an approval. It is the payload of an event approval.revoked.
 type Revocation struct {
 	ID string    `json:"id"` // id of the approval
 	By string    `json:"by"`
@@ -79,11 +80,11 @@ func (a Approval) Subject() *message.Text {
 
 func (a Approval) String() string { return a.Subject().Text }
 
-// Offer returns the label of the option that gives the approval.
+// Offer returns the label of the option with which a person gives the approval.
 func (a Approval) Offer() *message.Text { return rememberYes.With(a.Subject()) }
 
-// Covers reports whether the approval answers the request at the given time. A yes never covers a refused command, or
-// a command with an unknown effect.
+// Covers reports whether the approval decides the request at the time now. A yes never covers a refused command, or a
+// command with an unknown effect.
 func (a Approval) Covers(r Request, now time.Time) bool { return a.covers(r, now, assess(r)) }
 
 func (a Approval) covers(r Request, now time.Time, as assessment) bool {
@@ -124,8 +125,8 @@ func (a Approval) matchesSubject(r Request, as assessment) bool {
 	return a.Effect == Deny && a.Kind != ""
 }
 
-// samePaths reports whether the request names the approved file alone, and the path still leads to the same target. A
-// no covers every path to the file.
+// samePaths reports whether the request names the file of the approval. A yes requires that the request names no other
+// file, uses the same path, and that the path still leads to the same target. For a no, any path to the file is enough.
 func (a Approval) samePaths(r Request) bool {
 	leads := a.LeadsTo
 	if leads == "" {
@@ -173,7 +174,7 @@ func (a Approval) likePattern(r Request, as assessment) bool {
 	return covering([]compiled{{pattern: p}}, r) != nil
 }
 
-// startDirs returns the directories in which the commands of a request start, each once.
+// startDirs returns the directories in which the commands of a request start. It drops repeated neighbours.
 func startDirs(r Request) []string {
 	var dirs []string
 	for _, c := range r.Commands {
@@ -182,9 +183,9 @@ func startDirs(r Request) []string {
 	return slices.Compact(dirs)
 }
 
-// Offers returns the approvals that a person may give together with the agent's allow_once option. It returns none
-// for a refused or unreadable request, for a request that depends on an unknown value, and without an allow_once
-// option. The caller sets ID, By and Made, and Expires if the approval ends.
+// Offers returns the approvals that a person may give together with the agent's allow_once option. It returns nil for a
+// refused or unreadable request, for a request that depends on an unknown value, and for a request without an
+// allow_once option. The caller sets ID, By and Made. The caller sets Expires if the approval is to end.
 func (r Request) Offers() []Approval {
 	a, ok := approvalFor(r)
 	if !ok {
@@ -205,7 +206,8 @@ func (r Request) Offers() []Approval {
 	return out
 }
 
-// approvalFor returns the narrowest approval that covers the request.
+// approvalFor returns the approval that covers this request and as few others as possible. It returns false if no
+// approval can cover the request.
 func approvalFor(r Request) (Approval, bool) {
 	as := assess(r)
 	once := slices.ContainsFunc(r.Options, func(o Option) bool { return o.Kind == "allow_once" })
@@ -230,7 +232,7 @@ func approvalFor(r Request) (Approval, bool) {
 	return a, ok
 }
 
-// visible shows the whole text on one line of a terminal.
+// visible returns the whole text on one line, with harmless signs in place of control characters.
 func visible(s string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(s, "\n") {

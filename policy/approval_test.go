@@ -8,7 +8,8 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// TestCovers kills the mutants with which an approval for "git status" covers more.
+// TestCovers checks that an approval for "git status" covers this command in any spelling, and no other command,
+// session, provider or directory.
 func TestCovers(t *testing.T) {
 	status := Approval{Effect: Allow, Scope: ScopeSession, Session: "s1", Provider: "claude", Command: "git status",
 		Dir: at.Dir}
@@ -109,7 +110,7 @@ func TestCoversPaths(t *testing.T) {
 	}
 }
 
-// TestStanding kills the mutants that ask approvals before rules, or a yes before a no.
+// TestStanding checks that a rule wins over a standing approval, and that a standing no wins over a standing yes.
 func TestStanding(t *testing.T) {
 	yes := Approval{ID: "1", Effect: Allow, Scope: ScopeContext, Command: "git status"}
 	no := Approval{ID: "2", Effect: Deny, Scope: ScopeContext, Command: "git status"}

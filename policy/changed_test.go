@@ -7,9 +7,9 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// TestChangedFiles checks that a remembered yes to a command ends when the session changes the file that it runs. A
-// written rule still allows the command, and the refusal names that rule. The test kills the mutants that let a
-// remembered yes through, and the mutants that judge each command of a request alone.
+// TestChangedFiles checks that a remembered yes no longer covers a command after the session has changed the script
+// that the command runs. A written rule still allows the command, and the question suggests this rule. In a request
+// with several commands, an earlier command may change the script, too.
 func TestChangedFiles(t *testing.T) {
 	changed := execute("./x.sh")
 	changed.Place.Changed = shell.Changed{}

@@ -9,11 +9,11 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// line is one command of an agent in the corpus, with its expected verdict.
+// line is one command in the corpus, with the tier that shell.Judge should give it.
 type line struct {
 	command string
 	tier    shell.Tier
-	beyond  bool // it writes or destroys outside the working tree and the temporary directories
+	beyond  bool // the command writes or destroys outside the working directory and the temporary directories
 }
 
 // corpus reads testdata/corpus.txt. That file describes its format.
@@ -42,8 +42,8 @@ func corpus(t testing.TB) []line {
 	return lines
 }
 
-// TestCorpus measures how often everyday work is interrupted. It checks that no command of the corpus gets a milder
-// tier than expected. It kills the mutants that ask about more or less than docs/permissions.md lists.
+// TestCorpus checks that the mode allow asks about at most 1 % of the everyday commands in the corpus. It also checks
+// that no command of the corpus gets a milder tier than expected.
 func TestCorpus(t *testing.T) {
 	p := policyOf(t, nil)
 	count := map[shell.Tier]int{}

@@ -9,14 +9,14 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// Mode names the answer to a request that no rule and no standing approval decides.
+// Mode decides the requests that no rule and no standing approval decides.
 type Mode string
 
 const (
 	ModeAsk   Mode = "ask"   // a person answers
 	ModeReads Mode = "reads" // a person answers, except for reads inside the working directory
 	ModeDeny  Mode = "deny"  // the answer is no
-	ModeAllow Mode = "allow" // yes to an ordinary request; a person answers the others
+	ModeAllow Mode = "allow" // the answer to an ordinary request is yes; a person answers the others
 )
 
 // By names the source of a decision.
@@ -39,18 +39,21 @@ type Decision struct {
 	Rule     *Rule     // the rule that decided, with ByRule
 	Approval *Approval // the approval that decided, with ByStanding
 
-	// OptionID is the id of the agent's option for the answer. An Allow always picks an option that allows once. A
-	// Deny picks one that rejects once, or none for cancelled.
+	// OptionID is the id of the agent's option for the answer. An Allow always has an option that allows once. A Deny
+	// has an option that rejects once. If the agent offers no such option, OptionID is empty and the agent gets the
+	// answer "cancelled".
 	OptionID string
 
-	// Allow lists the commands of the rules that would allow the request. It is empty if no rules can.
+	// Allow suggests allow rules to the person: each element is the field Command of a new rule. Together these rules
+	// would allow the request. It is empty if no new rules can.
 	Allow []string
 
-	// Coded is the code of Why and its insertions. It is empty for the words of a rule.
+	// Coded is the message code of Why and the values in the message. It is empty if Why is the reason that a rule
+	// gives.
 	message.Coded
 
-	// Word is the word that turns this Deny into a yes for this request. Only a person may type it. It is empty if no
-	// word does.
+	// Word is the word that a person types to turn this Deny into a yes for this request. It is empty if no word can do
+	// this.
 	Word string
 }
 
@@ -63,7 +66,7 @@ func (d Decision) ApprovalID() string {
 }
 
 // Decide judges a request in this order: refused commands, rules that deny, ask and allow, standing approvals, the
-// mode. It runs nothing. On disk it only resolves the paths of the request.
+// mode. It runs nothing. It uses the disk only to resolve symbolic links in the paths of the request.
 func (p *Policy) Decide(r Request, m Mode) Decision {
 	a := assess(r)
 	d := p.judgeRequest(r, m, a)
@@ -90,13 +93,14 @@ func (p *Policy) Decide(r Request, m Mode) Decision {
 // Reason returns the reason as a sentence.
 func (d Decision) Reason() *message.Text { return &message.Text{Text: d.Why, Coded: d.Coded} }
 
-// because returns the decision with another reason.
+// because returns a copy of the decision with the reason why.
 func (d Decision) because(why *message.Text) Decision {
 	d.Why, d.Coded = why.Text, why.Coded
 	return d
 }
 
-// chooseOption picks the agent's option. If the agent has no option for a yes, the yes becomes a question.
+// chooseOption sets OptionID to the agent's option for the decision. If the agent offers no allow_once option, an Allow
+// becomes an Ask.
 func (d Decision) chooseOption(options []Option) Decision {
 	kind := map[Effect]string{Allow: "allow_once", Deny: "reject_once"}[d.Effect]
 	i := slices.IndexFunc(options, func(o Option) bool { return o.Kind == kind })
@@ -133,7 +137,7 @@ func (p *Policy) judgeRequest(r Request, m Mode, a assessment) Decision {
 		return byRule(Allow, rule)
 	}
 	no, yes, err := p.inForce(r, a)
-	if err != nil { // one of them may say no
+	if err != nil { // an approval that cannot be read may say no
 		return Decision{Effect: Ask, By: ByStanding}.because(whyApprovalsUnread)
 	}
 	if s := cmp.Or(no, yes); s != nil {
@@ -185,8 +189,8 @@ func readsInside(r Request) bool {
 	})
 }
 
-// firstMatching returns the first matching rule with the effect e, which is deny or ask. A deny rule that only may
-// match asks.
+// firstMatching returns the first matching rule with the effect e, which is deny or ask. If an unknown word leaves open
+// whether a deny or ask rule matches, the rule counts as an ask rule.
 func (p *Policy) firstMatching(e Effect, r Request, a assessment) *Rule {
 	for i := range p.rules {
 		c := &p.rules[i]
@@ -198,7 +202,7 @@ func (p *Policy) firstMatching(e Effect, r Request, a assessment) *Rule {
 			got = a.mentions(c.pattern, r.Place)
 		}
 		if c.rule.Effect == Deny && c.pattern != nil && r.noCommand() {
-			got = shell.Yes // the unreadable command may be the denied one
+			got = shell.Yes // the unreadable command may be the one that the rule denies
 		}
 		if got == shell.Yes && c.rule.Effect == e || got == shell.Maybe && e == Ask {
 			rule := c.rule
@@ -208,7 +212,8 @@ func (p *Policy) firstMatching(e Effect, r Request, a assessment) *Rule {
 	return nil
 }
 
-// allowingRule returns the first of the allow rules that together cover the request.
+// allowingRule returns a rule that allows the request. If several rules together allow its commands, it returns the
+// rule for the first command.
 func (p *Policy) allowingRule(r Request, a assessment) *Rule {
 	asked := a.verdict.Tier == shell.AlwaysAsked
 	var patterns []compiled
@@ -252,7 +257,8 @@ func covering(patterns []compiled, r Request) *Rule {
 	return rule
 }
 
-// inForce returns the first standing no and the first standing yes that cover a request.
+// inForce returns the first standing no and the first standing yes that cover the request. With an error, the list of
+// approvals may be incomplete.
 func (p *Policy) inForce(r Request, a assessment) (no, yes *Approval, err error) {
 	if p.standing == nil {
 		return nil, nil, nil
@@ -333,7 +339,7 @@ func (a assessment) mentions(p *shell.Pattern, at shell.Place) shell.Answer {
 		best = max(best, p.MatchLoose(call, at))
 	}
 	for _, call := range a.guesses {
-		if p.MatchLoose(call, at) == shell.Yes { // the text may be no command, so an unknown word in it means nothing
+		if p.MatchLoose(call, at) == shell.Yes { // the text may not be a command at all, so Maybe does not count
 			best = shell.Yes
 		}
 	}

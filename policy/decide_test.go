@@ -7,12 +7,12 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// at is the place of most tests.
+// at has the directories in which the commands of most tests run.
 var at = shell.Place{Dir: "/home/me/work/proj", Home: "/home/me", Temp: []string{"/tmp", "/var/folders/xy/T"}}
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// options3 are the options of an agent that lists "always" first.
+// options3 are the options of an agent that lists the options for "always" before the options for once.
 var options3 = []Option{
 	{"always", "Always", "allow_always"}, {"never", "Never", "reject_always"},
 	{"yes", "Yes", "allow_once"}, {"yes2", "Yes again", "allow_once"},
@@ -40,8 +40,8 @@ func allow(command string) Rule { return Rule{Effect: Allow, Command: command} }
 func deny(command string) Rule  { return Rule{Effect: Deny, Command: command} }
 func ask(command string) Rule   { return Rule{Effect: Ask, Command: command} }
 
-// TestCommandRules kills the mutants that match a prefix of the text, and the mutants that let one allowed command
-// allow the rest of its line. It also kills the mutants that overlook a denied command inside a wrapper.
+// TestCommandRules checks that an allow rule matches whole words and every command of a line. It checks that a deny
+// rule finds its command anywhere in a line, also inside programs such as env and bash -c.
 func TestCommandRules(t *testing.T) {
 	tests := []struct {
 		rules   []Rule
@@ -126,8 +126,8 @@ func TestCommandRules(t *testing.T) {
 	}
 }
 
-// TestTiersAndModes kills the mutants in which a mode, a broad rule or a standing approval answers a question that
-// needs a person.
+// TestTiersAndModes checks that no mode and no broad rule allows a dangerous command. Only a rule that names the
+// command allows it, and no rule allows a refused command.
 func TestTiersAndModes(t *testing.T) {
 	tests := []struct {
 		command string
@@ -171,7 +171,8 @@ func TestTiersAndModes(t *testing.T) {
 	}
 }
 
-// TestWord kills the mutant that lets a person overrule a denying rule by a typed word.
+// TestWord checks that a person can allow a refused command with a typed word, unless a rule, a standing no or the mode
+// deny also denies it.
 func TestWord(t *testing.T) {
 	never := Approval{Effect: Deny, Scope: ScopeContext, Command: "rm -rf ~"}
 	tests := []struct {
@@ -195,7 +196,7 @@ func TestWord(t *testing.T) {
 	}
 }
 
-// TestOptions kills every mutant that picks an option of the wrong kind, or one that is not the first of its kind.
+// TestOptions checks that a decision picks the first option for once. It never picks an option for always.
 func TestOptions(t *testing.T) {
 	only := func(ids ...string) (out []Option) {
 		for _, o := range options3 {
@@ -298,7 +299,7 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// TestSeveralCommands kills the mutant that judges only the first command of a list.
+// TestSeveralCommands checks that each command of a request with several commands is judged, in its own directory.
 func TestSeveralCommands(t *testing.T) {
 	r := execute("ls")
 	r.Commands = append(r.Commands, shell.Command{Text: "rm -rf /"})

@@ -10,7 +10,8 @@ import (
 )
 
 // Differs describes the first difference between a reported call and the approved requests, or returns nil. A field
-// that the report omits is not a difference. A shell around the same command is not one either.
+// that the reported call omits is not a difference. A shell around an approved command, as in sh -c, is not a
+// difference either.
 func Differs(approved []Request, reported ToolCall, at shell.Place) *message.Text {
 	got := ReadToolCall(reported, at).Request
 	for _, c := range got.Commands {
@@ -37,8 +38,9 @@ func Differs(approved []Request, reported ToolCall, at shell.Place) *message.Tex
 	return nil
 }
 
-// hasPath reports whether a path belongs to the request, or is only the directory in which its command starts. A read
-// or a search may report any file, because the agent cannot know the found files in advance.
+// hasPath reports whether the approved request r covers the path p of the reported call got. The starting directory of
+// a command is always covered. An approved read or search covers any file that is only read, because the agent cannot
+// know the found files in advance.
 func hasPath(r, got Request, p string) bool {
 	if len(got.Commands) > 0 && (p == r.Place.Dir || slices.ContainsFunc(got.Commands,
 		func(c shell.Command) bool { return c.Dir == p })) {
@@ -50,8 +52,8 @@ func hasPath(r, got Request, p string) bool {
 	return r.Names(p)
 }
 
-// hasField reports whether a reported field has the value that the request had. A new field counts as a difference
-// only if it is not understood.
+// hasField reports whether the approved request r has the reported field f with the same value. A field that is new in
+// the report is a difference only if its role is Unread or Grave.
 func hasField(r Request, f Field) bool {
 	i := slices.IndexFunc(r.Fields, func(have Field) bool { return plainName(have.Name) == plainName(f.Name) })
 	switch {
@@ -67,7 +69,7 @@ func acting(kind string) bool {
 	return slices.Contains([]string{"execute", "edit", "delete", "move"}, kind)
 }
 
-// milder reports whether a tool of one kind does less than a tool of another kind.
+// milder reports whether a tool of the first kind does less than a tool of the second kind, or something different.
 func milder(kind, than string) bool {
 	if acting(kind) && kind != than {
 		return true
@@ -75,8 +77,8 @@ func milder(kind, than string) bool {
 	return slices.Contains([]string{"read", "search", "think", "fetch", "switch_mode"}, kind)
 }
 
-// renamed reports whether a title that was the command became another command. Other titles, such as "out.txt" or a
-// description, do not count.
+// renamed reports whether an approved title was the command, and the reported title is another command. A reported
+// title such as "out.txt" or a description is not a command.
 func renamed(approved []Request, reported ToolCall) bool {
 	title := strings.TrimSpace(reported.Title)
 	if title == "" {
@@ -85,8 +87,8 @@ func renamed(approved []Request, reported ToolCall) bool {
 	was, new := false, true
 	for _, r := range approved {
 		for _, c := range r.Commands {
-			// was is true if an approved title was a command. new stays true if the reported title is no approved
-			// command.
+			// The variable was becomes true if the title of an approved request is its command. The variable new stays
+			// true while the reported title equals no approved command.
 			was = was || shell.Command{Text: r.Title}.SameText(c)
 			new = new && !shell.Command{Text: title}.SameText(c)
 		}

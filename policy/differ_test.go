@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestDiffers kills the mutants that compare texts instead of targets, and the mutants that count an omitted field as
-// a difference.
+// TestDiffers checks that a reported call may write the approved command, path or field in another way, or omit it. Any
+// other command, path or field is a difference.
 func TestDiffers(t *testing.T) {
 	const ls = `{"command":"ls -la"}`
 	for _, test := range []struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// entries reads the command lines of a file in testdata. Two tabs at the start of a row continue the command above
-// it.
+// entries reads the command lines of a file in testdata. A row that begins with two tabs continues the command of the
+// row before.
 func entries(t testing.TB, name string) []string {
 	text, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
@@ -27,8 +27,7 @@ func entries(t testing.TB, name string) []string {
 	return list
 }
 
-// TestEveryday checks that the mode allow asks about at most 3 % of the everyday commands. It kills the mutant that
-// drops the everyday programs from the table.
+// TestEveryday checks that the mode allow asks about at most 3 % of the everyday commands.
 func TestEveryday(t *testing.T) {
 	lines, asked := entries(t, "everyday.txt"), 0
 	for _, command := range lines {
@@ -43,8 +42,8 @@ func TestEveryday(t *testing.T) {
 	}
 }
 
-// TestHostile checks that no disguise makes a refused command ordinary. At most 1 % of the commands that need a
-// question may be ordinary. The test kills the mutants that drop a judge.
+// TestHostile checks disguised commands. None of the commands that must be refused may get the tier Ordinary, and at
+// most 1 % of the commands that need a question may.
 func TestHostile(t *testing.T) {
 	count, ordinary := map[string]int{}, map[string]int{}
 	for _, entry := range entries(t, "hostile.txt") {

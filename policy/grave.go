@@ -8,7 +8,7 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 )
 
-// addGrave records a field that is understood and that needs a person's decision.
+// addGrave records a field with the role Grave: its meaning is known, and a person must decide.
 func (r *reader) addGrave(name, value string, why *message.Text) {
 	r.fields = slices.DeleteFunc(r.fields, func(f Field) bool { return f.Name == name })
 	r.fields = append(r.fields, Field{Name: name, Value: value, Role: Grave, Cause: why})
@@ -36,7 +36,8 @@ var privilegedValues = strings.Fields(`root administrator superuser system admin
 // guards are parts of the names of fields that restrict a tool. Switching such a field off widens the tool's rights.
 var guards = strings.Fields(`sandbox isolat confine restrict readonly dryrun confirm approv`)
 
-// widens reports whether a field widens the rights of the tool: always, or only together with a command.
+// widens reports whether a field widens the rights of the tool. The first result says that it always does. The second
+// result says that it does so only if the call also has a command.
 func (r *reader) widens(name, value string, known role) (always, besideCommand bool) {
 	plain := plainName(name)
 	value = plainName(value)
@@ -51,7 +52,8 @@ func (r *reader) widens(name, value string, known role) (always, besideCommand b
 	switch {
 	case slices.Contains([]role{inert, text, body}, known):
 	case mayWiden && has(widening) && !has([]string{"disallow", "noapprov"}):
-		// Such a field grants nothing while it is on. Switching it off widens the rights.
+		// A field that requires an approval, or that a table knows as a mode, grants nothing while it is on. Switching
+		// off the requirement widens the rights.
 		if requiresApproval || known == mode {
 			return off && known == unknown && value != "", false
 		}
@@ -68,7 +70,8 @@ func (r *reader) widens(name, value string, known role) (always, besideCommand b
 	return false, false
 }
 
-// isOff reports whether a value switches the field of this name off. In a field with a user or a group, 0 means root.
+// isOff reports whether the value switches off the field with the name plain. In a field with a user or a group, 0
+// means root.
 func isOff(plain, value string) bool {
 	if value == "0" {
 		id := func(end string) bool { return strings.HasSuffix(plain, end) }
@@ -77,11 +80,12 @@ func isOff(plain, value string) bool {
 	return slices.Contains([]string{"", "false", "no", "off", "none", "disabled", "disable", "null", "[]", "{}"}, value)
 }
 
-// naming are the endings of fields that hold the name of the tool or of its action.
+// naming are the endings of the names of fields with the name of a tool or of an action.
 var naming = strings.Fields(`tool toolname function functionname method action operation op verb`)
 
-// These are words in the names of tools and in titles. gravest words always name an action. graver words name one
-// only in a name without a reading word: get_release and list_runs are harmless.
+// These lists have words from the names of tools and from titles. A word of gravest always means a grave action. A word
+// of graver means a grave action only if no word of reading stands in the same name: get_release and list_runs are
+// harmless. A word of changing means a grave action only together with a word of guarded.
 var (
 	gravest = strings.Fields(`delete del remove drop destroy erase purge wipe truncate nuke unlink rm rmdir trash
 		uninstall revoke
@@ -98,7 +102,8 @@ var (
 		`browse status explain diff log`)
 )
 
-// action returns the word of a name or title that describes removing, sending or running, or "".
+// action returns the word in a name or title that describes a grave action such as removing, sending or running. It
+// returns "" if no word does.
 func action(text string) string {
 	var all []string
 	for _, word := range strings.FieldsFunc(separated(text), func(c rune) bool { return !unicode.IsLetter(c) }) {
@@ -145,7 +150,8 @@ func separated(text string) string {
 	return b.String()
 }
 
-// judgeName judges a field that may hold the name of the tool's action.
+// judgeName judges a field that may contain the name of the tool's action. isName says that the field certainly does;
+// otherwise the ending of its own name decides.
 func (r *reader) judgeName(name, value string, isName bool) {
 	plain := plainName(name[strings.LastIndexByte(name, '.')+1:])
 	if value == "true" && slices.Contains(gravest[:9], plain) {
@@ -162,8 +168,8 @@ func (r *reader) judgeName(name, value string, isName bool) {
 
 var inQuotes = lazily(`^('[^']*'|"[^"]*")`)
 
-// judgeTitle judges a call by its title. If the call has no kind, or the kind "other", the title always counts. For
-// other kinds the title counts only if the call says nothing else.
+// judgeTitle looks for a grave action in the title of a call. It always does so if the call has no kind or the kind
+// "other". For other kinds it does so only if the call has no other information.
 func (r *reader) judgeTitle() {
 	if len(r.commands) > 0 || slices.Contains([]string{"execute", "edit", "delete", "move"}, r.call.Kind) {
 		return // a call of these kinds without a command or a file is unreadable anyway

@@ -13,8 +13,8 @@ type role int
 const (
 	unknown role = iota
 	inert        // a description, a timeout, an id
-	text         // search terms or words for others; they name no target
-	body         // text for a file or from a file
+	text         // search terms, or a message for somebody; the text names no file or command
+	body         // text that the call adds to a file or removes from it
 	command
 	program // a command without its arguments
 	args
@@ -29,11 +29,11 @@ const (
 	address
 	patch
 	mode
-	input // an object, a patch, or the input of a command
+	input // an object with more fields, a patch, or the standard input of a command
 )
 
-// general maps the names of fields that have one meaning for every agent, without case and underscores. byKind maps
-// the names that have a meaning only for some kinds of tools.
+// general maps the names of fields that have one meaning for every agent. The keys are names as plainName returns them.
+// byKind maps the names that have a meaning only for some kinds of tools.
 var general = sync.OnceValue(func() map[string]role {
 	return table(map[role]string{
 		inert: `description explanation reason justification purpose timeout timeoutms timeoutseconds
@@ -67,7 +67,7 @@ var general = sync.OnceValue(func() map[string]role {
 	})
 })
 
-// byKind maps the names of fields that have a meaning only for one kind of tools.
+// byKind maps each ACP tool kind to the names of fields that have a meaning only for tools of this kind.
 var byKind = sync.OnceValue(func() map[string]map[string]role {
 	return map[string]map[string]role{
 		"edit":   bodies(),
@@ -116,7 +116,7 @@ func table(lists map[role]string) map[string]role {
 	return out
 }
 
-// plainName returns a name in small letters, without separators.
+// plainName returns a name in small letters, without underscores, hyphens, spaces and dots.
 func plainName(name string) string {
 	return strings.Map(func(c rune) rune {
 		switch c {
@@ -127,7 +127,8 @@ func plainName(name string) string {
 	}, strings.ToLower(name))
 }
 
-// roleOf returns the role of a name: from the agent's own table, from the kind's table, or from the general table.
+// roleOf returns the role of a field with this name. It looks first in the agent's own table, then in the table of the
+// tool kind, then in the general table.
 func (r *reader) roleOf(name string) role {
 	name = plainName(name)
 	for _, t := range []map[string]role{r.names, byKind()[r.call.Kind], general()} {
@@ -141,17 +142,17 @@ func (r *reader) roleOf(name string) role {
 	return unknown
 }
 
-// stopping are parts of the names of modes in which agents ask less.
+// stopping are parts of the names of modes in which an agent asks for fewer permissions.
 var stopping = []string{"bypass", "yolo", "acceptedit", "auto", "dontask", "neverask", "noask", "fullaccess", "danger",
 	"never", "unrestricted", "onfailure", "trust"}
 
-// stopsAsking reports whether agents ask less in the mode with this name.
+// stopsAsking reports whether an agent asks for fewer permissions in the mode with this name.
 func stopsAsking(mode string) bool {
 	return slices.ContainsFunc(stopping, func(part string) bool { return strings.Contains(plainName(mode), part) })
 }
 
-// ofAgent maps the names of fields that have a meaning for one agent only. The tables follow the sources of the
-// agents. Names that depend on the kind of tool stand in byKind, for all agents.
+// ofAgent maps each agent to the names of fields that have a meaning for this agent only. The source code of each agent
+// shows these names. Names with a meaning for one tool kind stand in byKind, for all agents.
 var ofAgent = sync.OnceValue(func() map[string]map[string]role {
 	return map[string]map[string]role{
 		// @agentclientprotocol/claude-agent-acp 0.49 sends the inputs of Claude Code's own tools.
@@ -171,8 +172,8 @@ var ofAgent = sync.OnceValue(func() map[string]map[string]role {
 	}
 })
 
-// titles are the agents that send a command only as the title of the call. The title of @google/gemini-cli 0.61 is
-// the command alone, and the content has "[in DIR] (description) [background]". Earlier versions append this text to
-// the title. Qwen, a fork of Gemini CLI, sends the arguments of its tools. The title of a shell command in pi-acp
-// 0.0.34 is the command.
+// titles has the agents that send a command only as the title of the call. In @google/gemini-cli 0.61 the title is the
+// command alone, and the call's content has "[in DIR] (description) [background]". Earlier versions append this text to
+// the title. Qwen, a fork of Gemini CLI, is not here, because it sends the command in its rawInput. In pi-acp 0.0.34
+// the title of a shell command is the command.
 var titles = map[string]bool{"gemini": true, "pi": true}

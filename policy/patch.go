@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	hunksOnly = lazily(`^\s*(@@ |<{5,9} SEARCH\n|-{5,9} SEARCH\n)`) // changes of a file that another field names
+	hunksOnly = lazily(`^\s*(@@ |<{5,9} SEARCH\n|-{5,9} SEARCH\n)`) // a patch that does not name its file
 	isPatch   = lazily(`(?m)^(\*\*\* Begin Patch|\*\*\* (Add|Update|Delete) File: |--- \S.*\n\+\+\+ \S|diff --git )`)
 )
 
@@ -39,9 +39,9 @@ func (r *reader) readPatch(name, s string) {
 // addPatchedPaths adds the files that patches name. It runs after all other paths are known.
 func (r *reader) addPatchedPaths() {
 	others := slices.Clone(r.paths)
-	// A patch writes an absolute path with a prefix such as "a" in place of the first slash. If the call names that
-	// absolute path elsewhere, and the path lies below the place of the call, the patch means this path. Otherwise
-	// both readings are possible. Then "a/.env" next to "/.env" counts as the file .env of the place.
+	// A patch may write an absolute path without its first slash. If the call also names this absolute path, and the
+	// path lies in the working directory, the patch means the absolute path. Otherwise the path is relative to the
+	// working directory.
 	meant := func(p string) string {
 		full := "/" + p
 		if !filepath.IsLocal(p) || !slices.Contains(others, full) ||

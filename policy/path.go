@@ -11,19 +11,19 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// maxLinks is the longest chain of dangling links that followLinks resolves.
+// maxLinks is the maximum number of links to missing files that followLinks follows, one after another.
 const maxLinks = 40
 
-// realPath returns the target of a path after all links. The last elements of the path need not exist. A link to a
-// missing file leads to that missing file. The result is false for a relative path or a path that cannot be resolved.
+// realPath returns the path after all symbolic links. The last elements of the path need not exist. A link to a missing
+// file leads to the path of the missing file. realPath returns false if the path is relative or cannot be resolved.
 func realPath(p string) (string, bool) {
 	if !filepath.IsAbs(p) {
 		return "", false
 	}
 	real, ok := followLinks(filepath.Clean(p), maxLinks)
 	if slices.Contains(strings.Split(filepath.ToSlash(p), "/"), "..") {
-		// Some programs drop the name before "..", others go up from the target of the link. Both must give the same
-		// path.
+		// For link/.. some programs remove both names, and others take the parent of the link's target. If the two
+		// paths differ, the target is unknown.
 		if walked, known := followElements(p); !known || walked != real {
 			return "", false
 		}
@@ -31,7 +31,8 @@ func realPath(p string) (string, bool) {
 	return real, ok
 }
 
-// followElements resolves a path element by element, as the system does.
+// followElements resolves a path element by element, as the operating system does: ".." after a link is the parent of
+// the link's target.
 func followElements(p string) (string, bool) {
 	at := filepath.VolumeName(p) + string(filepath.Separator)
 	for _, name := range strings.Split(filepath.ToSlash(p[len(filepath.VolumeName(p)):]), "/") {
@@ -90,7 +91,7 @@ func realOr(p string) string {
 	return p
 }
 
-// resolved returns the place after all links, for comparisons with real paths.
+// resolved returns the place with all symbolic links in its paths resolved, for comparisons with results of realPath.
 func resolved(p shell.Place) shell.Place {
 	all := func(paths []string) (out []string) {
 		for _, path := range paths {
@@ -111,7 +112,7 @@ func samePath(a, b string) bool {
 	return okA && okB && realA == realB
 }
 
-// sameDir is samePath for directories. A directory that cannot be resolved counts as itself.
+// sameDir reports whether two paths lead to the same directory. A path that cannot be resolved is compared as it is.
 func sameDir(a, b string) bool {
 	rel, err := filepath.Rel(realOr(a), realOr(b))
 	return err == nil && rel == "."

@@ -8,7 +8,8 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// project returns a directory with links that lead out of it and into it.
+// project returns a working directory with links that lead out of it and into it. The function in the second result
+// adds the root to a path.
 func project(t *testing.T) (shell.Place, func(string) string) {
 	t.Helper()
 	root := t.TempDir()
@@ -33,8 +34,8 @@ func project(t *testing.T) (shell.Place, func(string) string) {
 	return p, func(s string) string { return filepath.Join(root, s) }
 }
 
-// TestReads kills the mutants that forget a condition of the mode reads, and the one that compares paths before it
-// resolves links.
+// TestReads checks that the mode reads allows only a read or a search of files inside the working directory, after all
+// links.
 func TestReads(t *testing.T) {
 	place, in := project(t)
 	aliased := place
@@ -79,8 +80,8 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestPathRules kills the mutants that let one path stand for another, that resolve no links, or that read "no path"
-// as "every path".
+// TestPathRules checks which paths a rule with a path matches. An allow rule compares the target of a link, and it must
+// match every path of a request with at least one path.
 func TestPathRules(t *testing.T) {
 	place, in := project(t)
 	tests := []struct {
@@ -133,7 +134,7 @@ func TestPathRules(t *testing.T) {
 	}
 }
 
-// TestPathTiers kills the mutant in which the mode allow changes files anywhere.
+// TestPathTiers checks that the mode allow changes files only in the working directory and the temporary directories.
 func TestPathTiers(t *testing.T) {
 	place, in := project(t)
 	edits := Rule{Effect: Allow, Kind: []string{"edit"}}

@@ -13,34 +13,34 @@ import (
 type Request struct {
 	Provider string
 	Agent    string // the agent's program and its arguments, in a shell's spelling
-	Session  string // Perlica's session, for approvals with ScopeSession
+	Session  string // id of Perlica's session, for approvals with ScopeSession
 	Kind     string // ACP tool kind
 	Title    string
-	Mode     string // the requested mode of a switch_mode; empty if it is not named
+	Mode     string // the new mode that a call of kind switch_mode names, or ""
 
 	// Commands are the commands that would run. HasCommand with empty Commands means that a command cannot be read.
 	Commands   []shell.Command
 	HasCommand bool
 
 	Paths   []string // every named file and directory, absolute
-	Removes []string // the members of Paths that the call removes, with any kind
-	Changes bool     // the call describes a change of a file, with any kind
+	Removes []string // the paths that the call removes, whatever its kind
+	Changes bool     // the call has the text of a change of a file, whatever its kind
 
 	Fields []Field // the other fields of the call
-	// Guesses are texts that may turn out to be commands. Only rules that deny look at them; they allow nothing.
+	// Guesses are texts that may be commands. They may lead to a no or a question, and never to a yes.
 	Guesses []shell.Command
 
 	Place   shell.Place
 	Options []Option // in the agent's order
 }
 
-// Role is the meaning of a tool call's field for the judgement.
+// Role says how a field of a tool call takes part in the judgement.
 type Role string
 
 const (
 	Plain  Role = "plain"  // a number, a word or the text of a known field; shown and remembered
-	Inert  Role = "inert"  // a description, a timeout or an id; it does not change the action
-	Grave  Role = "grave"  // understood: it gives more rights or removes something, so a person decides
+	Inert  Role = "inert"  // a description, a timeout or an id: the field does not change the action
+	Grave  Role = "grave"  // understood: the field gives more rights or removes something, so a person decides
 	Unread Role = "unread" // not understood: only a rule that names exactly this request allows it
 )
 
@@ -88,8 +88,8 @@ func (r Request) noTarget() bool {
 	return len(r.Commands) == 0 && len(r.Paths) == 0 && slices.Contains([]string{"edit", "delete", "move"}, r.Kind)
 }
 
-// settings returns the fields that belong to a remembered request. Another value in one of them makes another
-// request. A command's request also includes the files that the tool names in addition.
+// settings returns the fields that a standing approval compares, one a line and without the Inert ones. For a command,
+// the files that the call names in addition belong to them.
 func (r Request) settings() string {
 	var lines []string
 	for _, f := range r.Fields {
@@ -111,11 +111,10 @@ func (r Request) settings() string {
 	return strings.Join(lines, "\n")
 }
 
-// onlyReads reports whether a tool of the kind changes no file.
+// onlyReads reports whether a tool of this kind changes no file.
 func onlyReads(kind string) bool { return kind == "read" || kind == "search" }
 
-// pathVerdict judges a file that is named in addition to commands. For a kind of tool with unknown effects it assumes
-// the worst.
+// pathVerdict judges one of the paths of the request. A tool that does not only read may change the file at the path.
 func (r Request) pathVerdict(p string) shell.Verdict {
 	removed := r.Kind == "delete" || r.Kind == "move" || slices.Contains(r.Removes, p)
 	if onlyReads(r.Kind) && !r.Changes && !removed || r.startsIn(p) {
@@ -153,10 +152,11 @@ func (r Request) startsIn(p string) bool {
 	return p == filepath.Clean(r.Place.Dir) || slices.Contains(startDirs(r), p)
 }
 
-// asking are the modes in which agents ask before they act.
+// asking are the names of modes in which agents ask before they act.
 var asking = []string{"default", "ask", "plan", "readonly", "manual", "approve", "normal", "architect", "chat"}
 
-// modeVerdict judges a change of the agent's mode. Only a person decides that an agent asks less from now on.
+// modeVerdict judges a change of the agent's mode. The modes in asking are ordinary. In any other mode the agent may
+// ask for fewer permissions, so a person decides.
 func (r Request) modeVerdict() shell.Verdict {
 	if r.Kind != "switch_mode" {
 		return shell.Verdict{Tier: shell.Ordinary}
@@ -175,7 +175,7 @@ func modeName(mode string) string {
 	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(mode))
 }
 
-// Tier returns the tier of the request.
+// Tier says how dangerous the request is.
 func (r Request) Tier() shell.Tier { return assess(r).verdict.Tier }
 
 // Writes reports whether the text of a command in the request shows that it changes or removes a file.
@@ -183,8 +183,8 @@ func (r Request) Writes() bool {
 	return slices.ContainsFunc(r.Commands, func(c shell.Command) bool { return shell.Judge(c, r.Place).Writes })
 }
 
-// Runs reports whether the request contains the command c, in any spelling and with or without a shell around it. A
-// command without a directory starts in the directory of the request.
+// Runs reports whether the request contains the command c, in any spelling and with or without a shell around it. If c
+// has no directory, c starts in the directory of the command of the request.
 func (r Request) Runs(c shell.Command, at shell.Place) bool {
 	return slices.ContainsFunc(r.Commands, func(have shell.Command) bool {
 		if c.Dir == "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// TestRequests decides the calls of testdata/requests.txt. That file describes its format. The test kills the mutants
-// that overlook a field, a spelling of a path or a form of a patch.
+// TestRequests checks the decisions about the tool calls of testdata/requests.txt, with three policies for each call.
+// That file describes its format. The calls have unusual fields, paths and patches.
 func TestRequests(t *testing.T) {
 	rows, err := os.ReadFile(filepath.Join("testdata", "requests.txt"))
 	if err != nil {
@@ -55,7 +55,7 @@ func policyWith(t *testing.T, rules ...Rule) *Policy {
 	return p
 }
 
-// linkedPlace returns a working directory with a file and links.
+// linkedPlace returns a working directory with a file and with links to other directories and files.
 func linkedPlace(t *testing.T) shell.Place {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
@@ -111,8 +111,8 @@ func answers(want, got byte) bool {
 	return want == '*' || want == got || want == '?' && got != 'y' || want == 'n' && got == 'R'
 }
 
-// TestEverydayCalls decides the calls of testdata/everyday_requests.txt. It kills the mutants that ask about the
-// words of a harmless call, or about every hidden file.
+// TestEverydayCalls checks that the mode allow asks about at most 3 % of the harmless tool calls of
+// testdata/everyday_requests.txt.
 func TestEverydayCalls(t *testing.T) {
 	rows, err := os.ReadFile(filepath.Join("testdata", "everyday_requests.txt"))
 	if err != nil {

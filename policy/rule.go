@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// Effect is the answer of a rule or of a decision.
+// Effect is the answer that a rule or a decision gives.
 type Effect string
 
 // The three effects. A matching deny rule wins over a matching ask rule, and an ask rule wins over an allow rule.
@@ -21,9 +21,10 @@ const (
 	Allow Effect = "allow"
 )
 
-// Rule is one [[policy.rule]] of the configuration. An empty field matches everything, and all other fields must
-// match. A deny or ask rule matches if any path or any command of the request does. An allow rule matches only if all
-// of them do. An allow rule with kinds but without a command covers commands only if "execute" is among its kinds.
+// Rule is one [[policy.rule]] of the configuration. An empty field matches everything, and all other fields must match.
+// A deny or ask rule matches if any path or any command of the request matches. An allow rule matches only if all paths
+// and commands match. An allow rule with kinds but without a command covers commands only if "execute" is among its
+// kinds.
 type Rule struct {
 	Effect   Effect   `toml:"effect" json:"effect"`
 	Provider string   `toml:"provider" json:"provider,omitempty"` // provider id
@@ -36,7 +37,7 @@ type Rule struct {
 	Origin string `toml:"-" json:"origin,omitempty"`
 }
 
-// kinds are ACP's tool kinds.
+// kinds are all tool kinds of ACP.
 var kinds = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
 
 // Check returns the error in the rule, or nil.
@@ -86,7 +87,8 @@ func (c compiled) fitsRequest(r Request) bool {
 	return len(r.Paths) > 0 && !slices.ContainsFunc(r.Paths, func(p string) bool { return !match(p) })
 }
 
-// exactly reports whether the rule names only one command or one file. Such a rule may allow an unreadable request.
+// exactly reports whether the rule names one command or one file, without wildcards. Such a rule may allow an
+// unreadable request.
 func (c compiled) exactly() bool {
 	if c.pattern != nil {
 		return c.pattern.Literal()
@@ -94,8 +96,8 @@ func (c compiled) exactly() bool {
 	return c.rule.Path != "" && c.rule.Path != "inside" && c.rule.Path != "outside" && !shell.HasMeta(c.rule.Path)
 }
 
-// pathFits judges one path. An allow rule compares only the target of the path. A deny or ask rule also compares the
-// path itself.
+// pathFits reports whether the path p of a request fits the path of the rule. An allow rule compares only the target of
+// p after all links. A deny or ask rule also compares p itself.
 func (c compiled) pathFits(p string, at shell.Place) bool {
 	real, ok := realPath(p)
 	allow := c.rule.Effect == Allow
@@ -122,8 +124,8 @@ func insidePath(dir, p string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// globFits reports whether a path matches the glob of a rule. The part of the glob before its first wildcard is a
-// path. If resolved is true, that part is resolved like the path.
+// globFits reports whether the path p matches the glob of a rule. If resolved is true, p is a result of realPath, and
+// globFits also resolves the links in the part of the glob before its first wildcard.
 func globFits(glob, p string, at shell.Place, resolved bool) bool {
 	base, rest := doublestar.SplitPattern(filepath.ToSlash(glob))
 	base = filepath.FromSlash(shell.Unescape(base))
@@ -143,7 +145,7 @@ func globFits(glob, p string, at shell.Place, resolved bool) bool {
 	}
 	if resolved {
 		if !shell.HasMeta(rest) {
-			// A name without wildcards may be a link.
+			// The last name of the glob has no wildcard, so it may be a link, too.
 			base, rest = filepath.Join(base, filepath.FromSlash(shell.Unescape(rest))), "."
 		}
 		var ok bool

@@ -8,7 +8,7 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// scope collects the parts of a command from one object of the input.
+// scope collects the parts of a command, such as program, arguments and variables, from one object of the input.
 type scope struct {
 	commands []shell.Command
 	argv     []string // a program's words, with or without its name
@@ -17,13 +17,14 @@ type scope struct {
 	hasArgs  bool
 	scripts  []shell.Command
 	argsText string  // arguments that came as one text
-	stdin    []Field // the fields that the command reads as its input
+	stdin    []Field // the fields with the standard input of the command
 	env      []string
 	envName  string
 	dirs     []string
 }
 
-// leaveScope ends the scope of an object in a list. The parts of an object without a command belong to the outer scope.
+// leaveScope ends the scope of an inner object. If the inner object has a command, it becomes a command of the outer
+// object. Otherwise its parts, such as arguments, go to the outer scope.
 func (r *reader) leaveScope() {
 	inner := r.scope()
 	r.scopes = r.scopes[:len(r.scopes)-1]
@@ -49,7 +50,7 @@ func (s *scope) addArgs(name string, list []string) {
 	s.args, s.argsName, s.hasArgs = append(s.args, list...), name, true
 }
 
-// combineScope makes commands from the parts in a scope.
+// combineScope builds the commands of an object from the parts in its scope.
 func (r *reader) combineScope(s *scope) []shell.Command {
 	switch {
 	case len(s.argv) == 0:
@@ -95,8 +96,8 @@ func (r *reader) combineScope(s *scope) []shell.Command {
 	return all
 }
 
-// joinArgs adds the arguments to their command. If the scope does not have exactly one command, the owner of the
-// arguments is unknown.
+// joinArgs adds the arguments to the command of the scope. If the scope does not have exactly one command, no one can
+// tell to which command the arguments belong. Then they become an unread field.
 func (r *reader) joinArgs(s *scope) {
 	text, ok := shell.Words(s.args)
 	if s.argsText != "" {
@@ -109,7 +110,7 @@ func (r *reader) joinArgs(s *scope) {
 	}
 	c := &s.commands[0]
 	if joined := strings.Join(s.args, " "); strings.ContainsAny(joined, ";|&$`<>\n") {
-		// Some tools pass the words to a shell unquoted.
+		// Some tools join the words and pass them to a shell without quotes.
 		r.guesses = append(r.guesses, shell.Command{Text: c.String() + " " + joined})
 	}
 	switch {

@@ -2,8 +2,8 @@ package policy
 
 import "testing"
 
-// TestSubcommandOptions kills the mutants that compare a denying rule only with words at fixed places. It also kills
-// the mutants that mistake an option's value for the subcommand.
+// TestSubcommandOptions checks that a deny rule such as "git push ..." also finds the subcommand after options. The
+// value of an option, as in "git commit -m push", is not a subcommand.
 func TestSubcommandOptions(t *testing.T) {
 	everything := Rule{Effect: Allow}
 	for _, test := range []struct {
@@ -74,8 +74,9 @@ func TestSubcommandOptions(t *testing.T) {
 	}
 }
 
-// TestConstantSubstitutions kills the mutants that treat a substitution as constant text although it expands, reads
-// or runs something. It also kills the mutant that treats no substitution as constant.
+// TestConstantSubstitutions checks that an allow rule accepts a command substitution with a constant result, such as a
+// here document for cat. It does not accept a substitution that expands a variable, reads a file or runs another
+// program.
 func TestConstantSubstitutions(t *testing.T) {
 	for _, test := range []struct {
 		rule, command string

@@ -2,8 +2,8 @@ package policy
 
 import "slices"
 
-// suggestRules returns the commands of the allow rules that together would allow a request, each once. It returns nil
-// if no rules can.
+// suggestRules returns the command patterns of new allow rules that together would allow the request. It returns nil if
+// no such rules exist.
 func (p *Policy) suggestRules(r Request, m Mode, a assessment) []string {
 	var commands []string
 	var rules []compiled

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSuggestedRulesAllow checks that the rules in a question allow the request. It kills the mutants that suggest a
-// rule where no rule can allow, and rules that do not cover the whole line.
+// TestSuggestedRulesAllow checks that the rules that a question suggests together allow the whole request. A question
+// suggests no rules if no rules can allow the request.
 func TestSuggestedRulesAllow(t *testing.T) {
 	for command, want := range map[string][]string{
 		"mytool":                    {"mytool"},

@@ -8,8 +8,8 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// TestTargets kills the mutants that allow a call without a target, a path that leads elsewhere, or a file that runs
-// or is trusted later.
+// TestTargets checks that the mode allow does not allow a change without a target or through a link to another place.
+// It does not allow changes of files that run later, such as .bashrc and Git hooks, or of Perlica's own files.
 func TestTargets(t *testing.T) {
 	place, in := project(t)
 	place.Own = []string{in("home/proj/.perlica_config"), in("home/.local/perlica")}
@@ -43,7 +43,7 @@ func TestTargets(t *testing.T) {
 		{"delete", "home/.local", place, Deny, shell.Refused},
 		{"read", "home/proj/.perlica_config/config.toml", place, Allow, shell.Ordinary},
 		{"edit", "home/proj/out/x", place, Ask, shell.AlwaysAsked},
-		// some programs drop "out/..", others follow the link
+		// The name out is a link. Some programs drop "out/..", and others follow the link.
 		{"edit", "home/proj/out/../a.go", place, Ask, shell.AlwaysAsked},
 		{"edit", "home/proj/src/../a.go", place, Allow, shell.Ordinary},
 		{"other", "home/other/x", place, Ask, shell.AlwaysAsked},
@@ -66,8 +66,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestUnread checks that only a rule that names exactly an unreadable request allows it, and that a rule that may
-// match denies it.
+// TestUnread checks that an unreadable request is allowed only by a rule that names exactly its command or file. A deny
+// rule that may match the request denies it.
 func TestUnread(t *testing.T) {
 	place, in := project(t)
 	odd := []Field{{"invented", "git push --force", Unread, nil}}
@@ -114,7 +114,7 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// TestSwitchMode checks that only a person allows a mode in which the agent asks less.
+// TestSwitchMode checks that only a person can allow a mode in which the agent asks for fewer permissions.
 func TestSwitchMode(t *testing.T) {
 	for mode, want := range map[string]Effect{
 		"": Ask, "bypassPermissions": Ask, "yolo": Ask, "acceptEdits": Ask, "auto": Ask, "agent-full-access": Ask,
@@ -128,8 +128,8 @@ func TestSwitchMode(t *testing.T) {
 	}
 }
 
-// TestWhatIsRemembered checks that a remembered yes does not cover another request. The other request has other fields,
-// or comes from another agent, or names a file that is now a link to another place.
+// TestWhatIsRemembered checks that a remembered yes does not cover a request with other fields or from another agent.
+// It does not cover the same path either if the path is now a link to another file.
 func TestWhatIsRemembered(t *testing.T) {
 	place, in := project(t)
 	command := func(change func(*Request)) Request {

@@ -19,8 +19,8 @@ var (
 	detail = lazily(`(?s)^(.*?) ?\[(in|current working directory) ([^\]]*)\](?: \(.*\))?(?: \[background\])?$`)
 )
 
-// takeTitle takes the command from the title if no field has it. It does so only for agents whose title is the command.
-// Any other title, and a cut title, is only a guess.
+// takeTitle takes the command from the title of a call without a command. It does so only for the agents in titles. For
+// other agents, and if the title is cut, the title is only a guess.
 func (r *reader) takeTitle() {
 	title := strings.TrimSpace(r.call.Title)
 	if titles[cmp.Or(r.call.Agent, r.call.Provider)] {
@@ -38,8 +38,9 @@ func (r *reader) takeTitle() {
 	}
 }
 
-// commandInTitle reads a title that is the command. The directory stands after the command, or alone in the content. If
-// it could stand in both places, the title is unreadable.
+// commandInTitle reads a title that is a command. The starting directory, as [in DIR], follows the command in the title
+// or stands alone in a text of the content. commandInTitle returns false for a cut title, or if the title names
+// directories at several places.
 func (r *reader) commandInTitle(title string) (shell.Command, bool) {
 	if title == "" || isCut(title) {
 		return shell.Command{}, false
@@ -67,7 +68,7 @@ func (r *reader) startDir(m []string) string {
 	return r.absolute(m[3])
 }
 
-// isCut reports whether a text seems to be only the beginning of a longer text.
+// isCut reports whether the text is empty or seems to be only the beginning of a longer text.
 func isCut(text string) bool {
 	text = strings.TrimSpace(text)
 	return text == "" || strings.HasSuffix(text, "…") ||

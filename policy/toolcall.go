@@ -12,7 +12,7 @@ import (
 // ToolCall is a tool call as an agent reports it.
 type ToolCall struct {
 	Provider  string // the provider's id, for rules
-	Agent     string // id of the known agent, which selects its table of fields; empty means Provider
+	Agent     string // id of the agent, which selects the table of its fields; empty means Provider
 	Kind      string // ACP tool kind
 	Title     string
 	RawInput  json.RawMessage
@@ -26,14 +26,13 @@ type Diff struct{ Path, Old, New string }
 
 // Reading is the result of ReadToolCall.
 type Reading struct {
-	// Request has Provider, Kind, Title, Mode, Commands, HasCommand, Paths, Removes, Changes, Fields, Guesses and
-	// Place.
+	// Request has all fields except Agent, Session and Options, which the caller sets.
 	Request Request
-	// Bodies are texts that the input adds to its file or removes from it, and that no diff of the call shows.
+	// Bodies are the texts that the input adds to a file or removes from it and that the diffs of the call do not have.
 	Bodies []Diff
 }
 
-// ReadToolCall reads a tool call that is made at a place.
+// ReadToolCall reads a tool call. Relative paths and commands start in the directory of the place at.
 func ReadToolCall(c ToolCall, at shell.Place) Reading {
 	r := &reader{call: c, place: at, names: ofAgent()[cmp.Or(c.Agent, c.Provider)]}
 	for _, path := range c.Locations {
@@ -58,11 +57,11 @@ type reader struct {
 	place shell.Place
 	names map[string]role
 
-	scopes []*scope // the objects being read, the innermost last
+	scopes []*scope // one for each nested object that is being read, the innermost last
 	left   int      // number of further values to read
 
 	commands []shell.Command
-	lost     bool // a command cannot be read
+	lost     bool // the call has a command that cannot be read
 	paths    []string
 	removes  []string
 	fields   []Field
@@ -73,7 +72,7 @@ type reader struct {
 	given   bool    // the call has an input
 	changes bool    // the call describes a change of a file
 	deletes bool    // the call deletes the files that it names
-	beside  []Field // fields that widen the rights of a command, if there is one
+	beside  []Field // fields that widen the rights only if the call has a command
 
 	patched, unpatched []string // the files that patches name, and the files that patches remove
 }
@@ -90,7 +89,8 @@ func (r *reader) addField(name, value string, role Role) {
 	r.fields = append(r.fields, Field{Name: name, Value: value, Role: role})
 }
 
-// addUnread records a field that is not understood, and the command or path that it may turn out to be.
+// addUnread records a field with the role Unread. Its value may be a command or a path, so addUnread also records the
+// value as a guess, and as a path if it looks like one.
 func (r *reader) addUnread(name, value string) {
 	r.addField(name, value, Unread)
 	if strings.TrimSpace(value) != "" {
@@ -101,7 +101,7 @@ func (r *reader) addUnread(name, value string) {
 	}
 }
 
-// finishCall adds the parts that only the whole call shows.
+// finishCall adds the parts that depend on several fields of the call. It runs after all fields have been read.
 func (r *reader) finishCall() {
 	if len(r.commands) == 0 && !r.lost && r.isExecute() {
 		r.takeTitle()

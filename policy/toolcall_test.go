@@ -13,7 +13,7 @@ import (
 var place = shell.Place{Dir: "/w/proj", Home: "/home/me", Temp: []string{"/tmp"},
 	Own: []string{"/w/proj/.perlica_config"}}
 
-// readInput reads a tool call of an agent without its own table of fields.
+// readInput reads a tool call of an agent for which ofAgent has no table.
 func readInput(kind, raw string) Request {
 	return ReadToolCall(ToolCall{Provider: "x", Kind: kind, RawInput: json.RawMessage(raw)}, place).Request
 }
@@ -35,8 +35,8 @@ func unread(r Request) (names []string) {
 	return names
 }
 
-// TestCommands kills the mutants that trust a title that may not be the command, and the mutants that lose a part of
-// a command.
+// TestCommands checks the commands that ReadToolCall finds in an input, with arguments, variables and standard input.
+// The title of this agent's calls is never a command.
 func TestCommands(t *testing.T) {
 	tests := []struct {
 		raw, title, kind string
@@ -98,8 +98,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestWhereCommandsStart checks that each name for the starting directory counts. Two different directories make the
-// call unreadable.
+// TestWhereCommandsStart checks that ReadToolCall finds the starting directory of a command under each of its names.
+// Two different directories make the call unreadable.
 func TestWhereCommandsStart(t *testing.T) {
 	for _, raw := range []string{
 		`{"command":"ls","cwd":"/x"}`, `{"workdir":"/x","command":"ls"}`, `{"command":"ls","chdir":"/x"}`,
@@ -119,7 +119,8 @@ func TestWhereCommandsStart(t *testing.T) {
 	}
 }
 
-// TestPaths checks that every field that names a file adds a target, wherever the path leads.
+// TestPaths checks that ReadToolCall adds the path of every field that names a file, also for paths outside the working
+// directory.
 func TestPaths(t *testing.T) {
 	for raw, want := range map[string][]string{
 		`{"path":"a.go"}`:                             {"/w/proj/a.go"},
@@ -142,7 +143,7 @@ func TestPaths(t *testing.T) {
 		`{"diff":"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- /no\n+++ /neither\n y\n--- /dev/null\n+++ b/../../n\n"}`: {"/w/proj/x", "/n"},
 		`{"diff":"diff --git a/w/proj/n b/w/proj/n\n--- a/dev/null\n+++ b/w/proj/n\n@@ -1,0 +1,1 ` +
 			`@@\n+x","fileName":"/w/proj/n"}`: {"/w/proj/n"},
-		// nothing says that the path is absolute
+		// No other field shows that the path in the patch is absolute.
 		`{"diff":"--- a/w/proj/n\n+++ b/w/proj/n\n@@ -1 +1 @@\n-x\n+y"}`:                       {"/w/proj/w/proj/n"},
 		`{"diff":"--- a/../../etc/x\n+++ b/../../etc/x\n@@ -1 +1 @@\n-x\n+y","path":"/etc/x"}`: {"/etc/x", "/etc/x"},
 		`{"diff":"--- a/.env\n+++ b/.env\n@@ -1 +1 @@\n-x\n+y","path":"/.env"}`: {"/.env",
@@ -178,8 +179,8 @@ func cleaned(paths []string) (out []string) {
 	return out
 }
 
-// TestRoles checks that numbers and plain words keep a request readable. Every other value of an unknown field makes
-// it unreadable.
+// TestRoles checks values of a field that no table knows. A number or a plain word leaves the request readable. Any
+// other value makes it unreadable.
 func TestRoles(t *testing.T) {
 	for value, ok := range map[string]bool{
 		`7`: true, `true`: true, `"fast"`: true, `"HEAD"`: true, `null`: true, `""`: true, `[1,"a"]`: true,
@@ -216,7 +217,8 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestTitles checks that the title is the command only for some agents. For the others it is at most a guess.
+// TestTitles checks that ReadToolCall takes a title as the command only for some agents. For other agents the title is
+// only a guess.
 func TestTitles(t *testing.T) {
 	for _, test := range []struct{ title, text, want, dir string }{
 		{"ls -la", "", "ls -la", ""},

@@ -10,7 +10,8 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// addPath adds a path, a file:// URL, or a path that begins with a home. Some tools put several paths in one text.
+// addPath adds a path, which may be relative, a file:// URL, or begin with ~ or $HOME. Some tools put several paths in
+// one text, so addPath also adds each part of a text with commas or line ends.
 func (r *reader) addPath(p string) {
 	if p = strings.TrimSpace(p); p == "" {
 		return
@@ -25,7 +26,8 @@ func (r *reader) addPath(p string) {
 	}
 }
 
-// absolute returns the path as the agent's file system names it.
+// absolute returns the absolute path for a path, a file:// URL or a path from a home directory. If it cannot, it
+// returns p.
 func (r *reader) absolute(p string) string {
 	if len(p) >= 5 && strings.EqualFold(p[:5], "file:") {
 		if u, err := url.Parse(p); err == nil && (u.Host == "" || u.Host == "localhost") && u.Path+u.Opaque != "" {
@@ -37,17 +39,17 @@ func (r *reader) absolute(p string) string {
 	switch {
 	case p == "~" || strings.HasPrefix(p, "~/") || strings.HasPrefix(p, `~\`):
 		if r.place.Home == "" {
-			return p // not absolute: its target is unknown
+			return p // this path is not absolute, so its target is unknown
 		}
 		p = filepath.Join(r.place.Home, p[1:])
 	case strings.HasPrefix(p, "~"):
-		// The homes of other users are assumed below /home.
+		// This is the home of another user, such as ~bob. It is assumed to lie below /home.
 		return filepath.Join("/home", p[1:])
 	case strings.HasPrefix(p, "$HOME/") || strings.HasPrefix(p, "${HOME}/"):
 		_, rest, _ := strings.Cut(p, "/")
 		p = filepath.Join(r.place.Home, rest)
 	case !filepath.IsAbs(p) && r.place.Dir != "":
-		// filepath.Join would clean the path, but ".." after a link leads elsewhere than ".." after a name.
+		// filepath.Join would remove the name before "..". If this name is a link, ".." leads elsewhere.
 		p = strings.TrimRight(r.place.Dir, "/") + string(filepath.Separator) + strings.TrimPrefix(p, "./")
 		if !strings.Contains(p, "..") {
 			p = filepath.Clean(p)
@@ -59,8 +61,8 @@ func (r *reader) absolute(p string) string {
 	return p
 }
 
-// addGlob adds the directory that a pattern stays in, if the pattern names one. Other patterns stay below the starting
-// directory of the search.
+// addGlob adds the directory to which a pattern of paths is confined, if this may lie outside the working directory.
+// All other patterns stay below the directory in which the search starts.
 func (r *reader) addGlob(pattern string) {
 	pattern = strings.ReplaceAll(pattern, `\/`, "/")
 	for _, one := range alternatives(pattern) {
@@ -68,8 +70,8 @@ func (r *reader) addGlob(pattern string) {
 	}
 }
 
-// alternatives returns the alternatives of a pattern that begins with {a,b} or @(a|b). Only at the start of a pattern
-// can an alternative be an absolute path.
+// alternatives expands a pattern that begins with {a,b} or @(a|b): {a,b}/c becomes a/c and b/c. It does not expand
+// alternatives at other places, because only the first one can make the path absolute.
 func alternatives(pattern string) []string {
 	separator, open, closing := byte(','), byte('{'), byte('}')
 	start := 1
@@ -108,15 +110,15 @@ func (r *reader) addOneGlob(pattern string) {
 		return
 	}
 	base, _ := doublestar.SplitPattern(filepath.ToSlash(pattern))
-	// A pattern such as x/**/../../y may leave even its base directory.
+	// A pattern such as x/**/../../y may leave x, the directory before its first wildcard.
 	if i := strings.Index(pattern, ".."); i >= 0 && i >= len(base) {
 		base = filepath.Join(base, strings.Repeat("../", strings.Count(pattern, "..")))
 	}
 	r.addPath(base)
 }
 
-// looksLikePath reports whether a text can only be a path that is absolute, starts at a home, or leads out of the
-// working directory.
+// looksLikePath reports whether a text begins like a path that is absolute, starts in a home directory, or leads to the
+// parent directory.
 func looksLikePath(s string) bool {
 	s = strings.TrimSpace(s)
 	if strings.ContainsAny(s, "\n") || len(s) > 4096 {
@@ -130,13 +132,13 @@ func looksLikePath(s string) bool {
 
 var plainWord = lazily(`^[\pL\pN][\pL\pN_:+-]*$`)
 
-// isWord reports whether a text is one word that is neither a path nor the name of a program.
+// isWord reports whether a text is empty or one harmless word: neither a path nor the name of a program in programs.
 func isWord(s string) bool {
 	return s == "" || len(s) <= 64 && plainWord().MatchString(s) && !programs()[strings.ToLower(s)]
 }
 
-// programs are names that a harmless word must not have: programs that run others, and programs that write, remove,
-// send or end something.
+// programs are the names of programs that isWord refuses: they run other programs, or they write, remove, send, show or
+// end something.
 var programs = sync.OnceValue(func() map[string]bool {
 	out := map[string]bool{}
 	for name := range strings.FieldsSeq(`sh bash zsh dash ksh fish csh tcsh pwsh powershell cmd busybox toybox

@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// member is one name of an object and its value. A name may occur twice. Agents differ in the one they use, so both
-// are read.
+// member is one name of a JSON object and its value. A name may occur twice. Some agents use the first value and others
+// the last, so the reader reads both.
 type member struct {
 	name  string
 	value json.RawMessage
@@ -46,7 +46,8 @@ func textOf(raw json.RawMessage) (s string, ok bool) {
 	return s, len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil
 }
 
-// words returns the elements of a list of texts and numbers.
+// words returns the elements of a JSON list as texts. ok is false if the value is not a list of texts, numbers, true
+// and false.
 func words(raw json.RawMessage) (out []string, ok bool) {
 	list, ok := elements(raw)
 	for _, e := range list {
@@ -63,7 +64,7 @@ func words(raw json.RawMessage) (out []string, ok bool) {
 	return out, ok
 }
 
-// readInput reads the input of the tool.
+// readInput reads the input of the tool, the rawInput of the call.
 func (r *reader) readInput(raw json.RawMessage) {
 	raw = bytes.TrimSpace(raw)
 	r.left = maxValues
@@ -84,7 +85,7 @@ func (r *reader) readInput(raw json.RawMessage) {
 
 func (r *reader) scope() *scope { return r.scopes[len(r.scopes)-1] }
 
-// readObject reads the members of an object. The names of the outermost members have no prefix.
+// readObject reads the members of an object. An inner member is named with the names of its objects, as in env.PATH.
 func (r *reader) readObject(name string, list []member, depth int) {
 	hands := slices.ContainsFunc(list, func(m member) bool { return slices.Contains(handed, plainName(m.name)) })
 	for _, m := range list {
@@ -103,7 +104,7 @@ func (r *reader) readObject(name string, list []member, depth int) {
 			r.beside = append(r.beside, Field{Name: full, Value: value})
 		}
 		if role == unknown && strings.ContainsAny(m.name, "/\\") {
-			r.addPath(m.name) // the object is a table of files
+			r.addPath(m.name) // the names of the object are paths of files
 		}
 		if role == body || role == patch || role == unknown && bodies()[plainName(m.name)] == body {
 			r.changes = true
@@ -113,11 +114,12 @@ func (r *reader) readObject(name string, list []member, depth int) {
 	}
 }
 
-// handed are the names of fields that pass arguments to another tool, next to that tool's name.
+// handed are names of members with the arguments of another tool. In an object with such a member, the member "name" is
+// the name of that tool.
 var handed = []string{"arguments", "args", "params", "parameters", "input", "toolinput", "server", "servername",
 	"mcpserver"}
 
-// readValue reads one value according to the role of its name.
+// readValue reads one value. The role as, which comes from the name, says how.
 func (r *reader) readValue(name string, raw json.RawMessage, as role, depth int) {
 	if r.left--; r.left < 0 || depth > maxDepth {
 		if r.left == -1 || depth > maxDepth {
@@ -148,7 +150,8 @@ func (r *reader) readValue(name string, raw json.RawMessage, as role, depth int)
 			return
 		}
 		if (as == input || as == args) && r.holdsCommand(json.RawMessage(s), depth) {
-			// The text may be the input of the command, or JSON that the tool decodes. Both readings count.
+			// The text may be the standard input of the command, or JSON that the tool decodes. The reader cannot tell,
+			// so it reads the text both ways.
 			r.scopes = append(r.scopes, &scope{})
 			r.readValue(name, json.RawMessage(strings.TrimSpace(s)), unknown, depth+1)
 			r.leaveScope()
@@ -161,16 +164,16 @@ func (r *reader) readValue(name string, raw json.RawMessage, as role, depth int)
 	}
 }
 
-// commands are the roles whose value should hold a command.
+// commands are the roles of values that should be commands.
 var commands = map[role]bool{command: true, commandList: true, program: true, argv: true, script: true}
 
-// addGarbled records a value that should hold a command and does not.
+// addGarbled records a value that should be a command and is not one.
 func (r *reader) addGarbled(name, value string) {
 	r.lost = r.lost || r.isExecute()
 	r.addUnread(name, value)
 }
 
-// shown returns a value as a person reads it.
+// shown returns a JSON text without its quotes and escapes, and any other value as JSON.
 func shown(raw json.RawMessage) string {
 	if s, ok := textOf(raw); ok {
 		return s
@@ -178,7 +181,7 @@ func shown(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// readList reads a list: the words of one command, or several values of a role.
+// readList reads a list. The list is one command in words, or it has several values with the role as.
 func (r *reader) readList(name string, raw json.RawMessage, as role, depth int) {
 	if all, isWords := words(raw); isWords && r.readWords(name, all, as) {
 		return
@@ -207,8 +210,8 @@ func (r *reader) readList(name string, raw json.RawMessage, as role, depth int) 
 	}
 }
 
-// readWords reads a list of words that is one command, its arguments or its variables. It returns false if the words
-// are values of their own.
+// readWords reads a list of words that together are one command, its arguments or its variables. It returns false if
+// each word is a separate value.
 func (r *reader) readWords(name string, all []string, as role) bool {
 	s := r.scope()
 	switch {
@@ -230,15 +233,15 @@ func (r *reader) readWords(name string, all []string, as role) bool {
 	return true
 }
 
-// isEnclosedJSON reports whether a text is JSON that the tool will decode. Some tools pass the arguments of another
-// tool this way.
+// isEnclosedJSON reports whether a text is probably JSON that the tool will decode. Some tools pass the arguments of
+// another tool as such a text.
 func (r *reader) isEnclosedJSON(s string, as role) bool {
 	s = strings.TrimSpace(s)
 	return (as == unknown || (as == args || as == input) && !r.isExecute()) && s != "" &&
 		(s[0] == '{' || s[0] == '[') && json.Valid([]byte(s))
 }
 
-// holdsCommand reports whether a text is JSON in which some member holds a command.
+// holdsCommand reports whether a value is JSON in which a member at any depth has a name for commands.
 func (r *reader) holdsCommand(raw json.RawMessage, depth int) bool {
 	raw = bytes.TrimSpace(raw)
 	if r.left--; r.left < 0 || depth > maxDepth || !json.Valid(raw) {
@@ -254,11 +257,12 @@ func (r *reader) holdsCommand(raw json.RawMessage, depth int) bool {
 	return slices.ContainsFunc(parts, func(e json.RawMessage) bool { return r.holdsCommand(e, depth+1) })
 }
 
-// editing are the verbs of editor tools that send the verb in the field "command".
+// editing are the verbs of editor tools. Such tools send the verb in the field "command", where other tools have a
+// shell command.
 var editing = []string{"view", "create", "str_replace", "insert", "undo_edit", "write", "edit", "delete", "rename",
 	"read"}
 
-// readText reads a text according to the role of its name.
+// readText reads a text. The role as, which comes from the name, says how.
 func (r *reader) readText(name, s string, as role) {
 	top := r.scope()
 	switch as {
@@ -300,7 +304,7 @@ func (r *reader) readText(name, s string, as role) {
 	}
 }
 
-// readCommand reads a text that is a command, or the verb of an editor tool.
+// readCommand reads a text that is a command, or a verb in editing.
 func (r *reader) readCommand(name, s string) {
 	switch {
 	case !r.isExecute() && slices.Contains(editing, s):
@@ -323,7 +327,7 @@ func (r *reader) readUnknown(name, s string) {
 	r.addUnread(name, s)
 }
 
-// readVariables reads an object of variables.
+// readVariables reads an object with environment variables.
 func (r *reader) readVariables(name string, raw json.RawMessage) {
 	list, ok := members(raw)
 	if !ok {
@@ -383,10 +387,12 @@ func (r *reader) addBody(name, s string) {
 	r.bodies = append(r.bodies, part)
 }
 
-// setuid matches file modes with which a program runs as its owner or group.
+// setuid matches file modes such as 4755 and u+s. A program with such a mode runs with the rights of its owner or
+// group.
 var setuid = lazily(`^0*[2-7][0-7]{3}$|^[ugoa]*[+=][rwxt]*s`)
 
-// readMode reads the name of a mode. A mode in which an agent asks less does not count as a plain word.
+// readMode reads a mode: the mode of an agent, of a sandbox or of a file. A mode in which an agent asks for fewer
+// permissions makes the request unreadable, except in a call of kind read or search.
 func (r *reader) readMode(name, s string) {
 	if r.call.Kind == "switch_mode" {
 		r.mode = s
