@@ -21,10 +21,11 @@ func modelCommand(a *frame.App) *cobra.Command {
 	var keyCommand string
 	cmd := &cobra.Command{
 		Use: "model", Annotations: frame.ReadOnly.Annotation(),
-		Short: "Ask a model's HTTP API, one request a prompt, without tools",
-		Long: `An ACP agent that has no tools: it sends one HTTP request for each prompt and passes on what
-the model streams. Nothing is sent twice, whatever fails. 'perlica run --provider NAME' starts
-it for a provider with providers.NAME.model.api; see docs/models.md.`,
+		Short: "Send each prompt to a model's HTTP API, once and without tools",
+		Long: `An ACP agent without tools. It sends one HTTP request for each prompt and passes on the
+model's answer as it arrives. It never sends a request twice, even after a failure.
+'perlica run --provider NAME' starts this agent if the configuration has the key
+providers.NAME.model.api; see docs/models.md.`,
 		Example: `  perlica run --provider anthropic-api --model claude-sonnet-4-5 'Say hello.'
   perlica agent model --api openai-chat --base-url http://127.0.0.1:11434/v1 --model qwen3`,
 		Args: frame.Exactly(),
@@ -59,17 +60,18 @@ it for a provider with providers.NAME.model.api; see docs/models.md.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&api, "api", "", "the `protocol`: anthropic, openai, openai-chat or gemini")
-	fl.StringVar(&s.Model, "model", "", "the model, by its maker's `name`")
+	fl.StringVar(&s.Model, "model", "", "the model's `name` at its maker")
 	fl.StringVar(&s.BaseURL, "base-url", "",
-		"the `address` of the API, without the path of its endpoint (default: the maker's)")
-	fl.StringVar(&s.Proxy, "proxy", "", "the `address` of a proxy (default: what HTTPS_PROXY and NO_PROXY say)")
-	fl.BoolVar(&s.Blind, "no-images", false, "refuse images and PDFs: the model takes text alone")
-	fl.StringVar(&key.Env, "key-env", "", "the `variable` of the environment that holds the key")
-	fl.StringVar(&key.File, "key-file", "", "the `file` that holds the key, which no one else may read")
-	fl.StringVar(&keyCommand, "key-command", "", "the `program` that prints the key and its arguments, as a JSON array")
-	fl.StringVar(&options, "options", "", "`members` of the request's body, as a JSON object")
-	fl.StringVar(&price, "price", "", "what tokens cost, as a JSON `object`")
-	fl.StringVar(&schema, "schema", "", "the JSON `schema` that answers are asked to have")
+		"the `address` of the API, without the endpoint's path (default: the maker's address)")
+	fl.StringVar(&s.Proxy, "proxy", "", "the `address` of a proxy (default: from HTTPS_PROXY and NO_PROXY)")
+	fl.BoolVar(&s.Blind, "no-images", false, "refuse images and PDFs, because the model accepts only text")
+	fl.StringVar(&key.Env, "key-env", "", "the environment `variable` that holds the API key")
+	fl.StringVar(&key.File, "key-file", "", "the `file` that holds the API key; other users must not be able to read it")
+	fl.StringVar(&keyCommand, "key-command", "",
+		"a JSON array of a `program` and its arguments; the program prints the API key")
+	fl.StringVar(&options, "options", "", "a JSON object with further `members` for the request's body")
+	fl.StringVar(&price, "price", "", "a JSON `object` with the prices of tokens; see docs/models.md")
+	fl.StringVar(&schema, "schema", "", "ask the model for answers that match this JSON `schema`")
 	return cmd
 }
 

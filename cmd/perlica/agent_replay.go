@@ -28,18 +28,18 @@ func replayCommand(a *frame.App) *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use: "replay FILE", Annotations: frame.ReadOnly.Annotation(),
-		Short: "Replay an agent from a record of it",
-		Long: `An ACP agent that repeats a record: a real session as a test of a client, without a key and
-without a network. FILE is a file of 'perlica session export --replay', an export of the log,
-or a log itself (eventlog.db) with --run or --session.
+		Short: "Replay a recorded session of an agent",
+		Long: `An ACP agent that repeats a recorded session. It tests a client with a real session, and
+needs neither a key nor a network. FILE comes from 'perlica session export --replay' or
+'perlica log export', or is a log (eventlog.db); a log also needs --run or --session.
 
 The text of a prompt selects the recorded turn. Every other request gets the next recorded
 answer to its method. The agent asks its questions again. If an answer differs from the
 record, the turn ends with an error. A request without a recorded answer gets an error that
 names the expected request. See docs/replay.md.
 
-Exit codes: 0 the client has left; 1 the record cannot be read, or it lacks a line; 2 the
-command line is wrong.`,
+Exit codes: 0 the client has disconnected; 1 the record cannot be read, or it lacks a line;
+2 the command line is wrong.`,
 		Example: `  perlica session export my-session --replay yesterday.frames --redact
   perlica agent replay --check yesterday.frames
   perlica run --agent 'perlica agent replay yesterday.frames' 'the same prompt'`,
@@ -66,15 +66,16 @@ command line is wrong.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.BoolVar(&check, "check", false, "describe the record, and serve nothing")
-	fl.BoolVar(&opt.InOrder, "in-order", false, "answer a prompt that is not in the record with the next turn of it")
+	fl.BoolVar(&check, "check", false, "print a description of the record, and do not start the agent")
+	fl.BoolVar(&opt.InOrder, "in-order", false, "answer a prompt that is not in the record with the record's next turn")
 	fl.BoolVar(&opt.AnyAnswer, "any-answer", false,
-		"go on whatever a question is answered, and without a cancel where the record has one")
+		"accept any answer to a question, and do not wait for a recorded cancel")
 	fl.Float64Var(&opt.Speed, "speed", 0,
-		"the pace as a `number`: 1 is that of the record, 2 twice as fast; without it nothing waits")
-	fl.StringVar(&f.Run, "run", "", "of a log, this `run`: its id, the beginning or end of it, or its input's id")
+		"the pace as a `number`: 1 as recorded, 2 twice as fast; without this flag there are no pauses")
+	fl.StringVar(&f.Run, "run", "",
+		"replay this `run` of a log: its id, the beginning or end of its id, or its input's id")
 	fl.StringVarP(&f.Session, "session", "s", "",
-		"of a log, this `session`: its id, the beginning or end of it, or its name")
+		"replay this `session` of a log: its name, its id, or the beginning or end of its id")
 	cmd.MarkFlagsMutuallyExclusive("run", "session")
 	return cmd
 }

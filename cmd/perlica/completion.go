@@ -43,7 +43,7 @@ var shells = []struct {
 	name, use string
 	write     func(root *cobra.Command, w io.Writer, described bool) error
 }{
-	{"bash", `For all shells to come:
+	{"bash", `For every new shell:
 
   mkdir -p ~/.local/share/bash-completion/completions
   perlica completion bash > ~/.local/share/bash-completion/completions/perlica
@@ -51,11 +51,11 @@ var shells = []struct {
 Without the package bash-completion, put this into ~/.bashrc instead:
 
   . <(perlica completion bash)`, writeBash},
-	{"zsh", `For all shells to come, where compinit is called in ~/.zshrc:
+	{"zsh", `For every new shell, if ~/.zshrc calls compinit:
 
   perlica completion zsh > "${fpath[1]}/_perlica"
 
-Where that folder is not yours, put this into ~/.zshrc, after compinit:
+If you may not write there, put this into ~/.zshrc, after compinit:
 
   . <(perlica completion zsh)`, func(root *cobra.Command, w io.Writer, described bool) error {
 		if described {
@@ -63,14 +63,14 @@ Where that folder is not yours, put this into ~/.zshrc, after compinit:
 		}
 		return root.GenZshCompletionNoDesc(w)
 	}},
-	{"fish", `For all shells to come:
+	{"fish", `For every new shell:
 
   mkdir -p ~/.config/fish/completions
   perlica completion fish > ~/.config/fish/completions/perlica.fish`,
 		func(root *cobra.Command, w io.Writer, described bool) error {
 			return root.GenFishCompletion(w, described)
 		}},
-	{"powershell", `For all shells to come:
+	{"powershell", `For every new shell:
 
   perlica completion powershell >> $PROFILE`, func(root *cobra.Command, w io.Writer, described bool) error {
 		if described {
@@ -88,7 +88,7 @@ func completionCommand(a *frame.App) *cobra.Command {
 		cmd := &cobra.Command{
 			Use: shell.name, Annotations: frame.ReadOnly.Annotation(),
 			Short: "Print the completion script for " + shell.name,
-			Long:  "Print the script that makes " + shell.name + " complete the command line of perlica.\n\n" + shell.use,
+			Long:  "Print the script that lets " + shell.name + " complete command lines of perlica.\n\n" + shell.use,
 			Args:  frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				var script bytes.Buffer
@@ -101,12 +101,12 @@ func completionCommand(a *frame.App) *cobra.Command {
 				})
 			},
 		}
-		cmd.Flags().BoolVar(&plain, "no-descriptions", false, "offer words without their descriptions")
+		cmd.Flags().BoolVar(&plain, "no-descriptions", false, "complete words without showing descriptions")
 		list = append(list, cmd)
 	}
-	return frame.Group("completion", "Print the script with which a shell completes the command line",
-		"Print the script with which a shell completes commands, flags and names. The help for a shell says where\nto put "+
-			"it. See docs/completion.md.", list...)
+	return frame.Group("completion", "Print the script that lets your shell complete command lines",
+		"Print the script that lets your shell complete commands, flags and names. The help of each\nsubcommand "+
+			"tells you where to put the script. See docs/completion.md.", list...)
 }
 
 // writeBash writes the script for bash. It does not need the package bash-completion.

@@ -16,7 +16,7 @@ import (
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND…]", Annotations: frame.ReadOnly.Annotation(),
-		Short: "Help about any command",
+		Short: "Show the help of a command",
 		Long:  "Show the help of a command: the same as COMMAND --help.",
 		Example: `  perlica help run
   perlica help log verify`,

@@ -110,16 +110,16 @@ func (a *app) root(args []string) *cobra.Command {
 		Use: "perlica", Annotations: frame.StartsRun.Annotation(),
 		Short: "Talk to a coding agent, one call an input, on the record",
 		Long: `Perlica stands between you and a coding agent that speaks the Agent Client
-Protocol. One input makes at most one call; nothing is executed here, nothing is
-retried, and every step is on an append-only log.
+Protocol. One input makes at most one call of the agent. Perlica itself executes and
+retries nothing. It records every step on an append-only log.
 
-At a terminal, 'perlica' without a command is the chat.`,
+At a terminal, 'perlica' without a command starts the chat.`,
 		Example: `  perlica run "what does this repository do?"    one input, the answer, exit
   perlica                                        the chat
   perlica "what does this repository do?"        the chat, with this text as its first input
-  perlica provider list                          which agents there are, and how to install them
-  perlica log show                               what happened in the last run
-  perlica doctor                                 what is broken, and what to do`,
+  perlica provider list                          the known agents, and how to install them
+  perlica log show                               the story of the last run
+  perlica doctor                                 a check of everything, with hints for repairs`,
 		SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			// Cobra would check this later, and its error would not be a usage error.
@@ -172,9 +172,10 @@ At a terminal, 'perlica' without a command is the chat.`,
 	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand(root))
-	root.PersistentFlags().StringVar(&a.ContextFlag, "context", "", "use another set of databases, by its `name`")
+	root.PersistentFlags().StringVar(&a.ContextFlag, "context", "",
+		"use the context with this `name`, which has its own log")
 	root.PersistentFlags().StringVar(&a.ProjectFlag, "project", "",
-		"the `folder` of the project; without it, Perlica searches for .perlica_config")
+		"the project's `folder` (default: this folder or its nearest parent that has .perlica_config)")
 	root.Flags().BoolP("print", "p", false,
 		"send one input, print the answer, exit: the same as 'perlica run', with its flags")
 	root.Flags().BoolVar(&serves, "service", false,
@@ -210,7 +211,7 @@ var commands = map[string]func(*frame.App) *cobra.Command{
 // addVersion adds the flag --version. Cobra's own flag prints a different line, and changing it would need
 // text/template.
 func addVersion(cmd *cobra.Command) {
-	cmd.Flags().BoolP("version", "v", false, "version for "+cmd.Name())
+	cmd.Flags().BoolP("version", "v", false, "print the version")
 }
 
 func serviceCommand(a *frame.App) *cobra.Command {

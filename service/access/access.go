@@ -27,10 +27,11 @@ const (
 
 // These texts of a command's help explain the rights.
 const (
-	HelpOfPeople = `Rights: ask sends inputs to the agent, approve answers the questions of one's own runs,
-admin changes what stays and, with approve, answers everybody's questions.`
-	HelpOfDevices = `Rights: read sees what is on record, ask sends inputs to the agent and cancels them, approve
-answers questions, admin changes what stays.`
+	HelpOfPeople = `Rights: "ask" allows inputs to the agent. "approve" allows answers to the questions of one's
+own runs. "admin" allows changes of lasting state and, with "approve", answers to the questions
+of all runs.`
+	HelpOfDevices = `Rights: "read" shows everything on record. "ask" allows inputs to the agent, and stops of
+running turns. "approve" allows answers to questions. "admin" allows changes of lasting state.`
 )
 
 // Rights lists the rights of a visitor.

@@ -33,18 +33,18 @@ func Command(a *frame.App) *cobra.Command {
 	var setup string
 	cmd := &cobra.Command{
 		Use: "acp [-- COMMAND ARG…]", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Stand between an editor and its agent, as an ACP agent",
-		Long: `Be the ACP agent that an editor starts, and start the real agent. Perlica passes on and
-records every line between the editor and the agent, byte for byte. Each prompt is an input
-that makes at most one call. The policy judges questions. A person can answer them in the
-editor, at another terminal ('perlica pending') or from a phone: the first answer counts.
+		Short: "Record and judge everything between an editor and its agent",
+		Long: `An editor starts this command in place of its agent, and Perlica starts the agent. Perlica
+passes on and records every line between them, byte for byte. Each prompt is an input that
+makes at most one call. The policy judges the agent's questions. A person can answer them in
+the editor, at another terminal ('perlica pending') or from a phone: the first answer counts.
 
-Replace the agent's command in the editor's configuration by this one; --setup prints the
-text to paste. See docs/acp.md.
+Put this command into the editor's configuration in place of the agent's command; --setup
+prints the text to paste. See docs/acp.md.
 
 The first argument that is not one of these flags, and all arguments after it, belong to the
-agent: an editor adds them for a login. Perlica then runs the agent's command with them in this
-terminal, records it, and returns its exit code.
+agent. Editors add such arguments for a login. Perlica then runs the agent's command with them
+in this terminal, records it, and returns its exit code.
 
 Exit codes: 0 the editor closed its side; 1 the agent ended; 2 usage or configuration;
 7 the event log could not be written; 130, 143 a signal.`,
@@ -77,14 +77,14 @@ Exit codes: 0 the editor closed its side; 1 the agent ended; 2 usage or configur
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.Provider, "provider", "", "the agent's `name` in the configuration or the registry")
-	fl.StringVar(&f.Agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
+	fl.StringVar(&f.Provider, "provider", "", "use the agent with this `name` in the configuration or the registry")
+	fl.StringVar(&f.Agent, "agent", "", "use the ACP agent that this `command` starts: 'CMD ARG…'")
 	fl.StringArrayVar(&f.Env, "env", nil, "pass this environment `variable` to the agent, too")
-	fl.StringVar(&f.Mode, "mode", "", "the agent's mode, by its `id`; \"none\" leaves it as it starts")
+	fl.StringVar(&f.Mode, "mode", "", "the `id` of the agent's mode; \"none\" keeps the mode in which the agent starts")
 	fl.StringVar(&f.Permissions, "permissions", "",
-		"who answers the agent's questions, a `mode`: ask, reads, deny or allow (default ask)")
+		"the `mode` for the agent's questions: ask, reads, deny or allow (default ask)")
 	a.AddSandboxFlag(cmd)
-	fl.StringVar(&setup, "setup", "", "print what to put into the configuration of an `editor`: "+
+	fl.StringVar(&setup, "setup", "", "print the lines for the configuration of this `editor`: "+
 		strings.Join(editors(), ", "))
 	cmd.MarkFlagsMutuallyExclusive("provider", "agent")
 	return cmd

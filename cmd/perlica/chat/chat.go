@@ -48,10 +48,11 @@ func Command(c *frame.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "chat [TEXT]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Talk to the agent, line by line",
-		Long: `Talk to the agent, line by line. Each line that is sent is one input, and makes at most
-one call. The agent lives as long as the chat. TEXT is sent first.
+		Long: `Talk to the agent, line by line. Each line that you send is one input, and makes at most
+one call. The agent runs until the chat ends. TEXT is the first input.
 
-'perlica' without a command is the same, and 'perlica "TEXT"' with a text of several words.`,
+'perlica' without a command does the same, and so does 'perlica "TEXT"' if the text has
+several words.`,
 		Args: frame.Between(0, "TEXT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.First = strings.Join(args, "")
@@ -66,9 +67,9 @@ func (a *app) addChatFlags(cmd *cobra.Command, f *Flags) {
 	dialog.AddFlags(cmd, &f.Flags)
 	fl := cmd.Flags()
 	fl.StringVar(&f.Permissions, "permissions", "",
-		"who answers the agent's questions, a `mode`: ask, reads, deny or allow")
+		"the `mode` for the agent's questions: ask, reads, deny or allow")
 	a.AddSandboxFlag(cmd)
-	fl.BoolVar(&f.Resume, "resume", false, "choose the session to continue from a list")
+	fl.BoolVar(&f.Resume, "resume", false, "choose a session from a list, and continue it")
 	cmd.MarkFlagsMutuallyExclusive("resume", "session", "continue")
 	fl.BoolVar(&f.Thoughts, "thoughts", false, "show the agent's thoughts")
 	dialog.AddTeamFlags(cmd, &f.Team)

@@ -24,9 +24,8 @@ type app struct{ *frame.App }
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	return frame.Group("config", "Show, check and trust the configuration",
-		`Precedence: flags, environment (PERLICA_*), project file, user file, defaults. All of it
-is optional.
-See docs/configuration.md.`,
+		`A setting comes from the first of these places that has it: flags, environment (PERLICA_*),
+the project's file, your own file, defaults. All files are optional. See docs/configuration.md.`,
 		a.configShowCommand(), a.configPathCommand(), a.configCheckCommand(), a.configTrustCommand())
 }
 
@@ -34,11 +33,12 @@ func (a *app) configShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "show [KEY…]", SuggestFor: []string{"get", "list"}, Annotations: frame.ReadOnly.Annotation(),
-		Short: "Show every value and where it comes from",
-		Long: `Show every key that has a value, the value, and the layer that set it. Arguments select keys
-and everything below them. Secrets are masked.
+		Short: "Show every value and its origin",
+		Long: `Show every key that has a value, the value, and its origin: a flag, the environment, a file
+or the default. Arguments select keys and everything below them. Secrets are masked.
 
-A broken configuration prints its problems and its valid values; the exit code is 2.`,
+If the configuration has mistakes, the command prints them and the valid values, and ends
+with exit code 2.`,
 		Example: `  perlica config show
   perlica config show runtime.logs providers.claude
   perlica config show --json | jq -r '.values[] | select(.key == "permissions.mode").value'`,
@@ -173,9 +173,9 @@ func (a *app) configCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "check", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Check the configuration; exit code 2 if it is broken",
-		Long: `Check all files and the environment. Every mistake is printed with its file, its line
-and the nearest existing key. Warnings name keys without effect, probable mistakes, and
-settings of the project's file that do not count before the file is trusted.`,
+		Long: `Check all files and the environment. The command prints every mistake with its file, its line
+and the most similar key. Warnings name keys without effect, probable mistakes, and settings
+of the project's file that do not count until you trust the file ('perlica config trust').`,
 		Example: `  perlica config check && perlica run "…"`,
 		Args:    frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(*cobra.Command, []string) error { return a.configCheck(asJSON) },

@@ -19,7 +19,7 @@ func (a *app) configPathCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "path", Annotations: frame.ReadOnly.Annotation(),
-		Short: "Show which files are looked at, and where the record lies",
+		Short: "Show the files that Perlica reads, and the place of the log",
 		Example: `  perlica config path
   perlica config path --json | jq -r '.paths[] | select(.name == "event log").path'`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
@@ -105,11 +105,11 @@ func InitCommand(c *frame.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "init", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Write .perlica_config with commented defaults",
-		Long: `Make .perlica_config with a config.toml that lists every key as a comment, with its default
-and its effect. The file is optional: everything works without it.
+		Long: `Make the folder .perlica_config with a file config.toml. The file lists every key as a comment,
+with its default and its effect. It is optional: Perlica works without it.
 
-The folder is made at the top of the git work tree, otherwise in the working directory. An
-existing file is never overwritten.`,
+The folder is made at the top of the git work tree, or in the working directory if there is
+no git work tree. An existing file is never overwritten.`,
 		Example: `  perlica init
   perlica config show`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,

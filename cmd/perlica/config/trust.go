@@ -19,14 +19,14 @@ func (a *app) configTrustCommand() *cobra.Command {
 	var yes, revoke bool
 	cmd := &cobra.Command{
 		Use: "trust", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Let the project's own files count in full",
+		Short: "Let all settings of the project's own files count",
 		Long: `A project's files come with its repository. Until you trust them, they may only make things
-stricter: commands, environment lists, MCP servers, rules that allow and texts for the agent
-do not count.
+stricter. Their commands, environment lists, MCP servers, allowing rules and texts for the
+agent do not count.
 
-This command shows the settings that would begin to count, and asks. Your trust covers exactly
-these contents in this place. After any change of the files Perlica asks again. In CI,
-PERLICA_TRUST_PROJECT=1 does the same for one command.`,
+This command shows the settings that would begin to count, and asks you. Your trust covers
+the present content of these files in this folder. After each change of the files, Perlica
+asks again. In CI, PERLICA_TRUST_PROJECT=1 trusts the files for one command.`,
 		Example: `  perlica config trust
   perlica config trust --yes
   perlica config trust --revoke`,
@@ -51,7 +51,7 @@ PERLICA_TRUST_PROJECT=1 does the same for one command.`,
 		},
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	cmd.Flags().BoolVar(&revoke, "revoke", false, "take it back")
+	cmd.Flags().BoolVar(&revoke, "revoke", false, "end the trust in these files")
 	cmd.MarkFlagsMutuallyExclusive("yes", "revoke")
 	return cmd
 }

@@ -19,10 +19,10 @@ func AddExtraFlags(cmd *cobra.Command, f *Flags) {
 		"add this `text` after the agent's own system prompt; @FILE reads it from a file")
 	fl.StringVar(&f.McpFile, "mcp-config", "",
 		"hand the agent the MCP servers in this `file`, too: a JSON object with mcpServers")
-	fl.StringVar(&f.Session, "resume", "", "continue a `session`: the same as --session")
+	fl.StringVar(&f.Session, "resume", "", "continue this `session`: the same as --session")
 	fl.BoolP("print", "p", false, "changes nothing: run always prints the answer and exits")
 	fl.BoolVar(&f.Verbose, "verbose", false,
-		"print the agent's plan, thoughts and actions, and the ids, on standard error")
+		"print plans, thoughts, actions and ids on standard error")
 	// Completing a file name without the @ would make the name itself the text.
 	frame.CompleteFlag(cmd, "append-system", frame.NoFiles)
 	cmd.MarkFlagsMutuallyExclusive("session", "resume")

@@ -62,17 +62,18 @@ type Flags struct {
 // AddFlags adds the flags that run and chat share.
 func AddFlags(cmd *cobra.Command, f *Flags) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.Provider, "provider", "", "the agent's `name` in the configuration or the registry")
-	fl.StringVar(&f.Agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
+	fl.StringVar(&f.Provider, "provider", "", "use the agent with this `name` in the configuration or the registry")
+	fl.StringVar(&f.Agent, "agent", "", "use the ACP agent that this `command` starts: 'CMD ARG…'")
 	fl.StringArrayVar(&f.Env, "env", nil, "pass this environment `variable` to the agent, too")
-	fl.StringVarP(&f.Session, "session", "s", "", "continue a `session`: its id, the beginning of it, or its name")
+	fl.StringVarP(&f.Session, "session", "s", "",
+		"continue this `session`: its name, its id, or the beginning of its id")
 	fl.BoolVarP(&f.Cont, "continue", "c", false, "continue the session that was used last")
 	fl.StringVar(&f.Cwd, "cwd", "", "the agent's working `directory`")
 	fl.StringArrayVar(&f.AddDirs, "add-dir", nil,
 		"give the agent this `directory` in addition to its working directory; may be repeated")
-	fl.StringVar(&f.Model, "model", "", "the agent's model, by its `id`")
-	fl.StringVar(&f.SaveTo, "save-to", "", "write images and files that the agent sends to this `directory`")
-	fl.StringVar(&f.Mode, "mode", "", "the agent's mode, by its `id`; \"none\" leaves it as it starts")
+	fl.StringVar(&f.Model, "model", "", "the `id` of the agent's model")
+	fl.StringVar(&f.SaveTo, "save-to", "", "save the images and files of the agent's answers in this `directory`")
+	fl.StringVar(&f.Mode, "mode", "", "the `id` of the agent's mode; \"none\" keeps the mode in which the agent starts")
 	cmd.MarkFlagsMutuallyExclusive("provider", "agent")
 	cmd.MarkFlagsMutuallyExclusive("session", "continue")
 }

@@ -24,17 +24,18 @@ type TeamFlags struct {
 // AddTeamFlags adds the flags for a team that run and chat share.
 func AddTeamFlags(cmd *cobra.Command, f *TeamFlags) {
 	fl := cmd.Flags()
-	fl.BoolVar(&f.on, "team", false, "hand inputs to the team of team.url, and wait for their results; see docs/team.md")
+	fl.BoolVar(&f.on, "team", false, "let the team of team.url answer, and wait for its results; see docs/team.md")
 	fl.StringVar(&f.project, "team-project", "",
-		"with --team: the project, by its `name` in the team (default: that of this folder)")
+		"with --team: the project's `name` in the team (default: the name of this folder's project)")
 	fl.StringArrayVar(&f.labels, "team-label", nil, "with --team: a `label` that the worker must have; may be repeated")
 }
 
 // AddTeamRunFlags adds the flags for a team that only run has.
 func AddTeamRunFlags(cmd *cobra.Command, f *TeamFlags) {
 	fl := cmd.Flags()
-	fl.IntVar(&f.priority, "team-priority", 0, "with --team: inputs of a higher `number` are taken first")
-	fl.StringVar(&f.notBefore, "team-not-before", "", "with --team: not to be taken before this `time`, RFC 3339")
+	fl.IntVar(&f.priority, "team-priority", 0, "with --team: a worker takes inputs with a higher `number` first")
+	fl.StringVar(&f.notBefore, "team-not-before", "",
+		"with --team: no worker takes the input before this `time`, RFC 3339")
 }
 
 // localFlags are the flags for an agent on this machine. --team excludes them.

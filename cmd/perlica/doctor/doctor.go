@@ -38,13 +38,13 @@ func Command(c *frame.App, setups Setups) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "doctor", Annotations: frame.ReadOnly.Annotation(),
-		Short: "Check what runs depend on; exit code 1 if something is broken",
-		Long: `Check the configuration, the workspace, the disk, the event log and its views, runs that
-did not end, the agents, the messaging bridge, and the team's hub. Each result is ok, warn or fail, with a
-hint.
+		Short: "Check everything that a run needs; exit code 1 if something is broken",
+		Long: `Check the configuration, the project's folder, the disk, the event log and the files made
+from it, unfinished runs, the agents, the messaging bridge, and the team's hub. Each result is
+ok, warn or fail; warn and fail come with a hint.
 
-Nothing is changed: files are opened read-only, no run is recovered and no agent is started.
-A file that tests whether a folder can be written is removed again.`,
+The command changes nothing and starts no agent. To test a folder it writes one file there
+and removes the file again.`,
 		Example: `  perlica doctor
   perlica doctor --format json | jq '.checks[] | select(.status != "ok")'`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,

@@ -45,23 +45,23 @@ func Command(a *frame.App) *cobra.Command {
 	var f Flags
 	cmd := &cobra.Command{
 		Use: "export", Annotations: frame.ReadOnly.Annotation(),
-		Short: "Write the log, or a part of it, so that others can check it",
-		Long: `Write the log, or some of its events, as JSON lines. Anyone can recompute the log's root
-from them, without the database and without Perlica. Each selected event is a line, and a
-few hashes stand for the other events. If a signed checkpoint covers the selected events, it
-is in the first line. See docs/export.md.
+		Short: "Write the log, or a part of it, as a file that others can check",
+		Long: `Write the log, or some of its events, as JSON lines. From these lines anyone can compute the
+root of the log's hash tree again, without the database and without Perlica. Each selected
+event has a line; hashes take the place of the other events. If a signed checkpoint covers
+the selected events, the first line has it. See docs/export.md.
 
 The other formats are for reading and prove nothing: html is one self-contained page, otel
 is OTLP traces in JSON lines by the conventions for generative AI, and cloudevents is a
 CloudEvents 1.0 object for each event.
 
-A payload with a secret is withheld: its length and its hash are exported, and its text is
-not. --raw exports it unchanged. The redaction rules look at payloads only, not at ids, and
-no rule finds every secret.
+If a payload has a secret, the export has its length and its hash in place of its text. --raw
+exports the text, too. The rules that find secrets look at payloads only, not at ids, and no
+rule finds every secret.
 
 'perlica log import' makes a log from the export.
 
-Exit codes: 0 it was written; 1 it was not, or the log is damaged.`,
+Exit codes: 0 written; 1 not written, or the log is damaged.`,
 		Example: `  perlica log export -o log.jsonl
   perlica log export --run 1a2b3c4d -o run.jsonl
   perlica log export --session my-session --since 7d | gzip > week.jsonl.gz`,
@@ -78,8 +78,9 @@ Exit codes: 0 it was written; 1 it was not, or the log is damaged.`,
 // AddFlags adds the flags for the format and the target of an export.
 func AddFlags(cmd *cobra.Command, f *Flags) {
 	fl := cmd.Flags()
-	fl.StringVarP(&f.Out, "output", "o", "-", "write to this `file`, when all of it is right; - is standard output")
-	fl.BoolVar(&f.raw, "raw", false, "export payloads also where the redaction rules find a secret in them")
+	fl.StringVarP(&f.Out, "output", "o", "-",
+		"write to this `file` after the whole export has succeeded; - is standard output")
+	fl.BoolVar(&f.raw, "raw", false, "export payloads with secrets, too")
 	fl.StringVar(&f.Format, "format", "jsonl", "the `format`: "+strings.Join(formatNames(), ", "))
 	frame.CompleteFlag(cmd, "format", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
 }

@@ -20,8 +20,8 @@ import (
 func AddReplayFlags(cmd *cobra.Command, f *Flags) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.replay, "replay", "",
-		"write the lines of the protocol alone to this `file`, for 'perlica agent replay'; - is standard output")
-	fl.BoolVar(&f.redact, "redact", false, "with --replay: mask every match of the redaction rules")
+		"write only the lines of the protocol to this `file`, for 'perlica agent replay'; - is standard output")
+	fl.BoolVar(&f.redact, "redact", false, "with --replay: mask the secrets in the lines")
 	for _, other := range []string{"output", "format"} {
 		cmd.MarkFlagsMutuallyExclusive("replay", other)
 	}

@@ -30,19 +30,22 @@ type EventFilter struct {
 func AddEventFilterFlags(a *App, cmd *cobra.Command, f *EventFilter) {
 	AddReferenceFlags(a, cmd, f)
 	fl := cmd.Flags()
-	fl.StringArrayVar(&f.Types, "type", nil, "only events of this `type`; may be repeated, and a glob such as 'llm.*'")
-	fl.BoolVar(&f.facts, "facts", false, "only facts, without the lines of the protocol")
-	fl.BoolVar(&f.Json, "json", false, "one JSON object a line, with the whole payload")
+	fl.StringArrayVar(&f.Types, "type", nil,
+		"only events of this `type`, or of a pattern such as 'llm.*'; may be repeated")
+	fl.BoolVar(&f.facts, "facts", false, "only Perlica's own entries, without the lines of the agent's protocol")
+	fl.BoolVar(&f.Json, "json", false, "print one JSON object per line, with the whole payload")
 	CompleteFlag(cmd, "type", completeTypes)
 }
 
 // AddReferenceFlags adds the flags for a run, a session and a time.
 func AddReferenceFlags(a *App, cmd *cobra.Command, f *EventFilter) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.Run, "run", "", "only events of this `run`: its id, the beginning or end of it, or its input's id")
+	fl.StringVar(&f.Run, "run", "",
+		"only events of this `run`: its id, the beginning or end of its id, or its input's id")
 	fl.StringVarP(&f.Session, "session", "s", "",
-		"only events of this `session`: its id, the beginning or end of it, or its name")
-	fl.StringVar(&f.Since, "since", "", "only events since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
+		"only events of this `session`: its name, its id, or the beginning or end of its id")
+	fl.StringVar(&f.Since, "since", "",
+		"only events since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
 	fl.StringVar(&f.Before, "before", "", "only events before this `time`")
 	CompleteFlag(cmd, "run", CompleteRuns(a))
 	CompleteFlag(cmd, "session", a.CompleteSessions)

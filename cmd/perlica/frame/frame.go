@@ -56,7 +56,7 @@ func NewApp(version string) *App {
 // AddSandboxFlag adds the flag for the sandbox of agents to a command that starts them.
 func (a *App) AddSandboxFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.SandboxFlag, "sandbox", "",
-		"start agents in a sandbox, a `mode`: off, protect, project or offline; see 'perlica sandbox check'")
+		"start agents in a sandbox of this `mode`: off, protect, project or offline; see 'perlica sandbox check'")
 	_ = cmd.RegisterFlagCompletionFunc("sandbox", func(*cobra.Command, []string, string) ([]string,
 		cobra.ShellCompDirective) {
 		return Completed([]string{"off", "protect", "project"}, nil)

@@ -25,19 +25,20 @@ func (a *app) logCheckpointCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "checkpoint", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Sign the log as it is now, and print the signed note",
-		Long: `Sign the tree over all events of the log with your key. Store the signed note in the log and
-in the anchor next to it, and print it. The end of every run does the same.
+		Long: `Sign the present state of the log with your key, and print the signed note. Perlica also
+stores the note in the log, and in the anchor: a small file next to the log. The end of every
+run does the same without printing.
 
-The note is a https://c2sp.org/tlog-checkpoint: the name of the log, the number of its
-events, the root of their tree, and the signature. A copy that lies where the log's owner
-cannot change it (a ticket, a chat, a git tag) proves later that nothing was rewritten or
-cut off: see docs/evidence.md.
+The note is a https://c2sp.org/tlog-checkpoint: the log's name, the number of its events, the
+root of the hash tree over all events, and the signature. Keep a copy where the log's owner
+cannot change it, such as a ticket, a chat or a git tag. The copy later proves that no event
+was changed or cut off: see docs/evidence.md.
 
---witness sends the note to a https://c2sp.org/tlog-witness, a server of another operator. It
-signs only a checkpoint that contains everything it saw of this log before. The signature is
-stored and printed. The witness gets a checkpoint and hashes, and no event.
+--witness sends the note to a https://c2sp.org/tlog-witness, a server of another operator. The
+witness signs only if this checkpoint contains everything that it saw of this log before. Perlica
+stores and prints the witness's signature. The witness gets hashes, and no events.
 
-Exit codes: 0 signed, and by every witness; 1 not.`,
+Exit codes: 0 you and every witness signed; 1 a signature is missing.`,
 		Example: `  perlica log checkpoint
   perlica log checkpoint > checkpoint.txt
   perlica log checkpoint --witness https://witness.example/w1 --witness-key 'witness.example+…'`,
@@ -53,9 +54,9 @@ Exit codes: 0 signed, and by every witness; 1 not.`,
 	fl := cmd.Flags()
 	fl.BoolVar(&asJSON, "json", false, "print one JSON object")
 	fl.StringArrayVar(&urls, "witness", nil,
-		"have the witness at this `URL` (its submission prefix) sign, too; may be repeated")
+		"let the witness at this `URL` (its submission prefix) sign, too; may be repeated")
 	fl.StringArrayVar(&keys, "witness-key", nil,
-		"a witness's verifier `KEY`; if one is given, only what such keys signed counts; may be repeated")
+		"the verifier `KEY` of a witness: then only signatures of the given keys count; may be repeated")
 	frame.CompleteFlag(cmd, "witness", frame.NoFiles)
 	frame.CompleteFlag(cmd, "witness-key", frame.NoFiles)
 	return cmd

@@ -20,18 +20,18 @@ func (a *app) logImportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "import FILE DB", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Make a log from an export of 'perlica log export'",
-		Long: `Make a new database DB of an export, with the same events, numbers and hashes. FILE is
-JSON lines as 'perlica log export' writes them; - is standard input.
+		Long: `Make a new database DB from an export, with the same events, numbers and hashes. FILE has
+the JSON lines of 'perlica log export'; - is standard input.
 
-Everything is checked on the way: every payload and every event against its hash, the
-whole against the root in the first line and, if there is one, the checkpoint's. If
-anything is wrong the line is named, and there is no DB. Whether a key signed the
-checkpoint is not asked here.
+The command checks every payload and every event against its hash, and the whole export
+against the roots in the first line and in the checkpoint. If something is wrong, it names the
+line and makes no DB. It does not check the signature of the checkpoint; 'perlica log verify'
+does.
 
-An export of some of a log's events makes a file that holds a part of it: it can be read
-and verified, but nothing can be appended to it.
+An export of some events makes a DB with a part of the log. This DB can be read and verified,
+but nothing can be appended to it.
 
-Exit codes: 0 it was imported; 1 it was not.`,
+Exit codes: 0 imported; 1 not imported.`,
 		Example: `  perlica log import run.jsonl run.db
   gunzip -c week.jsonl.gz | perlica log import - week.db
   perlica log verify run.db`,

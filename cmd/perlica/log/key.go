@@ -18,8 +18,8 @@ import (
 
 func (a *app) logKeyCommand() *cobra.Command {
 	return frame.Group("key", "Show or replace the key that signs checkpoints",
-		`Checkpoints of your logs are signed with an Ed25519 key of yours. It is made by the first
-run, in your own directories, where only you may read it. See docs/evidence.md.`,
+		`Perlica signs the checkpoints of all your logs with one Ed25519 key. The first run makes the
+key in your own directories, where only you can read it. See docs/evidence.md.`,
 		a.logKeyShowCommand(), a.logKeyRotateCommand())
 }
 
@@ -40,13 +40,13 @@ func (a *app) logKeyShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Print the verifier keys of this context's log",
-		Long: `Print the keys that verify the checkpoints of this context's log: the key in use and the
-keys that it replaced. They are public: give them to everyone who checks checkpoints and
-proofs, in a way that nobody can tamper with. The named file is secret: it has the private
-key.
+		Long: `Print the keys that verify the checkpoints of this context's log: the present key and the
+keys that it replaced. These keys are public. Give them to everyone that checks your
+checkpoints and proofs, in a way that nobody can tamper with. The output also names the file
+with the private key: keep that file secret.
 
-A verifier key is made of the log's name, the key's id and the public key, as
-https://c2sp.org/signed-note has it. The same key signs all your logs, each under its name.`,
+A verifier key consists of the log's name, the key's id and the public key, as in
+https://c2sp.org/signed-note. The same key signs all your logs, each under its own name.`,
 		Example: `  perlica log key show
   perlica log key show --json | jq -r '.keys[] | select(.retired | not).key'`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
@@ -106,12 +106,12 @@ func (a *app) logKeyRotateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "rotate", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Replace the key by a new one",
-		Long: `Make a new key for the checkpoints of all your logs. Signatures of the old key still count
-here, because its public half is kept. Its private half is deleted, so nobody can sign with
-it any longer.
+		Long: `Make a new key for the checkpoints of all your logs. Perlica keeps the public half of the old
+key, so the old signatures still count here. It deletes the private half, so nobody can sign
+with the old key again.
 
-Everyone who verifies your checkpoints elsewhere needs the new verifier key: 'perlica log key
-show' prints it.`,
+Give the new verifier key to everyone that verifies your checkpoints elsewhere: 'perlica log
+key show' prints it.`,
 		Example: `  perlica log key rotate`,
 		Args:    frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -14,9 +14,9 @@ func (a *app) logListCommand() *cobra.Command {
 		Use: "list", Annotations: frame.ReadOnly.Annotation(),
 		Aliases: []string{"ls"},
 		Short:   "List the logs of all projects in which you used Perlica",
-		Long: `List the logs of all projects in which you used Perlica, by folder. A project is on the
-list from the first command that opens its log for work, or trusts it. Commands that only
-read add nothing. A log that is gone or was moved stays on the list and is marked.`,
+		Long: `List the logs of all projects in which you used Perlica, by folder. A project joins the list
+with the first command that writes to its log or trusts it. Commands that only read a log do
+not add it. A log that was moved or deleted stays on the list with a mark.`,
 		Example: `  perlica log list
   perlica log list --json | jq -r '.[] | select(.gone | not).project'`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,

@@ -40,7 +40,7 @@ something, and records this on the log. See docs/log.md and docs/evidence.md.`,
 		a.logStatsCommand(), export.Command(a.App), a.logImportCommand(), a.logPruneCommand(), a.logTrustCommand(),
 		a.logListCommand())
 	cmd.PersistentFlags().BoolVar(&a.UserFlag, "user", false,
-		"the log of what belongs to no project, below your own state")
+		"use your own log, which belongs to no project and records logins, for example")
 	return cmd
 }
 

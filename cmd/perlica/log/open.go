@@ -28,12 +28,13 @@ func (a *app) logOpenCommand() *cobra.Command {
 		Use: "open", Annotations: frame.PersonOnly.Annotation(),
 		Short: "List the runs without an outcome, or with an unknown one",
 		Long: `List the running runs, and the runs with an unknown outcome that nobody has judged yet. For
-each run, the list says whether the prompt was recorded, which happens just before it is
-written to the agent's pipe, and which replies came back.
+each run, the list says whether its prompt was recorded, and which replies came back. Perlica
+records a prompt immediately before it sends the prompt to the agent.
 
-A run whose process has died gets the outcome "unknown" first, like at the next 'perlica run'.
-Nothing is ever sent again. Only a person can find out the result of such a run.
-'perlica log resolve' records the judgement and removes the run from this list.`,
+If the process of a run has died, this command first records the outcome "unknown", as the
+next 'perlica run' would do. Perlica never sends a prompt again. Only a person can find out
+the result of such a run. 'perlica log resolve' records this person's judgement and removes
+the run from the list.`,
 		Example: `  perlica log open
   perlica log open --json | jq -r '.[] | select(.alive | not) | .run_id'`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
@@ -157,10 +158,10 @@ func (a *app) logResolveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "resolve RUN --sent | --not-sent --note TEXT", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Record your judgement of a run with an unknown outcome",
-		Long: `Record a person's judgement: whether the prompt of a run with an unknown outcome was sent,
-and how the person knows. This changes nothing else: nothing is sent, and the input's id
-stays used. A later judgement replaces an earlier one; both stay on the log. RUN is named
-as for 'perlica log show'.`,
+		Long: `Record your judgement of a run with an unknown outcome: whether the prompt reached the agent,
+and how you know. The command sends nothing, and the input's id stays used. A later judgement
+replaces an earlier one; both stay on the log. RUN is the run's id, the beginning or end of
+its id, or its input's id.`,
 		Example: `  perlica log resolve 1a2b3c4d --sent --note "the commit it made is there"
   perlica log resolve job-17 --not-sent --note "the provider's list of requests has none"`,
 		Args: frame.Exactly("RUN"), ValidArgsFunction: frame.CompleteFirst(frame.CompleteRuns(a.App)),
@@ -175,8 +176,8 @@ as for 'perlica log show'.`,
 		},
 	}
 	cmd.Flags().BoolVar(&sent, "sent", false, "the prompt reached the agent")
-	cmd.Flags().BoolVar(&notSent, "not-sent", false, "it did not")
-	cmd.Flags().StringVar(&note, "note", "", "a `text`: how it was found out")
+	cmd.Flags().BoolVar(&notSent, "not-sent", false, "the prompt did not reach the agent")
+	cmd.Flags().StringVar(&note, "note", "", "how you know it, a `text` for the record")
 	return cmd
 }
 

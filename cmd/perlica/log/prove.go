@@ -31,21 +31,22 @@ func (a *app) logProveCommand() *cobra.Command {
 	var consistency bool
 	cmd := &cobra.Command{
 		Use: "prove SEQ|EVENT-ID|QUESTION | --consistency OLD [NEW]", Annotations: frame.ReadOnly.Annotation(),
-		Short: "Make a proof that somebody without the log can check",
-		Long: `Make a file that proves one event to somebody who has nothing but it and your verifier
-key: the event itself, the hashes that lead from it to the root of the log's tree, and the
-newest signed checkpoint that covers it. It is a https://c2sp.org/tlog-proof. An event whose
-payload was removed is proven by what is left of it: its header, with the payload's hash.
+		Short: "Make a proof of an event, for somebody without the log",
+		Long: `Make a file that proves one event to somebody without the log. The reader of the file needs
+only your verifier key. The file has the event, the hashes from the event to the root of the
+log's tree, and the newest signed checkpoint that covers the event. Its format is
+https://c2sp.org/tlog-proof. If the event's payload was removed, the file proves the rest of
+the event: the header with the payload's hash.
 
-A question (its id, or a part of it, as 'perlica log show' and 'perlica pending' print it) is
-proven whole: one file proves the request, its end, and the reply to the agent. Of a question
-that is still open, the file proves the request.
+QUESTION is the id of a question or a part of it, as 'perlica log show' and 'perlica pending'
+print it. The file then proves the request, the end of the question and the reply to the
+agent. If the question is still open, the file proves the request.
 
-With --consistency it proves that one checkpoint (the file NEW, or the newest one that is
-stored with the log) holds all that another (the file OLD) held: that nothing was changed or
-removed in between. Both are signed notes, as 'perlica log checkpoint' prints them.
+With --consistency the file proves that no event was changed or removed between two
+checkpoints: the file OLD, and the file NEW or the newest checkpoint of the log. Checkpoints
+are signed notes, as 'perlica log checkpoint' prints them.
 
-'perlica log verify --proof FILE --key KEY' checks either, without the log.`,
+'perlica log verify --proof FILE --key KEY' checks both kinds of files without the log.`,
 		Example: `  perlica log prove 42 -o event-42.tlog-proof
   perlica log prove 5e6f7a8b -o question.tlog-proof
   perlica log prove --consistency kept-elsewhere.txt -o since-then.proof`,
@@ -71,7 +72,7 @@ removed in between. Both are signed notes, as 'perlica log checkpoint' prints th
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&out, "output", "o", "", "write it to this `FILE` instead of standard output")
-	fl.BoolVar(&consistency, "consistency", false, "prove that a later checkpoint holds all that an earlier one held")
+	fl.BoolVar(&consistency, "consistency", false, "prove that a later checkpoint contains all events of an earlier one")
 	return cmd
 }
 

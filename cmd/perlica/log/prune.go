@@ -28,19 +28,21 @@ func (a *app) logPruneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "prune --before TIME | --run RUN | --session SESSION", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Remove payloads for good, and keep their hashes",
-		Long: `Remove what events say, and keep that they happened: inputs, answers, questions and the
-lines of the protocol are gone from the log's files and from the views beside it;
-seq, time, type, ids, length and hash of each event stay, and so does the tree:
-'perlica log verify' and every checkpoint and proof still hold. That it was done, by whom
-and why is itself an event, log.pruned. Several filters must all match.
+		Long: `Remove the content of events for good: inputs, answers, questions and the lines of the
+agent's protocol. The content disappears from the log's files and from the files made from
+the log. The number, time, type, ids, length and hash of each event stay, and so does the hash
+tree: 'perlica log verify' and every checkpoint and proof still work. Perlica records the
+removal with your name and the reason as the event log.pruned. An event loses its content only
+if it matches all given filters.
 
-Sessions, standing approvals, resolutions and earlier prunings keep their payloads, and so
-do runs without an outcome ('perlica log open'). With --keep facts only the lines of the
-protocol go. An input that was called is not called again, whatever is removed.
+Sessions, standing approvals, your judgements ('perlica log resolve') and earlier removals
+keep their content, and so do runs without an outcome ('perlica log open'). With --keep facts
+only the lines of the protocol are removed. An input that was called once is never called
+again, even after its removal.
 
-It takes a run-free moment and, for a while, as much room again as the log will have. If
-it is interrupted, the same command completes it. Copies, exports and the debug trail in
-logs/ are not touched. See docs/retention.md.`,
+No run may be running. For a while the command needs free disk space of the size of the new
+log. If the command is interrupted, give it again to complete the removal. Copies, exports and
+the debug trail in logs/ stay unchanged. See docs/retention.md.`,
 		Example: `  perlica log prune --before 90d --dry-run
   perlica log prune --before 2026-01-01 --keep facts --yes
   perlica log prune --session customer-17 --why "erasure request 4711"`,
@@ -48,12 +50,13 @@ logs/ are not touched. See docs/retention.md.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.logPrune(cmd.Context(), f) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.Before, "before", "", "events before this `time`: 90d, yesterday, 2026-11-21, or RFC 3339")
-	fl.StringVar(&f.Run, "run", "", "events of this `run`: its id, the beginning or end of it, or its input's id")
+	fl.StringVar(&f.Before, "before", "", "only events before this `time`: 90d, yesterday, 2026-11-21, or RFC 3339")
+	fl.StringVar(&f.Run, "run", "",
+		"only events of this `run`: its id, the beginning or end of its id, or its input's id")
 	fl.StringVarP(&f.Session, "session", "s", "",
-		"events of this `session`: its id, the beginning or end of it, or its name")
-	fl.StringVar(&f.keep, "keep", "", "the `kind` to keep: \"facts\" removes only the lines of the protocol")
-	fl.StringVar(&f.why, "why", "", "a `text` for the record")
+		"only events of this `session`: its name, its id, or the beginning or end of its id")
+	fl.StringVar(&f.keep, "keep", "", "keep this `kind` of content: \"facts\" removes only the lines of the protocol")
+	fl.StringVar(&f.why, "why", "", "the reason, a `text` for the record")
 	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	fl.BoolVarP(&f.dryRun, "dry-run", "n", false, "show the payloads that would be removed, and remove nothing")
 	frame.CompleteFlag(cmd, "run", frame.CompleteRuns(a.App))

@@ -27,10 +27,10 @@ func (a *app) logRunsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "runs", Annotations: frame.ReadOnly.Annotation(),
 		Short: "List the runs: time, person, outcome and first words",
-		Long: `List the runs, a line each, the newest last: when the input came, by whom and in which
-session, the provider, how it ended and how long it took, how many questions were asked, how
-many of them allowed and denied, how many tools ran, the cost, and the first words of the
-input. The newest 20 are listed; with --since or --before, all that match.`,
+		Long: `List the runs, one line each, the newest last. A line has the input's time, sender and
+session, the agent, the outcome, the duration, the numbers of questions and of allowed and
+denied ones, the number of tools, the cost, and the first words of the input. Without --since
+and --before, the command lists the newest 20 runs.`,
 		Example: `  perlica log runs
   perlica log runs --since yesterday
   perlica log runs --provider claude --json | jq -r '.[].run_id'`,
@@ -50,7 +50,7 @@ input. The newest 20 are listed; with --since or --before, all that match.`,
 	fl.StringVar(&f.Since, "since", "", "only runs since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
 	fl.StringVar(&f.Before, "before", "", "only runs before this `time`")
 	fl.StringVar(&providerID, "provider", "", "only runs of this `provider`")
-	fl.IntVarP(&n, "lines", "n", runsDefault, "how many runs, the newest; -1 for all")
+	fl.IntVarP(&n, "lines", "n", runsDefault, "the number of runs to list; -1 for all")
 	fl.BoolVar(&f.Json, "json", false, "print a JSON array")
 	frame.CompleteFlag(cmd, "session", a.CompleteSessions)
 	frame.CompleteFlag(cmd, "provider", a.CompleteProviders)

@@ -38,20 +38,20 @@ func (a *app) logSearchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "search WORDS...", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Find words in inputs, answers, tool calls and decisions",
-		Long: `Find words in the facts of the log: inputs, answers and errors, tool calls, questions
-with their whole content, decisions, and the names of sessions. The newest hit is first.
-The lines of the protocol are not searched.
+		Long: `Find words in inputs, answers, errors, tool calls, questions with their whole content,
+decisions, and the names of sessions. The newest place comes first. The lines of the agent's
+protocol are not searched.
 
-All words must be in one text. An argument is a phrase: 'rm -rf' in quotes finds that
-command. Case, accents and other characters than letters and digits make no difference.
-Chinese, Japanese, Korean, Thai and similar scripts need no spaces: any one or two
-characters are found within a sentence.
+A text is found if it has all of the words. An argument of several words is a phrase: 'rm -rf'
+in quotes finds this command. The search ignores case, accents, and all characters except
+letters and digits. In Chinese, Japanese, Korean, Thai and similar scripts it finds any one or
+two characters within a sentence; spaces are not necessary.
 
-The index is a view next to the log. The first search makes it, and each search updates it.
-If you delete search.db, the next search makes it again. With --team the copies of all workers' logs on the
-team's hub are searched: see docs/team.md.
+The index is the file search.db next to the log. The first search makes it, and each search
+updates it. You may delete it: the next search makes it again. With --team the command searches
+the copies of all workers' logs on the team's hub: see docs/team.md.
 
-Exit codes: 0 something was found; 1 nothing was, or the log cannot be read; 2 usage.`,
+Exit codes: 0 found; 1 not found, or the log cannot be read; 2 usage.`,
 		Example: `  perlica log search 'rm -rf' --since 7d --provider claude
   perlica log search 删除 文件
   perlica log search --kind decision alice
@@ -74,14 +74,15 @@ Exit codes: 0 something was found; 1 nothing was, or the log cannot be read; 2 u
 	})
 	fl := cmd.Flags()
 	fl.StringVar(&f.since, "since", "",
-		"only what happened since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
-	fl.StringVar(&f.before, "before", "", "only what happened before this `time`")
+		"only texts since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
+	fl.StringVar(&f.before, "before", "", "only texts before this `time`")
 	fl.StringVar(&f.provider, "provider", "", "only sessions with this `provider`")
-	fl.StringVarP(&f.session, "session", "s", "", "only this `session`: its id, the beginning or end of it, or its name")
+	fl.StringVarP(&f.session, "session", "s", "",
+		"only this `session`: its name, its id, or the beginning or end of its id")
 	fl.StringArrayVar(&f.kinds, "kind", nil, "only texts of this `kind`; may be repeated: "+kindNames())
-	fl.IntVarP(&f.n, "lines", "n", searchDefault, "how many; -1 for all")
+	fl.IntVarP(&f.n, "lines", "n", searchDefault, "the number of places to show; -1 for all")
 	addTeamFlag(cmd, &f.team)
-	fl.BoolVar(&f.json, "json", false, "one JSON object a line")
+	fl.BoolVar(&f.json, "json", false, "print one JSON object per line")
 	frame.CompleteFlag(cmd, "provider", a.CompleteProviders)
 	frame.CompleteFlag(cmd, "session", a.CompleteSessions)
 	frame.CompleteFlag(cmd, "kind", cobra.FixedCompletions(strings.Split(kindNames(), ", "),

@@ -26,18 +26,22 @@ func (a *app) logShowCommand() *cobra.Command {
 	var inTeam bool
 	cmd := &cobra.Command{
 		Use: "show [RUN | SESSION | QUESTION | SEQ | EVENT-ID]", Annotations: frame.ReadOnly.Annotation(),
-		Short: "Show a run as a story, a session's runs, a question, or one event in full",
-		Long: `Show what the log holds about one thing; without an argument, about the last run.
+		Short: "Show a run, a session, a question or one event in full",
+		Long: `Show one run, session, question or event. Without an argument it is the last run.
 
-A run (its id, the beginning or end of it, or its input's id) is told as a story: who
-asked what, what the agent said and did, what it asked and who answered, and how it
-ended. Times count from the input. A session (its id, a part of it, or its name) is the
-stories of its runs. A question (its id or a part of it) is what was asked and who
-answered. An event (its seq or its whole id) is shown in full: facts as JSON,
-frames byte for byte as they crossed the wire, save that control characters are made
-visible.
+RUN is a run's id, the beginning or end of the id, or the id of its input. The command tells
+the run as a story: the input and its sender, the agent's words and actions, its questions and
+their answers, and the outcome. Times count from the input.
 
-With --type or --json the events themselves are listed. With --team it is looked for in the
+SESSION is a session's name, its id, or a part of the id. The command tells the stories of all
+its runs. QUESTION is a question's id or a part of it. The command shows the question, its
+answer, and the person that answered.
+
+SEQ is the number of an event, and EVENT-ID its whole id. The command shows the event in full:
+Perlica's own entries as JSON, and lines of the agent's protocol byte for byte. Only control
+characters are made visible.
+
+With --type or --json the command lists the events themselves. With --team it looks in the
 copies of all workers' logs on the team's hub: see docs/team.md.`,
 		Example: `  perlica log show
   perlica log show 1a2b3c4d

@@ -31,14 +31,15 @@ func (a *app) logStatsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "stats", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Count runs, questions, tools, tokens and cost by day, person, session or project",
-		Long: `Count what the log holds: runs and calls and how they ended, questions and who answered
-them, requests that were refused, tools that ran unasked, tokens and cost, by the day of
-the input (in local time) and by provider; with --by by who gave the input, by session, or
-by project: those of 'perlica log list'. With --team the copies of all workers' logs on the
-team's hub are counted, with --by worker by worker. Tokens and cost are what agents report;
-many report none.
+		Long: `Count the runs and calls with their outcomes, the questions with their answerers, the refused
+requests, the tools that ran without a question, the tokens and the cost.
 
-Removed payloads ('perlica log prune') are counted by type, and their number is shown.`,
+The numbers stand by provider and by the day of the input, in local time. --by person, session
+or project groups them differently; the projects are those of 'perlica log list'. With --team
+the command counts in the copies of all workers' logs on the team's hub, and --by worker groups
+the numbers by worker. Tokens and cost come from the agents; many agents do not report them.
+
+The command also shows the number of payloads that 'perlica log prune' removed.`,
 		Example: `  perlica log stats --since 30d
   perlica log stats --by person --since tuesday
   perlica log stats --provider claude --json | jq .total`,
@@ -46,10 +47,12 @@ Removed payloads ('perlica log prune') are counted by type, and their number is 
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.logStats(cmd.Context(), f, q, by, inTeam) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.Since, "since", "", "only inputs since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
+	fl.StringVar(&f.Since, "since", "",
+		"only inputs since this `time`: 7d, yesterday, tuesday, '2 weeks ago', 2026-11-21")
 	fl.StringVar(&f.Before, "before", "", "only inputs before this `time`")
-	fl.StringVar(&by, "by", "day", "whose numbers, a `kind`: day, person, session, project, or worker with --team")
-	fl.StringVar(&q.Provider, "provider", "", "only runs of this provider, by its `name`")
+	fl.StringVar(&by, "by", "day",
+		"group the numbers by this `kind`: day, person, session, project, or worker with --team")
+	fl.StringVar(&q.Provider, "provider", "", "only runs of the provider with this `name`")
 	addTeamFlag(cmd, &inTeam)
 	fl.BoolVar(&f.Json, "json", false, "print one JSON object")
 	frame.CompleteFlag(cmd, "provider", a.CompleteProviders)

@@ -38,13 +38,13 @@ func (a *app) logTailCommand() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use: "tail", Annotations: frame.ReadOnly.Annotation(),
-		Short: "Show the newest events, oldest of them first",
-		Long: `Show the newest events of the log, one line each, the oldest of them first: time,
-seq, type, subject and text. With -f it also shows the events that any process adds, until
+		Short: "Show the newest events of the log",
+		Long: `Show the newest events of the log, one line each, the newest last: time, number (seq), type,
+subject and text. With -f the command stays and shows each new event of any process, until
 Ctrl-C.
 
-The ids are the ends of ids; commands take them as they are. With --since or --before
-all events that match are shown, unless -n says how many.`,
+The command shows the last characters of each id, and other commands accept this short form.
+With --since or --before the command shows all events that match, unless you give -n.`,
 		Example: `  perlica log tail
   perlica log tail -f --facts
   perlica log tail --type 'llm.*' --type policy.decided --since 7d
@@ -60,8 +60,8 @@ all events that match are shown, unless -n says how many.`,
 			return a.logTail(cmd.Context(), f, n, follow)
 		},
 	}
-	cmd.Flags().IntVarP(&n, "lines", "n", tailDefault, "how many events; -1 for all")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow new events until Ctrl-C")
+	cmd.Flags().IntVarP(&n, "lines", "n", tailDefault, "the number of events to show; -1 for all")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "also show new events, until Ctrl-C")
 	frame.AddEventFilterFlags(a.App, cmd, &f)
 	return cmd
 }

@@ -19,7 +19,8 @@ import (
 )
 
 func addTeamFlag(cmd *cobra.Command, inTeam *bool) {
-	cmd.Flags().BoolVar(inTeam, "team", false, "in the copies of all workers' logs on the team's hub; see docs/team.md")
+	cmd.Flags().BoolVar(inTeam, "team", false,
+		"read the copies of all workers' logs on the team's hub; see docs/team.md")
 }
 
 // withCopies calls f with the copies of all workers' logs that the team's hub has.

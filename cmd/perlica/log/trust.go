@@ -26,25 +26,27 @@ func (a *app) logTrustCommand() *cobra.Command {
 	var f trustFlags
 	cmd := &cobra.Command{
 		Use: "trust [FILE]", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Let a log that was not made here be used",
-		Long: `A log answers for the agent: an input that it holds is not called again. One that came
-with a clone or from another machine may hold answers that no agent gave, so it is only read
-until it is trusted. Known without that are the logs that were made here, and those of
-which a key of yours, or one in PERLICA_TRUST_LOG, signed all outcomes. A log that was rolled
-back, or whose folder has another context's name, is refused until it is trusted again.
+		Short: "Trust a log that another machine made",
+		Long: `If the log has an input already, Perlica shows the recorded answer and does not call the
+agent. A log from a clone or from another machine can have answers that no agent gave. So
+Perlica only reads such a log until you trust it.
 
-This shows where and when the log was made, its newest event and its key, and asks. Without
-FILE it is the log of this context. 'perlica log verify' checks the log, 'perlica log tail'
-and 'perlica log show' read it.`,
+A log is trusted without this command if it was made here, or if all its outcomes were signed
+by a key of yours or by one in PERLICA_TRUST_LOG. If an older copy of a log was put back, or
+if its folder has the name of another context, Perlica refuses the log until you trust it again.
+
+The command shows the log's origin, its newest event and its key, and asks you. Without FILE
+it is the log of this context. Before you trust a log, check it with 'perlica log verify' and
+read it with 'perlica log tail' and 'perlica log show'.`,
 		Example: `  perlica log trust
   perlica log trust --key "$KEY"
   perlica log trust --below ~/src --yes`,
 		Args: frame.Between(0, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.logTrust(cmd.Context(), f, args) },
 	}
-	cmd.Flags().StringVar(&f.below, "below", "", "all logs of projects below this `directory`")
+	cmd.Flags().StringVar(&f.below, "below", "", "trust the logs of all projects below this `directory`")
 	cmd.Flags().StringVar(&f.key, "key", "",
-		"the verifier `key` that signed it: later states of the log that it signed are trusted, too")
+		"the verifier `key` of the log's signer: also trust later states that this key signed")
 	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	return cmd
 }

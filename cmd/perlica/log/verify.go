@@ -42,19 +42,21 @@ func (a *app) logVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "verify [FILE]", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Recompute every hash of the log and report the result",
-		Long: `Recompute the log from its events: every payload's hash, every event's leaf, and the
-root of the RFC 6962 Merkle tree over all of them; then compare with what is stored, with
-every checkpoint and its signature, and with the anchor beside the file. Then judge the
-events themselves: at most one call for an input, one outcome for an intent, nothing sent
-before its intent, every answer with a name.
+		Long: `Compute all hashes of the log again: the hash of every payload and every event, and the root
+of the RFC 6962 Merkle tree over all events. Compare them with the stored hashes, with every
+checkpoint and its signature, and with the anchor, a small file next to the log.
+
+Then check the events themselves: each input made at most one call, each call has one outcome,
+no prompt was sent before its call was recorded, and every answer names its giver.
+
 Without FILE it is the log of this context. FILE is a log or an export of 'perlica log
-export'; - is standard input, for an export only. Nothing is written.
+export'; - is an export on standard input. The command writes nothing.
 
-It finds edits, deletions, insertions and reorderings, and a cut end that a checkpoint or
-the anchor covers. Someone with the file and the key can forge both. Against that, keep a
-checkpoint elsewhere and pass it with --since.
+The command finds edited, deleted, inserted and reordered events. It finds a missing end if a
+checkpoint or the anchor covers it. A person with the file and your key can forge both. To
+find such a forgery, keep a checkpoint elsewhere and pass it with --since.
 
-Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`,
+Exit codes: 0 the log is undamaged; 1 it is damaged, or cannot be read.`,
 		Example: `  perlica log verify
   perlica log verify /backup/eventlog.db --json
   perlica log verify --since kept-elsewhere.txt
@@ -84,16 +86,16 @@ Exit codes: 0 the log is as it was written; 1 it is damaged, or cannot be read.`
 	fl := cmd.Flags()
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
 	fl.StringVar(&f.since, "since", "",
-		"the log must be a continuation of this checkpoint: a `FILE`, or - for standard input")
+		"check that the log continues the checkpoint in this `FILE`, or - for standard input")
 	fl.StringArrayVar(&f.keys, "key", nil,
-		"a verifier `KEY`: a checkpoint that holds must be signed by it, and the output names events that it does not "+
-			"cover; may be repeated")
+		"a verifier `KEY`: it must have signed a valid checkpoint, and the output names the events that no such "+
+			"checkpoint covers; may be repeated")
 	fl.BoolVar(&f.team, "team", false,
-		"verify the copies of all workers' logs on the team's hub, by the keys that are pinned here; see docs/team.md")
+		"verify the copies of all workers' logs on the team's hub with the workers' known keys; see docs/team.md")
 	fl.BoolVar(&f.requireSignature, "require-signature", false,
-		"a log of which nothing is signed by one of the keys is damaged; --key says so, too")
+		"report a log as damaged if no key signed any part of it; --key implies this flag")
 	fl.StringVar(&f.proof, "proof", "",
-		"check this `FILE` of 'perlica log prove', or - for standard input, without any log")
+		"check this `FILE` of 'perlica log prove' without a log; - is standard input")
 	return cmd
 }
 

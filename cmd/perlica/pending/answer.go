@@ -23,13 +23,13 @@ func (a *app) pendingAllowCommand() *cobra.Command {
 	var word string
 	cmd := &cobra.Command{
 		Use: "allow ID", Annotations: frame.AnswersQuestion.Annotation(),
-		Short: "Say yes to a question, this once",
-		Long: `Say yes to a question: choose the first of the agent's options that allows once. The ID is
-required, so that a yes goes only to the question that you have read. A question about
-something that no rule may allow names a word; --word gives it.
+		Short: "Say yes to a question, only this time",
+		Long: `Say yes to a question: choose the first of the agent's options that allows the action once.
+You must give the ID, so that your yes goes only to the question that you have read. A
+question about an action that no rule can allow shows a word; repeat the word with --word.
 
-Exit codes: 0 the answer counts; 1 somebody was first, or nobody waits for it any more;
-2 usage, or an agent's process answered, which is refused.`,
+Exit codes: 0 your answer counts; 1 somebody answered earlier, or the question is closed;
+2 usage, or the command was started by an agent, which may not answer.`,
 		Example: `  perlica pending allow 3f2a91bc
   perlica pending allow 3f2a91bc --word delete`,
 		Args: frame.Exactly("ID"), ValidArgsFunction: frame.CompleteFirst(a.completeQuestions),
@@ -46,17 +46,17 @@ Exit codes: 0 the answer counts; 1 somebody was first, or nobody waits for it an
 				})
 		},
 	}
-	cmd.Flags().StringVar(&word, "word", "", "the `word` that a dangerous question names")
+	cmd.Flags().StringVar(&word, "word", "", "the `word` that a question about a dangerous action shows")
 	return cmd
 }
 
 func (a *app) pendingDenyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "deny [ID]", Annotations: frame.AnswersQuestion.Annotation(),
-		Short: "Say no to a question, this once",
-		Long: `Say no to a question: choose the first of the agent's options that rejects once. If the agent
-offers no such option, its request is cancelled. If exactly one question waits, you may
-leave out the ID.`,
+		Short: "Say no to a question, only this time",
+		Long: `Say no to a question: choose the first of the agent's options that rejects the action once. If
+the agent offers no such option, Perlica cancels its request. You may leave out the ID if only
+one question is open.`,
 		Args: frame.Between(0, "ID"), ValidArgsFunction: frame.CompleteFirst(a.completeQuestions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.answerPending(cmd.Context(), args, interaction.Answer{},
@@ -79,12 +79,12 @@ func (a *app) pendingChooseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "choose ID N|OPTION-ID|LABEL", Annotations: frame.AnswersQuestion.Annotation(),
 		Short: "Answer a question with any of its options",
-		Long: `Answer a question with one of its options: by its number in 'perlica pending show',
-by its id, or by its exact label. Nothing else is understood: free text chooses nothing.
+		Long: `Answer a question with one of its options. Name the option by its number in 'perlica pending
+show', by its id, or by its exact label. Any other text chooses nothing.
 
-An option that says yes for good counts only with --always: the agent will not ask again,
-and Perlica cannot limit the actions that the yes covers. One that asks for a text takes it
-with --text.`,
+An option that means yes for all future times counts only with --always: the agent will not
+ask again, and Perlica cannot limit the actions that this yes covers. If an option asks for a
+text, give the text with --text.`,
 		Example: `  perlica pending choose 3f2a91bc 2
   perlica pending choose 3f2a91bc 1 --text main
   perlica pending choose 3f2a91bc allow_always --always
@@ -107,9 +107,9 @@ with --text.`,
 		},
 	}
 	cmd.Flags().StringVar(&text, "text", "", "the `text` that the option asks for")
-	cmd.Flags().StringVar(&answer.Text, "word", "", "the `word` that a dangerous question names")
+	cmd.Flags().StringVar(&answer.Text, "word", "", "the `word` that a question about a dangerous action shows")
 	cmd.MarkFlagsMutuallyExclusive("text", "word")
-	cmd.Flags().BoolVar(&answer.Always, "always", false, "confirm a yes for good")
+	cmd.Flags().BoolVar(&answer.Always, "always", false, "confirm a yes for all future times")
 	return cmd
 }
 

@@ -31,13 +31,13 @@ type app struct{ *frame.App }
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	list := a.pendingListCommand()
-	cmd := frame.Group("pending", "See and answer the questions that wait",
-		`A question waits as long as the run that asked it lives and nobody has answered: at the
-terminal of that run, and with these commands from anywhere else. The first answer wins,
-and is on the log before the agent is told.
+	cmd := frame.Group("pending", "Show and answer the open questions of agents",
+		`An agent's question is open until somebody answers it or its run ends. You can answer it at
+the terminal of the run, or with these commands from any other terminal. The first answer
+counts. Perlica records the answer on the log before it tells the agent.
 
-'perlica pending' alone is 'perlica pending list'. A question is named by the end of its
-id, as it is listed.`,
+'perlica pending' alone does the same as 'perlica pending list'. ID is a question's id, or the
+end of it, as in this list.`,
 		list, a.pendingShowCommand(),
 		a.pendingAllowCommand(), a.pendingDenyCommand(), a.pendingChooseCommand())
 	cmd.RunE = list.RunE
@@ -91,9 +91,9 @@ func (a *app) pendingListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Annotations: frame.ReadOnly.Annotation(),
 		Aliases: []string{"ls"},
-		Short:   "List the questions that wait for an answer",
-		Long: `List the questions of this context that wait for an answer, the oldest first: those
-of runs whose process lives. The last column ends with the run, for 'perlica log show'.`,
+		Short:   "List the open questions",
+		Long: `List the open questions of this context, the oldest first. The last column ends with the
+question's run, for 'perlica log show'.`,
 		Example: `  perlica pending list
   perlica pending list --json | jq -r '.[].short_id'`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
@@ -142,10 +142,10 @@ func (a *app) pendingShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "show [ID]", Annotations: frame.ReadOnly.Annotation(),
-		Short: "Show a question: all that is to be judged, and the options",
-		Long: `Show a question with all that is to be judged, its options, and how to answer it. If
-exactly one question waits, ID may be left out. A question that is over is shown with
-how it ended.`,
+		Short: "Show a question with its whole content and its options",
+		Long: `Show a question with its whole content, its options, and the commands that answer it. You may
+leave out the ID if only one question is open. If the question is closed, the command shows
+its answer or the reason.`,
 		Args: frame.Between(0, "ID"), ValidArgsFunction: frame.CompleteFirst(a.completeQuestions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.Reading(cmd.Context(), func(log *store.Reader, p *project.Project) error {

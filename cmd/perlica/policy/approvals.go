@@ -20,8 +20,9 @@ import (
 
 func (a *app) policyApprovalsCommand() *cobra.Command {
 	return frame.Group("approvals", "List and revoke the answers that Perlica remembers",
-		`An approval is a standing yes or no that a person gave at a question: for a session or
-for the context, for exactly one command or path. Rules of the configuration come first.`,
+		`An approval is a yes or no that a person told Perlica to remember. It holds for exactly one
+command or path, in one session or in the whole context. The rules of the configuration have
+precedence over approvals.`,
 		a.approvalsListCommand(), a.approvalsRevokeCommand())
 }
 
@@ -59,7 +60,7 @@ func (a *app) approvalsListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Annotations: frame.ReadOnly.Annotation(),
 		Aliases: []string{"ls"},
-		Short:   "List the standing approvals, oldest first",
+		Short:   "List the remembered answers, oldest first",
 		Example: `  perlica policy approvals list
   perlica policy approvals list --all --json`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
@@ -84,7 +85,7 @@ func (a *app) approvalsListCommand() *cobra.Command {
 			return a.Table(g)
 		},
 	}
-	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that have expired")
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "list expired answers, too")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return cmd
 }
@@ -114,10 +115,10 @@ func (a *app) approvalsRevokeCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use: "revoke ID | --all", Annotations: frame.PersonOnly.Annotation(),
-		Short: "End a standing approval, or all of them",
-		Long: `End a standing approval: from then on it answers nothing, in runs that are under way,
-too. ID is its id, or a unique beginning or end of it. What it was and that it was
-revoked stays on the log.`,
+		Short: "End a remembered answer, or all of them",
+		Long: `End a remembered answer. It then answers no question any longer, even in runs that are under
+way. ID is its id, or a unique beginning or end of the id. The answer and its end stay on the
+log.`,
 		Example: `  perlica policy approvals revoke 1a2b3c4d
   perlica policy approvals revoke --all`,
 		Args: frame.Between(0, "ID"), ValidArgsFunction: frame.CompleteFirst(a.completeApprovals),
@@ -128,7 +129,7 @@ revoked stays on the log.`,
 			return a.revokeApprovals(cmd.Context(), args)
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "revoke all of them, expired ones included")
+	cmd.Flags().BoolVar(&all, "all", false, "end all remembered answers, including expired ones")
 	return cmd
 }
 

@@ -32,9 +32,10 @@ type app struct{ *frame.App }
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	return frame.Group("policy", "Explain decisions, and list remembered answers",
-		`Policy answers an agent's questions where it can: rules of the configuration first, then
-a person's standing approvals, then the mode of --permissions. The policy is not a
-sandbox: it judges an agent's requests, not its actions. See docs/permissions.md.`,
+		`The policy answers an agent's questions if it can. It looks at the rules of the configuration
+first, then at the answers that you told Perlica to remember, then at the mode of
+--permissions. The policy is not a sandbox: it judges the agent's requests, not its actions.
+See docs/permissions.md.`,
 		a.policyCheckCommand(), a.policyApprovalsCommand())
 }
 
@@ -51,16 +52,17 @@ func (a *app) policyCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "check [--kind KIND] [--path PATH]… [-- COMMAND…]", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Explain the decision about a request",
-		Long: `Explain the decision about an agent's request to run a command or to touch a path: the
-effect, the rule or mode that decided, the reason, and the tier of the command. Nothing is
-run, asked or recorded.
+		Long: `Explain how the policy would decide about an agent's request to run a command or to touch a
+path: the effect, the rule or mode that decides, the reason, and the tier (ordinary, always
+asked or refused). Nothing is run, asked or recorded.
 
-One word is a text for a shell, several are the words of one command: check 'a && b' is
-two commands, check -- a '&&' b is one. A path without a command needs --kind.
+One argument is a text for a shell; several arguments are the words of one command. So
+check 'a && b' is about two commands, and check -- a '&&' b is about one. A request with a
+path and without a command needs --kind.
 
-Effects: allow; deny; ask, which means no if nobody can be asked. The row "allow" names
-the rules with which 'perlica run' would say yes, if rules can. The exit code is 0 whatever
-the effect, and 2 for a request that makes no sense.`,
+The effects are allow, deny and ask. Ask means no if nobody is there to ask. If rules can
+allow the request, the row "allow" shows such rules for 'perlica run'. The exit code is 0 for
+every effect, and 2 for a request that makes no sense.`,
 		Example: `  perlica policy check -- git push -f
   perlica policy check 'cd build && rm -rf *' --permissions allow
   perlica policy check --kind edit --path README.md --provider claude
@@ -71,14 +73,15 @@ the effect, and 2 for a request that makes no sense.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.kind, "kind", "", "what `kind` of tool asks: "+strings.Join(toolKinds, ", ")+
+	fl.StringVar(&f.kind, "kind", "", "the `kind` of the agent's tool: "+strings.Join(toolKinds, ", ")+
 		" (default: execute for a command)")
 	fl.StringArrayVar(&f.paths, "path", nil, "a `path` that the tool would touch; may be repeated")
-	fl.StringVar(&f.provider, "provider", "", "whose agent asks, by its `name` (default: the one that 'run' would use)")
+	fl.StringVar(&f.provider, "provider", "",
+		"the provider with this `name` asks (default: the provider that 'run' would use)")
 	fl.StringVar(&f.permissions, "permissions", "",
 		"the `mode`: ask, reads, deny or allow (default: the configuration's, otherwise ask)")
 	fl.StringVarP(&f.session, "session", "s", "",
-		"the `session` it would happen in, for what was remembered for one session")
+		"decide as in this `session`, with the answers that were remembered for it")
 	fl.StringVar(&f.cwd, "cwd", "", "the agent's working `directory`")
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")
 	frame.CompleteFlag(cmd, "kind", cobra.FixedCompletions(toolKinds, cobra.ShellCompDirectiveNoFileComp))

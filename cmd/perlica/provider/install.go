@@ -21,9 +21,9 @@ func (a *app) providerInstallCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use: "install NAME", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Install an agent of the registry, after a yes",
-		Long: `Show the command that installs an agent, or the adapter through which it speaks the Agent
-Client Protocol. After a yes, run that command. Perlica changes nothing else.`,
+		Short: "Install an agent of the registry, after your yes",
+		Long: `Show the command that installs an agent, or its adapter for the Agent Client Protocol. After
+your yes, Perlica runs this command. It changes nothing else.`,
 		Example:           `  perlica provider install claude`,
 		Args:              frame.Exactly("NAME"),
 		ValidArgsFunction: frame.CompleteFirst(a.CompleteProviders),
@@ -32,7 +32,7 @@ Client Protocol. After a yes, run that command. Perlica changes nothing else.`,
 			return a.providerInstall(cmd.Context(), args[0], yes)
 		},
 	}
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "run the command without a question")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "run the command without asking")
 	return cmd
 }
 

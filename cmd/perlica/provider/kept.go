@@ -22,13 +22,13 @@ func (a *app) providerSessionsCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use: "sessions [NAME]", Annotations: frame.StartsRun.Annotation(),
-		Short: "List the sessions that an agent keeps itself; no prompt is sent",
-		Long: `Start an agent and list the sessions of its own that it keeps for this project, where it
-offers that (ACP's session/list): also those that were made without Perlica. Without a name
-it is the default agent. No prompt is sent, and nothing is recorded.
+		Short: "List the sessions that an agent itself has stored; no prompt is sent",
+		Long: `Start an agent and list the sessions that it has stored for this project, including sessions
+made without Perlica. The agent must support ACP's session/list. Without NAME it is the default
+agent. No prompt is sent, and nothing is recorded.
 
-PERLICA is the session in which Perlica has the agent's; 'perlica session delete REF
---from-agent' deletes both.`,
+The column PERLICA shows the session of Perlica that belongs to the agent's session. 'perlica
+session delete REF --from-agent' deletes both.`,
 		Example: `  perlica provider sessions claude
   perlica provider sessions codex --all --json | jq -r '.[].id'`,
 		Args:              frame.Between(0, "NAME"),
@@ -41,9 +41,9 @@ PERLICA is the session in which Perlica has the agent's; 'perlica session delete
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
+	fl.StringVar(&f.agent, "agent", "", "use the ACP agent that this `command` starts: 'CMD ARG…'")
 	fl.StringArrayVar(&f.env, "env", nil, "pass this environment `variable` to the agent, too")
-	fl.BoolVarP(&all, "all", "a", false, "those of every directory")
+	fl.BoolVarP(&all, "all", "a", false, "list the sessions of all directories")
 	fl.BoolVar(&f.json, "json", false, "print a JSON array")
 	return cmd
 }

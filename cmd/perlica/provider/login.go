@@ -27,12 +27,12 @@ func (a *app) providerLoginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "login NAME [LOGIN]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Log in to an agent by one of the ways that it offers",
-		Long: `Start an agent, ask it for its logins, and use one of them. LOGIN is its id, and may be left
-out if there is only one. No prompt is sent.
+		Long: `Start an agent, ask it for its ways to log in, and use one of them. LOGIN is the id of this
+way; you may leave it out if there is only one. No prompt is sent.
 
-Some agents open a page in the browser. Other agents name arguments for their own program,
-which then runs in this terminal. Perlica shows the whole command and runs it after you have
-confirmed it. Perlica explains a login by an environment variable.
+Some agents open a page in the browser. Other agents log in with a program of their own in
+this terminal: Perlica shows its whole command line and runs it after you have confirmed it. If
+an agent needs an environment variable, Perlica explains it.
 
 Your own log ('perlica log tail --user') records the start and the end of a login, and not
 the typed or shown text. The exit code is that of the agent's program, or 1.`,
@@ -53,9 +53,9 @@ func (a *app) providerLogoutCommand() *cobra.Command {
 	var env []string
 	cmd := &cobra.Command{
 		Use: "logout NAME", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Have an agent end its login",
-		Long: `Start an agent and have it end the login that it has. Not every agent offers that. That it
-was asked and what came of it is on your own log.`,
+		Short: "Let an agent end its login",
+		Long: `Start an agent and ask it to end its present login. Not every agent supports this. Your own
+log records the request and its result.`,
 		Example:           `  perlica provider logout codex`,
 		Args:              frame.Exactly("NAME"),
 		ValidArgsFunction: frame.CompleteFirst(a.CompleteProviders),

@@ -36,13 +36,12 @@ func (a *app) providerTestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "test [NAME]", Annotations: frame.StartsRun.Annotation(),
 		Short: "Start an agent, open a session, and report; no prompt is sent",
-		Long: `Start an agent, initialize it, open a session, put it into the mode in which a run would
-prompt it, and end it. No prompt is sent, so no call is spent and no model is asked.
-Without a name it is the default agent.
+		Long: `Start an agent, open a session, set the mode that a run would use, and end the agent. No
+prompt is sent, so this makes no call and uses no model. Without NAME it is the default agent.
 
-Printed are its name and version, what it can do, how to log in, its modes and options,
-how long each step took, and how its process ended. The exit code is 1 if it is not
-ready for a prompt.`,
+The command prints the agent's name and version, its abilities, its ways to log in, its modes
+and options, the duration of each step, and the end of its process. The exit code is 1 if the
+agent is not ready for a prompt.`,
 		Example: `  perlica provider test claude
   perlica provider test --agent 'my-agent --acp'
   perlica provider test codex --json | jq .steps`,
@@ -56,7 +55,7 @@ ready for a prompt.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.agent, "agent", "", "an ACP agent as a `command` line: 'CMD ARG…'")
+	fl.StringVar(&f.agent, "agent", "", "use the ACP agent that this `command` starts: 'CMD ARG…'")
 	fl.StringArrayVar(&f.env, "env", nil, "pass this environment `variable` to the agent, too")
 	fl.StringVar(&f.cwd, "cwd", "", "the agent's working `directory`")
 	fl.BoolVar(&f.json, "json", false, "print one JSON object")

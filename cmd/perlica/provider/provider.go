@@ -27,8 +27,8 @@ type app struct{ *frame.App }
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	return frame.Group("provider", "List, show, test and choose agents; log in to them",
-		`A provider is an agent that speaks the Agent Client Protocol: one of the registry, one
-of the configuration, or the built-in one. See docs/agents.md.`,
+		`A provider is an agent that speaks the Agent Client Protocol. It comes from Perlica's registry
+or from your configuration, or is the built-in agent. See docs/agents.md.`,
 		a.providerListCommand(), a.providerShowCommand(), a.providerTestCommand(), a.providerSessionsCommand(),
 		a.providerDefaultCommand(),
 		a.providerInstallCommand(),
@@ -49,9 +49,8 @@ func (a *app) providerListCommand() *cobra.Command {
 	var asJSON, installed bool
 	cmd := &cobra.Command{
 		Use: "list", Annotations: frame.ReadOnly.Annotation(), Aliases: []string{"ls"},
-		Short: "List the agents that Perlica knows, and which are installed",
-		Long: `List the agents of the registry and of the configuration. The one that is used when none
-is named has a star.`,
+		Short: "List the known agents, and mark the installed ones",
+		Long:  `List the agents of the registry and of the configuration. A star marks the default agent.`,
 		Example: `  perlica provider list
   perlica provider list --installed
   perlica provider list --json | jq -r '.providers[] | select(.default).id'`,
@@ -59,7 +58,7 @@ is named has a star.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.providerList(cmd.Context(), installed, asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().BoolVar(&installed, "installed", false, "only those that can be used")
+	cmd.Flags().BoolVar(&installed, "installed", false, "list only agents that can be started")
 	return cmd
 }
 
@@ -132,12 +131,13 @@ func (a *app) providerDefaultCommand() *cobra.Command {
 	var user bool
 	cmd := &cobra.Command{
 		Use: "default [NAME]", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Show or choose the agent that is used when none is named",
-		Long: `Without a name, print the agent that is used when none is named, and why.
+		Short: "Show or choose the default agent",
+		Long: `Without NAME, print the default agent and the reason for it. Perlica uses this agent if you
+name no other one.
 
-With one, write model.default_provider into the project's configuration file, or with
---user into your own. The file's comments and everything else in it stay as they are; a
-project that was trusted stays trusted.`,
+With NAME, write model.default_provider into the project's configuration file, or with --user
+into your own. Everything else in the file stays unchanged, including its comments. A trusted
+project stays trusted.`,
 		Example: `  perlica provider default
   perlica provider default claude
   perlica provider default --user codex`,
@@ -241,10 +241,10 @@ func (a *app) providerShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "show NAME", Annotations: frame.ReadOnly.Annotation(),
-		Short: "Show how an agent is started, installed and logged in",
-		Long: `Show everything that is known of an agent without starting it: its command line and
-where it comes from, which variables of the environment it is given (their names, never
-their values), how it is made to ask, and how to install it and log in.`,
+		Short: "Show everything that Perlica knows about an agent",
+		Long: `Show everything that Perlica knows about an agent, without starting it: its command line and
+the origin of it, the names of the environment variables that the agent gets, the mode in
+which it asks before it acts, and the ways to install it and to log in.`,
 		Example:           `  perlica provider show claude`,
 		Args:              frame.Exactly("NAME"),
 		ValidArgsFunction: frame.CompleteFirst(a.CompleteProviders),

@@ -59,14 +59,14 @@ func Command(a *frame.App) *cobra.Command {
 		Long: `Send one input to the agent, print the answer on standard output, exit.
 
 The text comes from the arguments, from --file, or from standard input. With both
-arguments and piped input, the arguments are the instruction and the input is its
-material. Text that starts like an option goes after "--".
+arguments and piped input, the arguments are the instruction and the piped text is its
+material. Write "--" before a text that starts with a dash.
 
-Exit codes: 0 answered; 1 the provider failed, or standard output took no answer; 2 usage
-or configuration; 3 --timeout passed; 4 no such session, or it is busy; 5 a question went
-unanswered; 6 the outcome is unknown; 7 the event log could not be written, nothing was
-sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrupted;
-143 terminated.`,
+Exit codes: 0 answered; 1 the agent failed, or standard output could not be written; 2 wrong
+usage or configuration; 3 the time of --timeout was up; 4 the session does not exist, or it is
+busy; 5 a question went unanswered; 6 the outcome is unknown; 7 the event log could not be
+written, and nothing was sent; 8 the agent needs a login; 9 --strict was given, and a tool ran
+without a question; 130 interrupted; 143 terminated.`,
 		Example: `  perlica run "what does this repository do?"
   git diff | perlica run "review this change"
   perlica run --provider claude --permissions reads "find the bug in parse.go"
@@ -75,28 +75,30 @@ sent; 8 the agent wants a login; 9 --strict and a tool ran unasked; 130 interrup
 	}
 	dialog.AddFlags(cmd, &f)
 	fl := cmd.Flags()
-	fl.StringVar(&f.InputID, "input-id", "", "this input's own `id`: an id that was called before makes no call")
-	fl.StringVarP(&f.File, "file", "f", "", "read the text from a `file`; - is standard input")
-	fl.StringArrayVar(&f.Attach, "attach", nil, "add a `file` to the input")
+	fl.StringVar(&f.InputID, "input-id", "", "the input's `id`: an id that was used before makes no second call")
+	fl.StringVarP(&f.File, "file", "f", "", "read the text from this `file`; - is standard input")
+	fl.StringArrayVar(&f.Attach, "attach", nil, "add this `file` to the input")
 	fl.StringVar(&f.Permissions, "permissions", "",
-		"who answers the agent's questions, a `mode`: ask, reads, deny or allow (default ask; without a terminal the "+
+		"the `mode` for the agent's questions: ask, reads, deny or allow (default ask; without a terminal the "+
 			"answer is no, and the exit code 5)")
 	fl.StringArrayVar(&f.Allow, "allow", nil,
 		"a rule for this run: allow this `command`, such as 'go test ./...'; may be repeated")
 	fl.StringArrayVar(&f.Deny, "deny", nil, "a rule for this run: deny this `command`; may be repeated")
 	fl.DurationVar(&f.WaitPermissions, "wait-permissions", 0,
-		"without a terminal: leave questions open this long for 'perlica pending'")
+		"without a terminal: keep questions open for this time, for 'perlica pending'")
 	fl.StringVar(&f.Format, "output-format", "text", "the `format`: text, json or stream-json")
 	fl.BoolVar(&f.Json, "json", false, "the same as --output-format json")
 	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "print nothing but the answer, errors and questions")
-	fl.BoolVar(&f.Newline, "newline", false, "end the text with a newline, also into a file or pipe: for the log of a CI")
+	fl.BoolVar(&f.Newline, "newline", false,
+		"end the answer with a newline, even in a file or pipe, such as the log of a CI")
 	fl.BoolVar(&f.Thoughts, "thoughts", false, "show the agent's thoughts on standard error")
-	fl.DurationVar(&f.Timeout, "timeout", 0, "cancel the call when this has passed")
-	fl.BoolVar(&f.Wait, "wait", false, "wait for a busy session instead of exit code 4")
-	fl.BoolVar(&f.Strict, "strict", false, "exit code 9 if a tool ran unasked")
+	fl.DurationVar(&f.Timeout, "timeout", 0, "cancel the call after this time")
+	fl.BoolVar(&f.Wait, "wait", false, "if the session is busy, wait instead of ending with exit code 4")
+	fl.BoolVar(&f.Strict, "strict", false, "end with exit code 9 if a tool ran without a question")
 	fl.BoolVar(&f.RequireSandbox, "require-sandbox", false,
-		"exit code 2, and nothing is sent, if the agent would start outside of a sandbox")
-	fl.StringVar(&f.SchemaFile, "schema", "", "exit code 1 if the answer is not JSON of the JSON Schema in this `file`")
+		"end with exit code 2 and send nothing if the agent would start outside a sandbox")
+	fl.StringVar(&f.SchemaFile, "schema", "",
+		"end with exit code 1 if the answer does not match the JSON Schema in this `file`")
 	cmd.MarkFlagsMutuallyExclusive("json", "output-format")
 	a.AddSandboxFlag(cmd)
 	dialog.AddTeamFlags(cmd, &tf)

@@ -26,9 +26,10 @@ type app struct{ *frame.App }
 // Command returns the command sandbox with its subcommands.
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
-	return frame.Group("sandbox", "Try the sandboxes of this machine, and look around in one",
-		`An agent can start in a sandbox of the system: --sandbox protect, project or offline,
-or the key 'sandbox' of the configuration. See docs/sandbox.md.`, a.checkCommand(), a.shellCommand(), a.tryCommand(),
+	return frame.Group("sandbox", "Test the sandboxes of this machine, or open a shell in one",
+		`Perlica can start agents in a sandbox of the operating system, with --sandbox protect, project
+or offline, or with the key 'sandbox' of the configuration. See docs/sandbox.md.`,
+		a.checkCommand(), a.shellCommand(), a.tryCommand(),
 		a.enterCommand())
 }
 
@@ -36,9 +37,9 @@ func (a *app) checkCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "check", Annotations: frame.ReadOnly.Annotation(),
-		Short: "Try each sandbox; exit code 1 if one is not available",
-		Long: `Start a process in each sandbox of this project and let it try to break the rules. Print what
-the sandbox refused. No agent is started.`,
+		Short: "Test each sandbox; exit code 1 if one is not available",
+		Long: `Start a process in each sandbox of this project and let it try to break the sandbox's rules.
+Print the actions that the sandbox refused. No agent is started.`,
 		Example: `  perlica sandbox check
   perlica sandbox check --json | jq -r '.[] | select(.mode == "project").rules[]'`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
@@ -107,8 +108,9 @@ func (a *app) shellCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "shell [-- CMD ARG…]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Open a shell in a sandbox, or run a command there",
-		Long: `Run your shell, or CMD, as an agent of this project would run. The exit code is that of the
-program. The shell has no control over its jobs, because it does not own the terminal.`,
+		Long: `Run your shell, or CMD, in the sandbox in which an agent of this project would run. The exit
+code is that of the shell or of CMD. The shell has no job control, because it does not own the
+terminal.`,
 		Example: `  perlica sandbox shell
   perlica sandbox shell --sandbox protect -- ls -la .perlica_config`,
 		Args: cobra.ArbitraryArgs, ValidArgsFunction: frame.NoFiles,

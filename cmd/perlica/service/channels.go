@@ -128,14 +128,14 @@ func (a *app) serviceChannelCommand() *cobra.Command {
 		}
 	}
 	test := &cobra.Command{
-		Use: "test NAME", Annotations: frame.ReadOnly.Annotation(), Short: "See whether a channel can be opened and read",
-		Long: `Open a channel, ask its platform who it is there, and read for a moment. Nothing is
-taken: the bridge reads the same messages again. While a bridge runs, 'perlica service
-status' tells instead.`,
+		Use: "test NAME", Annotations: frame.ReadOnly.Annotation(), Short: "Test if a channel can be opened and read",
+		Long: `Open a channel, ask its platform for the bot's name, and read messages for a moment. The
+messages stay there, and the bridge reads them again. While a bridge runs, use 'perlica service
+status' instead.`,
 		Args: frame.Exactly("NAME"), ValidArgsFunction: names,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.testChannel(cmd.Context(), args[0]) },
 	}
-	return frame.Group("channel", "See, choose and try the channels of the bridge", "",
+	return frame.Group("channel", "List, enable, disable and test the channels of the bridge", "",
 		list, toggle("enable", true), toggle("disable", false), test)
 }
 

@@ -49,7 +49,7 @@ type serviceReport struct {
 func (a *app) serviceStatusCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "status", Annotations: frame.ReadOnly.Annotation(), Short: "Show how the bridge is", Args: frame.Exactly(),
+		Use: "status", Annotations: frame.ReadOnly.Annotation(), Short: "Show the state of the bridge", Args: frame.Exactly(),
 		ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withRecords(cmd.Context(), func(r *service.Records, log *store.Reader, p *project.Project) error {
@@ -267,7 +267,7 @@ func (a *app) confirmContact(ctx context.Context, ref string) error {
 
 // serviceLogsCommand changes the command log tail into a command that shows the events of the bridge.
 func serviceLogsCommand(cmd *cobra.Command) *cobra.Command {
-	cmd.Use, cmd.Short = "logs", "Show the record of the bridge: 'perlica log tail' with its events"
+	cmd.Use, cmd.Short = "logs", "Show the bridge's events, as 'perlica log tail' does"
 	cmd.Long, cmd.Example = "", "  perlica service logs -f"
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -19,11 +19,11 @@ func (a *app) servicePairCommand() *cobra.Command {
 	var rights string
 	cmd := &cobra.Command{
 		Use: "pair [CONTACT]", Annotations: frame.PersonOnly.Annotation(), Short: "Show a code that pairs a contact",
-		Long: `Show a code of six digits. The contact that sends it to a channel of the bridge within five
-minutes is paired. It counts once, and replaces the code before.
+		Long: `Show a code of six digits. Send it from a phone to a channel of the bridge within five minutes:
+this pairs the phone's owner as a contact. The code works once, and replaces an earlier code.
 
-With CONTACT: let a contact count that is on record here and that you have not paired here,
-because the log was copied. It gets the rights on record.
+With CONTACT, confirm a contact that came with a copied log. Such a contact may not use the
+bridge before you have confirmed it. It keeps its recorded rights.
 
 ` + access.HelpOfPeople,
 		Example: "  perlica service pair\n  perlica service pair --rights ask,approve,admin",
@@ -56,15 +56,15 @@ because the log was copied. It gets the rights on record.
 		},
 	}
 	cmd.Flags().StringVar(&rights, "rights", "ask,approve",
-		"what the contact may do: `rights` out of "+access.OfPeople().Listed())
+		"the contact's `rights`: some of "+access.OfPeople().Listed())
 	return cmd
 }
 
 func (a *app) serviceRightsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "rights CONTACT RIGHTS", Annotations: frame.PersonOnly.Annotation(), Short: "Change the rights of a contact",
-		Long: `Give a paired contact other rights in place of its present ones. They count from its next
-message or answer on; its session stays.
+		Long: `Replace the rights of a paired contact. The new rights count from the contact's next message
+or answer on. The contact keeps its session.
 
 ` + access.HelpOfPeople,
 		Example: "  perlica service rights local:alice ask,approve,admin",

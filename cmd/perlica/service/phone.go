@@ -30,15 +30,17 @@ func (a *app) phoneCommand() *cobra.Command {
 	var name string
 	var wait time.Duration
 	cmd := &cobra.Command{
-		Use: "phone", Annotations: frame.PersonOnly.Annotation(), Short: "Be the phone of the bridge's local channel",
-		Long: `Each typed line is a message to the bridge of this project, and each message of the bridge
-is printed. The phone needs no account and no network: use it to try 'perlica service'.
+		Use: "phone", Annotations: frame.PersonOnly.Annotation(),
+		Short: "Play a phone in this terminal, to try 'perlica service'",
+		Long: `Play a phone in this terminal. Each line that you type is a message to the messaging bridge of
+this project ('perlica service'), and the terminal prints each message of the bridge. You need
+no account and no network.
 
-A backslash at the end continues a line. "@N text" answers the Nth
-message that was printed. Ctrl-D leaves.
+A backslash at the end of a line continues it in the next line. "@N text" answers the Nth
+printed message. Ctrl-D ends the command.
 
-The bridge knows a phone by a token and not by its name. The token is kept in your own state
-folder, for each project and NAME.`,
+The bridge recognises a phone by a token and not by its name. Perlica keeps one token for each
+project and NAME in your own state folder.`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if name == "" {
@@ -51,9 +53,9 @@ folder, for each project and NAME.`,
 			return a.runPhone(cmd.Context(), name, wait)
 		},
 	}
-	cmd.Flags().StringVar(&name, "as", "", "who is calling, a `name` (default: you)")
+	cmd.Flags().StringVar(&name, "as", "", "the `name` of the phone's owner (default: you)")
 	cmd.Flags().DurationVar(&wait, "wait", 2*time.Second,
-		"after the end of the input: how long without a message before it leaves")
+		"after the end of the input, leave when no message has come for this time")
 	return cmd
 }
 

@@ -232,10 +232,10 @@ func Projects(ctx context.Context, a *frame.App, p *project.Project) (list []ser
 func (a *app) serviceAddCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "add PROJECT", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Have this project's bot serve another project, too",
-		Long: `Have the bot of this project serve the one in the folder PROJECT, too, from its next start on. Each
-keeps its own log, contacts and rights: pair in each. A contact of several goes from one to
-another with /project.`,
+		Short: "Let this project's bot serve another project, too",
+		Long: `Let the bot of this project also serve the project in the folder PROJECT, from the bot's next
+start on. Each project keeps its own log, contacts and rights, so pair your phone with each
+project. The message /project switches a phone between its projects.`,
 		Example: "  perlica service add ../shop", Args: frame.Exactly("PROJECT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			other, err := a.findOther(args[0])
@@ -273,9 +273,10 @@ another with /project.`,
 func (a *app) serviceRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "remove PROJECT", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Have this project's bot no longer serve another project",
-		Long: `Have the bot of this project no longer serve another one, named as 'perlica service projects' does or
-by its folder. What waits there stays on its record, and is answered when a bridge serves it again.`,
+		Short: "End the service of this project's bot for another project",
+		Long: `End the service of this project's bot for another project. PROJECT is the project's name in
+'perlica service projects', or its folder. Waiting messages stay on record, and are answered
+when a bridge serves that project again.`,
 		Example: "  perlica service remove shop", Args: frame.Exactly("PROJECT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := a.Locate(nil)

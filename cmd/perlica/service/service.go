@@ -49,14 +49,16 @@ func Setups(a *frame.App, p *project.Project) []service.Setup { return (&app{a})
 func Command(c *frame.App, tail *cobra.Command, companion Companion) *cobra.Command {
 	a := &app{c}
 	cmd := frame.Group("service", "Let people drive the agent from a phone",
-		`Run the messaging bridge in the foreground: it takes messages from its channels,
-acknowledges them, answers them one after the other, and asks its questions there.
+		`Run the messaging bridge in the foreground. The bridge receives messages from phones over its
+channels, such as Telegram. It confirms each message, lets the agent answer the messages one
+after the other, and sends the agent's questions to the phones.
 
-The first time: run 'perlica service' here, 'perlica phone' in another terminal, and type
-the code that is shown into the phone.
+To try it, run 'perlica service' here and 'perlica phone' in another terminal. Then type the
+code that the bridge shows into the phone.
 
-SIGTERM and Ctrl-C let the turn under way end, for a while, and then cancel it; a second one
-ends at once, and the next start reports the known state. SIGHUP reads the configuration again.`,
+After SIGTERM or Ctrl-C the bridge waits a while for the running turn, and then cancels the
+turn. A second signal ends the bridge at once; its next start reports the state of the turn.
+After SIGHUP the bridge reads the configuration again.`,
 		a.serviceStatusCommand(), a.servicePairCommand(), a.serviceRightsCommand(), a.serviceUnpairCommand(),
 		a.serviceContactsCommand(),
 		a.serviceChannelCommand(), a.serviceProjectsCommand(), a.serviceAddCommand(), a.serviceRemoveCommand(),

@@ -22,11 +22,13 @@ func (a *app) sessionListCommand() *cobra.Command {
 		Use: "list", Annotations: frame.ReadOnly.Annotation(),
 		Aliases: []string{"ls"},
 		Short:   "List the sessions and their running turns, the last used first",
-		Long: `List the sessions, the last used first. A star marks the current one. If a process
-such as a chat holds a session, the list shows the process instead of the last use, and
-whether a turn is running. Sessions that a run made for itself are listed while it runs, and
-with --all. With --team all sessions of all workers are listed, from the copies of their logs
-on the team's hub: -s continues any of them.`,
+		Long: `List the sessions, the last used first. A star marks the current one. If a process, such as a
+chat, has a session open, the list shows this process in place of the last use, and marks a
+running turn. A session that a run made for itself is listed only while the run lasts, or with
+--all.
+
+With --team the command lists the sessions of all workers, from the copies of their logs on the
+team's hub. 'perlica run --team -s REF' continues each of them.`,
 		Example: `  perlica session list
   perlica session list --all --json | jq -r '.[].id'
   perlica session list --json | jq -r '.[] | select(.run_id).id'   # where a turn is under way`,
@@ -51,8 +53,9 @@ on the team's hub: -s continues any of them.`,
 			return a.printSessions(list, all)
 		},
 	}
-	cmd.Flags().BoolVar(&inTeam, "team", false, "in the copies of all workers' logs on the team's hub; see docs/team.md")
-	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that a run made for itself")
+	cmd.Flags().BoolVar(&inTeam, "team", false,
+		"read the copies of all workers' logs on the team's hub; see docs/team.md")
+	cmd.Flags().BoolVarP(&all, "all", "a", false, "list sessions that a run made for itself, too")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return cmd
 }

@@ -24,9 +24,10 @@ type app struct{ *frame.App }
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	return frame.Group("session", "List, make and choose sessions",
-		`A session is a conversation with one provider: 'perlica run -s REF' and -c continue
-one. REF is a session's name, its id, or a unique beginning or end of the id. Every run
-without -s or -c makes a session of its own, which is listed with --all only.`,
+		`A session is a conversation with one agent. 'perlica run -s REF' continues the session REF,
+and 'perlica run -c' the session that was used last. REF is a session's name, its id, or a
+unique beginning or end of the id. A run without -s and -c makes its own session; the list
+shows such a session only with --all.`,
 		a.sessionListCommand(), a.sessionNewCommand(), a.sessionUseCommand(), a.sessionCurrentCommand(),
 		a.sessionShowCommand(), a.sessionRenameCommand(), a.sessionDeleteCommand(), a.sessionExportCommand())
 }
@@ -55,8 +56,8 @@ func (a *app) sessionNewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "new [NAME]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Make a session, select it, and print its id",
-		Long: `Make a session and make it the current one. It keeps its provider: the provider of
---provider, otherwise the default. The command prints its id.`,
+		Long: `Make a session, select it as the current one, and print its id. The session always uses the
+same agent: the agent of --provider, or the default agent.`,
 		Example: `  perlica session new
   perlica session new refactoring --provider claude
   id=$(perlica session new); perlica run -s "$id" "hello"`,
@@ -73,7 +74,8 @@ func (a *app) sessionNewCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&provider, "provider", "", "the agent's `name` in the configuration or the registry")
+	cmd.Flags().StringVar(&provider, "provider", "",
+		"use the agent with this `name` in the configuration or the registry")
 	frame.CompleteFlag(cmd, "provider", a.CompleteProviders)
 	return cmd
 }
@@ -121,8 +123,8 @@ func (a *app) sessionCurrentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "current", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Print the id of the current session",
-		Long: `Print the id of the session that 'session new' or 'session use' selected last. Exit
-code 1 if there is none.`,
+		Long: `Print the id of the current session: 'perlica session new' or 'perlica session use' selected it
+last. The exit code is 1 if no session is selected.`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.ViewingSessions(cmd.Context(), func(view *sessions.View, _ *store.Reader) error {
@@ -154,8 +156,8 @@ func (a *app) sessionRenameCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "rename REF NAME", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Give a session a name",
-		Long: `Give a session a name. One that a run made for itself is thereby kept: it is listed
-without --all from then on.`,
+		Long: `Give a session a name. If a run made the session for itself, the list then shows the session
+without --all, too.`,
 		Example: `  perlica session rename 1a2b3c4d refactoring`,
 		Args:    frame.Exactly("REF", "NAME"), ValidArgsFunction: frame.CompleteFirst(a.CompleteSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -176,11 +178,11 @@ func (a *app) sessionDeleteCommand() *cobra.Command {
 		Aliases: []string{"rm"},
 		Short:   "Take a session off the lists; the log keeps it",
 		Long: `Remove a session from every list. Nobody can continue it. Its events stay on the log, and
-'perlica log show ID' still shows them. A session with a running run is not deleted.
+'perlica log show ID' still shows them. A session with a running turn cannot be deleted.
 
-With --from-agent the agent is started first and deletes its own data of the session, if it
-supports this (ACP's session/delete). The request and the answer are on the log. If the agent
-does not support this or fails, the session stays on the lists.`,
+With --from-agent, Perlica first starts the agent and asks it to delete its own data of the
+session. The agent must support ACP's session/delete. The log records the request and the
+answer. If the agent does not delete its data, the session stays on the lists.`,
 		Example: `  perlica session delete 1a2b3c4d
   perlica session delete refactoring --from-agent`,
 		Args: frame.Exactly("REF"), ValidArgsFunction: frame.CompleteFirst(a.CompleteSessions),

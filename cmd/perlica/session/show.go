@@ -32,9 +32,9 @@ func (a *app) sessionShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show [REF]", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Show a session and its turns: inputs and answers",
-		Long: `Show what is known of a session, and its newest turns: each input and its answer.
-Without REF it is the current one; -n says how many turns, --json has all of them unless
--n is given. 'perlica log show RUN' tells a turn with all its steps.`,
+		Long: `Show a session and its newest turns: each input and its answer. Without REF it is the current
+session. -n sets the number of turns; --json without -n prints all turns. 'perlica log show
+RUN' shows all steps of one turn.`,
 		Example: `  perlica session show
   perlica session show refactoring -n 3
   perlica session show refactoring --json | jq -r '.turn_list[].answer'`,
@@ -59,7 +59,7 @@ Without REF it is the current one; -n says how many turns, --json has all of the
 			})
 		},
 	}
-	cmd.Flags().IntVarP(&n, "turns", "n", turnsDefault, "how many turns, the newest; -1 for all")
+	cmd.Flags().IntVarP(&n, "turns", "n", turnsDefault, "the number of newest turns to show; -1 for all")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -71,13 +71,13 @@ func (a *app) sessionExportCommand() *cobra.Command {
 	var f export.Flags
 	cmd := &cobra.Command{
 		Use: "export [REF]", Annotations: frame.ReadOnly.Annotation(),
-		Short: "Write the record of a session, so that others can check it",
-		Long: `Write all events of a session; without REF, of the current one. It is the same as
-'perlica log export --session REF', whose help explains the content.
+		Short: "Write the events of a session as a file that others can check",
+		Long: `Write all events of a session. Without REF it is the current session. The command does the
+same as 'perlica log export --session REF'; the help of that command explains the content.
 
 With --replay the file has only the lines between the agent and Perlica, for 'perlica agent
-replay'. A line with a possible secret is an error, unless --redact masks it or --raw writes
-it unchanged.`,
+replay'. If a line may have a secret, the command fails, unless --redact masks the secret or
+--raw writes it unchanged.`,
 		Example: `  perlica session export -o session.jsonl
   perlica session export refactoring --replay refactoring.frames --redact
   perlica session export refactoring --format html -o refactoring.html`,

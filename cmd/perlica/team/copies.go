@@ -39,14 +39,14 @@ func (a *app) keepCommand() *cobra.Command {
 	var once bool
 	cmd := &cobra.Command{
 		Use: "keep", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Verify the copies of all workers' logs, and cosign the sound ones",
-		Long: `Verify the copies of all workers' logs on the hub: every hash is computed again, every
-signed checkpoint compared, the rules of the contract judged. The newest checkpoint of each
-copy that is sound is cosigned (C2SP cosignature/v1), if it contains everything that this machine
-cosigned before, according to its own log. Its own copy is verified and not cosigned.
+		Short: "Verify the copies of all workers' logs, and sign the valid ones",
+		Long: `Verify the copies of all workers' logs on the hub: all hashes, all signed checkpoints, and
+Perlica's rules for events. If a copy is valid, this machine signs its newest checkpoint, too
+(C2SP cosignature/v1). The checkpoint must contain everything that this machine has signed
+before. The machine verifies the copy of its own log, but does not sign it.
 
-A copy is read from its beginning at the start and once an hour. In between, only its new
-events are read.`,
+The command reads each copy from its beginning at the start and once an hour. Between these
+times it reads only new events.`,
 		Example: `  perlica team keep
   perlica team keep --once     # exit code 1 if a copy fails the check`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
@@ -57,7 +57,7 @@ events are read.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&once, "once", false, "verify each copy once, and end")
+	cmd.Flags().BoolVar(&once, "once", false, "verify each copy once, then end")
 	return cmd
 }
 
@@ -126,10 +126,10 @@ func (a *app) fetchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "fetch WORKER", Annotations: frame.ReadOnly.Annotation(),
 		Short: "Write the copy of a worker's log to a file",
-		Long: `Verify the copy of a worker's log and write it to a file, up to its newest signed
-checkpoint, with the signatures of those that keep the copies. The file is an export:
-'perlica log verify FILE' checks it anywhere, without the hub, and 'perlica log import' makes a
-log of it. A copy that is not sound is not written.`,
+		Long: `Verify the copy of a worker's log on the hub, and write it to a file. The file ends with the
+newest signed checkpoint, and has the signatures of the members that verify the copies. It is
+an export: 'perlica log verify FILE' checks it anywhere without the hub, and 'perlica log
+import' makes a log from it. If the copy is damaged, no file is written.`,
 		Example: `  perlica team fetch build1
   perlica team fetch build1 -o - | perlica log verify -`,
 		Args: frame.Exactly("WORKER"), ValidArgsFunction: frame.NoFiles,
@@ -139,7 +139,8 @@ log of it. A copy that is not sound is not written.`,
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&file, "output", "o", "", "write to this `file`; - is standard output (default: WORKER.jsonl)")
+	cmd.Flags().StringVarP(&file, "output", "o", "",
+		"write to this `file`; - is standard output (default: WORKER.jsonl)")
 	return cmd
 }
 

@@ -30,10 +30,10 @@ func (a *app) inputsCommand() *cobra.Command {
 		Short: "List the newest inputs and their states, or show one",
 		Long: `List the newest inputs and their states, or show one with its result.
 
-States: waiting (its time has not come), queued, claimed, responded, provider_error,
-outcome_unknown, refused (by its owner, without a call), withdrawn, adopted (closed by an
-adoption: unknown), resolved (a person's opinion), lost (in no queue and no claim: somebody
-changed the database).`,
+States: waiting (for its time), queued, claimed (a worker has taken it), responded,
+provider_error, outcome_unknown, refused (by its worker, without a call), withdrawn, adopted
+(closed as unknown by 'perlica team adopt'), resolved (closed by 'perlica team resolve'), lost
+(neither queued nor claimed, because somebody changed the database).`,
 		Args: frame.Between(0, "ID"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if state != "" && !slices.Contains(states, state) {
@@ -59,7 +59,7 @@ changed the database).`,
 		},
 	}
 	cmd.Flags().StringVar(&state, "state", "", "only inputs in this `state`")
-	cmd.Flags().IntVar(&most, "limit", 50, "how many, a `number`")
+	cmd.Flags().IntVar(&most, "limit", 50, "the `number` of inputs to list")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	frame.CompleteFlag(cmd, "state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -106,7 +106,7 @@ func (a *app) showInput(ctx context.Context, t *team.Team, id string, asJSON boo
 func (a *app) cancelCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "cancel ID", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Withdraw an input that waits, or have its worker stop it",
+		Short: "Withdraw a waiting input, or stop a running one",
 		Args:  frame.Exactly("ID"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
@@ -134,10 +134,10 @@ func (a *app) resolveCommand() *cobra.Command {
 	var note string
 	cmd := &cobra.Command{
 		Use: "resolve ID", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Close an input whose owner does not come back, by your opinion",
-		Long: `Close an input whose owner does not come back. This records your judgement and starts nothing.
-If the owner comes back, its log has precedence. To repeat the work, submit a new input under
-a new id, with "replaces" naming this one.`,
+		Short: "Close an input if its worker does not come back",
+		Long: `Close an input if its worker does not come back. The command records your judgement and starts
+nothing. If the worker does come back, its log has precedence over your judgement. To repeat
+the work, submit a new input under a new id with "replaces": "ID" ('perlica team submit').`,
 		Args: frame.Exactly("ID"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
@@ -156,6 +156,6 @@ a new id, with "replaces" naming this one.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&note, "note", "", "why, a `text`")
+	cmd.Flags().StringVar(&note, "note", "", "the reason, a `text` for the record")
 	return cmd
 }

@@ -40,7 +40,7 @@ func (a *app) statusCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "status", Annotations: frame.ReadOnly.Annotation(),
-		Short: "Say how the hub, its inputs and its workers are",
+		Short: "Show the state of the hub, its inputs and its workers",
 		Args:  frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
@@ -111,7 +111,7 @@ func (a *app) workersCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "workers", Annotations: frame.ReadOnly.Annotation(),
-		Short: "List the workers, their projects and the time of their last sign",
+		Short: "List the workers with their projects and the time of their last message",
 		Args:  frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
@@ -141,11 +141,11 @@ func (a *app) pendingCommand() *cobra.Command {
 	answer := &cobra.Command{
 		Use: "choose ID N", Annotations: frame.AnswersQuestion.Annotation(),
 		Short: "Answer a question by the number of an option",
-		Long: `Answer a question by the number of an option, as 'perlica team pending' lists them. ID is
-the beginning of the SHA-256 of the question as it is listed, and is signed with the answer:
-if somebody changed the question on the hub, the answer does not count.
+		Long: `Answer a question with its ID and the number N of an option, as 'perlica team pending' lists
+them. ID is the beginning of the SHA-256 of the shown question, and your signature covers it.
+So the answer does not count if somebody has changed the question on the hub.
 
-The worker that asked decides whether an answer counts: the first one on its log does.`,
+The worker that asked counts the first answer that reaches its log.`,
 		Args: frame.Exactly("ID", "N"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.PersonOnly("an answer to a question of the team"); err != nil {
@@ -156,8 +156,9 @@ The worker that asked decides whether an answer counts: the first one on its log
 			})
 		},
 	}
-	answer.Flags().StringVar(&text, "text", "", "the `text` that an option takes, or the word that a yes takes")
-	answer.Flags().BoolVar(&always, "always", false, "a yes for good is meant")
+	answer.Flags().StringVar(&text, "text", "",
+		"the `text` that the option asks for, or the word that a dangerous question shows")
+	answer.Flags().BoolVar(&always, "always", false, "confirm a yes for all future times")
 	list := &cobra.Command{
 		Use: "list", Annotations: frame.ReadOnly.Annotation(), Aliases: []string{"ls"},
 		Short: "List the open questions of all workers, with their options",

@@ -48,21 +48,23 @@ func (a *app) submitCommand() *cobra.Command {
 	var file, name string
 	cmd := &cobra.Command{
 		Use: "submit -f FILE", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Hand many inputs to the team",
-		Long: `Hand many inputs to the team: a JSON object a line, with text and, if wanted, id, files,
-project, provider, labels, permissions, priority (higher first), not_before (RFC 3339) and
-replaces (the id of an input that this one is to be done instead of). An id that the hub
-knows is not submitted again; with another text it is an error.
+		Short: "Submit many inputs to the team",
+		Long: `Submit many inputs to the team. FILE has one JSON object per line. Its member text is
+required. Optional members are id, files, project, provider, labels, permissions, priority
+(a higher number comes first), not_before (RFC 3339) and replaces (the id of an earlier input
+that this one replaces).
 
-With --json each id is printed with its result: new, there or differs.`,
+An id that the hub knows already is not submitted again; with another text it is an error.
+With --json the command prints each id with its result: new, there (already submitted) or
+differs.`,
 		Example: `  perlica team submit -f inputs.ndjson
   jq -c '{id: .number|tostring, text: .title}' issues.json | perlica team submit -f -`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 	}
-	asJSON := cmd.Flags().Bool("json", false, "print one JSON object a line")
-	cmd.Flags().StringVarP(&file, "file", "f", "", "read the inputs from a `file`; - is standard input")
+	asJSON := cmd.Flags().Bool("json", false, "print one JSON object per line")
+	cmd.Flags().StringVarP(&file, "file", "f", "", "read the inputs from this `file`; - is standard input")
 	cmd.Flags().StringVar(&name, "project", "",
-		"the project of lines that name none, by its `name` (default: that of this folder)")
+		"the `name` of the project for lines without one (default: this folder's project)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if file == "" {
 			return frame.WithHint(frame.UsageErrorf("'perlica team submit' needs a file"),

@@ -30,11 +30,11 @@ type app struct{ *frame.App }
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	return frame.Group("team", "Work with several machines over one hub",
-		`Work with several machines over one hub, a PostgreSQL database (15 or newer). Each
-input is taken by one machine, for ever, and called at most once there, on that
-machine's own log.
+		`Work with several machines over one hub, a PostgreSQL database (15 or newer). Exactly one
+machine takes each input, for ever. It calls its agent at most once for the input, and records
+the call on its own log.
 
-Where the hub is, team.url in your own configuration says, or PERLICA_TEAM_URL: see
+The address of the hub is team.url in your own configuration, or PERLICA_TEAM_URL. See
 docs/team.md.`,
 		a.initCommand(), a.joinCommand(), a.confirmCommand(), a.leaveCommand(), a.membersCommand(), a.workCommand(),
 		a.submitCommand(),
@@ -65,12 +65,12 @@ func (a *app) initCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use: "init [URL]", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Make a team of an empty database",
-		Long: `Make a team of the database at URL, or at team.url: a schema "perlica" and the roles
-perlica_member and perlica_admin, which cannot log in. Nothing else is installed. Your
-key becomes that of the first admin; 'perlica team join NAME' makes you a member.
+		Short: "Make a team in an empty database",
+		Long: `Make a team in the database at URL, or at team.url. The command creates only the schema
+"perlica" and the roles perlica_member and perlica_admin, which cannot log in. Your key becomes
+the key of the first admin; 'perlica team join NAME' then makes you a member.
 
-A database that already holds a team stays as it is.`,
+A database that already has a team stays unchanged.`,
 		Example: `  perlica team init postgres:///perlica?host=/var/run/postgresql
   perlica team init --name website 'postgres://db.example.org/perlica?sslmode=verify-full'`,
 		Args: frame.Between(0, "URL"), ValidArgsFunction: frame.NoFiles,
@@ -89,7 +89,7 @@ A database that already holds a team stays as it is.`,
 			return a.Say("the team %s is made, generation %s", state.Name, state.Generation)
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "team", "the team's `name`, which is that of its context, too")
+	cmd.Flags().StringVar(&name, "name", "team", "the `name` of the team and of its context")
 	return cmd
 }
 
@@ -97,10 +97,10 @@ func (a *app) joinCommand() *cobra.Command {
 	var url string
 	cmd := &cobra.Command{
 		Use: "join NAME", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Ask to belong to the team, under a name",
-		Long: `Ask to belong to the team, under a name that is this machine's from then on. An admin
-confirms it with 'perlica team confirm NAME', and compares the key that is printed here.
-The first admin's own key needs no confirmation.`,
+		Short: "Ask for membership of the team",
+		Long: `Ask for membership of the team. NAME becomes the lasting name of this machine. The command
+prints the machine's key. An admin confirms the machine with 'perlica team confirm NAME', and
+compares the key. The first admin's own key needs no confirmation.`,
 		Args: frame.Exactly("NAME"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opt, p, err := a.teamOptions(url)
@@ -124,7 +124,8 @@ The first admin's own key needs no confirmation.`,
 				t.As, t.State().Name, t.Key, t.As)
 		},
 	}
-	cmd.Flags().StringVar(&url, "hub", "", "the hub's connection string, a `URL`; it is kept in your own configuration")
+	cmd.Flags().StringVar(&url, "hub", "",
+		"the hub's address, a connection `URL`; it is saved in your own configuration")
 	return cmd
 }
 
@@ -133,9 +134,9 @@ func (a *app) confirmCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "confirm [NAME]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Confirm a machine that asks to join; without NAME, list these machines",
-		Long: `Confirm a machine that asks to join as a member. Compare its key with the one that
-'perlica team join' printed there, or give that one with --key: anyone who has the
-database's password can ask under any name.
+		Long: `Confirm a machine that asks to join as a member. Compare the shown key with the key that
+'perlica team join' printed on that machine, or give that key with --key. This is necessary:
+everyone with the database's password can ask under any name.
 
 Rights: ask (submit, stop and resolve inputs), approve (answer questions), admin.`,
 		Args: frame.Between(0, "NAME"), ValidArgsFunction: frame.NoFiles,
@@ -176,8 +177,8 @@ Rights: ask (submit, stop and resolve inputs), approve (answer questions), admin
 		},
 	}
 	cmd.Flags().StringVar(&rights, "rights", "ask,approve",
-		"what the member may do: `rights` out of "+access.OfPeople().Listed())
-	cmd.Flags().StringVar(&key, "key", "", "confirm this `key` without being asked")
+		"the member's `rights`: some of "+access.OfPeople().Listed())
+	cmd.Flags().StringVar(&key, "key", "", "confirm the machine with this `key`, without a question")
 	return cmd
 }
 
@@ -196,11 +197,11 @@ func (a *app) listRequests(asked []hub.JoinRequest) error {
 func (a *app) leaveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "leave NAME", Annotations: frame.PersonOnly.Annotation(),
-		Short: "End a membership, as an admin",
-		Long: `End a membership. The hub refuses the member at once, and workers record this within a minute.
-Its submitted inputs that are claimed already continue. The command lists the inputs that it
-has claimed itself, for 'perlica team resolve', because the hub gets no result for them.
-Revoke its role's password, too.`,
+		Short: "End a membership; only an admin can do this",
+		Long: `End the membership of the machine NAME. The hub refuses this machine at once, and workers
+record the end within a minute. Its own inputs continue if another worker has taken them
+already. The hub gets no results for the inputs that the machine itself has taken: the command
+lists them for 'perlica team resolve'. Also revoke the password of the machine's database role.`,
 		Args: frame.Exactly("NAME"), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
@@ -251,15 +252,16 @@ func (a *app) adoptCommand() *cobra.Command {
 	var even, yes bool
 	cmd := &cobra.Command{
 		Use: "adopt", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Go on with a server that was promoted or restored",
-		Long: `Go on with the server that team.url names although it is not the one on which the
-present generation began: a promoted standby, or a restored backup, may have
-forgotten claims. A new generation begins. Every input without an outcome on this hub is
-closed as unknown and never claimed again; workers that own one do what they own,
-once, and their outcome is shown when they report it.
+		Short: "Continue with a hub that was promoted or restored",
+		Long: `Continue with the server that team.url names, although the team has used another server until
+now. A promoted standby or a restored backup may not know which machine took which input. So
+the command begins a new generation: it closes every input without an outcome on this server
+as unknown, and nobody takes these inputs again. Workers that own such an input still finish
+it, once. Their outcome is shown as soon as they report it.
 
-An id that was chosen by hand is promised one call within a generation. Ids that this
-hub has never seen cannot be known: submit under a new id what must not be done twice.`,
+Perlica promises one call for an id that you chose yourself only within one generation. This
+server does not know ids that it has lost. If work must not be done twice, find out its result
+first.`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withTeam(cmd.Context(), func(t *team.Team, _ *project.Project) error {
@@ -284,7 +286,7 @@ hub has never seen cannot be known: submit under a new id what must not be done 
 		},
 	}
 	cmd.Flags().BoolVar(&even, "even", false,
-		"also where the server is the same as far as it can tell: a copy of its disk was put back")
+		"adopt a server that looks unchanged: a copy of its disk was put back")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
 }

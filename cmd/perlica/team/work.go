@@ -20,14 +20,14 @@ func (a *app) workCommand() *cobra.Command {
 	var projects []string
 	cmd := &cobra.Command{
 		Use: "work", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Take inputs of the team and have them answered here",
-		Long: `Take inputs of the team and have them answered here, by the agents, rules and
-permissions of the projects that are served: those of team.projects, of --project, or the
-one in which this is started. Questions can be answered by every member that may, and
-here with 'perlica pending' in the folder of the team's log.
+		Short: "Answer inputs of the team on this machine",
+		Long: `Take inputs of the team and answer them on this machine. The worker serves the projects of
+--project or of team.projects, or the project of this folder. It uses their agents, rules and
+permissions. Every member with the right "approve" can answer the agents' questions. On this
+machine 'perlica pending' does so in the folder of the team's log.
 
-SIGTERM or Ctrl-C takes no more inputs and waits for those under way; a second one ends
-their agents.`,
+After SIGTERM or Ctrl-C the worker takes no more inputs and waits for the running ones. A
+second signal ends their agents.`,
 		Example: `  perlica team work
   perlica team work -n 4 --label gpu --project website=/srv/website`,
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
@@ -53,9 +53,10 @@ their agents.`,
 		},
 	}
 	a.AddSandboxFlag(cmd)
-	cmd.Flags().IntVarP(&opt.Slots, "slots", "n", 1, "how many inputs are answered at a time, a `number`")
-	cmd.Flags().StringArrayVar(&opt.Labels, "label", nil, "a `label` that inputs may want; may be repeated")
-	cmd.Flags().StringArrayVar(&projects, "project", nil, "serve a project in a directory, as `NAME=DIR`; may be repeated")
+	cmd.Flags().IntVarP(&opt.Slots, "slots", "n", 1, "the `number` of inputs that run at the same time")
+	cmd.Flags().StringArrayVar(&opt.Labels, "label", nil, "also take inputs that require this `label`; may be repeated")
+	cmd.Flags().StringArrayVar(&projects, "project", nil,
+		"serve the project NAME in the directory DIR: `NAME=DIR`; may be repeated")
 	return cmd
 }
 

@@ -22,10 +22,11 @@ func CancelCommand(c *frame.App) *cobra.Command {
 	a := &app{c}
 	return &cobra.Command{
 		Use: "cancel [RUN]", Annotations: frame.PersonOnly.Annotation(),
-		Short: "Stop a turn in any process",
-		Long: `Stop the turn that is under way: its agent is asked to cancel, as with Ctrl-C in its own
-terminal, and its process reports how it ended. RUN is its run's id, or the beginning or end of
-it; without it there must be one only. The stop is on record when this command returns.`,
+		Short: "Stop a running turn of any process",
+		Long: `Stop a running turn. Perlica asks the agent to cancel, as Ctrl-C in the turn's own terminal
+does, and that terminal reports the end. RUN is the id of the turn's run, or the beginning or
+end of the id. You may leave it out if only one turn is running. The stop is on record when
+this command returns.`,
 		Example: `  perlica cancel
   perlica cancel 3f2a91bc`,
 		Args: frame.Between(0, "RUN"), ValidArgsFunction: frame.NoFiles,

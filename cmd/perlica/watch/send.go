@@ -33,12 +33,12 @@ func SendCommand(c *frame.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "send SESSION (TEXT… | -)", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Put an input into the queue of a chat in another terminal",
-		Long: `Put an input into the queue of a session that is open in a chat. The chat sends it in
-its turn like the other queued inputs: after an answer, or when the person at the chat confirms
-it. The input is on record when this command returns. The command does not wait for the answer:
-'perlica watch SESSION' shows it. With - the text is read from standard input.
+		Long: `Put an input into the queue of a session that is open in a chat. The chat treats it like its
+other queued inputs: it sends the input after an answer, or when the person at the chat
+confirms it. The input is on record when this command returns. The command does not wait for
+the answer: 'perlica watch SESSION' shows it. With - the text comes from standard input.
 
-Without an open chat nothing is queued: 'perlica run -s SESSION' sends an input there.`,
+If no chat has the session open, the command fails: use 'perlica run -s SESSION' instead.`,
 		Example: `  perlica send refactoring "and run the tests"
   git diff | perlica send --input-id "$id" 3f2a91bc -`,
 		Args: frame.AtLeast("SESSION", "TEXT"), ValidArgsFunction: frame.CompleteFirst(a.CompleteSessions),
@@ -50,8 +50,8 @@ Without an open chat nothing is queued: 'perlica run -s SESSION' sends an input 
 			return a.sendInput(cmd.Context(), args[0], event.InputID(id), text, files)
 		},
 	}
-	cmd.Flags().StringVar(&id, "input-id", "", "this input's own `id`: one that was queued or called before is refused")
-	cmd.Flags().StringArrayVar(&files, "attach", nil, "add a `file` to the input")
+	cmd.Flags().StringVar(&id, "input-id", "", "the input's `id`; an id that was used before is refused")
+	cmd.Flags().StringArrayVar(&files, "attach", nil, "add this `file` to the input")
 	return cmd
 }
 

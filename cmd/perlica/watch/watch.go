@@ -39,16 +39,17 @@ func Command(c *frame.App) *cobra.Command {
 	var thoughts, inTeam bool
 	cmd := &cobra.Command{
 		Use: "watch [SESSION]", Annotations: frame.ReadOnly.Annotation(),
-		Short: "Follow a living session from another terminal",
-		Long: `Follow a session of any process until Ctrl-C: inputs, answers, tool calls and questions.
-SESSION is a name, an id, or a unique beginning or end of an id; without it, the session that
-was used last. The answers go to standard output, everything else to standard error.
+		Short: "Follow a session of another terminal",
+		Long: `Show the inputs, answers, tool calls and questions of a session while they happen, until
+Ctrl-C. The session may belong to any process. SESSION is a session's name, its id, or a unique
+beginning or end of the id. Without SESSION it is the session that was used last. Answers go to
+standard output, everything else to standard error.
 
-At a terminal its questions can be answered here, too; the first answer counts, wherever
-it is given. Watching itself changes nothing.
+At a terminal you can also answer the session's questions here. The first answer counts, no
+matter where it comes from. Watching changes nothing.
 
-With --team SESSION is a session of a worker, read from the copy of its log on the team's
-hub: the output is as late as the copy. 'perlica team pending' answers its questions.`,
+With --team SESSION is a session of a worker. Its events come from the copy of the worker's log
+on the team's hub, so they appear later. 'perlica team pending' answers its questions.`,
 		Example: `  perlica watch
   perlica watch refactoring -n 5`,
 		Args: frame.Between(0, "SESSION"), ValidArgsFunction: frame.CompleteFirst(a.CompleteSessions),
@@ -59,8 +60,9 @@ hub: the output is as late as the copy. 'perlica team pending' answers its quest
 			return a.watchSession(cmd.Context(), args, turns, thoughts)
 		},
 	}
-	cmd.Flags().IntVarP(&turns, "turns", "n", 1, "how many of its turns to begin with, the newest")
-	cmd.Flags().BoolVar(&inTeam, "team", false, "in the copies of all workers' logs on the team's hub; see docs/team.md")
+	cmd.Flags().IntVarP(&turns, "turns", "n", 1, "first show this number of earlier turns")
+	cmd.Flags().BoolVar(&inTeam, "team", false,
+		"read the copies of all workers' logs on the team's hub; see docs/team.md")
 	cmd.Flags().BoolVar(&thoughts, "thoughts", false, "show the agent's thoughts")
 	return cmd
 }

@@ -39,11 +39,11 @@ type settings struct {
 func addListenFlags(cmd *cobra.Command, f *settings) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.listen, "listen", "", "the `address` to listen on, host:port (default \""+usualAddress+"\")")
-	fl.StringVar(&f.only, "only", "", "show this project alone: its `folder`")
-	fl.StringVar(&f.url, "public-url", "", "the `address` at which a proxy shows the page")
-	fl.StringVar(&f.cert, "tls-cert", "", "speak TLS, with the certificate in this `file`")
-	fl.StringVar(&f.key, "tls-key", "", "the `file` of its key")
-	fl.StringVar(&f.by, "behind-proxy", "", "the `address` of the proxy that speaks TLS; no one else may connect")
+	fl.StringVar(&f.only, "only", "", "show only the project in this `folder`")
+	fl.StringVar(&f.url, "public-url", "", "the `address` of the page for browsers, if a proxy serves it")
+	fl.StringVar(&f.cert, "tls-cert", "", "speak TLS with the certificate in this `file`")
+	fl.StringVar(&f.key, "tls-key", "", "the `file` with the key of the certificate")
+	fl.StringVar(&f.by, "behind-proxy", "", "the `address` of a proxy that speaks TLS; only this proxy may connect")
 }
 
 // withDefaults returns the settings. It takes missing values from the user's configuration.

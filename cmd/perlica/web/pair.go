@@ -27,12 +27,13 @@ const defaultRights = "read,ask,approve"
 func (a *app) pairCommand() *cobra.Command {
 	var rights string
 	cmd := &cobra.Command{
-		Use: "pair", Annotations: frame.PersonOnly.Annotation(), Short: "Let a browser in",
-		Long: `Show an address that lets one browser in. It counts once, for two minutes and five tries, and
-replaces the one before. The browser shows a word, and so does this terminal, which then asks:
-y pairs the browser, any other key refuses it.
+		Use: "pair", Annotations: frame.PersonOnly.Annotation(), Short: "Give a browser access",
+		Long: `Show an address that gives one browser access. It works once, for two minutes and at most five
+attempts, and replaces an earlier address. Open it in the browser. The browser and this
+terminal then show a word each. If the words are the same, press y here to pair the browser;
+any other key refuses it.
 
-'perlica web' has to run: here, or in another terminal.
+'perlica web' must be running, for example in another terminal.
 
 ` + access.HelpOfDevices,
 		Example: "  perlica web pair\n  perlica web pair --rights read",
@@ -55,7 +56,7 @@ y pairs the browser, any other key refuses it.
 		},
 	}
 	cmd.Flags().StringVar(&rights, "rights", defaultRights,
-		"what the browser may do: `rights` out of "+access.OfDevices().Listed())
+		"the browser's `rights`: some of "+access.OfDevices().Listed())
 	return cmd
 }
 

@@ -24,17 +24,17 @@ type app struct{ *frame.App }
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	var f settings
-	cmd := frame.Group("web", "Show the page to browsers, and serve HTTP to programs",
-		`Serve the page and the HTTP API in the foreground: running turns, open questions and the
-record of all your projects; --only DIR shows one project. The server listens on this machine
-only, unless --listen names another address. It shows nothing to strangers: the first start
-shows an address that admits one browser, 'perlica web pair' admits another one, and
-'perlica web token' makes a credential for a program.
+	cmd := frame.Group("web", "Serve a page for browsers and an HTTP API for programs",
+		`Serve a page and an HTTP API in the foreground. They show the running turns, the open questions
+and the record of all your projects; --only FOLDER shows one project. The server accepts
+connections from this machine only, unless --listen names another address.
 
-The user decides about access, and no project can. It counts in all projects.
+Strangers see nothing. The first start shows an address that admits one browser. 'perlica web
+pair' admits another browser, and 'perlica web token' makes a token for a program. Only you
+decide about this access, and it holds for all projects. No project's file can change it.
 
-SIGTERM and Ctrl-C end the streams and let turns under way end, for a while; a second one
-ends at once. See docs/web.md and docs/http.md.`,
+After SIGTERM or Ctrl-C the server closes its streams and waits a while for running turns. A
+second signal ends it at once. See docs/web.md and docs/http.md.`,
 		a.pairCommand(), a.devicesCommand(), a.revokeCommand(), a.tokenCommand())
 	addListenFlags(cmd, &f)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.serveUntilSignal(cmd.Context(), f) }
@@ -58,7 +58,7 @@ func (a *app) withDevices(ctx context.Context, f func(d *device.Devices, p *proj
 func (a *app) devicesCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "devices", Annotations: frame.ReadOnly.Annotation(), Short: "List the browsers and programs that may come in",
+		Use: "devices", Annotations: frame.ReadOnly.Annotation(), Short: "List the browsers and programs with access",
 		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list, err := a.readDevices(cmd.Context())
@@ -97,9 +97,9 @@ func (a *app) readDevices(ctx context.Context) (list []device.Device, err error)
 
 func (a *app) revokeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke NAME", Annotations: frame.PersonOnly.Annotation(), Short: "Keep a browser or a program out from now on",
-		Long: `Revoke the rights of a browser or a program. Name it as 'perlica web devices' does, or by its
-id. Its open streams end within a second.`,
+		Use: "revoke NAME", Annotations: frame.PersonOnly.Annotation(), Short: "End the access of a browser or a program",
+		Long: `End the access of a browser or a program. NAME is its name or its id in 'perlica web devices'.
+Its open streams end within a second.`,
 		Example: "  perlica web revoke phone",
 		Args:    frame.Exactly("NAME"),
 		ValidArgsFunction: frame.CompleteFirst(func(cmd *cobra.Command, _ []string, _ string) ([]string,
@@ -132,9 +132,10 @@ id. Its open streams end within a second.`,
 func (a *app) tokenCommand() *cobra.Command {
 	var rights string
 	cmd := &cobra.Command{
-		Use: "token NAME", Annotations: frame.PersonOnly.Annotation(), Short: "Make the token of a program",
-		Long: `Print a new token, once: only its hash is kept. A program sends it with each request, as
-"Authorization: Bearer TOKEN". 'perlica web revoke NAME' ends it.
+		Use: "token NAME", Annotations: frame.PersonOnly.Annotation(), Short: "Make a token that gives a program access",
+		Long: `Print a new token for the program NAME. Perlica keeps only the token's hash, so the token is
+never shown again. The program sends it with each request as "Authorization: Bearer TOKEN".
+'perlica web revoke NAME' ends the access.
 
 ` + access.HelpOfDevices,
 		Example: "  perlica web token ci --rights ask\n  perlica web token dashboard --rights read",
@@ -160,6 +161,6 @@ func (a *app) tokenCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&rights, "rights", "ask",
-		"what the program may do: `rights` out of "+access.OfDevices().Listed())
+		"the program's `rights`: some of "+access.OfDevices().Listed())
 	return cmd
 }
