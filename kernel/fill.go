@@ -99,7 +99,7 @@ func (f *filling) readForm() (why *message.Text) {
 		if !ask.Approval {
 			tool = c.approved(tool, form.Texts(ask.Message, ask.Schema))
 		}
-		read := c.readTool(tool, nil, c.place())
+		read := c.readTool(tool, nil, c.placeOf(f.p))
 		d := c.run.r.policy.Decide(read.Request, c.run.t.Permissions)
 		if d.Effect == policy.Deny {
 			return d.Reason()

@@ -78,9 +78,9 @@ func (q *questions) judgeRequest(p *provider.PermissionRequest) {
 	if n := len(p.Options) - len(unambiguous(p.Options)); n > 0 {
 		q.c.warn("ambiguous_options", ambiguousOptions.With(n, p.Tool.Title))
 	}
-	a := asking{PermissionRequest: p, place: q.c.place()}
+	a := asking{PermissionRequest: p, place: q.c.placeOf(p)}
 	unplaced := q.c.reading(a).Request
-	if len(unplaced.Commands) > 0 && !a.place.Sandboxed {
+	if len(unplaced.Commands) > 0 && a.place.Sandbox == nil {
 		changed, err := q.c.changedFiles()
 		if err != nil {
 			q.c.lifecycle.killAgent()

@@ -314,11 +314,17 @@ func startsWhere(req, announced policy.Request) []string {
 // place returns the agent's directories with resolved symbolic links, because policy does not read the disk for that.
 func (c *client) place() shell.Place { return c.run.r.place(c.run.t.Setup) }
 
+// placeOf returns the place of a request, with the sandbox of the process that would act.
+func (c *client) placeOf(p *provider.PermissionRequest) shell.Place {
+	at := c.place()
+	if box := p.Sandbox(); box != nil && box.Mode != sandbox.Protect {
+		at.Sandbox = &shell.Sandbox{Mode: string(box.Mode), Writes: box.Writes, Reads: box.Reads, Connects: box.Connects}
+	}
+	return at
+}
+
 func (r *Runner) place(s Setup) shell.Place {
 	p := shell.Place{Dir: realDir(s.Dir), Home: realDir(s.Home)}
-	if box := s.Agent.Sandbox; box != nil {
-		p.Sandboxed = sandbox.Stricter(box.Mode, sandbox.Project) == box.Mode
-	}
 	for _, t := range s.Temp {
 		p.Temp = append(p.Temp, realDir(t))
 	}

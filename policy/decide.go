@@ -74,7 +74,12 @@ func (p *Policy) Decide(r Request, m Mode) Decision {
 	if d.Why == "" {
 		d.Why, d.Coded = a.verdict.Why, a.verdict.Coded
 	}
-	if d.Effect == Ask {
+	if stopped := a.verdict.Stopped; stopped != nil {
+		if d.Why != "" {
+			stopped = whyStoppedToo.With(d.Reason(), stopped)
+		}
+		d = d.because(stopped)
+	} else if d.Effect == Ask {
 		d.Allow = p.suggestRules(r, m, a)
 	}
 	d = d.chooseOption(r.Options)
@@ -167,7 +172,7 @@ func byMode(r Request, m Mode, a assessment) Decision {
 		d.By = ByTier
 	case m == ModeAllow:
 		d.Effect = Allow
-		if r.Place.Sandboxed {
+		if r.Place.Sandbox != nil {
 			return d.because(whySandboxed)
 		}
 		return d.because(whyOrdinary)
@@ -311,6 +316,11 @@ func assess(r Request) assessment {
 	}
 	for _, path := range r.Paths {
 		a.addVerdict(r.pathVerdict(path))
+		if r.writes(path) {
+			a.addVerdict(r.Place.ToolWrites(path))
+		} else {
+			a.addVerdict(r.Place.ToolReads(path))
+		}
 	}
 	for _, f := range r.Fields {
 		if f.Role == Grave {
@@ -326,11 +336,11 @@ func assess(r Request) assessment {
 }
 
 func (a *assessment) addVerdict(v shell.Verdict) {
-	unknown := a.verdict.Unknown || v.Unknown
-	if v.Tier.Above(a.verdict.Tier) {
+	unknown, stopped := a.verdict.Unknown || v.Unknown, cmp.Or(a.verdict.Stopped, v.Stopped)
+	if v.Tier.Above(a.verdict.Tier) || v.Tier == a.verdict.Tier && a.verdict.Why == "" {
 		a.verdict = v
 	}
-	a.verdict.Unknown = unknown
+	a.verdict.Unknown, a.verdict.Stopped = unknown, stopped
 }
 
 func (a assessment) mentions(p *shell.Pattern, at shell.Place) shell.Answer {

@@ -14,6 +14,7 @@ var (
 	whyRuleOf          = message.New("policy.rule-of", "a rule says %s (%s)")
 	whyOrdinary        = message.New("policy.ordinary", "the mode allows ordinary requests")
 	whySandboxed       = message.New("policy.sandboxed", "the mode allows ordinary requests in the agent's sandbox")
+	whyStoppedToo      = message.New("policy.stopped-too", "%s; %s")
 	whyReading         = message.New("policy.reading", "the mode allows reading in the working directory")
 	whyMayRead         = message.New("policy.may-read",
 		"a shell may understand the request in a dangerous way: %s")

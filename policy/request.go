@@ -143,6 +143,11 @@ func (r Request) pathVerdict(p string) shell.Verdict {
 	return there.Change(kind, p, real)
 }
 
+// writes reports whether the request changes or removes a file that it names. Of commands only the text counts.
+func (r Request) writes(p string) bool {
+	return r.Changes || slices.Contains([]string{"edit", "delete", "move"}, r.Kind) || slices.Contains(r.Removes, p)
+}
+
 // startsIn reports whether a path is only the directory in which a command starts.
 func (r Request) startsIn(p string) bool {
 	if len(r.Commands) == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/perlica/perlica/provider/exception"
+	"github.com/perlica/perlica/provider/sandbox"
 )
 
 // ErrReplied means that a permission request was already answered or withdrawn.
@@ -38,6 +39,14 @@ const (
 	LocalAllow acp.PermissionOptionId = "allow-once"
 	LocalDeny  acp.PermissionOptionId = "reject-once"
 )
+
+// Sandbox returns the sandbox of the process that would act. It is nil for a request that a Peer would carry out.
+func (p *PermissionRequest) Sandbox() *sandbox.Sandbox {
+	if p.decide != nil {
+		return nil
+	}
+	return p.conn.Sandbox()
+}
 
 // NewLocalRequest makes a question from a request for files or terminals that a Peer could carry out. decide
 // receives the chosen option, or an empty id if nothing was chosen.

@@ -85,6 +85,7 @@ func (w *walker) judgeNamed(fs []field, st *state, in, out flow) flow {
 		w.judgeProgram(name, fs, st)
 		w.judgeHidden(name, fs, st, in)
 		w.judgeSurroundings(name, fs, st, in, w.writes)
+		w.judgeSandbox(name, fs, st)
 		w.writes = w.writes || wrote
 		if contents(name) && (in.origin.is(copied) || w.secrets(fs, st)) {
 			r.origin, out.origin = r.origin|copied, out.origin|copied

@@ -185,6 +185,9 @@ func (w *walker) judgeDestroy(f field, st *state, whole bool, verb *message.Text
 			w.askUnknown(whyUnknownPlace, verb, shown(fs))
 			continue
 		}
+		if !d.doubt {
+			w.stopWrite(target, f.glob, st)
+		}
 		what, word := w.place.loss(target, f.glob)
 		certain := whole && !d.doubt
 		switch {
@@ -256,6 +259,9 @@ func (w *walker) judgeWrite(f field, st *state, action any) {
 		if !ok {
 			w.askUnknown(whyUnknownLead, action)
 			continue
+		}
+		if !d.doubt {
+			w.stopWrite(target, f.glob, st)
 		}
 		kind := device(target)
 		if k := device(slashRaw(f.text)); k != notDevice {

@@ -96,6 +96,7 @@ func (w *walker) openInput(r *syntax.Redirect, st *state) (in flow, ok bool) {
 		return textFlow(w.scalar(r.Word, st)), true
 	case syntax.RdrIn, syntax.DplIn:
 		for _, f := range w.expandWord(r.Word, st) {
+			w.stopRead(f, st)
 			if in = w.fileFlow(f, st); f.out == nil && !f.vague && w.outside(f, st) {
 				in.origin |= elsewhere
 			}

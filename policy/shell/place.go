@@ -20,14 +20,15 @@ type Place struct {
 	Own  []string // Perlica's own folders: a program that writes there could answer for a person
 
 	Changed Changed // the files that the session changed before
-	// Sandboxed says that the agent's process can write only to its project. The caller then leaves Changed empty.
-	Sandboxed bool
+	// Sandbox is the sandbox of the process that would act. Nil means that the process can write outside of its project.
+	// With a sandbox the caller leaves Changed empty.
+	Sandbox *Sandbox
 }
 
 // slashed returns the place with clean paths that use slashes.
 func (p Place) slashed() Place {
 	return Place{Dir: slashPath(p.Dir), Home: slashPath(p.Home), Temp: slashPaths(p.Temp), Own: slashPaths(p.Own),
-		Changed: p.Changed, Sandboxed: p.Sandboxed}
+		Changed: p.Changed, Sandbox: p.Sandbox}
 }
 
 func slashPaths(list []string) (out []string) {

@@ -14,7 +14,7 @@ func TestProgramsAreRead(t *testing.T) {
 		"programVars": nil, "codeVars": nil, "harmlessPrograms": nil, "gitPrograms": nil, "packageKeys": nil,
 		"narrowing": nil, "hooks": nil, "builtins": nil, "plainOptions": nil, "numbers": nil, "numberFilters": nil,
 		"gitReaders": nil, "variablePrinters": nil, "local": nil, "silent": nil, "specialBuiltins": nil,
-		"messengers": nil, "messageOptions": nil, "gitCommands": nil, "sshOptions": nil,
+		"messengers": nil, "messageOptions": nil, "sayers": nil, "searchers": nil, "talkers": nil, "copiers": nil, "gitCommands": nil, "sshOptions": nil,
 		"programs": func(name string) bool { _, ok := everyday(name); return ok },
 		"terminals": func(name string) bool {
 			return rows()["terminals"][name] == "" || matchesPhrase("terminals", name, phraseOf("terminals", name))
@@ -24,6 +24,12 @@ func TestProgramsAreRead(t *testing.T) {
 		},
 		"installs": func(name string) bool {
 			return rows()["installs"][name] == "" || matchesPhrase("installs", name, phraseOf("installs", name))
+		},
+		"outside": func(name string) bool {
+			return rows()["outside"][name] == "" || matchesPhrase("outside", name, phraseOf("outside", name))
+		},
+		"connects": func(name string) bool {
+			return rows()["connects"][name] == "" || matchesPhrase("connects", name, phraseOf("connects", name))
 		},
 		"secrets": func(name string) bool {
 			return rows()["secrets"][name] == "" || matchesPhrase("secrets", name, phraseOf("secrets", name))

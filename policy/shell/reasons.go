@@ -62,7 +62,9 @@ var (
 		"changes the address that git sends to or fetches from: %s")
 	whyGitSubcommand = message.New("shell.git-subcommand",
 		"%s is a git subcommand that Perlica does not know: %s")
-	whyGrants        = message.New("shell.grants", "gives permissions in Perlica's name: %s")
+	whyGrants = message.New("shell.grants", "gives permissions in Perlica's name: %s")
+	whyHidden = message.New("shell.hidden",
+		"the sandbox %s hides %s from this command: it will fail there")
 	whyHiddenRefusal = message.New("shell.hidden-refusal",
 		"contains text that may be a command that Perlica refuses: %s")
 	whyIfCdFails    = message.New("shell.if-cd-fails", "%s %s if the earlier cd fails: %s")
@@ -96,7 +98,11 @@ var (
 	whyNamesShellCode = message.New("shell.names-shell-code", "names code that a shell will run: %s")
 	whyNested         = message.New("shell.nested", "the command is nested too deeply to be judged")
 	whyNoCheck        = message.New("shell.no-check", "does not verify the identity of the remote machine: %s")
-	whyNotShell       = message.New("shell.not-shell",
+	whyNotInside      = message.New("shell.not-inside",
+		"%s needs more than the sandbox %s gives: this command will fail there")
+	whyNotListed = message.New("shell.not-listed",
+		"the sandbox %s does not let this command connect to %s: it will fail there")
+	whyNotShell = message.New("shell.not-shell",
 		"cannot be parsed: the command contains characters that no shell accepts")
 	whyOpensToOthers = message.New("shell.opens-to-others", "the value of %s lets other machines connect: %s")
 	whyOption        = message.New("shell.option", "has an option that a person must allow: %s")
@@ -109,14 +115,16 @@ var (
 		"applies a patch from or to a path outside the working directory: %s")
 	whyOuterPath = message.New("shell.outer-path",
 		"%s names a directory outside the working directory and the home directory: %s")
-	whyOuterProgram       = message.New("shell.outer-program", "runs a program outside the working directory: %s")
-	whyOuterScript        = message.New("shell.outer-script", "runs a script outside the working directory: %s")
-	whyOutside            = message.New("shell.outside", "outside the working directory: %s")
-	whyOverwritesDevice   = message.New("shell.overwrites-device", "overwrites a device: %s")
-	whyPackingCommand     = message.New("shell.packing-command", "runs a command while it packs files: %s")
-	whyPrivileges         = message.New("shell.privileges", "gives a program other user rights: %s")
-	whyProgram            = message.New("shell.program", "contains a program that %s: %s")
-	whyProxy              = message.New("shell.proxy", "sends data through another machine: %s")
+	whyOuterProgram     = message.New("shell.outer-program", "runs a program outside the working directory: %s")
+	whyOuterScript      = message.New("shell.outer-script", "runs a script outside the working directory: %s")
+	whyOutside          = message.New("shell.outside", "outside the working directory: %s")
+	whyOverwritesDevice = message.New("shell.overwrites-device", "overwrites a device: %s")
+	whyPackingCommand   = message.New("shell.packing-command", "runs a command while it packs files: %s")
+	whyPrivileges       = message.New("shell.privileges", "gives a program other user rights: %s")
+	whyProgram          = message.New("shell.program", "contains a program that %s: %s")
+	whyProxy            = message.New("shell.proxy", "sends data through another machine: %s")
+	whyReadOnly         = message.New("shell.read-only",
+		"the sandbox %s does not let this command write to %s: it will fail there")
 	whyReadsOutside       = message.New("shell.reads-outside", "reads a file outside the working directory: %s")
 	whyRemovesRoot        = message.New("shell.removes-root", "removes the root directory: %s")
 	whyRemovesUncommitted = message.New("shell.removes-uncommitted", "removes uncommitted files: %s")
@@ -138,6 +146,10 @@ var (
 	whyShortPath     = message.New("shell.short-path", "PATH loses its earlier directories: PATH=%s")
 	whyTakesProcess  = message.New("shell.takes-process",
 		"takes control of a process that the agent did not start: %s")
+	whyToolHidden = message.New("shell.tool-hidden",
+		"the sandbox %s hides %s from this tool: it will fail there")
+	whyToolReadOnly = message.New("shell.tool-read-only",
+		"the sandbox %s does not let this tool write to %s: it will fail there")
 	whyTouchesOwn   = message.New("shell.touches-own", "touches Perlica's own files: %s")
 	whyUnknownAlias = message.New("shell.unknown-alias",
 		"the command that the git alias runs is known only at run time: %s")

@@ -45,6 +45,9 @@ type Verdict struct {
 	// Unknown means that the effect depends on values that the text does not contain. The same text may then have
 	// another effect next time.
 	Unknown bool
+
+	// Stopped is the reason why the sandbox will stop the action, or nil. The tier is then at least AlwaysAsked.
+	Stopped *message.Text
 }
 
 // maxDepth and maxSteps bound the work for loops, functions and nested shells.
@@ -75,6 +78,7 @@ type walker struct {
 	pipes     map[string]field      // the process substitutions, by their names
 	sinks     []*sink               // the sinks of the current statement
 	unnamed   origin                // origins of the files with unknown names
+	stopped   *message.Text         // the reason why the sandbox will stop the command, or nil
 
 	declaring   int  // above zero while the body of a function is read before its call
 	refusedOnly int  // above zero while only refused commands count
@@ -117,6 +121,11 @@ func Judge(c Command, at Place) Judgement {
 		w.askUnknown(whyNotShell)
 	}
 	w.walkScript(text, newState(slashPath(c.StartDir(at))), flow{})
+	if w.stopped != nil {
+		if w.verdict.Stopped = tidied(w.stopped); w.verdict.Tier == Ordinary {
+			w.verdict.Tier = AlwaysAsked
+		}
+	}
 	return Judgement{Verdict: w.verdict, Calls: w.calls, Writes: w.writes, Changed: w.touched}
 }
 

@@ -61,9 +61,15 @@ func (h Host) names(name string) bool {
 	return name == h.name
 }
 
-// admits reports whether the entry has the name and the port.
+// admits reports whether the entry has the normalized name and the port.
 func (h Host) admits(name string, port uint16) bool {
 	return h.names(name) && (port == h.port || h.port == 0 && (port == 80 || port == 443))
+}
+
+// Admits reports whether the entry has a name and a port. The port 0 means any port.
+func (h Host) Admits(name string, port int) bool {
+	name = normalize(name)
+	return port == 0 && h.names(name) || port > 0 && port < 1<<16 && h.admits(name, uint16(port))
 }
 
 // private reports whether the entry admits private addresses: it names one host and one port.

@@ -94,6 +94,7 @@ type Sandbox struct {
 	args  []string
 	hosts []proxy.Host
 	enter []string // nil unless the mode is Offline
+	table *table
 	// Rules are the rules as they are applied, one for each path, and the paths that were left out.
 	Rules   []string
 	version func() string
@@ -144,7 +145,7 @@ func newSandbox(spec Spec) (b *Sandbox, made []string, err error) {
 	if err != nil {
 		return nil, nil, &Error{spec.Mode, err.Error(), "make it readable, or choose --sandbox off"}
 	}
-	b = &Sandbox{Mode: spec.Mode, bwrap: path, version: versionOf(path), Scoped: canScope(path)}
+	b = &Sandbox{Mode: spec.Mode, table: table, bwrap: path, version: versionOf(path), Scoped: canScope(path)}
 	b.args = []string{"--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-cgroup-try", "--die-with-parent",
 		"--cap-drop", "ALL", "--unsetenv", "SSH_AUTH_SOCK", "--unsetenv", "SSH_AGENT_PID"}
 	if spec.Mode != Protect {
@@ -178,6 +179,31 @@ func versionOf(bwrap string) func() string {
 	})
 	go read() // runs while the agent starts; the next call waits for it
 	return read
+}
+
+// Writes reports whether the rules let a process inside write to a path, after the links of the path. The owner and the
+// mode of a file do not count.
+func (b *Sandbox) Writes(path string) bool {
+	a := b.table.of(followed(path))
+	return a != hidden && a != read
+}
+
+// Reads reports whether the rules let a process inside read a path, after the links of the path.
+func (b *Sandbox) Reads(path string) bool { return b.table.of(followed(path)) != hidden }
+
+// followed returns the target of a path after all links of its existing part.
+func followed(path string) string {
+	real, err := filepath.EvalSymlinks(path)
+	if dir := filepath.Dir(path); err != nil && dir != path {
+		return filepath.Join(followed(dir), filepath.Base(path))
+	}
+	return real
+}
+
+// Connects reports whether a process inside can connect to a host. The port 0 means any port. Outside of the mode
+// Offline every host is in reach.
+func (b *Sandbox) Connects(host string, port int) bool {
+	return b.Mode != Offline || slices.ContainsFunc(b.hosts, func(h proxy.Host) bool { return h.Admits(host, port) })
 }
 
 // Version returns the version of bubblewrap, or "" if it cannot be read.

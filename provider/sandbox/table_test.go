@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/perlica/perlica/provider/proxy"
 )
 
 // TestShow checks that a shown file in a hidden folder can be read, and a shown file elsewhere loses no right.
@@ -32,6 +34,56 @@ func TestShow(t *testing.T) {
 	} {
 		if got := table.of(path); got != want {
 			t.Errorf("%s: %d, want %d", path, got, want)
+		}
+	}
+}
+
+// TestReach checks the answers of a sandbox about paths and hosts. Mutants: a link is not followed; a hidden path counts
+// as one that can be written; the port does not count.
+func TestReach(t *testing.T) {
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, work := filepath.Join(home, ".ssh"), filepath.Join(home, "work")
+	for _, dir := range []string{keys, work} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(keys, filepath.Join(work, "link")); err != nil {
+		t.Fatal(err)
+	}
+	table, err := Spec{Mode: Project, Home: home, Work: []string{work}}.table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string][2]bool{
+		keys + "/new": {false, false}, work + "/link/new": {false, false}, work + "/new/deep": {true, true},
+		home + "/new": {true, false}, "/tmp/new": {true, true}, "/etc/hosts": {true, false},
+	} {
+		b := &Sandbox{Mode: Project, table: table}
+		if got := [2]bool{b.Reads(path), b.Writes(path)}; got != want {
+			t.Errorf("%s: it reads and writes: %v, want %v", path, got, want)
+		}
+	}
+	host, err := proxy.ParseHost("*.example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		mode Mode
+		host string
+		port int
+		want bool
+	}{
+		{Offline, "A.example.org.", 443, true}, {Offline, "a.example.org", 0, true}, {Offline, "a.example.org", 22, false},
+		{Offline, "example.org", 443, false}, {Offline, "b.example.com", 0, false}, {Offline, "a.example.org", 1 << 17, false},
+		{Project, "b.example.com", 22, true},
+	} {
+		b := &Sandbox{Mode: c.mode, hosts: []proxy.Host{host}}
+		if got := b.Connects(c.host, c.port); got != c.want {
+			t.Errorf("%s: %s:%d: %v", c.mode, c.host, c.port, got)
 		}
 	}
 }
