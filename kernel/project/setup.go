@@ -152,17 +152,9 @@ func (p *Project) Setup(c Choice, agent agents.Agent, s sessions.Session) kernel
 // id of the agent. In a conversation, Perlica can ask a person.
 func (p *Project) Conversation(ctx context.Context, r *kernel.Runner, id event.SessionID,
 	provider string) (kernel.Setup, error) {
-	var s sessions.Session
-	if id != "" {
-		view, err := r.Sessions(ctx)
-		if err != nil {
-			return kernel.Setup{}, err
-		}
-		s, err = view.Find(ctx, string(id))
-		err = errors.Join(err, view.Close())
-		if err != nil && !errors.Is(err, sessions.ErrNoSession) { // a session without a turn is not recorded yet
-			return kernel.Setup{}, err
-		}
+	s, err := findSession(ctx, r, id)
+	if err != nil {
+		return kernel.Setup{}, err
 	}
 	var c Choice
 	if s.Provider == "" {
