@@ -2,7 +2,7 @@ package shell
 
 import "slices"
 
-// addressCommands matches the addresses of socat that contain a command.
+// addressCommands matches an address of socat that starts a command, such as EXEC:ls.
 var addressCommands = lazily(`(?i)^(?:exec|system|shell)(?:-[a-z]+)?:(.*)$`)
 
 // addresses judges the commands in the addresses of socat.
@@ -15,7 +15,7 @@ func (w *walker) addresses(fs []field, st *state) {
 	}
 }
 
-// cmake judges the commands of cmake -E.
+// cmake judges cmake -E, which runs a file operation or another program.
 func (w *walker) cmake(fs []field, st *state, in flow) {
 	at := slices.IndexFunc(fs, func(f field) bool { return f.text == "-E" })
 	if at < 0 || at+1 >= len(fs) {

@@ -6,14 +6,15 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxReferences is the longest chain of variables that arithmetic follows.
+// maxReferences is the maximum length of a chain of variables in arithmetic, each of which names the next.
 const maxReferences = 8
 
-// identifiers matches the names in arithmetic. Bash evaluates the value of each name as arithmetic, too.
+// identifiers matches the names of variables in arithmetic. Bash evaluates the value of each name as arithmetic, too.
 var identifiers = lazily(`[A-Za-z_][A-Za-z0-9_]*`)
 
-// judgeArithmetic judges a text that bash evaluates as arithmetic. Bash expands the subscripts in the text once more,
-// and evaluates the values of its variables in the same way.
+// judgeArithmetic judges a text that bash evaluates as arithmetic. Bash expands substitutions in the text, so
+// arithmetic can run commands. Bash also evaluates the values of the variables in the text, in at most left further
+// steps here.
 func (w *walker) judgeArithmetic(f field, st *state, left int) {
 	text := f.text
 	switch {
@@ -35,7 +36,7 @@ func (w *walker) judgeArithmetic(f field, st *state, left int) {
 	}
 }
 
-// judgeArithmeticIn judges the words in a node of arithmetic.
+// judgeArithmeticIn judges each word in an arithmetic expression of the parsed script.
 func (w *walker) judgeArithmeticIn(n syntax.Node, st *state) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		word, ok := n.(*syntax.Word)
@@ -47,7 +48,8 @@ func (w *walker) judgeArithmeticIn(n syntax.Node, st *state) {
 	})
 }
 
-// judgeSubscript judges the name of a variable in a builtin's operand, such as a[$(ls)].
+// judgeSubscript judges an operand that names a variable. Bash evaluates a subscript in it as arithmetic, so a[$(ls)]
+// runs ls.
 func (w *walker) judgeSubscript(f field, st *state) {
 	name, _, _ := strings.Cut(f.text, "=")
 	if _, index, ok := strings.Cut(name, "["); ok {
@@ -57,7 +59,8 @@ func (w *walker) judgeSubscript(f field, st *state) {
 	}
 }
 
-// judgeTest judges [[ … ]]. Operators such as -eq evaluate arithmetic, and -v evaluates a subscript.
+// judgeTest judges the expression in [[ … ]]. Operators such as -eq evaluate arithmetic, and the operator -v evaluates
+// a subscript.
 func (w *walker) judgeTest(x syntax.TestExpr, st *state) {
 	syntax.Walk(x, func(n syntax.Node) bool {
 		switch t := n.(type) {
@@ -81,7 +84,8 @@ func (w *walker) judgeTest(x syntax.TestExpr, st *state) {
 	})
 }
 
-// integers records the variables of declare -i. Bash evaluates their values as arithmetic.
+// integers records the variables that declare -i or declare -A declares. Bash evaluates the values of the former as
+// arithmetic, and does not evaluate the subscripts of the latter.
 func (w *walker) integers(c *syntax.DeclClause, st *state) {
 	integer, assoc := false, false
 	for _, a := range c.Args {

@@ -2,7 +2,7 @@ package shell
 
 import "testing"
 
-// BenchmarkJudge judges every command of the three lists of tiers once.
+// BenchmarkJudge judges each command in the three lists of testdata, one list for each tier.
 func BenchmarkJudge(b *testing.B) {
 	var list []string
 	for _, tier := range tiers {

@@ -9,7 +9,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// walkCall walks a simple command. If its words expand to nothing, its assignments set variables of the shell itself.
+// walkCall walks a simple command. If the command has only assignments, or its words expand to nothing, the assignments
+// set variables of the shell itself.
 func (w *walker) walkCall(c *syntax.CallExpr, st *state, in flow) flow {
 	fs := w.fields(c.Args, st)
 	if len(fs) == 0 {
@@ -30,7 +31,7 @@ func (w *walker) walkCall(c *syntax.CallExpr, st *state, in flow) flow {
 	return out
 }
 
-// judgeWords judges the words of one simple command with the input in. It returns the command's output.
+// judgeWords judges a simple command. fs are its words and in is its standard input. It returns the command's output.
 func (w *walker) judgeWords(fs []field, st *state, in flow) flow {
 	out := flow{piped: in.piped, origin: in.origin}
 	if len(fs) == 0 {
@@ -74,8 +75,8 @@ func (w *walker) judgeWords(fs []field, st *state, in flow) flow {
 	return out
 }
 
-// judgeNamed judges the program and every function of this name. Which of them runs depends on the place of the call
-// and of the function.
+// judgeNamed judges the program and every function with the name in fs. The shell may call any of them, because
+// branches and subshells decide which functions exist.
 func (w *walker) judgeNamed(fs []field, st *state, in, out flow) flow {
 	name := commandName(fs[0])
 	if len(w.funcs[fs[0].text]) == 0 {
@@ -117,23 +118,23 @@ func (w *walker) judgeNamed(fs []field, st *state, in, out flow) flow {
 	return r
 }
 
-// commandName returns the name of the program in a command word, without its directory. The name is in small letters,
-// because some file systems also find RM.
+// commandName returns the name of the program in the first word of a command, without its directory. The name is in
+// small letters, because some file systems find rm under the name RM.
 func commandName(f field) string {
 	name := strings.ToLower(path.Base(strings.ReplaceAll(f.text, `\`, "/")))
 	return strings.TrimPrefix(strings.TrimSuffix(name, ".exe"), "=") // zsh finds =rm
 }
 
-// handling is the knowledge about a command's output after judge.
+// handling says how much judgeKnown has found out about the output of a command.
 type handling int
 
 const (
-	unread  handling = iota // the command is not known
-	passes                  // the output follows from the input
-	answers                 // the output is known
+	unread  handling = iota // judgeKnown has no rule for the command
+	passes                  // the output is unknown and has the origins of the input and of the words
+	answers                 // judgeKnown has returned the output
 )
 
-// judgeKnown judges a command by the rules for its name.
+// judgeKnown judges a command by the rules that this package has for its name.
 func (w *walker) judgeKnown(name string, fs []field, st *state, in flow) (flow, handling) {
 	w.judgeSending(name, fs, st, in)
 	w.recordUnpacked(name, fs, st, in)
@@ -178,7 +179,7 @@ func (w *walker) judgeKnown(name string, fs []field, st *state, in flow) (flow, 
 	return flow{}, unread
 }
 
-// prints returns the output of a command without input, if its words determine the output.
+// prints returns the output of a command that reads no input, if the words of the command determine the output.
 func (w *walker) prints(name string, fs []field, st *state) (flow, bool) {
 	switch name {
 	case "echo", "printf":
@@ -208,7 +209,7 @@ func (w *walker) prints(name string, fs []field, st *state) (flow, bool) {
 	return flow{}, false
 }
 
-// converts returns the output of a command that transforms its input or lists files.
+// converts judges a command that transforms its input or lists files, and returns its output.
 func (w *walker) converts(name string, fs []field, st *state, in flow) (flow, bool) {
 	switch name {
 	case "cat", "tee", "nl", "sponge":
@@ -233,16 +234,16 @@ func (w *walker) converts(name string, fs []field, st *state, in flow) (flow, bo
 	return flow{}, false
 }
 
-// brief matches arguments with which commands such as date print one word without a slash.
+// brief matches arguments of commands such as date with which their output is one word without a slash.
 var brief = lazily(`^(\+[^/]*|-[uImnrsf]|--utc|--iso-8601)$`)
 
-// located is the output of which: an unknown path to a program with a known name.
+// located returns the output of the program which: a path in an unknown directory to the program that f names.
 func located(f field) flow {
 	return flow{piped: true, known: !f.vague, text: f.text, other: unknownText}
 }
 
-// mktemp returns the name of a new file or directory in the temporary directory, or in the place that an option
-// names.
+// mktemp judges the program mktemp and returns its output: the name of a new file in the temporary directory, or in the
+// directory that an option names.
 func (w *walker) mktemp(fs []field, st *state) flow {
 	opts, operands := options(fs[1:], "p --suffix", false)
 	template := literal("made-by-mktemp")
@@ -264,7 +265,8 @@ func (w *walker) mktemp(fs []field, st *state) flow {
 	return flow{piped: true, known: !template.vague, text: template.text}
 }
 
-// builtin handles the commands that change the shell itself. It reports whether the command is one of them.
+// builtin updates the state of the shell for a command that changes the shell itself, such as cd. It reports whether
+// the command is such a builtin.
 func (w *walker) builtin(name string, fs []field, st *state) bool {
 	args := fs[1:]
 	switch name {
@@ -308,7 +310,7 @@ func (w *walker) builtin(name string, fs []field, st *state) bool {
 	return true
 }
 
-// aliases judges alias NAME=TEXT and hash -p FILE NAME.
+// aliases judges alias NAME=TEXT and hash -p FILE NAME, which give a command another name.
 func (w *walker) aliases(name string, args []field, st *state) {
 	if name == "hash" {
 		opts, operands := options(args, "p", false)
@@ -325,14 +327,14 @@ func (w *walker) aliases(name string, args []field, st *state) {
 	}
 }
 
-// results are the variables that builtins set although no operand names them.
+// results are the variables that builtins set even if no operand names them.
 var results = map[string][]string{"read": {"REPLY"}, "mapfile": {"MAPFILE"}, "readarray": {"MAPFILE"},
 	"getopts": {"OPTARG", "OPTIND"}}
 
-// namedBy are the options of builtins that take the name of a variable, also in the same word.
+// namedBy maps a builtin to its option letter with the name of a variable, as in read -a NAME or read -aNAME.
 var namedBy = map[string]string{"read": "a", "wait": "p"}
 
-// readVariables marks the variables that commands such as read set with the origin of their input.
+// readVariables adds the origin o of the input to the variables that a builtin such as read sets.
 func (st *state) readVariables(name string, args []field, o origin) {
 	if o == 0 || results[name] == nil || name == "getopts" {
 		return
@@ -349,8 +351,8 @@ func (st *state) readVariables(name string, args []field, o origin) {
 	}
 }
 
-// forgetDeclared drops the known values of variables that are read or unset. It keeps variables that a command among
-// the operands of another command sets.
+// forgetDeclared updates the variables that a builtin such as read, unset or export names. A variable gets the value in
+// NAME=VALUE. Without a value in the operand, the value is unknown.
 func (w *walker) forgetDeclared(name string, args []field, st *state) {
 	for _, key := range results[name] {
 		st.setVariable(key, variable{field: unknownField("")})
@@ -394,7 +396,7 @@ func (w *walker) cd(name string, args []field, st *state) {
 	}
 }
 
-// set reads the options of set. Its operands become the positional parameters.
+// set reads the arguments of the builtin set. Its operands become the positional parameters.
 func (w *walker) set(args []field, st *state) {
 	for i := 0; i < len(args); i++ {
 		text := args[i].text
@@ -425,7 +427,7 @@ func (w *walker) eval(fs []field, st *state, in flow) flow {
 	return w.walkNested(whole.text+" ", whole, st, in)
 }
 
-// walkNested judges a text that a shell will read. The text comes from the field from.
+// walkNested judges a text that a shell will run as a script. The text is the word from or a part of that word.
 func (w *walker) walkNested(text string, from field, st *state, in flow) flow {
 	switch {
 	case from.origin.is(foreign):

@@ -9,8 +9,9 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Changed lists the files and folders that a session changed. A folder stands for everything in it. Comparisons
-// ignore case, because some file systems do.
+// Changed lists the files and folders that a session of an agent has changed. An entry for a folder covers everything
+// in it. The keys are paths in small letters, because some file systems ignore case. The values are the paths as
+// written.
 type Changed map[string]string
 
 // Add adds an absolute path.
@@ -20,7 +21,7 @@ func (c Changed) Add(p string) {
 	}
 }
 
-// With returns the files of both lists.
+// With returns the entries of both lists.
 func (c Changed) With(more Changed) Changed {
 	if len(more) == 0 {
 		return c
@@ -30,7 +31,7 @@ func (c Changed) With(more Changed) Changed {
 	return both
 }
 
-// holding returns the entry that is the target or a folder around it, or "".
+// holding returns the entry for the target or for a folder that contains the target, or "".
 func (c Changed) holding(target string) string {
 	for p := strings.ToLower(target); len(c) > 0 && p != "/" && p != "."; p = path.Dir(p) {
 		if name, ok := c[p]; ok {
@@ -57,7 +58,8 @@ func (c Changed) matching(pattern string) []string {
 	return fits
 }
 
-// recordChanged records the files that a command writes at f. For a pattern it records the folder.
+// recordChanged records the files that a command writes. f names them. If f is a pattern, it records the folder that
+// contains all matches.
 func (w *walker) recordChanged(f field, st *state) {
 	if f.vague || f.folder || f.made || w.refusedOnly > 0 {
 		return
@@ -73,8 +75,8 @@ func (w *walker) recordChanged(f field, st *state) {
 	}
 }
 
-// changed returns the file named by f if this session changed it, before this command or in it. Otherwise it returns
-// "".
+// changed returns the file that f names if the session has changed it, in an earlier request or earlier in this script.
+// Otherwise it returns "".
 func (w *walker) changed(f field, st *state) string {
 	if f.vague || f.text == "" {
 		return ""
@@ -93,12 +95,13 @@ func (w *walker) changed(f field, st *state) string {
 	return ""
 }
 
-// judgeStart asks about a file with code that a command runs, if this session changed the file. A text that this very
-// command wrote is judged instead.
+// judgeStart asks about a command fs that runs the file f, if the session has changed the file. If this script itself
+// wrote a known text into the file, it calls the function judge with the text and does not ask. A nil function always
+// asks.
 func (w *walker) judgeStart(f field, fs []field, st *state, judge func(text field)) {
 	file := w.changed(f, st)
 	if file == "" {
-		if f.origin.is(altered) { // f is one of the files that find finds
+		if f.origin.is(altered) { // f is an unknown file among those that find or ls lists
 			w.askUnknown(whyRunsChangedCode, shown(fs))
 		}
 		return
@@ -122,10 +125,11 @@ func (w *walker) judgeStart(f field, fs []field, st *state, judge func(text fiel
 	}
 }
 
-// hides reports whether this command wrote unknown text into a file.
+// hides reports whether this script wrote unknown text into a file.
 func (w *walker) hides(file string) bool { return w.unseen[file] > 0 }
 
-// startsProgram asks about a program that this session changed: a path, or a name that is found in the tree.
+// startsProgram asks about a command if its program is a file that the session has changed. The first word names the
+// program by its path, or by its name if PATH has a directory of the project.
 func (w *walker) startsProgram(fs []field, st *state) {
 	f := fs[0]
 	if strings.Contains(f.text, "/") {
@@ -148,7 +152,7 @@ func (w *walker) startsProgram(fs []field, st *state) {
 // shebang matches the first line of a shell script.
 var shebang = lazily(`^#!\s*(/usr/bin/env\s+(-S\s*)?)?(/\S*/)?(ba|da|z|k|a)?sh(\s|$)`)
 
-// asksOfChanged asks about a command that runs a changed file.
+// asksOfChanged asks about the command fs because it runs the changed file.
 func (w *walker) asksOfChanged(file string, fs []field) {
 	if below, inside := strings.CutPrefix(file, strings.TrimSuffix(w.place.Dir, "/")+"/"); inside && w.place.Dir != "" {
 		file = below
@@ -156,24 +160,25 @@ func (w *walker) asksOfChanged(file string, fs []field) {
 	w.askUnknown(whyRunsChanged, file, shown(fs))
 }
 
-// runner is the table row of a program that runs code of the project.
+// runner is the row of a program that runs code of the project, in the part runners of programs.txt. A recipe file,
+// such as Makefile, contains commands that the program runs.
 type runner struct {
 	files  []string // names of its recipe files
-	when   []string // words with which it runs recipes; empty means always
-	unless []string // words with which it runs no recipe
-	after  []string // words before a file with code
+	when   []string // first words with which it runs a recipe file; empty means always
+	unless []string // first words with which it runs no recipe file
+	after  []string // options and subcommands before a file with code
 	first  bool     // its first operand is a file with code
 }
 
-// runners looks up the rows of the part runners.
+// runners returns the row of a program in the part runners.
 var runners = table("runners", func(said string) runner {
 	m := members(said, "files", "when", "unless", "after", "first")
 	return runner{files: m["files"], when: m["when"], unless: m["unless"], after: m["after"], first: m["first"] != nil}
 })
 
-// judgeRecipes asks about a program that runs a recipe of the project, or a file with code, that this session changed.
-// Source files that the program only compiles or tests are not recipes. This is the only question that a sandbox
-// makes superfluous if it protects everything outside the project.
+// judgeRecipes asks about a program that runs a recipe file or another file with code, if the session has changed this
+// file. It ignores source files that the program compiles or tests. Inside a sandbox it asks only about files of the
+// same script, because the caller then leaves Place.Changed empty.
 func (w *walker) judgeRecipes(name string, fs []field, st *state) {
 	r, found := runners(name)
 	if !found || len(w.place.Changed)+len(w.touched) == 0 || asksForHelp(fs[1:]) {
@@ -204,12 +209,12 @@ func (w *walker) judgeRecipes(name string, fs []field, st *state) {
 	}
 }
 
-// modules are the suffixes that turn an interpreter's operand into a file: the operand may be a file, a module name
-// or a folder.
+// modules are suffixes for the operand of an interpreter. The operand with one of them is the file that runs, because
+// the operand may be a file, a module without its suffix, or a folder.
 var modules = []string{"", ".py", ".js", ".cjs", ".mjs", ".ts", "/__main__.py", "/__init__.py", "/index.js",
 	"/package.json"}
 
-// startsModule is starts for the operand of an interpreter.
+// startsModule calls judgeStart for each file that the operand f of an interpreter may mean.
 func (w *walker) startsModule(f field, fs []field, st *state, judge func(text field)) {
 	for _, suffix := range modules {
 		w.judgeStart(*part(f, f.text+suffix), fs, st, judge)

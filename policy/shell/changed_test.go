@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// TestRunners checks that a command that runs a changed file is asked about. An untouched file, a compiled or tested
-// source file, and a file that is only read lead to no question. The test kills three mutants. One forgets a way
-// to run a file, one looks only at the first recipe, and one counts every changed file as a recipe.
+// TestRunners checks that Judge asks about a command that runs a changed file, directly or as a recipe such as a
+// Makefile. It does not ask about an unchanged file, a compiled or tested source file, or a file that is only read.
 func TestRunners(t *testing.T) {
 	for changed, commands := range map[string]map[string]string{
 		"scripts/x.sh": {
@@ -84,7 +83,7 @@ func TestRunners(t *testing.T) {
 		"setup.py": {"pip install -e .": "setup.py", "python setup.py build": "setup.py", "pip list": ""},
 		"Rakefile": {"rake test": "Rakefile", "bundle exec rake": "Rakefile"}, "docker-compose.yml": {
 			"docker compose up -d": "docker-compose.yml", "docker ps": "", "docker compose logs": ""},
-		"tool": {"tool/run.sh": "tool", "./toolbox/run.sh": ""}, // a folder that was moved there
+		"tool": {"tool/run.sh": "tool", "./toolbox/run.sh": ""}, // the session moved a folder to this path
 	} {
 		place := at
 		place.Changed = Changed{}
@@ -105,8 +104,8 @@ func TestRunners(t *testing.T) {
 	}
 }
 
-// TestRunsWhatItWrote checks a command that writes a script and runs it. The text of the script decides, and an
-// unknown text is asked about. The test kills the mutants that take one of two writes for the whole script.
+// TestRunsWhatItWrote checks commands that write a script and run it. The verdict follows from the text of the script,
+// even if several writes together make it. Judge asks about a script with an unknown text.
 func TestRunsWhatItWrote(t *testing.T) {
 	for command, want := range map[string]Tier{
 		"cat > x.sh <<'E'\ngo test ./...\nE\nbash x.sh":                Ordinary,
@@ -133,8 +132,8 @@ func TestRunsWhatItWrote(t *testing.T) {
 	}
 }
 
-// TestWhatACommandChanges kills the mutants that forget a way to write a file, and the mutants that count the output
-// of a compiler or a formatter.
+// TestWhatACommandChanges checks that Judgement.Changed lists the written files for many ways to write a file. It does
+// not list the output of a compiler or a formatter.
 func TestWhatACommandChanges(t *testing.T) {
 	for command, want := range map[string]string{
 		"echo ls > x.sh": "x.sh", "./gen | tee x.sh >> y.sh": "x.sh y.sh", "sed -i s/a/b/ x.sh": "x.sh",

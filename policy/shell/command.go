@@ -8,13 +8,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Command is one command: a text for a shell, or the words of a program.
+// Command is one command of a request: either a text for a shell, or the words of a program.
 type Command struct {
 	Text  string
 	Argv  []string
 	Dir   string   // starting directory; empty means the working directory
-	Env   []string // NAME=value, set for the command
-	Stdin string   // input, if the request names it
+	Env   []string // variables for the command, each as NAME=value
+	Stdin string   // standard input, if the request has it
 }
 
 // String returns the command as text for a shell.
@@ -23,8 +23,9 @@ func (c Command) String() string {
 	return text
 }
 
-// script returns the text that a shell would run. The assignments stand before it, and the input stands after it as a
-// here-document. The words sh -c TEXT become TEXT, because agents pass texts to a shell in this form.
+// script returns the command as one script for a shell. It sets the variables with export before the command and passes
+// the input as a here-document. If the words are sh -c TEXT, the command is TEXT. script returns false if a shell
+// cannot express the command.
 func (c Command) script() (string, bool) {
 	text, ok := c.bare()
 	for i := len(c.Env) - 1; i >= 0 && ok; i-- {
@@ -49,7 +50,7 @@ func (c Command) script() (string, bool) {
 
 var envName = lazily(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// bare returns the command without its variables and its input.
+// bare returns the command as text for a shell, without its variables and its input.
 func (c Command) bare() (string, bool) {
 	if len(c.Argv) == 0 {
 		return c.Text, true
@@ -60,7 +61,8 @@ func (c Command) bare() (string, bool) {
 	return Words(c.Argv)
 }
 
-// Words returns the words of a program in a shell's spelling. It returns false for words that a shell cannot express.
+// Words joins the words of a program into a text for a shell, with quotes where they are needed. It returns false if a
+// shell cannot express a word.
 func Words(argv []string) (string, bool) {
 	words := make([]string, len(argv))
 	for i, word := range argv {
@@ -83,7 +85,7 @@ func shellText(argv []string) (string, bool) {
 	return argv[2], slices.Contains([]string{"sh", "bash", "zsh", "dash", "ksh"}, name)
 }
 
-// StartDir returns the directory in which the command starts.
+// StartDir returns the directory in which the command starts. A relative Dir starts at the working directory.
 func (c Command) StartDir(at Place) string {
 	switch {
 	case c.Dir == "":
@@ -94,16 +96,16 @@ func (c Command) StartDir(at Place) string {
 	return filepath.Join(at.Dir, c.Dir)
 }
 
-// Call is one simple command, as a list of its expanded words.
+// Call is one simple command, such as git status in git status && ls, as a list of its expanded words.
 type Call []field
 
 // Program returns the name of the called program.
 func (c Call) Program() string { return commandName(c[0]) }
 
-// SameText reports whether two commands are equal in their canonical spelling, without the shells around them.
+// SameText reports whether two commands have the same canonical text after sh -c around them has been removed.
 func (c Command) SameText(other Command) bool { return c.core() == other.core() }
 
-// Canonical returns the same text for commands that differ only in white space, comments and needless quotes. It
+// Canonical returns a canonical text of the command, without comments, needless quotes and needless white space. It
 // returns false for a text that cannot be parsed.
 func (c Command) Canonical() (string, bool) {
 	text, ok := c.script()
@@ -115,7 +117,7 @@ func (c Command) Canonical() (string, bool) {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.Redirect:
-			// The quotes around a here-document's delimiter change its meaning.
+			// The quotes around the delimiter of a here-document change its meaning, so they stay.
 			return n.Hdoc == nil
 		case *syntax.Word:
 			requote(n)
@@ -129,7 +131,7 @@ func (c Command) Canonical() (string, bool) {
 	return strings.TrimSpace(b.String()), true
 }
 
-// core returns the canonical command without the shells around it.
+// core returns the canonical text of the command after removing up to four levels of sh -c.
 func (c Command) core() string {
 	text, _ := c.script()
 	for range 4 {
@@ -145,7 +147,7 @@ func (c Command) core() string {
 	return strings.TrimSpace(text)
 }
 
-// unwrapped returns the TEXT of a command sh -c TEXT.
+// unwrapped returns TEXT if the command is sh -c TEXT with a known text, and false otherwise.
 func unwrapped(text string) (string, bool) {
 	calls, ok := Command{Text: text}.Simple(Place{})
 	if !ok || len(calls) != 1 {
@@ -161,7 +163,7 @@ func unwrapped(text string) (string, bool) {
 	return shellText(argv)
 }
 
-// requote gives a word without expansions the simplest quotes.
+// requote rewrites a word without expansions with the simplest quotes.
 func requote(word *syntax.Word) {
 	var w walker
 	text := ""
@@ -232,7 +234,8 @@ func (w *walker) collect(s *syntax.Stmt, out *[]Call) bool {
 	return false
 }
 
-// plain reports whether a statement consists only of its command.
+// plain reports whether a statement is a foreground command without redirections, except to /dev/null and between
+// descriptors.
 func plain(s *syntax.Stmt) bool {
 	if s.Background || s.Coprocess || s.Disown {
 		return false
@@ -247,8 +250,8 @@ func plain(s *syntax.Stmt) bool {
 	return true
 }
 
-// still reports whether a simple command has no assignments and no expansions except file names, ~ and constant
-// substitutions.
+// still reports whether a simple command has no assignments, and no expansions except patterns of file names, ~ and
+// command substitutions with a constant result.
 func still(c *syntax.CallExpr) bool {
 	if len(c.Assigns) > 0 || len(c.Args) == 0 {
 		return false
@@ -267,8 +270,8 @@ func still(c *syntax.CallExpr) bool {
 	return quiet
 }
 
-// constant reports whether a substitution is only another spelling of a text: cat with one here-document or
-// here-string, echo, or printf, without expansions.
+// constant reports whether a command substitution always has the same result. It must be cat with one here-document or
+// here-string, or echo or printf, all without expansions.
 func constant(c *syntax.CmdSubst) bool {
 	if len(c.Stmts) != 1 {
 		return false
@@ -289,7 +292,8 @@ func constant(c *syntax.CmdSubst) bool {
 	return false
 }
 
-// literalInput reports whether a redirection passes a text without expansions to a command.
+// literalInput reports whether a redirection is a here-document or here-string without expansions, for the standard
+// input.
 func literalInput(r *syntax.Redirect) bool {
 	text := r.Hdoc
 	switch r.Op {

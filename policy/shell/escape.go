@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// judgeEscapes judges the tools that can run commands or write files from scripts in their own small languages. It
-// reports whether the program is one of them.
+// judgeEscapes judges tools such as sed, vim and make, which have a small language that can run commands or write
+// files. It reports whether it has judged all operands of the program.
 func (w *walker) judgeEscapes(name string, fs []field, st *state, in flow) bool {
 	switch name {
 	case "gdb", "lldb", "strace", "ltrace", "gcore", "reptyr":
@@ -43,11 +43,11 @@ func (w *walker) judgeEscapes(name string, fs []field, st *state, in flow) bool 
 var debuggerCommands = []string{"-ex", "-iex", "-o", "-O", "--eval-command", "--init-eval-command", "--one-line",
 	"-eval-command"}
 
-// debuggerFiles matches debugger commands that write a file, with the file's name.
+// debuggerFiles matches a debugger command that writes a file. Its group is the name of the file.
 var debuggerFiles = lazily(`^\s*(?:dump|append|save|gcore|generate-core-file|set logging file|process ` +
 	`save-core)\b[^/~]*([/~]\S*)`)
 
-// debuggers judges the debugger commands on a command line.
+// debuggers judges the words of a debugger, and the debugger commands in its options.
 func (w *walker) debuggers(fs []field, st *state) {
 	if slices.ContainsFunc(fs[1:], func(f field) bool {
 		return strings.Contains(f.src, "PPID") ||
@@ -68,12 +68,13 @@ func (w *walker) debuggers(fs []field, st *state) {
 	}
 }
 
-// tool is the row of an everyday program with a few options that name a program or a file.
+// tool is the row of a program in the part tools of programs.txt. A few options of such a program name a program or a
+// file.
 type tool struct {
 	runs    []string // options whose value is a command
 	valued  string   // options that take a value
-	writes  []string // options whose value is a file that it writes
-	outputs bool     // its second operand is a file that it writes
+	writes  []string // options with a file that the program writes
+	outputs bool     // the second operand is a file that the program writes
 }
 
 var tools = table("tools", func(said string) tool {
@@ -82,7 +83,7 @@ var tools = table("tools", func(said string) tool {
 		outputs: m["outputs"] != nil}
 })
 
-// judgeTool judges the options of everyday tools that name a program or a file.
+// judgeTool judges a program of the part tools by its row.
 func (w *walker) judgeTool(name string, fs []field, st *state) {
 	t, _ := tools(name)
 	for _, f := range valuesOf(fs, t.runs) {
@@ -109,7 +110,7 @@ func (w *walker) judgeTool(name string, fs []field, st *state) {
 	}
 }
 
-// editor judges the editor commands on a command line or in the input.
+// editor judges the commands that an editor such as vim or ed gets in its options or from its standard input.
 func (w *walker) editor(name string, fs []field, st *state, in flow) {
 	w.lineCommands(fs, st)
 	opts, operands := options(fs[1:], "cSsuUTwW --cmd", false)
@@ -128,7 +129,7 @@ func (w *walker) editor(name string, fs []field, st *state, in flow) {
 	}
 }
 
-// lineCommands judges -c CMD, --cmd CMD and +CMD.
+// lineCommands judges the editor commands in the options -c CMD, --cmd CMD and +CMD.
 func (w *walker) lineCommands(fs []field, st *state) {
 	for i, f := range fs[1:] {
 		switch {
@@ -142,7 +143,7 @@ func (w *walker) lineCommands(fs []field, st *state) {
 	}
 }
 
-// commandLetters matches a group of short options whose last letter takes a command.
+// commandLetters matches a group of short options that ends in c, the option with a command.
 var commandLetters = lazily(`^-[A-Za-z]*c$`)
 
 var editorEscapes = lazily(`(?:^|[|:\s%.,0-9$])!\s*(.*)|\b(?:system|systemlist|job_start|term_start|jobstart|` +
@@ -167,7 +168,8 @@ func (w *walker) editorCommand(text string, f field, fs []field, st *state) {
 	}
 }
 
-// judgeMake judges variables that name the shell, and make rules on the command line.
+// judgeMake judges the words of make and similar programs that name a shell, contain make rules, or name a downloaded
+// makefile.
 func (w *walker) judgeMake(fs []field, st *state, in flow) {
 	if i := slices.IndexFunc(fs, func(f field) bool { return f.text == "--command" || f.text == "-c" }); i > 0 &&
 		commandName(fs[0]) == "just" {
@@ -219,7 +221,7 @@ func (w *walker) makeRules(f field, fs []field, st *state) {
 	}
 }
 
-// pathText stands for the initial PATH of the command.
+// pathText is the placeholder for the unknown value that PATH has at the start of the script.
 const pathText = "${_perlica_path}"
 
 // xdgDirs are the default directories of programs, relative to the home directory.
@@ -228,7 +230,8 @@ var xdgDirs = map[string]string{
 	"XDG_CACHE_HOME": "/.cache",
 }
 
-// judgeVariable judges the value of a variable that makes programs run or load something.
+// judgeVariable asks about an assignment to a variable such as PATH or EDITOR, with which programs run or load
+// something.
 func (w *walker) judgeVariable(name string, value field, st *state) {
 	shown := name + "=" + value.text
 	switch {
@@ -290,11 +293,12 @@ func (w *walker) programVariable(value field, shown string, st *state) {
 	}
 }
 
-// namesProgram matches the names of variables that name a program.
+// namesProgram matches names of variables such as CC and GIT_PAGER. Their value is a program that other programs run.
 var namesProgram = lazily(`^(CC|CXX|CPP|LD|AR|AS|FC|HOSTCC|HOSTCXX|NM|RANLIB|CARGO|\w+_(RUNNER|WRAPPER|LINKER|` +
 	`PAGER|EDITOR|ASKPASS|COMMAND|CMD|LAUNCHER|CC|CXX))$`)
 
-// flagVars matches variables that hold options. flagPrograms matches the options that name a program or code.
+// flagVars matches the names of variables such as CFLAGS, which contain options for programs. flagPrograms matches the
+// options that name a program or code.
 var (
 	flagVars     = lazily(`FLAGS$|_OPTS$|_ARGS$|OPTIONS$`)
 	flagPrograms = lazily(`(^|[\s'"])(--eval|-toolexec|-exec|-overlay|-modfile|-vettool|-fplugin|-wrapper|-B/|` +
@@ -302,7 +306,7 @@ var (
 		`--loader)`)
 )
 
-// erlangFlags matches variables that hold options of Erlang. erlangCode matches the options that name code.
+// erlangFlags matches the names of variables with options for Erlang. erlangCode matches the options that name code.
 var (
 	erlangFlags = lazily(`^(ERL_\w*FLAGS|ELIXIR_ERL_OPTIONS)$`)
 	erlangCode  = lazily(`(^|\s)-(eval|s|run|pa|pz|boot|config|args_file)\s`)
@@ -322,7 +326,8 @@ func harmlessCommand(f field) bool {
 		strings.Contains(f.text, "$("):
 		return false
 	}
-	// A pager in a system directory is known by its name. One in the tree may be any program.
+	// In a system directory the name shows that the program is a known pager. A file of this name in the project may be
+	// any program.
 	words[0] = unversioned(words[0])
 	if !listed("harmlessPrograms", words[0]) && !(strings.HasPrefix(words[0], "/usr/bin/") &&
 		listed("harmlessPrograms", path.Base(words[0]))) {
@@ -334,14 +339,15 @@ func harmlessCommand(f field) bool {
 	})
 }
 
-// sshCommands matches settings of ssh that name a command.
+// sshCommands matches the names of the settings of ssh with a command.
 var sshCommands = lazily(`(?i)(proxy|local|knownhosts)command`)
 
 // systemPath are the directories in which only the administrator can install programs.
 var systemPath = []string{"/bin", "/sbin", "/usr", "/snap", "/nix", "/opt/homebrew", "/System", "/Library",
 	"/Applications"}
 
-// searchPath judges a list of directories in which programs, or the code that they load, are searched.
+// searchPath asks about a variable with a list of directories, such as PATH, if programs or their code are then also
+// searched outside the project, the home and the system directories.
 func (w *walker) searchPath(name string, value field, st *state) {
 	for dir := range strings.SplitSeq(value.text, ":") {
 		if dir == pathText || strings.Contains(dir, unknownText) || value.origin.is(network) {

@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// ownVars are the variables that environment judges by separate rules.
+// ownVars are variables that judgeExported ignores, because judgeVariable has rules for them.
 var ownVars = strings.Fields("PATH LD_LIBRARY_PATH PYTHONPATH NODE_PATH RUBYLIB PERLICA_HOME SHELL GIT_SSH_COMMAND")
 
-// ownName matches the names of a script's internal variables, which no program reads.
+// ownName matches names in small letters. Scripts use such names for their internal variables, and programs read no
+// such variables.
 var ownName = lazily(`^[a-z][a-z0-9]*$`)
 
-// These expressions classify variables by their names. Some values are harmless: paths in temporary directories in
-// scratchVars, paths in the home in installVars, routes of a server in routeVars, addresses in publicVars. proxyVars
-// match variables that name a proxy, and commandVars those that name a program.
+// These expressions match names of variables. The value may be a path in a temporary directory for scratchVars, a path
+// in the home for installVars, a route of a server for routeVars, and any address for publicVars. A variable of
+// proxyVars names a proxy, and a variable of commandVars names a program.
 var (
 	scratchVars = lazily(`(?i)(^|_)(TE?MP|(GO)?TE?MP_?DIR|(GO|GOMOD)?CACHE(_?(DIR|HOME|PATH))?|GOPATH|GOBIN|` +
 		`OUT(PUT)?(_?(DIR|FILE|PATH))?|LOGS?(_?(FILE|DIR|PATH))?|` +
@@ -35,21 +36,21 @@ var (
 	commandVars = lazily(`(?i)_(SHELL|EXTERNAL_DIFF|HOOKS?|PRELOAD|PROFILER_PATH)$|^DYLD_`)
 )
 
-// usualPlaces matches the default addresses of package managers.
+// usualPlaces matches the default download addresses of package managers.
 var usualPlaces = lazily(`^(https://)?(proxy\.golang\.org|sum\.golang\.org|goproxy\.io|` +
 	`registry\.npmjs\.org|registry\.yarnpkg\.com|` +
 	`(test\.)?pypi\.org|files\.pythonhosted\.org|` +
 	`rubygems\.org|index\.crates\.io|repo\.maven\.apache\.org)(/|$)`)
 
-// unguarded matches settings with which programs trust every server.
+// unguarded matches assignments to variables that switch off the check of server certificates.
 var unguarded = lazily(`^(NODE_TLS_REJECT_UNAUTHORIZED|PYTHONHTTPSVERIFY)=0|^GIT_SSL_NO_VERIFY=([^0f]|$)`)
 
-// grants matches options that confirm an action in place of a person, or that name code.
+// grants matches options, such as --yes, that confirm an action in place of a person, and options that name code.
 var grants = lazily(`^--?(auto-approve|yes|force|assume-yes|specs?|fplugin|B|load|init|` +
 	`eval|require|import|config|rcfile|init-file|preview|bind)(=|$)|^-XX:On|^-B[./]`)
 
-// judgeExported asks about the value of a variable that a program sees. It asks if the program may take code or
-// settings from the value's place, or send or write to it.
+// judgeExported asks about the value of an exported variable, which programs can read. It asks if a program may take
+// code or settings from the place that the value names, or may send or write data there.
 func (w *walker) judgeExported(name string, value field, st *state) {
 	same := value.text == "" || name == "HOME" && value.text == w.place.Home
 	if same || slices.Contains(ownVars, name) || ownName().MatchString(name) {
@@ -57,7 +58,7 @@ func (w *walker) judgeExported(name string, value field, st *state) {
 	}
 	said := name + "=" + value.text
 	w.judgeHiddenIn(value, said, st)
-	// The verdict keeps the first of equal findings, so the first case is enough.
+	// One case is enough, because the verdict keeps only the first reason of a tier.
 	switch {
 	case commandVars().MatchString(name) && !harmlessCommand(value) && !slices.Contains([]string{"0", "1"}, value.text):
 		w.askBecause(whyNamesProgram, said)
@@ -92,7 +93,8 @@ func (w *walker) judgeExported(name string, value field, st *state) {
 	}
 }
 
-// exportedAddress asks about an address in a variable's value that leads to an unusual machine.
+// exportedAddress asks about an address in a variable's value, unless the address is usual for package managers or is
+// on this machine.
 func (w *walker) exportedAddress(name string, f field, said string) {
 	usual := usualPlaces().MatchString(f.text) || publicVars().MatchString(name)
 	if !usual && !local(f) && !localUser().MatchString(f.text) {
@@ -100,15 +102,16 @@ func (w *walker) exportedAddress(name string, f field, said string) {
 	}
 }
 
-// localUser matches addresses of this machine, of a container's host and of a service with a bare name. optionHead
-// matches the beginning of an option up to its value.
+// localUser matches addresses of this machine, of a container's host, and of a service such as db:5432. optionHead
+// matches the part of an option before its value, such as --dir= or -I.
 var (
 	localUser = lazily(`^[a-z][a-z0-9+.-]*://([^@/]*@)?(localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]|` +
 		`host\.docker\.internal|[a-z0-9_-]+:[0-9]+)?([:/?]|$)`)
 	optionHead = lazily(`^-(-?[A-Za-z0-9_-]+=|[A-Za-z])`)
 )
 
-// exportedPath asks about a path in a variable's value that leads out of the working directory.
+// exportedPath asks about a path in a variable's value that leads out of the working directory, unless such paths are
+// usual for the variable.
 func (w *walker) exportedPath(name string, f field, said string, st *state) {
 	text := w.home(f.text)
 	if strings.HasPrefix(text, unknownText) || strings.ContainsAny(text, " \n") ||

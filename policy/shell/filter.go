@@ -7,7 +7,8 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 )
 
-// sed judges scripts with e, which runs a command, and with w, which writes to a file.
+// sed judges the scripts of the program sed. In such a script the command e runs a shell command, and w writes to a
+// file.
 func (w *walker) sed(fs []field, st *state, in flow) {
 	opts, operands := options(fs[1:], "efl --expression --file --line-length", false)
 	scripts := values(opts, "-e", "--expression")
@@ -17,7 +18,7 @@ func (w *walker) sed(fs []field, st *state, in flow) {
 	})
 	if !given && len(operands) > 0 {
 		scripts = append(scripts, operands[0])
-		if operands[0].text == "" && len(operands) > 1 { // sed -i '' of BSD
+		if operands[0].text == "" && len(operands) > 1 { // sed -i '' SCRIPT, as BSD needs it
 			scripts = append(scripts, operands[1])
 		}
 	}
@@ -41,8 +42,8 @@ func (w *walker) sed(fs []field, st *state, in flow) {
 var sedAddress = lazily(`^\s*(?:(?:[0-9]+|\$|/(?:[^/\\\n]|\\.)*/[IM]*|` +
 	`\\(.)[^\n]*?)(?:~[0-9]+)?(?:\s*,\s*[+~]?(?:[0-9]+|\$|/(?:[^/\\\n]|\\.)*/[IM]*))?\s*)?!?\s*`)
 
-// sedEscapes reads a sed script up to the first command that runs or writes something. It returns the command that it
-// runs or the file that it writes.
+// sedEscapes finds the first command in a sed script that runs a shell command or writes to a file. It returns the
+// shell command or the file as operand.
 func sedEscapes(script string) (operand string, runs, writes bool) {
 	for n := 0; script != "" && n < 1000; n++ {
 		script = strings.TrimLeft(script, " \t\n;{}")
@@ -69,7 +70,7 @@ func sedEscapes(script string) (operand string, runs, writes bool) {
 			}
 			script = rest
 		case 'a', 'i', 'c', 'r', 'R', ':', 'b', 't', 'T', '#':
-			// The rest of the line is a text, a file to read, or a label.
+			// The rest of the line is a text, a file that sed reads, or a label.
 			line, rest, _ := strings.Cut(script, "\n")
 			for strings.HasSuffix(line, `\`) && rest != "" {
 				line, rest, _ = strings.Cut(rest, "\n")
@@ -83,7 +84,7 @@ func sedEscapes(script string) (operand string, runs, writes bool) {
 	return "", false, false
 }
 
-// sedFlags skips the two parts of a substitution. It returns the flags and the rest of the script.
+// sedFlags skips the pattern and the replacement of a substitution. It returns the flags and the rest of the script.
 func sedFlags(script string) (flags, rest string) {
 	if script == "" {
 		return "", ""
@@ -115,7 +116,7 @@ func sedFlags(script string) (flags, rest string) {
 	return "", ""
 }
 
-// awk judges programs that call system, read from or write to a command, or write to a file.
+// awk judges the programs of awk. Such a program may run a command with system or a pipe, or write to a file.
 func (w *walker) awk(fs []field, st *state, in flow) {
 	opts, operands := options(fs[1:], "vFfieEl --assign --field-separator --file --source --include --load --exec",
 		true)
@@ -160,9 +161,9 @@ var (
 	awkStrings = lazily(`"(?:[^"\\]|\\.)*"|/(?:[^/\\\n]|\\.)+/`)
 )
 
-// awkEscape describes the first action of an awk program other than printing, or returns nil.
+// awkEscape says whether an awk program runs a command or writes to a file. It returns nil if the program does neither.
 func awkEscape(text string) *message.Text {
-	// Strings and patterns are emptied first, because their content is only text.
+	// Strings and patterns are replaced first, because code inside them does not run.
 	code := awkStrings().ReplaceAllStringFunc(text, func(s string) string {
 		switch strings.Trim(s, `"`) {
 		case "/dev/stderr", "/dev/stdout", "/dev/null", "cat", "cat 1>&2", "sort", "sort -n", "sort -rn", "cat >&2":
@@ -184,7 +185,7 @@ func awkEscape(text string) *message.Text {
 	return nil
 }
 
-// writesFile reports whether an awk statement prints to a file with > or >>. Inside parentheses, > is a comparison.
+// writesFile reports whether an awk statement prints to a file with > or >>. A > inside parentheses is a comparison.
 func writesFile(statement string) bool {
 	at := strings.Index(statement, "print")
 	if at < 0 {

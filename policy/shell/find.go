@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// listing judges find and ls, and returns the names that they list.
+// listing judges find and ls. Its result has the listed names as operands, for a following xargs.
 func (w *walker) listing(name string, fs []field, st *state) flow {
 	if name == "ls" || name == "dir" {
 		_, operands := options(fs[1:], "IwT", false)
@@ -37,8 +37,9 @@ func (w *walker) listing(name string, fs []field, st *state) flow {
 	return flow{piped: true, operands: foundBelow(roots, narrows(tokens))}
 }
 
-// foundBelow returns the files found below the roots. If narrow is true, they are some invented file in each root.
-// Otherwise they are everything.
+// foundBelow returns fields for the files that a search below the roots finds. If narrow is true, the search finds only
+// some files, and each field has an invented name below its root. Otherwise each field is a root with everything below
+// it.
 func foundBelow(roots []field, narrow bool) []field {
 	found := slices.Clone(roots)
 	for i, f := range found {
@@ -50,7 +51,7 @@ func foundBelow(roots []field, narrow bool) []field {
 	return found
 }
 
-// findRoots separates find's starting points from its expression.
+// findRoots separates the starting directories of find from its expression, the tests and actions.
 func findRoots(args []field) (roots, tokens []field) {
 	i := 0
 	for i < len(args) && slices.Contains([]string{"-H", "-L", "-P", "-E", "-X", "-d", "-s", "-x"}, args[i].text) {
@@ -72,8 +73,8 @@ func findRoots(args []field) (roots, tokens []field) {
 	return roots, args[i:]
 }
 
-// narrows reports whether the tests before an action exclude most files. This needs a test that selects files and is
-// not negated, in the last alternative.
+// narrows reports whether the tests before an action of find exclude most files. If the tests have alternatives with
+// -o, it looks at the last one. There it needs a test, not negated, that selects few files.
 func narrows(tokens []field) bool {
 	depth, ok := 0, false
 	var group []field
@@ -108,7 +109,7 @@ func narrows(tokens []field) bool {
 			negated = false
 		}
 	}
-	// For an action inside an open group, only the tests in the group count.
+	// The action stands inside an open parenthesis, so the tests in this parenthesis also narrow the search.
 	return ok || (depth > 0 && everyAlternative(group))
 }
 
@@ -133,7 +134,7 @@ func everyAlternative(group []field) bool {
 	return narrows(group[start:])
 }
 
-// picks reports whether the test at i excludes most files.
+// picks reports whether the test of find at index i excludes most files.
 func picks(tokens []field, i int) bool {
 	name := tokens[i].text
 	if name == "-empty" || name == "-nouser" || name == "-nogroup" || name == "-false" {
@@ -152,7 +153,7 @@ func picks(tokens []field, i int) bool {
 	return true
 }
 
-// findExec judges the command that find runs for the files that it finds.
+// findExec judges the command of find -exec for the found files.
 func (w *walker) findExec(tokens, found []field, st *state) {
 	end := slices.IndexFunc(tokens, func(f field) bool { return f.text == ";" || f.text == "+" })
 	if end < 0 {
@@ -171,7 +172,7 @@ func (w *walker) findExec(tokens, found []field, st *state) {
 				}
 			}
 			if !f.swept {
-				target = path.Dir(target) // the file's name is invented
+				target = path.Dir(target) // foundBelow invented the last name
 			}
 			if len(w.place.Changed.below(target))+len(w.touched.below(target)) > 0 {
 				found[i].origin |= altered
@@ -184,7 +185,8 @@ func (w *walker) findExec(tokens, found []field, st *state) {
 	w.judgeWords(command, st.clone(), flow{})
 }
 
-// fd judges the command that fd runs for the files that it finds, and returns their names.
+// fd judges the command that the program fd runs for the found files. Without a command, it returns the found files as
+// operands.
 func (w *walker) fd(fs []field, st *state) flow {
 	end := slices.IndexFunc(fs, func(f field) bool {
 		return slices.Contains([]string{"-x", "-X", "--exec", "--exec-batch"}, f.text)
@@ -231,10 +233,10 @@ func (w *walker) fd(fs []field, st *state) flow {
 const xargsValued = "aEILnPsdJRSj --arg-file --delimiter --max-lines --max-args --max-procs --max-chars --replace " +
 	"--process-slot-var --jobs"
 
-// xargs judges the command that receives the words of the input as arguments.
+// xargs judges xargs and parallel. They run a command with the words of their input as further arguments.
 func (w *walker) xargs(name string, fs []field, st *state, in flow) flow {
 	opts, inner := options(fs[1:], xargsValued, true)
-	var left flow // the input that is left for the command
+	var left flow // the standard input of the command
 	if o, ok := findOption(opts, "-a", "--arg-file"); ok && o.value != nil {
 		left, in = in, w.fileFlow(*o.value, st)
 	}
@@ -256,7 +258,7 @@ func (w *walker) xargs(name string, fs []field, st *state, in flow) flow {
 		return flow{}
 	}
 	if mark != "" && len(read) > 1 && len(read) <= maxSuffixes {
-		for _, f := range read { // one command for each word
+		for _, f := range read { // xargs runs the command once for each word
 			w.judgeWords(substitute(inner, mark, []field{f}), st.clone(), left)
 		}
 	}
@@ -271,7 +273,7 @@ func (w *walker) xargs(name string, fs []field, st *state, in flow) flow {
 	return out
 }
 
-// wordsRead returns the words that xargs reads. An unknown input is one unknown word.
+// wordsRead returns the words that xargs reads from its input. For an unknown input it returns one unknown word.
 func wordsRead(in flow, opts []option) []field {
 	switch {
 	case in.known && in.piped:
@@ -312,7 +314,8 @@ func words(text string, opts []option) []field {
 	return out
 }
 
-// splitParallel splits "command ::: words".
+// splitParallel splits the words "COMMAND ::: OPERANDS" of parallel. Without ::: the operands are the words that
+// parallel reads.
 func splitParallel(words, read []field) (inner, operands []field) {
 	for i, f := range words {
 		if strings.HasPrefix(f.text, ":::") {
@@ -322,8 +325,8 @@ func splitParallel(words, read []field) (inner, operands []field) {
 	return words, read
 }
 
-// substitute puts the operands in place of the mark, or at the end if there is no mark. A word that contains more
-// than the mark is repeated for each operand.
+// substitute returns the words of a command with the operands in place of the mark, such as {}. A word with the mark is
+// repeated for each operand. Without a mark in the words, the operands follow at the end.
 func substitute(words []field, mark string, operands []field) []field {
 	var out []field
 	placed, total := false, 0
@@ -352,8 +355,8 @@ func substitute(words []field, mark string, operands []field) []field {
 	return out
 }
 
-// substituted returns the pattern of a word after the mark is replaced. In the pattern of a plain word the braces of
-// the mark are escaped.
+// substituted returns the pattern of the field f with the mark replaced by the operand o. The pattern may have the mark
+// with escaped braces, because braces are special in a pattern.
 func substituted(f field, mark string, o field) string {
 	replacement := o.pat
 	if !o.glob {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// judgeSurroundings asks about a known program because of its place or its inputs: a working directory outside, an
-// input from outside, or a private file that it copies.
+// judgeSurroundings asks about a known program that runs outside the working directory, gets an input from outside, or
+// copies a private file. wrote says that the command writes a file.
 func (w *walker) judgeSurroundings(name string, fs []field, st *state, in flow, wrote bool) {
 	p, row := w.row(unversioned(name))
 	wr, wraps := wrappers(name)
@@ -34,12 +34,13 @@ func (w *walker) judgeSurroundings(name string, fs []field, st *state, in flow, 
 	}
 }
 
-// secrets reports whether a word of a program names a private file outside the working directory.
+// secrets reports whether a word of a command, after the first, names a private file outside the working directory.
 func (w *walker) secrets(fs []field, st *state) bool {
 	return slices.ContainsFunc(fs[1:], func(f field) bool { return w.secret(f, st) })
 }
 
-// secret reports whether a word names a private file outside the working directory: FILE, NAME=FILE, label:@FILE.
+// secret reports whether a word names a private file outside the working directory. The word may be FILE, NAME=FILE or
+// label:@FILE. A private file has keys or passwords.
 func (w *walker) secret(f field, st *state) bool {
 	text := f.text
 	for range 4 {
@@ -65,15 +66,15 @@ func contents(name string) bool {
 	return listed("textPrograms", name) || slices.Contains(strings.Fields("tee xxd sed gsed awk gawk mawk"), name)
 }
 
-// covers reports whether a pattern of pkill or killall -r matches Perlica.
+// covers reports whether a pattern of pkill or killall -r matches the process name of Perlica.
 func covers(pattern string) bool {
 	re, err := regexp.Compile(pattern)
 	return err == nil && pattern != "" && re.MatchString("perlica")
 }
 
-// farHost matches the name or the number of a machine without a scheme.
+// farHost matches the domain name or the IP address of a machine, without a scheme such as https.
 var farHost = lazily(`^([A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[a-z]{2,}|[0-9]+(\.[0-9]+){3})(:[0-9]+)?(/|$)`)
 
-// hostVars matches variables that name the machine to which programs connect.
+// hostVars matches the names of variables with the machine to which programs connect.
 var hostVars = lazily(`(HOST|HOSTADDR|ADDR|ADDRESS|SERVERS?|ENDPOINT|ENDPOINT_URL\w*|` +
 	`URL|URI|API_BASE|DSN|REGISTRY|GATEWAY|BROKERS?)$`)

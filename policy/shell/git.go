@@ -9,7 +9,8 @@ import (
 
 const gitValued = "Cc --git-dir --work-tree --namespace --exec-path --super-prefix --config-env"
 
-// git judges git commands that lose commits or changes, run other programs, or leave code that others will run.
+// git judges a git command. Such a command may lose commits or changes, run other programs, or install code that runs
+// later.
 func (w *walker) git(fs []field, st *state) {
 	global, rest := options(fs[1:], gitValued, true)
 	outer := st
@@ -45,8 +46,8 @@ func (w *walker) git(fs []field, st *state) {
 	w.gitCommand(rest[0].text, rest[1:], fs, st)
 }
 
-// gitAlias returns the git words of an alias setting. It returns nil for other settings, and for an alias with !,
-// which is a shell command.
+// gitAlias returns the words of the git command in the value of an alias setting. It returns nil for other settings,
+// and for an alias that begins with !, which is a shell command.
 func (w *walker) gitAlias(key, text string, st *state) []field {
 	if !strings.HasPrefix(strings.ToLower(key), "alias.") {
 		return nil
@@ -67,7 +68,7 @@ var gitProgramKinds = []string{"pager.", "filter.", "difftool.", "mergetool.", "
 var gitProgramEnds = []string{".cmd", ".command", ".clean", ".smudge", ".process", ".driver", ".textconv", ".helper",
 	".program", ".path", ".update", ".uploadpack", ".receivepack", ".vcs", ".pager"}
 
-// gitSetting judges one setting of git, for one command or for all later ones.
+// gitSetting judges one setting of git, given for this command with -c or for later commands with git config.
 func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 	key = strings.ToLower(key)
 	if command, ok := strings.CutPrefix(value.text, "!"); ok {
@@ -103,15 +104,16 @@ func (w *walker) gitSetting(key string, value field, fs []field, st *state) {
 	}
 }
 
-// gitAddresses matches settings with which git contacts another machine, or trusts it without a check.
+// gitAddresses matches the names of settings that change the machine that git contacts, or the check of its
+// certificate.
 var gitAddresses = lazily(`^(url\..*|https?\.(.*\.)?(proxy|sslverify|sslcainfo|extraheader)|` +
 	`remote\..*\.(url|pushurl|proxy)|remote\.pushdefault|branch\..*\.(remote|pushremote))$`)
 
-// gitLosses looks up the words with which a subcommand loses uncommitted work. A subcommand without words always
-// loses it.
+// gitLosses returns the words with which a subcommand of git, such as reset --hard, loses uncommitted work. A
+// subcommand without such words in its row always loses it.
 var gitLosses = table("gitLosses", strings.Fields)
 
-// gitTexts looks up the options of git whose value is a script.
+// gitTexts returns the options of a subcommand of git that take a script for a shell.
 var gitTexts = table("gitTexts", strings.Fields)
 
 func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
@@ -169,7 +171,8 @@ func (w *walker) gitCommand(sub string, args, fs []field, st *state) {
 	}
 }
 
-// gitSecrets records that a commit may contain private data, and asks when it is pushed.
+// gitSecrets records that a commit may contain private data, and asks about a push of such a commit. It also asks about
+// a new address of a remote.
 func (w *walker) gitSecrets(sub string, args, fs []field, st *state) {
 	for _, f := range args {
 		w.committed = w.committed || f.origin.is(private)
@@ -237,7 +240,7 @@ func (w *walker) gitScripts(sub string, args []field, st *state) {
 	}
 }
 
-// gitPaths asks about checkouts that overwrite changed files with committed content.
+// gitPaths asks about a checkout or restore that overwrites changed files with committed content.
 func (w *walker) gitPaths(sub string, args, fs []field, st *state) {
 	opts, operands := options(args, "bBs --branch --source --orphan --conflict --pathspec-from-file", false)
 	dashes := slices.IndexFunc(args, func(f field) bool { return f.text == "--" })
@@ -275,7 +278,7 @@ func (w *walker) gitPaths(sub string, args, fs []field, st *state) {
 	}
 }
 
-// looksLikePath reports whether an operand of a checkout is a file and not a branch.
+// looksLikePath reports whether an operand of git checkout looks like a file and not like a branch.
 func looksLikePath(f field) bool {
 	t := f.text
 	return t == "." || t == ".." || f.glob || strings.HasPrefix(t, "./") || strings.HasPrefix(t, "../") ||
@@ -317,7 +320,7 @@ func (w *walker) gitWrites(sub string, args, fs []field, st *state) {
 	}
 }
 
-// gitTemplate asks about the hooks of a new repository.
+// gitTemplate asks about the option --template, because the template may install hooks in the new repository.
 func (w *walker) gitTemplate(opts []option, fs []field) {
 	if slices.ContainsFunc(values(opts, "--template"), func(f field) bool { return f.text != "" }) {
 		w.askBecause(whyNamesGitCode, shown(fs))
@@ -347,7 +350,7 @@ func (w *walker) gitConfig(args, fs []field, st *state) {
 	}
 }
 
-// judgePush asks about every push that takes commits or branches away from others.
+// judgePush asks about a push that can remove commits or branches from the other repository.
 func (w *walker) judgePush(args, fs []field) {
 	opts, operands := options(args, "o --push-option --repo --receive-pack --exec", false)
 	forced := hasOption(opts, "-f", "-d", "--force", "--force-with-lease", "--mirror", "--delete", "--prune")

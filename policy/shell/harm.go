@@ -9,8 +9,9 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 )
 
-// judgeHarm judges the commands that can destroy, overwrite, hand over or change something. It returns true if it knows
-// the meaning of the operands. Other operands may contain a command.
+// judgeHarm judges the commands that can destroy, overwrite or change something, or give rights to others. It returns
+// true if this package knows the meaning of all operands. If it returns false, the caller looks for a command among the
+// operands.
 func (w *walker) judgeHarm(name string, fs []field, st *state, in flow) bool {
 	if w.fileCommand(name, fs, st) || w.judgeEscapes(name, fs, st, in) {
 		return true
@@ -43,7 +44,8 @@ func (w *walker) judgeHarm(name string, fs []field, st *state, in flow) bool {
 	return true
 }
 
-// lossOrContainer judges programs that act beyond the tree. Their operands may also contain a command.
+// lossOrContainer judges programs that act outside the working directory, such as disk tools, package managers and
+// clients of containers and clouds.
 func (w *walker) lossOrContainer(name string, fs []field, st *state) {
 	w.judgeRemoteLoss(name, fs)
 	if isDiskTool(name) {
@@ -71,15 +73,15 @@ func (w *walker) lossOrContainer(name string, fs []field, st *state) {
 	}
 }
 
-// copyOut judges the target of files that are copied out of a container.
+// copyOut judges the target file of a copy out of a container, as in docker cp.
 func (w *walker) copyOut(fs []field, st *state) {
 	if last := fs[len(fs)-1]; among(fs[1:min(len(fs), 4)], "cp") && !isRemote(last.text) && !isStdin(last.text) {
 		w.judgeWrite(last, st, shown(fs))
 	}
 }
 
-// packageSettings asks about settings with which a package manager runs other programs, or fetches from another
-// place.
+// packageSettings asks about changes of settings of a package manager that name a program to run or a place for
+// downloads.
 func (w *walker) packageSettings(fs []field) {
 	at := slices.IndexFunc(fs[:min(len(fs), 5)], func(f field) bool {
 		return slices.Contains([]string{"set",
@@ -98,14 +100,16 @@ func (w *walker) packageSettings(fs []field) {
 	}
 }
 
-// packageKeyParts are parts of the names of settings that name a program, code or a download place.
+// packageKeyParts are parts of the names of settings. The value of such a setting is a program, code or a place for
+// downloads.
 var packageKeyParts = sync.OnceValue(func() []string {
 	return strings.Fields(`shell nodeoptions registry indexurl findlinks trustedhost yarnpath plugin initmodule onload
 		userconfig
 	globalconfig editor viewer toolexec proxy mirror sumdb goflags`)
 })
 
-// fileCommand judges the commands that act on the files they name.
+// fileCommand judges commands such as rm and cp, which change the files that their operands name. It reports whether
+// this package knows the meaning of all operands.
 func (w *walker) fileCommand(name string, fs []field, st *state) bool {
 	args := fs[1:]
 	switch name {
@@ -125,7 +129,7 @@ func (w *walker) fileCommand(name string, fs []field, st *state) bool {
 		w.judgeCopy(name, fs, st)
 	case "rsync":
 		w.rsync(fs, st)
-	case "mkdir": // an empty folder plants nothing
+	case "mkdir": // an empty folder has no code or settings
 		_, operands := options(args, "m --mode", false)
 		for _, f := range operands {
 			f.folder = true
@@ -155,7 +159,7 @@ func (w *walker) judgeDrives(fs []field) {
 
 var drive = lazily(`^[A-Za-z]:[\\/]*(\*(\.\*)?)?$`)
 
-// judgeRemove judges rm and similar commands.
+// judgeRemove judges rm and other commands that remove their operands.
 func (w *walker) judgeRemove(name string, fs []field, st *state) {
 	opts, operands := options(fs[1:], "", false)
 	recursive := hasOption(opts, "-r", "-R", "--recursive") || name == "rimraf" || name == "trash" || name == "rd" ||
@@ -165,11 +169,12 @@ func (w *walker) judgeRemove(name string, fs []field, st *state) {
 	}
 }
 
-// judgeDestroy judges the loss of the file f. If whole is true, everything below f is lost, too.
+// judgeDestroy judges the loss of the file or directory f, from each directory in which the shell may be. If whole is
+// true, everything below f is lost, too. verb is the action in the reason, such as "removes".
 func (w *walker) judgeDestroy(f field, st *state, whole bool, verb *message.Text, fs []field) {
 	w.writes = w.writes || w.refusedOnly == 0
 	if f.vague && f.listed && !whole {
-		return // names from a list of files, which a person can read in the list
+		return // the names come from a list of files that a person can read
 	}
 	if f.vague || f.unsure && whole {
 		w.askUnknown(whyUnknownLoss, verb, shown(fs))
@@ -210,8 +215,8 @@ func (w *walker) judgeDestroy(f field, st *state, whole bool, verb *message.Text
 	}
 }
 
-// target returns the target of an operand, seen from the directory d. It is a path, or a pattern if the shell will
-// expand file names.
+// target returns the absolute path of an operand in the directory d. If the operand is a pattern of file names, it
+// returns an absolute pattern. It returns false if d is needed and unknown.
 func (w *walker) target(f field, d dir) (string, bool) {
 	if !f.glob {
 		if d.path == "" && !path.IsAbs(f.text) {
@@ -225,7 +230,7 @@ func (w *walker) target(f field, d dir) (string, bool) {
 	return resolve(escape(d.path), f.pat), true
 }
 
-// targets returns the known targets of an operand, seen from every directory that the shell may be in.
+// targets returns the absolute paths or patterns of an operand, one for each directory in which the shell may be.
 func (w *walker) targets(f field, st *state) []string {
 	var out []string
 	for _, d := range st.dirs {
@@ -243,7 +248,8 @@ func slashRaw(s string) string {
 	return path.Clean(s)
 }
 
-// judgeWrite judges that a command writes to f. action describes it for a person: the command itself, or a deed.
+// judgeWrite judges a command that writes to the file f. action is the action in the reason: the command itself, or a
+// text such as "creates a.txt".
 func (w *walker) judgeWrite(f field, st *state, action any) {
 	if f.out != nil || f.sink != nil || f.vague && f.listed {
 		return
@@ -314,7 +320,8 @@ func (w *walker) dd(fs []field, st *state) {
 	}
 }
 
-// sourcesAndTarget separates the operands of cp, mv, ln and install into sources and target.
+// sourcesAndTarget separates the operands of cp, mv, ln and install into sources and target. Without a target, target
+// is nil.
 func sourcesAndTarget(fs []field) (opts []option, sources []field, target *field) {
 	opts, operands := options(fs[1:], "tSgom --target-directory --suffix --group --owner --mode", false)
 	if o, ok := findOption(opts, "-t", "--target-directory"); ok && o.value != nil {
@@ -336,7 +343,7 @@ func (w *walker) mv(fs []field, st *state) {
 		if f.vague && f.listed {
 			continue
 		}
-		// All files of the directory move, but not the directory itself. They are moved and not lost.
+		// The pattern moves files in the working directory, and not the directory itself. The files are not lost.
 		if f.glob && path.Dir(f.pat) == "." {
 			if sweeping(f.pat) && (target.vague || path.IsAbs(target.text) || strings.Contains(target.text, "..")) {
 				w.askBecause(whyMovesAll, shown(fs))
@@ -384,8 +391,8 @@ func (w *walker) judgeCopy(name string, fs []field, st *state) {
 	w.copyOrigins(sources, *target, st)
 }
 
-// judgeLinks asks about links that lead out of the tree, because later writes to the link's name go there. The target
-// of a symbolic link is relative to the link's own directory.
+// judgeLinks asks about links that lead out of the working directory, because later writes to the link's name go there.
+// A relative target of a symbolic link starts at the directory of the link.
 func (w *walker) judgeLinks(sources []field, target *field, symbolic bool, fs []field, st *state) {
 	if target == nil && len(fs) > 1 {
 		sources = fs[len(fs)-1:]

@@ -4,11 +4,11 @@ import (
 	"strings"
 )
 
-// maxPieces is the number of parts of a text that judgeHiddenIn reads as commands.
+// maxPieces is the maximum number of parts of a text that judgeHiddenIn judges as commands.
 const maxPieces = 100
 
-// judgeHidden asks about a program whose words or input contain a command that would be refused. It skips programs that
-// accept any text as text.
+// judgeHidden asks about a command if a word or the input contains the text of a command that would be refused. It
+// skips programs such as echo, for which every word is only text.
 func (w *walker) judgeHidden(name string, fs []field, st *state, in flow) {
 	p, _ := w.row(unversioned(name))
 	_, wraps := wrappers(name)
@@ -26,8 +26,9 @@ func (w *walker) judgeHidden(name string, fs []field, st *state, in flow) {
 	}
 }
 
-// judgeHiddenIn asks about a text if a part of it would be refused as a command. Quotes, brackets, lines and = start a
-// part. The first words of a part may belong to the program, as in "shell rm …" and "!rm …".
+// judgeHiddenIn asks about a text if a part of it would be refused as a command. A part begins at the start of the text
+// or a line, or after a quote, a bracket or =. A command may begin at one of the first three words of a part, as in
+// "shell rm …". said is the quotation in the reason.
 func (w *walker) judgeHiddenIn(f field, said string, st *state) {
 	if w.refusedOnly > 0 || f.vague || !strings.ContainsAny(f.text, " \t") || w.verdict.Tier == Refused {
 		return

@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// language describes an interpreter: the options that take code, and the words of code that write, delete, start
-// processes, open the network or hide any of these. Code without such words is ordinary, like a script on disk.
+// language describes the language of an interpreter. words matches code that writes, deletes, starts processes, opens
+// the network, or may hide such an action. Code without such words is ordinary, like a script on disk.
 type language struct {
-	code   []string // options whose value is code; a word without a dash is a subcommand
-	valued string   // options that take a value, short and long
+	code   []string // options and subcommands that take code
+	valued string   // options that take a value, in the notation of the function options
 	words  func() *regexp.Regexp
 }
 
@@ -80,7 +80,7 @@ var (
 		`run-program|uiop|sh)\b`)
 )
 
-// languages maps the names of interpreters to their languages; python3.12 is python.
+// languages maps the names of interpreters to their languages.
 var languages = sync.OnceValue(func() map[string]language {
 	python := language{[]string{"-c"}, "cmWX", pythonWords}
 	node := language{[]string{"-e", "--eval", "-p", "--print", "-pe"}, "epr --eval --print --require --import",
@@ -109,7 +109,7 @@ var languages = sync.OnceValue(func() map[string]language {
 	}
 })
 
-// languageOf returns the language of an interpreter.
+// languageOf returns the language of an interpreter. A name such as python3.12 counts as python.
 func languageOf(name string) (language, bool) {
 	if strings.HasPrefix(name, "python3.") || strings.HasPrefix(name, "python2.") {
 		name = "python"
@@ -118,7 +118,7 @@ func languageOf(name string) (language, bool) {
 	return l, ok
 }
 
-// judgeInterpreter judges a program that runs a language that this package cannot parse.
+// judgeInterpreter judges an interpreter of a language that this package cannot parse, such as Python.
 func (w *walker) judgeInterpreter(name string, fs []field, st *state, in flow) {
 	l, _ := languageOf(name)
 	if l.words == nil {
@@ -168,8 +168,8 @@ func (w *walker) judgeInterpreter(name string, fs []field, st *state, in flow) {
 	}
 }
 
-// judgeUnreadable asks about code in a language without a table of words. A word that would be refused as a command is
-// refused.
+// judgeUnreadable asks about code in a language for which this package has no list of dangerous words, such as the
+// language of pwsh. It refuses a word that would be refused as a command.
 func (w *walker) judgeUnreadable(fs []field, st *state) {
 	w.askUnknown(whyUnknownLanguage, shown(fs))
 	for _, f := range fs[1:] {
@@ -177,7 +177,7 @@ func (w *walker) judgeUnreadable(fs []field, st *state) {
 	}
 }
 
-// denoTask judges the shell texts of deno task --eval.
+// denoTask judges the values of deno task --eval, which are scripts for a shell.
 func (w *walker) denoTask(fs []field, st *state) {
 	if len(fs) < 2 || fs[1].text != "task" {
 		return
@@ -192,7 +192,8 @@ func (w *walker) denoTask(fs []field, st *state) {
 // isRemoteURL reports whether a word is an address on another machine.
 func isRemoteURL(f field) bool { return isURL(f.text) && !local(f) }
 
-// judgeStarted judges the script of an interpreter by its place, or the package of deno's npm:NAME.
+// judgeStarted asks about a script that lies outside the working directory. For an operand npm:NAME of deno, it judges
+// NAME as a program.
 func (w *walker) judgeStarted(operands, fs []field, st *state, in flow) {
 	for i, f := range operands {
 		if name, ok := strings.CutPrefix(f.text, "npm:"); ok {
@@ -236,7 +237,8 @@ func (w *walker) judgeModule(l language, fs []field, st *state, in flow) {
 	w.packages--
 }
 
-// judgeScript judges a script that an interpreter receives in another way than on its command line.
+// judgeScript judges a script that an interpreter reads from its standard input or from <(…). It also asks about a
+// script file that may be a download with an unknown name.
 func (w *walker) judgeScript(l language, fs, operands []field, module bool, in flow) {
 	script := literal("-")
 	if len(operands) > 0 {
@@ -256,8 +258,8 @@ func (w *walker) judgeScript(l language, fs, operands []field, module bool, in f
 	}
 }
 
-// inlineCode returns the code on an interpreter's command line. inPlace reports whether the interpreter edits the
-// following files in place.
+// inlineCode returns the code in an interpreter's options, such as python -c CODE. inPlace says that the interpreter
+// edits its operands in place, as perl -i does.
 func (w *walker) inlineCode(l language, fs []field) (codes []field, inPlace bool) {
 	for i := 1; i < len(fs); i++ {
 		text := fs[i].text
@@ -282,14 +284,14 @@ func (w *walker) inlineCode(l language, fs []field) (codes []field, inPlace bool
 		case has && slices.Contains(l.code, name):
 			codes = append(codes, *part(fs[i], value))
 		case !strings.HasPrefix(text, "-") && !slices.Contains(l.code, text):
-			return codes, inPlace // a script with its arguments, or files
+			return codes, inPlace // the first operand is a script or a file
 		}
 	}
 	return codes, inPlace
 }
 
-// clustered returns the index of the letter in -lane CODE or -eCODE that takes code. letters are the letters before
-// it.
+// clustered reads a word with several short options, such as -lane in perl -lane CODE. code is the index of the option
+// that takes code, or -1. letters are the options before it.
 func clustered(l language, text string) (letters string, code int) {
 	for i := 1; i < len(text); i++ {
 		c := text[i : i+1]
@@ -303,15 +305,17 @@ func clustered(l language, text string) (letters string, code int) {
 	return text[1:], -1
 }
 
-// printing matches the calls with which languages write to the standard output.
+// printing matches the calls with which code writes to the standard output or error, such as sys.stdout.write.
 var printing = lazily(`(?i)(\b(sys|process|io)\.|\$)?\bstd(out|err)(\.buffer)?[.:](write|puts|print)\w*`)
 
-// startedTexts matches the texts that code passes to a shell.
+// startedTexts matches calls with which code starts a command, such as system("ls"). Its groups are the text of the
+// command.
 var startedTexts = lazily(`(?:system|popen|exec|spawn|run|call|check_call|check_output|Popen|passthru|execute|cmd|` +
 	`shell|script|Command|sh|qx|%x)\w*\s*[({]?\s*(?:"([^"]*)"|'([^']*)'|` + "`([^`]*)`" + `)|^` + "`([^`]*)`" +
 	`|spawn\s+([^\n;]+)`)
 
-// codeWords judges the code after one of the words in the part codeWords.
+// codeWords judges code that follows a certain word of a program, such as the code after the word runner in rails
+// runner CODE.
 func (w *walker) codeWords(name string, fs []field) {
 	words, found := codeWords(name)
 	if !found {
@@ -340,10 +344,12 @@ func (w *walker) codeWords(name string, fs []field) {
 	}
 }
 
-// codeWords looks up a language, and the words after which a program takes code in this language.
+// codeWords returns the row of a program in the part codeWords: a language, and the words after which the program takes
+// code in this language.
 var codeWords = table("codeWords", strings.Fields)
 
-// judgeCode judges code of another language by its words.
+// judgeCode asks about code in another language if the code has a dangerous word of this language. It refuses code that
+// names Perlica's folder, and code that starts a refused command.
 func (w *walker) judgeCode(f field, l language, fs []field) {
 	text := f.text
 	if f.vague {

@@ -5,19 +5,21 @@ import (
 	"strings"
 )
 
-// wrapper is the row of a command that runs another command, named by its operands.
+// wrapper is the row of a program in the part wrappers of programs.txt. Such a program, like env or sudo, runs another
+// command, which its operands name.
 type wrapper struct {
 	valued     string   // options that take a value, in the notation of the function options
 	skip       int      // operands before the command
-	privileged bool     // it changes the user or the rights of the command
+	privileged bool     // the program changes the user or the rights of the command
 	assigns    bool     // NAME=value may stand before the command
-	launcher   bool     // only the command is known of it
+	launcher   bool     // the table has no further facts about the program
 	subs       []string // subcommands that run a command; empty means that none is needed
 	texts      bool     // each operand is a text for a shell
-	packages   bool     // it runs programs of the project's packages
+	packages   bool     // the program runs programs of the project's packages, which the table need not know
 }
 
-// runsCommand reports whether these words run a command.
+// runsCommand reports whether the words fs of a wrapper make it run another command. A wrapper with subcommands needs
+// one of them.
 func (wr wrapper) runsCommand(fs []field) bool {
 	_, operands := options(fs[1:], wr.valued, true)
 	return len(wr.subs) == 0 || len(operands) > 0 && slices.Contains(wr.subs, operands[0].text)
@@ -33,12 +35,12 @@ var wrappers = table("wrappers", func(said string) wrapper {
 	}
 })
 
-// outputOptions are options that name an output file in any program.
+// outputOptions are the options that name an output file in most programs.
 var outputOptions = []string{"-o", "--output", "--out", "--outfile", "--out-file", "--output-file", "--output-dir",
 	"--outdir", "--out-dir", "--dest", "--destination", "--install-dir", "--prefix", "--target-dir", "--log-file",
 	"--logfile"}
 
-// judgeOutputs judges the output file of an unknown program, if the value of its option is a path.
+// judgeOutputs judges the values of outputOptions of an unknown program, if they are paths.
 func (w *walker) judgeOutputs(fs []field, st *state) {
 	for _, f := range valuesOf(fs[1:min(len(fs), 4*maxSuffixes)], outputOptions) {
 		if strings.Contains(f.text, "/") && !strings.Contains(f.text, "://") && !f.vague {
@@ -48,11 +50,11 @@ func (w *walker) judgeOutputs(fs []field, st *state) {
 	}
 }
 
-// maxSuffixes is the number of words of an unknown program at which suffixesOf starts to read a command.
+// maxSuffixes is the maximum number of suffixes that suffixesOf judges.
 const maxSuffixes = 64
 
-// suffixesOf reads every suffix of an unknown program's words as a command, and the values of command options as
-// scripts, because no list of launchers is complete. Only refused commands count, because most words are not
+// suffixesOf judges the words of an unknown program as if the program ran another command. Such a command may begin at
+// any word, or be the value of an option. Only a refused command changes the verdict, because most words are not
 // commands.
 func (w *walker) suffixesOf(fs []field, st *state, in flow) {
 	if w.suffixes || len(fs) == 1 {
@@ -78,8 +80,8 @@ func (w *walker) suffixesOf(fs []field, st *state, in flow) {
 	}
 }
 
-// clientWithin judges a database client that another program runs, for example in a container. Its removals are
-// losses there, too.
+// clientWithin judges a database client that another program runs, for example in a container. It asks about statements
+// that remove data, although suffixesOf looks only for refused commands.
 func (w *walker) clientWithin(fs []field, st *state, in flow) {
 	name := commandName(fs[0])
 	if _, ok := clients(name); !ok && name != "dropdb" {
@@ -92,7 +94,8 @@ func (w *walker) clientWithin(fs []field, st *state, in flow) {
 	w.refusedOnly = only
 }
 
-// ifRefused judges a text that another program may pass to a shell. Only refused commands count.
+// ifRefused judges a text that another program may pass to a shell. It changes the verdict only if the command is
+// refused.
 func (w *walker) ifRefused(f field, st *state) {
 	if f.vague {
 		return
@@ -102,10 +105,10 @@ func (w *walker) ifRefused(f field, st *state) {
 	w.refusedOnly--
 }
 
-// scriptName matches the names that launchers give to scripts of the project.
+// scriptName matches names of scripts of the project, such as npm:build, as some launchers take them.
 var scriptName = lazily(`^(npm|pnpm|yarn|bun|node):[\w*:-]+$`)
 
-// startsCommand reports whether a word could name a program.
+// startsCommand reports whether a word may be the name of a program, and so the first word of a command.
 func startsCommand(f field) bool {
 	return f.text != "" && f.text[0] != '-' && !f.vague && !strings.ContainsAny(f.text, " \t\n;|&<>()") &&
 		!scriptName().MatchString(f.text)
@@ -121,7 +124,7 @@ func takesCommand(option string) bool {
 		func(word string) bool { return listed("commandWords", word) })
 }
 
-// optionScripts judges the values of options that take a command.
+// optionScripts judges the values of options with a name that says that the value is a command, such as --exec.
 func (w *walker) optionScripts(fs []field, st *state) {
 	for i, f := range fs {
 		if i == 0 || i > 4*maxSuffixes || w.steps > maxSteps {
@@ -133,15 +136,15 @@ func (w *walker) optionScripts(fs []field, st *state) {
 		case has:
 			w.walkNested(strings.TrimPrefix(value, "exec="), *part(f, value), st.child(nil), flow{})
 		case i+1 < len(fs) && !strings.HasPrefix(name, "--") && !strings.ContainsAny(fs[i+1].text, " \t\n/"):
-			w.ifRefused(fs[i+1], st) // the event of perf record -e, or the letter of another option
+			w.ifRefused(fs[i+1], st) // the value is one word, and may not be a command, as in perf record -e EVENT
 		case i+1 < len(fs):
 			w.walkNested(fs[i+1].text, fs[i+1], st.child(nil), flow{})
 		}
 	}
 }
 
-// judgeLauncher judges the command that a launcher runs: the command after its subcommands, or the texts that it passes
-// to a shell.
+// judgeLauncher judges the command that a launcher runs. The command follows the subcommands of the launcher, or is in
+// texts that the launcher passes to a shell.
 func (w *walker) judgeLauncher(wr wrapper, fs []field, st *state, in flow) flow {
 	w.suffixesOf(fs, st, in)
 	if wr.packages {

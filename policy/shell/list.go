@@ -8,14 +8,15 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxFields is the number of words that fields expands. maxArgs is the number of positional parameters that a state
-// keeps.
+// maxFields is the maximum number of words of one command that this package expands. maxArgs is the maximum number of
+// positional parameters that it remembers.
 const (
 	maxFields = 1 << 15
 	maxArgs   = 256
 )
 
-// positional returns the positional parameters, or nil (unknown) if there are too many.
+// positional returns args as positional parameters. If there are more than maxArgs, it returns nil, which means
+// unknown.
 func positional(args []field) []field {
 	if len(args) > maxArgs {
 		return nil
@@ -23,12 +24,12 @@ func positional(args []field) []field {
 	return args
 }
 
-// countable reports whether each of the fields is exactly one word when the command runs.
+// countable reports whether each field of the list certainly becomes exactly one word when the command runs.
 func countable(list []field) bool {
 	return !slices.ContainsFunc(list, func(f field) bool { return f.glob || f.loose })
 }
 
-// many reports whether a variable expands to several words or to none, even inside quotes.
+// many reports whether an expansion such as "$@" can become several words or none, even inside quotes.
 func many(p *syntax.ParamExp) bool {
 	index, _ := p.Index.(*syntax.Word)
 	return p.Names != 0 || p.Param != nil && p.Param.Value == "@" || index != nil && index.Lit() == "@"
@@ -45,13 +46,14 @@ func nth(list []field, n int) (field, bool) {
 	return list[n], !list[n].vague
 }
 
-// expansion is a list of words that a parameter expands to.
+// expansion is the list of words to which an expansion such as $@ leads.
 type expansion struct {
 	list []field
 	join bool // one word inside quotes, as in "$*"
 }
 
-// elements returns the known words of $@, $*, ${NAME[@]}, ${NAME[*]} and ${NAME[1]}.
+// elements returns the words for $@, $*, ${NAME[@]}, ${NAME[*]} and ${NAME[1]}. It returns false for other expansions,
+// and if the list is unknown.
 func (w *walker) elements(p *syntax.ParamExp, st *state) (expansion, bool) {
 	if !plainParam(p) || p.Length || p.Exp != nil {
 		return expansion{}, false
@@ -83,7 +85,8 @@ func (w *walker) elements(p *syntax.ParamExp, st *state) (expansion, bool) {
 	}
 }
 
-// words returns the runs for the words of an expansion. The words stay separate unless they are joined.
+// words returns the runs for the words of an expansion. "$*" becomes one word; all other expansions become separate
+// words.
 func (w *walker) words(e expansion, quoted bool, st *state) []run {
 	joint := known(" ", true)
 	if e.join {
@@ -110,7 +113,8 @@ func (w *walker) joint(st *state) run {
 	return known(ifs.text[:n], true)
 }
 
-// all returns the runs of "$@". Its words stay separate, and are joined where only one word can result.
+// all returns the runs for a list of separate words, with the run joint between two words. The function scalar later
+// joins the words, because its result is one word.
 func all(args []field, quoted bool, joint run) []run {
 	joint.between = true
 	var out []run

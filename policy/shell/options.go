@@ -14,9 +14,9 @@ type option struct {
 	value *field
 }
 
-// options separates the arguments of a command into options and operands, as getopt does. valued lists the options
-// that take a value, as "ab --long --other". If stop is true, the first operand ends the options, because another
-// command follows. A word with an unknown value is an operand.
+// options separates the arguments of a command into options and operands, as getopt does. valued lists the options that
+// take a value, such as "ab --long --other" for -a, -b, --long and --other. If stop is true, all words from the first
+// operand on are operands, because they are another command. A word with an unknown beginning is an operand.
 func options(args []field, valued string, stop bool) (opts []option, operands []field) {
 	short, long := valuedOptions(valued)
 	for i := 0; i < len(args); i++ {
@@ -65,7 +65,8 @@ func valuedOptions(valued string) (short string, long map[string]bool) {
 	return short, long
 }
 
-// shortOptions reads one cluster such as -rf or -n5. used is 1 if the cluster takes the next word as a value.
+// shortOptions reads a word with several short options, such as -rf or -n5. It returns used = 1 if the next word is the
+// value of an option, and 0 otherwise.
 func shortOptions(args []field, i int, short string) (opts []option, used int) {
 	text, _, _ := strings.Cut(args[i].text, unknownText)
 	for j := 1; j < len(text); j++ {
@@ -84,7 +85,8 @@ func shortOptions(args []field, i int, short string) (opts []option, used int) {
 	return opts, 0
 }
 
-// part returns the field f with the given text, which is a part of f's text.
+// part returns a copy of the field f with another text, a part of the text of f. The copy has the other properties of
+// f, such as its origin.
 func part(f field, text string) *field {
 	f.text = text
 	f.pat = text
@@ -92,7 +94,8 @@ func part(f field, text string) *field {
 	return &f
 }
 
-// hasOption reports whether one of the options was given. A long option may be shortened.
+// hasOption reports whether one of the options was given. A long option may be shortened to its beginning, as getopt
+// allows.
 func hasOption(opts []option, names ...string) bool {
 	_, ok := findOption(opts, names...)
 	return ok
@@ -111,7 +114,7 @@ func findOption(opts []option, names ...string) (option, bool) {
 	return option{}, false
 }
 
-// among reports whether one of the words is among the fields.
+// among reports whether one of the fields has the text of one of the words.
 func among(fs []field, words ...string) bool {
 	return slices.ContainsFunc(fs, func(f field) bool { return slices.Contains(words, f.text) })
 }
@@ -127,8 +130,8 @@ func values(opts []option, names ...string) []field {
 	return out
 }
 
-// valuesOf returns the values of these names, given as NAME=VALUE or as the next word. It is for programs with an
-// unknown command line.
+// valuesOf returns the values of the options with these names, given as NAME=VALUE or as the next word. Unlike values,
+// it does not need to know the other options of the program.
 func valuesOf(fs []field, names []string) []field {
 	var out []field
 	for i, f := range fs {
@@ -144,12 +147,13 @@ func valuesOf(fs []field, names []string) []field {
 	return out
 }
 
-// programs is the table of programs, one row for each.
+// programs is the table of known programs, programs.txt. It has named parts. A row has names of programs and their
+// properties.
 //
 //go:embed programs.txt
 var programs string
 
-// rows returns the rows of the table, by part and by name.
+// rows maps each part of the table and each name in it to the properties in the row.
 var rows = sync.OnceValue(func() map[string]map[string]string {
 	out, title := map[string]map[string]string{}, ""
 	for line := range strings.Lines(programs) {
@@ -166,13 +170,14 @@ var rows = sync.OnceValue(func() map[string]map[string]string {
 	return out
 })
 
-// listed reports whether a name has a row in a part.
+// listed reports whether the part with this title has a row for the name.
 func listed(title, name string) bool {
 	_, ok := rows()[title][name]
 	return ok
 }
 
-// table returns a function that looks a name up in a part. read turns the text of a row into a T.
+// table returns a function that looks up a name in the part with this title. The function read parses the properties in
+// the row.
 func table[T any](title string, read func(said string) T) func(name string) (T, bool) {
 	return func(name string) (row T, ok bool) {
 		said, ok := rows()[title][name]
@@ -183,7 +188,8 @@ func table[T any](title string, read func(said string) T) func(name string) (T, 
 	}
 }
 
-// members splits a row into its members, by their first words. It panics if a row has a member that is not in names.
+// members splits the properties in a row. It maps the first word of each property to its other words. It panics if the
+// row has a property that is not in names.
 func members(said string, names ...string) map[string][]string {
 	out := map[string][]string{}
 	for member := range strings.SplitSeq(said, ";") {
@@ -199,8 +205,8 @@ func members(said string, names ...string) map[string][]string {
 	return out
 }
 
-// figure returns the number in a member, or 0 for an empty member.
+// figure returns the number in the words of a property, or 0 if there are no words.
 func figure(words []string) int {
-	n, _ := strconv.Atoi(strings.Join(words, "")) // 0 for an empty member
+	n, _ := strconv.Atoi(strings.Join(words, "")) // no words are 0
 	return n
 }

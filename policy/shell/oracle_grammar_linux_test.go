@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// grammar generates commands that destroy or write something, in spellings that hide their effect. The same seed and
-// number give the same command.
+// grammar generates random commands that destroy or write something, in spellings that hide the effect. Each seed and
+// number determines one command.
 type grammar struct {
 	*rand.Rand
 	rows  map[string][]string // rows of testdata/oracle.txt, by section
@@ -37,7 +37,7 @@ func sections(t *testing.T) map[string][]string {
 	return rows
 }
 
-// command returns the n-th command of a seed.
+// command returns the command with the number n for a seed.
 func command(rows map[string][]string, seed, n uint64) string {
 	g := &grammar{Rand: rand.New(rand.NewPCG(seed, n)), rows: rows}
 	script := g.dangerous()
@@ -57,7 +57,7 @@ func (g *grammar) variable() string {
 	return fmt.Sprintf("%s%d", g.pickOne("X", "dir", "_v", "A"), g.names)
 }
 
-// single, double and ansi quote any text for bash.
+// single quotes any text for bash in single quotes. The functions double and ansi use "…" and $'…'.
 func single(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 func double(s string) string {
@@ -92,7 +92,7 @@ func (g *grammar) quoteText(s string) string {
 	}
 }
 
-// word spells a text without special characters as one word.
+// word returns a random spelling of s as one word of a command. s has no special characters.
 func (g *grammar) word(s string) string {
 	i := g.IntN(len(s) + 1)
 	a, b := s[:i], s[i:]
@@ -138,7 +138,7 @@ func (g *grammar) word(s string) string {
 	}
 }
 
-// assigned returns a command that sets a variable.
+// assigned returns a random command that sets the variable x to s.
 func (g *grammar) assigned(x, s string) string {
 	return fmt.Sprintf(g.pickOne("read -r %s <<< %s", "printf -v %s %%s %s", "mapfile -t %s <<< %s",
 		"for %s in %s; do :; done",
@@ -146,13 +146,13 @@ func (g *grammar) assigned(x, s string) string {
 			single(s), "IFS= read -r %s < <(echo %s)", "eval %s=%s", "let z=1 %s=0; "+x+"=%s"), x, single(s))
 }
 
-// one chooses a row of a section in testdata/oracle.txt and fills it in.
+// one returns a random row of a section in testdata/oracle.txt. fill has pairs of a placeholder and its text.
 func (g *grammar) one(section string, fill ...string) string {
 	rows := g.rows[section]
 	return strings.NewReplacer(append(fill, "⏎", "\n")...).Replace(rows[g.IntN(len(rows))])
 }
 
-// place returns a directory or a file beyond the tree.
+// place returns a random spelling of a directory or a file outside the working directory.
 func (g *grammar) place(section string) string {
 	if g.IntN(3) == 0 {
 		return g.word(g.one(section))
@@ -160,7 +160,7 @@ func (g *grammar) place(section string) string {
 	return g.one(section + " in the words of a shell")
 }
 
-// dangerous returns one dangerous command.
+// dangerous returns a random command that removes or overwrites something outside the working directory.
 func (g *grammar) dangerous() string {
 	dir, file := g.place("dirs"), g.place("files")
 	switch g.IntN(9) {
@@ -190,7 +190,7 @@ func (g *grammar) removeCommand(dir string) string {
 	}
 }
 
-// launchCommand sometimes runs a simple command through another program.
+// launchCommand returns a simple command as it is, or in a random program that runs it, such as env.
 func (g *grammar) launchCommand(simple string) string {
 	if g.IntN(3) == 0 {
 		return simple
@@ -198,7 +198,7 @@ func (g *grammar) launchCommand(simple string) string {
 	return g.one("launch", "«simple»", simple)
 }
 
-// wrapScript wraps a script in a construct that runs it.
+// wrapScript puts a script into a random construct that runs it, such as a loop or sh -c.
 func (g *grammar) wrapScript(script string) string {
 	return g.one(g.pickOne("compound", "run"), "«script»", script, "«quoted»", g.quoteText(script),
 		"«base64»", base64.StdEncoding.EncodeToString([]byte(script)))

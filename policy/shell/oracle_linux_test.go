@@ -12,9 +12,9 @@ var (
 	oracleSeed     = flag.Uint64("oracle-seed", 1, "which commands these are")
 )
 
-// TestOracle compares the judgement with the effects in a real bash. A command that writes or destroys beyond the
-// tree must not be ordinary. A command that loses all files of a guarded directory must be refused, unless its
-// verdict is Unknown.
+// TestOracle compares verdicts with the true effects of random commands in bash, in a throwaway root directory. A
+// command that changes files outside the working directory must not be Ordinary. A command that removes all files of a
+// directory in guardedDirs must be Refused, unless its verdict is Unknown.
 func TestOracle(t *testing.T) {
 	s, rows := openSandbox(t), sections(t)
 	harmful, late, failed := uint64(0), 0, 0
@@ -41,8 +41,8 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// tooMild describes the error in a verdict, given the effect of the command. Code that a program loads because a
-// variable names it is only asked about, with any content.
+// tooMild says how a verdict is too mild for the effect d of the command, or returns "". A command with BASH_ENV need
+// not be Refused, because Judge only asks about code that such a variable names.
 func tooMild(command string, v Verdict, d effect) string {
 	switch {
 	case v.Tier == Ordinary && len(d.Outside)+len(d.Gone) > 0:
@@ -53,8 +53,7 @@ func tooMild(command string, v Verdict, d effect) string {
 	return ""
 }
 
-// TestOracleSees tests the oracle itself: the oracle must see every effect, and must run no command where it cannot
-// run harmless ones.
+// TestOracleSees checks that the sandbox of TestOracle reports the true effects of known commands.
 func TestOracleSees(t *testing.T) {
 	t.Run("user namespace", func(t *testing.T) { oracleSees(t, true) })
 	t.Run("root", func(t *testing.T) { oracleSees(t, false) })
@@ -63,12 +62,12 @@ func TestOracleSees(t *testing.T) {
 func oracleSees(t *testing.T, userNamespace bool) {
 	s, err := newSandbox(t, userNamespace)
 	if err != nil {
-		// TestOracle fails if it needs a namespace and gets none.
+		// This skip hides nothing: with PERLICA_REQUIRE_ORACLE, TestOracle fails if the namespaces are missing.
 		t.Skipf("NOT TESTED: the comparison with a real shell: there is no sandbox: %v", err)
 	}
 	for _, test := range []struct {
 		command string
-		outside string // one of the paths that changed, if any
+		outside string // one of the changed paths outside, or ""
 		gone    string
 		output  string
 	}{

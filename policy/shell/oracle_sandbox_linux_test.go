@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wardenEnv makes this binary the warden; see oracle_warden_linux_test.go.
+// wardenEnv is the environment variable with which the test binary starts as the warden. The warden runs the commands
+// in a sandbox (see oracle_warden_linux_test.go).
 const wardenEnv = "PERLICA_ORACLE_WARDEN"
 
 func TestMain(m *testing.M) {
@@ -28,17 +29,17 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// sandbox is a warden that waits for commands.
+// sandbox is a running warden process that waits for commands.
 type sandbox struct {
 	process *os.Process
 	to      *os.File
 	answers *bufio.Scanner
 }
 
-// unprivileged is the user of the commands if the tests run as root.
+// unprivileged is the id of the user that runs the commands if the tests run as root.
 const unprivileged = 65534
 
-// openSandbox starts a warden, in a user namespace if possible.
+// openSandbox starts a warden, in a user namespace if possible. It skips the test if this is impossible.
 func openSandbox(t *testing.T) *sandbox {
 	t.Helper()
 	s, err := newSandbox(t, true)
@@ -87,7 +88,7 @@ func newSandbox(t *testing.T, userNamespace bool) (*sandbox, error) {
 		return nil, err
 	}
 	t.Cleanup(s.closeWarden)
-	// If the harmless command fails, the system is at fault and not the test.
+	// If even the command ":" fails, the system does not allow such a sandbox.
 	for _, line := range []any{o, ":"} {
 		d, err := s.exchangeLine(line)
 		if err == nil && d.Err != "" {
@@ -100,7 +101,8 @@ func newSandbox(t *testing.T, userNamespace bool) (*sandbox, error) {
 	return s, nil
 }
 
-// newOrders collects the tools, and the marks of the machine's root directory.
+// newOrders returns the orders for the warden: the tools to copy, and facts by which the warden recognizes the
+// machine's own root directory.
 func newOrders(t *testing.T) (orders, error) {
 	marker := filepath.Join(t.TempDir(), "marker")
 	if err := os.WriteFile(marker, nil, 0o600); err != nil {
@@ -138,7 +140,7 @@ func startWarden(sys *syscall.SysProcAttr) (*sandbox, error) {
 	return s, nil
 }
 
-// exchangeLine sends one line and reads one line.
+// exchangeLine sends one line of JSON to the warden and reads the answer.
 func (s *sandbox) exchangeLine(line any) (effect, error) {
 	var d effect
 	if err := json.NewEncoder(s.to).Encode(line); err != nil {
@@ -150,7 +152,7 @@ func (s *sandbox) exchangeLine(line any) (effect, error) {
 	return d, json.Unmarshal(s.answers.Bytes(), &d)
 }
 
-// tryCommand runs a command and returns its effect.
+// tryCommand lets the warden run a command and returns the effect.
 func (s *sandbox) tryCommand(t *testing.T, command string) effect {
 	t.Helper()
 	d, err := s.exchangeLine(command)
@@ -160,15 +162,15 @@ func (s *sandbox) tryCommand(t *testing.T, command string) effect {
 	return d
 }
 
-// closeWarden ends the warden and every process in its namespaces. The end of this process does the same, because it
-// closes the pipe that the warden reads.
+// closeWarden ends the warden and every process in its namespaces. If the test process ends early, the warden ends,
+// too, because its input pipe closes.
 func (s *sandbox) closeWarden() {
 	s.to.Close()
 	_ = s.process.Kill()
 	_, _ = s.process.Wait()
 }
 
-// toolNames are the programs in the commands. Only bash is required.
+// toolNames are the programs that the generated commands use. Only bash must exist.
 var toolNames = []string{
 	"bash", "sh", "awk", "base64", "basename", "cat", "chgrp", "chmod", "cp", "csplit", "cut", "date", "dd",
 	"dirname", "echo",
@@ -180,7 +182,7 @@ var toolNames = []string{
 	"uniq", "unlink", "wc", "xargs",
 }
 
-// findTools returns the tools and their libraries, by their path below /tools.
+// findTools maps paths below /tools to the files of the machine: the tools and their libraries.
 func findTools() (map[string]string, error) {
 	tools := map[string]string{}
 	for _, name := range toolNames {
@@ -206,7 +208,7 @@ func findIn(name string, dirs ...string) string {
 	return ""
 }
 
-// addLibraries adds the interpreter and the libraries of a program, and the libraries of these.
+// addLibraries adds the loader and the libraries of a program, and the libraries that these need.
 func addLibraries(tools map[string]string, file string) error {
 	f, err := elf.Open(file)
 	if err != nil {

@@ -16,11 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The warden is this test binary as process 1 of new user, mount, process, network and IPC namespaces. Its root is an
-// empty tmpfs with copied tools, and no file of the machine is mounted in it. The warden runs the commands that it
-// reads and reports their effects. Each command runs in a new world, without any capability.
+// The warden is this test binary as process 1 of new user, mount, process, network and IPC namespaces. Its root
+// directory is a new tmpfs with copied tools, without any file of the machine. The warden reads commands, runs them and
+// reports their effects. Before each command, it removes all files and creates the files of the map world again. The
+// commands have no capabilities.
 
-// orders are the first message to the warden.
+// orders are the first message that the warden reads.
 type orders struct {
 	Token  string // the warden runs and removes nothing unless /tools/token has this content
 	Marker string // a file of the machine; if it is visible, the warden runs nothing
@@ -32,25 +33,26 @@ type orders struct {
 
 // effect is the result of one command.
 type effect struct {
-	Err      string   // the warden cannot continue
-	TimedOut bool     // it was ended after commandTime
-	Outside  []string // files beyond the tree and /tmp that it made, changed or removed
-	Gone     []string // guarded directories that lost all their files
+	Err      string   // the reason why the warden cannot continue
+	TimedOut bool     // the warden ended the command after commandTime
+	Outside  []string // changed files outside the working directory and /tmp
+	Gone     []string // directories of guardedDirs that lost all their files
 	Output   string
 }
 
 // commandTime is the time limit of one command.
 const commandTime = 2 * time.Second
 
-// warden knows its own root directory.
+// warden runs commands in a throwaway root directory.
 type warden struct {
 	orders
 	dev uint64 // device of the tmpfs
 }
 
-// watch runs the warden: it reads one line of JSON and answers with one line.
+// watch is the main loop of the warden. For each line of JSON that it reads, it writes one line.
 func watch() error {
-	// Capabilities belong to a thread. This thread starts the commands.
+	// Linux drops capabilities for one thread only. The loop must stay on the thread that drops them and starts the
+	// commands.
 	runtime.LockOSThread()
 	in, out := bufio.NewScanner(os.Stdin), json.NewEncoder(os.Stdout)
 	in.Buffer(nil, 1<<20)
@@ -83,7 +85,7 @@ func watch() error {
 	return in.Err()
 }
 
-// step adds the failed step to an error.
+// step adds the name of the failed step to an error.
 func step(what string, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -91,7 +93,7 @@ func step(what string, err error) error {
 	return nil
 }
 
-// enterRoot leaves the machine's files for a tmpfs, for good.
+// enterRoot makes a new tmpfs the root directory. Then the process cannot reach the machine's files any longer.
 func (w *warden) enterRoot() error {
 	if os.Getpid() != 1 {
 		return errors.New("not in a process namespace of its own")
@@ -99,11 +101,11 @@ func (w *warden) enterRoot() error {
 	if err := keepFiles(); err != nil {
 		return step("close inherited files", err)
 	}
-	// Later mounts are invisible outside.
+	// After this call, mounts of this process are invisible to the machine.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return step("make mounts private", err)
 	}
-	const root = "/tmp" // exists everywhere; only this process sees the new mount
+	const root = "/tmp" // this directory exists everywhere, and only this process sees the mount
 	if err := unix.Mount("oracle", root, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV,
 		"size=64m,nr_inodes=20000,mode=755"); err != nil {
 		return step("mount a tmpfs", err)
@@ -119,7 +121,7 @@ func (w *warden) enterRoot() error {
 	if err := os.Mkdir(root+"/proc", 0o755); err != nil {
 		return err
 	}
-	// Without proc there is no /dev/fd and no process substitution. Everything else works.
+	// If proc cannot be mounted, only /dev/fd and process substitutions are missing.
 	flags := uintptr(unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC)
 	if unix.Mount("proc", root+"/proc", "proc", flags, "subset=pid") != nil {
 		_ = unix.Mount("proc", root+"/proc", "proc", flags, "")
@@ -142,7 +144,8 @@ func (w *warden) enterRoot() error {
 	return w.limitCommands()
 }
 
-// keepFiles hides the open files from commands, because the parent of the tests may have left some open.
+// keepFiles sets close-on-exec for the open files, so that commands do not inherit files that the parent of the tests
+// left open.
 func keepFiles() error {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -156,7 +159,7 @@ func keepFiles() error {
 	return nil
 }
 
-// copyTools fills /tools. No command can write there.
+// copyTools copies the tools to /tools. It makes /tools read-only, so that no command can change the tools.
 func (w *warden) copyTools(root string) error {
 	tools := root + "/tools"
 	for name, from := range w.Tools {
@@ -184,8 +187,8 @@ func (w *warden) copyTools(root string) error {
 		unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, ""))
 }
 
-// sealed returns an error unless the root is the throwaway root. The warden calls it before every removal and every
-// command.
+// sealed returns an error unless the root directory is the throwaway tmpfs. The warden calls it before every removal
+// and every command, so that a mistake cannot harm the machine.
 func (w *warden) sealed() error {
 	var sf unix.Statfs_t
 	var st unix.Stat_t
@@ -209,7 +212,7 @@ func (w *warden) sealed() error {
 	return nil
 }
 
-// limitCommands takes away rights and resources that no command needs.
+// limitCommands takes rights and resources from the processes that this thread starts.
 func (w *warden) limitCommands() error {
 	for limit, value := range map[int]uint64{
 		unix.RLIMIT_NPROC: 1000, unix.RLIMIT_FSIZE: 1 << 20, unix.RLIMIT_CPU: 60,
@@ -222,7 +225,7 @@ func (w *warden) limitCommands() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return err
 	}
-	// A process that this thread starts has no capabilities. The thread keeps its own.
+	// The bounding set applies to processes that this thread starts. The thread itself keeps its capabilities.
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
 			return step("drop capabilities", err)
@@ -231,7 +234,7 @@ func (w *warden) limitCommands() error {
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 
-// tryCommand runs one command in a new world.
+// tryCommand runs one command with newly created files and returns its effect.
 func (w *warden) tryCommand(command string) (effect, error) {
 	if err := w.sealed(); err != nil {
 		return effect{}, err
@@ -252,7 +255,7 @@ func (w *warden) tryCommand(command string) (effect, error) {
 	return d, err
 }
 
-// runCommand starts the command as process 1 of another namespace, so that nothing outlives it.
+// runCommand runs a command as process 1 of another process namespace, so that all its processes end with it.
 func (w *warden) runCommand(command string) (effect, error) {
 	var d effect
 	fd, err := unix.MemfdCreate("output", unix.MFD_CLOEXEC)

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// world lists every file that a command finds, except the links to the tools.
+// world has every file that exists before a command, except the links to the tools. The keys are paths.
 var world = map[string]string{
 	"/etc/hosts": "127.0.0.1 localhost\n", "/etc/app/app.conf": "k=1\n", "/etc/motd": "hi\n",
 	"/usr/share/doc/readme": "r\n", "/usr/include/x.h": "h\n",
@@ -31,10 +31,10 @@ var links = map[string]string{
 	"/dev/stderr": "/proc/self/fd/2",
 }
 
-// kept are the mounts: they are neither removed nor compared.
+// kept are the mounted directories. The warden does not remove or compare files in them.
 var kept = []string{"/tools", "/proc"}
 
-// rebuildWorld removes the last world and makes a new one.
+// rebuildWorld removes all files that the last command left, and creates the files of world.
 func (w *warden) rebuildWorld() error {
 	entries, err := os.ReadDir("/")
 	if err != nil {
@@ -64,12 +64,12 @@ func (w *warden) rebuildWorld() error {
 	return errors.Join(os.Chmod("/", 0o755), w.chownWorld())
 }
 
-// chownWorld gives the world to the user of the commands, so that no file is protected by its rights.
+// chownWorld gives all files to the user of the commands, so that the rights of a file protect nothing.
 func (w *warden) chownWorld() error {
 	return walk(func(name string, _ fs.FileInfo) error { return os.Lchown(name, w.Owner, w.Owner) })
 }
 
-// walk calls f for every file except the mounts.
+// walk calls the function f for every file outside the mounted directories.
 func walk(f func(name string, info fs.FileInfo) error) error {
 	return filepath.WalkDir("/", func(name string, e fs.DirEntry, err error) error {
 		if slices.Contains(kept, name) {
@@ -86,7 +86,7 @@ func walk(f func(name string, info fs.FileInfo) error) error {
 	})
 }
 
-// snapshot returns the mode and the content of every path.
+// snapshot maps every path to its mode and content.
 func snapshot() (map[string]string, error) {
 	all := map[string]string{}
 	err := walk(func(name string, info fs.FileInfo) error {
@@ -106,7 +106,7 @@ func snapshot() (map[string]string, error) {
 	return all, err
 }
 
-// changed lists the differences in places where a command must not write without a question.
+// changed lists the files that differ between two snapshots, outside the working directory and /tmp.
 func changed(before, after map[string]string) []string {
 	var names []string
 	ours := func(name string) bool {
@@ -126,11 +126,11 @@ func changed(before, after map[string]string) []string {
 	return names
 }
 
-// guardedDirs are the directories whose loss is refused instead of asked about.
+// guardedDirs are the protected directories: Judge refuses a command that removes everything in one of them.
 var guardedDirs = []string{"/", "/etc", "/usr", "/home", "/home/me", "/home/me/work", "/home/me/work/proj"}
 
-// gone lists the guarded directories whose files no longer exist anywhere. A moved file is not lost. All files of the
-// world are different.
+// gone lists the directories of guardedDirs that lost all their files. A file is lost if its content exists at no path,
+// so a moved file is not lost. All files of world have different contents.
 func gone(before, after map[string]string) []string {
 	var names []string
 	still := map[string]bool{}
@@ -151,7 +151,7 @@ func gone(before, after map[string]string) []string {
 	return names
 }
 
-// content returns the content of a regular file, without its mode.
+// content returns the content of a regular file in a value of snapshot, without the mode.
 func content(state string) string {
 	if !strings.HasPrefix(state, "-") {
 		return ""

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// origin is the source of a text or of a file, as a set of flags.
+// origin is a set of flags for the sources of a text or a file.
 type origin uint8
 
 const (
-	network   origin = 1 << iota // it was just downloaded
-	private                      // it contains keys, passwords or similar data
-	decoded                      // it was unpacked or decoded from data that cannot be read here
-	elsewhere                    // it is a file outside the working directory, or is made from one
-	altered                      // it is a file that the session changed before, or is made from one
-	copied                       // it contains a private file from outside the working directory
+	network   origin = 1 << iota // from a download in this script
+	private                      // with keys, passwords or similar data
+	decoded                      // unpacked or decoded from data that this package cannot read
+	elsewhere                    // a file outside the working directory, or made from such a file
+	altered                      // a file that the session has changed, or made from such a file
+	copied                       // with the content of a private file from outside the working directory
 
-	foreign = network | decoded // text that must not run unseen
+	foreign = network | decoded // text that must not run before a person has seen it
 )
 
 func (o origin) is(other origin) bool { return o&other != 0 }
@@ -40,7 +40,7 @@ func (w *walker) markOrigin(f field, st *state, o origin) {
 	}
 }
 
-// keepText remembers the text that a command writes to a file, for a later command that runs or reads the file.
+// keepText stores the text that a command writes to the file f, for later commands that run or read the file.
 func (w *walker) keepText(f field, st *state, out flow) {
 	if f.vague || f.glob || !out.known && out.text == "" && len(out.operands) == 0 {
 		return
@@ -58,8 +58,8 @@ func (w *walker) keepText(f field, st *state, out flow) {
 	}
 }
 
-// runsText judges the text that the command itself wrote into a file that it runs. The package does not read scripts
-// on disk, so only refused commands count here.
+// runsText judges a file that a command runs, if the script wrote a text into the file before. It changes the verdict
+// only if the text has a refused command, as scripts on disk are not judged either.
 func (w *walker) runsText(f field, st *state) {
 	for _, target := range w.targets(f, st) {
 		if w.written[target].text != "" {
@@ -68,7 +68,7 @@ func (w *walker) runsText(f field, st *state) {
 	}
 }
 
-// dot judges ". FILE", which the shell itself runs: the variables that the file sets stay set.
+// dot judges ". FILE". The shell itself runs the file, so the variables that the file sets stay set.
 func (w *walker) dot(fs, args []field, st *state, in flow) flow {
 	if len(args) == 0 {
 		return flow{}
@@ -79,7 +79,7 @@ func (w *walker) dot(fs, args []field, st *state, in flow) flow {
 	}
 	out := w.scriptFile(fs, args, st, in)
 	if strings.HasPrefix(path.Base(args[0].text), "activate") && !w.outside(args[0], st) {
-		w.packages++ // the programs of an environment in the tree are now found by their names
+		w.packages++ // PATH now has the programs of an environment in the project
 	}
 	for _, target := range w.targets(args[0], st) {
 		if text := w.written[target].text; text != "" {
@@ -96,7 +96,7 @@ func (w *walker) dot(fs, args []field, st *state, in flow) flow {
 	return out
 }
 
-// originOf returns the origin of a word, or of the file that it names.
+// originOf returns the origins of a word and of the file that the word names.
 func (w *walker) originOf(f field, st *state) origin {
 	o := f.origin
 	if f.out != nil {
@@ -123,13 +123,13 @@ func (w *walker) originOf(f field, st *state) origin {
 	return o
 }
 
-// runsForeign reports whether the file f was just downloaded or decoded. A download with an unknown name may be any
-// file.
+// runsForeign reports whether the script may have downloaded or decoded the file f. After a download with an unknown
+// name, this is true for every file.
 func (w *walker) runsForeign(f field, st *state) bool {
 	return (w.originOf(f, st) | w.unnamed).is(foreign)
 }
 
-// privacy returns private if one of the words is private data, or names some.
+// privacy returns the origin private if a word contains private data or names a private file, and 0 otherwise.
 func (w *walker) privacy(fs []field, st *state) (o origin) {
 	for _, f := range fs[1:] {
 		o |= w.originOf(f, st)
@@ -137,7 +137,7 @@ func (w *walker) privacy(fs []field, st *state) (o origin) {
 	return o & private
 }
 
-// copyOrigins gives the copies of files the origins and the texts of their sources.
+// copyOrigins records that the copies of the sources have the origins and the known texts of the sources.
 func (w *walker) copyOrigins(sources []field, target field, st *state) {
 	for _, f := range sources {
 		o := w.originOf(f, st)
@@ -150,7 +150,7 @@ func (w *walker) copyOrigins(sources []field, target field, st *state) {
 		same := w.changed(f, st) == "" && !f.vague
 		for _, to := range []field{target, into} {
 			for _, copied := range w.targets(to, st) {
-				if same { // a copy of an unchanged file is a file of the project
+				if same { // a copy of an unchanged file has known content
 					w.unseen[copied] = max(0, w.unseen[copied]-1)
 				}
 			}
@@ -160,10 +160,10 @@ func (w *walker) copyOrigins(sources []field, target field, st *state) {
 	}
 }
 
-// fetchers looks up the programs that download, with their options that take a value.
+// fetchers returns the options of a downloading program that take a value.
 var fetchers = table("fetchers", func(said string) string { return said })
 
-// judgeDownload judges the place of a download and remembers the file.
+// judgeDownload judges the file or directory to which a program downloads, and marks the file as downloaded.
 func (w *walker) judgeDownload(name string, fs []field, st *state) {
 	valued, _ := fetchers(name)
 	opts, operands := options(fs[1:], valued, false)
@@ -223,8 +223,8 @@ func storesIn(program, option string) bool {
 		option == "-P" && program == "wget" || option == "-d" && program == "aria2c"
 }
 
-// usesDefaultName reports whether a program stores its download under a name from the address. stored reports whether
-// an option names the file.
+// usesDefaultName reports whether a program stores its download under a name that it takes from the address. stored
+// says that an option names the file.
 func usesDefaultName(name string, opts []option, stored bool) bool {
 	switch name {
 	case "curl":
@@ -239,7 +239,7 @@ func usesDefaultName(name string, opts []option, stored bool) bool {
 	return false
 }
 
-// writtenOut matches the files that curl -w names.
+// writtenOut matches the name of a file in the value of curl -w, to which curl writes.
 var writtenOut = lazily(`%output\{(?:>>)?([^}]*)\}`)
 
 // local reports whether an address is on this machine.
@@ -253,13 +253,13 @@ func local(f field) bool {
 
 var localHosts = lazily(`^((localhost|0\.0\.0\.0)([/:]|$)|127\.|\[::1\])`)
 
-// storing reports whether an option names the output file of a program.
+// storing reports whether an option names the file for a download of the program.
 func storing(program, option string) bool {
 	return slices.Contains([]string{"--output", "--output-document", "--out"}, option) ||
 		option == "-o" && program != "wget" || option == "-O" && (program == "wget" || program == "gh")
 }
 
-// defaultName returns the file name that a download gets from its address.
+// defaultName returns the file name that a program takes from the address f of a download.
 func defaultName(f field) field {
 	if f.vague {
 		return unknownField(f.src)
@@ -280,7 +280,8 @@ func defaultName(f field) field {
 	return literal(name)
 }
 
-// privateNames are the names of files that contain keys or passwords. A name that ends in a slash is a directory.
+// privateNames are the names of files with keys, passwords or similar data. A name that ends in a slash is a directory
+// with such files.
 var privateNames = []string{
 	".ssh/", ".gnupg/", ".aws/", ".azure/", ".kube/", "gcloud/", ".password-store/", "keyrings/", "Keychains/",
 	".docker/config.json",
@@ -295,10 +296,11 @@ var privateNames = []string{
 	".config/hub", ".config/doctl/", ".fly/config.yml", ".config/sops/", ".config/age/", ".local/share/keyrings/",
 }
 
-// environs matches the files with the variables of a process, which often contain keys.
+// environs matches the files below /proc with the variables of a process. Variables often contain keys.
 var environs = lazily(`^/proc/[^/]+(/task/[^/]+)?/environ$`)
 
-// privateDirs is a quick test: a path without hidden parts is private only if it matches.
+// privateDirs matches all private paths without hidden names, except paths with a base name in privateNames. It makes
+// isPrivate fast.
 var privateDirs = lazily(`/gcloud|/keyrings|/Keychains|^/etc/|^/proc/self/`)
 
 // isPrivate reports whether a path names a file with keys or passwords.
@@ -325,14 +327,14 @@ func isPrivate(target string) bool {
 	})
 }
 
-// senders looks up the programs that send their input or their arguments to another machine, with the options whose
-// value is not sent.
+// senders returns the row of a program that sends its input or its arguments to another machine. The row has the
+// options with values that the program does not send.
 var senders = table("senders", strings.Fields)
 
-// uploads looks up programs that send only with one of these words among their operands.
+// uploads returns the row of a program that sends data only if one of the words in the row is among its words.
 var uploads = table("uploads", strings.Fields)
 
-// judgeSending asks if private data leaves this machine.
+// judgeSending asks about a command that may send private data to another machine.
 func (w *walker) judgeSending(name string, fs []field, st *state, in flow) {
 	used, known := senders(name)
 	if words, ok := uploads(name); ok {
@@ -353,8 +355,8 @@ func (w *walker) judgeSending(name string, fs []field, st *state, in flow) {
 	}
 }
 
-// wordsNamePrivate reports whether a word of a sender is or names private data. The values of the options in used are
-// not sent.
+// wordsNamePrivate reports whether a word of a sending program contains private data or names a private file. used has
+// the options with values that the program does not send.
 func (w *walker) wordsNamePrivate(fs []field, used []string, st *state) bool {
 	for i := 1; i < len(fs); i++ {
 		option, _, _ := strings.Cut(fs[i].text, "=")
@@ -366,7 +368,8 @@ func (w *walker) wordsNamePrivate(fs []field, used []string, st *state) bool {
 	return false
 }
 
-// inputNamesPrivate reports whether the known input of a sender names a private file.
+// inputNamesPrivate reports whether the known input of a sending program names a private file, such as in "put FILE"
+// for sftp.
 func (w *walker) inputNamesPrivate(name string, in flow, st *state) bool {
 	if !in.known || !strings.Contains(in.text, "/") && !slices.Contains([]string{"sftp", "ftp", "lftp", "tftp"}, name) {
 		return false
@@ -375,7 +378,7 @@ func (w *walker) inputNamesPrivate(name string, in flow, st *state) bool {
 		func(word string) bool { return w.namesPrivate(literal(word), st) })
 }
 
-// isLocal reports whether the table says that a program does not pass its command line on to others.
+// isLocal reports whether the table says that a program does not send its words to another machine.
 func (w *walker) isLocal(name string, fs []field) bool {
 	if name == "git" {
 		return among(fs, "commit", "tag", "notes", "stash", "config", "log", "grep", "diff", "show", "push")
@@ -386,11 +389,11 @@ func (w *walker) isLocal(name string, fs []field) bool {
 		slices.ContainsFunc(localParts, func(part string) bool { return listed(part, name) })
 }
 
-// localParts are the parts of the table whose programs do not pass their command line on.
+// localParts are the parts of the table with programs that do not send their words to another machine.
 var localParts = []string{"textPrograms", "builtins", "tools", "local"}
 
-// namesPrivate reports whether a word is private data or names a private file: FILE, @FILE, NAME=@FILE,
-// --post-file=FILE, open:FILE.
+// namesPrivate reports whether a word contains private data or names a private file. The word may be FILE, @FILE,
+// NAME=@FILE, --post-file=FILE or open:FILE.
 func (w *walker) namesPrivate(f field, st *state) bool {
 	if f.origin.is(private) {
 		return true
@@ -409,7 +412,7 @@ func (w *walker) namesPrivate(f field, st *state) bool {
 	return false
 }
 
-// home replaces a leading ~/ by the home directory, as some programs do themselves.
+// home replaces ~/ at the start of a text by the home directory, as some programs do even if the shell does not.
 func (w *walker) home(text string) string {
 	if rest, ok := strings.CutPrefix(text, "~/"); ok && w.place.Home != "" {
 		return w.place.Home + "/" + rest

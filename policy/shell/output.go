@@ -29,7 +29,7 @@ func printed(name string, args []field) flow {
 		words = words[1:]
 	}
 	out.text = strings.Join(words, " ") + "\n"
-	// In some shells echo reads escapes without an option.
+	// Some shells read escapes in echo even without the option -e.
 	if read, _ := unescape(out.text, inEcho); escapes {
 		out.text = read
 	} else if read != out.text {
@@ -38,10 +38,12 @@ func printed(name string, args []field) flow {
 	return out
 }
 
-// directive matches one directive of printf: flags, width, precision and conversion.
+// directive matches one directive of printf, such as %-5.2f. Its groups are the flags, the width, the precision and the
+// conversion.
 var directive = lazily(`^%([-+ #0']*)(\*|[0-9]*)(\.\*|\.[0-9]*)?[hlLjzt]*([%a-zA-Z])`)
 
-// format returns the output of printf. sure is false if the output may differ.
+// format returns the output of printf. words are the format and its arguments. sure is false if the true output may be
+// another text.
 func format(words []string) (text string, sure bool) {
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]
@@ -86,8 +88,8 @@ func format(words []string) (text string, sure bool) {
 	return b.String(), sure
 }
 
-// converted returns the output of one directive. sure is false if the output may differ. ends is true if all output
-// ends there.
+// converted returns the output of one directive of printf. m has the groups of the directive, and take returns the next
+// argument. sure is false if the true output may be another text. ends is true if printf ends after this directive.
 func converted(m []string, take func() string) (text string, sure, ends bool) {
 	if m[4] == "%" {
 		return "%", true, false
@@ -115,7 +117,7 @@ func converted(m []string, take func() string) (text string, sure, ends bool) {
 			text = text[:min(n, len(text))]
 		}
 	}
-	n, _ := strconv.Atoi(width) // 0
+	n, _ := strconv.Atoi(width) // 0 without a number
 	missing := max(n, -n) - len(text)
 	switch spaces := strings.Repeat(" ", min(maxText, max(0, missing))); {
 	case missing > maxText:
@@ -128,8 +130,8 @@ func converted(m []string, take func() string) (text string, sure, ends bool) {
 	return text, sure, ends
 }
 
-// numeral returns a number in the format of %d, %x and the like. It returns false if the result is unsure. Decimal
-// numbers stay unchanged, because no number names a directory that matters.
+// numeral returns the output of printf for a number. how is the conversion, such as d or x. It returns false if the
+// result is unsure. Decimal numbers stay unchanged, because no important directory has a number as its name.
 func numeral(text, how string) (string, bool) {
 	n, err := strconv.ParseInt(text, 0, 64)
 	switch {
@@ -143,7 +145,7 @@ func numeral(text, how string) (string, bool) {
 	return text, err == nil && strings.Contains("diufFeEgG", how)
 }
 
-// dialect selects the escapes that a text may contain.
+// dialect is the place of a text in a command. It determines the escapes that the shell reads in the text.
 type dialect int
 
 const (
@@ -153,14 +155,14 @@ const (
 	inEcho                   // the operands of echo -e
 )
 
-// unquote reads the escapes of $'…'. Bash drops the text after a NUL.
+// unquote replaces the escapes in a text from $'…'. Like bash, it drops the text after a zero byte.
 func unquote(s string) string {
 	text, _ := unescape(s, inQuotes)
 	text, _, _ = strings.Cut(text, "\x00")
 	return text
 }
 
-// unescape reads escapes. ends is true if the escape \c ends all output.
+// unescape replaces the escapes in a text. ends is true if the escape \c ends all output of the command.
 func unescape(s string, d dialect) (text string, ends bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -169,7 +171,7 @@ func unescape(s string, d dialect) (text string, ends bool) {
 			continue
 		}
 		i++
-		prints := d == inOperand || d == inEcho // quotes are then ordinary characters
+		prints := d == inOperand || d == inEcho // a backslash before a quote is then not an escape
 		if j := strings.IndexByte(`abeEfnrtv\'"?`, s[i]); j >= 0 && !(prints && strings.IndexByte(`'"?`, s[i]) >= 0) {
 			b.WriteByte("\a\b\x1b\x1b\f\n\r\t\v\\'\"?"[j])
 			continue
@@ -188,7 +190,8 @@ func unescape(s string, d dialect) (text string, ends bool) {
 	return b.String(), false
 }
 
-// number reads \NNN, \0NNN, \xHH, \x{H…}, \uHHHH, \UHHHHHHHH and \cX. It returns the number of bytes read.
+// number reads a numeric escape at the start of s, such as 0NNN, xHH, x{H…}, uHHHH or cX, without its backslash. It
+// appends the character to b and returns the number of bytes that it read.
 func number(b *strings.Builder, s string, d dialect) int {
 	skip, most, base := 1, 0, 16
 	switch c := s[0]; {
@@ -224,7 +227,7 @@ func number(b *strings.Builder, s string, d dialect) int {
 	return n
 }
 
-// braced reads \x{H…}. Only the last two digits count.
+// braced reads an escape x{H…} at the start of s, without its backslash. Bash uses only the last two digits.
 func braced(b *strings.Builder, s string) int {
 	n := len("x{") + digits(s[len("x{"):], len(s), 16)
 	v, _ := strconv.ParseUint(s[max(len("x{"), n-2):n], 16, 8) // 0 without digits
@@ -235,7 +238,7 @@ func braced(b *strings.Builder, s string) int {
 	return n
 }
 
-// digits counts the digits at the start of s, at most most.
+// digits returns the number of digits in this base at the start of s, but at most the limit most.
 func digits(s string, most, base int) (n int) {
 	for n < len(s) && n < most {
 		if _, err := strconv.ParseUint(s[n:n+1], base, 8); err != nil {
@@ -246,7 +249,8 @@ func digits(s string, most, base int) (n int) {
 	return n
 }
 
-// cat returns the input, or the content of the operands.
+// cat returns the output of cat, nl, tee or sponge. This is the input, or for cat and nl the content of the operands.
+// It judges the files that tee and sponge write.
 func (w *walker) cat(name string, fs []field, st *state, in flow) flow {
 	_, operands := options(fs[1:], "", false)
 	if name != "cat" && name != "nl" {
@@ -271,7 +275,7 @@ func (w *walker) cat(name string, fs []field, st *state, in flow) flow {
 	return out
 }
 
-// recordUnpacked records that an archive from a download may have created files of any name.
+// recordUnpacked records that a downloaded archive may have created files under any names.
 func (w *walker) recordUnpacked(name string, fs []field, st *state, in flow) {
 	switch name {
 	case "tar", "gtar", "bsdtar", "unzip", "7z", "7za", "cpio", "gunzip", "unxz", "bunzip2", "ar":
@@ -288,8 +292,8 @@ func (w *walker) recordUnpacked(name string, fs []field, st *state, in flow) {
 	w.unnamed |= from & foreign
 }
 
-// decode returns the output of a program that decodes: the text if it is known, or an unknown flow. ok is false if
-// the command does not decode.
+// decode returns the output of a program that decodes its input, such as base64 -d. The text is known if the input is
+// known base64. ok is false if the command does not decode.
 func (w *walker) decode(name string, fs []field, st *state, in flow) (out flow, ok bool) {
 	if !decodes(name, fs) {
 		return flow{}, false
@@ -320,12 +324,12 @@ func (w *walker) decode(name string, fs []field, st *state, in flow) (out flow, 
 		w.markOrigin(operands[1], st, out.origin)
 	}
 	if name == "uudecode" && len(opts) == 0 {
-		w.unnamed |= decoded // the name is in the file
+		w.unnamed |= decoded // the input contains the name of the file
 	}
 	return out, true
 }
 
-// decodes reports whether the words make the program decode its input.
+// decodes reports whether the words fs make the program decode its input.
 func decodes(name string, fs []field) bool {
 	if name == "xxd" {
 		return among(fs[1:], "-r", "-rp", "-pr")
@@ -333,7 +337,7 @@ func decodes(name string, fs []field) bool {
 	return name == "uudecode" || among(fs[1:], "-d", "-D", "-di", "-id", "--decode", "-r", "-rp", "-pr")
 }
 
-// applyPatch judges the files in a patch in the format of Codex's apply_patch.
+// applyPatch judges the files that a command apply_patch of Codex changes. The patch is an argument or the input.
 func (w *walker) applyPatch(fs []field, st *state, in flow) {
 	texts := fs[1:]
 	if len(texts) == 0 {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// ownCommands are the commands of Perlica that no agent may run. They answer, grant, trust, revoke, resolve, prune,
-// change a key or a setting, or make an input at another front end. The words of an entry follow each other. Later
-// words do not matter.
+// ownCommands are the commands of Perlica that no agent may run. They answer a question, grant or revoke rights, remove
+// records, change a key or a setting, or submit an input at another front end. An entry has the first words of a
+// command. Later words do not matter.
 var ownCommands = []string{
 	"pending allow", "pending deny", "pending choose", "phone", "web", "chat", "acp", "send", "cancel",
 	"config trust", "config edit", "config set", "policy approvals revoke", "policy approvals add", "init",
@@ -23,7 +23,7 @@ var ownCommands = []string{
 	"team adopt", "team keep", "team pending choose", "sandbox shell", "sandbox enter",
 }
 
-// ownReaders are the commands of Perlica that only show something, and the commands that make an input in a new
+// ownReaders are the commands of Perlica that an agent may run. They only show something, or submit an input in a new
 // session.
 var ownReaders = []string{
 	"run", "exec", "watch", "doctor", "version", "completion", "help", "agent", "pending list", "pending ls",
@@ -38,26 +38,26 @@ var ownReaders = []string{
 	"team workers", "team fetch", "sandbox", "sandbox check", "sandbox try",
 }
 
-// ownValued are the options of all of Perlica's commands that take a value.
+// ownValued are the options of Perlica's commands that take a value, in the notation of the function options.
 const ownValued = "sf --session --provider --agent --env --context --input-id --file --attach --save-to --cwd " +
 	"--model --mode --permissions --sandbox --allow --deny --append-system --add-dir --mcp-config --resume --schema " +
 	"--wait-permissions --output-format --timeout --session-strategy --format --config"
 
-// ownCommand reports whether no agent may run a command of Perlica, given by the words after its name. An unknown
-// command is forbidden, too. See ownCommands for the reasons.
+// ownCommand reports whether a command of Perlica is forbidden for agents. args are the words after the name perlica.
+// An unknown command is forbidden, too.
 func ownCommand(args []field) bool {
 	opts, operands := options(args, ownValued, false)
 	service := hasOption(opts, "--service")
 	switch {
-	// after "acp" the option may belong to the agent
+	// After "acp", an option such as --help may belong to the agent that this command starts.
 	case !service && hasOption(opts, "--help", "-h", "--version") && (len(operands) == 0 || operands[0].text != "acp"):
 		return false
-	case service, len(operands) == 0: // the chat
+	case service, len(operands) == 0: // without a command, perlica opens the chat
 		return true
 	}
 	if first := operands[0].text; first == "run" || first == "exec" {
-		// An input in an existing session belongs to another front end. A rule that allows is a grant, and an MCP
-		// server is a program. Files that --save-to writes are written in Perlica's name. A sandbox could be looser.
+		// An existing session belongs to another front end. The option --allow grants rights, an MCP server is a
+		// program, and --save-to writes files as Perlica. The option --sandbox could choose a weaker sandbox.
 		return hasOption(opts, "-s", "--session", "--resume", "-c", "--continue", "--allow", "--mcp-config",
 			"--save-to", "--sandbox")
 	}
@@ -76,15 +76,15 @@ func ownCommand(args []field) bool {
 	return longest(ownReaders) <= longest(ownCommands)
 }
 
-// ownCall refuses a command of Perlica that an agent may not run.
+// ownCall refuses a command of Perlica that is forbidden for agents.
 func (w *walker) ownCall(fs []field) {
 	if ownCommand(fs[1:]) {
 		w.addFinding(Refused, whyAnswers.With(shown(fs)), "perlica")
 	}
 }
 
-// owns reports whether a path or pattern leads to Perlica's own files: below any .perlica_config, or below the user's
-// folders.
+// owns reports whether a path or pattern leads to Perlica's own files. These are the files in any folder
+// .perlica_config and in Perlica's folders in the user's home.
 func (p Place) owns(target string, glob bool) bool {
 	for element := range strings.SplitSeq(target, "/") {
 		switch {
@@ -106,7 +106,7 @@ func (p Place) owns(target string, glob bool) bool {
 	return false
 }
 
-// ownDirs returns the user's folders, and their default places in the home.
+// ownDirs returns Perlica's folders of this user: the folders in Own, and the folders inHome below the home directory.
 func (p Place) ownDirs(inHome ...string) []string {
 	dirs := slices.Clone(p.Own)
 	for _, dir := range inHome {
@@ -117,13 +117,13 @@ func (p Place) ownDirs(inHome ...string) []string {
 	return dirs
 }
 
-// holdsOwn reports whether Perlica's folders of the user lie below a directory.
+// holdsOwn reports whether the directory target contains one of Perlica's folders of this user.
 func (p Place) holdsOwn(target string) bool {
 	return slices.ContainsFunc(p.ownDirs("/.config/perlica", "/.local/state/perlica"),
 		func(dir string) bool { return within(target, dir) })
 }
 
-// ownFile refuses a command that writes or removes Perlica's own files. It reports whether it refused.
+// ownFile refuses an action on the target if this is one of Perlica's own files. It reports whether it refused.
 func (w *walker) ownFile(target string, glob bool, action any) bool {
 	if !w.place.owns(target, glob) {
 		return false

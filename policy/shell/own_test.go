@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// refused reports whether an agent may not run a command of Perlica.
+// refused reports whether Judge refuses the command of Perlica with these words.
 func refused(words string) bool {
 	return Judge(Command{Argv: append([]string{"perlica"}, strings.Fields(words)...)}, Place{}).Verdict.Tier == Refused
 }
 
-// TestOwnCommand kills the mutants that let an agent answer, grant or change something in Perlica's name, and the
-// mutants that forbid it to read.
+// TestOwnCommand checks that Judge refuses the commands of Perlica that answer, grant or change something, and allows
+// the commands that only read.
 func TestOwnCommand(t *testing.T) {
 	for _, c := range ownCommands {
 		for _, words := range []string{c, c + " x", "--context y " + c + " x", c + " --format json", "--cwd=/x " + c} {
@@ -44,7 +44,7 @@ func TestOwnCommand(t *testing.T) {
 	}
 }
 
-// TestOwnFolders kills the mutants that guard only the default names of Perlica's folders.
+// TestOwnFolders checks that Judge also protects Perlica's folders at other places than the default ones.
 func TestOwnFolders(t *testing.T) {
 	place := at
 	place.Own = []string{"/home/me/work/proj/state", "/srv/perlica/"}

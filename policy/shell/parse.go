@@ -10,7 +10,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// These limits keep the parser's stack small. Longer or deeper texts are not read.
+// These limits keep the parser's stack and work small. The parser does not read longer or deeper texts. maxRepaired is
+// the number of false comments that parse corrects in a text.
 const (
 	maxText     = 128 << 10 // more than Linux takes as one argument
 	maxNested   = 512
@@ -24,8 +25,8 @@ var (
 	errGaveUp    = errors.New("the parser gave up")
 )
 
-// parse reads text as bash does. It returns the statements up to the first error, and the text to which their
-// positions belong.
+// parse parses text as a bash script. It returns the statements up to the first error. It may correct the text for the
+// parser, so it also returns the corrected text, to which the positions of the statements belong.
 func parse(text string) (list []*syntax.Stmt, read string, err error) {
 	if len(text) > maxText || nesting(text) > maxNested {
 		return nil, text, errTooLong
@@ -33,7 +34,7 @@ func parse(text string) (list []*syntax.Stmt, read string, err error) {
 	if strings.ContainsRune(text, 0) {
 		return nil, text, errZero
 	}
-	// The text comes from an agent. If it makes the parser panic, it counts as unreadable.
+	// The text comes from an agent. If the parser panics, the text is unreadable.
 	defer func() {
 		if recover() != nil {
 			err = errGaveUp
@@ -54,8 +55,8 @@ func parse(text string) (list []*syntax.Stmt, read string, err error) {
 	return nil, text, errAmbiguous
 }
 
-// falseComment returns the index of a # that the parser takes for a comment and a shell does not, or -1. In (a $x#y;
-// b) the # is inside a word, and b runs.
+// falseComment returns the index of a # at which the parser wrongly starts a comment, or -1. In (a $x#y; b) the # is
+// inside a word, so a shell runs b.
 func falseComment(file *syntax.File, text string) int {
 	at := -1
 	syntax.Walk(file, func(n syntax.Node) bool {
@@ -74,18 +75,18 @@ var wordHash = lazily(`([\w})'"@*?!$-])#`)
 
 var twoNegations = lazily(`![ \t]+![ \t]+`)
 
-// reread changes a text that cannot be parsed into the form in which bash may read it. "((" without arithmetic
-// becomes two subshells, "#" inside a word becomes a plain character, and two negations disappear.
+// reread changes a text that the parser rejects and bash may accept. It changes "((" into two subshells, escapes "#"
+// inside a word, and removes double negations.
 func reread(text string) string {
 	text = twoNegations().ReplaceAllString(text, "")
 	return wordHash().ReplaceAllString(strings.ReplaceAll(text, "((", "( ("), `$1\#`)
 }
 
-// parseSome returns the statements before a syntax error.
+// parseSome returns the statements before the first syntax error.
 func parseSome(text string) (list []*syntax.Stmt) {
 	failed := false
 	parser := syntax.NewParser(syntax.Variant(syntax.LangBash))
-	// The loop never ends early. After an error the parser may yield once more, and it panics if the loop has ended.
+	// The loop does not break at an error, because the parser may yield once more after an error and would panic.
 	for stmt, err := range parser.StmtsSeq(strings.NewReader(text)) {
 		failed = failed || err != nil
 		if !failed && stmt != nil {
@@ -95,7 +96,8 @@ func parseSome(text string) (list []*syntax.Stmt) {
 	return list
 }
 
-// nesting returns the deepest level of open brackets, as a limit for the parser's stack.
+// nesting returns the maximum number of brackets that are open at one place in the text. The parser needs stack for
+// each open bracket.
 func nesting(text string) int {
 	depth, deepest := 0, 0
 	for i := 0; i < len(text); i++ {
@@ -118,8 +120,8 @@ func lazily(expr string) func() *regexp.Regexp {
 // maxBraces limits the open braces in a word. The parser reads the whole word again for each open brace.
 const maxBraces = 1024
 
-// spreadBraces expands the braces of a word as bash does, before all other expansions. It subtracts the results from
-// left and stops below zero.
+// spreadBraces expands the braces of a word as bash does, before all other expansions. It returns the parts of each
+// resulting word. It subtracts 1 from *left for each result, and stops when *left is negative.
 func spreadBraces(parts []syntax.WordPart, left *int) [][]syntax.WordPart {
 	word, braces := syntax.Word{Parts: slices.Clone(parts)}, 0
 	for _, part := range parts {
@@ -151,8 +153,8 @@ func spreadFirst(parts []syntax.WordPart, left *int) (out [][]syntax.WordPart) {
 	return out
 }
 
-// alternatives returns the words of a brace expression. For a range of numbers, the first and the last number are
-// enough.
+// alternatives returns the words to which a brace expression such as {a,b} or {1..9} expands. For a range of numbers it
+// returns only the first and the last, because the others have no other effect.
 func alternatives(b *syntax.BraceExp) []*syntax.Word {
 	if !b.Sequence {
 		return b.Elems
@@ -167,13 +169,13 @@ func alternatives(b *syntax.BraceExp) []*syntax.Word {
 		step = -1
 	}
 	for c := from; c != to+step; c += step {
-		// The range from Z to a contains "[" and the backslash, so each character is quoted.
+		// Each character is quoted, because the range from Z to a contains "[" and the backslash.
 		out = append(out, &syntax.Word{Parts: []syntax.WordPart{&syntax.SglQuoted{Value: string(rune(c))}}})
 	}
 	return out
 }
 
-// rejoin joins adjacent literals, so that a ~ counts at the start of its word wherever it came from.
+// rejoin joins adjacent literal parts of a word, so that {~,x}/y expands the ~ at the start of the word ~/y.
 func rejoin(parts []syntax.WordPart) (out []syntax.WordPart) {
 	var text strings.Builder
 	flush := func() {

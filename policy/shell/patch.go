@@ -20,14 +20,14 @@ var (
 	diffHunk  = lazily(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
 )
 
-// Patch describes a patch for a person, in the format of apply_patch or of diff.
+// Patch has the files that a patch changes. The patch is in the format of apply_patch or of diff.
 type Patch struct {
-	Paths   []string      // the files that it names
-	Removed []string      // the files that it removes
-	Odd     *message.Text // the reason for asking about any such patch, or nil
+	Paths   []string      // the files that the patch names
+	Removed []string      // the files that the patch removes
+	Odd     *message.Text // the reason for asking about this patch wherever its files lie, or nil
 }
 
-// PatchFiles reads the names of files in a patch.
+// PatchFiles finds the names of files in the text of a patch.
 func PatchFiles(text string) Patch {
 	var p patchReader
 	for line := range strings.SplitSeq(text, "\n") {
@@ -38,8 +38,8 @@ func PatchFiles(text string) Patch {
 
 type patchReader struct {
 	Patch
-	old, new int    // lines of the hunk that are still to come
-	before   string // the file of the next +++ line
+	old, new int    // numbers of old and new lines that are left in the hunk
+	before   string // the name in the last --- line
 }
 
 func (p *patchReader) readLine(line string) {
@@ -79,14 +79,14 @@ func (p *patchReader) readLine(line string) {
 		}
 	}
 	if m := diffFile().FindStringSubmatch(line); m != nil {
-		name, _, _ := strings.Cut(m[1], "\t") // a time follows the name
+		name, _, _ := strings.Cut(m[1], "\t") // diff writes a tab and a time after the name
 		name = strings.TrimSpace(name)
 		p.readFileLine(strings.HasPrefix(line, "-"), p.unquoteName(name, strings.HasPrefix(name, `"`)))
 	}
 }
 
-// unquoteName reads a name in quotes with C escapes, as git and diff write it. An escape for a letter or a dot is odd,
-// because no program writes one.
+// unquoteName returns the name of a file without quotes and without the C escapes of git and diff. An escape for a
+// printable character makes the patch odd, because no program writes such an escape. It may hide the name.
 func (p *patchReader) unquoteName(name string, quoted bool) string {
 	name = strings.Trim(name, `"`)
 	if !quoted || !strings.Contains(name, `\`) {
@@ -118,9 +118,10 @@ func (p *patchReader) unquoteName(name string, quoted bool) string {
 	return b.String()
 }
 
-// readFileLine reads a line that names one side of a diff. If the other side is /dev/null, the file is created or
-// removed. Some agents put a prefix before /dev/null, too. Other prefixes of git (its setting "diff.mnemonicPrefix")
-// may also be folders, so both readings are added.
+// readFileLine reads the name in a line --- or +++ of a diff. old says that it is the line ---. A line +++ with
+// /dev/null means that the diff removes the file. Some agents put a prefix before /dev/null, too. With the setting
+// "diff.mnemonicPrefix", git writes other prefixes, such as i/. These may also be folders, so readFileLine adds the
+// name with and without the prefix.
 func (p *patchReader) readFileLine(old bool, name string) {
 	if rest, ok := strings.CutPrefix(name, map[bool]string{true: "a/", false: "b/"}[old]); ok {
 		name = rest
@@ -158,7 +159,8 @@ func hunkLength(s string) int {
 	return n
 }
 
-// judgePatchInput judges the files in the input of patch or git apply. It does not read patch files on disk.
+// judgePatchInput judges the files in a patch that patch or git apply reads from its standard input. It does not read
+// patch files on disk.
 func (w *walker) judgePatchInput(name string, fs []field, st *state, in flow) {
 	if name == "git" {
 		_, rest := options(fs[1:], gitValued, true)
@@ -192,7 +194,7 @@ func (w *walker) judgePatchInput(name string, fs []field, st *state, in flow) {
 	w.judgePatch(PatchFiles(in.text), literal(in.text), fs, st)
 }
 
-// judgePatch judges the files of a patch. from is the field with its text.
+// judgePatch judges the files that a patch writes or removes. from is the field with the text of the patch.
 func (w *walker) judgePatch(p Patch, from field, fs []field, st *state) {
 	if p.Odd != nil {
 		w.askBecause(whyOdd, p.Odd, shown(fs))

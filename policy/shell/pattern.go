@@ -9,8 +9,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Pattern is the command of a rule. In it, a bare * stands for any one word, and a bare ... at the end for any number
-// of words, including none.
+// Pattern is the pattern of commands in a rule. In a pattern, the word * matches any one word, and the last word ...
+// matches any number of words, including zero.
 type Pattern struct {
 	text  string
 	words []*syntax.Word
@@ -23,7 +23,7 @@ const (
 
 var errNotSimple = errors.New("is not one plain command")
 
-// ParsePattern reads the command of a rule in a shell's syntax.
+// ParsePattern parses the pattern of a rule, which must be one simple command in a shell's syntax.
 func ParsePattern(text string) (*Pattern, error) {
 	list, read, err := parse(text)
 	if err != nil {
@@ -45,46 +45,48 @@ func ParsePattern(text string) (*Pattern, error) {
 	return p, nil
 }
 
-// Names reports whether the pattern names its program.
+// Names reports whether the first word of the pattern is the name of a program and not a wildcard.
 func (p *Pattern) Names() bool {
 	first := p.words[0].Lit()
 	return first != anyWord && first != anyRest
 }
 
-// Literal reports whether the pattern matches only one command.
+// Literal reports whether the pattern has no wildcards and so matches only one command.
 func (p *Pattern) Literal() bool {
 	return !slices.ContainsFunc(p.words, func(w *syntax.Word) bool { return w.Lit() == anyWord || w.Lit() == anyRest })
 }
 
-// fields returns the words of the pattern, expanded in the given place, for example ~.
+// fields returns the words of the pattern, expanded for the place at. For example, ~ becomes the home directory.
 func (p *Pattern) fields(at Place) []field {
 	w := newWalker(at)
 	w.text = p.text
 	return w.fields(p.words, newState(w.place.Dir))
 }
 
-// Answer says whether a command matches a pattern.
+// Answer says whether a call matches a pattern.
 type Answer int
 
 const (
 	No    Answer = iota
-	Maybe        // it depends on an unknown value
+	Maybe        // the answer depends on an unknown word of the call
 	Yes
 )
 
-// MatchExact matches for allow rules: every word must match, and no word may be unknown.
+// MatchExact reports whether the call matches the pattern of an allow rule. Every word must match, and no word may be
+// unknown.
 func (p *Pattern) MatchExact(call Call, at Place) bool {
 	m := matcher{want: p.fields(at), call: call, exact: true}
 	return m.matchFrom(0, 0) == Yes
 }
 
-// MatchLoose matches for deny and ask rules. The command word may have a directory, options and their values may
-// stand before a subcommand, and an unknown word may be any word.
+// MatchLoose says whether the call matches the pattern of a deny or ask rule. The call may name its program with a
+// directory, may have options before a subcommand, and may have unknown words. A match that depends on an unknown word
+// is Maybe.
 func (p *Pattern) MatchLoose(call Call, at Place) Answer {
 	m := matcher{want: p.fields(at), call: call}
 	best := m.matchFrom(0, 0)
 	for i := 0; i < len(call[0].text) && best != Yes; i++ {
-		if call[0].text[i] == '-' { // git-push is git push, docker-compose is docker compose
+		if call[0].text[i] == '-' { // compare git-push as git push, docker-compose as docker compose
 			m.call = append(Call{literal(call[0].text[:i]), literal(call[0].text[i+1:])}, call[1:]...)
 			best = max(best, m.matchFrom(0, 0))
 		}
@@ -100,10 +102,10 @@ type matcher struct {
 	steps int
 }
 
-// maxMatches is the number of readings of a call's options that a matcher tries.
+// maxMatches is the maximum number of comparisons that a matcher tries for one call.
 const maxMatches = 2000
 
-// matchFrom compares the words of the pattern from i on with the words of the call from j on.
+// matchFrom compares the words of the pattern from index i on with the words of the call from index j on.
 func (m *matcher) matchFrom(i, j int) Answer {
 	if m.steps++; m.steps > maxMatches {
 		return Maybe
@@ -123,7 +125,7 @@ func (m *matcher) matchFrom(i, j int) Answer {
 	return best
 }
 
-// matchWord compares one word of the pattern with one of the call.
+// matchWord compares the word i of the pattern with the word j of the call.
 func (m *matcher) matchWord(i, j int) Answer {
 	want, have := m.want[i], m.call[j]
 	switch {
@@ -139,25 +141,26 @@ func (m *matcher) matchWord(i, j int) Answer {
 	return No
 }
 
-// sameProgram reports whether a name in a rule means the program. The program may have a version: pip3.11 is pip.
+// sameProgram reports whether the name of a program in a rule also means the program of a call. The latter may have a
+// version: pip3.11 is pip.
 func sameProgram(rule, program string) bool {
 	return rule == program || rule == strings.TrimRight(program, "0123456789.-")
 }
 
-// skipOption skips an option before the next word of the pattern. It tries an unknown option with a value and without
-// one.
+// skipOption matches the rest of the pattern after an option at the word j of the call. For an unknown option,
+// skipOption tries both readings: with a value in the next word and without one.
 func (m *matcher) skipOption(i, j int) Answer {
 	if m.exact || i == 0 || i >= len(m.want) || j >= len(m.call) || strings.HasPrefix(m.want[i].text, "-") {
 		return No
 	}
 	have := m.call[j]
 	switch {
-	case have.loose: // it may expand to no word
+	case have.loose: // the word may expand to no word at all
 		return min(Maybe, m.matchFrom(i, j+1))
-	case besideOption().MatchString(have.text): // such as make CC=clang deploy, cargo +nightly publish
+	case besideOption().MatchString(have.text): // a word as in make CC=clang deploy or cargo +nightly publish
 		return m.matchFrom(i, j+1)
 	case len(have.text) < 2 || have.text[0] != '-':
-		if slices.Contains(goalPrograms, commandName(m.call[0])) { // such as make test deploy
+		if slices.Contains(goalPrograms, commandName(m.call[0])) { // an earlier goal, as in make test deploy
 			return m.matchFrom(i, j+1)
 		}
 		return No
@@ -173,28 +176,30 @@ func (m *matcher) skipOption(i, j int) Answer {
 	return best
 }
 
-// besideOption matches a word before a subcommand that is neither an option nor a subcommand.
+// besideOption matches a word that may stand before a subcommand and is neither an option nor a subcommand, such as
+// CC=clang.
 var besideOption = lazily(`^([A-Za-z_][A-Za-z0-9_]*=|\+[A-Za-z0-9])`)
 
-// bareOptions are options before a subcommand that never take a value. Options that begin with --no- never take one
-// either.
+// bareOptions are options before a subcommand that never take a value in the next word. Options that begin with --no-
+// are not listed, and never take a value either.
 var bareOptions = []string{
 	"--", "--help", "--quiet", "--silent", "--verbose", "--paginate", "--bare", "--literal-pathspecs", "--offline",
 	"--yes",
 }
 
-// twoValues are options before a subcommand that take two words.
+// twoValues are options before a subcommand with two values, in the next two words.
 var twoValues = []string{"--option", "--arg", "--argstr", "--override-input"}
 
-// goalPrograms are programs that take several goals, in any order.
+// goalPrograms are programs such as make, with several goals as operands in any order.
 var goalPrograms = []string{
 	"make", "gmake", "bmake", "ninja", "samu", "just", "mvn", "mvnw", "mvnd", "gradle", "gradlew", "ant", "rake",
 	"sbt", "lein", "tox",
 	"nox", "invoke", "inv", "doit", "scons", "xcodebuild", "fastlane", "mage", "task", "cake", "buck",
 }
 
-// Rule returns the command of a rule that allows the call. For a program that the table does not know, the rule also
-// allows other words, such as mytool *. It returns false if no rule can name the call.
+// Rule returns a pattern for a new rule that allows the call. For an unknown program, the pattern has a wildcard for
+// the arguments, as in mytool *. Rule returns false if no pattern can match the call, for example because a word is
+// unknown.
 func (c Call) Rule() (string, bool) {
 	var words []string
 	for _, f := range c {

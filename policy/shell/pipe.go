@@ -8,19 +8,20 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// sink is the process that >(…) starts. It reads the text that is written to its name.
+// sink is a process that >(…) starts. Its standard input is the text that the command writes to the name of the >(…).
 type sink struct {
 	list []*syntax.Stmt
-	text string // the script around it
-	st   *state // state of the shell that started it
-	read bool   // the text written to it was judged
+	text string // the script that contains the >(…)
+	st   *state // state of the shell that starts the process
+	read bool   // judgeSink has judged the process with its input
 }
 
-// pipeName begins the name of each <(…) and >(…). The walker recognizes the name in a variable, in a parameter and in
-// a text that is read again.
+// pipeName is the prefix of the names that the walker invents for each <(…) and >(…). So it recognizes a process
+// substitution in the value of a variable, in a parameter and in a nested script.
 const pipeName = "/dev/fd/_perlica_"
 
-// namePipe returns the name of a process substitution.
+// namePipe returns a field with a new name for a process substitution, and records it. It judges the commands of <(…)
+// at once.
 func (w *walker) namePipe(p *syntax.ProcSubst, st *state) field {
 	f := literal(pipeName + strconv.Itoa(len(w.pipes)))
 	f.pat, f.src = f.text, ""
@@ -36,7 +37,7 @@ func (w *walker) namePipe(p *syntax.ProcSubst, st *state) field {
 	return f
 }
 
-// connectPipes adds the process substitution to each word that is the name of one.
+// connectPipes sets out or sink of each field with the name of a process substitution.
 func (w *walker) connectPipes(fs []field) []field {
 	for i, f := range fs {
 		if p, ok := w.pipes[f.text]; ok {
@@ -46,7 +47,7 @@ func (w *walker) connectPipes(fs []field) []field {
 	return fs
 }
 
-// judgeSink judges the process of >(…) with the given input.
+// judgeSink judges the commands of >(…) with the input in.
 func (w *walker) judgeSink(s *sink, in flow) {
 	s.read = true
 	if w.depth++; w.depth > maxDepth {
@@ -60,7 +61,8 @@ func (w *walker) judgeSink(s *sink, in flow) {
 	w.depth--
 }
 
-// judgeIdleSinks judges the sinks that a statement started and did not write to. before is the number of older sinks.
+// judgeIdleSinks judges each new sink that no command has written to, and forgets the new sinks. before is the number
+// of sinks before the statement.
 func (w *walker) judgeIdleSinks(before int) {
 	for _, s := range slices.Clone(w.sinks[before:]) {
 		if !s.read {
@@ -70,8 +72,8 @@ func (w *walker) judgeIdleSinks(before int) {
 	w.sinks = w.sinks[:before]
 }
 
-// handed returns the text of a script that the command itself passes to an interpreter: its input, or the output of
-// <(…).
+// handed returns the script that the operand f of an interpreter means, if this is the standard input in or the output
+// of <(…). Otherwise it returns false.
 func handed(f field, in flow) (script field, ok bool) {
 	if f.out != nil {
 		in = *f.out
@@ -81,13 +83,13 @@ func handed(f field, in flow) (script field, ok bool) {
 	return field{text: in.text, pat: in.text, src: f.src, vague: !in.known, origin: in.origin}, in.text != ""
 }
 
-// descriptor reports whether a path names an open file.
+// descriptor reports whether a path such as /dev/fd/3 names an open file of the process.
 func descriptor(target string) bool {
 	return strings.HasPrefix(target, "/dev/fd/") || strings.HasPrefix(target, "/proc/") &&
 		strings.Contains(target, "/fd/")
 }
 
-// openInput returns the flow that an input redirection opens. ok is false for other redirections.
+// openInput returns the text that an input redirection reads. ok is false for output redirections.
 func (w *walker) openInput(r *syntax.Redirect, st *state) (in flow, ok bool) {
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc:
@@ -106,13 +108,13 @@ func (w *walker) openInput(r *syntax.Redirect, st *state) (in flow, ok bool) {
 	return flow{}, false
 }
 
-// input reports whether a redirection changes the standard input.
+// input reports whether a redirection replaces the standard input.
 func input(r *syntax.Redirect) bool {
 	reads := []syntax.RedirOperator{syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.RdrIn, syntax.DplIn}
 	return slices.Contains(reads, r.Op) && (r.N == nil || r.N.Value == "0")
 }
 
-// heredoc returns the text of a here-document. A quoted delimiter prevents expansions.
+// heredoc returns the text of a here-document. It expands the text unless the delimiter is quoted.
 func (w *walker) heredoc(r *syntax.Redirect, st *state) flow {
 	if r.Hdoc == nil || len(r.Hdoc.Parts) == 0 {
 		return flow{piped: true, known: true}
@@ -133,12 +135,12 @@ func quotedWord(word *syntax.Word) bool {
 	return false
 }
 
-// textFlow returns a flow with this text. Unknown parts stay unknown if the text is read again.
+// textFlow returns a flow with the text of the field f.
 func textFlow(f field) flow {
 	return flow{piped: true, known: !f.vague, text: f.text, origin: f.origin}
 }
 
-// fileFlow returns the content of a file.
+// fileFlow returns the content of the file f, with the text that the script has written into it before.
 func (w *walker) fileFlow(f field, st *state) flow {
 	if f.out != nil {
 		out := *f.out
@@ -150,7 +152,7 @@ func (w *walker) fileFlow(f field, st *state) flow {
 	}
 	out := flow{piped: true, origin: w.originOf(f, st)}
 	for _, target := range w.targets(f, st) {
-		// Another program may have changed the file since then, so the content is not certain.
+		// Another program may have changed the file in the meantime, so the flow is not marked as known.
 		have := w.written[target]
 		out.text += have.text
 		out.operands = append(out.operands, have.operands...)

@@ -11,8 +11,9 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 )
 
-// Place is the surroundings of a command. All paths are absolute. An empty path is unknown, and commands that depend
-// on it are judged as unknown. The package does not look at the environment or the disk: the caller resolves links.
+// Place has the directories in which a command runs. All paths are absolute. An empty path means unknown, and the
+// effect of a command that depends on such a path is unknown. The package does not read the environment or the disk, so
+// the caller resolves links.
 type Place struct {
 	Dir  string   // the agent's working directory
 	Home string   // home directory of the agent's user
@@ -25,7 +26,7 @@ type Place struct {
 	Sandbox *Sandbox
 }
 
-// slashed returns the place with clean paths that use slashes.
+// slashed returns the place with all paths cleaned and with slashes in place of backslashes.
 func (p Place) slashed() Place {
 	return Place{Dir: slashPath(p.Dir), Home: slashPath(p.Home), Temp: slashPaths(p.Temp), Own: slashPaths(p.Own),
 		Changed: p.Changed, Sandbox: p.Sandbox}
@@ -47,7 +48,7 @@ func slashPath(p string) string {
 	return path.Clean(filepath.ToSlash(p))
 }
 
-// within reports whether p is dir or lies below it. Both are clean.
+// within reports whether the path p is the directory dir or lies below it. Both must be clean.
 func within(dir, p string) bool {
 	if dir == "" {
 		return false
@@ -55,8 +56,8 @@ func within(dir, p string) bool {
 	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
 }
 
-// writable reports whether a command may write to a path or a pattern without a question: in the working directory or
-// in a temporary directory.
+// writable reports whether a path or pattern lies in the working directory or a temporary directory. Commands may write
+// there without a question.
 func (p Place) writable(target string, glob bool) bool {
 	sweeps := glob && sweeping(path.Base(target))
 	if glob {
@@ -66,7 +67,8 @@ func (p Place) writable(target string, glob bool) bool {
 		return true
 	}
 	for _, t := range p.Temp {
-		// The whole content of a temporary directory belongs to others, too.
+		// The directory itself and a pattern for all its content are not writable, because other programs use the
+		// directory, too.
 		if within(t, target) && (target != t || glob && !sweeps) {
 			return true
 		}
@@ -74,21 +76,21 @@ func (p Place) writable(target string, glob bool) bool {
 	return false
 }
 
-// fixedPrefix returns the directory that contains all matches of a pattern.
+// fixedPrefix returns the part of a pattern before its first wildcard: a directory that contains all matches.
 func fixedPrefix(pattern string) string {
 	base, _ := doublestar.SplitPattern(pattern)
 	return Unescape(base)
 }
 
-// systemDirs are the directories directly below the root.
+// systemDirs are the usual system directories directly below the root.
 var systemDirs = []string{
 	"/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/proc", "/root",
 	"/sbin", "/sys", "/usr", "/var", "/Users", "/System", "/Library", "/Applications", "/Volumes",
 }
 
-// loss describes the protected directory that is destroyed together with target, a clean absolute path or pattern.
-// word is the word that a person would have to type. Empty results mean that nothing protected is lost. Removing all
-// entries of a directory counts as removing the directory.
+// loss describes the protected directory, such as the home, that is lost if a command removes target. target is a clean
+// absolute path or pattern. word is the word that a person must type to allow the loss. what is nil if nothing
+// protected is lost. Removing all entries of a directory counts as removing the directory.
 func (p Place) loss(target string, glob bool) (what *message.Text, word string) {
 	if what, word = p.guarded(target, glob); what != nil || !glob {
 		return what, word
@@ -138,13 +140,13 @@ func anyParent(dir string, is func(string) bool) bool {
 	return false
 }
 
-// isHome reports whether the path looks like a user's home directory.
+// isHome reports whether the path looks like the home directory of any user, such as /home/bob.
 func isHome(p string) bool {
 	parent := path.Dir(p)
 	return (parent == "/home" || parent == "/Users") && !HasMeta(path.Base(p))
 }
 
-// same compares names without regard to case, because some file systems do.
+// same reports whether the path or pattern target matches dir. It ignores case, because some file systems do.
 func same(target, dir string, glob bool) bool {
 	if !glob {
 		return strings.EqualFold(target, dir)
@@ -153,7 +155,8 @@ func same(target, dir string, glob bool) bool {
 	return ok && err == nil
 }
 
-// probes are rows of typical names. A pattern that matches all names of one row leaves nothing worth keeping.
+// probes are lists of typical names of files. If a pattern matches all names of one list, it probably matches all files
+// that matter.
 var probes = [][]string{
 	{"src", "lib", "x9", "qz"},
 	{"a.go", "b.txt", "c.md"},
@@ -203,8 +206,8 @@ func Unescape(s string) string {
 	return b.String()
 }
 
-// class matches bracket expressions with a character class, which doublestar does not support. Each stands for any
-// one character.
+// class matches a bracket expression with a character class, such as [[:alpha:]], which the package doublestar does not
+// support. plainClasses replaces it by ?.
 var class = lazily(`\[[!^]?(\[:[a-z]+:\]|[^\]])*\[:[a-z]+:\](\[:[a-z]+:\]|[^\]])*\]`)
 
 func plainClasses(pattern string) string {
@@ -214,14 +217,14 @@ func plainClasses(pattern string) string {
 	return class().ReplaceAllString(pattern, "?")
 }
 
-// deviceKind is the effect of writing to a path.
+// deviceKind is the kind of device at a path, by the effect of writing to it.
 type deviceKind int
 
 const (
 	notDevice  deviceKind = iota
-	sinkDevice            // it discards all data, such as /dev/null
+	sinkDevice            // a device that keeps no data, such as /dev/null
 	portDevice            // a terminal, a line, a network connection
-	diskDevice            // its content would be lost
+	diskDevice            // a disk or another device with content that writing destroys
 )
 
 var (
@@ -231,8 +234,8 @@ var (
 	disks = lazily(`(?i)^//[.?]/(physicaldrive|harddisk|[a-z]:)`)
 )
 
-// device returns the kind of device that the path names. /dev/shm is a directory, and files with an image are not
-// devices.
+// device returns the kind of the device at the path p. Paths below /dev/shm are ordinary files and not devices. A file
+// with the image of a disk is not a device either.
 func device(p string) deviceKind {
 	switch {
 	case disks().MatchString(strings.ReplaceAll(p, `\`, "/")):
@@ -247,7 +250,8 @@ func device(p string) deviceKind {
 	return diskDevice
 }
 
-// Removal judges that a tool removes the file p with the target target. The verdict is Refused or Ordinary.
+// Removal judges a tool of an ACP kind that removes the file p. target is the path of p after all links. The verdict is
+// Refused or Ordinary.
 func (at Place) Removal(kind, p, target string) Verdict {
 	what, word := at.slashed().loss(slashPath(target), HasMeta(target))
 	if what == nil {
@@ -258,7 +262,7 @@ func (at Place) Removal(kind, p, target string) Verdict {
 	return v
 }
 
-// Change judges that a tool changes the file p with the target target.
+// Change judges a tool of an ACP kind that changes the file p. target is the path of p after all links.
 func (at Place) Change(kind, p, target string) Verdict {
 	at, target = at.slashed(), slashPath(target)
 	asked := func(why *message.Text) Verdict {
@@ -282,15 +286,15 @@ func (at Place) Change(kind, p, target string) Verdict {
 	return Verdict{Tier: Ordinary}
 }
 
-// athome reports whether the target lies in the home and not in the working directory. A temporary directory inside
-// the home does not count as home. A temporary directory that contains the home changes nothing.
+// athome reports whether the target lies in the home, but neither in the working directory nor in a temporary directory
+// inside the home.
 func (at Place) athome(target string) bool {
 	return at.Home != "" && within(at.Home, target) && !within(at.Dir, target) &&
 		!slices.ContainsFunc(at.Temp, func(t string) bool { return within(at.Home, t) && within(t, target) })
 }
 
-// dotfile reports whether the target is hidden in the home, or lies in a hidden directory there. It applies only if
-// the home is the working directory or lies in it.
+// dotfile reports whether the target is a hidden file of the home or lies in a hidden directory of the home. If the
+// working directory does not contain the home, it returns false.
 func (at Place) dotfile(target string) bool {
 	return at.Home != "" && within(at.Home, target) && within(at.Dir, at.Home) &&
 		strings.HasPrefix(strings.TrimPrefix(target, strings.TrimSuffix(at.Home, "/")+"/"), ".")

@@ -12,17 +12,18 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 )
 
-// targetRows is the table of files that run later or that decide about rights. It applies to commands and to tools.
+// targetRows is the table of files that run later or that grant rights, such as .bashrc. A change of such a file needs
+// a person.
 //
 //go:embed targets.txt
 var targetRows string
 
-// plantedRow is a path of the table, split into names.
+// plantedRow is one entry of the table targets.txt: a path or the end of a path, split into names.
 type plantedRow struct {
 	names    []string
-	folder   bool // everything below it counts, too
+	folder   bool // the row also matches everything below the path
 	absolute bool
-	why      *message.Text // nil in an exception
+	why      *message.Text // the reason to ask; nil means that the path is an exception
 }
 
 var plantedTable = sync.OnceValue(func() (list []plantedRow) {
@@ -50,8 +51,9 @@ var plantedTable = sync.OnceValue(func() (list []plantedRow) {
 	return list
 })
 
-// planted returns the reason why a person decides about a change of the target, a clean absolute path or pattern. It
-// returns nil for other files. Inside the working directory only the names below it count.
+// planted returns the reason why a person must decide about a change of the target, or nil if the table does not have
+// the target. target is a clean absolute path or pattern. Inside the working directory, it compares only the part of
+// the path below this directory.
 func (p Place) planted(target string, glob bool) *message.Text {
 	below, inside := target, p.Dir != "/" && within(p.Dir, target)
 	if inside {
@@ -74,7 +76,8 @@ func (p Place) planted(target string, glob bool) *message.Text {
 	return why
 }
 
-// fits reports whether the names of a path match the row, lie below it, or end in a part of it.
+// fits reports whether the path with these names matches the row, or lies below it if the row is a folder. A path to a
+// hidden folder with which the row begins matches, too, because a command may create the folder with its files.
 func (r plantedRow) fits(names []string, glob bool) bool {
 	for i := range names {
 		if r.absolute && i > 0 {
@@ -85,7 +88,7 @@ func (r plantedRow) fits(names []string, glob bool) bool {
 			n++
 		}
 		whole := n == len(r.names)
-		// A project's .config contains settings of other programs.
+		// A project's folder .config is an exception, because it has settings of many programs.
 		brings := n > 0 && r.names[0][0] == '.' && r.names[0] != ".config" && r.why != nil
 		if whole && (r.folder || i+n == len(names)) || brings && i+n == len(names) {
 			return true
@@ -94,8 +97,8 @@ func (r plantedRow) fits(names []string, glob bool) bool {
 	return false
 }
 
-// foldName returns the name under which a file system may store a file. Windows and macOS ignore capitals, macOS
-// drops invisible characters, and Windows drops the end of some names.
+// foldName returns a canonical form of a file's name. Names with the same form may be the same file: Windows and macOS
+// ignore case, macOS ignores invisible characters, and Windows ignores dots and spaces at the end.
 func foldName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Variation_Selector) || r == '\u034f' {
@@ -103,15 +106,15 @@ func foldName(name string) string {
 		}
 		return unicode.ToLower(unicode.ToUpper(r))
 	}, name)
-	name, _, _ = strings.Cut(name, ":") // a stream of NTFS
+	name, _, _ = strings.Cut(name, ":") // a data stream of the Windows file system NTFS
 	return strings.TrimRight(name, ". ")
 }
 
-// shortName matches the short names that Windows gives to longer ones: GIT~1 is .git.
+// shortName matches short names of Windows, such as GIT~1 for .git.
 var shortName = lazily(`^([^.~]{1,6})~[0-9]+(\.[^.]{0,3})?$`)
 
-// sameName compares a folded name with a name of the table. A wildcard matches a hidden file only after a written
-// dot.
+// sameName compares a result of foldName with a name of the table. With glob, the name may be a pattern. A wildcard in
+// it matches a hidden file only after a written dot, as in a shell.
 func sameName(name, row string, glob bool) bool {
 	if name == row {
 		return true

@@ -2,8 +2,8 @@ package shell
 
 import "testing"
 
-// TestPlanted kills three mutants. One compares names byte by byte. One knows the files of a folder but not the folder.
-// One asks about every hidden file.
+// TestPlanted checks that a change of a file in targets.txt needs a person, also under another spelling of its name,
+// and that its folder does, too. Other hidden files need no person.
 func TestPlanted(t *testing.T) {
 	at := Place{Dir: "/w/proj", Home: "/home/me", Temp: []string{"/tmp"}}
 	for _, name := range []string{

@@ -6,38 +6,38 @@ import (
 	"strings"
 )
 
-// role is the meaning of an option's value for the judgement.
+// role says how this package judges the value of an option.
 type role string
 
 const (
-	roleUnlisted role = ""       // the value is judged by its shape
+	roleUnlisted role = ""       // the form of the value decides
 	rolePlain    role = "plain"  // a text, a number, an address or a file that is only read
 	roleWrites   role = "writes" // a file or a directory that the program writes
 	roleLoads    role = "loads"  // a file with code that the program runs, or settings that name such code
 	roleRuns     role = "runs"   // a command that the program runs
-	roleAsks     role = "asks"   // no value: the option itself is asked about
+	roleAsks     role = "asks"   // an option without a value, about which this package asks
 )
 
-// program is the row of an everyday program.
+// program is the row of a program in the part programs of programs.txt.
 type program struct {
-	net   bool // it fetches from any address
-	reads bool // it only reads: options without a role are harmless
-	stop  int  // number of operands before the words of another program; 0 means never
+	net   bool // the program downloads from any address
+	reads bool // the program only reads, and its options without a role are harmless
+	stop  int  // number of operands before another command; 0 means that none follows
 	roles []optionRole
-	rest  []string // options after whose value the words of another program begin
-	edits []string // options with which it writes its operands
-	last  int      // it writes its last operand, if it has at least this many operands; 0 means never
-	edit  bool     // it writes all its operands
-	first bool     // its first operand is a file with code
+	rest  []string // options after which another command follows
+	edits []string // options with which the program writes its operands
+	last  int      // the program writes its last operand if it has at least this many; 0 means never
+	edit  bool     // the program always writes all its operands
+	first bool     // the first operand is a file with code
 }
 
-// optionRole is the role of the options that match a pattern. The pattern NAME= matches an operand that sets NAME.
+// optionRole is the role of the options that match a pattern. The pattern NAME= means operands of the form NAME=value.
 type optionRole struct {
 	pattern string
 	role    role
 }
 
-// everyday looks up the rows of the part programs.
+// everyday returns the row of a program in the part programs.
 var everyday = table("programs", func(said string) program {
 	m := members(said, "reads", "stop", "plain", "writes", "loads", "runs", "asks", "edits", "last", "first", "net",
 		"rest")
@@ -54,7 +54,7 @@ var everyday = table("programs", func(said string) program {
 	return p
 })
 
-// row returns the row of a program. A walker reads each row once.
+// row returns the row of a program in the part programs. It keeps the row, because parsing a row takes time.
 func (w *walker) row(name string) (program, bool) {
 	p, read := w.rows[name]
 	if !read {
@@ -69,14 +69,15 @@ func (w *walker) row(name string) (program, bool) {
 	return *p, true
 }
 
-// role returns the role of an option. The program's row takes precedence over the options that are plain in every
+// role returns the role of an option. The program's row wins over plainOptions, the options that are plain in every
 // program.
 func (p program) role(name string) role {
 	r, _ := p.matchOption(name)
 	return r
 }
 
-// matchOption returns the role of an option, and the value that a pattern such as -o* finds in the same word.
+// matchOption returns the role of an option. If the role comes from a pattern with a wildcard, such as -o*, glued is
+// the value in the same word.
 func (p program) matchOption(name string) (r role, glued string) {
 	for _, r := range p.roles {
 		head, tail, any := strings.Cut(r.pattern, "*")
@@ -96,16 +97,16 @@ func (p program) matchOption(name string) (r role, glued string) {
 	return roleUnlisted, ""
 }
 
-// programParts are the parts of the table whose names are known programs.
+// programParts are the parts of the table with names of known programs.
 var programParts = []string{
 	"programs", "wrappers", "textPrograms", "tools", "diskTools", "settings", "changing", "privileges", "fetchers",
 	"senders", "losses", "clients", "terminals", "builtins",
 }
 
-// version matches the version at the end of a program's name.
+// version matches a version at the end of a program's name, such as -13.
 var version = lazily(`[-.]?[0-9]+(\.[0-9]+)*$`)
 
-// unversioned returns the name of a program in the table: gcc for gcc-13.
+// unversioned returns the name under which the table has a program: gcc for gcc-13.
 func unversioned(name string) string {
 	if short := version().ReplaceAllString(name, ""); !listed("programs", name) && listed("programs", short) {
 		return short
@@ -113,14 +114,14 @@ func unversioned(name string) string {
 	return name
 }
 
-// isProgram reports whether the table knows a program.
+// isProgram reports whether a program is known: it is in the table, or it is a shell, an interpreter or a disk tool.
 func isProgram(name string) bool {
 	name = unversioned(name)
 	return isShell(name) || isDiskTool(name) || slices.ContainsFunc(programParts,
 		func(part string) bool { return listed(part, name) })
 }
 
-// judgeProgram asks about an unknown program, and judges the options of a known one.
+// judgeProgram asks about an unknown program, and judges the options of a known program by its row.
 func (w *walker) judgeProgram(name string, fs []field, st *state) {
 	if len(fs[0].text) == 0 || fs[0].vague || fs[0].glob {
 		return
@@ -137,7 +138,7 @@ func (w *walker) judgeProgram(name string, fs []field, st *state) {
 	}
 }
 
-// runnable asks about an unknown program, unless it lies in the tree. It reports whether the table knows the program.
+// runnable asks about an unknown program, unless it is a file of the project. It reports whether the program is known.
 func (w *walker) runnable(name string, fs []field, st *state) bool {
 	word := slashRaw(fs[0].text)
 	known := isProgram(name)
@@ -151,7 +152,7 @@ func (w *walker) runnable(name string, fs []field, st *state) bool {
 		dir := path.Base(path.Dir(target))
 		switch {
 		case w.place.writable(target, false):
-			return known // a program of the project
+			return known // the program is a file of the project
 		case known && slices.Contains(binDirs, dir):
 		default:
 			w.askBecause(whyOuterProgram, shown(fs))
@@ -160,7 +161,7 @@ func (w *walker) runnable(name string, fs []field, st *state) bool {
 	return known
 }
 
-// ownPath reports whether the PATH finds programs in the tree.
+// ownPath reports whether PATH contains the working directory or a directory below it.
 func (w *walker) ownPath(st *state) bool {
 	return slices.ContainsFunc(strings.Split(st.vars["PATH"].text, ":"), func(dir string) bool {
 		return dir != "" && slices.ContainsFunc(w.targets(literal(dir), st),
@@ -171,12 +172,12 @@ func (w *walker) ownPath(st *state) bool {
 // binDirs are the names of directories with installed programs.
 var binDirs = []string{"bin", "sbin", "shims", "libexec", "Scripts", "MacOS", "scripts", "cmd"}
 
-// optionRoles judges the words of a known program by its row.
+// optionRoles judges the options and operands of a known program by its row.
 func (w *walker) optionRoles(p program, fs []field, st *state) {
 	var operands []field
 	edited := p.edit
 	if wr, ok := wrappers(commandName(fs[0])); ok && wr.runsCommand(fs) {
-		p.reads = true // the inner command was judged already
+		p.reads = true // judgeWrapper has judged the inner command
 	}
 	for i := 1; i < len(fs) && i <= 4*maxSuffixes; i++ {
 		f := fs[i]
@@ -211,7 +212,7 @@ func (w *walker) optionRoles(p program, fs []field, st *state) {
 	w.judgeOperands(p, operands, fs, st)
 }
 
-// judgeOption judges one option by its role and its value.
+// judgeOption judges one option and its value by the role of the option.
 func (w *walker) judgeOption(p program, o option, fs []field, st *state) {
 	w.judgeUpload(p, o, fs, st)
 	if r := p.role(o.name); r == roleAsks {
@@ -221,7 +222,8 @@ func (w *walker) judgeOption(p program, o option, fs []field, st *state) {
 	}
 }
 
-// operandRole judges an operand that the row gives a role: NAME=VALUE, or a word that is asked about.
+// operandRole judges an operand with a role in the row of its program. The operand may be NAME=VALUE, or a word about
+// which this package asks.
 func (w *walker) operandRole(p program, f field, fs []field, st *state) {
 	if name, value, has := strings.Cut(f.text, "="); has {
 		if r := p.role(name + "="); r != roleUnlisted {
@@ -233,15 +235,15 @@ func (w *walker) operandRole(p program, f field, fs []field, st *state) {
 	}
 }
 
-// startsEdit reports whether the option name, in the word text, makes the program write its operands. The letter of a
-// short option may stand in a cluster.
+// startsEdit reports whether an option makes the program write its operands, as gofmt -w does. name is the option and
+// text is its word, which may have several short options.
 func (p program) startsEdit(name, text string) bool {
 	return slices.Contains(p.edits, name) || text[1] != '-' && slices.ContainsFunc(p.edits, func(e string) bool {
 		return len(e) == 2 && strings.Contains(text[1:], e[1:])
 	})
 }
 
-// judgeOperands judges the operands of a program that does not write them all.
+// judgeOperands judges the operands of a program that does not write all of them.
 func (w *walker) judgeOperands(p program, operands, fs []field, st *state) {
 	switch {
 	case p.last > 0 && len(operands) >= p.last:
@@ -250,14 +252,14 @@ func (w *walker) judgeOperands(p program, operands, fs []field, st *state) {
 		w.judgeWrite(last, st, deedWrites.With(last.src))
 	case p.first && len(operands) > 0:
 		w.optionValue(roleLoads, "", operands[0], fs, st)
-	// Other rules judge the operands of perlica, and of a program whose operands are another command.
+	// Other functions judge the operands of perlica, and operands that are another command.
 	case p.stop == 0 && commandName(fs[0]) != "perlica" && !looksInside(commandName(fs[0]), fs):
 		w.foreignOperands(p, operands, fs, st)
 	}
 }
 
-// foreignOperands asks about operands that are files outside. An operand of a program that fetches may be a route of
-// a server.
+// foreignOperands asks about operands that are files outside the working directory. It ignores operands of a
+// downloading program that look like a route of a server.
 func (w *walker) foreignOperands(p program, operands, fs []field, st *state) {
 	if p.reads {
 		return
@@ -265,7 +267,7 @@ func (w *walker) foreignOperands(p program, operands, fs []field, st *state) {
 	for _, f := range operands {
 		text := w.home(f.text)
 		if _, file, found := strings.Cut(text, "@"); p.net && found {
-			text, f = w.home(file), *part(f, w.home(file)) // NAME@FILE
+			text, f = w.home(file), *part(f, w.home(file)) // the operand is NAME@FILE
 		}
 		route := p.net && path.IsAbs(text) && !w.rooted(text)
 		if !route && looksLikeFile(f) && w.outside(f, st) {
@@ -274,10 +276,11 @@ func (w *walker) foreignOperands(p program, operands, fs []field, st *state) {
 	}
 }
 
-// uploadOptions are options of programs that fetch. Their value is a file to send.
+// uploadOptions are options of programs such as curl with a file that the program sends.
 var uploadOptions = strings.Fields("-T --upload-file --post-file --body-file --file --notes-file --attach --attachment")
 
-// judgeUpload asks about a file outside that an option sends: --upload-file FILE, --data @FILE, --form NAME=@FILE.
+// judgeUpload asks about an option that sends a file outside the working directory: --upload-file FILE, --data @FILE,
+// --form NAME=@FILE.
 func (w *walker) judgeUpload(p program, o option, fs []field, st *state) {
 	if !p.net || o.value == nil {
 		return
@@ -297,13 +300,13 @@ func (w *walker) judgeUpload(p program, o option, fs []field, st *state) {
 	}
 }
 
-// looksLikeFile reports whether an operand may be a file and not a text or an address.
+// looksLikeFile reports whether an operand may be the name of a file. A text with spaces or an address is not.
 func looksLikeFile(f field) bool {
 	return !strings.Contains(f.text, "://") && !strings.ContainsAny(f.text, " \n")
 }
 
-// readOption reads the option at i. used is the number of further words that it takes. After an option without a role,
-// only the shape of the next word decides whether it is a value.
+// readOption reads the option at index i. used is the number of further words that belong to the option. For an option
+// without a role, the next word is judged as its value, but also as an option or operand.
 func (p program) readOption(fs []field, i int) (o option, used int) {
 	text := fs[i].text
 	name, value, has := strings.Cut(text, "=")
@@ -346,7 +349,8 @@ func (p program) readOption(fs []field, i int) (o option, used int) {
 	}
 }
 
-// guards reports whether a word leads to the root, the home or a folder around the working directory.
+// guards reports whether a word names a protected directory: the root, the home, a system directory or a parent of the
+// working directory.
 func (w *walker) guards(f field, st *state) bool {
 	text := f.text
 	if text == "~" {
@@ -361,7 +365,7 @@ func (w *walker) guards(f field, st *state) bool {
 	})
 }
 
-// optionValue judges the value of an option by its role, or by its shape.
+// optionValue judges the value v of an option by the role r. Without a role it judges the form of the value.
 func (w *walker) optionValue(r role, name string, v field, fs []field, st *state) {
 	switch r {
 	case rolePlain, roleAsks:
@@ -385,20 +389,20 @@ func (w *walker) optionValue(r role, name string, v field, fs []field, st *state
 	}
 }
 
-// optionWrites judges the value of an option that names a file to write.
+// optionWrites judges the value of an option that names an output file.
 func (w *walker) optionWrites(v field, fs []field, st *state) {
 	if isStdin(v.text) || v.text == "" {
 		return
 	}
 	if _, file, ok := strings.Cut(v.text, ":"); ok && !strings.Contains(v.text[:1], "/") {
-		v = *part(v, file) // html:FILE
+		v = *part(v, file) // the value is FORMAT:FILE
 	}
 	v.made = !listed("textPrograms", commandName(fs[0]))
 	w.judgeWrite(v, st, deedWrites.With(v.src))
 	w.markOrigin(v, st, w.privacy(fs, st))
 }
 
-// optionLoads judges a file with code: the value of the option name, or an operand if name is "".
+// optionLoads judges a file with code that a program loads. name is the option with this value, or "" for an operand.
 func (w *walker) optionLoads(name string, v field, fs []field, st *state) {
 	if key, file, ok := strings.Cut(v.text, "="); ok && !strings.Contains(key, "/") {
 		v = *part(v, file)
@@ -415,8 +419,8 @@ func (w *walker) optionLoads(name string, v field, fs []field, st *state) {
 	}
 }
 
-// loadsOutside reports whether a file with code lies where others may have put it. For an option this is everywhere
-// outside the working directory. For an operand, the temporary directories are safe, too.
+// loadsOutside reports whether a file with code lies at a place that other programs can change. For an option, only the
+// working directory and the system directories are safe. For an operand, the temporary directories are safe, too.
 func (w *walker) loadsOutside(name string, v field, st *state) bool {
 	if !w.outside(v, st) && (name == "" || !slices.ContainsFunc(w.targets(v, st),
 		func(t string) bool { return path.IsAbs(v.text) && !within(w.place.Dir, t) })) {
@@ -428,7 +432,7 @@ func (w *walker) loadsOutside(name string, v field, st *state) bool {
 	})
 }
 
-// judgeShape judges the value of an option whose role the table does not know.
+// judgeShape judges the value of an option without a role by its form: an address, a command or a path.
 func (w *walker) judgeShape(name string, v field, fs []field, st *state) {
 	long := strings.HasPrefix(name, "--")
 	switch {
@@ -448,13 +452,13 @@ func (w *walker) judgeShape(name string, v field, fs []field, st *state) {
 	}
 }
 
-// isURL reports whether a word is an address.
+// isURL reports whether a word is an address with a scheme, such as https://example.com.
 func isURL(text string) bool { return address().MatchString(text) }
 
 var address = lazily(`^[a-zA-Z][a-zA-Z0-9+.-]*://`)
 
-// outside reports whether a word is a path that leads out of the working directory and the temporary directories.
-// Devices that keep nothing are not outside.
+// outside reports whether a word is a path outside the working directory and the temporary directories. Devices such as
+// /dev/null do not count as outside.
 func (w *walker) outside(f field, st *state) bool {
 	text := w.home(f.text)
 	if text == "" || !path.IsAbs(text) && !strings.Contains(text, "..") && !strings.HasPrefix(text, "~") {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestProgramsAreRead reads every row of programs.txt. Every part must be used and not empty, and no name may occur
-// twice in a part.
+// TestProgramsAreRead checks that each part of programs.txt has rows, that the code can parse each row, and that no
+// name occurs twice in a part.
 func TestProgramsAreRead(t *testing.T) {
 	read := map[string]func(name string) bool{
 		"textPrograms": nil, "diskTools": nil, "changing": nil, "privileges": nil, "commandOptions": nil,
@@ -77,7 +77,7 @@ func TestProgramsAreRead(t *testing.T) {
 	}
 }
 
-// phraseOf returns a program with the first phrase of its row in a part.
+// phraseOf returns the words of a command that matches the first phrase in the row of a program.
 func phraseOf(part, name string) []field {
 	first, _, _ := strings.Cut(rows()[part][name], ",")
 	fs := []field{literal(name)}

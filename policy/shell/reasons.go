@@ -194,7 +194,7 @@ var (
 	whySettingsFile = message.New("shell.settings-file", "a settings file in the home directory: %s")
 )
 
-// plantedReasons has the reasons of targets.txt.
+// plantedReasons maps the titles in targets.txt to the reasons that a person sees.
 var plantedReasons = map[string]*message.Text{
 	"git runs it later or keeps its history in it": message.New("shell.planted-git",
 		"git runs this file later or keeps its history in it: %s"),
@@ -208,7 +208,7 @@ var plantedReasons = map[string]*message.Text{
 		"a server runs this file after a push: %s"),
 }
 
-// kinds are ACP's kinds of tools, as words in a reason.
+// kinds maps each tool kind of ACP to a word for a reason.
 var kinds = map[string]*message.Text{
 	"read":        message.New("kind.read", "read"),
 	"edit":        message.New("kind.edit", "edit"),
@@ -223,7 +223,7 @@ var kinds = map[string]*message.Text{
 	"change":      message.New("kind.change", "change"),
 }
 
-// KindText returns a kind of tool as a word in a reason.
+// KindText returns the word for a tool kind in a reason.
 func KindText(kind string) *message.Text {
 	if t := kinds[kind]; t != nil {
 		return t

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// losses looks up the commands that remove something beyond the working tree: in clouds, clusters, containers,
-// databases, registries and backups. Each entry is a list of words that follow each other among the operands; * in a
-// word stands for any letters. A command without words always removes something.
+// losses returns the phrases of a program that removes data outside the working directory: in clouds, clusters,
+// containers, databases, registries and backups. A phrase such as "s3 rm" has words that occur in this order among the
+// operands. A * in a word matches any letters. A program with an empty row always removes data.
 var losses = table("losses", func(said string) [][]string {
 	var phrases [][]string
 	for phrase := range strings.SplitSeq(said, ",") {
@@ -17,7 +17,7 @@ var losses = table("losses", func(said string) [][]string {
 	return phrases
 })
 
-// judgeRemoteLoss asks about a command that removes something beyond the tree.
+// judgeRemoteLoss asks about a command that removes data outside the working directory, by the phrases in losses.
 func (w *walker) judgeRemoteLoss(name string, fs []field) {
 	phrases, found := losses(name)
 	words := make([]string, 0, len(fs))
@@ -33,7 +33,8 @@ func (w *walker) judgeRemoteLoss(name string, fs []field) {
 	}
 }
 
-// looksInside reports whether a cluster client only shows files or the state of a container: exec NAME -- cat FILE.
+// looksInside reports whether a cluster client only shows something in a container, as in kubectl exec NAME -- cat
+// FILE.
 func looksInside(name string, fs []field) bool {
 	at := slices.IndexFunc(fs, func(f field) bool { return f.text == "--" })
 	shows := strings.Fields("cat ls head tail grep ps df du id whoami hostname date pwd stat wc uname")
@@ -41,13 +42,14 @@ func looksInside(name string, fs []field) bool {
 		at > 0 && at+1 < len(fs) && slices.Contains(shows, fs[at+1].text)
 }
 
-// rehearsed reports whether the words ask only for a dry run or for help.
+// rehearsed reports whether the words of a command ask only for a dry run or for help.
 func rehearsed(fs []field) bool {
 	return fs[len(fs)-1].text == "-h" || slices.ContainsFunc(fs[1:],
 		func(f field) bool { return listed("rehearsals", f.text) })
 }
 
-// matchesPhrase reports whether a part of the table has a phrase that matches these words of a program.
+// matchesPhrase reports whether the row of the program in this part of the table has a phrase that matches the words
+// fs.
 func matchesPhrase(part, name string, fs []field) bool {
 	said, found := rows()[part][name]
 	if !found {
@@ -61,15 +63,16 @@ func matchesPhrase(part, name string, fs []field) bool {
 		func(phrase string) bool { return inOrder(strings.Fields(phrase), words, false) })
 }
 
-// inOrder reports whether the words of a phrase occur among words in this order. Options and their values may stand
-// between them. The first word must be among the first operands, because a later argument is not a subcommand.
+// inOrder reports whether the words of a phrase occur in words in this order. Other words, such as options and their
+// values, may stand between them. The phrase must match within the first operands, because a later operand is not a
+// subcommand. fold ignores case.
 func inOrder(phrase, words []string, fold bool) bool {
 	next, operands := 0, 0
 	if len(phrase) == 0 {
 		return true
 	}
 	phrase = slices.Clone(phrase)
-	for i := range phrase { // * matches a slash, too
+	for i := range phrase { // path.Match does not match a slash with *, so the slashes are replaced
 		phrase[i] = strings.ReplaceAll(phrase[i], "/", "\x01")
 	}
 	for _, word := range words {
@@ -91,7 +94,7 @@ func inOrder(phrase, words []string, fold bool) bool {
 	return false
 }
 
-// client is the row of a program that sends statements to a database.
+// client is the row of a database client in the part clients of programs.txt.
 type client struct {
 	valued string   // options that take a value
 	text   []string // options whose value is a statement
@@ -103,7 +106,8 @@ var clients = table("clients", func(said string) client {
 	return client{valued: strings.Join(m["valued"], " "), text: m["text"], from: figure(m["from"])}
 })
 
-// statements matches statements that remove data, in SQL and in the languages of document stores.
+// statements matches statements that remove or change data or grant rights, in SQL and in the languages of document
+// databases.
 var statements = lazily(`(?is)\b(drop|truncate)\s+(table|database|schema|index|view|column|user|role|keyspace|if\b|` +
 	`materialized|type|function|trigger|sequence|owned|\w+)|` +
 	`\bdelete\s+from\b|\bdelete\s+\w+\s+where\b|\balter\s+table\s+\S+\s+drop\b|\bupdate\s+\S+\s+set\b|` +
@@ -115,24 +119,27 @@ var statements = lazily(`(?is)\b(drop|truncate)\s+(table|database|schema|index|v
 	`\bload_extension\b|\bwritefile\s*\(|\binto\s+(outfile|dumpfile)\b|\bpg_terminate_backend\b|` +
 	`\bshutdownServer\b|\breset\s+master\b|\bvacuum\s+into\b`)
 
-// sqlComments matches comments, which may stand between words that belong together.
+// sqlComments matches comments in SQL. A comment may stand between two words that statements matches, such as drop and
+// table.
 var sqlComments = lazily(`(?s)/\*(?:[^!].*?)??\*/|--[^\n]*`)
 
-// sqlStrings matches strings, which are only text unless builds matches: a statement may be built from them.
+// sqlStrings matches strings in SQL. Text in a string is harmless, unless the statement matches builds: then the text
+// may become a statement.
 var (
 	sqlStrings = lazily(`'(?:[^']|'')*'`)
 	builds     = lazily(`(?i)\b(execute|do|prepare|exec|eval|from\s+program|format|concat)\b`)
 )
 
-// shellEscapes matches the lines that database clients pass to a shell.
+// shellEscapes matches lines that a database client passes to a shell. Its groups are the commands.
 var shellEscapes = lazily(`(?m)(?:^|[;\s])(?:\\!|\.shell|\.system|\\system|system|!)\s+([^\n;]+)|\.(?:once|output|` +
 	`read|import)\s+['"]?\|\s*([^\n]+)|\\[go]\s*\|\s*([^\n]+)`)
 
-// statementFiles matches the files that special lines of database clients write.
+// statementFiles matches lines, such as .output FILE, with which a database client writes a file. Its group is the
+// file.
 var statementFiles = lazily(`(?im)(?:^\s*\.(?:output|once|backup|save|log|trace)(?:\s+main)?|\\o|\\copy\b.*?\bto|` +
 	`\bcopy\b.*?\bto)\s+'?([/~.][^\s';]*)`)
 
-// judgeDatabase judges the statements for a database on the command line or in a known text.
+// judgeDatabase judges the statements for a database client in its options, operands and known input.
 func (w *walker) judgeDatabase(name string, fs []field, st *state, in flow) {
 	c, found := clients(name)
 	if !found {
@@ -158,7 +165,7 @@ func (w *walker) judgeDatabase(name string, fs []field, st *state, in flow) {
 	}
 }
 
-// judgeStatement judges one text for a database. It reports whether the text removes data.
+// judgeStatement judges one text with statements. It reports whether statements matches the text.
 func (w *walker) judgeStatement(f field, fs []field, st *state) bool {
 	text := sqlComments().ReplaceAllString(f.text, " ")
 	for _, m := range shellEscapes().FindAllStringSubmatch(f.text, 16) {
@@ -181,7 +188,7 @@ func (w *walker) judgeStatement(f field, fs []field, st *state) bool {
 var readers = []string{"select", "explain", "pragma", "show", "describe", "desc", ".tables", ".schema", ".headers",
 	".mode", ".dump", ".databases", ".indexes", ".fullschema", "with", "values", "\\d", "\\dt", "\\l"}
 
-// reads reports whether all statements begin with a word that only reads.
+// reads reports whether all statements in a text begin with a word that only reads data, such as select.
 func reads(text string) bool {
 	for part := range strings.SplitSeq(text, ";") {
 		words := strings.Fields(strings.ToLower(part))

@@ -1,10 +1,13 @@
 // Package shell judges shell commands by the losses and changes that their text shows. A command that destroys the
-// root, the home, the working directory or a device is Refused. A command that cannot be followed is AlwaysAsked.
+// root, the home, the working directory or a device is Refused. A command with an effect that the text does not show is
+// AlwaysAsked.
 //
-// Commands are parsed and followed, never matched as text. The package runs nothing and reads no disk, so it does not
-// know the effects of other programs and scripts.
+// The package parses a command and follows its statements, variables and nested shells. It runs nothing and reads no
+// disk, so it does not know the content of scripts. The table programs.txt tells it about other programs.
 //
-// A walk method follows the syntax, a judge method adds findings to the verdict, and an expand method expands words.
+// A walk method follows the syntax tree. A judge method may make the verdict graver. An expand method expands the words
+// of a command into fields. A field is one word with all that is known about it. A flow is the output of one command,
+// which may be the input of the next.
 package shell
 
 import (
@@ -18,19 +21,19 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 )
 
-// Tier limits the power of rules and modes over a command.
+// Tier says how dangerous a command is, which limits the rules and modes that may allow it.
 type Tier string
 
 const (
-	// Ordinary is a command without any finding.
+	// Ordinary is the tier of a command in which this package found no danger.
 	Ordinary Tier = "ordinary"
-	// AlwaysAsked is a command that a person sees in every mode, unless a rule names it.
+	// AlwaysAsked is the tier of a command that needs a person or a rule that names the command. No mode allows it.
 	AlwaysAsked Tier = "always-asked"
-	// Refused is a command that no rule, mode or standing approval allows.
+	// Refused is the tier of a command that no rule, mode or standing approval allows.
 	Refused Tier = "refused"
 )
 
-// Above reports whether a tier is graver than another; the empty tier is ordinary.
+// Above reports whether the tier t is more dangerous than the other tier. The empty tier is Ordinary.
 func (t Tier) Above(other Tier) bool { return t.rank() > other.rank() }
 
 func (t Tier) rank() int { return slices.Index([]Tier{AlwaysAsked, Refused}, t) }
@@ -42,15 +45,15 @@ type Verdict struct {
 	message.Coded
 	Word string // the word that a person types to let a refused command through once
 
-	// Unknown means that the effect depends on values that the text does not contain. The same text may then have
-	// another effect next time.
+	// Unknown means that the effect depends on values that the text does not contain, so the same text may have another
+	// effect next time.
 	Unknown bool
 
 	// Stopped is the reason why the sandbox will stop the action, or nil. The tier is then at least AlwaysAsked.
 	Stopped *message.Text
 }
 
-// maxDepth and maxSteps bound the work for loops, functions and nested shells.
+// maxDepth limits the nesting of functions, shells and wrappers. maxSteps limits the work for one command.
 const (
 	maxDepth = 50
 	maxSteps = 20000
@@ -66,24 +69,24 @@ type walker struct {
 	depth     int
 	steps     int
 	funcs     map[string][]function
-	active    map[*syntax.Stmt]bool // bodies that are being walked
-	files     map[string]origin     // origins of the files that the command wrote
-	written   map[string]flow       // texts that the command wrote into files, if known
-	touched   Changed               // the files that it wrote
-	unseen    map[string]int        // number of unknown texts that it wrote into a file
+	active    map[*syntax.Stmt]bool // bodies of functions that are being walked
+	files     map[string]origin     // origins of the files that the script wrote
+	written   map[string]flow       // known texts that the script wrote into files
+	touched   Changed               // the files that the script wrote
+	unseen    map[string]int        // number of unknown texts that the script wrote into each file
 	committed bool                  // a commit may contain private data
-	remotes   []string              // names of the git remotes that the command adds
-	rows      map[string]*program   // the rows of programs that were read
-	writes    bool                  // the command changes or removes a file
-	pipes     map[string]field      // the process substitutions, by their names
-	sinks     []*sink               // the sinks of the current statement
-	unnamed   origin                // origins of the files with unknown names
+	remotes   []string              // names of the git remotes that the script adds
+	rows      map[string]*program   // rows of programs.txt that were already parsed
+	writes    bool                  // the script changes or removes a file
+	pipes     map[string]field      // process substitutions such as <(…), by their invented names
+	sinks     []*sink               // the processes of >(…) in the statements that are being walked
+	unnamed   origin                // origins of the files that were written under unknown names
 	stopped   *message.Text         // the reason why the sandbox will stop the command, or nil
 
-	declaring   int  // above zero while the body of a function is read before its call
-	refusedOnly int  // above zero while only refused commands count
+	declaring   int  // above zero while the body of a function is judged at its declaration
+	refusedOnly int  // above zero while the walker looks only for refused commands
 	packages    int  // above zero while a launcher runs a program of the project's packages
-	suffixes    bool // the words are a suffix of an unknown program's words
+	suffixes    bool // the command is only a guess: a suffix of the words of an unknown program
 }
 
 func newWalker(at Place) *walker {
@@ -105,10 +108,10 @@ func newState(dirPath string) *state {
 type Judgement struct {
 	Verdict Verdict
 	Calls   []Call // every simple command, including those inside wrappers
-	Writes  bool   // it changes or removes a file
+	Writes  bool   // the command changes or removes a file
 
-	// Changed lists the files that the text shows to be written. Files that a compiler or a formatter makes from
-	// other files are missing.
+	// Changed lists the files that the command writes, as its text shows. It does not have files that a compiler or a
+	// formatter makes from other files.
 	Changed Changed
 }
 
@@ -129,26 +132,26 @@ func Judge(c Command, at Place) Judgement {
 	return Judgement{Verdict: w.verdict, Calls: w.calls, Writes: w.writes, Changed: w.touched}
 }
 
-// Unclear returns the verdict for an effect that cannot be known, with its reason.
+// Unclear returns the verdict AlwaysAsked with the reason why, for an effect that cannot be known.
 func Unclear(why *message.Text) Verdict {
 	v := because(AlwaysAsked, why)
 	v.Unknown = true
 	return v
 }
 
-// Asked returns the verdict for an effect that a person decides about, with its reason.
+// Asked returns the verdict AlwaysAsked with the reason why, for a known effect about which a person decides.
 func Asked(why *message.Text) Verdict { return because(AlwaysAsked, why) }
 
 // Reason returns the reason as a sentence.
 func (v Verdict) Reason() *message.Text { return &message.Text{Text: v.Why, Coded: v.Coded} }
 
-// because returns a verdict with a reason that a terminal can show.
+// because returns a verdict with the reason why, in a form that is safe to show on a terminal.
 func because(tier Tier, why *message.Text) Verdict {
 	why = tidied(why)
 	return Verdict{Tier: tier, Why: why.Text, Coded: why.Coded}
 }
 
-// tidied is tidy for a sentence and its insertions.
+// tidied applies tidy to a message and to the values in it.
 func tidied(t *message.Text) *message.Text {
 	clean := &message.Text{Text: tidy(t.Text), Coded: message.Coded{Code: t.Code}}
 	for _, a := range t.Args {
@@ -165,7 +168,8 @@ func tidied(t *message.Text) *message.Text {
 	return clean
 }
 
-// addFinding keeps the gravest finding. Of equal findings it keeps the first.
+// addFinding replaces the verdict if the tier is above that of the verdict. So the first reason with the highest tier
+// stays.
 func (w *walker) addFinding(tier Tier, why *message.Text, word string) {
 	if w.refusedOnly > 0 && tier != Refused {
 		return
@@ -184,7 +188,7 @@ func (w *walker) askBecause(why *message.Text, args ...any) {
 	w.addFinding(AlwaysAsked, why, "")
 }
 
-// askUnknown asks because the text does not determine the effect.
+// askUnknown raises the verdict to AlwaysAsked, because the text does not determine the effect.
 func (w *walker) askUnknown(why *message.Text, args ...any) {
 	if w.declaring > 0 {
 		return
@@ -193,7 +197,7 @@ func (w *walker) askUnknown(why *message.Text, args ...any) {
 	w.verdict.Unknown = w.verdict.Unknown || w.refusedOnly == 0
 }
 
-// tidy returns one short line that a terminal can show.
+// tidy returns a text as one line of at most 240 characters that is safe to show on a terminal.
 func tidy(s string) string {
 	s = Printable(s)
 	if runes := []rune(s); len(runes) > 240 {
@@ -202,7 +206,8 @@ func tidy(s string) string {
 	return s
 }
 
-// Printable replaces every character of s that a terminal may obey by a mark, and each line end by a space.
+// Printable replaces each line end and tab by a space, and each other unprintable character by U+FFFD, because a
+// terminal may obey such characters.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -215,8 +220,8 @@ func Printable(s string) string {
 	}, s)
 }
 
-// walkScript reads a whole shell text. It also judges the statements before a syntax error, because a shell runs them
-// before it finds the error.
+// walkScript judges a script. It also judges the statements before a syntax error, because a shell runs them before it
+// finds the error.
 func (w *walker) walkScript(text string, st *state, in flow) flow {
 	if w.depth++; w.depth > maxDepth || w.steps > maxSteps {
 		w.askUnknown(whyNested)
@@ -247,10 +252,10 @@ func (w *walker) walkScript(text string, st *state, in flow) flow {
 	return out
 }
 
-// source returns the written text of a node.
+// source returns the text of a syntax node as it stands in the script.
 func (w *walker) source(n syntax.Node) string { return w.slice(n.Pos().Offset(), n.End().Offset()) }
 
-// slice returns the text from one offset to another.
+// slice returns a part of the script by its byte offsets.
 func (w *walker) slice(from, to uint) string {
 	if to < from || to > uint(len(w.text)) {
 		return ""

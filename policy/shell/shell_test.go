@@ -10,10 +10,11 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// at is the place of most tests.
+// at has the directories in which the commands of most tests run.
 var at = Place{Dir: "/home/me/work/proj", Home: "/home/me", Temp: []string{"/tmp", "/var/folders/xy/T"}}
 
-// commands returns the commands of a tier, one a line. A backslash at the end of a line continues the command.
+// commands reads the file in testdata with the commands of a tier, one a line. After a backslash at the end of a line,
+// the command continues on the next line.
 func commands(t testing.TB, tier Tier) []string {
 	text, err := os.ReadFile(filepath.Join("testdata", string(tier)+".txt"))
 	if err != nil {
@@ -28,7 +29,7 @@ func commands(t testing.TB, tier Tier) []string {
 
 var tiers = []Tier{Refused, AlwaysAsked, Ordinary}
 
-// TestTiers kills the mutants that drop a case of the walker or of the judges.
+// TestTiers checks the tier of each command in the lists of testdata.
 func TestTiers(t *testing.T) {
 	count := 0
 	for _, want := range tiers {
@@ -75,7 +76,7 @@ func TestTiersOfLongerScripts(t *testing.T) {
 		{"echo {1..100000000}", Ordinary},
 		{"rm -rf {a..z}{a..z}{a..z}", AlwaysAsked},
 		{"echo \x00", AlwaysAsked},
-		{"00&0\xd1", AlwaysAsked}, // the parser yields twice here
+		{"00&0\xd1", AlwaysAsked}, // the parser yields once more after an error
 		{"", Ordinary},
 		{"python3 <<'P'\nimport shutil\nshutil.rmtree('x')\nP", AlwaysAsked},
 		{"python3 - <<'P'\nprint(1+1)\nP", Ordinary},
@@ -93,8 +94,8 @@ func TestTiersOfLongerScripts(t *testing.T) {
 	}
 }
 
-// TestHugeWork kills the mutants without a limit. Each command is small and would need more work or memory than a
-// machine has.
+// TestHugeWork checks that Judge ends soon for commands that are small, but without limits would need more work or
+// memory than a machine has.
 func TestHugeWork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it measures time, which the race detector makes of another kind")
@@ -140,7 +141,7 @@ func TestHugeWork(t *testing.T) {
 	}
 }
 
-// TestWhy kills the mutant whose reason names less than the loss and the command.
+// TestWhy checks the whole verdict of a few commands. The reason names the loss and the command.
 func TestWhy(t *testing.T) {
 	type verdict struct {
 		Tier      Tier
@@ -178,7 +179,7 @@ func TestClassifyArgv(t *testing.T) {
 		{[]string{"bash", "-lc", "rm -rf /"}, Refused},
 		{[]string{"/bin/zsh", "-c", "git status"}, Ordinary},
 		{[]string{"rm", "-rf", "/"}, Refused},
-		{[]string{"rm", "-rf", "*"}, Ordinary}, // no shell expands it, so it is a file called *
+		{[]string{"rm", "-rf", "*"}, Ordinary}, // no shell expands the word, so it names a file called *
 		{[]string{"rm", "-rf", "~"}, Ordinary},
 		{[]string{"git", "commit", "-m", "x; rm -rf /"}, Ordinary},
 		{[]string{"env", "A=b", "rm", "-rf", "/"}, Refused},
@@ -193,8 +194,8 @@ func TestClassifyArgv(t *testing.T) {
 	}
 }
 
-// TestPlaces kills the mutants that take the working directory, the home or the temporary directories from another
-// source than the place.
+// TestPlaces checks that the verdict follows from the working directory, the home and the temporary directories in
+// Place.
 func TestPlaces(t *testing.T) {
 	tests := []struct {
 		place   Place
@@ -225,7 +226,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// wrapped returns commands that run c. If c is refused, they must be refused, too.
+// wrapped returns commands that run the command c. If Judge refuses c, it must refuse them, too.
 func wrapped(c string) ([]string, error) {
 	q, err := syntax.Quote(c, syntax.LangBash)
 	if err != nil {
@@ -255,8 +256,8 @@ func TestWrappingKeepsRefused(t *testing.T) {
 	}
 }
 
-// FuzzClassify checks that nothing panics or hangs, that every verdict is complete, and that a refused command stays
-// refused inside another.
+// FuzzClassify checks for any text that Judge does not panic or hang, that its verdict is complete, and that a refused
+// command stays refused inside another command.
 func FuzzClassify(f *testing.F) {
 	for _, tier := range tiers {
 		for _, c := range commands(f, tier) {

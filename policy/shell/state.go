@@ -12,37 +12,37 @@ import (
 
 // state is the knowledge about a shell at one point of its script.
 type state struct {
-	dirs    []dir // directories that it may be in
-	pending []dir // directories that it is in if the last cd failed
+	dirs    []dir // directories in which the shell may be
+	pending []dir // directories in which the shell is if the last cd failed
 	vars    map[string]variable
 	args    []field // positional parameters; nil if unknown
-	input   *flow   // standard input after exec
+	input   *flow   // standard input that exec < FILE has set; nil if none
 	traps   []field // commands that the shell runs at its end or on a signal
-	keeps   bool    // exec was called without a command, so its redirections last
-	far     bool    // a shell on another machine
-	errexit bool    // set -e: after a failed cd nothing follows
+	keeps   bool    // exec without a command has just run, so its redirections stay
+	far     bool    // the shell runs on another machine
+	errexit bool    // set -e is on: the shell ends at a failed cd
 }
 
-// dir is a directory that the shell may be in. An empty path is unknown. If doubt is true, the shell is there only if
-// a cd fails.
+// dir is a directory in which the shell may be. An empty path means an unknown directory. If doubt is true, the shell
+// is in this directory only if an earlier cd failed.
 type dir struct {
 	path  string
 	doubt bool
 }
 
-// flow is the output of one command of a pipe and the input of the next.
+// flow is the output of a command, which may be the input of the next command of a pipe.
 type flow struct {
-	piped    bool    // a pipe or a file, not the terminal
-	known    bool    // text is complete
-	text     string  // the text
+	piped    bool    // the text comes from a pipe or a file, not from the terminal
+	known    bool    // text is the whole text
+	text     string  // the known parts of the text
 	other    string  // the text in a shell whose echo reads escapes, if it differs
-	origin   origin  // origin of parts of the text
-	operands []field // the file names that it lists, if known
-	number   bool    // it is some number
-	written  bool    // it comes from a file that the command itself wrote
+	origin   origin  // origins of the parts of the text
+	operands []field // the file names in the text, if it is a known list
+	number   bool    // the text is an unknown number
+	written  bool    // the text comes from a file that the script itself wrote
 }
 
-// then returns the flow of two commands in sequence.
+// then returns the output of two commands in sequence, the flow f followed by the flow g.
 func (f flow) then(g flow) flow {
 	out := flow{
 		piped: f.piped || g.piped, known: f.known && g.known, text: f.text,
@@ -74,7 +74,8 @@ func (st *state) fork() *state {
 	return c
 }
 
-// referred returns the name of the variable that an assignment to name sets.
+// referred returns the name of the variable that an assignment to name sets: another one if declare -n made the name a
+// reference.
 func (st *state) referred(name string) string {
 	if to := st.vars[name].refers; to != "" {
 		return to
@@ -82,8 +83,8 @@ func (st *state) referred(name string) string {
 	return name
 }
 
-// setVariable gives a named variable a value. If the name has a subscript, the value is unknown, because the walker
-// does not know the element.
+// setVariable sets the variable with this name to v. For a name with a subscript, such as a[1], it makes the whole
+// variable unknown.
 func (st *state) setVariable(name string, v variable) {
 	name, _, element := strings.Cut(name, "[")
 	if element {
@@ -94,9 +95,10 @@ func (st *state) setVariable(name string, v variable) {
 	}
 }
 
-// restoreVariable gives a variable its old value after a command with an assignment, as in NAME=value COMMAND. given
-// has the values of the assignment. If the command itself set another value, that value may last. In some shells the
-// assignments before a special builtin last, too: lasts is true for such a builtin.
+// restoreVariable restores a variable after a command with an assignment, as in NAME=value COMMAND. before has the old
+// value and given has the assigned value. If COMMAND has set the variable itself, the value becomes unknown. lasts says
+// that COMMAND is a special builtin. In some shells an assignment before such a builtin stays, so the value becomes
+// unknown, too.
 func (st *state) restoreVariable(name string, before *state, given map[string]variable, lasts bool) {
 	old, had := before.vars[name]
 	now, has := st.vars[name]
@@ -110,7 +112,8 @@ func (st *state) restoreVariable(name string, before *state, given map[string]va
 	}
 }
 
-// child returns the state of a new process, which knows only exported variables.
+// child returns the state of a new shell process. It gets only the exported variables, and args as positional
+// parameters.
 func (st *state) child(args []field) *state {
 	c := st.clone()
 	c.args, c.errexit, c.traps = positional(args), false, nil
@@ -118,7 +121,8 @@ func (st *state) child(args []field) *state {
 	return c
 }
 
-// joinStates sets st to the knowledge that a and b share.
+// joinStates sets st to a state that holds whether the script reached this point with the state a or b. A variable that
+// differs becomes unknown.
 func (st *state) joinStates(a, b *state) {
 	dirs, pending := slices.Clone(a.dirs), slices.Clone(a.pending)
 	for _, d := range b.dirs {
@@ -149,7 +153,7 @@ func (st *state) joinStates(a, b *state) {
 	}
 }
 
-// either returns the flow of an input that may be a or b.
+// either returns a flow for an input that may be the flow a or the flow b. If they differ, the text is unknown.
 func either(a, b *flow) *flow {
 	if a == b {
 		return a
@@ -163,7 +167,7 @@ func either(a, b *flow) *flow {
 	return &out
 }
 
-// with adds a directory unless it is in the list.
+// with adds the directory d to the list, unless the list already has its path.
 func with(dirs []dir, d dir) []dir {
 	for i, have := range dirs {
 		if have.path == d.path {
@@ -174,7 +178,8 @@ func with(dirs []dir, d dir) []dir {
 	return append(dirs, d)
 }
 
-// endStatement ends a statement without a following && or ||: the next statement runs even if its cd failed.
+// endStatement ends a statement that no && or || follows. The next statement also runs if a cd in this statement
+// failed, unless set -e is on.
 func (st *state) endStatement() {
 	if !st.errexit {
 		for _, d := range st.pending {
@@ -184,7 +189,7 @@ func (st *state) endStatement() {
 	st.pending = nil
 }
 
-// chdir moves to the target of a cd with this operand.
+// chdir updates the directories of the shell for a cd with the operand to.
 func (st *state) chdir(to field) {
 	var dirs []dir
 	for _, d := range st.dirs {
@@ -207,7 +212,7 @@ func resolve(dir, target string) string {
 	return path.Join(dir, target)
 }
 
-// trap judges trap ACTION SIGNAL…. The action may run at any later time, and at the end.
+// trap judges the builtin trap ACTION SIGNAL…. The action may run at any later time, and at the end of the script.
 func (w *walker) trap(args []field, st *state) {
 	if len(args) > 0 && args[0].text == "--" {
 		args = args[1:]
@@ -221,7 +226,7 @@ func (w *walker) trap(args []field, st *state) {
 	st.traps = withTrap(st.traps, args[0])
 }
 
-// withTrap adds an action unless it is in the list.
+// withTrap adds the action t to the list, unless the list already has it.
 func withTrap(traps []field, t field) []field {
 	if slices.ContainsFunc(traps, func(have field) bool { return have.text == t.text }) {
 		return traps
@@ -229,24 +234,25 @@ func withTrap(traps []field, t field) []field {
 	return append(slices.Clip(traps), t)
 }
 
-// judgeTraps judges the traps at the end of a list of statements, because the shell may end there.
+// judgeTraps judges the actions of trap at the end of a list of statements, because the shell may end there and run
+// them.
 func (w *walker) judgeTraps(st *state) {
 	for _, t := range st.traps {
 		w.walkNested(t.text, t, st.fork(), flow{})
 	}
 }
 
-// maxFunctions is the number of definitions of one name that are followed.
+// maxFunctions is the maximum number of definitions of one function that the walker follows.
 const maxFunctions = 16
 
-// function is one definition of a name in the script: a function or an alias.
+// function is one definition of a function or an alias in the script.
 type function struct {
 	body *syntax.Stmt
 	text string // the script around it
 }
 
-// declareFunction remembers a function and judges the parts of its body that do not depend on the arguments. The other
-// parts are judged at each call.
+// declareFunction stores a function and judges its body without arguments. It asks no questions about unknown values
+// then, because each call judges the body again with its arguments.
 func (w *walker) declareFunction(c *syntax.FuncDecl, st *state) {
 	if c.Name == nil || c.Body == nil {
 		return
@@ -264,8 +270,8 @@ func (w *walker) declareFunction(c *syntax.FuncDecl, st *state) {
 	w.declaring--
 }
 
-// defineName adds a definition of a name. A definition is never removed, because branches, subshells and unset decide
-// which one a call reaches.
+// defineName adds a definition of a name. The walker keeps all definitions of a name, because branches, subshells and
+// unset decide about the definition that a call reaches.
 func (w *walker) defineName(name string, fn function) {
 	have := w.funcs[name]
 	if slices.Contains(have, fn) {
@@ -278,14 +284,15 @@ func (w *walker) defineName(name string, fn function) {
 	w.funcs[name] = append(have, fn)
 }
 
-// alias defines a name as the start of a command.
+// alias defines a name as an alias for text, the start of a command.
 func (w *walker) alias(name, text string) {
 	if list, read, err := parse(text + ` "$@"`); err == nil && len(list) == 1 {
 		w.defineName(name, function{list[0], read})
 	}
 }
 
-// callFunctions walks every definition that a call may reach. Afterwards st has the knowledge that all of them share.
+// callFunctions walks every definition of the function that fs calls. Afterwards st holds for each of them, as in
+// joinStates.
 func (w *walker) callFunctions(fs []field, st *state, in flow) flow {
 	var out flow
 	var after []*state
@@ -309,7 +316,7 @@ func (w *walker) callFunctions(fs []field, st *state, in flow) flow {
 	return out
 }
 
-// enterFunction walks the body of a function, unless that body is already being walked.
+// enterFunction walks the body of a function. It does nothing if the function calls itself.
 func (w *walker) enterFunction(fn function, st *state, in flow) flow {
 	if w.active[fn.body] || w.steps > maxSteps {
 		return flow{}
@@ -322,7 +329,7 @@ func (w *walker) enterFunction(fn function, st *state, in flow) flow {
 	return out
 }
 
-// multiplies reports whether a function starts itself in a pipe or in the background.
+// multiplies reports whether a function starts itself in a pipe or in the background, as a fork bomb does.
 func multiplies(name string, body *syntax.Stmt) bool {
 	found := false
 	syntax.Walk(body, func(n syntax.Node) bool {

@@ -43,7 +43,7 @@ func (w *walker) walkStmt(s *syntax.Stmt, st *state, in flow) flow {
 	}
 	redirected := slices.ContainsFunc(s.Redirs, input)
 	if redirected {
-		st.input = nil // a redirection by exec inside the statement holds until its end
+		st.input = nil // the redirection of the statement wins over an earlier exec < FILE
 	}
 	out := w.walkCommand(s.Cmd, st, in)
 	if redirected && st.keeps {
@@ -101,7 +101,7 @@ func (w *walker) walkCommand(cmd syntax.Command, st *state, in flow) flow {
 		w.assignVariables(c.Args, st, c.Variant.Value == "export" || slices.ContainsFunc(c.Args, exports))
 		w.references(c, st)
 		if !slices.ContainsFunc(c.Args, func(a *syntax.Assign) bool { return a.Name != nil }) {
-			return flow{piped: true, origin: private} // it prints the variables, which may hold keys
+			return flow{piped: true, origin: private} // without names, declare prints all variables, which may contain keys
 		}
 	case *syntax.TestClause:
 		w.judgeTest(c.X, st)
@@ -112,22 +112,21 @@ func (w *walker) walkCommand(cmd syntax.Command, st *state, in flow) flow {
 	return flow{known: true}
 }
 
-// walkCoproc reads a simple command again, without the word coproc. The parser misreads its first word as the name of
-// the coprocess, which only a compound command can have. It also misreads operands of the form NAME=VALUE as
-// assignments.
+// walkCoproc walks a command after the word coproc. It parses a simple command again, because the parser takes its
+// first word for the name of the coprocess. The parser also takes operands of the form NAME=VALUE for assignments.
 func (w *walker) walkCoproc(c *syntax.CoprocClause, st *state, in flow) flow {
 	call, simple := c.Stmt.Cmd.(*syntax.CallExpr)
 	if !simple {
 		return w.walkStmt(c.Stmt, st, in)
 	}
 	end := c.End().Offset()
-	for _, a := range call.Assigns { // they may stand after the words
+	for _, a := range call.Assigns { // an assignment may stand after the words
 		end = max(end, a.End().Offset())
 	}
 	return w.walkScript(w.slice(c.Coproc.Offset()+uint(len("coproc")), end), st, in)
 }
 
-// walkSubstitutions walks the commands inside a node that is not expanded otherwise.
+// walkSubstitutions walks the command substitutions inside a syntax node that the walker does not expand.
 func (w *walker) walkSubstitutions(n syntax.Node, st *state) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch s := n.(type) {
@@ -142,7 +141,8 @@ func (w *walker) walkSubstitutions(n syntax.Node, st *state) {
 	})
 }
 
-// count gives the variable of a counting loop a number, because no number names a directory that matters.
+// count sets the variable of a loop such as for ((i=0; …)) to 0. The true number does not matter, because no important
+// directory has a number as its name.
 func count(init syntax.ArithmExpr, st *state) {
 	if set, ok := init.(*syntax.BinaryArithm); ok && set.Op == syntax.Assgn {
 		if name, ok := set.X.(*syntax.Word); ok && syntax.ValidName(name.Lit()) {
@@ -151,8 +151,7 @@ func count(init syntax.ArithmExpr, st *state) {
 	}
 }
 
-// forget turns the variables that arithmetic may have set into numbers, because no number names a directory that
-// matters.
+// forget sets the variables in arithmetic to an unknown number, because the arithmetic may have changed them.
 func forget(n syntax.Node, st *state) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		if lit, ok := n.(*syntax.Lit); ok {
@@ -164,7 +163,7 @@ func forget(n syntax.Node, st *state) {
 	})
 }
 
-// references records variables that declare -n makes aliases of others.
+// references records the variables that declare -n makes references to other variables.
 func (w *walker) references(c *syntax.DeclClause, st *state) {
 	named := c.Variant.Value == "nameref"
 	for _, a := range c.Args {
@@ -192,7 +191,8 @@ func (w *walker) walkBinary(c *syntax.BinaryCmd, st *state, in flow) flow {
 	}
 	out := w.walkStmt(c.X, st.fork(), in)
 	out.piped = true
-	// Shells differ in whether they run the last command of a pipe in the same process.
+	// Some shells run the last command of a pipe in a subshell, and others in the shell itself. Both may be true
+	// afterwards.
 	after := st.fork()
 	after.input = nil
 	out = w.walkStmt(c.Y, after, out)
@@ -201,7 +201,8 @@ func (w *walker) walkBinary(c *syntax.BinaryCmd, st *state, in flow) flow {
 	return out
 }
 
-// walkAnd walks X && Y. Y runs only after the cd of X has worked. After both, the result of the cd is open.
+// walkAnd walks X && Y. Y runs only if X has succeeded, so a cd in X has succeeded, too. After the statement, the cd
+// may have failed.
 func (w *walker) walkAnd(c *syntax.BinaryCmd, st *state, in flow) flow {
 	out := w.walkStmt(c.X, st, in)
 	failed := st.pending
@@ -211,7 +212,8 @@ func (w *walker) walkAnd(c *syntax.BinaryCmd, st *state, in flow) flow {
 	return out
 }
 
-// walkOr walks X || Y. Y runs after X has failed. If Y leaves, the next statement runs only after X has worked.
+// walkOr walks X || Y. Y runs only if X has failed, so a cd in X has failed, too. If Y is exit or return, the next
+// statement runs only if X has succeeded.
 func (w *walker) walkOr(c *syntax.BinaryCmd, st *state, in flow) flow {
 	before := st.clone()
 	out := w.walkStmt(c.X, st, in)
@@ -230,7 +232,7 @@ func (w *walker) walkOr(c *syntax.BinaryCmd, st *state, in flow) flow {
 	return out
 }
 
-// leaves reports whether nothing after the statement runs.
+// leaves reports whether the statement is exit, return, break or continue, or a block that ends in one of them.
 func leaves(s *syntax.Stmt) bool {
 	switch c := s.Cmd.(type) {
 	case *syntax.CallExpr:
@@ -258,7 +260,7 @@ func (w *walker) walkIf(c *syntax.IfClause, st *state, in flow) flow {
 	return out
 }
 
-// walkWhile walks its body twice, because the second iteration sees the result of the first.
+// walkWhile walks the body of the loop twice, because the second iteration starts with the changes of the first.
 func (w *walker) walkWhile(c *syntax.WhileClause, st *state, in flow) flow {
 	var out flow
 	for range 2 {
@@ -317,7 +319,8 @@ func (w *walker) walkCase(c *syntax.CaseClause, st *state, in flow) flow {
 	return out
 }
 
-// walkRedirects judges the written files. It returns the input, and the file of the standard output if there is one.
+// walkRedirects judges the files to which redirections write. It returns the standard input of the command, and the
+// file of its standard output or nil.
 func (w *walker) walkRedirects(list []*syntax.Redirect, st *state, in flow) (flow, *field) {
 	var target *field
 	for _, r := range list {
@@ -342,10 +345,10 @@ func (w *walker) walkRedirects(list []*syntax.Redirect, st *state, in flow) (flo
 	return in, target
 }
 
-// descriptors matches the operands of >& that are not file names.
+// descriptors matches the operands of >& that are descriptors, such as 1 or -, and not file names.
 var descriptors = lazily(`^([0-9]+-?|-)$`)
 
-// exports reports whether a word of declare is -x, or contains x among other letters.
+// exports reports whether an argument of declare is an option with the letter x, such as -x or -rx.
 func exports(a *syntax.Assign) bool {
 	if !a.Naked || a.Name != nil || a.Value == nil {
 		return false

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// setting is the row of a program that changes the machine: its power, services, kernel, mounts or network. Its words
-// show whether it only reads.
+// setting is the row of a program in the part settings of programs.txt. Such a program changes the machine: its power,
+// services, kernel, mounts or network. The row has the words with which the program only shows something.
 type setting struct {
-	shows []string // first operands or options with which it only shows
-	bare  bool     // without operands it only shows
-	acts  []string // if not empty, it changes something only with one of these words
+	shows []string // first operands, and options, with which the program only shows something
+	bare  bool     // without arguments the program only shows something
+	acts  []string // if not empty, the program changes something only with one of these words
 }
 
 var settings = table("settings", func(said string) setting {
@@ -18,7 +18,8 @@ var settings = table("settings", func(said string) setting {
 	return setting{shows: m["shows"], bare: m["bare"] != nil, acts: m["acts"]}
 })
 
-// judgeMachine asks about changes of the machine. It reports whether the program is known.
+// judgeMachine asks about a program that changes the machine. It reports whether the table has the program in the parts
+// settings or changing.
 func (w *walker) judgeMachine(name string, fs []field) bool {
 	s, found := settings(name)
 	if !found && !listed("changing", name) {
@@ -37,13 +38,14 @@ func (w *walker) judgeMachine(name string, fs []field) bool {
 	return true
 }
 
-// onlyShows reports whether a program without acts only shows something with these arguments.
+// onlyShows reports whether a program with no words in acts only shows something with these arguments.
 func (s setting) onlyShows(name string, args []field) bool {
 	if len(args) == 0 && s.bare || asksForHelp(args) {
 		return true
 	}
 	for i, f := range args {
-		// A word in s.shows counts if it is the first word, if it follows an option, or if it is an option itself.
+		// A word of s.shows must be the first word, follow an option, or be an option itself. At other places it may be
+		// a name.
 		first := i == 0 || strings.HasPrefix(args[i-1].text, "-") || name == "service" && i == 1
 		if slices.Contains(s.shows, f.text) && (first || strings.HasPrefix(f.text, "-")) {
 			return true
@@ -52,7 +54,7 @@ func (s setting) onlyShows(name string, args []field) bool {
 	return false
 }
 
-// isAct reports whether a word is one with which the program changes something.
+// isAct reports whether a word is in acts, or matches a pattern in acts.
 func (s setting) isAct(f field) bool {
 	word, _, _ := strings.Cut(f.text, "=")
 	return slices.ContainsFunc(s.acts, func(act string) bool {
@@ -61,12 +63,13 @@ func (s setting) isAct(f field) bool {
 	})
 }
 
-// asksForHelp reports whether the only argument is --help or --version.
+// asksForHelp reports whether args is only --help or only --version.
 func asksForHelp(args []field) bool {
 	return len(args) == 1 && (args[0].text == "--help" || args[0].text == "--version")
 }
 
-// judgeKill asks about signals to all processes, to a group, or to processes that the command does not start itself.
+// judgeKill asks about signals to processes that the script did not start itself, such as all processes or a whole
+// group.
 func (w *walker) judgeKill(name string, fs []field, st *state) {
 	all := name != "kill" && selectsOthers(name, fs)
 	above := procs().MatchString(w.text)
@@ -81,13 +84,13 @@ func (w *walker) judgeKill(name string, fs []field, st *state) {
 	}
 }
 
-// namesParent reports whether a word may stand for a parent process of the command, or for Perlica.
+// namesParent reports whether a word may mean a parent process of the command, or Perlica.
 func namesParent(f field) bool {
 	return f.vague && f.origin.is(private) || parents().MatchString(f.src) ||
 		parents().MatchString(strings.ReplaceAll(f.text, unknownText, ""))
 }
 
-// selectsOthers reports whether the words of pkill or killall select processes that the command did not start.
+// selectsOthers reports whether the words of pkill or killall select processes that the script did not start.
 func selectsOthers(name string, fs []field) bool {
 	pattern := name == "pkill" || name == "killall" && among(fs, "-r", "--regexp")
 	for i, f := range fs[1:] {
@@ -103,14 +106,14 @@ func selectsOthers(name string, fs []field) bool {
 	return false
 }
 
-// everyones are words of pkill and killall that select the processes of a user or of the system. groups are words of
-// pkill that select whole groups and terminals.
+// everyones are words of pkill and killall that select all processes of a user or of the system. groups are options of
+// pkill that select all processes of a group or a terminal.
 var (
 	everyones = strings.Fields("-u -U --user --euid --uid -v --inverse . .* systemd init sshd launchd perlica")
 	groups    = strings.Fields("-t --terminal -s --session -g --pgroup -G --group")
 )
 
-// killed returns the operands of kill after the signal.
+// killed returns the operands of kill that name processes, without the signal.
 func killed(fs []field) []field {
 	args := fs[1:]
 	switch {
@@ -125,8 +128,8 @@ func killed(fs []field) []field {
 	return args
 }
 
-// foreignProcess reports whether an operand of kill may mean a process of others: a group, all processes, process 1,
-// or the output of a command that ownProcess does not match.
+// foreignProcess reports whether an operand of kill may mean a process that the script did not start. This may be a
+// group, all processes, process 1, or the output of a command that ownProcess does not match.
 func foreignProcess(f field, st *state) bool {
 	src := strings.Trim(f.src, `"-`)
 	if v, ok := st.vars[strings.Trim(src, "${}")]; ok && v.src != "" {
@@ -141,16 +144,17 @@ func foreignProcess(f field, st *state) bool {
 	return strings.HasPrefix(f.src, "-") || strings.Contains(src, "$(") || strings.Contains(src, "`")
 }
 
-// ownProcess matches commands that print processes by a port, a job, a name or a file with a number.
+// ownProcess matches substitutions that print the numbers of a few processes, such as $(lsof -ti :8080) or $(cat
+// server.pid).
 var ownProcess = lazily("^(\\$\\(|`)\\s*(lsof|jobs|pgrep|(cat|head|<)\\s*[^|;]*pid)\\b")
 
-// procs matches texts that may find a parent process of the command.
+// procs matches scripts that may look up the number of a parent process.
 var procs = lazily(`(?i)\bppid\b|/proc/`)
 
-// parents matches words that stand for a parent process of the command, or for Perlica.
+// parents matches words that may mean a parent process of the command, or Perlica.
 var parents = lazily(`(?i)\bppid\b|perlica|/proc/`)
 
-// judgeContainer asks about containers that reach the whole machine.
+// judgeContainer asks about containers with access to the whole machine, and about commands that end all containers.
 func (w *walker) judgeContainer(fs []field, st *state) {
 	if among(fs[1:min(len(fs), 3)], "stop", "kill", "rm", "restart", "pause") &&
 		slices.ContainsFunc(fs[1:], allContainers) {
@@ -194,14 +198,14 @@ func (w *walker) judgeContainer(fs []field, st *state) {
 	}
 }
 
-// allContainers reports whether a word stands for all containers of an unfiltered list.
+// allContainers reports whether a word is the output of an unfiltered list of containers, as in $(docker ps -q).
 func allContainers(f field) bool {
 	lists := f.listed || strings.Contains(f.src, " ps ") || strings.Contains(f.src, " ls ")
 	return f.vague && lists && !strings.Contains(f.src, "filter") && !strings.Contains(f.src, " -f")
 }
 
-// mounts reports whether a volume reaches too far into the machine: to the root, the home, a system directory, the
-// container service's socket, or a folder outside the tree by a relative path.
+// mounts reports whether a volume gives a container access to a dangerous directory: the root, the home, a system
+// directory, a socket, or a relative path outside the working directory.
 func (w *walker) mounts(volume string, st *state) bool {
 	source, _, _ := strings.Cut(volume, ":")
 	if strings.Contains(volume, "source=") || strings.Contains(volume, "src=") {
@@ -233,11 +237,11 @@ func (w *walker) mounts(volume string, st *state) bool {
 		func(dir string) bool { return within(dir, target) })
 }
 
-// judgePermissions judges chmod, chown and similar commands.
+// judgePermissions judges chmod, chown and other commands that change the rights of files.
 func (w *walker) judgePermissions(name string, fs []field, st *state) {
 	opts, operands := options(fs[1:], "--reference --from", false)
 	if name == "chmod" {
-		// A mode such as -x or -rwx looks like an option.
+		// A mode such as -x or -rwx looks like an option, so the first operand may be a file.
 		if len(operands) > 0 {
 			w.setuid(operands[0].text, fs)
 		}
@@ -263,16 +267,16 @@ func (w *walker) judgePermissions(name string, fs []field, st *state) {
 		}) {
 			w.askBecause(whyOthersRights, shown(fs))
 		}
-		f.made = true // its content stays
+		f.made = true // the content of the file does not change
 		w.judgeWrite(f, st, shown(fs))
 	}
 }
 
-// minusMode matches a mode that looks like an option.
+// minusMode matches a mode of chmod that looks like an option, such as -x.
 var minusMode = lazily(`^-[rwxXstugo]+(,.*)?$`)
 
-// lockOut judges a change of rights on a whole directory. In the working directory this is everyday work. Above it or
-// in the home it locks people out.
+// lockOut refuses a change of the rights of everything in a protected directory, such as the home, because people may
+// lose their access. In the working directory such a change is everyday work.
 func (w *walker) lockOut(f field, st *state, fs []field) {
 	for _, d := range st.dirs {
 		target, ok := w.target(f, d)
@@ -288,7 +292,7 @@ func (w *walker) lockOut(f field, st *state, fs []field) {
 	}
 }
 
-// setuid asks about modes that let a program run as its owner.
+// setuid asks about modes such as 4755, with which a program runs with the rights of its owner or group.
 func (w *walker) setuid(mode string, fs []field) {
 	octal := strings.TrimLeft(mode, "0=")
 	digits := strings.Trim(octal, "01234567") == ""
@@ -317,7 +321,7 @@ func (w *walker) editInPlace(fs []field, st *state) {
 	}
 }
 
-// judgeArchive judges the target directory of unpacked files, and the file of a new archive.
+// judgeArchive judges the directory to which tar or unzip unpacks, and the archive that tar writes.
 func (w *walker) judgeArchive(name string, fs []field, st *state) {
 	if name == "unzip" || name == "7z" {
 		opts, _ := options(fs[1:], "dxP", false)
@@ -350,7 +354,7 @@ func (w *walker) judgeArchive(name string, fs []field, st *state) {
 	}
 }
 
-// tarScriptOptions are the options of tar whose value is a command.
+// tarScriptOptions are the options of tar with a command as value.
 var tarScriptOptions = strings.Fields(`--to-command --checkpoint-action --use-compress-program -I --info-script
 	--new-volume-script -F --rsh-command --rmt-command`)
 
@@ -372,7 +376,8 @@ func (w *walker) tarScripts(opts []option, fs []field, st *state) {
 	}
 }
 
-// packAway judges the files that tar removes after packing them. A -C holds for the following files.
+// packAway judges the files that tar --remove-files removes after packing them. An option -C changes the directory for
+// the following files.
 func (w *walker) packAway(fs []field, st *state) {
 	at := st.clone()
 	args := tarArgs(fs[1:])
@@ -396,7 +401,7 @@ func (w *walker) packAway(fs []field, st *state) {
 	}
 }
 
-// tarArgs adds the dash to tar's first argument in the old form.
+// tarArgs adds the dash to tar's first argument if it is missing, as in tar xf FILE.
 func tarArgs(args []field) []field {
 	if len(args) == 0 || args[0].vague || strings.HasPrefix(args[0].text, "-") {
 		return args
@@ -415,7 +420,7 @@ func isDiskTool(name string) bool {
 		listed("diskTools", name)
 }
 
-// diskTool judges programs that make, wipe or partition file systems.
+// diskTool judges a program that creates, wipes or partitions file systems.
 func (w *walker) diskTool(name string, fs []field, st *state) {
 	if among(fs[1:], "-l", "--list", "print", "list", "info", "status", "-V", "--version", "--help", "-h", "-I",
 		"luksDump", "isLuks") {

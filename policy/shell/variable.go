@@ -8,10 +8,10 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxVariants is the number of words that one word may become.
+// maxVariants is the maximum number of variants of one word, after the expansion of braces and unknown defaults.
 const maxVariants = 128
 
-// lookup returns the value of a variable, if the command or its place determines it.
+// lookup returns the value of a variable. It returns false if neither the script nor the place determines the value.
 func (w *walker) lookup(name string, st *state) (field, bool) {
 	if v, ok := st.vars[name]; ok {
 		if to, known := st.vars[v.refers]; known && to.refers == "" {
@@ -37,7 +37,7 @@ func (w *walker) lookup(name string, st *state) (field, bool) {
 	return w.inherited(name)
 }
 
-// inherited returns the value of a variable that the environment sets, if the place determines it.
+// inherited returns the value of an environment variable, such as HOME, that follows from the place of the command.
 func (w *walker) inherited(name string) (field, bool) {
 	value, unsure := "", false
 	switch {
@@ -60,7 +60,7 @@ func (w *walker) inherited(name string) (field, bool) {
 	return f, true
 }
 
-// expandParam expands a variable.
+// expandParam expands a variable or another parameter, such as $x, ${x%.go} or $@.
 func (w *walker) expandParam(p *syntax.ParamExp, quoted bool, st *state) []run {
 	if list, ok := w.elements(p, st); ok {
 		return w.words(list, quoted, st)
@@ -89,7 +89,8 @@ func (w *walker) expandParam(p *syntax.ParamExp, quoted bool, st *state) []run {
 	return []run{valueRun(v, quoted)}
 }
 
-// judgeSubscripts judges the parts that bash evaluates in ${a[x]}, ${a:x:y}, ${!a} and ${a@P}.
+// judgeSubscripts judges the parts of an expansion that bash evaluates once more: x and y in ${a[x]} and ${a:x:y}, and
+// the value of a in ${!a} and ${a@P}.
 func (w *walker) judgeSubscripts(p *syntax.ParamExp, st *state) {
 	assoc := p.Param != nil && st.vars[st.referred(p.Param.Value)].assoc
 	if index, ok := p.Index.(*syntax.Word); p.Index != nil && !assoc &&
@@ -118,14 +119,15 @@ func (w *walker) judgeSubscripts(p *syntax.ParamExp, st *state) {
 	}
 }
 
-// plainParam reports whether the expansion contains only operations that this package follows.
+// plainParam reports whether an expansion has only operations that this package can compute.
 func plainParam(p *syntax.ParamExp) bool {
 	return p.Param != nil && p.Flags == nil && !p.Excl && !p.Width && !p.IsSet && p.Slice == nil && p.Repl == nil &&
 		p.Names == 0 &&
 		p.NestedParam == nil && len(p.Modifiers) == 0
 }
 
-// valueRun returns the run of a variable's value. A pattern that a loop found stays a pattern inside quotes.
+// valueRun returns the run for a variable's value. The value may be a pattern if it is the variable of a loop. It then
+// stays a pattern even inside quotes.
 func valueRun(v field, quoted bool) run {
 	if v.glob {
 		return run{field: v, quoted: quoted}
@@ -135,7 +137,7 @@ func valueRun(v field, quoted bool) run {
 	return r
 }
 
-// partly returns the run of a value that may be partly known.
+// partly returns the run for an unknown value. It keeps the known parts of the value.
 func partly(v field, quoted bool) run {
 	r := vague(quoted)
 	r.origin = v.origin
@@ -145,8 +147,8 @@ func partly(v field, quoted bool) run {
 	return r
 }
 
-// applyOperator applies ${x-…}, ${x%…} and similar operators to a value. variants has already spread the alternatives
-// of an unknown value.
+// applyOperator applies an operator such as the one in ${x-…} or ${x%…} to the value v. ok says that v is known. For an
+// unknown v, the function variants has already added the alternative value.
 func (w *walker) applyOperator(e *syntax.Expansion, v field, ok bool, st *state) (field, bool) {
 	arg := w.scalar(e.Word, st)
 	alternate := e.Op == syntax.AlternateUnset || e.Op == syntax.AlternateUnsetOrNull
@@ -161,7 +163,8 @@ func (w *walker) applyOperator(e *syntax.Expansion, v field, ok bool, st *state)
 	return trim(e.Op, v, arg.text)
 }
 
-// assigned records the assignment of ${x:=y}. For ${x=y} and an empty x, the new value is unknown.
+// assigned records the assignment that ${x:=y} or ${x=y} makes. had is the value of x before, and v the value after.
+// For ${x=y} and an empty x, the new value is unknown.
 func assigned(p *syntax.ParamExp, had, v field, ok bool, st *state) {
 	name := st.referred(p.Param.Value)
 	switch {
@@ -173,7 +176,8 @@ func assigned(p *syntax.ParamExp, had, v field, ok bool, st *state) {
 	}
 }
 
-// trim removes a literal suffix or prefix, or all but the last element of a path.
+// trim computes ${x%arg}, ${x#arg} and similar operators for the value v. It returns false if arg is a pattern, except
+// for the usual patterns that split a path.
 func trim(op syntax.ParExpOperator, v field, arg string) (field, bool) {
 	plain := !HasMeta(arg)
 	switch {
@@ -191,8 +195,8 @@ func trim(op syntax.ParExpOperator, v field, arg string) (field, bool) {
 	return v, true
 }
 
-// variants spreads the two possible values of ${x:-y} if x is unknown. It subtracts the results from left and stops
-// below zero.
+// variants returns the possible expansions of a word with ${x:-y} or similar parts if x is unknown: one with x and one
+// with y. It subtracts 1 from *left for each result, and stops when *left is negative.
 func (w *walker) variants(parts []syntax.WordPart, st *state, left *int) [][]syntax.WordPart {
 	out := [][]syntax.WordPart{nil}
 	for _, part := range parts {
@@ -249,13 +253,13 @@ func offersDefault(op syntax.ParExpOperator) bool {
 type variable struct {
 	field
 	exported bool
-	refers   string  // the variable that it is another name of
-	integer  bool    // declared with -i: bash evaluates its values as arithmetic
-	assoc    bool    // an associative array: its subscripts are not arithmetic
-	list     []field // elements of an array, the value first; nil if unknown
+	refers   string  // the variable to which declare -n made this one a reference
+	integer  bool    // declare -i was used: bash evaluates the values as arithmetic
+	assoc    bool    // an associative array, with subscripts that are not arithmetic
+	list     []field // elements of an array; the field has the first one, too; nil if unknown
 }
 
-// same reports whether two variables cannot be told apart.
+// same reports whether two variables have the same value.
 func (v variable) same(o variable) bool {
 	return v.text == o.text && v.vague == o.vague && v.refers == o.refers && (v.list == nil) == (o.list == nil) &&
 		sameFields(v.list, o.list)
@@ -268,7 +272,7 @@ func sameFields(a, b []field) bool {
 // assignVariables records the values that assignments give to variables.
 func (w *walker) assignVariables(assigns []*syntax.Assign, st *state, export bool) {
 	for _, a := range assigns {
-		if a.Name == nil { // export "X=y"
+		if a.Name == nil { // a quoted assignment, as in export "X=y"
 			value := w.scalar(a.Value, st)
 			if name, _, ok := strings.Cut(value.text, "="); ok && syntax.ValidName(name) {
 				w.leadingAssigns([]field{value}, st)
@@ -323,7 +327,7 @@ func (w *walker) appended(name string, tail field, st *state) field {
 	return head
 }
 
-// array returns the variable that NAME=(…) or NAME+=(…) makes.
+// array returns the variable NAME after NAME=(…) or NAME+=(…). old is the variable before.
 func (w *walker) array(a *syntax.Assign, old variable, st *state) variable {
 	list := []field{}
 	if a.Append {
@@ -333,7 +337,7 @@ func (w *walker) array(a *syntax.Assign, old variable, st *state) variable {
 	}
 	for _, e := range a.Array.Elems {
 		switch {
-		case e.Index != nil: // the first element is then unknown
+		case e.Index != nil: // an element with an index, as in NAME=([3]=x), makes the whole array unknown
 			if old.assoc {
 				w.walkSubstitutions(e, st)
 			} else {
@@ -354,7 +358,7 @@ func (w *walker) array(a *syntax.Assign, old variable, st *state) variable {
 	return v
 }
 
-// printfTo handles printf -v NAME.
+// printfTo sets the variable NAME for printf -v NAME. It reports whether args have this form.
 func (w *walker) printfTo(args []field, st *state) bool {
 	if len(args) == 0 || !strings.HasPrefix(args[0].text, "-v") {
 		return false

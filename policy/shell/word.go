@@ -7,29 +7,29 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// unknownText stands in a field for the parts that the text of the command does not determine. If a shell reads it
-// again, as in sh -c "rm $X", it is unknown again.
+// unknownText is the placeholder in a field for each part with an unknown value. It has the form of a variable that is
+// never set, so the part stays unknown when a nested shell reads it, as in sh -c "rm $X".
 const unknownText = "${_perlica_unknown}"
 
-// field is one word of a simple command after expansion.
+// field is one word of a simple command after expansion, with all that is known about the word.
 type field struct {
-	text   string // its value; unknown parts as unknownText
+	text   string // the value of the word, with unknownText for each unknown part
 	pat    string // the value as a pattern, if glob is set
-	src    string // as written
-	glob   bool   // the shell replaces it by file names
-	vague  bool   // part of its value is unknown
-	origin origin // origin of parts of its value
-	listed bool   // an unknown name that xargs reads
-	loose  bool   // may become several words, or none
-	unsure bool   // empty if a variable of the environment is unset
-	swept  bool   // stands for everything below it, in the output of another command
-	folder bool   // an empty directory of this name is made
-	made   bool   // a known program makes this file from others
-	out    *flow  // output of the <(…) that it names
-	sink   *sink  // process of the >(…) that it names
+	src    string // the word as it stands in the script
+	glob   bool   // the word is a pattern that the shell replaces by file names
+	vague  bool   // at least a part of the value is unknown
+	origin origin // origins of the parts of the value
+	listed bool   // the word is an unknown file name from the input of xargs
+	loose  bool   // the word may become several words, or none
+	unsure bool   // the value is empty if a certain variable of the environment is unset
+	swept  bool   // the word is a directory in the output of a command, and means everything below it
+	folder bool   // the command creates an empty directory of this name
+	made   bool   // a known program makes this file from other files
+	out    *flow  // output of the process substitution <(…) that the word names
+	sink   *sink  // process of the process substitution >(…) that the word names
 }
 
-// literal returns the field of a word that stands for itself.
+// literal returns the field of a word with a known text and without expansions.
 func literal(s string) field { return field{text: s, src: s} }
 
 // unknownField returns the field of a word with an unknown value.
@@ -38,15 +38,16 @@ func unknownField(src string) field { return field{text: unknownText, src: src, 
 // someNumber returns the field of a word that is an unknown number.
 func someNumber(src string) field { return field{text: "0", pat: "0", src: src, vague: true} }
 
-// run is a part of a word whose characters are all treated in the same way.
+// run is a part of a word. All its characters have the same quoting and origin.
 type run struct {
 	field
-	quoted  bool // stays one field, even if empty
-	split   bool // cut into fields at the characters of IFS
-	between bool // separates two words
+	quoted  bool // the run makes a field even if its text is empty
+	split   bool // the shell cuts the text into fields at the characters of IFS
+	between bool // the run separates two words of "$@" or of an array
 }
 
-// fields expands words as a shell would: braces, tilde, known variables, substitutions with a known output, quotes.
+// fields expands words as a shell would. It expands braces, ~, known variables and substitutions with a known output,
+// and removes quotes.
 func (w *walker) fields(words []*syntax.Word, st *state) []field {
 	var out []field
 	for _, word := range words {
@@ -91,18 +92,19 @@ func (w *walker) scalar(word *syntax.Word, st *state) field {
 	if len(fs) != 1 {
 		return field{}
 	}
-	// An assignment expands no file names. Only the variable of a loop may hold a pattern.
+	// An assignment does not expand patterns of file names. The value is a pattern only if the variable of a loop is
+	// one.
 	fs[0].glob = pattern
 	return w.connectPipes(fs)[0]
 }
 
-// separators returns the characters at which unquoted expansions are cut.
+// separators returns the characters at which a shell cuts unquoted expansions into words.
 func (w *walker) separators(st *state) string {
 	ifs, _ := w.lookup("IFS", st)
 	return ifs.text
 }
 
-// cuttable marks the runs as unknown that would be cut at unknown separators.
+// cuttable makes each run unknown that a shell would cut into words, if the separators in IFS are unknown.
 func (w *walker) cuttable(runs []run, st *state) []run {
 	if _, ok := w.lookup("IFS", st); ok {
 		return runs
@@ -146,7 +148,7 @@ func assemble(runs []run, separators, src string) []field {
 				cur.appendField(field{text: p.text, pat: p.text, origin: r.origin, swept: r.swept, unsure: r.unsure})
 			}
 			if p.end != "" {
-				// White space around another separator does not separate once more.
+				// White space next to another separator belongs to this separator, and does not make an empty word.
 				space := strings.Contains(" \t\n", p.end)
 				open = open || !space && !spaced
 				spaced = space && (open || spaced)
@@ -158,10 +160,10 @@ func assemble(runs []run, separators, src string) []field {
 	return out
 }
 
-// piece is a part of a text, up to the separator that ends it.
+// piece is a part of a text, and the separator after it or "".
 type piece struct{ text, end string }
 
-// cutAt splits at any separator and keeps the empty pieces.
+// cutAt splits s after each of the separators. It keeps empty pieces.
 func cutAt(s, separators string) (out []piece) {
 	for {
 		i := strings.IndexAny(s, separators)
@@ -174,7 +176,7 @@ func cutAt(s, separators string) (out []piece) {
 	}
 }
 
-// appendField appends to a value. A value that is longer than every command line becomes unknown.
+// appendField appends the field g to the field f. A text longer than maxText becomes unknown.
 func (f *field) appendField(g field) {
 	if len(f.text)+len(g.text) > maxText {
 		f.text, f.pat, f.vague = unknownText, escape(unknownText), true
@@ -196,13 +198,13 @@ func (f *field) appendField(g field) {
 	}
 }
 
-// runs expands the parts of a word.
+// runs expands the parts of a word into runs.
 func (w *walker) runs(parts []syntax.WordPart, quoted bool, st *state) []run {
 	var out []run
 	for i, part := range parts {
 		switch p := part.(type) {
 		case *syntax.Lit:
-			// Bash expands of=~/x, too.
+			// Bash expands the ~ in of=~/x, too.
 			if head, tail, ok := strings.Cut(p.Value, "=~"); ok && i == 0 && !quoted && syntax.ValidName(head) {
 				if home, rest, ok := w.expandTilde("~"+tail, true, i+1 < len(parts), st); ok {
 					out = append(out, litRun(head+"=", quoted), home, litRun(rest, quoted))
@@ -223,7 +225,7 @@ func (w *walker) runs(parts []syntax.WordPart, quoted bool, st *state) []run {
 			out = append(out, run{field: field{text: text, pat: escape(text)}, quoted: true})
 		case *syntax.DblQuoted:
 			inner := w.runs(p.Parts, true, st)
-			if len(inner) > 0 || len(p.Parts) == 0 { // otherwise it is "$@" without parameters
+			if len(inner) > 0 || len(p.Parts) == 0 { // otherwise it is "$@" without parameters: no field
 				out = append(out, run{quoted: true})
 			}
 			out = append(out, inner...)
@@ -236,13 +238,13 @@ func (w *walker) runs(parts []syntax.WordPart, quoted bool, st *state) []run {
 	return out
 }
 
-// expandSpecial expands the parts that are neither text nor a variable.
+// expandSpecial expands a part of a word that is neither text nor a variable, such as $(ls).
 func (w *walker) expandSpecial(part syntax.WordPart, quoted bool, st *state) run {
 	switch p := part.(type) {
 	case *syntax.CmdSubst:
 		out := w.walkStmts(p.Stmts, st.fork(), flow{})
 		if out.known {
-			text := strings.ReplaceAll(out.text, "\x00", "") // bash drops them
+			text := strings.ReplaceAll(out.text, "\x00", "") // bash drops zero bytes
 			r := known(strings.TrimRight(text, "\n"), quoted)
 			r.origin, r.vague = out.origin, out.other != ""
 			return r
@@ -256,7 +258,7 @@ func (w *walker) expandSpecial(part syntax.WordPart, quoted bool, st *state) run
 	case *syntax.ProcSubst:
 		return run{field: w.namePipe(p, st)}
 	case *syntax.ArithmExp:
-		// No number names a directory that matters.
+		// The true number does not matter, because no important directory has a number as its name.
 		w.judgeArithmeticIn(p.X, st)
 		return known("0", true)
 	case *syntax.ExtGlob:
@@ -280,7 +282,7 @@ func vague(quoted bool) run {
 	return run{field: field{text: unknownText, pat: escape(unknownText), vague: true}, quoted: quoted, split: !quoted}
 }
 
-// litRun removes the backslashes from literal text.
+// litRun returns the run of a literal text, without the backslashes that escape characters.
 func litRun(s string, quoted bool) run {
 	var text, pat strings.Builder
 	for i := 0; i < len(s); i++ {

@@ -7,7 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// judgeWrapper judges the command that a wrapper runs.
+// judgeWrapper judges a wrapper, such as env or sudo, and the command that the wrapper runs.
 func (w *walker) judgeWrapper(name string, wr wrapper, fs []field, st *state, in flow) flow {
 	opts, operands := options(fs[1:], wr.valued, true)
 	if wr.privileged && (len(operands) > 0 || !hasOption(opts, "-V", "--version", "--help", "-l", "--list", "-k",
@@ -40,7 +40,7 @@ func (w *walker) judgeWrapper(name string, wr wrapper, fs []field, st *state, in
 	if len(operands) == 0 {
 		st.keeps = st.keeps || name == "exec"
 		if name == "env" {
-			in.origin |= private // the variables often hold keys
+			in.origin |= private // without a command, env prints all variables, which often contain keys
 		}
 		return flow{piped: in.piped, origin: in.origin}
 	}
@@ -50,7 +50,7 @@ func (w *walker) judgeWrapper(name string, wr wrapper, fs []field, st *state, in
 	return w.judgeWords(operands, inner, in)
 }
 
-// leadingAssigns reads the NAME=value words before a command.
+// leadingAssigns sets the variables of the words NAME=value at the start of operands. It returns the other operands.
 func (w *walker) leadingAssigns(operands []field, st *state) []field {
 	for len(operands) > 0 {
 		name, value, ok := strings.Cut(operands[0].text, "=")
@@ -66,7 +66,7 @@ func (w *walker) leadingAssigns(operands []field, st *state) []field {
 	return operands
 }
 
-// applyDirectory applies a wrapper's options for the directory of its command.
+// applyDirectory sets the directory in which a wrapper starts its command. skipped are the operands before the command.
 func (w *walker) applyDirectory(name string, opts []option, skipped []field, st *state) {
 	switch name {
 	case "env", "sudo", "run0":
@@ -94,7 +94,8 @@ func (w *walker) applyDirectory(name string, opts []option, skipped []field, st 
 	}
 }
 
-// commandText handles wrappers that take their command as one text for a shell.
+// commandText judges the command of a wrapper that passes its command as one text to a shell, such as su -c TEXT. It
+// returns false for other wrappers.
 func (w *walker) commandText(name string, opts []option, operands []field, st *state, in flow) (flow, bool) {
 	switch name {
 	case "su", "sg", "runuser", "flock", "script":
@@ -122,7 +123,7 @@ func (w *walker) commandText(name string, opts []option, operands []field, st *s
 	return flow{}, false
 }
 
-// sshSettings judges the commands in ssh's -o options.
+// sshSettings judges the settings in ssh -o NAME=VALUE. The value may be a command.
 func (w *walker) sshSettings(opts []option, st *state) {
 	for _, o := range opts {
 		if o.name != "-o" || o.value == nil {
@@ -141,7 +142,7 @@ func (w *walker) sshSettings(opts []option, st *state) {
 	}
 }
 
-// afterSplit returns the operands of env: after -S these are all words that follow its text.
+// afterSplit returns the operands of env. With the option -S, these are all words after the value of -S.
 func afterSplit(fs []field, opts []option, operands []field) []field {
 	o, ok := findOption(opts, "-S", "--split-string")
 	if !ok || o.value == nil {
@@ -156,7 +157,7 @@ func afterSplit(fs []field, opts []option, operands []field) []field {
 	return operands
 }
 
-// splitString judges env -S: the words of a text, followed by the operands.
+// splitString judges env -S TEXT. The command is the words of the text, followed by the operands.
 func (w *walker) splitString(text field, operands []field, st *state, in flow) flow {
 	list, read, err := parse("env " + text.text + ` "$@"`)
 	if text.vague || err != nil || len(list) != 1 {
@@ -167,7 +168,7 @@ func (w *walker) splitString(text field, operands []field, st *state, in flow) f
 	return w.enterFunction(function{list[0], read}, inner, in)
 }
 
-// joined returns the text that some programs make from their operands for a shell.
+// joined joins the operands with spaces into one text for a shell, as eval and ssh do.
 func joined(operands []field) field {
 	var f field
 	var words, written []string
@@ -187,7 +188,8 @@ func isShell(name string) bool {
 	return ok || slices.Contains(shells, name)
 }
 
-// judgeShell judges the script of a shell or of another interpreter: the text after -c, a file, or the input.
+// judgeShell judges a shell or another interpreter with its script. The script of a shell is the text after -c, a file,
+// or the standard input.
 func (w *walker) judgeShell(name string, fs []field, st *state, in flow) flow {
 	out := flow{piped: true, origin: in.origin}
 	if !slices.Contains(shells, name) {
@@ -195,7 +197,7 @@ func (w *walker) judgeShell(name string, fs []field, st *state, in flow) flow {
 		return out
 	}
 	for _, f := range fs[1:] {
-		// Shells differ in the meaning of a text that starts with a dash or a plus.
+		// Some shells take a text that starts with a dash or a plus for a script, and others for options.
 		if (strings.HasPrefix(f.text, "-") || strings.HasPrefix(f.text, "+")) && strings.ContainsAny(f.text, " \t\n") {
 			w.walkNested(f.text, f, st.child(nil), in)
 		}
@@ -225,7 +227,7 @@ func (w *walker) judgeShell(name string, fs []field, st *state, in flow) flow {
 	return w.shellInput(fs, st.child(nil), in)
 }
 
-// minusOnly drops the options that begin with a plus, such as +e and +o pipefail.
+// minusOnly returns the arguments of a shell without the options that begin with a plus, such as +e and +o pipefail.
 func minusOnly(args []field) []field {
 	var out []field
 	for i := 0; i < len(args); i++ {
@@ -289,8 +291,9 @@ func (w *walker) shellInput(fs []field, st *state, in flow) flow {
 	return out
 }
 
-// scriptFile judges a file that a shell runs, and returns its output if it is known. The package does not read files
-// on disk. It does judge a file that this very command downloads.
+// scriptFile judges a file that a shell runs. The package does not read files on disk, so it judges only a text that
+// the script itself wrote into the file. It asks about a file that the script downloaded. For <(…) and the standard
+// input, scriptFile returns the output of the commands.
 func (w *walker) scriptFile(fs, operands []field, st *state, in flow) flow {
 	if len(operands) == 0 {
 		return flow{}
@@ -314,8 +317,8 @@ func (w *walker) scriptFile(fs, operands []field, st *state, in flow) flow {
 	return flow{piped: true, origin: in.origin}
 }
 
-// strange reports whether a script lies outside the working directory, and is neither the system's nor a settings
-// file in the home directory.
+// strange reports whether a script lies outside the working directory. Scripts of the system and hidden files of the
+// home, which have settings, do not count.
 func (w *walker) strange(f field, st *state) bool {
 	return !f.vague && w.outside(f, st) && slices.ContainsFunc(w.targets(f, st), func(t string) bool {
 		settings := w.place.Home != "" && strings.HasPrefix(t, w.place.Home+"/.")
