@@ -183,7 +183,12 @@ func (w *walker) judgeKnown(name string, fs []field, st *state, in flow) (flow, 
 func (w *walker) prints(name string, fs []field, st *state) (flow, bool) {
 	switch name {
 	case "echo", "printf":
-		return printed(name, fs[1:]), true
+		out := printed(name, fs[1:])
+		// A format is used again for further words, so their number matters.
+		if plain := printed(name, unspread(fs[1:])); name == "printf" && st.nested && plain.text != out.text {
+			out.other = plain.text
+		}
+		return out, true
 	case "pwd":
 		if len(st.dirs) == 1 && st.dirs[0].path != "" {
 			return flow{known: true, text: st.dirs[0].path}, true

@@ -38,6 +38,19 @@ func printed(name string, args []field) flow {
 	return out
 }
 
+// unspread returns the fields in a shell without brace expansion.
+func unspread(fs []field) (out []field) {
+	for _, f := range fs {
+		if f.spread == 1 {
+			f.text = f.src
+		}
+		if f.spread <= 1 {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
 // directive matches one directive of printf, such as %-5.2f. Its groups are the flags, the width, the precision and the
 // conversion.
 var directive = lazily(`^%([-+ #0']*)(\*|[0-9]*)(\.\*|\.[0-9]*)?[hlLjzt]*([%a-zA-Z])`)

@@ -21,6 +21,7 @@ type state struct {
 	keeps   bool    // exec without a command has just run, so its redirections stay
 	far     bool    // the shell runs on another machine
 	errexit bool    // set -e is on: the shell ends at a failed cd
+	nested  bool    // the agent's shell has started this shell, for example sh, which may expand no braces
 }
 
 // dir is a directory in which the shell may be. An empty path means an unknown directory. If doubt is true, the shell
@@ -35,7 +36,7 @@ type flow struct {
 	piped    bool    // the text comes from a pipe or a file, not from the terminal
 	known    bool    // text is the whole text
 	text     string  // the known parts of the text
-	other    string  // the text in a shell whose echo reads escapes, if it differs
+	other    string  // the text in a shell whose echo reads escapes or that expands no braces, if it differs
 	origin   origin  // origins of the parts of the text
 	operands []field // the file names in the text, if it is a known list
 	number   bool    // the text is an unknown number
@@ -116,7 +117,7 @@ func (st *state) restoreVariable(name string, before *state, given map[string]va
 // parameters.
 func (st *state) child(args []field) *state {
 	c := st.clone()
-	c.args, c.errexit, c.traps = positional(args), false, nil
+	c.args, c.errexit, c.traps, c.nested = positional(args), false, nil, true
 	maps.DeleteFunc(c.vars, func(name string, v variable) bool { return !v.exported })
 	return c
 }

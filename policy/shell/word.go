@@ -25,6 +25,7 @@ type field struct {
 	swept  bool   // the word is a directory in the output of a command, and means everything below it
 	folder bool   // the command creates an empty directory of this name
 	made   bool   // a known program makes this file from other files
+	spread int    // its place among the words of a brace expansion, from 1 on; 0 outside of one
 	out    *flow  // output of the process substitution <(…) that the word names
 	sink   *sink  // process of the process substitution >(…) that the word names
 }
@@ -62,7 +63,8 @@ func (w *walker) fields(words []*syntax.Word, st *state) []field {
 func (w *walker) expandWord(word *syntax.Word, st *state) []field {
 	left := maxVariants
 	var variants [][]syntax.WordPart
-	for _, parts := range spreadBraces(word.Parts, &left) {
+	spread := spreadBraces(word.Parts, &left)
+	for _, parts := range spread {
 		variants = append(variants, w.variants(parts, st, &left)...)
 	}
 	if left < 0 {
@@ -73,6 +75,11 @@ func (w *walker) expandWord(word *syntax.Word, st *state) []field {
 	var out []field
 	for _, parts := range variants {
 		out = append(out, assemble(w.cuttable(w.runs(parts, false, st), st), w.separators(st), w.source(word))...)
+	}
+	if len(spread) > 1 {
+		for i := range out {
+			out[i].spread = i + 1
+		}
 	}
 	return w.connectPipes(out)
 }
