@@ -143,7 +143,8 @@ func (r Request) pathVerdict(p string) shell.Verdict {
 	return there.Change(kind, p, real)
 }
 
-// writes reports whether the request changes or removes a file that it names. Of commands only the text counts.
+// writes reports whether the tool itself changes or removes the file p. The commands of the request are judged
+// elsewhere, by their text.
 func (r Request) writes(p string) bool {
 	return r.Changes || slices.Contains([]string{"edit", "delete", "move"}, r.Kind) || slices.Contains(r.Removes, p)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// boxed returns the place at in a sandbox that lets a process write to its project, a cache and another folder, hides
-// the keys and Perlica's contexts, and lists one host in the mode offline.
+// boxed returns the place at with a sandbox of this mode. A process inside can write to its project, a cache and two
+// other folders, but cannot read keys and Perlica's contexts. In the mode offline it can connect to one host.
 func boxed(mode string) shell.Place {
 	below := func(path string, folders ...string) bool {
 		return slices.ContainsFunc(folders, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
@@ -29,9 +29,8 @@ func boxed(mode string) shell.Place {
 	return in
 }
 
-// TestSandboxStops checks that a command that the sandbox will stop is asked about in the mode allow, with a reason in
-// plain words, and that the sandbox asks about nothing else. Mutants: a check of writes, reads, programs or hosts is
-// left out; a question of the policy loses its own reason; the sandbox allows a question.
+// TestSandboxStops checks that the mode allow asks about a command that the sandbox will stop, and names the sandbox in
+// the reason. For all other commands the decision and its reason must be the same as without a sandbox.
 func TestSandboxStops(t *testing.T) {
 	const write = "does not let this command write to "
 	for _, c := range []struct{ mode, command, want string }{
@@ -113,8 +112,9 @@ func TestSandboxStops(t *testing.T) {
 	}
 }
 
-// TestSandboxStopsTools checks the files of tools, and that a rule and a remembered yes to exactly the command still
-// decide, with the reason on record. Mutants: the paths of a tool are left out; a broad rule allows a stopped command.
+// TestSandboxStopsTools checks that the mode allow also asks about a tool call with a file that the sandbox protects. A
+// rule or a remembered yes that names exactly the command still decides, and the decision keeps the reason of the
+// sandbox.
 func TestSandboxStopsTools(t *testing.T) {
 	tool := func(kind, path string) Request {
 		return Request{Kind: kind, Paths: []string{path}, Place: boxed("project"), Options: options3}
@@ -164,9 +164,9 @@ func TestSandboxStopsTools(t *testing.T) {
 	}
 }
 
-// TestEverydayInSandbox checks that the sandbox adds no question about an everyday command that it would serve: only
-// programs that need a service of the system, and in offline hosts that are not listed. Mutant: a path in a text counts
-// as a file.
+// TestEverydayInSandbox checks that the sandbox adds no question about an everyday command that works inside. It may
+// add questions only about programs that need a service of the system and, in the mode offline, about hosts that are
+// not listed.
 func TestEverydayInSandbox(t *testing.T) {
 	for _, mode := range []string{"project", "offline"} {
 		in := boxed(mode)

@@ -21,8 +21,8 @@ type Place struct {
 	Own  []string // Perlica's own folders: a program that writes there could answer for a person
 
 	Changed Changed // the files that the session changed before
-	// Sandbox is the sandbox of the process that would act. Nil means that the process can write outside of its project.
-	// With a sandbox the caller leaves Changed empty.
+	// Sandbox is the sandbox of the process that runs the command. Nil means that the process can write outside its
+	// project. With a sandbox the caller leaves Changed empty.
 	Sandbox *Sandbox
 }
 

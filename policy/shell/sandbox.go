@@ -9,7 +9,8 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 )
 
-// Sandbox describes a sandbox in which a process can write only to its project. The functions follow links.
+// Sandbox describes a sandbox in which a process can write only to its project. Writes and Reads follow the symbolic
+// links in a path.
 type Sandbox struct {
 	Mode   string
 	Writes func(path string) bool // reports whether a process inside can write to a path
@@ -18,7 +19,8 @@ type Sandbox struct {
 	Connects func(host string, port int) bool
 }
 
-// ToolReads judges that a tool reads a file. In the sandbox the file may be hidden.
+// ToolReads judges a tool that reads the file p. The verdict is AlwaysAsked if the sandbox hides the file, and Ordinary
+// otherwise.
 func (at Place) ToolReads(p string) Verdict {
 	if s := at.Sandbox; s != nil && !s.Reads(p) {
 		return stoppedBy(whyToolHidden.With(s.Mode, p))
@@ -26,7 +28,8 @@ func (at Place) ToolReads(p string) Verdict {
 	return Verdict{Tier: Ordinary}
 }
 
-// ToolWrites judges that a tool writes a file. In the sandbox the file may be out of reach.
+// ToolWrites judges a tool that writes the file p. The verdict is AlwaysAsked if the sandbox does not let it write
+// there, and Ordinary otherwise.
 func (at Place) ToolWrites(p string) Verdict {
 	if s := at.Sandbox; s != nil && !s.Writes(p) {
 		return stoppedBy(whyToolReadOnly.With(s.Mode, p))
@@ -37,14 +40,14 @@ func (at Place) ToolWrites(p string) Verdict {
 // stoppedBy returns the verdict for an action that the sandbox will stop.
 func stoppedBy(why *message.Text) Verdict { return Verdict{Tier: AlwaysAsked, Stopped: tidied(why)} }
 
-// stop notes that the sandbox will stop the command. It keeps the first reason.
+// stop records the reason why the sandbox will stop the command. It keeps the first reason.
 func (w *walker) stop(why *message.Text) {
 	if w.stopped == nil && w.refusedOnly == 0 {
 		w.stopped = why
 	}
 }
 
-// stopWrite notes that the sandbox does not let a command write to a path or a pattern.
+// stopWrite calls stop if the sandbox does not let a command write to the target, a path or a pattern.
 func (w *walker) stopWrite(target string, glob bool, st *state) {
 	s := w.place.Sandbox
 	if glob {
@@ -56,7 +59,7 @@ func (w *walker) stopWrite(target string, glob bool, st *state) {
 	}
 }
 
-// stopRead notes that the sandbox hides a file from a command.
+// stopRead calls stop if the sandbox hides the file f from a command.
 func (w *walker) stopRead(f field, st *state) {
 	s := w.place.Sandbox
 	if s == nil || st.far || f.vague || f.text == "" || len(f.text) > maxPath {
@@ -73,14 +76,15 @@ func (w *walker) stopRead(f field, st *state) {
 	}
 }
 
-// maxRead is the number of words of a command that may name a hidden file or a host. maxPath is the longest path.
+// maxRead is the maximum number of words in which judgeSandbox looks for files and hosts. maxPath is the maximum length
+// of a path in bytes.
 const (
 	maxRead = 200
 	maxPath = 4096
 )
 
-// judgeSandbox notes that the sandbox will stop a command: its program needs something outside, or its words name a
-// hidden file or a host that is not listed.
+// judgeSandbox calls stop if the sandbox will stop a command. The reason may be that the program needs something
+// outside, or that a word names a hidden file or a host that is not listed.
 func (w *walker) judgeSandbox(name string, fs []field, st *state) {
 	s := w.place.Sandbox
 	if s == nil || st.far || w.refusedOnly > 0 || asksForHelp(fs[1:]) {
@@ -128,7 +132,7 @@ func (w *walker) judgeSandbox(name string, fs []field, st *state) {
 // isOperand reports whether a word is not an option.
 func isOperand(f field) bool { return !strings.HasPrefix(f.text, "-") }
 
-// addressesOf returns the words of a command that are addresses to which it connects.
+// addressesOf returns the addresses to which a command connects, as they stand in its words.
 func (w *walker) addressesOf(name string, fs []field) (list []string) {
 	valued, fetches := fetchers(name)
 	words, plain := fs[1:min(len(fs), maxRead)], fetches || listed("talkers", name)
@@ -144,7 +148,7 @@ func (w *walker) addressesOf(name string, fs []field) (list []string) {
 		}
 		remote, runs := wrappers(name)
 		opts, operands := options(words, valued+" "+remote.valued, runs)
-		if runs { // a command for the other machine follows its name
+		if runs { // after the name of the machine, a command for that machine follows
 			operands = operands[:min(1, len(operands))]
 		}
 		words = append(values(opts, "--url"), operands...)
@@ -166,8 +170,8 @@ func (w *walker) addressesOf(name string, fs []field) (list []string) {
 	return list
 }
 
-// hostOf returns the host and the port of an address: URL, HOST, HOST:PORT/PATH or USER@HOST:PATH. It returns "" for
-// this machine and for an address without a host. The port is 0 if the address does not name it.
+// hostOf returns the host and the port of an address: URL, HOST, HOST:PORT/PATH or USER@HOST:PATH. The host is "" for
+// this machine and for an address without a host. The port is 0 if the address does not name a port.
 func hostOf(address string) (host string, port int) {
 	if u, err := url.Parse(address); isURL(address) && err == nil {
 		port = map[string]int{"http": 80, "https": 443, "git+https": 443}[u.Scheme]

@@ -1,8 +1,8 @@
-// Package exception has the table of the lines that Perlica does not pass on unchanged between an editor and its agent.
-// Every other line passes unchanged. The package acts on no line: provider, kernel and service/acp ask it for the
-// treatment of a method.
+// Package exception has the table of the JSON-RPC lines that Perlica does not pass on unchanged between an editor and
+// its agent. Every other line passes unchanged. The package only says how a line is treated. The packages provider,
+// kernel and service/acp carry out the treatment.
 //
-// A new exception is a row of Table. The table in docs/acp.md is generated from it.
+// Each exception is a row of the variable table. A test writes the table in docs/acp.md from these rows.
 package exception
 
 import (
@@ -10,51 +10,53 @@ import (
 	"strings"
 )
 
-// Side is the sender of a line.
+// Side names the sender of a line.
 type Side string
 
-// These are the two sides of an editor's connection.
+// These are the two sides of a connection between an editor and an agent.
 const (
 	Client Side = "client" // the editor
 	Agent  Side = "agent"
 )
 
-// Treatment is Perlica's way to handle the lines of a method.
+// Treatment says how Perlica handles the lines of a method.
 type Treatment string
 
-// These are the treatments. Empty means that the line passes unchanged.
+// These are the treatments. Each comment describes a line with this treatment. An empty Treatment means that the line
+// passes unchanged.
 const (
-	Initializes   Treatment = "initializes"    // passes without the withheld capabilities
+	Initializes   Treatment = "initializes"    // passes without the capabilities that Perlica withholds
 	Opens         Treatment = "opens"          // opens a session; Perlica then sets the asking mode
 	Prompts       Treatment = "prompts"        // is an input
 	Cancels       Treatment = "cancels"        // stops the turns of a session
 	Closes        Treatment = "closes"         // stops the turns of a session and closes it
-	Withdraws     Treatment = "withdraws"      // takes a request back
-	Chooses       Treatment = "chooses"        // chooses a mode or an option
-	Steers        Treatment = "steers"         // would be an input without a record
-	Reserved      Treatment = "reserved"       // has a name that only Perlica uses
+	Withdraws     Treatment = "withdraws"      // withdraws an earlier request
+	Chooses       Treatment = "chooses"        // chooses a mode or an option of a session
+	Steers        Treatment = "steers"         // would be an input that Perlica does not record
+	Reserved      Treatment = "reserved"       // has a name that is reserved for Perlica
 	Asks          Treatment = "asks"           // is a question that the policy judges
 	Elicits       Treatment = "elicits"        // is a form, which may ask for an approval or a secret
 	Acts          Treatment = "acts"           // begins an operation of the editor, judged like a tool call
 	Continues     Treatment = "continues"      // continues such an operation
-	Unknown       Treatment = "unknown"        // an unknown method with a name of such operations
+	Unknown       Treatment = "unknown"        // has an unknown method with the name prefix of such operations
 	DescribesHTTP Treatment = "describes HTTP" // describes an HTTP exchange of a model agent
 )
 
-// Row is one exception: the lines to which it applies, and their treatment.
+// Row is one exception: the methods to which it applies, and the treatment of their lines.
 type Row struct {
-	Methods []string // a * at the end stands for any rest; empty if the exception depends on no method
+	Methods []string // names of methods; a * at the end matches any rest; empty if the exception has no method
 	From    Side
 	Does    Treatment
-	Tool    string // the policy judges an Acts as this kind of tool call
+	Tool    string // with Acts: the ACP tool kind by which the policy judges the request
 	Outside bool   // a client on another machine may send the request, too
 
-	// Line, Effect and Why are the cells of docs/acp.md. A row without a Line belongs to the row before it.
+	// Line, Effect and Why are the texts of the row in docs/acp.md. Tests names the tests of the exception. The
+	// document has no separate row for a Row with an empty Line, because the Row before it describes the exception.
 	Line, Effect, Why string
 	Tests             []string
 }
 
-// Of returns the first row of a method, or an empty row.
+// Of returns the first row for a method of a sender, or an empty Row if its lines pass unchanged.
 func Of(from Side, method string) Row {
 	for i := range table {
 		r := &table[i]
@@ -68,10 +70,10 @@ func Of(from Side, method string) Row {
 	return Row{}
 }
 
-// OfEditor reports whether the row is a request of the agent for the editor's files or terminals.
+// OfEditor reports whether the agent asks the editor to act on files or terminals with the methods of the row.
 func (r Row) OfEditor() bool { return r.Does == Acts || r.Does == Continues || r.Does == Unknown }
 
-// table has all exceptions, in the order of docs/acp.md. Nothing may change it.
+// table has all exceptions, in the order of docs/acp.md. The program must not change it.
 var table = []Row{
 	{
 		Methods: []string{"initialize"}, From: Client, Does: Initializes, Outside: true,

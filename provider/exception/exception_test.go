@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "write the table of exceptions into docs/acp.md")
 
-// TestTable checks that each method has one row of its side and that a row with a * hides no later row. Each row of
-// the documents has a reason and names existing tests.
+// TestTable checks that each method of a sender has one row, and that no row with a * hides a later row. Each row with
+// a Line must have a reason and must name existing tests.
 func TestTable(t *testing.T) {
 	tests := testsOfTheTree(t)
 	for i, r := range table {
@@ -46,7 +46,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// testsOfTheTree returns the names of all test functions.
+// testsOfTheTree returns the names of all test functions in the repository.
 func testsOfTheTree(t *testing.T) map[string]bool {
 	t.Helper()
 	tests, declared := map[string]bool{}, regexp.MustCompile(`(?m)^func (Test\w+)\(`)
@@ -68,7 +68,7 @@ func testsOfTheTree(t *testing.T) map[string]bool {
 	return tests
 }
 
-// TestDocument checks that docs/acp.md has the exceptions of the table.
+// TestDocument checks that docs/acp.md has the rows of the table. With -update it writes them.
 func TestDocument(t *testing.T) {
 	const file, begin, end = "../../docs/acp.md", "-update -->\n", "<!-- end of the exceptions"
 	text, err := os.ReadFile(file)
@@ -95,7 +95,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// BenchmarkOf measures the search for a method without an exception.
+// BenchmarkOf measures Of for a method without a row.
 func BenchmarkOf(b *testing.B) {
 	for b.Loop() {
 		Of(Agent, "session/update")

@@ -12,27 +12,27 @@ import (
 	"github.com/perlica/perlica/provider/agentside"
 )
 
-// agent is one connection.
+// agent serves one client on one connection.
 type agent struct {
 	opt      Options
 	scenario *scenario
-	conn     *agentside.Conn // writes to out
+	conn     *agentside.Conn // the connection to the client; writes to out
 	out      *lineWriter
 	errw     io.Writer
 	leave    func()         // ends Serve
-	gone     chan struct{}  // closed when the client will answer nothing more
+	gone     chan struct{}  // closed when no more answers of the client can arrive
 	scripts  sync.WaitGroup // running scripts
 
 	ignoreEOF atomic.Bool
 	deafStdin atomic.Bool
-	delay     atomic.Int64 // the delay of [start]; a time.Duration
+	delay     atomic.Int64 // the @delay of the section [start], a time.Duration
 	serial    int          // the number of the last created session; owned by the reader
 
 	mu       sync.Mutex // guards the fields below
 	ended    bool       // no further script may start
 	sessions map[string]*session
 	calls    int             // the number of the last created tool call
-	promised json.RawMessage // the response to initialize
+	promised json.RawMessage // the response to initialize, from which offers follow
 	authed   bool
 }
 
@@ -50,7 +50,7 @@ func newAgent(sc *scenario, opt Options, out, errw io.Writer) *agent {
 	}
 }
 
-// deafReader reads the client's lines until the script ignores them.
+// deafReader reads the client's lines. After @ignore stdin it blocks until the agent ends.
 type deafReader struct {
 	in   io.Reader
 	deaf *atomic.Bool
@@ -65,8 +65,8 @@ func (r deafReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// handleMessage handles a request or a notification in wire order. Only scripts run on goroutines, so a cancel always
-// finds the turn of the prompt that came before it.
+// handleMessage handles one request or notification. The reading goroutine calls it in wire order and registers each
+// turn here, so a cancel always finds the turn of an earlier prompt. Only scripts run on other goroutines.
 func (a *agent) handleMessage(serving context.Context, m agentside.Message) {
 	switch {
 	case m.ID == nil:
@@ -78,7 +78,8 @@ func (a *agent) handleMessage(serving context.Context, m agentside.Message) {
 	}
 }
 
-// startScript runs a script on a goroutine that Serve waits for.
+// startScript runs a script on a new goroutine. Serve waits for this goroutine. After endScripts, startScript does
+// nothing.
 func (a *agent) startScript(f func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -96,8 +97,8 @@ func (a *agent) endScripts() {
 	a.scripts.Wait()
 }
 
-// handleNotification handles a notification. Only session/cancel has an effect without a script. $/cancel_request does
-// not cancel a turn.
+// handleNotification handles a notification. If the scenario has no script for the method, only session/cancel has an
+// effect. A $/cancel_request does not cancel a turn.
 func (a *agent) handleNotification(serving context.Context, m agentside.Message) {
 	r := &request{agent: a, method: m.Method, params: m.Params}
 	if m.Method == "session/cancel" {
@@ -126,7 +127,7 @@ func (a *agent) handleRequest(serving context.Context, m agentside.Message) {
 	a.startScript(func() { a.playScript(serving, r, steps) })
 }
 
-// respondDefault gives the request its default response.
+// respondDefault sets the result of the request to the default response. An error is the response itself.
 func (a *agent) respondDefault(r *request) *agentside.Error {
 	switch r.method {
 	case "initialize":
@@ -160,8 +161,8 @@ func (a *agent) respondDefault(r *request) *agentside.Error {
 	return &agentside.Error{Code: agentside.CodeNoMethod, Message: "Method not found: " + r.method}
 }
 
-// offers holds the capabilities in the response to initialize. A method without its capability gets "method
-// not found".
+// offers are the capabilities in the response to initialize. A request for a method without its capability gets the
+// error "method not found".
 type offers struct {
 	AgentCapabilities struct {
 		LoadSession         bool                       `json:"loadSession"`
@@ -183,7 +184,7 @@ func (o offers) has(method string) bool {
 func (a *agent) offers() (o offers) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// A malformed response comes from the script. It offers nothing.
+	// A malformed response comes from the script, and has no capabilities.
 	_ = json.Unmarshal(a.promised, &o)
 	return o
 }
@@ -218,7 +219,7 @@ func (a *agent) authenticate(r *request) *agentside.Error {
 	return &agentside.Error{Code: agentside.CodeInvalidParams, Message: "no such authentication method: " + p.MethodID}
 }
 
-// pause waits, unless the turn is cancelled or the agent ends.
+// pause waits for the duration d. It returns early with an error if the turn is cancelled or the agent ends.
 func pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return interrupted(ctx)
@@ -233,7 +234,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// interrupted returns errCancelled or errGone after ctx has ended.
+// interrupted returns nil before the end of ctx. After the end it returns errCancelled or errGone.
 func interrupted(ctx context.Context) error {
 	switch {
 	case ctx.Err() == nil:

@@ -2,8 +2,8 @@ package predictable
 
 import "syscall"
 
-// apart detaches a daemon from our console. The daemon stays in our job object, because a process cannot
-// leave a job that does not permit it.
+// apart detaches a daemon from the console of this process. The daemon stays in the same job object, because a process
+// cannot leave a job that does not permit this.
 func apart(daemon bool) *syscall.SysProcAttr {
 	const detached = 0x00000008
 	if !daemon {

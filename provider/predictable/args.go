@@ -11,20 +11,20 @@ import (
 	"unicode/utf8"
 )
 
-// args are the arguments after a directive's name. The directive takes its arguments from args. The first
-// error is kept. An argument that no directive took is an error.
+// args are the arguments after a directive's name. The function prepare of the directive removes its arguments from
+// args. An argument that remains afterwards is an error. args keeps the first error.
 //
-// Arguments are separated by spaces. An argument that begins with ", { or [ is JSON, and any other is a bare
-// word. key=value may stand anywhere.
+// Spaces separate the arguments. An argument that begins with ", { or [ is JSON, and any other argument is a bare word.
+// An argument key=value may stand at any place.
 type args struct {
 	text  string // the unescaped rest of the line, for a directive with text
 	words []word
 	keys  map[string]word
 	err   error
-	deaf  bool // see step.deaf
+	deaf  bool // the script ignores session/cancel
 }
 
-// word is one argument as text. raw is set if it was written as JSON.
+// word is one argument as text. raw is the argument as JSON, if the script wrote it as JSON.
 type word struct {
 	s   string
 	raw json.RawMessage
@@ -90,7 +90,7 @@ func (a *args) splitWords(rest string) error {
 	return nil
 }
 
-// cutWord reads the argument at the start of s and returns its length.
+// cutWord returns the argument at the start of s, and its length in s.
 func cutWord(s string) (word, int, error) {
 	if s == "" || !strings.ContainsRune(`"{[`, rune(s[0])) {
 		n := strings.IndexAny(s, " \t")
@@ -116,7 +116,7 @@ func cutWord(s string) (word, int, error) {
 	return w, n, nil
 }
 
-// nextWord takes the next positional argument.
+// nextWord removes and returns the next positional argument. name is the name of the argument in an error.
 func (a *args) nextWord(name string) word {
 	if len(a.words) == 0 {
 		a.setError(errors.New(name + " is missing"))
@@ -129,7 +129,7 @@ func (a *args) nextWord(name string) word {
 
 func (a *args) word(name string) string { return a.nextWord(name).s }
 
-// remainingWords takes all remaining positional arguments, at least one.
+// remainingWords removes and returns all remaining positional arguments. There must be at least one.
 func (a *args) remainingWords(name string) []string {
 	all := []string{a.word(name)}
 	for len(a.words) > 0 {
@@ -138,7 +138,8 @@ func (a *args) remainingWords(name string) []string {
 	return all
 }
 
-// key takes the value of key=value, or the default.
+// key removes the argument NAME=value with this name and returns the value. Without such an argument it returns
+// otherwise.
 func (a *args) key(name, otherwise string) string {
 	if w, ok := a.takeKey(name); ok {
 		return w.s
@@ -152,7 +153,7 @@ func (a *args) takeKey(name string) (word, bool) {
 	return w, ok
 }
 
-// jsonKey takes the value of key=JSON, or "".
+// jsonKey removes the argument NAME=JSON with this name and returns the JSON, or "".
 func (a *args) jsonKey(name string) string {
 	if w, ok := a.takeKey(name); ok {
 		return w.json()
@@ -160,7 +161,7 @@ func (a *args) jsonKey(name string) string {
 	return ""
 }
 
-// yes takes the value of key=yes or key=no. The default is yes.
+// yes removes the argument NAME=yes or NAME=no with this name. It returns false only for no.
 func (a *args) yes(name string) bool {
 	switch a.key(name, "yes") {
 	case "no":
@@ -192,7 +193,7 @@ func (a *args) duration(name, s string) time.Duration {
 	return d
 }
 
-// oneOf takes a positional argument that must be one of the choices.
+// oneOf removes and returns the next positional argument, which must be one of the choices.
 func (a *args) oneOf(name string, choices ...string) string {
 	w := a.word(name)
 	for _, c := range choices {
@@ -204,7 +205,7 @@ func (a *args) oneOf(name string, choices ...string) string {
 	return w
 }
 
-// unescape replaces \n \r \t \\ \xHH and \uHHHH.
+// unescape replaces the escapes \n, \r, \t, \\, \xHH and \uHHHH.
 func unescape(s string) (string, error) {
 	if !strings.Contains(s, `\`) {
 		return s, nil
@@ -246,7 +247,7 @@ func unescape(s string) (string, error) {
 	return string(b), nil
 }
 
-// plainStep returns a step that never waits.
+// plainStep makes a step from a function that never waits and so needs no context.
 func plainStep(f func(r *request) error) func(context.Context, *request) error {
 	return func(_ context.Context, r *request) error { return f(r) }
 }

@@ -71,7 +71,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAskAtOnce answers three questions in reverse order. Each question gets its own answer.
+// TestAskAtOnce answers three open questions in reverse order and checks that each question gets its own answer.
 func TestAskAtOnce(t *testing.T) {
 	c := open(t, Options{})
 	var ids []string
@@ -90,7 +90,7 @@ func TestAskAtOnce(t *testing.T) {
 	}
 }
 
-// TestAskSameID asks twice with one id. The responses are used in order.
+// TestAskSameID checks two questions with the same JSON-RPC id. The first response belongs to the first question.
 func TestAskSameID(t *testing.T) {
 	c := open(t, Options{})
 	n := 0
@@ -114,7 +114,7 @@ func TestAskWithoutWaiting(t *testing.T) {
 	if text != "on" || stopReason(t, m) != "end_turn" {
 		t.Errorf("%q %s", text, m.Result)
 	}
-	// The late answer changes nothing.
+	// This late answer has no effect on the next turn.
 	c.writeLine(`{"jsonrpc":"2.0","id":0,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`)
 	if text, _, _ := c.prompt("hello"); text != "You said: hello" {
 		t.Errorf("%q", text)

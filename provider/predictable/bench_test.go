@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// BenchmarkStream measures updates through a pipe. One operation is one update of 200 bytes of text.
+// BenchmarkStream measures updates through a pipe. One operation is one update with a text of 200 bytes.
 func BenchmarkStream(b *testing.B) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -41,7 +41,7 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// BenchmarkPrompt measures one turn of "hello" including its answer.
+// BenchmarkPrompt measures one turn: the prompt "hello", its updates and its response.
 func BenchmarkPrompt(b *testing.B) {
 	c := open(b, Options{})
 	for b.Loop() {

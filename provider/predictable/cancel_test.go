@@ -15,7 +15,7 @@ func (c *client) cancel() {
 	c.writeLine(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":` + quote(c.sid) + `}}`)
 }
 
-// TestCancelAtOnce sends the cancel immediately after its prompt, 500 times.
+// TestCancelAtOnce checks that a cancel immediately after its prompt always cancels the turn, in 500 tries.
 func TestCancelAtOnce(t *testing.T) {
 	c := open(t, Options{})
 	for _, script := range []string{"@hang", "@sleep 1h", "@stream 999999999 200 every=1ms", "@request nobody wait=yes"} {
@@ -30,8 +30,8 @@ func TestCancelAtOnce(t *testing.T) {
 	}
 }
 
-// TestCancelAnswersOnce sends cancels at the end of short turns. Each prompt is answered exactly once, and
-// the session accepts the next prompt.
+// TestCancelAnswersOnce sends cancels at the end of short turns. It checks that each prompt gets exactly one response,
+// and that the session accepts the next prompt.
 func TestCancelAnswersOnce(t *testing.T) {
 	c := open(t, Options{})
 	for range 500 {
@@ -80,7 +80,7 @@ func TestCancelCaught(t *testing.T) {
 	}
 }
 
-// TestCancelScripted replaces the effect of a cancel with a script.
+// TestCancelScripted checks that a script for session/cancel replaces the default effect of a cancel.
 func TestCancelScripted(t *testing.T) {
 	c := open(t, Options{Scenario: "[session/cancel 1]\n@say not yet\n[session/cancel 2]\n@cancel"})
 	id := c.request("session/prompt", promptParams(c.sid, "@hang"))
@@ -128,7 +128,7 @@ func TestSecondPrompt(t *testing.T) {
 	}
 }
 
-// TestSessionsAtOnce runs turns in many sessions at the same time.
+// TestSessionsAtOnce checks turns that run in many sessions at the same time.
 func TestSessionsAtOnce(t *testing.T) {
 	c := open(t, Options{})
 	var sids []string
@@ -148,7 +148,7 @@ func TestSessionsAtOnce(t *testing.T) {
 	}
 }
 
-// TestTime runs on a fake clock.
+// TestTime checks the durations of directives such as @sleep and @delay on a fake clock.
 func TestTime(t *testing.T) {
 	for _, tt := range []struct {
 		scenario, prompt string

@@ -7,8 +7,8 @@ import (
 	"github.com/perlica/perlica/provider/agentside"
 )
 
-// callClient sends a request to the client, waits for the response and writes it as a message. The result is nil
-// after an error.
+// callClient sends a request to the client and waits for the response. It describes the response in a message chunk and
+// returns the result, or nil if the response is an error.
 func (r *request) callClient(ctx context.Context, method, params, id string) (json.RawMessage, error) {
 	answers := make(chan agentside.Message, 1)
 	received := func(m agentside.Message) { answers <- m }
@@ -26,7 +26,8 @@ func (r *request) callClient(ctx context.Context, method, params, id string) (js
 	}
 }
 
-// callStep returns a step that makes one request. The params begin with the session id.
+// callStep returns a step that sends one request to the client. The params are the session id and the fields that the
+// function fields adds.
 func callStep(method string, fields func(o *object)) action {
 	return func(ctx context.Context, r *request) error {
 		o := (&object{}).addString("sessionId", r.sid)
@@ -73,7 +74,7 @@ func terminal(a *args) action {
 		var p struct {
 			TerminalID string `json:"terminalId"`
 		}
-		// Without an id the client returns an error for the next requests.
+		// If the result has no terminal id, the client returns errors for the following requests.
 		_ = json.Unmarshal(made, &p)
 		params := string((&object{}).addString("sessionId", r.sid).addString("terminalId", p.TerminalID).endObject())
 		for _, method := range []string{"terminal/wait_for_exit", "terminal/output", "terminal/release"} {
@@ -85,7 +86,7 @@ func terminal(a *args) action {
 	}
 }
 
-// paramsArg takes the optional JSON params of a request or a notification.
+// paramsArg removes and returns the optional argument with the JSON params of a request or a notification.
 func paramsArg(a *args) string {
 	if len(a.words) > 0 {
 		return a.nextWord("JSON").json()

@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/provider/agentside"
 )
 
-// TestMain lets the test binary be the agent: @spawn starts it with --scenario.
+// TestMain runs the test binary as the agent if its argument is --scenario, because @spawn starts it in this way.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "--scenario" {
 		opt := Options{Scenario: os.Args[2], IgnoreTerm: func() { signal.Ignore(syscall.SIGTERM) }}
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// client is a small ACP client. Its reader never waits, so the agent never waits for it.
+// client is a small ACP client. Its reading goroutine stores all lines at once, so the agent never waits for the test.
 type client struct {
 	t      testing.TB
 	in     *io.PipeWriter
@@ -64,7 +64,7 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// connect starts an agent and reads its output. It sends nothing.
+// connect starts an agent and a goroutine that reads its output. It sends no message.
 func connect(t testing.TB, opt Options) *client {
 	t.Helper()
 	agentIn, in := io.Pipe()
@@ -134,7 +134,8 @@ func decode(t testing.TB, raw json.RawMessage, p any) {
 	}
 }
 
-// line returns the next line with its ending, or "" at the end.
+// line waits for the next line of the agent and returns it with its line ending. At the end of the output it returns
+// "".
 func (c *client) line() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,8 +165,8 @@ func (c *client) request(method, params string) string {
 	return id
 }
 
-// awaitResponse reads up to the response with this id and answers requests on the way. It returns the response and
-// the lines before it.
+// awaitResponse waits for the response with this id. Until then it answers the requests of the agent. It returns the
+// response and the lines before the response.
 func (c *client) awaitResponse(id string) (agentside.Message, []string) {
 	c.t.Helper()
 	var before []string
@@ -199,14 +200,15 @@ func promptParams(sid, text string) string {
 	return `{"sessionId":` + quote(sid) + `,"prompt":[{"type":"text","text":` + quote(text) + `}]}`
 }
 
-// prompt runs a turn and returns the message text, the response and all lines.
+// prompt sends a prompt and waits for its response. It returns the text of the message chunks, the response and the
+// lines before the response.
 func (c *client) prompt(text string) (string, agentside.Message, []string) {
 	c.t.Helper()
 	m, lines := c.awaitResponse(c.request("session/prompt", promptParams(c.sid, text)))
 	return textOf(lines), m, lines
 }
 
-// textOf joins the message chunks among the lines.
+// textOf joins the texts of all message chunks in the lines.
 func textOf(lines []string) string {
 	var b strings.Builder
 	for _, l := range lines {

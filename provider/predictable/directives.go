@@ -11,22 +11,22 @@ import (
 	"github.com/perlica/perlica/provider/agentside"
 )
 
-// directive is one command of a script.
+// directive is one command that a script can use, such as @say.
 type directive struct {
 	Name string // without the @
 	Args string // the form of its arguments
 	Help string // one or two sentences
 
-	text    bool // the rest of the line is one text, see unescape
+	text    bool // the argument is the rest of the line as one text with escapes
 	prepare func(a *args) func(ctx context.Context, r *request) error
 }
 
-// Usage returns the form of the directive.
+// Usage returns the name of the directive with the form of its arguments, such as "@sleep DURATION".
 func (d directive) Usage() string { return strings.TrimSpace("@" + d.Name + " " + d.Args) }
 
-// directives are all directives, in the order of the documentation.
+// directives has all directives, in the order of docs/predictable.md.
 var directives = [...]directive{
-	// Texts and updates.
+	// These directives send texts and updates.
 	{Name: "say", Args: "TEXT", text: true, prepare: sayText, Help: "One message chunk with exactly this text."},
 	{Name: "thought", Args: "TEXT", text: true, prepare: thought, Help: "One thought chunk."},
 	{Name: "prompt", prepare: sayPrompt, Help: "Says the text of the prompt as it came."},
@@ -45,7 +45,7 @@ var directives = [...]directive{
 	{Name: "update", Args: "JSON [session=ID]", prepare: update,
 		Help: "Any session/update, byte for byte: unknown kinds, contents and fields, large integers, another session."},
 
-	// Claimed actions and requests to the client.
+	// These directives claim tool calls or send requests to the client.
 	{Name: "tool", Args: "KIND TITLE " + toolArgs + " [steps=STATUS,…] [text=OUTPUT] [exit=N]", prepare: tool,
 		Help: "A tool call without a question, reported pending, in_progress, completed (or as steps= says). announce=no " +
 			"leaves out the tool_call, so that its updates refer to nothing."},
@@ -67,7 +67,7 @@ var directives = [...]directive{
 			"session id."},
 	{Name: "notify", Args: "METHOD [JSON]", prepare: notify, Help: "Any notification."},
 
-	// Time.
+	// These directives determine times.
 	{Name: "sleep", Args: "DURATION", prepare: sleep, Help: "Waits; a cancel ends it."},
 	{Name: "delay", Args: "DURATION", prepare: setDelay,
 		Help: "Waits this long before each update from here on; in [start], of every script."},
@@ -80,7 +80,7 @@ var directives = [...]directive{
 	{Name: "cancelled", prepare: nothing,
 		Help: "What follows is done only when the turn was cancelled; then it decides how the turn ends."},
 
-	// The response.
+	// These directives determine the response.
 	{Name: "answer", prepare: answer,
 		Help: "Sends the response now. What follows comes after it; a second @answer sends it twice."},
 	{Name: "stop", Args: "REASON", prepare: stop, Help: "The stop reason, known or not."},
@@ -94,14 +94,14 @@ var directives = [...]directive{
 	{Name: "auth", prepare: requireAuth,
 		Help: "Answers `authentication required` (-32000), unless authenticate succeeded."},
 
-	// The wire.
+	// These directives write to the wire.
 	{Name: "line", Args: "TEXT", text: true, prepare: line, Help: "Writes a line of its own. $session and $id stand for this request's, as in @update, @request, @notify, " +
 		"@result and @set."},
 	{Name: "bytes", Args: "TEXT", text: true, prepare: rawBytes, Help: "Writes bytes without a line ending."},
 	{Name: "garbage", Args: "SIZE", prepare: garbage, Help: "Writes a line of SIZE bytes that is no JSON."},
 	{Name: "eol", Args: "TEXT", text: true, prepare: eol, Help: `What ends each line from here on: \r\n, or \n\n for blank lines; nothing for \n again.`},
 
-	// The process.
+	// These directives act on the process.
 	{Name: "stderr", Args: "TEXT", text: true, prepare: stderr, Help: "Writes a line to standard error."},
 	{Name: "flood", Args: "SIZE", prepare: flood, Help: "Writes SIZE bytes to standard error, in lines of 80."},
 	{Name: "close", prepare: closeStdout, Help: "Closes standard output and lives on."},
@@ -198,7 +198,7 @@ func unset(a *args) action {
 	return setTo(strings.Split(a.word("PATH"), "."), "")
 }
 
-// setTo sets a field of the result. An empty value removes the field.
+// setTo returns a step that sets the field at path in the result of the request. An empty value removes the field.
 func setTo(path []string, value string) action {
 	return plainStep(func(r *request) error {
 		var v json.RawMessage

@@ -1,18 +1,18 @@
-// Package predictable is an ACP agent on stdio for testing clients. It follows its script exactly. The script is the
-// text of the prompt: it obeys lines that begin with @ and a directive's name, and echoes all other lines. A scenario
-// scripts the other methods with the same directives.
+// Package predictable is an ACP agent on stdio for testing clients. The text of a prompt is its script. The agent obeys
+// each line that begins with @ and the name of a directive, and echoes all other lines. A scenario has scripts for the
+// other methods of ACP, with the same directives.
 //
-// The package makes three promises. The same input gives the same bytes. A prompt is answered exactly once
-// unless a directive says otherwise. A session/cancel after a prompt is never lost. The agent has no effects
-// of its own: it calls no model, runs no command, and touches only the session files in [Options].State. It
-// only claims to use a tool. For @spawn it starts one process: a sleeping copy of itself.
+// The package makes three promises. The same input gives the same bytes. A prompt gets exactly one response unless a
+// directive says otherwise. A session/cancel after a prompt is never lost. The agent calls no model, runs no command,
+// and changes only the session files in [Options].State. It claims to use tools and does not use them. For @spawn it
+// starts one process: a sleeping copy of itself.
 //
-// The central idea: every incoming request becomes a [request] with a default response, and a script is a
-// list of steps that read or change it. The reading goroutine answers a request without a script itself, in
-// wire order. A script runs on its own goroutine.
+// Every incoming request becomes a [request] with a default response. A script is a list of steps that read or change
+// this request. A script runs on its own goroutine. The reading goroutine itself answers a request without a script, in
+// wire order.
 //
-// The package writes its lines without an SDK. It can therefore make every mistake that a client must
-// survive, and it shares no bug with the client under test.
+// The package writes its lines without an SDK. So it can make every mistake that a client must survive, and has no bug
+// in common with a client that uses the SDK.
 package predictable
 
 import (
@@ -24,28 +24,29 @@ import (
 	"github.com/perlica/perlica/provider/agentside"
 )
 
-// EnvScenario is the environment variable with the default scenario of a command line. This package does not
-// read it.
+// EnvScenario is the name of the environment variable with the default scenario. The commands that start the agent read
+// it; this package does not.
 const EnvScenario = "PERLICA_PREDICTABLE"
 
-// Options are the settings of a command line. The zero value is a well-behaved agent that stores no sessions.
+// Options are the settings of an agent, which its command line sets. The zero value is a correct agent that stores no
+// sessions.
 type Options struct {
 	// Scenario (--scenario) is the path of a scenario file, or the scenario itself if it begins with @, [ or
 	// # or contains a newline.
 	Scenario string
 
-	// State (--state) is a directory for sessions, so that a later process can load, resume and list them.
-	// The agent creates it if needed. If State is empty, sessions end with the process and the three methods
-	// are not offered.
+	// State (--state) is a directory for sessions, so that a later process can load, resume and list them. The agent
+	// creates the directory if needed. If State is empty, sessions end with the process, and the agent does not offer
+	// to load, resume, list or delete sessions.
 	State string
 
-	// Self is the command that starts this agent again, for @spawn. --scenario and a scenario are appended.
-	// Nil means this executable with "agent predictable".
+	// Self is the command with which @spawn starts this agent again. The agent appends --scenario and a scenario. Nil
+	// means this executable with the arguments "agent predictable".
 	Self []string
 
-	// Exit ends the process with a code. Kill ends it like SIGKILL. IgnoreTerm makes it ignore SIGTERM from
-	// now on. Nil means os.Exit, os.Process.Kill, and an error for @ignore term. If Exit or Kill returns,
-	// Serve returns.
+	// Exit ends the process with an exit code. Kill ends the process as SIGKILL does. IgnoreTerm makes the process
+	// ignore SIGTERM from now on. Nil means os.Exit, os.Process.Kill, and an error for @ignore term. If Exit or Kill
+	// returns, Serve returns, too.
 	Exit       func(code int)
 	Kill       func()
 	IgnoreTerm func()
@@ -54,18 +55,17 @@ type Options struct {
 var (
 	// errCancelled ends the script of a cancelled turn.
 	errCancelled = errors.New("cancelled")
-	// errGone ends a script that can no longer answer: the client closed our standard input, a write failed,
-	// or the process is about to end.
+	// errGone ends a script that can no longer answer, because the client closed standard input, a write failed, or the
+	// process is about to end.
 	errGone = errors.New("gone")
 )
 
-// Serve speaks ACP until in ends or ctx is cancelled, and then returns nil. It returns an error before it
-// reads or writes anything if the scenario cannot be read. Later it returns an error only if reading from in
-// fails.
+// Serve speaks ACP until the input ends or ctx is cancelled, and then returns nil. If it cannot read the scenario, it
+// returns an error before it reads or writes anything else. Later it returns an error only if reading the input fails.
 //
-// When in ends, Serve abandons scripts that wait and finishes the others, so that requests from a file are
-// answered. Serve returns after every turn has ended. When ctx ends first, the goroutine that reads from in
-// stays until its Read returns. If out is an io.Closer, @close closes it. Serve closes nothing else.
+// When the input ends, Serve stops scripts that wait and lets the others finish, so that all requests from a file get
+// responses. Serve returns after every turn has ended. If ctx ends before the input, a goroutine stays in the pending
+// Read of the input. The directive @close closes out if out is an io.Closer. Serve closes nothing else.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, errw io.Writer, opt Options) error {
 	scenario, err := readScenario(opt.Scenario)
 	if err != nil {
@@ -93,7 +93,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, errw io.Writer, opt
 	return err
 }
 
-// lockedWriter lets several goroutines write to one writer, one write at a time.
+// lockedWriter makes a writer safe for concurrent use: it passes on one Write at a time.
 type lockedWriter struct {
 	mu  sync.Mutex
 	out io.Writer

@@ -39,7 +39,7 @@ func eol(a *args) action {
 
 func stderr(a *args) action {
 	return plainStep(func(r *request) error {
-		// The client may ignore standard error, so a failed write does not matter.
+		// The client need not read standard error, so a failed write does not matter.
 		_, _ = io.WriteString(r.agent.errw, a.text+"\n")
 		return nil
 	})
@@ -54,7 +54,7 @@ func flood(a *args) action {
 			if err := interrupted(ctx); err != nil {
 				return err
 			}
-			// See stderr.
+			// A failed write to standard error does not matter, as in stderr.
 			_, _ = r.agent.errw.Write(lines[:min(left, len(lines))])
 		}
 		return nil
@@ -91,7 +91,7 @@ func kill(*args) action {
 	})
 }
 
-// killSelf returns only if it failed.
+// killSelf kills this process. It returns only if the kill failed.
 func killSelf() error {
 	p, err := os.FindProcess(os.Getpid())
 	if err != nil {
@@ -135,8 +135,8 @@ func spawnChild(a *args) action {
 	}
 }
 
-// startChild starts this agent again with a scenario that only sleeps. The child may outlive this process, so only
-// the goroutine that reaps it waits for it.
+// startChild starts this agent again with a scenario that only sleeps. A goroutine reaps the child. Serve does not wait
+// for the child, because the child may outlive this process.
 func (a *agent) startChild(c child) (int, error) {
 	argv := a.opt.Self
 	if argv == nil {
@@ -178,8 +178,8 @@ func (c child) scenario() string {
 	return "[start]\n@ignore term\n@line ready\n" + sleep
 }
 
-// startProcess starts the child. For a stubborn child it waits until the child ignores SIGTERM. Otherwise a client
-// that knows the pid could end the child before that.
+// startProcess starts the child. A stubborn child ignores SIGTERM, and startProcess waits until it does. Otherwise a
+// client could end the child with SIGTERM as soon as it knows the pid.
 func (c child) startProcess(argv []string, attr *os.ProcAttr) (*os.Process, error) {
 	if !c.stubborn {
 		return os.StartProcess(argv[0], argv, attr)

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 )
 
-// TestExit ends the process at each point that a client may observe.
+// TestExit checks @exit and similar directives at each point of a turn that a client can observe.
 func TestExit(t *testing.T) {
 	for _, tt := range []struct {
 		scenario string
@@ -64,7 +64,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestIgnoreStdin checks that input after @ignore stdin is never read.
+// TestIgnoreStdin checks that the agent handles no input after @ignore stdin.
 func TestIgnoreStdin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -123,7 +123,7 @@ func TestIgnoreEOF(t *testing.T) {
 	}
 }
 
-// TestPiped checks that all requests from a file are answered.
+// TestPiped checks that all requests in an input that ends at once get responses.
 func TestPiped(t *testing.T) {
 	var out buffer
 	in := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}
@@ -151,7 +151,7 @@ func TestReadFails(t *testing.T) {
 	}
 }
 
-// TestWriteFails checks that a flood ends when its reader has gone.
+// TestWriteFails checks that a long @stream ends after the client has closed the output.
 func TestWriteFails(t *testing.T) {
 	c := open(t, Options{})
 	c.request("session/prompt", promptParams(c.sid, "@stream 999999999 100"))

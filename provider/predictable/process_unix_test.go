@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// TestSpawn starts real children and ends them.
+// TestSpawn checks the real child processes that @spawn starts.
 func TestSpawn(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -47,7 +47,7 @@ func TestSpawn(t *testing.T) {
 	}
 }
 
-// TestProcess runs the agent as a process: exit codes, SIGKILL, SIGTERM ignored.
+// TestProcess runs the agent as a process and checks its exit codes, its end by SIGKILL, and @ignore term.
 func TestProcess(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -88,8 +88,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// ignoresTerm reports whether a process ignores SIGTERM. On systems other than Linux it sends the signal,
-// which at least shows that the process exists.
+// ignoresTerm reports whether a process ignores SIGTERM. On systems other than Linux it can only send the signal and
+// check that the process exists.
 func ignoresTerm(t *testing.T, pid int) bool {
 	if runtime.GOOS != "linux" {
 		return syscall.Kill(pid, syscall.SIGTERM) == nil

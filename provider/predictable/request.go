@@ -10,17 +10,18 @@ import (
 	"github.com/perlica/perlica/provider/agentside"
 )
 
-// request is one incoming message and its response. The goroutine that runs its script owns it.
+// request is one incoming message and its response. After its creation, only the goroutine that runs its script uses
+// it.
 type request struct {
 	agent  *agent
 	id     json.RawMessage // nil for a notification
 	method string
 	params json.RawMessage
-	sess   *session // nil without a session, or if the session does not exist
+	sess   *session // the session that params name; nil if params name no existing session
 	sid    string   // the session id in updates
 	turn   *turn    // the turn of a prompt, until it is answered
 
-	result json.RawMessage // used unless err is set
+	result json.RawMessage // the result of the response, unless err is set
 	err    json.RawMessage
 
 	text     string          // the text of a prompt
@@ -29,9 +30,9 @@ type request struct {
 	answered bool            // the first response was sent
 }
 
-// turn is a prompt from its arrival to its answer. It is guarded by agent.mu.
+// turn is the state of a prompt from its arrival to its response. Its fields are guarded by agent.mu.
 type turn struct {
-	cancel    func() // cancels its context
+	cancel    func() // cancels the context of the turn
 	deaf      bool   // the script ignores session/cancel
 	cancelled bool
 	caught    bool // @cancelled was reached: the script determines the answer
@@ -44,7 +45,8 @@ func (r *request) decodeParams(p any) *agentside.Error {
 	return nil
 }
 
-// handlePrompt registers the turn before the next line is read, and then runs its script.
+// handlePrompt registers the turn of a prompt and starts its script. The reading goroutine calls it before it reads the
+// next line.
 func (a *agent) handlePrompt(serving context.Context, m agentside.Message) {
 	var p struct {
 		Prompt []block `json:"prompt"`
@@ -101,7 +103,7 @@ func isDeaf(steps []step) bool {
 	return false
 }
 
-// cancelSession cancels the session's running turn, if any.
+// cancelSession cancels the session's running turn, if it has one and the turn does not ignore cancels.
 func (a *agent) cancelSession(s *session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -111,8 +113,8 @@ func (a *agent) cancelSession(s *session) {
 	}
 }
 
-// releaseTurn lets the session accept its next prompt. It reports whether the turn was cancelled without a
-// @cancelled step. From now on the turn cannot be cancelled.
+// releaseTurn ends the turn of the request, so that the session accepts the next prompt and a cancel has no effect on
+// this turn. It reports whether the turn was cancelled and its script had no step @cancelled.
 func (a *agent) releaseTurn(r *request) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -123,17 +125,18 @@ func (a *agent) releaseTurn(r *request) bool {
 	return r.turn.cancelled && !r.turn.caught
 }
 
-// playScript runs a script that session/cancel cannot interrupt.
+// playScript runs the script of a request that session/cancel cannot interrupt.
 func (a *agent) playScript(serving context.Context, r *request, steps []step) {
 	a.playScriptIn(serving, serving, r, steps)
 }
 
-// playScriptIn runs a script and then answers the request, unless it was already answered or the client has gone.
+// playScriptIn runs the steps of a script. Then it sends the response, unless a step has sent the response or the
+// script ended with errGone. ctx ends at a cancel, and serving ends with Serve.
 func (a *agent) playScriptIn(ctx, serving context.Context, r *request, steps []step) {
 	r.delay = time.Duration(a.delay.Load())
 	if r.delay == 0 && isEcho(steps) {
-		a.out.holdLines()                           // an echo and its response are one write
-		defer func() { _ = a.out.releaseLines() }() // a failed write cannot be reported
+		a.out.holdLines()                           // so the echo and its response are one Write
+		defer func() { _ = a.out.releaseLines() }() // no one could read a report about a failed write
 	}
 	err := r.runSteps(ctx, serving, steps)
 	var e *agentside.Error
@@ -147,14 +150,14 @@ func (a *agent) playScriptIn(ctx, serving context.Context, r *request, steps []s
 		r.err = agentside.Encode(&agentside.Error{Code: agentside.CodeInternal, Message: err.Error()})
 	}
 	if !r.answered {
-		// A failed write cannot be reported.
+		// No one could read a report about a failed write.
 		_ = r.sendAnswer()
 	}
 }
 
 func (r *request) runSteps(ctx, serving context.Context, steps []step) error {
 	for i := 0; i <= len(steps); i++ {
-		// The end of input does not stop a script that never waits, but a cancel does.
+		// A cancel stops any script here. The end of the input stops only a step that waits.
 		if errors.Is(interrupted(ctx), errCancelled) {
 			next := r.findCatch(steps[i:])
 			if next < 0 {
@@ -173,7 +176,8 @@ func (r *request) runSteps(ctx, serving context.Context, steps []step) error {
 	return nil
 }
 
-// findCatch returns the index of the step at which a cancelled script continues, or -1.
+// findCatch returns the index of the step @cancelled, at which a cancelled script continues, or -1. If it finds the
+// step, it makes "cancelled" the stop reason.
 func (r *request) findCatch(steps []step) int {
 	for i, s := range steps {
 		if s.name != catch {
@@ -188,8 +192,8 @@ func (r *request) findCatch(steps []step) int {
 	return -1
 }
 
-// sendAnswer writes the response. The first call also applies it: the turn ends and is stored, and the
-// capabilities and the modes become those of the response.
+// sendAnswer writes the response of a request. The first call also ends and stores the turn, and copies capabilities
+// and modes from the response into the state of the agent.
 func (r *request) sendAnswer() error {
 	if r.id == nil {
 		return nil
@@ -210,7 +214,7 @@ func (r *request) sendAnswer() error {
 	return r.agent.conn.Send(agentside.Message{ID: r.id, Result: r.result})
 }
 
-// adoptResponse copies the contents of a response into the agent's state.
+// adoptResponse copies the capabilities, or the modes and options, of a response into the state of the agent.
 func (a *agent) adoptResponse(r *request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -224,7 +228,7 @@ func (a *agent) adoptResponse(r *request) {
 	}
 }
 
-// updateSession sends a session/update for the request's session.
+// updateSession sends a session/update for the session of the request, after the delay of the request.
 func (r *request) updateSession(ctx context.Context, update []byte) error {
 	return r.updateOther(ctx, r.sid, update)
 }
@@ -246,14 +250,14 @@ func updateLine(sid string, update []byte) []byte {
 
 const updateHead = `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":`
 
-// These are the kinds of text updates.
+// These are the kinds of session updates with a text.
 const (
 	messageChunk = "agent_message_chunk"
 	thoughtChunk = "agent_thought_chunk"
 	userChunk    = "user_message_chunk"
 )
 
-// sayChunk sends text as one chunk of the answer.
+// sayChunk sends a text as one message chunk.
 func (r *request) sayChunk(ctx context.Context, text string) error {
 	r.said.WriteString(text)
 	return r.updateSession(ctx, chunk(messageChunk, text))
@@ -265,7 +269,8 @@ func chunk(kind, text string) []byte {
 	return append(agentside.AppendString(b, text), '}', '}')
 }
 
-// fillIDs replaces $session and $id, so that a script can write complete lines.
+// fillIDs replaces $session and $id by the ids of the session and the request, so that a script can write complete
+// lines.
 func (r *request) fillIDs(s string) string {
 	if !strings.Contains(s, "$") {
 		return s

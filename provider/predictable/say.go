@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// block is a content block of a prompt with the members that are used.
+// block is a content block of a prompt, with the members that this package uses.
 type block struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
@@ -25,8 +25,8 @@ type block struct {
 	} `json:"resource"`
 }
 
-// promptText joins the text blocks of a prompt. Embedded content is never a script, because an attached file
-// must not be able to give orders.
+// promptText joins the text blocks of a prompt into one script. It ignores embedded content, because an attached file
+// must not become a script.
 func promptText(blocks []block) string {
 	var parts []string
 	for _, b := range blocks {
@@ -37,8 +37,8 @@ func promptText(blocks []block) string {
 	return strings.Join(parts, "\n")
 }
 
-// unanswered returns the blocks of a prompt without Perlica's transcript of earlier turns, because those
-// turns are already answered.
+// unanswered returns the blocks of a prompt without Perlica's transcript of earlier turns, because the agent must not
+// obey lines of earlier turns again.
 func unanswered(blocks []block) []block {
 	for i, b := range blocks[:max(len(blocks)-1, 0)] {
 		if b.Type == "text" && strings.HasPrefix(b.Text, "This conversation has earlier turns.") &&
@@ -49,7 +49,7 @@ func unanswered(blocks []block) []block {
 	return blocks
 }
 
-// attached describes the other blocks of a prompt, one line for each.
+// attached returns the steps that describe each block of a prompt that is not text, in one line each.
 func attached(blocks []block) []step {
 	var lines strings.Builder
 	for _, b := range blocks {
@@ -74,7 +74,7 @@ func attached(blocks []block) []step {
 	}}}
 }
 
-// isEcho reports whether a script only echoes.
+// isEcho reports whether a script has no directives, only text that it echoes.
 func isEcho(steps []step) bool {
 	for _, s := range steps {
 		if s.name != "echo" && s.name != "attached" {
@@ -84,7 +84,7 @@ func isEcho(steps []step) bool {
 	return len(steps) > 0
 }
 
-// echo answers text with itself, one chunk for each line.
+// echo returns a step that sends "You said: " and the text, with one message chunk for each line.
 func echo(text string) step {
 	chunks := strings.SplitAfter("You said: "+text, "\n")
 	return step{name: "echo", run: func(ctx context.Context, r *request) error {
@@ -122,7 +122,7 @@ func show(a *args) action {
 	}
 }
 
-// describeSession returns a session's state or its earlier turns as text.
+// describeSession returns a text about a session: its state, or its earlier turns if what is history.
 func (a *agent) describeSession(s *session, what string) string {
 	if s == nil {
 		return what + ": none\n"
@@ -140,7 +140,7 @@ func (a *agent) describeSession(s *session, what string) string {
 	return b.String()
 }
 
-// numbered is the size from which a chunk of a stream contains its number: nine digits, a space, at least one
+// numbered is the smallest size of a chunk of @stream that contains its number, in bytes: nine digits, a space, one
 // character and a newline.
 const numbered = 12
 
@@ -158,7 +158,7 @@ func stream(a *args) action {
 	return func(ctx context.Context, r *request) error {
 		wait := max(every, r.delay)
 		line, number := streamLine(r, kind, size)
-		// A batch is smaller than a pipe (64 KiB), so that a fast reader never gets half a line and waits for
+		// A batch fits into the buffer of a pipe (64 KiB), so that a fast reader does not get half a line and wait for
 		// the rest.
 		batch := make([]byte, 0, max(32<<10, len(line)))
 		for i := range count {
@@ -181,7 +181,8 @@ func stream(a *args) action {
 	}
 }
 
-// streamLine returns a line of a stream and the position of its number. The position is 0 without a number.
+// streamLine returns the line for one update of @stream, and the index of the number in the line. The index is 0 if the
+// chunk is too short for a number.
 func streamLine(r *request, kind string, size int) ([]byte, int) {
 	text := strings.Repeat("x", size)
 	if size >= numbered {
@@ -256,7 +257,8 @@ func commands(a *args) action {
 	})
 }
 
-// sendUpdate returns a step that sends an update with fields that do not depend on the request.
+// sendUpdate returns a step that sends an update of this kind. The fields are the same for every request, so sendUpdate
+// builds them once.
 func sendUpdate(kind string, fields func(o *object)) action {
 	o := (&object{}).addString("sessionUpdate", kind)
 	fields(o)

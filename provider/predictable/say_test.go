@@ -34,7 +34,8 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// TestAnEchoIsOneWrite checks that an echo wakes the reader only once. The output of a script that waits is not held.
+// TestAnEchoIsOneWrite checks that the agent sends an echo and its response with one Write. It also checks that the
+// agent does not hold back the lines of a script that waits.
 func TestAnEchoIsOneWrite(t *testing.T) {
 	for _, tt := range []struct {
 		scenario, prompt string
@@ -81,7 +82,7 @@ func TestAttached(t *testing.T) {
 	}
 }
 
-// TestLines compares the complete lines of directives and responses.
+// TestLines checks the complete lines that directives and responses write.
 func TestLines(t *testing.T) {
 	t.Setenv("PREDICTABLE_TEST", "v")
 	up := func(u string) string {
@@ -169,7 +170,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestUpdatesConform decodes the updates of correct directives with the SDK's types.
+// TestUpdatesConform checks that the types of the ACP SDK can decode the updates of the correct directives.
 func TestUpdatesConform(t *testing.T) {
 	c := open(t, Options{})
 	_, _, lines := c.prompt(`@say a

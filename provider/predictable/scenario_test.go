@@ -40,7 +40,7 @@ func TestScenarioErrors(t *testing.T) {
 	}
 }
 
-// TestScenarios scripts methods other than prompts and checks the responses.
+// TestScenarios checks scenarios with scripts for methods other than session/prompt.
 func TestScenarios(t *testing.T) {
 	const initialize, newSession = `initialize {"protocolVersion":1}`, `session/new {"cwd":"/","mcpServers":[]}`
 	for _, tt := range []struct {
@@ -117,7 +117,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// TestHangs checks that a hanging script never answers, and ends when standard input ends.
+// TestHangs checks that a script that hangs sends no response, and ends when standard input ends.
 func TestHangs(t *testing.T) {
 	for _, scenario := range []string{"[initialize]\n@hang", "[session/new]\n@hang",
 		"[session/prompt]\n@ignore cancel\n@hang", "[session/prompt]\n@ask execute ls", "[session/prompt]\n@read /x"} {
@@ -141,7 +141,7 @@ func TestHangs(t *testing.T) {
 	}
 }
 
-// TestBadLines checks that a line that cannot be a message gets the error of JSON-RPC.
+// TestBadLines checks that a line that is no JSON-RPC message gets an error response of JSON-RPC.
 func TestBadLines(t *testing.T) {
 	c := connect(t, Options{})
 	for _, tt := range []struct{ line, want string }{
@@ -156,14 +156,14 @@ func TestBadLines(t *testing.T) {
 			t.Errorf("%s: %s", tt.line, got)
 		}
 	}
-	// Blank lines, invented responses and unknown notifications are ignored. CRLF is accepted.
+	// The agent ignores blank lines, responses to no request and unknown notifications. It accepts CRLF.
 	c.writeLine("\n\r\n" + `{"jsonrpc":"2.0","id":99,"result":{}}` + "\n" + `{"jsonrpc":"2.0","method":"x"}` + "\r")
 	if m := c.call("initialize", `{"pad":"`+strings.Repeat("x", 3<<20)+`"}`); m.Result == nil {
 		t.Errorf("%s", m.Error)
 	}
 }
 
-// TestState continues a session in a later process.
+// TestState checks that a later process can load, resume and list a session.
 func TestState(t *testing.T) {
 	opt := Options{State: filepath.Join(t.TempDir(), "state")}
 	c := open(t, opt)

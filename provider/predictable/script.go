@@ -15,19 +15,20 @@ const (
 	sectionEOF   = "eof"   // runs after standard input has ended
 )
 
-// step is one step of a script. run returns nil to continue, errCancelled or errGone after an interruption,
-// and an *agentside.Error to end the script with that error.
+// step is one step of a script. If run returns nil, the script continues. If run returns errCancelled or errGone, the
+// turn was cancelled or the client has gone. Any other error becomes the response, and ends the script.
 type step struct {
 	name string
 	run  func(ctx context.Context, r *request) error
-	deaf bool // the script as a whole ignores session/cancel
+	deaf bool // the whole script ignores session/cancel
 }
 
-// catch is the name of the step at which a cancelled script continues.
+// catch is the name of the directive @cancelled. A cancelled script continues there.
 const catch = "cancelled"
 
-// parse reads a script. A line is a directive or text to be echoed. In strict mode, as in a scenario, text is
-// an error and # begins a comment. first is the number of the first line for error messages.
+// parse reads a script. Each line is a directive, or a text that the agent echoes. With strict, as in a scenario, a
+// text is an error and # begins a comment. The parameter first is the number of the script's first line, for error
+// messages.
 func parse(text string, strict bool, first int) ([]step, error) {
 	var steps []step
 	var plain []string
@@ -81,7 +82,8 @@ func trimBlank(lines []string) []string {
 	return lines
 }
 
-// find returns the directive at the beginning of a line and the text after its name and one space, or nil.
+// find returns the directive at the beginning of a line, and the text after its name and one space. It returns nil for
+// other lines.
 func find(line string) (*directive, string) {
 	if !strings.HasPrefix(line, "@") {
 		return nil, ""
@@ -95,19 +97,20 @@ func find(line string) (*directive, string) {
 	return nil, ""
 }
 
-// scenario holds the scripts of methods and events.
+// scenario has the scripts for methods, and for the start and the end of the input.
 type scenario struct {
 	sections map[string][]step
 
 	mu   sync.Mutex
-	seen map[string]int // number of calls by section
+	seen map[string]int // number of calls so far, by method
 }
 
-// readScenario reads a scenario from a file, or from s itself if s looks like a scenario.
+// readScenario reads the scenario s, or the scenario in the file s if s does not look like a scenario itself.
 //
-// A line "[NAME]" begins the script of a method, of start or of eof. "[NAME 2]" applies only to the second
-// call. Lines before the first section belong to session/prompt. All other lines are directives. Blank lines
-// and lines that begin with # are skipped. A method with an empty section does nothing except its default.
+// A line [NAME] begins a section: the script for the method NAME, or for start or eof. The section [NAME 2] is only for
+// the second call of the method. Lines before the first section are the script for session/prompt. The lines in a
+// section are directives, blank lines or comments that begin with #. An empty section is an empty script: the method
+// sends its default response.
 func readScenario(s string) (*scenario, error) {
 	sc := &scenario{}
 	if s == "" {
@@ -158,7 +161,8 @@ func readScenario(s string) (*scenario, error) {
 	return sc, end()
 }
 
-// isSection reports whether name is a method, start or eof, with or without a count, and not a typing error.
+// isSection reports whether name is a valid name of a section: a known method, start or eof, optionally with the number
+// of a call.
 func isSection(name string) bool {
 	base, count, counted := strings.Cut(name, " ")
 	if n, err := strconv.Atoi(count); counted && (err != nil || n < 1) {
@@ -171,8 +175,8 @@ func isSection(name string) bool {
 	return strings.HasPrefix(base, "_") || strings.Contains(base, "/")
 }
 
-// nextScript returns the script for the next call of the method. It returns nil without a script. An empty script
-// is not nil.
+// nextScript counts a call of the method and returns the script for this call. It returns nil if the scenario has no
+// script. An empty script is not nil.
 func (sc *scenario) nextScript(method string) []step {
 	if sc.sections == nil {
 		return nil

@@ -13,22 +13,22 @@ import (
 	"github.com/perlica/perlica/provider/agentside"
 )
 
-// firstSession is the id of the first session of a process without State. Updates before the first session
-// use it, too.
+// firstSession is the id of the first session if Options.State is empty. Updates that belong to no session use this id,
+// too.
 const firstSession = "session-1"
 
-// session is a conversation. It is guarded by agent.mu, and cwd never changes.
+// session is an ACP session. Its fields are guarded by agent.mu, except cwd, which never changes.
 type session struct {
 	id      string
 	cwd     string
 	mode    string
 	modes   []string
-	options []map[string]json.RawMessage // in the form of session/new's configOptions
+	options []map[string]json.RawMessage // the configOptions of the session, as in the response to session/new
 	turns   []past
 	turn    *turn // the running turn, or nil
 }
 
-// past is a stored turn, and a line of a session file.
+// past is one stored turn. It is also the JSON form of a line in a session file.
 type past struct {
 	CWD   string `json:"cwd,omitempty"` // set only in the first line, which is not a turn
 	User  string `json:"user,omitempty"`
@@ -39,12 +39,12 @@ const defaultModes = `{"currentModeId":"ask","availableModes":[` +
 	`{"id":"ask","name":"Ask","description":"Asks before it claims to act"},` +
 	`{"id":"auto","name":"Auto","description":"Claims to act without asking"}]}`
 
-// session returns the session in params or nil, and the session id in params.
+// session returns the session that params name, or nil, and the session id in params.
 func (a *agent) session(params json.RawMessage) (*session, string) {
 	var p struct {
 		SessionID string `json:"sessionId"`
 	}
-	// Malformed params name no session.
+	// Malformed params have no session id.
 	_ = json.Unmarshal(params, &p)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,7 +75,8 @@ func (a *agent) newSession(r *request) *agentside.Error {
 	return nil
 }
 
-// nameSession gives the session the first free id. With State an id is free only if no process has used it before.
+// nameSession gives the session the first free id and adds it to the agent. If Options.State is set, an id is free only
+// if it has no session file, so no earlier process has used it.
 func (a *agent) nameSession(s *session) error {
 	if a.opt.State != "" {
 		if err := os.MkdirAll(a.opt.State, 0o700); err != nil {
@@ -107,8 +108,8 @@ func (a *agent) nameSession(s *session) error {
 	return nil
 }
 
-// file returns the path of a session's file, or "" if the session is not stored. An id from a scenario must
-// not become a path.
+// file returns the path of the file for a session id, or "" if the session is not stored. It accepts only ids of the
+// form session-NUMBER, because an id from a scenario could be any path.
 func (a *agent) file(id string) string {
 	if a.opt.State == "" || !strings.HasPrefix(id, "session-") ||
 		strings.Trim(id[len("session-"):], "0123456789") != "" {
@@ -117,7 +118,7 @@ func (a *agent) file(id string) string {
 	return a.opt.State + string(os.PathSeparator) + id + ".jsonl"
 }
 
-// applyState copies the id, the modes and the options of a response into the session. The caller holds a.mu.
+// applyState copies the id, the modes and the options in a response into the session. The caller must have locked a.mu.
 func (a *agent) applyState(s *session, result json.RawMessage) {
 	var p struct {
 		SessionID string `json:"sessionId"`
@@ -129,7 +130,7 @@ func (a *agent) applyState(s *session, result json.RawMessage) {
 		} `json:"modes"`
 		ConfigOptions []map[string]json.RawMessage `json:"configOptions"`
 	}
-	// A malformed result comes from the script. It changes nothing.
+	// A malformed result comes from the script and has no modes or options.
 	_ = json.Unmarshal(result, &p)
 	s.mode, s.modes, s.options = p.Modes.Current, nil, p.ConfigOptions
 	for _, m := range p.Modes.Available {
@@ -142,7 +143,8 @@ func (a *agent) applyState(s *session, result json.RawMessage) {
 	}
 }
 
-// continueSession finds a session in memory or in State. session/load also replays it.
+// continueSession answers session/load and session/resume. It finds the session in memory or in its file. For
+// session/load it also sends the earlier turns as updates.
 func (a *agent) continueSession(r *request) *agentside.Error {
 	var p struct {
 		SessionID string `json:"sessionId"`
@@ -178,7 +180,7 @@ func (a *agent) continueSession(r *request) *agentside.Error {
 	return nil
 }
 
-// openSession reads a session's file.
+// openSession reads the file of the session with this id.
 func (a *agent) openSession(id string) (*session, error) {
 	name := a.file(id)
 	if name == "" {
@@ -204,7 +206,8 @@ func (a *agent) openSession(id string) (*session, error) {
 	}
 }
 
-// rememberTurn stores a turn before its answer leaves. The session still belongs to the turn.
+// rememberTurn stores the turn of the request in the session and its file. It runs before the response is sent, while
+// no other turn of the session can run.
 func (a *agent) rememberTurn(r *request) {
 	if r.turn == nil {
 		return
@@ -249,7 +252,7 @@ func (a *agent) setMode(r *request) *agentside.Error {
 	return &agentside.Error{Code: agentside.CodeInvalidParams, Message: "no such mode: " + p.ModeID}
 }
 
-// setConfigOption sets an option of session/new. The option "mode" is the session's mode.
+// setConfigOption answers session/set_config_option. If the option is "mode", it also sets the mode of the session.
 func (a *agent) setConfigOption(r *request) *agentside.Error {
 	var p struct {
 		ConfigID string          `json:"configId"`
@@ -269,7 +272,7 @@ func (a *agent) setConfigOption(r *request) *agentside.Error {
 		}
 		o["currentValue"] = p.Value
 		if p.ConfigID == "mode" {
-			// A value other than a string does not change the mode.
+			// A value that is not a string does not change the mode.
 			_ = json.Unmarshal(p.Value, &r.sess.mode)
 		}
 		r.result = (&object{}).addRaw("configOptions", string(agentside.Encode(r.sess.options))).endObject()
@@ -310,7 +313,8 @@ func (a *agent) listSessions(r *request) *agentside.Error {
 	return nil
 }
 
-// closeSession cancels the running turn and forgets the session. The session's file stays.
+// closeSession answers session/close. It cancels the running turn and removes the session from memory. The file of the
+// session stays.
 func (a *agent) closeSession(r *request) *agentside.Error {
 	if r.sess, r.sid = a.session(r.params); r.sess == nil {
 		return &agentside.Error{Code: agentside.CodeNotFound, Message: "no such session"}
@@ -323,8 +327,8 @@ func (a *agent) closeSession(r *request) *agentside.Error {
 	return nil
 }
 
-// deleteSession cancels the running turn and removes the session's file. Deleting an unknown session
-// succeeds, as the protocol requires.
+// deleteSession answers session/delete. It cancels the running turn and removes the session with its file. Deleting an
+// unknown session succeeds, as the protocol requires.
 func (a *agent) deleteSession(r *request) *agentside.Error {
 	var p struct {
 		SessionID string `json:"sessionId"`

@@ -11,10 +11,10 @@ import (
 	"github.com/perlica/perlica/provider/agentside"
 )
 
-// toolArgs are the keys that describe a tool call.
+// toolArgs is the form of the arguments that describe a tool call, for the documentation.
 const toolArgs = "[id=ID] [command=TEXT] [input=JSON] [path=PATH] [line=N] [old=TEXT] [new=TEXT] [announce=no]"
 
-// toolCall is a script's description of a tool call.
+// toolCall is the description of a tool call in the arguments of a directive.
 type toolCall struct {
 	kind, title, id, input, path, line string
 	old, new                           word
@@ -62,7 +62,7 @@ func (t toolCall) appendFields(o *object, status string) *object {
 	return o.addRaw("rawInput", t.input)
 }
 
-// progress returns a tool_call_update with a new status, and the output and the exit code if set.
+// progress returns a tool_call_update with the status, and with the output and the exit code if they are not empty.
 func (t toolCall) progress(status, output, exit string) []byte {
 	o := (&object{}).addString("sessionUpdate", "tool_call_update").addString("toolCallId", t.id).
 		addString("status", status)
@@ -77,8 +77,8 @@ func (t toolCall) progress(status, output, exit string) []byte {
 	return o.endObject()
 }
 
-// numbered returns the call with an id: the next free id, or its own id. From the second call on, its own id
-// gets a number.
+// numbered returns a copy of the call with an id. If the script gives no id, this is the next free one. Otherwise, i
+// counts the calls of one directive, and each call after the first gets its number after the id.
 func (t toolCall) numbered(a *agent, i int) toolCall {
 	if t.id == "" {
 		a.mu.Lock()
@@ -116,12 +116,12 @@ func tool(a *args) action {
 	}
 }
 
-// option is an option of a permission request.
+// option is one answer that a permission request offers.
 type option struct{ id, kind, name string }
 
 const defaultOptions = "allow-once:allow_once:Allow once,allow-always:allow_always:Always allow,reject-once:reject_once:Reject"
 
-// question is the question of @ask.
+// question is the permission request that @ask sends, with the number of times.
 type question struct {
 	toolCall
 	options []option
@@ -182,7 +182,7 @@ func (q question) askAndReport(ctx context.Context, r *request) error {
 		return nil
 	}
 	for range calls {
-		// Even a cancel does not end this wait, because the protocol requires an answer from the client.
+		// A cancel does not end this wait, because the protocol requires the client to answer even then.
 		select {
 		case m := <-answers:
 			outcome, allowed := q.outcome(m.Message)
@@ -213,7 +213,7 @@ func (q question) params(sid string, t toolCall) json.RawMessage {
 		addRaw("options", "["+strings.Join(options, ",")+"]").endObject()
 }
 
-// outcome describes the client's answer and reports whether it allows the call.
+// outcome returns a text about the client's answer and reports whether the answer allows the tool call.
 func (q question) outcome(m agentside.Message) (string, bool) {
 	if m.Error != nil {
 		return describeError(m.Error), false
@@ -247,9 +247,9 @@ func (q question) reportUnasked(ctx context.Context, r *request, calls []toolCal
 	return nil
 }
 
-// reportOutcome writes the result of a question and ends its tool call.
+// reportOutcome sends a message chunk with the outcome of a question, and an update that ends its tool call.
 func (q question) reportOutcome(ctx context.Context, r *request, t toolCall, outcome string, allowed bool) error {
-	// A cancelled turn still reports the client's answer.
+	// The script also reports the client's answer in a cancelled turn.
 	ctx = context.WithoutCancel(ctx)
 	head := "permission"
 	if q.count > 1 {

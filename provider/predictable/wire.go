@@ -9,21 +9,21 @@ import (
 	"github.com/perlica/perlica/provider/agentside"
 )
 
-// lineWriter is the output of the connection. It makes the faults of the wire, and joins held lines to one Write.
-// Several goroutines may call its methods.
+// lineWriter is the output of the connection. It makes the faults that a script orders, such as other line endings, and
+// can join several lines into one Write. Its methods are safe for concurrent use.
 type lineWriter struct {
 	mu     sync.Mutex
 	out    io.Writer
 	eol    string // the line ending
 	buf    []byte // the held lines
-	held   int    // number of calls of holdLines without releaseLines
+	held   int    // number of calls of holdLines that wait for their releaseLines
 	closed bool   // set by @close: later output is dropped and the script continues
 }
 
-// keepBuffer limits the buffer of the writer, in bytes.
+// keepBuffer is the maximum size of lineWriter.buf, in bytes.
 const keepBuffer = 64 << 10
 
-// Write writes a line with the current line ending in place of its line feed.
+// Write writes a line that ends in a line feed, with the line ending eol in place of the line feed.
 func (w *lineWriter) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +53,8 @@ func (w *lineWriter) writeRaw(b []byte) error {
 	return w.writeBytes(b)
 }
 
-// holdLines delays lines until releaseLines, which writes them with one Write. The caller must not wait before then.
+// holdLines delays the following lines until releaseLines, which writes them with one Write. The caller must not wait
+// for the client in between.
 func (w *lineWriter) holdLines() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,7 +72,7 @@ func (w *lineWriter) releaseLines() error {
 	return w.flushLines()
 }
 
-// flushLines writes the buffer. The caller holds mu.
+// flushLines writes the held lines. The caller must have locked mu.
 func (w *lineWriter) flushLines() error {
 	err := w.writeBytes(w.buf)
 	w.buf = w.buf[:0]
@@ -103,10 +104,10 @@ func (w *lineWriter) setEnding(eol string) {
 func (w *lineWriter) closeOutput() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_ = w.flushLines() // the error has no reader
+	_ = w.flushLines() // no one could read the error
 	w.closed = true
 	if c, ok := w.out.(io.Closer); ok {
-		// The client will notice whether closing succeeded.
+		// An error is not reported, because the client sees whether its input has ended.
 		_ = c.Close()
 	}
 }
@@ -129,7 +130,7 @@ func (o *object) addRaw(key, value string) *object {
 // addString appends a field with a string value.
 func (o *object) addString(key, value string) *object { return o.addRaw(key, quote(value)) }
 
-// addOptional is addString, but leaves out the field if the value is empty.
+// addOptional appends a field with a string value. It appends no field if the value is empty.
 func (o *object) addOptional(key, value string) *object {
 	if value == "" {
 		return o
@@ -137,7 +138,7 @@ func (o *object) addOptional(key, value string) *object {
 	return o.addString(key, value)
 }
 
-// endObject returns the object. The builder must not be used afterwards.
+// endObject returns the complete JSON object. The caller must not use o afterwards.
 func (o *object) endObject() []byte {
 	if len(o.b) == 0 {
 		return []byte("{}")
@@ -149,8 +150,8 @@ func (o *object) endObject() []byte {
 // quote returns s as a JSON string.
 func quote(s string) string { return string(agentside.AppendString(make([]byte, 0, len(s)+2), s)) }
 
-// setPath returns the object in raw with the value at path replaced, or removed if value is nil. It creates
-// missing objects on the path. Numbers keep their digits.
+// setPath returns the JSON object raw with another value at path. A nil value removes the field. setPath creates
+// missing objects on the path. Numbers keep all their digits.
 func setPath(raw json.RawMessage, path []string, value json.RawMessage) (json.RawMessage, error) {
 	fields := map[string]json.RawMessage{}
 	if len(raw) > 0 {
