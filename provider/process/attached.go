@@ -41,6 +41,10 @@ func Attached(spec Spec, signals <-chan os.Signal) (code int, sig string, err er
 		return 0, "", err
 	}
 	defer p.proxy.Close()
+	if p.watch, err = p.box.Watch(p.cmd); err != nil {
+		return 0, "", err
+	}
+	defer p.watch.Started()
 	if err := descent.Announce(spec.Limit); err != nil {
 		return 0, "", err
 	}
@@ -58,6 +62,7 @@ func Attached(spec Spec, signals <-chan os.Signal) (code int, sig string, err er
 		return 0, "", startError(spec, path, err)
 	}
 	p.proxy.Started()
+	p.watch.Entered() // it removes the files of vanished sockets; the person sees a failure
 	if err := p.tree.setLeader(p.cmd.Process); err != nil {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait() // it was killed

@@ -66,6 +66,7 @@ type Process struct {
 	grace time.Duration
 	mark  string
 	box   *sandbox.Sandbox // nil without a sandbox
+	watch *sandbox.Watch   // nil without a sandbox
 	proxy *proxy.Proxy     // nil unless the sandbox has one
 
 	stdin, stdout *os.File
@@ -97,6 +98,34 @@ func Start(spec Spec) (*Process, error) {
 			return p, err
 		}
 	}
+	for try := 1; ; try++ {
+		p, err := startOnce(spec)
+		if err != nil {
+			return nil, err
+		}
+		if p.watch.Entered() || try == maxStarts {
+			go p.stderr.readLines()
+			return p, nil
+		}
+		p.discard()
+	}
+}
+
+// maxStarts is the number of starts if the sandbox cannot be made. Such a start can fail because a program outside
+// removes its socket at that moment.
+const maxStarts = 5
+
+// discard ends a process that is not in its sandbox. Nothing was written to it, and nothing was read.
+func (p *Process) discard() {
+	close(p.stderr.done)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = p.End(ctx)       // only bwrap was started
+	_ = p.stdout.Close() // it has no reader
+}
+
+// startOnce starts an agent. Its stderr is not read yet.
+func startOnce(spec Spec) (*Process, error) {
 	path, err := resolve(spec)
 	if err != nil {
 		return nil, err
@@ -119,9 +148,15 @@ func Start(spec Spec) (*Process, error) {
 		return nil, fmt.Errorf("provider: start %s: %w", spec.Argv[0], err)
 	}
 	defer p.proxy.Started()
+	if p.watch, err = p.box.Watch(p.cmd); err != nil {
+		p.proxy.Close()
+		return nil, fmt.Errorf("provider: start %s: %w", spec.Argv[0], err)
+	}
+	defer p.watch.Started()
 
 	child, err := p.openPipes(spec)
 	if err != nil {
+		p.watch.Entered() // closes its socket
 		p.proxy.Close()
 		return nil, fmt.Errorf("provider: start %s: %w", spec.Argv[0], err)
 	}
@@ -141,13 +176,13 @@ func Start(spec Spec) (*Process, error) {
 	}
 	if err != nil {
 		closeAll([]*os.File{p.stdin, p.stdout, p.stderr.r})
+		p.watch.Entered() // closes its socket
 		p.proxy.Close()
 		if p.tree != nil {
 			p.tree.closeTree()
 		}
 		return nil, startError(spec, path, err)
 	}
-	go p.stderr.readLines()
 	return p, nil
 }
 

@@ -147,6 +147,10 @@ func (b *Sandbox) try(self []string, task Task) (trials []Trial, err error) {
 		return nil, err
 	}
 	defer network.Close()
+	watch, err := b.Watch(cmd)
+	if err != nil {
+		return nil, err
+	}
 	var out []byte
 	done := make(chan struct{})
 	go func() { // on a thread of its own, which Restrict changes for good
@@ -156,6 +160,7 @@ func (b *Sandbox) try(self []string, task Task) (trials []Trial, err error) {
 		}
 	}()
 	<-done
+	watch.Entered()
 	if err == nil {
 		err = json.Unmarshal(out, &trials)
 	}

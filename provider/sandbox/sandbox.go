@@ -89,12 +89,13 @@ func (e *Error) Hint() string { return e.Do }
 
 // Sandbox is ready to start processes inside.
 type Sandbox struct {
-	Mode  Mode
-	bwrap string
-	args  []string
-	hosts []proxy.Host
-	enter []string // nil unless the mode is Offline
-	table *table
+	Mode    Mode
+	bwrap   string
+	args    []string
+	hosts   []proxy.Host
+	enter   []string // nil unless the mode is Offline
+	table   *table
+	sockets []string // the covered sockets
 	// Rules are the rules as they are applied, one for each path, and the paths that were left out.
 	Rules   []string
 	version func() string
@@ -154,6 +155,9 @@ func newSandbox(spec Spec) (b *Sandbox, made []string, err error) {
 	for _, r := range table.rules() {
 		b.args = append(b.args, r.args()...)
 		b.Rules = append(b.Rules, r.String())
+		if r.socket {
+			b.sockets = append(b.sockets, r.path)
+		}
 	}
 	if spec.Mode == Offline {
 		b.args = append(b.args, "--unshare-net")
@@ -229,6 +233,17 @@ func (b *Sandbox) Command(dir, path string, args ...string) []string {
 	return append(append(argv, path), args...)
 }
 
+// removeLeft removes the empty files that bubblewrap has made in the places of sockets that vanished during a start.
+// Otherwise their programs could not make the sockets again.
+func (b *Sandbox) removeLeft() {
+	for _, path := range b.sockets {
+		info, err := os.Lstat(path)
+		if err == nil && info.Mode().IsRegular() && info.Size() == 0 && info.Mode().Perm()&0o222 == 0 {
+			_ = os.Remove(path) // bubblewrap has just made it, so it can be removed
+		}
+	}
+}
+
 // Explain returns an *Error if this machine cannot start the sandbox. It starts a program that does nothing. The
 // caller asks after an agent ended without a word.
 func (b *Sandbox) Explain() error {
@@ -239,11 +254,15 @@ func (b *Sandbox) Explain() error {
 	argv := append([]string{b.bwrap, "--as-pid-1"}, b.args...) // so that no process of bwrap is left to reap
 	argv = append(argv, "--", self, "--version")
 	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
+	b.removeLeft()
 	said, fault, found := strings.Cut(strings.TrimSpace(string(out)), "bwrap: ")
 	if err == nil || !found || said != "" || strings.HasPrefix(fault, "execvp") {
 		return nil
 	}
 	fault, _, _ = strings.Cut(fault, "\n")
+	if slices.ContainsFunc(b.sockets, func(path string) bool { return strings.Contains(fault, path) }) {
+		return nil // a program outside has just removed its socket
+	}
 	e := &Error{b.Mode, "bubblewrap says: " + fault, "'perlica sandbox check' says more; or choose --sandbox off"}
 	for _, word := range []string{"namespace", "uid map", "proc", "slave", "root", "loopback"} {
 		if strings.Contains(fault, word) {

@@ -32,6 +32,7 @@ type rule struct {
 	path   string
 	access access
 	file   bool
+	socket bool
 }
 
 func (r rule) String() string {
@@ -147,7 +148,11 @@ func (t *table) rules() (list []rule) {
 				continue
 			}
 		}
-		list = append(list, rule{path, a, err == nil && !info.IsDir()})
+		r := rule{path: path, access: a}
+		if err == nil {
+			r.file, r.socket = !info.IsDir(), info.Mode()&fs.ModeSocket != 0
+		}
+		list = append(list, r)
 	}
 	return list
 }
