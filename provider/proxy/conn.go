@@ -9,19 +9,20 @@ import (
 	"time"
 )
 
-// conn is a connection of the agent or to a host. It ends after idleTime without a byte in either direction.
+// conn is a connection from the agent to the proxy or from the proxy to a host. It closes after idleTime without a byte
+// in either direction.
 type conn struct {
 	net.Conn
 	read, written atomic.Int64
 	idle          *time.Timer
 	once          sync.Once
-	ended         func(*conn) // called once, after the end
+	ended         func(*conn) // called once, after the connection was closed
 }
 
 func watch(c net.Conn, ended func(*conn)) *conn {
 	w := &conn{Conn: c, ended: ended}
 	w.idle = time.AfterFunc(math.MaxInt64, w.end)
-	w.idle.Reset(idleTime) // not earlier, because end reads the field idle
+	w.idle.Reset(idleTime) // starts the timer only now, because end reads the field idle
 	return w
 }
 
@@ -61,9 +62,9 @@ func (c *conn) Close() error {
 	return err
 }
 
-func (c *conn) end() { _ = c.Close() } // the other end sees it
+func (c *conn) end() { _ = c.Close() } // the peer sees the end, so no one needs the error
 
-// listener accepts connections of the agent while the proxy has slots.
+// listener accepts connections of the agent. With maxConnections open connections, Accept waits until one closes.
 type listener struct {
 	net.Listener
 	p *Proxy
@@ -83,8 +84,9 @@ func (l listener) Accept() (net.Conn, error) {
 	return watch(raw, func(*conn) { <-l.p.slots }), nil
 }
 
-// tunnel passes bytes on in both directions and closes both connections at the end. The end of one direction closes
-// that direction only. A fault closes both. from reads the bytes of the agent.
+// tunnel copies bytes between the agent and the host in both directions. If one side ends its bytes, the other
+// direction stays open. After both directions, or after an error, tunnel closes both connections. The parameter from
+// reads the bytes of the agent.
 func tunnel(agent *conn, from io.Reader, to *conn) {
 	end := func() { agent.end(); to.end() }
 	defer end()

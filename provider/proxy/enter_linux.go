@@ -12,14 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inherited is the file number of the socket in the process that Enter runs in.
+// inherited is the file descriptor of the socket to Perlica, in the process that calls Enter.
 const inherited = 3
 
-// maxLocal limits the services of this machine that have a listener of their own.
+// maxLocal is the maximum number of addresses that Locals returns.
 const maxLocal = 32
 
-// Open starts a proxy for the process that cmd describes. That process must call Enter with Locals. record gets each
-// connection, one after another. The caller calls Started after the start, and Close at the end.
+// Open starts a proxy for the process that cmd describes. This process must call Enter with the result of Locals. The
+// proxy calls the function record with each ended or refused connection, one after another. The caller must call
+// Started after the start of the process, and Close after its end.
 func Open(cmd *exec.Cmd, hosts []Host, record func(Connection)) (*Proxy, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -40,7 +41,8 @@ func Open(cmd *exec.Cmd, hosts []Host, record func(Connection)) (*Proxy, error) 
 	return p, nil
 }
 
-// Locals returns the addresses in the agent's namespace that stand for listed services of this machine.
+// Locals returns the loopback addresses of services of this machine among the hosts. Enter listens on the same
+// addresses in the agent's network, so that a program needs no proxy for these services.
 func Locals(hosts []Host) (addresses []string) {
 	for _, h := range hosts {
 		if a := h.loopback(); a != "" && len(addresses) < maxLocal && !slices.Contains(addresses, a) {
@@ -50,7 +52,7 @@ func Locals(hosts []Host) (addresses []string) {
 	return addresses
 }
 
-// receive takes the listeners of Enter and serves them.
+// receive receives the listeners that Enter sends through the socket, and serves each of them.
 func (p *Proxy) receive(from *net.UnixConn) {
 	defer p.open.Done()
 	names, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(4*(maxLocal+1)))
@@ -74,10 +76,10 @@ func (p *Proxy) receive(from *net.UnixConn) {
 		l, err := net.FileListener(f)
 		_ = f.Close() // l has a copy
 		if err != nil {
-			continue // the agent finds no proxy
+			continue // without this listener, the agent cannot connect to the proxy
 		}
 		if !p.begin() {
-			_ = l.Close() // after Close
+			_ = l.Close() // Close was called
 			continue
 		}
 		entry := slices.IndexFunc(p.hosts, func(h Host) bool { return name != "" && h.loopback() == name })
@@ -89,11 +91,12 @@ func (p *Proxy) receive(from *net.UnixConn) {
 	}
 }
 
-// variables are the names of the variables that lead programs to a proxy.
+// variables are the names of the environment variables with the address of a proxy, as programs read them.
 var variables = []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"}
 
-// Enter prepares the network namespace of this process and replaces the process by a program. It listens for the proxy
-// and on the addresses of locals, and sends the listeners through the inherited socket. It returns only an error.
+// Enter listens in the network namespace of this process, on one port for the proxy and on the addresses of locals. It
+// sends the listeners to Perlica through the inherited socket, and then replaces this process by the program argv. It
+// returns only if it fails.
 func Enter(locals, argv, environ []string) error {
 	unix.CloseOnExec(inherited)
 	var names []string
@@ -105,7 +108,7 @@ func Enter(locals, argv, environ []string) error {
 		}
 		l, err := net.Listen("tcp", address)
 		if err != nil && name != "" {
-			continue // the service can be reached through the proxy
+			continue // the agent can also use the proxy for this service
 		}
 		if err != nil {
 			return fmt.Errorf("the network of the sandbox: %w", err)
@@ -126,7 +129,7 @@ func Enter(locals, argv, environ []string) error {
 	return errors.Join(fmt.Errorf("%s cannot be started", argv[0]), err)
 }
 
-// withProxy returns the variables of a program that is to use the proxy.
+// withProxy returns the environment variables with which a program uses the proxy at this address.
 func withProxy(environ []string, address string) []string {
 	environ = slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

@@ -7,11 +7,11 @@ import (
 	"os/exec"
 )
 
-// Open returns an error: only Linux has the sandbox.
+// Open returns an error, because the sandbox exists only on Linux.
 func Open(*exec.Cmd, []Host, func(Connection)) (*Proxy, error) { return nil, errors.ErrUnsupported }
 
-// Locals returns nothing: only Linux has the sandbox.
+// Locals returns nil, because the sandbox exists only on Linux.
 func Locals([]Host) []string { return nil }
 
-// Enter returns an error: only Linux has the sandbox.
+// Enter returns an error, because the sandbox exists only on Linux.
 func Enter(_, _, _ []string) error { return errors.ErrUnsupported }

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Host is an entry of the list of hosts.
+// Host is one entry in the list of the hosts to which the agent may connect.
 type Host struct {
 	name string // in lower case, without the dot at the end
 	port uint16 // 0 means 80 and 443
-	any  bool   // all names below name, but not name itself
+	any  bool   // the entry has all names below name, but not name itself
 }
 
-// ParseHost reads an entry: a name, or "*." and a name, each with a port if it is neither 80 nor 443. An address needs
-// a port.
+// ParseHost reads an entry such as example.org, *.example.org or example.org:8080. Without a port, the entry has the
+// ports 80 and 443. An IP address needs a port.
 func ParseHost(entry string) (Host, error) {
 	var h Host
 	name := entry
@@ -41,7 +41,7 @@ func ParseHost(entry string) (Host, error) {
 	return h, nil
 }
 
-// String returns the entry.
+// String returns the entry in the form that ParseHost reads.
 func (h Host) String() string {
 	name := h.name
 	if h.any {
@@ -53,7 +53,7 @@ func (h Host) String() string {
 	return net.JoinHostPort(name, strconv.Itoa(int(h.port)))
 }
 
-// names reports whether the entry has the name, on any port.
+// names reports whether the entry has this host name, with any port.
 func (h Host) names(name string) bool {
 	if h.any {
 		return strings.HasSuffix(name, "."+h.name)
@@ -61,21 +61,22 @@ func (h Host) names(name string) bool {
 	return name == h.name
 }
 
-// admits reports whether the entry has the normalized name and the port.
+// admits reports whether the entry has this host name and this port. The name must be a result of normalize.
 func (h Host) admits(name string, port uint16) bool {
 	return h.names(name) && (port == h.port || h.port == 0 && (port == 80 || port == 443))
 }
 
-// Admits reports whether the entry has a name and a port. The port 0 means any port.
+// Admits reports whether the entry has this host name and this port. The port 0 means any port.
 func (h Host) Admits(name string, port int) bool {
 	name = normalize(name)
 	return port == 0 && h.names(name) || port > 0 && port < 1<<16 && h.admits(name, uint16(port))
 }
 
-// private reports whether the entry admits private addresses: it names one host and one port.
+// private reports whether the host of the entry may have a private IP address. This needs an entry with one host and
+// one port, so that the person has chosen the service.
 func (h Host) private() bool { return h.port != 0 && !h.any }
 
-// loopback returns the address in the agent's namespace that stands for a service of this machine, or "".
+// loopback returns the loopback address with the port, if the entry is a service of this machine, and "" otherwise.
 func (h Host) loopback() string {
 	name := h.name
 	if name == "localhost" {
@@ -87,8 +88,8 @@ func (h Host) loopback() string {
 	return net.JoinHostPort(name, strconv.Itoa(int(h.port)))
 }
 
-// normalize returns a name in lower case without the dot at its end, or an address in its usual form. It returns "" for
-// other texts.
+// normalize returns a host name in lower case without the dot at its end, or an IP address in its usual form. It
+// returns "" for a text that is neither.
 func normalize(name string) string {
 	if a, err := netip.ParseAddr(name); err == nil {
 		return a.String()

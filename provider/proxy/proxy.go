@@ -1,16 +1,16 @@
 // Package proxy connects an agent without a network to the hosts of a list.
 //
-// The package makes four promises. The agent reaches listed hosts only. Names are resolved outside of the sandbox, and
-// the address that is dialled is checked. Each connection and each refusal is recorded, without content. Nothing that
-// the agent sends makes the proxy keep more than a fixed number of connections, header bytes or rows.
+// The package makes four promises. The agent reaches only listed hosts. The proxy resolves names outside the sandbox
+// and checks the IP address to which it connects. It records each connection and each refusal, without content. The
+// agent cannot make it store more than a fixed number of connections, header bytes or records.
 //
-// The central idea is a listener of another network namespace. The agent's namespace has the loopback device only.
-// Enter runs there before the agent. It opens a listener, and sends it to Perlica through an inherited socket. Perlica
-// accepts the agent's connections on it. So no process carries the bytes inside, no path in the file system leads to
-// the proxy, and an agent that ignores the variables reaches nothing.
+// The network namespace of the agent has only the loopback device. Enter runs there before the agent. It opens a
+// listener and sends the listener to Perlica through an inherited socket. Perlica then accepts the agent's connections
+// on this listener. So the sandbox needs no process that passes on bytes, and no path in the file system leads to the
+// proxy. An agent that ignores the proxy variables reaches nothing.
 //
-// Goroutines: one receives the listeners, one serves each listener, and each connection has its own. Close ends all of
-// them and waits.
+// One goroutine receives the listeners, each listener has one, and each connection has one. Close ends all of them and
+// waits for them.
 package proxy
 
 import (
@@ -35,9 +35,9 @@ import (
 )
 
 const (
-	maxConnections = 128              // of the agent at once; more wait
+	maxConnections = 128              // open connections of the agent; further ones wait
 	maxHeader      = 16 << 10         // bytes
-	headerTime     = 10 * time.Second // for a header of the agent
+	headerTime     = 10 * time.Second // for the agent to send a whole header
 	dialTime       = 30 * time.Second
 	idleTime       = 10 * time.Minute // without a byte in either direction
 )
@@ -46,11 +46,11 @@ const (
 type Proxy struct {
 	hosts []Host
 	tally tally
-	slots chan struct{} // one for each connection of the agent
+	slots chan struct{} // has one element for each open connection of the agent
 	child *os.File      // the socket for Enter; nil after Started
 	own   net.Conn      // the socket to Enter
 
-	ctx    context.Context // ends with Close
+	ctx    context.Context // ends when Close is called
 	cancel context.CancelFunc
 
 	mu      sync.Mutex // guards closed, live, and the additions to open
@@ -71,7 +71,8 @@ func newProxy(hosts []Host, record func(Connection)) *Proxy {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.RawQuery = r.In.URL.RawQuery // otherwise Rewrite loses parts with a semicolon
 		},
-		// Each request has a connection of its own, so that its record is complete.
+		// Each request uses a new connection to the host, so that the record of the connection has exactly this
+		// request.
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 				to, err := p.dial(ctx, address)
@@ -89,7 +90,7 @@ func newProxy(hosts []Host, record func(Connection)) *Proxy {
 	return p
 }
 
-// begin adds one to open. It returns false after Close.
+// begin adds one to the WaitGroup open. After Close it returns false and adds nothing.
 func (p *Proxy) begin() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,8 +100,8 @@ func (p *Proxy) begin() bool {
 	return !p.closed
 }
 
-// Started closes the file that the child has inherited. The caller calls it after the child was started, or could not
-// be started. A nil Proxy does nothing.
+// Started closes the file that the agent's process has inherited. The caller must call it after the process has started
+// or failed to start. A nil Proxy does nothing.
 func (p *Proxy) Started() {
 	if p != nil && p.child != nil {
 		_ = p.child.Close() // nothing was written
@@ -108,7 +109,7 @@ func (p *Proxy) Started() {
 	}
 }
 
-// Close ends all connections and returns after they are recorded. Later calls do nothing. A nil Proxy does nothing.
+// Close ends all connections and waits until they are recorded. Later calls do nothing. A nil Proxy does nothing.
 func (p *Proxy) Close() {
 	if p == nil {
 		return
@@ -127,7 +128,7 @@ func (p *Proxy) Close() {
 	p.tally.finish()
 }
 
-// serve answers the requests of one listener until Close. The caller has called begin.
+// serve answers the proxy requests on one listener until Close. The caller must have called begin.
 func (p *Proxy) serve(l net.Listener) {
 	defer p.open.Done()
 	server := &http.Server{
@@ -135,12 +136,12 @@ func (p *Proxy) serve(l net.Listener) {
 		BaseContext: func(net.Listener) context.Context { return p.ctx }, ErrorLog: log.New(io.Discard, "", 0),
 		DisableGeneralOptionsHandler: true,
 	}
-	stop := context.AfterFunc(p.ctx, func() { _ = server.Close() }) // no request is worth waiting for
+	stop := context.AfterFunc(p.ctx, func() { _ = server.Close() }) // Close does not wait for pending requests
 	defer stop()
-	_ = server.Serve(listener{l, p}) // always an error, after Close
+	_ = server.Serve(listener{l, p}) // Serve returns only after Close, always with an error
 }
 
-// serveLocal connects each connection of a listener to one host. The caller has called begin.
+// serveLocal connects each connection on a listener with one host. The caller must have called begin.
 func (p *Proxy) serveLocal(l net.Listener, host Host) {
 	defer p.open.Done()
 	stop := context.AfterFunc(p.ctx, func() { _ = l.Close() }) // ends Accept
@@ -151,14 +152,14 @@ func (p *Proxy) serveLocal(l net.Listener, host Host) {
 			return
 		}
 		if !p.begin() {
-			_ = agent.Close() // after Close
+			_ = agent.Close() // Close was called
 			return
 		}
 		go func() {
 			defer p.open.Done()
 			to, err := p.dial(p.ctx, host.String())
 			if err != nil {
-				_ = agent.Close() // the record has the reason
+				_ = agent.Close() // dial has recorded the reason
 				return
 			}
 			tunnel(agent.(*conn), agent, to)
@@ -166,7 +167,7 @@ func (p *Proxy) serveLocal(l net.Listener, host Host) {
 	}
 }
 
-// ServeHTTP answers CONNECT, and requests in absolute form.
+// ServeHTTP answers a CONNECT request with a tunnel. It passes on requests with an absolute URL.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !p.begin() {
 		return
@@ -183,7 +184,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
-	to, err := p.dial(p.ctx, r.URL.Host) // the request's context ends when the agent has sent its last byte
+	to, err := p.dial(p.ctx, r.URL.Host) // p.ctx, because the request's context ends after the agent's last byte
 	if err != nil {
 		refuse(w, r, err)
 		return
@@ -200,7 +201,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
 	tunnel(agent.(*conn), buffered.Reader, to)
 }
 
-// refusedError explains to the agent why it did not reach a host.
+// refusedError tells the agent the reason why a connection to a host failed.
 type refusedError struct {
 	c     Connection
 	cause error
@@ -219,7 +220,7 @@ func (e *refusedError) Error() string {
 
 func (e *refusedError) Unwrap() error { return e.cause }
 
-// refuse answers a request that reached no host.
+// refuse answers a request for which the proxy has no connection to the host.
 func refuse(w http.ResponseWriter, _ *http.Request, err error) {
 	status := http.StatusBadGateway
 	if e := (*refusedError)(nil); errors.As(err, &e) && e.c.Refused != unreachable {
@@ -231,13 +232,14 @@ func refuse(w http.ResponseWriter, _ *http.Request, err error) {
 	http.Error(w, "Perlica's sandbox: "+err.Error(), status)
 }
 
-// refused records a refusal and returns its error.
+// refused records a refused connection and returns a refusedError for it.
 func (p *Proxy) refused(c Connection) error {
 	p.tally.add(c)
 	return &refusedError{c: c}
 }
 
-// judge returns the host and the port of an address, and the entry that admits it.
+// judge returns the host and the port of an address, and the entry that admits them. If no entry does, c.Refused is the
+// reason.
 func (p *Proxy) judge(address string) (c Connection, entry Host) {
 	name, port, err := net.SplitHostPort(address)
 	n, perr := strconv.ParseUint(port, 10, 16)
@@ -263,13 +265,14 @@ func (p *Proxy) judge(address string) (c Connection, entry Host) {
 	return c, entry
 }
 
-// public lets a connection go to public addresses only.
+// public is a check for net.Dialer. It admits only public IP addresses.
 var public = ssrf.New(ssrf.WithAnyPort())
 
-// errSpecial says that an address belongs to no host.
+// errSpecial means that an IP address is not the address of a single host.
 var errSpecial = errors.New("a link-local, multicast or unspecified address")
 
-// anyHost lets a connection go to private addresses, too. A link-local address often gives credentials of a cloud.
+// anyHost is a check for net.Dialer. It also admits private IP addresses, but not link-local ones, at which clouds
+// often serve credentials.
 func anyHost(_, address string, _ syscall.RawConn) error {
 	a, err := netip.ParseAddrPort(address)
 	ip := a.Addr().Unmap()
@@ -279,7 +282,8 @@ func anyHost(_, address string, _ syscall.RawConn) error {
 	return err
 }
 
-// dial connects to a listed host. The connection is recorded when it is closed. The error is a *refusedError.
+// dial connects to a listed host. The proxy records the connection when it is closed. If dial fails, it records the
+// refusal and returns a *refusedError. After Close it returns net.ErrClosed.
 func (p *Proxy) dial(ctx context.Context, address string) (*conn, error) {
 	c, entry := p.judge(address)
 	if c.Refused != "" {

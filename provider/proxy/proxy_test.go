@@ -19,7 +19,8 @@ import (
 	"time"
 )
 
-// start serves the proxy on this machine. The function ends it and returns the recorded rows.
+// start starts a proxy for these entries on a port of this machine. The function end closes the proxy and returns the
+// recorded connections.
 func start(t *testing.T, entries ...string) (p *Proxy, address string, end func() []Connection) {
 	t.Helper()
 	var hosts []Host
@@ -45,7 +46,7 @@ func start(t *testing.T, entries ...string) (p *Proxy, address string, end func(
 	return p, l.Addr().String(), func() []Connection { p.Close(); return rows }
 }
 
-// connect opens a tunnel and returns the status of the answer.
+// connect sends CONNECT to the proxy and returns the connection and the HTTP status of the response.
 func connect(t *testing.T, proxy, to string) (c *net.TCPConn, r *bufio.Reader, status int) {
 	t.Helper()
 	conn, err := net.Dial("tcp", proxy)
@@ -64,7 +65,7 @@ func connect(t *testing.T, proxy, to string) (c *net.TCPConn, r *bufio.Reader, s
 	return conn.(*net.TCPConn), r, answer.StatusCode
 }
 
-// echo is a program outside that repeats all bytes and then ends its direction.
+// echo starts a server outside the sandbox that sends back all bytes and then ends its side. It returns the address.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -123,11 +124,11 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestPrivate checks the address that is dialled: a name may lead to a private one only if the entry has its port, and
-// never to a link-local one.
+// TestPrivate checks the IP address to which the proxy connects. A name may lead to a private address only if its entry
+// has the port, and never to a link-local address.
 func TestPrivate(t *testing.T) {
 	p, _, end := start(t)
-	p.hosts = []Host{{name: "localhost"}} // the ports 80 and 443
+	p.hosts = []Host{{name: "localhost"}} // an entry without a port: 80 and 443
 	if _, err := p.dial(t.Context(), "localhost:443"); err == nil || !strings.Contains(err.Error(), string(private)) {
 		t.Errorf("%v", err)
 	}
@@ -144,7 +145,8 @@ func TestPrivate(t *testing.T) {
 	}
 }
 
-// TestTunnel checks the bytes of a tunnel, its half-closed state and its record.
+// TestTunnel checks that a tunnel passes on all bytes, also after one side has ended its bytes, and that its record is
+// correct.
 func TestTunnel(t *testing.T) {
 	to := echo(t)
 	_, proxy, end := start(t, to)
@@ -189,7 +191,7 @@ func TestEarlyBytes(t *testing.T) {
 	}
 }
 
-// TestClose checks that Close ends an open tunnel and records it, and that nothing is dialled after it.
+// TestClose checks that Close ends and records an open tunnel, and that the proxy connects to no host after Close.
 func TestClose(t *testing.T) {
 	to := echo(t)
 	p, proxy, end := start(t, to)
@@ -211,7 +213,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestHostGone checks that the end of the host ends the agent's connection.
+// TestHostGone checks that the agent's connection ends when the host resets its connection.
 func TestHostGone(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -232,7 +234,7 @@ func TestHostGone(t *testing.T) {
 	}
 }
 
-// TestForward checks requests in absolute form and TLS through a tunnel, with the client of Go.
+// TestForward checks plain HTTP requests through the proxy and TLS through a tunnel, with the HTTP client of Go.
 func TestForward(t *testing.T) {
 	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -264,7 +266,8 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// TestRaw sends hostile requests. Only the listed host of the request line gets one, and it gets one at most.
+// TestRaw sends malformed and hostile requests. It checks that no host except the listed host in the request line gets
+// a request, and that this host gets at most one.
 func TestRaw(t *testing.T) {
 	var mu sync.Mutex
 	var got []string
@@ -326,7 +329,7 @@ func TestRaw(t *testing.T) {
 	}
 }
 
-// TestFlood checks that no more connections than slots are open at once, and that the rest gets its turn.
+// TestFlood checks that at most maxConnections connections are open at once, and that the others are served afterwards.
 func TestFlood(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -344,7 +347,7 @@ func TestFlood(t *testing.T) {
 			for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
 			}
 			go func() {
-				_, _ = io.ReadAll(c) // until the agent ends
+				_, _ = io.ReadAll(c) // until the agent closes the connection
 				now.Add(-1)
 				_ = c.Close()
 			}()
@@ -364,7 +367,7 @@ func TestFlood(t *testing.T) {
 				t.Error(status)
 			}
 			_ = c.CloseWrite()
-			_, _ = r.ReadByte() // the host has ended
+			_, _ = r.ReadByte() // waits until the host has ended the connection
 			_ = c.Close()
 		})
 	}
@@ -374,8 +377,8 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestIdle checks that a tunnel ends after idleTime without a byte, and not before. A peer that does not read counts as
-// idle.
+// TestIdle checks that a tunnel ends after idleTime without a byte, and not before. It also ends if the peer does not
+// read for this time.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unused, other := net.Pipe()
@@ -406,7 +409,7 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// TestSlowHeader checks that a connection without a whole header ends.
+// TestSlowHeader checks that the proxy closes a connection that does not send a whole header within headerTime.
 func TestSlowHeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProxy(nil, nil)
@@ -430,7 +433,7 @@ func TestSlowHeader(t *testing.T) {
 	})
 }
 
-// one is a listener with given connections.
+// one is a net.Listener that accepts only the connections in the channel conns.
 type one struct {
 	conns chan net.Conn
 	done  <-chan struct{}
@@ -448,7 +451,7 @@ func (l *one) Accept() (net.Conn, error) {
 func (l *one) Close() error   { return nil }
 func (l *one) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestTally checks that the rows are bounded and that no connection is lost.
+// TestTally checks that the number of records is limited, and that the sums have all further connections.
 func TestTally(t *testing.T) {
 	var rows []Connection
 	tally := tally{record: func(c Connection) { rows = append(rows, c) }, seen: map[kind]bool{},

@@ -7,48 +7,49 @@ import (
 	"time"
 )
 
-// Connection is one connection of the agent, or several of the same kind.
+// Connection is the record of one connection of the agent, or the sum of several connections to the same host and port.
 type Connection struct {
 	Host           string
 	Port           int
 	Sent, Received int64         // bytes to the host and from it
-	Took           time.Duration // from the first to the last byte of the longest one
+	Took           time.Duration // the time from the start to the end of the longest connection
 	Times          int           // the number of connections
 	Refused        Refusal       // empty means that the host was reached
 }
 
-// Refusal is the reason why the agent did not reach a host.
+// Refusal is the reason why a connection to a host failed.
 type Refusal string
 
-// The reasons.
+// These are the reasons why a connection to a host failed.
 const (
-	unlisted    Refusal = "not listed"      // no entry has the host
-	wrongPort   Refusal = "port not listed" // an entry has the host, and no entry has the port
-	literal     Refusal = "address"         // the agent named an address, and no entry has it
-	private     Refusal = "private address" // the name leads to an address that is not public
+	unlisted    Refusal = "not listed"      // no entry has the host name
+	wrongPort   Refusal = "port not listed" // an entry has the host name, but not with this port
+	literal     Refusal = "address"         // the agent named an IP address that no entry has
+	private     Refusal = "private address" // the name leads to an IP address that is not public
 	unreachable Refusal = "unreachable"     // the name or the host does not answer
 	malformed   Refusal = "malformed"       // the request names no host
 )
 
-// maxRows limits the rows of one agent's process that are recorded at once. maxKinds limits the kinds of the rest.
+// maxRows is the maximum number of single records for one process of an agent. maxKinds is the maximum number of sums
+// for the further connections, and of different refusals with a single record.
 const (
 	maxRows  = 1000
 	maxKinds = 100
 )
 
-// kind is the part of a connection that its coalesced rows have in common.
+// kind has the fields that are equal in all connections of one sum.
 type kind struct {
 	host    string
 	port    int
 	refused Refusal
 }
 
-// tally records connections. It records each refusal of one kind once at first. It adds up later refusals and all
-// connections after maxRows, and records the sums at the end.
+// tally records connections. Up to maxRows, it records each connection, and the first refusal of each kind, at once. It
+// adds up all others by kind, and finish records the sums. The caller must not add connections afterwards.
 type tally struct {
 	record func(Connection)
 
-	mu   sync.Mutex // guards the fields below; held during record, so that the order is that of the ends
+	mu   sync.Mutex // guards the fields below; also locked during record, so that records have the order of the ends
 	rows int
 	seen map[kind]bool
 	rest map[kind]Connection
@@ -69,7 +70,7 @@ func (t *tally) add(c Connection) {
 		return
 	}
 	if _, ok := t.rest[k]; !ok && len(t.rest) >= maxKinds {
-		k = kind{refused: c.Refused} // other hosts
+		k = kind{refused: c.Refused} // the sum of all other hosts
 	}
 	sum := t.rest[k]
 	t.rest[k] = Connection{Host: k.host, Port: k.port, Sent: sum.Sent + c.Sent, Received: sum.Received + c.Received,

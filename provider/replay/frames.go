@@ -14,29 +14,29 @@ import (
 	"github.com/perlica/perlica/eventlog/export"
 )
 
-// Frame is a line of a record.
+// Frame is one line of a record, with its sender and time.
 type Frame struct {
-	Seq    int64 // the number of its event, or of its line in the file
+	Seq    int64 // the number of the event in the log, or of the line in the file
 	Millis int64 // milliseconds since the first frame
 	Client bool  // true if the client sent the line, false if the agent did
 	Line   []byte
 
-	conn string // the connection: ids are unique only within one connection
+	conn string // the name of the connection, because ids are unique only within one connection
 }
 
-// A file of frames has the format of docs/replay.md.
+// A file of frames has the format in docs/replay.md.
 
-// formatVersion is the version of that format.
+// formatVersion is the version of the format of a file of frames.
 const formatVersion = 1
 
 type frameLine struct {
 	Millis int64   `json:"ms"`
 	From   string  `json:"from"`
 	Line   *string `json:"line,omitempty"`
-	Base64 []byte  `json:"line_base64,omitempty"` // set for a line that is not UTF-8
+	Base64 []byte  `json:"line_base64,omitempty"` // the line in place of Line, if the line is not UTF-8
 }
 
-// Write writes a file of frames and returns their number. The file contains only frames.
+// Write writes a file of frames to w and returns the number of frames.
 func Write(w io.Writer, frames iter.Seq2[Frame, error]) (n int, err error) {
 	out := bufio.NewWriterSize(w, 1<<16)
 	fmt.Fprintf(out, "{\"perlica_frames\":%d}\n", formatVersion) // Flush returns the error of all writes
@@ -67,8 +67,8 @@ func Write(w io.Writer, frames iter.Seq2[Frame, error]) (n int, err error) {
 // ErrNoRecord means that a file is neither an export of the log nor a file of frames.
 var ErrNoRecord = errors.New("it is no record: neither an export of the log nor a file of frames")
 
-// Read yields the frames of an export of the log or of a file of frames. The first line determines the kind.
-// Read stops after the first line of any other file.
+// Read yields the frames in an export of the log or in a file of frames. The first bytes determine the kind of file.
+// For any other file, Read yields an error and reads no further.
 func Read(r io.Reader) iter.Seq2[Frame, error] {
 	in := bufio.NewReaderSize(r, 1<<16)
 	switch head, err := in.Peek(len(`{"perlica_log_export"`)); {
@@ -89,7 +89,7 @@ func failed(err error) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) { yield(Frame{}, fmt.Errorf("replay: %w", err)) }
 }
 
-// exported yields the events of an export.
+// exported yields the events in an export of the log.
 func exported(in io.Reader) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		x, err := export.NewReader(in)
@@ -105,7 +105,7 @@ func exported(in io.Reader) iter.Seq2[event.Event, error] {
 	}
 }
 
-// frames yields the frames of a file of frames.
+// frames yields the frames in a file of frames.
 func frames(in *bufio.Reader) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		for n := int64(1); ; n++ {

@@ -13,7 +13,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestFramesAreByteExact checks that Read returns the written lines unchanged, whatever bytes they contain.
+// TestFramesAreByteExact checks that Read yields the lines that Write got, byte for byte, also with bytes that are not
+// UTF-8.
 func TestFramesAreByteExact(t *testing.T) {
 	start := time.Unix(1, 0)
 	events := func(yield func(event.Event, error) bool) {
@@ -45,7 +46,7 @@ func TestFramesAreByteExact(t *testing.T) {
 	}
 }
 
-// TestNoRecord checks that the table maps files that are not records to their errors.
+// TestNoRecord checks the error of Read for each file in a table of damaged or foreign files.
 func TestNoRecord(t *testing.T) {
 	const head = "{\"perlica_frames\":1}\n"
 	for text, want := range map[string]string{
@@ -90,7 +91,7 @@ type badReader struct{ error }
 
 func (r badReader) Read([]byte) (int, error) { return 0, r.error }
 
-// TestTurns checks that Turns returns the turns of a real session as 'perlica replay --check' shows them.
+// TestTurns checks the turns that Turns finds in the record of a real session.
 func TestTurns(t *testing.T) {
 	f, err := os.Open(filepath.Join("testdata", "claude.frames"))
 	if err != nil {
@@ -134,7 +135,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// FuzzRead checks that for every file and every client the replay ends without a panic.
+// FuzzRead checks that a replay of any file with any input ends without a panic.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{begin + asks + slow + dies, begin + begin,
 		`< {"method":"$/cancel_request","params":{"requestId":1}}`} {

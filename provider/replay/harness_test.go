@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// session is a replay and its client.
+// session is a running replay and the client that talks to it.
 type session struct {
 	t    *testing.T
 	in   *io.PipeWriter
@@ -35,7 +35,7 @@ func serve(t *testing.T, frames iter.Seq2[Frame, error], opt Options) *session {
 	return s
 }
 
-// sendLine sends a line to the replay.
+// sendLine sends one line of the client to the replay.
 func (s *session) sendLine(format string, args ...any) {
 	s.t.Helper()
 	if _, err := fmt.Fprintf(s.in, format+"\n", args...); err != nil {
@@ -43,7 +43,7 @@ func (s *session) sendLine(format string, args ...any) {
 	}
 }
 
-// line returns the replay's next line.
+// line returns the next line that the replay writes.
 func (s *session) line() string {
 	s.t.Helper()
 	line, err := s.out.ReadString('\n')
@@ -53,7 +53,7 @@ func (s *session) line() string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// expectLines fails unless these are the replay's next lines. An … in a line matches any text.
+// expectLines fails the test unless the replay writes exactly these lines next. An … in a line matches any text.
 func (s *session) expectLines(lines ...string) {
 	s.t.Helper()
 	for _, want := range lines {
@@ -66,7 +66,7 @@ func (s *session) expectLines(lines ...string) {
 	}
 }
 
-// endClient ends the client's side. The replay may write nothing more.
+// endClient closes the client's side and checks that the replay then writes nothing further and ends.
 func (s *session) endClient() {
 	s.t.Helper()
 	s.in.Close()
@@ -78,7 +78,7 @@ func (s *session) endClient() {
 	}
 }
 
-// record yields frames from text: "> " begins a line of the client, and "< " a line of the agent.
+// record yields the frames in a text. A row "> LINE" is a line of the client, and a row "< LINE" a line of the agent.
 func record(text string) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		n := int64(0)

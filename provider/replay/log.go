@@ -13,26 +13,26 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// GoneError means that the record lacks a line.
+// GoneError means that the log no longer has a line that the replay needs.
 type GoneError struct {
 	Seq  event.Seq
 	Type event.Type
-	Why  string // the value of event.Event.Withheld
+	Why  string // pruned or masked, from event.Event.Withheld
 }
 
 func (e *GoneError) Error() string {
 	return fmt.Sprintf("replay: the line of event %d (%s) is not there: it was %s", e.Seq, e.Type, e.Why)
 }
 
-// fromClient lists the events that are lines of the protocol. The value is true for a line of the client.
+// fromClient has the types of events with a line of the protocol. The value is true if the client sent the line.
 var fromClient = map[event.Type]bool{
 	event.RequestSent: true, event.NotificationSent: true, event.ResponseSent: true,
 	event.NotificationReceived: false, event.ResponseReceived: false,
 }
 
-// FromLog yields the lines that are needed to repeat a run, or a session if run is empty. These are the lines
-// of the run, and the lines outside all runs that went to the same agent processes. A pruned or masked line
-// is a *GoneError. See fromEvents for the exchange of initialize.
+// FromLog yields the lines that a replay of a run needs, or of a whole session if run is empty. These are the lines of
+// the run, and the lines between runs that the same agent processes sent or received. If a line was pruned or masked,
+// the error is a *GoneError. FromLog adds the exchange of initialize if the log does not have it.
 func FromLog(ctx context.Context, log *store.Reader, session event.SessionID, run event.RunID) iter.Seq2[Frame, error] {
 	return fromEvents(func(yield func(event.Event, error) bool) {
 		writers := map[string]bool{}
@@ -59,9 +59,9 @@ func FromLog(ctx context.Context, log *store.Reader, session event.SessionID, ru
 	})
 }
 
-// fromEvents yields the lines among events. The log of an editor's session lacks the exchange of initialize,
-// which belongs to the editor's connection. fromEvents then makes this exchange from the first recorded start
-// of a session, which has the agent's name and capabilities, and yields it last. Its place does not matter,
+// fromEvents yields the lines in the events. In the log of an editor's session, the exchange of initialize is missing,
+// because it belongs to the editor's connection. fromEvents then builds this exchange from the first event
+// session.started, which has the agent's name and capabilities. It yields the exchange last. The place does not matter,
 // because a replay finds a request by its method.
 func fromEvents(events iter.Seq2[event.Event, error]) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
@@ -105,14 +105,14 @@ func fromEvents(events iter.Seq2[event.Event, error]) iter.Seq2[Frame, error] {
 
 const methodInitialize = "initialize"
 
-// methodOf returns the method of a line.
+// methodOf returns the JSON-RPC method of a line.
 func methodOf(line []byte) string {
 	m, _ := parse(line) // a malformed line has no method
 	return m.method
 }
 
-// introduction makes the two lines of initialize from the event of a session's start. It returns nil if the
-// event has another form.
+// introduction builds the request and the response of initialize from the payload of an event session.started. It
+// returns nil if the payload has another form.
 func introduction(fact []byte) [][]byte {
 	var started struct {
 		Agent        json.RawMessage `json:"agent"`

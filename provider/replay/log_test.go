@@ -8,8 +8,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestFromLog checks that a run includes the lines outside all runs that went to its agent process, and no line of
-// other runs, sessions and processes.
+// TestFromLog checks that FromLog yields the lines of a run and the lines between runs of the same agent process. It
+// yields no line of other runs, sessions or processes.
 func TestFromLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog.db")
 	log := map[string]*eventlog.Log{}
@@ -70,7 +70,7 @@ func TestFromLog(t *testing.T) {
 	}
 }
 
-// TestConnections checks that two agents that run at the same time use the same ids.
+// TestConnections checks a record of two agents that ran at the same time and used the same ids.
 func TestConnections(t *testing.T) {
 	r, err := New(fromEvents(func(yield func(event.Event, error) bool) {
 		for _, e := range []struct {

@@ -19,7 +19,7 @@ const (
 	methodPermission = "session/request_permission"
 )
 
-// message is the envelope of a line. Its parts point into the line. A missing part is nil.
+// message has the top-level members of a JSON-RPC line. Its slices point into the line. A missing member is nil.
 type message struct {
 	line                      []byte
 	method                    string
@@ -28,7 +28,7 @@ type message struct {
 
 var errNoMessage = errors.New("it is no JSON-RPC message")
 
-// parse reads only a line's top level.
+// parse splits a line into its top-level members. It does not decode their values.
 func parse(line []byte) (m message, err error) {
 	d := jx.GetDecoder()
 	defer jx.PutDecoder(d)
@@ -62,7 +62,7 @@ func parse(line []byte) (m message, err error) {
 	return m, nil
 }
 
-// session returns the session id in the message.
+// session returns the session id in the message as JSON, or nil.
 func (m message) session() []byte {
 	if m.method == "" {
 		return member(m.result, "sessionId")
@@ -70,13 +70,13 @@ func (m message) session() []byte {
 	return member(m.params, "sessionId")
 }
 
-// spanOf returns the position of a part in the line.
+// spanOf returns the start and the end of a member in the line. part must be a slice of the line.
 func (m message) spanOf(part []byte) (from, to int) {
 	from = cap(m.line) - cap(part)
 	return from, from + len(part)
 }
 
-// member returns the value of a member of an object as it is written, or nil.
+// member returns the JSON value of a member of a JSON object, or nil.
 func member(object []byte, name string) (value []byte) {
 	d := jx.GetDecoder()
 	defer jx.PutDecoder(d)
@@ -94,7 +94,7 @@ func member(object []byte, name string) (value []byte) {
 	return value
 }
 
-// text returns the string in value, or "" for another value.
+// text returns the string in a JSON value, or "" if the value is not a string.
 func text(value []byte) (s string) {
 	_ = json.Unmarshal(value, &s) // another value leaves s empty
 	return s
@@ -102,7 +102,7 @@ func text(value []byte) (s string) {
 
 func isSet(value []byte) bool { return value != nil && string(value) != "null" }
 
-// promptText joins the text blocks of a prompt.
+// promptText joins the text blocks in the params of a prompt, with line feeds.
 func promptText(params []byte) string {
 	var blocks []struct{ Type, Text string }
 	_ = json.Unmarshal(member(params, "prompt"), &blocks) // params of another form have no text
@@ -115,8 +115,8 @@ func promptText(params []byte) string {
 	return strings.Join(texts, "\n")
 }
 
-// outcome returns the part of an answer to the agent that must equal the record: whether the answer is an
-// error, and the chosen option.
+// outcome describes the client's answer to a request of the agent: an error, the chosen option, or any result. In a
+// replay, this text must be the same as in the record.
 func outcome(method string, m agentside.Message) string {
 	if m.Error != nil {
 		return "an error"

@@ -1,15 +1,15 @@
-// Package replay is an ACP agent that repeats a record. A record holds the lines of a real agent and of its
-// client. It is read from the log, from an export of the log, or from a file of frames.
+// Package replay is an ACP agent that repeats a record. A record has the lines of a real agent and of its client. It
+// comes from the log, from an export of the log, or from a file of frames.
 //
-// The package makes three promises. Each of its lines is a line of the record with the current ids. The same
-// input gives the same lines. A question is asked again, and its answer is compared with the recorded one.
-// The agent refuses a request that the record lacks, with an error that names the expected request. It makes
-// only three kinds of lines itself: these errors, the answer to a cancel that was not recorded, and the
-// answer to initialize for an editor's session. It calls no model, starts no process and touches no file.
+// The package makes three promises. Each line that it writes is a line of the record with the current ids. The same
+// input gives the same lines. It asks each question again and compares the answer with the recorded one. It refuses a
+// request that the record does not have, with an error that names the expected request. The package itself makes only
+// three kinds of lines: these errors, the response to a cancel that was not recorded, and the response to initialize
+// for an editor's session. It calls no model, starts no process and touches no file.
 //
-// The central idea: a record is a list of exchanges. An exchange is a request of the client and the agent's
-// lines until the next request. The replay answers a request by playing its exchange. A prompt selects its
-// exchange by its text.
+// A record is a list of exchanges. An exchange is a request of the client and the agent's lines until the next request.
+// For a request of the current client, the replay finds an exchange with the same method, and for a prompt with the
+// same text. It then plays this exchange: it writes the agent's lines.
 package replay
 
 import (
@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// Record holds the lines that [Serve] repeats. All lines are in memory, unchanged.
+// Record has the lines that [Serve] repeats. All lines are in memory, byte for byte.
 type Record struct {
 	Exchanges []*Exchange // in the order of the client's requests
 	Lines     int
@@ -28,7 +28,7 @@ type Record struct {
 	opening Exchange // the agent's lines before the first request
 }
 
-// Turns returns the exchanges that are prompts.
+// Turns returns the exchanges of prompts.
 func (r *Record) Turns() (turns []*Exchange) {
 	for _, x := range r.Exchanges {
 		if x.Method == methodPrompt {
@@ -38,24 +38,24 @@ func (r *Record) Turns() (turns []*Exchange) {
 	return turns
 }
 
-// Exchange is a request of the client and the lines that followed it until the next request.
+// Exchange is a request of the client with the lines that followed until the next request.
 type Exchange struct {
 	Method    string
 	Text      string // the text blocks of a prompt, joined by line feeds
 	Lines     int    // number of the agent's lines
-	Questions int    // number of the agent's requests among them
+	Questions int    // number of the agent's requests in the exchange
 	Millis    int64  // milliseconds from the request to its answer
 	Cancelled bool   // the client cancelled the exchange
 
-	session string // the session in the request, or otherwise in its answer
+	session string // the session id in the request, or if it has none, in the answer
 	at      int64  // the time of the request, in milliseconds of the record
 	answer  []byte // nil if the record ends without an answer
 	steps   []step
 }
 
-// End returns the end of a turn: its stop reason, its error code, or "no end" if the record lacks it.
+// End returns the stop reason or the error code with which a turn ended, or "no end" if the record ends before.
 func (x *Exchange) End() string {
-	m, _ := parse(x.answer) // nil has no members
+	m, _ := parse(x.answer) // if answer is nil, m has no members
 	switch {
 	case x.answer == nil:
 		return "no end"
@@ -65,18 +65,18 @@ func (x *Exchange) End() string {
 	return text(member(m.result, "stopReason"))
 }
 
-// kind is the kind of a step.
+// kind is the kind of a line in an exchange.
 type kind uint8
 
 const (
-	say    kind = iota // a notification of the agent
-	ask                // a request of the agent
-	await              // the client's answer to such a request
-	cancel             // the client's session/cancel
-	answer             // the agent's answer to the client's request
+	say    kind = iota // the agent sent a notification
+	ask                // the agent sent a request, a question
+	await              // the client answered a question
+	cancel             // the client sent session/cancel
+	answer             // the agent answered the request of the exchange
 )
 
-// step is one line of an exchange. The value in line[from:to] is an id, which the replay replaces.
+// step is one line of an exchange. line[from:to] is a JSON-RPC id, which the replay replaces by the current id.
 type step struct {
 	kind     kind
 	question int // index of the question that the step asks, answers or withdraws; -1 for none
@@ -86,8 +86,8 @@ type step struct {
 	line     []byte
 }
 
-// New makes a record from frames. It fails with the error of the sequence, or if a line is not a JSON-RPC
-// message.
+// New makes a record from frames. It returns the first error in the sequence, or an error for a line that is not a
+// JSON-RPC message.
 func New(frames iter.Seq2[Frame, error]) (*Record, error) {
 	b := &builder{record: &Record{}, conns: map[string]*conn{}, names: map[string]string{}}
 	for f, err := range frames {
@@ -101,15 +101,15 @@ func New(frames iter.Seq2[Frame, error]) (*Record, error) {
 	return b.record, nil
 }
 
-// builder sorts frames into exchanges.
+// builder collects the frames of a record into exchanges.
 type builder struct {
 	record *Record
 	conns  map[string]*conn
-	names  map[string]string // one string for each session id
+	names  map[string]string // the string for each session id, see sessionName
 	last   *Exchange
 }
 
-// conn is the state of one recorded connection. Ids are unique within a connection.
+// conn is the state of one recorded connection while builder reads its lines.
 type conn struct {
 	open          map[string]*Exchange // unanswered requests of the client, by id
 	openQuestions map[string]question  // unanswered requests of the agent, by id
@@ -143,7 +143,7 @@ func (b *builder) addFrame(f Frame) error {
 	return nil
 }
 
-// sessionName returns one shared string for all lines of a session.
+// sessionName returns the session id as a string. All lines of a session share one string, which saves memory.
 func (b *builder) sessionName(session []byte) string {
 	if name, ok := b.names[string(session)]; ok {
 		return name
@@ -202,11 +202,12 @@ func (b *builder) addAgentLine(c *conn, m message, s step) {
 	x.addStep(s)
 }
 
-// methodsHTTP is the prefix of the methods by which a model agent records its HTTP exchange. A replay sends
-// no HTTP request, so it leaves these lines out.
+// methodsHTTP is the prefix of the methods with which an agent of a model records its HTTP requests. A replay sends no
+// HTTP request, so it omits these lines.
 const methodsHTTP = "_perlica.dev/http/"
 
-// addAnswer adds the agent's answer to a request. It ignores an answer without a request.
+// addAnswer adds the agent's answer to the exchange of its request. It ignores an answer for which the record has no
+// request.
 func (b *builder) addAnswer(c *conn, m message, s step) {
 	id := string(m.id)
 	if c.open[id] == nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// recorded returns records of real agents by name: one of this package, and those of package provider.
+// recorded returns records of real agents by name, from the test data of this package and of package provider.
 func recorded(t *testing.T) map[string]iter.Seq2[Frame, error] {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", "claude.frames"))
@@ -48,7 +48,7 @@ func recorded(t *testing.T) map[string]iter.Seq2[Frame, error] {
 	return all
 }
 
-// withID returns a line with another id, and the old id.
+// withID returns the line with another JSON-RPC id, and the old id.
 func withID(t *testing.T, line []byte, id string) (changed string, was string) {
 	t.Helper()
 	m, err := parse(line)
@@ -62,13 +62,13 @@ func withID(t *testing.T, line []byte, id string) (changed string, was string) {
 	return string(line[:from]) + id + string(line[to:]), string(m.id)
 }
 
-// TestRealAgents sends the lines of the recorded client with other ids. The answers are the recorded agent's lines,
-// byte for byte and in the same order.
+// TestRealAgents sends the lines of the recorded client with other ids. It checks that the replay writes the lines of
+// the recorded agent, byte for byte except the ids and in the same order.
 func TestRealAgents(t *testing.T) {
 	for name, frames := range recorded(t) {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, frames, Options{})
-			asked := map[string]string{} // the current ids of the agent's requests, by recorded id
+			asked := map[string]string{} // maps the recorded ids of the agent's requests to the current ids
 			for f := range frames {
 				m, err := parse(f.Line)
 				if err != nil {
@@ -134,14 +134,14 @@ func prompt(id int, session, text string) string {
 		text)
 }
 
-// TestConversations checks that each case has a record, the client's lines and the replay's lines.
+// TestConversations checks the lines of the replay for a table of records and lines of the client.
 func TestConversations(t *testing.T) {
 	const said = `{"method":"session/update","params":{"sessionId":"s","update":`
 	const question = `"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"title":"rm"}}}`
 	for name, tt := range map[string]struct {
 		record string
 		opt    Options
-		talk   string // in the notation of a record
+		talk   string // the lines of the client and the replay, in the form that record reads
 	}{
 		"what is not JSON": {record: begin, talk: `
 > {"id":
@@ -318,7 +318,7 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// TestLeave checks that the replay ends if the client ends during a turn, or if its context ends.
+// TestLeave checks that Serve ends if the client ends during a turn, and if the context ends.
 func TestLeave(t *testing.T) {
 	s := serve(t, record(asks), Options{})
 	s.sendLine("%s", prompt(7, "s", "ask"))
@@ -338,7 +338,7 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// anHourAfter yields the frames with an hour added after the line seq.
+// anHourAfter yields the frames. All frames after the line seq are one hour later.
 func anHourAfter(seq int64, frames iter.Seq2[Frame, error]) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		for f, err := range frames {
@@ -352,7 +352,8 @@ func anHourAfter(seq int64, frames iter.Seq2[Frame, error]) iter.Seq2[Frame, err
 	}
 }
 
-// TestSpeed checks that the replay has the recorded pace times the speed, without the client's own time.
+// TestSpeed checks that Options.Speed divides the recorded delays of the agent. The replay does not repeat the delays
+// of the client.
 func TestSpeed(t *testing.T) {
 	const turn = `
 > {"id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}
@@ -370,7 +371,7 @@ func TestSpeed(t *testing.T) {
 	}
 	s.endClient()
 
-	// The replay does not wait for the hour that the person needed to answer.
+	// In this record the person needed an hour to answer. The replay does not wait for an hour.
 	s = serve(t, anHourAfter(3, record(asks)), Options{Speed: 1})
 	s.sendLine("%s", prompt(1, "s", "ask"))
 	s.expectLines("…", "…")
@@ -378,7 +379,7 @@ func TestSpeed(t *testing.T) {
 	s.expectLines(`{"id":1,"method":"fs/read_text_file"…`)
 	s.endClient()
 
-	// A cancel after the answer cancels nothing.
+	// In this record, a cancel came after the answer. It has no effect.
 	s = serve(t, anHourAfter(2, record(`
 > {"id":1,"method":"session/prompt","params":{"sessionId":"s","prompt":[]}}
 < {"id":1,"result":{"stopReason":"end_turn"}}
@@ -388,7 +389,7 @@ func TestSpeed(t *testing.T) {
 	s.sendLine(`{"method":"session/cancel","params":{"sessionId":"s"}}`)
 	s.endClient()
 
-	// A cancel takes effect while the replay waits.
+	// A cancel also ends a turn while the replay waits for the time of its next line.
 	s = serve(t, record(strings.ReplaceAll(turn, `"end_turn"`, `"end"`)), Options{Speed: 1e-9})
 	s.sendLine("%s", prompt(1, "s", ""))
 	s.sendLine(`{"method":"session/cancel","params":{"sessionId":"s"}}`)

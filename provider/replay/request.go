@@ -9,7 +9,7 @@ import (
 	"github.com/perlica/perlica/provider/agentside"
 )
 
-// handleLine handles a line of the client.
+// handleLine handles one line of the current client.
 func (p *player) handleLine(line []byte) {
 	m, err := agentside.Parse(line)
 	switch {
@@ -29,7 +29,8 @@ func (p *player) handleLine(line []byte) {
 	}
 }
 
-// handleRequest answers a request other than a prompt with the next recorded answer to its method.
+// handleRequest plays the next recorded exchange with the method of the request. It handles all requests except
+// prompts.
 func (p *player) handleRequest(m agentside.Message) {
 	had := 0
 	for _, x := range p.record.Exchanges {
@@ -49,7 +50,8 @@ func (p *player) handleRequest(m agentside.Message) {
 	p.refuseRequest(m.ID, agentside.CodeNoMethod, text, nil)
 }
 
-// handlePrompt selects the turn: a turn with the same text, or with InOrder otherwise the next turn.
+// handlePrompt plays the first unplayed turn with the text of the prompt. If no turn has this text, the option InOrder
+// selects the next unplayed turn.
 func (p *player) handlePrompt(m agentside.Message) {
 	prompt := promptText(m.Params)
 	turns := p.record.Turns()
@@ -79,8 +81,8 @@ func (p *player) handlePrompt(m agentside.Message) {
 	p.refuseRequest(m.ID, agentside.CodeInvalidParams, text, agentside.Encode(map[string]any{"expected": expected}))
 }
 
-// cancelTurns ends the turns of a session. A turn that was cancelled in the record ends as recorded, and another
-// turn ends at once.
+// cancelTurns cancels the running turns of a session. If a turn was also cancelled in the record, it continues with the
+// lines after the recorded cancel. Otherwise it ends at once.
 func (p *player) cancelTurns(session string) {
 	for _, y := range slices.Clone(p.plays) {
 		if y.Method != methodPrompt || y.session != session || y.id == nil {
@@ -92,14 +94,14 @@ func (p *player) cancelTurns(session string) {
 			y.next = max(y.next, i)
 			continue
 		}
-		// Flush returns the error.
+		// A failed write is an error of the next Flush.
 		_ = p.conn.Send(agentside.Message{ID: y.id, Result: json.RawMessage(`{"stopReason":"cancelled"}`)})
 		p.dropPlay(y)
 	}
 }
 
-// clip shortens a text for an error. It keeps the end, because a client may put the same words before each
-// prompt.
+// clip shortens a long text for an error. It keeps the beginning and the end, because a client may put the same words
+// before each prompt.
 func clip(s string) string {
 	const most = 100
 	if len(s) <= 2*most {

@@ -17,18 +17,19 @@ import (
 
 // Options control the strictness and the speed of a replay.
 type Options struct {
-	// InOrder answers a prompt that the record lacks with the record's next turn.
+	// InOrder answers a prompt with an unrecorded text with the next turn of the record.
 	InOrder bool
-	// AnyAnswer accepts every answer to a question, and does not require a recorded session/cancel.
+	// AnyAnswer accepts any answer to a question. It also continues a turn if the client does not send the recorded
+	// session/cancel.
 	AnyAnswer bool
-	// Speed is the factor by which the replay is faster than the record. 0 means without delays.
+	// Speed is the factor by which the replay is faster than the record. 0 means that the replay writes without delays.
 	Speed float64
 }
 
-// Serve speaks ACP until in ends or ctx is cancelled, and then returns nil. Otherwise it returns the error of
-// reading or writing. When in ends, it abandons the waiting exchanges without an answer. One goroutine writes
-// all lines. Without a Speed the order depends only on the input. When ctx ends first, the goroutine that
-// reads from in stays until its Read returns.
+// Serve speaks ACP until the input ends or ctx is cancelled, and then returns nil. It returns an error if reading or
+// writing fails. Exchanges that wait when the input ends get no answer. One goroutine writes all lines. If Speed is 0,
+// the order of the lines depends only on the input. If ctx ends before the input, a goroutine stays in the pending Read
+// of the input.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, r *Record, opt Options) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
@@ -64,23 +65,23 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, r *Record, opt Opti
 	}
 }
 
-// player is one connection. The loop in Serve owns all its fields.
+// player is the state of one replay. Only the loop in Serve uses its fields.
 type player struct {
 	record *Record
 	opt    Options
-	conn   *agentside.Conn // writes to out
-	out    *bufio.Writer   // it keeps its first error
+	conn   *agentside.Conn // the connection to the client; writes to out
+	out    *bufio.Writer   // Flush returns the first error of all writes
 
 	plays         []*play
 	given         map[*Exchange]bool
-	latest        int               // the number of recorded turns up to the last selected one
+	latest        int               // the index after the last played turn in Record.Turns
 	sessions      map[string]string // the current session ids, by recorded id
-	taken         map[string]bool   // the current session ids
+	taken         map[string]bool   // the session ids in use
 	openQuestions map[string]*asking
-	ids           int // the number of questions asked
+	ids           int // the number of questions so far, which gives the next id
 }
 
-// play is an exchange that is being repeated.
+// play is an exchange that the replay currently repeats.
 type play struct {
 	*Exchange
 	id        []byte // the id of the request; nil if no answer is due
@@ -89,22 +90,22 @@ type play struct {
 	questions map[int]*asking
 	cancelled bool
 
-	since time.Time // the time that corresponds to the time at of the record
+	since time.Time // the time now at which the record was at the time in the field at
 	at    int64
 }
 
-// asking is a question that the replay has asked.
+// asking is a question that the replay has asked the client.
 type asking struct {
 	id     string
 	step   *step
 	answer *agentside.Message
 }
 
-// startPlay begins to play an exchange as the answer to a request.
+// startPlay starts to play the exchange x as the answer to the request m.
 func (p *player) startPlay(x *Exchange, m agentside.Message) {
 	y := &play{Exchange: x, id: m.ID, questions: map[int]*asking{}, since: time.Now(), at: x.at}
 	y.session = text(member(m.Params, "sessionId"))
-	if y.session == "" && x.session != "" { // the answer contains the session id
+	if y.session == "" && x.session != "" { // the request has no session id, and the answer has one
 		y.session = x.session
 		for n := 2; p.taken[y.session]; n++ {
 			y.session = x.session + "-" + strconv.Itoa(n)
@@ -115,8 +116,8 @@ func (p *player) startPlay(x *Exchange, m agentside.Message) {
 	p.plays = append(p.plays, y)
 }
 
-// playDue plays all due steps. It returns a channel that fires when the next step is due. A nil channel means
-// that the play waits for the client.
+// playDue plays all steps that are due. It returns a channel that delivers when the next step is due, or nil if all
+// plays wait for the client.
 func (p *player) playDue() <-chan time.Time {
 	for {
 		var first *play
@@ -136,7 +137,7 @@ func (p *player) playDue() <-chan time.Time {
 	}
 }
 
-// nextDue returns the time of a play's next step. ok is false while the play waits for the client.
+// nextDue returns the time at which the next step of a play is due. ok is false while the play waits for the client.
 func (p *player) nextDue(y *play) (at time.Time, ok bool) {
 	if y.next == len(y.steps) {
 		return y.since, true
@@ -153,7 +154,7 @@ func (p *player) nextDue(y *play) (at time.Time, ok bool) {
 	return y.since, true
 }
 
-// playStep plays the next step, or ends a play after its last step.
+// playStep plays the next step of a play, or ends the play after its last step.
 func (p *player) playStep(y *play) {
 	if y.next == len(y.steps) {
 		if y.id != nil {
@@ -188,7 +189,7 @@ func (p *player) playStep(y *play) {
 	}
 }
 
-// writeStep writes a line of the record with the current ids.
+// writeStep writes the recorded line of a step with the current session id and the JSON-RPC id in id.
 func (p *player) writeStep(y *play, s *step, id []byte) {
 	was, is := y.Exchange.session, y.session
 	if s.session != "" && s.session != was {
@@ -198,7 +199,7 @@ func (p *player) writeStep(y *play, s *step, id []byte) {
 		if was != is {
 			b = bytes.ReplaceAll(b, agentside.Encode(was), agentside.Encode(is))
 		}
-		_, _ = p.out.Write(b) // Flush returns the error
+		_, _ = p.out.Write(b) // Flush returns the error of this write
 	}
 	if id == nil {
 		part(s.line)
@@ -210,13 +211,13 @@ func (p *player) writeStep(y *play, s *step, id []byte) {
 	_ = p.out.WriteByte('\n')
 }
 
-// compareAnswer ends a turn if the answer to its question differs from the record.
+// compareAnswer ends a turn with an error if the answer to its question differs from the recorded answer.
 func (p *player) compareAnswer(y *play, s *step) {
 	q := y.questions[s.question]
 	if q == nil || p.opt.AnyAnswer {
 		return
 	}
-	question, _ := agentside.Parse(q.step.line) // this line and the next were parsed before
+	question, _ := agentside.Parse(q.step.line) // the builder has parsed both lines without an error
 	recorded, _ := agentside.Parse(s.line)
 	got, want := outcome(question.Method, *q.answer), outcome(question.Method, recorded)
 	if got == want || y.id == nil {
@@ -232,7 +233,7 @@ func (p *player) compareAnswer(y *play, s *step) {
 	p.dropPlay(y)
 }
 
-// dropPlay ends a play. Later answers to its questions are ignored.
+// dropPlay ends a play. The replay ignores later answers to its questions.
 func (p *player) dropPlay(y *play) {
 	for _, q := range y.questions {
 		delete(p.openQuestions, q.id)
@@ -240,7 +241,7 @@ func (p *player) dropPlay(y *play) {
 	p.plays = slices.DeleteFunc(p.plays, func(other *play) bool { return other == y })
 }
 
-// refuseRequest answers a request with an error.
+// refuseRequest answers the request with this id with an error.
 func (p *player) refuseRequest(id []byte, code int, message string, data json.RawMessage) {
 	p.conn.Refuse(id, &agentside.Error{Code: code, Message: "replay: " + message, Data: data})
 }

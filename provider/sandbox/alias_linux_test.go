@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAliases checks that another mount of the home gives an agent neither secrets nor startup files, and another mount
-// of a hidden folder stays hidden.
+// TestAliases checks folders that are mounted at two places. Through a second mount of the home, an agent can neither
+// read secrets nor write startup files. A second mount of a hidden folder is hidden, too.
 func TestAliases(t *testing.T) {
 	if base := os.Getenv("PERLICA_TEST_ALIASES"); base != "" {
 		aliasesInside(t, base)
@@ -28,7 +28,7 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// aliasesInside runs in a mount namespace of its own.
+// aliasesInside is the part of TestAliases that runs in a new mount namespace, in which it can mount folders.
 func aliasesInside(t *testing.T, base string) {
 	home, other, hide := filepath.Join(base, "home"), filepath.Join(base, "other"), filepath.Join(base, "hide")
 	for _, dir := range []string{filepath.Join(home, ".ssh"), filepath.Join(home, "work"), other, hide,

@@ -18,45 +18,46 @@ import (
 	"github.com/perlica/perlica/provider/proxy"
 )
 
-// Trial is one attempt of Check, made inside.
+// Trial is the result of one attempt that Check made inside the sandbox.
 type Trial struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`  // the sandbox kept its promise
-	Why  string `json:"why"` // the system's words
+	Why  string `json:"why"` // the error of the system, or "it worked"
 }
 
-// Report describes a mode on this machine.
+// Report says whether a mode of the sandbox works on this machine.
 type Report struct {
 	Mode      Mode     `json:"mode"`
 	Available bool     `json:"available"`
 	Mechanism string   `json:"mechanism,omitempty"`
 	Version   string   `json:"version,omitempty"`
 	Landlock  bool     `json:"landlock"`
-	Why       string   `json:"why,omitempty"`  // the reason if it is not available
-	Do        string   `json:"hint,omitempty"` // the next step in that case
+	Why       string   `json:"why,omitempty"`  // the reason, if the mode is not available
+	Do        string   `json:"hint,omitempty"` // the next step for the person, if the mode is not available
 	Trials    []Trial  `json:"trials"`
 	Rules     []string `json:"rules"`
 }
 
-// Task lists the attempts of the process inside. Its paths exist outside.
+// Task tells the process inside the sandbox the attempts that it must make. The paths are valid outside.
 type Task struct {
 	Mode     Mode   `json:"mode"`
 	Hidden   string `json:"hidden"`   // a file in a folder of Perlica
 	Startup  string `json:"startup"`  // a hidden file of the home that does not exist
 	Outside  string `json:"outside"`  // a file outside of the project that does not exist
 	Inside   string `json:"inside"`   // a file in the project that does not exist
-	Process  int    `json:"process"`  // a process outside
-	Abstract string `json:"abstract"` // an abstract socket; empty means that the kernel cannot close it
+	Process  int    `json:"process"`  // the number of a process outside
+	Abstract string `json:"abstract"` // an abstract socket outside; empty if the kernel cannot close abstract sockets
 
-	Listed   string `json:"listed"`   // in the mode Offline the address of a program outside, which the proxy admits
-	Unlisted string `json:"unlisted"` // the address of another one, which it does not admit
+	Listed   string `json:"listed"`   // in the mode Offline: the address of a program outside that the proxy admits
+	Unlisted string `json:"unlisted"` // in the mode Offline: the address of a program outside that the proxy refuses
 }
 
-// Check starts a process inside the sandbox and lets it try to break the rules. self is the command line that calls
-// Try with the Task on its standard input. Check removes the files of the trials and the folders that New made.
+// Check starts a process inside the sandbox and lets it try to break the rules. self is the command line of a program
+// that reads a Task from its standard input and calls Try. Check removes the files of the attempts and the folders that
+// it has created.
 //
-// The start fails if a program outside removes its socket at that moment. Check therefore starts the sandbox up to
-// three times.
+// The sandbox hides the sockets of other programs. If such a program removes its socket at the same time, the start
+// fails. So Check tries up to three times.
 func Check(spec Spec, self []string) (report Report) {
 	for range 3 {
 		if report = checkOnce(spec, self); len(report.Trials) > 0 {
@@ -76,17 +77,17 @@ func checkOnce(spec Spec, self []string) Report {
 				report.Why = err.Error()
 				return report
 			}
-			defer func() { _ = l.Close() }() // a connection is enough
+			defer func() { _ = l.Close() }() // the attempt needs only a connection
 			*address = l.Addr().String()
 		}
-		if h, err := proxy.ParseHost(listed); err == nil { // every address with a port is an entry
+		if h, err := proxy.ParseHost(listed); err == nil { // ParseHost accepts every address with a port
 			spec.Hosts = append(slices.Clone(spec.Hosts), h)
 		}
 	}
 	box, made, err := newSandbox(spec)
 	defer func() {
 		for _, dir := range slices.Backward(made) {
-			_ = os.Remove(dir) // a folder that has files by now stays
+			_ = os.Remove(dir) // fails if the folder has files by now, and then the folder stays
 		}
 	}()
 	if err == nil {
@@ -111,7 +112,7 @@ func checkOnce(spec Spec, self []string) Report {
 		}
 	}
 	for _, path := range []string{task.Hidden, task.Startup, task.Outside, task.Inside} {
-		defer func() { _ = os.Remove(path) }() // most do not exist
+		defer func() { _ = os.Remove(path) }() // most of these files do not exist
 	}
 	if err := os.WriteFile(task.Hidden, []byte("x"), 0o600); err != nil {
 		report.Why = err.Error()
@@ -133,7 +134,7 @@ func checkOnce(spec Spec, self []string) Report {
 	return report
 }
 
-// try runs the task inside.
+// try lets a process inside the sandbox make the attempts of a task.
 func (b *Sandbox) try(self []string, task Task) (trials []Trial, err error) {
 	told, err := json.Marshal(task)
 	if err != nil {
@@ -153,7 +154,7 @@ func (b *Sandbox) try(self []string, task Task) (trials []Trial, err error) {
 	}
 	var out []byte
 	done := make(chan struct{})
-	go func() { // on a thread of its own, which Restrict changes for good
+	go func() { // Restrict changes the thread of this goroutine for good
 		defer close(done)
 		if err = b.Restrict(); err == nil {
 			out, err = cmd.Output()
@@ -172,7 +173,7 @@ func (b *Sandbox) try(self []string, task Task) (trials []Trial, err error) {
 
 const trialOutside = "folders outside of the project cannot be written"
 
-// Try makes the attempts of a task. It runs inside the sandbox.
+// Try makes the attempts of a task. The caller is the process inside the sandbox.
 func Try(t Task) (trials []Trial) {
 	refused := func(name string, err error) {
 		why := "it worked"
@@ -205,7 +206,7 @@ func Try(t Task) (trials []Trial) {
 	return trials
 }
 
-// dial connects to an address. With UDP this sends nothing.
+// dial connects to an address and closes the connection. With UDP, no packet leaves.
 func dial(network, address string) error {
 	c, err := net.Dial(network, address)
 	if err == nil {
@@ -214,13 +215,13 @@ func dial(network, address string) error {
 	return err
 }
 
-// throughProxy connects to an address through the proxy of the environment.
+// throughProxy asks the proxy in HTTP_PROXY to connect to an address.
 func throughProxy(address string) error {
 	c, err := net.Dial("tcp", strings.TrimPrefix(os.Getenv("HTTP_PROXY"), "http://"))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // the answer counts
+	defer func() { _ = c.Close() }() // only the answer matters
 	if _, err := fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", address); err != nil {
 		return err
 	}

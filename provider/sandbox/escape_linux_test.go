@@ -21,18 +21,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// world is the machine as the hostile child knows it: the child is told everything.
+// world has the facts about the machine that the hostile child gets. It gets more than an agent could find out.
 type world struct {
-	Home, Project, Other string // Other is a visible folder of the home
+	Home, Project, Other string // Other is a folder of the home without a dot
 	Log, State           string // Perlica's log in the project, and the folder of its keys
 	OtherLog             string // the log of another project
 	Perlica              string // Perlica's program
-	Victim               int    // a process outside
-	VictimAddress        uint64 // an address of its memory
+	Victim               int    // the number of a process outside
+	VictimAddress        uint64 // the address of a secret in the victim's memory
 	Handle               string // the file handle of Log
 	HandleType           int32
 	Abstract             string            // an abstract socket of a program outside
-	Sockets              map[string]string // by name
+	Sockets              map[string]string // the paths of sockets of programs outside, by the name of the program
 	Segment              int               // a System V shared memory segment
 	Terminal             string            // the terminal of a person
 	Search               string            // a folder of PATH in the home
@@ -44,14 +44,15 @@ type world struct {
 // escape is one attempt to act outside of the sandbox.
 type escape struct {
 	name string
-	// from is the loosest mode that refuses it.
+	// from is the loosest mode that refuses the attempt.
 	from string
-	// free says that an ordinary user can always do it without a sandbox. The test then demands that it works.
+	// free says that an ordinary user can always succeed without a sandbox. The test then requires success in the modes
+	// that do not refuse the attempt.
 	free bool
-	try  func(world) error // nil means that it worked
+	try  func(world) error // makes the attempt; nil means success
 }
 
-// escapes lists every attempt, in the order of docs/sandbox.md.
+// escapes has all attempts, in the order of docs/sandbox.md.
 var escapes = []escape{
 	{"read the log of the project", "protect", true, func(w world) error { return w.reads(w.Log) }},
 	{"write into the folder of the log", "protect", true, func(w world) error { return w.marks(filepath.Dir(w.Log)) }},
@@ -116,7 +117,7 @@ var escapes = []escape{
 	}},
 	{"mount a file system", "protect", false, func(w world) error {
 		at := filepath.Join(w.Project, "mounted")
-		_ = os.Mkdir(at, 0o700) // the mount decides
+		_ = os.Mkdir(at, 0o700) // only the result of the mount matters
 		err := unix.Mount("x", at, "tmpfs", 0, "")
 		if err == nil {
 			err = unix.Unmount(at, 0)
@@ -126,7 +127,7 @@ var escapes = []escape{
 	{"chroot", "protect", false, func(w world) error { return unix.Chroot("/") }},
 	{"unshare, and unmount the cover of the log", "protect", false, inNamespace(func(w world) error {
 		for dir := filepath.Dir(w.Log); dir != "/"; dir = filepath.Dir(dir) {
-			_ = unix.Unmount(dir, unix.MNT_DETACH) // the read decides
+			_ = unix.Unmount(dir, unix.MNT_DETACH) // only the result of the read matters
 		}
 		return w.reads(w.Log)
 	})},
@@ -142,7 +143,7 @@ var escapes = []escape{
 		return errors.Join(err, w.reads("/proc/self/fd/"+strconv.Itoa(fd)+"/"+rel))
 	})},
 	{"unshare, and make the home writable again", "protect", false, inNamespace(func(w world) error {
-		_ = unix.Mount("", w.Home, "", unix.MS_REMOUNT|unix.MS_BIND, "") // the write decides
+		_ = unix.Mount("", w.Home, "", unix.MS_REMOUNT|unix.MS_BIND, "") // only the result of the write matters
 		return touch(filepath.Join(w.Home, ".bashrc"))
 	})},
 	{"unshare, and mount a /proc that shows processes outside", "protect", false, inNamespace(func(w world) error {
@@ -158,7 +159,7 @@ var escapes = []escape{
 	{"make a control group", "protect", false, func(w world) error {
 		dir := "/sys/fs/cgroup/perlica-test-" + strconv.Itoa(os.Getpid())
 		err := os.Mkdir(dir, 0o700)
-		_ = os.Remove(dir) // only this attempt made it
+		_ = os.Remove(dir) // this attempt has created the folder
 		return err
 	}},
 	{"reach an abstract socket", "protect", true, func(w world) error { return dial("@" + w.Abstract) }},
@@ -230,12 +231,12 @@ var escapes = []escape{
 	{"change a file of /etc", "protect", false, func(w world) error { return w.marks("/etc") }},
 	{"write a startup file through a symbolic link", "protect", true, func(w world) error {
 		link := filepath.Join(w.Project, "link")
-		_ = os.Remove(link) // of an earlier attempt
+		_ = os.Remove(link) // removes the link of an earlier attempt
 		return errors.Join(os.Symlink(filepath.Join(w.Home, ".bashrc"), link), touch(link))
 	}},
 	{"write a startup file through a hard link", "protect", true, func(w world) error {
 		link := filepath.Join(w.Project, "hard")
-		_ = os.Remove(link) // of an earlier attempt
+		_ = os.Remove(link) // removes the link of an earlier attempt
 		return errors.Join(os.Link(filepath.Join(w.Home, ".bashrc"), link), touch(link))
 	}},
 	{"win a race of a folder and a link", "protect", false, race},
@@ -258,7 +259,7 @@ var escapes = []escape{
 		if err != nil {
 			return err
 		}
-		fmt.Println("made", f.Name()) // the test looks for it outside
+		fmt.Println("made", f.Name()) // the test checks that the file exists outside
 		return f.Close()
 	}},
 	{"reach a service of this machine over TCP", "offline", true, func(w world) error { return talk("tcp", w.Service) }},
@@ -294,15 +295,15 @@ func talk(network, address string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // the answer counts
+	defer func() { _ = c.Close() }() // only the answer matters
 	if _, err = c.Write([]byte("x")); err == nil {
 		_, err = c.Read(make([]byte, 1))
 	}
 	return err
 }
 
-// through connects to an address through the proxy. Without a proxy it reaches the service itself, to which all names
-// of the test lead.
+// through asks the proxy to connect to an address and checks its answer. Without a proxy it connects to the Service
+// directly, because all names lead there in this test.
 func (w world) through(address string) error {
 	proxy := strings.TrimPrefix(os.Getenv("HTTP_PROXY"), "http://")
 	if proxy == "" {
@@ -312,7 +313,7 @@ func (w world) through(address string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }() // the answer counts
+	defer func() { _ = c.Close() }() // only the answer matters
 	if _, err := fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", address); err != nil {
 		return err
 	}
@@ -324,26 +325,27 @@ func (w world) through(address string) error {
 	return err
 }
 
-// portOf returns a host with the port of an address.
+// portOf returns the host with the port of another address.
 func portOf(host, address string) string {
 	_, port, _ := net.SplitHostPort(address)
 	return net.JoinHostPort(host, port)
 }
 
-// reads reads a secret file.
+// reads tries to read a file and checks that its content is the secret Token.
 func (w world) reads(path string) error { return contains(path, w.Token) }
 
-// marks makes a file in a folder that exists outside.
+// marks tries to create a file in a folder. It prints the path, and the test checks that the file exists outside.
 func (w world) marks(dir string) error {
 	path := filepath.Join(dir, "mark")
 	err := os.WriteFile(path, nil, 0o600)
 	if err == nil {
-		fmt.Println("made", path) // the test looks for it outside
+		fmt.Println("made", path) // the test checks that the file exists outside
 	}
 	return err
 }
 
-// onVictim refuses a success that met another process of the same number. Every process can read the command line.
+// onVictim returns the error of an attempt on the victim. After a success it checks by the command line that the
+// process is the victim, because numbers of processes may have another meaning inside the sandbox.
 func (w world) onVictim(err error) error {
 	if err != nil {
 		return err
@@ -359,7 +361,7 @@ func contains(path, token string) error {
 	return err
 }
 
-// touch opens a file for writing and writes nothing.
+// touch tries to open a file for writing. It writes nothing.
 func touch(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	if err == nil {
@@ -368,7 +370,7 @@ func touch(path string) error {
 	return err
 }
 
-// swap renames a path and renames it back.
+// swap tries to rename a path, and then renames it back.
 func swap(path string) error {
 	err := os.Rename(path, path+".moved")
 	if err == nil {
@@ -389,7 +391,7 @@ func reach(name string) func(world) error {
 	return func(w world) error { return dial(w.Sockets[name]) }
 }
 
-// inNamespace tries in a new user and mount namespace, as the owner of both.
+// inNamespace returns an attempt that makes another attempt in a new user and mount namespace, with all rights there.
 func inNamespace(try func(world) error) func(world) error {
 	return func(w world) error {
 		if os.Getenv("PERLICA_ESCAPE_INSIDE") != "" {
@@ -426,7 +428,8 @@ func handle(w world) error {
 	return contains("/proc/self/fd/"+strconv.Itoa(fd), w.Token)
 }
 
-// race swaps a folder and a link to the home while another goroutine writes a startup file through the name.
+// race tries to write a startup file of the home through a name in the project. Another goroutine makes this name a
+// folder and a link to the home by turns.
 func race(w world) error {
 	name := filepath.Join(w.Project, "race")
 	stop, done := make(chan struct{}), make(chan struct{})
@@ -438,7 +441,7 @@ func race(w world) error {
 				return
 			default:
 			}
-			_ = os.RemoveAll(name) // the loop goes on after any fault
+			_ = os.RemoveAll(name) // the loop continues after an error
 			_ = os.Mkdir(name, 0o700)
 			_ = os.RemoveAll(name)
 			_ = os.Symlink(w.Home, name)
@@ -454,7 +457,8 @@ func race(w world) error {
 	return err
 }
 
-// runEscape is the hostile child. Without a name it tries everything, each attempt in a process of its own.
+// runEscape is the main function of the hostile child. With the name of an attempt it makes this attempt. Without a
+// name it starts a process for each attempt.
 func runEscape() {
 	var w world
 	if err := json.Unmarshal([]byte(os.Getenv("PERLICA_ESCAPE_WORLD")), &w); err != nil {

@@ -11,18 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ruleset is the kernel's struct landlock_ruleset_attr.
+// ruleset has the memory layout of the kernel's struct landlock_ruleset_attr.
 type ruleset struct{ files, network, scoped uint64 }
 
-// newRuleset makes a set of rules that says nothing about files. With rules about files, bwrap could not mount.
+// newRuleset creates a Landlock ruleset for abstract sockets and signals. It has no rules about files, because bwrap
+// could not mount anything under such rules.
 func newRuleset() (fd int, ok bool) {
 	r := ruleset{scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL}
 	n, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&r)), unsafe.Sizeof(r), 0)
 	return int(n), errno == 0
 }
 
-// canScope reports whether the kernel scopes abstract sockets and signals (Linux 6.12). A bwrap that needs the
-// set-user-id bit loses it under Landlock.
+// canScope reports whether Landlock can close abstract sockets and signals of other programs. This needs Linux 6.12,
+// and a bwrap without the set-user-id bit, because this bit has no effect under Landlock.
 func canScope(bwrap string) bool {
 	info, err := os.Stat(bwrap)
 	if err != nil || info.Mode()&os.ModeSetuid != 0 {
@@ -35,9 +36,10 @@ func canScope(bwrap string) bool {
 	return ok
 }
 
-// Restrict takes from the calling thread, and from all processes that it starts, Perlica's inherited files, the session
-// keyring, and abstract sockets and signals of other programs. Landlock closes the last two for a Scoped sandbox. The
-// thread stays so, so it must be locked and must end with its goroutine.
+// Restrict prepares the calling thread for starting an agent. The processes that it starts then have no files that
+// Perlica inherited and no session keyring of the user. For a Scoped sandbox, Landlock also closes abstract sockets and
+// signals of other programs. Restrict locks the goroutine to its thread and changes this thread for good. So the
+// goroutine must end, and the thread with it.
 func (b *Sandbox) Restrict() error {
 	if b == nil {
 		return nil
@@ -45,9 +47,9 @@ func (b *Sandbox) Restrict() error {
 	if err := closeInherited(); err != nil {
 		return err
 	}
-	runtime.LockOSThread() // never unlocked
+	runtime.LockOSThread() // Restrict never unlocks the thread, so Go ends the thread with its goroutine
 	_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
-	if err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) { // with these the agent has no keyring
+	if err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) { // these mean: no keyrings
 		return os.NewSyscallError("keyctl", err)
 	}
 	if !b.Scoped {
@@ -67,9 +69,9 @@ func (b *Sandbox) Restrict() error {
 	return nil
 }
 
-// closeInherited marks all files of this process, so that no program that it starts inherits one by accident. Perlica's
-// own files are marked already. Another program may have left Perlica an open folder, through which an agent could
-// reach covered files.
+// closeInherited sets close-on-exec for all open files of this process. Go does this for files that Perlica opens
+// itself. But the program that started Perlica may have left a folder open, through which an agent could reach hidden
+// files.
 func closeInherited() error {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

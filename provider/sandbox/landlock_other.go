@@ -4,5 +4,5 @@ package sandbox
 
 func canScope(string) bool { return false }
 
-// Restrict does nothing: only Linux has Landlock.
+// Restrict does nothing, because only Linux has Landlock.
 func (b *Sandbox) Restrict() error { return nil }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// mount is one line of /proc/self/mountinfo.
+// mount is one line of /proc/self/mountinfo: the directory root of the file system on device is mounted at point.
 type mount struct {
 	device, root, point, kind string
 }
@@ -25,13 +25,13 @@ func mounts() (list []mount) {
 	return list
 }
 
-// kernelKinds are the file systems through which a process reaches the kernel or other processes.
+// kernelKinds are the types of file systems with which a process can act on the kernel or on other processes.
 var kernelKinds = []string{"proc", "sysfs", "cgroup", "cgroup2", "devtmpfs", "devpts", "debugfs", "tracefs",
 	"securityfs",
 	"configfs", "bpf", "binfmt_misc", "efivarfs", "pstore", "mqueue"}
 
-// kernelFolders returns the places outside of /proc, /sys and /dev with such a file system, for example in the folder
-// of a chroot.
+// kernelFolders returns the mount points with a file system of kernelKinds, but not below /proc, /sys and /dev. For
+// example, a folder for chroot may have a proc.
 func kernelFolders() (paths []string) {
 	for _, m := range mounts() {
 		if slices.Contains(kernelKinds, m.kind) && !isBelow(m.point, "/proc") && !isBelow(m.point, "/sys") &&
@@ -42,7 +42,8 @@ func kernelFolders() (paths []string) {
 	return paths
 }
 
-// aliases returns the other paths of folders that are mounted in several places.
+// aliases returns further paths to the folders. A folder has several paths if it, or a folder above, is mounted at
+// several places.
 func aliases(folders []string) (paths []string) {
 	list := mounts()
 	for _, dir := range folders {
@@ -51,7 +52,7 @@ func aliases(folders []string) (paths []string) {
 			continue
 		}
 		var own mount
-		for _, m := range list { // if two points are equally long, the last one counts
+		for _, m := range list { // of two mounts at the same point, the last one covers the other
 			if isBelow(real, m.point) && len(m.point) >= len(own.point) {
 				own = m
 			}
@@ -74,7 +75,7 @@ func aliases(folders []string) (paths []string) {
 	return paths
 }
 
-// isBelow reports whether a path is the folder or lies in it.
+// isBelow reports whether the path is the folder dir or lies below it.
 func isBelow(path, dir string) bool {
 	return dir == "/" || path == dir || strings.HasPrefix(path, dir+"/")
 }

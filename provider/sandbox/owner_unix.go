@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isSystems reports whether only the system can replace a program. It looks at the program and all folders above,
-// before and after links. Root can write everywhere, so its program must lie in a folder of the system and belong to
-// root.
+// isSystems reports whether no agent of this user could have replaced a program. It checks the rights on the program
+// and on all folders above it, before and after links. If the user is root, the program must also lie in one of the
+// folders in system, because root can write everywhere.
 func isSystems(program string) bool {
 	real, err := filepath.EvalSymlinks(program)
 	if err != nil {
@@ -39,7 +39,7 @@ func isSystems(program string) bool {
 	return true
 }
 
-// isReplaceable reports whether an agent of this user could change a file or the entries of a folder.
+// isReplaceable reports whether an agent of this user could change the file, or the entries of the folder, at a path.
 func isReplaceable(path string, info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	switch {
@@ -51,13 +51,13 @@ func isReplaceable(path string, info fs.FileInfo) bool {
 	return st.Uid != 0 || info.Mode()&0o020 != 0 && info.Mode()&fs.ModeSticky == 0
 }
 
-// isOpen reports whether the user, without the rights of root, may pass through a folder.
+// isOpen reports whether the mode of a folder lets this user reach the files in it. It ignores the rights of root.
 func isOpen(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return true
 	}
-	groups, _ := os.Getgroups() // without them the other rights decide
+	groups, _ := os.Getgroups() // without the groups, the other rights of the folder decide
 	switch {
 	case int(st.Uid) == os.Getuid():
 		return info.Mode()&0o100 != 0

@@ -10,7 +10,8 @@ import (
 	"syscall"
 )
 
-// secrets are the files and folders of the home that hold credentials or private data. The mode project hides them.
+// secrets are the files and folders of the home with credentials or private data. The modes Project and Offline hide
+// them.
 var secrets = []string{
 	".ssh", ".gnupg", ".pki", ".password-store", ".netrc", ".authinfo", ".authinfo.gpg", ".git-credentials",
 	".pgpass", ".my.cnf",
@@ -42,20 +43,20 @@ var secrets = []string{
 	".sqlite_history", ".lesshst", ".viminfo", ".bitcoin", ".ethereum", ".electrum", ".config/solana",
 }
 
-// usual are Perlica's folders in a home. They are hidden although variables name other places.
+// usual are the default folders of Perlica in a home. They are hidden even if environment variables name other folders.
 var usual = []string{".config/perlica", ".local/state/perlica"}
 
-// secretFiles are the secrets of the system. They matter if the user is root.
+// secretFiles are secret files of the system. They are hidden for the case that the user is root and can read them.
 var secretFiles = []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/krb5.keytab",
 	"/etc/ssl/private"}
 
-// cache is the caches of one build tool.
+// cache has the cache folders of one build tool.
 type cache struct {
-	tool    string   // the program; its caches are created if it is on PATH
+	tool    string   // the program; New creates its caches if the program is on PATH
 	folders []string // relative to the home
 }
 
-// caches are the folders in which build tools keep downloads and results. The agent may write there.
+// caches are the cache folders of build tools. The agent may write there, so that the tools work inside the sandbox.
 var caches = []cache{
 	{"go", []string{".cache/go-build", "go/pkg"}},
 	{"gopls", []string{".cache/gopls"}},
@@ -83,7 +84,8 @@ var caches = []cache{
 	{"clangd", []string{".cache/clangd"}},
 }
 
-// caches returns the folders of the caches. It makes the caches of installed tools, because the agent cannot.
+// caches returns the existing cache folders of the home. It first creates the missing folders of installed tools,
+// because the agent cannot create them.
 func (s Spec) caches(t *table) (paths []string) {
 	if s.Home == "" || s.Home == "/" {
 		return nil
@@ -95,7 +97,7 @@ func (s Spec) caches(t *table) (paths []string) {
 				if _, err := exec.LookPath(c.tool); err != nil || !made {
 					continue
 				}
-				t.makeFolder(path, 0o755) // without the cache the tool fails or fills it again
+				t.makeFolder(path, 0o755) // if this fails, the tool works without this cache or fails
 			}
 			paths = append(paths, path)
 		}
@@ -103,8 +105,9 @@ func (s Spec) caches(t *table) (paths []string) {
 	return paths
 }
 
-// sockets returns the sockets by which an agent could reach programs outside, and the folders of such sockets. A
-// program outside may create a socket later. So the folders of terminal multiplexers and editors are created first.
+// sockets returns the paths of sockets with which an agent could reach programs outside, and of folders with such
+// sockets. A terminal multiplexer or an editor may create its socket later. So sockets creates the missing folders of
+// these programs, which can then be hidden.
 func (s Spec) sockets(t *table) (paths []string) {
 	uid, user := strconv.Itoa(os.Getuid()), s.variable("USER")
 	tmux := s.variable("TMUX_TMPDIR")
@@ -117,7 +120,7 @@ func (s Spec) sockets(t *table) (paths []string) {
 	}
 	for _, dir := range made {
 		if s.Mode == Protect || !strings.HasPrefix(dir, "/tmp/") {
-			t.makeFolder(dir, 0o700) // an existing folder may belong to its program
+			t.makeFolder(dir, 0o700) // if this fails, the path is not a folder
 		}
 	}
 	paths = append(made, s.variable("SCREENDIR"), filepath.Join(s.Home, ".screen"),
@@ -137,9 +140,9 @@ func (s Spec) sockets(t *table) (paths []string) {
 	return append(paths, listening()...)
 }
 
-// listening returns the paths of the sockets on which a program of this machine listens.
+// listening returns the paths of all sockets on which a program of this machine listens.
 func listening() (paths []string) {
-	data, _ := os.ReadFile("/proc/net/unix") // without it the known places remain
+	data, _ := os.ReadFile("/proc/net/unix") // if this fails, only the known places are hidden
 	for line := range strings.Lines(string(data)) {
 		f := strings.Fields(line) // number, references, protocol, flags, type, state, inode, path
 		const accepts = 0x10000
@@ -157,8 +160,8 @@ func listening() (paths []string) {
 	return paths
 }
 
-// isReachable reports whether the user could reach a path without the rights of root. The agent does not have these
-// rights.
+// isReachable reports whether the modes of the folders above a path let the user reach the path. If the user is root,
+// this matters, because an agent in the sandbox does not have the rights of root.
 func isReachable(path string) bool {
 	for dir := filepath.Dir(path); os.Getuid() == 0 && dir != "/"; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
@@ -169,9 +172,9 @@ func isReachable(path string) bool {
 	return true
 }
 
-// worktrees returns the repositories to which git writes for a folder that is a linked work tree or a submodule. The
-// repository must name the folder, too, because the agent could have written the folder's link. The paths have no
-// links.
+// worktrees returns the git repositories of folders that are linked work trees or submodules. git writes to such a
+// repository, which lies outside the folder. The repository must name the folder, too, because an agent could have
+// written the file .git in the folder. The results have no symbolic links.
 func worktrees(folders []string) (paths []string) {
 	for _, dir := range folders {
 		real, err := filepath.EvalSymlinks(dir)
@@ -196,7 +199,7 @@ func worktrees(folders []string) (paths []string) {
 	return paths
 }
 
-// from makes a path absolute, seen from a folder.
+// from returns the absolute form of a path that is relative to the folder dir.
 func from(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -204,8 +207,8 @@ func from(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// readSmall returns the text of a regular file of at most 64 KiB, or "". It never waits, because an agent could have
-// put a pipe there.
+// readSmall returns the text of a regular file of at most 64 KiB, and "" for anything else. It never blocks, even if an
+// agent has put a pipe at the path.
 func readSmall(path string) string {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -223,7 +226,8 @@ func readSmall(path string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// resolvers returns the folder in /run to which /etc/resolv.conf leads.
+// resolvers returns the folder below /run to which /etc/resolv.conf is a link, or nil. The agent needs this folder to
+// resolve names.
 func resolvers() []string {
 	if real, err := filepath.EvalSymlinks("/etc/resolv.conf"); err == nil && strings.HasPrefix(real, "/run/") {
 		return []string{filepath.Dir(real)}

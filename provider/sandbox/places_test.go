@@ -1,6 +1,6 @@
 package sandbox
 
-// CachesTable is the table of docs/sandbox.md.
+// CachesTable returns the table of caches for docs/sandbox.md.
 func CachesTable() string {
 	table := "| tool | caches in the home |\n|---|---|\n"
 	for _, c := range caches {

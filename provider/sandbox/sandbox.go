@@ -1,13 +1,13 @@
-// Package sandbox puts an agent into a sandbox of the system.
+// Package sandbox builds a sandbox around an agent with bubblewrap (bwrap) and Landlock on Linux.
 //
-// The package makes three promises. A requested mode holds completely, or the agent does not start. Perlica's
-// folders, sockets and other processes are out of the agent's reach in every mode but off. The applied rules can be
-// read and recorded.
+// The package makes three promises. A requested mode holds completely, or the agent does not start. In every mode
+// except off, the agent cannot reach Perlica's folders, sockets of other programs, or other processes. A caller can
+// show and record the applied rules.
 //
-// The central idea is a table of paths. Each path has one access, and the nearest path above a file decides. Spec
-// describes the needs of one agent, and the table becomes the arguments of bubblewrap (bwrap). Landlock alone is no
-// mode. Where the kernel has it, Landlock closes abstract sockets, which no mount can hide. The package starts no
-// agent: provider/process does.
+// A Spec describes the needs of one agent. The package turns it into a table that gives some paths an access, such as
+// hidden or read. The access of a file is that of the nearest path in the table at or above the file. The table becomes
+// the arguments of bwrap. Landlock only adds to bwrap: it closes abstract sockets, which no mount can hide, if the
+// kernel supports this. Package provider/process starts the agent.
 package sandbox
 
 import (
@@ -23,18 +23,19 @@ import (
 	"github.com/perlica/perlica/provider/proxy"
 )
 
-// Mode is the reach of an agent.
+// Mode says how far an agent in the sandbox can reach.
 type Mode string
 
-// The modes, from the loosest to the strictest. The empty mode means Off.
+// These are the modes, from the loosest to the strictest. Each comment describes the agent in this mode. The empty mode
+// means Off.
 const (
-	Off     Mode = "off"     // everything that the user can reach
-	Protect Mode = "protect" // everything but Perlica, other processes and the places from which programs start
-	Project Mode = "project" // writes to its project only, and reads no secrets
-	Offline Mode = "offline" // as in Project, and connects to listed hosts only
+	Off     Mode = "off"     // can reach everything that the user can reach
+	Protect Mode = "protect" // cannot reach Perlica and other processes, or change files from which programs start
+	Project Mode = "project" // can write only to its project, and cannot read secrets
+	Offline Mode = "offline" // as in Project, and can connect only to listed hosts
 )
 
-// Modes lists the modes, the loosest first.
+// Modes returns all modes, from the loosest to the strictest.
 func Modes() []Mode { return []Mode{Off, Protect, Project, Offline} }
 
 // Stricter returns the stricter of two modes.
@@ -45,29 +46,30 @@ func Stricter(a, b Mode) Mode {
 	return a
 }
 
-// Spec describes the sandbox of one agent. Paths are absolute. A path that does not exist is left out.
+// Spec describes the sandbox of one agent. Its paths are absolute. A path that does not exist has no effect.
 type Spec struct {
 	Mode Mode
 	Home string
-	Work []string // folders in which the agent works: it may write there in every mode
+	Work []string // folders in which the agent works and may write in every mode
 	Own  []string // the agent's own configuration and data, relative to Home or absolute
-	// Foreign lists the configuration of other agents, relative to Home. It counts as secret.
+	// Foreign has the configuration of other agents, relative to Home. The modes Project and Offline hide it like
+	// secrets.
 	Foreign []string
-	Hide    []string // folders of Perlica: New creates a missing one, so that it stays hidden
-	Keep    []string // files and folders that the agent may only read, although it may write around them
-	Show    []string // files and folders that the agent may read, although they lie in a hidden folder
-	Program string   // Perlica's own program
-	Search  []string // the folders of PATH
-	Environ []string // the variables that name sockets
+	Hide    []string // folders of Perlica to hide; New creates a missing one, so that the agent cannot
+	Keep    []string // files and folders that the agent may only read, even inside a writable folder
+	Show    []string // files and folders that the agent may read, even inside a hidden folder
+	Program string   // Perlica's own program, which the agent may only read
+	Search  []string // the folders of PATH, which the agent may only read
+	Environ []string // environment variables; New hides the sockets that they name
 
-	Hosts []proxy.Host // the hosts of the mode Offline
-	Enter []string     // the command line that calls proxy.Enter, for the mode Offline
+	Hosts []proxy.Host // in the mode Offline: the hosts to which the agent may connect
+	Enter []string     // in the mode Offline: the command line of a program that calls proxy.Enter
 }
 
 // ErrUnavailable means that this machine cannot provide the requested sandbox.
 var ErrUnavailable = errors.New("the sandbox is not available")
 
-// Error explains why a requested sandbox cannot be had. It wraps ErrUnavailable.
+// Error has the reason why this machine cannot provide a requested sandbox. It wraps ErrUnavailable.
 type Error struct {
 	Mode Mode
 	Why  string
@@ -81,13 +83,14 @@ func (e *Error) Error() string {
 // Unwrap returns ErrUnavailable.
 func (e *Error) Unwrap() error { return ErrUnavailable }
 
-// Usage reports that the command line or the configuration asked for something that cannot be had.
+// Usage returns true, because the command line or the configuration asks for something impossible. The command then
+// exits as for a wrong flag.
 func (e *Error) Usage() bool { return true }
 
-// Hint names the next step.
+// Hint returns the next step for the person.
 func (e *Error) Hint() string { return e.Do }
 
-// Sandbox is ready to start processes inside.
+// Sandbox is a computed sandbox in which a caller can start processes.
 type Sandbox struct {
 	Mode    Mode
 	bwrap   string
@@ -95,19 +98,20 @@ type Sandbox struct {
 	hosts   []proxy.Host
 	enter   []string // nil unless the mode is Offline
 	table   *table
-	sockets []string // the covered sockets
-	// Rules are the rules as they are applied, one for each path, and the paths that were left out.
+	sockets []string // the paths of hidden sockets, see removeLeft
+	// Rules are the applied rules as texts, one for each path, and the paths of the agent that were omitted because of
+	// a link.
 	Rules   []string
 	version func() string
-	// Scoped says that Landlock keeps the agent from abstract sockets of other programs.
+	// Scoped says that Landlock closes the abstract sockets of other programs for the agent.
 	Scoped bool
 }
 
-// install names the package with bubblewrap.
+// install is the next step for a person without bubblewrap.
 const install = "install bubblewrap (Debian, Ubuntu, Fedora, Arch: the package bubblewrap), or choose --sandbox off"
 
-// Find returns the path of bubblewrap. It takes the first bwrap on PATH that only the system can replace. The error is
-// an *Error about the mode.
+// Find returns the path of bubblewrap: the first bwrap on PATH that no agent of this user could have replaced. The
+// error is an *Error for this mode.
 func Find(mode Mode) (path string, err error) {
 	if runtime.GOOS != "linux" {
 		return "", &Error{mode, "Perlica has sandboxes on Linux only", "choose --sandbox off"}
@@ -127,13 +131,15 @@ func Find(mode Mode) (path string, err error) {
 }
 
 // New computes the rules of a sandbox on this machine. It creates the missing folders of spec.Hide and the caches of
-// installed tools. The error is an *Error. New starts nothing, so a sandbox can still fail to start: see Explain.
+// installed tools. The error is an *Error. New starts nothing in the sandbox, so a process can still fail to start
+// there. Then Explain gives the reason.
 func New(spec Spec) (*Sandbox, error) {
 	b, _, err := newSandbox(spec)
 	return b, err
 }
 
-// newSandbox is New. It also returns the folders that it made, each one after the folders above it.
+// newSandbox does the work of New. It also returns the folders that it created. Each folder follows the folders above
+// it.
 func newSandbox(spec Spec) (b *Sandbox, made []string, err error) {
 	path, err := Find(spec.Mode)
 	if err != nil {
@@ -172,7 +178,7 @@ func newSandbox(spec Spec) (b *Sandbox, made []string, err error) {
 	return b, table.made, nil
 }
 
-// versionOf returns a function that waits for the version of a bwrap program.
+// versionOf starts to read the version of a bwrap program. The returned function waits for the version and returns it.
 func versionOf(bwrap string) func() string {
 	read := sync.OnceValue(func() string {
 		out, err := exec.Command(bwrap, "--version").Output()
@@ -181,21 +187,21 @@ func versionOf(bwrap string) func() string {
 		}
 		return strings.TrimPrefix(strings.TrimSpace(string(out)), "bubblewrap ")
 	})
-	go read() // runs while the agent starts; the next call waits for it
+	go read() // read runs in parallel to the start of the agent
 	return read
 }
 
-// Writes reports whether the rules let a process inside write to a path, after the links of the path. The owner and the
-// mode of a file do not count.
+// Writes reports whether the rules let a process inside write to a path, after all links. It ignores the owner and the
+// mode of the file.
 func (b *Sandbox) Writes(path string) bool {
 	a := b.table.of(followed(path))
 	return a != hidden && a != read
 }
 
-// Reads reports whether the rules let a process inside read a path, after the links of the path.
+// Reads reports whether the rules let a process inside read a path, after all links.
 func (b *Sandbox) Reads(path string) bool { return b.table.of(followed(path)) != hidden }
 
-// followed returns the target of a path after all links of its existing part.
+// followed returns the path after all symbolic links. The last names of the path need not exist.
 func followed(path string) string {
 	real, err := filepath.EvalSymlinks(path)
 	if dir := filepath.Dir(path); err != nil && dir != path {
@@ -204,8 +210,8 @@ func followed(path string) string {
 	return real
 }
 
-// Connects reports whether a process inside can connect to a host. The port 0 means any port. Outside of the mode
-// Offline every host is in reach.
+// Connects reports whether a process inside can connect to a host. The port 0 means any port. In all modes except
+// Offline it returns true.
 func (b *Sandbox) Connects(host string, port int) bool {
 	return b.Mode != Offline || slices.ContainsFunc(b.hosts, func(h proxy.Host) bool { return h.Admits(host, port) })
 }
@@ -213,8 +219,9 @@ func (b *Sandbox) Connects(host string, port int) bool {
 // Version returns the version of bubblewrap, or "" if it cannot be read.
 func (b *Sandbox) Version() string { return b.version() }
 
-// Open starts the proxy of the mode Offline for the process that cmd describes. In another mode it returns nil. The
-// caller calls Started after the start, and Close after the end of the process. record gets each connection.
+// Open starts the proxy for the process that cmd describes, in the mode Offline. In another mode it returns nil. The
+// proxy calls the function record with each connection. The caller must call Started after the start of the process,
+// and Close after its end.
 func (b *Sandbox) Open(cmd *exec.Cmd, record func(proxy.Connection)) (*proxy.Proxy, error) {
 	if b == nil || b.Mode != Offline {
 		return nil, nil
@@ -222,8 +229,8 @@ func (b *Sandbox) Open(cmd *exec.Cmd, record func(proxy.Connection)) (*proxy.Pro
 	return proxy.Open(cmd, b.hosts, record)
 }
 
-// Command returns the command line that runs a program inside. dir is the working directory. In the mode Offline the
-// process needs the proxy of Open.
+// Command returns the command line that runs the program path in the sandbox, with the working directory dir. In the
+// mode Offline the caller must also call Open for this process.
 func (b *Sandbox) Command(dir, path string, args ...string) []string {
 	argv := append([]string{b.bwrap}, b.args...)
 	if dir != "" {
@@ -233,8 +240,8 @@ func (b *Sandbox) Command(dir, path string, args ...string) []string {
 	return append(append(argv, path), args...)
 }
 
-// removeLeft removes the empty files that bubblewrap has made in the places of sockets that vanished during a start.
-// Otherwise their programs could not make the sockets again.
+// removeLeft removes the empty files that bubblewrap has created in place of sockets that vanished during a start.
+// Otherwise the programs of these sockets could not create them again.
 func (b *Sandbox) removeLeft() {
 	for _, path := range b.sockets {
 		info, err := os.Lstat(path)
@@ -244,14 +251,14 @@ func (b *Sandbox) removeLeft() {
 	}
 }
 
-// Explain returns an *Error if this machine cannot start the sandbox. It starts a program that does nothing. The
-// caller asks after an agent ended without a word.
+// Explain starts a program in the sandbox that does nothing. If bubblewrap fails, it returns an *Error with the reason.
+// A caller can find out in this way why an agent has ended without any output.
 func (b *Sandbox) Explain() error {
 	self, err := os.Executable()
 	if err != nil {
 		return nil
 	}
-	argv := append([]string{b.bwrap, "--as-pid-1"}, b.args...) // so that no process of bwrap is left to reap
+	argv := append([]string{b.bwrap, "--as-pid-1"}, b.args...) // so that no process of bwrap remains
 	argv = append(argv, "--", self, "--version")
 	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
 	b.removeLeft()

@@ -47,8 +47,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// requireBwrap skips a test on a machine without sandboxes. PERLICA_REQUIRE_SANDBOX makes that an error. It is also an
-// error if bwrap starts with few arguments of its own and not with those of the sandbox.
+// requireBwrap skips a test on a machine that cannot start the sandbox. The test fails if PERLICA_REQUIRE_SANDBOX is
+// set. It also fails if the machine can start bwrap with a few simple arguments, because the sandbox is at fault then.
 func requireBwrap(t *testing.T) {
 	t.Helper()
 	box, err := sandbox.New(sandbox.Spec{Mode: sandbox.Protect, Home: t.TempDir()})
@@ -65,7 +65,7 @@ func requireBwrap(t *testing.T) {
 	t.Skip("NOT TESTED: the sandbox:", err)
 }
 
-// build makes the world and returns the spec of its sandboxes.
+// build creates the files and processes of a world and returns the spec of its sandboxes.
 func build(t *testing.T) (w world, spec sandbox.Spec) {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
@@ -181,13 +181,13 @@ func listen(t *testing.T, address string) {
 			if err != nil {
 				return
 			}
-			_ = c.Close() // a connection is enough
+			_ = c.Close() // the attempt needs only a connection
 		}
 	}()
 	t.Cleanup(func() { _ = l.Close() })
 }
 
-// victim starts a process outside.
+// victim starts a process outside the sandbox, which the child tries to attack.
 func (w *world) victim(t *testing.T) {
 	t.Helper()
 	self, err := os.Executable()
@@ -218,7 +218,7 @@ func (w *world) victim(t *testing.T) {
 	w.Victim = cmd.Process.Pid
 }
 
-// echo starts a program outside that repeats bytes, over TCP and UDP, and returns its address.
+// echo starts a server outside the sandbox that sends back all bytes over TCP and UDP. It returns the address.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -246,7 +246,7 @@ func echo(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// answer answers each packet until the connection is closed.
+// answer answers each packet with the result of the function to, until the connection is closed.
 func answer(u net.PacketConn, to func([]byte) []byte) {
 	b := make([]byte, 512)
 	for {
@@ -254,11 +254,11 @@ func answer(u net.PacketConn, to func([]byte) []byte) {
 		if err != nil {
 			return
 		}
-		_, _ = u.WriteTo(to(b[:n]), from) // the other side waits in vain otherwise
+		_, _ = u.WriteTo(to(b[:n]), from) // if this fails, the other side gets no answer
 	}
 }
 
-// names replaces the name server of this process. Each name has the address of this machine.
+// names replaces the name server of this process by one that gives every name the address of this machine.
 func names(t *testing.T) {
 	t.Helper()
 	u, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -277,7 +277,7 @@ func names(t *testing.T) {
 				Body:   &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}},
 			}}
 		}
-		b, _ := m.Pack() // the message was read before
+		b, _ := m.Pack() // m was unpacked from a valid message
 		return b
 	})
 	old := net.DefaultResolver
@@ -287,7 +287,8 @@ func names(t *testing.T) {
 	t.Cleanup(func() { net.DefaultResolver = old; _ = u.Close() })
 }
 
-// otherAgent starts another agent in the sandbox offline and returns the address of its proxy in its network.
+// otherAgent starts another agent in a sandbox of the mode Offline. It returns the address of the proxy in the network
+// of that agent.
 func otherAgent(t *testing.T, spec sandbox.Spec) string {
 	t.Helper()
 	spec.Mode = sandbox.Offline
@@ -307,7 +308,7 @@ func otherAgent(t *testing.T, spec sandbox.Spec) string {
 	return strings.TrimPrefix(strings.TrimSpace(line), "http://")
 }
 
-// shared makes a System V shared memory segment.
+// shared creates a System V shared memory segment outside the sandbox.
 func (w *world) shared(t *testing.T) {
 	t.Helper()
 	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, 0o600)
@@ -318,7 +319,7 @@ func (w *world) shared(t *testing.T) {
 	w.Segment = id
 }
 
-// key puts a key into the session keyring of this process. A system without keyrings has nothing to protect.
+// key puts a key into the session keyring of this process. On a system without keyrings it only logs a message.
 func (w *world) key(t *testing.T) {
 	t.Helper()
 	id, err := unix.AddKey("user", w.Token, []byte(w.Token), unix.KEY_SPEC_SESSION_KEYRING)
@@ -329,7 +330,8 @@ func (w *world) key(t *testing.T) {
 	t.Cleanup(func() { _, _ = unix.KeyctlInt(unix.KEYCTL_UNLINK, id, unix.KEY_SPEC_SESSION_KEYRING, 0, 0) })
 }
 
-// attack runs the hostile child in a mode. It returns the result and the explanation of each attempt by name.
+// attack runs the hostile child in the sandbox of spec. Its results map the name of each attempt to "refused" or
+// "possible", and to the reason.
 func attack(t *testing.T, w world, spec *sandbox.Spec) (results, why map[string]string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -347,7 +349,7 @@ func attack(t *testing.T, w world, spec *sandbox.Spec) (results, why map[string]
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(w.Sockets["tmux-later"]); err != nil {
-		listen(t, w.Sockets["tmux-later"]) // the child needs longer for its first attempts
+		listen(t, w.Sockets["tmux-later"]) // the child has not made this attempt yet, because its first attempts take longer
 	}
 	out, err := io.ReadAll(p.Output())
 	if err != nil {
@@ -364,7 +366,7 @@ func attack(t *testing.T, w world, spec *sandbox.Spec) (results, why map[string]
 		name, rest, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		result, reason, _ := strings.Cut(rest, "\t")
 		if path, made := strings.CutPrefix(reason, "made "); made && result == "possible" {
-			if os.Remove(path) != nil { // it is not outside
+			if os.Remove(path) != nil { // the file does not exist outside the sandbox
 				result, reason = "refused", "it is in a place of the agent's own"
 			}
 		}
@@ -376,10 +378,11 @@ func attack(t *testing.T, w world, spec *sandbox.Spec) (results, why map[string]
 	return results, why
 }
 
-// page is the page with the generated tables.
+// page is the path of the page in the documentation with the generated tables.
 const page = "../../docs/sandbox.md"
 
-// checkTable compares a table of the page with its generated form, or rewrites it.
+// checkTable compares the table with this name in the page with the generated table. With -update it writes the table
+// into the page.
 func checkTable(t *testing.T, name, table string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -401,7 +404,8 @@ func checkTable(t *testing.T, name, table string) {
 	}
 }
 
-// TestEscapes runs a hostile child in each mode. Each mode refuses the attempts that it promises to refuse.
+// TestEscapes runs a hostile child in each mode. It checks that each mode refuses the attempts that it should refuse,
+// and that docs/sandbox.md has the results.
 func TestEscapes(t *testing.T) {
 	requireBwrap(t)
 	modes := append(sandbox.Modes()[1:], sandbox.Off)
@@ -452,5 +456,5 @@ func TestEscapes(t *testing.T) {
 	checkTable(t, "escapes", table)
 }
 
-// TestCachesTable checks that the page lists the caches to which an agent may write.
+// TestCachesTable checks that docs/sandbox.md has the table of the cache folders to which an agent may write.
 func TestCachesTable(t *testing.T) { checkTable(t, "caches", sandbox.CachesTable()) }

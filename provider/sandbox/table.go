@@ -14,20 +14,20 @@ import (
 	"strings"
 )
 
-// access is the agent's right to a path and to everything below it.
+// access is the right of the agent to a path and everything below it.
 type access int
 
-// The kinds of access. If two rules name the same path, the smaller one holds.
+// These are the kinds of access. If two rules name the same path, the first kind in this list wins.
 const (
-	hidden  access = iota // a folder is empty, and a file is empty
-	private               // an empty folder of the agent's own, which ends with the agent
+	hidden  access = iota // the agent sees an empty folder or an empty file
+	private               // the agent sees an empty folder and can write there; its files end with the agent
 	read
 	write
-	devices // a small /dev of its own
-	procs   // a /proc of its own
+	devices // the agent sees a small /dev with a few safe devices
+	procs   // the agent sees a /proc with its own processes only
 )
 
-// rule is one path of the table.
+// rule is a path in the table with its access.
 type rule struct {
 	path   string
 	access access
@@ -39,7 +39,7 @@ func (r rule) String() string {
 	return [...]string{"hidden", "private", "read", "write", "devices", "processes"}[r.access] + " " + r.path
 }
 
-// args returns bwrap's arguments for the rule.
+// args returns the arguments with which bwrap applies the rule.
 func (r rule) args() []string {
 	switch {
 	case r.access == hidden && r.file:
@@ -62,15 +62,15 @@ func (r rule) args() []string {
 	return []string{"--bind", r.path, r.path}
 }
 
-// table maps paths to their access. Its paths have no symbolic links.
+// table is the table of paths with their access. Its paths contain no symbolic links.
 type table struct {
 	access map[string]access
-	pinned map[string]bool // a mount of its own, so that the path cannot be renamed
-	left   []string        // the paths of the agent that pass a link of an agent
-	made   []string        // the folders that were made for the sandbox, each one after the folders above it
+	pinned map[string]bool // paths that become mount points, so that the agent cannot rename them
+	left   []string        // the agent's own paths that are omitted because of a link that an agent may have made
+	made   []string        // the created folders, each after the folders above it
 }
 
-// makeFolder makes a missing folder and the folders above it. It returns false if the system refuses that.
+// makeFolder creates a folder and the folders above it, if they are missing. It returns false if this fails.
 func (t *table) makeFolder(dir string, mode fs.FileMode) bool {
 	var missing []string
 	for d := dir; ; d = filepath.Dir(d) {
@@ -87,7 +87,7 @@ func (t *table) makeFolder(dir string, mode fs.FileMode) bool {
 	return err == nil
 }
 
-// add sets the access of a path, after all links. It ignores a path that does not exist.
+// add sets the access of paths, after all links. It ignores paths that do not exist.
 func (t *table) add(a access, paths ...string) {
 	for _, path := range paths {
 		if path == "" || !filepath.IsAbs(path) {
@@ -105,7 +105,7 @@ func (t *table) put(a access, real string) {
 	}
 }
 
-// pin keeps the agent from renaming a path and the folders above it.
+// pin makes a path and the folders above it mount points, so that the agent cannot rename them.
 func (t *table) pin(path string) {
 	real, err := filepath.EvalSymlinks(path)
 	for ; err == nil && real != filepath.Dir(real); real = filepath.Dir(real) {
@@ -113,7 +113,7 @@ func (t *table) pin(path string) {
 	}
 }
 
-// of returns the access that the table gives to a path, from the nearest rule at the path or above.
+// of returns the access of a path: that of the nearest path in the table at or above the path.
 func (t *table) of(path string) access {
 	for ; ; path = filepath.Dir(path) {
 		if a, ok := t.access[path]; ok {
@@ -125,7 +125,8 @@ func (t *table) of(path string) access {
 	}
 }
 
-// rules returns the rules that change something, each one after the rules of the folders above it.
+// rules returns the rules of the table without those that have no effect. The rule for a path follows the rules for the
+// folders above it.
 func (t *table) rules() (list []rule) {
 	for path := range t.pinned {
 		if _, ok := t.access[path]; !ok && t.of(path) == write {
@@ -157,7 +158,7 @@ func (t *table) rules() (list []rule) {
 	return list
 }
 
-// table returns the rules of the spec.
+// table computes the table for the spec.
 func (s Spec) table() (*table, error) {
 	t := &table{access: map[string]access{}, pinned: map[string]bool{}}
 	homes := s.homes()
@@ -166,12 +167,12 @@ func (s Spec) table() (*table, error) {
 	}
 	s.Home = homes[0]
 	for _, dir := range s.Hide {
-		t.makeFolder(dir, 0o700) // if this fails, the agent cannot make the folder either
+		t.makeFolder(dir, 0o700) // if Perlica cannot create the folder, the agent cannot either
 	}
 	t.put(read, "/")
 	t.put(devices, "/dev")
 	t.put(procs, "/proc")
-	if os.Getuid() == 0 { // these files belong to root, and their owner needs no right
+	if os.Getuid() == 0 { // root owns these files, so the agent could write them
 		t.add(read, "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/acpi", "/proc/fs", "/proc/scsi")
 	}
 	t.put(private, "/run")
@@ -180,7 +181,7 @@ func (s Spec) table() (*table, error) {
 	if s.Mode == Protect {
 		t.shareSystem()
 		for _, home := range homes {
-			if err := t.shareHome(home); err != nil && home == s.Home { // the other home stays read-only
+			if err := t.shareHome(home); err != nil && home == s.Home { // if it is the other home, this home stays read-only
 				return nil, err
 			}
 		}
@@ -225,7 +226,8 @@ func (s Spec) table() (*table, error) {
 	return t, nil
 }
 
-// loose returns the table of the places to which an agent could have written in any mode.
+// loose returns a table for the loosest sandbox. In it, an agent can write to each path to which an earlier agent could
+// have written in any mode.
 func (s Spec) loose(homes, own []string) *table {
 	t := &table{access: map[string]access{}, pinned: map[string]bool{}}
 	t.put(read, "/")
@@ -240,10 +242,11 @@ func (s Spec) loose(homes, own []string) *table {
 	return t
 }
 
-// hasLink reports whether a path passes a link in a folder to which the table lets an agent write.
+// hasLink reports whether a path contains a symbolic link in a folder to which the table lets an agent write. The agent
+// could have made such a link.
 func (t *table) hasLink(path string) bool {
 	if _, err := filepath.EvalSymlinks(path); err != nil {
-		return false // the path does not exist, or its links have no end
+		return false // the path does not exist, or its links form a loop
 	}
 	for p := filepath.Clean(path); p != filepath.Dir(p); p = filepath.Dir(p) {
 		target, err := os.Readlink(p)
@@ -258,7 +261,7 @@ func (t *table) hasLink(path string) bool {
 	return false
 }
 
-// coverAliases gives the other mounts of the homes and of hidden paths the same access.
+// coverAliases makes other mounts of the homes read-only, and hides other mounts of hidden paths.
 func (t *table) coverAliases(homes []string) {
 	var covered []string
 	for path, a := range t.access {
@@ -270,10 +273,10 @@ func (t *table) coverAliases(homes []string) {
 	t.add(hidden, aliases(covered)...)
 }
 
-// below makes the configured paths below the home absolute.
+// below returns the absolute paths of names, which may be relative to the home.
 func (s Spec) below(names []string) []string { return below([]string{s.Home}, names) }
 
-// below makes paths below each home absolute.
+// below returns the absolute paths of names, which may be relative to each of the homes.
 func below(homes, names []string) (paths []string) {
 	for _, home := range homes {
 		for _, name := range names {
@@ -286,7 +289,8 @@ func below(homes, names []string) (paths []string) {
 	return paths
 }
 
-// accountHome returns the home of the user in the system's list of users, or "". Tests replace it.
+// accountHome returns the home directory of the user's account in the system, or "". It is a variable so that tests can
+// replace it.
 var accountHome = func() string {
 	account, err := user.LookupId(strconv.Itoa(os.Getuid()))
 	if err != nil {
@@ -295,8 +299,8 @@ var accountHome = func() string {
 	return account.HomeDir
 }
 
-// homes returns the home of the environment and the home of the system's list of users, because a variable can lead
-// elsewhere.
+// homes returns Spec.Home and the home of the user's account. They may differ, because Spec.Home follows the variable
+// HOME.
 func (s Spec) homes() (homes []string) {
 	for _, home := range []string{s.Home, accountHome()} {
 		if filepath.IsAbs(home) && !slices.Contains(homes, filepath.Clean(home)) {
@@ -306,7 +310,7 @@ func (s Spec) homes() (homes []string) {
 	return homes
 }
 
-// variable returns a variable of the environment.
+// variable returns the value of a variable in Environ, or "".
 func (s Spec) variable(name string) string {
 	for _, kv := range slices.Backward(s.Environ) {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok {
@@ -316,14 +320,15 @@ func (s Spec) variable(name string) string {
 	return ""
 }
 
-// system are the folders of the root that the agent never writes to.
+// system are the folders directly below the root to which the agent must never write.
 var system = []string{"bin", "boot", "dev", "etc", "gnu", "lib", "lib32", "lib64", "libx32", "lost+found", "nix",
 	"opt",
 	"proc", "root", "run", "sbin", "snap", "sys", "usr", "var"}
 
-// shareSystem lets the agent write to all folders of the root that are not the system's.
+// shareSystem lets the agent write to all folders directly below the root except those in system. It also lets it write
+// to /var/tmp.
 func (t *table) shareSystem() {
-	entries, _ := os.ReadDir("/") // without it nothing is shared
+	entries, _ := os.ReadDir("/") // if this fails, no folder becomes writable
 	for _, e := range entries {
 		if e.IsDir() && !slices.Contains(system, e.Name()) {
 			t.put(write, "/"+e.Name())
@@ -332,8 +337,9 @@ func (t *table) shareSystem() {
 	t.add(write, "/var/tmp")
 }
 
-// shareHome lets the agent write to the visible entries of the home. The home itself and its hidden entries stay as
-// they are, because shells, editors and desktops start programs from there. A new hidden entry has the same effect.
+// shareHome lets the agent write to the entries of the home without a dot. The home itself and the entries with a dot
+// are read-only, because shells, editors and desktops start programs from there. A new entry with a dot would have the
+// same effect.
 func (t *table) shareHome(home string) error {
 	if home == "/" {
 		return nil
@@ -355,8 +361,8 @@ func (t *table) shareHome(home string) error {
 	return nil
 }
 
-// keepTargets makes the target of a hidden link read-only: dotfiles often lie in a visible folder. It looks into
-// .config as well.
+// keepTargets makes the target of path read-only if path is a symbolic link, because many people keep their dotfiles in
+// a visible folder. For the folder .config it does the same with the links in it.
 func (t *table) keepTargets(path string, e fs.DirEntry) {
 	if e.Type()&fs.ModeSymlink != 0 {
 		t.add(read, path)

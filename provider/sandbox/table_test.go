@@ -9,7 +9,8 @@ import (
 	"github.com/perlica/perlica/provider/proxy"
 )
 
-// TestShow checks that a shown file in a hidden folder can be read, and a shown file elsewhere loses no right.
+// TestShow checks that a file in Spec.Show can be read inside a hidden folder, and stays writable inside a writable
+// folder.
 func TestShow(t *testing.T) {
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -38,8 +39,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestReach checks the answers of a sandbox about paths and hosts. Mutants: a link is not followed; a hidden path counts
-// as one that can be written; the port does not count.
+// TestReach checks the results of Reads, Writes and Connects for paths with links, hidden paths, and hosts with ports.
 func TestReach(t *testing.T) {
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -88,7 +88,7 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// TestWorktrees checks that the repository of a linked work tree can be written only if it names the work tree, too.
+// TestWorktrees checks that the repository of a linked work tree is writable only if it names the work tree, too.
 func TestWorktrees(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -120,7 +120,7 @@ func TestWorktrees(t *testing.T) {
 		}
 	}
 
-	// A link that the agent made inside its folder does not lead to another repository.
+	// A link that the agent has made inside its folder must not make another repository writable.
 	inside := filepath.Join(work, "worktrees", "y")
 	if err := os.MkdirAll(inside, 0o700); err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestWorktrees(t *testing.T) {
 	}
 }
 
-// TestSubmodule checks that the repository of a submodule can be written if it names the submodule.
+// TestSubmodule checks that the repository of a submodule is writable if it names the submodule.
 func TestSubmodule(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -161,8 +161,8 @@ func TestSubmodule(t *testing.T) {
 	}
 }
 
-// TestAccountHome checks that another HOME, or no HOME, opens neither the secrets nor the startup files nor Perlica's usual
-// folders in the home of the user.
+// TestAccountHome checks that the home of the user's account is also protected if HOME names another directory or is
+// not set. The agent can neither read the secrets and Perlica's folders nor write the startup files there.
 func TestAccountHome(t *testing.T) {
 	account, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -194,7 +194,7 @@ func TestAccountHome(t *testing.T) {
 			}
 		}
 	}
-	accountHome = func() string { return "/dev/null" } // it cannot be listed
+	accountHome = func() string { return "/dev/null" } // a home that cannot be listed
 	if _, err := (Spec{Mode: Protect, Home: account}).table(); err != nil {
 		t.Error(err)
 	}
@@ -204,7 +204,7 @@ func TestAccountHome(t *testing.T) {
 	}
 }
 
-// TestLinkOfAnAgent checks that a path of the agent counts only if no agent could have made a link in it.
+// TestLinkOfAnAgent checks that a path in Spec.Own becomes writable only if no agent could have made a link in it.
 func TestLinkOfAnAgent(t *testing.T) {
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFind checks that a bwrap that an agent could have made is no bwrap, even if a link leads to a program of the system.
+// TestFind checks that Find ignores a bwrap that an agent could have made, even if it is a link to a program of the
+// system.
 func TestFind(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := Find(Project)
@@ -38,7 +39,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestFindRelative checks that a bwrap in a relative folder of PATH is no bwrap.
+// TestFindRelative checks that Find ignores a bwrap in a relative folder of PATH.
 func TestFindRelative(t *testing.T) {
 	t.Chdir("/usr")
 	t.Setenv("PATH", "bin")
@@ -47,7 +48,7 @@ func TestFindRelative(t *testing.T) {
 	}
 }
 
-// TestReadSmall checks that a pipe, a device, a folder and a huge file have no text, and reading them does not wait.
+// TestReadSmall checks that readSmall returns "" for a pipe, a device, a folder and a huge file, and does not block.
 func TestReadSmall(t *testing.T) {
 	dir := t.TempDir()
 	pipe, huge, small := filepath.Join(dir, "pipe"), filepath.Join(dir, "huge"), filepath.Join(dir, "small")
@@ -67,8 +68,8 @@ func TestReadSmall(t *testing.T) {
 	}
 }
 
-// TestRestrictCloses checks that a program does not inherit a file that another program left open for Perlica, with Landlock and
-// without it, and has a session keyring of its own.
+// TestRestrictCloses checks that after Restrict a program does not inherit an open file of Perlica and has a new
+// session keyring. It checks this with Landlock and without it.
 func TestRestrictCloses(t *testing.T) {
 	for _, scoped := range []bool{false, true} {
 		fd, err := unix.Open("/", unix.O_PATH, 0) // without O_CLOEXEC
@@ -106,7 +107,8 @@ func TestRestrictCloses(t *testing.T) {
 	}
 }
 
-// TestExplain checks that a fault of bubblewrap becomes an error with the next step, and other words of the agent do not.
+// TestExplain checks that Explain returns an *Error with the next step for an error message of bubblewrap, and not for
+// other output.
 func TestExplain(t *testing.T) {
 	bwrap := filepath.Join(t.TempDir(), "bwrap")
 	for _, c := range []struct{ says, hint string }{
