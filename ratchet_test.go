@@ -180,7 +180,7 @@ type declaration struct {
 	grouped   bool // one of several symbols that may share a comment
 }
 
-// ofInterfaces are methods whose promise stands in the documentation of an interface.
+// ofInterfaces are methods that need no comment, because the documentation of an interface has their promise.
 var ofInterfaces = []string{"Error", "Unwrap", "Is", "String", "MarshalJSON", "UnmarshalJSON"}
 
 func symbols(d ast.Decl) (list []declaration) {

@@ -351,9 +351,9 @@ func (w *batchWriter) addEntry(ctx context.Context, e entry) error {
 	return nil
 }
 
-// maxCatchUp is the maximum number of foreign events whose leaves are added to the tree one by one. For more events,
-// reading the stored nodes is faster. For a few events it is slower, and two processes that append in turns would
-// become slow.
+// maxCatchUp limits the number of events of other processes for one way to update the tree: adding their leaves one by
+// one. For more events, reading the stored nodes is faster. For a few events, reading them is slower. Two processes
+// that append in turns would then become slow.
 const maxCatchUp = 512
 
 // catchUp adds the events of other processes to tree and copies tree to next.

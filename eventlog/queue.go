@@ -79,7 +79,7 @@ type entry struct {
 	events []event.Event
 	// checkpoint requests a checkpoint in the same commit.
 	checkpoint bool
-	// store is a checkpoint whose note is to be stored, or nil.
+	// store is a checkpoint, or nil. The writer stores its note.
 	store *evidence.Checkpoint
 	// unless selects the events that prevent the entry. The zero Query selects nothing.
 	unless event.Query

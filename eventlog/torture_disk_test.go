@@ -88,7 +88,7 @@ type pending struct {
 	op
 	at   int // number of the op that made the change
 	safe bool
-	// lost are the pages whose sync failed. It is nil if no sync failed.
+	// lost are the pages with a failed sync. It is nil if no sync failed.
 	lost map[int64]bool
 }
 
@@ -222,7 +222,7 @@ func (d *posixDisk) stateAfter(c cut, links int, stretch bool) map[string][]byte
 		size := int64(len(b))
 		for _, p := range f.changes {
 			b = p.applyTo(b, func(s int64) bool {
-				if p.lost[pageOf(s)] { // Each page with a failed sync is kept or lost, whatever later syncs did.
+				if p.lost[pageOf(s)] { // Each page with a failed sync is kept or lost. Later syncs do not change this.
 					return p.at < c(-1-p.at, s)
 				}
 				return p.safe || p.lost != nil || p.at < c(i, s)

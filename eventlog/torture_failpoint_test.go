@@ -74,9 +74,9 @@ func afterFailpoint(s script, acked int, applied, acknowledged bool) error {
 	return nil
 }
 
-// TestTortureFailpoints kills writers and lets commits fail at every failpoint of a commit. Before COMMIT the log
-// must not have the events. After COMMIT it must have them, whatever the caller was told. It must never have a part
-// of a batch.
+// TestTortureFailpoints kills writers and lets commits fail at every failpoint of a commit. Before COMMIT the log must
+// not have the events. After COMMIT it must have them, even if the caller got an error. It must never have a part of a
+// batch.
 func TestTortureFailpoints(t *testing.T) {
 	dir, keys := quickDir(t), signingKeys(t)
 	s := script{Path: filepath.Join(dir, "whole.db"), Seed: *tortureSeed, Runs: 3, Waits: true, Keys: keys,

@@ -210,8 +210,9 @@ func (c *Coordinator) Look(ctx context.Context) {
 	}
 }
 
-// closeEnded closes the tickets whose end is on the log. If the log cannot be read and again is false, it closes the
-// tickets with the error. If again is true, closeEnded will be called again.
+// closeEnded closes the tickets of questions that have ended on the log. The parameter "again" says that the caller
+// will call closeEnded again later. If the log cannot be read and no further call comes, closeEnded closes the tickets
+// with the error.
 func (c *Coordinator) closeEnded(ctx context.Context, again bool) {
 	c.mu.Lock()
 	waiting := slices.Clone(c.open)

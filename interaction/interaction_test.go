@@ -32,7 +32,7 @@ func process(t *testing.T, path, dir string) *Coordinator {
 	return c
 }
 
-// folders returns the path of a log and a folder whose path is short enough for sockets.
+// folders returns the path of a log, and a folder with a path that is short enough for sockets.
 func folders(t *testing.T) (path, dir string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "pq")

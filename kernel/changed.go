@@ -47,7 +47,8 @@ type pendingRequest struct {
 	merged bool // true if the request's description of the tool call was merged into the call
 }
 
-// maxRuns is the number of newest runs whose tool calls are stored, because the agent may still report them.
+// maxRuns is the number of runs with stored tool calls. They are the newest runs, because the agent may still report
+// about their calls.
 const maxRuns = 4
 
 // A change is a tool call that may change files.

@@ -296,8 +296,8 @@ func (c *Conversation) Close(ctx context.Context) error {
 	return nil
 }
 
-// queue is a mutex whose waiters can give up. It is a channel with capacity one, which is full while the mutex is
-// locked.
+// queue is a mutex. A goroutine that waits for it can give up. It is a channel with capacity one, which is full while
+// the mutex is locked.
 type queue chan struct{}
 
 func (q queue) Lock()   { q <- struct{}{} }

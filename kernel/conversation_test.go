@@ -52,7 +52,7 @@ func closeConversation(t *testing.T, c *Conversation) {
 	}
 }
 
-// sent returns the number of recorded requests of a method, and the number of those that belong to no run.
+// sent returns the number of all recorded requests of a method, and the number of requests without a run.
 func sent(t *testing.T, r *Runner, method string) (all, noRun int) {
 	t.Helper()
 	if err := r.log.Sync(); err != nil {

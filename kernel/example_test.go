@@ -29,7 +29,7 @@ func Example() {
 	r, done, err := p.Open(ctx, "example")
 	check(err)
 	defer done()
-	_, err = r.Recover(ctx) // records the outcomes of runs whose process was killed
+	_, err = r.Recover(ctx) // records the outcomes of runs that ended with their killed process
 	check(err)
 
 	chat, err := r.Converse(ctx, kernel.Setup{Agent: agent, Dir: dir}, 10*time.Minute, "example")

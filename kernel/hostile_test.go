@@ -75,8 +75,8 @@ func TestRecoveryOfARunWithoutEvents(t *testing.T) {
 	tamper(t, r, `DELETE FROM open_runs`)
 }
 
-// TestRecoveryOfAnUnlistedRun checks a log whose list of open runs lacks a run. RecoverUnlisted and a question about
-// the run's input must find the run. Its payloads must not be pruned.
+// TestRecoveryOfAnUnlistedRun checks a log with an incomplete list of open runs: one run is missing. RecoverUnlisted
+// and a question about the run's input must find the run. Its payloads must not be pruned.
 func TestRecoveryOfAnUnlistedRun(t *testing.T) {
 	for name, recover := range map[string]func(*Runner) ([]record.Result, error){
 		"log open": func(r *Runner) ([]record.Result, error) { return r.RecoverUnlisted(t.Context()) },

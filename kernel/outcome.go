@@ -14,7 +14,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// failEarly ends a run whose prompt was not sent. If the caller or the log caused the error, failEarly returns the
+// failEarly ends a run before its prompt was sent. If the caller or the log caused the error, failEarly returns the
 // error and records no outcome.
 func (run *run) failEarly(ctx context.Context, err error) (record.Result, error) {
 	_ = run.checkStop() // also record a stop that came at the same time

@@ -50,7 +50,7 @@ func TestContentOnRecord(t *testing.T) {
 	closeConversation(t, c)
 }
 
-// TestHalvesOnRecord checks an emoji whose two halves come in two updates, and half an emoji alone. The result, the
+// TestHalvesOnRecord checks an emoji that comes as two halves in two updates, and half an emoji alone. The result, the
 // shown notices and the applied events must have the same text.
 func TestHalvesOnRecord(t *testing.T) {
 	r := openRunner(t)

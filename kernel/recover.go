@@ -24,7 +24,7 @@ import (
 // need not call Recover, which opens another connection to the log's file.
 func (r *Runner) Unfinished() bool { return r.log.Unfinished() }
 
-// Recover records an unknown outcome for every run whose process has ended, because the prompt may have been sent. It
+// Recover records an unknown outcome for every run without a living process, because the prompt may have been sent. It
 // sends nothing. It returns the recorded results.
 func (r *Runner) Recover(ctx context.Context) ([]record.Result, error) {
 	return r.recoverAll(ctx, died)
@@ -122,8 +122,8 @@ func (r *Runner) resolveRest(ctx context.Context, id event.RunID) error {
 	return r.log.Record(resolved...)
 }
 
-// recoverRun records the outcome of a run whose process has ended. It returns false if the run already has an outcome.
-// It also returns false if the run has no intent and so made no call.
+// recoverRun records the outcome of a run after the end of its process. It returns false if the run already has an
+// outcome. It also returns false if the run has no intent and so made no call.
 func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (ended bool, err error) {
 	left, err := record.Read(ctx, &r.log.Reader, id, event.Query{})
 	if err != nil {
@@ -224,8 +224,8 @@ func (r *Runner) recordedResult(ctx context.Context, intent event.Event) (record
 	if err != nil || res.Outcome != "" {
 		return res, err
 	}
-	// Recover has ended each listed run whose process has ended. If this run is neither alive nor listed, only this
-	// call ends it.
+	// Recover has recorded an outcome for each listed run without a living process. If this run is neither alive nor
+	// listed, only this call records its outcome.
 	ended, err := r.recoverRuns(ctx, []event.RunID{intent.Run}, died)
 	switch {
 	case err != nil:

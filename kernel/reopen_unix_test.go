@@ -39,8 +39,8 @@ func failedBefore(t *testing.T, res record.Result, err error) {
 	}
 }
 
-// TestALogThatFailedIsOpenedAgain checks a process whose log fails. It must refuse inputs until the log can be written
-// again and has all acknowledged events. Then it records the outcome of the interrupted run.
+// TestALogThatFailedIsOpenedAgain checks a process after its log has failed. The process must refuse inputs until the
+// log can be written again and has all acknowledged events. Then it records the outcome of the interrupted run.
 func TestALogThatFailedIsOpenedAgain(t *testing.T) {
 	r := openRunner(t)
 	run := func(id event.InputID, script string, show func(record.Notice)) (record.Result, error) {

@@ -231,8 +231,9 @@ func (r *Runner) allowedForGood(session event.SessionID) (list []interaction.Que
 	return list
 }
 
-// freedBy returns the id of the question whose permanent yes probably also allowed this request. Its commands must run
-// the same programs, and the request must not have a higher tier. Without such a question it returns "".
+// freedBy returns the id of an earlier question. The permanent yes to that question probably also allowed this request.
+// The commands of the two must run the same programs, and the request must not have a higher tier. Without such a
+// question it returns "".
 func freedBy(always []interaction.Question, req policy.Request) event.InteractionID {
 	for _, q := range always {
 		then := policy.Request{Place: req.Place}

@@ -87,8 +87,8 @@ func TestAYesForGoodFrees(t *testing.T) {
 	}
 }
 
-// TestRefusedBeforeAnybodyWasAsked checks tool calls whose question no person could see. A failed call is not reported.
-// A completed call is reported, unless a later question allowed it.
+// TestRefusedBeforeAnybodyWasAsked checks tool calls with a question that no person could see. A failed call is not
+// reported. A completed call is reported, unless a later question allowed it.
 func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 	ask := func(rpc, tool, command string) string {
 		return `@request session/request_permission {"sessionId":"$session","toolCall":{"toolCallId":"` + tool +

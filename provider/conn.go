@@ -31,11 +31,11 @@ type Options struct {
 	// Empty means "deny".
 	Permissions string
 
-	// Peer is the client whose lines the connection forwards. Nil means that Perlica is the agent's only
+	// Peer is another client. The connection forwards the lines of this client. Nil means that Perlica is the agent's only
 	// client.
 	Peer Peer
-	// IDPrefix begins the ids of Perlica's own requests. It is used only with a Peer, whose ids must not
-	// begin with it.
+	// IDPrefix begins the ids of Perlica's own requests. It is used only with a Peer. The ids of the Peer must not begin
+	// with it.
 	IDPrefix string
 
 	// Forms tells the agent that a person can fill in its forms and open its addresses.
@@ -102,7 +102,7 @@ type Conn struct {
 	nextID             int64
 	calls              map[string]*pendingCall       // our waiting requests, by IDKey of the id
 	pendingPermissions map[string]*PermissionRequest // the agent's waiting requests, by IDKey of the id
-	prompted           map[string]bool               // runs whose session/prompt was let through
+	prompted           map[string]bool               // runs that have had their one session/prompt
 	session            string                        // the agent's session id, once it is known
 	early              []heldUpdate                  // updates that arrived before the session id was known
 

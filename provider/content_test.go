@@ -26,7 +26,7 @@ func TestBlockInARow(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsEmbeddedHasContent checks that a link has no content, whatever other members it has.
+// TestOnlyWhatIsEmbeddedHasContent checks that a link has no content, even if it has unusual members.
 func TestOnlyWhatIsEmbeddedHasContent(t *testing.T) {
 	for content, want := range map[string]bool{
 		`{"type":"image","data":"eA=="}`:                                                  true,

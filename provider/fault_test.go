@@ -133,7 +133,7 @@ func TestLastWordsAreRecorded(t *testing.T) {
 	}
 }
 
-// TestKill checks that Kill ends a prompt at once, whatever the agent does.
+// TestKill checks that Kill ends a prompt at once, even if the agent ignores everything.
 func TestKill(t *testing.T) {
 	w := &watcher{}
 	c := start(t, lies(lieSay("x"), "hang"), w, func(o *provider.Options) { o.Grace = time.Hour })

@@ -9,11 +9,11 @@ import (
 	"unicode/utf16"
 )
 
-// replacement is shown for half a character whose other half did not arrive.
+// replacement is shown for half a character if the other half did not arrive.
 const replacement = "\ufffd"
 
-// Halves joins a character whose two UTF-16 halves came in two chunks. Agents that cut their strings at
-// UTF-16 units write such chunks. The zero value is ready for the first chunk.
+// Halves joins the two UTF-16 halves of a character that came in two chunks. Agents that cut their strings at UTF-16
+// units write such chunks. The zero value is ready for the first chunk.
 type Halves struct{ message, thought half }
 
 // half is the first UTF-16 half of a character that waits for its second half, with the id of its message. A unit of 0

@@ -41,7 +41,7 @@ func childOK(args []string) {
 	}
 }
 
-// childLiar writes the text of its arguments, whatever it is asked:
+// childLiar writes the text of its arguments and ignores the requests:
 //
 //	<         read a line
 //	<N        read N lines

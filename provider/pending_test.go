@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAnswerBeforeTheEnd checks that an answer counts if it arrived before the agent ended, in whatever order the two
-// are noticed.
+// TestAnswerBeforeTheEnd checks that an answer counts if it arrived before the agent's end. This holds even if Perlica
+// notices the end first.
 func TestAnswerBeforeTheEnd(t *testing.T) {
 	c := &Conn{gone: make(chan struct{}), err: &Error{Type: TypeGone}}
 	close(c.gone)

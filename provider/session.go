@@ -193,7 +193,8 @@ func (c *Conn) reopenSession(ctx context.Context, method, id string, request any
 	return c.openedSession(id, r.Modes, r.ConfigOptions), nil
 }
 
-// expectSession sets the session whose updates belong to the connection before the agent has answered.
+// expectSession sets the connection's session before the agent has answered. Updates of this session belong to the
+// connection from now on.
 func (c *Conn) expectSession(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

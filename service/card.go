@@ -283,8 +283,8 @@ func (b *Bridge) closingMessage(who fact.Peer, chat, target string, a *openQuest
 	return f
 }
 
-// closeOrphans closes the questions of an earlier bridge, except those that this bridge has taken
-// up. No process waits for their answers any longer.
+// closeOrphans closes the questions of an earlier bridge, except the questions that this bridge has taken up. No
+// process waits for their answers any longer.
 func (b *Bridge) closeOrphans(ctx context.Context) error {
 	cards, err := b.records.orphans(ctx)
 	if err != nil {

@@ -105,7 +105,7 @@ func (c Checkup) channels(s Status, used bool, tell tell) {
 	}
 }
 
-// reportOutbox reports the messages that wait to be sent and those that failed.
+// reportOutbox reports the messages that wait to be sent, and the failed messages.
 func reportOutbox(s Status, running bool, tell tell) {
 	detail := are(s.Unsent, "message") + " waiting to be sent"
 	if s.Unknown > 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/service/bot"
 )
 
-// Contact is a person on a channel who may use the bridge.
+// Contact is a person on a channel with the right to use the bridge.
 type Contact struct {
 	Channel string          `json:"channel"`
 	ID      string          `json:"contact"` // the platform's id

@@ -215,8 +215,8 @@ func (w *world) eventually(is func() bool) {
 	}
 }
 
-// TestWaitingForAnAgent checks that a message with an empty queue can still wait for an agent. It
-// says so and can be taken back. A message whose file is being fetched can be taken back, too.
+// TestWaitingForAnAgent checks that a message with an empty queue can still wait for an agent. It says so and can be
+// taken back. The sender can also take back a message while its file is being fetched.
 func TestWaitingForAnAgent(t *testing.T) {
 	w := newWorld(t)
 	asked := make(chan struct{})

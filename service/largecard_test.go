@@ -61,8 +61,8 @@ func TestALargeCard(t *testing.T) {
 	alice.expect("answered at")
 }
 
-// TestALargeCardWithoutItsFile checks a card whose file cannot be sent. It has no button for a yes,
-// and the contact learns where the question waits.
+// TestALargeCardWithoutItsFile checks a card if its file cannot be sent. The card has no button for a yes, and the
+// contact learns where the question waits.
 func TestALargeCardWithoutItsFile(t *testing.T) {
 	limits := local.DefaultLimits()
 	limits.Text, limits.Files, limits.Buttons = 700, true, true

@@ -47,8 +47,8 @@ func (s *serving) unanswered(t *testing.T) {
 	}
 }
 
-// TestClocksAreNotCompared checks that a number after the card answers it, whatever the platform's
-// clock says.
+// TestClocksAreNotCompared checks that a number after the card answers the card. The times of the platform's clock do
+// not matter.
 func TestClocksAreNotCompared(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())

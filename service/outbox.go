@@ -229,7 +229,7 @@ func (b *Bridge) tryOnce(ctx context.Context, ch channel.Channel, q *queued) (de
 	return decided, ok, err
 }
 
-// awaitStatusSent waits for the result of sending a status message whose turn is over.
+// awaitStatusSent waits for the result of sending a status message after the end of its turn.
 func (b *Bridge) awaitStatusSent(ctx context.Context, sign string) error {
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, maxBackoff) {
 		q, err := b.records.byID(ctx, sign)

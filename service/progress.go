@@ -207,8 +207,8 @@ func (s *status) editMessage(ctx context.Context, e channel.Editor, text string)
 	return e.Edit(ctx, q.platform, channel.Outbound{Chat: s.m.Chat, Text: text, Key: s.id})
 }
 
-// endText returns the last text of the message. Only completed tool calls get the mark of
-// completion. A refused call never gets it, whatever the agent reports.
+// endText returns the last text of the message. Only completed tool calls get the mark of completion. A refused call
+// never gets it, even if the agent reports a success.
 func (s *status) endText() string {
 	s.mu.Lock()
 	completed := 0

@@ -228,7 +228,7 @@ func (r *Records) unsent(ctx context.Context) ([]*queued, error) {
 	return r.outbox(ctx, selectQueued+`WHERE state IN ('queued', 'started') ORDER BY seq`)
 }
 
-// orphans returns the cards of questions whose end was not yet reported to a contact.
+// orphans returns the cards of questions with an end that no contact has seen yet.
 func (r *Records) orphans(ctx context.Context) ([]*queued, error) {
 	return r.outbox(ctx, selectQueued+`
 		WHERE kind = 'card' AND question IN (SELECT id FROM questions WHERE how = '')

@@ -71,8 +71,8 @@ type Options struct {
 	// Host carries out slash commands. The bridge sets its fields Conversation, By, Where, May,
 	// Cancel and Only.
 	Host command.Host
-	// Team is the team with workers whose questions the bridge also shows. nil disables it. The
-	// caller closes it after the bridge.
+	// Team is a team. The bridge also shows the questions of its workers. Nil means no team. The caller closes it after
+	// the bridge.
 	Team    *team.Link
 	Log     *slog.Logger // the operator's log; nil disables it
 	Serving func()       // called when Run has taken over the state of an earlier bridge; may be nil

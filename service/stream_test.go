@@ -35,7 +35,7 @@ func (c removing) Remove(_ context.Context, id string) error {
 	return nil
 }
 
-// streaming returns a person who sees answers while they arrive.
+// streaming returns a person on a channel that shows answers while they arrive.
 func (w *world) streaming(fail error, change ...func(*service.Options)) (*person, removing) {
 	r := removing{removed: make(chan string, 1), edits: &atomic.Int32{}, fail: fail}
 	s := w.serve(local.DefaultLimits(), append(change, func(o *service.Options) {

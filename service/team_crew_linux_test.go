@@ -150,8 +150,7 @@ func (c *crew) questions(n int) []team.OpenQuestion {
 	}
 }
 
-// given lists the people who answered questions of the team at alice, and the front ends, from its
-// log.
+// given reads alice's log. It lists the people that answered questions of the team at alice, and their front ends.
 func (c *crew) given() (list []string) {
 	c.t.Helper()
 	t, err := team.Open(c.untilNow, teamOptions(c.s.URL(hubtest.Lead, c.db), c.home))

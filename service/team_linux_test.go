@@ -96,7 +96,7 @@ func TestTeamOnThePhone(t *testing.T) {
 	if got := c.given(); len(got) != n || got[0] != label+" local" {
 		t.Errorf("on record: %q", got)
 	}
-	// A question whose end the hub does not have is not asked again.
+	// The hub does not have the end of this question. The question is not asked again nevertheless.
 	cards := alice.count("or with `#")
 	c.s.SQL(t, c.db, `UPDATE perlica.questions SET closed = NULL`)
 	c.submit("last", `@ask execute "The last" command="make"`)

@@ -165,7 +165,7 @@ func ended(say *language.Sentences, res record.Result) string {
 	return strings.Join(notes, "\n")
 }
 
-// stopped names the person who stopped a turn, or the reason.
+// stopped returns the name of the person that stopped a turn, or the reason of the stop.
 func stopped(say *language.Sentences, s fact.Stop) string {
 	if s.Person != "" {
 		return fmt.Sprintf(say.StoppedBy, literal(s.Person))

@@ -173,8 +173,8 @@ func (ib *inbox) releaseHeld(input event.InputID) {
 	}
 }
 
-// waiting returns the number of messages that wait for their turn, and of those that wait for their
-// sender. The caller holds mu.
+// waiting returns two numbers: the messages that wait for their turn, and the messages that wait for their sender. The
+// caller holds mu.
 func (ib *inbox) waiting() (queued, held int) {
 	for _, m := range ib.queue {
 		if m.Held {

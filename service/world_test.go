@@ -107,7 +107,7 @@ func newWorld(t testing.TB) *world {
 	}
 	w := &world{t: t, dir: dir}
 	t.Cleanup(func() {
-		for _, leave := range w.leaves { // after the bridges, whose last messages wait for the phones
+		for _, leave := range w.leaves { // after the bridges, because their last messages wait for the phones
 			leave()
 		}
 		_ = os.RemoveAll(dir)

@@ -40,8 +40,8 @@ func modelServer(pause time.Duration) *httptest.Server {
 	}))
 }
 
-// models compares a run of a model whose server answers at once with a run of the built-in agent. It also compares
-// the delay of the first chunk with that of a bare proxy with durable rows.
+// models compares a run of a model with a run of the built-in agent. The model's server answers at once. It also
+// compares the delay of the first chunk with the delay in a bare proxy that stores durable rows.
 func models(dir string, opt options) {
 	perlica := filepath.Join(dir, "perlica")
 	build(perlica, "./cmd/perlica")

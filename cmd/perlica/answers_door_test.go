@@ -16,7 +16,7 @@ import (
 )
 
 // TestThreeDoorsAtOnce answers one question at the same time over HTTP, at a terminal and on a phone. One answer
-// counts, and the agent gets that answer. The others are told whose answer was first.
+// counts, and the agent gets that answer. The other doors learn the giver of the first answer.
 func TestThreeDoorsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	b := w.bot()

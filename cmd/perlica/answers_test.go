@@ -93,8 +93,8 @@ func (w *world) replies() (lines []string) {
 	return lines
 }
 
-// TestFiftyAnswers sends fifty answers from three processes to one question of a chat. One answer counts, and the
-// agent gets one reply. The other processes are told whose answer was first.
+// TestFiftyAnswers sends fifty answers from three processes to one question of a chat. One answer counts, and the agent
+// gets one reply. The other processes learn the giver of the first answer.
 func TestFiftyAnswers(t *testing.T) {
 	w := newWorld(t)
 	w.tapped()

@@ -65,7 +65,7 @@ func TestChatKilled(t *testing.T) {
 	const sent = `"method":"session/prompt"`
 	for _, c := range []struct {
 		name, scenario, keys string
-		until                []string // the chat is killed after an event of this type whose payload contains these texts
+		until                []string // the chat is killed after an event of this type with these texts in its payload
 		then                 func(w *world, s *terminal)
 		unknown, calls       int // a negative number of calls: the prompt may have left or not
 	}{

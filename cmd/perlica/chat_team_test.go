@@ -164,7 +164,7 @@ func TestChatWithATeam(t *testing.T) {
 }
 
 // TestTeamAtATerminal checks the progress of a large submission, and the notice that no worker has taken an input. A
-// member who may not answer a question must not be asked.
+// member without the right to answer must not see the question.
 func TestTeamAtATerminal(t *testing.T) {
 	w := newWorld(t)
 	server, database := hubtest.Shared(t)

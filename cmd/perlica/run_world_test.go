@@ -91,7 +91,7 @@ func (w *world) eventually(what string, f func() error) {
 	}
 }
 
-// count returns the number of events of a type whose payload contains all parts.
+// count returns the number of events of a type with all parts in their payload.
 func (w *world) count(typ string, parts ...string) int {
 	w.t.Helper()
 	events, err := readLog(logFile(w.project))
@@ -101,7 +101,7 @@ func (w *world) count(typ string, parts ...string) int {
 	return countEvents(events, typ, parts...)
 }
 
-// logged fails unless the log has n events of a type whose payload contains all parts.
+// logged fails unless the log has n events of this type with all parts in their payload.
 func (w *world) logged(n int, typ string, parts ...string) {
 	w.t.Helper()
 	events, err := readLog(logFile(w.project))
@@ -116,7 +116,7 @@ func (w *world) logged(n int, typ string, parts ...string) {
 	}
 }
 
-// until waits until the log has n events of a type whose payload contains all parts.
+// until waits until the log has n events of this type with all parts in their payload.
 func (w *world) until(n int, typ string, parts ...string) {
 	w.t.Helper()
 	w.eventually(fmt.Sprint(n, " ", typ, " ", parts), func() error {

@@ -53,7 +53,7 @@ func readLog(path string) (events []event.Event, err error) {
 	return events, nil
 }
 
-// countEvents counts the events of a type whose payload contains all parts.
+// countEvents counts the events of a type with all parts in their payload.
 func countEvents(events []event.Event, typ string, parts ...string) (n int) {
 	for _, e := range events {
 		if string(e.Type) == typ && !slices.ContainsFunc(parts,
@@ -149,9 +149,9 @@ func cmdPrints(ts *testscript.TestScript, neg bool, args []string) {
 // countsKey is the key of a script's value in which cmdLogged stores its counts.
 const countsKey = "counts"
 
-// cmdLogged counts the new events of a type whose payload contains all the texts. An event is new if the last count
-// with the same type and texts has not counted it. A new line in a script then changes no later line. PROJECT=DIR
-// may come first:
+// cmdLogged counts the new events of a type with all the texts in their payload. An event is new if the last count with
+// the same type and texts has not counted it. A new line in a script then changes no later line. PROJECT=DIR may come
+// first:
 //
 //	logged 1 acp.request.sent '"method":"session/prompt"'
 func cmdLogged(ts *testscript.TestScript, neg bool, args []string) {

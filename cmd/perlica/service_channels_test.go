@@ -60,7 +60,7 @@ func (g *gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(rw).Encode(map[string]string{"id": fmt.Sprint("reply-", n)})
 }
 
-// got waits for a reply whose text matches the pattern. It returns the reply and the reply's id.
+// got waits for a reply with a text that matches the pattern. It returns the reply and the reply's id.
 func (g *gateway) got(pattern string) (p posted, id string) {
 	g.w.t.Helper()
 	re := regexp.MustCompile(pattern)

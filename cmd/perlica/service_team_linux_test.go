@@ -10,9 +10,9 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestServiceOfATeam checks that a worker's question reaches the phone of a contact who may answer for everybody.
-// The bridge is killed, and the contact answers the question afterwards. This machine's log for the team must name
-// the person.
+// TestServiceOfATeam checks that a worker's question reaches the phone of a contact with the right to answer for
+// everybody. The bridge is killed, and the contact answers the question afterwards. This machine's log for the team
+// must name the person.
 func TestServiceOfATeam(t *testing.T) {
 	w := newWorld(t)
 	s, database := hubtest.Shared(t)

@@ -26,8 +26,8 @@ type Row struct {
 	About string
 }
 
-// once names a unique index of the schema. The index covers all types whose rows name it. It allows one of these
-// events for each run, input or question.
+// once names a unique index of the schema. The index covers all types with this value in their rows. It allows one of
+// these events for each run, input or question.
 type once string
 
 const (
@@ -51,7 +51,7 @@ const (
 	closes
 )
 
-// view is a set of views. Perlica builds each view from the facts whose rows name it.
+// view is a set of views. Perlica builds each view from the facts with this view in their rows.
 type view int
 
 const (
@@ -67,7 +67,7 @@ type table []Row
 // Known returns the table of the types that this version knows. The caller must not change it.
 func Known() table { return slices.Clip(known) }
 
-// Where returns the types whose rows satisfy the condition is.
+// Where calls the function "is" with each row, and returns the types of the rows for which it is true.
 func (t table) Where(is func(*Row) bool) (list []Type) {
 	for i := range t {
 		if is(&t[i]) {

@@ -107,8 +107,8 @@ func (c Checkpoint) Verify(known ...note.Verifier) ([]Signature, error) {
 		ErrProof, c.Size, c.neededKeys())
 }
 
-// KeyNames returns the log's own keys whose signatures are under the note. Each has the form NAME+ID. KeyNames does
-// not verify the signatures; Verify does.
+// KeyNames returns the names of the log's own keys with a signature under the note. Each name has the form NAME+ID.
+// KeyNames does not verify the signatures; Verify does.
 func (c Checkpoint) KeyNames() (names []string) {
 	var unverified *note.UnverifiedNoteError
 	if _, err := note.Open([]byte(c.Note), note.VerifierList()); !errors.As(err, &unverified) {

@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// A Log is the log whose intents a Book records.
+// A Log is an event log. A Book records the intents of this log.
 type Log struct {
 	Name string // the log's name in its checkpoints
 	// After returns the committed intents after the event seq, in their order.

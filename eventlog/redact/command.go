@@ -124,7 +124,7 @@ func (f flag) mayMatch(line string) bool {
 	return true
 }
 
-// commandsBy returns the commands whose names begin with each byte.
+// commandsBy returns a table of the commands by the first byte of their names.
 var commandsBy = sync.OnceValue(func() *[256][]command {
 	var t [256][]command
 	for _, p := range programs {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// key is a name whose value may have to be masked.
+// key is a name in the text. Its value may be a secret that must be masked.
 type key struct {
 	name     string
 	start    int  // offset of the name

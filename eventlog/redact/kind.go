@@ -54,7 +54,7 @@ func kindAt(table *index, s string, at, dead int) (k kind, end int) {
 
 func (k kind) wholeRun() bool { return k.shape == kindSolid || k.shape == kindJWT }
 
-// endOf returns the offset of the end of the key whose prefix is at s[at], or 0.
+// endOf returns the offset of the end of the key that has its prefix at s[at]. It returns 0 if there is no key.
 func (k kind) endOf(s string, at int) int {
 	from := at + len(k.prefix)
 	switch k.shape {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// look is a row of the table looks. The first row whose names match decides. Its shape secret says whether the value
+// look is a row of the table looks. The first row with a matching name decides. Its shape secret says whether the value
 // is a secret.
 type look struct {
 	names   shape // nil matches every name

@@ -41,7 +41,8 @@ var (
 		"completion", "first", "last", "stop", "eos", "bos", "pad", "unk", "start", "end",
 		"unexpected", "progress",
 	}
-	// maybeNames are the last words of names whose value may be a secret. The value decides.
+	// maybeNames are the last words of some names. The value of such a name may be a secret, and the form of the value
+	// decides.
 	maybeNames = []string{"auth", "pat", "jwt", "bearer", "psk", "pw", "otp", "totp", "mnemonic", "creds", "sas", "pass",
 		"pin"}
 	// plainKeys are the words before "key" with which the value is harmless.

@@ -133,7 +133,7 @@ var patterns = append([]pattern{
 		[]string{"asic ", "ASIC "},
 		lazy(`(?i:basic) +([A-Za-z0-9+/]{6,}={0,2})`), isBasic,
 	},
-	{ // URLs to which everyone can post who knows them
+	{ // secret URLs: everyone with the URL can post to it
 		[]string{"hooks.slack.com", "hooks.slack-gov.com"},
 		lazy(`hooks\.slack(?:-gov)?\.com\\*/(?:services|workflows|triggers)\\*/((?:[A-Za-z0-9+_-]|\\*/){8,})`), endsInWord,
 	},

@@ -10,7 +10,7 @@ var tagMarks = [...]struct{ open, close string }{{"<", ">"}, {`\u003c`, `\u003e`
 // element after <key>password</key>.
 func maskXML(t *text, m struct{ open, close string }) *edits {
 	s, sc := t.s, newScanner(t)
-	pending := false // the previous element was a key whose text names a secret
+	pending := false // the previous element was a key, and its text names a secret
 	for at := 0; ; {
 		i := strings.Index(s[at:], m.open)
 		if i < 0 {

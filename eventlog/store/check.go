@@ -101,8 +101,8 @@ func (r *Reader) CheckIntegrity(ctx context.Context) error {
 	return PragmaCheck(ctx, r.db, `PRAGMA integrity_check(1)`)
 }
 
-// PragmaCheck executes a pragma whose result must be "ok", such as integrity_check. The error wraps ErrCorrupt if the
-// result differs.
+// PragmaCheck executes a checking pragma, such as integrity_check, which must return "ok". The error wraps ErrCorrupt
+// if the result differs.
 func PragmaCheck(ctx context.Context, db *sqlx.DB, pragma string) error {
 	var found string
 	if err := db.GetContext(ctx, &found, pragma); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// OriginOf returns the name of the log whose first event has the id firstID. The name is unique, and it is the same
-// in every copy of the log.
+// OriginOf returns the name of a log. The parameter firstID is the id of the log's first event. The name is unique, and
+// it is the same in every copy of the log.
 func OriginOf(firstID string) string { return "perlica/" + firstID }
 
 // IsOwn returns an error that wraps evidence.ErrCheckpoint unless c is a checkpoint of this log.

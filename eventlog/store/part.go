@@ -153,7 +153,7 @@ func (r *Reader) Find(ctx context.Context, id string) (event.Seq, error) {
 	return 0, fmt.Errorf("eventlog: find event %s: %w", id, disk.ErrNotExist)
 }
 
-// since returns the Seq of the first event whose time is not before at. It assumes that the times only grow.
+// since returns the Seq of the first event at or after the time "at". It assumes that the times of events only grow.
 func (r *Reader) since(ctx context.Context, at time.Time, size int64) (int64, error) {
 	low, high := int64(1), size+1
 	for low < high {

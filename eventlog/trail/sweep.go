@@ -87,7 +87,8 @@ func stemOf(name string) (stem string, ok bool) {
 	return stem, ok
 }
 
-// livingStems returns the stems whose lock is held by a process. It removes the lock files of ended processes.
+// livingStems returns the stems of running processes: a process holds the lock of each stem. It removes the lock files
+// of ended processes.
 func (t *Trail) livingStems(entries []os.DirEntry) map[string]bool {
 	alive := map[string]bool{}
 	for _, e := range entries {

@@ -189,8 +189,8 @@ func (t *Trail) claimName() error {
 		if err == nil {
 			f.Close() // nothing was written
 			t.stem, t.lock = stem, flock.New(path)
-			// On a file system without locks, TryLock fails. Other processes cannot lock the file either. They delete
-			// only files whose lock they can take.
+			// On a file system without locks, TryLock fails. Other processes cannot lock the file either. They delete only files
+			// that they can lock.
 			_, _ = t.lock.TryLock()
 			return nil
 		}

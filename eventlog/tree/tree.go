@@ -12,9 +12,9 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// NodeHeight is the distance between two levels whose hashes are stored. The leaves are stored with their events. The
-// next stored level has one hash for every 256 leaves, the next one for every 65,536, and so on. Any other hash of
-// the tree can be computed from at most 128 stored hashes.
+// NodeHeight is the distance between two levels with stored hashes. The leaves are stored with their events. The next
+// stored level has one hash for every 256 leaves, the next one for every 65,536, and so on. Any other hash of the tree
+// can be computed from at most 128 stored hashes.
 const NodeHeight = 8
 
 // Node is the root of the N-th complete subtree with 2^Level leaves, counted from 0.
@@ -87,7 +87,7 @@ const MaxLevel = 60
 // MaxSeq is larger than the Seq of any event. The sum of two such numbers does not overflow.
 const MaxSeq = 1 << MaxLevel
 
-// Subtree is a complete subtree whose events are absent.
+// Subtree is a complete subtree without its events.
 type Subtree struct {
 	Seq   int64 // Seq of the first event
 	Level int

@@ -60,7 +60,7 @@ func (v *verification) compareRuns() {
 }
 
 // signatures records which valid checkpoints are signed by a known key. An unsigned checkpoint is not damage, because
-// the user may have had no key. But an attacker who rewrites a log cannot sign a checkpoint.
+// the user may have had no key. But an attacker without the key cannot sign a checkpoint of a rewritten log.
 type signatures struct {
 	// first is the size of the first signed checkpoint. newest is the size of the last checkpoint.
 	first, newest int64

@@ -42,7 +42,7 @@ type file struct {
 	anchors int // number of lines of the anchor
 	intents intents.Contents
 	absent  []tree.Subtree
-	// withheld has the Seq of each event whose payload an import left out.
+	// withheld has the Seq of each event that an import stored without its payload.
 	withheld []int64
 	// beyond is the number of events that the stored hashes cover, if that is more than size.
 	beyond int64

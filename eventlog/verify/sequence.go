@@ -200,8 +200,8 @@ func (v *verification) addBlock(b *Block) {
 	}
 }
 
-// reportTwice reports an event or subtree whose number is not above the number of an earlier one. In an export, an
-// event may come after later events.
+// reportTwice reports an event or subtree with a number that is not above the numbers of all earlier ones. In an
+// export, an event may come after later events.
 func (v *verification) reportTwice(r *row) {
 	v.markGap()
 	if !slices.ContainsFunc(v.gaps, func(g span) bool { return int64(r.Seq) >= g.first && int64(r.Seq) <= g.last }) {

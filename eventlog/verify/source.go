@@ -126,7 +126,7 @@ func (b *Block) checkLast(payload []byte, f flaw) {
 	}
 }
 
-// Absent adds a subtree whose events the source does not have.
+// Absent adds a subtree. The source has its hash, but not its events.
 func (b *Block) Absent(a tree.Subtree) {
 	b.rows = append(b.rows, row{Event: event.Event{Seq: event.Seq(a.Seq), LeafHash: a.Hash}, flaw: absent, level: a.Level})
 }

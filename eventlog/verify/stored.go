@@ -196,7 +196,7 @@ func (f *file) readDerived() error {
 			return nil
 		})
 	}
-	// Other findings report the listed rows whose payload really is missing.
+	// Other findings report the listed rows if their payload really is missing.
 	return query(f.conn, `
 		SELECT count(*), min(seq)
 		FROM withheld

@@ -48,12 +48,12 @@ type Finding struct {
 	// Seq is the first event with the fault, or 0.
 	Seq  event.Seq `json:"seq,omitempty"`
 	Kind Damage    `json:"kind"`
-	// What describes the fault.
+	// The field What describes the fault.
 	What string `json:"what"`
 	message.Coded
 }
 
-// NewFinding returns a Finding. The parameter what is its sentence.
+// NewFinding returns a Finding. The parameter "what" is the sentence that describes the fault.
 func NewFinding(seq event.Seq, kind Damage, what *message.Text) Finding {
 	return Finding{seq, kind, what.Text, what.Coded}
 }
@@ -168,8 +168,8 @@ var ErrOtherLog = errors.New("the checkpoint belongs to another log")
 // that the log could not be read. The error wraps ErrOtherLog if Options.Since belongs to another log. It wraps
 // [evidence.ErrCheckpoint] if Options.Since has an invalid signature of a known key.
 //
-// Check finds edits, deletions, insertions and reorderings by an attacker who did not recompute and sign the tree. If
-// the attacker has the key, only a checkpoint that was stored elsewhere helps.
+// Check finds edits, deletions, insertions and reorderings by an attacker, unless the attacker also recomputed and
+// signed the tree. If the attacker has the key, only a checkpoint that was stored elsewhere helps.
 func Check(ctx context.Context, src Source, opt Options) (Report, error) {
 	v := &verification{source: src, opt: opt}
 	return v.finish(v.verifySource(ctx))

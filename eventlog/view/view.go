@@ -48,7 +48,7 @@ type View struct {
 	def    Projection
 	key    []byte
 
-	// checked is the Seq of the last event whose header was checked.
+	// checked is the Seq of the last event with a checked header.
 	checked event.Seq
 	// damaged reports whether the view was made from damaged events. It has the value that was last read from the
 	// file.

@@ -181,7 +181,7 @@ func (a answer) knownSize() (int64, error) {
 	return n, nil
 }
 
-// refusal returns the error for an answer whose status is neither 200 nor 409.
+// refusal returns the error for an answer with a status other than 200 and 409.
 func (a answer) refusal() error {
 	err := map[int]error{
 		http.StatusNotFound: ErrUnknownLog, http.StatusForbidden: ErrUnknownKey,

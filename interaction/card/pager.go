@@ -103,7 +103,7 @@ func (p *Pager) dividePages(all bool) {
 // Small reports whether the screen is too small for a yes.
 func (p *Pager) Small() bool { return p.small }
 
-// Draw returns the rows of the current page, except those that Keys returns. It records that these rows were on the
+// Draw returns the rows of the current page, without the rows that Keys returns. It records that these rows were on the
 // screen.
 func (p *Pager) Draw() (rows []Row) {
 	if p.Small() {

@@ -261,7 +261,7 @@ func (f Field) kindOfText() *message.Text {
 	return typeNumber
 }
 
-// Says returns the agent's texts about the field. Perlica shows them to the person who answers.
+// Says returns the agent's texts about the field. Perlica shows them to the answering person.
 func (f Field) Says() (texts []string) {
 	if f.Text != "" {
 		texts = append(texts, f.Text)

@@ -22,7 +22,7 @@ const (
 	NeedsKey State = "needs key"
 	// NeedsModel is the state of a model provider without the name of a model.
 	NeedsModel State = "needs model"
-	// NeedsAdapter is the state of an agent whose own program is installed without the ACP adapter.
+	// NeedsAdapter is the state of an agent if its own program is installed, but not its ACP adapter.
 	NeedsAdapter State = "needs adapter"
 	// Missing is the state of an agent without its program on PATH.
 	Missing State = "missing"

@@ -17,7 +17,7 @@ import (
 
 type decision struct{ What string }
 
-// here returns vouchers whose state folder does not exist yet.
+// here returns vouchers for a state folder that does not exist yet.
 func here(t *testing.T) Vouchers {
 	t.Helper()
 	return NewVouchers(config.Dirs{State: filepath.Join(t.TempDir(), "state")})

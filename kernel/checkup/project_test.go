@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// newProject returns a project whose log exists and is closed.
+// newProject returns a project with a closed log.
 func newProject(t *testing.T) *project.Project {
 	t.Helper()
 	// The tester's own variables must not change this project's configuration.

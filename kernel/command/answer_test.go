@@ -140,7 +140,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 }
 
-// TestAnotherSession checks that a user who may see only one session gets no questions and runs of other sessions.
+// TestAnotherSession checks a user with access to one session. The user gets no questions and runs of other sessions.
 func TestAnotherSession(t *testing.T) {
 	h := newHost(t)
 	q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt`, 1)
@@ -163,7 +163,7 @@ func TestAnotherSession(t *testing.T) {
 	}
 }
 
-// TestRights checks that a user who may only look can change, send and answer nothing.
+// TestRights checks that a user with the right to read alone can change, send and answer nothing.
 func TestRights(t *testing.T) {
 	h := newHost(t)
 	q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt`, 1)

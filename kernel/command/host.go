@@ -120,7 +120,7 @@ func (h *Host) Do(ctx context.Context, l Line) (Output, error) {
 	if h.May != nil && !h.May(need) {
 		return Output{}, fmt.Errorf("/%s: %w", l.Name, errRight)
 	}
-	if c.Args == "" && l.Args != "" { // a person who types "/discard that" may mean another session
+	if c.Args == "" && l.Args != "" { // the command "/discard that" may mean another session
 		return Output{}, &usageError{c}
 	}
 	args := strings.Fields(l.Args)

@@ -281,7 +281,7 @@ func without(text, word string) (string, bool) {
 	return rest, ok && word != ""
 }
 
-// GivesUp returns a sentence about the consequence of a permanent yes, for a person who must still confirm it.
+// GivesUp returns the sentence that explains a permanent yes to a person before the person confirms it.
 func (c Choice) GivesUp(say *language.Sentences, q interaction.Question) string {
 	return fmt.Sprintf(say.GivesUp, strings.Join(strings.Fields(c.Option.Label), " "),
 		cmp.Or(q.Subject.Provider, say.TheAgent))

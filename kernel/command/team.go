@@ -67,7 +67,7 @@ func (h *Host) shown() (list []asked) {
 	return list
 }
 
-// ofTeam returns the shown questions of the team whose id ends with ref.
+// ofTeam returns the shown questions of the team with an id that ends with ref.
 func (h *Host) ofTeam(ref string) []asked {
 	ref = strings.ToLower(ref)
 	return slices.DeleteFunc(h.shown(), func(q asked) bool {

@@ -80,7 +80,7 @@ func TestTeamQuestions(t *testing.T) {
 	team.away = errors.New("no answer")
 	there.says(t, map[string]string{"/pending": "The team's questions cannot be read now, and there may be others: no answer"})
 	team.away = nil
-	// Another person creates a question whose id has the same ending.
+	// Another person creates a question with the same ending of its id.
 	team.asks("ffffffffffffffffffffffff" + short(id))
 	there.does(t, "/deny "+short(id))
 	there.says(t, map[string]string{"/pending": "Build"})

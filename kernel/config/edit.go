@@ -284,7 +284,7 @@ func (s *surveyor) followKey(it unstable.Iterator, depth int) (parts, same int, 
 	return parts, same, end
 }
 
-// keyValue handles a key in a [table] whose name is a prefix of the path.
+// keyValue handles a key in a [table] if the table's name is a prefix of the path.
 func (s *surveyor) keyValue(e *unstable.Node) {
 	parts, same, end := s.followKey(e.Key(), s.depth)
 	if same == parts {
@@ -302,7 +302,7 @@ func (s *surveyor) keyValue(e *unstable.Node) {
 	}
 }
 
-// onPath handles a key whose whole path is a prefix of the wanted path.
+// onPath handles a key if its whole path is a prefix of the wanted path.
 func (s *surveyor) onPath(e *unstable.Node, depth, keyEnd int) {
 	v := e.Value()
 	from := keyEnd + bytes.IndexByte(s.data[keyEnd:], '=') + 1

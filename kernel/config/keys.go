@@ -53,7 +53,7 @@ type row struct {
 	kind kind
 	// def is the default, in the kind's Go type. Nil means that the key has no default.
 	def any
-	// example is a TOML literal for a key whose default explains nothing.
+	// example is a TOML literal for the key. It is set if the key's default explains nothing.
 	example string
 	help    string
 	choices []string

@@ -378,8 +378,8 @@ func checkRulePath(s string) string {
 var toolKinds = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode",
 	"other"}
 
-// section returns the section whose objects have the row's key: providers, or a list of tables. It returns "" for a key
-// of the Config itself.
+// section returns the section with the row's key in its objects: providers, or a list of tables. It returns "" for a
+// key of the Config itself.
 func (r *row) section() string {
 	if strings.HasPrefix(r.name, "providers."+anyID) {
 		return providerSection

@@ -218,7 +218,7 @@ type TeamQuestion struct {
 
 // ServedProject is the payload of service.project_added and service.project_removed.
 type ServedProject struct {
-	// Home is the path of the log of the project whose bot also serves Project.
+	// Home is the path of another project's log. The bot of that other project also serves Project.
 	Home string `json:"home"`
 	// Project is the path of the project's folder.
 	Project string `json:"project"`

@@ -80,8 +80,8 @@ type PolicyDecided struct {
 	message.Coded
 }
 
-// What returns a text about the subject of the decision: the agent's title, and the judged commands and paths that the
-// title does not name. The text contains words of the agent.
+// What returns a text about the subject of the decision: the agent's title, and the judged commands and
+// paths that the title does not name. The text contains words of the agent.
 func (p PolicyDecided) What() string {
 	title := cmp.Or(p.Title, "a tool")
 	named := strings.Trim(title, "`")
@@ -282,7 +282,7 @@ var Interrupted = message.New("fact.interrupted", "interrupted")
 type Truncated struct {
 	Kept    int `json:"kept_turns"`
 	Dropped int `json:"dropped_turns"`
-	// Gone is the number of turns whose payloads were pruned.
+	// Gone is the number of turns that lost their payloads by pruning.
 	Gone     int `json:"pruned_turns,omitempty"`
 	Budget   int `json:"budget_tokens"`
 	Estimate int `json:"estimated_tokens"`

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// decimals lists the currencies whose smallest unit is not a hundredth (ISO 4217).
+// decimals lists the currencies with a smallest unit other than a hundredth (ISO 4217).
 var decimals = map[string]int{
 	"BIF": 0, "CLP": 0, "DJF": 0, "GNF": 0, "ISK": 0, "JPY": 0, "KMF": 0, "KRW": 0, "PYG": 0, "RWF": 0, "UGX": 0, "UYI": 0,
 	"VND": 0, "VUV": 0, "XAF": 0, "XOF": 0, "XPF": 0,

@@ -41,7 +41,7 @@ type Sentences struct {
 	Silent  string
 	Failed  string // the error, the partial text
 	Unknown string // the known details, the partial text, the run
-	// Interrupted is the final text of a progress message whose bridge died.
+	// Interrupted is the final text of a progress message if its bridge died.
 	Interrupted    string
 	Partial        string // the part of the answer that arrived
 	StoppedBecause string // the reason
@@ -77,7 +77,7 @@ type Sentences struct {
 
 	// Sentences about questions.
 	MayNotSay    string
-	InRunOf      string // the person who sent the input
+	InRunOf      string // the sender of the input
 	Asks         string // title, agent, id
 	UseTool      string
 	Address      string // the address

@@ -60,9 +60,9 @@ func InTerminal(ctx context.Context, r *kernel.Runner, t Terminal) (code int, er
 	return code, err
 }
 
-// ByAgent calls the function do, in which a running agent logs its person in or out. what names the agent and the ACP
-// method. The start is recorded on disk before do runs, and the end is recorded after it. If the log cannot record one
-// of them, the error is ErrRecord.
+// ByAgent calls the function "do", in which a running agent logs its person in or out. The parameter "what" has the
+// names of the agent and of the ACP method. ByAgent records the start on disk before the call of the function, and the
+// end after it. If the log cannot record one of them, the error is ErrRecord.
 func ByAgent(ctx context.Context, r *kernel.Runner, what fact.Login, do func() error) error {
 	what.Command = redact.Args(what.Command)
 	return recorded(ctx, r, what, func() (fact.LoginEnded, error) { return fact.LoginEnded{}, do() })

@@ -32,8 +32,8 @@ import (
 // without a state directory.
 type Store struct {
 	Dir string
-	// Keys are the keys of this machine's user. Trusted are additional verifier keys that the user trusts. They are
-	// valid for every log, whatever log their names mention.
+	// Keys are the keys of this machine's user. Trusted are additional verifier keys that the user trusts. They are valid
+	// for every log, even if their names mention another log.
 	Keys    *evidence.Keys
 	Trusted []string
 }
@@ -58,7 +58,7 @@ const (
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("%s: %s: %s", e.Reason, e.Log.Path, e.Why) }
 
-// Log describes a log for a person who decides about trust.
+// Log describes a log. A person decides with this description about trust in the log.
 type Log struct {
 	Path string `json:"path"`
 	// Origin is the log's name: perlica/ID.
@@ -80,8 +80,8 @@ type entry struct {
 	// Keys are the keys that the user trusted for this log.
 	Keys []knownKey `json:"keys,omitempty"`
 
-	// Size and Leaf are the number and the hash of the newest event that was seen. Context is the name of the context
-	// in whose folder the log was at that time.
+	// Size and Leaf are the number and the hash of the newest event that was seen. Context is the name of a context. The
+	// log was in the folder of this context at that time.
 	Size    int64  `json:"size,omitempty"`
 	Leaf    string `json:"leaf,omitempty"`
 	Context string `json:"context,omitempty"`

@@ -17,8 +17,8 @@ func (e *entry) setNewest(n store.Newest, path string) {
 	e.Size, e.Leaf, e.Context = n.Seq, hex.EncodeToString(n.Leaf[:]), contextOf(path)
 }
 
-// contextOf returns the name of the context whose folder contains the log at path. It returns "" if the folder is not a
-// context's folder.
+// contextOf returns the name of the context that has the log at path in its folder. It returns "" if the folder is not
+// a context's folder.
 func contextOf(path string) string {
 	dir := filepath.Dir(path)
 	if filepath.Base(filepath.Dir(dir)) != "contexts" {

@@ -14,8 +14,8 @@ import (
 	"github.com/perlica/perlica/kernel/config"
 )
 
-// MCPServers parses MCP servers in the JSON format of Claude Code and other agents: an object whose member mcpServers
-// maps names to servers. It expands no variables. An unknown member is an error, because it may restrict a server.
+// MCPServers parses MCP servers in the JSON format of Claude Code and other agents: an object with a member mcpServers
+// that maps names to servers. It expands no variables. An unknown member is an error, because it may restrict a server.
 func MCPServers(text []byte) ([]acp.McpServer, error) {
 	var file struct {
 		Servers map[string]*config.MCPServer `json:"mcpServers"`

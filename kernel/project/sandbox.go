@@ -20,7 +20,7 @@ func (p *Project) Sandbox(agent agents.Agent, work []string) *sandbox.Spec {
 	return p.sandboxIn(sandbox.Stricter(p.Config.Sandbox, p.Config.Provider(agent.ID).Sandbox), agent, work)
 }
 
-// SandboxIn returns the sandbox of an unknown agent in a mode, whatever the configuration says.
+// SandboxIn returns the sandbox of an unknown agent in this mode. It ignores the mode of the configuration.
 func (p *Project) SandboxIn(mode sandbox.Mode) *sandbox.Spec {
 	return p.sandboxIn(mode, agents.Agent{Agent: provider.Agent{ID: "shell"}}, []string{p.Dir})
 }

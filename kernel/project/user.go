@@ -22,8 +22,9 @@ type Used struct {
 	Gone bool `json:"gone"`
 }
 
-// List returns the contexts of all projects whose logs this user opened for work or trusted, ordered by directory. It
-// does not remove missing logs, because only the user knows whether a log will come back.
+// List returns the contexts of the user's projects, ordered by directory. These are the projects with a log that the
+// user opened for work or trusted. It does not remove missing logs, because only the user knows whether a log will come
+// back.
 func List(dirs config.Dirs) (list []Used, err error) {
 	logs, err := logtrust.Store{Dir: knownLogs(dirs)}.Logs()
 	for _, l := range logs {

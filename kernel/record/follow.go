@@ -282,8 +282,8 @@ func (f *follower) lookAtHolders() (map[event.SessionID]*filelock.BusyError, err
 	return holders, nil
 }
 
-// putHolders puts Held or Freed for each session whose holder has changed, and Freed for a turn whose process has
-// ended.
+// putHolders puts Held or Freed for each session that has a new holder or none, and Freed for a turn after the end of
+// its process.
 func (f *follower) putHolders(holders map[event.SessionID]*filelock.BusyError, put putEntry) error {
 	for _, id := range slices.Sorted(maps.Keys(holders)) {
 		now, t := holders[id], f.turns[id]

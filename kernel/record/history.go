@@ -18,7 +18,7 @@ type History struct {
 	Turns   []PastTurn // oldest first
 	Tools   []string   // the ids of the answers' tool calls
 	Dropped int        // the number of older turns that did not fit
-	Gone    int        // the number of turns whose payloads were pruned
+	Gone    int        // the number of turns without payloads, because the payloads were pruned
 	Tokens  int        // the estimated tokens of Turns
 
 	Inputs  int // the number of all inputs of the session on the log

@@ -6,8 +6,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Messages collects the agent's messages of one turn. Each message begins on a new line. A character whose two halves
-// came in two updates is joined. The zero value has no message.
+// Messages collects the agent's messages of one turn. Each message begins on a new line. If the two halves of a
+// character came in two updates, Messages joins them. The zero value has no message.
 type Messages struct {
 	Blocks []provider.Block // the parts that are not text; their data is only in the recorded lines
 

@@ -2,8 +2,8 @@
 // earlier turns of its session.
 //
 // A Record adds up the events of one run. Follow and Reading convert the events of a log to notices, during a turn and
-// after it, whatever process runs the turn. The package reads logs of this machine and copies of other machines' logs.
-// It writes nothing, decides nothing and calls no agent. It checks the lock of a run or a session to find out whether a
+// after it. Any process may run the turn. The package reads logs of this machine and copies of other machines' logs. It
+// writes nothing, decides nothing and calls no agent. It checks the lock of a run or a session to find out whether a
 // process is alive.
 //
 // An iteration runs in the caller's goroutine. The package starts no goroutines.
@@ -55,7 +55,7 @@ type Record struct {
 	Decisions  []fact.PolicyDecided
 	Withdrawn  int                // the number of requests that the agent withdrew before a rule's or a mode's answer
 	Refused    []fact.ToolBlocked // refused requests of the agent
-	Unreadable int                // the number of tools that ran without a question and whose payload is unreadable
+	Unreadable int                // the number of tools that ran without a question and have an unreadable payload
 
 	questionIndex map[event.InteractionID]int // indexes into Questions
 	prompted      bool                        // true while the agent's updates belong to the run; used by Notice

@@ -9,7 +9,7 @@ import (
 )
 
 // TestRecordOfAnything checks that an event without a readable payload still counts by its type. Apply must return an
-// error exactly for the types whose payload it decodes.
+// error for exactly those types, because it decodes the payload only of these types.
 func TestRecordOfAnything(t *testing.T) {
 	for _, typ := range event.Known().Types() {
 		r := &Record{}

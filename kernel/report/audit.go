@@ -48,8 +48,8 @@ var (
 )
 
 // Audit checks a log against Perlica's promises. An input and a run have at most one call, and an intent has exactly
-// one outcome. No prompt is sent before its intent. Every answer names the person who gave it, and every reply follows
-// its answer. The events of a run have only the run's ids. Audit is a verify.Auditor. The zero value is ready.
+// one outcome. No prompt is sent before its intent. Every answer has the name of its giver, and every reply follows its
+// answer. The events of a run have only the run's ids. Audit is a verify.Auditor. The zero value is ready.
 //
 // Audit reports nothing about events of unknown types. If a payload or events are missing, it does not report faults
 // that may come from the loss.

@@ -72,7 +72,7 @@ func TestFindRecord(t *testing.T) {
 		{ref: "c003", run: runA},
 		{ref: "0199bbbb", run: runB},
 		{ref: "job-2", run: runB},
-		{ref: "0199aaaa", run: runA}, // the run wins over sessions whose id begins in the same way
+		{ref: "0199aaaa", run: runA}, // the run wins over sessions with the same beginning of their id
 		{ref: "0199", err: ErrAmbiguousRef},
 		{ref: sessionA, session: sessionA},
 		{ref: "a001", session: sessionA},

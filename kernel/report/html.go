@@ -20,9 +20,9 @@ import (
 	"github.com/perlica/perlica/kernel/record"
 )
 
-// WriteHTML writes the runs whose inputs q selects as one web page. It writes each run's Story, and at the end the
-// log's root and its newest checkpoint. The page loads nothing and has no scripts. The agent's words appear as plain
-// text. WriteHTML writes and flushes run by run.
+// WriteHTML writes runs as one web page. The query q selects the inputs of these runs. It writes each run's Story, and
+// at the end the log's root and its newest checkpoint. The page loads nothing and has no scripts. The agent's words
+// appear as plain text. WriteHTML writes and flushes run by run.
 func WriteHTML(ctx context.Context, w io.Writer, log *store.Reader, q event.Query, opt FormatOptions) error {
 	out := bufio.NewWriter(w)
 	p := pageWriter{page: markup{out}, log: log, opt: opt, costs: map[string]float64{}}

@@ -349,7 +349,7 @@ func askedBy(p interaction.Question) asked {
 	return q
 }
 
-// question returns the question whose end the event e is. For any other event it returns an empty question.
+// question returns the question that ended with the event e. For any other event it returns an empty question.
 func (x *indexer) question(ctx context.Context, tx *sqlx.Tx, e event.Event) (q asked, err error) {
 	switch e.Type {
 	case event.InteractionAnswered, event.InteractionLapsed, event.InteractionAnswerRejected:

@@ -77,7 +77,7 @@ const (
 	otelError    = 2
 )
 
-// otelSchema is the address of the semantic conventions whose names the spans use.
+// otelSchema is the address of the semantic conventions. The spans use the names of these conventions.
 const otelSchema = "https://opentelemetry.io/schemas/1.41.0"
 
 // addText adds an attribute unless its value is empty.
@@ -110,10 +110,11 @@ func spanID(run event.RunID, what, id string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// WriteOTel writes the runs whose inputs q selects as OpenTelemetry traces. Each line is an OTLP request in JSON with
-// the spans of one run. The names follow the semantic conventions for generative AI. The run's span is invoke_agent.
-// Below it are an execute_tool span for each tool call, and a span for the waiting time of each question. The spans
-// have durations, numbers and names, but no texts of inputs and answers. All times are times of events.
+// WriteOTel writes runs as OpenTelemetry traces. The query q selects the inputs of these runs. Each line is an OTLP
+// request in JSON with the spans of one run. The names follow the semantic conventions for generative AI. The run's
+// span is invoke_agent. Below it are an execute_tool span for each tool call, and a span for the waiting time of each
+// question. The spans have durations, numbers and names, but no texts of inputs and answers. All times are times of
+// events.
 func WriteOTel(ctx context.Context, w io.Writer, log *store.Reader, q event.Query, opt FormatOptions) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)

@@ -65,7 +65,7 @@ type Numbers struct {
 // Answers is the number of questions that one person, one rule or one reason ended.
 type Answers struct {
 	Kind string `json:"kind"` // person, rule, mode, standing, tier, or nobody
-	// Who is the person's name, or the reason why nobody answered. It is empty for the other kinds.
+	// The field Who is the person's name, or the reason for the missing answer. It is empty for the other kinds.
 	Who string `json:"who"`
 	N   int    `json:"n"`
 }
@@ -136,7 +136,7 @@ type counted struct {
 	withheld int
 }
 
-// session stores the provider and the name of a session, for runs whose own facts were pruned.
+// session stores the provider and the name of a session. They are needed for runs that lost their own facts by pruning.
 func (c *counter) session(e event.Event) {
 	if s, err := fact.Decode[fact.SessionCreated](e); err == nil && e.Type == event.SessionCreated {
 		c.providers[e.Session], c.names[e.Session] = s.Provider, s.Name

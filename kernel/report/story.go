@@ -98,7 +98,7 @@ type (
 type unasked struct {
 	// Call is the tool call as the agent reported it. It is empty if the agent changed its mode.
 	Call provider.ToolCall
-	// Always is the question whose permanent yes allowed the call. Its ID is empty if no such question is recorded.
+	// Always is an earlier question. Its permanent yes allowed the call. Its ID is empty if no such question is recorded.
 	Always interaction.Question
 	// Yes is that permanent yes. YesAt is its time.
 	Yes   *interaction.Answer
@@ -161,8 +161,8 @@ func sandboxOf(ctx context.Context, log event.Reader, at event.Event) string {
 	return ""
 }
 
-// findAlways reads the question whose permanent yes allowed the tool, and the answer. If the question is unreadable, it
-// stays empty and the story continues.
+// findAlways reads the earlier question with the permanent yes that allowed the tool, and the answer. If the question
+// is unreadable, it stays empty and the story continues.
 func (u *unasked) findAlways(ctx context.Context, log event.Reader, id event.InteractionID) {
 	q, err := interaction.Find(ctx, log, id)
 	if err != nil {

@@ -42,7 +42,7 @@ func millis(say *language.Sentences, n int64) string {
 	return fill(say, milliseconds, n)
 }
 
-// translated returns the description of a type whose events phones show in the reader's language.
+// translated returns the description of a type of event. Phones show such events in the reader's language.
 func translated[T any](title *message.Text, f func(*language.Sentences, T) string) summarized {
 	return summarized{title, func(say *language.Sentences, e event.Event) (string, error) {
 		v, err := fact.Decode[T](e)

@@ -23,7 +23,7 @@
 //	run.stopping  run_id, by, why, code, args
 //	run.finished  result: a Result; at
 //	session.held  by, pid, since
-//	session.freed run_id: of the turn whose process has ended, if any
+//	session.freed run_id: of the turn that ended with its process, if any
 package streamjson
 
 import (

@@ -179,7 +179,8 @@ func (p *proc) readLink(name string) string {
 	return string(buf[:n])
 }
 
-// tries is the largest number of reads of a line whose processes end during the read.
+// tries is the largest number of reads of one line of ancestors. A read is repeated if a process of the line ends
+// during it.
 const tries = 5
 
 // ancestry reads a process and its ancestors.
@@ -273,7 +274,7 @@ func (p *proc) readProcess(pid int) (l link, parent int, err error) {
 	return l, parent, nil
 }
 
-// brandIn finds the brand in /proc/PID/limits, whose columns are name, soft limit, hard limit and unit.
+// brandIn finds the brand in /proc/PID/limits. The columns of this file are name, soft limit, hard limit and unit.
 func brandIn(limits []byte) (mode string, ok bool) {
 	_, rest, found := bytes.Cut(limits, []byte("Max file locks"))
 	f := bytes.Fields(rest)

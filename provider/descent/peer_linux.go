@@ -41,8 +41,8 @@ func unixPeer(c syscall.Conn) (pid int, err error) {
 	return int(cred.Pid), nil
 }
 
-// tcpOwners returns the processes that hold the socket at peer. If none is found, it returns the processes
-// whose open files are hidden, because any of them may hold the socket.
+// tcpOwners returns the processes that hold the socket at peer. If none is found, it returns the processes with hidden
+// open files, because any of them may hold the socket.
 func tcpOwners(peer, here netip.AddrPort) ([]int, error) {
 	inode, ok := tcpSocket(peer, here)
 	if !ok {
@@ -100,7 +100,7 @@ func address(s string) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Unmap(), uint16(n))
 }
 
-// holders returns the processes that have a socket open, and the processes whose open files are hidden.
+// holders returns the processes that have a socket open, and the processes with hidden open files.
 func holders(socket string) (pids, closed []int) {
 	dir, err := os.Open("/proc")
 	if err != nil {

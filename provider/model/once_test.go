@@ -232,7 +232,7 @@ var faults = []fault{
 	{name: "a proxy, and no answer", secure: &secure{proxy: "200 Connection established"}, outcome: "unknown"},
 }
 
-// TestOnce checks that at most one request reaches the server, whatever happens to it, and that the outcome matches the
+// TestOnce checks that at most one request reaches the server, even after a failure, and that the outcome matches the
 // known facts. docs/models.md shows the cases.
 func TestOnce(t *testing.T) {
 	for _, f := range faults {

@@ -83,8 +83,8 @@ func descendants(pid int) []procStat {
 	return found
 }
 
-// listedBelow is a cheap descendants: it reads only a few files if the system lists children. It may miss a
-// process whose sibling ends at the same moment.
+// listedBelow is a cheap descendants: it reads only a few files if the system lists children. It may miss a process if
+// a sibling of the process ends at the same moment.
 func listedBelow(pid int) (found []procStat) {
 	if !childrenAreListed() {
 		return descendants(pid)
@@ -168,8 +168,8 @@ func commandOf(s procStat) string {
 	return strings.ToValidUTF8(line[:min(len(line), 200)], "\uFFFD")
 }
 
-// Survivors lists the processes whose agent and whose Perlica have both ended. Survivors never kills a
-// process: a person decides.
+// Survivors lists the processes that agents have started and left running. Both the agent and its Perlica have ended.
+// Survivors never kills a process: a person decides.
 func Survivors() []Survivor {
 	namespace, _ := os.Readlink("/proc/self/ns/pid")
 	var out []Survivor

@@ -1,11 +1,11 @@
 // Package process starts an agent's process and ends it with all processes that it started.
 //
-// The package makes three promises. Every process of an agent is ended or named. A pipe that another process
-// holds open delays nothing. An agent's environment contains only variables that were named for it. The
-// package knows no protocol.
+// The package makes three promises. Every process of an agent is ended or named. A pipe that another process holds open
+// delays nothing. An agent's environment contains only the variables that the caller has listed for it. The package
+// knows no protocol.
 //
-// The central idea is the mark: descendants of an agent have it in their environment and are found by it,
-// whatever session they moved to.
+// The central idea is the mark, a variable in the agent's environment. All descendants of the agent inherit it, so the
+// package finds them even after they have moved to another session.
 package process
 
 import (

@@ -99,8 +99,8 @@ func (t *tree) rememberBelow(pid int) {
 	}
 }
 
-// rememberBelowQuickly is a cheap remember: it reads only a few files. It may miss a process whose sibling ends at
-// the same moment.
+// rememberBelowQuickly is a cheap form of the method remember: it reads only a few files. It may miss a process if a
+// sibling of the process ends at the same moment.
 func (t *tree) rememberBelowQuickly(pid int) {
 	if !childrenAreListed() {
 		t.rememberBelow(pid)
@@ -129,8 +129,8 @@ func (t *tree) endRest(grace time.Duration, noGrace <-chan struct{}) (ended, sur
 	}
 	seen := map[int]bool{}
 	deadline := time.Time{}
-	// The search must be empty twice, and the second search reads all processes. A search misses a process
-	// whose parent dies at that moment.
+	// The search must be empty twice, and the second search reads all processes. A search misses a process if its parent
+	// dies at that moment.
 	for empty := 0; empty < 2; {
 		look := listedBelow
 		if empty > 0 {
@@ -166,7 +166,7 @@ func (t *tree) endRest(grace time.Duration, noGrace <-chan struct{}) (ended, sur
 	return ended, nil
 }
 
-// divideEnded separates the processes that have ended from those that still run.
+// divideEnded separates the ended processes from the running ones.
 func (t *tree) divideEnded(all []Survivor) (ended, survived []Survivor) {
 	left := map[int]bool{}
 	vs := t.findMembers(descendants)
@@ -184,7 +184,7 @@ func (t *tree) divideEnded(all []Survivor) (ended, survived []Survivor) {
 	return ended, survived
 }
 
-// findMembers opens all living processes of this agent among those that below returns.
+// findMembers calls the function below and opens the living processes of this agent among its results.
 func (t *tree) findMembers(below func(int) []procStat) []victim {
 	var vs []victim
 	for _, s := range below(os.Getpid()) {

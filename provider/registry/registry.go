@@ -99,8 +99,9 @@ func Nearest(id string, more ...string) string {
 	return best
 }
 
-// Find returns the first of k's command lines whose program lookPath finds. The first word of the result is
-// the path from lookPath. The usual lookPath is exec.LookPath, and os.Executable for Self.
+// Find returns the first of k's command lines with an installed program. The function lookPath finds the program, and
+// its result becomes the first word of the command line. The usual lookPath is exec.LookPath, and os.Executable for
+// Self.
 func (k Known) Find(lookPath func(string) (string, error)) (argv []string, ok bool) {
 	for _, c := range k.Commands {
 		if path, err := lookPath(c[0]); err == nil {

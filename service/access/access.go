@@ -65,8 +65,8 @@ func (rs Rights) Listed() string {
 	return rs[:len(rs)-1].join(", ") + " and " + string(rs[len(rs)-1])
 }
 
-// Parse reads rights as a person writes them. Each must be one of the rights in of. whom names the
-// owner of the rights in an error: a contact or a device.
+// Parse reads rights as a person writes them. Each right must be in the list "of". The parameter whom is the owner's
+// name in an error: a contact or a device.
 func Parse(s, whom string, of Rights) (Rights, error) {
 	rs := Recorded(s)
 	for _, r := range rs {

@@ -24,8 +24,8 @@ func LimitsOfContacts() Limits { return Limits{5 * time.Minute, 10} }
 // LimitsOfDevices returns the limits of a code in an address that a browser opens.
 func LimitsOfDevices() Limits { return Limits{2 * time.Minute, 5} }
 
-// NewPairing returns the recorded form of a code. It has the rights of a sender who sends the code in time. It has only
-// a salted hash of the code, so that a glance at the record does not reveal the code.
+// NewPairing returns the recorded form of a code. It has the rights that the sender of the code gets. It has only a
+// salted hash of the code, so that a glance at the record does not reveal the code.
 func NewPairing(code string, rights Rights, by string, expires time.Time) (fact.Pairing, error) {
 	f := fact.Pairing{ID: uuid.Must(uuid.NewV7()).String(), Salt: make([]byte, 16), Rights: rights, Expires: expires,
 		By: by}

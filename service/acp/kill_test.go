@@ -21,7 +21,7 @@ type killed struct {
 	in    *os.File
 	lines *bufio.Reader
 	see   func(message) // called for each line that ask does not wait for; may be nil
-	dies  int           // number of the request after whose answer the relay is killed; 0 means none
+	dies  int           // the relay is killed after the answer to the request with this number; 0 means never
 }
 
 // startKilled starts a relay in the world of a folder. The command wrap runs it.

@@ -57,7 +57,7 @@ type Streamer interface {
 	Remove(ctx context.Context, id string) error
 }
 
-// A Fetcher is a channel whose messages name files that are still on the platform.
+// A Fetcher is a channel that leaves files on the platform. Its messages have only the names of these files.
 type Fetcher interface {
 	// Fetch downloads a file of a message and returns its path. n is its position among the
 	// message's files. Fetch may take minutes. A *RejectedError says that the file can never be

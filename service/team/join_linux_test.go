@@ -16,8 +16,8 @@ import (
 	"github.com/perlica/perlica/service/team/hub/hubtest"
 )
 
-// TestLeavesAmidWork checks that a worker whose membership ends finishes its call, takes nothing
-// further, and ends.
+// TestLeavesAmidWork checks a worker at the end of its membership. The worker finishes its call, takes no further
+// input, and ends.
 func TestLeavesAmidWork(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	_, alice := founded(t, s, db)

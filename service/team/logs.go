@@ -25,8 +25,8 @@ func Use(ctx context.Context, p *project.Project, version string, f func(*Team) 
 	return errors.Join(f(t), t.Close())
 }
 
-// Logs returns readers of the copies of the logs of present and former workers whose membership is
-// pinned here, by name. They can be used while the team is open.
+// Logs returns readers of the copies of workers' logs, by the workers' names. The workers are present or former members
+// that this machine has pinned. They can be used while the team is open.
 func (t *Team) Logs(ctx context.Context) ([]*hub.CopyReader, error) {
 	logs, err := hub.CopyReaders(ctx, t.Hub, t.views)
 	return slices.DeleteFunc(logs, func(l *hub.CopyReader) bool {

@@ -7,8 +7,8 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// TestAfter checks that the numbers of a chat are its order, whatever the clocks say. The numbers
-// of two chats are unrelated.
+// TestAfter checks that the messages of a chat have the order of their numbers. Clocks do not matter. The numbers of
+// two chats are unrelated.
 func TestAfter(t *testing.T) {
 	w := start(t, nil)
 	w.SayMore(42, 7, "Ada", map[string]any{"text": "before", "date": 4_000_000_000})

@@ -128,9 +128,9 @@ func (c *Channel) offset(cursor string) (int64, error) {
 	return n, nil
 }
 
-// answerPresses ends the waiting signs of the buttons whose presses the caller has received. It works at the same time
-// as the poll and is best effort: it stops with the poll and is repeated with the next one. The caller calls release to
-// wait for its goroutine.
+// answerPresses ends the waiting sign of each pressed button after the caller has received the press. It works at the
+// same time as the poll and is best effort: it stops with the poll and is repeated with the next one. The caller calls
+// release to wait for its goroutine.
 func (c *Channel) answerPresses(ctx context.Context, offset int64) (release func()) {
 	var taken []press
 	for _, p := range c.presses {

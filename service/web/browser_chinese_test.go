@@ -148,10 +148,10 @@ func testChinese(t *testing.T, b *browser) {
 		p.chinese("died again", "(web:"+tokens[0].ID+")")
 		p.visit("#/record?q=Done")
 		p.click("#logs button")
-		p.sees("此日志完整")
+		p.sees("此日志完好")
 		p.chinese("verified", "Done")
 		p.visit("#/devices")
-		for button, says := range map[string]string{"self": "此浏览器中的密钥将被删除", "others": "将立即失去权限"} {
+		for button, says := range map[string]string{"self": "这会删除此浏览器中的密钥", "others": "将立即失去访问权限"} {
 			p.click("#" + button + " .danger")
 			p.sees(says)
 			p.chinese("sure " + button)
@@ -167,7 +167,7 @@ func testChinese(t *testing.T, b *browser) {
 		p.click("dialog button:not([value=yes])")
 		p.wait("!document.querySelector('dialog')")
 		p.click(".question.refused[data-still] .always")
-		p.sees("永久同意")
+		p.sees("永久允许")
 		p.chinese("always")
 		p.click("dialog button[value=back]")
 		p.wait("!document.querySelector('dialog')")

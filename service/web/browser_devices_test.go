@@ -22,11 +22,11 @@ func testDevices(t *testing.T, b *browser) {
 	boss.looks("devices")
 	boss.show("list")
 	boss.click("#others button[aria-label='Revoke: lost phone']")
-	boss.sees("lost phone is out at once")
+	boss.sees("lost phone loses its access at once")
 	boss.show("revoke")
 	boss.click("dialog button[value=yes]")
 	boss.wait("document.querySelectorAll('#others li').length === 1")
-	lost.sees("Perlica does not accept this device any more")
+	lost.sees("Perlica no longer accepts this device")
 	if n := len(b.devicesNamed("lost phone")); n != 0 {
 		t.Errorf("%d devices are the one that was revoked", n)
 	}

@@ -51,7 +51,7 @@ func testPairing(t *testing.T, b *browser) {
 	if _, err := b.devices.Revoke(t.Context(), devices[0].ID, "test"); err != nil {
 		t.Fatal(err)
 	}
-	p.sees("does not accept this device")
+	p.sees("no longer accepts this device")
 }
 
 // testRefusedPairing checks that a browser stays out after the terminal has refused it.

@@ -149,7 +149,7 @@ func testOffline(t *testing.T, b *browser) {
 	p.wait("document.querySelector($?)", ready)
 	p.offline(true)
 	p.click(ready)
-	p.sees("Your answer was not confirmed")
+	p.sees("your answer was not confirmed")
 	p.show("offline")
 	if n := len(items(b.do("GET", "/v1/questions", nil).object(), "questions")); n != 1 {
 		t.Fatalf("%d questions are open", n)
@@ -179,7 +179,7 @@ func testEarly(t *testing.T, b *browser) {
 	early := func(what string) {
 		t.Helper()
 		// The page says so once.
-		p.sees("Too soon to count")
+		p.sees("You pressed too early")
 		if js[bool](p, "Boolean(document.querySelector('.question .options button[disabled]'))") {
 			t.Errorf("%s: an answer is on its way", what)
 		}
@@ -219,7 +219,7 @@ func testDangerous(t *testing.T, b *browser) {
 	p.click("dialog button[type=button]")
 	p.wait("!document.querySelector('dialog')")
 	p.click(".question[data-still] .always")
-	p.sees("A yes for good")
+	p.sees("The agent will not ask again")
 	p.show("always")
 	p.click("dialog button[value=yes]:not([disabled])")
 	p.write("dialog input", word)

@@ -75,7 +75,7 @@ func testTurn(t *testing.T, b *browser) {
 		t.Error("an older answer took the place of what was searched for")
 	}
 	p.click("#logs button")
-	p.sees("This log is whole")
+	p.sees("This log is undamaged")
 	p.show("record")
 	p.visit("#/numbers")
 	p.wait("document.querySelector('.chart .bar')")
@@ -184,7 +184,7 @@ func testTwoTabs(t *testing.T, b *browser) {
 	_, err := b.devices.Revoke(t.Context(), b.devicesNamed("desk")[0].ID, "test")
 	check(t, err)
 	for _, p := range []*tab{one, two} {
-		p.sees("does not accept this device")
+		p.sees("no longer accepts this device")
 		if text := js[string](p, "document.body.innerText"); strings.Contains(text, "000000001") {
 			t.Error("what the device was shown is still there")
 		}

@@ -75,7 +75,7 @@ func testShell(t *testing.T, b *browser) {
 	p.wait("document.querySelector($?)", ready)
 	p.unplug()
 	p.click(ready)
-	p.sees("Your answer was not confirmed")
+	p.sees("your answer was not confirmed")
 	p.show("unplugged")
 	p.reload()
 	p.sees("Perlica cannot be reached")
@@ -189,7 +189,7 @@ func testPush(t *testing.T, b *browser) {
 	p.deliver("a question waits")
 	p.wait("navigator.serviceWorker.ready.then((r) => r.getNotifications()).then((all) => { window.shown = all.map((n) " +
 		"=> n.title + ': ' + n.body); }) && window.shown && window.shown.length")
-	if shown := js[[]string](p, "window.shown"); !slices.Equal(shown, []string{"Perlica: A question waits."}) {
+	if shown := js[[]string](p, "window.shown"); !slices.Equal(shown, []string{"Perlica: A question is waiting for an answer."}) {
 		t.Errorf("shown are %q", shown)
 	}
 	p.tap()
@@ -259,7 +259,7 @@ func testIPhone(t *testing.T, b *browser) {
 	pairing, err := b.devices.OpenPairing(t.Context(), []access.Right{access.Read, access.Approve}, "test")
 	check(t, err)
 	p.do(chromedp.Navigate(b.http.URL + "/#pair=" + pairing.Code))
-	p.sees("Add this page to the home screen first")
+	p.sees("First add this page to the home screen")
 	p.show("install")
 	p.looks("install")
 	if code := js[string](p, "document.querySelector('input[name=code]').value"); code != pairing.Code {

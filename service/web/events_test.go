@@ -401,9 +401,9 @@ func statement(name string) string {
 	return all[slices.IndexFunc(all, func(s string) bool { return strings.Contains(s, " "+name+" ") })]
 }
 
-// TestChangedSchema checks that the server refuses a log whose schema was changed while the server had it open for
-// reading and for work. Lists name it as unreadable, no input starts a run, and a stream pauses. A repaired log is
-// served again.
+// TestChangedSchema checks that the server refuses a log after a change of its schema. The server had the log open for
+// reading and for work during the change. Lists name it as unreadable, no input starts a run, and a stream pauses. A
+// repaired log is served again.
 func TestChangedSchema(t *testing.T) {
 	for name, change := range map[string]struct{ made, repaired, fault string }{
 		"removed trigger": {`DROP TRIGGER events_are_not_deleted`, statement("events_are_not_deleted"),

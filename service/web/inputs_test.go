@@ -208,8 +208,8 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// TestOneAnswer sends answers from two devices and another process at the same time. One counts,
-// and the others learn whose answer counted.
+// TestOneAnswer sends answers from two devices and another process at the same time. One answer counts, and the other
+// senders learn its giver.
 func TestOneAnswer(t *testing.T) {
 	w := newWorld(t, 1)
 	second := w.newToken("second", access.Approve, access.Read)

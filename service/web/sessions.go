@@ -70,7 +70,8 @@ func (s *Server) contexts(w http.ResponseWriter, r *request) error {
 	return reply(w, http.StatusOK, map[string]any{"contexts": shown})
 }
 
-// living returns the runs with a live process, oldest first. A new run whose agent is still starting is among them.
+// living returns the runs with a live process, oldest first. This includes a new run with an agent that is still
+// starting.
 func (l *eventLog) living(ctx context.Context, log logReader) ([]event.RunID, error) {
 	open, err := log.OpenRuns(ctx)
 	if c := l.copied(); err != nil || c != nil {

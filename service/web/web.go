@@ -154,9 +154,9 @@ func New(opt Options) *Server {
 	return s
 }
 
-// recoverWork records the outcomes of runs whose process was killed, because a page that shows such a run waits for its
-// outcome. It then sends the inputs that waited. A log that cannot be opened for work is named in the debug trail and
-// does not delay the others.
+// recoverWork records the outcomes of runs that ended with their killed process. A page that shows such a run waits for
+// this outcome. It then sends the inputs that waited. A log that cannot be opened for work is named in the debug trail
+// and does not delay the others.
 func (s *Server) recoverWork() {
 	list, err := s.logs.list(s.hard, place{})
 	if err != nil {

@@ -26,7 +26,7 @@ type teamSession struct {
 	worker  string // the worker that has the session; "" if the next line begins a session
 	session event.SessionID
 
-	input atomic.Value // the id (a string) of the input whose questions the chat shows now; "" if there is no such input
+	input atomic.Value // id (a string) of the input with the shown questions; "" if there is no such input
 }
 
 // chatWithTeam is the chat with a team.

@@ -41,7 +41,7 @@ type teamTurn struct {
 	firstSeen      map[event.InteractionID]time.Time    // the time when the hub first had a question
 	inCopy         map[event.InteractionID]bool         // questions that the local copy of the worker's log contains
 	shownQuestions map[event.InteractionID]bool         // questions that were shown
-	shownEnds      map[event.InteractionID]bool         // questions whose end was shown
+	shownEnds      map[event.InteractionID]bool         // questions with an end that was shown already
 
 	questionsByID sync.Map // hub.Question by interaction id; the goroutine that answers the question also uses it
 
@@ -96,7 +96,7 @@ func (at TeamTerminal) Answer(ctx context.Context, t *team.Team, d team.Draft) (
 	return r.waitForEnd(ctx, came[r.id] == hub.There)
 }
 
-// unknownOutcome returns the result of an input whose outcome nobody knows.
+// unknownOutcome returns the result of an input with an unknown outcome.
 func unknownOutcome(id, why string) record.Result {
 	return record.Result{Input: event.InputID(id), Outcome: record.OutcomeUnknown,
 		Err: &provider.Error{Type: provider.TypeGone, Subtype: "team", Message: why}}
@@ -286,7 +286,7 @@ func (r *teamTurn) showNotice(n record.Notice) {
 	case record.Closed:
 		r.showQuestionEnd(n)
 		return
-	case record.Received, record.Stopping, record.Finished: // The user who waits knows this already.
+	case record.Received, record.Stopping, record.Finished: // The waiting user knows this already.
 		return
 	}
 	r.showOnTerminal(n)

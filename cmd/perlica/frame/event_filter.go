@@ -100,8 +100,8 @@ type missingError struct {
 func (e *missingError) Error() string { return e.text }
 func (e *missingError) Unwrap() error { return e.cause }
 
-// ReferenceError returns an error that explains to the user why a run or session was not found. The parameter what
-// is "run" or "session", and ref is the user's text.
+// ReferenceError returns an error that explains to the user why a run or session was not found. The parameter "what" is
+// the text "run" or "session". The parameter ref is the user's text.
 func ReferenceError(what, ref string, err error) error {
 	switch {
 	case errors.Is(err, report.ErrNotFound):

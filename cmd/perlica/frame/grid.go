@@ -62,7 +62,7 @@ func (g *Grid) Write(w io.Writer, s screen.Styles, width int) error {
 	return nil
 }
 
-// rowWidth returns the width of a row whose columns have these widths.
+// rowWidth returns the width of a row of columns with these widths.
 func rowWidth(widths []int) int {
 	sum := gap * (len(widths) - 1)
 	for _, w := range widths {

@@ -265,7 +265,7 @@ type hit struct {
 	Type     event.Type  `json:"type"`
 	Kind     report.Kind `json:"kind"`
 	Provider string      `json:"provider"`
-	Worker   string      `json:"worker,omitempty"` // with --team: the worker whose log has the hit
+	Worker   string      `json:"worker,omitempty"` // with --team: the name of the worker that wrote the log
 	event.Refs
 	Excerpt string   `json:"excerpt"`
 	Matches []string `json:"matches"` // the parts of the excerpt that match the search

@@ -39,8 +39,8 @@ func keysOf(t *testing.T, read readFunc) (keys []Key) {
 
 func runeKey(r rune) Key { return Key{Kind: KeyRune, Rune: r} }
 
-// TestDecode checks all keys of the editor. A paste is one key, in whatever pieces it arrives. Unknown sequences do
-// nothing.
+// TestDecode checks all keys of the editor. A paste is one key, even if it arrives in several pieces. Unknown sequences
+// do nothing.
 func TestDecode(t *testing.T) {
 	up, enter := Key{Kind: keyControl, Rune: 16}, Key{Kind: keyControl, Rune: 13}
 	paste := Key{Kind: keyPaste, text: "a\nb\n中\x1b[A"}

@@ -103,8 +103,9 @@ func prepareIMessage(a *app, p *project.Project, _ func(string) bool) (openChann
 	return func() (channel.Channel, error) { return c, nil }, nil
 }
 
-// readSecret reads a channel's secret. The parameter what describes the secret. name is the name of the default
-// file. The parameter how explains how to make the file. It is a format with two arguments: the folder and the path.
+// readSecret reads a channel's secret. The parameter "what" is a description of the secret for messages. The parameter
+// name is the name of the default file. The parameter "how" is a format for the instructions to make the file. Its two
+// arguments are the folder and the path.
 func (a *app) readSecret(p *project.Project, what string, s config.Secret, name, how string) (string, error) {
 	v, err := s.Read(p.Dirs, name, a.Getenv)
 	var shared *config.SharedSecretError

@@ -62,9 +62,9 @@ const short = 8 << 10
 const claimColumns = `i.id, i.generation, i.sender, i.digest, i.project, i.provider, i.labels, i.worker, i.session, i.permissions, i.priority, i.not_before, i.replaces, i.attachments, i.signature`
 
 // claimSQL is the statement of a claim. A lane is the queue of inputs with the same requirements. The server reads the
-// rows of a lane and their inputs through indexes, however large the tables are and whatever the planner estimates. The
-// LIMIT 1 prevents a scan of all inputs. The row of the input decides its requirements and its time. The queue's lane
-// and its ready flag only tell where to look, because a person with a member's password may write them.
+// rows of a lane and their inputs through indexes, even if the tables are large and the planner's estimates are wrong.
+// The LIMIT 1 prevents a scan of all inputs. The row of the input decides its requirements and its time. The queue's
+// lane and its ready flag only tell where to look, because any person with a member's password can write them.
 const claimSQL = `
 	WITH here AS MATERIALIZED (
 		SELECT g.name, here.position::bigint AS position, coalesce(($6::jsonb -> g.name ->> 'position')::bigint, 0) AS remembered,

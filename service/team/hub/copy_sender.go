@@ -204,7 +204,7 @@ func (s *CopySender) addGone(ctx context.Context, until event.Seq, batch *Batch)
 	return nil
 }
 
-// addCheckpoints adds the missing signed checkpoints whose events are all in the copy.
+// addCheckpoints adds the missing signed checkpoints if all their events are in the copy.
 func (s *CopySender) addCheckpoints(ctx context.Context, batch *Batch) error {
 	list, err := s.log.Checkpoints(ctx, s.end.Checkpoint)
 	if err != nil {

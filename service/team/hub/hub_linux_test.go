@@ -163,8 +163,8 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestOrder checks that priority counts before age. A worker gets only inputs that it serves and
-// whose time has come.
+// TestOrder checks that priority counts before age. A worker gets only inputs that it serves, and no input before its
+// time.
 func TestOrder(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	h := open(t, s.URL("owner", db))

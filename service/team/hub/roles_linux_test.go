@@ -159,7 +159,7 @@ func TestPassword(t *testing.T) {
 			}
 		}
 	}
-	// The same holds for every table except those that a joining machine must read.
+	// The same holds for every table, except the tables that a joining machine must read.
 	if open := s.SQL(t, db,
 		"SELECT tablename FROM pg_policies WHERE schemaname = 'perlica' AND policyname = 'read' AND qual = "+
 			"'true' ORDER BY 1"); open != "generations\nlogins\nmembers\nrequests\nteam" {

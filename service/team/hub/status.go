@@ -103,8 +103,8 @@ func (h *Hub) Inputs(ctx context.Context, state string, most int) (list []Status
 	return list, err
 }
 
-// Counts returns the number of inputs of the present generation in each state. The states are those that Inputs
-// returns.
+// Counts returns the number of inputs of the present generation in each state. The states are the same as in the
+// results of Inputs.
 func (h *Hub) Counts(ctx context.Context) (counts map[string]int, err error) {
 	counts = map[string]int{}
 	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {

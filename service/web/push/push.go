@@ -1,11 +1,10 @@
 // Package push wakes devices by Web Push when a question waits (RFC 8030, 8188, 8291 and 8292).
 //
-// A message says only that a question waits. It goes over https and only to public addresses,
-// whatever a name resolves to and wherever a redirect leads. No caller waits for a message. One
-// message for a device is sent at a time, and all requests in the meantime become one further
-// message. A failed message is not sent again. Subscriptions and the key are files of the user's
-// state. Each is replaced as a whole, and no log contains them. The package knows neither questions
-// nor requests.
+// A message says only that a question waits. It goes over https and only to public addresses. This also holds for the
+// results of name lookups and redirects. No caller waits for a message. One message for a device is sent at a time, and
+// all requests in the meantime become one further message. A failed message is not sent again. Subscriptions and the
+// key are files of the user's state. Each is replaced as a whole, and no log contains them. The package knows neither
+// questions nor requests.
 //
 // Each device with a wanted message has one goroutine. Sender.over counts these goroutines, and
 // Close joins them.

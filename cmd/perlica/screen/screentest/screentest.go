@@ -24,7 +24,7 @@ type Terminal struct {
 	row, column   int    // place of the cursor; row is an index of lines
 	noWrap        bool
 	look          Look
-	pending       string // the beginning of a sequence or of a character whose rest has not arrived
+	pending       string // the beginning of an incomplete escape sequence or character
 }
 
 // Look is the style of a character. Color is the parameter of the sequence that sets the color: 31, 32, 33
