@@ -188,7 +188,8 @@ func (s source) imports(t *testing.T) map[string]string {
 	return names
 }
 
-// uses returns the names that the file uses from an imported package. name is the local name of the import.
+// uses returns the names that the file uses from an imported package. The parameter "name" is the local name of the
+// import.
 func (s source) uses(name string) (used []string) {
 	ast.Inspect(s.ast, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok {

@@ -52,14 +52,15 @@ const (
 	cutEnd = `DELETE FROM events WHERE seq > 290; DELETE FROM open_runs; DELETE FROM checkpoints WHERE size > 290;`
 )
 
-// shift returns SQL that adds the number by to the Seq of each event after the event from. It uses negative numbers
-// in between, because a Seq is unique.
+// shift returns SQL that adds the number "by" to the Seq of each event after the event with the Seq "from". It uses
+// negative numbers in between, because a Seq is unique.
 func shift(from, by int) string {
 	return fmt.Sprintf(`UPDATE events SET seq = -(seq + %d) WHERE seq >= %d; UPDATE events SET seq = -seq WHERE seq < 0;`,
 		by, from)
 }
 
-// insertLike returns SQL that inserts a copy of the event like with the number seq and some changed columns.
+// insertLike returns SQL that inserts a copy of an event with the number seq and some changed columns. The parameter
+// "like" is the Seq of the copied event.
 func insertLike(seq, like int, columns string) string {
 	return fmt.Sprintf(
 		`INSERT INTO events SELECT %d, event_id || 'x', ts, type, class, actor, writer, context_id, session_id,

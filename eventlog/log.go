@@ -243,7 +243,7 @@ func (l *Log) awaitCommit(e entry) result {
 	return <-e.wait
 }
 
-// commitUntil commits batches until the function done returns true. If another goroutine holds commitMu, commitUntil
+// commitUntil commits batches until the function "done" returns true. If another goroutine holds commitMu, commitUntil
 // returns at once, because that goroutine also commits the urgent entries.
 func (l *Log) commitUntil(done func() bool) {
 	if !l.commitMu.TryLock() {

@@ -113,7 +113,8 @@ func zero(path string) error {
 	return os.WriteFile(path, make([]byte, len(b)), 0o600)
 }
 
-// replaceBy replaces a file by the file old. If old does not exist, it removes the file.
+// replaceBy replaces a file by the file with the path "old". If that file does not exist, replaceBy removes the file at
+// path.
 func replaceBy(path, old string) error {
 	b, err := os.ReadFile(old)
 	if errors.Is(err, os.ErrNotExist) {

@@ -27,7 +27,7 @@ type patience struct {
 	left  int // attempts that must still fail
 }
 
-// retryWhileBusy calls the function do, which takes the write lock. It repeats the call while another process holds
+// retryWhileBusy calls the function "do", which takes the write lock. It repeats the call while another process holds
 // the lock.
 func (w *batchWriter) retryWhileBusy(ctx context.Context, do func() error) error {
 	var p patience

@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// childPrune prunes a log. It kills itself at the failpoint at.
+// childPrune prunes a log. It kills itself at the failpoint with the name "at".
 func childPrune(path, at string) {
 	l, err := Open(context.Background(), path, Options{fail: func(point string) error {
 		if point == at {

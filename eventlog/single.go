@@ -37,8 +37,8 @@ func (w *batchWriter) singleEvent(batch []entry) *event.Event {
 }
 
 // trySingle inserts one event by a statement that commits itself. That needs one statement and not three;
-// BenchmarkAppend shows the difference. If the event conflicts with the log, or if other processes appended events,
-// done is false. The caller then uses a transaction. Any error is final.
+// BenchmarkAppend shows the difference. If the event conflicts with the log, or if other processes appended events, the
+// result "done" is false. The caller then uses a transaction. Any error is final.
 func (w *batchWriter) trySingle(ctx context.Context, e *event.Event) (done bool, err error) {
 	for _, point := range []string{"begin", "insert", "commit"} {
 		if err := w.failpoint(point); err != nil {

@@ -156,7 +156,7 @@ func (st story) inSecondPlace(path string, n int) error {
 	return nil
 }
 
-// anchored compares the anchor with a log of found events.
+// anchored compares the anchor with a log. The parameter "found" is the number of the log's events.
 func anchored(path string, found int) error {
 	anchors, err := anchor.Read(path)
 	if err != nil {
@@ -170,7 +170,7 @@ func anchored(path string, found int) error {
 	return nil
 }
 
-// rerunInputs plays the next process after a crash. The log has the first events of the story, and found is their
+// rerunInputs plays the next process after a crash. The log has the first events of the story, and "found" is their
 // number. No input may be called twice, and no intent may get two outcomes.
 func (st story) rerunInputs(ctx context.Context, l *Log, found int) error {
 	inputs, ended := map[event.RunID]event.InputID{}, map[event.RunID]bool{}

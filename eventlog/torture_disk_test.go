@@ -170,7 +170,7 @@ func (p pending) pages() map[int64]bool {
 	return pages
 }
 
-// applyTo returns b with the change. The function keep says for each sector whether the change reached the disk. The
+// applyTo returns b with the change. The function "keep" says for each sector whether the change reached the disk. The
 // sector of a truncation is -1.
 func (p pending) applyTo(b []byte, keep func(sector int64) bool) []byte {
 	if p.kind == opTruncate {

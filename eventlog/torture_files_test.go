@@ -39,7 +39,7 @@ func cutBy(name string, n int64) error {
 	return os.Truncate(name, fi.Size()-n)
 }
 
-// replaced replaces a file by a file with as many zeros. If same is true, it overwrites the file itself.
+// replaced replaces a file by a file with as many zeros. If "same" is true, it overwrites the file itself.
 func replaced(name string, same bool) error {
 	fi, err := os.Stat(name)
 	if err != nil {

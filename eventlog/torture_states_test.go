@@ -163,7 +163,7 @@ func (ta *tally) addResult(c crash, err error) {
 
 func (ta *tally) bad() int { return ta.found["lost"] + ta.found["damaged"] + ta.found["other"] }
 
-// judgeStates checks n states of the recording on all processors. It calls the function bad for each bad state.
+// judgeStates checks n states of the recording on all processors. It calls the function "bad" for each bad state.
 func (r *recording) judgeStates(t *testing.T, dice *rand.Rand, n int, ta *tally, bad func(crash, error)) {
 	t.Helper()
 	dir, queue := quickDir(t), make(chan crash, 4)

@@ -151,8 +151,8 @@ func TestAuditorSeesTheOrder(t *testing.T) {
 	}
 }
 
-// partOf makes a part of a log from a copy of the victim's log. It deletes the events from first to last and puts
-// their subtrees into the table absent.
+// partOf makes a part of a log from a copy of the victim's log. It deletes the events from the number "first" to the
+// number "last" and puts their subtrees into the table absent.
 func partOf(t *testing.T, v *victim, first, last int64) string {
 	t.Helper()
 	path := v.copyLog(t)

@@ -203,7 +203,7 @@ func (g *gate) passPoint(point string) error {
 	return nil
 }
 
-// soon waits until the function so returns true.
+// soon waits until the function "so" returns true.
 func soon(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	end := time.Now().Add(20 * time.Second)

@@ -151,8 +151,8 @@ func (c *Coordinator) maskedAnswer(a Answer) (k Answer) {
 	return k
 }
 
-// rejectAnswer records an answer that does not count. It returns the error why, or that error and an error of the
-// log.
+// rejectAnswer records an answer that does not count. It returns the error in the parameter "why", or that error and an
+// error of the log.
 func (c *Coordinator) rejectAnswer(ctx context.Context, q Question, a Answer, why error) error {
 	if c.log.Err() != nil {
 		return why

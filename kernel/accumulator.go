@@ -138,7 +138,7 @@ func (a *accumulator) addDecision(q asking, yes bool) {
 	s.approved = append(s.approved, q)
 }
 
-// addLapse marks the tool call as refused, because its question ended without an answer. If counts is true, the run
+// addLapse marks the tool call as refused, because its question ended without an answer. If "counts" is true, the run
 // counts the question as unanswered.
 func (a *accumulator) addLapse(id acp.ToolCallId, counts bool) {
 	a.mu.Lock()
@@ -183,8 +183,8 @@ func (a *accumulator) addBlocked() {
 	a.blocked++
 }
 
-// addWarning adds a warning to the turn. added is false if the turn already has a warning with this text. kept is false
-// if the warning was not stored, because it is known or the turn has maxWarnings warnings.
+// addWarning adds a warning to the turn. added is false if the turn already has a warning with this text. The result
+// "kept" is false if the warning was not stored, because it is known or the turn has maxWarnings warnings.
 func (a *accumulator) addWarning(w record.Warned) (added, kept bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

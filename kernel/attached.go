@@ -93,7 +93,8 @@ func (a *Attached) Loading() (loaded func()) {
 func (a *Attached) Session() event.SessionID { return a.setup.Session }
 
 // Choose puts the agent into the mode of the setup, or into its asking mode. It also records the start of the session.
-// asked reports whether Choose sent a request to the agent. The caller calls Choose once, before the first Prompt.
+// The result "asked" reports whether Choose sent a request to the agent. The caller calls Choose once, before the first
+// Prompt.
 func (a *Attached) Choose(ctx context.Context) (mode string, asked bool, err error) {
 	before := a.presentModeNow()
 	a.mode, a.options, err = agents.Choose(ctx, a.session, a.setup.Agent.Asking, a.setup.Mode, a.setup.Model)
@@ -197,7 +198,7 @@ func (r *Runner) Unattached(conversation string) *Attached {
 		event.Refs{Conversation: event.ConversationID(conversation)}, nil)}
 }
 
-// ClientLine records a line that Perlica does not relay unchanged between the client and the agent. If sent is true,
+// ClientLine records a line that Perlica does not relay unchanged between the client and the agent. If "sent" is true,
 // Perlica sent the line to the client. Otherwise the client sent it.
 func (a *Attached) ClientLine(sent bool, line []byte) error {
 	e := event.Event{Type: event.ClientReceived, Class: event.Frame, Actor: "client", Refs: a.refs(), Payload: line}
@@ -227,7 +228,8 @@ type origins struct {
 // present turn.
 const maxOrigins = 4096
 
-// of returns the references for the event of an agent's line. now has the references of the present turn.
+// of returns the references for the event of an agent's line. The parameter "now" has the references of the present
+// turn.
 func (o *origins) of(f provider.Frame, now event.Refs) event.Refs {
 	if f.Method != acp.ClientMethodSessionUpdate {
 		return now

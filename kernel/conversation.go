@@ -52,8 +52,8 @@ var ErrConversationClosed = message.New("kernel.conversation-closed", "the conve
 
 // Converse opens a conversation in the session that setup names, or in a new session. It does not start the agent: Warm
 // or the first input starts it. The agent ends after the time idle without an input. The next input then continues the
-// agent's session. If idle is zero, the agent does not end. by is the name of the caller, such as "chat". Another
-// process that wants the session gets it in an error.
+// agent's session. If idle is zero, the agent does not end. The parameter "by" is the name of the caller, such as
+// "chat". Another process that wants the session gets it in an error.
 //
 // The error is a *filelock.BusyError, which wraps filelock.ErrBusy, if another process or conversation holds the
 // session's lock.
@@ -312,8 +312,8 @@ func (q queue) TryLock() bool {
 	}
 }
 
-// waitForLock locks the queue. It returns an error if ctx ends or stop has a value first. If the queue is free,
-// waitForLock does not read stop, and the turn reads it later.
+// waitForLock locks the queue. It returns an error if ctx ends or the channel "stop" has a value first. If the queue is
+// free, waitForLock does not read this channel. The turn reads it later.
 func (q queue) waitForLock(ctx context.Context, stop <-chan fact.Stop) error {
 	if q.TryLock() {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/kernel/record"
 )
 
-// recordInput writes a turn with the input in. If outcome is true, the turn has an answer.
+// recordInput writes a turn with this input. If outcome is true, the turn has an answer.
 func recordInput(t *testing.T, r *Runner, in Input, outcome bool) {
 	t.Helper()
 	files, err := in.files()

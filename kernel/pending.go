@@ -26,7 +26,7 @@ func (r *Runner) PendingQuestions(ctx context.Context) ([]interaction.Question, 
 	return record.PendingQuestions(ctx, &r.log.Reader, r.opt.Paths.Locks)
 }
 
-// FollowLog yields the events of this context that follow the event after. See record.Reading.Follow.
+// FollowLog yields the events of this context that follow the event with the Seq "after". See record.Reading.Follow.
 func (r *Runner) FollowLog(ctx context.Context, after event.Seq) iter.Seq2[record.Entry, error] {
 	return (&record.Reading{Log: &r.log.Reader, Locks: r.opt.Paths.Locks, At: after}).Follow(ctx)
 }

@@ -87,8 +87,8 @@ func IsPruning(dir string) (bool, error) { return filelock.Held(pruneLockPath(di
 
 func pruneLockPath(dir string) string { return filepath.Join(dir, "prune.lock") }
 
-// waitForPrune waits until no process is pruning. If wait is false, it returns ErrPruning instead. The caller holds the
-// run's own lock, so that no later pruning can start.
+// waitForPrune waits until no process is pruning. If "wait" is false, it returns ErrPruning instead. The caller holds
+// the run's own lock, so that no later pruning can start.
 func waitForPrune(ctx context.Context, locks string, wait bool) error {
 	return filelock.Poll(ctx, wait, func() error {
 		pruning, err := IsPruning(locks)

@@ -98,8 +98,8 @@ func (r *Runner) deleteKept(ctx context.Context, setup Setup) (n int, err error)
 	return n, nil
 }
 
-// deleteSession locks the session, calls the function first, and removes the session from every list. If first returns
-// an error, the session stays on the lists.
+// deleteSession locks the session, calls the function "first", and removes the session from every list. If "first"
+// returns an error, the session stays on the lists.
 func (r *Runner) deleteSession(ctx context.Context, id event.SessionID, first func() error) error {
 	lock, err := filelock.AcquireSession(ctx, filelock.Session(r.opt.Paths.Locks, string(id)), false)
 	if err != nil {

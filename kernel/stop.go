@@ -85,7 +85,7 @@ func (run *run) checkStop() error {
 }
 
 // untilStopped returns a context that ends with ctx or when the turn is stopped. The caller must call the function
-// done. After that, run.stopped has the stop, if there was one.
+// "done". After that, run.stopped has the stop, if there was one.
 func (run *run) untilStopped(ctx context.Context) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})

@@ -41,7 +41,8 @@ type Turn struct {
 // nothing to the process and reads nothing from it. environ and redactor must equal those in the Runner's Options.
 // Setup, Permissions and AnswerIn must be set.
 //
-// The caller must call the function end after Run, or if Run is not called. end ends a process that Run has not taken.
+// The caller must call the function "end" after Run, or if Run is not called. The function "end" ends a process that
+// Run has not taken.
 func (t *Turn) Launch(environ []string, redactor *redact.Redactor) (end func() error) {
 	setup := t.limited()
 	if t.launched = setup.Agent.Launch(setup.process(environ, redactor)); t.launched == nil {

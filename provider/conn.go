@@ -325,8 +325,8 @@ func (c *Conn) callAgent(ctx context.Context, method string, params any) (Messag
 	return c.beginCall(method, params, nil).waitResponse(ctx)
 }
 
-// beginCall sends one request and does not wait until the request has left. right must be set for session/prompt and is
-// nil for every other method.
+// beginCall sends one request and does not wait until the request has left. The parameter "right" must be set for
+// session/prompt and is nil for every other method.
 func (c *Conn) beginCall(method string, params any, right *Call) *pendingCall {
 	c.mu.Lock()
 	p := &pendingCall{conn: c, method: method, id: strconv.FormatInt(c.nextID, 10), arrived: make(chan struct{})}

@@ -10,9 +10,9 @@ import (
 // mostPages limits the pages of a list that are requested, because an agent's list may never end.
 const mostPages = 100
 
-// KeptSessions returns the sessions that the agent stores, in the agent's order. An empty dir means the
-// sessions of all directories. more means that the agent has further sessions. Only agents that announce
-// session/list know the method.
+// KeptSessions returns the sessions that the agent stores, in the agent's order. An empty dir means the sessions of all
+// directories. The result "more" means that the agent has further sessions. Only agents that announce session/list know
+// the method.
 func (c *Conn) KeptSessions(ctx context.Context, dir string) (list []acp.SessionInfo, more bool, err error) {
 	request := acp.ListSessionsRequest{}
 	if dir != "" {

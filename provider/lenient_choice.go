@@ -59,8 +59,8 @@ type choice struct {
 	Meta        map[string]any `json:"_meta,omitempty"`
 }
 
-// soundValues returns the values of a list that can be chosen, including the values of groups if groups is
-// set. bad names the places of the items that do not have the schema's form.
+// soundValues returns the values of a list that can be chosen, including the values of groups if groups is set. The
+// result "bad" names the places of the items that do not have the schema's form.
 func soundValues(list []json.RawMessage, at string, groups bool) (good []choice, bad []string) {
 	good = []choice{}
 	for i, item := range list {

@@ -57,7 +57,7 @@ type card struct {
 	lost    bool              // a part of the card cannot be sent
 }
 
-// losePart records that a part of the card cannot be sent. first is true for the first such part.
+// losePart records that a part of the card cannot be sent. The result "first" is true for the first such part.
 func (c *card) losePart() (first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

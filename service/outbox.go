@@ -258,8 +258,8 @@ func (b *Bridge) turnContinues(q *queued) bool {
 	return ib.statusID == q.ID
 }
 
-// undecided records that a message may have been sent. done is true if the bridge gives the message up. A lost message
-// is better than a repeated one or than a delay of the later messages.
+// undecided records that a message may have been sent. The result "done" is true if the bridge gives the message up. A
+// lost message is better than a repeated one or than a delay of the later messages.
 func (b *Bridge) undecided(ch channel.Channel, q *queued, why error) (done, ok bool) {
 	f := fact.Delivery{ID: q.ID, Error: why.Error(), Unknown: true}
 	if ch.Limits().Dedupes || edits(q.Kind) {

@@ -79,8 +79,8 @@ func (r *Records) openPairing(ctx context.Context, now time.Time) (p pairing, ok
 	return p, err == nil, err
 }
 
-// mayTry reports whether a sender may guess now. It is false if the sender has just guessed. first is true for the
-// sender's first guess.
+// mayTry reports whether a sender may guess now. It is false if the sender has just guessed. The result "first" is true
+// for the sender's first guess.
 func (r *Records) mayTry(ctx context.Context, who fact.Peer, now time.Time) (may, first bool, err error) {
 	var attempts int
 	var last int64

@@ -29,8 +29,8 @@ type Projects struct {
 	end    func()
 }
 
-// NewProjects returns the projects of a bot. home is the bridge of the bot's home. name is the name by which people
-// call this project.
+// NewProjects returns the projects of a bot. home is the bridge of the bot's home. The parameter "name" is the name by
+// which people call this project.
 func NewProjects(record *bot.Record, name, log string, home *Bridge) *Projects {
 	p := &Projects{record: record, over: make(chan struct{})}
 	p.end = sync.OnceFunc(func() { close(p.over) })
@@ -40,8 +40,8 @@ func NewProjects(record *bot.Record, name, log string, home *Bridge) *Projects {
 	return p
 }
 
-// Add adds a project. name is the name by which people call it. Add must be called before Run. Run opens the project,
-// and opens it again after a failure.
+// Add adds a project. The parameter "name" is the name by which people call it. Add must be called before Run. Run
+// opens the project, and opens it again after a failure.
 func (p *Projects) Add(name, log string, open Opener) {
 	p.list = append(p.list, &served{log: log, name: name, open: open, wanted: make(chan struct{}, 1), err: errOpening})
 }

@@ -140,7 +140,7 @@ func (u *user) open(ctx context.Context, ch channel.Channel, missing error,
 	return b, nil
 }
 
-// serve runs a bot until the test ends or stop is called.
+// serve runs a bot until the test ends or calls the function "stop".
 func (u *user) serve(wrap func(channel.Channel) channel.Channel, missing error) (b *twice, stop func()) {
 	t := u.own.t
 	t.Helper()

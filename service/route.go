@@ -147,8 +147,8 @@ func (p *Projects) routeMessage(ctx context.Context, ch channel.Channel, m chann
 	return to, p.record.Route(ctx, input, who, m.ID, to.log, now.log)
 }
 
-// tryCode tests whether a message is the code of a project in which its sender is not paired. Each
-// guess counts in each of these projects. done means that the message is finished.
+// tryCode tests whether a message is the code of a project in which its sender is not paired. Each guess counts in each
+// of these projects. The result "done" means that the message is finished.
 func (p *Projects) tryCode(ctx context.Context, ch channel.Channel, m channel.Inbound, who fact.Peer,
 	paired []*served) (done bool, err error) {
 	var first func() error // replies that the code was wrong

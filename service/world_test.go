@@ -260,7 +260,7 @@ func (w *world) run(p *person) (leave func()) {
 	return leave
 }
 
-// copyAll copies the files of a world to another one. own also copies the user's own state.
+// copyAll copies the files of a world to another one. If "own" is true, copyAll also copies the user's own state.
 func copyAll(t *testing.T, from, to *world, own bool) {
 	t.Helper()
 	for _, name := range []string{"eventlog.db", "service_bridge.db"} {

@@ -54,7 +54,7 @@ func editors(dir string, _ options) {
 	memory(dir, perlica, "message chunks, 1,000 a turn", "flood", slices.Repeat([]int{1000}, 100)...)
 }
 
-// inTurns calls the function do for each editor in turn and returns the times that do returned.
+// inTurns calls the function "do" for each editor in turn and returns the times that this function returned.
 func inTurns(all []*editor, do func(*editor) []time.Duration) [][]time.Duration {
 	took := make([][]time.Duration, len(all))
 	for i := range editorRounds + 1 {
@@ -95,7 +95,7 @@ func startEditor(dir string, argv ...string) *editor {
 }
 
 // sendRequest sends a request and returns its response. It passes every line before the response to the function
-// each.
+// "each".
 func (e *editor) sendRequest(method string, params any, each func(line []byte)) []byte {
 	e.id++
 	e.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, e.id, method, must(json.Marshal(params))))

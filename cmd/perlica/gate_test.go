@@ -10,8 +10,8 @@ import (
 )
 
 // gated makes the predictable agent of this world wait before each line that contains one of the texts. The agent
-// continues when the test calls open with the same text. The steps of a test then happen in the same order on any
-// machine.
+// continues when the test calls the function "open" with the same text. The steps of a test then happen in the same
+// order on any machine.
 func (w *world) gated(texts ...string) (open func(text string)) {
 	w.t.Helper()
 	dir := w.t.TempDir()

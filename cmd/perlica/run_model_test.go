@@ -28,8 +28,8 @@ const modelKey = "sk-0123456789-abcdefghijklmnop"
 // captured is one connection to a model's server, byte for byte: the bytes to the server (there) and from it (back).
 type captured struct{ there, back []byte }
 
-// captures starts a server. Each connection has one request, and the function answer returns the response. all
-// returns the bytes of all connections.
+// captures starts a server. Each connection has one request, and the function answer returns the response. The function
+// "all" returns the bytes of all connections.
 func captures(t *testing.T, answer func(conn net.Conn, r *http.Request) []byte) (url string, all func() []captured) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -28,7 +28,8 @@ func (w *world) webServer() (*job, string) {
 	return j, pageAt.FindStringSubmatch(j.stderr.String())[1]
 }
 
-// asks makes an HTTP request with a token. last is the id of the last event that a stream has delivered.
+// asks makes an HTTP request with a token. The parameter "last" is the id of the last event that a stream has
+// delivered.
 func (w *world) asks(ctx context.Context, token, method, url string, body any, last string) *http.Response {
 	w.t.Helper()
 	b, err := json.Marshal(body)

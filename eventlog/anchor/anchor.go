@@ -104,7 +104,7 @@ func Read(path string) ([]Line, error) {
 // them. The limit protects the memory from a file that claims a huge size.
 const MaxBytes = 64 << 20
 
-// readEnd reads the last lines of a file, at most the number of bytes in the parameter most.
+// readEnd reads the last lines of a file, at most the number of bytes in the parameter "most".
 func readEnd(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -134,8 +134,8 @@ func Size(path string) int64 {
 }
 
 // Above returns the same number as Size, but it ignores each line for which the function forged returns true. If the
-// number is not above the parameter least, Above may return 0. Checking a signature is slow, so Above calls forged
-// only if some line has a larger size than least.
+// number is not above the parameter "least", Above may return 0. Checking a signature is slow, so Above calls forged
+// only if the size of some line is above the parameter "least".
 func Above(least int64, path string, forged func(evidence.Checkpoint) bool) int64 {
 	name := Path(path)
 	if disk.Check(name) != nil {

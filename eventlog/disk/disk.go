@@ -27,7 +27,7 @@ func SyncDir(dir string) error {
 	return errors.Join(err, d.Close())
 }
 
-// WriteFile writes data into a temporary file in the folder of path and syncs it. Then it calls the function name to
+// WriteFile writes data into a temporary file in the folder of path and syncs it. Then it calls the function "name" to
 // rename the temporary file. With os.Rename, WriteFile replaces an existing file. With os.Link, it fails if path
 // exists.
 func WriteFile(path string, data []byte, mode fs.FileMode, name func(from, to string) error) (err error) {

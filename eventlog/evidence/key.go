@@ -187,7 +187,7 @@ func (k *Keys) generatePair() (err error) {
 	return err
 }
 
-// writeKeys writes the keys to a temporary file in dir and syncs it. Then it calls the function move, which gives the
+// writeKeys writes the keys to a temporary file in dir and syncs it. Then it calls the function "move", which gives the
 // file its final name. A reader never sees half a file.
 func writeKeys(dir string, k *Keys, move func(from, to string) error) (err error) {
 	defer func() {

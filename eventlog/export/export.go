@@ -267,7 +267,7 @@ func isText(e *event.Event) error {
 	return nil
 }
 
-// writeAbsent writes hashes for the events that are not exported, up to the event number to.
+// writeAbsent writes hashes for the events that are not exported, up to the event with the number "to".
 func (x *exporter) writeAbsent(to int64) error {
 	for x.tree.Size < to {
 		level := tree.Widest(x.tree.Size, to)

@@ -36,7 +36,7 @@ type Selection struct {
 // all reports whether every event is selected.
 func (s Selection) all() bool { return s == Selection{} }
 
-// query returns a query for the selected events up to the number until.
+// query returns a query for the selected events up to the number in the parameter "until".
 func (s Selection) query(until int64) event.Query {
 	return event.Query{Run: s.Run, Session: s.Session, Since: s.Since, Before: s.Before, Until: event.Seq(until)}
 }

@@ -187,9 +187,9 @@ const (
 	maxLine = 6<<26 + MaxBareLine
 )
 
-// room returns the maximum length of a line. begin is the beginning of the line, with MaxBareLine bytes. Only a
-// payload can make a line longer, and payload_len comes before the payload. A byte of the payload takes at most six
-// bytes ("\\u003c").
+// room returns the maximum length of a line. The parameter "begin" is the beginning of the line, with MaxBareLine
+// bytes. Only a payload can make a line longer, and payload_len comes before the payload. A byte of the payload takes
+// at most six bytes ("\\u003c").
 func room(begin []byte) int64 {
 	d := json.NewDecoder(bytes.NewReader(begin))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {

@@ -147,10 +147,10 @@ func (b *Book) findEnd(f *os.File, fi fs.FileInfo) (end int64, err error) {
 	return end, nil
 }
 
-// compare compares the file's first end bytes with the log. The result missing has the log's intents that the file
-// does not name. The result lost counts the intents that the file names and the log has lost. Usually the log has the
-// intent of the last line. Then the log has the intents of all lines, and only later intents can be missing in the
-// file.
+// compare compares the first bytes of the file with the log. The parameter "end" is the number of these bytes. The
+// result missing has the log's intents that the file does not name. The result "lost" counts the intents that the file
+// names and the log has lost. Usually the log has the intent of the last line. Then the log has the intents of all
+// lines, and only later intents can be missing in the file.
 func compare(f *os.File, end int64, log Log) (missing []Call, lost int, err error) {
 	if last, ok, err := lastLine(f, end); err != nil {
 		return nil, 0, err
@@ -188,7 +188,8 @@ func compare(f *os.File, end int64, log Log) (missing []Call, lost int, err erro
 	return missing, lost, err
 }
 
-// lastLine returns the last line before the offset end. ok is false if that line is damaged or does not exist.
+// lastLine returns the last line before the offset in the parameter "end". ok is false if that line is damaged or does
+// not exist.
 func lastLine(f *os.File, end int64) (l Line, ok bool, err error) {
 	if end < lineBytes {
 		return l, false, nil

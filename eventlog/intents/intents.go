@@ -150,7 +150,7 @@ func Names(path, input string) (called, appended bool, err error) {
 	return find(f, 0, input)
 }
 
-// find looks for an input from the offset from on. Its results are those of Names.
+// find looks for an input in the lines after the offset "from". Its results are those of Names.
 func find(f *os.File, from int64, input string) (called, appended bool, err error) {
 	hash := Hash(input)
 	head := binary.LittleEndian.Uint64([]byte(hash))
@@ -183,7 +183,7 @@ func open(path string) (*os.File, error) {
 // bufferBytes is the size of a buffer for whole lines. It fits into a processor's second cache.
 const bufferBytes = 2048 * lineBytes
 
-// chunks calls the function f with whole lines from an offset on, until f returns false.
+// chunks reads whole lines after the offset "from" and calls the function f with them, until f returns false.
 func chunks(file *os.File, from int64, f func(b []byte) bool) error {
 	buf := make([]byte, bufferBytes)
 	for {

@@ -116,8 +116,8 @@ func parts(s string, at int, shape string) int {
 	return at
 }
 
-// run matches n bytes of an alphabet at s[at]. The parameter of reports whether a byte is in the alphabet. If open is
-// true, run matches n or more bytes. If the line ends before the nth byte, the match continues on the next line. run
+// run matches n bytes of an alphabet at s[at]. The function "of" reports whether a byte is in the alphabet. If "open"
+// is true, run matches n or more bytes. If the line ends before the nth byte, the match continues on the next line. run
 // returns the offset of the end, or 0.
 func run(s string, at int, of func(byte) bool, n int, open bool) int {
 	for count := 0; ; {
@@ -167,7 +167,8 @@ func breakAt(s string, at int) int {
 	return i - at
 }
 
-// afterBreak returns the offset of the next line's text if there is a line break at s[at]. Otherwise it returns at.
+// afterBreak returns the offset of the next line's text if there is a line break at s[at]. Otherwise it returns the
+// offset "at".
 func afterBreak(s string, at int) int {
 	n := breakAt(s, at)
 	if n == 0 {

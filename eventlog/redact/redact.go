@@ -81,7 +81,7 @@ func (t *text) applyRules() {
 	}
 }
 
-// Named returns the mask for the value of the given name. ok is false if name is not the name of a secret.
+// Named returns the mask for the value of the given name. ok is false if "name" is not the name of a secret.
 func Named(name, value string) (mask string, ok bool) {
 	if nameOf(name) != secretName {
 		return value, false

@@ -66,7 +66,8 @@ func isMasked(s string, from, q int) bool {
 	return q < len(s) && strings.HasPrefix(s[q+1:], redacted) && strings.HasPrefix(s[q+1+len(redacted):], s[from:q+1])
 }
 
-// folded returns the end of a quoted word that continues on the line after s[at]. Otherwise it returns at.
+// folded returns the end of a quoted word that continues on the line after the offset "at" of s. Otherwise it returns
+// at.
 func folded(s string, at int, quote byte) int {
 	from := afterBreak(s, at)
 	to := from + lengthOf(s[from:], func(c byte) bool {

@@ -73,7 +73,7 @@ func (c *Changes) interval() time.Duration {
 }
 
 // Wait returns true when a commit has happened since the last Wait. It returns false after the duration in the
-// parameter most; zero means no limit. It also returns false if the system reports a change without a commit after a
+// parameter "most"; zero means no limit. It also returns false if the system reports a change without a commit after a
 // quiet time. It returns an error when ctx ends.
 func (c *Changes) Wait(ctx context.Context, most time.Duration) (bool, error) {
 	var late <-chan time.Time

@@ -40,7 +40,8 @@ func (r *Reader) IsOwn(ctx context.Context, c evidence.Checkpoint) error {
 	return err
 }
 
-// Checkpoints returns the stored checkpoints that cover more than after events, oldest first.
+// Checkpoints returns the stored checkpoints that cover more events than the number in the parameter "after", oldest
+// first.
 func (r *Reader) Checkpoints(ctx context.Context, after int64) ([]evidence.Checkpoint, error) {
 	var notes []string
 	if err := r.db.SelectContext(ctx, &notes, `SELECT note FROM checkpoints WHERE size > ? ORDER BY id`,
@@ -80,7 +81,8 @@ func (r *Reader) Origin(ctx context.Context) (string, error) {
 	return OriginOf(id), nil
 }
 
-// NewestCheckpoint returns the newest checkpoint with a size between least and most. Both limits are included.
+// NewestCheckpoint returns the newest checkpoint with a size of at least "least" and at most "most". Both limits are
+// included.
 func (r *Reader) NewestCheckpoint(ctx context.Context, least, most int64) (c evidence.Checkpoint, ok bool, err error) {
 	var msg string
 	err = r.db.GetContext(ctx, &msg, `

@@ -64,8 +64,8 @@ func (h Hashes) ofPart(level int, n int64, missing error) (tlog.Hash, error) {
 	return tlog.NodeHash(left, right), nil
 }
 
-// AbsentAt returns the last absent subtree that begins at or before the leaf from. If there is no such subtree, it
-// returns the first absent subtree. ok is false if no subtree is absent.
+// AbsentAt returns the last absent subtree that begins at or before the leaf with the number "from". If there is no
+// such subtree, it returns the first absent subtree. ok is false if no subtree is absent.
 func (h Hashes) AbsentAt(from int64) (a tree.Subtree, ok bool, err error) {
 	var row struct {
 		Seq   int64

@@ -13,9 +13,9 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// Covering returns the SQL condition for the events that lose their payload by p. These are covered by p and still
-// have a payload, and their run is not in open. If a run in open ends during the removal, it keeps its payloads,
-// which is harmless.
+// Covering returns the SQL condition for the events that lose their payload by p. These are covered by p and still have
+// a payload, and their run is not in the list "open". If a run in this list ends during the removal, it keeps its
+// payloads, which is harmless.
 func Covering(p event.Pruning, open []event.RunID) (string, []any) {
 	terms := []string{
 		"seq <= ?", "payload IS NOT NULL", "payload_len > 0",

@@ -346,7 +346,7 @@ func (r *Reader) narrowToRun(ctx context.Context, q *event.Query) error {
 	return nil
 }
 
-// fetchChunk returns at most limit events that q selects. more means that there may be further events.
+// fetchChunk returns at most limit events that q selects. The result "more" means that there may be further events.
 func (r *Reader) fetchChunk(ctx context.Context, q event.Query,
 	limit int) (events []event.Event, more bool, err error) {
 	condition, args := Conditions(q)

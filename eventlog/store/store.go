@@ -223,9 +223,9 @@ func CheckpointWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Durat
 	return err
 }
 
-// syncLeftover syncs the write-ahead log that a dead process left. The process may have died before it synced its
-// last commit. SQLite would show this commit, and a power failure could still lose it. A living process syncs its own
-// commits. left reports whether the file was not empty.
+// syncLeftover syncs the write-ahead log that a dead process left. The process may have died before it synced its last
+// commit. SQLite would show this commit, and a power failure could still lose it. A living process syncs its own
+// commits. The result "left" reports whether the file was not empty.
 func syncLeftover(wal string, flag int) (left bool, err error) {
 	f, err := os.OpenFile(wal, flag, 0)
 	if errors.Is(err, os.ErrNotExist) {

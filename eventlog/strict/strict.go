@@ -61,8 +61,9 @@ func Hash(text string) (hash [sha256.Size]byte, err error) {
 }
 
 // Object parses one JSON object. It stores the value of each member in the target with the member's name. The object
-// must have all members of must and may have members of may. Nothing may follow the object. Object refuses a member
-// that is duplicate, null or in another case. encoding/json accepts these, and other programs parse them differently.
+// must have all members in the list "must" and may have members in the list "may". Nothing may follow the object.
+// Object refuses a member that is duplicate, null or in another case. encoding/json accepts these, and other programs
+// parse them differently.
 func Object(b []byte, must, may map[string]any) error {
 	if !utf8.Valid(b) {
 		return errors.New("it is not UTF-8")

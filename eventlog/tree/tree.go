@@ -94,8 +94,8 @@ type Subtree struct {
 	Hash  tlog.Hash
 }
 
-// Span returns the leaves of the subtree, counted from 0. from is the first leaf, and to is the number after the last
-// leaf.
+// Span returns the leaves of the subtree, counted from 0. The result "from" is the first leaf, and "to" is the number
+// after the last leaf.
 func (a Subtree) Span() (from, to int64) {
 	from = a.Seq - 1
 	return from, from + 1<<a.Level
@@ -107,8 +107,8 @@ func (a Subtree) Last() int64 {
 	return to
 }
 
-// Widest returns the level of the widest complete subtree that begins with the leaf from and ends before the leaf to.
-// from must be less than to.
+// Widest returns the level of the widest complete subtree that begins with the leaf number "from" and ends before the
+// leaf number "to". The number "from" must be less than "to".
 func Widest(from, to int64) int {
 	level := bits.Len64(uint64(to-from)) - 1
 	if from > 0 {

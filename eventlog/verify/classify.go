@@ -98,8 +98,8 @@ func (v *verification) findOrigin(r *row, delta event.Seq, is func(*row, event.S
 }
 
 // reportShift reports deleted or inserted events after which all later events were renumbered. All these later events
-// have the same distance from their original numbers, up to the end of the log. reportShift sets their entries in
-// from to zero, and returns the inserted events.
+// have the same distance from their original numbers, up to the end of the log. reportShift sets their entries in the
+// slice "from" to zero, and returns the inserted events.
 func (v *verification) reportShift(from map[event.Seq]event.Seq) map[event.Seq]bool {
 	inserted := map[event.Seq]bool{}
 	end := event.Seq(v.size)
@@ -130,8 +130,8 @@ func (v *verification) reportShift(from map[event.Seq]event.Seq) map[event.Seq]b
 	return inserted
 }
 
-// taken reports whether the events from first to end were not renumbered but exchanged with other events. In that
-// case another event has one of their numbers as its original number.
+// taken reports whether the events from the number "first" to the number "end" were not renumbered but exchanged with
+// other events. In that case another event has one of their numbers as its original number.
 func taken(from map[event.Seq]event.Seq, first, end event.Seq) bool {
 	for s, t := range from {
 		if (s < first || s > end) && t >= first && t <= end {

@@ -178,7 +178,7 @@ func (f *file) Next(context.Context) (func(*Block) error, error) {
 	}, nil
 }
 
-// readBlock reads the stretch of b. first is the first Seq of the stretch.
+// readBlock reads the stretch of b. The parameter "first" is the first Seq of the stretch.
 func (f *file) readBlock(b *Block, first int64) (err error) {
 	var s *scanner
 	select {

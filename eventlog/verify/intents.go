@@ -59,8 +59,8 @@ func (f *file) compareIntents() error {
 	return nil
 }
 
-// lostIntents reports the calls that the second place names and the log does not have. name is the name of the file
-// with the second place.
+// lostIntents reports the calls that the second place names and the log does not have. The parameter "name" is the name
+// of the file with the second place.
 func (f *file) lostIntents(named map[string]intents.Line, name string) {
 	var first intents.Line
 	lost, unsure := 0, 0

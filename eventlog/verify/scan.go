@@ -78,7 +78,7 @@ func connect(r *store.Reader) (*sqlite.Conn, error) {
 	return conn, nil
 }
 
-// query executes a statement and calls the function each with every row of the result.
+// query executes a statement and calls the function "each" with every row of the result.
 func query(conn *sqlite.Conn, text string, each func(*sqlite.Stmt) error, args ...int64) error {
 	stmt, _, err := conn.PrepareTransient(text)
 	if err != nil {
@@ -110,7 +110,7 @@ func eachRow(stmt *sqlite.Stmt, each func(*sqlite.Stmt) error, args ...int64) er
 	}
 }
 
-// fillBlock reads the stretch of the block b. first is the first Seq of the stretch.
+// fillBlock reads the stretch of the block b. The parameter "first" is the first Seq of the stretch.
 func (s *scanner) fillBlock(b *Block, first int64) error {
 	at, _ := slices.BinarySearchFunc(s.f.absent, first, func(a tree.Subtree,
 		seq int64) int {

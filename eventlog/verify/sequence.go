@@ -281,7 +281,7 @@ func (v *verification) skipTo(b *Block, size int64) {
 	}
 }
 
-// addMissing reports that the events up to last are missing. It extends the tree with the stored hashes of groups if
+// addMissing reports that the events up to "last" are missing. It extends the tree with the stored hashes of groups if
 // possible, otherwise with arbitrary hashes.
 func (v *verification) addMissing(b *Block, last int64) {
 	first := v.tree.Size + 1

@@ -140,8 +140,8 @@ func (b *Block) Unreadable(why error) {
 	}
 }
 
-// Checkpoint adds a stored checkpoint of the first size events. size is at most the last Seq of the stretch, unless
-// the log ends with that stretch. where describes the checkpoint.
+// Checkpoint adds a stored checkpoint of the first size events. size is at most the last Seq of the stretch, unless the
+// log ends with that stretch. The parameter "where" describes the checkpoint.
 func (b *Block) Checkpoint(size int64, note string, where *message.Text) {
 	s := seal{Checkpoint: evidence.Checkpoint{Note: note}, size: size, where: where, kind: Checkpoint}
 	if b.v.readNote(&s); s.fault == nil && s.Size != size {

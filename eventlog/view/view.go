@@ -235,8 +235,8 @@ func (v *View) mac(ctx context.Context, tx *sqlx.Tx) ([]byte, error) {
 	return mac.Sum(nil), nil
 }
 
-// applyPortion applies the next events, at most portion many, and returns the new position. end is the newest event
-// of the log. ok is false if the log is empty.
+// applyPortion applies the next events, at most portion many, and returns the new position. The parameter "end" is the
+// newest event of the log. ok is false if the log is empty.
 func (v *View) applyPortion(ctx context.Context, end event.Event, ok bool) (event.Seq, error) {
 	tx, err := v.db.BeginTxx(ctx, nil)
 	if err != nil {

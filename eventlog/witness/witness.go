@@ -108,7 +108,8 @@ func (w *Witness) submitCheckpoint(ctx context.Context, log *store.Reader,
 	return c, fmt.Errorf("%w: it names another size each time", errProtocol)
 }
 
-// proof returns the hashes of the proof that c includes the first old events of the log.
+// proof returns the hashes of the proof that c includes an earlier state of the log. The parameter "old" is the number
+// of events in this state.
 func proof(ctx context.Context, log *store.Reader, old int64, c evidence.Checkpoint) (path []string, err error) {
 	if old == 0 || old == c.Size {
 		return nil, nil // no proof is needed, or the witness will compare the roots

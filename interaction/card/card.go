@@ -314,7 +314,7 @@ func Kind(o interaction.Option) (sign, word string) {
 }
 
 // Label returns an option as one line: its kind and its label. Only the agent's labels are in the quotes “ and ”,
-// because the agent's words cannot contain these quotes. The parameter most is the maximum width in columns; 0 means
+// because the agent's words cannot contain these quotes. The parameter "most" is the maximum width in columns; 0 means
 // no limit. A longer line is cut.
 func Label(o interaction.Option, most int) string {
 	sign, word := Kind(o)
@@ -352,7 +352,7 @@ func label(o interaction.Option, most int) string {
 	return Line(text, most)
 }
 
-// option returns the row of an option. n is the option's number, and of is the number of all options.
+// option returns the row of an option. n is the option's number, and "of" is the number of all options.
 func option(o interaction.Option, n, of, most int) Row {
 	sign, word := Kind(o)
 	tone := Plain

@@ -73,7 +73,7 @@ func (p *Pager) layOutFooter() bool {
 // footHeight returns the number of rows below the question on the last page.
 func (p *Pager) footHeight() int { return len(p.card.Options) + len(p.keys) }
 
-// dividePages divides the rows into pages. If all is true, every row is on some page.
+// dividePages divides the rows into pages. If "all" is true, every row is on some page.
 func (p *Pager) dividePages(all bool) {
 	var head, must, every []int
 	for i, r := range p.card.Rows {

@@ -145,7 +145,7 @@ func (rd *reader) readNext() {
 	}
 }
 
-// takeRun removes a run of the character unit from the text and returns the length of the run. The parameter most is
+// takeRun removes a run of the character unit from the text and returns the length of the run. The parameter "most" is
 // the maximum length.
 func (rd *reader) takeRun(unit string, most int) (n int) {
 	for n < most && strings.HasPrefix(rd.text, unit) {
@@ -261,7 +261,7 @@ func textOf(cells []cell) string {
 	return b.String()
 }
 
-// Line returns a text as one line. The parameter most is the maximum width in columns; 0 means no limit. Invisible
+// Line returns a text as one line. The parameter "most" is the maximum width in columns; 0 means no limit. Invisible
 // characters are replaced by their names, and a longer line is cut.
 func Line(text string, most int) string { return Words(nil).Line(text, most) }
 
@@ -293,10 +293,10 @@ func (w Words) lineOf(text string, most int) string {
 // restPrefix begins each row of [Marked] except the first.
 const restPrefix = "  " + restBar
 
-// Marked breaks a text of Perlica's into rows. The parameter most is the maximum width in columns; 0 means no limit.
-// The text may contain an agent's words. Each row except the first begins with a bar, so a reader cannot mistake a
-// row for Perlica's words. The caller passes the agent's words through [Line] before, because Marked keeps Perlica's
-// own signs.
+// Marked breaks a text of Perlica's into rows. The parameter "most" is the maximum width in columns; 0 means no limit.
+// The text may contain an agent's words. Each row except the first begins with a bar, so a reader cannot mistake a row
+// for Perlica's words. The caller passes the agent's words through [Line] before, because Marked keeps Perlica's own
+// signs.
 func Marked(text string, most int) string {
 	room := math.MaxInt
 	if most > 0 {
@@ -309,14 +309,14 @@ func Marked(text string, most int) string {
 	return strings.Join(rows, "\n"+restPrefix)
 }
 
-// Rows breaks a line of Perlica's into rows. The parameter most is the maximum width in columns. A row ends at a
-// blank, and that blank is dropped. A longer word is broken in the middle, and a sign marks that row. The caller
-// passes the agent's words through [Line] before.
+// Rows breaks a line of Perlica's into rows. The parameter "most" is the maximum width in columns. A row ends at a
+// blank, and that blank is dropped. A longer word is broken in the middle, and a sign marks that row. The caller passes
+// the agent's words through [Line] before.
 func Rows(line string, most int) []string {
 	return wrap((&reader{text: line, mixed: true}).readAll(), most)
 }
 
-// cutTo cuts cells to the maximum width in the parameter most, in columns; 0 means no limit.
+// cutTo cuts cells to the maximum width in the parameter "most", in columns; 0 means no limit.
 func cutTo(cells []cell, most int) []cell {
 	if most <= 0 || widthOf(cells) <= most {
 		return cells
@@ -329,7 +329,7 @@ func cutTo(cells []cell, most int) []cell {
 	return append(cells[:n:n], cell{r: '…', width: int8(columns('…'))})
 }
 
-// wrap breaks a line into rows. The parameter most is the maximum width in columns. A row ends at a blank, and that
+// wrap breaks a line into rows. The parameter "most" is the maximum width in columns. A row ends at a blank, and that
 // blank is dropped. A longer word is broken in the middle, and a sign marks that row.
 func wrap(cells []cell, most int) (rows []string) {
 	for {

@@ -30,8 +30,8 @@ func Approval(message string, schema json.RawMessage) bool {
 	return fields == 0 || approves
 }
 
-// approves reports whether a field asks for an approval. own are the texts of the field. said are the texts about the
-// whole form.
+// approves reports whether a field asks for an approval. The parameter "own" are the texts of the field. The parameter
+// "said" are the texts about the whole form.
 func (p property) approves(own, said []string) bool {
 	all := slices.Concat(own, said)
 	if labels := p.labels(); len(labels) > 0 {

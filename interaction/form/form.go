@@ -173,8 +173,8 @@ func (p property) items() []string {
 	return values
 }
 
-// Prefer moves the choice with the value given to the first position. The value is a default or an earlier answer. An
-// invalid value changes nothing.
+// Prefer moves the choice with the value in the parameter "given" to the first position. The value is a default or an
+// earlier answer. An invalid value changes nothing.
 func (f *Field) Prefer(given json.RawMessage) {
 	if len(given) == 0 || string(given) == "null" {
 		return
@@ -199,7 +199,7 @@ func (f *Field) Prefer(given json.RawMessage) {
 	}
 }
 
-// rank returns 0 for the value given and 1 for other values.
+// rank returns 0 for the value in the parameter "given", and 1 for other values.
 func rank(v value, given json.RawMessage) int {
 	if bytes.Equal(v.json, given) {
 		return 0

@@ -31,7 +31,7 @@ func secretIn(message string, schema json.RawMessage) string {
 const mostNested = 10
 
 // secretField returns the field in a schema that asks for a secret, or "". typed reports whether some field in the
-// schema takes typed text. said is the text about the whole form.
+// schema takes typed text. The parameter "said" is the text about the whole form.
 func secretField(schema json.RawMessage, said string, deep int) (what string, typed bool) {
 	if deep == 0 {
 		return "what it has in itself", true
@@ -448,8 +448,8 @@ func isSecretPin(list []string, i int, own bool) bool {
 	return true
 }
 
-// harmless reports whether the words next to a term change its meaning, so that it is not a secret itself. end is the
-// index of the term's last word.
+// harmless reports whether the words next to a term change its meaning, so that it is not a secret itself. The
+// parameter "end" is the index of the term's last word.
 func harmless(term string, list []string, end int, number, own bool) bool {
 	next, before := wordOr(list, end+1), wordOr(list, end-1)
 	switch {
@@ -591,8 +591,8 @@ var about = sync.OnceValue(func() *regexp.Regexp {
 		folded("ов") + `$|` + folded("ная политика") + `)`)
 })
 
-// termAt returns the longest Latin term for a secret that begins with the word at the index i. end is the index of
-// the term's last word. The term may consist of several words, or be part of a longer word.
+// termAt returns the longest Latin term for a secret that begins with the word at the index i. The result "end" is the
+// index of the term's last word. The term may consist of several words, or be part of a longer word.
 func termAt(list []string, i int) (term string, end int) {
 	t := terms()
 	joined := ""

@@ -69,7 +69,7 @@ type Resolver struct {
 	Attended bool
 }
 
-// Find returns the path of a program. If name is registry.Self, which means Perlica itself, Find returns Self.
+// Find returns the path of a program. If "name" is registry.Self, which means Perlica itself, Find returns Self.
 func (r Resolver) Find(name string) (string, error) {
 	if name == registry.Self {
 		return r.Self, nil

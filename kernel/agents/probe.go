@@ -79,8 +79,8 @@ func Probe(ctx context.Context, a Agent, opt ProbeOptions) ProbeReport {
 	})
 }
 
-// Visit starts and initializes an agent, calls the function do, and ends the agent. An error of do becomes the error of
-// the report.
+// Visit starts and initializes an agent, calls the function "do", and ends the agent. An error of this function becomes
+// the error of the report.
 func Visit(ctx context.Context, a Agent, opt ProbeOptions, do func(context.Context, *provider.Conn,
 	acp.InitializeResponse) error) ProbeReport {
 	return (&probe{}).visitAgent(ctx, a, opt, do)
@@ -129,7 +129,7 @@ type probe struct {
 	warnings []string
 }
 
-// runStep calls the function do and adds a step with its duration to the report.
+// runStep calls the function "do" and adds a step with its duration to the report.
 func (p *probe) runStep(name string, do func() error) error {
 	began := time.Now()
 	err := do()

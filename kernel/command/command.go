@@ -121,7 +121,7 @@ type unknownError struct {
 
 func (e *unknownError) Error() string { return e.In(language.English.Sentences()) }
 
-// In returns the error's text in the language of say.
+// In returns the error's text. The parameter "say" decides the language.
 func (e *unknownError) In(say *language.Sentences) string {
 	if e.Near != "" {
 		return fmt.Sprintf(say.NoCommandNear, e.Name, e.Near)
@@ -263,7 +263,7 @@ func (h *Host) names() []string {
 	return list
 }
 
-// arguments returns the possible next words of a command after the words in before.
+// arguments returns the possible next words of a command. The parameter "before" has the words before the next word.
 func (h *Host) arguments(ctx context.Context, name string, before []string) []string {
 	o, _, _ := h.offers()
 	if verbs := map[string][]string{

@@ -101,7 +101,7 @@ type usageError struct{ Command Command }
 
 func (e *usageError) Error() string { return e.In(language.English.Sentences()) }
 
-// In returns the error's text in the language of say.
+// In returns the error's text. The parameter "say" decides the language.
 func (e *usageError) In(say *language.Sentences) string {
 	return say.Usage(e.Command.Name, e.Command.Args)
 }

@@ -107,9 +107,9 @@ func short(id string) string {
 }
 
 // questionOf returns the question that the first argument names, and the remaining arguments. If the first argument
-// names no question, questionOf returns the only waiting question and all arguments. But if there are more than most
-// arguments, the first one must name a question. With several waiting questions it returns an error, because a guess
-// could approve an unread question.
+// names no question, questionOf returns the only waiting question and all arguments. But if the number of arguments is
+// above the parameter "most", the first argument must name a question. With several waiting questions it returns an
+// error, because a guess could approve an unread question.
 func (h *Host) questionOf(ctx context.Context, args []string, most int) (asked, []string, error) {
 	if len(args) > 0 {
 		q, err := h.findQuestion(ctx, args[0])

@@ -28,7 +28,7 @@ func (h *Host) session(ctx context.Context, args []string) (Output, error) {
 	return do(ctx, args)
 }
 
-// viewSessions opens the list of sessions, calls the function do, and closes the list.
+// viewSessions opens the list of sessions, calls the function "do", and closes the list.
 func (h *Host) viewSessions(ctx context.Context, do func(*sessions.View) error) (err error) {
 	v, err := h.Runner.Sessions(ctx)
 	if err != nil {

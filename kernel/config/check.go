@@ -15,8 +15,8 @@ const TrustVariable = trustVariable
 const TrustLogVariable = "PERLICA_TRUST_LOG"
 
 // Check finds the errors that Ensure would return, and changes nothing. The error has the type *WorkspaceError or
-// *ContextNameError. open lists the paths in the contexts folder that other users can enter or read. A workspace that
-// does not exist yet is valid.
+// *ContextNameError. The result "open" lists the paths in the contexts folder that other users can enter or read. A
+// workspace that does not exist yet is valid.
 func (w Workspace) Check(name string) (open []string, err error) {
 	paths, err := w.Context(name)
 	if err != nil {

@@ -35,9 +35,9 @@ func (s Secret) Path(dirs Dirs, name string) string {
 	return s.File
 }
 
-// Read returns the secret without surrounding space. name is the name of the default file. If other users can read the
-// file, Read returns a *SharedSecretError. The error wraps ErrNoSecret if the secret is missing, and never contains the
-// secret.
+// Read returns the secret without surrounding space. The parameter "name" is the name of the default file. If other
+// users can read the file, Read returns a *SharedSecretError. The error wraps ErrNoSecret if the secret is missing, and
+// never contains the secret.
 func (s Secret) Read(dirs Dirs, name string, getenv func(string) string) (string, error) {
 	if s.Env != "" {
 		if v := strings.TrimSpace(getenv(s.Env)); v != "" {

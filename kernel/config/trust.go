@@ -145,7 +145,8 @@ func (l loosening) String() string {
 // laxity orders the permission modes from the strictest to the loosest.
 var laxity = map[any]int{"deny": 0, "ask": 1, nil: 1, "reads": 2, "allow": 3}
 
-// loosens reports whether value is looser than old. A nil old means that no other layer sets the key.
+// loosens reports whether value is looser than the earlier value in the parameter "old". If that parameter is nil, no
+// other layer sets the key.
 func (l loosening) loosens(value, old any) bool {
 	switch l {
 	case always:

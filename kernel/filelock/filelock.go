@@ -157,8 +157,9 @@ func Held(path string) (bool, error) {
 	return !free, f.Close() // nothing was written
 }
 
-// Count counts the lock files in a context's folder. held is the number of locked files of runs. left is the number of
-// files without a holder. Ended processes and idle conversations leave them, and they do no harm.
+// Count counts the lock files in a context's folder. The result "held" is the number of locked files of runs. The
+// result "left" is the number of files without a holder. Ended processes and idle conversations leave them, and they do
+// no harm.
 func Count(dir string) (held, left int, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -283,7 +284,7 @@ func Holder(path string) *BusyError {
 	return e
 }
 
-// AcquireSession takes the lock of a session, or returns a *BusyError. If wait is true, it waits until the lock is
+// AcquireSession takes the lock of a session, or returns a *BusyError. If "wait" is true, it waits until the lock is
 // free.
 func AcquireSession(ctx context.Context, path string, wait bool) (lock *Lock, err error) {
 	err = Poll(ctx, wait, func() (err error) {
@@ -298,7 +299,7 @@ func AcquireSession(ctx context.Context, path string, wait bool) (lock *Lock, er
 // PollEvery is the time between two calls of try in Poll.
 const PollEvery = 100 * time.Millisecond
 
-// Poll calls the function try until the error is no longer busy. If wait is false, it calls try once.
+// Poll calls the function try until the error is no longer busy. If "wait" is false, it calls try once.
 func Poll(ctx context.Context, wait bool, try func() error, busy error) error {
 	for {
 		err := try()

@@ -68,8 +68,8 @@ func ByAgent(ctx context.Context, r *kernel.Runner, what fact.Login, do func() e
 	return recorded(ctx, r, what, func() (fact.LoginEnded, error) { return fact.LoginEnded{}, do() })
 }
 
-// recorded calls the function do, and records its start and its end. It records the end even if ctx is canceled during
-// do.
+// recorded calls the function "do", and records its start and its end. It records the end even if ctx is canceled
+// during the call.
 func recorded(ctx context.Context, r *kernel.Runner, what fact.Login, do func() (fact.LoginEnded, error)) error {
 	ctx = context.WithoutCancel(ctx)
 	record := func(typ event.Type, payload any) error {

@@ -41,7 +41,8 @@ func look(path string) (f files, err error) {
 	return f, err
 }
 
-// match reports whether the files in now are the files of this entry. An empty write-ahead log does not matter.
+// match reports whether the present files are the files of this entry. The parameter "now" has the present files. An
+// empty write-ahead log does not matter.
 func (f files) match(now files) bool {
 	return f.File == now.File && (!now.frames || f.WAL != "" && f.WAL == now.WAL)
 }

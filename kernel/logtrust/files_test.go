@@ -61,7 +61,7 @@ func TestKilled(t *testing.T) {
 	select {}
 }
 
-// put replaces the file to with a copy of the file from.
+// put replaces the file "to" with a copy of the file "from".
 func put(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.Rename(elsewhere(t, from), to); err != nil {

@@ -127,8 +127,8 @@ func (s Store) Check(ctx context.Context, path string) error {
 }
 
 // Open opens the log at path for work if Check accepts it, and stores that the log is known. If another file replaces
-// the log after the check, or appears where no file was, Open checks that file, too. kept is the error of storing that
-// the log is known. After such an error, the next opening checks the log again.
+// the log after the check, or appears where no file was, Open checks that file, too. The result "kept" is the error of
+// storing that the log is known. After such an error, the next opening checks the log again.
 func (s Store) Open(ctx context.Context, path string, opt eventlog.Options) (log *eventlog.Log, kept, err error) {
 	before, err := s.checkFiles(ctx, path)
 	if err != nil {
@@ -147,9 +147,9 @@ func (s Store) Open(ctx context.Context, path string, opt eventlog.Options) (log
 	return log, s.addEntry(ctx, &log.Reader, log.Newest(), nil), nil
 }
 
-// admitFiles returns nil if the files at path passed the earlier check, which is given in before, or pass a new one.
-// Opening the log may create a write-ahead log. admitFiles accepts it if it is empty, or if the log had no write-ahead
-// log with content before.
+// admitFiles returns nil if the files at path passed the earlier check or pass a new one. The parameter "before" has
+// the result of the earlier check. Opening the log may create a write-ahead log. admitFiles accepts it if it is empty,
+// or if the log had no write-ahead log with content before.
 func (s Store) admitFiles(ctx context.Context, path string, before files) error {
 	now, err := look(path)
 	if err != nil || before.File != "" && before.File == now.File &&

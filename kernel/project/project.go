@@ -53,7 +53,7 @@ func At(root, dir string, environ []string, settings map[string]string) (*Projec
 	return load(dir, environ, settings, func(config.Dirs) (config.Workspace, error) { return config.At(root) })
 }
 
-// load works like Find for the workspace that the function where returns.
+// load works like Find for the workspace that the function "where" returns.
 func load(dir string, environ []string, settings map[string]string,
 	where func(config.Dirs) (config.Workspace, error)) (*Project, error) {
 	p := &Project{Dir: dir, Config: &config.Config{}, Environ: environ}
@@ -82,7 +82,7 @@ func (p *Project) getenv(name string) string {
 func (p *Project) Redactor() (*redact.Redactor, error) { return redact.New(p.Config.Redact...) }
 
 // Open opens the context's log for work, and creates it if necessary. The errors are those of kernel.Open. The caller
-// must call the function done, which closes the Runner and the debug trail.
+// must call the function "done", which closes the Runner and the debug trail.
 func (p *Project) Open(ctx context.Context, version string) (r *kernel.Runner, done func() error, err error) {
 	opt, err := p.options()
 	if err != nil {

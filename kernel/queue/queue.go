@@ -75,8 +75,8 @@ func Withdraw(
 	return unlessHas(ctx, log, unless, ErrWithdrawn, Withdrawn(session, id, m))
 }
 
-// unlessHas appends an event. If the log has an event that the query unless selects, it returns the error found
-// instead.
+// unlessHas appends an event. If the log has an event that the query "unless" selects, it returns the error in the
+// parameter "found" instead.
 func unlessHas(ctx context.Context, log *eventlog.Log, unless event.Query, found error, e event.Event) error {
 	_, err := log.AppendUnless(ctx, unless, e)
 	var conflict *eventlog.ConflictError

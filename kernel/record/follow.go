@@ -65,8 +65,8 @@ type putEntry func(Entry) error
 
 var errLeft = errors.New("the caller's loop has ended")
 
-// entries calls the function read, and yields each entry that read puts. It then yields the error of read, unless the
-// caller has left the loop or ctx has ended.
+// entries calls the function "read", and yields each entry that this function puts. It then yields the function's
+// error, unless the caller has left the loop or ctx has ended.
 func entries(ctx context.Context, read func(putEntry) error) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		err := read(func(e Entry) error {

@@ -25,7 +25,7 @@ type History struct {
 	Answers int // the number of all answers of the session on the log
 }
 
-// ReadHistory reads the session's answered turns from before the run, the newest first, until the budget of tokens is
+// ReadHistory reads the session's answered turns that precede the run, the newest first, until the budget of tokens is
 // used up. It counts the omitted turns, so that the caller can report them. It also omits turns with a pruned text. For
 // the same log the result is always the same.
 func ReadHistory(ctx context.Context, log event.Reader, s event.SessionID, before event.RunID,

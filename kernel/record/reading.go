@@ -29,9 +29,9 @@ func (r *Reading) Follow(ctx context.Context) iter.Seq2[Entry, error] {
 	})
 }
 
-// Until yields the recorded events up to the event until, without Held and Freed. A caller that leaves the loop may
-// call Until again for the next entries or for later events. After an error or the end of ctx, the Reading cannot be
-// used.
+// Until yields the recorded events up to the event with this Seq, without Held and Freed. A caller that leaves the loop
+// may call Until again for the next entries or for later events. After an error or the end of ctx, the Reading cannot
+// be used.
 func (r *Reading) Until(ctx context.Context, until event.Seq) iter.Seq2[Entry, error] {
 	return entries(ctx, func(put putEntry) (err error) {
 		if r.f == nil {

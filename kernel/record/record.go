@@ -225,8 +225,8 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 	}),
 }
 
-// reader returns a function that decodes the payload and calls the function read. If the payload cannot be decoded,
-// read gets the zero value.
+// reader returns a function that decodes the payload and calls the function "read". If the payload cannot be decoded,
+// the function gets the zero value.
 func reader[T any](read func(*Record, event.Event, T)) func(*Record, event.Event) error {
 	return func(r *Record, e event.Event) error {
 		var p T

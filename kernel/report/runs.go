@@ -47,7 +47,7 @@ type RunsQuery struct {
 	Newest int
 }
 
-// ReadRuns returns the runs that q selects, oldest first. more means that older runs exist.
+// ReadRuns returns the runs that q selects, oldest first. The result "more" means that older runs exist.
 func ReadRuns(ctx context.Context, log event.Reader, q RunsQuery) (list []Run, more bool, err error) {
 	inputs := event.Query{Types: []event.Type{event.MessageReceived}, Session: q.Session, Since: q.Since, Before: q.Before,
 		Newest: true}

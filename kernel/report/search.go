@@ -23,8 +23,8 @@ type Search struct {
 }
 
 // OpenSearch opens the index in the file at path and adds the new events. The first time, these are all events. If
-// progress is not nil, OpenSearch calls it with the number of each added event. The caller closes the Search before the
-// log.
+// "progress" is not nil, OpenSearch calls it with the number of each added event. The caller closes the Search before
+// the log.
 func OpenSearch(ctx context.Context, log event.Reader, path string, progress func(event.Seq)) (*Search, error) {
 	v, err := view.Open(ctx, log, path, nil, view.Projection{
 		Name: "search", Version: 3, Schema: searchSchema, Types: event.Known().For(event.Search),

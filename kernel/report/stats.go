@@ -295,8 +295,8 @@ func (s *Stats) sortAll() {
 	})
 }
 
-// Add adds the statistics o of another log. If of is not empty, it is the name of that log, such as a project. All runs
-// of o then become one share with this name, instead of the shares in o.
+// Add adds the statistics o of another log. If "of" is not empty, it is the name of that log, such as a project. All
+// runs of o then become one share with this name, instead of the shares in o.
 func (s *Stats) Add(of string, o Stats) {
 	s.Total.addNumbers(o.Total)
 	s.Withheld += o.Withheld

@@ -253,8 +253,8 @@ func note(e event.Event) StepNote {
 	return StepNote{Type: e.Type, Text: Summarize(e, nil), Bad: badNews[e.Type], of: &e}
 }
 
-// In returns the result of Words and the text of the note in the language say. It does not translate the agent's own
-// text.
+// In returns the result of Words and the text of the note, in the language of the parameter "say". It does not
+// translate the agent's own text.
 func (n StepNote) In(say *language.Sentences) (words, text string) {
 	if text = n.Text; n.of != nil {
 		text = Summarize(*n.of, say)

@@ -16,9 +16,9 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Summarize describes an event in a few words. It translates events of sessions and runs to the language say. A nil say
-// means English. It never fails: for an unreadable event it returns the beginning of the payload. The result may
-// contain any text of an agent. Summarize neither cuts it to a width nor escapes it for a terminal.
+// Summarize describes an event in a few words. It translates events of sessions and runs to the language of the
+// parameter "say". Nil means English. It never fails: for an unreadable event it returns the beginning of the payload.
+// The result may contain any text of an agent. Summarize neither cuts it to a width nor escapes it for a terminal.
 func Summarize(e event.Event, say *language.Sentences) string {
 	say = cmp.Or(say, language.English.Sentences())
 	if damage := e.Damage(); damage != nil {

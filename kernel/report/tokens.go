@@ -101,8 +101,8 @@ func segment(text string) (tokens, chars string) {
 	return b.String(), c.String()
 }
 
-// pairs writes the overlapping pairs of a dense sequence. If last is true, or if the sequence is a single character, it
-// also writes the last character alone.
+// pairs writes the overlapping pairs of a dense sequence. If "last" is true, or if the sequence is a single character,
+// it also writes the last character alone.
 func pairs(b *strings.Builder, run string, last bool) {
 	_, n := utf8.DecodeRuneInString(run)
 	alone := n == len(run)
@@ -272,8 +272,8 @@ func excerpt(text string, phrases []string, runes int) []Piece {
 	return pieces
 }
 
-// window returns the limits of a part of the text with the given number of runes. The byte offset at lies in the first
-// third of the part. If possible, the part does not begin inside a word.
+// window returns the limits of a part of the text with the given number of runes. The parameter "at" is a byte offset.
+// It lies in the first third of the part. If possible, the part does not begin inside a word.
 func window(text string, at, runes int) (begin, end int) {
 	begin = at
 	for range runes / 3 {

@@ -18,7 +18,7 @@ func fill(say *language.Sentences, sentence *message.Text, args ...any) string {
 	return say.Say(sentence.With(args...))
 }
 
-// number returns a number and its noun, such as "2 calls", in the language say.
+// number returns a number and its noun, such as "2 calls", in the language of the parameter "say".
 func number(say *language.Sentences, n int, what noun) string {
 	if n == 1 {
 		return fill(say, what.one, n)

@@ -39,8 +39,8 @@ type TurnSummary struct {
 	err *provider.Error
 }
 
-// ReadTurns returns the newest n turns of a session, oldest first. If before is not zero, it returns only turns with an
-// input that precedes the event with this Seq. A negative n means all turns.
+// ReadTurns returns the newest n turns of a session, oldest first. If "before" is not zero, it returns only turns with
+// an input that precedes the event with this Seq. A negative n means all turns.
 func ReadTurns(ctx context.Context, log event.Reader, s event.SessionID, before event.Seq,
 	n int) ([]TurnSummary, error) {
 	if n < 0 && before == 0 {

@@ -174,7 +174,7 @@ const selectSessions = `
 	FROM sessions AS s
 	LEFT JOIN current AS c ON c.id = s.id`
 
-// List returns the sessions, the last used first. It omits the ephemeral sessions unless all is true.
+// List returns the sessions, the last used first. It omits the ephemeral sessions unless "all" is true.
 func (s *View) List(ctx context.Context, all bool) ([]Session, error) {
 	return s.querySessions(ctx, selectSessions+`
 		WHERE ? OR NOT s.ephemeral

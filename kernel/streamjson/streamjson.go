@@ -201,8 +201,8 @@ type Content struct {
 	Path string `json:"path,omitempty"`
 }
 
-// NewResult returns the result of a run. If the run was not accepted, err is the reason. kind is the kind of err:
-// "usage", provider.TypeRecord, or "perlica" for any other error.
+// NewResult returns the result of a run. If the run was not accepted, err is the reason. The parameter "kind" is the
+// kind of err: "usage", provider.TypeRecord, or "perlica" for any other error.
 func NewResult(res record.Result, err error, kind provider.ErrorType) Result {
 	r := Result{
 		Type: "result", Schema: Schema,

@@ -32,9 +32,9 @@ type Conn struct {
 // New returns a connection that writes to out.
 func New(out io.Writer) *Conn { return &Conn{out: out, waiting: map[string][]func(Message){}} }
 
-// Serve reads lines from in until in ends or ctx is cancelled, and then returns nil. Otherwise it returns the error of
-// reading. It hands requests and notifications to handle, one after the other. When ctx is cancelled first, the
-// goroutine that reads from in stays until its Read returns.
+// Serve reads lines from the parameter "in" until it ends or ctx is cancelled, and then returns nil. Otherwise it
+// returns the error of reading. It hands requests and notifications to handle, one after the other. When ctx is
+// cancelled first, the goroutine that reads these lines stays until its Read returns.
 func (c *Conn) Serve(ctx context.Context, in io.Reader, handle func(Message)) error {
 	return Read(ctx, in, func(line []byte) {
 		m, err := Parse(line)
@@ -51,8 +51,8 @@ func (c *Conn) Serve(ctx context.Context, in io.Reader, handle func(Message)) er
 	})
 }
 
-// Read calls handle with the lines of in that are not blank. A line is valid until handle returns. It returns as Serve
-// does.
+// Read reads lines from the parameter "in" and calls handle with each line that is not blank. A line is valid until
+// handle returns. It returns as Serve does.
 func Read(ctx context.Context, in io.Reader, handle func(line []byte)) error {
 	ended := make(chan error, 1)
 	go func() {

@@ -411,8 +411,8 @@ func CheckUnix(c syscall.Conn) error {
 	return check(pid)
 }
 
-// CheckTCP is CheckUnix for a connection from peer to here over a loopback address. It returns nil for a
-// connection from another machine.
+// CheckTCP is CheckUnix for a connection over a loopback address. The connection leads from the address peer to the
+// address "here". It returns nil for a connection from another machine.
 func CheckTCP(peer, here netip.AddrPort) error {
 	if !peer.Addr().Unmap().IsLoopback() && peer.Addr().Unmap() != here.Addr().Unmap() {
 		return nil

@@ -50,8 +50,8 @@ func Announce(mode string) error {
 // and it is far above every limit that a system sets.
 const brandBase = 1 << 62
 
-// lowerLocks lowers the limits of file locks of this process. first reports whether the hard limit was infinite before
-// the call.
+// lowerLocks lowers the limits of file locks of this process. The result "first" reports whether the hard limit was
+// infinite before the call.
 func lowerLocks(to uint64) (first bool) {
 	var now unix.Rlimit
 	if unix.Prlimit(0, unix.RLIMIT_LOCKS, nil, &now) != nil || now.Max <= to {
@@ -202,7 +202,7 @@ func ancestry(pid int) (links []link, err error) {
 	return links, err
 }
 
-// readLine reads a line once. again means that a process got another parent during the read.
+// readLine reads a line once. The result "again" means that a process got another parent during the read.
 func (p *proc) readLine(pid int) (links []link, again bool, err error) {
 	parent := 0
 	for pid > 0 {

@@ -58,7 +58,8 @@ func connect(t *testing.T, s Settings, wantsHTTP bool) *peer {
 	return speak(t, in, out, served, wantsHTTP)
 }
 
-// speak initializes the agent that reads from in and writes to out. served receives the result of Serve.
+// speak initializes the agent that reads from the pipe "in" and writes to the pipe "out". served receives the result of
+// Serve.
 func speak(t *testing.T, in io.WriteCloser, out io.Reader, served <-chan error, wantsHTTP bool) *peer {
 	t.Helper()
 	p := &peer{t: t, in: in, lines: make(chan message, 100)}
@@ -102,7 +103,7 @@ func (p *peer) sendRequest(method, params string) string {
 	return fmt.Sprint(p.ids)
 }
 
-// awaitAnswer reads lines until the answer to a request arrives or done returns true.
+// awaitAnswer reads lines until the answer to a request arrives or the function "done" returns true.
 func (p *peer) awaitAnswer(id string, done func() bool) message {
 	p.t.Helper()
 	for late := time.After(patience); ; {

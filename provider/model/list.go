@@ -137,8 +137,8 @@ func (a *agent) getPage(ctx context.Context, session, path string) ([]byte, erro
 	return b, nil
 }
 
-// readModels reads a page of a list in the form of openAI and Anthropic, or of Gemini. next is the end of the
-// query for the next page. It is empty after the last page.
+// readModels reads a page of a list in the form of openAI and Anthropic, or of Gemini. The result "next" is the end of
+// the query for the next page. It is empty after the last page.
 func readModels(b []byte) (names []string, next string, err error) {
 	var v struct {
 		Data []struct {

@@ -154,8 +154,8 @@ func isStream(body *bufio.Reader) bool {
 	}
 }
 
-// unstreamed reads an answer that came as one JSON document, which some servers send instead of a stream.
-// whole reports whether the document is a complete answer.
+// unstreamed reads an answer that came as one JSON document, which some servers send instead of a stream. The result
+// "whole" reports whether the document is a complete answer.
 func unstreamed(from reader, body []byte) (all []piece, whole bool) {
 	list := []json.RawMessage{body}
 	if bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) && json.Unmarshal(body, &list) != nil {

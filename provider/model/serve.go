@@ -18,9 +18,9 @@ import (
 // metaKey is Perlica's member of _meta.
 const metaKey = "perlica.dev"
 
-// Serve speaks ACP until in ends or ctx is cancelled, and then returns nil. Otherwise it returns the error of
-// reading. When in ends, it cancels the running prompts and closes their connections. When ctx ends first,
-// the goroutine that reads from in stays until its Read returns. The settings must have passed Check.
+// Serve speaks ACP until "in" ends or ctx is cancelled, and then returns nil. Otherwise it returns the error of
+// reading. When "in" ends, it cancels the running prompts and closes their connections. When ctx ends first, the
+// goroutine that reads these lines stays until its Read returns. The settings must have passed Check.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, s Settings) error {
 	ctx, leave := context.WithCancel(ctx)
 	a := &agent{settings: s, conn: agentside.New(out), sessions: map[string]*session{}}

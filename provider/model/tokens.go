@@ -29,7 +29,7 @@ func (p *Price) checkNumbers() error {
 	return nil
 }
 
-// cost returns the cost of the tokens. known is false if the price does not cover all of them.
+// cost returns the cost of the tokens. The result "known" is false if the price does not cover all of them.
 func (p *Price) cost(u usage) (amount float64, known bool) {
 	if !u.known || u.cachedWrite > 0 && p.CacheWrite == 0 {
 		return 0, false

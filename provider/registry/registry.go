@@ -84,7 +84,7 @@ func Introduced(name string) (Known, bool) {
 	return Known{}, false
 }
 
-// Nearest returns the most similar id in the registry or in more, or "" if no id is similar.
+// Nearest returns the most similar id in the registry or in the list "more". It returns "" if no id is similar.
 func Nearest(id string, more ...string) string {
 	best, at := "", 3 // at most two edits, and fewer than half of the word
 	for _, k := range known {

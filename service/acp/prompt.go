@@ -83,7 +83,7 @@ func (r *relay) prompt(m provider.Message, s *session) {
 	}
 }
 
-// runTurn answers the prompt after the channel before is closed, which means that the earlier prompt has ended.
+// runTurn answers the prompt after the channel "before" is closed, which means that the earlier prompt has ended.
 func (p *prompt) runTurn(before <-chan struct{}) {
 	s, r := p.s, p.s.r
 	defer p.leave()

@@ -133,7 +133,7 @@ func (w *world) start(env []string, set func(*Options)) {
 	}()
 }
 
-// options returns the options of a relay in this world. done closes the logs.
+// options returns the options of a relay in this world. The function "done" closes the logs.
 func (w *world) options(env []string) (opt Options, done func() error) {
 	self, err := os.Executable()
 	if err != nil {

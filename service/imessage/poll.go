@@ -95,8 +95,8 @@ func parse(cursor string) (row int64, since time.Time, err error) {
 	return row, time.Unix(unix, 0), nil
 }
 
-// look returns all messages after row up to the row end, in order. Without new messages, end is row. newest is the time
-// of the newest of all messages.
+// look returns all messages after the given row, in order. The result "end" is the row of the last of them. Without new
+// messages it is the given row. newest is the time of the newest of all messages.
 func (c *Channel) look(ctx context.Context, row int64, since time.Time) (list []message, end int64, newest time.Time,
 	err error) {
 	chats, err := c.chats(ctx, since)
@@ -163,7 +163,7 @@ func (c *Channel) chats(ctx context.Context, since time.Time) ([]chat, error) {
 	}
 }
 
-// readChats adds the messages of the relevant chats after row to found.
+// readChats adds the messages of the relevant chats after the given row to the slice "found".
 func (c *Channel) readChats(ctx context.Context, chats []chat, row int64, since, newest time.Time,
 	found map[int64]message) error {
 	for _, ch := range chats {

@@ -278,8 +278,9 @@ const answerWait = 30 * time.Second
 // byMembers is the field Where of each recorded answer that came over the hub.
 const byMembers = "team"
 
-// verdictOf returns nil if this member's answer to a question counts, otherwise an *UncountedError. known is false
-// until the hub has the worker's verdict or the question's end. The end may arrive a moment before the verdict.
+// verdictOf returns nil if this member's answer to a question counts, otherwise an *UncountedError. The result "known"
+// is false until the hub has the worker's verdict or the question's end. The end may arrive a moment before the
+// verdict.
 func (t *Team) verdictOf(given hub.Answer, end json.RawMessage) (known bool, err error) {
 	switch {
 	case given.Verdict != nil && *given.Verdict == "":

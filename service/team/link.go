@@ -23,7 +23,7 @@ type Link struct {
 	failed error     // the error of the last opening
 }
 
-// NewLink returns a link to the team that the function open opens. If open is nil, the user has no team.
+// NewLink returns a link to the team that the function "open" opens. If "open" is nil, the user has no team.
 func NewLink(open func(context.Context) (*Team, error)) *Link {
 	return &Link{open: open, sem: make(chan struct{}, 1)}
 }

@@ -52,8 +52,8 @@ func (o *outbox) closeAfter(limit time.Duration) {
 	o.wake()
 }
 
-// nextReport returns the next report. over means that the outbox is closed and empty, or that its
-// time is over.
+// nextReport returns the next report. The result "over" means that the outbox is closed and empty, or that its time is
+// over.
 func (o *outbox) nextReport() (f func(context.Context) error, end context.Context, over bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

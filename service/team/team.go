@@ -104,8 +104,8 @@ func randomName() string {
 	return hex.EncodeToString(b)
 }
 
-// Init makes a team in an empty database. made is false if the team existed before. This machine's
-// key becomes the key of the team's first admin.
+// Init makes a team in an empty database. The result "made" is false if the team existed before. This machine's key
+// becomes the key of the team's first admin.
 func Init(ctx context.Context, opt Options, name string) (state hub.State, made bool, err error) {
 	if err := hub.CheckName(name); err != nil {
 		return state, false, err

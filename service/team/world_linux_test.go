@@ -198,7 +198,7 @@ func submit(t testing.TB, j *Team, drafts ...Draft) {
 	}
 }
 
-// ended waits for an input's end. look may be nil.
+// ended waits for an input's end. The function "look" may be nil.
 func ended(t testing.TB, j *Team, id string, look func(hub.Status, []hub.Question)) hub.Status {
 	t.Helper()
 	if look == nil {

@@ -77,7 +77,8 @@ func (c *Channel) Poll(ctx context.Context, cursor string) (list []channel.Inbou
 	return list, next, nil
 }
 
-// updates asks the server for the events from the offset on. It waits for an event at most for the duration wait.
+// updates asks the server for the events from the offset on. It waits for an event for at most the duration in the
+// parameter "wait".
 func (c *Channel) updates(ctx context.Context, offset int64, wait time.Duration) (raw []json.RawMessage, err error) {
 	params := struct {
 		Offset  int64    `json:"offset,omitempty"`

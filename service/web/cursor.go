@@ -69,13 +69,14 @@ func (c cursor) String() string {
 	return strings.Join(parts, "-")
 }
 
-// part returns the part of the cursor's text that belongs to one log. at is the shortened place of the log.
+// part returns the part of the cursor's text that belongs to one log. The parameter "at" is the shortened place of the
+// log.
 func (c cursor) part(at string) string {
 	return at + "." + c[at].origin + "." + strconv.FormatInt(int64(c[at].seq), 36)
 }
 
-// around splits the cursor's text at the event number of one log. It returns the text before and after the number. at
-// is the shortened place of the log.
+// around splits the cursor's text at the event number of one log. It returns the text before and after the number. The
+// parameter "at" is the shortened place of the log.
 func (c cursor) around(at string) (ahead, behind string) {
 	for _, other := range slices.Sorted(maps.Keys(c)) {
 		switch {

@@ -64,7 +64,7 @@ func asksForJSON(accept string) bool {
 }
 
 // span returns the first and last event of a log that belong to the run and the session. ok is false if the log has no
-// such event. If the client named no run and no session, last is 0.
+// such event. If the client named no run and no session, the result "last" is 0.
 func (c chosen) span(ctx context.Context, log logReader) (first, last event.Seq, ok bool, err error) {
 	q := event.Query{Run: c.run, Session: c.session}
 	if q.Run == "" && q.Session == "" {
@@ -161,9 +161,9 @@ func (s *Server) eventsPage(w http.ResponseWriter, r *request, list []*eventLog,
 	return reply(w, http.StatusOK, answer)
 }
 
-// recordedLines yields the lines of the recorded events that follow the event number after. upTo is the number of the
-// last event. 0 means the newest event of the log. recordedLines returns the number of the last event that it has read.
-// If yield refuses a line, the returned event is the one before this line.
+// recordedLines yields the lines of the recorded events that follow the event with the number "after". upTo is the
+// number of the last event. 0 means the newest event of the log. recordedLines returns the number of the last event
+// that it has read. If yield refuses a line, the returned event is the one before this line.
 func (l *eventLog) recordedLines(ctx context.Context, log logReader, after, upTo event.Seq,
 	yield func(line) bool) (event.Seq, error) {
 	if upTo == 0 {

@@ -32,7 +32,7 @@ type stream struct {
 	cursor string
 }
 
-// follow opens a stream. The stream continues at the cursor last.
+// follow opens a stream. The parameter "last" is the cursor at which the stream continues.
 func (w *world) follow(path, last string, change ...func(*http.Request)) *stream {
 	w.t.Helper()
 	req := w.request("GET", path, nil)

@@ -233,9 +233,9 @@ func (f *feed) endReader() {
 	<-f.over
 }
 
-// enterAfter returns the number of the first line that a follower needs. The parameter after is the last event that the
-// follower has. states are the lines that name the holders of the sessions. ok is false if the ring begins too late.
-// The follower must then read the log itself up to the event upTo.
+// enterAfter returns the number of the first line that a follower needs. The parameter "after" is the last event that
+// the follower has. states are the lines that name the holders of the sessions. ok is false if the ring begins too
+// late. The follower must then read the log itself up to the event upTo.
 func (f *feed) enterAfter(after event.Seq) (next int64, states []line, upTo event.Seq, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -256,9 +256,9 @@ func (f *feed) enterAfter(after event.Seq) (next int64, states []line, upTo even
 	return f.first + int64(i), states, 0, true
 }
 
-// linesFrom returns the lines of the ring that begin with the line number next. now is the number of the line after
-// them. The feed notifies the follower when the line now arrives. ok is false if the ring no longer contains the line
-// next.
+// linesFrom returns the lines of the ring from the line number "next" on. The result "now" is the number of the line
+// after them. The feed notifies the follower when the line with the number "now" arrives. The result ok is false if the
+// ring no longer contains this line.
 func (f *feed) linesFrom(one *follower, next int64) (lines []line, now int64, ok bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -296,9 +296,9 @@ const (
 
 func newBacklog() *backlog { return &backlog{sem: make(chan struct{}, 1)} }
 
-// readLines returns the lines that follow the event number after, and the last event that they cover. It reads no event
-// after upTo, which must be on record. But it may return a segment that was read for another follower and ends later.
-// The caller sends the lines without holding sem, so a slow client blocks no other reader.
+// readLines returns the lines that follow the event with the number "after", and the last event that they cover. It
+// reads no event after upTo, which must be on record. But it may return a segment that was read for another follower
+// and ends later. The caller sends the lines without holding sem, so a slow client blocks no other reader.
 func (b *backlog) readLines(ctx context.Context, at place, log logReader, after,
 	upTo event.Seq) ([]line, event.Seq, error) {
 	select {

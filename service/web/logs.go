@@ -79,7 +79,8 @@ func (ls *logs) here() place {
 	return place{root, ls.opt.Here.Config.ContextID}
 }
 
-// list returns the logs that match the place where. An empty project or context matches every log of this machine.
+// list returns the logs that match the place in the parameter "where". An empty project or context matches every log of
+// this machine.
 func (ls *logs) list(ctx context.Context, where place) ([]*eventLog, error) {
 	if where.Project == teamProject {
 		return ls.copies(ctx, where.Context)

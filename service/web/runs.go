@@ -132,8 +132,8 @@ func afterRuns(from runsPage, runs []runShown) runsPage {
 	return next
 }
 
-// newestRuns returns at most n runs, the newest first. Their inputs are older than the event number before. 0 means
-// that all inputs count.
+// newestRuns returns at most n runs, the newest first. Their inputs are older than the event with the number "before".
+// 0 means that all inputs count.
 func (l *eventLog) newestRuns(ctx context.Context, log logReader, session event.SessionID, before event.Seq,
 	n int) (list []runShown, err error) {
 	if before == 1 {

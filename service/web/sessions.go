@@ -221,7 +221,8 @@ func (l *eventLog) viewing(ctx context.Context, log logReader, f func(*sessions.
 	return errors.Join(f(view), view.Close())
 }
 
-// view returns the path of a view's file: own for a log of this machine, and the file called name of a copy.
+// view returns the path of a view's file. For a log of this machine, it is the path in the parameter "own". For a copy,
+// it is the copy's file with the given name.
 func (l *eventLog) view(own, name string) (string, error) {
 	if c := l.copied(); c != nil {
 		return c.View(name)
@@ -307,8 +308,8 @@ func (s *Server) named(r *request) (*eventLog, error) {
 	return s.logs.oneLog(r.Context(), r.where())
 }
 
-// holding finds the log that has an event of the query q. It searches the logs that match the place where. If none of
-// these logs can be read, holding returns the error of the first one.
+// holding finds the log that has an event of the query q. It searches the logs that match the place in the parameter
+// "where". If none of these logs can be read, holding returns the error of the first one.
 func (s *Server) holding(ctx context.Context, where place, q event.Query) (*eventLog, logReader, error) {
 	list, err := s.logs.list(ctx, where)
 	if err != nil {

@@ -250,8 +250,8 @@ func (c *Channel) tick() int64 {
 	return c.last
 }
 
-// cameFirst returns the number of a message's first attempt. If there was no attempt before, it stores the number now.
-// The caller holds mu.
+// cameFirst returns the number of a message's first attempt. If this is the first attempt, it stores the number in the
+// parameter "now". The caller holds mu.
 func (c *Channel) cameFirst(id string, now int64) int64 {
 	if before, ok := c.first.Get(id); ok {
 		return before

@@ -174,7 +174,7 @@ func (b *backlog) listInputs() string {
 }
 
 // onArrival makes the backlog call the function arrive when an input of another process can be sent. The function
-// done ends this.
+// "done" ends this.
 func (b *backlog) onArrival(arrive func()) (done func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -226,7 +226,8 @@ func (c *chat) sendQueued(in queue.Input) {
 		Sender: in.Sender})
 }
 
-// handleLineDuringTurn handles a line that was entered during a turn. It passes messages for the person to say.
+// handleLineDuringTurn handles a line that was entered during a turn. It calls the function "say" with each message for
+// the person.
 func (c *chat) handleLineDuringTurn(line string, say func(string)) {
 	l, err := command.Parse(line, c.agentCommands()...)
 	switch {

@@ -293,8 +293,8 @@ func (c *chat) changeSession(out command.Output) {
 	}
 }
 
-// completeWord returns completions for the last word of the line: commands, or paths after an @. The word begins at
-// byte from.
+// completeWord returns completions for the last word of the line: commands, or paths after an @. The result "from" is
+// the offset of this word, in bytes.
 func (c *chat) completeWord(before string) (from int, words []string) {
 	from = strings.LastIndexAny(before, " \t\n") + 1
 	last := before[from:]
@@ -354,7 +354,7 @@ func (c *chat) completePath(path, mark string) (words []string) {
 	})
 }
 
-// pathsMatching returns the paths of all files in the folder of path for which the function fits returns true. base
+// pathsMatching returns the paths of all files in the folder of path for which the function "fits" returns true. base
 // is the last part of path.
 func (c *chat) pathsMatching(path, mark string, fits func(name, base string) bool) (words []string) {
 	dir, base := "", path

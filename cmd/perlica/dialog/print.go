@@ -68,7 +68,8 @@ type Printer struct {
 	doing    string     // text of the status line
 }
 
-// NewPrinter returns a Printer for one run. A closed standard output stops the run through stop.
+// NewPrinter returns a Printer for one run. If standard output is closed, the Printer stops the run with the parameter
+// "stop".
 func NewPrinter(ctx context.Context, a *frame.App, f Flags, stop *frame.Stopper) *Printer {
 	p := &Printer{
 		a: a, format: f.Format, quiet: f.Quiet, newline: f.Newline, thoughts: f.Thoughts ||

@@ -205,7 +205,7 @@ func (s *questionScreen) waitForKey(ctx context.Context, changes <-chan os.Signa
 	return s.keys.Next(ctx)
 }
 
-// handleKey acts on a key. done means that the screen needs no further key.
+// handleKey acts on a key. The result "done" means that the screen needs no further key.
 func (s *questionScreen) handleKey(ctx context.Context, key screen.Key) (done bool, err error) {
 	switch {
 	case key.IsControl(screen.CtrlZ):
@@ -336,8 +336,8 @@ func (s *questionScreen) readValue(ctx context.Context) (string, error) {
 	}
 }
 
-// confirmAlways asks for a second key, because the option allows an action for good. yes means that the person
-// confirmed. done means that the screen needs no further key.
+// confirmAlways asks for a second key, because the option allows an action for good. The result "yes" means that the
+// person confirmed. The result "done" means that the screen needs no further key.
 func (s *questionScreen) confirmAlways(ctx context.Context) (yes, done bool, err error) {
 	rows := card.Note(
 		"This allows it for good: the agent will not ask again, and Perlica cannot limit the actions that this covers.",
@@ -365,7 +365,7 @@ func (s *questionScreen) confirmAlways(ctx context.Context) (yes, done bool, err
 	}
 }
 
-// recordAnswer puts an answer on the log. done means that the question needs no further answer.
+// recordAnswer puts an answer on the log. The result "done" means that the question needs no further answer.
 func (k *Asker) recordAnswer(ctx context.Context, q interaction.Question, answer interaction.Answer) (done bool,
 	err error) {
 	if k.AnswerTo != nil {

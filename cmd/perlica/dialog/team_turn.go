@@ -102,8 +102,8 @@ func unknownOutcome(id, why string) record.Result {
 		Err: &provider.Error{Type: provider.TypeGone, Subtype: "team", Message: why}}
 }
 
-// waitForEnd waits for the end of the input. If the user stops the turn, it cancels the input on the hub. before
-// means that the team knew the input before this call.
+// waitForEnd waits for the end of the input. If the user stops the turn, it cancels the input on the hub. The parameter
+// "before" means that the team knew the input before this call.
 func (r *teamTurn) waitForEnd(ctx context.Context, before bool) (res record.Result, worker string, err error) {
 	under, end := context.WithCancel(ctx)
 	defer end()

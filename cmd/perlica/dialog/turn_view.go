@@ -42,8 +42,8 @@ type shownTool struct {
 	over  bool // The end of the call was shown. The call's result is then removed from memory.
 }
 
-// NewTurnView returns the view of one turn. It prints through say. folded returns the sentence that tells how to see
-// the whole result of a tool call.
+// NewTurnView returns the view of one turn. It prints with the Printer in the parameter "say". The function folded
+// returns the sentence that tells how to see the whole result of a tool call.
 func NewTurnView(a *frame.App, say *Printer, folded func(tool string) string) *TurnView {
 	v := &TurnView{A: a, Say: say, calls: map[acp.ToolCallId]*shownTool{}, folded: folded}
 	say.usageShownElsewhere = true

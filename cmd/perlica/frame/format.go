@@ -42,9 +42,9 @@ func ProviderMessage(e *provider.Error) string {
 	return e.Error()
 }
 
-// LoginHint tells how to log in to an agent. held lists variables that may hold the agent's key and that the agent
-// did not get. adHoc means that the flag --agent named the agent's command, so 'perlica provider login' cannot name
-// the agent.
+// LoginHint tells how to log in to an agent. The parameter "held" lists variables that may hold the agent's key and
+// that the agent did not get. adHoc means that the flag --agent named the agent's command, so 'perlica provider login'
+// cannot name the agent.
 func LoginHint(id string, adHoc bool, held []string) string {
 	// For a variable that the registry does not list, nobody knows whether it has the key.
 	if i := slices.IndexFunc(held, func(name string) bool { return !registry.Uses(name) }); i >= 0 {

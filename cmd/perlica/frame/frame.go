@@ -216,8 +216,8 @@ func Exactly(names ...string) cobra.PositionalArgs {
 	return Between(len(names), names...)
 }
 
-// Between requires the first of the named arguments and allows all of them. The number of required arguments is
-// least.
+// Between requires the first of the named arguments and allows all of them. The parameter "least" is the number of
+// required arguments.
 func Between(least int, names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {

@@ -182,8 +182,8 @@ const ByteOrderMark = "\ufeff"
 // MaxInput is the size of the longest input text in bytes.
 const MaxInput = 32 << 20
 
-// Progress shows on a terminal how many events of a log were handled. The caller passes the number to f. If log is
-// nil, the total is unknown. done removes the line from the screen and may be called more than once.
+// Progress shows on a terminal how many events of a log were handled. The caller passes the number to f. If log is nil,
+// the total is unknown. The function "done" removes the line from the screen and may be called more than once.
 func (a *App) Progress(ctx context.Context, doing string, log *store.Reader) (f func(int64), done func()) {
 	of := ""
 	if log != nil {

@@ -72,7 +72,7 @@ func StopOfSignal(sig os.Signal) fact.Stop {
 	return fact.Stop{By: streamjson.ByTerminated, Why: "terminated"}
 }
 
-// NewStopper returns a Stopper that is not connected to signals. The function end ends the agent.
+// NewStopper returns a Stopper that is not connected to signals. The function "end" ends the agent.
 func NewStopper(end context.CancelCauseFunc) *Stopper {
 	return &Stopper{First: make(chan fact.Stop, 1), End: end}
 }
@@ -109,7 +109,8 @@ func (s *Stopper) Tell(f func()) {
 }
 
 // CatchDuringChild catches the signals that would end this process while another program uses its terminal. Signals
-// that are ignored stay ignored for the other program, too. The caller calls stop when the program has ended.
+// that are ignored stay ignored for the other program, too. The caller calls the function "stop" when the program has
+// ended.
 func CatchDuringChild() (caught <-chan os.Signal, stop func()) {
 	ch := make(chan os.Signal, 4)
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP} {
@@ -123,8 +124,8 @@ func CatchDuringChild() (caught <-chan os.Signal, stop func()) {
 // Release stops catching signals.
 func (s *Stopper) Release() { s.End(nil) }
 
-// Interruptible calls f with a context that the first Ctrl-C ends. A second Ctrl-C ends the process. left is the part
-// of the error message about the things that may remain.
+// Interruptible calls f with a context that the first Ctrl-C ends. A second Ctrl-C ends the process. The parameter
+// "left" is the part of the error message about the things that may remain.
 func Interruptible(ctx context.Context, left string, f func(ctx context.Context) error) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

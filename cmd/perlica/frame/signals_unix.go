@@ -45,7 +45,7 @@ func Suspend() error {
 	return nil
 }
 
-// TerminalResizes returns a channel that receives a value when the terminal's size may have changed, until stop is
+// TerminalResizes returns a channel that receives a value when the terminal's size may have changed, until "stop" is
 // called.
 func TerminalResizes() (changes <-chan os.Signal, stop func()) {
 	ch := make(chan os.Signal, 1)

@@ -15,7 +15,7 @@ const (
 )
 
 // ToolResultRows returns the result of a tool call as rows of the given width. The file changes come first, then the
-// output. If folded, it leaves out most rows, and more is the number of lines and rows left out.
+// output. If folded, it leaves out most rows, and "more" is the number of lines and rows left out.
 func ToolResultRows(t provider.ToolCall, width int, folded bool) (rows []card.Row, more int) {
 	for _, d := range ToolChanges(t) {
 		diff := card.Diff(d, width)

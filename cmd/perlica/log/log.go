@@ -110,8 +110,8 @@ const (
 	maxProof = 1 << 29
 )
 
-// readNamed reads a file that the command line names. The name "-" means standard input. most is the largest
-// accepted size in bytes.
+// readNamed reads a file that the command line names. The name "-" means standard input. The parameter "most" is the
+// largest accepted size in bytes.
 func (a *app) readNamed(name string, most int64) ([]byte, error) {
 	if name != "-" {
 		return readGiven(name, most)
@@ -123,8 +123,8 @@ func (a *app) readNamed(name string, most int64) ([]byte, error) {
 	return b, err
 }
 
-// readGiven reads a file of at most most bytes. If the file is a pipe without a writer, readGiven does not wait for
-// a writer and returns no bytes.
+// readGiven reads a file. The parameter "most" is the largest accepted size in bytes. If the file is a pipe without a
+// writer, readGiven does not wait for a writer and returns no bytes.
 func readGiven(name string, most int64) ([]byte, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -149,8 +149,8 @@ func statsOf(ctx context.Context, dirs config.Dirs, path string, q report.StatsQ
 	return stats, err
 }
 
-// statsGrid returns a table of the statistics. If by is "day", it has a row for each day and provider. Otherwise it
-// has a row for each value of the property by.
+// statsGrid returns a table of the statistics. If "by" is "day", it has a row for each day and provider. Otherwise it
+// has a row for each value of the property with this name.
 func statsGrid(stats report.Stats, by string) frame.Grid {
 	of := []string{strings.ToUpper(by)}
 	if by == "day" {

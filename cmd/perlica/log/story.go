@@ -64,7 +64,7 @@ func (n *storyWriter) writeStory(step report.Step) {
 	}
 }
 
-// writeLine writes one line of the story. If at is zero, the column of the time stays empty.
+// writeLine writes one line of the story. If "at" is zero, the column of the time stays empty.
 func (n *storyWriter) writeLine(at time.Time, text string) {
 	column := indent
 	if !at.IsZero() {

@@ -76,7 +76,7 @@ type visit struct {
 	options agents.ProbeOptions
 }
 
-// withVisit finds the named agent and calls the function do.
+// withVisit finds the named agent and calls the function "do".
 func (a *app) withVisit(ctx context.Context, name string, env []string, do func(*visit) error) error {
 	v, err := a.findVisit(testFlags{env: env}, name)
 	if err != nil {
@@ -112,7 +112,7 @@ func (a *app) findVisit(f testFlags, name string) (*visit, error) {
 	}}, nil
 }
 
-// callRunning starts the agent, calls the function do and ends the agent. Ctrl-C ends the agent at once.
+// callRunning starts the agent, calls the function "do" and ends the agent. Ctrl-C ends the agent at once.
 func (v *visit) callRunning(ctx context.Context,
 	do func(context.Context, *provider.Conn, acp.InitializeResponse) error) error {
 	return frame.Interruptible(ctx, "the agent was ended; it may have completed the request",
@@ -144,7 +144,7 @@ func (v *visit) callRunning(ctx context.Context,
 		})
 }
 
-// recordLogin runs the login action do and records it on the user's own log.
+// recordLogin calls the function "do", which logs in or out, and records it on the user's own log.
 func (v *visit) recordLogin(ctx context.Context, what fact.Login, do func() error) error {
 	r, done, err := v.Open(ctx, v.own)
 	if err != nil {
@@ -223,7 +223,8 @@ func (v *visit) chooseLogin(list []acp.AuthMethod, id string) (acp.AuthMethod, e
 	return acp.AuthMethod{}, frame.UsageErrorf("%s offers no login %q; those that it offers are above", v.agent.ID, id)
 }
 
-// loginOf returns the id of a login method. name is the method's name, followed by the values that the method needs.
+// loginOf returns the id of a login method. The result "name" is the method's name, followed by the values that the
+// method needs.
 func loginOf(m acp.AuthMethod) (id, name string) {
 	switch {
 	case m.Terminal != nil:

@@ -187,8 +187,8 @@ func (e *Editor) readLine(ctx context.Context, prompt func() string, text string
 	return line, err
 }
 
-// Redraw calls the function prompt and draws the line again. lost means that another program has written on the
-// terminal.
+// Redraw calls the function prompt and draws the line again. The parameter "lost" means that another program has
+// written on the terminal.
 func (e *Editor) Redraw(lost bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

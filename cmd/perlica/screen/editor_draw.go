@@ -30,7 +30,7 @@ func (c *canvas) clearScreen() {
 	}
 }
 
-// leaveRows moves the cursor below the rows and writes the text end.
+// leaveRows moves the cursor below the rows and writes the text in the parameter "end".
 func (c *canvas) leaveRows(end string) {
 	if n := len(c.rows) - 1 - c.row; n > 0 {
 		end = "\x1b[" + strconv.Itoa(n) + "B" + end

@@ -37,7 +37,7 @@ func (p *pump) openGate(ctx context.Context) {
 	p.cond.Broadcast()
 }
 
-// openGateAfter opens the gate if a byte could have ended the line and did not. The parameter after is this byte. If
+// openGateAfter opens the gate if a byte could have ended the line and did not. The parameter "after" is this byte. If
 // it can never end a line, the gate does not change, because a later byte may have closed it.
 func (p *pump) openGateAfter(after rune) {
 	p.mu.Lock()
@@ -212,7 +212,7 @@ func (e *Editor) endLine(reason error) (rune, bool) {
 	return readline.CharEnter, true
 }
 
-// keepLine does not end the line. In the place of the pressed key, readline gets the character in the parameter as.
+// keepLine does not end the line. In the place of the pressed key, readline gets the character in the parameter "as".
 // The function op then changes the text.
 func (e *Editor) keepLine(key, as rune, op func([]rune, int) ([]rune, int)) (rune, bool) {
 	e.op = op

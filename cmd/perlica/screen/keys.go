@@ -115,8 +115,8 @@ func (k *Keys) Pending(ctx context.Context, within time.Duration) (bool, error) 
 	}
 }
 
-// Read waits for typed bytes and returns them without the terminal's replies. If wait is not 0, Read returns no
-// bytes after this time.
+// Read waits for typed bytes and returns them without the terminal's replies. If "wait" is not 0, Read returns no bytes
+// after this time.
 func (k *Keys) Read(ctx context.Context, wait time.Duration) ([]byte, error) {
 	if b := k.buf; len(b) > 0 {
 		k.buf = nil

@@ -32,8 +32,8 @@ type liveText struct {
 // drawFunc is the callback of [StatusLine.showLive].
 type drawFunc = func(columns, room, gone int) (final string, rows []string)
 
-// showLive returns a liveText above the status line. out is the terminal of the status line. The caller must first
-// finish an earlier liveText.
+// showLive returns a liveText above the status line. The parameter "out" is the terminal of the status line. The caller
+// must first finish an earlier liveText.
 //
 // The function draw returns the text that became final since its last call, and the rows that may still change. Each
 // row must fit in the columns, and there may be at most room rows. gone is the number of rows that draw returned
@@ -250,8 +250,8 @@ func rowAt(first, second []string, i int) string {
 	return "\n"
 }
 
-// startPainting moves the cursor to the first changed row. keep is the number of rows that stay. If the cursor is
-// within an incomplete line and more is true, the text continues there and the cursor does not move.
+// startPainting moves the cursor to the first changed row. The parameter "keep" is the number of rows that stay. If the
+// cursor is within an incomplete line and "more" is true, the text continues there and the cursor does not move.
 func (l *liveText) startPainting(p *painter, keep int, more bool) {
 	if l.s.midline {
 		p.clean = true

@@ -68,8 +68,8 @@ func (s *MarkdownStream) settleRows(rows, columns int) string {
 // maxTries limits the tries in settleRows. It looks for a place where the divided text looks like the whole text.
 const maxTries = 60
 
-// places returns the places after from at which a text may be divided: before a line, a word, or a wide character. A
-// place is a number of bytes.
+// places returns the places at which a text may be divided, after the place in the parameter "from": before a line, a
+// word, or a wide character. A place is a number of bytes.
 func places(src string, from int) (list []int) {
 	begun := false // true if the current line has text before i
 	for i, c := range src {

@@ -92,7 +92,8 @@ func (s *splitter) cutBlocks(text string) []markdownBlock {
 	return append(t.Feed(text), t.Flush()...)
 }
 
-// endBlock adds the current block to done. Blank lines at the end of a list become a separate block.
+// endBlock adds the current block to the list in the parameter "done". Blank lines at the end of a list become a
+// separate block.
 func (s *splitter) endBlock(done []markdownBlock) []markdownBlock {
 	text := s.block.String()
 	s.block.Reset()
@@ -115,7 +116,7 @@ func (s *splitter) endBlock(done []markdownBlock) []markdownBlock {
 	return done
 }
 
-// takeLine handles one line with its line break. It adds the blocks that became complete to done.
+// takeLine handles one line with its line break. It adds the complete blocks to the list in the parameter "done".
 func (s *splitter) takeLine(done []markdownBlock, line string) []markdownBlock {
 	switch {
 	case s.raw:

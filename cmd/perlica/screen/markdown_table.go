@@ -74,9 +74,9 @@ func tableHead(src string) (head string, ok bool) {
 // minColumn is the smallest width to which a wider column may shrink.
 const minColumn = 8
 
-// widthsOf divides the columns of a terminal among the columns of a table. need has the widths that the columns of
-// the table want. If they are too wide together, the widest become narrower. ok is false if there are too many
-// columns.
+// widthsOf divides the columns of a terminal among the columns of a table. The parameter "need" has the widths that the
+// columns of the table want. If they are too wide together, the widest become narrower. ok is false if there are too
+// many columns.
 func widthsOf(need []int, width int) (list []int, ok bool) {
 	list = append(list, need...)
 	left, open := width-1-3*(len(need)-1), len(need)

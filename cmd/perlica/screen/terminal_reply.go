@@ -141,8 +141,8 @@ func (r *replies) pasteLength(b []byte) int {
 	return len(b)
 }
 
-// measurePart returns the length of the first part of b: a character, a sequence, or a part of a control string. n
-// is 0 if more bytes are needed. keep means that a person typed this part.
+// measurePart returns the length of the first part of b: a character, a sequence, or a part of a control string. n is 0
+// if more bytes are needed. The result "keep" means that a person typed this part.
 func (r *replies) measurePart(b []byte) (n int, keep bool) {
 	c, size := c1(b)
 	switch {
@@ -221,7 +221,7 @@ func c1(b []byte) (c byte, size int) {
 }
 
 // measureReport returns the length of a sequence with parameters. size is the number of bytes before the parameters.
-// keep means that the sequence is a key.
+// The result "keep" means that the sequence is a key.
 func measureReport(b []byte, size int) (n int, keep bool) {
 	for i := size; i < len(b); i++ {
 		switch c := b[i]; {

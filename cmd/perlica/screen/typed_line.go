@@ -16,7 +16,7 @@ type typedLine struct {
 	echo func(string)
 }
 
-// typeKey applies a key to the text. done means that the line has ended.
+// typeKey applies a key to the text. The result "done" means that the line has ended.
 func (l *typedLine) typeKey(k Key) (done bool, err error) {
 	switch {
 	case k.isEnter():

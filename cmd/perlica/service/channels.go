@@ -51,8 +51,8 @@ func servedChannels(p *project.Project) (names []string, err error) {
 // leftOut is the note about the channel imessage on systems other than macOS.
 const leftOut = "left out: it exists on macOS only"
 
-// openChannels opens the configured channels. left lists the channels that this system cannot have. The function
-// paired reports whether a contact is paired. It works only after the bridge was opened.
+// openChannels opens the configured channels. The result "left" lists the channels that this system cannot have. The
+// function paired reports whether a contact is paired. It works only after the bridge was opened.
 func (a *app) openChannels(p *project.Project, paired func(channel, contact string) bool) (list []channel.Channel,
 	left []service.ChannelStatus, done func() error, err error) {
 	done = func() error {

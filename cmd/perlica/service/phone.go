@@ -253,7 +253,7 @@ func (a *app) waitDelivered(ctx context.Context, p *project.Project, phone *loca
 	}
 }
 
-// waitForQuiet waits until no message has arrived for the time wait.
+// waitForQuiet waits until no message has arrived for the time in the parameter "wait".
 func (h *handset) waitForQuiet(ctx context.Context, wait time.Duration) {
 	h.mu.Lock()
 	h.last = time.Now() // No answer can arrive before this call.

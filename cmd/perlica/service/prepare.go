@@ -104,8 +104,8 @@ func prepareIMessage(a *app, p *project.Project, _ func(string) bool) (openChann
 }
 
 // readSecret reads a channel's secret. The parameter "what" is a description of the secret for messages. The parameter
-// name is the name of the default file. The parameter "how" is a format for the instructions to make the file. Its two
-// arguments are the folder and the path.
+// "name" is the name of the default file. The parameter "how" is a format for the instructions to make the file. Its
+// two arguments are the folder and the path.
 func (a *app) readSecret(p *project.Project, what string, s config.Secret, name, how string) (string, error) {
 	v, err := s.Read(p.Dirs, name, a.Getenv)
 	var shared *config.SharedSecretError

@@ -79,9 +79,9 @@ func namesOf(p *project.Project, list []fact.ServedProject) []string {
 	return shortNames(dirs...)
 }
 
-// openProjects opens the bridges of the other projects and joins them with the bridge b of the home project, which
-// is open already. home has the options of b. Each function in reloads reads the settings of one other project
-// again. done closes the other projects and is never nil.
+// openProjects opens the bridges of the other projects and joins them with the bridge b of the home project, which is
+// open already. home has the options of b. Each function in reloads reads the settings of one other project again. The
+// function "done" closes the other projects and is never nil.
 func (a *app) openProjects(ctx context.Context, p *project.Project, list []fact.ServedProject, b *service.Bridge,
 	home service.Options) (all *service.Projects, reloads []func(), done func() error, err error) {
 	done = func() error { return nil }
@@ -117,7 +117,7 @@ func (a *app) openProjects(ctx context.Context, p *project.Project, list []fact.
 	return all, reloads, done, nil
 }
 
-// openProject opens the bridge of an added project. done closes the project's log.
+// openProject opens the bridge of an added project. The function "done" closes the project's log.
 func (a *app) openProject(ctx context.Context, f fact.ServedProject, name string,
 	home service.Options) (b *service.Bridge, done func() error, err error) {
 	p, err := a.findProject(f)
@@ -345,8 +345,8 @@ func (a *app) findOther(dir string) (*project.Project, error) {
 	return a.FindProject(dir, nil)
 }
 
-// recordServed calls the function write, which records on the user's own log that a project is served or is no
-// longer served.
+// recordServed calls the function "write", which records on the user's own log that a project is served or is no longer
+// served.
 func (a *app) recordServed(ctx context.Context, p *project.Project, f fact.ServedProject,
 	write func(context.Context, *eventlog.Log, fact.ServedProject) error) error {
 	var err error

@@ -296,9 +296,9 @@ type submitted struct {
 }
 
 // handOver submits the inputs until all are submitted or a stop comes. After a stop the error is a
-// *kernel.StoppedError. After each batch it calls the function tell with the results of the batch and the number of
-// inputs submitted so far. counts has the number of inputs by result. unsure reports whether a standby has not
-// confirmed some of them.
+// *kernel.StoppedError. After each batch it calls the function "tell" with the results of the batch and the number of
+// inputs submitted so far. The result "counts" has the number of inputs by result. The result "unsure" reports whether
+// a standby has not confirmed some of them.
 func (a *app) handOver(ctx context.Context, stop <-chan fact.Stop, t *team.Team, in *inputs,
 	tell func([]submitted, int) error) (counts map[string]int, unsure bool, err error) {
 	counts = map[string]int{}

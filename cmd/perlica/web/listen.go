@@ -80,8 +80,8 @@ func (a *app) serveUntilSignal(ctx context.Context, f settings) (err error) {
 	})
 }
 
-// ServeWithBridge serves the page next to the bridge until ctx ends, if the user's configuration asks for it. It
-// passes the address to the function say. The caller must call wait after ctx has ended. wait returns when
+// ServeWithBridge serves the page next to the bridge until ctx ends, if the user's configuration asks for it. It passes
+// the address to the function "say". The caller must call wait after ctx has ended. The function "wait" returns when
 // everything is closed.
 func ServeWithBridge(ctx context.Context, c *frame.App, say func(string)) (wait func() error, err error) {
 	a := &app{c}
@@ -187,8 +187,7 @@ func (a *app) teamOpener(here *project.Project, only bool) func(context.Context)
 	return func(ctx context.Context) (*team.Team, error) { return team.Open(ctx, opt) }
 }
 
-// findHere returns the project of the working directory. If only is not empty, it returns the project of this
-// folder.
+// findHere returns the project of the working directory. If "only" is not empty, it returns the project of this folder.
 func (a *app) findHere(only string) (*project.Project, error) {
 	if only == "" {
 		return a.Locate(nil)
@@ -210,7 +209,7 @@ func (a *app) findHere(only string) (*project.Project, error) {
 // drainTime is the time after a stop in which running HTTP requests may finish.
 const drainTime = 5 * time.Second
 
-// serveRequests serves until ctx ends. Next to the server it runs the parameter started. When ctx ends, serveRequests
+// serveRequests serves until ctx ends. Next to the server it runs the parameter "started". When ctx ends, serveRequests
 // calls the parameter stopping, ends streams, lets requests finish, and lets turns run for the grace time.
 func (s *site) serveRequests(ctx context.Context, stopping func(), started func(context.Context)) error {
 	during, end := context.WithCancel(ctx)

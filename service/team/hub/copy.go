@@ -75,8 +75,8 @@ func ListCopies(ctx context.Context, h *Hub) (list []Copy, err error) {
 	return list, err
 }
 
-// enrol returns the copy of a worker's log. If known is false, it first registers the log under the worker's name. One
-// name belongs to one log for ever. If the name has another log, or the log another name, the error is ErrOtherLog.
+// enrol returns the copy of a worker's log. If "known" is false, it first registers the log under the worker's name.
+// One name belongs to one log for ever. If the name has another log, or the log another name, the error is ErrOtherLog.
 func enrol(ctx context.Context, h *Hub, worker, origin string, known bool) (found Copy, err error) {
 	err = h.Carry(ctx, 0, func(ctx context.Context, c *pgx.Conn) error {
 		if !known {

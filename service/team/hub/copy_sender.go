@@ -184,8 +184,8 @@ func (s *CopySender) nextBatch(ctx context.Context) (batch Batch, more bool, err
 	return batch, false, s.addCheckpoints(ctx, &batch)
 }
 
-// addGone adds removed content to the batch. The content belongs to events before the event number until, which records
-// the removal. The copy loses the content when it gets that event.
+// addGone adds removed content to the batch. The content belongs to events before the event number "until". That event
+// records the removal. The copy loses the content when it gets that event.
 func (s *CopySender) addGone(ctx context.Context, until event.Seq, batch *Batch) error {
 	for e, err := range s.log.Events(ctx, event.Query{Until: until, Gone: true}) {
 		if err != nil {

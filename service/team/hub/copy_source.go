@@ -37,9 +37,9 @@ type CopySource struct {
 	over        bool
 }
 
-// ReadCopy calls the function f with the copy of a worker's log. The copy does not change while f runs. ReadCopy does
-// not read the events of the tree from again. The tree is empty, or it is the Tree of an earlier source. The error is
-// ErrNone if the copy does not exist.
+// ReadCopy calls the function f with the copy of a worker's log. The copy does not change while f runs. The parameter
+// "from" is a tree. ReadCopy does not read the events of this tree again. The tree is empty, or it is the Tree of an
+// earlier source. The error is ErrNone if the copy does not exist.
 //
 // While f runs, this process can make no other call of the hub.
 func ReadCopy(ctx context.Context, h *Hub, worker string, from tree.Range, f func(*CopySource) error) error {
@@ -249,7 +249,7 @@ func (s *CopySource) readRows(ctx context.Context) (list []row, text []byte, err
 	return list, text, nil
 }
 
-// addTo adds the row's event to a block. text holds the row's bytes, which begin at from.
+// addTo adds the row's event to a block. The field text has the row's bytes from the offset "from" on.
 func (r *row) addTo(b *verify.Block, text []byte, from int) {
 	e, err := r.event(text, from)
 	if err != nil {

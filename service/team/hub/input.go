@@ -212,8 +212,8 @@ func (h *Hub) Find(ctx context.Context, ids []string) (digests map[string]string
 // rows. Between two exchanges other callers can use the connection.
 const pieces = 4
 
-// Fetch returns the payload of an input: its text, then its attachments. It returns an error if the payload has more
-// than most bytes.
+// Fetch returns the payload of an input: its text, then its attachments. It returns an error if the payload is larger
+// than the parameter "most", in bytes.
 func (h *Hub) Fetch(ctx context.Context, id string, most int) (payload [][]byte, err error) {
 	for part, n, more := 0, -1, true; more; {
 		err := h.Carry(ctx, pieces*piece, func(ctx context.Context, c *pgx.Conn) error {

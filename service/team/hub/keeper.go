@@ -55,8 +55,8 @@ type Verdict struct {
 // Problem, such as a worker's log with another history.
 func (v Verdict) Sound() bool { return v.OK() && (v.Problem == "" || v.Events > 0) }
 
-// Round verifies all copies. If whole is set, it begins at the first event; otherwise it begins at
-// the end of the last round.
+// Round verifies all copies. If "whole" is set, it begins at the first event; otherwise it begins at the end of the
+// last round.
 func (k *Keeper) Round(ctx context.Context, whole bool) (list []Verdict, err error) {
 	if whole {
 		k.trees = map[string]tree.Range{}

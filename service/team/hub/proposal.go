@@ -159,7 +159,7 @@ func (in *Input) Text(team string) string {
 }
 
 // SignedText returns the text that a member of the team signs for an answer to the worker's question. The parameter
-// shown is the digest of the question that the member saw. So nobody can exchange the question on the hub.
+// "shown" is the digest of the question that the member saw. So nobody can exchange the question on the hub.
 func (a Answer) SignedText(team, worker, shown string) string {
 	return statement("answer", "team", team, "worker", worker, "question", a.Question, "shown", shown, "member", a.Member,
 		"option", a.Option, "text", Hash([]byte(a.Text)))

@@ -24,7 +24,7 @@ func (h *Hub) CloseQuestion(ctx context.Context, worker, id string, end json.Raw
 		WHERE id = $1 AND worker = $2 AND closed IS NULL`, id, worker, end)
 }
 
-// CloseOthers closes the open questions of a worker that are not in the list open, because their runs have ended.
+// CloseOthers closes the open questions of a worker that are not in the list "open", because their runs have ended.
 func (h *Hub) CloseOthers(ctx context.Context, worker string, open []string, end json.RawMessage) error {
 	return h.exec(ctx, `
 		UPDATE perlica.questions
@@ -32,8 +32,8 @@ func (h *Hub) CloseOthers(ctx context.Context, worker string, open []string, end
 		WHERE worker = $1 AND closed IS NULL AND NOT id = ANY($2)`, worker, open, end)
 }
 
-// Propose writes a member's answer to a question to the hub. It does not replace the member's first answer. same is
-// false if the first answer differs from a.
+// Propose writes a member's answer to a question to the hub. It does not replace the member's first answer. The result
+// "same" is false if the first answer differs from a.
 func (h *Hub) Propose(ctx context.Context, a Answer) (same bool, err error) {
 	err = h.do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, `

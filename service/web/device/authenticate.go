@@ -75,8 +75,7 @@ func (d *Devices) Precheck(r *http.Request) error {
 	return err
 }
 
-// judgeRequest does the common part of Authenticate and Precheck. The function rest judges the
-// signed values.
+// judgeRequest does the common part of Authenticate and Precheck. The function "rest" judges the signed values.
 func (d *Devices) judgeRequest(r *http.Request, rest func(s signed) error) (Visitor, error) {
 	if err := d.refreshState(r.Context()); err != nil {
 		return Visitor{}, err
@@ -132,7 +131,7 @@ func (d *Devices) Refuse(ctx context.Context, f fact.WebRefused) {
 // the age of a request.
 const clockTolerance = 10 * time.Minute
 
-// bySignature returns the device that has signed the request. The function rest must accept the signed values, too.
+// bySignature returns the device that has signed the request. The function "rest" must accept the signed values, too.
 // With an error, the visitor may name the device that the request claims to come from.
 func (d *Devices) bySignature(r *http.Request, rest func(s signed) error) (Visitor, error) {
 	s, err := parseSigned(r.Header)

@@ -90,7 +90,7 @@ func (p *Pairing) Wait(ctx context.Context) (fact.WebPairingRequested, error) {
 	}
 }
 
-// wait returns after a change or after the duration most. Its error is the error of ctx.
+// wait returns after a change, or after the duration in the parameter "most". Its error is the error of ctx.
 func wait(ctx context.Context, changed <-chan struct{}, most time.Duration) error {
 	timer := time.NewTimer(most)
 	defer timer.Stop()

@@ -106,7 +106,7 @@ type browser struct {
 
 var from = fact.From{Address: "192.0.2.7", Browser: "Firefox"}
 
-// pair pairs a browser. here is the terminal's process, and there is the serving process.
+// pair pairs a browser. The parameter "here" is the terminal's process, and "there" is the serving process.
 func (h home) pair(t *testing.T, here, there *device.Devices, name string, rights ...access.Right) browser {
 	t.Helper()
 	b := browser{Key: devicetest.NewKey(), clock: h.clock}

@@ -28,7 +28,7 @@ func (s *Server) Small(t testing.TB, megabytes string) {
 	}
 }
 
-// Fill fills a Small disk except for a megabyte until free is called.
+// Fill fills a Small disk except for a megabyte until "free" is called.
 func (s *Server) Fill(t testing.TB) (free func()) {
 	t.Helper()
 	path := filepath.Join(s.dir, "filling")

@@ -118,7 +118,8 @@ func (p *Proxy) accept() {
 	}
 }
 
-// pass forwards the bytes that it reads from from. c is not nil if from is the server.
+// pass forwards the bytes that it reads from the connection "from". The parameter c is not nil if that connection leads
+// to the server.
 func (p *Proxy) pass(to, from net.Conn, c *counter) {
 	buf := make([]byte, 64<<10)
 	for {
