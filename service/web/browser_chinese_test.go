@@ -22,8 +22,6 @@ import (
 
 // english is a JavaScript function that lists the English texts of the page except the given words.
 //
-// //go:embed testdata/english.js
-//
 //go:embed testdata/english.js
 var english string
 
@@ -167,7 +165,7 @@ func testChinese(t *testing.T, b *browser) {
 		p.click("dialog button:not([value=yes])")
 		p.wait("!document.querySelector('dialog')")
 		p.click(".question.refused[data-still] .always")
-		p.sees("永久允许")
+		p.sees("始终允许")
 		p.chinese("always")
 		p.click("dialog button[value=back]")
 		p.wait("!document.querySelector('dialog')")
