@@ -13,20 +13,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Watch tells whether bubblewrap has made the sandbox of a process. Its last step copies the byte of an inherited
-// socket into a file of the sandbox, and closes the socket. If bubblewrap ends earlier, the byte is not read, and the
-// system tells that to the other end.
+// A Watch finds out whether bubblewrap has built the sandbox of a process. It passes a socket with one byte to
+// bubblewrap. The last step of bubblewrap copies this byte into a file of the sandbox and closes the socket. If
+// bubblewrap ends earlier, nobody reads the byte, and reading the other end of the socket fails.
 type Watch struct {
 	box   *Sandbox
 	own   net.Conn
-	child *os.File // nil after Started
+	child *os.File // the socket for bubblewrap; nil after Started
 }
 
-// enterTime is the longest time that Entered waits.
+// enterTime is the maximum time for which Entered waits.
 const enterTime = 10 * time.Second
 
-// Watch prepares a command from Command. The caller calls Started after the start, or after it failed, and then Entered
-// once. For a nil Sandbox it returns nil.
+// Watch prepares a command that has the arguments from Command. The caller must call Started after the start, also if
+// the start failed, and then Entered once. For a nil Sandbox, Watch returns nil.
 func (b *Sandbox) Watch(cmd *exec.Cmd) (*Watch, error) {
 	if b == nil {
 		return nil, nil
@@ -62,16 +62,16 @@ func (w *Watch) Started() {
 	}
 }
 
-// Entered waits until the process is in its sandbox, and returns false if the sandbox could not be made. A nil Watch
-// returns true.
+// Entered waits until bubblewrap has built the sandbox, but at most for enterTime. It returns false if bubblewrap
+// failed. A nil Watch returns true.
 func (w *Watch) Entered() bool {
 	if w == nil {
 		return true
 	}
 	w.Started()
-	_ = w.own.SetReadDeadline(time.Now().Add(enterTime)) // without it Entered waits for bwrap
+	_ = w.own.SetReadDeadline(time.Now().Add(enterTime)) // if this fails, Entered waits for bwrap without a limit
 	_, err := w.own.Read(make([]byte, 1))
-	_ = w.own.Close() // nothing more is read
+	_ = w.own.Close() // Entered reads no further byte
 	w.box.removeLeft()
 	return errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded)
 }

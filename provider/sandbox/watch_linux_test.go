@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// TestWatch checks that a sandbox whose covered socket has vanished counts as not made, if its folder is read-only
-// inside. In a folder that the agent may write to the sandbox is made, and no file is left in the place of the socket.
-// Mutants: Entered is true for every sandbox, or for none; the file is not removed.
+// TestWatch removes a hidden socket before the start of the sandbox. In a read-only folder the start fails, and Entered
+// must return false. In a writable folder the start succeeds, and no file may remain at the path of the socket.
 func TestWatch(t *testing.T) {
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

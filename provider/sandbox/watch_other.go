@@ -4,10 +4,10 @@ package sandbox
 
 import "os/exec"
 
-// A Watch tells whether the sandbox of a process was made. This system has no sandbox.
+// A Watch has no function here, because the sandbox exists only on Linux.
 type Watch struct{}
 
-// Watch returns nil.
+// Watch returns nil, because the sandbox exists only on Linux.
 func (b *Sandbox) Watch(*exec.Cmd) (*Watch, error) { return nil, nil }
 
 // Started does nothing.

@@ -1,7 +1,7 @@
--- The database of a team. Hub.MakeSchema runs this file once, in an empty database.
+-- The database of a team, the hub. Hub.MakeSchema runs this file once, in a database without these tables.
 
--- The two roles cannot log in; login roles become their members. Roles belong to the server, so another database of
--- the server may make a role or a membership at the same time.
+-- Nobody can log in as these two roles. The roles with which people log in become members of them. Roles belong to the
+-- whole server, so another database may create the same role or membership at the same time.
 DO $$
 BEGIN
 	IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'perlica_member') THEN
@@ -16,7 +16,7 @@ BEGIN
 		EXCEPTION WHEN duplicate_object OR unique_violation THEN
 		END;
 	END IF;
-	-- From PostgreSQL 16 on, the maker of a role may grant the role and has none of its rights.
+	-- From PostgreSQL 16 on, the creator of a role may grant the role, but does not have the rights of the role.
 	IF NOT pg_has_role(current_user, 'perlica_admin', 'usage') THEN
 		BEGIN
 			EXECUTE format('GRANT perlica_admin TO %I', current_user);
@@ -29,18 +29,19 @@ BEGIN
 END $$;
 CREATE SCHEMA IF NOT EXISTS perlica;
 
--- One row: the version of this schema.
+-- This table has one row, with the version of this schema.
 CREATE TABLE perlica.schema (version integer PRIMARY KEY);
 
--- One row: the team of this database.
+-- This table has one row, with the team of this database.
 CREATE TABLE perlica.team (
 	one   boolean PRIMARY KEY DEFAULT true CHECK (one),
 	id    text NOT NULL,
 	name  text NOT NULL,
-	admin text NOT NULL -- the verifier key of the first admin; all other keys follow from it
+	admin text NOT NULL -- the verifier key of the first admin, which signs the statements about the other members
 );
 
--- A generation is the time in which this server forgot nothing. At most one has not ended.
+-- A generation is a period in which this server lost no commits. A promoted standby or a restored backup begins a new
+-- generation. At most one generation has not ended.
 CREATE TABLE perlica.generations (
 	name     text PRIMARY KEY,
 	system   bigint NOT NULL,
@@ -51,7 +52,7 @@ CREATE TABLE perlica.generations (
 );
 CREATE UNIQUE INDEX generations_one_current ON perlica.generations ((true)) WHERE ended IS NULL;
 
--- Requests to join. An admin's signature makes a member of the requester.
+-- Requests to join the team. With a signed row in members, an admin makes the requester a member.
 CREATE TABLE perlica.requests (
 	name  text PRIMARY KEY,
 	key   text NOT NULL,
@@ -59,7 +60,8 @@ CREATE TABLE perlica.requests (
 	made  timestamptz NOT NULL DEFAULT now()
 );
 
--- Joins and leaves, each signed by an admin. The newest statement about a name counts.
+-- Statements that a member has joined, has other rights or has left, each signed by an admin. The newest statement
+-- about a name is valid.
 CREATE TABLE perlica.members (
 	name      text NOT NULL,
 	version   integer NOT NULL,
@@ -73,17 +75,17 @@ CREATE TABLE perlica.members (
 	PRIMARY KEY (name, version)
 );
 
--- The present members by role. Each policy asks for them, so they are one row to read. A trigger on members writes
--- this table, and nobody else does.
+-- The present members with their login roles. Only a trigger on members writes this table. The policies read it instead
+-- of members, because one small row is faster to find.
 CREATE TABLE perlica.logins (
-	login name NOT NULL, -- the role
-	name  text NOT NULL UNIQUE, -- of a member who has not left
+	login name NOT NULL, -- the login role of the member
+	name  text NOT NULL UNIQUE, -- the name of a present member
 	PRIMARY KEY (login, name)
 );
 
 CREATE TABLE perlica.workers (
 	name      text PRIMARY KEY,
-	origin    text NOT NULL, -- of its log
+	origin    text NOT NULL, -- the name of the worker's log in its checkpoints
 	projects  text[] NOT NULL,
 	providers text[] NOT NULL,
 	labels    text[] NOT NULL,
@@ -99,8 +101,8 @@ CREATE TABLE perlica.inputs (
 	project     text NOT NULL,
 	provider    text NOT NULL,
 	labels      text[] NOT NULL,
-	worker      text NOT NULL DEFAULT '', -- the only worker that has the session
-	session     text NOT NULL DEFAULT '', -- the session that the input continues
+	worker      text NOT NULL DEFAULT '', -- the worker that has the session, if the input continues one
+	session     text NOT NULL DEFAULT '', -- the session that the input continues, if any
 	permissions text NOT NULL,
 	priority    integer NOT NULL,
 	not_before  timestamptz,
@@ -111,7 +113,8 @@ CREATE TABLE perlica.inputs (
 );
 CREATE INDEX inputs_newest ON perlica.inputs (submitted);
 
--- Text (part 0) and attachments (from 1 on), in pieces.
+-- The content of inputs: the text is part 0, and the attachments are the parts from 1 on. Each row has one piece of a
+-- part, because large parts are split over several rows.
 CREATE TABLE perlica.payloads (
 	input text NOT NULL REFERENCES perlica.inputs,
 	part  integer NOT NULL,
@@ -121,7 +124,8 @@ CREATE TABLE perlica.payloads (
 );
 ALTER TABLE perlica.payloads ALTER COLUMN bytes SET STORAGE EXTERNAL;
 
--- A lane is one set of demands on a worker. There are few.
+-- A lane is a set of requirements that inputs have of a worker, such as the project and the provider. There are few
+-- different lanes.
 CREATE TABLE perlica.lanes (
 	lane     text PRIMARY KEY,
 	project  text NOT NULL,
@@ -130,8 +134,8 @@ CREATE TABLE perlica.lanes (
 	worker   text NOT NULL DEFAULT ''
 );
 
--- One row for each input without a claim. An index finds the ready rows of a lane in the order of claims, even in a
--- long queue.
+-- One row for each input that no worker has claimed. The index queue_ready finds the ready rows of a lane in the order
+-- in which workers claim them, even in a long queue.
 CREATE TABLE perlica.queue (
 	input      text PRIMARY KEY REFERENCES perlica.inputs,
 	generation text NOT NULL,
@@ -145,37 +149,40 @@ CREATE TABLE perlica.queue (
 CREATE INDEX queue_ready ON perlica.queue (lane, priority DESC, place) WHERE ready;
 CREATE INDEX queue_waiting ON perlica.queue (not_before) WHERE NOT ready;
 
--- The one claim that an input can ever have. Its policy looks for the input, and inputs are never deleted. A foreign
--- key would write to the input's row.
+-- Claims: a worker claims an input before it calls an agent. An input can have only one claim, ever. There is no
+-- foreign key to inputs, because it would write to the row of the input. The policy checks that the input exists, and
+-- inputs are never deleted.
 CREATE TABLE perlica.claims (
 	input      text PRIMARY KEY,
 	worker     text NOT NULL,
 	generation text NOT NULL,
-	position   bigint NOT NULL, -- of the write-ahead log
+	position   bigint NOT NULL, -- the position in the write-ahead log
 	at         timestamptz NOT NULL DEFAULT now(),
-	reported   boolean NOT NULL DEFAULT false -- there is an outcome
+	reported   boolean NOT NULL DEFAULT false -- the input has an outcome
 );
 CREATE INDEX claims_open ON perlica.claims (worker) WHERE NOT reported;
 
--- The outcome of an input by the owner's log, signed by the owner. The digest stays when the result is pruned.
+-- Outcomes of claimed inputs, as the log of the claiming worker has them. The worker signs each one. When the result is
+-- pruned, its digest stays.
 CREATE TABLE perlica.outcomes (
 	input     text PRIMARY KEY REFERENCES perlica.claims,
 	worker    text NOT NULL,
 	outcome   text NOT NULL, -- responded, provider_error, outcome_unknown, refused
-	result    json NOT NULL, -- byte for byte
+	result    json NOT NULL, -- byte for byte as the worker has signed it
 	digest    text NOT NULL,
 	signature bytea NOT NULL,
 	at        timestamptz NOT NULL DEFAULT now()
 );
 
--- Inputs that were closed without an outcome: withdrawn from the queue, closed by an adoption, or by a person's
--- opinion. Each member has an opinion of its own, so an unsigned one stands in no other member's way.
+-- Inputs that were closed without an outcome. They were withdrawn from the queue, or an admin adopted a new generation,
+-- or a member resolved them by a signed opinion. Each member can write one opinion, so that an unsigned opinion does
+-- not prevent those of others.
 CREATE TABLE perlica.closings (
 	input     text NOT NULL REFERENCES perlica.inputs,
 	kind      text NOT NULL CHECK (kind IN ('withdrawn', 'adopted', 'resolved')),
 	by        text NOT NULL,
 	note      text NOT NULL,
-	signature bytea, -- of resolved
+	signature bytea, -- only with the kind resolved
 	at        timestamptz NOT NULL DEFAULT now(),
 	PRIMARY KEY (input, kind, by)
 );
@@ -186,18 +193,18 @@ CREATE TABLE perlica.questions (
 	worker   text NOT NULL,
 	question json NOT NULL, -- byte for byte: the signature of an answer covers it
 	asked    timestamptz NOT NULL DEFAULT now(),
-	closed   jsonb -- its end by the worker's log
+	closed   jsonb -- the end of the question in the worker's log
 );
 CREATE INDEX questions_open ON perlica.questions (worker) WHERE closed IS NULL;
 
--- Proposals of members: answers to questions, and stops of inputs. The worker's log decides.
+-- Answers of members to questions, and requests to stop inputs. They are only proposals: the log of the worker decides.
 CREATE TABLE perlica.answers (
 	question  text NOT NULL REFERENCES perlica.questions,
 	member    text NOT NULL,
 	option    text NOT NULL,
 	text      text NOT NULL,
 	signature bytea NOT NULL,
-	verdict   text, -- of the worker; empty: the answer counts
+	verdict   text, -- the verdict of the worker; empty means that the answer was accepted
 	at        timestamptz NOT NULL DEFAULT now(),
 	PRIMARY KEY (question, member)
 );
@@ -209,15 +216,16 @@ CREATE TABLE perlica.cancels (
 	PRIMARY KEY (input, member)
 );
 
--- The log of each worker's work for the team: one name, one log.
+-- The logs of the workers' work for the team. Each worker has one log.
 CREATE TABLE perlica.logs (
 	worker text PRIMARY KEY,
-	origin text NOT NULL UNIQUE, -- the log's name in its checkpoints
-	forked bigint, -- an event that the worker's log and the copy have in two versions: the worker is stopped
+	origin text NOT NULL UNIQUE, -- the name of the log in its checkpoints
+	forked bigint, -- the number of an event that differs in the log and in its copy; the worker is then stopped
 	made   timestamptz NOT NULL DEFAULT now()
 );
 
--- A copy of that log. The leaf is the hash of the header, and the header has the hash of the payload.
+-- Copies of the events in the workers' logs. leaf is the hash of the header, and the header contains the hash of the
+-- payload.
 CREATE TABLE perlica.events (
 	worker  text NOT NULL,
 	seq     bigint NOT NULL,
@@ -226,10 +234,11 @@ CREATE TABLE perlica.events (
 	payload bytea, -- null: the worker removed it from its log
 	PRIMARY KEY (worker, seq)
 );
--- Each reading of a copy asks for the number of its missing payloads.
+-- Each reader of a copy counts the missing payloads. This index makes the count fast.
 CREATE INDEX events_gone ON perlica.events (worker) WHERE payload IS NULL;
 
--- The worker's signed checkpoints of its log, and the signatures of keepers, who verified the copy.
+-- The signed checkpoints of the workers' logs, and the signatures of the keepers. A keeper is a member that has
+-- verified the copy of a log.
 CREATE TABLE perlica.checkpoints (
 	worker text NOT NULL,
 	size   bigint NOT NULL,
@@ -246,8 +255,8 @@ CREATE TABLE perlica.cosignatures (
 	FOREIGN KEY (worker, size) REFERENCES perlica.checkpoints
 );
 
--- The trigger runs with the rights of the schema's owner. It works for the one table, and nobody may call it for
--- another one.
+-- This trigger function updates logins after a change of members. It runs with the rights of the schema's owner, so it
+-- refuses to run for any other table.
 CREATE FUNCTION perlica.keep_logins() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF TG_RELID <> 'perlica.members'::regclass THEN
@@ -270,23 +279,23 @@ END $$;
 REVOKE EXECUTE ON FUNCTION perlica.keep_logins() FROM PUBLIC;
 CREATE TRIGGER keep_logins AFTER INSERT OR UPDATE OR DELETE ON perlica.members FOR EACH ROW EXECUTE FUNCTION perlica.keep_logins();
 
--- The names in these functions are looked up when the schema is made. By the search_path of the caller, a role could
--- put operators of its own there.
+-- BEGIN ATOMIC makes PostgreSQL look up the names in these functions now. Otherwise it would use the search_path of the
+-- caller, and a role could provide its own operators.
 
--- names returns the members who log in as the present role. Nothing is sorted: see Hub.connect.
+-- names returns the names of the members that log in with the current role. It sorts nothing: see Hub.connect.
 CREATE FUNCTION perlica.names() RETURNS SETOF text LANGUAGE sql STABLE
 BEGIN ATOMIC
 	SELECT l.name FROM perlica.logins l WHERE l.login = current_user;
 END;
 
--- mine reports whether a name is that of a member who logs in as the present role.
+-- mine reports whether the member with the name in who logs in with the current role.
 CREATE FUNCTION perlica.mine(who text) RETURNS boolean LANGUAGE sql STABLE
 BEGIN ATOMIC
 	SELECT EXISTS (SELECT FROM perlica.logins l WHERE l.login = current_user AND l.name = who);
 END;
 
--- may_sign reports whether the present role writes the statements of a signer. The first admin's statements have no
--- signer, and belong to the role that wrote the first one.
+-- may_sign reports whether the current role may insert statements of this signer into members. The statements about the
+-- first admin have no signer. Only the role that inserted the first of them may insert further ones.
 CREATE FUNCTION perlica.may_sign(signer text) RETURNS boolean LANGUAGE sql STABLE
 BEGIN ATOMIC
 	SELECT CASE signer
@@ -294,20 +303,20 @@ BEGIN ATOMIC
 	       ELSE perlica.mine(signer) END;
 END;
 
--- next_version returns the version of the next statement about a name. A statement with a greater version would stand
--- above all later ones, signed or not.
+-- next_version returns the required version of the next statement about a name. Otherwise a statement with a much
+-- greater version, even without a valid signature, would hide all later ones.
 CREATE FUNCTION perlica.next_version(who text) RETURNS integer LANGUAGE sql STABLE
 BEGIN ATOMIC
 	SELECT 1 + coalesce(max(m.version), 0) FROM perlica.members m WHERE m.name = who;
 END;
 
--- Rights. A role can insert only rows that its member may insert, and none in another member's name.
+-- The grants and policies below let a role insert only the rows of its own member.
 GRANT USAGE ON SCHEMA perlica TO perlica_member;
 GRANT SELECT ON ALL TABLES IN SCHEMA perlica TO perlica_member;
 GRANT INSERT ON perlica.requests, perlica.workers, perlica.inputs, perlica.payloads, perlica.lanes, perlica.queue, perlica.claims,
 	perlica.outcomes, perlica.closings, perlica.questions, perlica.answers, perlica.cancels, perlica.logs, perlica.events,
 	perlica.checkpoints, perlica.cosignatures TO perlica_member;
-GRANT UPDATE (ended) ON perlica.generations TO perlica_member; -- FOR SHARE needs it; the policy allows no change
+GRANT UPDATE (ended) ON perlica.generations TO perlica_member; -- SELECT FOR SHARE needs this right; the policy allows no change
 GRANT UPDATE (origin, projects, providers, labels, slots, heard) ON perlica.workers TO perlica_member;
 GRANT UPDATE (ready) ON perlica.queue TO perlica_member;
 GRANT UPDATE (reported) ON perlica.claims TO perlica_member;
@@ -318,17 +327,17 @@ GRANT UPDATE (verdict) ON perlica.answers TO perlica_member;
 GRANT UPDATE (signature) ON perlica.cancels TO perlica_member;
 GRANT UPDATE (forked) ON perlica.logs TO perlica_member;
 GRANT DELETE ON perlica.queue TO perlica_member;
--- Pruning removes texts, results, questions and payloads.
+-- Pruning removes texts, results, questions and payloads, so it needs these rights.
 GRANT UPDATE (result) ON perlica.outcomes TO perlica_member;
 GRANT UPDATE (question) ON perlica.questions TO perlica_member;
 GRANT UPDATE (text) ON perlica.answers TO perlica_member;
 GRANT UPDATE (payload) ON perlica.events TO perlica_member;
 GRANT DELETE ON perlica.payloads TO perlica_member;
 GRANT INSERT, UPDATE ON perlica.generations TO perlica_admin;
-GRANT INSERT (name, version, key, rights, gone, login, signer, signature) ON perlica.members TO perlica_admin; -- the server sets made
+GRANT INSERT (name, version, key, rights, gone, login, signer, signature) ON perlica.members TO perlica_admin; -- the server sets the column made
 GRANT DELETE ON perlica.requests TO perlica_admin;
 
--- Present members read everything. A joining machine reads the tables of the first loop.
+-- Present members can read all tables. A machine that joins can read only the tables of the first loop.
 DO $$
 DECLARE
 	t text;
@@ -349,15 +358,15 @@ BEGIN
 	END LOOP;
 END $$;
 
--- The sub-selects of names do not depend on the row: the server computes them once a statement, because the function
--- stands in FROM. A LIMIT makes the server look up a row by its key, however large it believes the table to be.
+-- In the policies, perlica.names() stands in a FROM clause, so the server calls it once a statement and not once a row.
+-- LIMIT 1 makes the server look up a row by its key, whatever size it expects of the table.
 
-CREATE POLICY found ON perlica.team FOR INSERT WITH CHECK (true); -- only the owner has the grant
+CREATE POLICY found ON perlica.team FOR INSERT WITH CHECK (true); -- only the owner of the schema has the grant
 
-CREATE POLICY kept ON perlica.logins FOR INSERT WITH CHECK (true); -- only the owner has the grants
+CREATE POLICY kept ON perlica.logins FOR INSERT WITH CHECK (true); -- only the owner of the schema has the grants
 CREATE POLICY gone ON perlica.logins FOR DELETE USING (true);
 
--- The team has no member when it is founded.
+-- An empty name is allowed only while the team has no members, when the team is founded.
 CREATE POLICY begin ON perlica.generations FOR INSERT TO perlica_admin WITH CHECK (
 	by IN (SELECT n FROM perlica.names() n) OR by = '' AND NOT EXISTS (SELECT FROM perlica.members));
 CREATE POLICY finish ON perlica.generations FOR UPDATE TO perlica_admin
@@ -377,7 +386,8 @@ CREATE POLICY heard ON perlica.workers FOR UPDATE
 
 CREATE POLICY own ON perlica.inputs FOR INSERT WITH CHECK (sender IN (SELECT n FROM perlica.names() n));
 
--- The sender of an input writes its payload and its place in the queue, and both agree with the input.
+-- Only the sender of an input may insert its payload and its row in the queue. The row must have the generation and the
+-- sender of the input.
 CREATE POLICY pieces ON perlica.payloads FOR INSERT WITH CHECK (
 	(SELECT i.sender FROM perlica.inputs i WHERE i.id = payloads.input LIMIT 1) IN (SELECT n FROM perlica.names() n));
 CREATE POLICY own_pruned ON perlica.payloads FOR DELETE USING (
@@ -385,19 +395,21 @@ CREATE POLICY own_pruned ON perlica.payloads FOR DELETE USING (
 CREATE POLICY own ON perlica.queue FOR INSERT WITH CHECK (
 	sender IN (SELECT n FROM perlica.names() n)
 	AND (SELECT i.generation = queue.generation AND i.sender = queue.sender FROM perlica.inputs i WHERE i.id = queue.input LIMIT 1));
--- Every member may take from the queue and make its rows ready, but not unready. The claim judges.
+-- Every member may remove rows from the queue and make them ready, but not make them unready. This gives no right to an
+-- input: the policy of claims decides about it.
 CREATE POLICY taken ON perlica.queue FOR DELETE USING (EXISTS (SELECT FROM perlica.names()));
 CREATE POLICY ripen ON perlica.queue FOR UPDATE
 	USING (EXISTS (SELECT FROM perlica.names())) WITH CHECK (ready AND EXISTS (SELECT FROM perlica.names()));
 
--- The name of a lane is made of its columns, and no two lanes have the same name.
+-- The name of a lane must be built from its other columns, so that no two lanes have the same name.
 CREATE POLICY lanes ON perlica.lanes FOR INSERT WITH CHECK (
 	EXISTS (SELECT FROM perlica.names())
 	AND lane = concat_ws(E'\n', project, provider, array_to_string(labels, ',', ''), nullif(worker, ''))
 	AND coalesce(array_ndims(labels), 1) = 1 AND NOT labels && ARRAY[''] AND array_position(labels, NULL) IS NULL
 	AND project || provider || worker || array_to_string(labels, '') !~ '[\n,]');
 
--- A role of a worker claims nothing that the claim of its program would not take.
+-- This policy repeats the conditions of the claim statement in Perlica, so that a worker cannot claim other inputs with
+-- its own SQL.
 CREATE POLICY own ON perlica.claims FOR INSERT WITH CHECK (
 	worker IN (SELECT n FROM perlica.names() n)
 	AND (SELECT g.ended IS NULL AND g.name = claims.generation AND coalesce(i.not_before <= now(), true) AND i.worker IN ('', claims.worker)
@@ -406,8 +418,8 @@ CREATE POLICY own ON perlica.claims FOR INSERT WITH CHECK (
 	     JOIN perlica.generations g ON g.name = i.generation
 	     WHERE i.id = claims.input
 	     LIMIT 1));
--- The columns that may change do not name the row's owner, so a second look at the new row is not needed here and in
--- outcomes.
+-- The grants let a role change only columns that do not name the owner of the row. So the new row needs no check here
+-- and in outcomes.
 CREATE POLICY own_reported ON perlica.claims FOR UPDATE USING (worker IN (SELECT n FROM perlica.names() n)) WITH CHECK (true);
 
 CREATE POLICY own ON perlica.outcomes FOR INSERT WITH CHECK (
@@ -415,7 +427,8 @@ CREATE POLICY own ON perlica.outcomes FOR INSERT WITH CHECK (
 	AND (SELECT c.worker = outcomes.worker FROM perlica.claims c WHERE c.input = outcomes.input LIMIT 1));
 CREATE POLICY own_pruned ON perlica.outcomes FOR UPDATE USING (worker IN (SELECT n FROM perlica.names() n)) WITH CHECK (true);
 
--- A claimed input cannot be withdrawn. An adoption is an admin's, and closes inputs of a generation that has ended.
+-- A claimed input cannot be withdrawn. Only an admin may close inputs as adopted, and only inputs of an ended
+-- generation.
 CREATE POLICY own ON perlica.closings FOR INSERT WITH CHECK (
 	by IN (SELECT n FROM perlica.names() n)
 	AND CASE kind
@@ -426,7 +439,7 @@ CREATE POLICY own ON perlica.closings FOR INSERT WITH CHECK (
 CREATE POLICY own_again ON perlica.closings FOR UPDATE
 	USING (kind = 'resolved' AND by IN (SELECT n FROM perlica.names() n)) WITH CHECK (kind = 'resolved' AND by IN (SELECT n FROM perlica.names() n));
 
--- A worker asks about the inputs that it owns.
+-- A worker may insert questions only about inputs that it has claimed.
 CREATE POLICY own ON perlica.questions FOR INSERT WITH CHECK (
 	perlica.mine(worker) AND EXISTS (SELECT FROM perlica.claims c WHERE c.input = questions.input AND c.worker = questions.worker));
 CREATE POLICY own_closed ON perlica.questions FOR UPDATE USING (perlica.mine(worker)) WITH CHECK (perlica.mine(worker));
