@@ -50,8 +50,8 @@ var families = []string{
 // packages start processes, receive signals, open sockets, speak SQL, or read a command line.
 var only = map[string][]string{
 	// The table onlyName limits service further.
-	"os/exec": {"provider/process", "provider/proxy", "provider/sandbox", "kernel/project", "service",
-		"service/imessage", "cmd/perlica/chat", "cmd/perlica/provider", "cmd/bench", "cmd/measure",
+	"os/exec": {"provider/process", "provider/proxy", "provider/sandbox", "kernel/hook", "kernel/program", "kernel/project",
+		"service", "service/imessage", "cmd/perlica/chat", "cmd/perlica/provider", "cmd/bench", "cmd/measure",
 		"service/team/hub/hubtest"},
 	"os/signal": {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/frame",
 		"cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web", "cmd/perlica/builtin"},
@@ -90,7 +90,8 @@ var only = map[string][]string{
 var onlyName = map[string]map[string][]string{
 	// The chat starts the user's own editor.
 	"os/exec": {"cmd/perlica/chat": {"LookPath", "Command"},
-		"cmd/perlica/provider": {"CommandContext"}, "kernel/project": {"LookPath"}, "service": {}},
+		"cmd/perlica/provider": {"CommandContext"}, "kernel/hook": {"Command", "Cmd"}, "kernel/program": {"LookPath"},
+		"kernel/project": {"LookPath"}, "service": {}},
 	"net": {"cmd/perlica/service": {"Dial"}, "service/web/device": {"SplitHostPort"},
 		"service/web": {"SplitHostPort"}},
 	"mvdan.cc/sh/v3/syntax":           {"kernel/agents": {"Quote", "LangBash"}},

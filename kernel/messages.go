@@ -44,6 +44,7 @@ var (
 	otherMode     = message.New("kernel.other-mode", "the agent is now in the mode %s, which nobody chose")
 	processesLeft = message.New("kernel.processes-left",
 		"processes of the agent kept running after its end, and Perlica ended them: %s")
+	programFailed = message.New("kernel.program-failed", "the policy program %s failed, so a person is asked: %s")
 	stopped       = message.New("kernel.stopped", "stopped: %s")
 	stoppedEarly  = message.New("kernel.stopped-early", "the turn was stopped before the prompt was sent: %s")
 	turnCancelled = message.New("kernel.turn-cancelled", "the turn was cancelled")

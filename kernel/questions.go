@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -12,8 +13,10 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/hook"
 	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/policy/shell"
@@ -30,7 +33,10 @@ type questions struct {
 	loop  sync.WaitGroup                   // decideLoop
 
 	deciding sync.Mutex     // held during judgeRequest and awaitOpen
-	open     sync.WaitGroup // one goroutine for each question that waits for a person
+	open     sync.WaitGroup // one goroutine for each question that waits for a program or a person
+
+	failedMu sync.Mutex
+	failed   map[string]bool // the origins of the policy programs that failed; guarded by failedMu
 }
 
 // addRequest adds a question to the queue. While the queue is full, the connection's reader waits.
@@ -90,22 +96,77 @@ func (q *questions) judgeRequest(p *provider.PermissionRequest) {
 	}
 	a.dirs = startsWhere(unplaced, q.c.readTool(announced, nil, a.place).Request)
 	read := q.c.reading(a)
-	req := read.Request
+	if live && !q.c.run.r.opt.Judges.None() {
+		if d := q.c.run.r.policy.Decide(read.Request, q.c.run.t.Permissions); d.Effect == policy.Ask {
+			q.open.Go(func() { q.settle(a, read, q.askPrograms(a, read, d), live) }) // later questions do not wait
+			return
+		}
+	}
+	q.settle(a, read, hook.Ruling{}, live)
+}
+
+// settle answers a question by the policy and the ruling of the policy programs, or asks a person.
+func (q *questions) settle(a asking, read policy.Reading, ruling hook.Ruling, live bool) {
 	for {
 		last, _, err := q.c.run.r.log.Last(context.Background(), event.Query{})
 		if err != nil {
 			q.c.lifecycle.killAgent()
 			return
 		}
-		d := q.c.run.r.policy.Decide(req, q.c.run.t.Permissions)
+		d := q.c.run.r.policy.DecideWith(read.Request, q.c.run.t.Permissions, ruling.Ruling)
 		if q.needsPerson(d) || !live || q.c.lifecycle.isCancelled() {
 			q.putQuestion(a, read, d)
 			return
 		}
-		if q.answerDecided(a, req, d, last.Seq) {
+		made := decision(read.Request, d)
+		if d.By == policy.ByProgram {
+			made.Program = ruling.Program
+		}
+		if q.answerDecided(a, made, d, last.Seq) {
 			return
 		}
 	}
+}
+
+// askPrograms asks the policy programs, which end with the question or the turn.
+func (q *questions) askPrograms(a asking, read policy.Reading, d policy.Decision) hook.Ruling {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-q.c.lifecycle.cancelled:
+		case <-a.Done():
+		case <-q.c.lifecycle.gone():
+		case <-q.c.lifecycle.ended:
+		}
+		cancel()
+	}()
+	run := q.c.run
+	asked := q.question(a.Tool, unambiguous(a.Options), read, d)
+	return run.r.opt.Judges.Ask(ctx, hook.Question{
+		Dir: run.t.Dir, Provider: run.t.Agent.ID, Session: run.refs.Session, Run: run.refs.Run, Input: run.refs.Input,
+		Mode: run.t.Permissions, Tier: string(d.Tier), MayAllow: d.ProgramMayAllow, Title: asked.Title, Why: asked.Why,
+		Subject: asked.Subject, Options: asked.Options,
+		Limit: string(run.t.limited().Limit), Roots: append([]string{run.t.Dir}, run.t.AddDirs...),
+	}, q.programFailed)
+}
+
+// programFailed records the failure of a policy program and warns of it, once for each program in a run.
+func (q *questions) programFailed(f fact.HookFailed) {
+	q.failedMu.Lock()
+	defer q.failedMu.Unlock()
+	if q.failed[f.Origin] {
+		return
+	}
+	if q.failed == nil {
+		q.failed = map[string]bool{}
+	}
+	q.failed[f.Origin] = true
+	f.Stderr = q.c.run.r.opt.Redactor.Text(f.Stderr)
+	_ = q.c.run.r.log.Record(event.NewFact(event.HookFailed, "policy", q.c.refs(), f)) // as in fillForm
+	why := &message.Text{Text: f.Why, Coded: f.Coded}
+	q.c.warn("policy_program_failed", programFailed.With(filepath.Base(f.Command[0]), why))
 }
 
 // putQuestion asks a person.
@@ -153,8 +214,7 @@ func (q *questions) needsPerson(d policy.Decision) bool {
 
 // answerDecided records and sends the answer of a rule, a standing approval or a mode. If an approval was revoked after
 // the event asOf, the decision may be outdated. In that case it records and sends nothing and returns false.
-func (q *questions) answerDecided(a asking, req policy.Request, d policy.Decision, asOf event.Seq) bool {
-	made := decision(req, d)
+func (q *questions) answerDecided(a asking, made fact.PolicyDecided, d policy.Decision, asOf event.Seq) bool {
 	ruling := event.NewFact(event.PolicyDecided, "policy", q.c.refs(), made)
 	var unless event.Query
 	if d.By == policy.ByStanding {

@@ -21,6 +21,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/hook"
 	"github.com/perlica/perlica/kernel/logtrust"
 	"github.com/perlica/perlica/policy"
 )
@@ -33,6 +34,7 @@ type Options struct {
 	Runtime    string // folder for sockets; empty means that other processes cannot answer questions
 	Version    string // the version of Perlica that agents get
 	Rules      []policy.Rule
+	Judges     hook.Judges        // the policy programs
 	Own        []string           // Perlica's own folders, which no agent may write to
 	Vouchers   approvals.Vouchers // the user's vouchers for standing approvals
 	ViewKey    []byte             // the key that seals the views; nil if only the user can write to the folder

@@ -55,6 +55,9 @@ type Decision struct {
 	// Word is the word that a person types to turn this Deny into a yes for this request. It is empty if no word can do
 	// this.
 	Word string
+
+	// ProgramMayAllow means that a policy program may turn this Ask into a yes. See DecideWith.
+	ProgramMayAllow bool
 }
 
 // ApprovalID returns the id of the approval that decided, or "".
@@ -82,6 +85,7 @@ func (p *Policy) Decide(r Request, m Mode) Decision {
 	} else if d.Effect == Ask {
 		d.Allow = p.suggestRules(r, m, a)
 	}
+	d.ProgramMayAllow = d.programMayAllow(r, a)
 	d = d.chooseOption(r.Options)
 	if m == ModeDeny && d.Effect == Ask { // in this mode no question is asked
 		d.Effect, d.By, d.Rule = Deny, ByMode, nil

@@ -12,6 +12,7 @@ var (
 	whyApprovalsUnread = message.New("policy.approvals-unread", "the standing approvals cannot be read")
 	whyRule            = message.New("policy.rule", "a rule says %s")
 	whyRuleOf          = message.New("policy.rule-of", "a rule says %s (%s)")
+	whyProgram         = message.New("policy.program", "the policy program %s says %s: %s")
 	whyOrdinary        = message.New("policy.ordinary", "the mode allows ordinary requests")
 	whySandboxed       = message.New("policy.sandboxed", "the mode allows ordinary requests in the agent's sandbox")
 	whyStoppedToo      = message.New("policy.stopped-too", "%s; %s")

@@ -197,10 +197,13 @@ var known = table{
 	{Type: InteractionResolved, Class: Fact, Once: resolutionPerQuestion, Payload: "interaction.Resolution",
 		About: "the final answer that the agent got"},
 	{Type: PolicyDecided, Class: Fact, Views: Search, Payload: "fact.PolicyDecided",
-		About: "a rule, a standing approval or a mode answered instead of a person, and about which commands and paths"},
+		About: "a rule, a standing approval, a mode or a policy program answered instead of a person, and about which " +
+			"commands and paths"},
 	{Type: PolicyUnasked, Class: Fact, Views: Search, Payload: "fact.UnaskedTool",
 		About: "a tool that may change something ran without a question, or differently from the allowed request, or the " +
 			"agent changed its mode; `freed_by` names the question with a yes for good that covers it"},
+	{Type: HookFailed, Class: Fact, Payload: "fact.HookFailed",
+		About: "a hook or a policy program of the user failed, and why; at most once for each program in a run"},
 	{Type: ApprovalRemembered, Class: Fact, Kept: true, Views: Approvals | Search, Payload: "policy.Approval",
 		About: "a standing yes or no, with its scope"},
 	{Type: ApprovalRevoked, Class: Fact, Kept: true, Views: Approvals | Search, Payload: "policy.Revocation",

@@ -47,6 +47,7 @@ const (
 
 	PolicyDecided      Type = "policy.decided"
 	PolicyUnasked      Type = "policy.unasked_tool"
+	HookFailed         Type = "hook.failed"
 	ApprovalRemembered Type = "approval.remembered"
 	ApprovalRevoked    Type = "approval.revoked"
 

@@ -88,6 +88,8 @@ type Project struct {
 	Digest string `json:"digest"`
 	// Trusted means that `perlica config trust` or PERLICA_TRUST_PROJECT trusts the digest.
 	Trusted bool `json:"trusted"`
+	// Once means that PERLICA_TRUST_PROJECT trusts the digest. The trust covers the present bytes of the programs, too.
+	Once bool `json:"-"`
 }
 
 // Logs are the limits of the debug trail.
@@ -216,6 +218,7 @@ type PolicyProgram struct {
 	Command []string
 	Timeout time.Duration
 	Origin  string // file:line
+	Folder  string // the folder from which a relative path in Command starts
 }
 
 // Schedule is one [[schedule]] table. Exactly one of Cron and Every is set, and exactly one of Text and Flow. "" and 0
@@ -253,6 +256,7 @@ type Hook struct {
 	Command []string
 	Timeout time.Duration
 	Origin  string // file:line
+	Folder  string // the folder from which a relative path in Command starts
 }
 
 // Notify is one [[notify]] table.

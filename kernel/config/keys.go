@@ -539,7 +539,7 @@ var table = []row{
 		store: func(t target, v any) { t.budget.Stop = v.(bool) }},
 
 	{name: "hook[].on", kind: texts, required: true, example: `["llm.responded", "interaction.requested"]`,
-		check: checkNotEmpty, loosens: always,
+		check: checkEventType, loosens: always,
 		help:  "The types of events for which the program starts; see docs/log-format.md.",
 		store: func(t target, v any) { t.hook.On = v.([]string) }},
 	{name: "hook[].command", kind: texts, required: true, example: `["/usr/local/bin/on-answer"]`,

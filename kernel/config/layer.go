@@ -21,6 +21,7 @@ type element struct {
 	list    string
 	line    int
 	place   string // file:line
+	folder  string // the folder from which relative paths start
 	entries []entry
 }
 
@@ -228,6 +229,10 @@ func (l *layer) checkElement(e *element) string {
 	switch e.list {
 	case serverSection:
 		return checkServer(e)
+	case programSection, hookSection:
+		if len(e.valueOf("command").([]string)) == 0 {
+			return "command is empty"
+		}
 	case scheduleSection:
 		return cmp.Or(e.needsOne("cron", "every"), e.needsOne("text", "flow"))
 	case budgetSection:

@@ -113,6 +113,7 @@ func (l *loader) user(dirs Dirs) {
 	for _, e := range layer.entries {
 		l.putSetting(e.setting)
 	}
+	layer.setFolder(dirs.Config)
 	l.elements = append(l.elements, layer.elements...)
 }
 
@@ -128,6 +129,7 @@ func (l *loader) project(ws Workspace, dirs Dirs, environ []string) {
 	if files.config != nil {
 		layer := readLayer(projectFile, ws.ConfigFile(), files.config)
 		l.problems = append(l.problems, layer.problems...)
+		layer.setFolder(ws.Root)
 		l.tightenLayer(layer)
 	}
 	switch {
@@ -141,6 +143,13 @@ func (l *loader) project(ws Workspace, dirs Dirs, environ []string) {
 	}
 }
 
+// setFolder sets the folder from which the relative paths of the layer's tables start.
+func (l *layer) setFolder(dir string) {
+	for i := range l.elements {
+		l.elements[i].folder = dir
+	}
+}
+
 // trusted reports whether all settings of the project count. If the trust store is broken, trusted adds a problem and
 // returns false.
 func (l *loader) trusted(ws Workspace, dirs Dirs, environ []string) bool {
@@ -149,6 +158,7 @@ func (l *loader) trusted(ws Workspace, dirs Dirs, environ []string) bool {
 		if err != nil {
 			l.problems = append(l.problems, &Problem{Source: "environment " + trustVariable, Reason: "must be 1 or 0"})
 		}
+		l.config.Project.Once = ok
 		return ok
 	}
 	ok, err := Trusted(dirs, ws, l.config.Project.Digest)
@@ -168,8 +178,9 @@ func (l *loader) buildLists() {
 		}
 		t := target{
 			server: &MCPServer{Origin: e.place}, rule: &policy.Rule{Origin: e.place},
-			program: &PolicyProgram{Origin: e.place}, schedule: &Schedule{Origin: e.place},
-			budget: &Budget{Origin: e.place}, hook: &Hook{Origin: e.place}, notify: &Notify{Origin: e.place},
+			program: &PolicyProgram{Origin: e.place, Folder: e.folder}, schedule: &Schedule{Origin: e.place},
+			budget: &Budget{Origin: e.place}, hook: &Hook{Origin: e.place, Folder: e.folder},
+			notify: &Notify{Origin: e.place},
 		}
 		for i := range table {
 			if r := &table[i]; r.section() == e.list && r.def != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/provider/proxy"
 )
@@ -249,6 +250,18 @@ func quote(s string) string {
 func hasNUL(s string) bool { return strings.IndexByte(s, 0) >= 0 }
 
 // The following functions check one value each. They return the mistake, or "".
+
+// checkEventType refuses a text that is not a type of events. A hook does not get hook.failed, because its own failure
+// would then start it again.
+func checkEventType(s string) string {
+	switch {
+	case event.Type(s) == event.HookFailed:
+		return "a hook does not get events of this type"
+	case !slices.Contains(event.Known().Types(), event.Type(s)):
+		return "is not a type of events; docs/log-format.md has the types"
+	}
+	return ""
+}
 
 func checkNotEmpty(s string) string {
 	if strings.TrimSpace(s) == "" {

@@ -70,13 +70,44 @@ type PolicyDecided struct {
 	// Paths are the paths that were judged.
 	Paths  []string `json:"paths,omitempty"`
 	Effect string   `json:"effect"`
-	// By is "rule", "mode", "standing", "tier", or "form" for a form that Perlica cannot show.
+	// By is "rule", "mode", "standing", "tier", "program", or "form" for a form that Perlica cannot show.
 	By   string `json:"by"`
 	Rule any    `json:"rule,omitempty"`
 	// Approval is the id of the standing approval that gave the answer.
 	Approval string `json:"approval,omitempty"`
-	Why      string `json:"why"`
-	Option   string `json:"option,omitempty"`
+	// Program is the policy program that gave the answer, with By "program". Otherwise it is nil.
+	Program *ProgramRuling `json:"program,omitempty"`
+	Why     string         `json:"why"`
+	Option  string         `json:"option,omitempty"`
+	message.Coded
+}
+
+// ProgramRuling is the answer of a policy program, in PolicyDecided.
+type ProgramRuling struct {
+	Command []string `json:"command"` // with masked secrets
+	// Files are the files that the command names, with the digests of the bytes that were started.
+	Files      []ProgramFile `json:"files"`
+	Reason     string        `json:"reason"`
+	DurationMS int64         `json:"duration_ms"`
+}
+
+// ProgramFile is a file of a program of the user.
+type ProgramFile struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"`
+}
+
+// HookFailed is the payload of hook.failed: a hook or a policy program of the user failed. In a run, there is at most
+// one for each program.
+type HookFailed struct {
+	// Kind is "hook" or "policy".
+	Kind    string   `json:"kind"`
+	Command []string `json:"command"` // with masked secrets
+	Origin  string   `json:"origin"`  // the place in the configuration, file:line
+	// Event is the number of the event that the hook got. It is 0 for a policy program.
+	Event  event.Seq `json:"event,omitempty"`
+	Why    string    `json:"why"`
+	Stderr string    `json:"stderr,omitempty"` // its end, masked
 	message.Coded
 }
 

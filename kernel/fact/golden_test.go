@@ -38,6 +38,7 @@ var payloads = map[string]func([]byte) ([]byte, error){
 	"fact.Enforced":            same[Enforced],
 	"fact.Failed":              same[Failed],
 	"fact.FilesFetched":        same[FilesFetched],
+	"fact.HookFailed":          same[HookFailed],
 	"fact.Login":               same[Login],
 	"fact.LoginEnded":          same[LoginEnded],
 	"fact.MessageQueued":       same[MessageQueued],

@@ -181,6 +181,7 @@ func chineseMessages() map[message.Code]string {
 		"kernel.refused-ran":         "被拒绝后仍然运行了",
 		"kernel.review":              "这些值将发给智能体；目前什么都没有发送",
 		"kernel.run-gone":            "提问的进程已结束",
+		"kernel.program-failed":      "策略程序 %s 失败，因此改为询问人：%s",
 		"kernel.stopped":             "已停止：%s",
 		"kernel.stopped-early":       "这一轮在输入发给智能体之前已停止：%s",
 		"kernel.tried":               "未经询问就尝试运行，但失败了",
@@ -257,6 +258,7 @@ func chineseMessages() map[message.Code]string {
 		"report.title-input":            "输入",
 		"report.title-queued":           "已排队",
 		"report.title-taken-back":       "已撤回",
+		"report.title-hook-failed":      "您的程序失败",
 		"report.title-history":          "历史已截断",
 		"report.title-call":             "调用已记录",
 		"report.title-answer":           "回答",
@@ -751,6 +753,21 @@ func chineseMessages() map[message.Code]string {
 		"shell.deed-of":        "%s %s",
 		"shell.settings-file":  "用户主目录里的设置文件：%s",
 
+		// kernel/hook
+		"hook.answer":  "没有给出有效的答复：%s",
+		"hook.reason":  "理由超过 %d 字节",
+		"hook.silence": "没有给出答复",
+		"hook.word":    "没有 %q 这个决定",
+
+		// kernel/program
+		"program.exit":        "以退出码 %d 结束",
+		"program.flood":       "输出超过 %s",
+		"program.late":        "没有在 %s 内结束",
+		"program.not-started": "无法启动：%s",
+		"program.signal":      "被信号 %s 终止",
+		"program.stopped":     "已被终止，因为不再需要它的结果",
+		"program.untrusted":   "没有启动：%s 在项目之内，而它的内容未受信任；参见 %s",
+
 		// policy
 		"policy.unasked":          "这个模式下不询问任何人",
 		"policy.unasked-but":      "这个模式下不询问任何人；%s",
@@ -758,6 +775,7 @@ func chineseMessages() map[message.Code]string {
 		"policy.may-be-meant":     "%s；请求不明确，这条规则可能适用：%s",
 		"policy.approvals-unread": "无法读取长期许可",
 		"policy.rule":             "规则要求%s",
+		"policy.program":          "策略程序 %s 的答复是%s：%s",
 		"policy.rule-of":          "规则要求%s（%s）",
 		"policy.ordinary":         "这个模式允许普通操作",
 		"policy.sandboxed":        "这个模式允许智能体沙箱中的普通操作",

@@ -19,6 +19,7 @@ import (
 	"github.com/perlica/perlica/kernel/approvals"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/logtrust"
+	"github.com/perlica/perlica/kernel/program"
 )
 
 // Project is a folder in which Perlica works, with its configuration.
@@ -84,6 +85,9 @@ func (p *Project) Redactor() (*redact.Redactor, error) { return redact.New(p.Con
 // Open opens the context's log for work, and creates it if necessary. The errors are those of kernel.Open. The caller
 // must call the function "done", which closes the Runner and the debug trail.
 func (p *Project) Open(ctx context.Context, version string) (r *kernel.Runner, done func() error, err error) {
+	if p.getenv(program.Variable) != "" {
+		return nil, nil, errInHook
+	}
 	opt, err := p.options()
 	if err != nil {
 		return nil, nil, err
@@ -169,10 +173,11 @@ func (p *Project) options() (kernel.Options, error) {
 	paths, err := ensure()
 	return kernel.Options{
 		Paths: paths, Context: p.Config.ContextID, KeyDir: p.Dirs.KeyDir(), Runtime: p.Dirs.Runtime,
-		Rules: p.Config.Rules, Vouchers: p.Vouchers(), ViewKey: p.Dirs.ViewKey(), StreamSync: p.Config.StreamSync,
-		Environ:  p.Environ,
-		Own:      p.OwnFolders(),
-		Redactor: redactor, RedactLog: p.Config.RedactBeforeHash, Known: p.KnownLogs(),
+		Rules: p.Config.Rules, Judges: p.judges(), Vouchers: p.Vouchers(), ViewKey: p.Dirs.ViewKey(),
+		StreamSync: p.Config.StreamSync,
+		Environ:    p.Environ,
+		Own:        p.OwnFolders(),
+		Redactor:   redactor, RedactLog: p.Config.RedactBeforeHash, Known: p.KnownLogs(),
 	}, err
 }
 

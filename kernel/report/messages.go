@@ -26,6 +26,7 @@ var (
 	titleReply      = message.New("report.title-reply", "an answer to a question")
 	titleLate       = message.New("report.title-late", "a late or wrong answer")
 	titlePolicy     = message.New("report.title-policy", "policy")
+	titleHookFailed = message.New("report.title-hook-failed", "a program of yours failed")
 	titleUnasked    = message.New("report.title-unasked", "ran unasked")
 	titleRemembered = message.New("report.title-remembered", "remembered")
 	titleForgotten  = message.New("report.title-forgotten", "no longer remembered")

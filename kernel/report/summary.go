@@ -171,6 +171,9 @@ var summaries = map[event.Type]summarized{
 		}
 		return fmt.Sprintf("%s: %s (%s)", say.Word(p.Effect), what, say.Read(p.Why, p.Coded))
 	}),
+	event.HookFailed: translated(titleHookFailed, func(say *language.Sentences, p fact.HookFailed) string {
+		return fmt.Sprintf("%s: %s", strings.Join(p.Command, " "), say.Read(p.Why, p.Coded))
+	}),
 	event.PolicyUnasked: translated(titleUnasked, func(say *language.Sentences, p fact.UnaskedTool) string {
 		what := cmp.Or(p.Title, p.ID)
 		if to, ok := strings.CutPrefix(p.Title, "mode "); ok && p.ID == "" { // the agent's mode, and not a tool

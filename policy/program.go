@@ -1,0 +1,46 @@
+package policy
+
+import (
+	"github.com/perlica/perlica/policy/shell"
+)
+
+// ByProgram names a policy program as the source of a decision. The user wrote the program into the configuration.
+const ByProgram By = "program"
+
+// Ruling is the answer of a policy program to a request that a person would otherwise be asked about.
+type Ruling struct {
+	Effect  Effect // Ask and "" leave the decision to a person
+	Program string // its name
+	Reason  string
+}
+
+// DecideWith decides like Decide and then applies the ruling of a policy program. The ruling changes only an Ask. A
+// ruling that allows counts only if the decision has ProgramMayAllow.
+func (p *Policy) DecideWith(r Request, m Mode, ruling Ruling) Decision {
+	d := p.Decide(r, m)
+	if d.Effect != Ask || ruling.Effect != Deny && (ruling.Effect != Allow || !d.ProgramMayAllow) {
+		return d
+	}
+	ruled := d.because(whyProgram.With(shell.Printable(ruling.Program), effects[ruling.Effect],
+		shell.Printable(ruling.Reason)))
+	ruled.Effect, ruled.By, ruled.Rule, ruled.Allow = ruling.Effect, ByProgram, nil, nil
+	if ruled = ruled.chooseOption(r.Options); ruled.Effect == Ask {
+		return d
+	}
+	return ruled
+}
+
+// programMayAllow reports whether a policy program may turn this decision into a yes. The request must be readable, and
+// the agent's sandbox must permit it. A rule that asks is the wish of a person to be asked. In the always-asked tier, a
+// program may allow only commands that a rule could name. d.Allow has these rules.
+func (d Decision) programMayAllow(r Request, a assessment) bool {
+	switch {
+	case d.Effect != Ask, d.By == ByRule, d.By == ByStanding:
+		return false
+	case a.unread != nil, r.isGrave(), a.verdict.Stopped != nil:
+		return false
+	case a.verdict.Tier == shell.Ordinary:
+		return true
+	}
+	return a.verdict.Tier == shell.AlwaysAsked && len(d.Allow) > 0
+}
