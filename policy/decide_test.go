@@ -196,7 +196,8 @@ func TestWord(t *testing.T) {
 	}
 }
 
-// TestOptions checks that a decision picks the first option for once. It never picks an option for always.
+// TestOptions checks that a decision picks the first option with the kind allow_once or reject_once, and never an
+// option for always.
 func TestOptions(t *testing.T) {
 	only := func(ids ...string) (out []Option) {
 		for _, o := range options3 {

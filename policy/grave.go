@@ -80,7 +80,7 @@ func isOff(plain, value string) bool {
 	return slices.Contains([]string{"", "false", "no", "off", "none", "disabled", "disable", "null", "[]", "{}"}, value)
 }
 
-// naming are the endings of the names of fields with the name of a tool or of an action.
+// naming are endings of field names. The value of such a field is the name of a tool or of an action.
 var naming = strings.Fields(`tool toolname function functionname method action operation op verb`)
 
 // These lists have words from the names of tools and from titles. A word of gravest always means a grave action. A word

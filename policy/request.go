@@ -12,7 +12,7 @@ import (
 // Request is an agent's request for permission. ReadToolCall makes one from a tool call.
 type Request struct {
 	Provider string
-	Agent    string // the agent's program and its arguments, in a shell's spelling
+	Agent    string // the agent's program and its arguments, quoted as for a shell
 	Session  string // id of Perlica's session, for approvals with ScopeSession
 	Kind     string // ACP tool kind
 	Title    string
@@ -89,7 +89,7 @@ func (r Request) noTarget() bool {
 }
 
 // settings returns the fields that a standing approval compares, one a line and without the Inert ones. For a command,
-// the files that the call names in addition belong to them.
+// they include the files that the call names in addition.
 func (r Request) settings() string {
 	var lines []string
 	for _, f := range r.Fields {

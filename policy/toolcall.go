@@ -32,7 +32,7 @@ type Reading struct {
 	Bodies []Diff
 }
 
-// ReadToolCall reads a tool call. Relative paths and commands start in the directory of the place at.
+// ReadToolCall reads a tool call. Relative paths and commands start in the directory at.Dir.
 func ReadToolCall(c ToolCall, at shell.Place) Reading {
 	r := &reader{call: c, place: at, names: ofAgent()[cmp.Or(c.Agent, c.Provider)]}
 	for _, path := range c.Locations {

@@ -10,8 +10,8 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// addPath adds a path, which may be relative, a file:// URL, or begin with ~ or $HOME. Some tools put several paths in
-// one text, so addPath also adds each part of a text with commas or line ends.
+// addPath adds a path. The path may be absolute or relative, be a file:// URL, or begin with ~ or $HOME. Some tools put
+// several paths in one text, so addPath also adds each part of a text with commas or line ends.
 func (r *reader) addPath(p string) {
 	if p = strings.TrimSpace(p); p == "" {
 		return

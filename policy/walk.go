@@ -119,7 +119,7 @@ func (r *reader) readObject(name string, list []member, depth int) {
 var handed = []string{"arguments", "args", "params", "parameters", "input", "toolinput", "server", "servername",
 	"mcpserver"}
 
-// readValue reads one value. The role as, which comes from the name, says how.
+// readValue reads one value. The parameter as is the role that follows from the name of the value.
 func (r *reader) readValue(name string, raw json.RawMessage, as role, depth int) {
 	if r.left--; r.left < 0 || depth > maxDepth {
 		if r.left == -1 || depth > maxDepth {
@@ -181,7 +181,7 @@ func shown(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// readList reads a list. The list is one command in words, or it has several values with the role as.
+// readList reads a list. The list is one command in words, or it has several values with the same role.
 func (r *reader) readList(name string, raw json.RawMessage, as role, depth int) {
 	if all, isWords := words(raw); isWords && r.readWords(name, all, as) {
 		return
@@ -262,7 +262,7 @@ func (r *reader) holdsCommand(raw json.RawMessage, depth int) bool {
 var editing = []string{"view", "create", "str_replace", "insert", "undo_edit", "write", "edit", "delete", "rename",
 	"read"}
 
-// readText reads a text. The role as, which comes from the name, says how.
+// readText reads a text. The parameter as is the role that follows from the name of the text.
 func (r *reader) readText(name, s string, as role) {
 	top := r.scope()
 	switch as {

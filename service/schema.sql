@@ -1,4 +1,4 @@
--- The view of the bridge, version 6: see view.go.
+-- The tables of the bridge (projection in view.go), version 6.
 CREATE TABLE bridge (
 	id       INTEGER PRIMARY KEY CHECK (id = 1),
 	running  INTEGER NOT NULL, -- a crash leaves it; the lock tells

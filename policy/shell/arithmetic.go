@@ -13,8 +13,8 @@ const maxReferences = 8
 var identifiers = lazily(`[A-Za-z_][A-Za-z0-9_]*`)
 
 // judgeArithmetic judges a text that bash evaluates as arithmetic. Bash expands substitutions in the text, so
-// arithmetic can run commands. Bash also evaluates the values of the variables in the text, in at most left further
-// steps here.
+// arithmetic can run commands. Bash also evaluates the values of the variables in the text. left is the maximum number
+// of further variables in such a chain.
 func (w *walker) judgeArithmetic(f field, st *state, left int) {
 	text := f.text
 	switch {
@@ -84,8 +84,8 @@ func (w *walker) judgeTest(x syntax.TestExpr, st *state) {
 	})
 }
 
-// integers records the variables that declare -i or declare -A declares. Bash evaluates the values of the former as
-// arithmetic, and does not evaluate the subscripts of the latter.
+// integers records the variables that declare -i or declare -A declares. Bash evaluates the values after declare -i as
+// arithmetic, and does not evaluate subscripts after declare -A.
 func (w *walker) integers(c *syntax.DeclClause, st *state) {
 	integer, assoc := false, false
 	for _, a := range c.Args {

@@ -184,7 +184,7 @@ func (w *walker) prints(name string, fs []field, st *state) (flow, bool) {
 	switch name {
 	case "echo", "printf":
 		out := printed(name, fs[1:])
-		// A format is used again for further words, so their number matters.
+		// printf repeats its format for further words, so the number of words matters.
 		if plain := printed(name, unspread(fs[1:])); name == "printf" && st.nested && plain.text != out.text {
 			out.other = plain.text
 		}
@@ -239,10 +239,11 @@ func (w *walker) converts(name string, fs []field, st *state, in flow) (flow, bo
 	return flow{}, false
 }
 
-// brief matches arguments of commands such as date with which their output is one word without a slash.
+// brief matches an argument of date or a similar command. With such an argument, the output is one word without a
+// slash.
 var brief = lazily(`^(\+[^/]*|-[uImnrsf]|--utc|--iso-8601)$`)
 
-// located returns the output of the program which: a path in an unknown directory to the program that f names.
+// located returns the output of the command "which" for the program f: a path in an unknown directory.
 func located(f field) flow {
 	return flow{piped: true, known: !f.vague, text: f.text, other: unknownText}
 }

@@ -96,8 +96,8 @@ func (w *walker) changed(f field, st *state) string {
 }
 
 // judgeStart asks about a command fs that runs the file f, if the session has changed the file. If this script itself
-// wrote a known text into the file, it calls the function judge with the text and does not ask. A nil function always
-// asks.
+// wrote a known text into the file, it calls the function judge with the text and does not ask. If judge is nil, it
+// always asks.
 func (w *walker) judgeStart(f field, fs []field, st *state, judge func(text field)) {
 	file := w.changed(f, st)
 	if file == "" {
@@ -170,7 +170,7 @@ type runner struct {
 	first  bool     // its first operand is a file with code
 }
 
-// runners returns the row of a program in the part runners.
+// runners returns the row of a program in the part runners of programs.txt.
 var runners = table("runners", func(said string) runner {
 	m := members(said, "files", "when", "unless", "after", "first")
 	return runner{files: m["files"], when: m["when"], unless: m["unless"], after: m["after"], first: m["first"] != nil}
@@ -209,8 +209,8 @@ func (w *walker) judgeRecipes(name string, fs []field, st *state) {
 	}
 }
 
-// modules are suffixes for the operand of an interpreter. The operand with one of them is the file that runs, because
-// the operand may be a file, a module without its suffix, or a folder.
+// modules are suffixes for the operand of an interpreter. The file that runs is the operand with one of these suffixes,
+// because the operand may be a file, a module without its suffix, or a folder.
 var modules = []string{"", ".py", ".js", ".cjs", ".mjs", ".ts", "/__main__.py", "/__init__.py", "/index.js",
 	"/package.json"}
 

@@ -39,7 +39,7 @@ func (w *walker) judgeEscapes(name string, fs []field, st *state, in flow) bool 
 	return true
 }
 
-// debuggerCommands are the options of debuggers whose value is a debugger command.
+// debuggerCommands are the options of debuggers with a debugger command as value.
 var debuggerCommands = []string{"-ex", "-iex", "-o", "-O", "--eval-command", "--init-eval-command", "--one-line",
 	"-eval-command"}
 
@@ -71,7 +71,7 @@ func (w *walker) debuggers(fs []field, st *state) {
 // tool is the row of a program in the part tools of programs.txt. A few options of such a program name a program or a
 // file.
 type tool struct {
-	runs    []string // options whose value is a command
+	runs    []string // options with a command as value
 	valued  string   // options that take a value
 	writes  []string // options with a file that the program writes
 	outputs bool     // the second operand is a file that the program writes

@@ -129,7 +129,7 @@ func (w *walker) fileCommand(name string, fs []field, st *state) bool {
 		w.judgeCopy(name, fs, st)
 	case "rsync":
 		w.rsync(fs, st)
-	case "mkdir": // an empty folder has no code or settings
+	case "mkdir": // a new, empty folder is harmless
 		_, operands := options(args, "m --mode", false)
 		for _, f := range operands {
 			f.folder = true

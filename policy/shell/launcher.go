@@ -9,10 +9,10 @@ import (
 // command, which its operands name.
 type wrapper struct {
 	valued     string   // options that take a value, in the notation of the function options
-	skip       int      // operands before the command
+	skip       int      // number of operands before the command
 	privileged bool     // the program changes the user or the rights of the command
 	assigns    bool     // NAME=value may stand before the command
-	launcher   bool     // the table has no further facts about the program
+	launcher   bool     // the package knows only that the program runs a command
 	subs       []string // subcommands that run a command; empty means that none is needed
 	texts      bool     // each operand is a text for a shell
 	packages   bool     // the program runs programs of the project's packages, which the table need not know

@@ -207,6 +207,6 @@ func members(said string, names ...string) map[string][]string {
 
 // figure returns the number in the words of a property, or 0 if there are no words.
 func figure(words []string) int {
-	n, _ := strconv.Atoi(strings.Join(words, "")) // no words are 0
+	n, _ := strconv.Atoi(strings.Join(words, "")) // 0 without words
 	return n
 }

@@ -16,7 +16,7 @@ type grammar struct {
 	*rand.Rand
 	rows  map[string][]string // rows of testdata/oracle.txt, by section
 	setup []string            // assignments for the words generated so far
-	names int                 // number of variables
+	names int                 // number of variables so far
 }
 
 // sections reads testdata/oracle.txt.
@@ -57,7 +57,7 @@ func (g *grammar) variable() string {
 	return fmt.Sprintf("%s%d", g.pickOne("X", "dir", "_v", "A"), g.names)
 }
 
-// single quotes any text for bash in single quotes. The functions double and ansi use "…" and $'…'.
+// single writes any text in '…' for bash. The functions double and ansi write it in "…" and in $'…'.
 func single(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 func double(s string) string {

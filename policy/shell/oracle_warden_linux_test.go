@@ -25,7 +25,7 @@ import (
 type orders struct {
 	Token  string // the warden runs and removes nothing unless /tools/token has this content
 	Marker string // a file of the machine; if it is visible, the warden runs nothing
-	Dev    uint64 // device of the machine's root directory
+	Dev    uint64 // device number of the machine's root directory
 	Ino    uint64
 	Owner  int               // the user of the commands
 	Tools  map[string]string // path below /tools to a file of the machine
@@ -46,7 +46,7 @@ const commandTime = 2 * time.Second
 // warden runs commands in a throwaway root directory.
 type warden struct {
 	orders
-	dev uint64 // device of the tmpfs
+	dev uint64 // device number of the tmpfs
 }
 
 // watch is the main loop of the warden. For each line of JSON that it reads, it writes one line.

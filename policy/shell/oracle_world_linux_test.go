@@ -64,7 +64,7 @@ func (w *warden) rebuildWorld() error {
 	return errors.Join(os.Chmod("/", 0o755), w.chownWorld())
 }
 
-// chownWorld gives all files to the user of the commands, so that the rights of a file protect nothing.
+// chownWorld gives all files to the user of the commands, so that no command fails for lack of rights.
 func (w *warden) chownWorld() error {
 	return walk(func(name string, _ fs.FileInfo) error { return os.Lchown(name, w.Owner, w.Owner) })
 }

@@ -23,7 +23,7 @@ const (
 
 func (o origin) is(other origin) bool { return o&other != 0 }
 
-// markOrigin adds an origin to a file.
+// markOrigin adds the origin o to the file f.
 func (w *walker) markOrigin(f field, st *state, o origin) {
 	if o == 0 {
 		return

@@ -38,7 +38,7 @@ func printed(name string, args []field) flow {
 	return out
 }
 
-// unspread returns the fields in a shell without brace expansion.
+// unspread returns the fields that a shell without brace expansion would have in place of list.
 func unspread(fs []field) (out []field) {
 	for _, f := range fs {
 		if f.spread == 1 {

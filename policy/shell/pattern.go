@@ -147,8 +147,8 @@ func sameProgram(rule, program string) bool {
 	return rule == program || rule == strings.TrimRight(program, "0123456789.-")
 }
 
-// skipOption matches the rest of the pattern after an option at the word j of the call. For an unknown option,
-// skipOption tries both readings: with a value in the next word and without one.
+// skipOption skips an option at the word j of the call and compares the following words with the pattern. It tries an
+// unknown option with a value in the next word and without one.
 func (m *matcher) skipOption(i, j int) Answer {
 	if m.exact || i == 0 || i >= len(m.want) || j >= len(m.call) || strings.HasPrefix(m.want[i].text, "-") {
 		return No

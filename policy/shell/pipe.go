@@ -72,8 +72,8 @@ func (w *walker) judgeIdleSinks(before int) {
 	w.sinks = w.sinks[:before]
 }
 
-// handed returns the script that the operand f of an interpreter means, if this is the standard input in or the output
-// of <(…). Otherwise it returns false.
+// handed returns the script that an interpreter reads if its operand f is <(…) or names the standard input. For another
+// file it returns false.
 func handed(f field, in flow) (script field, ok bool) {
 	if f.out != nil {
 		in = *f.out

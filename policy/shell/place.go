@@ -223,7 +223,7 @@ type deviceKind int
 const (
 	notDevice  deviceKind = iota
 	sinkDevice            // a device that keeps no data, such as /dev/null
-	portDevice            // a terminal, a line, a network connection
+	portDevice            // a terminal, a serial line or a network connection
 	diskDevice            // a disk or another device with content that writing destroys
 )
 
@@ -250,8 +250,8 @@ func device(p string) deviceKind {
 	return diskDevice
 }
 
-// Removal judges a tool of an ACP kind that removes the file p. target is the path of p after all links. The verdict is
-// Refused or Ordinary.
+// Removal judges a tool of this ACP kind that removes the file p. target is the path of p after all links. The verdict
+// is Refused or Ordinary.
 func (at Place) Removal(kind, p, target string) Verdict {
 	what, word := at.slashed().loss(slashPath(target), HasMeta(target))
 	if what == nil {
@@ -262,7 +262,7 @@ func (at Place) Removal(kind, p, target string) Verdict {
 	return v
 }
 
-// Change judges a tool of an ACP kind that changes the file p. target is the path of p after all links.
+// Change judges a tool of this ACP kind that changes the file p. target is the path of p after all links.
 func (at Place) Change(kind, p, target string) Verdict {
 	at, target = at.slashed(), slashPath(target)
 	asked := func(why *message.Text) Verdict {

@@ -20,7 +20,7 @@ const (
 
 // program is the row of a program in the part programs of programs.txt.
 type program struct {
-	net   bool // the program downloads from any address
+	net   bool // the program may connect to any address
 	reads bool // the program only reads, and its options without a role are harmless
 	stop  int  // number of operands before another command; 0 means that none follows
 	roles []optionRole

@@ -97,7 +97,7 @@ func inOrder(phrase, words []string, fold bool) bool {
 // client is the row of a database client in the part clients of programs.txt.
 type client struct {
 	valued string   // options that take a value
-	text   []string // options whose value is a statement
+	text   []string // options with a statement as value
 	from   int      // index of the first operand with statements; 0 means none
 }
 

@@ -74,7 +74,7 @@ type walker struct {
 	written   map[string]flow       // known texts that the script wrote into files
 	touched   Changed               // the files that the script wrote
 	unseen    map[string]int        // number of unknown texts that the script wrote into each file
-	committed bool                  // a commit may contain private data
+	committed bool                  // a commit in the script may contain private data
 	remotes   []string              // names of the git remotes that the script adds
 	rows      map[string]*program   // rows of programs.txt that were already parsed
 	writes    bool                  // the script changes or removes a file

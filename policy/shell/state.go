@@ -122,7 +122,7 @@ func (st *state) child(args []field) *state {
 	return c
 }
 
-// joinStates sets st to a state that holds whether the script reached this point with the state a or b. A variable that
+// joinStates sets st to a state for the case that nobody knows if the shell is in the state a or b. A variable that
 // differs becomes unknown.
 func (st *state) joinStates(a, b *state) {
 	dirs, pending := slices.Clone(a.dirs), slices.Clone(a.pending)
@@ -190,7 +190,7 @@ func (st *state) endStatement() {
 	st.pending = nil
 }
 
-// chdir updates the directories of the shell for a cd with the operand to.
+// chdir updates the directories of the shell for a cd. The parameter to is its operand.
 func (st *state) chdir(to field) {
 	var dirs []dir
 	for _, d := range st.dirs {
@@ -292,7 +292,7 @@ func (w *walker) alias(name, text string) {
 	}
 }
 
-// callFunctions walks every definition of the function that fs calls. Afterwards st holds for each of them, as in
+// callFunctions walks every definition of the function that fs calls. Afterwards st joins their results, see
 // joinStates.
 func (w *walker) callFunctions(fs []field, st *state, in flow) flow {
 	var out flow

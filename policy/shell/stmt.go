@@ -37,7 +37,7 @@ func (w *walker) walkStmt(s *syntax.Stmt, st *state, in flow) flow {
 	}
 	if s.Cmd == nil {
 		if in.piped && !given.piped {
-			return in // $(< file)
+			return in // a statement such as < FILE in $(< FILE) prints the file
 		}
 		return flow{known: true}
 	}
@@ -191,8 +191,8 @@ func (w *walker) walkBinary(c *syntax.BinaryCmd, st *state, in flow) flow {
 	}
 	out := w.walkStmt(c.X, st.fork(), in)
 	out.piped = true
-	// Some shells run the last command of a pipe in a subshell, and others in the shell itself. Both may be true
-	// afterwards.
+	// Some shells run the last command of a pipe in a subshell, and others in the shell itself. So its changes of the
+	// state may stay or not.
 	after := st.fork()
 	after.input = nil
 	out = w.walkStmt(c.Y, after, out)

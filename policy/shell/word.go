@@ -25,7 +25,7 @@ type field struct {
 	swept  bool   // the word is a directory in the output of a command, and means everything below it
 	folder bool   // the command creates an empty directory of this name
 	made   bool   // a known program makes this file from other files
-	spread int    // its place among the words of a brace expansion, from 1 on; 0 outside of one
+	spread int    // the number of the word in a brace expansion, from 1 on; 0 for another word
 	out    *flow  // output of the process substitution <(…) that the word names
 	sink   *sink  // process of the process substitution >(…) that the word names
 }

@@ -26,7 +26,7 @@ type agent struct {
 	ignoreEOF atomic.Bool
 	deafStdin atomic.Bool
 	delay     atomic.Int64 // the @delay of the section [start], a time.Duration
-	serial    int          // the number of the last created session; owned by the reader
+	serial    int          // the number of the last created session; used only by the reading goroutine
 
 	mu       sync.Mutex // guards the fields below
 	ended    bool       // no further script may start

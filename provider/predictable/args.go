@@ -138,8 +138,8 @@ func (a *args) remainingWords(name string) []string {
 	return all
 }
 
-// key removes the argument NAME=value with this name and returns the value. Without such an argument it returns
-// otherwise.
+// key removes the argument NAME=value with this name and returns the value. Without such an argument it returns the
+// default value in the parameter otherwise.
 func (a *args) key(name, otherwise string) string {
 	if w, ok := a.takeKey(name); ok {
 		return w.s

@@ -19,7 +19,7 @@ func (c *client) cancel() {
 func TestCancelAtOnce(t *testing.T) {
 	c := open(t, Options{})
 	for _, script := range []string{"@hang", "@sleep 1h", "@stream 999999999 200 every=1ms", "@request nobody wait=yes"} {
-		c.reply = respond("") // the request stays open
+		c.reply = respond("") // the client never answers the request
 		for range 125 {
 			id := c.request("session/prompt", promptParams(c.sid, script))
 			c.cancel()

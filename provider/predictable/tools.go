@@ -121,7 +121,7 @@ type option struct{ id, kind, name string }
 
 const defaultOptions = "allow-once:allow_once:Allow once,allow-always:allow_always:Always allow,reject-once:reject_once:Reject"
 
-// question is the permission request that @ask sends, with the number of times.
+// question is the permission request of @ask, and the number of times that @ask sends it.
 type question struct {
 	toolCall
 	options []option

@@ -45,7 +45,7 @@ type kind struct {
 }
 
 // tally records connections. Up to maxRows, it records each connection, and the first refusal of each kind, at once. It
-// adds up all others by kind, and finish records the sums. The caller must not add connections afterwards.
+// adds up all others by kind, and records the sums at the end.
 type tally struct {
 	record func(Connection)
 
@@ -77,7 +77,7 @@ func (t *tally) add(c Connection) {
 		Took: max(sum.Took, c.Took), Times: sum.Times + 1, Refused: k.refused}
 }
 
-// finish records the sums.
+// finish records the sums. The caller must not add connections afterwards.
 func (t *tally) finish() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

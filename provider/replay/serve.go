@@ -90,7 +90,7 @@ type play struct {
 	questions map[int]*asking
 	cancelled bool
 
-	since time.Time // the time now at which the record was at the time in the field at
+	since time.Time // the recorded time at, on the current clock
 	at    int64
 }
 

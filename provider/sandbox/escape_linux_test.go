@@ -21,7 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// world has the facts about the machine that the hostile child gets. It gets more than an agent could find out.
+// world has the facts about the machine that the hostile child gets. The child gets more facts than an agent could find
+// out.
 type world struct {
 	Home, Project, Other string // Other is a folder of the home without a dot
 	Log, State           string // Perlica's log in the project, and the folder of its keys

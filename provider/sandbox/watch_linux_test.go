@@ -59,7 +59,7 @@ func TestWatch(t *testing.T) {
 			t.Errorf("%+v: entered: %t", c, got)
 		}
 		_ = in.Close() // nothing was written
-		_ = cmd.Wait() // the code has the result
+		_ = cmd.Wait() // the test looks at the exit code
 		if code := cmd.ProcessState.ExitCode(); (code == 3) != c.want {
 			t.Errorf("%+v: exit code %d", c, code)
 		}
