@@ -38,7 +38,7 @@ var (
 			"cancelled")
 	noTurn      = message.New("kernel.no-turn", "no turn is under way")
 	notCompared = message.New("kernel.not-compared",
-		"the record cannot tell whether this is the text that was called")
+		"the record does not show whether the earlier call had this text")
 	notRegular    = message.New("kernel.not-regular", "it is not a regular file")
 	optionGone    = message.New("kernel.option-gone", "the agent's option %s could not be set back to %s: %s")
 	otherMode     = message.New("kernel.other-mode", "the agent is now in the mode %s, which nobody chose")

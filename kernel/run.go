@@ -304,7 +304,8 @@ func (run *run) promptAgent(ctx context.Context) (provider.Answer, error) {
 	run.agent.prompted = true
 	call := run.sendPrompt()
 	var grace <-chan time.Time
-	// answered is nil until the prompt is written. Answered waits for that moment, and a stop must not wait so long.
+	// answered stays nil until the prompt is written. The method Answered would wait for that moment, and a stop must not
+	// wait that long.
 	var answered <-chan struct{}
 	stop, done, sent := run.t.Stop, ctx.Done(), call.Sent()
 	for {

@@ -230,8 +230,7 @@ func TestProjectsDeathAtEachPoint(t *testing.T) {
 				alice.outcome(fmt.Sprint("m", i))
 			}
 			stop()
-			// A message that was on its way to an agent at the death may be called or have an
-			// unknown outcome.
+			// If the bridge died while it sent a message to an agent, the message was called or not called.
 			if first, second := u.calls("the first"), u.calls("the second"); first[0] > 1 || first[1] > 0 || second[0] > 0 ||
 				second[1] > 1 ||
 				point == "1" && first[0] != 1 || point != "read" && second[1] != 1 {

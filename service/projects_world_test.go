@@ -17,7 +17,8 @@ import (
 	"github.com/perlica/perlica/service/local"
 )
 
-// botVar names the world of the user for a bridge process that serves two projects.
+// botVar is an environment variable of a bridge process that serves two projects. Its value is the folder of the user's
+// world.
 const botVar = "PERLICA_SERVICE_BOT"
 
 // user has two projects and a log of their own. The bot belongs to the first project.
@@ -26,7 +27,7 @@ type user struct {
 	projects []*world
 }
 
-// reads lets the reading time pass in both worlds.
+// reads lets time pass in all worlds, until the user has had the time to read a new question.
 func (u *user) reads() {
 	for _, w := range u.projects {
 		w.reads()

@@ -288,8 +288,8 @@ func (ib *inbox) uncounted(id event.InteractionID, there *fact.TeamQuestion, why
 	return a.closedHow(say, end)
 }
 
-// toTeam reads an /allow, /deny or /choose. It returns true if the command means a worker's question. f is then an
-// answer or a refusal.
+// toTeam reads an /allow, /deny or /choose. It returns true if the command means a worker's question. It has then
+// changed f to an answer or a refusal.
 func (r *answerReader) toTeam(ctx context.Context, l command.Line, f *fact.BridgeReceived) (bool, error) {
 	a, args, err := r.meantTeamQuestion(ctx, l)
 	if a == nil || err != nil {

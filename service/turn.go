@@ -253,8 +253,9 @@ func described(say *language.Sentences, noun, text string) string {
 	return text
 }
 
-// fetchFaults limits the platform's failures at a file. fetchTries limits all attempts, because an unreachable platform
-// shows no fault of the file. After either limit the message is answered without the file.
+// These are limits for the download of one file. fetchFaults is the number of answers with an error from the platform.
+// fetchTries is the number of all attempts, including attempts without an answer. After either limit the agent gets the
+// message without the file.
 const (
 	fetchFaults = 3
 	fetchTries  = 12

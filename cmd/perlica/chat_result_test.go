@@ -107,7 +107,7 @@ func TestUnaskedStory(t *testing.T) {
 	for _, want := range []string{
 		"ran unasked: make y (execute): it ran without a question, because of an earlier 'always allow'",
 		`           input   │ {"command":"make y"}`,
-		"freed by a yes for good to “predictable asks: make”",
+		"allowed by an earlier permanent yes to “predictable asks: make”",
 		"answered from chat at ", "! always “Always allow”",
 		"ran unasked: Edit a.go (edit): it ran and nobody was asked",
 		"           path    │ a.go\n           diff    │ a.go\n                   │ @@ -1,1 +1,1 @@\n                   │ " +

@@ -101,8 +101,8 @@ func TestUnmarshalReads(t *testing.T) {
 	}
 }
 
-// FuzzUnmarshal checks that an accepted text gives the same value to a program that compares the names of members
-// exactly.
+// FuzzUnmarshal checks that other programs read the same value from an accepted text, even if they compare the names of
+// members exactly.
 func FuzzUnmarshal(f *testing.F) {
 	for _, text := range refused {
 		f.Add([]byte(text))

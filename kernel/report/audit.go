@@ -184,7 +184,7 @@ func same[T ~string](have *T, is T) bool {
 	return is == "" || *have == is
 }
 
-// known returns the entry for an id. For a new id it adds the value begun first.
+// known returns the entry for an id. If the id is new, known first adds an entry with the value in the parameter begun.
 func known[K comparable, V any](all *map[K]*V, id K, begun V) *V {
 	if *all == nil {
 		*all = map[K]*V{}

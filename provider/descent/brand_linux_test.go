@@ -113,7 +113,8 @@ func init() {
 	}
 }
 
-// role returns a command of this test binary with a role. Every user may start the binary.
+// role returns a command that starts this test binary again, in one of the roles above. Every user may start the
+// binary.
 func role(words ...string) *exec.Cmd {
 	c := exec.Command("/proc/self/exe")
 	c.Env = append(os.Environ(), roleVar+"="+strings.Join(words, " "))
@@ -121,7 +122,8 @@ func role(words ...string) *exec.Cmd {
 	return c
 }
 
-// hear runs a role. It skips the test if the system does not allow the role to start.
+// hear runs a child process and returns its report. It skips the test if the system does not allow the process to
+// start.
 func hear(t *testing.T, c *exec.Cmd) (s said) {
 	t.Helper()
 	c.Stderr = nil

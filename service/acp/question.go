@@ -69,7 +69,7 @@ func (r *relay) replied(key string, q *agentRequest) {
 	r.answered = r.answered[1:]
 }
 
-// showNotice tells the client about events that no passed line shows.
+// showNotice tells the client about events that the client cannot see in the agent's own lines.
 func (p *prompt) showNotice(n record.Notice) {
 	switch n := n.(type) {
 	case record.Asked:

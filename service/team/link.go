@@ -12,7 +12,7 @@ const (
 	membersEvery = time.Minute
 )
 
-// Link is the user's team for a long-lived process. The first use opens the team once. Its methods
+// Link is the user's team for a long-lived process. The first use opens the team, and later uses share it. The methods
 // may be called from several goroutines. The caller must Close it.
 type Link struct {
 	open func(context.Context) (*Team, error)

@@ -25,7 +25,7 @@ type badRequest struct {
 	moved int64 // the new chat of a migrated group; 0 means not migrated
 }
 
-// Unwrap makes it a *channel.RejectedError.
+// Unwrap returns the *channel.RejectedError, so that errors.As finds it.
 func (e *badRequest) Unwrap() error { return e.RejectedError }
 
 // callMethod makes one request with JSON parameters and decodes its result into result, unless result is

@@ -53,7 +53,7 @@ func workspaceKey(p *project.Project) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// setBracketedPaste turns the terminal's marks around pasted text on or off.
+// setBracketedPaste tells the terminal whether to mark the beginning and the end of pasted text.
 func (c *chat) setBracketedPaste(on bool) {
 	switch {
 	case c.dumb:

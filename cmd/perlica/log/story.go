@@ -176,7 +176,7 @@ func (n *storyWriter) writeUnasked(note report.StepNote) {
 	if u.Always.ID == "" {
 		return
 	}
-	n.writeLine(time.Time{}, "freed by a yes for good to “"+frame.QuestionTitle(u.Always)+"”"+
+	n.writeLine(time.Time{}, "allowed by an earlier permanent yes to “"+frame.QuestionTitle(u.Always)+"”"+
 		n.s.Dim("  question "+frame.OneLine(frame.ShortID(u.Always.ID))))
 	if a := u.Yes; a != nil {
 		label := frame.OneLine(a.Option)

@@ -39,7 +39,7 @@ Exit codes: 0 your answer counts; 1 somebody answered earlier, or the question i
 					o, ok := q.First("allow_once")
 					if !ok {
 						return o, frame.WithHint(errors.New("the agent offers no way to allow this once"),
-							"'perlica pending choose %s N' takes any of its options, with --always where it is a yes for good",
+							"'perlica pending choose %s N' chooses any of its options; a yes for all future times also needs --always",
 							frame.ShortID(q.ID))
 					}
 					return o, nil

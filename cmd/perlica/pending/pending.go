@@ -257,7 +257,7 @@ func renderPending(p pendingQuestion, s screen.Styles, width int, now time.Time)
 		more = " (a text of your own: --text TEXT)"
 	}
 	if slices.ContainsFunc(q.Options, interaction.Option.Always) {
-		more += " (a yes for good: --always)"
+		more += " (a yes for all future times: --always)"
 	}
 	note("perlica pending %s", strings.Join(append(ways, "choose "+p.Short+" N"+more), " | "))
 	return b.String()

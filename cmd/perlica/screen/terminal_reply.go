@@ -34,7 +34,7 @@ const (
 	maxReport = 256
 )
 
-// readTyped waits for bytes like input.readBytes. It removes the terminal's replies.
+// readTyped waits for bytes, as input.readBytes does, and removes the terminal's replies from them.
 func (k *Keys) readTyped(ctx context.Context, wait time.Duration) ([]byte, error) {
 	r := &k.replies
 	if r.given {

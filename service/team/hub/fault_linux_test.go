@@ -105,7 +105,7 @@ func TestServerControls(t *testing.T) {
 	standby.Promote(t)
 	after := open(t, standby.URL("owner", "postgres"))
 
-	// This claim does not compare the server's identity.
+	// Without the comparison of the server's identity, a claim would take the input a second time.
 	if _, err := after.Claim(t.Context(), worker, 1, nil); !errors.Is(err, ErrNotAdopted) {
 		t.Errorf("the claim as it is: %v", err)
 	}
@@ -114,7 +114,7 @@ func TestServerControls(t *testing.T) {
 		t.Errorf("not compared: %v, which the old primary gave out", got)
 	}
 
-	// This claim accepts every generation, as after an adoption that keeps the queue.
+	// Without the comparison of the generation, a claim would take inputs that an adoption left in the queue.
 	if _, err := after.Adopt(t.Context(), "g2", "alice", false); err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 
 // Fault is the server's misbehaviour in one call.
 type Fault struct {
-	// Status, if not 0, is answered without any effect, or after the effect with Late. A 429 has
-	// RetryAfter seconds.
+	// Status is the HTTP status of an answer without any effect. With Late, the effect happens before this answer. 0 means
+	// no such answer. An answer 429 asks the bridge to wait RetryAfter seconds.
 	Status     int
 	RetryAfter int
 	Late       bool
@@ -37,7 +37,7 @@ type request struct {
 	file   *File
 }
 
-// problem is a refusing answer.
+// problem is an answer that refuses a request.
 type problem struct {
 	code int
 	text string

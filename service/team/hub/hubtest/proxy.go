@@ -65,8 +65,8 @@ func (p *Proxy) Aim(s *Server) {
 	p.Reset()
 }
 
-// Cut stops all traffic in both directions. After Restore all bytes pass in their order, like
-// repeated packets.
+// Cut stops all traffic in both directions. Restore then passes the stopped bytes in their order, as a network does
+// with repeated packets.
 func (p *Proxy) Cut() { p.set(true, false) }
 
 // Deafen stops all traffic from the server. Traffic to the server still passes.
