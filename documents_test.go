@@ -100,8 +100,8 @@ func TestCodeMap(t *testing.T) {
 	}
 }
 
-// isOurs reports whether a word in backticks is the name of a file or folder of the tree. Its first part is a folder
-// of the tree, or its ending is that of a source file or a document.
+// isOurs reports whether a word in backticks is the name of a file or folder of the tree. Its first part is a folder of
+// the tree, or it has the ending of a source file or a document.
 func isOurs(name string) bool {
 	if !fileName.MatchString(name) || strings.HasPrefix(name, "/") || strings.HasPrefix(name, ".perlica") {
 		return false

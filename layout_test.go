@@ -305,7 +305,7 @@ func TestNoTemplates(t *testing.T) {
 	}
 }
 
-// TestFolders refuses folders with names that say nothing, such as util. It also refuses a package whose name
+// TestFolders refuses folders with names that say nothing, such as util. It also refuses a package with a name that
 // differs from its folder.
 func TestFolders(t *testing.T) {
 	for _, s := range sources(t) {

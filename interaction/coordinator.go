@@ -197,8 +197,8 @@ func (c *Coordinator) Resolve(t *Ticket, r Resolution) error {
 	return c.log.Record(event.NewFact(event.InteractionResolved, "perlica", t.Refs, r))
 }
 
-// Look reads the answers that other processes have added to the log. An answering process normally wakes this
-// process. It cannot do so if it dies before or cannot reach the socket. The caller should therefore call Look
+// Look reads the answers that other processes have added to the log. An answering process normally wakes this process.
+// It cannot wake this process if it dies first or cannot reach the socket. The caller should therefore call Look
 // regularly while a question is open.
 func (c *Coordinator) Look(ctx context.Context) {
 	c.closeEnded(ctx, true)

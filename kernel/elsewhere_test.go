@@ -89,7 +89,7 @@ func blind(r *Runner) {
 }
 
 // TestAnswerFromElsewhere checks that a process sees an answer of another process: at once if it is woken, and
-// otherwise by its timer. The other process may have been killed before it could wake this one.
+// otherwise by its timer. The other process may be killed before it can wake this process.
 func TestAnswerFromElsewhere(t *testing.T) {
 	for name, tc := range map[string]struct {
 		listen, look bool

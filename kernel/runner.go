@@ -71,8 +71,8 @@ type Runner struct {
 }
 
 // lookEvery is the interval at which a process with a turn reads the log, to find answers and stops of other processes.
-// Usually the other process wakes this one at once. The interval matters only if the other process died before that or
-// cannot reach this one.
+// Usually the other process wakes this one at once. The interval matters only if the other process died before it could
+// wake this process, or cannot reach it.
 const lookEvery = time.Second
 
 // If no caller waits for a line, it is written after this delay at the latest. With stream_sync, such lines belong to
@@ -83,7 +83,7 @@ const (
 	setupLazy  = 100 * time.Millisecond
 )
 
-// Open opens the context's log, and creates it if necessary. The folders must exist. The errors are those of
+// Open opens the context's log, and creates it if necessary. The folders must exist. It returns the errors of
 // eventlog.Open. For an unknown log the error is a *logtrust.UnknownError, and Open neither uses nor changes that log.
 func Open(ctx context.Context, opt Options) (*Runner, error) {
 	if opt.Now == nil {

@@ -23,7 +23,7 @@ type half struct {
 	of   string
 }
 
-// Join completes a character whose first half ended the previous chunk, and stores a first half that ends this chunk.
+// Join completes a character if its first half ended the previous chunk. It stores a first half that ends this chunk.
 // If this chunk does not begin with the second half, Join returns U+FFFD, and the caller shows it before the chunk's
 // text.
 func (h *Halves) Join(u *Update) (alone string) {

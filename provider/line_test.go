@@ -109,7 +109,7 @@ func TestLineReaderError(t *testing.T) {
 	}
 }
 
-// FuzzLineReader checks that the lines equal those of bytes.Split for any division of the input, and a line does not
+// FuzzLineReader checks that the lines equal the results of bytes.Split, for any division of the input. A line must not
 // change when later lines are read.
 func FuzzLineReader(f *testing.F) {
 	f.Add([]byte("a\nb\r\n\n\xff"), 3, 2)

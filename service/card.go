@@ -366,7 +366,8 @@ func (b *Bridge) parts(c Contact, q interaction.Question, head string,
 	for _, text := range texts {
 		list = append(list, fact.BridgeQueued{Text: text})
 	}
-	// Options that need n messages alone fit into the last n+1 messages of the whole text, wherever they begin.
+	// Options that need n messages alone fit into the last n+1 messages of the whole text. This holds for every place at
+	// which they can begin.
 	_, options, _ := strings.Cut(text, say.Lay(q).Block())
 	end := 1 + len(b.cutText(c.Channel, options))
 	if !limits.Files || len(list) <= mostOfACard || end >= mostOfACard-1 {

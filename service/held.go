@@ -12,7 +12,8 @@ import (
 )
 
 // asksIn counts the questions that a text in a chat may answer, over all projects. These are the questions with a card
-// in the chat and those of the contact's own run. The result "own" counts the questions that were sent to the contact.
+// in the chat, and the questions of the contact's own run. The result "own" counts the questions that were sent to the
+// contact.
 func (b *Bridge) asksIn(who fact.Peer, chat string) (n, own int) {
 	for _, o := range b.allBridges() {
 		more, mine := o.asksHere(who, chat)

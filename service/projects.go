@@ -312,7 +312,7 @@ func (ib *inbox) changeProject(ctx context.Context, name string) (string, error)
 	case name == "":
 		return rows, nil
 	case s != nil && s != now:
-		// A message after this one has changed the project again.
+		// A later message has changed the project again.
 		return rows, nil
 	case s == nil:
 		return "", language.Said(fmt.Sprintf(say.NoProject, name) + "\n\n" + rows)

@@ -16,7 +16,7 @@ import (
 // payload has 1 KiB, about the size of one line from an agent.
 var payload = []byte(strings.Repeat("0123456789abcdef", 64))
 
-// sample returns an event like those of a run.
+// sample returns an event that resembles the events of a real run.
 func sample(class event.Class) event.Event {
 	const id = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
 	e := event.Event{

@@ -146,8 +146,8 @@ func TestEditorIsNoTerminal(t *testing.T) {
 	}
 }
 
-// TestTerminalLogin checks that a terminal login runs the agent's program with the login's arguments. It does so
-// only after the person said yes.
+// TestTerminalLogin checks that a terminal login runs the agent's program with the login's arguments. The program must
+// not run before the person has said yes.
 func TestTerminalLogin(t *testing.T) {
 	w := newWorld(t)
 	agent := w.loginAgent(`if [ "$2" = --login ]; then echo "args: $* $REALM"; read word; exit 3; fi`,

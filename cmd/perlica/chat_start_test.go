@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestChatCannotStart checks that the chat reports an agent that cannot start, with a hint. It does so while the
-// person types the first line. Commands that need the agent report it, too.
+// TestChatCannotStart checks that the chat reports an agent that cannot start, with a hint. The report appears while
+// the person types the first line. Commands that need the agent report it, too.
 func TestChatCannotStart(t *testing.T) {
 	w := newWorld(t)
 	s := w.terminal(nil, "--agent", "perlica agent predictable --scenario '[session/new]\n@auth'")

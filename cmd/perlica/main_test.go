@@ -97,8 +97,8 @@ func (w withoutAgents) Run() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// A background process of a script, or of nohup, ignores these signals, and its children do so, too. If the test
-	// catches them, they have their usual effect in its children.
+	// A background process of a script, or of nohup, ignores these signals, and so do its children. After the test has
+	// caught them once, they have their usual effect in its children.
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
 		if signal.Ignored(sig) {
 			signal.Notify(make(chan os.Signal, 1), sig)

@@ -270,7 +270,7 @@ func TestUnusableLog(t *testing.T) {
 	})
 }
 
-// TestDisk fills the disk or makes it read-only. It does so before the prompt and during a turn.
+// TestDisk fills the disk or makes it read-only. The fault happens before the prompt or during a turn.
 func TestDisk(t *testing.T) {
 	t.Run("full", func(t *testing.T) {
 		w := newWorld(t)

@@ -82,7 +82,7 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// TestTerminateTwice checks that the second SIGTERM ends the agent. The exit code is still the one of SIGTERM.
+// TestTerminateTwice checks that the second SIGTERM ends the agent. The exit code is still the code for SIGTERM.
 func TestTerminateTwice(t *testing.T) {
 	w := newWorld(t)
 	j := w.start("run", w.script("@ignore cancel", "@say half", "@hang"))
@@ -99,8 +99,7 @@ func TestTerminateTwice(t *testing.T) {
 	w.audit()
 }
 
-// TestInterruptOverridesTimeout sends an interrupt after the timeout. The exit code must be the one of the
-// interrupt.
+// TestInterruptOverridesTimeout sends an interrupt after the timeout. The exit code must be the code for the interrupt.
 func TestInterruptOverridesTimeout(t *testing.T) {
 	w := newWorld(t)
 	script := w.script("@ignore cancel", "@hang")

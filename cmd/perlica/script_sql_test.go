@@ -70,8 +70,8 @@ func cmdReplace(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(strings.Replace(text, args[0], args[1], 1)), 0o600))
 }
 
-// cmdBegun records on a log that payloads are being removed: those of a run, or those of all events up to one event.
-// The log then looks as if log prune had died after this record:
+// cmdBegun records on a log that payloads are being removed: the payloads of a run, or the payloads of all events up to
+// one event. The log then looks as if log prune had died after this record:
 //
 //	begun LOG RUN|UNTIL [CLASS]
 func cmdBegun(ts *testscript.TestScript, neg bool, args []string) {

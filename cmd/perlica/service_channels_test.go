@@ -111,8 +111,8 @@ func TestWebhook(t *testing.T) {
 	g := &gateway{w: w, secret: "0123456789abcdef-of-nobody"}
 	receiver := httptest.NewServer(g)
 	t.Cleanup(receiver.Close)
-	// The address is one that no other process uses. Otherwise another process could get the port before the bridge
-	// listens there.
+	// No other process uses this address. On a common address another process could get the port before the bridge listens
+	// there.
 	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)))
 	if err != nil {
 		t.Fatal(err)

@@ -40,8 +40,8 @@ func NewScratch(dir string) (*Scratch, error) {
 		case held && gone == nil:
 			return s, nil
 		}
-		// Another process removed the folder before this one locked it. Try again. If this process dies here, the next
-		// NewScratch removes the folder.
+		// Another process removed the folder before this process could lock it. Try again. If this process dies here, the
+		// next NewScratch removes the folder.
 		_ = s.lock.Close()
 	}
 }

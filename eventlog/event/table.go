@@ -313,7 +313,7 @@ var known = table{
 // Pruning is the payload of log.pruned. It names the removed payloads, the author and the reason. A
 // missing payload is damage unless a later log.pruned covers its event.
 type Pruning struct {
-	// Until limits the pruning to events up to this one.
+	// Until limits the pruning to events up to this number.
 	Until Seq `json:"until"`
 	// Session limits the pruning to one session unless it is empty.
 	Session SessionID `json:"session,omitempty"`

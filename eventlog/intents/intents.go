@@ -150,7 +150,7 @@ func Names(path, input string) (called, appended bool, err error) {
 	return find(f, 0, input)
 }
 
-// find looks for an input in the lines after the offset "from". Its results are those of Names.
+// find looks for an input in the lines after the offset "from". Its results are the same as the results of Names.
 func find(f *os.File, from int64, input string) (called, appended bool, err error) {
 	hash := Hash(input)
 	head := binary.LittleEndian.Uint64([]byte(hash))

@@ -51,7 +51,7 @@ func WriteLockHolder(path string) (pid int, err error) {
 }
 
 // lockHolder returns the process with a lock that prevents a lock of this kind on these bytes. It takes no lock itself.
-// Its results are those of WriteLockHolder.
+// Its results are the same as the results of WriteLockHolder.
 func lockHolder(path string, kind int16, start, bytes int64) (pid int, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// TestRangeIsTheTreeOfRFC6962 adds single leaves and complete subtrees, and compares the roots and nodes with those
-// of package tlog.
+// TestRangeIsTheTreeOfRFC6962 adds single leaves and complete subtrees, and compares the roots and nodes with the
+// results of package tlog.
 func TestRangeIsTheTreeOfRFC6962(t *testing.T) {
 	var leaves []tlog.Hash
 	var stored []tlog.Hash

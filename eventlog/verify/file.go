@@ -55,9 +55,9 @@ type file struct {
 // errEndless ends the reading of a broken file that yields events without end.
 var errEndless = fmt.Errorf("%w: events come over and over", disk.ErrCorrupt)
 
-// Log verifies a log's file with everything stored in it, and the anchor. It reads the whole log on all processor
-// cores and writes nothing. Other processes may append at the same time. The checks and the Report are those of
-// Check.
+// Log verifies a log's file with everything stored in it, and the anchor. It reads the whole log on all processor cores
+// and writes nothing. Other processes may append at the same time. Log makes the checks of the function Check and
+// returns the same kind of Report.
 func Log(ctx context.Context, r *store.Reader, opt Options) (Report, error) {
 	f := &file{reader: r, next: 1, idle: make(chan *scanner, runtime.GOMAXPROCS(0))}
 	f.v = &verification{source: f, file: f, opt: opt}

@@ -30,8 +30,8 @@ func (f *file) checkPart() {
 	f.v.find(first, Deleted, noImport.With(rangeOf(first, event.Seq(a.Last()), eventMissing, eventsMissing)))
 }
 
-// checkTables compares the tables of the file with those of a log. checkAccess, Open and doctor report other changes
-// of the schema.
+// checkTables compares the tables of the file with the tables that a log must have. checkAccess, Open and doctor report
+// other changes of the schema.
 func (f *file) checkTables(ctx context.Context) error {
 	ours := store.Statements()
 	strange := false

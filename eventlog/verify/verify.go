@@ -37,7 +37,7 @@ const (
 	Tree       Damage = "tree"       // a stored hash or a derived table does not follow from the events
 	Checkpoint Damage = "checkpoint" // a checkpoint does not match the log
 	Anchor     Damage = "anchor"     // a line of the anchor does not match the log
-	Schema     Damage = "schema"     // the tables are not those of a log
+	Schema     Damage = "schema"     // the file's tables differ from the tables of a log
 	Rule       Damage = "rule"       // an Auditor objects to an event
 	Unsigned   Damage = "unsigned"   // a required signature is missing
 	Misplaced  Damage = "misplaced"  // the file is another log than the user expects
@@ -48,7 +48,7 @@ type Finding struct {
 	// Seq is the first event with the fault, or 0.
 	Seq  event.Seq `json:"seq,omitempty"`
 	Kind Damage    `json:"kind"`
-	// The field What describes the fault.
+	// What is the sentence that describes the fault.
 	What string `json:"what"`
 	message.Coded
 }

@@ -10,10 +10,10 @@ import (
 
 // Hints are a front end's sentences about its keys.
 type Hints struct {
-	Choose    string // which keys choose an option; shown on the last page
-	Turn      string // which keys turn the page; shown on the other pages
-	Small     string // that this screen is too small for a yes
-	Elsewhere string // how to answer in another place; the last row of each page
+	Choose    string // names the keys that choose an option; shown on the last page
+	Turn      string // names the keys that turn the page; shown on all pages except the last
+	Small     string // says that this screen is too small for a yes
+	Elsewhere string // tells how to answer in another place; the last row of each page
 }
 
 // Pager shows a card page by page and remembers which rows were on the screen. The last page has the options. If the

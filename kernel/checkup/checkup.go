@@ -216,7 +216,7 @@ func (e *examination) agents() {
 	e.ok("%s installed: %s", english.Plural(len(installed), "agent", ""), strings.Join(installed, ", "))
 }
 
-// models checks the needs of model providers: of the configured ones, and of the ones that answer on this machine.
+// models checks the needs of the configured model providers, and of the model servers that answer on this machine.
 func (e *examination) models() {
 	seen := 0
 	for _, l := range e.Agents.List() {

@@ -28,7 +28,7 @@ type Host struct {
 	Agents       agents.Resolver
 	Workspace    config.Workspace
 	Dirs         config.Dirs
-	// By is the name of the person who gives the commands.
+	// By is the name of the person that gives the commands.
 	By string
 	// Where is the front end of that person: "chat" or "phone".
 	Where string
@@ -41,8 +41,8 @@ type Host struct {
 	May func(Need) bool
 	// Only limits the user to one session, with its questions and runs. Empty means all sessions.
 	Only event.SessionID
-	// Named means that an answer must name its question. On such a channel, the question that waits now may not be the
-	// one that the person has read.
+	// Named means that an answer must name its question. On such a channel, a newer question may be waiting when the
+	// person answers the question on the screen.
 	Named bool
 	// Team has the questions of a team's workers. Nil means that there is no team.
 	Team Team

@@ -16,8 +16,8 @@ type Value struct {
 	Origin string // "default", "user file PATH:3", "project file PATH:3", "environment PERLICA_X" or "flag"
 }
 
-// Values returns every key that has a value. The order is that of the documentation, and by provider in the section of
-// providers.
+// Values returns every key that has a value. The keys have the order of the documentation. The keys of providers are
+// ordered by provider.
 func (c *Config) Values() []Value {
 	settings := append([]setting(nil), c.settings...)
 	rank := make(map[*row]int, len(table))

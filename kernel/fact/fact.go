@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Decode decodes the payload of an event into a T. It does not check the event's type. The error is that of
+// Decode decodes the payload of an event into a T. It does not check the event's type. It returns the error of
 // event.Event.Decode.
 func Decode[T any](e event.Event) (v T, err error) {
 	err = e.Decode(&v)

@@ -113,7 +113,8 @@ func (k knownKey) verifier(origin string) (note.Verifier, error) {
 }
 
 // Check returns nil if the log at path may be appended to or does not exist yet. Otherwise it returns an *UnknownError.
-// It opens the log for reading only. If the log's files are not those of the last start, Check verifies the whole log.
+// It opens the log for reading only. If the log's files have changed since the last start, Check verifies the whole
+// log.
 func (s Store) Check(ctx context.Context, path string) error {
 	if _, err := s.checkFiles(ctx, path); err != nil || s.Dir == "" {
 		return err

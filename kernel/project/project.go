@@ -82,7 +82,7 @@ func (p *Project) getenv(name string) string {
 // Redactor returns a redactor for texts that look like secrets, and for the patterns in the configuration.
 func (p *Project) Redactor() (*redact.Redactor, error) { return redact.New(p.Config.Redact...) }
 
-// Open opens the context's log for work, and creates it if necessary. The errors are those of kernel.Open. The caller
+// Open opens the context's log for work, and creates it if necessary. It returns the errors of kernel.Open. The caller
 // must call the function "done", which closes the Runner and the debug trail.
 func (p *Project) Open(ctx context.Context, version string) (r *kernel.Runner, done func() error, err error) {
 	if p.getenv(program.Variable) != "" {

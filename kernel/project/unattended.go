@@ -13,7 +13,7 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// Unattended is an input that no person sends, such as that of a schedule or of a flow's step.
+// Unattended is an input that no person sends, such as the input of a schedule or of a flow's step.
 type Unattended struct {
 	// Input has an id that follows from the reason for the input.
 	Input    kernel.Input
@@ -29,7 +29,7 @@ type Unattended struct {
 }
 
 // AnswerUnattended answers an input with at most one call, in an agent process of its own. It waits for a busy session.
-// The errors are those of Project.Agent and of kernel.Runner.Run.
+// It returns the errors of Project.Agent and of kernel.Runner.Run.
 func (p *Project) AnswerUnattended(ctx context.Context, r *kernel.Runner, u Unattended) (record.Result, error) {
 	session, err := findSession(ctx, r, u.Session)
 	if err != nil {

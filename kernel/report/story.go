@@ -243,7 +243,7 @@ func damaged(what any, row *message.Text) any {
 	return what
 }
 
-// Tokens returns the run's own numbers of tokens, even if the agent reports those of its whole session.
+// Tokens returns the run's own numbers of tokens, even if the agent reports only the numbers of its whole session.
 func (o StepOutcome) Tokens() (in, out int64, ok bool) {
 	_, _, ok = o.Result.Tokens()
 	return o.in, o.out, ok

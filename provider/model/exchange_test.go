@@ -76,8 +76,8 @@ func TestTheExchange(t *testing.T) {
 	}
 }
 
-// TestEchoedKey checks that a key that a server echoes never reaches the client, wherever the data is split. All other
-// data reaches the client.
+// TestEchoedKey checks that a key never reaches the client if the server echoes it. The data may be split at any place.
+// All other data reaches the client.
 func TestEchoedKey(t *testing.T) {
 	const key = "sk-0123456789abcdef"
 	for name, answer := range map[string]string{

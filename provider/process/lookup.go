@@ -169,9 +169,9 @@ var passedEnvWindows = []string{
 }
 
 // Environ returns the variables of parent, each NAME=value, that an agent gets: the common variables, and the variables
-// that the parameter extra lists. The order is that of parent, and a repeated name has its last value. Variables of
-// Perlica (PERLICA_*) are passed only if extra has their full name. The variables of package descent are never passed.
-// The error wraps errEnvName and does not repeat a value, because the value may be a secret.
+// that the parameter extra lists. The variables have the order of the parameter parent, and a repeated name has its
+// last value. Variables of Perlica (PERLICA_*) are passed only if extra has their full name. The variables of package
+// descent are never passed. The error wraps errEnvName and does not repeat a value, because the value may be a secret.
 func Environ(parent, extra []string) ([]string, error) {
 	return environ(parent, extra, runtime.GOOS == "windows")
 }

@@ -312,7 +312,7 @@ func awaitAll(vs []victim, d time.Duration, noGrace <-chan struct{}) {
 	}
 }
 
-// reapAll reaps those of vs that have become our children, and closes all descriptors.
+// reapAll reaps each process of vs that has become a child of this process, and closes all descriptors.
 func reapAll(vs []victim) {
 	for _, v := range vs {
 		if v.hasEnded() {

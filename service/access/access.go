@@ -20,7 +20,7 @@ type Right = fact.Right
 const (
 	Read    Right = "read"    // read the record; only devices and programs need this right
 	Ask     Right = "ask"     // send inputs, stop them, and resolve them for a team
-	Approve Right = "approve" // answer questions; a contact may answer those of its own runs
+	Approve Right = "approve" // answer questions; a contact may answer the questions of its own runs
 	// change lasting settings or a team; a contact that also has Approve may answer every question
 	Admin Right = "admin"
 )

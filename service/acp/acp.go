@@ -58,7 +58,7 @@ type Answers string
 // tier.
 const (
 	AnswersOrdinary Answers = "ordinary" // questions of the ordinary tier
-	AnswersAsked    Answers = "asked"    // all questions except those of the refused tier
+	AnswersAsked    Answers = "asked"    // all questions except questions of the refused tier
 	AnswersNone     Answers = "none"     // no question: all wait at Perlica's other front ends
 )
 

@@ -52,7 +52,7 @@ func (r *relay) session(id string) *session {
 	return r.sessions[id]
 }
 
-// allSessions returns the sessions of the client and those of the agent.
+// allSessions returns the sessions of the client and the sessions of the agent.
 func (r *relay) allSessions() []*session {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -267,8 +267,8 @@ func (r *relay) opened(q *request, m provider.Message) {
 	}
 }
 
-// chooseMode puts the agent into its asking mode. It tells the client unless the agent does so
-// itself.
+// chooseMode puts the agent into its asking mode. It tells the client about the new mode, unless the agent itself tells
+// the client.
 func (s *session) chooseMode() {
 	defer close(s.ready)
 	mode, asked, err := s.at.Choose(s.r.ctx)

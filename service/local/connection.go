@@ -84,7 +84,7 @@ func (c *Channel) servePhone(p *phone) {
 		close(p.gone)
 	}()
 	if c, ok := p.conn.(*net.UnixConn); ok && descent.CheckUnix(c) != nil {
-		return // a process of an agent, or one that is gone
+		return // a process of an agent, or a process that has ended
 	}
 	in := bufio.NewScanner(p.conn)
 	in.Buffer(nil, maxLine)

@@ -193,7 +193,7 @@ func (t *Team) handOver(ctx context.Context, generation string, batch []hub.Inpu
 	}
 }
 
-// foundElsewhere looks for a submission on another server than the one that received it.
+// foundElsewhere looks for a submission after the hub has moved to another server.
 func (t *Team) foundElsewhere(ctx context.Context, batch []hub.Input, ids []string,
 	broken error) (map[string]string, error) {
 	digests, err := t.Hub.Find(ctx, ids)

@@ -38,8 +38,8 @@ func (w *Worker) enrolLog(ctx context.Context) error {
 }
 
 // copyLog sends the durable events of this worker's log to the hub until ctx ends. lastCopy then sends the rest.
-// Several processes of a worker may do so. If the log differs from the copy, copyLog calls the function "stop" and
-// sends nothing further.
+// Several processes of a worker may send events at the same time. If the log differs from the copy, copyLog calls the
+// function "stop" and sends nothing further.
 func (w *Worker) copyLog(ctx context.Context, stop context.CancelCauseFunc) {
 	changes, err := w.t.Log().Changes(ctx)
 	if err != nil {

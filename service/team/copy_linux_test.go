@@ -176,8 +176,8 @@ func TestClonedWorker(t *testing.T) {
 	}
 }
 
-// TestClonesAtOnce checks two machines with one log that work at the same time. The one that sends
-// second stops first, and the other one stops afterwards.
+// TestClonesAtOnce checks two machines with one log that work at the same time. The machine that sends second stops
+// first, and the other machine stops afterwards.
 func TestClonesAtOnce(t *testing.T) {
 	s, db := hubtest.Shared(t)
 	m, alice := founded(t, s, db)

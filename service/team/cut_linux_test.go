@@ -166,7 +166,7 @@ func TestPromotionAmidCalls(t *testing.T) {
 		t.Errorf("it is on the new one, too: %v", err)
 	}
 
-	// The owner's knowledge depends on neither server.
+	// The owner of an input knows its claim from its own log, so it needs neither server.
 	until(t, "it goes on", func() bool {
 		_ = stopped.Process.Signal(syscall.SIGCONT) // it may stop itself after this signal
 		return stateOf(admin, "stopped") == "responded" && stateOf(admin, "calling") == "responded"

@@ -134,8 +134,8 @@ func Init(ctx context.Context, opt Options, name string) (state hub.State, made 
 	return state, made, err
 }
 
-// Open opens the team on the hub of opt as this machine's confirmed member. The errors are those of
-// hub.Look, errNotJoined, errOtherTeam, errKeyChanged, errNotConfirmed and errGone.
+// Open opens the team on the hub of opt as this machine's confirmed member. It returns the errors of hub.Look, or
+// errNotJoined, errOtherTeam, errKeyChanged, errNotConfirmed or errGone.
 func Open(ctx context.Context, opt Options) (t *Team, err error) {
 	t, joined, err := open(ctx, opt)
 	if err != nil {
@@ -230,8 +230,8 @@ func (t *Team) State() hub.State {
 // Log returns the log of this machine's work for the team.
 func (t *Team) Log() *eventlog.Log { return t.r.Log() }
 
-// Join requests membership for this machine under a name. The owner of the first admin's key is a
-// member at once; otherwise an admin must confirm it. The errors are those of open, and errTaken.
+// Join requests membership for this machine under a name. The owner of the first admin's key is a member at once;
+// otherwise an admin must confirm it. It returns the errors of the function open, or errTaken.
 func Join(ctx context.Context, opt Options, as string) (t *Team, confirmed bool, err error) {
 	if err := hub.CheckName(as); err != nil {
 		return nil, false, err
@@ -309,8 +309,8 @@ func (t *Team) declareMember(ctx context.Context, m hub.Member, signer string) (
 	m.Signer, m.Version = signer, 1
 	for _, other := range list {
 		if other.Name == m.Name {
-			// The version exceeds that of unsigned statements, too, because the hub's roles follow
-			// the newest statement.
+			// The new version must also be above the versions of unsigned statements, because the hub's roles follow the newest
+			// statement.
 			m.Version = max(m.Version, other.Version+1)
 		}
 	}

@@ -281,7 +281,7 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	var uncounted *UncountedError
-	if err := bob.Answer(t.Context(), q, interaction.Answer{Option: yes.ID}); err != nil { // the one that counted
+	if err := bob.Answer(t.Context(), q, interaction.Answer{Option: yes.ID}); err != nil { // the answer that counted
 		t.Error(err)
 	}
 	if err := alice.Answer(t.Context(), q, interaction.Answer{Option: yes.ID}); !errors.As(err, &uncounted) {

@@ -24,7 +24,7 @@ type WorkerOptions struct {
 	Slots    int               // number of inputs that it answers at a time
 	Labels   []string          // properties that inputs may require
 	Projects map[string]string // directories of the served projects, by name
-	Settings map[string]string // settings that override those of the projects
+	Settings map[string]string // settings that override the settings of the projects
 	Note     func(string)      // called with a line about each event, by several goroutines
 }
 

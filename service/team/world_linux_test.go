@@ -121,7 +121,7 @@ func (m machine) join(t testing.TB, name string, confirmed bool) *Team {
 	return j
 }
 
-// roles counts the roles of all tests, because roles belong to the server.
+// roles counts the database roles that all tests have made. All tests share the server, and so its roles.
 var roles atomic.Int64
 
 // member adds another machine under a name. admin confirms it with the rights. If url is the

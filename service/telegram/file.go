@@ -50,7 +50,7 @@ func (m *message) largest() *file {
 	return &m.Photo[len(m.Photo)-1]
 }
 
-// fileTime is the number by which the time limit of another request is multiplied to get that of a file.
+// fileTime is a factor. The time limit of a file is this factor times the limit of any other request.
 const fileTime = 10
 
 // Fetch downloads a file to the private folder. Poll has named the file.

@@ -129,7 +129,7 @@ func (s *Server) takeUpInputs(l *eventLog) error {
 		if err != nil {
 			return err
 		}
-		select { // the next input is sent after this one
+		select { // the next input waits until this input was accepted or is over
 		case <-f.accepted:
 		case <-f.over:
 			if f.err != nil {

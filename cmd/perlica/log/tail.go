@@ -143,8 +143,8 @@ func (a *app) tailTo(ctx context.Context, w io.Writer, log *store.Reader, q even
 	return out.followLog(ctx, log, changes, q, size)
 }
 
-// followLog waits for events after the first size events and writes the ones that q selects, until ctx ends. It
-// fails if the path leads to another file or to none, because new events are then written elsewhere.
+// followLog waits for events after the first size events and writes the events that q selects, until ctx ends. It fails
+// if the path leads to another file or to no file, because new events are then written elsewhere.
 func (o *eventWriter) followLog(ctx context.Context, log *store.Reader, changes *store.Changes, q event.Query,
 	size int64) error {
 	opened, err := os.Stat(log.Path())

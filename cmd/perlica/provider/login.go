@@ -198,8 +198,8 @@ func (v *visit) logIn(ctx context.Context, id string) error {
 	return v.Say("%s says that it is logged in.", v.agent.ID)
 }
 
-// chooseLogin returns the login method with the given id. If id is empty and there is one method, it returns this
-// one. If there are several, it lists them and fails.
+// chooseLogin returns the login method with the given id. If id is empty, it returns the only method. If there are
+// several methods, it lists them and fails.
 func (v *visit) chooseLogin(list []acp.AuthMethod, id string) (acp.AuthMethod, error) {
 	var rows []row
 	for _, m := range list {

@@ -249,10 +249,10 @@ func (i *invocation) answerHere(ctx context.Context) (record.Result, error) {
 	return res, err
 }
 
-// launchAgent starts the agent while the log is still being opened. It does so only if nothing on the log can change
-// the choice of the agent. It does not start an agent before the first log exists. Such an agent would be older than
-// everything that it could touch, and frame.App.PersonOnly would not recognise it. If the choice of the agent fails,
-// launchAgent reports nothing, because a later step reports the error.
+// launchAgent starts the agent while the log is still being opened. It starts the agent only if nothing on the log can
+// change the choice of the agent. It does not start an agent before the first log exists. Such an agent would be older
+// than everything that it could touch, and frame.App.PersonOnly would not recognise it. If the choice of the agent
+// fails, launchAgent reports nothing, because a later step reports the error.
 func (i *invocation) launchAgent() (t kernel.Turn, end func() error) {
 	p, f := i.project, &i.flags
 	end = func() error { return nil }

@@ -61,7 +61,8 @@ times it reads only new events.`,
 	return cmd
 }
 
-// keepCopies verifies and cosigns the copies until a signal ends it. If once is true, it does so once.
+// keepCopies verifies and cosigns the copies until a signal ends it. If once is true, it verifies each copy once and
+// returns.
 func (a *app) keepCopies(ctx context.Context, t *team.Team, once bool) error {
 	k, err := t.Keeper(ctx, true, audit)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// here selects this server's system identifier, timeline and position in the write-ahead log. The
-// timeline is that of the current segment, which changes at once with a promotion.
+// here selects this server's system identifier, timeline and position in the write-ahead log. It takes the timeline
+// from the current segment, because that changes at once with a promotion.
 const here = `
 	SELECT (SELECT system_identifier FROM pg_control_system()) AS system,
 	       left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) AS timeline,

@@ -146,7 +146,7 @@ func digestOf(body []byte) string {
 	return "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
 }
 
-// base returns the signature base of a request (section 2.5). The path is the one that the browser
+// base returns the signature base of a request (section 2.5). The parameter path is the path that the browser
 // requested.
 func base(r *http.Request, path, digest, params string) []byte {
 	return fmt.Appendf(nil,

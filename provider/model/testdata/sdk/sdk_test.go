@@ -1,5 +1,5 @@
-// Package sdk compares Perlica's readings of recorded streams with those of the makers' Go SDKs. It is a module of its
-// own, because Perlica needs none of the SDKs.
+// Package sdk reads recorded streams with Perlica and with the makers' Go SDKs, and compares the results. It is a
+// module of its own, because Perlica needs none of the SDKs.
 package sdk
 
 import (
@@ -211,8 +211,8 @@ func TestSDKs(t *testing.T) {
 	}
 }
 
-// events are the bytes of a stream; of one that is kept as the data of its events, a line each, they are
-// made: Anthropic's SDK goes by the events' names.
+// events returns the bytes of a stream. If the file has only the data of the events, one line each, events adds the
+// names of the events, because Anthropic's SDK needs them.
 func events(name string, b []byte) stream {
 	if filepath.Ext(name) == ".sse" {
 		return append(bytes.TrimRight(b, "\n"), "\n\n"...)
