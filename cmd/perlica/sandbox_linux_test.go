@@ -1,10 +1,15 @@
 package main
 
 import (
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -46,6 +51,145 @@ func TestChatOffersTheSandbox(t *testing.T) {
 	w.env[len(w.env)-1] = "PERLICA_SANDBOX=project"
 	check("a new session with predictable, sandbox project; /help", false)
 	w.audit()
+}
+
+// boxed makes a log, and an agent that tries to read this log and then becomes the given program. Each start of the
+// agent adds a line to the project's file "seen". The configuration puts the agent into the sandbox.
+func (w *world) boxed(agent string) {
+	w.t.Helper()
+	sandboxed(w.t)
+	w.run("session", "new", "earlier").exits(0)
+	w.run("run", "-s", "earlier", "hello").exits(0)
+	script := "#!/bin/sh\n" +
+		"if head -c 1 " + logFile(w.project) + " >/dev/null 2>&1; then echo open; else echo closed; fi >>" +
+		filepath.Join(w.project, "seen") + "\nexec " + agent + "\n"
+	path := filepath.Join(w.t.TempDir(), "agent.sh")
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	w.config("sandbox = \"protect\"\n[providers.boxed.adapter]\ncommand = \"" + path + "\"\n")
+	w.env = append(w.env, "PERLICA_MODEL_DEFAULT_PROVIDER=boxed")
+}
+
+// inside checks that n agents started in the sandbox, could not read the log, and have the sandbox on record.
+func (w *world) inside(n int) {
+	w.t.Helper()
+	seen, err := os.ReadFile(filepath.Join(w.project, "seen"))
+	if want := strings.Repeat("closed\n", n); string(seen) != want {
+		w.t.Errorf("the agents saw %q (%v), want %q", seen, err, want)
+	}
+	w.logged(n, "sandbox.entered", `"mode":"protect"`)
+	w.logged(1, "sandbox.entered", `"mode":"off"`)
+}
+
+// TestFrontEndsStartInside checks that the agent of each front end starts in the configured sandbox. Mutants: the agent
+// starts outside; each start in a sandbox is repeated.
+func TestFrontEndsStartInside(t *testing.T) {
+	const predictable = "perlica agent predictable"
+	t.Run("run", func(t *testing.T) {
+		w := newWorld(t)
+		w.boxed(predictable)
+		w.run("run", "hello").exits(0)
+		w.inside(1)
+	})
+	t.Run("chat", func(t *testing.T) {
+		w := newWorld(t)
+		w.boxed(predictable)
+		s := w.terminal(nil, "chat")
+		s.expect("boxed ask ❯ \x1b[K") // the agent has opened its session
+		s.press("hello\r")
+		s.expect("You said: hello")
+		s.expect("boxed ask ❯ \x1b[K") // before that, Ctrl-D does not leave the chat
+		s.bye()
+		w.inside(1)
+		w.audit()
+	})
+	t.Run("service", func(t *testing.T) {
+		w := newWorld(t)
+		w.boxed(predictable)
+		bridge := w.service()
+		alice := w.phone("alice")
+		alice.says("hello")
+		alice.hears("You said: hello")
+		bridge.signal(syscall.SIGTERM)
+		bridge.exits(0)
+		w.inside(1)
+	})
+	t.Run("web", func(t *testing.T) {
+		w := newWorld(t)
+		w.boxed(predictable)
+		token := strings.TrimSpace(w.run("web", "token", "program").stdout.String())
+		server, url := w.webServer()
+		res := w.asks(t.Context(), token, "POST", url+"/v1/inputs",
+			map[string]any{"project": w.project, "text": "hello", "wait": true}, "")
+		if err := res.Body.Close(); err != nil || res.StatusCode != http.StatusOK {
+			t.Fatal(res.Status, err)
+		}
+		server.signal(syscall.SIGTERM)
+		server.exits(0)
+		w.inside(1)
+	})
+	t.Run("acp", func(t *testing.T) {
+		w := newWorld(t)
+		w.boxed(predictable)
+		w.editor("hello", `"id":3`)
+		w.inside(1)
+	})
+	t.Run("replay", func(t *testing.T) {
+		w := newWorld(t)
+		w.boxed("perlica agent replay " + filepath.Join(w.project, "frames"))
+		frames := filepath.Join(w.project, "frames")
+		w.run("session", "export", "earlier", "--replay", frames).exits(0)
+		w.run("run", "hello").exits(0)
+		w.inside(1)
+	})
+}
+
+// editor lets an editor send a prompt, and returns the lines that the editor gets until one has the text until.
+func (w *world) editor(prompt, until string) string {
+	w.t.Helper()
+	cmd := w.command("acp", "--permissions", "allow")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	editor := w.startCmd(cmd)
+	for _, one := range [][2]string{
+		{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,` +
+			`"clientCapabilities":{"terminal":true}}}`, `"id":1`},
+		{`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"` + w.project + `","mcpServers":[]}}`, `"id":2`},
+		{`{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":"session-1",` +
+			`"prompt":[{"type":"text","text":` + strconv.Quote(prompt) + `}]}}`, until},
+	} {
+		if _, err := io.WriteString(in, one[0]+"\n"); err != nil {
+			w.t.Fatal(err)
+		}
+		w.eventually(one[1], func() error {
+			if out := editor.stdout.String(); !strings.Contains(out, one[1]) {
+				return fmt.Errorf("the editor has %q", out)
+			}
+			return nil
+		})
+	}
+	if err := in.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+	editor.exits(0)
+	return editor.stdout.String()
+}
+
+// TestEditorActsOutside checks that a command that the editor runs for the agent is judged without the sandbox of the
+// agent: a file that the session changed is asked about. Mutant: the agent's sandbox counts for the editor's command.
+func TestEditorActsOutside(t *testing.T) {
+	sandboxed(t)
+	w := newWorld(t)
+	w.config("sandbox = \"project\"\n[editor]\nclient_tools = \"judge\"\n")
+	out := w.editor("@tool edit \"Write\" path=x.sh new=ls\n@terminal ./x.sh", "perlica pending show")
+	if strings.Contains(out, "terminal/create") {
+		t.Errorf("the editor got %s", out)
+	}
+	w.logged(1, "interaction.requested", "runs x.sh, which this session changed")
+	w.logged(0, "policy.decided")
 }
 
 // TestServersNeedTheirSandbox checks that a server ends at its start if this machine cannot provide the configured
