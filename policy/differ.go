@@ -87,8 +87,8 @@ func renamed(approved []Request, reported ToolCall) bool {
 	was, new := false, true
 	for _, r := range approved {
 		for _, c := range r.Commands {
-			// The variable was becomes true if the title of an approved request is its command. The variable new stays
-			// true while the reported title equals no approved command.
+			// The variable "was" becomes true if the title of an approved request is its command. The variable "new"
+			// stays true while the reported title equals no approved command.
 			was = was || shell.Command{Text: r.Title}.SameText(c)
 			new = new && !shell.Command{Text: title}.SameText(c)
 		}

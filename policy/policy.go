@@ -37,7 +37,7 @@ type compiled struct {
 	pattern *shell.Pattern // nil for a rule without a command
 }
 
-// New makes a policy from the rules of all configuration files. At a decision, the policy calls the function standing
+// New makes a policy from the rules of all configuration files. At a decision, the policy calls the function "standing"
 // for the approvals and ignores expired ones. If no rule decides and standing returns an error, the answer is Ask. A
 // nil standing means no approvals. An error of New names the first invalid rule.
 func New(rules []Rule, standing func() ([]Approval, error), now func() time.Time) (*Policy, error) {

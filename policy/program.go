@@ -7,15 +7,15 @@ import (
 // ByProgram names a policy program as the source of a decision. The user wrote the program into the configuration.
 const ByProgram By = "program"
 
-// Ruling is the answer of a policy program to a request that a person would otherwise be asked about.
+// Ruling is the answer of a policy program to a request about which a person would otherwise be asked.
 type Ruling struct {
-	Effect  Effect // Ask and "" leave the decision to a person
-	Program string // its name
+	Effect  Effect // with Ask or "", a person decides
+	Program string // the name of the program
 	Reason  string
 }
 
-// DecideWith decides like Decide and then applies the ruling of a policy program. The ruling changes only an Ask. A
-// ruling that allows counts only if the decision has ProgramMayAllow.
+// DecideWith decides like Decide and then applies the ruling of a policy program. The ruling changes only an Ask. An
+// Allow of the ruling is used only if the decision has ProgramMayAllow.
 func (p *Policy) DecideWith(r Request, m Mode, ruling Ruling) Decision {
 	d := p.Decide(r, m)
 	if d.Effect != Ask || ruling.Effect != Deny && (ruling.Effect != Allow || !d.ProgramMayAllow) {
@@ -31,8 +31,8 @@ func (p *Policy) DecideWith(r Request, m Mode, ruling Ruling) Decision {
 }
 
 // programMayAllow reports whether a policy program may turn this decision into a yes. The request must be readable, and
-// the agent's sandbox must permit it. A rule that asks is the wish of a person to be asked. In the always-asked tier, a
-// program may allow only commands that a rule could name. d.Allow has these rules.
+// the agent's sandbox must permit it. The program cannot overrule an ask rule, because a person wrote the rule. In the
+// tier AlwaysAsked, a program may allow only commands that a rule could name. d.Allow has these rules.
 func (d Decision) programMayAllow(r Request, a assessment) bool {
 	switch {
 	case d.Effect != Ask, d.By == ByRule, d.By == ByStanding:

@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// boxed returns the place in the variable at, with a sandbox of this mode. A process inside can write to its project, a
-// cache and two other folders, but cannot read keys and Perlica's contexts. In the mode offline it can connect to one
+// boxed returns the place in the variable "at", with a sandbox of this mode. A process inside can write to its project,
+// a cache and two other folders, but cannot read keys and Perlica's contexts. In the mode offline it can connect to one
 // host.
 func boxed(mode string) shell.Place {
 	below := func(path string, folders ...string) bool {

@@ -119,7 +119,7 @@ func (r *reader) readObject(name string, list []member, depth int) {
 var handed = []string{"arguments", "args", "params", "parameters", "input", "toolinput", "server", "servername",
 	"mcpserver"}
 
-// readValue reads one value. The parameter as is the role that follows from the name of the value.
+// readValue reads one value. The parameter "as" is the role that follows from the name of the value.
 func (r *reader) readValue(name string, raw json.RawMessage, as role, depth int) {
 	if r.left--; r.left < 0 || depth > maxDepth {
 		if r.left == -1 || depth > maxDepth {
@@ -262,7 +262,7 @@ func (r *reader) holdsCommand(raw json.RawMessage, depth int) bool {
 var editing = []string{"view", "create", "str_replace", "insert", "undo_edit", "write", "edit", "delete", "rename",
 	"read"}
 
-// readText reads a text. The parameter as is the role that follows from the name of the text.
+// readText reads a text. The parameter "as" is the role that follows from the name of the text.
 func (r *reader) readText(name, s string, as role) {
 	top := r.scope()
 	switch as {

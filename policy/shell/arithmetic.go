@@ -13,8 +13,8 @@ const maxReferences = 8
 var identifiers = lazily(`[A-Za-z_][A-Za-z0-9_]*`)
 
 // judgeArithmetic judges a text that bash evaluates as arithmetic. Bash expands substitutions in the text, so
-// arithmetic can run commands. Bash also evaluates the values of the variables in the text. left is the maximum number
-// of further variables in such a chain.
+// arithmetic can run commands. Bash also evaluates the values of the variables in the text. The parameter "left" is the
+// maximum number of further variables in such a chain.
 func (w *walker) judgeArithmetic(f field, st *state, left int) {
 	text := f.text
 	switch {

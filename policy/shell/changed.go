@@ -96,7 +96,7 @@ func (w *walker) changed(f field, st *state) string {
 }
 
 // judgeStart asks about a command fs that runs the file f, if the session has changed the file. If this script itself
-// wrote a known text into the file, it calls the function judge with the text and does not ask. If judge is nil, it
+// wrote a known text into the file, it calls the function "judge" with the text and does not ask. If judge is nil, it
 // always asks.
 func (w *walker) judgeStart(f field, fs []field, st *state, judge func(text field)) {
 	file := w.changed(f, st)

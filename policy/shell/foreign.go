@@ -8,7 +8,7 @@ import (
 )
 
 // judgeSurroundings asks about a known program that runs outside the working directory, gets an input from outside, or
-// copies a private file. wrote says that the command writes a file.
+// copies a private file. The parameter "wrote" says that the command writes a file.
 func (w *walker) judgeSurroundings(name string, fs []field, st *state, in flow, wrote bool) {
 	p, row := w.row(unversioned(name))
 	wr, wraps := wrappers(name)

@@ -170,7 +170,7 @@ func (w *walker) judgeRemove(name string, fs []field, st *state) {
 }
 
 // judgeDestroy judges the loss of the file or directory f, from each directory in which the shell may be. If whole is
-// true, everything below f is lost, too. verb is the action in the reason, such as "removes".
+// true, everything below f is lost, too. The parameter "verb" is the action in the reason, such as "removes".
 func (w *walker) judgeDestroy(f field, st *state, whole bool, verb *message.Text, fs []field) {
 	w.writes = w.writes || w.refusedOnly == 0
 	if f.vague && f.listed && !whole {
@@ -248,8 +248,8 @@ func slashRaw(s string) string {
 	return path.Clean(s)
 }
 
-// judgeWrite judges a command that writes to the file f. action is the action in the reason: the command itself, or a
-// text such as "creates a.txt".
+// judgeWrite judges a command that writes to the file f. The parameter "action" is the action in the reason: the
+// command itself, or a text such as "creates a.txt".
 func (w *walker) judgeWrite(f field, st *state, action any) {
 	if f.out != nil || f.sink != nil || f.vague && f.listed {
 		return

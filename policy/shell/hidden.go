@@ -28,7 +28,7 @@ func (w *walker) judgeHidden(name string, fs []field, st *state, in flow) {
 
 // judgeHiddenIn asks about a text if a part of it would be refused as a command. A part begins at the start of the text
 // or a line, or after a quote, a bracket or =. A command may begin at one of the first three words of a part, as in
-// "shell rm …". said is the quotation in the reason.
+// "shell rm …". The parameter "said" is the quotation in the reason.
 func (w *walker) judgeHiddenIn(f field, said string, st *state) {
 	if w.refusedOnly > 0 || f.vague || !strings.ContainsAny(f.text, " \t") || w.verdict.Tier == Refused {
 		return

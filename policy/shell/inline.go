@@ -290,8 +290,8 @@ func (w *walker) inlineCode(l language, fs []field) (codes []field, inPlace bool
 	return codes, inPlace
 }
 
-// clustered reads a word with several short options, such as -lane in perl -lane CODE. code is the index of the option
-// that takes code, or -1. letters are the options before it.
+// clustered reads a word with several short options, such as -lane in perl -lane CODE. The result "code" is the index
+// of the option that takes code, or -1. The result "letters" has the options before it.
 func clustered(l language, text string) (letters string, code int) {
 	for i := 1; i < len(text); i++ {
 		c := text[i : i+1]

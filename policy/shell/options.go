@@ -176,8 +176,8 @@ func listed(title, name string) bool {
 	return ok
 }
 
-// table returns a function that looks up a name in the part with this title. The function read parses the properties in
-// the row.
+// table returns a function that looks up a name in the part with this title. The function "read" parses the properties
+// in the row.
 func table[T any](title string, read func(said string) T) func(name string) (T, bool) {
 	return func(name string) (row T, ok bool) {
 		said, ok := rows()[title][name]

@@ -146,7 +146,8 @@ func (g *grammar) assigned(x, s string) string {
 			single(s), "IFS= read -r %s < <(echo %s)", "eval %s=%s", "let z=1 %s=0; "+x+"=%s"), x, single(s))
 }
 
-// one returns a random row of a section in testdata/oracle.txt. fill has pairs of a placeholder and its text.
+// one returns a random row of a section in testdata/oracle.txt. The parameter "fill" has pairs of a placeholder and its
+// text.
 func (g *grammar) one(section string, fill ...string) string {
 	rows := g.rows[section]
 	return strings.NewReplacer(append(fill, "⏎", "\n")...).Replace(rows[g.IntN(len(rows))])

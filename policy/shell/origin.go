@@ -223,8 +223,8 @@ func storesIn(program, option string) bool {
 		option == "-P" && program == "wget" || option == "-d" && program == "aria2c"
 }
 
-// usesDefaultName reports whether a program stores its download under a name that it takes from the address. stored
-// says that an option names the file.
+// usesDefaultName reports whether a program stores its download under a name that it takes from the address. The
+// parameter "stored" says that an option names the file.
 func usesDefaultName(name string, opts []option, stored bool) bool {
 	switch name {
 	case "curl":
@@ -355,8 +355,8 @@ func (w *walker) judgeSending(name string, fs []field, st *state, in flow) {
 	}
 }
 
-// wordsNamePrivate reports whether a word of a sending program contains private data or names a private file. used has
-// the options with values that the program does not send.
+// wordsNamePrivate reports whether a word of a sending program contains private data or names a private file. The
+// parameter "used" has the options with values that the program does not send.
 func (w *walker) wordsNamePrivate(fs []field, used []string, st *state) bool {
 	for i := 1; i < len(fs); i++ {
 		option, _, _ := strings.Cut(fs[i].text, "=")

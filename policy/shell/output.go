@@ -55,8 +55,8 @@ func unspread(fs []field) (out []field) {
 // conversion.
 var directive = lazily(`^%([-+ #0']*)(\*|[0-9]*)(\.\*|\.[0-9]*)?[hlLjzt]*([%a-zA-Z])`)
 
-// format returns the output of printf. words are the format and its arguments. sure is false if the true output may be
-// another text.
+// format returns the output of printf. words are the format and its arguments. The result "sure" is false if the true
+// output may be another text.
 func format(words []string) (text string, sure bool) {
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]
@@ -102,7 +102,8 @@ func format(words []string) (text string, sure bool) {
 }
 
 // converted returns the output of one directive of printf. m has the groups of the directive, and take returns the next
-// argument. sure is false if the true output may be another text. ends is true if printf ends after this directive.
+// argument. The result "sure" is false if the true output may be another text. The result "ends" is true if printf ends
+// after this directive.
 func converted(m []string, take func() string) (text string, sure, ends bool) {
 	if m[4] == "%" {
 		return "%", true, false
@@ -143,8 +144,9 @@ func converted(m []string, take func() string) (text string, sure, ends bool) {
 	return text, sure, ends
 }
 
-// numeral returns the output of printf for a number. how is the conversion, such as d or x. It returns false if the
-// result is unsure. Decimal numbers stay unchanged, because no important directory has a number as its name.
+// numeral returns the output of printf for a number. The parameter "how" is the conversion, such as d or x. numeral
+// returns false if the result is unsure. Decimal numbers stay unchanged, because no important directory has a number as
+// its name.
 func numeral(text, how string) (string, bool) {
 	n, err := strconv.ParseInt(text, 0, 64)
 	switch {
@@ -175,7 +177,7 @@ func unquote(s string) string {
 	return text
 }
 
-// unescape replaces the escapes in a text. ends is true if the escape \c ends all output of the command.
+// unescape replaces the escapes in a text. The result "ends" is true if the escape \c ends all output of the command.
 func unescape(s string, d dialect) (text string, ends bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

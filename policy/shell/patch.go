@@ -118,10 +118,10 @@ func (p *patchReader) unquoteName(name string, quoted bool) string {
 	return b.String()
 }
 
-// readFileLine reads the name in a line --- or +++ of a diff. old says that it is the line ---. A line +++ with
-// /dev/null means that the diff removes the file. Some agents put a prefix before /dev/null, too. With the setting
-// "diff.mnemonicPrefix", git writes other prefixes, such as i/. These may also be folders, so readFileLine adds the
-// name with and without the prefix.
+// readFileLine reads the name in a line --- or +++ of a diff. The parameter "old" says that it is the line ---. A line
+// +++ with /dev/null means that the diff removes the file. Some agents put a prefix before /dev/null, too. With the
+// setting "diff.mnemonicPrefix", git writes other prefixes, such as i/. These may also be folders, so readFileLine adds
+// the name with and without the prefix.
 func (p *patchReader) readFileLine(old bool, name string) {
 	if rest, ok := strings.CutPrefix(name, map[bool]string{true: "a/", false: "b/"}[old]); ok {
 		name = rest
@@ -194,7 +194,8 @@ func (w *walker) judgePatchInput(name string, fs []field, st *state, in flow) {
 	w.judgePatch(PatchFiles(in.text), literal(in.text), fs, st)
 }
 
-// judgePatch judges the files that a patch writes or removes. from is the field with the text of the patch.
+// judgePatch judges the files that a patch writes or removes. The parameter "from" is the field with the text of the
+// patch.
 func (w *walker) judgePatch(p Patch, from field, fs []field, st *state) {
 	if p.Odd != nil {
 		w.askBecause(whyOdd, p.Odd, shown(fs))

@@ -37,7 +37,7 @@ func (w *walker) namePipe(p *syntax.ProcSubst, st *state) field {
 	return f
 }
 
-// connectPipes sets out or sink of each field with the name of a process substitution.
+// connectPipes sets the member out or sink of each field that has the name of a process substitution.
 func (w *walker) connectPipes(fs []field) []field {
 	for i, f := range fs {
 		if p, ok := w.pipes[f.text]; ok {
@@ -61,8 +61,8 @@ func (w *walker) judgeSink(s *sink, in flow) {
 	w.depth--
 }
 
-// judgeIdleSinks judges each new sink that no command has written to, and forgets the new sinks. before is the number
-// of sinks before the statement.
+// judgeIdleSinks judges each new sink that no command has written to, and forgets the new sinks. The parameter "before"
+// is the number of sinks before the statement.
 func (w *walker) judgeIdleSinks(before int) {
 	for _, s := range slices.Clone(w.sinks[before:]) {
 		if !s.read {

@@ -88,9 +88,10 @@ var systemDirs = []string{
 	"/sbin", "/sys", "/usr", "/var", "/Users", "/System", "/Library", "/Applications", "/Volumes",
 }
 
-// loss describes the protected directory, such as the home, that is lost if a command removes target. target is a clean
-// absolute path or pattern. word is the word that a person must type to allow the loss. what is nil if nothing
-// protected is lost. Removing all entries of a directory counts as removing the directory.
+// loss describes the protected directory, such as the home, that is lost if a command removes target. The parameter
+// "target" is a clean absolute path or pattern. The result "word" is the word that a person must type to allow the
+// loss. The result "what" is nil if nothing protected is lost. Removing all entries of a directory counts as removing
+// the directory.
 func (p Place) loss(target string, glob bool) (what *message.Text, word string) {
 	if what, word = p.guarded(target, glob); what != nil || !glob {
 		return what, word
@@ -250,8 +251,8 @@ func device(p string) deviceKind {
 	return diskDevice
 }
 
-// Removal judges a tool of this ACP kind that removes the file p. target is the path of p after all links. The verdict
-// is Refused or Ordinary.
+// Removal judges a tool of this ACP kind that removes the file p. The parameter "target" is the path of p after all
+// links. The verdict is Refused or Ordinary.
 func (at Place) Removal(kind, p, target string) Verdict {
 	what, word := at.slashed().loss(slashPath(target), HasMeta(target))
 	if what == nil {
@@ -262,7 +263,8 @@ func (at Place) Removal(kind, p, target string) Verdict {
 	return v
 }
 
-// Change judges a tool of this ACP kind that changes the file p. target is the path of p after all links.
+// Change judges a tool of this ACP kind that changes the file p. The parameter "target" is the path of p after all
+// links.
 func (at Place) Change(kind, p, target string) Verdict {
 	at, target = at.slashed(), slashPath(target)
 	asked := func(why *message.Text) Verdict {

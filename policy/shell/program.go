@@ -235,8 +235,8 @@ func (w *walker) operandRole(p program, f field, fs []field, st *state) {
 	}
 }
 
-// startsEdit reports whether an option makes the program write its operands, as gofmt -w does. name is the option and
-// text is its word, which may have several short options.
+// startsEdit reports whether an option makes the program write its operands, as gofmt -w does. The parameter "name" is
+// the option. The parameter "text" is the word with this option, which may have several short options.
 func (p program) startsEdit(name, text string) bool {
 	return slices.Contains(p.edits, name) || text[1] != '-' && slices.ContainsFunc(p.edits, func(e string) bool {
 		return len(e) == 2 && strings.Contains(text[1:], e[1:])
@@ -305,8 +305,8 @@ func looksLikeFile(f field) bool {
 	return !strings.Contains(f.text, "://") && !strings.ContainsAny(f.text, " \n")
 }
 
-// readOption reads the option at index i. used is the number of further words that belong to the option. For an option
-// without a role, the next word is judged as its value, but also as an option or operand.
+// readOption reads the option at index i. The result "used" is the number of further words that belong to the option.
+// For an option without a role, the next word is judged as its value, but also as an option or operand.
 func (p program) readOption(fs []field, i int) (o option, used int) {
 	text := fs[i].text
 	name, value, has := strings.Cut(text, "=")
@@ -402,7 +402,8 @@ func (w *walker) optionWrites(v field, fs []field, st *state) {
 	w.markOrigin(v, st, w.privacy(fs, st))
 }
 
-// optionLoads judges a file with code that a program loads. name is the option with this value, or "" for an operand.
+// optionLoads judges a file with code that a program loads. The parameter "name" is the option with this value, or ""
+// for an operand.
 func (w *walker) optionLoads(name string, v field, fs []field, st *state) {
 	if key, file, ok := strings.Cut(v.text, "="); ok && !strings.Contains(key, "/") {
 		v = *part(v, file)

@@ -65,7 +65,7 @@ func matchesPhrase(part, name string, fs []field) bool {
 
 // inOrder reports whether the words of a phrase occur in words in this order. Other words, such as options and their
 // values, may stand between them. The phrase must match within the first operands, because a later operand is not a
-// subcommand. fold ignores case.
+// subcommand. If "fold" is true, inOrder ignores case.
 func inOrder(phrase, words []string, fold bool) bool {
 	next, operands := 0, 0
 	if len(phrase) == 0 {

@@ -96,10 +96,10 @@ func (st *state) setVariable(name string, v variable) {
 	}
 }
 
-// restoreVariable restores a variable after a command with an assignment, as in NAME=value COMMAND. before has the old
-// value and given has the assigned value. If COMMAND has set the variable itself, the value becomes unknown. lasts says
-// that COMMAND is a special builtin. In some shells an assignment before such a builtin stays, so the value becomes
-// unknown, too.
+// restoreVariable restores a variable after a command with an assignment, as in NAME=value COMMAND. The parameter
+// "before" has the old value, and "given" has the assigned value. If COMMAND has set the variable itself, the value
+// becomes unknown. The parameter "lasts" says that COMMAND is a special builtin. In some shells an assignment before
+// such a builtin stays, so the value becomes unknown, too.
 func (st *state) restoreVariable(name string, before *state, given map[string]variable, lasts bool) {
 	old, had := before.vars[name]
 	now, has := st.vars[name]
@@ -190,7 +190,7 @@ func (st *state) endStatement() {
 	st.pending = nil
 }
 
-// chdir updates the directories of the shell for a cd. The parameter to is its operand.
+// chdir updates the directories of the shell for a cd. The parameter "to" is its operand.
 func (st *state) chdir(to field) {
 	var dirs []dir
 	for _, d := range st.dirs {

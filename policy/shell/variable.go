@@ -163,8 +163,8 @@ func (w *walker) applyOperator(e *syntax.Expansion, v field, ok bool, st *state)
 	return trim(e.Op, v, arg.text)
 }
 
-// assigned records the assignment that ${x:=y} or ${x=y} makes. had is the value of x before, and v the value after.
-// For ${x=y} and an empty x, the new value is unknown.
+// assigned records the assignment that ${x:=y} or ${x=y} makes. The parameter "had" is the value of x before, and v is
+// the value after. For ${x=y} and an empty x, the new value is unknown.
 func assigned(p *syntax.ParamExp, had, v field, ok bool, st *state) {
 	name := st.referred(p.Param.Value)
 	switch {
@@ -327,7 +327,7 @@ func (w *walker) appended(name string, tail field, st *state) field {
 	return head
 }
 
-// array returns the variable NAME after NAME=(…) or NAME+=(…). old is the variable before.
+// array returns the variable NAME after NAME=(…) or NAME+=(…). The parameter "old" is the variable before.
 func (w *walker) array(a *syntax.Assign, old variable, st *state) variable {
 	list := []field{}
 	if a.Append {

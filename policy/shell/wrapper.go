@@ -66,7 +66,8 @@ func (w *walker) leadingAssigns(operands []field, st *state) []field {
 	return operands
 }
 
-// applyDirectory sets the directory in which a wrapper starts its command. skipped are the operands before the command.
+// applyDirectory sets the directory in which a wrapper starts its command. The parameter "skipped" has the operands
+// before the command.
 func (w *walker) applyDirectory(name string, opts []option, skipped []field, st *state) {
 	switch name {
 	case "env", "sudo", "run0":

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// args are the arguments after a directive's name. The function prepare of the directive removes its arguments from
+// args are the arguments after a directive's name. The function "prepare" of the directive removes its arguments from
 // args. An argument that remains afterwards is an error. args keeps the first error.
 //
 // Spaces separate the arguments. An argument that begins with ", { or [ is JSON, and any other argument is a bare word.
@@ -116,7 +116,8 @@ func cutWord(s string) (word, int, error) {
 	return w, n, nil
 }
 
-// nextWord removes and returns the next positional argument. name is the name of the argument in an error.
+// nextWord removes and returns the next positional argument. The parameter "name" is the name of the argument in an
+// error.
 func (a *args) nextWord(name string) word {
 	if len(a.words) == 0 {
 		a.setError(errors.New(name + " is missing"))
@@ -139,7 +140,7 @@ func (a *args) remainingWords(name string) []string {
 }
 
 // key removes the argument NAME=value with this name and returns the value. Without such an argument it returns the
-// default value in the parameter otherwise.
+// default value in the parameter "otherwise".
 func (a *args) key(name, otherwise string) string {
 	if w, ok := a.takeKey(name); ok {
 		return w.s

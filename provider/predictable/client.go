@@ -27,7 +27,7 @@ func (r *request) callClient(ctx context.Context, method, params, id string) (js
 }
 
 // callStep returns a step that sends one request to the client. The params are the session id and the fields that the
-// function fields adds.
+// function "fields" adds.
 func callStep(method string, fields func(o *object)) action {
 	return func(ctx context.Context, r *request) error {
 		o := (&object{}).addString("sessionId", r.sid)

@@ -122,7 +122,7 @@ func show(a *args) action {
 	}
 }
 
-// describeSession returns a text about a session: its state, or its earlier turns if the parameter what is "history".
+// describeSession returns a text about a session: its state, or its earlier turns if the parameter "what" is "history".
 func (a *agent) describeSession(s *session, what string) string {
 	if s == nil {
 		return what + ": none\n"

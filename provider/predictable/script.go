@@ -27,7 +27,7 @@ type step struct {
 const catch = "cancelled"
 
 // parse reads a script. Each line is a directive, or a text that the agent echoes. With strict, as in a scenario, a
-// text is an error and # begins a comment. The parameter first is the number of the script's first line, for error
+// text is an error and # begins a comment. The parameter "first" is the number of the script's first line, for error
 // messages.
 func parse(text string, strict bool, first int) ([]step, error) {
 	var steps []step

@@ -85,7 +85,7 @@ func (l listener) Accept() (net.Conn, error) {
 }
 
 // tunnel copies bytes between the agent and the host in both directions. If one side ends its bytes, the other
-// direction stays open. After both directions, or after an error, tunnel closes both connections. The parameter from
+// direction stays open. After both directions, or after an error, tunnel closes both connections. The parameter "from"
 // reads the bytes of the agent.
 func tunnel(agent *conn, from io.Reader, to *conn) {
 	end := func() { agent.end(); to.end() }

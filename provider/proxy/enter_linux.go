@@ -19,7 +19,7 @@ const inherited = 3
 const maxLocal = 32
 
 // Open starts a proxy for the process that cmd describes. This process must call Enter with the result of Locals. The
-// proxy calls the function record with each ended or refused connection, one after another. The caller must call
+// proxy calls the function "record" with each ended or refused connection, one after another. The caller must call
 // Started after the start of the process, and Close after its end.
 func Open(cmd *exec.Cmd, hosts []Host, record func(Connection)) (*Proxy, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

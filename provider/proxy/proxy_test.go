@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// start starts a proxy for these entries on a port of this machine. The function end closes the proxy and returns the
+// start starts a proxy for these entries on a port of this machine. The function "end" closes the proxy and returns the
 // recorded connections.
 func start(t *testing.T, entries ...string) (p *Proxy, address string, end func() []Connection) {
 	t.Helper()

@@ -52,9 +52,9 @@ type Task struct {
 	Unlisted string `json:"unlisted"` // in the mode Offline: the address of a program outside that the proxy refuses
 }
 
-// Check starts a process inside the sandbox and lets it try to break the rules. self is the command line of a program
-// that reads a Task from its standard input and calls Try. Check removes the files of the attempts and the folders that
-// it has created.
+// Check starts a process inside the sandbox and lets it try to break the rules. The parameter "self" is the command
+// line of a program that reads a Task from its standard input and calls Try. Check removes the files of the attempts
+// and the folders that it has created.
 //
 // The sandbox hides the sockets of other programs. If such a program removes its socket at the same time, the start
 // fails. So Check tries up to three times.

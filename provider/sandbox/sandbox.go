@@ -220,7 +220,7 @@ func (b *Sandbox) Connects(host string, port int) bool {
 func (b *Sandbox) Version() string { return b.version() }
 
 // Open starts the proxy for the process that cmd describes, in the mode Offline. In another mode it returns nil. The
-// proxy calls the function record with each connection. The caller must call Started after the start of the process,
+// proxy calls the function "record" with each connection. The caller must call Started after the start of the process,
 // and Close after its end.
 func (b *Sandbox) Open(cmd *exec.Cmd, record func(proxy.Connection)) (*proxy.Proxy, error) {
 	if b == nil || b.Mode != Offline {

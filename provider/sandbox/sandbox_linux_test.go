@@ -246,7 +246,7 @@ func echo(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// answer answers each packet with the result of the function to, until the connection is closed.
+// answer answers each packet with the result of the function "to", until the connection is closed.
 func answer(u net.PacketConn, to func([]byte) []byte) {
 	b := make([]byte, 512)
 	for {
