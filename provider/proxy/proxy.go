@@ -56,7 +56,7 @@ type Proxy struct {
 	mu      sync.Mutex // guards closed, live, and the additions to open
 	closed  bool
 	live    map[*conn]bool // the connections to hosts
-	open    sync.WaitGroup // the receiver, the listeners, the requests and the connections to hosts
+	open    sync.WaitGroup // has one for the receiver and each listener, request and connection to a host
 	forward *httputil.ReverseProxy
 }
 
