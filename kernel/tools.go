@@ -278,8 +278,8 @@ type asking struct {
 	// Tool is the whole call, including everything that was reported earlier.
 	*provider.PermissionRequest
 	place shell.Place
-	// dirs are the start directories of the commands, where only the earlier report of the call names them. An empty
-	// string means that the question names the directory.
+	// dirs are the start directories of the commands, if only an earlier report of the call names them. An empty string
+	// means that the question itself names the directory.
 	dirs []string
 }
 

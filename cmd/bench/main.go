@@ -134,8 +134,9 @@ func main() {
 	}
 }
 
-// runInProcess runs one comparison in a new process. Perlica recognises a process that has run an agent as the
-// agent's parent, and also the programs that this process starts. A new process keeps this from the next comparison.
+// runInProcess runs one comparison in a new process. Perlica recognises a process that has run an agent as the agent's
+// parent, and also the programs that this process starts. With a new process for each comparison, the next comparison
+// is not affected.
 func runInProcess(name string) {
 	var args []string
 	flag.Visit(func(f *flag.Flag) { args = append(args, "-"+f.Name+"="+f.Value.String()) })

@@ -56,7 +56,7 @@ type verification struct {
 
 	// size is the number of events of the log, once all blocks were read.
 	size int64
-	// covered is the largest size in a checkpoint that was reported because the log is shorter.
+	// covered is the size of the largest checkpoint that was reported because it has more events than the log.
 	covered int64
 	tree    tree.Range
 	// start is the tree at the start of the current group of leaves; see tree.NodeHeight.

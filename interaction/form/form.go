@@ -3,7 +3,6 @@
 //
 // Every value fits its field, as far as the schema of a form describes it. The package refuses a form that asks for a
 // secret, because answers stay on the log for ever.
-// for a secret, because answers stay on the log for good.
 package form
 
 import (
