@@ -252,7 +252,8 @@ func TestFloodOfRequests(t *testing.T) {
 	}
 }
 
-// TestBurstOfRequests checks that an agent that sends many requests before it reads the answers is not deaf.
+// TestBurstOfRequests checks an agent that sends many requests before it reads the answers. Perlica must not treat this
+// agent as one that has stopped reading.
 func TestBurstOfRequests(t *testing.T) {
 	const n = 1000
 	w := &watcher{sent: func(f provider.Frame) error { // slower than the reader

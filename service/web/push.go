@@ -162,7 +162,7 @@ func (w *atWorkers) open() []pendingQuestion {
 	return slices.Clone(w.list)
 }
 
-// oneMore reports whether a question is open that is not in known. It replaces known with the open
+// oneMore reports whether an open question is missing in the map known. It then replaces this map with the open
 // questions.
 func (s *Server) oneMore(known map[event.InteractionID]bool) (more bool) {
 	before := maps.Clone(known)

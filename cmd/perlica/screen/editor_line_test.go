@@ -131,8 +131,8 @@ func TestKeysOfALine(t *testing.T) {
 	}
 }
 
-// TestKeysThatEndALine checks that Ctrl-C abandons the line and that Line returns its text. Ctrl-D ends only an
-// empty line.
+// TestKeysThatEndALine checks that Ctrl-C abandons the line. The method Line must return the text of the abandoned
+// line. Ctrl-D ends only an empty line.
 func TestKeysThatEndALine(t *testing.T) {
 	for name, c := range map[string]struct {
 		keys, text string
