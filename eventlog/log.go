@@ -271,6 +271,12 @@ func (l *Log) Record(events ...event.Event) error {
 	return l.enqueue(entry{events: events})
 }
 
+// RecordUnless queues the events as Record does. If the query unless selects an event of the log at the time of the
+// commit, nothing of the call is written, and no later call returns an error.
+func (l *Log) RecordUnless(unless event.Query, events ...event.Event) error {
+	return l.enqueue(entry{events: events, unless: unless})
+}
+
 // Sync waits until all events recorded before the call survive a power failure.
 func (l *Log) Sync() error { return l.awaitCommit(entry{}).err }
 

@@ -93,6 +93,26 @@ func (c *Coordinator) Ask(ctx context.Context, q Question) (*Ticket, error) {
 	return t, nil
 }
 
+// AskOnce asks a question whose ID follows from its reason. If the log has the question, AskOnce takes it up and records
+// nothing, and an answer that is on the log closes the Ticket at once. Otherwise it is the same as Ask.
+func (c *Coordinator) AskOnce(ctx context.Context, q Question) (*Ticket, error) {
+	q.Refs.Interaction = q.ID
+	q.Asked, q.Writer = c.now(), c.log.Writer()
+	t := &Ticket{Question: q, c: c, done: make(chan struct{})}
+	c.mu.Lock()
+	c.open = append(c.open, t)
+	c.mu.Unlock()
+	asked := event.Query{Interaction: q.ID, Types: []event.Type{event.InteractionRequested}}
+	_, err := c.log.AppendUnless(ctx, asked, event.NewFact(event.InteractionRequested, "perlica", q.Refs, q))
+	var conflict *eventlog.ConflictError
+	if err != nil && !errors.As(err, &conflict) {
+		c.removeTicket(t)
+		return nil, err
+	}
+	c.closeEnded(ctx, false)
+	return t, nil
+}
+
 // Open returns the open questions of this process, oldest first and without their Subjects.
 func (c *Coordinator) Open() []Question {
 	c.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -35,10 +36,12 @@ func (r *Runner) FollowLog(ctx context.Context, after event.Seq) iter.Seq2[recor
 // and the asking process has seen it. If the question was answered before, the error is a *interaction.TakenError with
 // the earlier answer. If no process waits for the answer, it is ErrRunGone. If the answer is valid but the asking
 // process does not react, for example because it is suspended, it is ErrNotWoken. Other errors are those of
-// interaction.Question.Check.
+// interaction.Question.Check. A question of a flow run needs no process: the next process that drives the flow run takes
+// the answer.
 func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a interaction.Answer) error {
 	// First the lock, then the events: a process that has ended by now has written its last event.
-	alive, err := q.Writer == r.log.Writer(), error(nil)
+	ofFlow := strings.HasPrefix(string(q.Refs.Run), event.FlowPrefix)
+	alive, err := ofFlow || q.Writer == r.log.Writer(), error(nil)
 	if !alive {
 		alive, err = filelock.Held(filelock.Run(r.opt.Paths.Locks, string(q.Refs.Run)))
 	}
@@ -56,6 +59,9 @@ func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a i
 	err = r.questions.Answer(ctx, q.ID, a)
 	if closed != nil && r.log.Err() == nil {
 		return closed // more helpful than another error about the answer
+	}
+	if ofFlow && (errors.Is(err, interaction.ErrAskerAsleep) || errors.Is(err, interaction.ErrAskerGone)) {
+		return nil
 	}
 	if errors.Is(err, interaction.ErrAskerAsleep) {
 		return fmt.Errorf("%w: %w", ErrNotWoken, err)

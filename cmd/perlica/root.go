@@ -12,6 +12,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/chat"
 	"github.com/perlica/perlica/cmd/perlica/config"
 	"github.com/perlica/perlica/cmd/perlica/doctor"
+	"github.com/perlica/perlica/cmd/perlica/flow"
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/log"
 	"github.com/perlica/perlica/cmd/perlica/pending"
@@ -199,8 +200,9 @@ At a terminal, 'perlica' without a command starts the chat.`,
 // commands are the constructors of all commands below the root.
 var commands = map[string]func(*frame.App) *cobra.Command{
 	"acp": acp.Command, "agent": agentCommand, "cancel": watch.CancelCommand, "chat": chat.Command,
-	"completion": completionCommand, "config": config.Command, "doctor": doctorCommand, "init": config.InitCommand,
-	"log": log.Command, "pending": pending.Command, "phone": service.PhoneCommand, "policy": policy.Command,
+	"completion": completionCommand, "config": config.Command, "doctor": doctorCommand, "flow": flow.Command,
+	"init": config.InitCommand,
+	"log":  log.Command, "pending": pending.Command, "phone": service.PhoneCommand, "policy": policy.Command,
 	"provider": provider.Command,
 	"run":      runCommand, "sandbox": sandbox.Command, "send": watch.SendCommand, "service": serviceCommand,
 	"session": session.Command,

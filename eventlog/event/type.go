@@ -1,5 +1,11 @@
 package event
 
+// Flows is the Interaction of the start and of the end of every flow run.
+const Flows InteractionID = "flow"
+
+// FlowPrefix begins the RunID of every flow run. No other run has it.
+const FlowPrefix = "flow:"
+
 // Type names the kind of an event. Readers of the log rely on the names, so the names never change. The rows of
 // [Known] say when Perlica writes each type.
 type Type string
@@ -105,6 +111,12 @@ const (
 	TeamCosigned Type = "team.cosigned"
 	TeamAnswered Type = "team.answered"
 	TeamStopped  Type = "team.stop_requested"
+
+	// The id of a flow run is in Refs.Run. The start and the end of all flow runs have the same Refs.Interaction, so that
+	// its index lists them. The Interaction of a decision is the id of the step's input.
+	FlowStarted     Type = "flow.started"
+	FlowStepDecided Type = "flow.step.decided"
+	FlowFinished    Type = "flow.finished"
 
 	RunResolved Type = "run.resolved"
 	LogPruned   Type = "log.pruned"

@@ -2,6 +2,8 @@ package record
 
 import (
 	"context"
+	"slices"
+
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/store"
 	"github.com/perlica/perlica/interaction"
@@ -45,7 +47,23 @@ func listUnfinished(ctx context.Context, log *store.Reader, locks string, ids []
 	return list, nil
 }
 
-// PendingQuestions returns the open questions of the running runs, oldest first. It changes nothing.
+// OpenFlows returns the flow runs without an end. Their questions stay open without a process.
+func OpenFlows(ctx context.Context, log event.Reader) (open []event.RunID, err error) {
+	for e, err := range log.Events(ctx, event.Query{Interaction: event.Flows, Types: []event.Type{event.FlowStarted,
+		event.FlowFinished}}) {
+		if err != nil {
+			return nil, err
+		}
+		open = slices.DeleteFunc(open, func(run event.RunID) bool { return run == e.Run })
+		if e.Type == event.FlowStarted {
+			open = append(open, e.Run)
+		}
+	}
+	return open, nil
+}
+
+// PendingQuestions returns the open questions of the running runs and of the flow runs without an end, oldest first. It
+// changes nothing.
 func PendingQuestions(ctx context.Context, log *store.Reader, locks string) ([]interaction.Question, error) {
 	ids, err := log.OpenRuns(ctx) // this list includes every running run
 	if err != nil {
@@ -61,7 +79,11 @@ func PendingQuestions(ctx context.Context, log *store.Reader, locks string) ([]i
 			living = append(living, u.Run)
 		}
 	}
-	all, err := interaction.Pending(ctx, log, living)
+	flows, err := OpenFlows(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	all, err := interaction.Pending(ctx, log, append(living, flows...))
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"syscall"
 
 	"github.com/perlica/perlica/eventlog"
@@ -147,6 +148,25 @@ func RunExitCode(res record.Result, strict bool) ExitCode {
 		return ExitStrict
 	case res.Permissions.Unanswered > 0:
 		return ExitUnanswered
+	}
+	return 0
+}
+
+// severity orders the exit codes, the worst first. An exit code that is not in the list is less bad.
+var severity = []ExitCode{ExitLog, ExitUnknown, ExitTerminated, ExitInterrupted, ExitTimeout, ExitLogin, ExitUsage,
+	ExitFailure, ExitSession, ExitStrict, ExitUnanswered}
+
+// WorstExitCode returns the worst of several exit codes, or 0 without a code.
+func WorstExitCode(codes ...ExitCode) ExitCode {
+	for _, c := range severity {
+		if slices.Contains(codes, c) {
+			return c
+		}
+	}
+	for _, c := range codes {
+		if c != 0 {
+			return c
+		}
 	}
 	return 0
 }

@@ -134,18 +134,17 @@ func (i *invocation) runInput() error {
 	stop.Tell(say.Stopping)
 	i.stop, i.say = stop, say
 	f.Files = &dialog.Files{Stop: stop.First}
-	var s *schema
+	var s *project.Schema
 	if f.SchemaFile != "" {
 		var err error
-		if s, err = readSchema(*f); err != nil {
+		if f.Schema, s, err = readSchema(*f); err != nil {
 			return frame.RefusalExitCode(err).With(err)
 		}
-		f.Schema = s.text
 	}
 	res, err := i.answerInput(ctx)
 	var misfit error
 	if s != nil && err == nil && res.Outcome == record.OutcomeResponded {
-		misfit = s.checkAnswer(res.Text)
+		misfit = s.Check(res.Text)
 		say.Misfit = misfit
 	}
 	say.Finish(res, err)

@@ -1,113 +1,26 @@
 package run
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/perlica/perlica/cmd/perlica/dialog"
 	"github.com/perlica/perlica/cmd/perlica/frame"
-	"github.com/perlica/perlica/eventlog/strict"
+	"github.com/perlica/perlica/kernel/project"
 )
 
-// schema is the JSON Schema from the flag --schema.
-type schema struct {
-	text     json.RawMessage
-	resolved *jsonschema.Resolved
-}
-
-// readSchema reads the file of --schema. The file must contain every definition that it refers to, because Perlica
-// fetches nothing.
-func readSchema(f dialog.Flags) (*schema, error) {
-	path := f.SchemaFile
-	b, err := f.ReadFile("--schema", path)
+// readSchema reads the file of --schema.
+func readSchema(f dialog.Flags) (json.RawMessage, *project.Schema, error) {
+	b, err := f.ReadFile("--schema", f.SchemaFile)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var s jsonschema.Schema
-	if err := cmp.Or(strict.Check(b), json.Unmarshal(b, &s)); err != nil {
-		var kind *json.UnmarshalTypeError
-		if errors.As(err, &kind) && kind.Field == "" { // The text of err would name a Go type of the library.
-			return nil, frame.UsageErrorf("--schema %s is not a JSON Schema: that is an object, true or false, not %s", path,
-				kind.Value)
-		}
-		return nil, frame.UsageErrorf("--schema %s is not a JSON Schema: %v", path, err)
-	}
-	// No answer could match such a schema, and the user would notice only after the call.
-	if name := unknownType(b); name != "" {
-		return nil, frame.UsageErrorf("--schema %s: there is no type %q in JSON Schema", path, name)
-	}
-	resolved, err := s.Resolve(nil)
+	s, err := project.ParseSchema(b)
 	if err != nil {
-		return nil, frame.WithHint(frame.UsageErrorf("--schema %s: %v", path, err),
-			"a schema has all it refers to in itself; nothing is fetched")
+		err = frame.UsageErrorf("--schema %s: %w", f.SchemaFile, err)
 	}
-	return &schema{b, resolved}, nil
-}
-
-// unknownType returns a type in the schema that JSON does not have, or "" if all types are known.
-func unknownType(schema []byte) string {
-	var in func(v any) string
-	in = func(v any) string {
-		switch v := v.(type) {
-		case []any:
-			for _, item := range v {
-				if name := in(item); name != "" {
-					return name
-				}
-			}
-		case map[string]any:
-			for key, value := range v {
-				switch key {
-				case "const", "default", "enum", "examples": // Inside these values, "type" is an ordinary name.
-					continue
-				case "type":
-					for _, t := range append(listOf(value), value) {
-						if name, ok := t.(string); ok && !slices.Contains(types, name) {
-							return name
-						}
-					}
-				}
-				if name := in(value); name != "" {
-					return name
-				}
-			}
-		}
-		return ""
+	if errors.Is(err, project.ErrReference) {
+		err = frame.WithHint(err, "%s", project.ErrReference)
 	}
-	var v any
-	if err := json.Unmarshal(schema, &v); err != nil {
-		return "" // The check of the schema itself reports this mistake.
-	}
-	return in(v)
-}
-
-var types = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
-
-// listOf returns v as a list, or nil if v is no list.
-func listOf(v any) []any {
-	l, _ := v.([]any)
-	return l
-}
-
-// checkAnswer returns an error if the text of an answer does not match the schema.
-func (s *schema) checkAnswer(text string) error {
-	var v any
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		return errors.New("the answer does not fit --schema: it is not JSON")
-	}
-	// Programs read a text with duplicate names in different ways, so such a text is refused.
-	if err := strict.Check([]byte(text)); err != nil {
-		return fmt.Errorf("the answer does not fit --schema: %w", err)
-	}
-	if err := s.resolved.Validate(v); err != nil {
-		return errors.New("the answer does not fit --schema: " +
-			strings.ReplaceAll(strings.TrimPrefix(err.Error(), "validating root: "), "validating /", "/"))
-	}
-	return nil
+	return b, s, err
 }

@@ -1,0 +1,297 @@
+package flow
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/dialog"
+	"github.com/perlica/perlica/cmd/perlica/frame"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/flow"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/record"
+	"github.com/perlica/perlica/provider"
+)
+
+// runFlags are the flags of the command run.
+type runFlags struct {
+	dialog.Flags
+	inputs []string
+	id     string
+	stay   bool
+	most   int
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use: "run FILE|NAME", Annotations: frame.StartsRun.Annotation(),
+		Short: "Run a flow, or continue it",
+		Long: `Run the flow in a file, or the one in flows/NAME.toml of the project. Each change is a line on
+standard output. With the --id of an earlier flow run, that run continues from its last
+state: no call is made twice, and the file and the inputs must be the same. While another
+process drives the flow run, this one shows its changes, and takes over if it dies.
+
+A question of the flow is asked at the terminal. Without a terminal it stays open, also
+after the end of this command: answer it with 'perlica pending', on the phone or on the
+page, and run the flow again with its --id. Ctrl-C lets the running calls end and begins no
+further step; a second Ctrl-C stops the calls.
+
+The exit code is the worst of the steps: 0 all done; 1 a step failed; 2 usage, or another
+file or other inputs under the same id; 5 a question is open or went unanswered; 6 an
+outcome is unknown; 7 the event log could not be written; 8 an agent wants a login;
+130 interrupted; 143 terminated.`,
+		Example: `  perlica flow run flows/review.toml --input files=@changed.txt
+  git diff --name-only | perlica flow run review --input files=- --id "$CI_JOB_ID"`,
+		Args: frame.Exactly("FILE|NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, f, args[0]) },
+	}
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.inputs, "input", nil, "an `input`: name=text, name=@file, or name=- for standard input")
+	fl.StringVar(&f.id, "id", "", "the flow run's own `id`: an earlier flow run with it continues")
+	fl.StringVar(&f.Provider, "provider", "", "the agent's `name`, for the steps that name no provider")
+	fl.StringVar(&f.Permissions, "permissions", "",
+		"who answers the agents' questions, a `mode`: ask, reads, deny or allow; a step may only be stricter")
+	fl.DurationVar(&f.WaitPermissions, "wait-permissions", 0,
+		"without a terminal: leave questions of agents open this long for 'perlica pending'")
+	fl.BoolVar(&f.stay, "wait", false, "without a terminal: wait for the answers to the flow's questions")
+	fl.IntVar(&f.most, "parallel", 16, "the `number` of calls at the same time, over all steps")
+	fl.BoolVar(&f.Json, "json", false, "print each change as a line of JSON")
+	frame.CompleteFlag(cmd, "provider", a.CompleteProviders)
+	frame.CompleteFlag(cmd, "permissions", cobra.FixedCompletions([]string{"ask", "reads", "deny", "allow"},
+		cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// readInputs reads the values of --input.
+func (a *app) readInputs(list []string) (map[string]string, error) {
+	inputs := map[string]string{}
+	piped := false
+	for _, in := range list {
+		name, value, ok := strings.Cut(in, "=")
+		if !ok || name == "" {
+			return nil, frame.UsageErrorf("--input %s: expected name=text, name=@file or name=-", frame.OneLine(in))
+		}
+		if _, twice := inputs[name]; twice {
+			return nil, frame.UsageErrorf("--input %s is given twice", name)
+		}
+		switch {
+		case value == "-" && piped:
+			return nil, frame.UsageErrorf("--input %s=-: another input has read standard input", name)
+		case value == "-":
+			piped = true
+			b, err := io.ReadAll(io.LimitReader(a.Stdin, frame.MaxInput+1))
+			if err != nil {
+				return nil, fmt.Errorf("standard input: %w", err)
+			}
+			value = string(b)
+		case strings.HasPrefix(value, "@"):
+			b, err := dialog.Flags{}.ReadFile("--input", value[1:])
+			if err != nil {
+				return nil, frame.ExitUsage.With(err)
+			}
+			value = string(b)
+		}
+		if !utf8.ValidString(value) {
+			return nil, frame.UsageErrorf("--input %s is not valid UTF-8", name)
+		}
+		inputs[name] = value
+	}
+	return inputs, nil
+}
+
+func (a *app) run(cmd *cobra.Command, f runFlags, name string) error {
+	if err := f.Check(); err != nil {
+		return err
+	}
+	if f.id == "" && cmd.Flags().Changed("id") {
+		return frame.UsageErrorf("--id is empty")
+	}
+	if f.most < 1 || f.most > 64 {
+		return frame.UsageErrorf("--parallel is a number from 1 to 64")
+	}
+	p, limit, err := a.LocateLimited(f.ConfigFlags())
+	if err != nil {
+		return frame.ExitUsage.With(err)
+	}
+	file, err := flow.Load(flowFile(p, name))
+	if err != nil {
+		return frame.ExitUsage.With(err)
+	}
+	id := cmp.Or(f.id, file.Name+"-"+frame.ShortID(uuid.NewString()))
+	if err := flow.CheckID(id); err != nil {
+		return frame.ExitUsage.With(err)
+	}
+	inputs, err := a.readInputs(f.inputs)
+	if err != nil {
+		return err
+	}
+	if _, err := file.Fill(inputs); err != nil {
+		return frame.ExitUsage.With(err)
+	}
+	ctx, stop := frame.CatchSignals(cmd.Context(), 0)
+	defer stop.Release()
+	say := dialog.NewPrinter(ctx, a.App, dialog.Flags{Format: "text", Quiet: f.Json}, stop)
+	defer func() { _ = say.Status.Close() }() // errors of the terminal are ignored
+	if limit != "" {
+		say.Note("warning: " + limit)
+	}
+	r, done, err := a.Open(ctx, p)
+	if err != nil {
+		return frame.LogNotOpened(err)
+	}
+	err = a.drive(ctx, &driving{f: f, file: file, id: id, inputs: inputs, p: p, r: r, say: say, stop: stop})
+	if cerr := done(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// driving is one use of the command run, after its flags were read.
+type driving struct {
+	f      runFlags
+	file   *flow.Flow
+	id     string
+	inputs map[string]string
+	p      *project.Project
+	r      *kernel.Runner
+	say    *dialog.Printer
+	stop   *frame.Stopper
+}
+
+func (a *app) drive(ctx context.Context, d *driving) error {
+	if d.r.Unfinished() {
+		if _, err := d.r.Recover(ctx); err != nil {
+			return frame.ExitLog.With(err)
+		}
+	}
+	paths, err := d.p.Workspace.Context(d.p.Config.ContextID)
+	if err != nil {
+		return err
+	}
+	asker := dialog.NewAsker(a.App, d.r, d.say)
+	defer asker.Close()
+	asker.Stop = d.stop
+	var showing sync.Mutex
+	ask := func(n record.Notice) {
+		switch n.(type) {
+		case record.Asked, record.Closed:
+			showing.Lock()
+			defer showing.Unlock()
+			asker.Show(n)
+		}
+	}
+	mode, wait := d.p.Answering(asker.Available(), d.f.WaitPermissions)
+	turns := &flow.Turns{
+		Project: d.p, Runner: d.r, Choice: project.Choice{Provider: d.f.Provider}, Permissions: mode, AnswerIn: wait,
+		Sender: frame.UserName(a.Getenv), Show: func(_ flow.Call, n record.Notice) { ask(n) },
+	}
+	out := &printer{a: a, asJSON: d.f.Json, status: d.say.Status}
+	halt := make(chan struct{})
+	var why error
+	go func() { // ends with the process at the latest
+		if s, ok := <-d.stop.First; ok {
+			why = frame.StopExitCode(s).With(nil)
+			close(halt)
+		}
+	}()
+	driver := &flow.Driver{
+		Log: d.r.Log(), Questions: d.r.Questions(), Locks: paths.Locks, By: turns.Sender, Answer: turns.Answer, Stop: halt,
+		Most: d.f.most, Stay: asker.Available() || d.f.stay, Show: out.show,
+		Asked: func(q interaction.Question) {
+			ask(record.Asked{Question: q, Answerable: true})
+			if !asker.Available() {
+				d.say.Line("perlica: the flow asks: perlica pending show " + frame.ShortID(q.ID))
+			}
+		},
+		Closed: func(q interaction.Question) { ask(record.Closed{Question: q}) },
+	}
+	s, err := driver.Run(ctx, d.file, d.id, d.inputs)
+	d.say.Status.Clear()
+	if err != nil {
+		return a.explain(err, d)
+	}
+	out.write(change{Type: "flow.ended", ID: s.ID, State: s.Outcome()}, endText(s))
+	if s.Finished == nil {
+		if err := a.hints(ctx, s, &d.r.Log().Reader); err != nil {
+			return err
+		}
+		a.Note("to continue: perlica flow run … --id " + s.ID)
+	}
+	if out.err != nil {
+		return frame.ExitFailure.With(fmt.Errorf("standard output: %w", out.err))
+	}
+	select {
+	case <-halt:
+		if s.Finished == nil {
+			return why
+		}
+	default:
+	}
+	if code := exitCode(s); code != 0 {
+		return code.With(nil)
+	}
+	return nil
+}
+
+// endText returns the last line of run.
+func endText(s *flow.State) string {
+	s.Alive = false
+	text := s.ID + " " + s.Outcome()
+	if s.Finished != nil {
+		text += " after " + s.Ended.Sub(s.At).Round(time.Second).String()
+	}
+	return text
+}
+
+// explain adds a hint and an exit code to an error of the driver.
+func (a *app) explain(err error, d *driving) error {
+	var stopped *kernel.StoppedError
+	switch {
+	case errors.Is(err, flow.ErrOtherFile), errors.Is(err, flow.ErrOtherInputs):
+		return frame.WithHint(frame.ExitUsage.With(err), "another file or other inputs need another --id; to see this run: "+
+			"perlica flow show %s", d.id)
+	case errors.As(err, &stopped):
+		return max(frame.StopExitCode(stopped.Stop), frame.ExitFailure).With(nil)
+	}
+	return frame.WithHint(frame.RefusalExitCode(err).With(err), "%s",
+		cmp.Or(frame.HintOf(err), "no further step begins; to continue: perlica flow run … --id "+d.id))
+}
+
+// exitCode returns the worst exit code of the steps.
+func exitCode(s *flow.State) frame.ExitCode {
+	var codes []frame.ExitCode
+	for _, st := range s.Steps {
+		for _, u := range append([]flow.Unit{st.Unit}, st.Items...) {
+			if u.Phase != flow.Failed || st.OnFailure != "continue" {
+				codes = append(codes, unitExitCode(u))
+			}
+		}
+	}
+	return frame.WorstExitCode(codes...)
+}
+
+func unitExitCode(u flow.Unit) frame.ExitCode {
+	switch {
+	case u.Phase == flow.Unknown:
+		return frame.ExitUnknown
+	case u.Phase == flow.Failed && u.ErrorType == string(provider.TypeAuth):
+		return frame.ExitLogin
+	case u.Phase == flow.Failed:
+		return frame.ExitFailure
+	case u.Phase == flow.Asked, u.Unanswered > 0:
+		return frame.ExitUnanswered
+	}
+	return 0
+}

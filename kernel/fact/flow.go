@@ -1,0 +1,55 @@
+package fact
+
+import "github.com/perlica/perlica/eventlog/event"
+
+// FlowStarted is the payload of flow.started. A flow run keeps the text of its file, so that a reader can draw the graph
+// without the file.
+type FlowStarted struct {
+	Name string `json:"name"`
+	// Digest is the SHA-256 of the file and of the files that it names, in hex.
+	Digest string            `json:"digest"`
+	File   string            `json:"file"` // the file's text
+	Inputs map[string]string `json:"inputs,omitempty"`
+	By     string            `json:"by"`
+}
+
+// These are the decisions about a step in FlowDecided.
+const (
+	FlowExpanded = "expanded" // the items of a loop are known
+	FlowDone     = "done"
+	FlowFailed   = "failed"
+	FlowSkipped  = "skipped"
+	FlowRetry    = "retry" // a person wants a new input for a step
+)
+
+// FlowDecided is the payload of flow.step.decided.
+type FlowDecided struct {
+	Step string `json:"step"`
+	// Item is the number of an item of a loop, from 1. 0 means the step itself.
+	Item int `json:"item,omitempty"`
+	// Attempt counts the retries that a person has asked for. It is 0 for the first attempt.
+	Attempt  int    `json:"attempt,omitempty"`
+	Decision string `json:"decision"`
+	// Items are the digests of a loop's items, in their order, for "expanded".
+	Items  []string    `json:"items,omitempty"`
+	Run    event.RunID `json:"call,omitempty"` // the run of the call, if there was one
+	Answer string      `json:"answer,omitempty"`
+	Error  string      `json:"error,omitempty"`
+	By     string      `json:"by,omitempty"` // the author of a retry or of an answer
+	// ErrorType is the type of the agent's error. Unanswered counts the agent's questions without an answer.
+	ErrorType  string `json:"error_type,omitempty"`
+	Unanswered int    `json:"unanswered,omitempty"`
+	DurationMS int64  `json:"duration_ms,omitempty"`
+	Cost       *Cost  `json:"cost,omitempty"`
+}
+
+// These are the outcomes of a flow run in FlowFinished.
+const (
+	FlowCancelled = "cancelled"
+)
+
+// FlowFinished is the payload of flow.finished. A retry after it continues the flow run.
+type FlowFinished struct {
+	Outcome string `json:"outcome"` // "done", "failed" or "cancelled"
+	By      string `json:"by,omitempty"`
+}

@@ -1,0 +1,62 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// These are the errors of Retry and Cancel.
+var (
+	ErrFinished = errors.New("the flow run has ended")
+	ErrNotEnded = errors.New("only a failed step, or a step with an unknown outcome, can be called again")
+)
+
+// Retry records a person's decision to call a step or an item again, with a new input. item is 0 for a single step. The
+// next driver makes the call.
+func Retry(ctx context.Context, log *eventlog.Log, s *State, id string, item int, by string) (event.InputID, error) {
+	st := s.step(id)
+	switch {
+	case st == nil:
+		return "", fmt.Errorf("the flow %s has no step %s", s.Flow.Name, id)
+	case item < 0 || item > len(st.Items):
+		return "", fmt.Errorf("step %s has %d items, and no item %d", id, len(st.Items), item)
+	case item == 0 && st.Expanded:
+		return "", fmt.Errorf("step %s has items: name one as %s/N", id, id)
+	case st.unit(item).Phase != Failed && st.unit(item).Phase != Unknown:
+		return "", fmt.Errorf("%w: %s is %s", ErrNotEnded, id, st.unit(item).Phase)
+	}
+	u := st.unit(item)
+	before := u.Attempt
+	d := fact.FlowDecided{Step: id, Item: item, Attempt: before + 1, Decision: fact.FlowRetry, Run: u.Run, By: by}
+	u.Attempt++
+	key := event.InteractionID(s.InputID(st, item))
+	u.Attempt = before
+	// The decision of the new attempt has the same key. Two people who retry at the same time make one new attempt.
+	refs := event.Refs{Run: RunID(s.ID), Interaction: key + "/asked"}
+	unless := event.Query{Interaction: refs.Interaction, Types: []event.Type{event.FlowStepDecided}}
+	if _, err := log.AppendUnless(ctx, unless, event.NewFact(event.FlowStepDecided, "user", refs, d)); err != nil {
+		return "", err
+	}
+	return event.InputID(key), nil
+}
+
+// Cancel records a person's decision to end a flow run. Its driver begins no further step.
+func Cancel(ctx context.Context, log *eventlog.Log, s *State, by string) error {
+	if s.Finished != nil {
+		return fmt.Errorf("%w: %s", ErrFinished, s.Finished.Outcome)
+	}
+	run := RunID(s.ID)
+	unless := event.Query{Run: run, Types: []event.Type{event.FlowFinished}, After: s.retried}
+	_, err := log.AppendUnless(ctx, unless, event.NewFact(event.FlowFinished, "user",
+		event.Refs{Run: run, Interaction: event.Flows}, fact.FlowFinished{Outcome: fact.FlowCancelled, By: by}))
+	var conflict *eventlog.ConflictError
+	if errors.As(err, &conflict) {
+		return ErrFinished
+	}
+	return err
+}

@@ -1,0 +1,425 @@
+package flow
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxExpression is the length of the longest expression in bytes. maxDepth is the largest depth of its tree.
+const (
+	maxExpression = 8 << 10
+	maxDepth      = 100
+)
+
+// node is a part of a parsed expression.
+type node struct {
+	op   string  // a literal, an operator, or one of the words below
+	name string  // of a variable, a member or a function
+	val  any     // of a literal
+	kids []*node // the operands
+}
+
+// These are the values of node.op that are not operators of the language.
+const (
+	opLiteral  = "literal"
+	opName     = "name"
+	opElement  = "#"      // the element of a list, in the second argument of a function such as map
+	opMember   = "member" // a.b; an error if b is missing
+	opOptional = "?."     // a?.b; nil if b is missing
+	opIndex    = "index"
+	opCall     = "call"
+	opList     = "list"
+	opMap      = "map"
+)
+
+// An ExpressionError says why an expression cannot be read or evaluated.
+type ExpressionError struct {
+	Expression string
+	Why        string
+}
+
+func (e *ExpressionError) Error() string {
+	return fmt.Sprintf("%s: in {{ %s }}", e.Why, cutText(e.Expression))
+}
+
+// cutText shortens a text for a message.
+func cutText(s string) string {
+	const most = 80
+	s = strings.Join(strings.Fields(s), " ")
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most-1]) + "…"
+}
+
+// expression is a parsed expression.
+type expression struct {
+	text string
+	root *node
+}
+
+// parseExpression parses the text of an expression. The language has no loops and no functions of the user, so every
+// expression ends.
+func parseExpression(text string) (*expression, error) {
+	if len(text) > maxExpression {
+		return nil, &ExpressionError{text, fmt.Sprintf("the expression has %d bytes; the limit is %d", len(text),
+			maxExpression)}
+	}
+	p := &parser{text: text}
+	root, err := p.parseAll()
+	if err != nil {
+		return nil, &ExpressionError{text, err.Error()}
+	}
+	return &expression{text, root}, nil
+}
+
+// parser reads an expression from left to right.
+type parser struct {
+	text  string
+	at    int
+	tok   token
+	depth int
+}
+
+// token is a word of an expression. The kind is "name", "number", "string", "end" or the operator itself.
+type token struct {
+	kind, text string
+}
+
+func (p *parser) parseAll() (*node, error) {
+	if err := p.next(); err != nil {
+		return nil, err
+	}
+	n, err := p.parseTernary()
+	if err == nil && p.tok.kind != "end" {
+		err = fmt.Errorf("unexpected %q", p.tok.text)
+	}
+	return n, err
+}
+
+// operators are the operators of more than one character.
+var operators = []string{"==", "!=", "<=", ">=", "&&", "||", "??", "?."}
+
+// next reads the next token.
+func (p *parser) next() error {
+	rest := strings.TrimLeftFunc(p.text[p.at:], unicode.IsSpace)
+	p.at = len(p.text) - len(rest)
+	if rest == "" {
+		p.tok = token{"end", "the end"}
+		return nil
+	}
+	take := func(kind string, n int) error {
+		p.tok, p.at = token{kind, rest[:n]}, p.at+n
+		return nil
+	}
+	c := rest[0]
+	switch {
+	case isNameByte(c) && (c < '0' || c > '9'):
+		return take("name", spanOf(rest, isNameByte))
+	case c >= '0' && c <= '9':
+		n := spanOf(rest, func(b byte) bool { return b >= '0' && b <= '9' || b == '.' || b == '_' })
+		return take("number", n)
+	case c == '"' || c == '\'' || c == '`':
+		return p.nextString(rest)
+	}
+	for _, op := range operators {
+		if strings.HasPrefix(rest, op) {
+			return take(op, len(op))
+		}
+	}
+	if strings.IndexByte("+-*/%<>!?:.,()[]{}#|", c) < 0 {
+		r, _ := utf8.DecodeRuneInString(rest)
+		return fmt.Errorf("unexpected %q", r)
+	}
+	return take(string(c), 1)
+}
+
+func isNameByte(b byte) bool {
+	return b == '_' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9'
+}
+
+// spanOf returns the length of the beginning of s whose bytes satisfy is.
+func spanOf(s string, is func(byte) bool) int {
+	n := 0
+	for n < len(s) && is(s[n]) {
+		n++
+	}
+	return n
+}
+
+// escapes are the escape sequences of a string.
+var escapes = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", '\\': `\`, '"': `"`, '\'': "'", '`': "`"}
+
+// nextString reads a string with its quotes.
+func (p *parser) nextString(rest string) error {
+	var b strings.Builder
+	quote := rest[0]
+	for i := 1; i < len(rest); i++ {
+		switch c := rest[i]; {
+		case c == quote:
+			p.tok, p.at = token{"string", b.String()}, p.at+i+1
+			return nil
+		case c == '\\' && quote != '`':
+			i++
+			if i == len(rest) {
+				break
+			}
+			s, ok := escapes[rest[i]]
+			if !ok {
+				return fmt.Errorf(`unknown escape \%c`, rest[i])
+			}
+			b.WriteString(s)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return fmt.Errorf("the string that begins with %s has no end", cutText(rest))
+}
+
+// accept reads the next token if the present one has one of the kinds, or is one of these names.
+func (p *parser) accept(kinds ...string) (string, bool, error) {
+	for _, k := range kinds {
+		if p.tok.kind == k || p.tok.kind == "name" && p.tok.text == k {
+			return k, true, p.next()
+		}
+	}
+	return "", false, nil
+}
+
+func (p *parser) expect(kind string) error {
+	_, ok, err := p.accept(kind)
+	if err == nil && !ok {
+		err = fmt.Errorf("expected %q before %s", kind, p.tok.text)
+	}
+	return err
+}
+
+func (p *parser) parseTernary() (*node, error) {
+	if p.depth++; p.depth > maxDepth {
+		return nil, fmt.Errorf("the expression is nested more than %d times", maxDepth)
+	}
+	defer func() { p.depth-- }()
+	cond, err := p.parseBinary(0)
+	if err != nil {
+		return nil, err
+	}
+	_, ok, err := p.accept("?")
+	if err != nil || !ok {
+		return cond, err
+	}
+	yes, err := p.parseTernary()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.expect(":"); err != nil {
+		return nil, err
+	}
+	no, err := p.parseTernary()
+	return &node{op: "?", kids: []*node{cond, yes, no}}, err
+}
+
+// levels are the binary operators, from the weakest to the strongest.
+var levels = [][]string{
+	{"or", "||"}, {"and", "&&"}, {"??"}, {"==", "!=", "<", "<=", ">", ">=", "in", "contains", "startsWith", "endsWith"},
+	{"+", "-"}, {"*", "/", "%"},
+}
+
+// sameOperator has the words that mean another operator.
+var sameOperator = map[string]string{"||": "or", "&&": "and", "!": "not"}
+
+func (p *parser) parseBinary(level int) (*node, error) {
+	if level == len(levels) {
+		return p.parseUnary()
+	}
+	left, err := p.parseBinary(level + 1)
+	for err == nil {
+		op, ok, aerr := p.accept(levels[level]...)
+		if !ok || aerr != nil {
+			return left, aerr
+		}
+		var right *node
+		right, err = p.parseBinary(level + 1)
+		if same := sameOperator[op]; same != "" {
+			op = same
+		}
+		left = &node{op: op, kids: []*node{left, right}}
+	}
+	return left, err
+}
+
+func (p *parser) parseUnary() (*node, error) {
+	op, ok, err := p.accept("!", "not", "-")
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return p.parsePostfix()
+	}
+	if p.depth++; p.depth > maxDepth {
+		return nil, fmt.Errorf("the expression is nested more than %d times", maxDepth)
+	}
+	defer func() { p.depth-- }()
+	kid, err := p.parseUnary()
+	switch op {
+	case "-":
+		op = "negate"
+	case "!":
+		op = "not"
+	}
+	return &node{op: op, kids: []*node{kid}}, err
+}
+
+func (p *parser) parsePostfix() (*node, error) {
+	n, err := p.parsePrimary()
+	for err == nil {
+		op, ok, aerr := p.accept(".", "?.", "[")
+		if !ok || aerr != nil {
+			return n, aerr
+		}
+		if op == "[" {
+			var i *node
+			if i, err = p.parseTernary(); err == nil {
+				err = p.expect("]")
+			}
+			n = &node{op: opIndex, kids: []*node{n, i}}
+			continue
+		}
+		n, err = p.parseMember(n, op)
+	}
+	return n, err
+}
+
+// parseMember parses the name after a dot.
+func (p *parser) parseMember(of *node, op string) (*node, error) {
+	if p.tok.kind != "name" {
+		return nil, fmt.Errorf("expected a name before %s", p.tok.text)
+	}
+	kind := opMember
+	if op == "?." {
+		kind = opOptional
+	}
+	n := &node{op: kind, name: p.tok.text, kids: []*node{of}}
+	return n, p.next()
+}
+
+func (p *parser) parsePrimary() (*node, error) {
+	t := p.tok
+	switch t.kind {
+	case "number":
+		v, err := strconv.ParseFloat(strings.ReplaceAll(t.text, "_", ""), 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s is not a number", t.text)
+		}
+		return &node{op: opLiteral, val: v}, p.next()
+	case "string":
+		return &node{op: opLiteral, val: t.text}, p.next()
+	case "#":
+		return &node{op: opElement}, p.next()
+	case ".": // in the second argument of map, .name means #.name
+		if err := p.next(); err != nil {
+			return nil, err
+		}
+		return p.parseMember(&node{op: opElement}, ".")
+	case "(":
+		if err := p.next(); err != nil {
+			return nil, err
+		}
+		n, err := p.parseTernary()
+		if err == nil {
+			err = p.expect(")")
+		}
+		return n, err
+	case "[":
+		kids, err := p.parseUntil("]")
+		return &node{op: opList, kids: kids}, err
+	case "{":
+		return p.parseMap()
+	case "name":
+		return p.parseName()
+	}
+	return nil, fmt.Errorf("expected a value before %s", t.text)
+}
+
+// parseName parses a word: a constant, a variable or the call of a function.
+func (p *parser) parseName() (*node, error) {
+	name := p.tok.text
+	if err := p.next(); err != nil {
+		return nil, err
+	}
+	switch name {
+	case "true", "false":
+		return &node{op: opLiteral, val: name == "true"}, nil
+	case "nil", "null":
+		return &node{op: opLiteral}, nil
+	}
+	if p.tok.kind != "(" {
+		return &node{op: opName, name: name}, nil
+	}
+	kids, err := p.parseUntil(")")
+	return &node{op: opCall, name: name, kids: kids}, err
+}
+
+// parseUntil parses a list with commas. The present token opens it, and the token end closes it.
+func (p *parser) parseUntil(end string) (kids []*node, err error) {
+	if err := p.next(); err != nil {
+		return nil, err
+	}
+	for {
+		if _, ok, err := p.accept(end); ok || err != nil {
+			return kids, err
+		}
+		kid, err := p.parseTernary()
+		if err != nil {
+			return nil, err
+		}
+		kids = append(kids, kid)
+		if _, ok, err := p.accept(","); err != nil {
+			return nil, err
+		} else if !ok {
+			return kids, p.expect(end)
+		}
+	}
+}
+
+// parseMap parses {name: value, …}. An expression in braces without a name is that expression, as in map(list, {#}).
+func (p *parser) parseMap() (*node, error) {
+	if err := p.next(); err != nil {
+		return nil, err
+	}
+	m := &node{op: opMap}
+	for {
+		if _, ok, err := p.accept("}"); ok || err != nil {
+			return m, err
+		}
+		key, err := p.parseTernary()
+		if err != nil {
+			return nil, err
+		}
+		if _, ok, err := p.accept(":"); err != nil {
+			return nil, err
+		} else if !ok && len(m.kids) == 0 {
+			return key, p.expect("}")
+		} else if !ok {
+			return nil, fmt.Errorf("expected %q before %s", ":", p.tok.text)
+		}
+		if key.op == opName {
+			key = &node{op: opLiteral, val: key.name}
+		}
+		if s, ok := key.val.(string); !ok || key.op != opLiteral {
+			return nil, fmt.Errorf("the name of a member must be a word or a string, not %v", s)
+		}
+		value, err := p.parseTernary()
+		if err != nil {
+			return nil, err
+		}
+		m.kids = append(m.kids, key, value)
+		if _, ok, err := p.accept(","); err != nil {
+			return nil, err
+		} else if !ok {
+			return m, p.expect("}")
+		}
+	}
+}

@@ -1,0 +1,429 @@
+// Package flow decides which step of a flow is ready, skipped or failed, and lets a caller answer the ready steps.
+//
+// A flow is a graph of single calls and of questions to people, written in a TOML file. The graph is known before the
+// flow starts. The decisions follow from the events of a log alone. The input id of a step follows from the id of the
+// flow run and the step, so a second process or a restart makes no second call. The package never repeats a call and
+// starts no command. It makes no call itself: Driver.Answer answers one input.
+//
+// A step that is ready has no event of its own, because the intent of its input is that event. After a step the driver
+// records one flow.step.decided and does not wait for the disk. The lock of the flow run lets one process at a time
+// decide. Without the lock, the uniqueness of intents and decisions in the log prevents a second call.
+//
+// The goroutine that calls Driver.Run owns the state. Each running step has a goroutine, which sends its result to the
+// owner.
+package flow
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// These are the limits of a file.
+const (
+	MaxFile     = 1 << 20 // bytes
+	mostSteps   = 1000
+	maxItems    = 10_000
+	usualItems  = 50
+	maxParallel = 64
+	maxDeep     = 4 // flows inside of flows
+)
+
+// Input is an input of a flow. An input without a default must be given.
+type Input struct {
+	Description string  `toml:"description"`
+	Default     *string `toml:"default"`
+}
+
+// Step is a call (Text), a question to a person (Ask) or a flow inside of the flow (Flow).
+type Step struct {
+	ID          string            `toml:"id"`
+	Needs       []string          `toml:"needs"`
+	When        string            `toml:"when"`
+	ForEach     string            `toml:"for_each"`
+	Parallel    int               `toml:"parallel"`
+	MaxItems    int               `toml:"max_items"`
+	OnFailure   string            `toml:"on_failure"`
+	OnSkipped   string            `toml:"on_skipped"`
+	Text        string            `toml:"text"`
+	Provider    string            `toml:"provider"`
+	Permissions string            `toml:"permissions"`
+	Schema      string            `toml:"schema"`  // a file with a JSON Schema for the answer
+	Session     string            `toml:"session"` // the step whose session this step continues
+	Ask         string            `toml:"ask"`
+	Options     []string          `toml:"options"`
+	Flow        string            `toml:"flow"` // the file of another flow
+	Inputs      map[string]string `toml:"inputs"`
+
+	// SchemaText is the content of the file Schema.
+	SchemaText []byte `toml:"-"`
+
+	when, forEach *expression
+	text          *template
+	inputs        map[string]*template
+	inner         *Flow
+	before        map[string]bool // the steps that this step needs, directly or not
+}
+
+// loops reports whether the step has an item for each element of a list.
+func (s *Step) loops() bool { return s.ForEach != "" }
+
+// Flow is a checked file.
+type Flow struct {
+	Name        string           `toml:"name"`
+	Description string           `toml:"description"`
+	Inputs      map[string]Input `toml:"inputs"`
+	Steps       []*Step          `toml:"step"`
+
+	// Text is the file's text. Digest is the SHA-256 of the text and of the files that it names, in hex.
+	Text   string `toml:"-"`
+	Digest string `toml:"-"`
+
+	places map[string]int // the place of each step in Steps
+}
+
+// A FileError says why a file is not a flow.
+type FileError struct {
+	File string // may be empty
+	Err  error
+}
+
+func (e *FileError) Error() string {
+	if e.File == "" {
+		return "the flow: " + e.Err.Error()
+	}
+	return e.File + ": " + e.Err.Error()
+}
+
+// Unwrap returns the fault.
+func (e *FileError) Unwrap() error { return e.Err }
+
+// Usage says that the fault is the user's.
+func (e *FileError) Usage() bool { return true }
+
+// Load reads and checks the flow in a file, and the files that it names. The error is a *FileError.
+func Load(path string) (*Flow, error) { return load(path, 0) }
+
+func load(path string, depth int) (*Flow, error) {
+	text, err := readBounded(path)
+	if err != nil {
+		return nil, &FileError{path, err}
+	}
+	dir := filepath.Dir(path)
+	f, err := parse(text, func(name string) ([]byte, error) { return readBounded(filepath.Join(dir, name)) },
+		func(name string) (*Flow, error) {
+			if depth == maxDeep {
+				return nil, fmt.Errorf("flows are nested more than %d times", maxDeep)
+			}
+			return load(filepath.Join(dir, name), depth+1)
+		})
+	if err != nil {
+		return nil, &FileError{path, err}
+	}
+	return f, nil
+}
+
+// readBounded reads a file of at most MaxFile bytes.
+func readBounded(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, errors.Unwrap(err)
+	case !info.Mode().IsRegular():
+		return nil, errors.New("not a regular file")
+	case info.Size() > MaxFile:
+		return nil, fmt.Errorf("the file has %d bytes; the limit is %d", info.Size(), MaxFile)
+	}
+	b, err := os.ReadFile(path)
+	if err == nil && len(b) > MaxFile {
+		err = fmt.Errorf("the file has %d bytes; the limit is %d", len(b), MaxFile)
+	}
+	return b, err
+}
+
+// Parse checks the text of a flow and reads no other file. The result is good for showing a flow and not for running it.
+func Parse(text string) (*Flow, error) {
+	f, err := parse([]byte(text), nil, nil)
+	if err != nil {
+		return nil, &FileError{"", err}
+	}
+	return f, nil
+}
+
+func parse(text []byte, read func(string) ([]byte, error), inner func(string) (*Flow, error)) (*Flow, error) {
+	f := &Flow{Text: string(text), places: map[string]int{}}
+	if err := decode(text, f); err != nil {
+		return nil, err
+	}
+	if err := f.checkNames(); err != nil {
+		return nil, err
+	}
+	for _, s := range f.Steps {
+		if err := f.orderStep(s, nil); err != nil {
+			return nil, err
+		}
+	}
+	parts := sha256.New()
+	parts.Write(text)
+	for _, s := range f.Steps {
+		if err := f.checkStep(s); err != nil {
+			return nil, fmt.Errorf("step %s: %w", s.ID, err)
+		}
+		if s.Schema != "" && read != nil {
+			b, err := read(s.Schema)
+			if err != nil {
+				return nil, fmt.Errorf("step %s: schema %s: %w", s.ID, s.Schema, err)
+			}
+			s.SchemaText = b
+			fmt.Fprintf(parts, "\x00%s\x00%d\x00%s", s.Schema, len(b), b)
+		}
+		if s.Flow != "" && inner != nil {
+			sub, err := inner(s.Flow)
+			if err != nil {
+				return nil, fmt.Errorf("step %s: %w", s.ID, err)
+			}
+			s.inner = sub
+			fmt.Fprintf(parts, "\x00%s\x00%s", s.Flow, sub.Digest)
+			if err := sub.checkGiven(s.Inputs); err != nil {
+				return nil, fmt.Errorf("step %s: %w", s.ID, err)
+			}
+		}
+	}
+	f.Digest = hex.EncodeToString(parts.Sum(nil))
+	return f, nil
+}
+
+// decode decodes TOML. An unknown key is an error that names its line.
+func decode(text []byte, f *Flow) error {
+	d := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
+	err := d.Decode(f)
+	var unknown *toml.StrictMissingError
+	var bad *toml.DecodeError
+	switch {
+	case errors.As(err, &unknown) && len(unknown.Errors) > 0:
+		row, _ := unknown.Errors[0].Position()
+		return fmt.Errorf("line %d: unknown key %s", row, strings.Join(unknown.Errors[0].Key(), "."))
+	case errors.As(err, &bad):
+		row, _ := bad.Position()
+		return fmt.Errorf("line %d: %w", row, err)
+	}
+	return err
+}
+
+var (
+	flowName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	stepName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+)
+
+// checkNames checks the names of the flow, its inputs and its steps.
+func (f *Flow) checkNames() error {
+	switch {
+	case !flowName.MatchString(f.Name):
+		return fmt.Errorf("the name %q is not 1 to 64 letters, digits, dots, dashes or underscores", f.Name)
+	case len(f.Steps) == 0:
+		return errors.New("there is no [[step]]")
+	case len(f.Steps) > mostSteps:
+		return fmt.Errorf("there are %d steps; the limit is %d", len(f.Steps), mostSteps)
+	}
+	for name := range f.Inputs {
+		if !stepName.MatchString(name) {
+			return fmt.Errorf("the input %q is not a name of letters, digits and underscores", name)
+		}
+	}
+	for i, s := range f.Steps {
+		if !stepName.MatchString(s.ID) {
+			return fmt.Errorf("step %d: the id %q is not a name of letters, digits and underscores", i+1, s.ID)
+		}
+		if _, ok := f.places[s.ID]; ok {
+			return fmt.Errorf("two steps have the id %s", s.ID)
+		}
+		f.places[s.ID] = i
+	}
+	return nil
+}
+
+// step returns a step by its id, or nil.
+func (f *Flow) step(id string) *Step {
+	if i, ok := f.places[id]; ok {
+		return f.Steps[i]
+	}
+	return nil
+}
+
+// orderStep sets Step.before. The steps in path need s.
+func (f *Flow) orderStep(s *Step, path []string) error {
+	if i := slices.Index(path, s.ID); i >= 0 {
+		return fmt.Errorf("the steps need each other: %s", strings.Join(append(path[i:], s.ID), " needs "))
+	}
+	if s.before != nil {
+		return nil
+	}
+	before := map[string]bool{}
+	for _, id := range s.Needs {
+		need := f.step(id)
+		if need == nil {
+			return fmt.Errorf("step %s: there is no step %s, which it needs", s.ID, id)
+		}
+		if err := f.orderStep(need, append(path, s.ID)); err != nil {
+			return err
+		}
+		before[id] = true
+		for earlier := range need.before {
+			before[earlier] = true
+		}
+	}
+	s.before = before
+	return nil
+}
+
+// checkStep checks one step and parses its expressions.
+func (f *Flow) checkStep(s *Step) error {
+	kinds := 0
+	for _, set := range []bool{s.Text != "", s.Ask != "", s.Flow != ""} {
+		if set {
+			kinds++
+		}
+	}
+	if kinds != 1 {
+		return errors.New("a step has exactly one of text, ask and flow")
+	}
+	if err := s.checkKeys(); err != nil {
+		return err
+	}
+	if err := f.checkSession(s); err != nil {
+		return err
+	}
+	return f.parseStep(s)
+}
+
+// checkKeys checks the keys that do not depend on other steps.
+func (s *Step) checkKeys() error {
+	for key, set := range map[string]bool{"provider": s.Provider != "", "permissions": s.Permissions != "",
+		"schema": s.Schema != "", "session": s.Session != "", "for_each": s.ForEach != ""} {
+		if set && s.Text == "" {
+			return fmt.Errorf("%s belongs to a step with a text", key)
+		}
+	}
+	switch {
+	case !slices.Contains([]string{"", "ask", "reads", "deny", "allow"}, s.Permissions):
+		return fmt.Errorf("permissions is ask, reads, deny or allow, not %q", s.Permissions)
+	case !slices.Contains([]string{"", "stop", "continue"}, s.OnFailure):
+		return fmt.Errorf("on_failure is stop or continue, not %q", s.OnFailure)
+	case !slices.Contains([]string{"", "stop", "continue"}, s.OnSkipped):
+		return fmt.Errorf("on_skipped is stop or continue, not %q", s.OnSkipped)
+	case s.Parallel < 0 || s.Parallel > maxParallel:
+		return fmt.Errorf("parallel is a number from 1 to %d", maxParallel)
+	case s.MaxItems < 0 || s.MaxItems > maxItems:
+		return fmt.Errorf("max_items is a number from 1 to %d", maxItems)
+	case (s.Parallel > 0 || s.MaxItems > 0) && s.ForEach == "":
+		return errors.New("parallel and max_items belong to a step with for_each")
+	case s.Ask != "" && (len(s.Options) == 0 || len(s.Options) > 20):
+		return errors.New("a question needs 1 to 20 options")
+	case s.Ask == "" && s.Options != nil:
+		return errors.New("options belong to a step with ask")
+	case s.Flow == "" && s.Inputs != nil:
+		return errors.New("inputs belong to a step with flow")
+	}
+	for i, o := range s.Options {
+		if strings.TrimSpace(o) != o || o == "" || len(o) > 100 || slices.Contains(s.Options[:i], o) {
+			return fmt.Errorf("the option %q is empty, repeated, or longer than 100 bytes", o)
+		}
+	}
+	s.Parallel, s.MaxItems = max(s.Parallel, 1), max(s.MaxItems, 0)
+	if s.MaxItems == 0 {
+		s.MaxItems = usualItems
+	}
+	return nil
+}
+
+// checkSession checks that the step of the session is a single call before s.
+func (f *Flow) checkSession(s *Step) error {
+	if s.Session == "" {
+		return nil
+	}
+	of := f.step(s.Session)
+	switch {
+	case of == nil:
+		return fmt.Errorf("session: there is no step %s", s.Session)
+	case !s.before[s.Session]:
+		return fmt.Errorf("session: the step does not need %s", s.Session)
+	case of.Text == "" || of.loops() || s.loops():
+		return errors.New("session: both steps must be single calls")
+	case s.Provider != "" && s.Provider != of.Provider:
+		return fmt.Errorf("session: a session stays with its provider, %q", of.Provider)
+	}
+	return nil
+}
+
+// parseStep parses the expressions of a step and checks their names.
+func (f *Flow) parseStep(s *Step) (err error) {
+	sc := scope{flow: f, step: s}
+	if s.When != "" {
+		if s.when, err = sc.expression(s.When); err != nil {
+			return fmt.Errorf("when: %w", err)
+		}
+	}
+	if s.ForEach != "" {
+		if s.forEach, err = sc.expression(s.ForEach); err != nil {
+			return fmt.Errorf("for_each: %w", err)
+		}
+	}
+	sc.item = s.loops()
+	if s.text, err = sc.template(s.Text + s.Ask); err != nil { // one of the two is empty
+		return err
+	}
+	s.inputs = map[string]*template{}
+	for name, text := range s.Inputs {
+		if s.inputs[name], err = sc.template(text); err != nil {
+			return fmt.Errorf("inputs.%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// checkGiven checks that given has every input without a default, and no other one.
+func (f *Flow) checkGiven(given map[string]string) error {
+	for name := range given {
+		if _, ok := f.Inputs[name]; !ok {
+			return fmt.Errorf("the flow %s has no input %s", f.Name, name)
+		}
+	}
+	for name, in := range f.Inputs {
+		if _, ok := given[name]; !ok && in.Default == nil {
+			return fmt.Errorf("the flow %s needs the input %s", f.Name, name)
+		}
+	}
+	return nil
+}
+
+// maxInputs is the total length of the inputs, in bytes.
+const maxInputs = 16 << 20
+
+// Fill returns the given inputs together with the defaults. The error is a *FileError.
+func (f *Flow) Fill(given map[string]string) (map[string]string, error) {
+	if err := f.checkGiven(given); err != nil {
+		return nil, &FileError{"", err}
+	}
+	all, size := map[string]string{}, 0
+	for name, in := range f.Inputs {
+		v, ok := given[name]
+		if !ok {
+			v = *in.Default // checkGiven has checked it
+		}
+		all[name] = v
+		size += len(v)
+	}
+	if size > maxInputs {
+		return nil, &FileError{"", fmt.Errorf("the inputs have %d bytes; the limit is %d", size, maxInputs)}
+	}
+	return all, nil
+}

@@ -1,0 +1,196 @@
+package flow
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
+)
+
+// Look returns the state of a flow run as a reader sees it: also the calls and questions that have no decision yet. It
+// changes nothing.
+func Look(ctx context.Context, log event.Reader, locks, id string) (*State, error) {
+	s, err := Read(ctx, log, id)
+	if err != nil {
+		return nil, err
+	}
+	if s.Alive, err = filelock.Held(filelock.Run(locks, string(RunID(id)))); err != nil {
+		return nil, err
+	}
+	if s.Finished != nil {
+		return s, nil
+	}
+	for _, st := range s.Steps {
+		decision, _, ready := s.verdict(st)
+		if st.Phase.decided() || !ready || decision != "" {
+			continue
+		}
+		if err := s.lookAt(ctx, log, locks, st); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// lookAt finds the call, the question or the inner flow of a step without a decision.
+func (s *State) lookAt(ctx context.Context, log event.Reader, locks string, st *StepState) error {
+	switch {
+	case st.Ask != "":
+		q, err := s.OpenQuestion(ctx, log, st)
+		if err == nil && q != "" {
+			s.setPhase(st, 0, Asked)
+		}
+		return err
+	case st.Flow != "":
+		inner, err := Look(ctx, log, locks, strings.TrimPrefix(string(s.InputID(st, 0)), event.FlowPrefix))
+		if err != nil {
+			return nil // it has not begun
+		}
+		switch outcome := inner.Outcome(); outcome {
+		case string(Running), string(Asked), string(Unknown):
+			s.setPhase(st, 0, Phase(outcome))
+		}
+		return nil
+	case !st.loops():
+		_, err := s.lookAtCall(ctx, log, locks, st, 0)
+		return err
+	}
+	// The driver begins the items in order, so it has begun no item after a gap of Parallel items.
+	missed := 0
+	for i := range st.Items {
+		if st.Items[i].Phase.decided() {
+			continue
+		}
+		called, err := s.lookAtCall(ctx, log, locks, st, i+1)
+		if err != nil {
+			return err
+		}
+		if called {
+			missed = 0
+		} else if missed++; missed > st.Parallel {
+			return nil
+		}
+	}
+	return nil
+}
+
+// lookAtCall sets the phase of a step or of an item without a decision. It reports whether its input was called.
+func (s *State) lookAtCall(ctx context.Context, log event.Reader, locks string, st *StepState, item int) (bool, error) {
+	intent, ok, err := log.Last(ctx, event.Query{Input: s.InputID(st, item), Types: []event.Type{event.Requested}})
+	if err != nil || !ok {
+		return false, err
+	}
+	end, ok, err := log.Last(ctx, event.Query{Run: intent.Run, Types: []event.Type{event.Responded,
+		event.ProviderError, event.OutcomeUnknown}})
+	if err != nil {
+		return false, err
+	}
+	st.unit(item).Run = intent.Run
+	switch {
+	case ok && end.Type == event.OutcomeUnknown:
+		s.setPhase(st, item, Unknown)
+	case ok: // the driver died before the decision
+	default:
+		alive, err := filelock.Held(filelock.Run(locks, string(intent.Run)))
+		if err != nil {
+			return false, err
+		}
+		p := Unknown
+		if alive {
+			p = Running
+		}
+		s.setPhase(st, item, p)
+	}
+	return true, nil
+}
+
+// OpenQuestion returns the id of a step's open question, or "".
+func (s *State) OpenQuestion(ctx context.Context, log event.Reader, st *StepState) (event.InteractionID, error) {
+	id := s.questionID(st)
+	_, asked, err := log.Last(ctx, event.Query{Interaction: id, Types: []event.Type{event.InteractionRequested}})
+	if err != nil || !asked {
+		return "", err
+	}
+	end, err := interaction.Closed(ctx, log, id)
+	if err != nil || end != nil {
+		return "", err
+	}
+	return id, nil
+}
+
+// Summary is a flow run in a list.
+type Summary struct {
+	ID, Name string
+	Started  time.Time
+	Ended    time.Time // zero while the flow run goes on
+	Outcome  string    // empty while the flow run goes on
+	By       string
+}
+
+// List returns the flow runs of a log, the oldest first.
+func List(ctx context.Context, log event.Reader) ([]Summary, error) {
+	var list []Summary
+	places := map[event.RunID]int{}
+	for e, err := range log.Events(ctx, event.Query{Interaction: event.Flows, Types: []event.Type{event.FlowStarted,
+		event.FlowFinished}}) {
+		if err != nil {
+			return nil, err
+		}
+		i, ok := places[e.Run]
+		if !ok {
+			i = len(list)
+			places[e.Run] = i
+			list = append(list, Summary{ID: strings.TrimPrefix(string(e.Run), event.FlowPrefix), Started: e.Time})
+		}
+		if e.Payload == nil { // pruned
+			continue
+		}
+		switch e.Type {
+		case event.FlowStarted:
+			f, err := fact.Decode[fact.FlowStarted](e)
+			if err != nil {
+				return nil, err
+			}
+			list[i].Name, list[i].By = f.Name, f.By
+		case event.FlowFinished:
+			f, err := fact.Decode[fact.FlowFinished](e)
+			if err != nil {
+				return nil, err
+			}
+			list[i].Outcome, list[i].Ended = f.Outcome, e.Time
+		}
+	}
+	return list, nil
+}
+
+// FindRun returns the id of the flow run that ref names: its id, or the beginning of one id.
+func FindRun(ctx context.Context, log event.Reader, ref string) (string, error) {
+	if ref != "" {
+		if _, ok, err := log.Last(ctx, event.Query{Run: RunID(ref), Types: []event.Type{event.FlowStarted}}); ok || err != nil {
+			return ref, err
+		}
+	}
+	list, err := List(ctx, log)
+	if err != nil {
+		return "", err
+	}
+	found := ""
+	for _, s := range list {
+		if !strings.HasPrefix(s.ID, ref) {
+			continue
+		}
+		if found != "" && ref != "" {
+			return "", fmt.Errorf("%q begins the ids of several flow runs: %s and %s", ref, found, s.ID)
+		}
+		found = s.ID // without a ref: the last one
+	}
+	if found == "" {
+		return "", fmt.Errorf("%w: %s", ErrNoRun, ref)
+	}
+	return found, nil
+}

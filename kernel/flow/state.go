@@ -1,0 +1,351 @@
+package flow
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// RunID returns the event.RunID of the flow run with this id.
+func RunID(id string) event.RunID { return event.RunID(event.FlowPrefix + id) }
+
+// Phase is the state of a step or of an item.
+type Phase string
+
+// These are the phases.
+const (
+	Waiting Phase = "waiting" // a step that it needs is not decided
+	Running Phase = "running"
+	Asked   Phase = "asked"   // a question is open
+	Unknown Phase = "unknown" // the outcome of the call is unknown, and no person has judged it
+	Done    Phase = "done"
+	Failed  Phase = "failed"
+	Skipped Phase = "skipped"
+)
+
+// decided reports whether the phase is final.
+func (p Phase) decided() bool { return p == Done || p == Failed || p == Skipped }
+
+// Unit is a single step or an item of a loop.
+type Unit struct {
+	Phase   Phase
+	Attempt int
+	Digest  string // of an item
+	Run     event.RunID
+	Answer  string
+	Error   string
+	// ErrorType and Unanswered are those of fact.FlowDecided.
+	ErrorType  string
+	Unanswered int
+	Took       time.Duration
+	Cost       *fact.Cost
+	At         time.Time // of the decision
+}
+
+// StepState is the state of a step.
+type StepState struct {
+	*Step
+	// Unit is the step itself. The Phase of a loop follows from its items, unless the loop failed or was skipped as a
+	// whole.
+	Unit
+	Expanded bool   // the items of the loop are known
+	Items    []Unit // of a loop
+	counts   map[Phase]int
+	next     int // the place of the first item that the driver has not started
+}
+
+// State is the state of a flow run. It follows from the events of the run.
+type State struct {
+	ID       string
+	Flow     *Flow
+	Started  fact.FlowStarted
+	At       time.Time // of the start
+	Steps    []*StepState
+	Finished *fact.FlowFinished // nil while the flow run goes on
+	Ended    time.Time
+	Alive    bool // a process drives the flow run
+
+	last    event.Seq // the last event that Apply has seen
+	retried event.Seq // the last retry
+}
+
+// ErrNoRun means that the log has no flow run with an id.
+var ErrNoRun = errors.New("there is no such flow run")
+
+// newState returns the state after flow.started. f may be nil; the text of the file is then in the event.
+func newState(e event.Event, f *Flow) (*State, error) {
+	started, err := fact.Decode[fact.FlowStarted](e)
+	if err != nil {
+		return nil, err
+	}
+	if f == nil {
+		if f, err = Parse(started.File); err != nil {
+			return nil, err
+		}
+	}
+	s := &State{ID: strings.TrimPrefix(string(e.Run), event.FlowPrefix), Flow: f, Started: started, At: e.Time, last: e.Seq}
+	for _, step := range f.Steps {
+		s.Steps = append(s.Steps, &StepState{Step: step, Unit: Unit{Phase: Waiting}, counts: map[Phase]int{}})
+	}
+	return s, nil
+}
+
+// flowTypes are the types of the events of a flow run.
+var flowTypes = []event.Type{event.FlowStarted, event.FlowStepDecided, event.FlowFinished}
+
+// Read returns the state of a flow run, from its events. A call without a decision counts as waiting; see Look.
+func Read(ctx context.Context, log event.Reader, id string) (*State, error) {
+	return read(ctx, log, id, nil)
+}
+
+func read(ctx context.Context, log event.Reader, id string, f *Flow) (s *State, err error) {
+	for e, err := range log.Events(ctx, event.Query{Run: RunID(id), Types: flowTypes}) {
+		switch {
+		case err != nil:
+			return nil, err
+		case s == nil && e.Type != event.FlowStarted:
+			continue
+		case s == nil:
+			if s, err = newState(e, f); err != nil {
+				return nil, err
+			}
+		default:
+			if err := s.apply(e); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if s == nil {
+		return nil, fmt.Errorf("%w: %s", ErrNoRun, id)
+	}
+	return s, nil
+}
+
+// update applies the events after those that the state knows.
+func (s *State) update(ctx context.Context, log event.Reader) error {
+	q := event.Query{Run: RunID(s.ID), Types: flowTypes, After: s.last}
+	for e, err := range log.Events(ctx, q) {
+		if err != nil {
+			return err
+		}
+		if err := s.apply(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apply applies one event. A decision that the driver has already made changes nothing.
+func (s *State) apply(e event.Event) error {
+	s.last = max(s.last, e.Seq)
+	switch e.Type {
+	case event.FlowFinished:
+		f, err := fact.Decode[fact.FlowFinished](e)
+		s.Finished, s.Ended = &f, e.Time
+		return err
+	case event.FlowStepDecided:
+		d, err := fact.Decode[fact.FlowDecided](e)
+		if err != nil {
+			return err
+		}
+		if d.Decision == fact.FlowRetry {
+			s.retried = e.Seq
+		}
+		return s.decide(d, e.Time)
+	}
+	return nil
+}
+
+// decide changes the state by a decision.
+func (s *State) decide(d fact.FlowDecided, at time.Time) error {
+	step := s.step(d.Step)
+	if step == nil || d.Item < 0 || d.Item > len(step.Items) && d.Item > 0 {
+		return fmt.Errorf("the flow run %s has a decision about the unknown item %d of step %s", s.ID, d.Item, d.Step)
+	}
+	unit := step.unit(d.Item)
+	switch d.Decision {
+	case fact.FlowExpanded:
+		if step.Expanded {
+			return nil
+		}
+		step.Expanded, step.next, step.Items = true, 0, make([]Unit, len(d.Items))
+		for i, digest := range d.Items {
+			step.Items[i] = Unit{Phase: Waiting, Digest: digest}
+		}
+		clear(step.counts)
+		step.counts[Waiting] = len(d.Items)
+		step.Phase = step.loopPhase()
+		step.At = at
+		return nil
+	case fact.FlowRetry:
+		s.retry(step, unit, d.Attempt)
+		return nil
+	}
+	if d.Attempt != unit.Attempt || unit.Phase.decided() {
+		return nil
+	}
+	unit.Answer, unit.Error, unit.Run, unit.ErrorType = d.Answer, d.Error, d.Run, d.ErrorType
+	unit.Unanswered, unit.Took, unit.Cost = d.Unanswered, time.Duration(d.DurationMS)*time.Millisecond, d.Cost
+	unit.At = at
+	s.setPhase(step, d.Item, Phase(d.Decision))
+	return nil
+}
+
+// setPhase sets the phase of a step or of an item, and the phase of the item's loop.
+func (s *State) setPhase(step *StepState, item int, p Phase) {
+	unit := step.unit(item)
+	if item > 0 {
+		step.counts[unit.Phase]--
+		step.counts[p]++
+	}
+	unit.Phase = p
+	if item > 0 {
+		step.Phase = step.loopPhase()
+	}
+}
+
+// retry lets a step or an item begin again with a new input. The later steps that made no call and got no answer are
+// decided again.
+func (s *State) retry(step *StepState, unit *Unit, attempt int) {
+	s.Finished = nil
+	reset := func(st *StepState, u *Unit, attempt int) {
+		if u != &st.Unit {
+			st.counts[u.Phase]--
+			st.counts[Waiting]++
+			st.next = 0
+		}
+		*u = Unit{Phase: Waiting, Attempt: attempt, Digest: u.Digest}
+	}
+	reset(step, unit, attempt)
+	if step.loops() && step.Expanded {
+		step.Phase = step.loopPhase()
+	}
+	for _, later := range s.Steps {
+		if later.before[step.ID] && later.Phase.decided() && later.Run == "" && later.Answer == "" && len(later.Items) == 0 {
+			reset(later, &later.Unit, later.Attempt+1)
+			later.Expanded, later.Items = false, nil
+		}
+	}
+}
+
+// loopPhase returns the phase of a loop with known items.
+func (st *StepState) loopPhase() Phase {
+	for _, p := range []Phase{Running, Unknown, Waiting} {
+		if st.counts[p] > 0 {
+			if p == Waiting && st.counts[Waiting] < len(st.Items) {
+				return Running
+			}
+			return p
+		}
+	}
+	if st.counts[Failed] > 0 {
+		return Failed
+	}
+	return Done
+}
+
+// unit returns an item, or the step itself if item is 0.
+func (st *StepState) unit(item int) *Unit {
+	if item == 0 {
+		return &st.Unit
+	}
+	return &st.Items[item-1]
+}
+
+// Count returns the number of items in a phase.
+func (st *StepState) Count(p Phase) int { return st.counts[p] }
+
+func (s *State) step(id string) *StepState {
+	if i, ok := s.Flow.places[id]; ok {
+		return s.Steps[i]
+	}
+	return nil
+}
+
+// verdict returns the decision about a step before its own expressions: fact.FlowFailed or fact.FlowSkipped with the
+// reason, or an empty decision. ready is false while a step that it needs is not decided.
+func (s *State) verdict(st *StepState) (decision, why string, ready bool) {
+	for _, id := range st.Needs {
+		need := s.step(id)
+		switch {
+		case !need.Phase.decided():
+			return "", "", false
+		case need.Phase == Failed && need.OnFailure != "continue":
+			decision, why = fact.FlowFailed, "step "+id+" failed"
+		case need.Phase == Skipped && need.OnSkipped != "continue" && decision == "":
+			decision, why = fact.FlowSkipped, "step "+id+" was skipped"
+		}
+	}
+	return decision, why, true
+}
+
+// complete reports whether every step is decided.
+func (s *State) complete() bool {
+	return !slices.ContainsFunc(s.Steps, func(st *StepState) bool { return !st.Phase.decided() })
+}
+
+// outcome returns the outcome of a complete flow run. It failed if a step failed and on_failure is not "continue".
+func (s *State) outcome() string {
+	for _, st := range s.Steps {
+		if st.Phase == Failed && st.OnFailure != "continue" {
+			return fact.FlowFailed
+		}
+	}
+	return fact.FlowDone
+}
+
+// Outcome returns the outcome of a finished flow run. For another one it returns "running", "asked", "unknown",
+// "waiting" or "stopped".
+func (s *State) Outcome() string {
+	if s.Finished != nil {
+		return s.Finished.Outcome
+	}
+	if s.Alive {
+		return string(Running)
+	}
+	for _, p := range []Phase{Unknown, Asked} {
+		if slices.ContainsFunc(s.Steps, func(st *StepState) bool { return st.Phase == p || st.counts[p] > 0 }) {
+			return string(p)
+		}
+	}
+	return "stopped"
+}
+
+// InputID returns the id of the input of a step or of an item. It is the key of the decision, too.
+func (s *State) InputID(st *StepState, item int) event.InputID {
+	u := st.unit(item)
+	id := string(RunID(s.ID)) + "/" + st.ID
+	if item > 0 {
+		id += fmt.Sprintf("/%d-%s", item, u.Digest)
+	}
+	if u.Attempt > 0 {
+		id += fmt.Sprintf("/retry-%d", u.Attempt)
+	}
+	return event.InputID(id)
+}
+
+// questionID returns the id of a step's question. It follows from the id of the step's input.
+func (s *State) questionID(st *StepState) event.InteractionID {
+	return event.InteractionID(uuid.NewSHA1(uuid.NameSpaceURL, []byte(s.InputID(st, 0))).String())
+}
+
+// digestOf returns a short digest of an item.
+func digestOf(item any) (string, error) {
+	ev := &evaluation{}
+	v, err := toJSON(ev, []any{item})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(v.(string)))
+	return hex.EncodeToString(sum[:4]), nil
+}
