@@ -40,7 +40,7 @@ const maxFloors = 12
 // families are the folders with commands. A family must not import another family. Code for two families belongs in
 // a package outside of both.
 var families = []string{
-	"cmd/perlica/acp", "cmd/perlica/chat", "cmd/perlica/config", "cmd/perlica/doctor", "cmd/perlica/log",
+	"cmd/perlica/acp", "cmd/perlica/chat", "cmd/perlica/config", "cmd/perlica/doctor", "cmd/perlica/flow", "cmd/perlica/log",
 	"cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/sandbox",
 	"cmd/perlica/service",
 	"cmd/perlica/session", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web",
@@ -68,7 +68,8 @@ var only = map[string][]string{
 	"github.com/jackc/pgx/v5": {"service/team/hub"},
 	"rsc.io/qr":               {"cmd/perlica/frame"},
 	"github.com/spf13/cobra": {"cmd/perlica/acp", "cmd/perlica", "cmd/perlica/chat", "cmd/perlica/frame",
-		"cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/log",
+		"cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/flow",
+		"cmd/perlica/log",
 		"cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/sandbox",
 		"cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web"},
 	"github.com/chzyer/readline": {"cmd/perlica/screen"},
@@ -78,7 +79,7 @@ var only = map[string][]string{
 	"golang.org/x/mod/sumdb/tlog": {"eventlog", "eventlog/event", "eventlog/evidence", "eventlog/tree",
 		"eventlog/store", "eventlog/export", "eventlog/verify"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
-	"github.com/pelletier/go-toml/v2":  {"kernel/config", "cmd/perlica/config"},
+	"github.com/pelletier/go-toml/v2":  {"kernel/config", "kernel/flow", "cmd/perlica/config"},
 	// The table onlyName limits kernel/agents further.
 	"mvdan.cc/sh/v3/syntax": {"kernel/agents", "policy/shell"},
 	// No recorded payload contains types of this package.

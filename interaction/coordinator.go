@@ -93,8 +93,8 @@ func (c *Coordinator) Ask(ctx context.Context, q Question) (*Ticket, error) {
 	return t, nil
 }
 
-// AskOnce asks a question whose ID follows from its reason. If the log has the question, AskOnce takes it up and records
-// nothing, and an answer that is on the log closes the Ticket at once. Otherwise it is the same as Ask.
+// AskOnce asks a question whose ID follows from its reason. If the log has the question, AskOnce takes it up and
+// records nothing, and an answer that is on the log closes the Ticket at once. Otherwise it is the same as Ask.
 func (c *Coordinator) AskOnce(ctx context.Context, q Question) (*Ticket, error) {
 	q.Refs.Interaction = q.ID
 	q.Asked, q.Writer = c.now(), c.log.Writer()

@@ -36,8 +36,8 @@ func (r *Runner) FollowLog(ctx context.Context, after event.Seq) iter.Seq2[recor
 // and the asking process has seen it. If the question was answered before, the error is a *interaction.TakenError with
 // the earlier answer. If no process waits for the answer, it is ErrRunGone. If the answer is valid but the asking
 // process does not react, for example because it is suspended, it is ErrNotWoken. Other errors are those of
-// interaction.Question.Check. A question of a flow run needs no process: the next process that drives the flow run takes
-// the answer.
+// interaction.Question.Check. A question of a flow run needs no process: the next process that drives the flow run
+// takes the answer.
 func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a interaction.Answer) error {
 	// First the lock, then the events: a process that has ended by now has written its last event.
 	ofFlow := strings.HasPrefix(string(q.Refs.Run), event.FlowPrefix)

@@ -62,6 +62,8 @@ var noLogReaders = map[string]string{
 	"perlica service status": "shows processes", "perlica service projects": "shows folders",
 	"perlica service channel list": "lists channels", "perlica service channel test": "probes a channel",
 	"perlica web devices": "shows the user's own log by the same function, Reading",
+	"perlica flow check":  "shows a file", "perlica flow list": "shows flow runs by the same function, Reading",
+	"perlica flow show":   "shows a flow run by the same function, Reading",
 	"perlica team inputs": "shows the hub", "perlica team status": "shows the hub",
 	"perlica team workers": "shows the hub", "perlica team members": "shows the hub",
 	"perlica team pending list": "shows the hub", "perlica team log fetch": "checks each event of the copy",

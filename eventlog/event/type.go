@@ -112,8 +112,8 @@ const (
 	TeamAnswered Type = "team.answered"
 	TeamStopped  Type = "team.stop_requested"
 
-	// The id of a flow run is in Refs.Run. The start and the end of all flow runs have the same Refs.Interaction, so that
-	// its index lists them. The Interaction of a decision is the id of the step's input.
+	// The id of a flow run is in Refs.Run. The start and the end of all flow runs have the same Interaction, so that its
+	// index lists them. The Interaction of a decision is the id of the step's input.
 	FlowStarted     Type = "flow.started"
 	FlowStepDecided Type = "flow.step.decided"
 	FlowFinished    Type = "flow.finished"

@@ -53,6 +53,10 @@ func TestNamesStay(t *testing.T) {
 			`{"title":"t","effect":"allow","by":"rule","rule":1,"approval":"a","why":"w","option":"o"}`},
 		{PolicyDecided{"t", []string{"ls"}, []string{"/p"}, "deny", "tier", nil, "", nil, "w", "", message.Coded{}},
 			`{"title":"t","commands":["ls"],"paths":["/p"],"effect":"deny","by":"tier","why":"w"}`},
+		{FlowStarted{"n", "d", "f", map[string]string{"i": "v"}, "me"},
+			`{"name":"n","digest":"d","file":"f","inputs":{"i":"v"},"by":"me"}`},
+		{FlowDecided{Step: "s", Decision: FlowDone}, `{"step":"s","decision":"done"}`},
+		{FlowFinished{Outcome: "done"}, `{"outcome":"done"}`},
 		{ReplySent{"7", "selected", "o", "k", "b", "e"},
 			`{"request_id":"7","outcome":"selected","option":"o","kind":"k","by":"b","error":"e"}`},
 	} {

@@ -2,8 +2,8 @@ package fact
 
 import "github.com/perlica/perlica/eventlog/event"
 
-// FlowStarted is the payload of flow.started. A flow run keeps the text of its file, so that a reader can draw the graph
-// without the file.
+// FlowStarted is the payload of flow.started. It has the text of the file, so that a reader can draw the graph without
+// the file.
 type FlowStarted struct {
 	Name string `json:"name"`
 	// Digest is the SHA-256 of the file and of the files that it names, in hex.

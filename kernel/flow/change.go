@@ -12,8 +12,8 @@ import (
 
 // These are the errors of Retry and Cancel.
 var (
-	ErrFinished = errors.New("the flow run has ended")
-	ErrNotEnded = errors.New("only a failed step, or a step with an unknown outcome, can be called again")
+	errFinished = errors.New("the flow run has ended")
+	errNotEnded = errors.New("only a failed step, or a step with an unknown outcome, can be called again")
 )
 
 // Retry records a person's decision to call a step or an item again, with a new input. item is 0 for a single step. The
@@ -28,7 +28,7 @@ func Retry(ctx context.Context, log *eventlog.Log, s *State, id string, item int
 	case item == 0 && st.Expanded:
 		return "", fmt.Errorf("step %s has items: name one as %s/N", id, id)
 	case st.unit(item).Phase != Failed && st.unit(item).Phase != Unknown:
-		return "", fmt.Errorf("%w: %s is %s", ErrNotEnded, id, st.unit(item).Phase)
+		return "", fmt.Errorf("%w: %s is %s", errNotEnded, id, st.unit(item).Phase)
 	}
 	u := st.unit(item)
 	before := u.Attempt
@@ -48,7 +48,7 @@ func Retry(ctx context.Context, log *eventlog.Log, s *State, id string, item int
 // Cancel records a person's decision to end a flow run. Its driver begins no further step.
 func Cancel(ctx context.Context, log *eventlog.Log, s *State, by string) error {
 	if s.Finished != nil {
-		return fmt.Errorf("%w: %s", ErrFinished, s.Finished.Outcome)
+		return fmt.Errorf("%w: %s", errFinished, s.Finished.Outcome)
 	}
 	run := RunID(s.ID)
 	unless := event.Query{Run: run, Types: []event.Type{event.FlowFinished}, After: s.retried}
@@ -56,7 +56,7 @@ func Cancel(ctx context.Context, log *eventlog.Log, s *State, by string) error {
 		event.Refs{Run: run, Interaction: event.Flows}, fact.FlowFinished{Outcome: fact.FlowCancelled, By: by}))
 	var conflict *eventlog.ConflictError
 	if errors.As(err, &conflict) {
-		return ErrFinished
+		return errFinished
 	}
 	return err
 }

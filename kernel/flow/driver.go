@@ -27,13 +27,13 @@ type Call struct {
 	Session event.SessionID // the session to continue; empty means a new one
 }
 
-// A MisfitError means that the call was made, and its answer does not fit the step's schema. The step failed.
-type MisfitError struct{ Err error }
+// A misfitError means that the call was made, and its answer does not fit the step's schema. The step failed.
+type misfitError struct{ Err error }
 
-func (e *MisfitError) Error() string { return e.Err.Error() }
+func (e *misfitError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the fault of the answer.
-func (e *MisfitError) Unwrap() error { return e.Err }
+func (e *misfitError) Unwrap() error { return e.Err }
 
 // Driver drives flow runs on one log.
 type Driver struct {
@@ -41,7 +41,7 @@ type Driver struct {
 	Questions *interaction.Coordinator
 	Locks     string // the folder of the locks
 	By        string // the name of the person
-	// Answer answers one input. It is called by several goroutines at the same time. An error other than a *MisfitError
+	// Answer answers one input. It is called by several goroutines at the same time. An error other than a *misfitError
 	// means that nothing was sent; Run then begins no further step and returns the error.
 	Answer func(context.Context, Call) (record.Result, error)
 	// Show is called when the phase of a step or of an item changes, and at first with item -1. It must not keep the
@@ -168,8 +168,6 @@ func (d *Driver) begin(ctx context.Context, f *Flow, id string, inputs map[strin
 	switch {
 	case err != nil:
 		return nil, err
-	case s.Started.Digest != f.Digest:
-		return nil, fmt.Errorf("%w: sha256 %s is recorded, %s was given", ErrOtherFile, s.Started.Digest, f.Digest)
 	case !maps.Equal(s.Started.Inputs, d.kept(all)):
 		return nil, fmt.Errorf("%w: %s", ErrOtherInputs, strings.Join(differing(s.Started.Inputs, d.kept(all)), ", "))
 	}
@@ -490,7 +488,7 @@ func (r *drive) take(ctx context.Context, res result) {
 	st := r.state.step(res.step)
 	r.busy[st.ID]--
 	r.running--
-	var misfit *MisfitError
+	var misfit *misfitError
 	d := fact.FlowDecided{Decision: fact.FlowDone, Run: res.res.Run, DurationMS: res.res.Duration.Milliseconds(),
 		Cost: res.res.Cost, Unanswered: res.res.Permissions.Unanswered}
 	switch {

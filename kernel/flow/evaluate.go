@@ -43,7 +43,7 @@ func (e *expression) evaluate(vars map[string]any) (any, error) {
 	ev := &evaluation{vars: vars}
 	v, err := ev.eval(e.root)
 	if err != nil {
-		return nil, &ExpressionError{e.text, err.Error()}
+		return nil, &expressionError{e.text, err.Error()}
 	}
 	return v, nil
 }
@@ -425,12 +425,9 @@ func init() {
 		"find":   {2, 2, nil, findEach},
 		"count":  {2, 2, nil, countEach},
 		"sum":    {2, 2, nil, sumEach},
-		"all":    {2, 2, nil, func(ev *evaluation, l []any, f func(any) (any, error)) (any, error) { return until(l, f, false) }},
-		"any":    {2, 2, nil, func(ev *evaluation, l []any, f func(any) (any, error)) (any, error) { return until(l, f, true) }},
-		"none": {2, 2, nil, func(ev *evaluation, l []any, f func(any) (any, error)) (any, error) {
-			found, err := until(l, f, true)
-			return !found, err
-		}},
+		"all":    {2, 2, nil, allEach},
+		"any":    {2, 2, nil, anyEach},
+		"none":   {2, 2, nil, noneEach},
 	}
 }
 
@@ -463,6 +460,19 @@ func (ev *evaluation) call(n *node) (any, error) {
 		defer func() { ev.elem = ev.elem[:len(ev.elem)-1] }()
 		return ev.eval(n.kids[1])
 	})
+}
+
+func allEach(_ *evaluation, list []any, f func(any) (any, error)) (any, error) {
+	return until(list, f, false)
+}
+
+func anyEach(_ *evaluation, list []any, f func(any) (any, error)) (any, error) {
+	return until(list, f, true)
+}
+
+func noneEach(_ *evaluation, list []any, f func(any) (any, error)) (any, error) {
+	found, err := until(list, f, true)
+	return !found, err
 }
 
 func mapEach(ev *evaluation, list []any, f func(any) (any, error)) (any, error) {

@@ -35,13 +35,13 @@ const (
 	opMap      = "map"
 )
 
-// An ExpressionError says why an expression cannot be read or evaluated.
-type ExpressionError struct {
+// An expressionError says why an expression cannot be read or evaluated.
+type expressionError struct {
 	Expression string
 	Why        string
 }
 
-func (e *ExpressionError) Error() string {
+func (e *expressionError) Error() string {
 	return fmt.Sprintf("%s: in {{ %s }}", e.Why, cutText(e.Expression))
 }
 
@@ -65,13 +65,13 @@ type expression struct {
 // expression ends.
 func parseExpression(text string) (*expression, error) {
 	if len(text) > maxExpression {
-		return nil, &ExpressionError{text, fmt.Sprintf("the expression has %d bytes; the limit is %d", len(text),
+		return nil, &expressionError{text, fmt.Sprintf("the expression has %d bytes; the limit is %d", len(text),
 			maxExpression)}
 	}
 	p := &parser{text: text}
 	root, err := p.parseAll()
 	if err != nil {
-		return nil, &ExpressionError{text, err.Error()}
+		return nil, &expressionError{text, err.Error()}
 	}
 	return &expression{text, root}, nil
 }

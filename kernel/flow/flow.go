@@ -1,7 +1,7 @@
-// Package flow decides which step of a flow is ready, skipped or failed, and lets a caller answer the ready steps.
+// Package flow decides about the steps of a flow.
 //
 // A flow is a graph of single calls and of questions to people, written in a TOML file. The graph is known before the
-// flow starts. The decisions follow from the events of a log alone. The input id of a step follows from the id of the
+// flow starts. Which step is ready, skipped or failed follows from the events of a log alone. The input id of a step follows from the id of the
 // flow run and the step, so a second process or a restart makes no second call. The package never repeats a call and
 // starts no command. It makes no call itself: Driver.Answer answers one input.
 //
@@ -30,7 +30,7 @@ import (
 
 // These are the limits of a file.
 const (
-	MaxFile     = 1 << 20 // bytes
+	maxFile     = 1 << 20 // bytes
 	mostSteps   = 1000
 	maxItems    = 10_000
 	usualItems  = 50
@@ -91,13 +91,13 @@ type Flow struct {
 	places map[string]int // the place of each step in Steps
 }
 
-// A FileError says why a file is not a flow.
-type FileError struct {
+// A fileError says why a file is not a flow.
+type fileError struct {
 	File string // may be empty
 	Err  error
 }
 
-func (e *FileError) Error() string {
+func (e *fileError) Error() string {
 	if e.File == "" {
 		return "the flow: " + e.Err.Error()
 	}
@@ -105,18 +105,18 @@ func (e *FileError) Error() string {
 }
 
 // Unwrap returns the fault.
-func (e *FileError) Unwrap() error { return e.Err }
+func (e *fileError) Unwrap() error { return e.Err }
 
 // Usage says that the fault is the user's.
-func (e *FileError) Usage() bool { return true }
+func (e *fileError) Usage() bool { return true }
 
-// Load reads and checks the flow in a file, and the files that it names. The error is a *FileError.
+// Load reads and checks the flow in a file, and the files that it names. The error is a *fileError.
 func Load(path string) (*Flow, error) { return load(path, 0) }
 
 func load(path string, depth int) (*Flow, error) {
 	text, err := readBounded(path)
 	if err != nil {
-		return nil, &FileError{path, err}
+		return nil, &fileError{path, err}
 	}
 	dir := filepath.Dir(path)
 	f, err := parse(text, func(name string) ([]byte, error) { return readBounded(filepath.Join(dir, name)) },
@@ -127,12 +127,12 @@ func load(path string, depth int) (*Flow, error) {
 			return load(filepath.Join(dir, name), depth+1)
 		})
 	if err != nil {
-		return nil, &FileError{path, err}
+		return nil, &fileError{path, err}
 	}
 	return f, nil
 }
 
-// readBounded reads a file of at most MaxFile bytes.
+// readBounded reads a file of at most maxFile bytes.
 func readBounded(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -140,21 +140,22 @@ func readBounded(path string) ([]byte, error) {
 		return nil, errors.Unwrap(err)
 	case !info.Mode().IsRegular():
 		return nil, errors.New("not a regular file")
-	case info.Size() > MaxFile:
-		return nil, fmt.Errorf("the file has %d bytes; the limit is %d", info.Size(), MaxFile)
+	case info.Size() > maxFile:
+		return nil, fmt.Errorf("the file has %d bytes; the limit is %d", info.Size(), maxFile)
 	}
 	b, err := os.ReadFile(path)
-	if err == nil && len(b) > MaxFile {
-		err = fmt.Errorf("the file has %d bytes; the limit is %d", len(b), MaxFile)
+	if err == nil && len(b) > maxFile {
+		err = fmt.Errorf("the file has %d bytes; the limit is %d", len(b), maxFile)
 	}
 	return b, err
 }
 
-// Parse checks the text of a flow and reads no other file. The result is good for showing a flow and not for running it.
-func Parse(text string) (*Flow, error) {
+// parseAlone checks the text of a flow and reads no other file. The result is good for showing a flow and not for
+// running it.
+func parseAlone(text string) (*Flow, error) {
 	f, err := parse([]byte(text), nil, nil)
 	if err != nil {
-		return nil, &FileError{"", err}
+		return nil, &fileError{"", err}
 	}
 	return f, nil
 }
@@ -408,10 +409,10 @@ func (f *Flow) checkGiven(given map[string]string) error {
 // maxInputs is the total length of the inputs, in bytes.
 const maxInputs = 16 << 20
 
-// Fill returns the given inputs together with the defaults. The error is a *FileError.
+// Fill returns the given inputs together with the defaults. The error is a *fileError.
 func (f *Flow) Fill(given map[string]string) (map[string]string, error) {
 	if err := f.checkGiven(given); err != nil {
-		return nil, &FileError{"", err}
+		return nil, &fileError{"", err}
 	}
 	all, size := map[string]string{}, 0
 	for name, in := range f.Inputs {
@@ -423,7 +424,7 @@ func (f *Flow) Fill(given map[string]string) (map[string]string, error) {
 		size += len(v)
 	}
 	if size > maxInputs {
-		return nil, &FileError{"", fmt.Errorf("the inputs have %d bytes; the limit is %d", size, maxInputs)}
+		return nil, &fileError{"", fmt.Errorf("the inputs have %d bytes; the limit is %d", size, maxInputs)}
 	}
 	return all, nil
 }

@@ -89,8 +89,8 @@ func (st *StepState) label() []string {
 }
 
 // colors are the colors of the phases in a drawing.
-var colors = map[Phase]string{Waiting: "#eeeeee", Running: "#cfe8ff", Asked: "#fff2b3", Unknown: "#ffd9a0", Done: "#d0f0c0",
-	Failed: "#ffc9c9", Skipped: "#dddddd"}
+var colors = map[Phase]string{Waiting: "#eeeeee", Running: "#cfe8ff", Asked: "#fff2b3", Unknown: "#ffd9a0",
+	Done: "#d0f0c0", Failed: "#ffc9c9", Skipped: "#dddddd"}
 
 // WriteMermaid writes the graph as a Mermaid flowchart.
 func (s *State) WriteMermaid(w io.Writer) error {

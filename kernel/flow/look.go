@@ -15,7 +15,7 @@ import (
 // Look returns the state of a flow run as a reader sees it: also the calls and questions that have no decision yet. It
 // changes nothing.
 func Look(ctx context.Context, log event.Reader, locks, id string) (*State, error) {
-	s, err := Read(ctx, log, id)
+	s, err := readState(ctx, log, id)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,8 @@ func (s *State) lookAt(ctx context.Context, log event.Reader, locks string, st *
 }
 
 // lookAtCall sets the phase of a step or of an item without a decision. It reports whether its input was called.
-func (s *State) lookAtCall(ctx context.Context, log event.Reader, locks string, st *StepState, item int) (bool, error) {
+func (s *State) lookAtCall(ctx context.Context, log event.Reader, locks string, st *StepState, item int) (bool,
+	error) {
 	intent, ok, err := log.Last(ctx, event.Query{Input: s.InputID(st, item), Types: []event.Type{event.Requested}})
 	if err != nil || !ok {
 		return false, err
@@ -171,7 +172,8 @@ func List(ctx context.Context, log event.Reader) ([]Summary, error) {
 // FindRun returns the id of the flow run that ref names: its id, or the beginning of one id.
 func FindRun(ctx context.Context, log event.Reader, ref string) (string, error) {
 	if ref != "" {
-		if _, ok, err := log.Last(ctx, event.Query{Run: RunID(ref), Types: []event.Type{event.FlowStarted}}); ok || err != nil {
+		q := event.Query{Run: RunID(ref), Types: []event.Type{event.FlowStarted}}
+		if _, ok, err := log.Last(ctx, q); ok || err != nil {
 			return ref, err
 		}
 	}

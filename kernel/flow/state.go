@@ -88,12 +88,16 @@ func newState(e event.Event, f *Flow) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f != nil && f.Digest != started.Digest {
+		return nil, fmt.Errorf("%w: sha256 %s is recorded, %s was given", ErrOtherFile, started.Digest, f.Digest)
+	}
 	if f == nil {
-		if f, err = Parse(started.File); err != nil {
+		if f, err = parseAlone(started.File); err != nil {
 			return nil, err
 		}
 	}
-	s := &State{ID: strings.TrimPrefix(string(e.Run), event.FlowPrefix), Flow: f, Started: started, At: e.Time, last: e.Seq}
+	id := strings.TrimPrefix(string(e.Run), event.FlowPrefix)
+	s := &State{ID: id, Flow: f, Started: started, At: e.Time, last: e.Seq}
 	for _, step := range f.Steps {
 		s.Steps = append(s.Steps, &StepState{Step: step, Unit: Unit{Phase: Waiting}, counts: map[Phase]int{}})
 	}
@@ -103,8 +107,8 @@ func newState(e event.Event, f *Flow) (*State, error) {
 // flowTypes are the types of the events of a flow run.
 var flowTypes = []event.Type{event.FlowStarted, event.FlowStepDecided, event.FlowFinished}
 
-// Read returns the state of a flow run, from its events. A call without a decision counts as waiting; see Look.
-func Read(ctx context.Context, log event.Reader, id string) (*State, error) {
+// readState returns the state of a flow run, from its events. A call without a decision counts as waiting; see Look.
+func readState(ctx context.Context, log event.Reader, id string) (*State, error) {
 	return read(ctx, log, id, nil)
 }
 
@@ -231,7 +235,8 @@ func (s *State) retry(step *StepState, unit *Unit, attempt int) {
 		step.Phase = step.loopPhase()
 	}
 	for _, later := range s.Steps {
-		if later.before[step.ID] && later.Phase.decided() && later.Run == "" && later.Answer == "" && len(later.Items) == 0 {
+		acted := later.Run != "" || later.Answer != "" || len(later.Items) > 0
+		if later.before[step.ID] && later.Phase.decided() && !acted {
 			reset(later, &later.Unit, later.Attempt+1)
 			later.Expanded, later.Items = false, nil
 		}

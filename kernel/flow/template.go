@@ -35,7 +35,8 @@ func parseTemplate(s string) (*template, error) {
 	}
 }
 
-// endOfExpression returns the place of the }} that ends an expression. A }} within a string or an object does not end it.
+// endOfExpression returns the place of the }} that ends an expression. A }} within a string or an object does not end
+// it.
 func endOfExpression(s string) (int, error) {
 	quote, open := byte(0), 0
 	for i := 0; i < len(s); i++ {
@@ -59,8 +60,8 @@ func endOfExpression(s string) (int, error) {
 	return 0, fmt.Errorf("there is no }} for {{ %s", cutText(s))
 }
 
-// MaxText is the length of the longest text of a step, in bytes.
-const MaxText = 32 << 20
+// maxText is the length of the longest text of a step, in bytes.
+const maxText = 32 << 20
 
 // render returns the text with the values of its expressions.
 func (t *template) render(vars map[string]any) (string, error) {
@@ -74,12 +75,12 @@ func (t *template) render(vars map[string]any) (string, error) {
 			}
 			s, err := written(v)
 			if err != nil {
-				return "", &ExpressionError{t.exprs[i].text, err.Error()}
+				return "", &expressionError{t.exprs[i].text, err.Error()}
 			}
 			b.WriteString(s)
 		}
-		if b.Len() > MaxText {
-			return "", fmt.Errorf("the text has more than %d MiB", MaxText>>20)
+		if b.Len() > maxText {
+			return "", fmt.Errorf("the text has more than %d MiB", maxText>>20)
 		}
 	}
 	return b.String(), nil

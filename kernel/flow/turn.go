@@ -74,7 +74,7 @@ func (t *Turns) Answer(ctx context.Context, c Call) (record.Result, error) {
 	}
 	if err == nil && schema != nil && res.Outcome == record.OutcomeResponded {
 		if misfit := schema.Check(res.Text); misfit != nil {
-			return res, &MisfitError{misfit}
+			return res, &misfitError{misfit}
 		}
 	}
 	return res, err

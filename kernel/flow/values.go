@@ -127,7 +127,7 @@ func (v values) answerText(u *Unit) (string, error) {
 
 // innerText returns the text of the last step of a flow inside of the flow.
 func (v values) innerText(id string) (string, error) {
-	inner, err := Read(v.ctx, v.log, id)
+	inner, err := readState(v.ctx, v.log, id)
 	if err != nil {
 		return "", err
 	}

@@ -315,6 +315,27 @@ var summaries = map[event.Type]summarized{
 	}),
 	event.TeamStopped: summary(func(p fact.TeamStopped) string { return fmt.Sprintf("%s, by %s", p.Input, p.By) }),
 
+	event.FlowStarted: titled(titleFlow, func(p fact.FlowStarted) string { return p.Name }),
+	event.FlowStepDecided: translated(titleStep, func(say *language.Sentences, p fact.FlowDecided) string {
+		switch {
+		case p.Decision == fact.FlowExpanded:
+			return fill(say, flowItems, p.Step, len(p.Items))
+		case p.Decision == fact.FlowRetry:
+			return fill(say, flowRetry, p.Step, p.By)
+		}
+		text := joined(say.Word(p.Decision), beginning(cmp.Or(p.Error, p.Answer)))
+		if p.Item > 0 {
+			return fill(say, flowItem, p.Step, p.Item, text)
+		}
+		return fill(say, flowStep, p.Step, text)
+	}),
+	event.FlowFinished: translated(titleFlowEnd, func(say *language.Sentences, p fact.FlowFinished) string {
+		if p.By != "" {
+			return fill(say, byBecause, p.By, say.Word(p.Outcome))
+		}
+		return say.Word(p.Outcome)
+	}),
+
 	event.RunResolved: translated(titleJudged, func(say *language.Sentences, p fact.Resolved) string {
 		verdict := wasNotSent
 		if p.Sent {

@@ -20,7 +20,7 @@ var ownCommands = []string{
 	"service enable", "service disable", "service channel enable",
 	"service channel disable", "service channel use", "service send", "service contacts add",
 	"team init", "team join", "team confirm", "team leave", "team work", "team submit", "team cancel", "team resolve",
-	"team adopt", "team keep", "team pending choose", "sandbox shell", "sandbox enter",
+	"flow cancel", "flow retry", "team adopt", "team keep", "team pending choose", "sandbox shell", "sandbox enter",
 }
 
 // ownReaders are the commands of Perlica that an agent may run. They only show something, or submit an input in a new
@@ -34,6 +34,7 @@ var ownReaders = []string{
 	"session list", "session ls", "session current", "session show", "session export", "session",
 	"service status", "service contacts", "service projects", "web devices", "service logs", "service channel list",
 	"service channel ls", "service channel test", "service channel", "__complete", "__completeNoDesc",
+	"flow", "flow run", "flow check", "flow show", "flow list", "flow ls",
 	"team", "team status", "team members", "team inputs", "team pending", "team pending list", "team pending ls",
 	"team workers", "team fetch", "sandbox", "sandbox check", "sandbox try",
 }

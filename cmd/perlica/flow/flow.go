@@ -39,7 +39,8 @@ type app struct{ *frame.App }
 // Command returns the command flow.
 func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
-	return frame.Group("flow", "Run a graph of calls and questions", `Run a flow: a graph of single calls and of questions to people, written in a TOML file.
+	return frame.Group("flow", "Run a graph of calls and questions",
+		`Run a flow: a graph of single calls and of questions to people, written in a TOML file.
 Each step makes at most one call, also over crashes and in two processes. See docs/flows.md.`,
 		a.runCommand(), a.checkCommand(), a.showCommand(), a.listCommand(), a.cancelCommand(), a.retryCommand())
 }
@@ -266,7 +267,8 @@ func tree(s *flow.State) frame.Grid {
 		for currency, sum := range st.Costs() {
 			cost += fmt.Sprintf("%.4g %s ", sum, currency)
 		}
-		g.Add(strings.Repeat("· ", s.Depth(st))+st.ID, string(st.Phase), st.Progress(), took, strings.TrimSpace(cost), note)
+		name := strings.Repeat("· ", s.Depth(st)) + st.ID
+		g.Add(name, string(st.Phase), st.Progress(), took, strings.TrimSpace(cost), note)
 	}
 	return g
 }
