@@ -41,7 +41,8 @@ const maxFloors = 12
 // a package outside of both.
 var families = []string{
 	"cmd/perlica/acp", "cmd/perlica/chat", "cmd/perlica/config", "cmd/perlica/doctor", "cmd/perlica/flow", "cmd/perlica/log",
-	"cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/sandbox",
+	"cmd/perlica/notify", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run",
+	"cmd/perlica/sandbox",
 	"cmd/perlica/service",
 	"cmd/perlica/session", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web",
 }
@@ -50,16 +51,20 @@ var families = []string{
 // packages start processes, receive signals, open sockets, speak SQL, or read a command line.
 var only = map[string][]string{
 	// The table onlyName limits service further.
+	"github.com/wneessen/go-mail/smtp": {"service/notify"},
 	"os/exec": {"provider/process", "provider/proxy", "provider/sandbox", "kernel/hook", "kernel/program", "kernel/project",
-		"service", "service/imessage", "cmd/perlica/chat", "cmd/perlica/provider", "cmd/bench", "cmd/measure",
+		"service", "service/imessage", "service/notify", "cmd/perlica/chat", "cmd/perlica/provider", "cmd/bench",
+		"cmd/measure",
 		"service/team/hub/hubtest"},
 	"os/signal": {"cmd/perlica/chat", "cmd/perlica/log", "cmd/perlica/service", "cmd/perlica/frame",
 		"cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web", "cmd/perlica/builtin"},
 	"net": {"provider/proxy", "provider/sandbox", "service/web/push", "service/web/push/pushtest",
-		"service/web", "cmd/perlica/web", "service/web/device", "interaction", "service/local", "service/webhook",
+		"service/notify", "service/web", "cmd/perlica/web", "service/web/device", "interaction", "service/local",
+		"service/webhook",
 		"cmd/perlica/service", "provider/model", "service/team/hub", "service/team/hub/hubtest"},
 	"net/http": {"cmd/bench", "service/web/push", "service/web/push/pushtest", "service/web",
-		"cmd/perlica/web", "service/web/device", "service/web/device/devicetest", "eventlog/witness", "service/channel",
+		"service/notify", "cmd/perlica/web", "service/web/device", "service/web/device/devicetest", "eventlog/witness",
+		"service/channel",
 		"service/telegram", "service/telegram/telegramtest", "service/webhook", "provider/model",
 		"provider/proxy"},
 	"plugin":                  {},
@@ -69,7 +74,7 @@ var only = map[string][]string{
 	"rsc.io/qr":               {"cmd/perlica/frame"},
 	"github.com/spf13/cobra": {"cmd/perlica/acp", "cmd/perlica", "cmd/perlica/chat", "cmd/perlica/frame",
 		"cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/flow",
-		"cmd/perlica/log",
+		"cmd/perlica/log", "cmd/perlica/notify",
 		"cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/sandbox",
 		"cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web"},
 	"github.com/chzyer/readline": {"cmd/perlica/screen"},
@@ -91,6 +96,7 @@ var only = map[string][]string{
 var onlyName = map[string]map[string][]string{
 	// The chat starts the user's own editor.
 	"os/exec": {"cmd/perlica/chat": {"LookPath", "Command"},
+		"service/notify":       {"LookPath", "CommandContext", "ExitError"},
 		"cmd/perlica/provider": {"CommandContext"}, "kernel/hook": {"Command", "Cmd"}, "kernel/program": {"LookPath"},
 		"kernel/project": {"LookPath"}, "service": {}},
 	"net": {"cmd/perlica/service": {"Dial"}, "service/web/device": {"SplitHostPort"},

@@ -37,6 +37,8 @@ type Bridge struct {
 	projects  *Projects // nil means that the bot serves one project; fixed before Run
 	served    *served   // this bridge's entry in projects; fixed before Run
 
+	serving chan struct{} // closed when Run has taken over the state of an earlier bridge
+
 	// Run sets the fields turning, hard, sending and fail before it does anything else.
 	turning context.Context // ends when no new turn may begin
 	hard    context.Context // ends when running turns are given up
@@ -87,7 +89,7 @@ func Open(ctx context.Context, opt Options) (*Bridge, error) {
 	}
 	b := &Bridge{
 		opt: opt, channels: map[string]channel.Channel{}, records: records, lock: held, current: opt.Settings,
-		slots:       newSlots(opt.Settings.Agents),
+		slots: newSlots(opt.Settings.Agents), serving: make(chan struct{}),
 		inboxByPeer: map[fact.Peer]*inbox{}, outboxByPeer: map[outboxKey]*outbox{},
 		openQuestions: map[event.InteractionID]*openQuestion{},
 		spoken:        map[fact.Peer]language.Language{},
@@ -162,6 +164,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	if b.opt.Team != nil {
 		polls.Go(func() { b.watchTeam(work) })
 	}
+	close(b.serving)
 	b.info("serving", "channels", len(b.opt.Channels))
 	if b.opt.Serving != nil {
 		b.opt.Serving()

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,6 +40,31 @@ const maxBackoff = 5 * time.Minute
 func queueEvent(input event.InputID, f fact.BridgeQueued) event.Event {
 	f.ID = cmp.Or(f.ID, newID())
 	return event.NewFact(event.BridgeQueued, "perlica", event.Refs{Input: input, Interaction: f.Question}, f)
+}
+
+// Notify queues a text for the contact with this name, or with this channel and id, together with the event sent: both
+// or neither. It waits until Run serves.
+func (b *Bridge) Notify(ctx context.Context, name, text string, sent event.Event) error {
+	select {
+	case <-b.serving:
+	case <-ctx.Done():
+		return fmt.Errorf("%w: the bridge does not serve yet", channel.ErrNotSent)
+	}
+	list, err := b.records.Contacts(ctx)
+	if err != nil {
+		return err
+	}
+	list = slices.DeleteFunc(list, func(c Contact) bool { return c.Name != name && c.Channel+":"+c.ID != name })
+	if len(list) != 1 {
+		return &channel.RejectedError{Why: "no paired contact has this name, or several have it"}
+	}
+	c := list[0]
+	var lines []string
+	for line := range strings.Lines(text) {
+		lines = append(lines, literal(line))
+	}
+	return b.commitEvents(ctx, sent, queueEvent("", fact.BridgeQueued{Peer: c.key(), Chat: c.Chat, Kind: outNotice,
+		Text: b.renderShort(c.Channel, strings.Join(lines, "\n"))}))
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

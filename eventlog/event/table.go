@@ -261,6 +261,12 @@ var known = table{
 	{Type: TeamAsked, Class: Fact, Synced: true, Payload: "fact.TeamQuestion",
 		About: "a question of a team's worker, before its cards are sent; `interaction_id` is made of its worker and " +
 			"of its digest"},
+	{Type: NotifyStarted, Class: Fact, Synced: true, Payload: "fact.Notified",
+		About: "a notification is about to be handed to its target; `cause` is the number of the event that caused it"},
+	{Type: NotifySent, Class: Fact, Payload: "fact.Notified",
+		About: "the target accepted a notification"},
+	{Type: NotifyFailed, Class: Fact, Payload: "fact.Notified",
+		About: "the target did not accept a notification, or that is unknown; whether it is given up"},
 	{Type: ProjectAdded, Class: Fact, Kept: true, Payload: "fact.ServedProject",
 		About: "in the user's own log: the bot of one project serves another one, too"},
 	{Type: ProjectRemoved, Class: Fact, Kept: true, Payload: "fact.ServedProject",

@@ -86,6 +86,10 @@ const (
 
 	TeamAsked Type = "service.team_question"
 
+	NotifyStarted Type = "notify.started"
+	NotifySent    Type = "notify.sent"
+	NotifyFailed  Type = "notify.failed"
+
 	// Perlica writes the types from ProjectAdded to WebRefused to the user's own log.
 	ProjectAdded   Type = "service.project_added"
 	ProjectRemoved Type = "service.project_removed"

@@ -61,6 +61,7 @@ type Config struct {
 	Budgets    []Budget
 	Hooks      []Hook
 	Notify     []Notify
+	SMTP       SMTP
 	// SystemPrompt is the text of prompts/system.md. It is empty until the text is trusted.
 	SystemPrompt string
 	Service      Service
@@ -267,6 +268,13 @@ type Notify struct {
 	Content bool
 	Secret  Secret
 	Origin  string // file:line
+}
+
+// SMTP is the user's server for mail. "" and 0 mean that a setting is absent. TLS is "starttls", "implicit" or "none".
+type SMTP struct {
+	Host, User, From, TLS string
+	Port                  int
+	Secret                Secret
 }
 
 // Provider returns the configuration of the provider with this id. If no layer mentions it, Provider returns the

@@ -81,6 +81,7 @@ func TestDefaults(t *testing.T) {
 		p.ws.Exists = exists
 		c := p.mustLoad()
 		want := Config{
+			SMTP:      SMTP{TLS: "starttls"},
 			ContextID: "default", StreamSync: true, AnswerTimeout: 24 * time.Hour, BudgetRatio: 0.8,
 			ContextWindows: map[string]int{}, Logs: Logs{10, 5, 200, "info"}, Chat: Chat{30 * time.Minute, "bell", false, true},
 			Editor: struct{ ClientTools, Mode, Answers string }{"refuse", "ask", "asked"}, Providers: map[string]Provider{},
@@ -255,9 +256,18 @@ behind_proxy = "10.0.0.7"
 url = "postgres://u:hunter2@db.example.org/t"
 default = true
 projects.website = "/srv/website"
+[smtp]
+host = "mail.example.org"
+port = 25
+tls = "implicit"
+from = "me@example.org"
+user = "me"
+secret_file = "/run/smtp"
+secret_env = "SMTP"
 `)
 	c := p.mustLoad()
-	want := Config{DefaultProvider: "my-agent", Sandbox: "protect", SandboxWrite: []string{"/w"},
+	want := Config{SMTP: SMTP{"mail.example.org", "me", "me@example.org", "implicit", 25, Secret{"SMTP", "/run/smtp"}},
+		DefaultProvider: "my-agent", Sandbox: "protect", SandboxWrite: []string{"/w"},
 		SandboxHosts: []string{"h"},
 		ContextID:    "default", Permissions: "reads", AnswerTimeout: time.Hour,
 		BudgetRatio: 1, ContextWindows: map[string]int{"my-agent": 1000, "other": 2000}, Logs: Logs{1, 2, 3, "debug"},

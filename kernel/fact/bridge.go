@@ -216,6 +216,25 @@ type TeamQuestion struct {
 	Asked    time.Time       `json:"asked"` // by the hub's clock
 }
 
+// Notified is the payload of notify.started, notify.sent and notify.failed.
+type Notified struct {
+	// Cause is the number of the event that caused the notification.
+	Cause event.Seq `json:"cause"`
+	// Kind is the kind of the cause, such as "question".
+	Kind string `json:"kind"`
+	// Target is the digest of the target's address. To names the target without its secret parts.
+	Target  string `json:"target"`
+	To      string `json:"to"`
+	Attempt int    `json:"attempt"`
+	Error   string `json:"error,omitempty"`
+	// Unknown means that the target may have accepted the notification.
+	Unknown bool `json:"unknown,omitempty"`
+	// Final means that Perlica no longer tries to send the notification.
+	Final bool `json:"final,omitempty"`
+	// Next is the time of the next attempt after a failed one.
+	Next time.Time `json:"next_attempt,omitzero"`
+}
+
 // ServedProject is the payload of service.project_added and service.project_removed.
 type ServedProject struct {
 	// Home is the path of another project's log. The bot of that other project also serves Project.

@@ -48,6 +48,7 @@ var payloads = map[string]func([]byte) ([]byte, error){
 	"fact.MessageReceived":     same[MessageReceived],
 	"fact.MessageRouted":       same[MessageRouted],
 	"fact.MessageWithdrawn":    same[MessageWithdrawn],
+	"fact.Notified":            same[Notified],
 	"fact.OversizedLine":       same[OversizedLine],
 	"fact.Pairing":             same[Pairing],
 	"fact.PairingAttempted":    same[PairingAttempted],

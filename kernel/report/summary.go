@@ -253,8 +253,15 @@ var summaries = map[event.Type]summarized{
 	event.SendStarted: summary(func(p fact.Delivery) string { return fmt.Sprintf("attempt %d", p.Attempt) }),
 	event.BridgeSent:  summary(func(fact.Delivery) string { return "the platform has it" }),
 	event.SendFailed:  summary(sendSummary),
-	event.TeamAsked:   summary(func(p fact.TeamQuestion) string { return "of " + p.Worker }),
-	event.CardClosed:  summary(func(p fact.CardClosed) string { return beginning(p.How) }),
+	event.NotifyStarted: summary(func(p fact.Notified) string {
+		return fmt.Sprintf("%s to %s, attempt %d", p.Kind, p.To, p.Attempt)
+	}),
+	event.NotifySent: summary(func(p fact.Notified) string { return p.Kind + " to " + p.To }),
+	event.NotifyFailed: summary(func(p fact.Notified) string {
+		return p.Kind + " to " + p.To + ": " + sendSummary(fact.Delivery{Error: p.Error, Unknown: p.Unknown, Final: p.Final})
+	}),
+	event.TeamAsked:  summary(func(p fact.TeamQuestion) string { return "of " + p.Worker }),
+	event.CardClosed: summary(func(p fact.CardClosed) string { return beginning(p.How) }),
 
 	event.ProjectAdded:   summary(servedSummary),
 	event.ProjectRemoved: summary(servedSummary),

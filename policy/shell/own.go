@@ -21,6 +21,7 @@ var ownCommands = []string{
 	"service channel disable", "service channel use", "service send", "service contacts add",
 	"team init", "team join", "team confirm", "team leave", "team work", "team submit", "team cancel", "team resolve",
 	"flow cancel", "flow retry", "team adopt", "team keep", "team pending choose", "sandbox shell", "sandbox enter",
+	"notify test",
 }
 
 // ownReaders are the commands of Perlica that an agent may run. They only show something, or submit an input in a new
@@ -37,6 +38,7 @@ var ownReaders = []string{
 	"flow", "flow run", "flow check", "flow show", "flow list", "flow ls",
 	"team", "team status", "team members", "team inputs", "team pending", "team pending list", "team pending ls",
 	"team workers", "team fetch", "sandbox", "sandbox check", "sandbox try",
+	"notify", "notify list", "notify ls",
 }
 
 // ownValued are the options of Perlica's commands that take a value, in the notation of the function options.

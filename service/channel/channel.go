@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strconv"
 	"sync/atomic"
 	"time"
 )
@@ -239,6 +240,48 @@ func WithoutURL(err error) error {
 		return u.Err
 	}
 	return err
+}
+
+// Judge returns the error of an answer to a posted message, with the kinds of [Channel]. text is the body of the
+// answer. pause is the pause of a RateLimitError if the answer names none.
+func Judge(resp *http.Response, text []byte, pause time.Duration) error {
+	const most = 200
+	code := resp.StatusCode
+	said := fmt.Sprintf("%d %.*q", code, most, text)
+	switch {
+	case code >= 200 && code < 300:
+		return nil
+	case code == http.StatusTooManyRequests:
+		return &RateLimitError{After: retryAfter(resp, pause)}
+	case code == http.StatusServiceUnavailable && retryAfter(resp, 0) > 0:
+		// With a 503 and a time to come again, the receiver has not accepted the message. A 503 without a time may come
+		// from a proxy while the receiver handles the message.
+		return &RateLimitError{After: retryAfter(resp, 0)}
+	case code >= 300 && code < 400:
+		return fmt.Errorf("%w: the receiver redirects, which is not followed (%s)", ErrNotSent, said)
+	case code == http.StatusUnauthorized, code == http.StatusProxyAuthRequired:
+		return fmt.Errorf("%w: the receiver does not accept the signature (%s)", ErrNotSent, said)
+	case code == http.StatusRequestTimeout, code == http.StatusConflict:
+		// The receiver stopped reading, or is busy with the same key.
+	case code >= 400 && code < 500, code == http.StatusNotImplemented:
+		return &RejectedError{Why: said}
+	}
+	return fmt.Errorf("the receiver answers %s", said)
+}
+
+// retryAfter returns the pause of the header Retry-After, in seconds or as a date. If the header is absent, it returns
+// fallback.
+func retryAfter(resp *http.Response, fallback time.Duration) time.Duration {
+	const most = 24 * time.Hour
+	text := resp.Header.Get("Retry-After")
+	if n, err := strconv.Atoi(text); err == nil && n >= 0 && n <= int(most/time.Second) {
+		return max(time.Duration(n)*time.Second, time.Second)
+	}
+	date, err := http.ParseTime(resp.Header.Get("Date"))
+	if at, err2 := http.ParseTime(text); err == nil && err2 == nil {
+		return min(max(at.Sub(date), time.Second), most)
+	}
+	return fallback
 }
 
 // mostRecent is the size of a [Recent].

@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/notify"
 	"github.com/perlica/perlica/service/team"
 )
 
@@ -67,7 +68,10 @@ type eventLog struct {
 	project *project.Project
 	runner  *kernel.Runner
 	done    func() error
-	feed    *feed
+	// stopNotifying ends the delivery of notifications. It is nil before the log is open for work.
+	stopNotifying func()
+
+	feed *feed
 }
 
 // here returns the place in which the server was started.
@@ -206,6 +210,7 @@ func (l *eventLog) openRunner(ctx context.Context) (*kernel.Runner, *project.Pro
 	if _, err := r.Recover(ctx); err != nil {
 		return nil, nil, errors.Join(err, done())
 	}
+	l.stopNotifying = notify.Start(p, notify.Options{Version: l.opt.Version})
 	l.project, l.runner, l.done = p, r, done
 	return r, p, nil
 }
@@ -264,6 +269,15 @@ func (ls *logs) failed() (err error) {
 func (ls *logs) closeAll() (err error) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
+	var notifying sync.WaitGroup
+	for _, l := range ls.open {
+		l.mu.Lock()
+		if l.stopNotifying != nil {
+			notifying.Go(l.stopNotifying)
+		}
+		l.mu.Unlock()
+	}
+	notifying.Wait()
 	for _, l := range ls.open {
 		l.mu.Lock()
 		if l.feed != nil {
@@ -278,7 +292,7 @@ func (ls *logs) closeAll() (err error) {
 		for _, r := range l.old {
 			err = errors.Join(err, r.Close())
 		}
-		l.reader, l.old, l.runner, l.done = nil, nil, nil, nil
+		l.reader, l.old, l.runner, l.done, l.stopNotifying = nil, nil, nil, nil, nil
 		l.mu.Unlock()
 	}
 	clear(ls.open)

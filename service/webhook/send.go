@@ -125,7 +125,7 @@ func (c *Channel) postReply(ctx context.Context, p post) (id string, err error) 
 	// The message was accepted with a 2xx answer. An unreadable answer only means that its id is
 	// unknown.
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err := judge(resp, text); err != nil {
+	if err := channel.Judge(resp, text, moment); err != nil {
 		return "", fmt.Errorf("webhook: %w", err)
 	}
 	var said struct {
@@ -148,45 +148,4 @@ func (c *Channel) signRequest(req *http.Request, p post, body []byte) {
 	// prevents it, and its errors are clear.
 	req.GetBody = nil
 	req.Close = true
-}
-
-// judge returns the error of an answer, with the kinds of channel.Channel.
-func judge(resp *http.Response, text []byte) error {
-	const most = 200
-	code := resp.StatusCode
-	said := fmt.Sprintf("%d %.*q", code, most, text)
-	switch {
-	case code >= 200 && code < 300:
-		return nil
-	case code == http.StatusTooManyRequests:
-		return &channel.RateLimitError{After: retryAfter(resp, moment)}
-	case code == http.StatusServiceUnavailable && retryAfter(resp, 0) > 0:
-		// With a 503 and a time to come again, the receiver has not accepted the message. A 503 without a time may come
-		// from a proxy while the receiver handles the message.
-		return &channel.RateLimitError{After: retryAfter(resp, 0)}
-	case code >= 300 && code < 400:
-		return fmt.Errorf("%w: the receiver redirects, which is not followed (%s)", channel.ErrNotSent, said)
-	case code == http.StatusUnauthorized, code == http.StatusProxyAuthRequired:
-		return fmt.Errorf("%w: the receiver does not accept the signature (%s)", channel.ErrNotSent, said)
-	case code == http.StatusRequestTimeout, code == http.StatusConflict:
-		// The receiver stopped reading, or is busy with the same key.
-	case code >= 400 && code < 500, code == http.StatusNotImplemented:
-		return &channel.RejectedError{Why: said}
-	}
-	return fmt.Errorf("the receiver answers %s", said)
-}
-
-// retryAfter returns the pause of the header Retry-After, in seconds or as a date. If the header is absent, it returns
-// fallback.
-func retryAfter(resp *http.Response, fallback time.Duration) time.Duration {
-	const most = 24 * time.Hour
-	text := resp.Header.Get("Retry-After")
-	if n, err := strconv.Atoi(text); err == nil && n >= 0 && n <= int(most/time.Second) {
-		return max(time.Duration(n)*time.Second, time.Second)
-	}
-	date, err := http.ParseTime(resp.Header.Get("Date"))
-	if at, err2 := http.ParseTime(text); err == nil && err2 == nil {
-		return min(max(at.Sub(date), time.Second), most)
-	}
-	return fallback
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/service/acp"
+	"github.com/perlica/perlica/service/notify"
 )
 
 // app is one invocation of perlica. Its method is the command of this package.
@@ -213,7 +214,8 @@ func (s *projects) openLog(ctx context.Context, p, log *project.Project) (*acp.P
 	if err != nil {
 		return nil, err
 	}
-	s.done = append(s.done, done)
+	stop := notify.Start(log, notify.Options{Version: s.app.Version, Terminal: s.app.Terminal()})
+	s.done = append(s.done, func() error { stop(); return done() })
 	place := &acp.Place{Runner: r, Setup: func(dir string) kernel.Setup {
 		c := s.choice
 		c.Dir = dir

@@ -22,6 +22,7 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/policy"
+	"github.com/perlica/perlica/service/notify"
 )
 
 // app is one invocation of perlica. Its methods are the commands of this package.
@@ -171,6 +172,7 @@ func (a *app) chat(cmd *cobra.Command, f Flags) (err error) {
 			err = frame.ExitLog.With(cerr)
 		}
 	}()
+	defer notify.Start(c.p, notify.Options{Version: a.Version, Terminal: a.Terminal()})()
 	c.backlog = &backlog{c: c}
 	release := c.handleSignals()
 	defer release()

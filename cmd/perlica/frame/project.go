@@ -244,6 +244,14 @@ func (a *App) Open(ctx context.Context, p *project.Project) (*kernel.Runner, fun
 	return r, done, nil
 }
 
+// Terminal returns standard error if it is a terminal, otherwise nil.
+func (a *App) Terminal() io.Writer {
+	if !screen.IsTerminal(a.Stderr) {
+		return nil
+	}
+	return a.Stderr
+}
+
 // WarnExposed prints a warning if every user of this machine can write to a file or a folder of the log at path. It
 // prints one warning for each file or folder.
 func (a *App) WarnExposed(path string) {

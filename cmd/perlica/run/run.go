@@ -28,6 +28,7 @@ import (
 	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/service/notify"
 )
 
 // invocation is one use of the command.
@@ -41,11 +42,13 @@ type invocation struct {
 	say       *dialog.Printer
 	project   *project.Project // set by answerInput
 	text      string           // set by answerInput
+	// stopNotifying ends the delivery of notifications.
+	stopNotifying func()
 }
 
 // Run sends the input from args, a file or standard input. It does the same as the command run with these flags.
 func Run(a *frame.App, cmd *cobra.Command, f dialog.Flags, tf dialog.TeamFlags, args []string) error {
-	return (&invocation{App: a, cmd: cmd, flags: f, teamFlags: tf, args: args}).runInput()
+	return (&invocation{App: a, cmd: cmd, flags: f, teamFlags: tf, args: args, stopNotifying: func() {}}).runInput()
 }
 
 // Command returns the command run.
@@ -142,6 +145,7 @@ func (i *invocation) runInput() error {
 		}
 	}
 	res, err := i.answerInput(ctx)
+	defer func() { i.stopNotifying() }() // after the output, because a slow target takes up to five seconds
 	var misfit error
 	if s != nil && err == nil && res.Outcome == record.OutcomeResponded {
 		misfit = s.Check(res.Text)
@@ -236,6 +240,7 @@ func (i *invocation) answerHere(ctx context.Context) (record.Result, error) {
 	if err != nil {
 		return record.Result{}, frame.LogNotOpened(err)
 	}
+	i.stopNotifying = notify.Start(i.project, notify.Options{Version: i.Version, Terminal: i.Terminal()})
 	res, err := i.runTurn(ctx, r, t)
 	cerr := done()
 	// Somebody moved the log, so the record of this run may be lost.

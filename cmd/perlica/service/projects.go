@@ -141,7 +141,8 @@ func (a *app) openProject(ctx context.Context, f fact.ServedProject, name string
 	if err != nil {
 		return nil, nil, errors.Join(err, done())
 	}
-	return b, done, nil
+	stop := a.startNotifying(p, b)
+	return b, func() error { stop(); return done() }, nil
 }
 
 // projectRows is a handler for log records. It adds the name of the project to each record.

@@ -23,6 +23,7 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/service"
 	"github.com/perlica/perlica/service/channel"
+	"github.com/perlica/perlica/service/notify"
 	"github.com/perlica/perlica/service/team"
 )
 
@@ -116,6 +117,7 @@ func (a *app) serveBridge(ctx context.Context, companion Companion) (err error) 
 	if r.home, err = service.Open(ctx, opt); err != nil {
 		return err
 	}
+	defer a.startNotifying(p, r.home)()
 	r.whole = r.home
 	if ever {
 		all, reloads, done, err := a.openProjects(ctx, p, added, r.home, opt)
@@ -134,6 +136,11 @@ func (a *app) serveBridge(ctx context.Context, companion Companion) (err error) 
 	err = a.serveOpen(ctx, stop, r, view)
 	end()
 	return errors.Join(err, wait())
+}
+
+// startNotifying delivers the notifications of a project, also to the contacts of its bridge.
+func (a *app) startNotifying(p *project.Project, b *service.Bridge) (stop func()) {
+	return notify.Start(p, notify.Options{Version: a.Version, Terminal: a.Terminal(), Contact: b.Notify})
 }
 
 // linkTeam returns the user's team, so that the bridge can ask the questions of its workers, too. It returns nil if

@@ -1,0 +1,298 @@
+// Package notify sends notifications of a log's events.
+//
+// The causes are an open question, the end of a long turn, an unknown outcome, a budget and a schedule. They follow
+// from the events alone. Each cause makes at most one notification for each target, over restarts and over several
+// processes: Perlica records an attempt before it, and a lock lets one process deliver to a target at a time. A failed
+// attempt is repeated for one hour. An attempt with an unknown result is repeated only if the target knows the key of
+// the notification. A notification has no words of the agent or of the user, unless the configuration asks for the
+// content. The content is redacted. Nothing waits for a notification, and nothing of a run depends on one.
+//
+// Start runs one goroutine for each target. Each owns its ledger, and stop joins them.
+package notify
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/filelock"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/service/channel"
+)
+
+// Options are the means of a process to deliver notifications.
+type Options struct {
+	Version string
+	// Terminal is the terminal of a front end. Nil means that the process has none.
+	Terminal io.Writer
+	// Contact queues a message to a paired contact, together with the event sent, all or nothing. Nil means that the
+	// process is not the bridge.
+	Contact func(ctx context.Context, name, text string, sent event.Event) error
+	// Client makes the HTTP requests. Nil means a new client.
+	Client *http.Client
+}
+
+const (
+	// maxAge is the age of a cause above which it makes no notification, and above which no attempt is repeated.
+	maxAge = time.Hour
+	// sendTime is the time limit of one attempt.
+	sendTime = 15 * time.Second
+	// lastTime is the time that stop gives to the notifications that are due.
+	lastTime = 5 * time.Second
+	// firstPause is the pause after the first failed attempt. Each later pause is three times longer, up to mostPause.
+	firstPause = 5 * time.Second
+	mostPause  = 10 * time.Minute
+	// rest is the pause between two looks at a log that changes, and the pause while another process delivers.
+	rest = 200 * time.Millisecond
+	// logPause is the pause after a failure of the log.
+	logPause = 10 * time.Second
+)
+
+// Start follows the log of the project and delivers its notifications. The log must exist. The function stop delivers
+// the notifications that are due, for at most five seconds, and returns when everything is closed. Without a configured
+// target, Start does nothing.
+func Start(p *project.Project, opt Options) (stop func()) {
+	if len(p.Config.Notify) == 0 {
+		return func() {}
+	}
+	follow, end := context.WithCancel(context.Background())
+	send, cut := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		deliverAll(follow, send, p, opt)
+	}()
+	return func() {
+		end()
+		late := time.AfterFunc(lastTime, cut)
+		<-over
+		late.Stop()
+		cut()
+	}
+}
+
+// deliverAll opens the log and delivers to all targets. It ends after follow has ended. The end of send cuts the
+// deliveries short.
+func deliverAll(follow, send context.Context, p *project.Project, opt Options) {
+	r, done, err := p.Open(send, opt.Version)
+	if err != nil {
+		return // the front end reports the same error about the same log
+	}
+	defer func() { _ = done() }() // every event was synced
+	targets, errs := Targets(p, opt)
+	for _, err := range errs {
+		r.Trail().Warn("notify", "error", err.Error())
+	}
+	paths, err := p.Workspace.Context(p.Config.ContextID)
+	if err != nil {
+		return // p.Open has opened this context
+	}
+	teller, err := tellerOf(p)
+	if err != nil {
+		return // p.Open uses the same redactor
+	}
+	var all sync.WaitGroup
+	for _, t := range targets {
+		if t.send == nil {
+			continue // another process delivers to this target
+		}
+		all.Go(func() {
+			d := delivery{target: t, log: r.Log(), lock: filepath.Join(paths.Locks, "notify-"+t.Digest+".lock"),
+				ledger: ledger{target: t.Digest, rules: t.Rules}, now: time.Now, trail: r.Trail(), teller: teller}
+			d.run(follow, send)
+		})
+	}
+	all.Wait()
+}
+
+// delivery delivers the notifications of a log to one target. One goroutine uses it.
+type delivery struct {
+	target Target
+	log    *eventlog.Log
+	lock   string // the path of the lock
+	ledger ledger
+	teller *teller
+	now    func() time.Time
+	trail  *slog.Logger
+}
+
+// Test makes one attempt to deliver a note without a cause. It records nothing and returns the reply of the target.
+func Test(ctx context.Context, p *project.Project, t Target) (reply string, err error) {
+	teller, err := tellerOf(p)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	return t.send(ctx, teller.plain(test, uuid.NewString()))
+}
+
+// run delivers until follow ends, and then once more.
+func (d *delivery) run(follow, send context.Context) {
+	for {
+		err := d.followLog(follow, send)
+		if follow.Err() != nil {
+			if err := d.deliverDue(send); err != nil {
+				d.trail.Warn("notify", "target", d.target.Name, "error", err.Error())
+			}
+			return
+		}
+		d.trail.Warn("notify", "target", d.target.Name, "error", err.Error())
+		if channel.Wait(follow, logPause) {
+			_ = d.log.Reopen(follow) // the next attempt reports the error
+		}
+	}
+}
+
+// followLog delivers until follow ends or the log fails. Its error is never nil.
+func (d *delivery) followLog(follow, send context.Context) error {
+	changes, err := d.log.Changes(follow)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = changes.Close() }() // nothing was written
+	for {
+		if err := d.deliverDue(send); err != nil {
+			return err
+		}
+		most := time.Duration(0) // no limit
+		if next, ok := d.ledger.next(); ok {
+			most = max(next.due.Sub(d.now()), rest)
+		}
+		if _, err := changes.Wait(follow, most); err != nil {
+			return err
+		}
+		if !channel.Wait(follow, rest) {
+			return follow.Err()
+		}
+	}
+}
+
+// deliverDue delivers the notifications that are due, unless another process holds the target's lock.
+func (d *delivery) deliverDue(ctx context.Context) error {
+	if err := d.ledger.read(ctx, &d.log.Reader, d.now()); err != nil {
+		return err
+	}
+	if !d.isDue() {
+		return nil
+	}
+	lock, err := filelock.Acquire(d.lock)
+	if errors.Is(err, filelock.ErrHeld) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	for ctx.Err() == nil {
+		// The other process may have delivered since the last look.
+		if err := d.ledger.read(ctx, &d.log.Reader, d.now()); err != nil {
+			return err
+		}
+		if !d.isDue() {
+			return nil
+		}
+		next, _ := d.ledger.next()
+		if err := d.attempt(ctx, next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *delivery) isDue() bool {
+	next, ok := d.ledger.next()
+	return ok && !next.due.After(d.now())
+}
+
+// attempt makes one attempt to deliver a notification, and records it. The caller holds the lock. So an attempt without
+// a result is an attempt of a process that has died.
+func (d *delivery) attempt(ctx context.Context, e *entry) error {
+	f := fact.Notified{Cause: e.cause.Seq, Kind: e.cause.kinds[0], Target: d.target.Digest, To: d.target.Name,
+		Attempt: e.attempts}
+	switch {
+	case e.started && (!d.target.Dedupes || e.over):
+		f.Error, f.Unknown, f.Final = "the process ended while the notification was sent", true, true
+		return d.record(event.NotifyFailed, e.cause, f)
+	case d.now().After(e.first.Add(maxAge)):
+		f.Error, f.Unknown, f.Final = e.err, e.started, true
+		return d.record(event.NotifyFailed, e.cause, f)
+	}
+	f.Attempt++
+	note, err := d.teller.note(ctx, &d.log.Reader, e)
+	if err != nil {
+		return err
+	}
+	if d.target.queue != nil { // the message and the record of it are one commit
+		sent := event.NewFact(event.NotifySent, "perlica", refsOf(e.cause), f)
+		if err = d.target.queue(ctx, note, sent); err == nil {
+			return nil
+		}
+	} else {
+		if err := d.record(event.NotifyStarted, e.cause, f); err != nil {
+			return err
+		}
+		limited, cancel := context.WithTimeout(ctx, sendTime)
+		_, err = d.target.send(limited, note)
+		cancel()
+	}
+	if err == nil {
+		return d.record(event.NotifySent, e.cause, f)
+	}
+	f.Error = oneLine(err.Error(), maxError)
+	f.Unknown = !errors.Is(err, channel.ErrNotSent) && !isRejected(err)
+	f.Final = isRejected(err) || f.Unknown && !d.target.Dedupes
+	if !f.Final {
+		f.Next = d.now().Add(pauseAfter(f.Attempt, err)).UTC()
+		if end := e.first.Add(maxAge + time.Second).UTC(); f.Next.After(end) {
+			f.Next = end // the last attempt is given up then
+		}
+	}
+	return d.record(event.NotifyFailed, e.cause, f)
+}
+
+// record appends the result of an attempt. The result has happened, so the end of a context does not matter.
+func (d *delivery) record(t event.Type, c cause, f fact.Notified) error {
+	_, err := d.log.Append(context.Background(), event.NewFact(t, "perlica", refsOf(c), f))
+	return err
+}
+
+// refsOf returns the references of an event about a notification. Such an event belongs to no run, because it may come
+// after the run's last event.
+func refsOf(c cause) event.Refs { return event.Refs{Session: c.Session} }
+
+// pauseAfter returns the pause after a failed attempt. It is at least the pause that the target asked for.
+func pauseAfter(attempt int, err error) time.Duration {
+	pause := firstPause
+	for range attempt - 1 {
+		pause = min(3*pause, mostPause)
+	}
+	if limit := (*channel.RateLimitError)(nil); errors.As(err, &limit) {
+		pause = max(pause, limit.After)
+	}
+	return pause
+}
+
+func isRejected(err error) bool {
+	rejected := (*channel.RejectedError)(nil)
+	return errors.As(err, &rejected)
+}
+
+// longestAfter returns the longest waiting time of the rules.
+func longestAfter(rules []config.Notify) (longest time.Duration) {
+	for _, r := range rules {
+		longest = max(longest, r.After)
+	}
+	return longest
+}
