@@ -201,15 +201,10 @@ At a terminal, 'perlica' without a command starts the chat.`,
 // commands are the constructors of all commands below the root.
 var commands = map[string]func(*frame.App) *cobra.Command{
 	"acp": acp.Command, "agent": agentCommand, "cancel": watch.CancelCommand, "chat": chat.Command,
-<<<<<<< HEAD
 	"completion": completionCommand, "config": config.Command, "doctor": doctorCommand, "flow": flow.Command,
 	"init": config.InitCommand,
-	"log":  log.Command, "pending": pending.Command, "phone": service.PhoneCommand, "policy": policy.Command,
-=======
-	"completion": completionCommand, "config": config.Command, "doctor": doctorCommand, "init": config.InitCommand,
-	"log": log.Command, "notify": notify.Command, "pending": pending.Command, "phone": service.PhoneCommand,
+	"log":  log.Command, "notify": notify.Command, "pending": pending.Command, "phone": service.PhoneCommand,
 	"policy":   policy.Command,
->>>>>>> a80948c0 (notify: notifications to desktop, ntfy, Slack, Discord, webhooks, mail and contacts)
 	"provider": provider.Command,
 	"run":      runCommand, "sandbox": sandbox.Command, "send": watch.SendCommand, "service": serviceCommand,
 	"session": session.Command,

@@ -22,6 +22,7 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
+	"github.com/perlica/perlica/service/notify"
 )
 
 // runFlags are the flags of the command run.
@@ -151,7 +152,9 @@ func (a *app) run(cmd *cobra.Command, f runFlags, name string) error {
 	if err != nil {
 		return frame.LogNotOpened(err)
 	}
+	stopNotifying := notify.Start(p, notify.Options{Version: a.Version, Terminal: a.Terminal()})
 	err = a.drive(ctx, &driving{f: f, file: file, id: id, inputs: inputs, p: p, r: r, say: say, stop: stop})
+	stopNotifying()
 	if cerr := done(); err == nil {
 		err = cerr
 	}
