@@ -72,6 +72,8 @@ type agentSession struct {
 	anew     bool              // true if the Perlica session has no earlier turns
 	prompted bool              // true after the first prompt: the agent knows the system text and the transcript
 
+	context contextMeter
+
 	listing atomic.Bool   // true while ListModels runs
 	heard   chan struct{} // capacity 1: gets a value for each line of the agent
 

@@ -112,6 +112,9 @@ func (c *client) startTurn(n record.Started) {
 // not belong to the turn. It is only recorded.
 func (c *client) Update(u provider.Update) {
 	called := u.Tool != nil && c.run.t.Agent.Model // a model was offered no tool, so nothing runs
+	if u.Usage != nil {
+		c.run.addUsage(u.Usage)
+	}
 	switch {
 	case !c.sums.addUpdate(&u, c.run.t.Agent.Model, c.speaker()):
 	case called:

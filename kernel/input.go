@@ -20,6 +20,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/budget"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/provider"
 	"github.com/perlica/perlica/provider/sandbox"
@@ -43,10 +44,12 @@ type InputError struct{ Err error }
 func (e *InputError) Error() string { return e.Err.Error() }
 func (e *InputError) Unwrap() error { return e.Err }
 
-// isUsage reports whether the caller caused the error, and not the agent.
+// isUsage reports whether the caller or a budget caused the error, and not the agent.
 func isUsage(err error) bool {
 	var input *InputError
-	return errors.As(err, &input) || errors.Is(err, sandbox.ErrUnavailable)
+	var refused *budget.RefusedError
+	return errors.As(err, &input) || errors.Is(err, sandbox.ErrUnavailable) || errors.As(err, &refused) ||
+		errors.Is(err, budget.ErrNotChecked)
 }
 
 // offered wraps an *agents.OfferError in an *InputError. It returns other errors unchanged.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/perlica/perlica/eventlog"
 	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/budget"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/record"
@@ -70,6 +71,10 @@ func (r *Runner) answerInput(ctx context.Context, t *Turn, source agentSource) (
 
 	// The input goes to disk while the agent starts. If the process dies here, nothing was sent.
 	if err := run.recordInput(); err != nil {
+		return record.Result{}, err
+	}
+	// A budget that is used up refuses the call before the agent is started. Step ① checks the budgets again.
+	if err := run.checkBudgets(ctx); err != nil {
 		return record.Result{}, err
 	}
 	err = source.provideAgent(ctx, run)
@@ -139,6 +144,10 @@ type run struct {
 	stopRecorded bool // true if the stop in stopped is recorded
 	// remoteStop receives a stop that another process has recorded. Its capacity is 1.
 	remoteStop chan fact.Stop
+	budget     *budget.Check  // the budgets that the call was checked against; nil without a budget
+	overBudget chan fact.Stop // receives a stop by a budget; nil unless a budget may stop the call
+	// contextBefore is the number of tokens in the agent's context before the call. It is nil before the first report.
+	contextBefore *int
 }
 
 func newSessionID() event.SessionID {
@@ -251,12 +260,20 @@ func (run *run) recordIntent(ctx context.Context) error {
 		CallIndex: 1, Strategy: strategy,
 		Input: run.r.digest(run.t.Input, files),
 	}))
+	warned, release, err := run.reserveCall(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	events = append(events, warned...)
 	if err := run.state.advance(event.Requested); err != nil {
 		return err
 	}
 	if _, err := run.r.log.Append(ctx, events...); err != nil {
 		return err
 	}
+	release()
+	run.warnOfBudgets()
 	run.warnOfRepair()
 	run.promptSent = prompt
 	if err := run.checkStop(); err != nil {
@@ -323,13 +340,11 @@ func (run *run) promptAgent(ctx context.Context) (provider.Answer, error) {
 			return call.Answer()
 		case s := <-stop:
 			stop = nil
-			run.stopped = &s
-			grace = run.cancelGrace()
-			if err := run.recordStop(ctx, s); err != nil {
-				run.agent.conn.Kill() // the stop cannot be recorded
-				continue
+			grace = run.stopTurn(ctx, s)
+		case s := <-run.overBudget:
+			if run.stopped == nil {
+				grace = run.stopTurn(ctx, s)
 			}
-			run.cancelTurn()
 		case s := <-run.remoteStop:
 			if run.stopped == nil && run.state.advance(event.CancelRequested) == nil {
 				run.stopped = &s
@@ -353,4 +368,16 @@ func (run *run) promptAgent(ctx context.Context) (provider.Answer, error) {
 			run.agent.conn.Kill()
 		}
 	}
+}
+
+// stopTurn records a stop and asks the agent to cancel the turn. It returns the channel of cancelGrace.
+func (run *run) stopTurn(ctx context.Context, s fact.Stop) <-chan time.Time {
+	run.stopped = &s
+	grace := run.cancelGrace()
+	if err := run.recordStop(ctx, s); err != nil {
+		run.agent.conn.Kill() // the stop cannot be recorded
+		return grace
+	}
+	run.cancelTurn()
+	return grace
 }

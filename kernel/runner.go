@@ -20,6 +20,7 @@ import (
 	"github.com/perlica/perlica/eventlog/redact"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel/approvals"
+	"github.com/perlica/perlica/kernel/budget"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/hook"
 	"github.com/perlica/perlica/kernel/logtrust"
@@ -43,6 +44,8 @@ type Options struct {
 	Environ    []string           // the environment from which agents' variables are selected
 	Redactor   *redact.Redactor   // masks the agent's words in errors; nil masks texts that look like secrets
 	RedactLog  bool               // the Redactor also masks every payload before it is hashed
+	Budgets    []config.Budget    // the budgets that every call is checked against
+	BudgetDir  string             // the user's folder for the amounts that budgets have used
 	Trail      *slog.Logger       // the debug trail, or nil
 	TrailLost  func() int64       // returns the number of lost lines of the debug trail; may be nil
 	Now        func() time.Time
@@ -57,6 +60,7 @@ type Runner struct {
 	log       *eventlog.Log
 	questions *interaction.Coordinator
 	policy    *policy.Policy
+	budgets   *budget.Guard // nil without a budget
 	opt       Options
 	keys      *evidence.Keys // nil means that checkpoints are not signed
 	repairing sync.Mutex     // held while a failed log is opened again
@@ -127,6 +131,10 @@ func Open(ctx context.Context, opt Options) (*Runner, error) {
 	}
 	r.questions.OnWake(r.lookForStops)
 	r.policy, err = policy.New(opt.Rules, r.approvals, opt.Now)
+	if err == nil {
+		r.budgets, err = budget.New(budget.Options{Budgets: opt.Budgets, Locks: opt.Paths.Locks, Dir: opt.BudgetDir,
+			Known: opt.Known, Now: opt.Now})
+	}
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
@@ -232,7 +240,7 @@ func (r *Runner) Close() error {
 	if r.standing != nil {
 		err = r.standing.Close()
 	}
-	err = errors.Join(r.questions.Close(), err, r.log.Close())
+	err = errors.Join(r.questions.Close(), err, r.budgets.Close(), r.log.Close())
 	if err == nil { // the newest event of a failed log is not known
 		r.opt.Known.Seen(r.log.Path(), r.log.Newest())
 	}

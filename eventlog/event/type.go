@@ -22,6 +22,8 @@ const (
 	OutcomeUnknown Type = "llm.outcome_unknown"
 	CallEnforced   Type = "llm.single_call.enforced"
 
+	BudgetRefused   Type = "budget.refused"
+	BudgetWarned    Type = "budget.warned"
 	CancelRequested Type = "run.cancel_requested"
 	ToolBlocked     Type = "tool.blocked"
 	ToolResult      Type = "tool.result"

@@ -261,18 +261,9 @@ func (v *View) applyPortion(ctx context.Context, end event.Event, ok bool) (even
 			end = last
 		}
 	}
-	for e, err := range v.reader.Events(ctx, event.Query{After: at, Until: end.Seq, Types: v.def.Types,
-		Class: event.Fact}) {
-		if err != nil {
+	if ok { // otherwise the log was empty, and events that were appended since are left for the next call
+		if err := v.applyEvents(ctx, tx, at, end.Seq, &damaged); err != nil {
 			return 0, err
-		}
-		damage := e.Damage()
-		damaged = damaged || damage != nil
-		if e.Payload == nil && !v.def.Withheld || damage != nil && damage.Header {
-			continue
-		}
-		if err := v.def.Apply(ctx, tx, e); err != nil {
-			return 0, fmt.Errorf("event %d (%s): %w", e.Seq, e.Type, err)
 		}
 	}
 	if _, err := tx.ExecContext(ctx, `UPDATE position SET seq = ?, leaf = ?, damaged = max(damaged, ?) WHERE id = 1`,
@@ -283,6 +274,25 @@ func (v *View) applyPortion(ctx context.Context, end event.Event, ok bool) (even
 		return 0, err
 	}
 	return end.Seq, tx.Commit()
+}
+
+// applyEvents applies the events with at < Seq <= until. It sets damaged if one of them is damaged.
+func (v *View) applyEvents(ctx context.Context, tx *sqlx.Tx, at, until event.Seq, damaged *bool) error {
+	for e, err := range v.reader.Events(ctx, event.Query{After: at, Until: until, Types: v.def.Types,
+		Class: event.Fact}) {
+		if err != nil {
+			return err
+		}
+		damage := e.Damage()
+		*damaged = *damaged || damage != nil
+		if e.Payload == nil && !v.def.Withheld || damage != nil && damage.Header {
+			continue
+		}
+		if err := v.def.Apply(ctx, tx, e); err != nil {
+			return fmt.Errorf("event %d (%s): %w", e.Seq, e.Type, err)
+		}
+	}
+	return nil
 }
 
 // writeSeal writes the seal of the view's content, if the view has a key.

@@ -237,3 +237,40 @@ func TestForgedView(t *testing.T) {
 		}
 	}
 }
+
+// growing is a log that another process appends to between the reading of its end and the reading of its events.
+type growing struct {
+	*eventlog.Log
+	grow func()
+}
+
+func (g growing) Last(ctx context.Context, q event.Query) (event.Event, bool, error) {
+	e, ok, err := g.Log.Last(ctx, q)
+	g.grow()
+	return e, ok, err
+}
+
+// TestViewOfAnEmptyLogThatGrows checks that an event is applied once if it is appended while the view of an empty log
+// is made.
+func TestViewOfAnEmptyLogThatGrows(t *testing.T) {
+	l := openTest(t)
+	grow := func() {
+		if _, err := l.Append(t.Context(), event.NewFact(event.SessionCreated, "user", event.Refs{}, struct{}{})); err != nil {
+			t.Error(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "names.db")
+	v, err := view.Open(t.Context(), growing{l, grow}, path, nil, names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Close(); err != nil {
+		t.Error(err)
+	}
+	if v, err = view.Open(t.Context(), &l.Reader, path, nil, names); err != nil {
+		t.Fatal(err) // the second insert of a row fails
+	}
+	if err := v.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -114,7 +114,7 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 	var in, out int64
 	var took time.Duration
 	cost := map[string]float64{}
-	var meter report.Meter
+	var meter fact.Meter
 	runs := map[event.RunID]*record.Record{}
 	types := []event.Type{event.Responded, event.ProviderError, event.OutcomeUnknown, event.CallEnforced}
 	for e, err := range h.Runner.Log().Events(ctx, event.Query{Session: h.Conversation.Session(), Types: types}) {
@@ -127,7 +127,7 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 			runs[e.Run] = r
 		}
 		if err := r.Apply(e); err == nil && e.Type.Outcome() {
-			i, o, amount := meter.Add(e.Refs, r.Result)
+			i, o, amount := meter.Add(e.Refs, r.Report())
 			in, out = in+i, out+o
 			if r.Cost != nil {
 				cost[r.Cost.Currency] += amount

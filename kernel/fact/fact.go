@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/message"
@@ -332,6 +333,22 @@ type Requested struct {
 	// Input is the digest of the input's own text and attachments. It distinguishes two inputs with the same id.
 	Input string `json:"input_sha256"`
 }
+
+// BudgetReached is the payload of budget.refused and budget.warned. A budget refuses a call, or a person is warned.
+type BudgetReached struct {
+	// Budget is the name of the budget: its keys as the configuration has them.
+	Budget string `json:"budget"`
+	// Period names the period: its first moment in UTC, or the id of a session or of a run.
+	Period string `json:"period"`
+	Cause  string `json:"cause"` // calls, tokens, money, or unknown for a provider without reported costs
+	// Until is the time when the budget is free again. It is absent if no time renews the budget.
+	Until time.Time `json:"until,omitzero"`
+	Why   string    `json:"why"`
+	message.Coded
+}
+
+// Reason returns the reason as a sentence.
+func (b BudgetReached) Reason() *message.Text { return &message.Text{Text: b.Why, Coded: b.Coded} }
 
 // Responded is the payload of llm.responded: the agent has answered the call.
 type Responded struct {

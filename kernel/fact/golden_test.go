@@ -25,6 +25,7 @@ var payloads = map[string]func([]byte) ([]byte, error){
 	"fact.BridgeFinished":      same[BridgeFinished],
 	"fact.BridgeQueued":        same[BridgeQueued],
 	"fact.BridgeReceived":      same[BridgeReceived],
+	"fact.BudgetReached":       same[BudgetReached],
 	"fact.CardClosed":          same[CardClosed],
 	"fact.ChannelRead":         same[ChannelRead],
 	"fact.ChannelState":        same[ChannelState],

@@ -68,6 +68,30 @@ func Acquire(path string) (*Lock, error) {
 	}
 }
 
+// Queue takes a lock for a short step. It waits for other holders until ctx ends. The system wakes one waiting process
+// at a time. The file at path is never removed, so the holder calls Free. No process may call Acquire for this path.
+func Queue(ctx context.Context, path string) (*Lock, error) {
+	if err := disk.Check(path); err != nil {
+		return nil, err
+	}
+	f := lockFile(path)
+	taken := make(chan error, 1)
+	go func() { taken <- f.Lock() }() // the goroutine ends when the last holder has finished its step
+	select {
+	case err := <-taken:
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+		}
+		return &Lock{f}, nil
+	case <-ctx.Done():
+		go func() {
+			<-taken
+			_ = f.Close() // nothing was written
+		}()
+		return nil, errors.Join(ErrHeld, context.Cause(ctx))
+	}
+}
+
 // lockFile returns the file of a lock, to be opened for writing. A process that watches the folder can so see the end
 // of the lock's holder, as the closing of a written file. Held opens the file for reading only, and so does not wake
 // the watcher.

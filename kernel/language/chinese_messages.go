@@ -10,6 +10,22 @@ func chineseMessages() map[message.Code]string {
 		// eventlog
 		"eventlog.no-checkpoint": "没有已签名的检查点涵盖这个事件",
 
+		// kernel/budget
+		"budget.exceeded":     "预算（%s）已用完：%s",
+		"budget.free-at":      "%s 起可再次使用",
+		"budget.free-other":   "可以改用会报告费用的提供方",
+		"budget.free-run":     "新的运行可以使用",
+		"budget.free-session": "新的会话可以使用",
+		"budget.nearly-used":  "预算（%s）即将用完：%s",
+		"budget.no-costs":     "%s 不报告费用",
+		"budget.no-limit":     "预算（%s）限制不了这个提供方：%s",
+		"budget.not-checked":  "无法检查预算，所以没有发送任何内容：%s",
+		"budget.other-costs":  "%s 以 %s 报告费用，而不是 %s",
+		"budget.refused":      "预算（%s）拒绝了这次调用：%s。没有发送任何内容；%s",
+		"budget.used-calls":   "已使用 %s 次调用，上限 %s 次",
+		"budget.used-money":   "已使用 %s，上限 %s",
+		"budget.used-tokens":  "已使用 %s 个 token，上限 %s 个",
+
 		// eventlog/disk
 		"disk.busy":       "另一个进程锁住了事件日志",
 		"disk.closed":     "事件日志已关闭",

@@ -176,8 +176,9 @@ func (p *Project) options() (kernel.Options, error) {
 		Rules: p.Config.Rules, Judges: p.judges(), Vouchers: p.Vouchers(), ViewKey: p.Dirs.ViewKey(),
 		StreamSync: p.Config.StreamSync,
 		Environ:    p.Environ,
-		Own:        p.OwnFolders(),
-		Redactor:   redactor, RedactLog: p.Config.RedactBeforeHash, Known: p.KnownLogs(),
+		Budgets:    p.Config.Budgets, BudgetDir: filepath.Join(p.Dirs.State, "budgets"),
+		Own:      p.OwnFolders(),
+		Redactor: redactor, RedactLog: p.Config.RedactBeforeHash, Known: p.KnownLogs(),
 	}, err
 }
 

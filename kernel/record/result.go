@@ -55,15 +55,10 @@ func (r Result) Freed() (n int) {
 	return n
 }
 
-// Tokens returns the numbers of input and output tokens in Usage, as agents report them. ok is false if Usage does not
-// have them.
-func (r Result) Tokens() (in, out int64, ok bool) {
-	var u struct {
-		In  *int64 `json:"inputTokens"`
-		Out *int64 `json:"outputTokens"`
-	}
-	if json.Unmarshal(r.Usage, &u) != nil || u.In == nil || u.Out == nil {
-		return 0, 0, false
-	}
-	return *u.In, *u.Out, true
+// Tokens returns the numbers of input and output tokens in Usage. See fact.Responded.
+func (r Result) Tokens() (in, out int64, ok bool) { return r.Report().Tokens() }
+
+// Report returns the agent's report of its usage.
+func (r Result) Report() fact.Responded {
+	return fact.Responded{Usage: r.Usage, OfSession: r.OfSession, Cost: r.Cost}
 }

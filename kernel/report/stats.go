@@ -114,7 +114,7 @@ var numbered = []event.Type{
 // usageReport is an agent's report of its usage at the end of a run.
 type usageReport struct {
 	refs event.Refs
-	said record.Result
+	said fact.Responded
 }
 
 type counter struct {
@@ -167,8 +167,7 @@ func (c *counter) addEvent(e event.Event) {
 	}
 	_ = r.Apply(e) // if a fact is unreadable, its type still counts
 	if e.Type == event.Responded && (r.Cost != nil || r.Usage != nil) {
-		c.reports = append(c.reports, usageReport{e.Refs, record.Result{Cost: r.Cost, Usage: r.Usage,
-			OfSession: r.OfSession}})
+		c.reports = append(c.reports, usageReport{e.Refs, r.Report()})
 	}
 	if e.Payload == nil {
 		r.withheld++
@@ -223,13 +222,13 @@ func (r *counted) answered() (list []Answers) {
 }
 
 func (c *counter) addUsage(ctx context.Context, log event.Reader) error {
-	var m Meter
+	var m fact.Meter
 	older := event.Query{Before: c.q.Since}
 	if c.q.Since.IsZero() {
 		older.Before = time.Unix(0, 0) // c.reports has all reports
 	}
 	for _, u := range c.reports {
-		if err := m.beginSession(ctx, log, u.refs, u.said, older); err != nil {
+		if err := m.BeginSession(ctx, log, u.refs, u.said, older); err != nil {
 			return err
 		}
 		in, out, cost := m.Add(u.refs, u.said)

@@ -129,6 +129,18 @@ func Story(ctx context.Context, log event.Reader, run event.RunID, q event.Query
 	}
 }
 
+// usedIn returns a function that replaces the agent's report in an outcome with the usage of the run itself.
+func usedIn(ctx context.Context, log event.Reader) func(event.Event, *StepOutcome) error {
+	return func(e event.Event, o *StepOutcome) error {
+		used, err := fact.UsedBy(ctx, log, e, o.Report())
+		o.in, o.out = used.In, used.Out
+		if o.Cost != nil {
+			o.Cost = &fact.Cost{Amount: used.Cost, Currency: o.Cost.Currency}
+		}
+		return err
+	}
+}
+
 type narrator struct {
 	yield func(Step, error) bool
 	used  func(event.Event, *StepOutcome) error

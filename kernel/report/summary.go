@@ -91,6 +91,12 @@ var summaries = map[event.Type]summarized{
 		}
 		return text
 	}),
+	event.BudgetRefused: translated(titleRefused, func(say *language.Sentences, p fact.BudgetReached) string {
+		return say.Read(p.Why, p.Coded)
+	}),
+	event.BudgetWarned: translated(titleLimit, func(say *language.Sentences, p fact.BudgetReached) string {
+		return say.Read(p.Why, p.Coded)
+	}),
 	event.CancelRequested: translated(titleStopped, func(say *language.Sentences, p fact.Stop) string {
 		return fill(say, byBecause, say.Word(p.By), say.Read(p.Why, p.Coded))
 	}),

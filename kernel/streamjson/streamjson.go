@@ -35,6 +35,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/eventlog/message"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/budget"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/provider"
@@ -157,8 +158,9 @@ func update(n record.Updated) (kind string, line Line) {
 // These are values of stopped.by.
 const (
 	ByUser       = "user"
-	ByTerminated = "terminated"    // a signal, or the closing of the terminal
-	ByTimeout    = "timeout"       // the option --timeout
+	ByTerminated = "terminated" // a signal, or the closing of the terminal
+	ByTimeout    = "timeout"    // the option --timeout
+	ByBudget     = kernel.StoppedByBudget
 	ByPipe       = "closed_pipe"   // the reader of standard output has closed it
 	ByOutput     = "output_failed" // writing to standard output failed
 )
@@ -193,6 +195,8 @@ type Result struct {
 	Warnings []record.Warned `json:"warnings,omitempty"`
 	IsError  bool            `json:"is_error"`
 	Error    *provider.Error `json:"error"`
+	// Budget is the budget that refused the call.
+	Budget *fact.BudgetReached `json:"budget,omitempty"`
 }
 
 // Content is a part of an answer that is not text. Path is the file into which this command wrote it.
@@ -232,6 +236,10 @@ func NewResult(res record.Result, err error, kind provider.ErrorType) Result {
 		if errors.As(err, &stopped) {
 			r.Error.Type, r.Stopped = provider.TypeStopped, &stopped.Stop
 		}
+		var refused *budget.RefusedError
+		if errors.As(err, &refused) {
+			r.Budget = &refused.BudgetReached
+		}
 	}
 	return r
 }
@@ -259,5 +267,6 @@ func (r Result) Kernel() record.Result {
 func Failed(res record.Result) bool {
 	return res.Outcome != record.OutcomeResponded || slices.Contains([]string{"refusal", "max_tokens",
 		"max_turn_requests"}, res.StopReason) ||
-		res.Stopped != nil && slices.Contains([]string{ByUser, ByTerminated, ByTimeout, ByPipe, ByOutput}, res.Stopped.By)
+		res.Stopped != nil && slices.Contains([]string{ByUser, ByTerminated, ByTimeout, ByBudget, ByPipe, ByOutput},
+			res.Stopped.By)
 }

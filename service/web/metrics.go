@@ -14,7 +14,6 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/record"
-	"github.com/perlica/perlica/kernel/report"
 )
 
 // counters hold the values of the metrics. The values of a log follow from its facts alone. Each
@@ -37,7 +36,7 @@ type counted struct {
 	runs      map[ending]int64
 	took      map[string]*histogram // by provider
 	tokens    map[direction]int64
-	meter     report.Meter
+	meter     fact.Meter
 }
 
 type ending struct{ provider, outcome string }
@@ -123,7 +122,7 @@ func (n *counted) addEvent(e event.Event) {
 	n.took[provider].addValue(r.Duration.Seconds())
 	if _, _, ok := r.Tokens(); ok {
 		r.Provider = provider
-		in, out, _ := n.meter.Add(e.Refs, r.Result)
+		in, out, _ := n.meter.Add(e.Refs, r.Report())
 		n.tokens[direction{provider, "input"}] += in
 		n.tokens[direction{provider, "output"}] += out
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/budget"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
@@ -37,6 +38,7 @@ const (
 	ExitLog         ExitCode = 7 // The log cannot be written. Nothing was sent.
 	ExitLogin       ExitCode = 8
 	ExitStrict      ExitCode = 9
+	ExitBudget      ExitCode = 10 // A budget refused or stopped the call.
 	ExitInterrupted ExitCode = 130
 	ExitTerminated  ExitCode = 143
 )
@@ -115,6 +117,8 @@ func StopExitCode(s fact.Stop) ExitCode {
 		return ExitTerminated
 	case streamjson.ByTimeout:
 		return ExitTimeout
+	case streamjson.ByBudget:
+		return ExitBudget
 	case streamjson.ByOutput:
 		return ExitFailure
 	}
@@ -180,9 +184,12 @@ func RefusalExitCode(err error) ExitCode {
 	var input *kernel.InputError
 	var other *kernel.InputConflictError
 	var stopped *kernel.StoppedError
+	var refused *budget.RefusedError
 	switch {
 	case errors.As(err, &exit):
 		return exit.code
+	case errors.As(err, &refused):
+		return ExitBudget
 	case errors.Is(err, sessions.ErrNoSession), errors.Is(err, sessions.ErrAmbiguous), errors.Is(err, filelock.ErrBusy),
 		errors.Is(err, kernel.ErrInputRunning),
 		errors.Is(err, kernel.ErrPruning):
@@ -202,6 +209,8 @@ func RefusalErrorType(err error) provider.ErrorType {
 	switch RefusalExitCode(err) {
 	case ExitUsage:
 		return "usage"
+	case ExitBudget:
+		return "budget"
 	case ExitLog:
 		return provider.TypeRecord
 	}

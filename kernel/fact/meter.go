@@ -1,11 +1,10 @@
-package report
+package fact
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/perlica/perlica/eventlog/event"
-	"github.com/perlica/perlica/kernel/fact"
-	"github.com/perlica/perlica/kernel/record"
 )
 
 // Meter calculates the tokens and the cost of each run from the agents' reports. An agent reports the cost of its
@@ -32,7 +31,7 @@ func accountOf(refs event.Refs) account { return account{refs.Session, refs.Conv
 
 // Add adds the next report of the agent's session in refs. It returns the tokens and the cost since the previous report
 // of that session. A number that the agent does not report is 0.
-func (m *Meter) Add(refs event.Refs, said record.Result) (in, out int64, cost float64) {
+func (m *Meter) Add(refs event.Refs, said Responded) (in, out int64, cost float64) {
 	if m.costs == nil {
 		m.costs, m.tokens = map[bill]float64{}, map[account][2]int64{}
 	}
@@ -60,9 +59,9 @@ func (m *Meter) Add(refs event.Refs, said record.Result) (in, out int64, cost fl
 	return in, out, cost
 }
 
-// beginSession prepares the Meter for the first report of an agent's session. It reads earlier reports of that session
+// BeginSession prepares the Meter for the first report of an agent's session. It reads earlier reports of that session
 // from the log, among the events that older selects.
-func (m *Meter) beginSession(ctx context.Context, log event.Reader, refs event.Refs, said record.Result,
+func (m *Meter) BeginSession(ctx context.Context, log event.Reader, refs event.Refs, said Responded,
 	older event.Query) error {
 	_, paid := m.costs[bill{accountOf(refs), currency(said.Cost)}]
 	_, counted := m.tokens[accountOf(refs)]
@@ -80,11 +79,11 @@ func (m *Meter) beginSession(ctx context.Context, log event.Reader, refs event.R
 		if e.Conversation != refs.Conversation || paid && counted {
 			break
 		}
-		a, err := fact.Decode[fact.Responded](e)
+		a, err := Decode[Responded](e)
 		if err != nil {
 			continue
 		}
-		before := record.Result{OfSession: said.OfSession}
+		before := Responded{OfSession: said.OfSession}
 		if !paid && currency(a.Cost) == currency(said.Cost) {
 			before.Cost, paid = a.Cost, true
 		}
@@ -97,23 +96,38 @@ func (m *Meter) beginSession(ctx context.Context, log event.Reader, refs event.R
 }
 
 // currency returns the currency of a cost. Without a cost it returns "".
-func currency(c *fact.Cost) string {
+func currency(c *Cost) string {
 	if c == nil {
 		return ""
 	}
 	return c.Currency
 }
 
-// usedIn returns a function that replaces the agent's report in an outcome with the usage of the run itself.
-func usedIn(ctx context.Context, log event.Reader) func(event.Event, *StepOutcome) error {
-	return func(e event.Event, o *StepOutcome) error {
-		var m Meter
-		err := m.beginSession(ctx, log, e.Refs, o.Result, event.Query{Until: e.Seq - 1})
-		var cost float64
-		o.in, o.out, cost = m.Add(e.Refs, o.Result)
-		if o.Cost != nil {
-			o.Cost = &fact.Cost{Amount: cost, Currency: o.Cost.Currency}
-		}
-		return err
+// Tokens returns the numbers of input and output tokens in Usage, as agents report them. ok is false if Usage does not
+// have them.
+func (r Responded) Tokens() (in, out int64, ok bool) {
+	var u struct {
+		In  *int64 `json:"inputTokens"`
+		Out *int64 `json:"outputTokens"`
 	}
+	if json.Unmarshal(r.Usage, &u) != nil || u.In == nil || u.Out == nil {
+		return 0, 0, false
+	}
+	return *u.In, *u.Out, true
+}
+
+// Used is the usage of one run: tokens, and the cost in the currency of the agent's report. A number that the agent
+// does not report is 0.
+type Used struct {
+	In, Out int64
+	Cost    float64
+}
+
+// UsedBy returns the usage of the run whose outcome is the event e with the answer said. It reads earlier reports of
+// the agent's session from the log.
+func UsedBy(ctx context.Context, log event.Reader, e event.Event, said Responded) (u Used, err error) {
+	var m Meter
+	err = m.BeginSession(ctx, log, e.Refs, said, event.Query{Until: e.Seq - 1})
+	u.In, u.Out, u.Cost = m.Add(e.Refs, said)
+	return u, err
 }
