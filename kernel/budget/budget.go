@@ -1,4 +1,4 @@
-// Package budget computes from the log how much of each budget is used, and refuses a call over a budget.
+// Package budget refuses a call over a budget.
 //
 // A call counts from its intent on, so concurrent calls reserve one call each. A call's tokens and money count from its
 // answer on, and they belong to the period in which the call began. The amounts are in a view of each log, which
