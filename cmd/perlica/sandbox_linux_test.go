@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // sandboxed skips a test on a machine without sandboxes.
@@ -210,4 +213,67 @@ func TestServersNeedTheirSandbox(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestKilledOffline checks that after a kill of Perlica the agent in the sandbox offline and its open connections end,
+// whatever way through the proxy they took. No process stays, and the next run works. Mutant: bwrap and the agent do not
+// die with Perlica.
+func TestKilledOffline(t *testing.T) {
+	sandboxed(t)
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("NOT TESTED: a kill in the sandbox offline: there is no curl")
+	}
+	arrived, ended := make(chan string, 8), make(chan string, 8)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "x") // it is only the start of an answer
+		_ = http.NewResponseController(w).Flush()
+		arrived <- r.URL.Path
+		<-r.Context().Done()
+		ended <- r.URL.Path
+	}))
+	defer server.Close()
+	w := newWorld(t)
+	path := filepath.Join(t.TempDir(), "agent.sh")
+	script := "#!/bin/sh\n"
+	for _, words := range []string{"curl URL/request", "curl -p URL/tunnel", "curl --noproxy '*' URL/local",
+		"setsid curl -p URL/daemon"} {
+		script += strings.ReplaceAll(words, "URL", server.URL) + " >/dev/null 2>&1 &\n"
+	}
+	script += "exec perlica agent predictable\n"
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.config("sandbox = \"offline\"\nsandbox_hosts = [\"" + strings.TrimPrefix(server.URL, "http://") +
+		"\"]\n[providers.boxed.adapter]\ncommand = \"" + path + "\"\n")
+	w.env = append(w.env, "PERLICA_MODEL_DEFAULT_PROVIDER=boxed")
+	j := w.start("run", "@ignore eof\n@hang")
+	four := func(from chan string, what string) {
+		t.Helper()
+		seen := map[string]bool{}
+		for range 4 {
+			select {
+			case path := <-from:
+				seen[path] = true
+			case <-time.After(patience):
+				t.Fatalf("of the connections have %s: %v; %s", what, seen, j.stderr.String())
+			}
+		}
+	}
+	four(arrived, "arrived")
+	w.eventually("the prompt is on record", func() error {
+		events, err := readLog(logFile(w.project))
+		if err == nil && countEvents(events, "acp.request.sent", `"method":"session/prompt"`) == 0 {
+			err = errors.New("there is no prompt")
+		}
+		return err
+	})
+	j.signal(syscall.SIGKILL)
+	j.wait()
+	four(ended, "ended")
+	w.gone()
+	w.config("sandbox = \"offline\"\nsandbox_hosts = []\n")
+	w.run("run", "--provider", "predictable", "hello").exits(0)
+	w.logged(1, "llm.outcome_unknown")
+	w.logged(2, "sandbox.entered", `"mode":"offline"`)
+	w.audit()
 }
