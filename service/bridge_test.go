@@ -178,7 +178,7 @@ func TestTheOldIsReported(t *testing.T) {
 	alice := w.phone("alice")
 	w.pair(s, alice)
 	alice.Say(local.Message{Text: "yesterday", Sent: time.Now().Add(-25 * time.Hour)})
-	alice.expect("was not answered")
+	alice.expect("get no answer")
 	if w.prompts() != "" {
 		t.Error("it was sent")
 	}

@@ -35,7 +35,7 @@ func (w *world) runElsewhere(text string) (result <-chan record.Result) {
 			Input: kernel.Input{Text: text, Source: "chat", Sender: "me"}, Permissions: "ask", AnswerIn: 10 * time.Minute,
 		})
 		if err != nil {
-			w.t.Errorf("the turn at the desk: %v", err)
+			w.t.Errorf("the turn at the computer: %v", err)
 		}
 		_ = conv.Close(context.Background()) // the error is on record
 		_ = r.Close()                        // the error is on record
@@ -53,11 +53,11 @@ func TestFollow(t *testing.T) {
 	w.pair(s, alice, access.OfPeople()...)
 	w.pair(s, bob)
 	bob.say("/follow on")
-	bob.expect("takes the right admin")
+	bob.expect("needs the right admin")
 	alice.say("/follow on")
-	alice.expect("You are told when a turn")
+	alice.expect("You get a message when a turn")
 	res := w.runElsewhere(`@ask execute "May I" command="make"`)
-	card := alice.expect("In a turn at the desk (chat): @ask execute")
+	card := alice.expect("In a turn at the computer (chat): @ask execute")
 	alice.say("and this?") // not an answer to the question
 	alice.expect("It is held")
 	alice.allow(card)
@@ -65,11 +65,11 @@ func TestFollow(t *testing.T) {
 	if got := <-res; got.Permissions.Allowed != 1 {
 		t.Errorf("the turn ended as %+v", got)
 	}
-	alice.expect("A turn at the desk (chat) has ended: @ask execute")
+	alice.expect("A turn at the computer (chat) has ended: @ask execute")
 
 	// The card on the phone is closed when another front end or another contact answers its question.
 	res = w.runElsewhere(`@ask execute "And I" command="make"`)
-	alice.expect("In a turn at the desk (chat)")
+	alice.expect("In a turn at the computer (chat)")
 	open, err := s.r.PendingQuestions(t.Context())
 	if err != nil || len(open) != 1 {
 		t.Fatalf("%+v, %v", open, err)
@@ -88,12 +88,12 @@ func TestFollow(t *testing.T) {
 	<-w.runElsewhere("behind it")
 	alice.expect("has ended: behind it")
 	alice.say("/follow off")
-	alice.expect("of your own turns only")
+	alice.expect("about your own turns only")
 	<-w.runElsewhere("hello from the desk")
 	alice.say("again")
 	alice.expect("You said: again")
-	if n := alice.count("has ended"); n != 3 || bob.count("at the desk") > 0 {
-		t.Errorf("alice was told %d times, bob %d times", n, bob.count("at the desk"))
+	if n := alice.count("has ended"); n != 3 || bob.count("at the computer") > 0 {
+		t.Errorf("alice was told %d times, bob %d times", n, bob.count("at the computer"))
 	}
 
 	// A contact without the right gets no report, even if it followed before. The contact with the
@@ -102,7 +102,7 @@ func TestFollow(t *testing.T) {
 	w.pair(s, carol, access.OfPeople()...)
 	for _, p := range []*person{alice, carol} {
 		p.say("/follow on")
-		p.expect("You are told when a turn")
+		p.expect("You get a message when a turn")
 	}
 	list, err := s.Records().Contacts(t.Context())
 	if err != nil || list[0].ID != alice.Contact {
@@ -128,9 +128,9 @@ func TestFollowAcrossARestart(t *testing.T) {
 	alice := w.phone("alice")
 	w.pair(s, alice, access.OfPeople()...)
 	alice.say("/follow on")
-	alice.expect("You are told when a turn")
+	alice.expect("You get a message when a turn")
 	res := w.runElsewhere(`@ask execute "May I" command="make"`)
-	card := alice.expect("In a turn at the desk")
+	card := alice.expect("In a turn at the computer")
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestFollowAcrossARestart(t *testing.T) {
 	alice.say("/allow " + asking.FindStringSubmatch(card.Text)[1][1:])
 	alice.expect("Answered")
 	<-res
-	alice.expect("A turn at the desk (chat) has ended")
+	alice.expect("A turn at the computer (chat) has ended")
 }
 
 // TestGrant checks that rights change without a new pairing, count at once, and count only if this

@@ -57,8 +57,8 @@ func TestTypedAtACard(t *testing.T) {
 	alice.hears("/withdraw 1", "Taken back: it was not sent to the agent.")
 	alice.hears("/send", "It goes to the agent.")
 	alice.expect("You said: no")
-	alice.hears("/send", "Nothing of yours waits")
-	alice.hears("/withdraw", "Nothing of yours waits")
+	alice.hears("/send", "You have no waiting messages")
+	alice.hears("/withdraw", "You have no waiting messages")
 	if strings.Contains(w.prompts(), "stop!") {
 		t.Error("what was taken back was sent")
 	}
@@ -126,7 +126,7 @@ func TestConfirmedAcrossARestart(t *testing.T) {
 	alice.say(mayI)
 	alice.expect("with `#")
 	alice.confirm(alice.hears("later", "It is held"))
-	alice.expect("It waits as number 1 in line")
+	alice.expect("It is number 1 in line")
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -170,17 +170,17 @@ func TestPlaceInLine(t *testing.T) {
 		t.Errorf("the first waits: %s", a.Text)
 	}
 	w.eventually(func() bool { return w.asked() == 1 })
-	alice.hears("one", "ACK\n\nIt waits as number 1 in line. `/withdraw` takes it back.")
+	alice.hears("one", "ACK\n\nIt is number 1 in line. `/withdraw` takes it back.")
 	alice.hears("two", "number 2 in line")
 	alice.hears("three", "number 3 in line")
 	alice.hears("/clear", "number 4 in line")
 	alice.hears("/queue", "1. one\n2. two\n3. three\n4. /clear\n")
-	alice.hears("/withdraw 9", "Nothing waits under that number")
+	alice.hears("/withdraw 9", "No message waits under that number")
 	alice.hears("/send 1", "That message is not held")
 	alice.hears("/withdraw", "Taken back") // /clear
 	alice.hears("/withdraw 2", "Taken back")
 	alice.Say(local.Message{Text: "/withdraw", ReplyTo: "no such"})
-	alice.expect("does not wait any more")
+	alice.expect("is no longer waiting")
 	one := alice.hears("/queue", "1. one\n2. three\n")
 	if one.Text == "" || w.asked() != 1 {
 		t.Errorf("the agent was asked %d times", w.asked())
@@ -233,7 +233,7 @@ func TestWaitingForAnAgent(t *testing.T) {
 	w.pair(s, bob)
 	alice.say("@sleep 1h")
 	w.eventually(func() bool { return w.asked() == 1 })
-	bob.hears("wait for me", "All agents are at work: it waits as number 1 in line for one.")
+	bob.hears("wait for me", "All agents are busy: it is number 1 in line for an agent.")
 	if live, err := s.Live(t.Context()); err != nil || live.Queued != 1 || live.InLine != 1 {
 		t.Errorf("%d wait, of %d, %v", live.Queued, live.InLine, err)
 	}
@@ -273,12 +273,12 @@ func TestButtonsOfWhatWaits(t *testing.T) {
 	alice.say(mayI)
 	card := alice.expect("with `#")
 	stop, no := alice.hears("stop!", "It is held"), alice.hears("no", "It is held")
-	press(bob, stop, "Send it to the agent", "does not wait any more")
+	press(bob, stop, "Send it to the agent", "is no longer waiting")
 	if a := press(alice, stop, "Take it back", "Taken back"); a.Edits != stop.Key || len(a.Buttons) > 0 {
 		t.Errorf("it is said by %+v", a)
 	}
-	press(alice, stop, "Send it to the agent", "does not wait any more")
-	if a := press(alice, no, "Send it to the agent", "It waits as number 1 in line"); a.Edits != no.Key {
+	press(alice, stop, "Send it to the agent", "is no longer waiting")
+	if a := press(alice, no, "Send it to the agent", "It is number 1 in line"); a.Edits != no.Key {
 		t.Errorf("it is said by %+v", a)
 	}
 	alice.Say(local.Message{Button: card.Buttons[1].Data, ReplyTo: card.Key})
@@ -401,6 +401,6 @@ func TestQueuedBehindACommand(t *testing.T) {
 		t.Errorf("it waits in %q, %v", e.Session, err)
 	}
 	alice.say("/cancel")
-	alice.expect("From here on this is another session")
+	alice.expect("From here on, this chat is in another session")
 	alice.expect("You said: then this")
 }

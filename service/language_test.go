@@ -55,7 +55,7 @@ func TestLanguage(t *testing.T) {
 	alice.say("/queue")
 	alice.expect("你没有等待中的消息。")
 	bob.say("/queue")
-	bob.expect("Nothing of yours waits.")
+	bob.expect("You have no waiting messages.")
 }
 
 // TestConfiguredLanguage checks that unpaired contacts, and contacts without a chosen language, are

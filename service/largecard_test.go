@@ -76,5 +76,5 @@ func TestALargeCardWithoutItsFile(t *testing.T) {
 	card := alice.expect("Press a button")
 	alice.expect("could not be sent here")
 	alice.deliver(local.Message{Text: card.Buttons[0].Label, Button: card.Buttons[0].Data, ReplyTo: card.Key})
-	alice.expect("has not come through as a whole")
+	alice.expect("did not arrive here as a whole")
 }

@@ -178,14 +178,14 @@ func TestAYesForGood(t *testing.T) {
 			{Text: "Always allow", ReplyTo: card.Key}, {Button: button(card, "Always allow")},
 		} {
 			alice.Say(first)
-			a := alice.expect("is a yes for good")
+			a := alice.expect("means “always allow”")
 			if !strings.Contains(a.Text, "never ask again") || !strings.Contains(a.Text, "#"+id) ||
 				!strings.Contains(a.Text, "always") {
 				t.Errorf("%+v is answered with %q", first, a.Text)
 			}
 		}
 		alice.say("/choose " + id + " Always allow")
-		alice.expect("is a yes for good")
+		alice.expect("means “always allow”")
 		s.unanswered(t)
 		if yes == "reply" {
 			alice.Say(local.Message{Text: "Always allow always", ReplyTo: card.Key})
@@ -358,11 +358,11 @@ func TestATornCard(t *testing.T) {
 	alice.say(`@ask execute "May I" command="echo ` + strings.Repeat("word ", 60) + `"`)
 	card := alice.expect("with `#")
 	alice.Say(local.Message{Button: card.Buttons[0].Data, ReplyTo: card.Key})
-	alice.expect("has not come through as a whole")
+	alice.expect("did not arrive here as a whole")
 	alice.Say(local.Message{Button: card.Buttons[0].Data})
-	alice.expect("has not come through as a whole")
+	alice.expect("did not arrive here as a whole")
 	alice.Say(local.Message{Text: "1", ReplyTo: card.Key})
-	alice.expect("has not come through as a whole")
+	alice.expect("did not arrive here as a whole")
 	alice.hears("1", "this does not answer it")
 	s.unanswered(t)
 }

@@ -81,7 +81,7 @@ func TestTeamOnThePhone(t *testing.T) {
 		}
 		alice.say(said)
 		if id == "word" {
-			alice.expect("takes the word")
+			alice.expect("also write the word")
 			alice.say(said + " " + q.Word)
 		} else {
 			alice.expect("Nothing was answered")
@@ -156,7 +156,7 @@ func TestTeamFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	alice.Say(local.Message{ReplyTo: card.Key, Text: "2"})
-	alice.expect("another answer was given from this machine before")
+	alice.expect("this machine has given another answer before")
 	if err := c.build.Answer(t.Context(), q.There, yes(q)); err != nil {
 		t.Fatal(err)
 	}
@@ -176,10 +176,10 @@ func TestTeamForged(t *testing.T) {
 	c.s.SQL(t, c.db,
 		`UPDATE perlica.inputs SET project = 'other'; UPDATE perlica.questions SET question = replace(question::text, '"make"', '"make clean"')::json`)
 	forged := alice.expect("make clean")
-	if !strings.Contains(forged.Text, "not signed by whom it names") {
+	if !strings.Contains(forged.Text, "without the signature of its sender") {
 		t.Errorf("an input that nobody signed: %s", forged.Text)
 	}
-	alice.expect("does not have it any more")
+	alice.expect("no longer has it")
 	alice.Say(local.Message{ReplyTo: first.Key, Text: "1"})
 	alice.expect("not open to you any more")
 	alice.allow(forged)
@@ -219,7 +219,7 @@ func TestTeamAway(t *testing.T) {
 	carol.expect("Here")
 	carol.answers(w, local.Message{Text: "1"}, "permission: allow")
 	alice.say("/queue")
-	alice.expect("Nothing of yours waits")
+	alice.expect("You have no waiting messages")
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("what happens here took %s", took)
 	}
@@ -351,7 +351,7 @@ func TestTeamEndsUnseen(t *testing.T) {
 	}
 	// This bridge belongs to no team.
 	w.serve(local.DefaultLimits())
-	alice.expect("asks no questions of the team any more")
+	alice.expect("no longer shows questions of the team")
 }
 
 // TestTeamWithoutRight checks that a machine without the right to answer shows no questions and
@@ -404,5 +404,5 @@ func TestTeamSilent(t *testing.T) {
 	if c.allowed("a") != 1 {
 		t.Error("the other answer did not count")
 	}
-	alice.expect("It is not known yet whether your answer counts")
+	alice.expect("has not confirmed your answer yet")
 }

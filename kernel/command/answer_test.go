@@ -145,7 +145,7 @@ func TestAnotherSession(t *testing.T) {
 	h := newHost(t)
 	q, end := h.turn(t, `@ask edit "Write a.txt" path=a.txt`, 1)
 	h.Only = "0199aaaa-bbbb-7ccc-8ddd-eeeeeeeeeeee"
-	h.says(t, map[string]string{"/pending": "No questions are waiting.", "/session list": "No session is kept"})
+	h.says(t, map[string]string{"/pending": "No questions are waiting.", "/session list": "There are no kept sessions"})
 	for _, line := range []string{"/allow " + short(string(q[0].ID)), "/deny " + string(q[0].ID),
 		"/choose " + string(q[0].ID) + " 1"} {
 		if err := h.refuses(t, line); !errors.Is(err, errRight) {
@@ -193,7 +193,7 @@ func TestCancel(t *testing.T) {
 		got.Code != "command.cancelled-by" {
 		t.Errorf("got %+v", got)
 	}
-	h.says(t, map[string]string{"/cancel " + string(q[0].Refs.Run): "told to stop"})
+	h.says(t, map[string]string{"/cancel " + string(q[0].Refs.Run): "asked to stop"})
 	if res := end(); res.Stopped == nil || res.Stopped.Why != got.Why {
 		t.Errorf("got %+v; want res.Stopped != nil && res.Stopped.Why == %v", res.Stopped, got.Why)
 	}

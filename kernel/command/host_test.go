@@ -94,7 +94,7 @@ func (h *Host) says(t *testing.T, lines map[string]string) {
 // TestHostOnAConversation checks that the host shows a session's recorded turns and its newest settings.
 func TestHostOnAConversation(t *testing.T) {
 	h := newHost(t)
-	h.says(t, map[string]string{"/log": "Nothing is on the log", "/pending": ""})
+	h.says(t, map[string]string{"/log": "The log has no events", "/pending": ""})
 	// These commands start the agent and wait for it.
 	h.says(t, map[string]string{"/mode": "auto", "/config": "", "/model": "", "/status": "the event log"})
 	res, err := h.Conversation.Run(t.Context(), kernel.Turn{

@@ -27,7 +27,7 @@ func TestSessions(t *testing.T) {
 	if err := h.refuses(t, "/save"); !strings.Contains(err.Error(), "this session has no text yet") {
 		t.Errorf(`got %v; want strings.Contains(err.Error(), "this session has no text yet")`, err)
 	}
-	h.says(t, map[string]string{"/session show": "It has no turns yet.", "/session list": "No session is kept",
+	h.says(t, map[string]string{"/session show": "It has no turns yet.", "/session list": "There are no kept sessions",
 		"/session current": "test"})
 	h.runs(t, "hello\n> there")
 	here := string(h.Conversation.Session())
@@ -70,7 +70,7 @@ func TestSessions(t *testing.T) {
 	if err := h.refuses(t, "/session delete last name"); !strings.Contains(err.Error(), "/discard") {
 		t.Errorf(`got %v; want strings.Contains(err.Error(), "/discard")`, err)
 	}
-	h.says(t, map[string]string{"/session delete other": "off every list"})
+	h.says(t, map[string]string{"/session delete other": "removed from the lists"})
 	if list := h.does(t, "/session list --all").Text; strings.Contains(list, "other") || strings.Count(list, "\n") != 1 {
 		t.Errorf(`got %q; want !strings.Contains(list, "other") && strings.Count(list, "\n") == 1`, list)
 	}

@@ -41,7 +41,7 @@ func Command(c *frame.App, setups Setups) *cobra.Command {
 		Short: "Check everything that a run needs; exit code 1 if something is broken",
 		Long: `Check the configuration, the project's folder, the disk, the event log and the files made
 from it, unfinished runs, the agents, the messaging bridge, and the team's hub. Each result is
-ok, warn or fail; warn and fail come with a hint.
+ok, warn or fail, with a hint for the repair.
 
 The command changes nothing and starts no agent. To test a folder it writes one file there
 and removes the file again.`,

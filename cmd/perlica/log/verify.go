@@ -93,7 +93,7 @@ Exit codes: 0 the log is undamaged; 1 it is damaged, or cannot be read.`,
 	fl.BoolVar(&f.team, "team", false,
 		"verify the copies of all workers' logs on the team's hub with the workers' known keys; see docs/team.md")
 	fl.BoolVar(&f.requireSignature, "require-signature", false,
-		"report a log as damaged if no key signed any part of it; --key implies this flag")
+		"report a log as damaged if none of the keys signed any part of it; --key implies this flag")
 	fl.StringVar(&f.proof, "proof", "",
 		"check this `FILE` of 'perlica log prove' without a log; - is standard input")
 	return cmd

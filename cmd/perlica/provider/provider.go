@@ -58,7 +58,7 @@ func (a *app) providerListCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.providerList(cmd.Context(), installed, asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().BoolVar(&installed, "installed", false, "list only agents that can be started")
+	cmd.Flags().BoolVar(&installed, "installed", false, "list only agents that can be used")
 	return cmd
 }
 

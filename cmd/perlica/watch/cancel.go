@@ -24,8 +24,8 @@ func CancelCommand(c *frame.App) *cobra.Command {
 		Use: "cancel [RUN]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Stop a running turn of any process",
 		Long: `Stop a running turn. Perlica asks the agent to cancel, as Ctrl-C in the turn's own terminal
-does, and that terminal reports the end. RUN is the id of the turn's run, or the beginning or
-end of the id. You may leave it out if only one turn is running. The stop is on record when
+does. The turn's own process reports the end. RUN is the id of the turn's run, or the beginning
+or end of the id. You may leave it out if only one turn is running. The stop is on record when
 this command returns.`,
 		Example: `  perlica cancel
   perlica cancel 3f2a91bc`,
