@@ -88,7 +88,7 @@ func TestProjectFails(t *testing.T) {
 			func(b *twice, _ *world) error { b.miss(broken); return b.runner(1).Close() },
 			func(b *twice, _ *world) error { b.miss(nil); return nil },
 		},
-		"shop failed while it took your message. Whether it has it is not known": {
+		"shop failed while it received your message. If it has the message, it answers": {
 			func(_ *twice, shop *world) error {
 				return sabotaged(shop, `CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no room'); END`)
 			},

@@ -81,7 +81,7 @@ func TestTeamOnThePhone(t *testing.T) {
 		}
 		alice.say(said)
 		if id == "word" {
-			alice.expect("also write the word")
+			alice.expect("needs the word")
 			alice.say(said + " " + q.Word)
 		} else {
 			alice.expect("Nothing was answered")
