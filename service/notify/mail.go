@@ -87,10 +87,10 @@ func (m *mailer) send(ctx context.Context, n note) (reply string, err error) {
 			return unsent("login", err)
 		}
 	}
-	if err := c.Mail(m.from); err != nil {
+	if err := c.Mail("<" + m.from + ">"); err != nil {
 		return unsent("sender", err)
 	}
-	if err := c.Rcpt(m.to); err != nil {
+	if err := c.Rcpt("<" + m.to + ">"); err != nil {
 		return unsent("recipient", err)
 	}
 	w, err := c.Data()

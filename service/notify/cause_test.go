@@ -1,0 +1,115 @@
+package notify
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/interaction"
+	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/provider"
+)
+
+// TestCauses checks the causes that each event makes, for a table with a waiting time. Mutants: after does not count;
+// an answered question still waits; an old cause is sent.
+func TestCauses(t *testing.T) {
+	ran := func(d time.Duration) fact.Responded { return fact.Responded{DurationMS: d.Milliseconds()} }
+	broken := func(d time.Duration) fact.Failed {
+		return fact.Failed{Error: &provider.Error{}, DurationMS: d.Milliseconds()}
+	}
+	planned := event.Refs{Run: "r", Input: "schedule:morning@2026-11-27T07:00:00Z"}
+	turn := event.Refs{Run: "r", Input: "i"}
+	for name, c := range map[string]struct {
+		typ     event.Type
+		refs    event.Refs
+		payload any
+		when    string // the kinds of the table
+		want    bool
+	}{
+		"a long turn":           {event.Responded, turn, ran(time.Minute), "finished", true},
+		"a short turn":          {event.Responded, turn, ran(time.Second), "finished", false},
+		"another kind":          {event.Responded, turn, ran(time.Minute), "failed unknown", false},
+		"a long failure":        {event.ProviderError, turn, broken(time.Minute), "failed", true},
+		"a short failure":       {event.ProviderError, turn, broken(0), "failed", false},
+		"an unknown outcome":    {event.OutcomeUnknown, turn, fact.Failed{}, "unknown", true},
+		"a schedule's answer":   {event.Responded, planned, ran(0), "finished", true},
+		"a schedule's failure":  {event.ProviderError, planned, broken(0), "schedule", true},
+		"a schedule's unknown":  {event.OutcomeUnknown, planned, fact.Failed{}, "schedule", true},
+		"a failure by hand":     {event.ProviderError, turn, broken(time.Hour), "schedule", false},
+		"a warning of a budget": {"budget.warned", event.Refs{}, struct{}{}, "budget", true},
+		"a refusal of a budget": {"budget.refused", turn, struct{}{}, "budget", true},
+		"a missed time":         {"schedule.missed", event.Refs{}, struct{}{}, "schedule", true},
+		"an input":              {event.MessageReceived, turn, fact.MessageReceived{}, "finished", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "")
+			rules := []config.Notify{{When: strings.Fields(c.when), After: 30 * time.Second}}
+			seq := w.add(c.typ, c.refs, c.payload)
+			l := ledger{target: "t", rules: rules}
+			if err := l.read(t.Context(), &w.r.Log().Reader, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if got, ok := l.next(); ok != c.want || ok && got.cause.Seq != seq {
+				t.Errorf("got %v %+v, want %v", ok, got, c.want)
+			}
+			late := ledger{target: "t", rules: rules}
+			if err := late.read(t.Context(), &w.r.Log().Reader, time.Now().Add(maxAge+time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+			if got, ok := late.next(); ok {
+				t.Errorf("an hour later: %+v", got)
+			}
+		})
+	}
+}
+
+// TestQuestions checks the time at which an open question is a cause, and that a closed one is not.
+func TestQuestions(t *testing.T) {
+	w := newWorld(t, "")
+	rules := []config.Notify{{When: []string{question}, After: 30 * time.Second}}
+	l := ledger{target: "t", rules: rules}
+	read := func() []event.InteractionID {
+		t.Helper()
+		if err := l.read(t.Context(), &w.r.Log().Reader, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		var open []event.InteractionID
+		for _, e := range l.entries {
+			if d := e.due.Sub(e.cause.at); d != 30*time.Second {
+				t.Errorf("due after %s", d)
+			}
+			open = append(open, e.cause.Interaction)
+		}
+		return open
+	}
+	first, second, third := w.ask("1"), w.ask("2"), w.ask("3")
+	short := event.InteractionID("short")
+	w.add(event.InteractionRequested, event.Refs{Run: "r", Interaction: short},
+		interaction.Question{ID: short, Expires: time.Now().Add(time.Second)})
+	if got := read(); !slices.Equal(got, []event.InteractionID{first, second, third}) {
+		t.Errorf("open %v", got)
+	}
+	w.add(event.InteractionAnswered, event.Refs{Run: "run-1", Interaction: first}, interaction.Answer{})
+	w.add(event.InteractionLapsed, event.Refs{Run: "run-1", Interaction: third}, struct{}{})
+	if got := read(); !slices.Equal(got, []event.InteractionID{second}) {
+		t.Errorf("open %v", got)
+	}
+}
+
+// TestTablesOfOneTarget checks that two tables for one target make one notification for a cause, at the earlier time.
+func TestTablesOfOneTarget(t *testing.T) {
+	w := newWorld(t, table("desktop", "after = \"1h\"\ncontent = true")+"[[notify]]\nwhen = [\"question\"]\nto = \"desktop\"\n")
+	clock := time.Now().Add(time.Second)
+	d := w.delivery(Options{Terminal: new(strings.Builder)}, &clock)
+	w.ask("1")
+	if got := w.deliver(t.Context(), d); got != "started, sent" {
+		t.Errorf("got %s", got)
+	}
+	clock = clock.Add(2 * time.Hour)
+	if got := w.deliver(t.Context(), d); got != "started, sent" {
+		t.Errorf("later: %s", got)
+	}
+}
