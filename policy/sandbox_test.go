@@ -18,8 +18,10 @@ func boxed(mode string) shell.Place {
 	}
 	in := at
 	in.Sandbox = &shell.Sandbox{
-		Mode:   mode,
-		Writes: func(p string) bool { return below(p, at.Dir, "/home/me/.cache/go-build", "/home/me/extra", "/tmp") },
+		Mode: mode,
+		Writes: func(p string) bool {
+			return below(p, at.Dir, "/home/me/.cache/go-build", "/home/me/extra", "/tmp") && !below(p, "/tmp/kept")
+		},
 		Reads: func(p string) bool {
 			return !below(p, "/home/me/.ssh", "/home/me/.aws", at.Dir+"/.perlica_config/contexts")
 		},
@@ -40,6 +42,7 @@ func TestSandboxStops(t *testing.T) {
 		{"project", "tee ../other/x </dev/null", write + "/home/me/work/other/x"},
 		{"project", "cd / && touch x", write + "/x"},
 		{"project", "rm -rf ~/old", write + "/home/me/old"},
+		{"project", "touch /tmp/kept/x", write + "/tmp/kept/x"},
 		{"project", "mkdir -p /opt/x", write + "/opt/x"},
 		{"project", "sed -i s/a/b/ /etc/fstab", write + "/etc/fstab"},
 		{"project", "bash -c 'printf a >> /etc/fstab'", write + "/etc/fstab"},

@@ -53,8 +53,11 @@ func (w *walker) stopWrite(target string, glob bool, st *state) {
 	if glob {
 		target = fixedPrefix(target)
 	}
-	temporary := slices.ContainsFunc(w.place.Temp, func(t string) bool { return within(t, target) })
-	if s != nil && !st.far && !temporary && device(target) == notDevice && !s.Writes(target) {
+	if s == nil || st.far || device(target) != notDevice || s.Writes(target) {
+		return
+	}
+	// Inside, /tmp takes the place of a temporary directory that cannot be written.
+	if !slices.ContainsFunc(w.place.Temp, func(t string) bool { return within(t, target) && !s.Writes(t) }) {
 		w.stop(whyReadOnly.With(s.Mode, target))
 	}
 }
