@@ -70,9 +70,13 @@ func (s *State) lookAt(ctx context.Context, log event.Reader, locks string, st *
 		if err != nil {
 			return err
 		}
-		if called {
+		switch {
+		case called:
 			missed = 0
-		} else if missed++; missed > st.Parallel {
+		case st.Items[i].Attempt == 0: // a retried item waits for its turn, whatever the driver has begun
+			missed++
+		}
+		if missed > st.Parallel {
 			return nil
 		}
 	}

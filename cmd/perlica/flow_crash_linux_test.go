@@ -1,0 +1,187 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	flowKills = flag.Int("flow-kills", 10, "how often TestFlowKilled kills Perlica")
+	flowSeed  = flag.Uint64("flow-seed", 1, "the seed of TestFlowKilled")
+)
+
+// countedAgent configures the built-in agent so that each of its processes copies its standard input to a file. The
+// function heard returns the number of prompts that contain a text.
+func (w *world) countedAgent() (heard func(text string) int) {
+	dir := w.t.TempDir()
+	w.config(fmt.Sprintf("[providers.counted]\nadapter.command = \"sh\"\nadapter.args = [\"-c\", %q]\n",
+		"tee "+dir+"/$$ | perlica agent predictable"))
+	return func(text string) (n int) {
+		w.t.Helper()
+		files, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			for line := range strings.Lines(string(b)) {
+				if strings.Contains(line, "session/prompt") && strings.Contains(line, text) {
+					n++
+				}
+			}
+		}
+		return n
+	}
+}
+
+// flowFile writes a flow and its list of items, and returns the path of the flow.
+func (w *world) flowFile(text string, items int) (path, input string) {
+	w.t.Helper()
+	dir := w.t.TempDir()
+	path, list := filepath.Join(dir, "flow.toml"), filepath.Join(dir, "items.txt")
+	var b strings.Builder
+	for i := range items {
+		fmt.Fprintf(&b, "item-%05d\n", i+1)
+	}
+	for p, s := range map[string]string{path: text, list: b.String()} {
+		if err := os.WriteFile(p, []byte(s), 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return path, "--input=items=@" + list
+}
+
+const fanOut = `name = "fan"
+[inputs.items]
+[[step]]
+id = "each"
+for_each = "lines(inputs.items)"
+max_items = 10000
+parallel = 8
+text = "@say ({{ item }})\n@sleep 20ms"
+[[step]]
+id = "all"
+needs = ["each"]
+text = "@say {{ join(map(steps.each.items, .text), '') }}"
+`
+
+// flowShown is a part of the output of flow show --format json.
+type flowShown struct {
+	State string `json:"state"`
+	Steps []struct {
+		Step, State string
+		Run         string `json:"run_id"`
+		Items       []struct {
+			Item  int
+			State string
+			Run   string `json:"run_id"`
+		}
+	}
+}
+
+func (w *world) flowShown(id string) (s flowShown) {
+	w.t.Helper()
+	j := w.run("flow", "show", id, "--format=json")
+	j.exits(0)
+	if err := json.Unmarshal([]byte(j.stdout.String()), &s); err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// TestFlowKilled kills a flow of 200 items at random points and starts it again. The agent must hear each input at most
+// once. An unknown outcome must stop the last step until a person has judged it and wants a new call. The result must be
+// that of an undisturbed flow. It fails if the driver makes new ids after a restart, or if it counts an unknown outcome
+// as done.
+func TestFlowKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	w := newWorld(t)
+	const items = 200
+	heard := w.countedAgent()
+	path, input := w.flowFile(fanOut, items)
+	args := []string{"flow", "run", path, input, "--id=torn", "--provider=counted"}
+	random := rand.New(rand.NewPCG(*flowSeed, 0))
+	for range *flowKills {
+		j := w.start(args...)
+		select {
+		case <-time.After(time.Duration(50+random.IntN(900)) * time.Millisecond):
+			j.signal(syscall.SIGKILL)
+		case <-j.done:
+		}
+		j.wait()
+		w.gone()
+	}
+	j := w.run(args...)
+	shown := w.flowShown("torn")
+	retried := map[int]bool{}
+	for _, it := range shown.Steps[0].Items {
+		if it.State != "unknown" {
+			continue
+		}
+		retried[it.Item] = true
+		w.run("log", "resolve", it.Run, "--not-sent", "--note=killed").exits(0)
+		w.run("flow", "retry", "torn", fmt.Sprint("each/", it.Item)).exits(0)
+	}
+	t.Logf("%d of %d items had an unknown outcome after %d kills", len(retried), items, *flowKills)
+	if len(retried) > 0 {
+		j.exits(6)
+		if n := heard(")(item-"); n != 0 || shown.Steps[1].State != "waiting" {
+			t.Errorf("the last step was called %d times and is %s, with unknown outcomes before it", n, shown.Steps[1].State)
+		}
+		j = w.run(args...)
+	}
+	j.exits(0)
+	want := ""
+	for i := range items {
+		text := fmt.Sprintf("(item-%05d)", i+1)
+		want += text
+		most := 1
+		if retried[i+1] {
+			most = 2
+		}
+		if n := heard("@say " + text + `\n@sleep`); n > most {
+			t.Errorf("the agent heard %s %d times", text, n)
+		}
+	}
+	w.logged(1, "llm.responded", `"text":"`+want+`"`)
+	if n := heard("@say (item-00001)(item-00002)"); n != 1 {
+		t.Errorf("the agent heard the last step %d times", n)
+	}
+	w.audit()
+}
+
+// TestFlowTwice lets two processes drive one flow run. The agent must hear each input once, and both must report the
+// same end. It fails if the second process does not wait for the lock, and if ids differ between processes.
+func TestFlowTwice(t *testing.T) {
+	w := newWorld(t)
+	heard := w.countedAgent()
+	path, input := w.flowFile(fanOut, 30)
+	args := []string{"flow", "run", path, input, "--id=two", "--provider=counted"}
+	one, other := w.start(args...), w.start(args...)
+	one.wait()
+	other.wait()
+	one.exits(0)
+	other.exits(0)
+	for i := range 30 {
+		if n := heard(fmt.Sprintf(`@say (item-%05d)\n@sleep`, i+1)); n != 1 {
+			t.Errorf("the agent heard item %d %d times", i+1, n)
+		}
+	}
+	w.logged(1, "flow.started")
+	w.logged(1, "flow.finished", `"outcome":"done"`)
+	w.logged(32, "flow.step.decided")
+	w.audit()
+}
