@@ -101,8 +101,10 @@ func (w *world) flowShown(id string) (s flowShown) {
 }
 
 // TestFlowKilled kills a flow of 200 items at random points and starts it again. The agent must hear each input at most
-// once. An unknown outcome must stop the last step until a person has judged it and wants a new call. The result must be
-// that of an undisturbed flow. It fails if the driver makes new ids after a restart, or if it counts an unknown outcome
+// once. An unknown outcome must stop the last step until a person has judged it and wants a new call. The result must
+// be that of an undisturbed flow.
+//
+// It fails if the driver makes new ids after a restart, or if it counts an unknown outcome
 // as done.
 func TestFlowKilled(t *testing.T) {
 	if testing.Short() {

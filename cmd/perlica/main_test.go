@@ -188,6 +188,11 @@ func runScripts(t *testing.T, files []string, setup func(*testscript.Env) error)
 			env.Setenv("PERLICA_MODEL_DEFAULT_PROVIDER", "predictable") // A script has no terminal for choosing an agent.
 			// Without this, each process of a race build waits a second at its end.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			flows, err := filepath.Abs(filepath.Join("..", "..", "docs", "flows"))
+			if err != nil {
+				return err
+			}
+			env.Setenv("FLOWS", flows)
 			env.Values[countsKey] = map[string]int{}
 			env.Cd = project
 			return setup(env)

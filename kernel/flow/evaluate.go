@@ -142,7 +142,7 @@ func (ev *evaluation) memberOf(of any, n *node) (any, error) {
 	if s, ok := v.(string); ok {
 		return v, ev.made(len(s))
 	}
-	if n.name == "json" {
+	if _, step := v.(object); n.name == "json" && !step { // a step may have the id json
 		return v, ev.measure(v, 0)
 	}
 	return v, nil

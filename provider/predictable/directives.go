@@ -28,6 +28,7 @@ func (d directive) Usage() string { return strings.TrimSpace("@" + d.Name + " " 
 var directives = [...]directive{
 	// These directives send texts and updates.
 	{Name: "say", Args: "TEXT", text: true, prepare: sayText, Help: "One message chunk with exactly this text."},
+	{Name: "only", prepare: nothing, Help: "The prompt's other text is not echoed."},
 	{Name: "thought", Args: "TEXT", text: true, prepare: thought, Help: "One thought chunk."},
 	{Name: "prompt", prepare: sayPrompt, Help: "Says the text of the prompt as it came."},
 	{Name: "show", Args: "params|session|history|pid|env NAME", prepare: show,

@@ -19,6 +19,7 @@ func TestEcho(t *testing.T) {
 		{"  two\nlines\n", "You said:   two\nlines\n"},
 		{"", "You said: "},
 		{"@nobody is a directive\n@@say x", "You said: @nobody is a directive\n@say x"},
+		{"before\n@only\n@say !\nafter", "!"},
 		{"before\n\n@say !\n\nafter\n", "You said: before!You said: after"},
 		{`@say   leading\n\ttab \u00e9 \x41 \\`, "  leading\n\ttab é A \\"},
 		{"@say crlf\r\n@say two", "crlftwo"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -68,6 +69,9 @@ func parse(text string, strict bool, first int) ([]step, error) {
 	}
 	if !strict {
 		flush(true)
+	}
+	if slices.ContainsFunc(steps, func(s step) bool { return s.name == "only" }) {
+		steps = slices.DeleteFunc(steps, func(s step) bool { return s.name == "echo" })
 	}
 	return steps, nil
 }

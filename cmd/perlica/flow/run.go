@@ -18,6 +18,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/flow"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/record"
@@ -49,7 +50,7 @@ after the end of this command: answer it with 'perlica pending', on the phone or
 page, and run the flow again with its --id. Ctrl-C lets the running calls end and begins no
 further step; a second Ctrl-C stops the calls.
 
-The exit code is the worst of the steps: 0 all done; 1 a step failed; 2 usage, or another
+The exit code is the worst of the steps: 0 all done; 1 a step failed, or the run was cancelled; 2 usage, or another
 file or other inputs under the same id; 5 a question is open or went unanswered; 6 an
 outcome is unknown; 7 the event log could not be written; 8 an agent wants a login;
 130 interrupted; 143 terminated.`,
@@ -275,6 +276,9 @@ func (a *app) explain(err error, d *driving) error {
 // exitCode returns the worst exit code of the steps.
 func exitCode(s *flow.State) frame.ExitCode {
 	var codes []frame.ExitCode
+	if s.Outcome() == fact.FlowCancelled {
+		codes = append(codes, frame.ExitFailure)
+	}
 	for _, st := range s.Steps {
 		for _, u := range append([]flow.Unit{st.Unit}, st.Items...) {
 			if u.Phase != flow.Failed || st.OnFailure != "continue" {
