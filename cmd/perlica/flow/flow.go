@@ -41,7 +41,7 @@ func Command(c *frame.App) *cobra.Command {
 	a := &app{c}
 	return frame.Group("flow", "Run a graph of calls and questions",
 		`Run a flow: a graph of single calls and of questions to people, written in a TOML file.
-Each step makes at most one call, also over crashes and in two processes. See docs/flows.md.`,
+Each step makes at most one call, even after a crash or in two processes. See docs/flows.md.`,
 		a.runCommand(), a.checkCommand(), a.showCommand(), a.listCommand(), a.cancelCommand(), a.retryCommand())
 }
 
@@ -289,8 +289,8 @@ func (a *app) cancelCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "cancel RUN", Annotations: frame.PersonOnly.Annotation(),
 		Short: "End a flow run",
-		Long: `End a flow run: no further step begins, its running calls are told to stop, and its open
-questions are closed. The end is on record when this command returns.`,
+		Long: `End a flow run. No further step begins, Perlica stops the running calls, and it closes the
+open questions. The end is on record when this command returns.`,
 		Example: `  perlica flow cancel review-3f2a`,
 		Args:    frame.Exactly("RUN"), ValidArgsFunction: frame.CompleteFirst(a.completeRuns),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -342,9 +342,9 @@ func (a *app) retryCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "retry RUN STEP[/ITEM]", Annotations: frame.PersonOnly.Annotation(),
 		Short: "Let a step of a flow run make a new call",
-		Long: `Let a failed step, or one with an unknown outcome, make a new call. That is a new input, and its
-id says so. A call may then happen twice: look at the facts of the first call before. The
-next 'perlica flow run' with this id makes the call.`,
+		Long: `Let a failed step, or a step with an unknown outcome, make a new call with a new input. Its work
+may then be done twice, so first find out the result of the first call. The next 'perlica flow
+run' with this flow run's id makes the new call.`,
 		Example: `  perlica flow retry review-3f2a verdict
   perlica flow retry review-3f2a review/17`,
 		Args: frame.Exactly("RUN", "STEP"), ValidArgsFunction: frame.CompleteFirst(a.completeRuns),

@@ -43,7 +43,7 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Run the flow in a file, or the one in flows/NAME.toml of the project. Each change is a line on
 standard output. With the --id of an earlier flow run, that run continues from its last
 state: no call is made twice, and the file and the inputs must be the same. While another
-process drives the flow run, this one shows its changes, and takes over if it dies.
+process drives the flow run, this command shows the changes, and takes over if that process dies.
 
 A question of the flow is asked at the terminal. Without a terminal it stays open, also
 after the end of this command: answer it with 'perlica pending', on the phone or on the
@@ -64,9 +64,9 @@ outcome is unknown; 7 the event log could not be written; 8 an agent wants a log
 	fl.StringVar(&f.id, "id", "", "the flow run's own `id`: an earlier flow run with it continues")
 	fl.StringVar(&f.Provider, "provider", "", "the agent's `name`, for the steps that name no provider")
 	fl.StringVar(&f.Permissions, "permissions", "",
-		"who answers the agents' questions, a `mode`: ask, reads, deny or allow; a step may only be stricter")
+		"the `mode` for the agents' questions: ask, reads, deny or allow; a step may only be stricter")
 	fl.DurationVar(&f.WaitPermissions, "wait-permissions", 0,
-		"without a terminal: leave questions of agents open this long for 'perlica pending'")
+		"without a terminal: keep questions of agents open for this time, for 'perlica pending'")
 	fl.BoolVar(&f.stay, "wait", false, "without a terminal: wait for the answers to the flow's questions")
 	fl.IntVar(&f.most, "parallel", 16, "the `number` of calls at the same time, over all steps")
 	fl.BoolVar(&f.Json, "json", false, "print each change as a line of JSON")
