@@ -40,8 +40,8 @@ const maxFloors = 12
 // families are the folders with commands. A family must not import another family. Code for two families belongs in
 // a package outside of both.
 var families = []string{
-	"cmd/perlica/acp", "cmd/perlica/chat", "cmd/perlica/config", "cmd/perlica/doctor", "cmd/perlica/flow", "cmd/perlica/log",
-	"cmd/perlica/notify", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run",
+	"cmd/perlica/acp", "cmd/perlica/chat", "cmd/perlica/config", "cmd/perlica/doctor", "cmd/perlica/flow",
+	"cmd/perlica/hook", "cmd/perlica/log", "cmd/perlica/notify", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run",
 	"cmd/perlica/sandbox",
 	"cmd/perlica/service",
 	"cmd/perlica/session", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web",
@@ -74,7 +74,7 @@ var only = map[string][]string{
 	"rsc.io/qr":               {"cmd/perlica/frame"},
 	"github.com/spf13/cobra": {"cmd/perlica/acp", "cmd/perlica", "cmd/perlica/chat", "cmd/perlica/frame",
 		"cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/flow",
-		"cmd/perlica/log", "cmd/perlica/notify",
+		"cmd/perlica/hook", "cmd/perlica/log", "cmd/perlica/notify",
 		"cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/sandbox",
 		"cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web"},
 	"github.com/chzyer/readline": {"cmd/perlica/screen"},

@@ -37,6 +37,10 @@ type Options struct {
 	// return valid JSON for valid JSON. Several goroutines call Redact at the same time.
 	Redact func(payload []byte) []byte
 
+	// Committed is called with events that are on disk, before a caller of Append learns it. It must not block and must
+	// not keep the events. nil means no call.
+	Committed func([]event.Event)
+
 	// fail is called at named points of a commit. Tests set it to return errors there.
 	fail func(point string) error
 }
@@ -52,7 +56,9 @@ type Log struct {
 	context string
 	writer  string
 	redact  func([]byte) []byte
-	queue   *queue
+	// committed is Options.Committed, or nil.
+	committed func([]event.Event)
+	queue     *queue
 
 	// reopen and prune pass jobs to the writer goroutine.
 	reopen chan chan<- error
@@ -102,11 +108,14 @@ func Open(ctx context.Context, path string, opt Options) (*Log, error) {
 		context: opt.Context,
 		writer:  uuid.Must(uuid.NewV7()).String(),
 		redact:  opt.Redact,
-		queue:   newQueue(opt.Now, opt.Lazy),
-		done:    make(chan struct{}),
-		reopen:  make(chan chan<- error),
-		prune:   make(chan pruneJob),
-		rest:    time.NewTimer(restAfter),
+
+		committed: opt.Committed,
+
+		queue:  newQueue(opt.Now, opt.Lazy),
+		done:   make(chan struct{}),
+		reopen: make(chan chan<- error),
+		prune:  make(chan pruneJob),
+		rest:   time.NewTimer(restAfter),
 
 		unfinished: w.Unfinished,
 		newest:     w.Newest,

@@ -68,6 +68,11 @@ func (l *Log) commitBatch() bool {
 		return false
 	}
 	err := l.batch.writeBatch(batch)
+	if err == nil && l.committed != nil {
+		for i := range batch {
+			l.committed(batch[i].events)
+		}
+	}
 	if err == nil && l.batch.newest.Size > 0 {
 		l.queue.setAnchorErr(l.batch.appendAnchor())
 		l.rest.Reset(restAfter)

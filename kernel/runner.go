@@ -35,19 +35,20 @@ type Options struct {
 	Runtime    string // folder for sockets; empty means that other processes cannot answer questions
 	Version    string // the version of Perlica that agents get
 	Rules      []policy.Rule
-	Judges     hook.Judges        // the policy programs
-	Own        []string           // Perlica's own folders, which no agent may write to
-	Vouchers   approvals.Vouchers // the user's vouchers for standing approvals
-	ViewKey    []byte             // the key that seals the views; nil if only the user can write to the folder
-	Known      logtrust.Store     // the known logs; Open sets its Keys to those in KeyDir
-	StreamSync bool               // the agent's output is on disk before it is shown
-	Environ    []string           // the environment from which agents' variables are selected
-	Redactor   *redact.Redactor   // masks the agent's words in errors; nil masks texts that look like secrets
-	RedactLog  bool               // the Redactor also masks every payload before it is hashed
-	Budgets    []config.Budget    // the budgets that every call is checked against
-	BudgetDir  string             // the user's folder for the amounts that budgets have used
-	Trail      *slog.Logger       // the debug trail, or nil
-	TrailLost  func() int64       // returns the number of lost lines of the debug trail; may be nil
+	Judges     hook.Judges         // the policy programs
+	Own        []string            // Perlica's own folders, which no agent may write to
+	Vouchers   approvals.Vouchers  // the user's vouchers for standing approvals
+	ViewKey    []byte              // the key that seals the views; nil if only the user can write to the folder
+	Known      logtrust.Store      // the known logs; Open sets its Keys to those in KeyDir
+	StreamSync bool                // the agent's output is on disk before it is shown
+	Committed  func([]event.Event) // see eventlog.Options; may be nil
+	Environ    []string            // the environment from which agents' variables are selected
+	Redactor   *redact.Redactor    // masks the agent's words in errors; nil masks texts that look like secrets
+	RedactLog  bool                // the Redactor also masks every payload before it is hashed
+	Budgets    []config.Budget     // the budgets that every call is checked against
+	BudgetDir  string              // the user's folder for the amounts that budgets have used
+	Trail      *slog.Logger        // the debug trail, or nil
+	TrailLost  func() int64        // returns the number of lost lines of the debug trail; may be nil
 	Now        func() time.Time
 
 	// FreeSpace returns the number of free bytes on the disk of a folder. Nil means that the system is asked.
@@ -106,7 +107,7 @@ func Open(ctx context.Context, opt Options) (*Runner, error) {
 	if opt.StreamSync {
 		lazy = setupLazy
 	}
-	logged := eventlog.Options{Context: opt.Context, Now: opt.Now, Lazy: lazy}
+	logged := eventlog.Options{Context: opt.Context, Now: opt.Now, Lazy: lazy, Committed: opt.Committed}
 	if opt.KeyDir != "" {
 		logged.Keys = evidence.UseKeys(opt.KeyDir)
 	}

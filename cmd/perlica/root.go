@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/doctor"
 	"github.com/perlica/perlica/cmd/perlica/flow"
 	"github.com/perlica/perlica/cmd/perlica/frame"
+	"github.com/perlica/perlica/cmd/perlica/hook"
 	"github.com/perlica/perlica/cmd/perlica/log"
 	"github.com/perlica/perlica/cmd/perlica/notify"
 	"github.com/perlica/perlica/cmd/perlica/pending"
@@ -202,8 +203,8 @@ At a terminal, 'perlica' without a command starts the chat.`,
 var commands = map[string]func(*frame.App) *cobra.Command{
 	"acp": acp.Command, "agent": agentCommand, "cancel": watch.CancelCommand, "chat": chat.Command,
 	"completion": completionCommand, "config": config.Command, "doctor": doctorCommand, "flow": flow.Command,
-	"init": config.InitCommand,
-	"log":  log.Command, "notify": notify.Command, "pending": pending.Command, "phone": service.PhoneCommand,
+	"hook": hook.Command, "init": config.InitCommand,
+	"log": log.Command, "notify": notify.Command, "pending": pending.Command, "phone": service.PhoneCommand,
 	"policy":   policy.Command,
 	"provider": provider.Command,
 	"run":      runCommand, "sandbox": sandbox.Command, "send": watch.SendCommand, "service": serviceCommand,

@@ -19,12 +19,12 @@ import (
 
 // These are the kinds of programs, in program.Start and in fact.HookFailed.
 const (
-	kindHook   = "hook"
-	kindPolicy = "policy"
+	KindHook   = "hook"
+	KindPolicy = "policy"
 )
 
-// shown returns a command with masked secrets, for the record and for people.
-func shown(c program.Command) []string { return redact.Args(slices.Clone(c.Words)) }
+// Shown returns a command with masked secrets, for the record and for people.
+func Shown(c program.Command) []string { return redact.Args(slices.Clone(c.Words)) }
 
 // recordedFiles returns the files as the record has them.
 func recordedFiles(files []program.File) []fact.ProgramFile {

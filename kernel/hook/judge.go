@@ -101,7 +101,7 @@ func (j Judges) Ask(ctx context.Context, q Question, failed func(fact.HookFailed
 		}
 		if err != nil {
 			whole = false
-			failed(newFailure(kindPolicy, judge.Command, judge.Origin, err, res))
+			failed(newFailure(KindPolicy, judge.Command, judge.Origin, err, res))
 			continue
 		}
 		switch {
@@ -120,7 +120,7 @@ func (j Judges) Ask(ctx context.Context, q Question, failed func(fact.HookFailed
 // askOne asks one program.
 func (j Judges) askOne(ctx context.Context, judge Judge, q Question, input []byte) (said Ruling,
 	res program.Result, err error) {
-	res, err = j.store.Run(ctx, program.Start{Command: judge.Command, Kind: kindPolicy, Input: input,
+	res, err = j.store.Run(ctx, program.Start{Command: judge.Command, Kind: KindPolicy, Input: input,
 		Timeout: judge.Timeout, Limit: q.Limit, Roots: q.Roots})
 	if err != nil {
 		return said, res, err
@@ -129,7 +129,7 @@ func (j Judges) askOne(ctx context.Context, judge Judge, q Question, input []byt
 		return said, res, err
 	}
 	said.Ruling.Program = judge.Name()
-	said.Program = &fact.ProgramRuling{Command: shown(judge.Command), Files: recordedFiles(res.Files),
+	said.Program = &fact.ProgramRuling{Command: Shown(judge.Command), Files: recordedFiles(res.Files),
 		Reason: said.Reason, DurationMS: res.Took.Milliseconds()}
 	return said, res, nil
 }
@@ -159,6 +159,6 @@ func readAnswer(stdout []byte) (r policy.Ruling, err error) {
 // newFailure returns the fact of a program's failure.
 func newFailure(kind string, c program.Command, origin string, err error, res program.Result) fact.HookFailed {
 	why := message.Of(err)
-	return fact.HookFailed{Kind: kind, Command: shown(c), Origin: origin, Why: why.Text, Coded: why.Coded,
+	return fact.HookFailed{Kind: kind, Command: Shown(c), Origin: origin, Why: why.Text, Coded: why.Coded,
 		Stderr: res.Stderr}
 }

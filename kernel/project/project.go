@@ -33,6 +33,9 @@ type Project struct {
 	// Attended means that a person reads the notices. See agents.Resolver.
 	Attended bool
 
+	// Delivers means that this process itself delivers events to hooks.
+	Delivers bool
+
 	// team means that the log is a team's log. See ForTeam.
 	team bool
 }
@@ -102,10 +105,23 @@ func (p *Project) Open(ctx context.Context, version string) (r *kernel.Runner, d
 		Redactor: opt.Redactor,
 	})
 	opt.Version, opt.Trail, opt.TrailLost = version, t.Logger(), t.Lost
+	starter := p.hookStarter(opt)
+	if starter != nil {
+		opt.Committed = starter.Committed
+	}
 	if r, err = kernel.Open(ctx, opt); err != nil {
 		return nil, nil, errors.Join(err, t.Close())
 	}
-	return r, func() error { return errors.Join(r.Close(), t.Close()) }, nil
+	if starter == nil {
+		return r, func() error { return errors.Join(r.Close(), t.Close()) }, nil
+	}
+	starter.Run(ctx, r.Log())
+	return r, func() error {
+		starter.StopLooking()
+		err := r.Close()
+		starter.Close()
+		return errors.Join(err, t.Close())
+	}, nil
 }
 
 // OpenReader opens the context's log read-only. Before the first run, the log does not exist and the error is a

@@ -21,7 +21,7 @@ var ownCommands = []string{
 	"service channel disable", "service channel use", "service send", "service contacts add",
 	"team init", "team join", "team confirm", "team leave", "team work", "team submit", "team cancel", "team resolve",
 	"flow cancel", "flow retry", "team adopt", "team keep", "team pending choose", "sandbox shell", "sandbox enter",
-	"notify test",
+	"notify test", "hook test",
 }
 
 // ownReaders are the commands of Perlica that an agent may run. They only show something, or submit an input in a new
@@ -35,6 +35,7 @@ var ownReaders = []string{
 	"session list", "session ls", "session current", "session show", "session export", "session",
 	"service status", "service contacts", "service projects", "web devices", "service logs", "service channel list",
 	"service channel ls", "service channel test", "service channel", "__complete", "__completeNoDesc",
+	"hook", "hook list", "hook ls", "hook deliver",
 	"flow", "flow run", "flow check", "flow show", "flow list", "flow ls",
 	"team", "team status", "team members", "team inputs", "team pending", "team pending list", "team pending ls",
 	"team workers", "team fetch", "sandbox", "sandbox check", "sandbox try",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/kernel/config"
+	"github.com/perlica/perlica/kernel/program"
 	"github.com/perlica/perlica/kernel/project"
 )
 
@@ -25,8 +27,8 @@ stricter. Their commands, environment lists, MCP servers, allowing rules and tex
 agent do not count.
 
 This command shows the settings that would begin to count, and asks you. Your trust covers
-the present content of these files in this folder. After each change of the files, Perlica
-asks again. In CI, PERLICA_TRUST_PROJECT=1 trusts the files for one command.`,
+the present content of these files in this folder, and of the hooks and policy programs that
+lie inside the project. After each change of the files, Perlica asks again. In CI, PERLICA_TRUST_PROJECT=1 trusts the files for one command.`,
 		Example: `  perlica config trust
   perlica config trust --yes
   perlica config trust --revoke`,
@@ -39,6 +41,12 @@ asks again. In CI, PERLICA_TRUST_PROJECT=1 trusts the files for one command.`,
 					return err
 				}
 				trusted := p.Config.Project.Trusted
+				for _, c := range p.Commands() {
+					files, _ := p.Programs().Files(c) // a missing program has no trust to end
+					if err := p.Programs().Untrust(files); err != nil {
+						return err
+					}
+				}
 				if err := config.Untrust(p.Dirs, p.Workspace); err != nil {
 					return err
 				}
@@ -61,14 +69,21 @@ func (a *app) askTrust(ctx context.Context, yes bool) error {
 	if err != nil {
 		return err
 	}
+	programs, err := a.untrusted(p)
+	if err != nil {
+		return err
+	}
 	switch {
+	case len(programs) > 0:
 	case p.Config.Project.Digest == "":
 		return frame.WithHint(fmt.Errorf("there is nothing to trust: %s does not exist",
 			frame.ShownPath(p, p.Workspace.ConfigFile())), "'perlica init' makes it")
 	case p.Config.Project.Trusted:
 		return a.Say("%s is trusted already.", frame.ShownPath(p, p.Workspace.ConfigFile()))
 	}
-	if err := a.Write(func(w io.Writer) error { return writeWithheld(w, p, a.Styles(a.Stdout)) }); err != nil {
+	if err := a.Write(func(w io.Writer) error {
+		return errors.Join(writeWithheld(w, p, a.Styles(a.Stdout)), writePrograms(w, programs))
+	}); err != nil {
 		return err
 	}
 	if !yes {
@@ -81,10 +96,54 @@ func (a *app) askTrust(ctx context.Context, yes bool) error {
 	}
 	// Trust records the digest of the files that were shown. If the files change before this call, their digest
 	// differs and they are not trusted.
-	if err := config.Trust(p.Dirs, p.Workspace, p.Config.Project.Digest); err != nil {
+	if p.Config.Project.Digest != "" {
+		if err := config.Trust(p.Dirs, p.Workspace, p.Config.Project.Digest); err != nil {
+			return err
+		}
+	}
+	if err := p.Programs().Trust(programs); err != nil {
 		return err
 	}
 	return a.Say("Trusted, until the files change.")
+}
+
+// untrusted returns the untrusted files of hooks and policy programs that lie inside the project. It includes the
+// programs of settings that do not count yet.
+func (a *app) untrusted(p *project.Project) (list []program.File, err error) {
+	as, err := p.AsTrusted()
+	if err != nil {
+		return nil, err
+	}
+	if as.Config.Project.Digest != p.Config.Project.Digest {
+		return nil, errors.New("the project's files are changing: run the command again")
+	}
+	for _, c := range as.Commands() {
+		files, err := p.Programs().Files(c)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Name(), err)
+		}
+		for _, f := range files {
+			if !f.Trusted && !slices.Contains(list, f) {
+				list = append(list, f)
+			}
+		}
+	}
+	return list, nil
+}
+
+// writePrograms shows the programs inside the project that would begin to start.
+func writePrograms(w io.Writer, list []program.File) error {
+	if len(list) > 0 {
+		if _, err := io.WriteString(w, "Perlica would start these programs for your hooks and questions:\n"); err != nil {
+			return err
+		}
+	}
+	for _, f := range list {
+		if _, err := fmt.Fprintf(w, "  %s, sha256 %s\n", screen.Sanitize(f.Path), f.SHA256); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeWithheld shows the project's settings that have no effect until the user trusts them.

@@ -60,7 +60,8 @@ One argument is a text for a shell; several arguments are the words of one comma
 check 'a && b' is about two commands, and check -- a '&&' b is about one. A request with a
 path and without a command needs --kind.
 
-The effects are allow, deny and ask. Ask means no if nobody is there to ask. If rules can
+The effects are allow, deny and ask. Ask means no if nobody is there to ask. Before a person,
+Perlica asks the policy programs of the configuration; this command starts none of them. If rules can
 allow the request, the row "allow" shows such rules for 'perlica run'. The exit code is 0 for
 every effect, and 2 for a request that makes no sense.`,
 		Example: `  perlica policy check -- git push -f
@@ -125,6 +126,11 @@ func (a *app) policyCheck(ctx context.Context, f checkFlags, args []string) erro
 		return err
 	}
 	c := newChecked(req, mode, judge.Decide(req, mode))
+	if c.Effect == policy.Ask {
+		for _, one := range p.Judges() {
+			c.Programs = append(c.Programs, one.Name())
+		}
+	}
 	return a.Show(f.json, c, c.writeText)
 }
 
@@ -242,6 +248,9 @@ type checkedRequest struct {
 	Rule     *policy.Rule     `json:"rule,omitempty"`
 	Approval *policy.Approval `json:"approval,omitempty"`
 	Allow    []string         `json:"allow,omitempty"` // commands for rules that would allow the request
+	// Programs are the policy programs that would be asked before a person. MayAllow means that their yes would count.
+	Programs []string `json:"programs,omitempty"`
+	MayAllow bool     `json:"program_may_allow,omitempty"`
 	// the word that a person must type before the request is allowed once
 	Word     string      `json:"word,omitempty"`
 	Mode     policy.Mode `json:"mode"`
@@ -254,7 +263,7 @@ type checkedRequest struct {
 func newChecked(r policy.Request, m policy.Mode, d policy.Decision) checkedRequest {
 	c := checkedRequest{
 		Effect: d.Effect, By: d.By, Why: d.Why, Tier: d.Tier, Rule: d.Rule, Approval: d.Approval, Allow: d.Allow,
-		Word: d.Word,
+		Word: d.Word, MayAllow: d.ProgramMayAllow,
 		Mode: m, Provider: r.Provider, Kind: r.Kind, Commands: []string{}, Paths: append([]string{}, r.Paths...),
 	}
 	for _, cmd := range r.Commands {
@@ -279,6 +288,18 @@ func (c checkedRequest) decidedBy() string {
 	return "the mode " + string(c.Mode)
 }
 
+// programs says which policy programs would be asked before a person.
+func (c checkedRequest) programs() string {
+	switch list := strings.Join(c.Programs, ", "); {
+	case list == "":
+		return ""
+	case c.MayAllow:
+		return list + " would be asked first"
+	default:
+		return list + " would be asked first, and could only deny"
+	}
+}
+
 func (c checkedRequest) writeText(w io.Writer, s screen.Styles) error {
 	style := map[policy.Effect]func(string) string{policy.Allow: s.Green, policy.Ask: s.Yellow,
 		policy.Deny: s.Red}[c.Effect]
@@ -292,6 +313,7 @@ func (c checkedRequest) writeText(w io.Writer, s screen.Styles) error {
 	return frame.WriteFields(w, s, "  ", 8, [][2]string{
 		{"by", c.decidedBy()},
 		{"why", c.Why},
+		{"programs", c.programs()},
 		{"tier", string(c.Tier)},
 		{"mode", string(c.Mode)},
 		{"provider", c.Provider},
