@@ -28,7 +28,8 @@ agent do not count.
 
 This command shows the settings that would begin to count, and asks you. Your trust covers
 the present content of these files in this folder, and of the hooks and policy programs that
-lie inside the project. After each change of the files, Perlica asks again. In CI, PERLICA_TRUST_PROJECT=1 trusts the files for one command.`,
+lie inside the project. After each change of the files, Perlica asks again. In CI,
+PERLICA_TRUST_PROJECT=1 trusts the files for one command.`,
 		Example: `  perlica config trust
   perlica config trust --yes
   perlica config trust --revoke`,

@@ -138,8 +138,8 @@ func (a *app) list(ctx context.Context, asJSON bool) error {
 		for _, t := range l.On {
 			on = append(on, string(t))
 		}
-		g.Add(strconv.Itoa(l.Number), l.Kind, strings.Join(l.Command, " "), cmp.Or(strings.Join(on, ", "), "questions"), starts,
-			failure)
+		g.Add(strconv.Itoa(l.Number), l.Kind, strings.Join(l.Command, " "), cmp.Or(strings.Join(on, ", "), "questions"),
+			starts, failure)
 	}
 	return a.Table(g)
 }
