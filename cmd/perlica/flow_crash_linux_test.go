@@ -187,3 +187,42 @@ func TestFlowTwice(t *testing.T) {
 	w.logged(32, "flow.step.decided")
 	w.audit()
 }
+
+// TestFlowQuestionKilled kills a flow that waits for a person. Its question must stay open over the start of other runs,
+// and the next process must take the answer. It fails if recovery closes the question.
+func TestFlowQuestionKilled(t *testing.T) {
+	w := newWorld(t)
+	path, _ := w.flowFile("name = \"ask\"\n[[step]]\nid = \"q\"\nask = \"Go on?\"\noptions = [\"yes\", \"no\"]\n"+
+		"[[step]]\nid = \"next\"\nneeds = [\"q\"]\ntext = \"{{ steps.q.answer }}\"\n", 0)
+	j := w.start("flow", "run", path, "--id=ask", "--wait")
+	w.until(1, "interaction.requested", "Go on?")
+	j.signal(syscall.SIGKILL)
+	j.wait()
+	w.run("run", "hello").exits(0)
+	w.logged(0, "interaction.lapsed")
+	j = w.run("pending", "list", "--json")
+	var open []struct {
+		Short string `json:"short_id"`
+	}
+	if err := json.Unmarshal([]byte(j.stdout.String()), &open); err != nil || len(open) != 1 {
+		t.Fatalf("%s: %v", j.stdout.String(), err)
+	}
+	w.run("pending", "choose", open[0].Short, "yes").exits(0)
+	w.run("pending", "choose", open[0].Short, "2").exits(1)
+	w.run("flow", "run", path, "--id=ask").exits(0)
+	w.logged(1, "inbound.message.received", `"text":"yes"`)
+	w.logged(1, "interaction.requested")
+	w.audit()
+
+	// A process that waits sees the answer of another one at once.
+	j = w.start("flow", "run", path, "--id=again", "--wait")
+	w.until(2, "interaction.requested", "Go on?")
+	again := w.run("pending", "list", "--json")
+	if err := json.Unmarshal([]byte(again.stdout.String()), &open); err != nil || len(open) != 1 {
+		t.Fatalf("%s: %v", again.stdout.String(), err)
+	}
+	w.run("pending", "choose", open[0].Short, "2").exits(0)
+	j.wait()
+	j.exits(0)
+	w.logged(1, "inbound.message.received", `"text":"no"`)
+}
