@@ -3,6 +3,7 @@ module github.com/perlica/perlica
 go 1.26.0
 
 require (
+	github.com/adhocore/gronx v1.20.4
 	code.dny.dev/ssrf v0.3.0
 	github.com/SherClockHolmes/webpush-go v1.4.0
 	github.com/agext/levenshtein v1.2.3

@@ -42,7 +42,7 @@ const maxFloors = 12
 var families = []string{
 	"cmd/perlica/acp", "cmd/perlica/chat", "cmd/perlica/config", "cmd/perlica/doctor", "cmd/perlica/flow",
 	"cmd/perlica/hook", "cmd/perlica/log", "cmd/perlica/notify", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run",
-	"cmd/perlica/sandbox",
+	"cmd/perlica/sandbox", "cmd/perlica/schedule",
 	"cmd/perlica/service",
 	"cmd/perlica/session", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web",
 }
@@ -76,6 +76,7 @@ var only = map[string][]string{
 		"cmd/perlica/config", "cmd/perlica/dialog", "cmd/perlica/doctor", "cmd/perlica/export", "cmd/perlica/flow",
 		"cmd/perlica/hook", "cmd/perlica/log", "cmd/perlica/notify",
 		"cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run", "cmd/perlica/sandbox",
+		"cmd/perlica/schedule",
 		"cmd/perlica/service", "cmd/perlica/session", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web"},
 	"github.com/chzyer/readline": {"cmd/perlica/screen"},
 	"golang.org/x/term":          {"cmd/perlica/screen"},

@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	_ "time/tzdata" // schedules name timezones, and not every system has the database of timezones
 
 	"github.com/coder/acp-go-sdk"
 	"github.com/spf13/cobra"

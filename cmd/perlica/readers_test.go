@@ -55,6 +55,7 @@ var noLogReaders = map[string]string{
 	"perlica config check":  "shows settings",
 	"perlica provider list": "lists agents", "perlica provider show": "shows an agent",
 	"perlica sandbox check": "shows the sandbox", "perlica sandbox try": "tries the sandbox",
+	"perlica schedule list": "shows times", "perlica schedule next": "shows settings",
 	"perlica sandbox enter":     "becomes another program",
 	"perlica provider sessions": "shows the agent's list",
 	"perlica provider test":     "probes an agent", "perlica agent predictable": "is an agent",

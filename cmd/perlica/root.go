@@ -22,6 +22,7 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/provider"
 	"github.com/perlica/perlica/cmd/perlica/run"
 	"github.com/perlica/perlica/cmd/perlica/sandbox"
+	"github.com/perlica/perlica/cmd/perlica/schedule"
 	"github.com/perlica/perlica/cmd/perlica/screen"
 	"github.com/perlica/perlica/cmd/perlica/service"
 	"github.com/perlica/perlica/cmd/perlica/session"
@@ -207,7 +208,8 @@ var commands = map[string]func(*frame.App) *cobra.Command{
 	"log": log.Command, "notify": notify.Command, "pending": pending.Command, "phone": service.PhoneCommand,
 	"policy":   policy.Command,
 	"provider": provider.Command,
-	"run":      runCommand, "sandbox": sandbox.Command, "send": watch.SendCommand, "service": serviceCommand,
+	"run":      runCommand, "sandbox": sandbox.Command, "schedule": schedule.Command,
+	"send": watch.SendCommand, "service": serviceCommand,
 	"session": session.Command,
 	"version": versionCommand, "watch": watch.Command,
 	"team": team.Command, "web": web.Command,

@@ -86,6 +86,12 @@ const (
 	SendFailed       Type = "service.send_failed"
 	CardClosed       Type = "service.question_closed"
 
+	ScheduleStarted Type = "schedule.started"
+	SchedulePlanned Type = "schedule.planned"
+	ScheduleMissed  Type = "schedule.missed"
+	SchedulePaused  Type = "schedule.paused"
+	ScheduleResumed Type = "schedule.resumed"
+
 	TeamAsked Type = "service.team_question"
 
 	NotifyStarted Type = "notify.started"

@@ -484,12 +484,12 @@ var table = []row{
 	{name: "schedule[].id", kind: text, required: true, example: `"morning"`, check: checkName, loosens: always,
 		help:  "The name of the schedule; unique in its file. A project's schedule replaces a user's of the same name.",
 		store: func(t target, v any) { t.schedule.ID = v.(string) }},
-	{name: "schedule[].cron", kind: text, example: `"0 8 * * 1-5"`, check: checkNotEmpty, loosens: always,
+	{name: "schedule[].cron", kind: text, example: `"0 8 * * 1-5"`, check: checkCron, loosens: always,
 		help:  "The times, as minute, hour, day of the month, month and day of the week; see docs/schedules.md.",
 		store: func(t target, v any) { t.schedule.Cron = v.(string) }},
 	{name: "schedule[].every", kind: duration, example: `"2h"`, loosens: always,
-		help: "The time between two inputs, instead of `cron`. It is counted from the beginning of the day in the " +
-			"timezone.",
+		help: "The time between two inputs, instead of `cron`: at least 1s and at most 24h. It is counted from the " +
+			"beginning of the day in the timezone.",
 		store: func(t target, v any) { t.schedule.Every = v.(time.Duration) }},
 	{name: "schedule[].timezone", kind: text, example: `"Europe/Berlin"`, check: checkTimezone, loosens: always,
 		help:  "The timezone of the times. Absent: the system's.",
@@ -518,7 +518,8 @@ var table = []row{
 		help:  "The treatment of a time at which the earlier input still runs: it is skipped, or it waits.",
 		store: func(t target, v any) { t.schedule.Overlap = v.(string) }},
 	{name: "schedule[].jitter", kind: duration, example: `"5m"`, loosens: always,
-		help:  "The largest delay of an input. The delay follows from the schedule's name and the time.",
+		help: "The largest delay of an input. The delay follows from the schedule's name and the time. It is less than the " +
+			"time until the next input.",
 		store: func(t target, v any) { t.schedule.Jitter = v.(time.Duration) }},
 
 	{name: "budget[].per", kind: text, required: true, choices: []string{"run", "session", "day", "week", "month"},

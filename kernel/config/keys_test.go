@@ -83,7 +83,7 @@ func TestDefaultFile(t *testing.T) {
 func TestDefaultFileUncommented(t *testing.T) {
 	var b strings.Builder
 	// These keys are not valid together with other keys of their table.
-	drop := map[string]bool{"url": true, "headers": true, "every": true, "flow": true}
+	drop := map[string]bool{"url": true, "headers": true, "every": true, "flow": true, "inputs": true}
 	for _, line := range strings.Split(defaultFile(), "\n") {
 		body, ok := strings.CutPrefix(line, "# ")
 		key, _, isKey := strings.Cut(body, " = ")

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // entry is one key that a file sets.
@@ -234,11 +235,23 @@ func (l *layer) checkElement(e *element) string {
 			return "command is empty"
 		}
 	case scheduleSection:
-		return cmp.Or(e.needsOne("cron", "every"), e.needsOne("text", "flow"))
+		return cmp.Or(e.needsOne("cron", "every"), e.needsOne("text", "flow"), checkSchedule(e))
 	case budgetSection:
 		if e.valueOf("calls") == nil && e.valueOf("tokens") == nil && e.valueOf("money") == nil {
 			return "calls, tokens or money is missing"
 		}
+	}
+	return ""
+}
+
+// checkSchedule checks the limits of a schedule's times, and that only a flow has inputs.
+func checkSchedule(e *element) string {
+	every, is := e.valueOf("every").(time.Duration)
+	switch {
+	case is && (every < time.Second || every > 24*time.Hour):
+		return "every is at least 1s and at most 24h; for longer times use cron"
+	case e.valueOf("inputs") != nil && e.valueOf("flow") == nil:
+		return "inputs are for a flow"
 	}
 	return ""
 }

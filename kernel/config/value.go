@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/adhocore/gronx"
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/perlica/perlica/eventlog/event"
@@ -307,6 +308,15 @@ func checkName(s string) string {
 func checkTimezone(s string) string {
 	if _, err := time.LoadLocation(s); err != nil || s == "" || s == "Local" {
 		return "is not a timezone of the IANA database"
+	}
+	return ""
+}
+
+// checkCron accepts five fields, or a word of gronx for five fields. Times have no seconds and no years.
+func checkCron(s string) string {
+	fields := len(strings.Fields(s))
+	if word := fields == 1 && s[0] == '@' && s != "@everysecond"; fields != 5 && !word || !gronx.IsValid(s) {
+		return "is not five fields of cron: minute, hour, day of the month, month, day of the week"
 	}
 	return ""
 }

@@ -248,6 +248,12 @@ func Run(dir, run string) string { return lockPath(dir, "run", run) }
 // Session returns the path of a session's lock in dir.
 func Session(dir, session string) string { return lockPath(dir, "session", session) }
 
+// Schedule returns the path of the lock in dir of a schedule with a running input.
+func Schedule(dir, id string) string { return lockPath(dir, "schedule", id) }
+
+// SchedulePlan returns the path of the lock in dir that a process holds while it plans the next input of a schedule.
+func SchedulePlan(dir, id string) string { return lockPath(dir, "plan", id) }
+
 // Input returns the path of the lock in dir for an input that a worker answers for a team.
 func Input(dir, input string) string { return lockPath(dir, "input", input) }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/dustin/go-humanize/english"
 
@@ -42,6 +43,16 @@ func Summarize(e event.Event, say *language.Sentences) string {
 	}
 	return beginning(string(e.Payload))
 }
+
+// scheduleWhy describes the reasons in the facts of schedules.
+var scheduleWhy = map[string]string{
+	fact.StartNew: "it is new", fact.StartChanged: "it has other times", fact.StartClock: "the clock went back",
+	fact.MissedLate: "no process looked in time", fact.MissedRunning: "an earlier input was running",
+	fact.MissedCalled: "called before the clock went back", fact.MissedRefused: "not accepted, nothing was sent",
+}
+
+// moment returns a time in the timezone of the system.
+func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05 -0700") }
 
 // summarized describes a type of fact. text summarizes an event of the type. title is a readable name of the type. It
 // is empty if the type's own name is clear enough.
@@ -268,6 +279,20 @@ var summaries = map[event.Type]summarized{
 	}),
 	event.TeamAsked:  summary(func(p fact.TeamQuestion) string { return "of " + p.Worker }),
 	event.CardClosed: summary(func(p fact.CardClosed) string { return beginning(p.How) }),
+
+	event.ScheduleStarted: summary(func(p fact.ScheduleStarted) string {
+		return fmt.Sprintf("%s counts from %s: %s", p.Schedule, moment(p.From), scheduleWhy[p.Why])
+	}),
+	event.SchedulePlanned: summary(func(p fact.SchedulePlanned) string { return p.Schedule + " at " + moment(p.Time) }),
+	event.ScheduleMissed: summary(func(p fact.ScheduleMissed) string {
+		text := p.Schedule + " at " + moment(p.First)
+		if p.Count > 1 {
+			text = fmt.Sprintf("%s %d times, from %s to %s", p.Schedule, p.Count, moment(p.First), moment(p.Last))
+		}
+		return joined(text+": "+scheduleWhy[p.Why], beginning(p.Error))
+	}),
+	event.SchedulePaused:  summary(func(p fact.SchedulePaused) string { return p.Schedule + ", by " + p.By }),
+	event.ScheduleResumed: summary(func(p fact.ScheduleResumed) string { return p.Schedule + ", by " + p.By }),
 
 	event.ProjectAdded:   summary(servedSummary),
 	event.ProjectRemoved: summary(servedSummary),

@@ -22,6 +22,7 @@ var ownCommands = []string{
 	"team init", "team join", "team confirm", "team leave", "team work", "team submit", "team cancel", "team resolve",
 	"flow cancel", "flow retry", "team adopt", "team keep", "team pending choose", "sandbox shell", "sandbox enter",
 	"notify test", "hook test",
+	"schedule due", "schedule run", "schedule run-now", "schedule pause", "schedule resume", "schedule install",
 }
 
 // ownReaders are the commands of Perlica that an agent may run. They only show something, or submit an input in a new
@@ -40,6 +41,7 @@ var ownReaders = []string{
 	"team", "team status", "team members", "team inputs", "team pending", "team pending list", "team pending ls",
 	"team workers", "team fetch", "sandbox", "sandbox check", "sandbox try",
 	"notify", "notify list", "notify ls",
+	"schedule", "schedule list", "schedule ls", "schedule next",
 }
 
 // ownValued are the options of Perlica's commands that take a value, in the notation of the function options.

@@ -1,0 +1,232 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perlica/perlica/cmd/perlica/frame"
+	"github.com/perlica/perlica/cmd/perlica/screen"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/record"
+	"github.com/perlica/perlica/kernel/report"
+	"github.com/perlica/perlica/kernel/schedule"
+)
+
+func (a *app) dueCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "due", Annotations: frame.PersonOnly.Annotation(),
+		Short: "Make the inputs that are due now, and end",
+		Long: `Make the inputs that are due now, each once, and end when they are answered. For cron or a timer
+that starts this command each minute. The first start makes no input: a schedule counts from the
+moment at which a process first sees it.
+
+Several of these processes may run at once. The exit codes are those of 'perlica run', the worst
+of all inputs.`,
+		Example: `  perlica schedule due
+  * * * * *  cd ~/project && perlica schedule due      # in a crontab`,
+		Args: frame.Exactly(), ValidArgsFunction: frame.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.keep(cmd.Context(), printLines, func(ctx context.Context, k *schedule.Keeper, _ *project.Project) error {
+				return k.Due(ctx)
+			})
+		},
+	}
+	a.AddSandboxFlag(cmd)
+	return cmd
+}
+
+func (a *app) runCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "run", Annotations: frame.PersonOnly.Annotation(),
+		Short: "Keep the schedules until a signal ends this process",
+		Long: `Keep the schedules of the project in the foreground, and print a line for each time. A changed
+configuration counts at once. The exit code is 0.
+
+SIGTERM and Ctrl-C cancel the calls that are running; a second one ends their agents.`,
+		Example: "  perlica schedule run",
+		Args:    frame.Exactly(), ValidArgsFunction: frame.NoFiles,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := a.keep(cmd.Context(), printLines, func(ctx context.Context, k *schedule.Keeper, p *project.Project) error {
+				list, err := a.schedules(p)
+				if err != nil {
+					return err
+				}
+				a.Note("keeping " + frame.Count(len(list), "schedule"))
+				k.Run(ctx)
+				return nil
+			})
+			if _, printed := frame.ExitCodeOf(err); !printed {
+				return nil // the outcomes were printed
+			}
+			return err
+		},
+	}
+	a.AddSandboxFlag(cmd)
+	return cmd
+}
+
+func (a *app) runNowCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "run-now ID", Annotations: frame.PersonOnly.Annotation(),
+		Short: "Make one input of a schedule at once, and print the answer",
+		Long: `Make one input of a schedule at once, with its text, provider and permissions, and print the
+answer. The planned times stay the same. The exit codes are those of 'perlica run'.`,
+		Example: "  perlica schedule run-now morning",
+		Args:    frame.Exactly("ID"), ValidArgsFunction: frame.CompleteFirst(a.completeIDs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.keep(cmd.Context(), printAnswers, func(ctx context.Context, k *schedule.Keeper, p *project.Project) error {
+				s, err := a.find(p, args[0])
+				if err != nil {
+					return err
+				}
+				if err := k.RunNow(ctx, s); err != nil {
+					return frame.RefusalExitCode(err).With(err)
+				}
+				return nil
+			})
+		},
+	}
+	a.AddSandboxFlag(cmd)
+	return cmd
+}
+
+// form is the form of a result on standard output.
+type form int
+
+const (
+	printLines   form = iota // a line
+	printAnswers             // the text of the answer; the line goes to standard error
+)
+
+// keep opens the project and calls f with a Keeper that prints its events and results. The ctx of f ends at the first
+// signal. The error has the worst exit code of all inputs.
+func (a *app) keep(ctx context.Context, form form,
+	f func(context.Context, *schedule.Keeper, *project.Project) error) error {
+	p, err := a.Locate(nil)
+	if err != nil {
+		return err
+	}
+	hard, stop := frame.CatchSignals(ctx, 0)
+	defer stop.Release()
+	soft, end := context.WithCancelCause(hard)
+	defer end(nil)
+	go func() {
+		select {
+		case s := <-stop.First:
+			end(&kernel.StoppedError{Stop: s})
+		case <-hard.Done():
+		}
+	}()
+	r, done, err := a.Open(ctx, p)
+	if err != nil {
+		return frame.LogNotOpened(err)
+	}
+	out := &printer{App: a.App, form: form}
+	err = a.keepOpen(hard, soft, r, out, func(k *schedule.Keeper) error { return f(soft, k, p) })
+	if cerr := done(); err == nil && cerr != nil {
+		a.Note("warning: closing the log: " + cerr.Error()) // The outcomes are on disk.
+	}
+	if err == nil && out.failed != nil {
+		err = out.failed
+	}
+	if code := frame.WorstExitCode(out.codes...); err == nil && code != 0 {
+		return code.With(nil)
+	}
+	return err
+}
+
+// keepOpen ends the runs of processes that have died, and calls f with a Keeper.
+func (a *app) keepOpen(hard, soft context.Context, r *kernel.Runner, out *printer,
+	f func(*schedule.Keeper) error) error {
+	if r.Unfinished() {
+		recovered, err := r.Recover(soft)
+		if err != nil {
+			return frame.LogErrorBeforeSend(err)
+		}
+		for _, res := range recovered {
+			a.Note(frame.CutOff(res.Run))
+		}
+	}
+	p, err := a.Locate(nil)
+	if err != nil {
+		return err
+	}
+	work := schedule.Work{Runner: r, Load: func() (*project.Project, error) { return a.Locate(nil) },
+		Answered: out.answered}
+	k, err := work.Keeper(hard, p)
+	if err != nil {
+		return err
+	}
+	k.Show = out.show
+	return f(k)
+}
+
+// printer prints the events of a Keeper and the results of its calls.
+type printer struct {
+	*frame.App
+	form   form
+	mu     sync.Mutex // guards the fields below, and the writing
+	codes  []frame.ExitCode
+	failed error // the error of standard output
+}
+
+// show prints an event of the Keeper, or an error of a look.
+func (o *printer) show(e event.Event, err error) {
+	if err != nil {
+		o.Complain(err)
+		return
+	}
+	text := strings.TrimPrefix(string(e.Type), "schedule.") + ": " + report.Summarize(e, nil)
+	o.print(screen.Sanitize(frame.OneLine(text)))
+}
+
+// answered prints the result of a call.
+func (o *printer) answered(c schedule.Call, res record.Result, err error) {
+	o.mu.Lock()
+	code := frame.RunExitCode(res, false)
+	if err != nil {
+		code = frame.RefusalExitCode(err)
+	}
+	o.codes = append(o.codes, code)
+	o.mu.Unlock()
+	at := c.ID + " at " + shown(c.Time, c.Zone())
+	switch {
+	case err != nil && o.form == printAnswers:
+		return // the command ends with the error
+	case err != nil:
+		o.Complain(fmt.Errorf("%s: %w", at, err))
+		return
+	}
+	line := words[string(res.Outcome)] + ": " + at + ", run " + frame.ShortID(res.Run)
+	if res.Err != nil {
+		line += ": " + frame.ProviderMessage(res.Err)
+	}
+	if o.form == printLines {
+		o.print(screen.Sanitize(frame.OneLine(line)))
+		return
+	}
+	o.Note(line)
+	if res.Text != "" {
+		o.print(screen.Sanitize(strings.TrimSuffix(res.Text, "\n")))
+	}
+}
+
+// print prints a text and a newline on standard output.
+func (o *printer) print(text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	err := o.Write(func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, text)
+		return err
+	})
+	if o.failed == nil {
+		o.failed = err
+	}
+}

@@ -1,0 +1,101 @@
+package schedule
+
+import (
+	"time"
+
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// late is the delay after which a time is missed: no process has looked at the schedule in time.
+const late = 15 * time.Minute
+
+// State is the state of a schedule. It follows from the schedule's newest event.
+type State struct {
+	// From is the time after which planned times are open. It is the zero time before the first event.
+	From   time.Time
+	Rule   string // the rule of the times at the newest event; "" while the schedule is paused
+	Paused bool
+	// Open is the input that was planned last, if no process has taken it yet. From then lies before its time.
+	Open event.InputID
+
+	planned event.InputID // the input of the newest event, if that event is its plan
+	seq     event.Seq     // the number of the newest event
+}
+
+// Decision says what follows from a schedule, its state and the time. All fields may be empty.
+type Decision struct {
+	Start  *fact.ScheduleStarted
+	Missed *fact.ScheduleMissed
+	// Due is the planned time of the input that is due. It is the zero time if no input is due.
+	Due time.Time
+	// MadeUp means that Due was missed, and that the schedule makes up the latest missed time.
+	MadeUp bool
+}
+
+// Decide returns the events and the input that follow at the time now. At most one input is due, and a process that
+// has not looked for long gets one event for all missed times. since is the time at which a process began to wait for
+// this schedule. It equals now for a process that did not wait.
+func (s Schedule) Decide(st State, since, now time.Time) (d Decision) {
+	start := func(why string) Decision {
+		return Decision{Start: &fact.ScheduleStarted{Schedule: s.ID, From: now.UTC(), Rule: s.Rule(), Why: why}}
+	}
+	switch {
+	case st.Paused:
+		return d
+	case st.From.IsZero():
+		return start(fact.StartNew)
+	case st.Rule != s.Rule():
+		return start(fact.StartChanged)
+	// A smaller step back is the correction of a clock. The schedule then waits.
+	case now.Before(st.From.Add(-late)):
+		return start(fact.StartClock)
+	}
+	last, ok := s.latest(st.From, now)
+	if ok && last.Add(s.Delay(last)).After(now) { // its delay has not passed, and that of the time before has
+		last, ok = s.latest(st.From, last.Add(-1))
+	}
+	if !ok {
+		return d
+	}
+	gap := last.Add(1)
+	onTime := !last.Add(s.Delay(last)).Before(since.Add(-late))
+	if onTime || s.Missed == "latest" {
+		d.Due, d.MadeUp, gap = last, !onTime, last
+	}
+	if n, first := s.count(st.From, gap); n > 0 {
+		end, _ := s.latest(st.From, gap.Add(-1))
+		d.Missed = &fact.ScheduleMissed{Schedule: s.ID, Count: n, First: first.UTC(), Last: end.UTC(),
+			Why: fact.MissedLate, Rule: s.Rule()}
+	}
+	return d
+}
+
+// Next returns the next moment at which the schedule has a time, together with its delay. ok is false if the schedule
+// has none.
+func (s Schedule) Next(st State, now time.Time) (planned, due time.Time, ok bool) {
+	from := st.From
+	if from.IsZero() || st.Rule != s.Rule() || now.Before(from.Add(-late)) {
+		from = now
+	}
+	if last, found := s.latest(from, now); found {
+		if due = last.Add(s.Delay(last)); due.After(now) {
+			return last, due, true
+		}
+		from = last
+	}
+	if planned, ok = s.After(from); !ok || st.Paused {
+		return time.Time{}, time.Time{}, false
+	}
+	return planned, planned.Add(s.Delay(planned)), true
+}
+
+// leaveOut returns the decision with its due input as a missed one.
+func (s Schedule) leaveOut(d Decision, why string) Decision {
+	missed := fact.ScheduleMissed{Schedule: s.ID, First: d.Due.UTC(), Rule: s.Rule()}
+	if d.Missed != nil {
+		missed = *d.Missed
+	}
+	missed.Count, missed.Last, missed.Why = missed.Count+1, d.Due.UTC(), why
+	return Decision{Missed: &missed}
+}

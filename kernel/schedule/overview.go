@@ -1,0 +1,109 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel/fact"
+	"github.com/perlica/perlica/kernel/record"
+)
+
+// Overview is a schedule with its next time and its last one.
+type Overview struct {
+	Schedule
+	Paused bool
+	// Next is the next planned time, and Due is the same time with its delay. Both are zero if no time follows.
+	Next, Due time.Time
+	// Last is the newest planned time that was called or missed. It is zero if there is none.
+	Last time.Time
+	// Outcome is the outcome of the call at the time Last. NotCalled and Running are outcomes, too. A missed time has the
+	// value of fact.ScheduleMissed.Why.
+	Outcome string
+	Run     event.RunID // the run of the call at the time Last, if there is one
+}
+
+// These are outcomes of planned times without a result.
+const (
+	NotCalled = "not_called" // the process died before the call, or is about to call
+	Running   = "running"    // the call has no outcome yet
+)
+
+// intents is a log that finds the intent of an input.
+type intents interface {
+	event.Reader
+	Intent(ctx context.Context, id event.InputID) (event.Event, bool, error)
+}
+
+// Look returns overviews of schedules, from their log at the time now.
+func Look(ctx context.Context, log intents, list []Schedule, now time.Time) ([]Overview, error) {
+	ids := make([]string, len(list))
+	for i, s := range list {
+		ids[i] = s.ID
+	}
+	states, err := readStates(ctx, log, ids...)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Overview, len(list))
+	for i, s := range list {
+		st := states.Of(s.ID)
+		all[i] = Overview{Schedule: s, Paused: st.Paused}
+		all[i].Next, all[i].Due, _ = s.Next(st, now)
+	}
+	return all, addLast(ctx, log, all)
+}
+
+// addLast adds the newest planned time and its outcome to each overview.
+func addLast(ctx context.Context, log intents, all []Overview) error {
+	missing := map[string]*Overview{}
+	for i := range all {
+		missing[all[i].ID] = &all[i]
+	}
+	newest := event.Query{Types: []event.Type{event.SchedulePlanned, event.ScheduleMissed}, Newest: true}
+	for e, err := range log.Events(ctx, newest) {
+		if err != nil || len(missing) == 0 {
+			return err
+		}
+		if e.Type == event.SchedulePlanned {
+			err = addCall(ctx, log, missing, e)
+		} else {
+			var p fact.ScheduleMissed
+			if p, err = fact.Decode[fact.ScheduleMissed](e); err == nil && missing[p.Schedule] != nil {
+				missing[p.Schedule].Last, missing[p.Schedule].Outcome = p.Last, p.Why
+				delete(missing, p.Schedule)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addCall adds the outcome of a planned input to the overview of its schedule.
+func addCall(ctx context.Context, log intents, missing map[string]*Overview, e event.Event) error {
+	p, err := fact.Decode[fact.SchedulePlanned](e)
+	o := missing[p.Schedule]
+	if err != nil || o == nil {
+		return err
+	}
+	delete(missing, p.Schedule)
+	o.Last, o.Outcome = p.Time, NotCalled
+	intent, called, err := log.Intent(ctx, e.Input)
+	if lost := (*eventlog.LostIntentError)(nil); errors.As(err, &lost) {
+		o.Outcome = string(record.OutcomeUnknown)
+		return nil
+	}
+	if err != nil || !called {
+		return err
+	}
+	res, err := record.ReadResult(ctx, log, intent.Run)
+	o.Run, o.Outcome = intent.Run, string(res.Outcome)
+	if o.Outcome == "" {
+		o.Outcome = Running
+	}
+	return err
+}

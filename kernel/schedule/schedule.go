@@ -1,0 +1,147 @@
+// Package schedule makes inputs at planned times, each at most once.
+//
+// The id of an input follows from its schedule and its planned time, so that the log ensures at most one call over
+// crashes and processes. The state of a schedule follows from the log alone. Decide is a pure function of a schedule,
+// its state and the time. A process that has not looked for long records one event for all missed times. It makes at
+// most one input for each schedule.
+//
+// The package calls no agent. A Keeper gets a function that answers one input. It plans an input by an event and holds
+// the schedule's lock during the call, so that another process sees that the input is running.
+package schedule
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/perlica/perlica/eventlog"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/eventlog/message"
+	"github.com/perlica/perlica/kernel/fact"
+)
+
+// types are the types of the events that make the state of a schedule.
+var types = []event.Type{event.ScheduleStarted, event.SchedulePlanned, event.ScheduleMissed, event.SchedulePaused,
+	event.ScheduleResumed}
+
+// stateSet has the states of schedules, as the log has them.
+type stateSet struct {
+	byID map[string]State
+	// newest is the number of the log's newest event about any schedule.
+	newest event.Seq
+}
+
+// Of returns the state of the schedule with this id.
+func (s stateSet) Of(id string) State { return s.byID[id] }
+
+// readStates reads the states of the schedules with these ids.
+func readStates(ctx context.Context, log event.Reader, ids ...string) (stateSet, error) {
+	states := stateSet{byID: map[string]State{}}
+	missing := map[string]bool{}
+	for _, id := range ids {
+		missing[id] = true
+	}
+	for e, err := range log.Events(ctx, event.Query{Types: types, Newest: true}) {
+		if err != nil {
+			return states, err
+		}
+		states.newest = max(states.newest, e.Seq)
+		id, st, err := stateAfter(e)
+		if err != nil {
+			return states, err
+		}
+		if missing[id] && st.seq > 0 {
+			delete(missing, id)
+			states.byID[id] = st
+		}
+		if len(missing) == 0 {
+			break
+		}
+	}
+	for id, st := range states.byID {
+		if st.planned == "" {
+			continue
+		}
+		// The process that planned the input has died before it gave the input to the kernel, or is about to give it.
+		_, taken, err := log.Last(ctx, event.Query{Input: st.planned, After: st.seq})
+		if err != nil {
+			return states, err
+		}
+		if !taken {
+			st.From, st.Open = st.From.Add(-1), st.planned
+			states.byID[id] = st
+		}
+	}
+	return states, nil
+}
+
+// stateAfter returns the schedule of an event and its state after the event. It returns no state for an event that
+// does not change the state: the refusal of an input that was planned before.
+func stateAfter(e event.Event) (id string, st State, err error) {
+	var p struct {
+		fact.ScheduleStarted
+		Time time.Time `json:"time"`
+		Last time.Time `json:"last"`
+	}
+	if err = e.Decode(&p); err != nil {
+		return "", st, err
+	}
+	st = State{From: p.From, Rule: p.Rule, seq: e.Seq}
+	switch e.Type {
+	case event.SchedulePlanned:
+		st.From, st.planned = p.Time, e.Input
+	case event.ScheduleMissed:
+		st.From = p.Last
+		if p.Why == fact.MissedRefused {
+			st = State{}
+		}
+	case event.SchedulePaused:
+		st.Paused = true
+	}
+	return p.Schedule, st, nil
+}
+
+// These are the errors of Pause and Resume.
+var (
+	errPaused    = message.New("schedule.paused", "the schedule is paused already")
+	errNotPaused = message.New("schedule.not-paused", "the schedule is not paused")
+)
+
+// Pause records that a schedule is paused. It then makes and misses nothing.
+func Pause(ctx context.Context, log *eventlog.Log, s Schedule, by string) error {
+	return change(ctx, log, s, func(st State) (event.Event, error) {
+		if st.Paused {
+			return event.Event{}, errPaused
+		}
+		return event.NewFact(event.SchedulePaused, "user", event.Refs{}, fact.SchedulePaused{Schedule: s.ID, By: by}), nil
+	})
+}
+
+// Resume records that a paused schedule goes on. Its times after now count.
+func Resume(ctx context.Context, log *eventlog.Log, s Schedule, by string, now time.Time) error {
+	return change(ctx, log, s, func(st State) (event.Event, error) {
+		if !st.Paused {
+			return event.Event{}, errNotPaused
+		}
+		return event.NewFact(event.ScheduleResumed, "user", event.Refs{}, fact.ScheduleResumed{Schedule: s.ID, By: by,
+			From: now.UTC(), Rule: s.Rule()}), nil
+	})
+}
+
+// change appends the event that next returns for the present state of a schedule.
+func change(ctx context.Context, log *eventlog.Log, s Schedule, next func(State) (event.Event, error)) error {
+	for {
+		states, err := readStates(ctx, log, s.ID)
+		if err != nil {
+			return err
+		}
+		e, err := next(states.Of(s.ID))
+		if err != nil {
+			return err
+		}
+		_, err = log.AppendUnless(ctx, event.Query{Types: types, After: states.newest}, e)
+		if !errors.As(err, new(*eventlog.ConflictError)) {
+			return err
+		}
+	}
+}
