@@ -136,13 +136,15 @@ func (a *app) openProject(ctx context.Context, f fact.ServedProject, name string
 		return nil, nil, err
 	}
 	a.WarnExposed(f.Log)
-	b, err = service.Open(ctx, bridgeOptions(a, p, runner, paths, home.Channels,
-		slog.New(projectRows{home.Log.Handler(), name})))
+	log := slog.New(projectRows{home.Log.Handler(), name})
+	b, err = service.Open(ctx, bridgeOptions(a, p, runner, paths, home.Channels, log))
 	if err != nil {
 		return nil, nil, errors.Join(err, done())
 	}
-	stop := a.startNotifying(p, b)
-	return b, func() error { stop(); return done() }, nil
+	notified := a.startNotifying(p, b)
+	kept := startSchedules(p, runner, func() (*project.Project, error) { return a.findProject(f) }, log)
+	closeLog := done // the result done has another value then
+	return b, func() error { kept(); notified(); return closeLog() }, nil
 }
 
 // projectRows is a handler for log records. It adds the name of the project to each record.

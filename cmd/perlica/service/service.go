@@ -118,6 +118,7 @@ func (a *app) serveBridge(ctx context.Context, companion Companion) (err error) 
 		return err
 	}
 	defer a.startNotifying(p, r.home)()
+	defer startSchedules(p, runner, func() (*project.Project, error) { return a.Locate(nil) }, view.log)()
 	r.whole = r.home
 	if ever {
 		all, reloads, done, err := a.openProjects(ctx, p, added, r.home, opt)

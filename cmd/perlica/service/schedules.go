@@ -1,0 +1,47 @@
+package service
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/perlica/perlica/cmd/perlica/frame"
+	"github.com/perlica/perlica/eventlog/event"
+	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/project"
+	"github.com/perlica/perlica/kernel/record"
+	"github.com/perlica/perlica/kernel/report"
+	"github.com/perlica/perlica/kernel/schedule"
+)
+
+// startSchedules keeps the schedules of a project until the function stop is called. stop returns when all calls have
+// ended, after the bridge's time of grace at the latest. load finds the project again, so that changed schedules count.
+func startSchedules(p *project.Project, runner *kernel.Runner, load func() (*project.Project, error),
+	log *slog.Logger) (stop func()) {
+	work := schedule.Work{Runner: runner, Load: load, Grace: p.Config.Service.Grace,
+		Answered: func(c schedule.Call, res record.Result, err error) {
+			if err == nil { // the log has an event of an input that was not accepted
+				log.Info("schedule "+c.ID+": "+string(res.Outcome), "run", frame.ShortID(res.Run))
+			}
+		}}
+	k, err := work.Keeper(context.Background(), p)
+	if err != nil {
+		log.Warn("the schedules are not kept", "error", err.Error())
+		return func() {}
+	}
+	told := ""
+	k.Show = func(e event.Event, err error) {
+		switch {
+		case err == nil:
+			log.Info(strings.Replace(string(e.Type), ".", " ", 1) + ": " + report.Summarize(e, nil))
+		case err.Error() != told: // a mistake in the configuration comes at each look
+			told = err.Error()
+			log.Warn("the schedules wait", "error", told)
+		}
+	}
+	ctx, end := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { k.Run(ctx) })
+	return func() { end(); wg.Wait() }
+}
