@@ -161,7 +161,7 @@ const (
 )
 
 // Intent returns the intent of the call for an input. ok is false if the input was not called. The error is a
-// *LostIntentError if only the second place of the intents names the input.
+// *LostIntentError if the .intents file names the input and the log does not.
 func (l *Log) Intent(ctx context.Context, id event.InputID) (e event.Event, ok bool, err error) {
 	for look := 1; ; look++ {
 		if e, ok, err = l.Reader.Intent(ctx, id); ok || err != nil {

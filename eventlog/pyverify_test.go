@@ -91,7 +91,7 @@ func TestAStrangerAgrees(t *testing.T) {
 			`INSERT INTO absent VALUES (%d, %d, x'%x'); DELETE FROM events WHERE seq BETWEEN %d AND %d;`,
 			first, part.level, hash[:], first, part.n<<part.level+1<<part.level)
 		name := fmt.Sprintf("2^%d events absent from %d on", part.level, first)
-		// A part has at most one checkpoint, and no anchor.
+		// As after the import of a part of a log, one checkpoint remains, and there is no anchor.
 		imported := without + `DELETE FROM checkpoints WHERE size < 300;`
 		bare := func(string) string { return "" }
 		list = append(list, damage{name: name, sql: imported, anchor: bare},

@@ -36,7 +36,8 @@ func stringKey(id string) string {
 	return `"` + quote.Replace(s) + `"`
 }
 
-// numberKey returns an integer without trailing zeros, followed by its power of ten unless that is 0.
+// numberKey returns one text for all spellings of a number, such as 100, 1e2 and 10E1: the digits without trailing
+// zeros, then "e" and the exponent unless it is 0.
 func numberKey(id string) string {
 	digits, exponent, _ := strings.Cut(strings.ToLower(id), "e")
 	digits, negative := strings.CutPrefix(digits, "-")

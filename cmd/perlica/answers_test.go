@@ -78,7 +78,8 @@ adapter.args = ["-c", 'tee -a "$HOME/wire" | perlica agent predictable']
 `)
 }
 
-// replies returns the answers to questions that the agent has received, from the file wire.
+// replies returns the lines with which Perlica answered the agent's questions. The agent writes all lines that it gets
+// to a file of the name "wire".
 func (w *world) replies() (lines []string) {
 	w.t.Helper()
 	wire, err := os.ReadFile(filepath.Join(w.home, "wire"))

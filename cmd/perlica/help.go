@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/cmd/perlica/frame"
 )
 
-// helpCommand returns the command help. If the user names an unknown command, it returns the same error as this
-// command itself.
+// helpCommand returns the command 'perlica help'. 'perlica help X' with an unknown command X fails with the same error
+// as 'perlica X'.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND…]", Annotations: frame.ReadOnly.Annotation(),

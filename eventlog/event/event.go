@@ -117,7 +117,7 @@ type DamagedError struct {
 // These are the sentences about a damaged event.
 var (
 	errMissing = message.New("event.missing", "event %d is missing")
-	errRoot    = message.New("event.other-root", "the events up to %d do not have the root of their checkpoint")
+	errRoot    = message.New("event.other-root", "the hash of the events up to %d is not the one that their checkpoint signs")
 	errPayload = message.New("event.payload-differs", "the payload of event %d does not have its recorded hash")
 	errHeader  = message.New("event.header-differs", "the header of event %d does not have its recorded hash")
 	damagedRow = message.New("event.damaged", "DAMAGED: %s; perlica log verify")

@@ -27,7 +27,7 @@ var (
 	payloadChanged = message.New("verify.payload-edited", "event %d: the payload was edited")
 	headerChanged  = message.New("verify.header-edited", "event %d: the header was edited")
 	payloadMissing = message.New("verify.payload-missing", "event %d: the payload is missing, and nothing says why")
-	notFirst       = message.New("verify.not-first", "event 1 is not the first of %s")
+	notFirst       = message.New("verify.not-first", "event 1 here is not the event with which the log %s began")
 	eventTwice     = message.New("verify.event-twice",
 		"there is more than one event %d, or it is stored at a wrong place")
 	impossibleNumber = message.New("verify.impossible-number", "an event has the impossible number %d")

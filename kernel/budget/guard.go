@@ -358,7 +358,8 @@ func (g *Guard) openViews(ctx context.Context, log *store.Reader) (*views, error
 	return v, nil
 }
 
-// mayCount reports whether the log at path may have calls of a present period: whether it was written in it.
+// mayCount reports whether the log at path may have calls of a current period. A log that was last written before the
+// period began has none.
 func (g *Guard) mayCount(path string) bool {
 	now := g.opt.Now()
 	for _, l := range g.limits {

@@ -44,7 +44,7 @@ var (
 	resolvedTwice    = message.New("report.resolved-twice", "the question was resolved already, in event %d")
 	repliedEarly     = message.New("report.replied-early", "the agent got the answer before the question ended")
 	repliedUndecided = message.New("report.replied-undecided",
-		"the agent was answered, and neither a person nor a rule had decided")
+		"the agent got an answer although neither a person nor a rule had decided")
 )
 
 // Audit checks a log against Perlica's promises. An input and a run have at most one call, and an intent has exactly

@@ -190,8 +190,8 @@ func own(c *exec.Cmd, flags uintptr) *exec.Cmd {
 	return c
 }
 
-// TestGap checks that a mount over an entry of /proc is a gap, and the error names the process. A replaced /proc shows
-// nothing. The test fails if readFile follows mounts.
+// TestGap mounts something over entries of /proc. Each such mount must make the reading of the ancestors fail. If it
+// hides an entry of the parent, the error must also name the parent.
 func TestGap(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

@@ -130,7 +130,7 @@ func TestDismissedLate(t *testing.T) {
 		answered := make(chan struct{})
 		go func() {
 			defer close(answered)
-			// it may be late
+			// The editor's answer may come first. Then this one is too late, which is no error of the test.
 			_ = r.AnswerQuestion(context.Background(), open[0], interaction.Answer{Option: "reject-once", By: "ana",
 				Where: "pending"})
 		}()

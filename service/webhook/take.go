@@ -281,7 +281,7 @@ func (c *Channel) number(cursor string) int64 {
 	return n
 }
 
-// acceptUpTo ends the wait of the messages that the caller has.
+// acceptUpTo marks the messages up to a number as taken. The requests that brought them can then be answered.
 func (c *Channel) acceptUpTo(upTo int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -133,7 +133,7 @@ func (s *questionScreen) printBelow(text string) {
 	if s.explained {
 		text = strings.TrimSuffix(text, "\n")
 	}
-	// The reader of the keys notices a closed terminal.
+	// An error can be ignored here: if the terminal is closed, the goroutine that reads the keys ends the question.
 	s.k.say.Status.Print(func(w io.Writer) { _, _ = io.WriteString(w, text) })
 }
 
