@@ -122,8 +122,14 @@ type entry struct {
 	err      string // of the last attempt
 }
 
-// read applies the new events of the log.
+// read applies the new events of the log. It drops the causes that are too old for a first attempt, for example after
+// the machine slept.
 func (l *ledger) read(ctx context.Context, log *store.Reader, now time.Time) error {
+	defer func() {
+		l.entries = slices.DeleteFunc(l.entries, func(e *entry) bool {
+			return e.attempts == 0 && now.After(e.first.Add(maxAge))
+		})
+	}()
 	newest, _, err := log.Last(ctx, event.Query{})
 	if err != nil || newest.Seq == l.head {
 		return err
@@ -140,9 +146,6 @@ func (l *ledger) read(ctx context.Context, log *store.Reader, now time.Time) err
 		l.apply(e)
 	}
 	l.head, l.begun = newest.Seq, true
-	l.entries = slices.DeleteFunc(l.entries, func(e *entry) bool {
-		return e.attempts == 0 && now.After(e.first.Add(maxAge)) // nobody could be told in time
-	})
 	return nil
 }
 

@@ -60,7 +60,7 @@ func TestReplies(t *testing.T) {
 		"404":      {status(404), "started, failed final", 1, "", 0},
 		"500":      {status(500), "started, failed unknown final", 1, "started, failed unknown, started, sent", firstPause},
 		"broken":   {broken, "started, failed unknown final", 1, "started, failed unknown, started, sent", firstPause},
-		"redirect": {status(307, "Location", elsewhere.server.URL), "started, failed, started, sent", 2, "", firstPause},
+		"redirect": {status(303, "Location", elsewhere.server.URL), "started, failed, started, sent", 2, "", firstPause},
 		"longest":  {status(429, "Retry-After", "7200"), "started, failed, failed final", 1, "", maxAge - time.Second},
 	} {
 		for kind, to := range addresses {

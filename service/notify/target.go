@@ -39,7 +39,7 @@ type Target struct {
 }
 
 // errTarget means that a table names no target.
-var errTarget = errors.New("it is not a target: use desktop, push, contact:NAME, mailto:ADDRESS, or an https address")
+var errTarget = errors.New("it is not a target: use desktop, contact:NAME, mailto:ADDRESS, or an https address")
 
 // Targets returns the targets of the project's configuration. The errors name the tables that cannot be used.
 func Targets(p *project.Project, opt Options) (list []Target, errs []error) {
