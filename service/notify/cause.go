@@ -39,7 +39,7 @@ type cause struct {
 var watched = []event.Type{
 	event.InteractionRequested, event.InteractionAnswered, event.InteractionLapsed, event.InteractionResolved,
 	event.Responded, event.ProviderError, event.OutcomeUnknown,
-	"budget.warned", "budget.refused", "schedule.missed",
+	event.BudgetWarned, event.BudgetRefused, event.ScheduleMissed,
 	event.NotifyStarted, event.NotifySent, event.NotifyFailed,
 }
 
@@ -69,10 +69,10 @@ func causeOf(e event.Event) (c cause, ok bool) {
 			c.kinds = []string{unknown, schedule}
 		}
 		return c, true
-	case "budget.warned", "budget.refused":
+	case event.BudgetWarned, event.BudgetRefused:
 		c.kinds = []string{budget}
 		return c, true
-	case "schedule.missed":
+	case event.ScheduleMissed:
 		c.kinds = []string{schedule}
 		return c, true
 	}

@@ -39,9 +39,9 @@ func TestCauses(t *testing.T) {
 		"a schedule's failure":  {event.ProviderError, planned, broken(0), "schedule", true},
 		"a schedule's unknown":  {event.OutcomeUnknown, planned, fact.Failed{}, "schedule", true},
 		"a failure by hand":     {event.ProviderError, turn, broken(time.Hour), "schedule", false},
-		"a warning of a budget": {"budget.warned", event.Refs{}, struct{}{}, "budget", true},
-		"a refusal of a budget": {"budget.refused", turn, struct{}{}, "budget", true},
-		"a missed time":         {"schedule.missed", event.Refs{}, struct{}{}, "schedule", true},
+		"a warning of a budget": {event.BudgetWarned, event.Refs{}, fact.BudgetReached{}, "budget", true},
+		"a refusal of a budget": {event.BudgetRefused, turn, fact.BudgetReached{}, "budget", true},
+		"a missed time":         {event.ScheduleMissed, event.Refs{}, fact.ScheduleMissed{}, "schedule", true},
 		"an input":              {event.MessageReceived, turn, fact.MessageReceived{}, "finished", false},
 	} {
 		t.Run(name, func(t *testing.T) {

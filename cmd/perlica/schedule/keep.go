@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/kernel/record"
 	"github.com/perlica/perlica/kernel/report"
 	"github.com/perlica/perlica/kernel/schedule"
+	"github.com/perlica/perlica/service/notify"
 )
 
 func (a *app) dueCommand() *cobra.Command {
@@ -128,8 +129,10 @@ func (a *app) keep(ctx context.Context, form form,
 	if err != nil {
 		return frame.LogNotOpened(err)
 	}
+	stopNotifying := notify.Start(p, notify.Options{Version: a.Version, Terminal: a.Terminal()})
 	out := &printer{App: a.App, form: form}
 	err = a.keepOpen(hard, soft, r, out, func(k *schedule.Keeper) error { return f(soft, k, p) })
+	stopNotifying()
 	if cerr := done(); err == nil && cerr != nil {
 		a.Note("warning: closing the log: " + cerr.Error()) // The outcomes are on disk.
 	}
