@@ -15,6 +15,11 @@ import (
 // StoppedByBudget is the By of a stop by a budget.
 const StoppedByBudget = "budget"
 
+// Budgets returns the state of the budgets. session may be empty.
+func (r *Runner) Budgets(ctx context.Context, session event.SessionID) ([]budget.Status, error) {
+	return r.budgets.Status(ctx, &r.log.Reader, session)
+}
+
 // checkBudgets returns a *budget.RefusedError if a budget refuses the call. The refusal is then on disk.
 func (run *run) checkBudgets(ctx context.Context) error {
 	if run.r.budgets == nil {

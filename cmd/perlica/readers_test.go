@@ -48,6 +48,7 @@ var logReaders = map[string][]string{
 
 // noLogReaders are reading commands that show no payload of the project's log, each with its reason.
 var noLogReaders = map[string]string{
+	"perlica budget":   "shows sums of the view",
 	"perlica log list": "lists files", "perlica log key show": "shows keys", "perlica log trust": "shows times and keys",
 	"perlica watch":        "ends by a signal alone: TestFollowersOfAForgedLog",
 	"perlica pending list": "lists questions of living runs", "perlica session current": "shows ids of the view",

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perlica/perlica/cmd/perlica/acp"
+	"github.com/perlica/perlica/cmd/perlica/budget"
 	"github.com/perlica/perlica/cmd/perlica/chat"
 	"github.com/perlica/perlica/cmd/perlica/config"
 	"github.com/perlica/perlica/cmd/perlica/doctor"
@@ -202,7 +203,8 @@ At a terminal, 'perlica' without a command starts the chat.`,
 
 // commands are the constructors of all commands below the root.
 var commands = map[string]func(*frame.App) *cobra.Command{
-	"acp": acp.Command, "agent": agentCommand, "cancel": watch.CancelCommand, "chat": chat.Command,
+	"acp": acp.Command, "agent": agentCommand, "budget": budget.Command, "cancel": watch.CancelCommand,
+	"chat":       chat.Command,
 	"completion": completionCommand, "config": config.Command, "doctor": doctorCommand, "flow": flow.Command,
 	"hook": hook.Command, "init": config.InitCommand,
 	"log": log.Command, "notify": notify.Command, "pending": pending.Command, "phone": service.PhoneCommand,

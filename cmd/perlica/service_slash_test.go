@@ -52,6 +52,7 @@ var commandsFromAPhone = []struct{ text, ask, approve, admin string }{
 	everybody("/log show 12345678", "12345678"),
 	everybody("/thoughts", "not sent to a phone"),
 	everybody("/usage", "1 turn"),
+	everybody("/budget", "no budget is configured"),
 	everybody("/copy", "is for a terminal"),
 	everybody("/doctor", "checks passed"),
 	everybody("/exit", "nothing to leave"),

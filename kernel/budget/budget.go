@@ -118,14 +118,11 @@ func (l limit) period(now time.Time, c Call) span {
 
 // An input that a flow made has the id flow:RUN/STEP. The id of a flow run that a schedule began is schedule:ID@TIME,
 // as is the id of an input that the schedule made.
-const (
-	flowPrefix     = "flow:"
-	schedulePrefix = "schedule:"
-)
+const schedulePrefix = "schedule:"
 
 // flowRunOf returns the id of the flow run that made the input, or "".
 func flowRunOf(id event.InputID) string {
-	rest, ok := strings.CutPrefix(string(id), flowPrefix)
+	rest, ok := strings.CutPrefix(string(id), event.FlowPrefix)
 	if !ok {
 		return ""
 	}
@@ -135,7 +132,7 @@ func flowRunOf(id event.InputID) string {
 
 // scheduleOf returns the id of the schedule that made the input or its flow run, or "".
 func scheduleOf(id event.InputID) string {
-	rest, ok := strings.CutPrefix(strings.TrimPrefix(string(id), flowPrefix), schedulePrefix)
+	rest, ok := strings.CutPrefix(strings.TrimPrefix(string(id), event.FlowPrefix), schedulePrefix)
 	if !ok {
 		return ""
 	}

@@ -126,7 +126,6 @@ type reading struct {
 	limit
 	period span
 	amounts
-	flow string
 }
 
 // amounts are the sums of calls.
@@ -158,12 +157,16 @@ func (g *Guard) check(ctx context.Context, log *store.Reader, c Call) (*Check, e
 	check := &Check{log: log, refs: c.Refs}
 	var last *RefusedError
 	now, project := g.opt.Now(), projectOf(log.Path())
+	flow, err := flowOf(ctx, log, c.Refs.Input)
+	if err != nil {
+		return nil, err
+	}
 	for _, l := range g.limits {
-		if !l.concerns(c, "", project) {
+		if !l.concerns(c, flow, project) {
 			continue
 		}
 		r := reading{limit: l, period: l.period(now, c)}
-		if r.amounts, err = views.amounts(ctx, l, r.period, now); err != nil {
+		if r.amounts, err = views.amounts(ctx, l, r.period); err != nil {
 			return nil, err
 		}
 		cost, err := views.costOf(ctx, l, c.Provider)
@@ -227,7 +230,7 @@ func (r reading) refusal(c Call, cost cost) *fact.BudgetReached {
 	free := freeSession
 	switch {
 	case !r.period.Until.IsZero():
-		free = freeAt.With(r.period.Until.Format("2006-01-02 15:04 MST"))
+		free = freeAt.With(showTime(r.period.Until))
 	case r.Per == "run":
 		free = freeRun
 	}
@@ -427,7 +430,7 @@ func (v *views) counted(l limit) []logView {
 }
 
 // amounts returns the sums of the budget's calls in a period.
-func (v *views) amounts(ctx context.Context, l limit, p span, now time.Time) (a amounts, err error) {
+func (v *views) amounts(ctx context.Context, l limit, p span) (a amounts, err error) {
 	subject, from, until := "", p.From.Unix()/int64(quarter/time.Second), p.Until.Unix()/int64(quarter/time.Second)
 	switch l.Per {
 	case "session":

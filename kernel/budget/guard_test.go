@@ -127,6 +127,8 @@ func TestConditions(t *testing.T) {
 		"schedule of a flow": {config.Budget{Schedule: "morning"},
 			Call{Refs: event.Refs{Input: "flow:schedule:morning@2026-11-27T08:00:00Z/review"}},
 			Call{Refs: event.Refs{Input: "flow:morning/review"}}},
+		"flow": {config.Budget{Flow: "review"}, Call{Refs: event.Refs{Input: "flow:1/step"}},
+			Call{Refs: event.Refs{Input: "flow:2/step"}}},
 		"contact by name": {config.Budget{Contact: "alice"}, Call{Sender: "alice (telegram:7)"},
 			Call{Sender: "alice2 (telegram:8)"}},
 		"contact by id": {config.Budget{Contact: "telegram:7"}, Call{Sender: "alice (telegram:7)"},
@@ -136,6 +138,12 @@ func TestConditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			p, elsewhere := w.open("site", calls(tt.budget)), w.open("other", calls(tt.budget))
+			for run, flow := range map[event.RunID]string{"flow:1": "review", "flow:2": "other"} {
+				if _, err := p.log.Append(t.Context(), event.NewFact(event.FlowStarted, "user", event.Refs{Run: run},
+					fact.FlowStarted{Name: flow})); err != nil {
+					t.Fatal(err)
+				}
+			}
 			uncounted := p
 			if name == "project" {
 				uncounted = elsewhere

@@ -22,4 +22,20 @@ var (
 	freeSession = message.New("budget.free-session", "a new session is free")
 	freeRun     = message.New("budget.free-run", "a new run is free")
 	freeOther   = message.New("budget.free-other", "a provider that reports its costs is free")
+
+	renewedAt = message.New("budget.renewed-at", "renewed at %s")
+
+	// leftOf are the sentences for the used amount, the limit and the remainder.
+	leftOf = map[string]*message.Text{
+		causeCalls:  message.New("budget.left-calls", "%s of %s calls used, %s left"),
+		causeTokens: message.New("budget.left-tokens", "%s of %s tokens used, %s left"),
+		causeMoney:  message.New("budget.left-money", "%s of %s used, %s left"),
+	}
+
+	// eachOf are the sentences for the limit of each session or run.
+	eachOf = map[string]*message.Text{
+		causeCalls:  message.New("budget.each-calls", "%s calls for each one"),
+		causeTokens: message.New("budget.each-tokens", "%s tokens for each one"),
+		causeMoney:  message.New("budget.each-money", "%s for each one"),
+	}
 )

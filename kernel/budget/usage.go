@@ -86,8 +86,26 @@ func readRow(ctx context.Context, log event.Reader, run event.RunID) (r row, err
 		q, _ := fact.Decode[fact.Requested](e)
 		r.began, r.provider, r.session = e.Time, q.Provider, string(e.Session)
 		r.schedule, r.flowRun = scheduleOf(e.Input), flowRunOf(e.Input)
+		if r.flow, err = flowOf(ctx, log, e.Input); err != nil {
+			return r, err
+		}
 	}
 	return r, nil
+}
+
+// flowOf returns the name of the flow that made the input, or "".
+func flowOf(ctx context.Context, log event.Reader, id event.InputID) (string, error) {
+	run := flowRunOf(id)
+	if run == "" {
+		return "", nil
+	}
+	e, ok, err := log.Last(ctx, event.Query{Run: event.RunID(event.FlowPrefix + run),
+		Types: []event.Type{event.FlowStarted}})
+	if err != nil || !ok {
+		return "", err
+	}
+	f, _ := fact.Decode[fact.FlowStarted](e) // without a payload, the name is unknown
+	return f.Name, nil
 }
 
 // add adds amounts to the rows of the call: those of its quarter of an hour, of its session and of its flow run.

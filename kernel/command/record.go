@@ -156,6 +156,28 @@ func (h *Host) usage(ctx context.Context, _ []string) (Output, error) {
 	return Output{Text: text + say.Stop}, nil
 }
 
+func (h *Host) budget(ctx context.Context, _ []string) (Output, error) {
+	list, err := h.Runner.Budgets(ctx, h.Conversation.Session())
+	if err != nil {
+		return Output{}, err
+	}
+	if len(list) == 0 {
+		return Output{Text: h.say().Say(noBudgets)}, nil
+	}
+	var b strings.Builder
+	for _, s := range list {
+		fmt.Fprintf(&b, "- `%s`", s.Budget)
+		if renewal := s.Renewal(); renewal != nil {
+			b.WriteString(", " + h.say().Say(renewal))
+		}
+		b.WriteByte('\n')
+		for _, a := range s.Amount {
+			fmt.Fprintf(&b, "  - %s\n", strings.TrimSpace(a.Bar()+" "+h.say().Say(a.Sentence())))
+		}
+	}
+	return Output{Text: b.String()}, nil
+}
+
 func (h *Host) doctor(ctx context.Context, _ []string) (Output, error) {
 	var b strings.Builder
 	good := 0

@@ -167,6 +167,7 @@ var english = sync.OnceValue(func() *Sentences {
 			{"language", "[en|zh]", "the language of Perlica's messages"},
 			{"project", "[NAME]", "the projects of this bot; with a name, continue in that project"},
 			{"usage", "", "turns, tokens and cost of your session"},
+			{"budget", "", "the used amounts of the budgets"},
 			{"log", "[N|show REF|verify]", "the newest events; one run; check the record"},
 			{"again", "", "your last input, to send it again"},
 			{"sessions", "[--all]", "the sessions that are kept"},

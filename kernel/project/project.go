@@ -17,6 +17,7 @@ import (
 	"github.com/perlica/perlica/eventlog/trail"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/approvals"
+	"github.com/perlica/perlica/kernel/budget"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/logtrust"
 	"github.com/perlica/perlica/kernel/program"
@@ -192,10 +193,18 @@ func (p *Project) options() (kernel.Options, error) {
 		Rules: p.Config.Rules, Judges: p.judges(), Vouchers: p.Vouchers(), ViewKey: p.Dirs.ViewKey(),
 		StreamSync: p.Config.StreamSync,
 		Environ:    p.Environ,
-		Budgets:    p.Config.Budgets, BudgetDir: filepath.Join(p.Dirs.State, "budgets"),
+		Budgets:    p.Config.Budgets, BudgetDir: p.budgetDir(),
 		Own:      p.OwnFolders(),
 		Redactor: redactor, RedactLog: p.Config.RedactBeforeHash, Known: p.KnownLogs(),
 	}, err
+}
+
+// budgetDir returns the folder of the amounts that budgets have used.
+func (p *Project) budgetDir() string { return filepath.Join(p.Dirs.State, "budgets") }
+
+// Budgets returns a Guard that shows the budgets of the project. The caller must close it.
+func (p *Project) Budgets() (*budget.Guard, error) {
+	return budget.New(budget.Options{Budgets: p.Config.Budgets, Dir: p.budgetDir(), Known: p.KnownLogs()})
 }
 
 // KnownLogs returns the user's record of the logs that may be appended to. The variable PERLICA_TRUST_LOG may add keys,

@@ -15,6 +15,7 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
+	"github.com/perlica/perlica/kernel/budget"
 	"github.com/perlica/perlica/kernel/fact"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/project"
@@ -95,7 +96,9 @@ func (w *Worker) advanceClaim(ctx context.Context, c hub.Claim, stop chan fact.S
 		var input *kernel.InputError
 		var other *kernel.InputConflictError
 		var stopped *kernel.StoppedError
-		if errors.As(err, &input) || errors.As(err, &other) || errors.As(err, &stopped) && ctx.Err() == nil {
+		var budget *budget.RefusedError
+		if errors.As(err, &input) || errors.As(err, &budget) || errors.As(err, &other) ||
+			errors.As(err, &stopped) && ctx.Err() == nil {
 			err = refusal{err}
 		}
 	}

@@ -21,7 +21,7 @@ var kindsOfProblems = []kind{
 	badRequest, unauthorized, forbidden, foreignOrigin, notFound, badMethod, inputDiffers, questionClosed, questionOther,
 	sessionBusy,
 	runOver, whichContext, logUnknown, logReplaced, tooLarge, mediaType, misdirected, unfit, wordNeeded, alwaysNeeded,
-	tooMany, internal,
+	budgetUsedUp, tooMany, internal,
 	configuration, logFailed, stoppingNow, upgrade,
 }
 

@@ -380,3 +380,26 @@ func TestOnlyTightens(t *testing.T) {
 		t.Errorf("the recorded attachment was changed: %q, %v", b, err)
 	}
 }
+
+// TestBudgetUsedUp checks the problem of an input over a budget. The input is not used up.
+func TestBudgetUsedUp(t *testing.T) {
+	w := newWorld(t, 1, func(o *Options) {
+		check(t, os.MkdirAll(o.Dirs.Config, 0o700))
+		text := "[[budget]]\nper = \"month\"\ncalls = 1\ntimezone = \"UTC\"\n"
+		check(t, os.WriteFile(filepath.Join(o.Dirs.Config, "config.toml"), []byte(text), 0o600))
+	})
+	in := object{"project": w.dirs[0], "text": "@say once", "wait": true}
+	w.do("POST", "/v1/inputs", in, withKey("one")).want(200)
+	got := w.do("POST", "/v1/inputs", in, withKey("two"))
+	got.problem(budgetUsedUp)
+	if p := got.object(); p["code"] != "budget.used-calls" || p["reason"] != "calls" || p["at"] == nil ||
+		got.header.Get("Retry-After") == "" {
+		t.Errorf("%v, %v", p, got.header)
+	}
+	if n := w.count(w.dirs[0], event.Requested); n != 1 {
+		t.Errorf("%d calls, want 1", n)
+	}
+	if n := w.count(w.dirs[0], event.BudgetRefused); n != 1 {
+		t.Errorf("%d refusals on record, want 1", n)
+	}
+}

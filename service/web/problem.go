@@ -14,6 +14,7 @@ import (
 	"github.com/perlica/perlica/interaction"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/agents"
+	"github.com/perlica/perlica/kernel/budget"
 	"github.com/perlica/perlica/kernel/config"
 	"github.com/perlica/perlica/kernel/filelock"
 	"github.com/perlica/perlica/kernel/logtrust"
@@ -99,6 +100,7 @@ var (
 	wordNeeded     = newKind("word-needed", http.StatusUnprocessableEntity, "to allow this, type the word")
 	alwaysNeeded   = newKind("always-needed", http.StatusUnprocessableEntity, "confirm 'always allow' separately")
 	upgrade        = newKind("upgrade", http.StatusUpgradeRequired, "the path is for a WebSocket")
+	budgetUsedUp   = newKind("budget-used-up", http.StatusTooManyRequests, "a budget is used up")
 	tooMany        = newKind("too-many", http.StatusTooManyRequests, "too many requests")
 	internal       = newKind("internal", http.StatusInternalServerError, "something went wrong")
 	configuration  = newKind("configuration", http.StatusInternalServerError, "the project's configuration has mistakes")
@@ -162,8 +164,15 @@ func asProblem(err error) *problem {
 	var p *problem
 	var large *http.MaxBytesError
 	var taken *interaction.TakenError
+	var refused *budget.RefusedError
 	switch {
 	case errors.As(err, &p):
+		return p
+	case errors.As(err, &refused):
+		p = budgetUsedUp.wrap(refused)
+		if p.Reason = refused.Cause; !refused.Until.IsZero() {
+			p.At = &refused.Until
+		}
 		return p
 	case errors.As(err, &large):
 		return tooLarge.wrap(err)
@@ -220,7 +229,11 @@ func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", `Bearer realm="perlica"`)
 	case http.StatusTooManyRequests:
-		h.Set("Retry-After", "10")
+		if p.At == nil {
+			h.Set("Retry-After", "10")
+			break
+		}
+		h.Set("Retry-After", p.At.UTC().Format(http.TimeFormat))
 	}
 	w.WriteHeader(p.Status)
 	// The client may be gone.
