@@ -244,7 +244,7 @@ func (v *View) applyPortion(ctx context.Context, end event.Event, ok bool) (even
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
 	at, err := v.readPosition(ctx, tx)
-	if err != nil || ok && at >= end.Seq {
+	if err != nil || at >= end.Seq && (ok || at > 0) { // another process may have applied later events
 		return at, err
 	}
 	damaged, err := v.checkHeaders(ctx, at, end.Seq)

@@ -253,13 +253,31 @@ func (g growing) Last(ctx context.Context, q event.Query) (event.Event, bool, er
 // TestViewOfAnEmptyLogThatGrows checks that an event is applied once if it is appended while the view of an empty log
 // is made.
 func TestViewOfAnEmptyLogThatGrows(t *testing.T) {
+	for _, another := range []bool{false, true} {
+		testGrowingLog(t, another)
+	}
+}
+
+// testGrowingLog checks one case of a growing log. another means that another process makes the view at the same time.
+func testGrowingLog(t *testing.T, another bool) {
+	t.Helper()
 	l := openTest(t)
+	path := filepath.Join(t.TempDir(), "names.db")
 	grow := func() {
 		if _, err := l.Append(t.Context(), event.NewFact(event.SessionCreated, "user", event.Refs{}, struct{}{})); err != nil {
 			t.Error(err)
 		}
+		if !another {
+			return
+		}
+		v, err := view.Open(t.Context(), &l.Reader, path, nil, names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
 	}
-	path := filepath.Join(t.TempDir(), "names.db")
 	v, err := view.Open(t.Context(), growing{l, grow}, path, nil, names)
 	if err != nil {
 		t.Fatal(err)
