@@ -41,11 +41,8 @@ func (sc scope) check(e *expression) error {
 	return nil
 }
 
-// stepMembers are the members of a step in an expression. itemMembers are the members of an element of its items.
-var (
-	stepMembers = []string{"state", "text", "json", "answer", "error", "run", "items"}
-	itemMembers = []string{"item", "index", "state", "text", "json", "error", "run"}
-)
+// stepMembers are the members of a step in an expression.
+var stepMembers = []string{"state", "text", "json", "answer", "error", "run", "items"}
 
 // checkNode checks a node. inside is the number of surrounding functions with an element, such as map.
 func (sc scope) checkNode(n *node, inside int) error {

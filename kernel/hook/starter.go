@@ -103,6 +103,7 @@ func (s *Starter) watch() {
 	for {
 		select {
 		case <-s.wake:
+			s.begin()
 			if s.isDelivered() {
 				continue
 			}
@@ -112,6 +113,7 @@ func (s *Starter) watch() {
 		case <-s.close:
 			select {
 			case <-s.wake:
+				s.begin()
 				if !s.isDelivered() {
 					s.start()
 				}
@@ -119,6 +121,28 @@ func (s *Starter) watch() {
 			}
 			return
 		}
+	}
+}
+
+// begin writes the position of each hook that has none. The process that start starts ignores PERLICA_TRUST_PROJECT, so
+// it may not know the hook. 'perlica hook deliver' then delivers the first events, too.
+func (s *Starter) begin() {
+	first := event.Seq(s.first.Load())
+	for _, h := range s.Hooks {
+		if _, known, err := s.read(h); known || err != nil || first == 0 {
+			continue
+		}
+		lock, err := filelock.Acquire(h.lock(s.Locks))
+		if err != nil {
+			continue // the process that has the lock writes the position
+		}
+		if _, known, err := s.read(h); !known && err == nil {
+			err = s.write(h, first-1)
+			if err != nil {
+				s.Trail.Warn("the position of a hook", "error", err.Error())
+			}
+		}
+		lock.Release()
 	}
 }
 

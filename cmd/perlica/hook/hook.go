@@ -257,7 +257,7 @@ that delivers to it.`,
 			if err != nil || quiet {
 				return err
 			}
-			return a.Say("%d programs were started.", started)
+			return a.Say("Programs started: %d.", started)
 		},
 	}
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing except errors, and wait for no other process")
