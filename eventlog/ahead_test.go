@@ -87,7 +87,7 @@ func TestACheckpointFollowsAReopenedLog(t *testing.T) {
 			l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Keys: evidence.UseKeys(dir),
 				fail: func(point string) error {
 					if point == at {
-						if passed++; passed == 2 || passed == 3 { // the first commit has the answer
+						if passed++; passed == 2 || passed == 3 { // only for the checkpoint, after the answer's commit
 							return fault
 						}
 					}

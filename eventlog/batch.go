@@ -30,8 +30,9 @@ type batchWriter struct {
 	wait time.Duration            // set by tests; zero means store.BusyTimeout
 	most int                      // most is the limit of pages that tests set; zero means movePages
 
-	book *intents.Book // a second file with the intents of the log
-	// repair describes the repair that the first write to book made. TakeRepair returns it.
+	book *intents.Book // the .intents file, which also names each called input
+	// repair counts the differences between the .intents file and the log that the first write to book found.
+	// TakeRepair returns it.
 	repair intents.Repair
 
 	db    *sqlx.DB
@@ -40,7 +41,7 @@ type batchWriter struct {
 	checked time.Time
 	// conn is the one connection of db. The first commit takes it.
 	conn *sqlx.Conn
-	// pages is the estimated number of pages in the write-ahead log since they were last moved into the database.
+	// pages is an estimate: the number of pages in the write-ahead log that were not yet moved into the database.
 	pages int
 
 	// stmts are the prepared statements of conn, by their text.
@@ -50,7 +51,8 @@ type batchWriter struct {
 	tree   tree.Range
 	last   tlog.Hash // the last leaf
 	origin string
-	// seen is the data version of the file after the last of these events. 0 means unknown.
+	// seen is the result of dataVersion after the last of these events. If the file has another version now, another
+	// process has changed it. 0 means unknown.
 	seen int64
 
 	// The next fields describe the log after the current transaction.
@@ -129,7 +131,7 @@ func (w *batchWriter) tryBatch(batch []entry) (conflict int, err error) {
 		return conflict, &WriteError{Op: "insert", Err: disk.Explain(err)}
 	}
 	if err := w.commitBoth(ctx, lines); err != nil {
-		lines.End(intents.Undone) // The caller gets the error and sends no prompt.
+		lines.End(intents.Undone) // The caller gets the error, so it sends no prompt.
 		return -1, err
 	}
 	lines.End(intents.Appended)
@@ -141,7 +143,7 @@ func (w *batchWriter) tryBatch(batch []entry) (conflict int, err error) {
 	return -1, w.finishCommit(weigh(batch))
 }
 
-// noteIntents writes the intents of the batch to the second file (book). If that file already names an input of the
+// noteIntents writes the intents of the batch to the .intents file (book). If that file already names an input of the
 // batch, conflict is the index of the input's entry. Otherwise conflict is -1.
 func (w *batchWriter) noteIntents(ctx context.Context, batch []entry) (lines *intents.Entry, conflict int, err error) {
 	var calls []intents.Call
@@ -183,8 +185,7 @@ func (w *batchWriter) committedIntents(ctx context.Context, seq int64) (calls []
 	return calls, err
 }
 
-// commitBoth commits the transaction. At the same time it syncs the intents that noteIntents wrote to the second
-// file.
+// commitBoth commits the transaction. At the same time it syncs the lines that noteIntents wrote to the .intents file.
 func (w *batchWriter) commitBoth(ctx context.Context, lines *intents.Entry) error {
 	synced := make(chan error, 1)
 	if lines == nil {
@@ -217,7 +218,7 @@ func (w *batchWriter) commitError(err error) error {
 	return &WriteError{Op: "commit", Unknown: !errors.Is(err, disk.ErrBusy), Err: err}
 }
 
-// errUnless says that the log already has an event of AppendUnless's condition.
+// errUnless says that the log already has an event that the query of AppendUnless selects.
 var errUnless = errors.New("the log holds what the events must not follow")
 
 // checkUnless returns errUnless if q selects an event of the log or of the current transaction.
@@ -246,9 +247,9 @@ func (w *batchWriter) failpoint(point string) error {
 	return w.fail(point)
 }
 
-// placeEvery is the minimum time between two checks that the file is still at its path. It applies while single
-// events are appended, because each check costs processor time. If the file is deleted, events acknowledged within
-// this time are lost. A commit with an intent always checks, so no prompt leaves without its intent in the log.
+// placeEvery is the minimum time between two checks that the file is still at its path. Each check costs processor
+// time, so not every append of a single event makes one. If the file is deleted, events acknowledged within this time
+// are lost. A commit with an intent always checks, so no prompt leaves without its intent in the log.
 const placeEvery = time.Millisecond
 
 // checkInPlace returns an error if the file is no longer at the path at which it was opened. SQLite would continue to
@@ -274,8 +275,8 @@ func (w *batchWriter) finishCommit(n, bytes int) error {
 	if w.pages += 4 + n/4 + bytes/4096; w.pages < w.pageLimit() {
 		return nil
 	}
-	// Pages that a reader still needs are not moved now. When all pages have been moved, the next commit starts the
-	// write-ahead log from its beginning.
+	// Count from 0 again, although pages that a reader still needs are not moved now. The next move includes them. When
+	// all pages have been moved, the next commit starts the write-ahead log from its beginning.
 	w.pages = 0
 	if err := store.CheckpointWAL(context.Background(), w.conn, pollTimeout, w.files,
 		`PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
@@ -351,9 +352,9 @@ func (w *batchWriter) addEntry(ctx context.Context, e entry) error {
 	return nil
 }
 
-// maxCatchUp limits the number of events of other processes for one way to update the tree: adding their leaves one by
-// one. For more events, reading the stored nodes is faster. For a few events, reading them is slower. Two processes
-// that append in turns would then become slow.
+// maxCatchUp is the maximum number of events of other processes with leaves that are added to the tree one by one. For
+// more events, the writer reads the stored nodes, which is then faster. For a few events it is slower, and two
+// processes that append in turns would become slow.
 const maxCatchUp = 512
 
 // catchUp adds the events of other processes to tree and copies tree to next.
@@ -380,8 +381,8 @@ func (w *batchWriter) readForeignEvents(ctx context.Context) error {
 		return err
 	}
 	if w.tree.Size == 0 {
-		// The writer reads this log for the first time. If the log lost its last events, the writer would permit the
-		// lost calls again.
+		// The writer reads this log for the first time. The anchor shows whether the log has lost its last events.
+		// Refuse such a log, because it would permit the lost calls a second time.
 		if n := anchor.Above(size, w.path, w.isForged); n > size {
 			return fmt.Errorf("%w: it ends at event %d, and its anchor covers %d", disk.ErrCorrupt, size, n)
 		}
@@ -429,7 +430,7 @@ func (w *batchWriter) reloadTree(h store.Hashes, size int64) error {
 			w.tree.Add(leaf)
 			w.last = leaf
 		}
-		w.tree.Nodes = nil // they are stored
+		w.tree.Nodes = nil // The log already has these nodes.
 		return nil
 	}
 	tree, err := h.Frontier(size)

@@ -31,7 +31,8 @@ func (l *Log) Checkpoint(ctx context.Context) (evidence.Checkpoint, error) {
 // Anchored waits until the anchor has the checkpoints of all events recorded before the call. The error is the reason
 // why the last checkpoint is not in the anchor or has no signature ([evidence.ErrKey]).
 func (l *Log) Anchored() error {
-	// If an entry was lost before this call, that is not an error of the anchor.
+	// Wait only for entries without a result. SyncTo would also return the loss of an earlier entry, and such a loss is
+	// not an error of the anchor.
 	if m, pending := l.queue.end(); pending {
 		if err := l.SyncTo(m); err != nil {
 			return err
@@ -54,7 +55,7 @@ func (l *Log) StoreCheckpoint(ctx context.Context, msg string) error {
 	if err := l.IsOwn(ctx, c); err != nil {
 		return fmt.Errorf("eventlog: %w", err)
 	}
-	return l.awaitCommit(entry{store: &c}).err // The checked events cannot change before the commit.
+	return l.awaitCommit(entry{store: &c}).err // IsOwn still holds at the commit, because events never change.
 }
 
 const putNote = `INSERT INTO checkpoints (size, note) VALUES (?, ?)`

@@ -128,7 +128,7 @@ func TestASignatureThatIsMissing(t *testing.T) {
 			}
 			return ofRows || strings.Contains(w, "can be changed")
 		})
-		if (rows == 1) != (tc.sql != "" && tc.line < 5) { // the other warning is about the newest line
+		if (rows == 1) != (tc.sql != "" && tc.line < 5) { // For line 5, tc.want is a warning about the checkpoint.
 			t.Errorf("line %d, %s: %q", tc.line, tc.sql, rep.Warnings)
 		}
 		if !rep.OK() || (tc.want == "") != (len(warned) == 0) || len(warned) > 1 || len(warned) == 1 &&

@@ -39,7 +39,8 @@ func TestFlips(t *testing.T) {
 			if tc.file == "eventlog.anchor" && f.found < *flips {
 				t.Errorf("every bit of the anchor means something")
 			}
-			// If the log is in use, the write-ahead log may have newer copies of all pages of the database.
+			// If the log is in use, flips in the database may have no effect, because the write-ahead log may have
+			// newer copies of all its pages.
 			if f.found == 0 && (tc.dir != live || tc.file != "eventlog.db") {
 				t.Errorf("nothing was found")
 			}
@@ -67,7 +68,7 @@ func liveVictim(t *testing.T, v *victim) (dir string, events []event.Event) {
 	if err := os.CopyFS(dir, os.DirFS(filepath.Dir(path))); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(dir, "eventlog.db-shm")); err != nil { // It is the other handle's.
+	if err := os.Remove(filepath.Join(dir, "eventlog.db-shm")); err != nil { // The other handle made it.
 		t.Fatal(err)
 	}
 	events = collect(t, &l.Reader, event.Query{})

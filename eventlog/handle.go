@@ -22,14 +22,14 @@ func (w *batchWriter) emptyIdleWAL() {
 // reopenFile opens the file again after a failed commit. It checks that the file still has the last acknowledged
 // event.
 func (w *batchWriter) reopenFile(ctx context.Context) error {
-	w.files.Touched = nil // The file may have been moved back to its path.
+	w.files.Touched = nil // Forget an earlier fault, because the file may be back at its path.
 	if err := w.files.InPlace(); err != nil {
 		return err
 	}
 	if err := w.failpoint("reopen"); err != nil {
 		return err
 	}
-	if err := w.closeFile(); errors.Is(err, disk.ErrMoved) { // The log has already failed with any other error.
+	if err := w.closeFile(); errors.Is(err, disk.ErrMoved) { // The log has failed before, so ignore other errors.
 		return err
 	}
 	w.stmts, w.conn = nil, nil

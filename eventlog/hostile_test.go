@@ -41,7 +41,7 @@ func TestOpenRefusesAChangedSchema(t *testing.T) {
 	}
 }
 
-// movings are changes to an open file.
+// movings are ways in which another program can remove, move or replace the file of an open log.
 var movings = map[string]func(path string) error{
 	"deleted":  os.Remove,
 	"moved":    func(path string) error { return os.Rename(path, path+".old") },

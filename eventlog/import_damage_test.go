@@ -152,7 +152,7 @@ func TestImportOfLies(t *testing.T) {
 	lines := strings.SplitAfter(text, "\n")
 	summed, _ := resum(strings.Replace(text, `"run_id":"r"}`, `"run_id":"q"}`, 1))
 	if _, err := yield(summed); err != nil {
-		t.Fatal(err) // The selection cannot be proved.
+		t.Fatal(err) // No hash covers the selection, so the import must accept a changed one.
 	}
 	edit := func(line int, old, with string) string {
 		if !strings.Contains(lines[line-1], old) {

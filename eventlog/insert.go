@@ -30,7 +30,8 @@ const (
 	another4   = another + another + another + another
 )
 
-// alike reports whether one statement can insert the two events. The writer and the context of all events are equal.
+// alike reports whether one statement can insert the two events. It does not compare the writer and the context,
+// because all events of a Log have the same ones.
 func alike(a, b *event.Event) bool { return a.Type == b.Type && a.Actor == b.Actor && a.Refs == b.Refs }
 
 // insertEvent inserts an event. A frame waits, so that one statement can insert it together with similar frames. A

@@ -73,7 +73,7 @@ func TestForgedRollbackJournal(t *testing.T) {
 			t.Fatalf("%s: the log was changed: %v", name, err)
 		}
 	}
-	// If the process that creates a log is killed, this journal remains.
+	// If the process that creates a log is killed, this journal remains. It contains no page, so Open must accept it.
 	fresh := path + ".fresh"
 	if err := errors.Join(os.WriteFile(fresh, make([]byte, pageSize), 0o600),
 		os.WriteFile(fresh+"-journal", rollbackJournal(nil), 0o600)); err != nil {

@@ -63,7 +63,8 @@ type Log struct {
 	// reopen and prune pass jobs to the writer goroutine.
 	reopen chan chan<- error
 	prune  chan pruneJob
-	// rest fires when the time restAfter has passed since the last checkpoint.
+	// rest fires when the time restAfter has passed since the last checkpoint. Then the log empties its write-ahead
+	// log.
 	rest *time.Timer
 	// done is closed when the writer goroutine has ended. closeErr is set before that.
 	done     chan struct{}
@@ -142,18 +143,18 @@ func (l *Log) Newest() store.Newest {
 // Writer returns the value of Event.Writer for the events written through this Log.
 func (l *Log) Writer() string { return l.writer }
 
-// A LostIntentError says that the second place of the intents (package intents) names an input, and the log has no
-// intent for it. The log lost the intent, and the prompt may have left.
+// A LostIntentError says that the .intents file names an input as called, and that the log has no intent for it. The
+// log lost the intent, and the prompt may have left.
 type LostIntentError struct {
 	Input event.InputID
-	Path  string // the path of the second place
+	Path  string // the path of the .intents file
 }
 
 func (e *LostIntentError) Error() string {
 	return fmt.Sprintf("the event log lost the intent of the input %s, which %s names as called", e.Input, e.Path)
 }
 
-// If only the second place of the intents names an input, another process may still be committing its event. Intent
+// If the .intents file names an input and the log does not, another process may still be committing the event. Intent
 // therefore looks up to intentLooks times and pauses for intentPause between the looks.
 const (
 	intentLooks = 40
@@ -184,8 +185,8 @@ func (l *Log) Intent(ctx context.Context, id event.InputID) (e event.Event, ok b
 	}
 }
 
-// TakeRepair returns the repair of the second place that the first intent of this Log made. A later call returns the
-// zero Repair.
+// TakeRepair returns the differences between the .intents file and the log that the first intent of this Log found and
+// repaired. A later call returns the zero Repair.
 func (l *Log) TakeRepair() (r intents.Repair) {
 	l.commitMu.Lock()
 	defer l.unlockCommit()
@@ -193,7 +194,7 @@ func (l *Log) TakeRepair() (r intents.Repair) {
 	return r
 }
 
-// Kept returns a payload as the log would store it. Options.Redact has masked its secrets.
+// Kept returns a payload as the log would store it, after Options.Redact has masked its secrets.
 func (l *Log) Kept(payload []byte) []byte {
 	if l.redact == nil {
 		return payload

@@ -14,8 +14,8 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// called opens the log at path. It returns "called" if the log has a call for the input, "lost" if only the second
-// place of the intents names one, and "" otherwise. It also returns the report of Verify.
+// called opens the log at path. It returns "called" if the log has a call for the input, "lost" if only the .intents
+// file names one, and "" otherwise. It also returns the report of Verify.
 func called(t *testing.T, path string, input event.InputID) (known string, rep verify.Report) {
 	t.Helper()
 	l, err := Open(t.Context(), path, Options{Context: "default"})
@@ -126,7 +126,7 @@ func replaceBy(path, old string) error {
 	return os.WriteFile(path, b, 0o600)
 }
 
-// TestDeathBetweenTheTwoPlaces checks an input that the second place names and the log does not have. If the process
+// TestDeathBetweenTheTwoPlaces checks an input that the .intents file names and the log does not have. If the process
 // died, the input counts as called. If only the append failed, the input may be called again, because no prompt left.
 func TestDeathBetweenTheTwoPlaces(t *testing.T) {
 	dir := t.TempDir()
@@ -171,7 +171,7 @@ func TestDeathBetweenTheTwoPlaces(t *testing.T) {
 	}
 }
 
-// TestSecondPlaceFails checks that an intent is refused if the second place of the intents cannot be written.
+// TestSecondPlaceFails checks that an intent is refused if the .intents file cannot be written.
 func TestSecondPlaceFails(t *testing.T) {
 	l := openTest(t)
 	if err := os.Mkdir(intents.Path(l.Path()), 0o700); err != nil {

@@ -55,15 +55,16 @@ type queue struct {
 
 	// queued counts all entries so far. completed counts the entries that have a result.
 	queued, completed Mark
-	// kept is the mark of the last entry before the first failed one. lost is the mark of the last failed entry. For
-	// every mark after kept up to lost, SyncTo returns loss, the latest failure.
+	// The next fields describe the entries that were lost when the log failed. kept is the mark before the first lost
+	// entry, and lost is the mark of the last one. For each mark above kept and up to lost, SyncTo returns loss. That
+	// is the latest error that ended the log.
 	lost, kept Mark
 	loss       error
 	// err is the error that ended the log. It is nil while the log can be written.
 	err error
 	// anchorErr is the reason why the last checkpoint is not in the anchor or has no signature.
 	anchorErr error
-	// checkpointOwed means that the checkpoint of an EndRunEarly was lost when the log failed.
+	// checkpointOwed means that the checkpoint of an EndRunEarly was lost when the log failed. Reopen queues it again.
 	checkpointOwed bool
 }
 
@@ -81,7 +82,7 @@ type entry struct {
 	checkpoint bool
 	// store is a checkpoint, or nil. The writer stores its note.
 	store *evidence.Checkpoint
-	// unless selects the events that prevent the entry. The zero Query selects nothing.
+	// unless selects the events that prevent the entry. If unless has no Types, no event prevents it.
 	unless event.Query
 	// checkpointNext requests a checkpoint in the next commit.
 	checkpointNext bool
@@ -286,8 +287,8 @@ func isPutOff(batch []entry, err error) bool {
 		!slices.ContainsFunc(batch, func(e entry) bool { return !e.isLateCheckpoint() })
 }
 
-// unique returns the first type among the events for which the log has a unique index. If there is no such type,
-// unique returns the first type.
+// unique returns the type for a ConflictError about these events. It is the first type for which the log has a unique
+// index. If there is no such type, it is the type of the first event.
 func unique(events []event.Event) event.Type {
 	for _, e := range events {
 		if e.Type.Once() != "" {

@@ -55,7 +55,7 @@ func (w *batchWriter) removePayloads(job pruneJob) error {
 	if err := w.setPragma(ctx, `PRAGMA secure_delete = ON`); err != nil {
 		return err
 	}
-	defer func() { _ = w.setPragma(ctx, `PRAGMA secure_delete = OFF`) }() // It costs time only during a removal.
+	defer func() { _ = w.setPragma(ctx, `PRAGMA secure_delete = OFF`) }() // Otherwise later commits would be slower.
 	where, args := store.Covering(job.p, job.s.Open)
 	for from := job.s.First - 1; job.s.Events > 0 && from < job.s.Last; from += removeStep {
 		if err := job.ctx.Err(); err != nil {

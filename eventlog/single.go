@@ -67,7 +67,7 @@ func (w *batchWriter) trySingle(ctx context.Context, e *event.Event) (done bool,
 		w.seen = 0
 	}
 	if w.seen != before+1 {
-		// Another process changed the file and did not append events.
+		// Another process changed the file without appending events. So check that the last event is unchanged.
 		if err := w.checkLastLeaf(store.Hashes{Ctx: ctx, DB: w.conn}); err != nil {
 			return false, &WriteError{Op: "commit", Unknown: true, Err: fmt.Errorf("another process changed the log: %w", err)}
 		}

@@ -46,7 +46,7 @@ func TestSyncTo(t *testing.T) {
 	}
 	bad := record()
 	for end := time.Now().Add(20 * time.Second); l.SyncTo(bad) == nil && time.Now().Before(end); {
-		good, bad = bad, record() // the log checks its place from time to time
+		good, bad = bad, record() // The log finds the moved file only at its next check.
 	}
 	if err := l.SyncTo(bad); err == nil || l.SyncTo(good) != nil {
 		t.Errorf("lost: got %v, want an error; on disk: got %v, want no error", err, l.SyncTo(good))

@@ -30,8 +30,8 @@ var (
 type story struct {
 	events []event.Event
 	ends   []int // sorted
-	// unsent means that the last intent may have no line in the second place of the intents. The writer died or
-	// failed between the commit and the sync of that line, so no prompt left. The next intent writes the line.
+	// unsent means that the last intent may have no line in the .intents file. The writer died or failed between the
+	// commit and the sync of that line, so no prompt left. The next intent writes the line.
 	unsent bool
 }
 
@@ -131,8 +131,8 @@ func (st story) compareWith(ctx context.Context, l *Log, acked int) (found int, 
 	return found, nil
 }
 
-// inSecondPlace checks that the second place has the intents of the first n events, in any state. If an append failed
-// after its commit, the line there says that no prompt left.
+// inSecondPlace checks that the .intents file has the intents of the first n events, in any state. If an append failed
+// after its commit, the line in that file says that no prompt left.
 func (st story) inSecondPlace(path string, n int) error {
 	c, err := intents.Read(path)
 	if err != nil {

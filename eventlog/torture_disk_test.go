@@ -152,7 +152,8 @@ func (f *inode) syncFile(failed bool) {
 	f.changes = f.changes[sure:]
 }
 
-// pageOf returns the page of the page cache that contains a sector. For -1 it returns -1.
+// pageOf returns the page of the page cache that contains a sector. The sector -1 and the page -1 stand for the length
+// of the file.
 func pageOf(sector int64) int64 { return sector >> 3 }
 
 // pages returns the pages that the change writes to.

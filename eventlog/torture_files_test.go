@@ -109,8 +109,8 @@ func mustStat(t *testing.T, name string) os.FileInfo {
 	return fi
 }
 
-// checkSurvived checks a log after such a change. It first removes the additional names of the log's files. Then the
-// log must have the acknowledged events.
+// checkSurvived checks a log after one of the meddlings. It first removes the additional names of the log's files. Then
+// the log must have the acknowledged events.
 func (s script) checkSurvived(acked int, why string, kept bool) error {
 	for _, more := range []string{".more", "-wal.more"} {
 		_ = os.Remove(s.Path + more) // most of these names do not exist

@@ -143,9 +143,8 @@ func TestTortureKill(t *testing.T) {
 	performAll(t, s, sample(all, max(*tortureStates/12, 20)))
 }
 
-// TestTortureErrors lets each system call of an append fail without an effect. A call that has an effect and then
-// fails needs no other test for files, because the writer stops in both cases. TestTortureStates covers a failed
-// sync.
+// TestTortureErrors lets each system call of an append fail without an effect. A call that fails after its effect needs
+// no separate test, because the writer stops in both cases. TestTortureStates covers a failed sync.
 func TestTortureErrors(t *testing.T) {
 	straceable(t)
 	s := script{Seed: *tortureSeed, Runs: 3, Keys: signingKeys(t)}

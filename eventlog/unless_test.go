@@ -8,8 +8,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestAppendUnless checks that the condition is evaluated during the commit and respects After. The other entries of
-// the batch must be written.
+// TestAppendUnless checks that the query is evaluated during the commit, and that it ignores the events up to After.
+// The other entries of the batch must be written.
 func TestAppendUnless(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.db")
 	one, err := Open(t.Context(), path, Options{})

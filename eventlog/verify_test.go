@@ -272,7 +272,8 @@ func TestClockIsAWarning(t *testing.T) {
 	}
 }
 
-// TestVerifyBesideWriters checks that the events at the start of a verification verify while other handles append.
+// TestVerifyBesideWriters verifies a log while other handles append. The events that the log had at the start must be
+// valid.
 func TestVerifyBesideWriters(t *testing.T) {
 	v := newVictim(t, 2*blockEvents)
 	l, err := Open(t.Context(), v.path, Options{Context: "default", Keys: v.keys})

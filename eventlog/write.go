@@ -16,7 +16,7 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// restAfter is the time from the last checkpoint to the emptying of the write-ahead log.
+// restAfter is the time since the last checkpoint after which an idle log empties its write-ahead log.
 const restAfter = time.Second
 
 // runWriter is the writer goroutine. It commits entries without a waiting caller, and entries that a committing

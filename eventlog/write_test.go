@@ -255,7 +255,7 @@ func TestWhoWaitsIsAnswered(t *testing.T) {
 			soon(t, what+": its entry is queued", func() bool { return l.Mark() > before })
 			close(g.release)
 			soon(t, what, func() bool { return int(done.Load()) == want })
-			// StartFlush does not wait.
+			// StartFlush returns at once, so wait here until the event is on disk.
 			soon(t, what, func() bool { return countOf(t, &l.Reader, event.RunID(what)) == want })
 		}
 	}

@@ -159,8 +159,9 @@ func Above(least int64, path string, forged func(evidence.Checkpoint) bool) int6
 		if err != nil || last.Origin != "" && c.Origin != last.Origin || c.Size > last.Size && forged(c) {
 			continue
 		}
-		// Take the largest size: two processes may commit in one order and append to the anchor in the other. Ignore
-		// lines with another origin, because they may belong to an earlier log.
+		// Take the largest size, because the sizes may not be in order: two processes can commit in one order and
+		// append to the anchor in the opposite order. Ignore lines with another origin, because they may belong to an
+		// earlier log.
 		last.Origin, last.Size = c.Origin, max(last.Size, c.Size)
 	}
 	return last.Size

@@ -96,8 +96,8 @@ func CheckDatabase(path string) error {
 	return nil
 }
 
-// journalPages is the offset of the database's number of pages in the header of a rollback journal. That is the
-// number at the start of the transaction: https://www.sqlite.org/fileformat.html#the_rollback_journal
+// journalPages is an offset in the header of a rollback journal. There the header has the number of pages that the
+// database had before the transaction: https://www.sqlite.org/fileformat.html#the_rollback_journal
 const (
 	journalPages  = 16
 	journalHeader = 20
@@ -114,7 +114,8 @@ func CheckJournal(path string) error {
 		}
 		return 0
 	}
-	// This look comes first, because the creator of a log removes its journal before the log grows.
+	// Look at the log before the journal. The creator of a log removes its journal before the log grows. In the other
+	// order, a log that grows in between would seem to have the journal of another program.
 	isNew := size(path) <= pageSize && size(path+"-wal") == 0
 	f, err := os.Open(path + "-journal")
 	if err != nil {

@@ -101,8 +101,8 @@ func IsConstraint(err error) bool {
 // log, its index, and the folder for syncing it.
 const filesOfALog = 4
 
-// tooManyOpen reports whether this process cannot open as many files as a log needs. It tries, because SQLite only
-// says that it cannot open a file. By then SQLite has closed its files again.
+// tooManyOpen reports whether this process cannot open as many files as a log needs. The error of SQLite does not give
+// this reason, so tooManyOpen tries to open that many files. SQLite has closed its own files by then.
 func tooManyOpen() bool {
 	for range filesOfALog {
 		f, err := os.Open(os.DevNull)
@@ -163,5 +163,6 @@ func (e *SettingError) Error() string {
 	return fmt.Sprintf("eventlog: %s is %q, not %q", e.Name, e.Got, e.Want)
 }
 
-// ErrUnfinished says that a run has no outcome yet. Its payloads are the only record of the run.
+// ErrUnfinished says that a pruning names a run without an outcome. Pruning keeps the payloads of such a run, because
+// they are its only record.
 var ErrUnfinished = message.New("disk.unfinished", "the run has no outcome yet")

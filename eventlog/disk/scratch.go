@@ -58,8 +58,8 @@ func (s *Scratch) Close() error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-// sweepScratch removes the unused scratch folders in dir. It ignores errors. The name of a folder that remains shows
-// its purpose.
+// sweepScratch removes the unused scratch folders in dir. It ignores errors, because the name of a remaining folder
+// tells a person its purpose.
 func sweepScratch(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

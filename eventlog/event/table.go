@@ -120,8 +120,8 @@ func (t Type) Closes() bool { return t.row().Run == closes }
 // Kept reports whether pruning never removes the payload.
 func (t Type) Kept() bool { return t.row().Kept }
 
-// known is the table of all types. If Kept is true, the log needs the payload for ever. It names approvals, sessions
-// or contacts, or it explains the loss of other payloads.
+// known is the table of all types. Kept is true for payloads that the log needs for ever. Such a payload names
+// approvals, sessions or contacts, or it explains the loss of other payloads.
 var known = table{
 	{Type: MessageReceived, Class: Fact, Views: Sessions | Search, Payload: "fact.MessageReceived",
 		About: "an input was accepted: its text, where it came from, who sent it"},

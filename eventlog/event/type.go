@@ -1,6 +1,7 @@
 package event
 
-// Flows is the Interaction of the start and of the end of every flow run.
+// Flows is the value of Refs.Interaction in every FlowStarted and FlowFinished event. A query for this value finds all
+// runs of flows. A flow is a graph of calls and questions in a file.
 const Flows InteractionID = "flow"
 
 // FlowPrefix begins the RunID of every flow run. No other run has it.
@@ -124,8 +125,8 @@ const (
 	TeamAnswered Type = "team.answered"
 	TeamStopped  Type = "team.stop_requested"
 
-	// The id of a flow run is in Refs.Run. The start and the end of all flow runs have the same Interaction, so that its
-	// index lists them. The Interaction of a decision is the id of the step's input.
+	// These are the events of a run of a flow: see Flows. Refs.Run has the id of that run. In FlowStepDecided,
+	// Refs.Interaction is the id of the step's input.
 	FlowStarted     Type = "flow.started"
 	FlowStepDecided Type = "flow.step.decided"
 	FlowFinished    Type = "flow.finished"

@@ -58,7 +58,8 @@ func ParseConsistencyProof(text string) (p ConsistencyProof, err error) {
 	if p.Path, text, err = ParseHashes(text[len(ConsistencyHeader)+1:]); err != nil {
 		return p, err
 	}
-	// A note is its text, an empty line, and its signatures.
+	// The earlier checkpoint contains an empty line, too: a note is its text, an empty line, and its signatures. So cut
+	// twice.
 	body, text, _ := strings.Cut(text, "\n\n")
 	signatures, text, ok := strings.Cut(text, "\n\n")
 	if !ok {

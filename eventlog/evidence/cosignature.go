@@ -163,7 +163,7 @@ func FormatHashes(list []tlog.Hash) string {
 	return b.String()
 }
 
-// maxPath is more than the number of hashes in any proof.
+// maxPath is more than the number of hashes in any proof. ParseHashes refuses a longer list.
 const maxPath = 128
 
 // ParseHashes parses one hash on each line up to an empty line. It returns the hashes and the text after the empty

@@ -105,7 +105,7 @@ func parseKeys(text string) (*Keys, error) {
 		word, value, _ := strings.Cut(line, " ")
 		b, err := base64.StdEncoding.Strict().DecodeString(value)
 		switch {
-		case err != nil || len(b) != ed25519.SeedSize: // A public key has the same length.
+		case err != nil || len(b) != ed25519.SeedSize: // A seed and a public key have the same length.
 			return nil, fmt.Errorf("line %d holds no key", i+2)
 		case word == "private" && k.private == nil:
 			k.private = ed25519.NewKeyFromSeed(b)
@@ -214,7 +214,8 @@ func writeKeys(dir string, k *Keys, move func(from, to string) error) (err error
 	if err != nil {
 		return err
 	}
-	// Some systems cannot sync a folder. If a power failure removes the new key file, Perlica makes another key.
+	// Ignore the error, because some systems cannot sync a folder. If a power failure removes the new key file, Perlica
+	// makes another key.
 	_ = d.Sync()
 	return d.Close()
 }

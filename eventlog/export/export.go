@@ -191,7 +191,7 @@ func (x *exporter) chooseHead(ctx context.Context) (h Header, err error) {
 	}
 	f, err := x.h.Frontier(c.Size)
 	if errors.Is(err, disk.ErrPart) {
-		return h, nil // A part of a log knows only the root of its own checkpoint.
+		return h, nil // This part of a log cannot check c, so the header stays unsigned.
 	}
 	if err != nil {
 		return h, err

@@ -10,7 +10,7 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// A Log is an event log. A Book records the intents of this log.
+// A Log describes the event log that belongs to a Book. The Book records the intents of that log.
 type Log struct {
 	Name string // the log's name in its checkpoints
 	// After returns the committed intents after the event seq, in their order.
@@ -40,7 +40,7 @@ type Book struct {
 	file  os.FileInfo
 }
 
-// Open returns the book of the log at path, which was just opened.
+// Open returns the Book of the log at path. The caller has just opened that log.
 func Open(path string) *Book {
 	b := &Book{path: Path(path)}
 	if fi, err := os.Lstat(b.path); err == nil {
@@ -220,7 +220,7 @@ func (e *Entry) End(state byte) {
 		return
 	}
 	for i := range e.lines {
-		_, _ = e.f.WriteAt([]byte{state}, e.at+int64(i)*lineBytes+stateAt) // only verification misses a lost state
+		_, _ = e.f.WriteAt([]byte{state}, e.at+int64(i)*lineBytes+stateAt) // Only verification needs the state.
 	}
 	_ = e.f.Close() // Sync has already returned any error
 }

@@ -1,5 +1,6 @@
 // Package intents maintains a text file that names each called input. If the log is lost, this file prevents a second
-// call for the same input. The file lies next to the log. Other comments call it the second place of the intents.
+// call for the same input. The file lies next to the log. Its name ends with .intents, and some messages call it the
+// second place of the intents.
 //
 // The package promises that a line survives a power failure once Entry.Sync has returned. A line that a crash cut
 // short names no call. The package refuses to write through a link. It does not decide whether a call may be made.
@@ -22,9 +23,11 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// A line has 64 bytes, so that no line spans two sectors of a disk:
+// Each line names one called input. It has 64 bytes, so that no line spans two sectors of a disk. This is the format,
+// and the line of the input "a" with event 8:
 //
 //	hash SPACE seq SPACE log SPACE check SPACE state LF
+//	ca978112ca1bbdcafac231b39a23dc4d 0000000008 b04bd8f6 30d3e523 +
 //
 // hash is the first 32 hex digits of the input id's SHA-256. seq is the number of the event
 // llm.requested, in ten digits. log is the last eight characters of the log's name. check is the

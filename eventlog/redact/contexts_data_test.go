@@ -71,7 +71,7 @@ var settings = []string{
 	"SharedAccessSignature=sv=2020-08-04&ss=b&sig=«w40»%3D",
 	"_gitlab_session=«h32»",
 
-	// Addresses and requests.
+	// Secrets in addresses and requests.
 	"GET /container/blob?sv=2021-06-08&sr=b&sig=«b20»%2F«b20»%3D HTTP/1.1",
 	"GET /maps/api/geocode/json?address=x&key=«d39»",
 	"https://api.example.com/v1/items?auth=«w24»&page=2",
@@ -119,7 +119,7 @@ var settings = []string{
 	"Ocp-Apim-Subscription-Key: «h32»",
 	"  --> sending with bearer «w40»",
 
-	// Command lines.
+	// Secrets on command lines.
 	"$ curl -u ann:«l10» https://example.com/api",
 	"$ curl -sS --user 'ann:«p12»' -X POST https://example.com",
 	"curl -uann:«w12» https://example.com",
@@ -182,7 +182,7 @@ var settings = []string{
 	"xfreerdp /u:ann /p:«l10» /v:h",
 	"npm config set //registry.npmjs.org/:_authToken «w36»",
 
-	// Files.
+	// Secrets in files.
 	"machine api.example.com login ann password «l12»",
 	"machine api.example.com\n  login ann\n  password «l12»",
 	"default login anonymous password «l12»",
@@ -279,7 +279,7 @@ var settings = []string{
 	"\"private_key\": \"-----BEGIN PRIVATE KEY-----\\n«b64»\\n«b64»\\n-----END PRIVATE KEY-----\\n\"",
 	"-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n«b64»\n=«w4»\n-----END PGP PRIVATE KEY BLOCK-----",
 
-	// Output of other programs.
+	// Secrets in the output of other programs.
 	"::add-mask::«w24»", "::set-output name=token::«w30»", "+ password = \"«l12»\"", "+API_KEY=«w30»", "-  secret: «w20»",
 	"  ~ password = \"«l10»\" -> \"«l11»\"", "{User:bob Password:«l9» Token:«w20»}",
 	"Config { user: \"a\", password: \"«p12»\" }",
@@ -340,7 +340,7 @@ var settings = []string{
 	"Hawk id=\"x\", mac=\"«b43»=\"", "digest: username=\"a\", response=\"«h32»\"", "x-ms-client-secret: «d40»",
 	"X-CSRF-Token: «w40»", "X-Gitlab-Token: «w20»", "X-Api-Secret: «l20»", "apikey: «l20»", "Auth: «w24»",
 
-	// Logs, tools of clouds, directories.
+	// Secrets in logs, and of tools for clouds and directories.
 	"INFO  c.e.App - connecting with user=sa, password=«l10»", "warning: SMTP_PASSWORD (\"«l12»\") is weak",
 	"Error: invalid API key 'sk-«w40»'", "provider returned: {\"error\":\"bad key AIza«d35»\"}",
 	"    \"refreshToken\": \"«d60»\",", "id_token=«w30»", "auth_token: «n20»", "set-cookie: session=«d40»; Secure",

@@ -160,7 +160,7 @@ func afterSeparator(s string, p int) (at int, compares bool) {
 		at++
 		compares = true
 	}
-	if n := backslashesAt(s, at); n > 0 && strings.HasPrefix(s[at+n:], "u003e") { // => in Go's JSON
+	if n := backslashesAt(s, at); n > 0 && strings.HasPrefix(s[at+n:], "u003e") { // Go's JSON has =\u003e for =>
 		at, compares = at+n+len("u003e"), true
 	}
 	return at, compares

@@ -2,7 +2,7 @@ package redact
 
 // publicForms are templates of secrets in the documentation of services, tools and secret scanners.
 var publicForms = []string{
-	// Services.
+	// Secrets of services.
 	`curl --header "PRIVATE-TOKEN: «d20»" "https://gitlab.example.com/api/v4/projects"`,
 	"https://oauth2:glpat-«d20»@gitlab.example.com/g/p.git",
 	"CI_JOB_TOKEN=glcbt-64_«d20»",
@@ -43,7 +43,7 @@ var publicForms = []string{
 	"Zendesk: me@example.net/token:«w40»",
 	"Dropbox-API-Token: sl.B«d140»",
 	"TELEGRAM_BOT_TOKEN=‹n10›:AA«d33»",
-	// Files.
+	// Secrets in files.
 	"PuTTY-User-Key-File-3: ssh-rsa\nEncryption: none\nComment: k\nPublic-Lines: " +
 		"1\nAAAAB3NzaC1yc2E‹b48›\nPrivate-Lines: 2\n«b64»\n«b40»=\nPrivate-MAC: ‹h64›",
 	"tls.key: |\n  -----BEGIN EC PRIVATE KEY-----\n  «b64»\n  «b64»\n  -----END EC PRIVATE KEY-----",
@@ -86,7 +86,7 @@ var publicForms = []string{
 	"PrivateKey = «b43»=",
 	"PresharedKey = «b43»=",
 	"payload: «=eyJwYXNzd29yZCI6ImNvcnJlY3Rob3JzZWJhdHRlcnkifQ==»",
-	// Command lines.
+	// Secrets on command lines.
 	"ansible-playbook site.yml -e ansible_become_pass=«w16»",
 	"ansible-playbook site.yml --extra-vars \"db_password=«w16»\"",
 	"psql \"host=db user=app password=«w16» dbname=shop\"",
@@ -113,7 +113,7 @@ var publicForms = []string{
 	"curl -X POST -d 'username=me&password=«w16»' https://example.net/login",
 	"curl -F 'client_secret=«w32»' https://example.net/token",
 	"sshpass -p«w16» scp f h:",
-	// Requests, also as a terminal shows them.
+	// Secrets in requests, also as a terminal shows them.
 	"X-Gitlab-Token: «w24»",
 	"X-Shopify-Access-Token: shpat_«h32»",
 	"x-goog-api-key: AIza«d35»",

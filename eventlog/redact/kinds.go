@@ -2,7 +2,8 @@ package redact
 
 // kinds are the kinds of API keys with a known prefix, as their makers document them. The shape describes the text
 // after the prefix. It is a list of parts. A part is a letter for the alphabet and the number of bytes. A + after the
-// number means at least that number. A part that begins with an apostrophe is literal text.
+// number means at least that number. A part that begins with an apostrophe is literal text. For example, w32 '_ h8
+// means 32 letters or digits, then _, then 8 hexadecimal digits.
 //
 //	w letters and digits   d also - and _   p also .   h hexadecimal   n digits
 //	u capitals and digits  b base64, also of URLs
@@ -11,7 +12,7 @@ package redact
 // letter, and must not be in a path or a longer name. The table was compared with the rules of gitleaks, on samples
 // that were made from their expressions.
 var kinds = []kind{
-	// Models and their tools.
+	// Keys of models and their tools.
 	{"sk-ant-", "d8+"}, {"sk-proj-", "d8+"}, {"sk-svcacct-", "d8+"}, {"sk-admin-", "d8+"},
 	{"sk-or-v1-", "d8+"}, {"sk-lf-", "d16+"}, {"gsk_", "w30+"}, {"xai-", "w30+"}, {"hf_", "w30+"},
 	{"api_org_", "w30+"}, {"r8_", "w30+"}, {"pplx-", "w32+"}, {"csk-", "?w32+"}, {"nvapi-", "d32+"},
@@ -21,7 +22,7 @@ var kinds = []kind{
 	{"bedrock-api-key-", "b40+"}, {"apify_api_", "w20+"}, {"wandb_v1_", "d40+"},
 	{"perlica_tok_", "w30+"},
 
-	// Hosts of code and packages.
+	// Keys of hosts of code and packages.
 	{"github_pat_", "d20+"}, {"ghp_", "w20+"}, {"gho_", "w20+"}, {"ghu_", "w20+"}, {"ghs_", "w20+"},
 	{"ghr_", "w20+"}, {"glpat-", "p16+"}, {"gldt-", "d20+"}, {"glrt-", "p20+"}, {"glrtr-", "p20+"},
 	{"glcbt-", "p20+"}, {"glptt-", "h40"}, {"glft-", "d20+"}, {"glimt-", "d20+"}, {"glagent-", "d40+"},
@@ -34,7 +35,7 @@ var kinds = []kind{
 	{"API-", "?u25+"}, {"sntrys_", "b60+"}, {"sntryu_", "h64"}, {"jfvs_", "w40+"}, {"tfc_", "?w40+"},
 	{"_gitlab_session=", "w32"},
 
-	// Clouds and their services.
+	// Keys of clouds and their services.
 	{"AKIA", "u16"}, {"ASIA", "u16"}, {"ABIA", "u16"}, {"A3T", "?u17"}, {"t1.9euel", "p60+"}, {"ACCA", "u16"},
 	{"GOCSPX-", "d20+"},
 	{"ya29.", "p20+"}, {"1//0", "?d30+"}, {"LTAI", "?w16+"}, {"AKID", "?w32"}, {"AKLT", "?w30+"},
@@ -54,7 +55,7 @@ var kinds = []kind{
 	{"tr_prod_", "?w20+"}, {"tr_dev_", "?w20+"}, {"pnu_", "?w36"}, {"pnb_", "?w36"}, {"n8n_api_", "w30+"},
 	{"signkey-prod-", "h32+"}, {"signkey-test-", "h32+"}, {"unkey_", "?w22+"}, {"polar_oat_", "w30+"},
 
-	// Messages, mail and telephones.
+	// Keys of services for messages, mail and telephones.
 	{"xoxb-", "d10+"}, {"xoxa-", "d8+"}, {"xoxp-", "d10+"}, {"xoxr-", "d8+"}, {"xoxs-", "d10+"},
 	{"xoxo-", "d10+"}, {"xoxc-", "d10+"}, {"xoxd-", "b10+"}, {"xoxe-", "d10+"}, {"xoxe.", "d10+"},
 	{"xapp-", "d10+"}, {"xwfp-", "d10+"}, {"SG.", "d16+ '. d16+"}, {"xkeysib-", "h64 '- w16"},
@@ -62,7 +63,7 @@ var kinds = []kind{
 	{"MT", discord}, {"Mj", discord}, {"Mz", discord}, {"ND", discord}, {"NT", discord}, {"Nj", discord},
 	{"Nz", discord}, {"OD", discord}, {"OT", discord}, {"pat-na1-", "?d32+"}, {"pat-eu1-", "?d32+"}, {"dG9rO", "?b40+"},
 
-	// Money.
+	// Keys of services for payments.
 	{"sk_live_", "d10+"}, {"sk_test_", "d10+"}, {"sk_prod_", "d10+"}, {"rk_live_", "d10+"}, {"rk_test_", "d10+"},
 	{"rk_prod_", "d10+"}, {"whsec_", "b16+"}, {"sq0atp-", "d22+"}, {"sq0csp-", "d22+"}, {"EAAA", "?d24+"},
 	{"EAAM", "?w100+"}, {"EAAC", "?w100+"}, {"EAAG", "?w100+"}, {"EAAB", "?w100+"}, {"rzp_live_", "w14+"},
@@ -75,7 +76,7 @@ var kinds = []kind{
 	{"pdl_live_apikey_", "d20+"}, {"pdl_sdbx_apikey_", "d20+"}, {"sm_aat_", "?w16"}, {"sm_pat_", "?w16"},
 	{"sm_sat_", "?w16"},
 
-	// Monitoring, planning and writing.
+	// Keys of services for monitoring, planning and writing.
 	{"glsa_", "w32 '_ h8"}, {"glc_", "?b32+"}, {"NRAK-", "w20+"}, {"NRJS-", "h19"}, {"NRII-", "d20+"},
 	{"NRIQ-", "d20+"}, {"NRRA-", "h40+"}, {"dt0c01.", "w24 '. w64"}, {"dt0s01.", "w8+ '. w64"}, {"dt0s16.", "w8+ '. w64"},
 	{"hcaik_", "w40+"}, {"hcxik_", "w40+"}, {"hcxlk_", "w40+"}, {"hcamk_", "w40+"}, {"phx_", "?d32+"},

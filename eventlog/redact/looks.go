@@ -61,8 +61,8 @@ func (f field) looksLike() bool {
 	return false
 }
 
-// isMarked reports whether something marks the value as such. After a colon, an unmarked word can belong to a
-// sentence.
+// isMarked reports whether quotes, a word such as export, or a separator other than a colon mark the value. After a
+// colon, an unmarked word can belong to a sentence.
 func (f *field) isMarked() bool { return f.marked || !f.colon }
 
 // isLongKey reports whether v is long enough for a key. A text with a slash or dot must be longer, because it may be

@@ -25,7 +25,8 @@ var (
 		"shared key", "hmac key", "jwt key", "pre shared", "seed phrase", "recovery phrase",
 		"recovery code", "backup code",
 	}
-	// passOwners are the words before "pass" that make the name a password's name. first_pass is not one.
+	// passOwners are the words before "pass" in names of passwords, such as db_pass. The name first_pass does not name
+	// a password.
 	passOwners = []string{
 		"db", "database", "user", "smtp", "mail", "email", "redis", "mysql", "postgres",
 		"pg", "ftp", "ssh", "admin", "root", "login", "proxy", "http", "registry", "sql", "mongo", "imap",
@@ -35,7 +36,8 @@ var (
 	// passWords are words that end with "pass" and do not name a password.
 	passWords = []string{"bypass", "compass", "trespass", "surpass", "encompass", "overpass", "underpass", "multipass",
 		"subpass"}
-	// tokenCounts are the words before "token" with which the name counts tokens of text.
+	// tokenCounts are the words before "token" in names such as max_token. Such a name belongs to a number of tokens of
+	// text and not to a secret.
 	tokenCounts = []string{
 		"max", "min", "num", "n", "per", "total", "input", "output", "prompt", "cached",
 		"completion", "first", "last", "stop", "eos", "bos", "pad", "unk", "start", "end",
@@ -45,7 +47,7 @@ var (
 	// decides.
 	maybeNames = []string{"auth", "pat", "jwt", "bearer", "psk", "pw", "otp", "totp", "mnemonic", "creds", "sas", "pass",
 		"pin"}
-	// plainKeys are the words before "key" with which the value is harmless.
+	// plainKeys are the words before "key" in names of harmless values, such as public_key.
 	plainKeys = []string{
 		"public", "pub", "primary", "foreign", "sort", "partition", "cache", "row", "object", "unique", "index",
 		"group", "range", "hash", "idempotency", "dedup", "map", "json", "i18n", "translation", "message",

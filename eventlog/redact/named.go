@@ -185,8 +185,9 @@ func (sc *scanner) closing(from int, quote byte, n int) int {
 	return len(s) - run%2
 }
 
-// pairing returns the role of a member of an object. 'n' means that its value is the name of a variable or header.
-// 't' means the type of a form's field. 'v' means the value itself. For other members the result is 0.
+// pairing returns the role of a member in an object such as {"name": "API_KEY", "value": "…"}. The result 'n' means
+// that the member has the name of a variable or header, and 'v' means its value. The result 't' means the type of a
+// form's field. For other members the result is 0.
 func pairing(member string) byte {
 	switch strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(member)) {
 	case "name", "key", "header", "headername", "variable", "variablename", "varname", "envname", "envvar", "envkey",
@@ -323,7 +324,8 @@ func valueInList(name, v string) bool {
 		(f.naming == secretName || f.looksLike())
 }
 
-// maskEntry masks a value of YAML after name: NAME. The member value: is on the next line or after a comma.
+// maskEntry masks the value in YAML such as "name: API_KEY, value: …". The member "value" may also be on the next line.
+// The name begins after the blanks at s[at].
 func (sc *scanner) maskEntry(at int) {
 	s := sc.s
 	at += lengthOf(s[at:], func(c byte) bool { return c == ' ' })
@@ -348,7 +350,7 @@ func (sc *scanner) maskEntry(at int) {
 	}
 }
 
-// joinWords handles secret key: VALUE. It joins the two words into one name.
+// joinWords recognizes a name of two words, such as "secret key" in "secret key: VALUE". It joins them into one name.
 func (sc *scanner) joinWords(k *key) {
 	if k.start == 0 || sc.s[k.start-1] != ' ' {
 		return

@@ -16,7 +16,7 @@ var typeNames = []string{
 	"enum", "class", "uintptr", "map", "chan", "uint8", "int32", "int64", "float", "Integer",
 }
 
-// proseWords are words that follow a colon in a sentence.
+// proseWords are words that follow a colon in a sentence, such as "password: required". They are not secrets.
 var proseWords = []string{
 	"a", "an", "the", "is", "was", "has", "not", "no", "must", "should", "may", "can", "cannot", "could", "will", "and",
 	"or",
@@ -26,10 +26,10 @@ var proseWords = []string{
 	"rejected", "accepted", "valid", "found", "do", "we", "you", "it", "in", "for", "if",
 }
 
-// fetchModes are the values of credentials in a browser's fetch.
+// fetchModes are the values of the option "credentials" of fetch in a browser. They are not secrets.
 var fetchModes = []string{"include", "omit", "same-origin"}
 
-// stringPrefixes are the prefixes of strings in Python and C.
+// stringPrefixes are the prefixes of strings in programs, such as the r of r"…" in Python.
 var stringPrefixes = []string{"r", "b", "f", "u", "rb", "br", "fr", "rf", "L", "@", "$"}
 
 // closesHere reports whether v is program text after a string such as 'Password: '. The quote before v then closed
@@ -198,13 +198,13 @@ func isApart(f *field) bool { return f.apart }
 // isCall reports whether there is an opening bracket in the value or after it.
 func isCall(f *field) bool { return f.nextIs("(") || strings.Contains(f.value, "(") }
 
-// isGrammar reports whether the value is a rule of a grammar: a number, a star and a name.
+// isGrammar reports whether the value is a rule of a grammar, such as 1*tchar: a number, a star and a name.
 func isGrammar(f *field) bool {
 	times, rule, ok := strings.Cut(f.value, "*")
 	return ok && identifier(rule) && isDigits(times)
 }
 
-// hasReceiver reports whether v is a member of a variable with a common name.
+// hasReceiver reports whether v is a member of a variable with a common name, such as config.token.
 func hasReceiver(v string) bool {
 	i := strings.IndexAny(v, ".>:-")
 	return i > 0 && slices.Contains(receivers, v[:i])

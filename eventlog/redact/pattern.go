@@ -113,7 +113,8 @@ func authority(s string) int {
 	return n
 }
 
-// A pattern is a regular expression. It is tried only near its literals.
+// A pattern is a regular expression for one format of secrets. For speed, it is tried only near its literals. A match
+// contains at least one of these texts.
 type pattern struct {
 	literals []string
 	re       func() *regexp.Regexp

@@ -197,7 +197,8 @@ func identifierWithDash(v string) bool {
 	return nameOf(v) != plainName && strings.ContainsAny(v, "-_")
 }
 
-// verbs are the beginnings of names of functions that take no secret.
+// verbs are words in names of functions, such as the word get in getPassword. The argument of such a function is not a
+// secret.
 var verbs = []string{
 	"get", "read", "has", "is", "find", "load", "parse", "check", "test", "expect", "create", "validate", "delete",
 	"revoke", "decode", "verify", "fetch", "next", "peek", "match", "accept", "lookup", "assert", "generate", "no",

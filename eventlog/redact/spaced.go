@@ -63,7 +63,7 @@ func (sc *scanner) openedString(at int) (from, to int, ok bool) {
 }
 
 // argument returns the field with the only argument in setPassword("…"). The argument begins at s[at], after the
-// bracket. argument returns nil if it is not a secret.
+// bracket. The result is nil if the argument is not a secret.
 func (sc *scanner) argument(k key, at int) *field {
 	from, to, ok := sc.openedString(at)
 	if !ok {

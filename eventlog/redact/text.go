@@ -182,8 +182,7 @@ type edits struct {
 	moves []move
 }
 
-// move says that the bytes from the offset from up to the offset to were replaced. shift is the number of bytes by
-// which the later text moved.
+// A move says that s[from:to] of the text was replaced. shift is the number of bytes by which the later text moved.
 type move struct{ from, to, shift int }
 
 // replace replaces s[from:to] by mask. All earlier replacements must be to the left. replace splits no rune. In JSON

@@ -9,10 +9,10 @@ import (
 	"github.com/perlica/perlica/eventlog/disk"
 )
 
-// lookEvery is the interval between two looks at a log within lookAlert after its last change. lookIdle is the
-// interval after that. A look asks SQLite whether the write-ahead log has grown. It reads only a few bytes of shared
-// memory and no event; BenchmarkChanges measures it. If the system reports changes of files, a quiet log gets no look
-// until a report comes. lookRest is the interval for a file system that never reports.
+// These are the intervals between two looks at a log. A look asks SQLite whether the write-ahead log has grown. It
+// reads only a few bytes of shared memory; BenchmarkChanges measures it. For the time lookAlert after a change, the
+// interval is lookEvery, and later it is lookIdle. If the system reports changes of files, the interval later is
+// lookRest, because a report also causes a look. Some file systems never report.
 const (
 	lookEvery = 50 * time.Millisecond
 	lookIdle  = 200 * time.Millisecond
@@ -31,11 +31,11 @@ type Changes struct {
 	came time.Time
 }
 
-// Changes starts to watch the log. The first Wait reports commits after this call. others are further folders. A
-// change in one of them ends Wait, and Wait returns false. The caller must Close the result before it closes the
-// Reader.
+// Changes starts to watch the log. The first Wait reports commits after this call. The parameter "others" has further
+// folders to watch. A change in one of them ends Wait, and Wait returns false. The caller must Close the result before
+// it closes the Reader.
 func (r *Reader) Changes(ctx context.Context, others ...string) (*Changes, error) {
-	// Each connection has its own data version.
+	// Each connection has its own data version, so use one connection for all looks.
 	conn, err := r.db.Conn(ctx)
 	if err != nil {
 		return nil, disk.Explain(err)

@@ -102,7 +102,7 @@ func TestChangesAtRest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if store.Came(c).Before(begun) { // the log is quiet already, or will be too early
+		if store.Came(c).Before(begun) { // then the log counts as quiet too early
 			t.Error("nobody is on the alert")
 		}
 		return changed
@@ -128,7 +128,7 @@ func TestChangesAtRest(t *testing.T) {
 		t.Error("a new file is no change of the log")
 	}
 	select {
-	case <-store.Changed(c): // the same change
+	case <-store.Changed(c): // a second report of the new file
 	default:
 	}
 	rest()

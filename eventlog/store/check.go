@@ -23,7 +23,7 @@ func (r *Reader) CheckSettings(ctx context.Context) error {
 		return &disk.LinkedError{Path: r.path}
 	}
 	if r.Immutable {
-		return nil // In this case SQLite reads no write-ahead log and reports "delete" for every file.
+		return nil // SQLite reports the mode "delete" for every immutable file, so skip the check.
 	}
 	return CheckSettings(ctx, r.db, "journal_mode")
 }
@@ -54,8 +54,8 @@ func (r *Reader) CheckSchema(ctx context.Context) (faults []string, err error) {
 	return schemaFaults(ctx, r.db)
 }
 
-// RequireSchema returns an error if the schema was changed. OpenWritable returns the same error. Another program can
-// change the schema of a log while it is open.
+// RequireSchema returns an error if the schema was changed. OpenWritable returns the same error, but another program
+// can change the schema of a log that is already open.
 func (r *Reader) RequireSchema(ctx context.Context) error {
 	if err := changedSchema(r.CheckSchema(ctx)); err != nil {
 		return OpenError(r.path, err)

@@ -126,7 +126,8 @@ func (r *Reader) Intent(ctx context.Context, id event.InputID) (e event.Event, o
 	return e, ok && err == nil, err
 }
 
-// checkUncalled returns an error if some run was made for the input.
+// checkUncalled returns an error if the log has a run for the input, although the index of inputs does not have the
+// input.
 func (r *Reader) checkUncalled(ctx context.Context, id event.InputID) error {
 	var runs []struct {
 		Run  event.RunID `db:"run_id"`

@@ -9,7 +9,8 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// TestOpenRunsNeedNoScan checks that these queries do not scan the whole log. Every run executes them.
+// TestOpenRunsNeedNoScan checks that the queries for runs without an outcome do not scan the whole log, because every
+// run executes them.
 func TestOpenRunsNeedNoScan(t *testing.T) {
 	l := openTest(t)
 	mustAppend(t, l, event.NewFact(event.Requested, "user", event.Refs{Run: "r", Input: "i"}, struct{}{}))

@@ -32,8 +32,8 @@ func (e *missingError) Error() string {
 
 func (e *missingError) Unwrap() error { return disk.ErrCorrupt }
 
-// ofPart does the work of Subtree if some stored hashes do not exist. If the log is no part, that is damage, and the
-// error is missing.
+// ofPart does the work of Subtree if some stored hashes do not exist. If the log is no part of a log, that is damage,
+// and ofPart returns the error in the parameter "missing".
 func (h Hashes) ofPart(level int, n int64, missing error) (tlog.Hash, error) {
 	from := n << level
 	a, ok, err := h.AbsentAt(from)
@@ -117,8 +117,8 @@ func Stored(e *event.Event) []byte {
 	return e.Payload
 }
 
-// nearTime limits the fast search of Find. The time in an event's id and the event's time differ by less. The times
-// of neighbouring events are out of order by less.
+// nearTime limits the fast search of Find. Usually the time in an event's id differs by less than nearTime from the
+// event's time. The times of events are also out of order by less than nearTime.
 const nearTime = 5 * time.Second
 
 // Find returns the Seq of the event with this id. There is no index of ids, because it would slow down each append.

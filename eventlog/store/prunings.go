@@ -59,8 +59,8 @@ func (r *Reader) Selection(ctx context.Context, p event.Pruning) (s Selection, e
 	return s, disk.Explain(err)
 }
 
-// Preceding returns the Seq of the event before the first event that is not older than t, or 0. Even if the clock
-// went back, no event up to that Seq is newer than t.
+// Preceding returns the Seq of the last event before the log's first event at or after t. Without such an event it
+// returns the last Seq, or 0. Even if the clock went back, all events up to the result are older than t.
 func (r *Reader) Preceding(ctx context.Context, t time.Time) (event.Seq, error) {
 	var last event.Seq
 	err := r.db.GetContext(ctx, &last, `
@@ -68,8 +68,8 @@ func (r *Reader) Preceding(ctx context.Context, t time.Time) (event.Seq, error) 
 	return last, disk.Explain(err)
 }
 
-// Announced reports whether an unfinished log.pruned announces the removal of all payloads in s. After a finished
-// removal, the file need not be rewritten.
+// Announced reports whether a log.pruned with the limits of p announces the removal of all payloads in s, and that
+// removal did not finish. Prune then continues that removal and does not announce another one.
 func (r *Reader) Announced(ctx context.Context, p event.Pruning, s Selection) (bool, error) {
 	list, err := r.UnfinishedPrunings(ctx)
 	for _, q := range list {

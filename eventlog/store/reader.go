@@ -137,7 +137,8 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	_, _ = syncLeftover(path+"-wal", os.O_RDONLY) // Without permission to sync, the reader uses the file as it is.
 	r, err := openReader(ctx, path, false)
 	if errors.Is(err, disk.ErrReadOnly) {
-		// SQLite needs a -shm file for a WAL database, and it could not make one.
+		// SQLite needs a -shm file for a WAL database, and it could not make one. If there is no write-ahead log, the
+		// file can be read as immutable.
 		if fi, werr := os.Stat(path + "-wal"); errors.Is(werr, fs.ErrNotExist) || werr == nil && fi.Size() == 0 {
 			r, err = openReader(ctx, path, true)
 		}
@@ -418,8 +419,8 @@ func (r *Reader) fillWithheld(ctx context.Context, events []event.Event) error {
 	return nil
 }
 
-// marks returns the reasons that an import wrote for the events between two numbers. The numbers may be in either
-// order.
+// marks returns the reasons that an import stored for missing payloads, by the Seq of the event. It reads the events
+// between two numbers, which may be in either order.
 func (r *Reader) marks(ctx context.Context, one, other event.Seq) (map[event.Seq]string, error) {
 	why := map[event.Seq]string{}
 	var rows []struct {
@@ -439,7 +440,7 @@ func (r *Reader) marks(ctx context.Context, one, other event.Seq) (map[event.Seq
 // isPruned reports whether a log.pruned covers e.
 func (r *Reader) isPruned(ctx context.Context, e *event.Event) (bool, error) {
 	if e.Type.Kept() {
-		return false, nil // log.pruned is also such a type
+		return false, nil // This includes log.pruned, so the query below never calls isPruned without end.
 	}
 	covers := func(p event.Pruning) bool { return p.Covers(e) }
 	r.prunings.mu.Lock()

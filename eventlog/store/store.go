@@ -269,8 +269,8 @@ const hasOutcome = `EXISTS (
 			FROM events
 			WHERE run_id = x.run_id AND ` + isOutcome + `)`
 
-// listed selects the runs of open_runs that follow from the events. The file may come from a stranger, and an
-// invented run must not get an outcome. CROSS keeps the order of the join, because there are few listed runs and many
+// listed selects the runs of open_runs that follow from the events. The file may come from a stranger, and an invented
+// run must not get an outcome. CROSS makes SQLite begin with the listed runs, because there are few of them and many
 // intents.
 const listed = `
 		SELECT x.run_id

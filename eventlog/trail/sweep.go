@@ -116,8 +116,8 @@ func (t *Trail) isLocked(e os.DirEntry) bool {
 	return false
 }
 
-// release unlocks a lock file and removes it. No process will use the name again, so another process may see the file
-// between the two steps.
+// release unlocks a lock file and removes it. Another process may lock the file between the two steps. That does no
+// harm, because no process will use the name again.
 func release(lock *flock.Flock) {
 	_ = lock.Close()
 	_ = os.Remove(lock.Path())

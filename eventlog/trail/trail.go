@@ -90,7 +90,7 @@ func (o Options) withDefaults() Options {
 	if o.MaxFiles <= 0 {
 		o.MaxFiles = 5
 	}
-	o.MaxFiles = max(o.MaxFiles, 2) // lumberjack keeps all backups if the limit is 0.
+	o.MaxFiles = max(o.MaxFiles, 2) // One backup at least: lumberjack keeps all of them if its limit is 0.
 	if o.MaxTotalMB <= 0 {
 		o.MaxTotalMB = 200
 	}
@@ -189,8 +189,8 @@ func (t *Trail) claimName() error {
 		if err == nil {
 			f.Close() // nothing was written
 			t.stem, t.lock = stem, flock.New(path)
-			// On a file system without locks, TryLock fails. Other processes cannot lock the file either. They delete only files
-			// that they can lock.
+			// Ignore the error of a file system without locks. Other processes cannot lock the file there either, and
+			// they delete only files that they can lock.
 			_, _ = t.lock.TryLock()
 			return nil
 		}

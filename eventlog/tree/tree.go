@@ -37,7 +37,8 @@ type Range struct {
 func (f *Range) Add(leaf tlog.Hash) { f.AddSubtree(0, leaf) }
 
 // AddSubtree appends a complete subtree of 2^level leaves. Size must be a multiple of that number. Each set bit of
-// Size, from level upwards without a gap, stands for a subtree that the new one completes.
+// Size, from level upwards without a gap, stands for a subtree that the new one completes. For example, if Size is 3, a
+// leaf completes a subtree of two leaves and one of four.
 func (f *Range) AddSubtree(level int, hash tlog.Hash) {
 	at := level
 	for n := f.Size >> level; n&1 == 1; n >>= 1 {

@@ -30,7 +30,8 @@ func (v *verification) classify() {
 	v.rep.More += v.moreBad
 }
 
-// maxTries is the maximum number of event numbers that are tried in headers.
+// maxTries limits the search for the original numbers of bad events. It is the maximum number of headers that are
+// hashed with another number.
 const maxTries = 2_000_000
 
 // nearby is the distance from an event's number within which its original number is searched first.
@@ -39,7 +40,7 @@ const nearby = 16
 // origins returns the original number of each bad event for which it finds one.
 func (v *verification) origins() map[event.Seq]event.Seq {
 	from := map[event.Seq]event.Seq{}
-	leaves := map[tlog.Hash]event.Seq{} // the leaves of bad rows, which may have stayed in place
+	leaves := map[tlog.Hash]event.Seq{} // Leaves of bad rows may be in place although the headers moved.
 	for i := range v.bad {
 		leaves[v.bad[i].LeafHash] = v.bad[i].Seq
 	}
@@ -68,8 +69,8 @@ func (v *verification) origins() map[event.Seq]event.Seq {
 	return from
 }
 
-// findOrigin looks for the original number of one event. It first tries the distance of the previous event, which is
-// delta. Then it tries numbers nearby, the numbers of the other bad events, and at last all numbers.
+// findOrigin looks for the original number of one event. It first tries the distance delta, because the previous bad
+// event was moved by delta. Then it tries numbers nearby, the numbers of the other bad events, and at last all numbers.
 func (v *verification) findOrigin(r *row, delta event.Seq, is func(*row, event.Seq) bool) (event.Seq, bool) {
 	if is(r, r.Seq+delta) {
 		return r.Seq + delta, true
@@ -141,7 +142,7 @@ func taken(from map[event.Seq]event.Seq, first, end event.Seq) bool {
 	return false
 }
 
-// rangeOf returns the sentence one for a single event, or the sentence many for the events from a to b.
+// rangeOf returns the sentence "one" for a single event, or the sentence "many" for the events from a to b.
 func rangeOf(a, b event.Seq, one, many *message.Text, more ...any) *message.Text {
 	if a == b {
 		return one.With(append([]any{a}, more...)...)

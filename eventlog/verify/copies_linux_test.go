@@ -27,7 +27,8 @@ var suite struct {
 	url string
 }
 
-// asCopy writes the pieces into the tables of a hub, as a person with all rights in its database could do.
+// asCopy writes the pieces into the tables of a hub, the server of a team. A person with all rights in the hub's
+// database could do that.
 func asCopy(t *testing.T, p pieces) func(verify.Options) (verify.Report, error) {
 	for i := range p.events {
 		if p.events[i].Withheld == event.Masked {

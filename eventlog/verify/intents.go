@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/eventlog/intents"
 )
 
-// readIntents reads the second place of the intents (package intents). The caller reads the log's size afterwards. By
-// then the log has every intent that the second place names as appended.
+// readIntents reads the .intents file, which also names each called input (package intents). The caller reads the log's
+// size afterwards. By then the log has every intent that the file names as appended.
 func (f *file) readIntents() {
 	var err error
 	if f.intents, err = intents.Read(f.reader.Path()); err != nil {
@@ -18,9 +18,9 @@ func (f *file) readIntents() {
 	}
 }
 
-// compareIntents compares the log's intents with the second place of the intents. If an appended intent is missing in
-// the log, that is damage, because the log lost events. If an intent is missing in the second place, that is no
-// damage, and the next call adds it there.
+// compareIntents compares the log's intents with the .intents file. If an appended intent is missing in the log, that
+// is damage, because the log lost events. If an intent is missing in the file, that is no damage, because the next call
+// adds it there.
 func (f *file) compareIntents() error {
 	if f.lacks["events"] || !f.intents.There && !f.v.opt.NoImport || len(f.absent) > 0 {
 		return nil
@@ -59,8 +59,8 @@ func (f *file) compareIntents() error {
 	return nil
 }
 
-// lostIntents reports the calls that the second place names and the log does not have. The parameter "name" is the name
-// of the file with the second place.
+// lostIntents reports the calls that the .intents file names and the log does not have. The parameter "name" is the
+// name of that file.
 func (f *file) lostIntents(named map[string]intents.Line, name string) {
 	var first intents.Line
 	lost, unsure := 0, 0

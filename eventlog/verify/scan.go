@@ -104,7 +104,7 @@ func eachRow(stmt *sqlite.Stmt, each func(*sqlite.Stmt) error, args ...int64) er
 			continue
 		}
 		if err := each(stmt); err != nil {
-			_ = stmt.Reset() // the error of each is returned
+			_ = stmt.Reset() // The error of the function "each" matters.
 			return err
 		}
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/perlica/perlica/eventlog/message"
 )
 
-// seal is a checkpoint of any origin that is compared with the log.
+// seal is a checkpoint that is compared with the log. It may come from the log itself, its anchor, the head of the
+// source, or the user.
 type seal struct {
 	evidence.Checkpoint
 	// size is the number of events at which the checkpoint is compared with the log. A damaged checkpoint may contain

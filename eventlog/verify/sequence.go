@@ -48,7 +48,7 @@ type verification struct {
 	unread error
 	// gaps are the ranges of missing events.
 	gaps []span
-	// gap means that the auditor already knows about the current gap.
+	// gap means that the previous event is missing or damaged, and that the auditor was already told.
 	gap        bool
 	runs       openRuns
 	gone       gone

@@ -99,7 +99,8 @@ func (b *Block) newEvent() *event.Event {
 	return &b.rows[len(b.rows)-1].Event
 }
 
-// checkLast checks the event of the last row. If f is not sound, the caller already knows that fault.
+// checkLast checks the event of the last row. If the fault f is not the constant sound, the caller has already found
+// this fault.
 func (b *Block) checkLast(payload []byte, f flaw) {
 	r := &b.rows[len(b.rows)-1]
 	r.Payload, r.flaw = payload, f

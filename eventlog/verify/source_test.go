@@ -27,7 +27,8 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// pieces are the parts of a log from which the test makes each source. A tampering changes the pieces before.
+// pieces are the parts of a log from which the test makes each source. A tampering changes the pieces before the test
+// makes the sources.
 type pieces struct {
 	path   string // path of the original log
 	origin string

@@ -54,7 +54,7 @@ func (f *file) checkTables(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(f.lacks)) {
 		f.v.find(0, Schema, tableMissing.With(name))
 	}
-	if strange { // In this case a Seq may have any type.
+	if strange { // Another definition of the table events may permit a Seq that is not an integer.
 		return query(f.conn, `SELECT count(*) FROM events WHERE typeof(seq) <> 'integer'`, func(stmt *sqlite.Stmt) error {
 			if n := stmt.ColumnInt64(0); n > 0 {
 				f.v.find(0, Inserted, withoutNumber.With(n))
@@ -196,7 +196,8 @@ func (f *file) readDerived() error {
 			return nil
 		})
 	}
-	// Other findings report the listed rows if their payload really is missing.
+	// Only an import may have rows in the table withheld. Leave out the rows with a missing payload here, because other
+	// findings report that payload.
 	return query(f.conn, `
 		SELECT count(*), min(seq)
 		FROM withheld

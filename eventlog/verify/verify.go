@@ -90,7 +90,7 @@ type Report struct {
 	Cosigned []Cosignature
 
 	// Unchecked is the number of stored checkpoints that could not be checked, because they cover absent or damaged
-	// events. UncheckedAnchors is this number for the lines of the anchor. Several of one size count once.
+	// events. UncheckedAnchors is this number for the lines of the anchor. Several checkpoints of one size count once.
 	Unchecked, UncheckedAnchors int
 
 	// Checked are the kinds of damage that were looked for. NotChecked are the kinds that this source cannot show.

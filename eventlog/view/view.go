@@ -257,11 +257,11 @@ func (v *View) applyPortion(ctx context.Context, end event.Event, ok bool) (even
 		if err != nil {
 			return 0, err
 		}
-		if ok { // otherwise an import does not have these events
+		if ok { // An import may have no event in this portion. Then go on to the end of the log.
 			end = last
 		}
 	}
-	if ok { // otherwise the log was empty, and events that were appended since are left for the next call
+	if ok { // If the log was empty, later events are left for the next call.
 		if err := v.applyEvents(ctx, tx, at, end.Seq, &damaged); err != nil {
 			return 0, err
 		}
