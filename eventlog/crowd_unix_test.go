@@ -323,7 +323,8 @@ func (c *crowd) checkLog() {
 	}
 }
 
-// crowdRules check the rules of the contract that depend on the types and ids of events.
+// crowdRules checks the order of the events in the log. For example, each intent must have one outcome at most, and
+// each answer must come after its question.
 type crowdRules struct {
 	acked  map[event.Seq]string
 	found  int

@@ -214,9 +214,9 @@ func (l *Log) Append(ctx context.Context, events ...event.Event) (event.Seq, err
 	return l.appendEntry(ctx, entry{events: events})
 }
 
-// AppendUnless appends the events unless the query unless selects an event of the log at the time of the commit. In
-// that case nothing is written, and the error is a *ConflictError. If unless has no Types, AppendUnless is the same
-// as Append.
+// AppendUnless appends the events, but not if the query "unless" selects an event of the log at the time of the commit.
+// In that case nothing is written, and the error is a *ConflictError. If "unless" has no Types, AppendUnless is the
+// same as Append.
 func (l *Log) AppendUnless(ctx context.Context, unless event.Query, events ...event.Event) (event.Seq, error) {
 	return l.appendEntry(ctx, entry{events: events, unless: unless})
 }
@@ -281,8 +281,8 @@ func (l *Log) Record(events ...event.Event) error {
 	return l.enqueue(entry{events: events})
 }
 
-// RecordUnless queues the events as Record does. If the query unless selects an event of the log at the time of the
-// commit, nothing of the call is written, and no later call returns an error.
+// RecordUnless queues the events as Record does. If the query "unless" selects an event of the log at the time of the
+// commit, nothing of the call is written. In that case no later call returns an error.
 func (l *Log) RecordUnless(unless event.Query, events ...event.Event) error {
 	return l.enqueue(entry{events: events, unless: unless})
 }

@@ -226,7 +226,7 @@ func ParseProof(text string) (p Proof, err error) {
 	if err != nil {
 		return p, fmt.Errorf("%w: its event is not base64: %w", evidence.ErrProof, err)
 	}
-	// UnmarshalJSON of Event refuses unknown and duplicate members.
+	// This calls UnmarshalJSON of Event, which refuses unknown and duplicate members.
 	if err := json.Unmarshal(event, &p.Event); err != nil {
 		return p, fmt.Errorf("%w: its event: %w", evidence.ErrProof, err)
 	}
@@ -242,7 +242,7 @@ func ParseProof(text string) (p Proof, err error) {
 	return p, nil
 }
 
-// ProveConsistency proves that the checkpoint later includes all events of the checkpoint earlier. Both must be
+// ProveConsistency proves that the checkpoint "later" includes all events of the checkpoint "earlier". Both must be
 // checkpoints of this log. Otherwise the error wraps [evidence.ErrCheckpoint].
 func ProveConsistency(ctx context.Context, r *store.Reader, earlier,
 	later evidence.Checkpoint) (p evidence.ConsistencyProof, err error) {

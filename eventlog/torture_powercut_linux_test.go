@@ -116,7 +116,7 @@ func (d drive) performOn(t *testing.T, s script, nth int, moment time.Duration) 
 	case <-due:
 	case <-ended:
 	}
-	// The cut must be possible at any moment of a commit. Timers are not precise enough for that.
+	// Wait in a loop, because a timer is not precise enough to cut the power at every moment of a commit.
 	for start := time.Now(); time.Since(start) < moment; {
 		runtime.Gosched()
 	}

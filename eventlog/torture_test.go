@@ -335,7 +335,8 @@ func TestTortureWriter(t *testing.T) {
 	}
 }
 
-// command returns the command that runs the script s. The words of prefix come first.
+// command returns the command that runs the script s. The words in "prefix" come before it, such as strace with its
+// options.
 func (s script) command(t *testing.T, prefix ...string) *exec.Cmd {
 	t.Helper()
 	env, err := json.Marshal(s)

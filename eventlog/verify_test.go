@@ -32,7 +32,7 @@ const (
 func TestPrunedPayloads(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pruning event.Pruning
-		and     string    // more SQL
+		and     string    // SQL that forges the log further
 		bad     event.Seq // 0 means that no event is bad
 		pruned  int64
 	}{
@@ -198,7 +198,8 @@ func partOf(t *testing.T, v *victim, first, last int64) string {
 	return path
 }
 
-// TestParts checks that every part of a log verifies. If further events are missing in a part, it is damaged.
+// TestParts checks that Verify accepts every part of a log. If further events are missing in a part, Verify must report
+// the part as damaged.
 func TestParts(t *testing.T) {
 	leaveToOtherBuild(t)
 	v := newVictim(t, 5000)
@@ -335,7 +336,7 @@ func TestAnchorAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	rep = verifyFile(t, path, verify.Options{Keys: stranger.Verifiers(v.last.Origin)})
-	if !rep.OK() || rep.Signed != 0 || len(rep.Warnings) != 2 { // about the key and the checkpoints
+	if !rep.OK() || rep.Signed != 0 || len(rep.Warnings) != 2 { // one about the key, one about the checkpoints
 		t.Errorf("with another's key: %+v", rep)
 	}
 	b, err := os.ReadFile(anchor.Path(path))

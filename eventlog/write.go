@@ -94,8 +94,8 @@ func (l *Log) reopenFile() error {
 }
 
 // A ConflictError says that the log already has an event that excludes the new events. That is an intent for the same
-// input, an outcome of the same run, or an answer to the same question. For AppendUnless, it is an event that the
-// query unless selects. Nothing of the call was written, and the log stays usable.
+// input, an outcome of the same run, or an answer to the same question. For AppendUnless, it is an event that the query
+// "unless" selects. Nothing of the call was written, and the log stays usable.
 type ConflictError struct{ Type event.Type }
 
 func (e *ConflictError) Error() string {
@@ -107,8 +107,8 @@ func (e *ConflictError) Error() string {
 type WriteError struct {
 	// Op is the failed operation, such as "begin", "insert" or "commit".
 	Op string
-	// Unknown means that the commit itself failed. The events may be on disk or not. The caller learns it after
-	// Reopen.
+	// Unknown means that the commit itself failed. The events may be on disk or not. After Reopen, the caller can look
+	// for them in the log.
 	Unknown bool
 	Err     error
 }

@@ -205,9 +205,8 @@ func holed(line []byte) bool { return len(line) > 0 && line[0] == 0 }
 // systems pad it with zeros. Append did not acknowledge the line, so readers may ignore it.
 func torn(line []byte) bool { return tornLine().Match(bytes.TrimRight(line, "\x00")) }
 
-// Append appends c to the anchor of the log at path and syncs it. It writes the line inside lock.
-// Without the lock, another process could mistake the unfinished line for a torn one and cut it
-// off.
+// Append appends c to the anchor of the log at path and syncs it. It writes the line inside a call of the function
+// "lock". Without the lock, another process could mistake the unfinished line for a torn one and cut it off.
 func Append(path string, c evidence.Checkpoint, lock func(write func() error) error) (err error) {
 	defer func() {
 		if disk.IsNoSpace(err) {

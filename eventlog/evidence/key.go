@@ -242,8 +242,8 @@ func keyID(vkey string) (string, error) {
 	return parts[1], nil
 }
 
-// VerifierKey returns the verifier key for the log origin. With this text, others verify the signatures of the log's
-// key. It has a name, a key id and a public key: see https://c2sp.org/signed-note.
+// VerifierKey returns the verifier key for the log with the name origin. With this text, others verify the signatures
+// of the log's key. It has a name, a key id and a public key: see https://c2sp.org/signed-note.
 func VerifierKey(origin string, public ed25519.PublicKey) string {
 	text, err := note.NewEd25519VerifierKey(origin, public)
 	if err != nil {

@@ -117,7 +117,7 @@ type importer struct {
 
 // importTo makes the file at path.
 func importTo(ctx context.Context, path string, x *Reader, progress func(int64)) (err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // SQLite keeps a file's mode.
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // SQLite keeps this mode.
 	if err != nil {
 		return fmt.Errorf("%w: %w", unwritable(err), err)
 	}

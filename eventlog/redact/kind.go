@@ -255,7 +255,7 @@ func jwt(rest string) int {
 		}
 		n, parts = n+1+m, parts+1
 	}
-	if parts == 2 && strings.HasPrefix(rest[n:], ".") { // unsigned
+	if parts == 2 && strings.HasPrefix(rest[n:], ".") { // a token without a signature
 		return n + 1
 	}
 	if parts < 3 {

@@ -152,9 +152,9 @@ var patterns = append([]pattern{
 	},
 	{
 		[]string{"/hooks/"},
-		lazy(`://[a-z0-9.:-]+/hooks/([a-z0-9]{26})\b`), nil, // Mattermost
+		lazy(`://[a-z0-9.:-]+/hooks/([a-z0-9]{26})\b`), nil, // webhooks of Mattermost
 	},
-	{ // Authress
+	{ // keys of Authress
 		[]string{".acc_", ".acc-"},
 		lazy(`\b(?:sc|ext|scauth|authress)_[a-zA-Z0-9]{5,30}\.[a-zA-Z0-9]{4,6}\.acc[_-][a-zA-Z0-9-]{10,32}\.([A-Za-z0-9+/_=-]{30,120})`), nil,
 	},
@@ -168,13 +168,13 @@ var patterns = append([]pattern{
 	},
 	{
 		[]string{"-us"},
-		lazy(`\b([0-9a-f]{32})-us[0-9]{1,2}\b`), nil, // Mailchimp
+		lazy(`\b([0-9a-f]{32})-us[0-9]{1,2}\b`), nil, // keys of Mailchimp
 	},
 	{
 		[]string{"_mmk"},
-		lazy(`\b([A-Za-z0-9]{6}_[A-Za-z0-9]{29})_mmk\b`), nil, // MaxMind
+		lazy(`\b([A-Za-z0-9]{6}_[A-Za-z0-9]{29})_mmk\b`), nil, // keys of MaxMind
 	},
-	{ // Rapid API
+	{ // keys of Rapid API
 		[]string{"jsn"},
 		lazy(`\b([a-z0-9]{10}msh[a-z0-9]{15}p1[a-z0-9]{6}jsn[a-z0-9]{12})\b`), nil,
 	},
@@ -182,15 +182,15 @@ var patterns = append([]pattern{
 		[]string{"LS0tLS1CRUdJTi"},
 		lazy(`LS0tLS1CRUdJTi([A-Za-z0-9+/]{16,}={0,2})`), isEncodedPEM,
 	},
-	{ // PuTTY
+	{ // private keys of PuTTY
 		[]string{"Private-Lines:"},
 		lazy(`Private-Lines: [0-9]+((?:[A-Za-z0-9+/=\s]|\\+[rn]){32,})`), nil,
 	},
-	{ // netrc
+	{ // passwords in a .netrc file
 		[]string{"login ", "login\t", "login\n", `login\n`, "account ", "machine "},
 		lazy(`\b(?:login|account|machine)(?:[ \t]|\\+n|\n)+[^\s"'\\]+(?:[ \t]|\\+n|\n)+(?:password|passwd)[ \t]+([^\s"'\\]+)`), notInProse,
 	},
-	{ // Go's driver of MySQL
+	{ // passwords for Go's driver of MySQL
 		[]string{"@tcp(", "@unix("},
 		lazy(`[A-Za-z0-9_.-]+:([^\s"'@/]+)@(?:tcp|unix)\(`), nil,
 	},
@@ -216,16 +216,16 @@ var patterns = append([]pattern{
 		[]string{"{SSHA", "{SHA"},
 		lazy(`\{S?SHA[0-9]{0,3}\}([A-Za-z0-9+/]{20,}=*)`), nil,
 	},
-	{ // JSON in an address
+	{ // secrets in JSON inside a URL
 		[]string{"%22%3A", "%22%3a"},
 		lazy(`(?i:password|passwd|secret|token|api[_-]?key)%22%3[Aa](?:%20|\+)?%22([^%\s"'\\]{3,})`), nil,
 	},
-	{ // routers
+	{ // passwords in the configuration of routers
 		[]string{"password 0 ", "password 5 ", "password 7 ", "secret 0 ", "secret 5 ", "secret 8 ", "secret 9 ",
 			"community "},
 		lazy(`(?:\b(?:password|secret|key) [05789] |snmp-server community )([^\s"'\\]{4,})`), nil,
 	},
-	{ // Terraform
+	{ // secrets as default values in Terraform
 		[]string{`variable "`, `variable \"`},
 		lazy(`variable \\*"[A-Za-z0-9_-]*(?i:password|secret|token|_key|passphrase)\\*" *\{[^{}]{0,200}?\bdefault *= *\\*"([^"\\]{3,})`), notInProse,
 	},

@@ -197,9 +197,9 @@ func MakeFile(path string) (os.FileInfo, error) {
 	return fi, errors.Join(err, f.Close())
 }
 
-// EmptyWAL moves the write-ahead log into the database and empties it, if no other process reads or writes. After
-// that, a damaged frame or a failed sync cannot lose the moved pages. EmptyWAL never waits. If it cannot empty the
-// write-ahead log now, nothing is lost. The parameter waits is the busy timeout of db that EmptyWAL sets at the end.
+// EmptyWAL moves the write-ahead log into the database and empties it, if no other process reads or writes. After that,
+// a damaged frame or a failed sync cannot lose the moved pages. EmptyWAL never waits. If it cannot empty the
+// write-ahead log now, nothing is lost. The parameter "waits" is the busy timeout that EmptyWAL sets for db at its end.
 // If another program changed one of the files, EmptyWAL moves nothing and returns an error.
 func EmptyWAL(ctx context.Context, db sqlx.QueryerContext, waits time.Duration, f *Files) error {
 	return CheckpointWAL(ctx, db, waits, f, `PRAGMA wal_checkpoint(TRUNCATE)`)
