@@ -1,8 +1,9 @@
 // Package budget refuses a call over a budget.
 //
-// A call counts from its intent on, so concurrent calls reserve one call each. A call's tokens and money count from its
-// answer on, and they belong to the period in which the call began. The amounts are in a view of each log, which
-// follows the log's events. Without a budget, the package locks, reads and allocates nothing.
+// A call counts as soon as its intent is on the log, so each of several concurrent calls uses one call of the budget.
+// Its tokens and its money count after its answer, and they belong to the period in which the call began. The package
+// adds up the usage in a small database for each log, and updates this database from the log's new events. Without a
+// budget, the package locks, reads and allocates nothing.
 package budget
 
 import (
@@ -18,16 +19,18 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// span is the time or the subject for which a budget counts, such as one day or one session.
+// span is one period of a budget: a day, a week, a month, a session or a flow run. The limits hold for each span alone.
 type span struct {
-	// Key names the period: the first moment of a calendar's period in UTC, or the id of a session or of a flow run.
+	// Key identifies the period. For a day, a week or a month, it is the first moment in UTC. Otherwise it is the id of
+	// the session or of the flow run.
 	Key string `json:"key"`
-	// From and Until are the limits of a calendar's period. They are zero for a session and a run.
+	// From and Until are the first moment of a day, a week or a month, and the first moment after it. They are zero for
+	// a session and a run.
 	From  time.Time `json:"from,omitzero"`
 	Until time.Time `json:"until,omitzero"`
 }
 
-// limit is a configured budget, ready for comparisons.
+// limit is a configured budget together with its parsed timezone and money.
 type limit struct {
 	config.Budget
 	name  string
@@ -56,7 +59,8 @@ func newLimit(b config.Budget) (limit, error) {
 	return l, nil
 }
 
-// nameOf returns the name of a budget in messages and on record: its keys as the configuration has them.
+// nameOf returns the name of a budget for messages and for the log. It is made of the budget's keys, such as "day
+// calls=10 provider=codex".
 func nameOf(b config.Budget) string {
 	words := []string{b.Per}
 	add := func(key, value string) {
@@ -103,8 +107,8 @@ func (l limit) concerns(c Call, flow, project string) bool {
 		(l.Project == "" || l.Project == project)
 }
 
-// period returns the period of the call. ok is false if the budget does not count calls of this kind: a budget for each
-// run counts the calls of a flow run, and a single call by itself.
+// period returns the period to which the call belongs. For a budget for each run, a call outside of flows has a period
+// of its own.
 func (l limit) period(now time.Time, c Call) span {
 	switch l.Per {
 	case "run":
@@ -140,8 +144,8 @@ func scheduleOf(id event.InputID) string {
 	return schedule
 }
 
-// isContact reports whether a sender is the contact. A messaging contact is "NAME (CHANNEL:ID)", and the budget may
-// give all of it, the name, or CHANNEL:ID.
+// isContact reports whether the sender of a message is the contact of a budget. Such a sender has the form "NAME
+// (CHANNEL:ID)". The budget may give this whole text, only NAME, or only CHANNEL:ID.
 func isContact(sender, contact string) bool {
 	return sender == contact || strings.HasPrefix(sender, contact+" (") || strings.HasSuffix(sender, " ("+contact+")")
 }
@@ -158,7 +162,7 @@ func projectOf(path string) string {
 	}
 }
 
-// percent returns the share that is used, in percent. A limit of 0 is used.
+// percent returns the used share of a limit, in percent. A limit of 0 is always fully used.
 func percent(used, limit float64) int {
 	if limit <= 0 {
 		return 100

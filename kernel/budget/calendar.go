@@ -16,7 +16,8 @@ func calendar(per string, now time.Time) (from, until time.Time) {
 	return firstMoment(y, m, d, now.Location()), firstMoment(y, m, d+1, now.Location())
 }
 
-// quarter is the unit of the view's times. Each timezone's day begins at a multiple of it.
+// quarter is the resolution of the stored usage. It is fine enough, because each timezone's day begins at a multiple of
+// 15 minutes.
 const quarter = 15 * time.Minute
 
 // firstMoment returns the first moment of a date. On a day with a changed clock, midnight may be missing or occur

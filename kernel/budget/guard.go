@@ -27,7 +27,7 @@ import (
 type Options struct {
 	Budgets []config.Budget
 	Locks   string // the folder of the context's locks
-	// Dir is a folder of the user. It has the views of the amounts and the lock for all projects of the user.
+	// Dir is a folder of the user. It contains the databases with the usage, and the lock for all projects of the user.
 	Dir   string
 	Known logtrust.Store // its logs are those of all projects of the user
 	Now   func() time.Time
@@ -72,8 +72,8 @@ func (g *Guard) Close() error {
 	return g.own.Close()
 }
 
-// Lock waits until no other process is between the check of a budget and the record of its call. The caller must call
-// the function unlock after the intent is on disk.
+// Lock lets one process at a time check its budgets and write the intent of its call. The caller must call the function
+// unlock after the intent is on disk.
 func (g *Guard) Lock(ctx context.Context) (unlock func(), err error) {
 	if g == nil {
 		return func() {}, nil
@@ -112,7 +112,7 @@ func (e *RefusedError) Tell() *message.Text { return e.Reason() }
 
 func (e *RefusedError) Error() string { return e.Why }
 
-// A Check is the result of a check that refused no budget.
+// A Check is the result of a check in which no budget refused the call.
 type Check struct {
 	// Warnings are the warnings that the caller records and shows.
 	Warnings []fact.BudgetReached
@@ -121,7 +121,7 @@ type Check struct {
 	refs     event.Refs
 }
 
-// reading is what a call's budget had used before the call.
+// reading is a budget and its usage before the call.
 type reading struct {
 	limit
 	period span
@@ -134,9 +134,9 @@ type amounts struct {
 	money         float64 // in the currency of the limit
 }
 
-// Check reads the amounts of all budgets that the call concerns. The error is a *RefusedError if one of them is used
-// up. If several are, it is the one that is free again last. Without Lock, another process may make a call after the
-// check.
+// Check reads the usage of all budgets that the call concerns. If a budget is used up, the error is a *RefusedError. If
+// several are used up, the error names the budget that becomes free last. Without Lock, another process may make a call
+// after the check.
 func (g *Guard) Check(ctx context.Context, log *store.Reader, c Call) (*Check, error) {
 	if g == nil {
 		return nil, nil
@@ -198,7 +198,7 @@ func (g *Guard) check(ctx context.Context, log *store.Reader, c Call) (*Check, e
 	return check, nil
 }
 
-// later reports whether e is free again after the other one.
+// later reports whether e's budget becomes free after o's budget. A budget without an end never becomes free.
 func (e *RefusedError) later(o *RefusedError) bool {
 	return !o.Until.IsZero() && (e.Until.IsZero() || e.Until.After(o.Until))
 }
@@ -214,7 +214,7 @@ const (
 // warnAt is the share, in percent, from which on a person is warned.
 const warnAt = 80
 
-// cost describes the reports of costs of a provider.
+// cost says whether a provider reports the costs of its calls, and in which currency.
 type cost struct {
 	known    bool   // true if the provider has answered a call
 	currency string // of the newest answer; empty without a cost
@@ -252,7 +252,7 @@ func (r reading) refusal(c Call, cost cost) *fact.BudgetReached {
 	return nil
 }
 
-// warnings returns the warnings about a call that is about to be made, whether or not a person was warned before.
+// warnings returns all warnings about the coming call, including warnings that a person has already seen.
 func (r reading) warnings(c Call, cost cost) (list []fact.BudgetReached) {
 	add := func(cause string, why *message.Text) { list = append(list, *r.reached(cause, why)) }
 	if n := r.Calls; n != nil && *n > 1 && percent(float64(r.calls+1), float64(*n)) >= warnAt {
@@ -361,8 +361,8 @@ func (g *Guard) openViews(ctx context.Context, log *store.Reader) (*views, error
 	return v, nil
 }
 
-// mayCount reports whether the log at path may have calls of a current period. A log that was last written before the
-// period began has none.
+// mayCount reports whether the log at path may have calls of a current period. If its file was last written before the
+// period began, the log has no such calls and need not be opened.
 func (g *Guard) mayCount(path string) bool {
 	now := g.opt.Now()
 	for _, l := range g.limits {
@@ -395,7 +395,8 @@ func (v *views) openOther(ctx context.Context, path string) error {
 	return nil
 }
 
-// openView opens the view of a log. It lies in the user's own folder, where no project can bring a forged one.
+// openView opens the database with the usage of a log. The database is in the user's own folder, because a file in a
+// project's folder could be forged.
 func (g *Guard) openView(ctx context.Context, log *store.Reader) (*view.View, error) {
 	if err := os.MkdirAll(g.opt.Dir, 0o700); err != nil {
 		return nil, err
@@ -470,8 +471,8 @@ func (v *views) amounts(ctx context.Context, l limit, p span) (a amounts, err er
 	return a, nil
 }
 
-// costOf returns the currency in which a provider reported its costs. An answer with the budget's currency in any of
-// the logs counts.
+// costOf returns the currency in which a provider reported its costs. If any of the logs has an answer with the
+// budget's currency, costOf returns that currency.
 func (v *views) costOf(ctx context.Context, l limit, provider string) (c cost, err error) {
 	if l.money == nil {
 		return c, nil
@@ -491,7 +492,7 @@ func (v *views) costOf(ctx context.Context, l limit, provider string) (c cost, e
 	return c, nil
 }
 
-// warned reports whether a person was warned before.
+// warned reports whether a log already has this warning, so that a person gets it once in each period.
 func (v *views) warned(ctx context.Context, w fact.BudgetReached) (known bool, err error) {
 	for _, of := range v.list {
 		if err == nil && !known {

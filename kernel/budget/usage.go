@@ -53,7 +53,7 @@ func usage(log event.Reader) view.Projection {
 			}
 			w, err := fact.Decode[fact.BudgetReached](e)
 			if err != nil {
-				return nil // the person is warned again
+				return nil // the payload is missing, so the person may get this warning a second time
 			}
 			_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO warned (budget, period, cause) VALUES (?, ?, ?)`,
 				w.Budget, w.Period, w.Cause)
@@ -62,7 +62,7 @@ func usage(log event.Reader) view.Projection {
 	}
 }
 
-// row is the part of a row of the table usage that identifies a kind of call.
+// row identifies one kind of call. Its fields are the key columns of the table usage.
 type row struct {
 	began                    time.Time
 	session, flowRun         string
@@ -70,7 +70,7 @@ type row struct {
 	sender                   string
 }
 
-// readRow reads the kind of the call of a run from the facts before its outcome. A pruned payload leaves its fields
+// readRow reads the kind of the run's call from the events before the answer. If a payload was pruned, its fields stay
 // empty.
 func readRow(ctx context.Context, log event.Reader, run event.RunID) (r row, err error) {
 	for e, err := range log.Events(ctx, event.Query{Run: run, Types: []event.Type{event.MessageReceived,
@@ -132,7 +132,7 @@ func (r row) add(ctx context.Context, tx *sqlx.Tx, currency string, calls int, t
 	return errors.Join(errs...)
 }
 
-// These prefixes distinguish the subjects of rows.
+// These prefixes distinguish session ids from flow run ids in the column subject.
 const (
 	sessionSubject = "session:"
 	flowSubject    = "flow:"

@@ -36,7 +36,8 @@ func Retry(ctx context.Context, log *eventlog.Log, s *State, id string, item int
 	u.Attempt++
 	key := event.InteractionID(s.InputID(st, item))
 	u.Attempt = before
-	// The decision of the new attempt has the same key. Two people who retry at the same time make one new attempt.
+	// A second retry of the same attempt would have the same key, and the log accepts a key once. So two people who
+	// retry at the same time make one new attempt.
 	refs := event.Refs{Run: RunID(s.ID), Interaction: key + "/asked"}
 	unless := event.Query{Interaction: refs.Interaction, Types: []event.Type{event.FlowStepDecided}}
 	if _, err := log.AppendUnless(ctx, unless, event.NewFact(event.FlowStepDecided, "user", refs, d)); err != nil {

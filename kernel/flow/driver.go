@@ -19,7 +19,7 @@ import (
 	"github.com/perlica/perlica/kernel/streamjson"
 )
 
-// Call is an input that a step needs an answer for.
+// Call is an input of a step, which an agent must answer.
 type Call struct {
 	Input   event.InputID
 	Text    string
@@ -44,8 +44,8 @@ type Driver struct {
 	// Answer answers one input. It is called by several goroutines at the same time. An error other than a *misfitError
 	// means that nothing was sent; Run then begins no further step and returns the error.
 	Answer func(context.Context, Call) (record.Result, error)
-	// Show is called when the phase of a step or of an item changes, and at first with item -1. It must not keep the
-	// state. Flows inside of the flow call it from their own goroutines, one at a time.
+	// Show is called for each change of the phase of a step or of an item. It is also called with item -1 when Run begins
+	// to drive. It must not keep the state. Inner flows call it from their own goroutines, but never two at the same time.
 	Show func(s *State, step *StepState, item int)
 	// Asked is called when a question was opened, and Closed when it was answered. Both may be nil.
 	Asked, Closed func(interaction.Question)
@@ -215,7 +215,7 @@ type drive struct {
 	running  int
 	tickets  map[string]*interaction.Ticket // the open questions, by step
 	results  chan result
-	answered chan string // the step of a question that has ended
+	answered chan string // the ids of steps whose question has ended
 	stopped  bool
 	err      error // the first error; no step begins after it
 }
@@ -270,7 +270,7 @@ func (r *drive) fail(err error) {
 	}
 }
 
-// watch reports the commits to the log. It returns at the end of ctx.
+// watch sends a value to changed after each commit to the log. It returns at the end of ctx.
 func (r *drive) watch(ctx context.Context, changed chan error) error {
 	changes, err := r.Log.Changes(ctx)
 	if err != nil {
@@ -483,7 +483,7 @@ func (r *drive) sessionOf(ctx context.Context, st *StepState) (event.SessionID, 
 	return e.Session, err
 }
 
-// take takes the end of a call or of an inner flow.
+// take updates the state with the result of a call or of an inner flow.
 func (r *drive) take(ctx context.Context, res result) {
 	st := r.state.step(res.step)
 	r.busy[st.ID]--
@@ -537,7 +537,8 @@ func (r *drive) take(ctx context.Context, res result) {
 	r.decide(st, res.item, d)
 }
 
-// judgement returns a sentence about a person's judgement of an unknown outcome, or "" without a judgement.
+// judgement looks for a person's decision about a call with an unknown outcome. It returns a sentence about the
+// decision, or "".
 func (r *drive) judgement(ctx context.Context, run event.RunID) (string, error) {
 	e, ok, err := r.Log.Last(ctx, event.Query{Run: run, Types: []event.Type{event.RunResolved}})
 	if err != nil || !ok {

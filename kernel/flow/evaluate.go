@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// These are the limits of one evaluation. A step is the visit of one node, or the handling of stepBytes bytes of text.
-// The limits depend on the values alone, so every machine cuts off an expression at the same place.
+// These are the limits of one evaluation. An evaluated node costs one step, and so does the reading of each stepBytes
+// bytes of text. The limits depend on the values alone, so every machine stops an expression at the same place.
 const (
 	maxSteps  = 2_000_000
 	stepBytes = 1 << 10
@@ -29,7 +29,7 @@ type evaluation struct {
 	vars  map[string]any
 	steps int
 	bytes int
-	elem  []any // the elements of the surrounding functions, such as map
+	elem  []any // the list elements that # stands for; the last one is of the innermost function, such as map
 }
 
 var (
@@ -48,7 +48,7 @@ func (e *expression) evaluate(vars map[string]any) (any, error) {
 	return v, nil
 }
 
-// handled charges for the reading of texts.
+// handled adds the cost of reading texts to the evaluation's steps.
 func (ev *evaluation) handled(texts ...string) error {
 	ev.steps++
 	for _, s := range texts {
@@ -60,7 +60,7 @@ func (ev *evaluation) handled(texts ...string) error {
 	return nil
 }
 
-// made charges for n new bytes.
+// made adds the cost of n new bytes of text to the evaluation's steps and bytes.
 func (ev *evaluation) made(n int) error {
 	ev.bytes += n
 	ev.steps += n / stepBytes
@@ -133,7 +133,7 @@ func (ev *evaluation) eval(n *node) (any, error) {
 	return ev.binary(n.op, kids[0], kids[1])
 }
 
-// memberOf returns a member and charges for the text that the log has read for it.
+// memberOf returns a member of a value. If the text of the member comes from the log, its length counts as new bytes.
 func (ev *evaluation) memberOf(of any, n *node) (any, error) {
 	v, err := member(of, n.name, n.op == opOptional)
 	if _, ok := of.(object); !ok || err != nil {
@@ -142,7 +142,7 @@ func (ev *evaluation) memberOf(of any, n *node) (any, error) {
 	if s, ok := v.(string); ok {
 		return v, ev.made(len(s))
 	}
-	if _, step := v.(object); n.name == "json" && !step { // a step may have the id json
+	if _, step := v.(object); n.name == "json" && !step { // a step with the id json is not a JSON value
 		return v, ev.measure(v, 0)
 	}
 	return v, nil
@@ -391,8 +391,8 @@ func (ev *evaluation) contains(in, v any) (bool, error) {
 	return false, fmt.Errorf("%s cannot contain %s", kindOf(in), kindOf(v))
 }
 
-// function is a function of the language. The least and most numbers of arguments are known. If each is set, the second
-// argument is evaluated for each element of the first one.
+// function is a function of the language. It accepts least to most arguments. Exactly one of call and each is set. With
+// each, the second argument is evaluated for each element of the first one, as in map(list, # + 1).
 type function struct {
 	least, most int
 	call        func(*evaluation, []any) (any, error)
@@ -541,7 +541,8 @@ func sumEach(_ *evaluation, list []any, f func(any) (any, error)) (any, error) {
 	return sum, nil
 }
 
-// until reports whether f is stop for an element of the list. It returns stop then, and otherwise its opposite.
+// until returns stop if f returns stop for an element of the list, and otherwise the opposite of stop. With stop = true
+// this is the function any, with stop = false it is all.
 func until(list []any, f func(any) (any, error), stop bool) (bool, error) {
 	for _, e := range list {
 		v, err := f(e)
@@ -583,7 +584,7 @@ func text(f func(string) string) func(*evaluation, []any) (any, error) {
 	return func(ev *evaluation, a []any) (any, error) {
 		s, err := texts(a)
 		if err == nil {
-			err = ev.made(3 * len(s[0])) // a letter in the other case may be longer
+			err = ev.made(3 * len(s[0])) // a letter in the other case may need more bytes
 		}
 		if err != nil {
 			return nil, err
@@ -723,7 +724,7 @@ func toJSON(ev *evaluation, a []any) (any, error) {
 	return string(b), err
 }
 
-// measure charges for the JSON of a value before it is made.
+// measure adds the cost of a value's JSON to the evaluation before the JSON is made.
 func (ev *evaluation) measure(v any, depth int) error {
 	if depth > maxDepth {
 		return errors.New("the value is nested too deeply")

@@ -141,7 +141,7 @@ func isNameByte(b byte) bool {
 	return b == '_' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9'
 }
 
-// spanOf returns the length of the beginning of s whose bytes satisfy is.
+// spanOf returns the number of bytes at the beginning of s that satisfy the function is.
 func spanOf(s string, is func(byte) bool) int {
 	n := 0
 	for n < len(s) && is(s[n]) {
@@ -179,7 +179,8 @@ func (p *parser) nextString(rest string) error {
 	return fmt.Errorf("the string that begins with %s has no end", cutText(rest))
 }
 
-// accept reads the next token if the present one has one of the kinds, or is one of these names.
+// accept looks at the present token. If its kind or its name is in kinds, accept returns the match and reads the next
+// token.
 func (p *parser) accept(kinds ...string) (string, bool, error) {
 	for _, k := range kinds {
 		if p.tok.kind == k || p.tok.kind == "name" && p.tok.text == k {
@@ -227,7 +228,7 @@ var levels = [][]string{
 	{"+", "-"}, {"*", "/", "%"},
 }
 
-// sameOperator has the words that mean another operator.
+// sameOperator maps an operator to the other spelling of the same operator.
 var sameOperator = map[string]string{"||": "or", "&&": "and", "!": "not"}
 
 func (p *parser) parseBinary(level int) (*node, error) {

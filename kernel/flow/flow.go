@@ -1,13 +1,13 @@
 // Package flow decides about the steps of a flow.
 //
 // A flow is a graph of single calls and of questions to people, written in a TOML file. The graph is known before the
-// flow starts. Which step is ready, skipped or failed follows from the events of a log alone. The input id of a step follows from the id of the
-// flow run and the step, so a second process or a restart makes no second call. The package never repeats a call and
-// starts no command. It makes no call itself: Driver.Answer answers one input.
+// flow starts. The events of a log alone decide whether a step is ready, skipped or failed. The input id of a step
+// follows from the id of the flow run and the step. So a second process or a restart makes no second call. The package
+// never repeats a call and starts no command. It makes no call itself: Driver.Answer answers one input.
 //
-// A step that is ready has no event of its own, because the intent of its input is that event. After a step the driver
-// records one flow.step.decided and does not wait for the disk. The lock of the flow run lets one process at a time
-// decide. Without the lock, the uniqueness of intents and decisions in the log prevents a second call.
+// No event says that a step has begun, because the intent of the step's input says so. After a step the driver records
+// one flow.step.decided and does not wait for the disk. The lock of the flow run lets one process at a time decide.
+// Even without the lock there is no second call, because the log accepts each intent and each decision only once.
 //
 // The goroutine that calls Driver.Run owns the state. Each running step has a goroutine, which sends its result to the
 // owner.

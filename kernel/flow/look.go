@@ -12,8 +12,8 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// Look returns the state of a flow run as a reader sees it: also the calls and questions that have no decision yet. It
-// changes nothing.
+// Look returns the state of a flow run for a reader. The state includes the calls and questions that have no decision
+// yet. Look changes nothing.
 func Look(ctx context.Context, log event.Reader, locks, id string) (*State, error) {
 	s, err := readState(ctx, log, id)
 	if err != nil {
@@ -60,7 +60,8 @@ func (s *State) lookAt(ctx context.Context, log event.Reader, locks string, st *
 		_, err := s.lookAtCall(ctx, log, locks, st, 0)
 		return err
 	}
-	// The driver begins the items in order, so it has begun no item after a gap of Parallel items.
+	// The driver begins the items in order, and at most Parallel of them at the same time. So after more than Parallel
+	// items without a call, no later item has a call and the search ends.
 	missed := 0
 	for i := range st.Items {
 		if st.Items[i].Phase.decided() {
@@ -73,7 +74,7 @@ func (s *State) lookAt(ctx context.Context, log event.Reader, locks string, st *
 		switch {
 		case called:
 			missed = 0
-		case st.Items[i].Attempt == 0: // a retried item waits for its turn, whatever the driver has begun
+		case st.Items[i].Attempt == 0: // a retried item waits, whatever the driver has begun
 			missed++
 		}
 		if missed > st.Parallel {

@@ -13,8 +13,8 @@ import (
 // questionLife is the time for which a flow's question stays open. It is longer than any flow.
 const questionLife = 10 * 365 * 24 * time.Hour
 
-// ask puts the question of a step. If the log has the question, ask takes it up. The question belongs to the flow run
-// and stays open after the end of this process.
+// ask asks the question of a step. If the log already has the question, ask waits for the answer to that one. The
+// question belongs to the flow run and stays open after the end of this process.
 func (r *drive) ask(ctx context.Context, wg *sync.WaitGroup, st *StepState) {
 	text, err := st.text.render(r.values.vars())
 	if err != nil {
@@ -29,7 +29,8 @@ func (r *drive) ask(ctx context.Context, wg *sync.WaitGroup, st *StepState) {
 	for _, o := range st.Options {
 		q.Options = append(q.Options, interaction.Option{ID: o, Label: o, Kind: "answer"})
 	}
-	// Without a socket this process finds an answer when it looks at the log.
+	// An error means that other processes cannot send an answer to this process directly. It may be ignored, because
+	// this process also finds an answer on the log.
 	_ = r.Questions.Reachable()
 	t, err := r.Questions.AskOnce(ctx, q)
 	if err != nil {
@@ -38,7 +39,7 @@ func (r *drive) ask(ctx context.Context, wg *sync.WaitGroup, st *StepState) {
 	}
 	r.tickets[st.ID] = t
 	select {
-	case <-t.Done(): // an earlier process asked, and the answer came
+	case <-t.Done(): // an earlier process asked, and the question has ended already
 		r.takeAnswer(st.ID)
 		return
 	default:
@@ -62,7 +63,7 @@ func (r *drive) ask(ctx context.Context, wg *sync.WaitGroup, st *StepState) {
 	})
 }
 
-// takeAnswer takes the end of a step's question.
+// takeAnswer records the answer to a step's question, or the end without an answer, and decides about the step.
 func (r *drive) takeAnswer(step string) {
 	st, t := r.state.step(step), r.tickets[step]
 	delete(r.tickets, step)

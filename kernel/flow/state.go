@@ -218,8 +218,8 @@ func (s *State) setPhase(step *StepState, item int, p Phase) {
 	}
 }
 
-// retry lets a step or an item begin again with a new input. The later steps that made no call and got no answer are
-// decided again.
+// retry lets a step or an item begin again with a new input. Later steps may depend on the result. So each later step
+// that made no call and got no answer is decided again.
 func (s *State) retry(step *StepState, unit *Unit, attempt int) {
 	s.Finished = nil
 	reset := func(st *StepState, u *Unit, attempt int) {
@@ -277,8 +277,8 @@ func (s *State) step(id string) *StepState {
 	return nil
 }
 
-// verdict returns the decision about a step before its own expressions: fact.FlowFailed or fact.FlowSkipped with the
-// reason, or an empty decision. ready is false while a step that it needs is not decided.
+// verdict decides about a step from the steps that it needs, before its own expressions are evaluated. It returns
+// fact.FlowFailed or fact.FlowSkipped with the reason, or "". ready is false while a needed step is not decided.
 func (s *State) verdict(st *StepState) (decision, why string, ready bool) {
 	for _, id := range st.Needs {
 		need := s.step(id)

@@ -67,7 +67,7 @@ func (t *Turns) Answer(ctx context.Context, c Call) (record.Result, error) {
 		turn.Show = func(n record.Notice) { t.Show(c, n) }
 	}
 	res, err := t.Runner.Run(ctx, turn)
-	for errors.Is(err, kernel.ErrInputRunning) { // another process calls the input, and its result is the result
+	for errors.Is(err, kernel.ErrInputRunning) { // another process calls the input: use the result of that call
 		if err = t.await(ctx); err == nil {
 			res, err = t.Runner.Run(ctx, turn)
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// values has the values of the names in expressions. The texts of answers stay on the log until an expression reads
-// them.
+// values gives expressions the values of names such as inputs and steps. The texts of answers stay on the log until an
+// expression reads them.
 type values struct {
 	ctx   context.Context
 	log   event.Reader
@@ -27,7 +27,7 @@ type cache struct {
 // maxCache is the total length of the texts in a cache, in bytes.
 const maxCache = 32 << 20
 
-// add adds a text and forgets all earlier ones if there are too many.
+// add adds a text. If the cache becomes too large, add first removes all earlier texts.
 func (c *cache) add(run event.RunID, text string) {
 	if c.bytes += len(text); c.bytes > maxCache {
 		clear(c.texts)

@@ -146,7 +146,8 @@ func (d *Deliverer) deliverHook(ctx context.Context, h Hook) (started int, err e
 		if err != nil {
 			return started, err
 		}
-		// A process that wrote an event before the release saw the lock and started no other deliverer.
+		// An event may have come just before the release. Its writer saw the lock and started no other deliverer, so
+		// this one must look once more.
 		last, ok, err := d.Log.Last(ctx, event.Query{Types: h.On})
 		if err != nil || !ok || last.Seq <= at {
 			return started, err
@@ -169,7 +170,7 @@ func (d *Deliverer) deliverEvents(ctx context.Context, h Hook) (at event.Seq, st
 			at = newest.Seq
 		}
 	}
-	at = min(at, newest.Seq) // the position belongs to another log
+	at = min(at, newest.Seq) // a number after the newest event comes from another log
 	if err := d.Positions.write(h, at); err != nil {
 		return at, 0, err
 	}

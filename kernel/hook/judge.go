@@ -79,8 +79,8 @@ var (
 	errSilence = message.New("hook.silence", "gave no answer")
 )
 
-// Ask asks the programs in order until one denies. A yes counts if no program denies and none fails. The programs end
-// with ctx. failed is called for each failure.
+// Ask asks the programs in order until one denies. An "allow" of a program counts only if no program denies and none
+// fails. When ctx ends, Ask ends the programs. The function failed is called for each failure.
 func (j Judges) Ask(ctx context.Context, q Question, failed func(fact.HookFailed)) (ruling Ruling) {
 	q.Version, q.Type, q.Project = 1, "permission", j.store.Project
 	input, err := json.Marshal(q)
@@ -111,7 +111,7 @@ func (j Judges) Ask(ctx context.Context, q Question, failed func(fact.HookFailed
 			ruling = said
 		}
 	}
-	if !whole { // the program that failed might have denied
+	if !whole { // the failed program might have denied, so an "allow" of another one does not count
 		return Ruling{}
 	}
 	return ruling

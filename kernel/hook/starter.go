@@ -79,7 +79,7 @@ func (s *Starter) Committed(events []event.Event) {
 	}
 }
 
-// awake says that an event waits for a hook.
+// awake records that an event waits for a hook. It never blocks: one waiting wake-up stands for all events.
 func (s *Starter) awake() {
 	select {
 	case s.wake <- struct{}{}:

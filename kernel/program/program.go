@@ -66,7 +66,7 @@ type Start struct {
 	Kind    string        // the value of Variable: "hook" or "policy"
 	Input   []byte        // the JSON for standard input
 	Timeout time.Duration // the time until the program's end
-	Limit   string        // the permission mode that a Perlica below the program has at most
+	Limit   string        // the least strict permission mode of a Perlica that the program starts
 	Roots   []string      // further folders whose files need trust: the agent's directories
 }
 
@@ -109,9 +109,9 @@ func (s *Store) Run(ctx context.Context, start Start) (res Result, err error) {
 	if err != nil {
 		return res, errNotStarted.With(err)
 	}
-	stop := context.AfterFunc(timed, func() { _ = p.Kill() }) // End names a process that remains
+	stop := context.AfterFunc(timed, func() { _ = p.Kill() }) // without an error: End names remaining processes
 	defer stop()
-	go func() { // a program may ignore its input; End closes the pipe
+	go func() { // the write blocks if the program ignores its input, until End closes the pipe
 		_, _ = p.Stdin().Write(start.Input)
 		_ = p.Stdin().Close()
 	}()
@@ -137,7 +137,7 @@ func (s *Store) Run(ctx context.Context, start Start) (res Result, err error) {
 		<-p.Exited()
 	}
 	code, signal, _ := p.ExitState()
-	switch { // End may take longer than the time of the program
+	switch { // choose the error before End, because the program's time may pass during End
 	case flooded.Load():
 		err = errFlood.With(humanize.IBytes(maxOutput))
 	case ctx.Err() != nil:
@@ -154,15 +154,16 @@ func (s *Store) Run(ctx context.Context, start Start) (res Result, err error) {
 	return res, cmp.Or(err, left)
 }
 
-// readOutput returns the standard output of a program, and one byte of a flood. It returns when the program has ended
-// or written too much. The caller closes ended after its work with the process.
+// readOutput returns at most maxOutput+1 bytes of a program's standard output. The extra byte shows that the program
+// wrote too much. It returns when the program has ended or written too much. The caller closes ended after its work
+// with the process.
 func readOutput(p *process.Process, ended <-chan struct{}) []byte {
 	out := p.Output()
 	go out.EndWithAgent(ended)
 	var b bytes.Buffer
 	_, err := io.Copy(&b, io.LimitReader(out, maxOutput+1))
 	if cerr := out.Close(); errors.Join(err, cerr) != nil {
-		return b.Bytes() // the exit code shows whether the output counts
+		return b.Bytes() // an error is ignored, because the exit code shows whether the program was successful
 	}
 	return b.Bytes()
 }

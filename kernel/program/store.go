@@ -270,7 +270,8 @@ func (s *Store) copyFile(f File, data []byte) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err
 	}
-	// A child that is forked while the file is open for writing would make its start fail.
+	// Let no other goroutine start a process while the file is open for writing. That process would inherit the open
+	// file, and the start of the copy would fail with ETXTBSY.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	return path, disk.WriteFile(path, data, 0o700, os.Rename)

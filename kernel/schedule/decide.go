@@ -7,16 +7,18 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// late is the delay after which a time is missed: no process has looked at the schedule in time.
+// late is the delay after which a planned time counts as missed, because no process handled it in time.
 const late = 15 * time.Minute
 
 // State is the state of a schedule. It follows from the schedule's newest event.
 type State struct {
-	// From is the time after which planned times are open. It is the zero time before the first event.
+	// From is the newest handled time, or the time at which the schedule started. Decide handles the planned times after
+	// From. From is the zero time before the first event.
 	From   time.Time
 	Rule   string // the rule of the times at the newest event; "" while the schedule is paused
 	Paused bool
-	// Open is the input that was planned last, if no process has taken it yet. From then lies before its time.
+	// Open is the id of the newest planned input if no process has begun to answer it. From is then before the input's
+	// time, so that Decide returns this time once more.
 	Open event.InputID
 
 	planned event.InputID // the input of the newest event, if that event is its plan
@@ -47,12 +49,13 @@ func (s Schedule) Decide(st State, since, now time.Time) (d Decision) {
 		return start(fact.StartNew)
 	case st.Rule != s.Rule():
 		return start(fact.StartChanged)
-	// A smaller step back is the correction of a clock. The schedule then waits.
+	// The clock went back by more than late, so the schedule starts again. After a smaller step back, a mere
+	// correction, the schedule waits until the clock reaches From.
 	case now.Before(st.From.Add(-late)):
 		return start(fact.StartClock)
 	}
 	last, ok := s.latest(st.From, now)
-	if ok && last.Add(s.Delay(last)).After(now) { // its delay has not passed, and that of the time before has
+	if ok && last.Add(s.Delay(last)).After(now) { // this time is not due yet, but the time before it is
 		last, ok = s.latest(st.From, last.Add(-1))
 	}
 	if !ok {
@@ -90,7 +93,7 @@ func (s Schedule) Next(st State, now time.Time) (planned, due time.Time, ok bool
 	return planned, planned.Add(s.Delay(planned)), true
 }
 
-// leaveOut returns the decision with its due input as a missed one.
+// leaveOut returns a decision that records the due input of d as missed.
 func (s Schedule) leaveOut(d Decision, why string) Decision {
 	missed := fact.ScheduleMissed{Schedule: s.ID, First: d.Due.UTC(), Rule: s.Rule()}
 	if d.Missed != nil {

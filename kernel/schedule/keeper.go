@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/kernel/filelock"
 )
 
-// lookEvery is the longest time between two looks at the clock. A sleeping computer stops the timers of a process, and
-// a person can change the clock.
+// lookEvery is the longest time between two looks at the clock. One long timer may fire too late, because a sleeping
+// computer stops timers and a person can change the clock.
 const lookEvery = time.Minute
 
 // Call is a planned input that is to be answered now.
@@ -30,15 +30,17 @@ type Call struct {
 type Keeper struct {
 	Log   *eventlog.Log
 	Locks string // the folder of the context's locks
-	// Schedules returns the schedules that count now. The Keeper calls it at each look, so that a changed file counts.
+	// Schedules returns the schedules that are configured now. The Keeper calls it at each look, so a changed file
+	// takes effect at once.
 	Schedules func() ([]Schedule, error)
-	// Digest returns the digest of a text, as the intent of a call has it.
+	// Digest returns the digest of a text. The intent of a call has the same digest.
 	Digest func(text string) (string, error)
 	// Answer answers the input. An error means that nothing was sent. Calls of different schedules are concurrent. When
 	// ctx ends, the Keeper ends, and Answer must return soon.
 	Answer func(ctx context.Context, c Call) error
 	Now    func() time.Time
-	// Show is called for each event of the Keeper and for each error of a look, and never concurrently. It may be nil.
+	// Show is called for each event that the Keeper records and for each error. Its calls are never concurrent. It may
+	// be nil.
 	Show func(e event.Event, err error)
 
 	showing sync.Mutex
@@ -97,7 +99,7 @@ func (k *Keeper) Run(ctx context.Context) {
 				continue
 			}
 			if next, ok := s.After(now); ok && next.Before(wake) {
-				wake = next // if another process takes the input of this time, the next one still comes in time
+				wake = next // another process may take the present input, but the next time must still wake this one
 			}
 			mu.Lock()
 			planning[s.ID] = true
@@ -107,7 +109,7 @@ func (k *Keeper) Run(ctx context.Context) {
 				mu.Lock()
 				delete(planning, s.ID)
 				mu.Unlock()
-				if err == nil { // the state is another one now
+				if err == nil { // plan may have changed the schedule's state, so look once more
 					select {
 					case again <- struct{}{}:
 					default:
@@ -198,8 +200,8 @@ func ignoreEnd(ctx context.Context, err error) error {
 	return err
 }
 
-// planAlone calls tryPlan while no other Keeper plans for this schedule. A Keeper that then finds the schedule's lock
-// held knows that an input was planned.
+// planAlone calls tryPlan while no other Keeper plans for this schedule. So if tryPlan finds the schedule's lock held,
+// the holder has already planned an input.
 func (k *Keeper) planAlone(ctx context.Context, s Schedule, since time.Time) (call *planned, err error) {
 	var alone *filelock.Lock
 	err = filelock.Poll(ctx, true, func() (err error) {
@@ -213,8 +215,9 @@ func (k *Keeper) planAlone(ctx context.Context, s Schedule, since time.Time) (ca
 	return k.tryPlan(ctx, s, since)
 }
 
-// tryPlan works like plan. It returns errRunning instead of waiting, and a *eventlog.ConflictError if the log has a
-// newer event than the one that it has read.
+// tryPlan works like plan, but does not wait. If an input of the schedule is running and the schedule waits for its
+// end, the error is errRunning. If the log has newer events than tryPlan has read, the error is a
+// *eventlog.ConflictError.
 func (k *Keeper) tryPlan(ctx context.Context, s Schedule, since time.Time) (*planned, error) {
 	states, d, err := k.decide(ctx, s, since)
 	open := states.Of(s.ID).Open
@@ -297,17 +300,17 @@ func (k *Keeper) record(ctx context.Context, states stateSet, d Decision, furthe
 	return err
 }
 
-// answer answers a planned input and releases the lock of its schedule. It records an error, because a refused input
-// is not planned again.
+// answer answers a planned input and releases the lock of its schedule. If Answer refuses the input, answer records
+// this as a missed time, because the input is not planned a second time.
 //
-// An input for a missed time waits until turn takes a value, so that such inputs come one after another.
+// The inputs for missed times come one after another: such an input waits until turn accepts a value.
 func (k *Keeper) answer(ctx context.Context, p *planned, turn chan struct{}) error {
 	defer p.lock.Release()
 	if p.MadeUp {
 		select {
 		case turn <- struct{}{}:
 			defer func() { <-turn }()
-		case <-ctx.Done(): // the plan stays open
+		case <-ctx.Done(): // the input stays planned, and the next Keeper answers it
 			return nil
 		}
 	}

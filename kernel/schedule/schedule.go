@@ -1,9 +1,9 @@
 // Package schedule makes inputs at planned times, each at most once.
 //
-// The id of an input follows from its schedule and its planned time, so that the log ensures at most one call over
-// crashes and processes. The state of a schedule follows from the log alone. Decide is a pure function of a schedule,
-// its state and the time. A process that has not looked for long records one event for all missed times. It makes at
-// most one input for each schedule.
+// The id of an input follows from its schedule and its planned time. So the log ensures at most one call, even after a
+// crash or with several processes. The state of a schedule follows from the log alone. Decide is a pure function of a
+// schedule, its state and the time. A process that has not looked for long records one event for all missed times. It
+// makes at most one input for each schedule.
 //
 // The package calls no agent. A Keeper gets a function that answers one input. It plans an input by an event and holds
 // the schedule's lock during the call, so that another process sees that the input is running.
@@ -62,7 +62,8 @@ func readStates(ctx context.Context, log event.Reader, ids ...string) (stateSet,
 		if st.planned == "" {
 			continue
 		}
-		// The process that planned the input has died before it gave the input to the kernel, or is about to give it.
+		// If the log has no later event about the planned input, no process has begun to answer it. The process that
+		// planned the input has died, or is just about to begin.
 		_, taken, err := log.Last(ctx, event.Query{Input: st.planned, After: st.seq})
 		if err != nil {
 			return states, err
@@ -75,8 +76,8 @@ func readStates(ctx context.Context, log event.Reader, ids ...string) (stateSet,
 	return states, nil
 }
 
-// stateAfter returns the schedule of an event and its state after the event. It returns no state for an event that
-// does not change the state: the refusal of an input that was planned before.
+// stateAfter returns the schedule of an event and its state after the event. The refusal of a planned input does not
+// change the state. stateAfter then returns the zero State.
 func stateAfter(e event.Event) (id string, st State, err error) {
 	var p struct {
 		fact.ScheduleStarted

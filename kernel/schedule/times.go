@@ -97,7 +97,7 @@ func wallClock(at time.Time, zone *time.Location) time.Time {
 // instantOf returns the first moment at which a clock in the zone shows wall. If no clock ever shows it, instantOf
 // returns the moment at which the clock skips it.
 func instantOf(wall time.Time, zone *time.Location) time.Time {
-	// No offset from UTC is as large as 26 hours.
+	// Start 26 hours earlier. No offset from UTC is as large, so the result cannot lie before this moment.
 	for at := wall.Add(-26 * time.Hour).In(zone); ; {
 		start, end := at.ZoneBounds()
 		_, offset := at.Zone()
@@ -112,7 +112,7 @@ func instantOf(wall time.Time, zone *time.Location) time.Time {
 	}
 }
 
-// mostCounted is the largest number of times that Perlica counts in a gap. Counting more takes too long.
+// mostCounted is the largest number of missed times that Perlica counts. Counting more takes too long.
 const mostCounted = 100_000
 
 // count returns the number of planned times in the open interval between from and to, and the first of them.
@@ -127,7 +127,7 @@ func (s Schedule) count(from, to time.Time) (n int, first time.Time) {
 
 // latest returns the newest planned time after from and not after to. ok is false if there is none.
 func (s Schedule) latest(from, to time.Time) (last time.Time, ok bool) {
-	// The window becomes larger until a time lies in it.
+	// Look back a minute, then four minutes, and so on, until a planned time is found. The newest time is usually near.
 	for window := time.Minute; ; window *= 4 {
 		start := to.Add(-window)
 		whole := start.Before(from)
