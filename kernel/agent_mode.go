@@ -105,7 +105,7 @@ type Offers struct {
 	Modes    []acp.SessionMode
 	Options  []acp.SessionConfigOption
 	Commands []acp.AvailableCommand
-	Asking   []string // ids of offered modes that loosen nothing: configured, asking and stricter modes
+	Asking   []string // offered modes that are not looser than the configured or the asking mode
 	// Lost holds a sentence for each earlier choice that could not be made again.
 	Lost []*message.Text
 }

@@ -78,7 +78,7 @@ type agentSession struct {
 	heard   chan struct{} // capacity 1: gets a value for each line of the agent
 
 	closing       chan struct{} // closed when session/close has ended; nil means that session/close was not sent
-	orphans       string        // the left processes that Perlica ended with the agent; set by endProcess
+	orphans       string        // the remaining processes of the agent, which endProcess has ended
 	closeErr      error         // the error of session/close; set before closing is closed
 	closeRecorded bool          // true if the session's end is already recorded
 
@@ -119,7 +119,7 @@ func (s *agentSession) startProcess() (err error) {
 		_ = s.r.log.Record(event.NewFact(event.SandboxConnected, "perlica", s.refs(), fact.SandboxConnected{
 			Host: c.Host, Port: c.Port, Sent: c.Sent, Received: c.Received, DurationMS: c.Took.Milliseconds(), Times: c.Times,
 			Refused: string(c.Refused),
-		})) // Close of the log returns the error
+		})) // the log's Close returns this error, too
 	}
 	s.conn, err = provider.Start(a.Agent, opt)
 	return err
@@ -410,10 +410,10 @@ func (s *agentSession) endProcess(ctx context.Context) error {
 	s.ending.Wait()
 	s.betweenTurns.Wait()
 	if late := s.modesBetweenTurns(); len(late) > 0 {
-		_ = s.r.log.Record(late...) // Close of the log returns the error
+		_ = s.r.log.Record(late...) // the log's Close returns this error, too
 	}
 	if s.session != nil && !s.closeRecorded {
-		_ = s.r.log.Record(s.closedFact()) // Close of the log returns the error
+		_ = s.r.log.Record(s.closedFact()) // the log's Close returns this error, too
 	}
 	return s.closeErr
 }

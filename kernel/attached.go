@@ -17,8 +17,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// Attachment describes an agent session that an editor opened, the agent's own client. Perlica relays the lines between
-// the two.
+// Attachment describes an agent session that the agent's own client, such as an editor, has opened. Perlica relays the
+// lines between the client and the agent.
 type Attachment struct {
 	// Setup.Session is the Perlica session to continue. Empty means a new session.
 	Setup
@@ -187,7 +187,7 @@ func (a *Attached) Close() {
 	if a.lock == nil {
 		return
 	}
-	_ = a.r.log.Record(append(a.modesBetweenTurns(), a.closedFact())...) // Close of the log returns the error
+	_ = a.r.log.Record(append(a.modesBetweenTurns(), a.closedFact())...) // the log's Close returns this error, too
 	a.lock.Release()
 }
 
@@ -287,7 +287,7 @@ func (a *Attached) Update(u provider.Update) {
 // alone describes a turn that the agent began without a prompt.
 type alone struct {
 	began     func()
-	announced bool // true after the call of began
+	announced bool // true after began was called
 	tools     map[acp.ToolCallId]*toolSeen
 }
 
@@ -297,7 +297,7 @@ func (a *Attached) unprompted(u provider.Update, retelling bool) {
 		return
 	}
 	if retelling && (u.Tool == nil || a.alone.tools[u.Tool.ID] == nil && isOver(u.Tool.Status)) {
-		return // a repeated tool: a tool of this turn is reported before it ends
+		return // this call belongs to an earlier turn: a new tool is reported before it ends
 	}
 	if !a.alone.announced && a.alone.began != nil {
 		a.alone.began()
@@ -320,7 +320,7 @@ func (a *Attached) unprompted(u provider.Update, retelling bool) {
 	if s.declined {
 		why = whyByItselfRefused
 	}
-	// A log that cannot be written ends the agent at its next line.
+	// The error may be ignored: if the log cannot be written, the agent's next line ends the agent.
 	_ = a.r.log.Record(event.NewFact(event.PolicyUnasked, "agent", a.refs(), fact.NewUnaskedTool(s.ToolSeen, why)))
 }
 
@@ -402,7 +402,7 @@ func (c *client) refuses(p *provider.PermissionRequest) bool {
 		return false
 	}
 	made := decision(req, d)
-	// A log that cannot be written ends the agent at its next line.
+	// The error may be ignored: if the log cannot be written, the agent's next line ends the agent.
 	_ = c.run.r.log.Record(event.NewFact(event.PolicyDecided, "policy", c.refs(), made))
 	c.sums.addDecision(a, false)
 	c.show.addNotice(record.Decided{PolicyDecided: made, Request: p.ID})

@@ -80,13 +80,13 @@ type contextMeter struct {
 }
 
 // addUsage stops the call if the agent's report exceeds a budget that stops calls. An agent reports the tokens of a
-// call at its end. During the call, the growth of the context stands for them.
+// call only at its end. Until then, addUsage uses the growth of the agent's context instead.
 func (run *run) addUsage(u *acp.UsageUpdate) {
 	meter := &run.agent.context
 	if run.contextBefore == nil {
 		before := meter.last
 		if !meter.reported && run.agent.how != continuedAnew {
-			before = u.Used // the context of the continued session is not known
+			before = u.Used // the size of the continued session's context before this call is not known
 		}
 		run.contextBefore = &before
 	}

@@ -93,7 +93,7 @@ func (r *Runner) receivedEvent(f provider.Frame, refs event.Refs) event.Event {
 	if f.Kind == provider.Oversized {
 		head := f.Line
 		if r.opt.RedactLog {
-			head = r.opt.Redactor.Payload(head) // masked before base64 hides the text
+			head = r.opt.Redactor.Payload(head) // mask before the encoding, because base64 would hide the secrets
 		}
 		return event.NewFact(event.LineOversized, "agent", refs, fact.OversizedLine{
 			Length: f.Length, SHA256: hex.EncodeToString(f.SHA256), Head: head,
@@ -165,7 +165,7 @@ func (c *client) warn(subtype string, detail *message.Text) {
 func (c *client) warnLate(subtype string, detail *message.Text) {
 	c.show.closeQueue()
 	c.warn(subtype, detail)
-	c.show.show(record.NewWarned(subtype, detail)) // closeQueue has ended the goroutine that shows notices
+	c.show.show(record.NewWarned(subtype, detail)) // closeQueue has ended showLoop, so show it here
 }
 
 // Agents may send updates after their answer to the prompt. If Perlica sent session/close, the turn ends with the

@@ -12,15 +12,15 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// readHistory returns the earlier turns of a session, as record.ReadHistory does. It compares them with the counts in
-// the sealed view. The error wraps disk.ErrCorrupt if the log now has fewer inputs or answers of the session.
+// readHistory returns the earlier turns of a session, as record.ReadHistory does. The error wraps disk.ErrCorrupt if
+// the log now has fewer inputs or answers of the session than the view of sessions has counted.
 func (r *Runner) readHistory(ctx context.Context, s event.SessionID, before event.RunID,
 	budget int) (record.History, error) {
 	view, err := r.Sessions(ctx)
 	if err != nil {
 		return record.History{}, err
 	}
-	inputs, answers, err := view.Counts(ctx, s) // counted first: the log has at least as many
+	inputs, answers, err := view.Counts(ctx, s) // read before the log, which can only have more
 	if err = errors.Join(err, view.Close()); err != nil {
 		return record.History{}, err
 	}

@@ -233,8 +233,9 @@ func (c *Conversation) takeBackAgent(ctx context.Context, run *run) {
 	run.client.joinGoroutines()
 }
 
-// releaseRun frees the run's lock. In the background it creates and locks the lock file of the next run. That takes a
-// tenth of the time from an input to its prompt. If this fails, the next run does it.
+// releaseRun frees the run's lock. In the background, it also creates and locks the lock file of the next run.
+// Otherwise this work would be a tenth of the time from the next input to its prompt. If it fails here, the next run
+// does it.
 func (c *Conversation) releaseRun(run *run) {
 	run.giveUpLocks((*filelock.Lock).Free) // sweepLocks removes the files; no other run uses these lock files
 	c.after.Go(func() {

@@ -41,7 +41,7 @@ func (c *Conversation) beginAgent() (*keptAgent, error) {
 		ready:        make(chan struct{}),
 	}
 	c.agent = l
-	go func() { // dropAgent waits for this goroutine by ready
+	go func() { // dropAgent waits until this goroutine has closed ready
 		if l.err = l.startProcess(); l.err == nil {
 			l.err = l.prepareSession(ctx, strategyKeep)
 		}

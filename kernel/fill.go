@@ -28,7 +28,8 @@ const (
 	actionCancel  = "cancel"
 )
 
-// byForm marks a decision that no person and no rule made: Perlica cannot show forms of this kind.
+// byForm is the author of a recorded decision in which Perlica itself declined a form, because it cannot show forms of
+// this kind.
 const byForm = "form"
 
 // fillForm asks a person for the values of the agent's form, one question for each field. If the form only has an

@@ -9,7 +9,7 @@ import (
 // A lifecycle has a channel for each event that ends the waiting of the turn's goroutines. Each channel is closed once,
 // and nothing is sent on it.
 type lifecycle struct {
-	attached  chan struct{} // closed when conn is set, because the connection calls methods before Start returns
+	attached  chan struct{} // closed when conn is set; a method that needs conn earlier waits
 	conn      *provider.Conn
 	cancelled chan struct{} // closed when the turn is cancelled; all questions then end without an answer
 	cancel    func()        // closes cancelled

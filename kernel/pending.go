@@ -39,7 +39,8 @@ func (r *Runner) FollowLog(ctx context.Context, after event.Seq) iter.Seq2[recor
 // interaction.Question.Check. A question of a flow run needs no process: the next process that drives the flow run
 // takes the answer.
 func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a interaction.Answer) error {
-	// First the lock, then the events: a process that has ended by now has written its last event.
+	// Check the lock before reading the events. If the lock is free, the process has ended and its last event is
+	// already on the log.
 	ofFlow := strings.HasPrefix(string(q.Refs.Run), event.FlowPrefix)
 	alive, err := ofFlow || q.Writer == r.log.Writer(), error(nil)
 	if !alive {
@@ -53,7 +54,7 @@ func (r *Runner) AnswerQuestion(ctx context.Context, q interaction.Question, a i
 		return err
 	}
 	if closed == nil && !alive {
-		// No process would act on the answer, but the log would look as if it had an effect.
+		// Refuse the answer: no process would act on it, but the log would look as if it had an effect.
 		return fmt.Errorf("%w: run %s ended without an outcome", ErrRunGone, q.Refs.Run)
 	}
 	err = r.questions.Answer(ctx, q.ID, a)

@@ -31,7 +31,8 @@ func (r *Runner) Prune(ctx context.Context, p event.Pruning) (done eventlog.Remo
 		return done, err
 	}
 	defer lock.Release()
-	// After taking the lock: a run takes its own lock before it checks the prune lock.
+	// Look for runs only after taking the prune lock. A run takes its own lock and then checks the prune lock, so one
+	// of the two always sees the other.
 	if err := noRun(r.opt.Paths.Locks); err != nil {
 		return done, err
 	}
@@ -39,7 +40,7 @@ func (r *Runner) Prune(ctx context.Context, p event.Pruning) (done eventlog.Remo
 	if err == nil && (done.Events > 0 || done.Resumed) {
 		r.makeCheckpoint(ctx)
 	}
-	// This also applies after an error: some payloads may be removed already, and the views must not have them.
+	// Remove the views even after an error: some payloads may be removed already, and the views must not have them.
 	return done, errors.Join(err, r.removeViews())
 }
 

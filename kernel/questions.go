@@ -128,7 +128,7 @@ func (q *questions) settle(a asking, read policy.Reading, ruling hook.Ruling, li
 	}
 }
 
-// askPrograms asks the policy programs, which end with the question or the turn.
+// askPrograms asks the policy programs. When the question or the turn ends, it ends the programs.
 func (q *questions) askPrograms(a asking, read policy.Reading, d policy.Decision) hook.Ruling {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -164,7 +164,7 @@ func (q *questions) programFailed(f fact.HookFailed) {
 	}
 	q.failed[f.Origin] = true
 	f.Stderr = q.c.run.r.opt.Redactor.Text(f.Stderr)
-	_ = q.c.run.r.log.Record(event.NewFact(event.HookFailed, "policy", q.c.refs(), f)) // as in fillForm
+	_ = q.c.run.r.log.Record(event.NewFact(event.HookFailed, "policy", q.c.refs(), f)) // an error ends the run later
 	why := &message.Text{Text: f.Why, Coded: f.Coded}
 	q.c.warn("policy_program_failed", programFailed.With(filepath.Base(f.Command[0]), why))
 }
@@ -320,7 +320,7 @@ func (q *questions) awaitAnswer(t *interaction.Ticket, a asking) {
 	p := a.PermissionRequest
 	ctx := context.Background() // the end of the question is recorded even if the caller's ctx ends
 	if why := q.awaitEnd(t, p); why != "" {
-		// Outcome returns an error of the log.
+		// The error may be ignored, because Outcome returns it, too.
 		_ = q.c.run.r.questions.Lapse(ctx, t, why)
 	}
 	answer, lapsed, err := t.Outcome()

@@ -89,8 +89,9 @@ func (r *Runner) recoverRuns(ctx context.Context, ids []event.RunID, why cause) 
 	return recovered, nil
 }
 
-// resolveRest records the resolution of the run's questions that have an end without one. If the log has a reply, the
-// agent got the answer. Otherwise the process ended before it could reply.
+// resolveRest completes the record of the run's answered and lapsed questions. A resolution says whether the agent got
+// the answer, and the dead process has not recorded it. If the log has a reply, the agent got the answer. Otherwise the
+// process ended before it could reply.
 func (r *Runner) resolveRest(ctx context.Context, id event.RunID) error {
 	ends := map[event.InteractionID]event.Event{} // the newest event of each question
 	for e, err := range r.log.Events(ctx, event.Query{Run: id, Types: []event.Type{
@@ -110,7 +111,7 @@ func (r *Runner) resolveRest(ctx context.Context, id event.RunID) error {
 		case event.InteractionResolved:
 			continue
 		case event.ReplySent:
-			// The error means that the payload was pruned or comes from a later version.
+			// The error may be ignored: the payload was pruned or comes from a later version, and sent stays empty.
 			sent, _ := fact.Decode[fact.ReplySent](e)
 			res = interaction.Resolution{Option: sent.Option, Sent: true}
 		}
@@ -224,8 +225,8 @@ func (r *Runner) recordedResult(ctx context.Context, intent event.Event) (record
 	if err != nil || res.Outcome != "" {
 		return res, err
 	}
-	// Recover has recorded an outcome for each listed run without a living process. If this run is neither alive nor
-	// listed, only this call records its outcome.
+	// No other code records the outcome of a run that is missing in the list of open runs. If the run's process still
+	// lives, this call changes nothing.
 	ended, err := r.recoverRuns(ctx, []event.RunID{intent.Run}, died)
 	switch {
 	case err != nil:

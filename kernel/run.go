@@ -53,7 +53,7 @@ type agentSource interface {
 // answerInput answers one input, with any kind of agent. The circled numbers are the durable points in ARCHITECTURE.md,
 // section 2. recordAnswer and failEarly record the outcome.
 func (r *Runner) answerInput(ctx context.Context, t *Turn, source agentSource) (record.Result, error) {
-	// An input id is called once, for ever.
+	// An id is called at most once, so a repeated input gets the recorded result.
 	if t.Input.ID == "" {
 		t.Input.ID = event.InputID(uuid.Must(uuid.NewV7()).String())
 	} else if res, ok, err := r.replayInput(ctx, t.Input); ok || err != nil {
@@ -86,9 +86,9 @@ func (r *Runner) answerInput(ctx context.Context, t *Turn, source agentSource) (
 	}
 	var res record.Result
 	if err == nil {
-		// The tap records the prompt and then writes it. Until the agent answers, the goroutines of the connection and
-		// of the client record all events. They record ② each line and ④ each question before it is shown. They record
-		// ③ each decision and ⑤ each answer before it is sent.
+		// The connection records the prompt and then writes it. Until the agent answers, the goroutines of the
+		// connection and of the client record all events. They record ② each line and ④ each question before it is
+		// shown. They record ③ each decision and ⑤ each answer before it is sent.
 		answer, promptErr := run.promptAgent(ctx)
 		// ⑥ The outcome is synced. In a fresh run the checkpoint is synced with it. From now on the input has its
 		// result.
@@ -125,7 +125,7 @@ type run struct {
 	// refs are the references of the run's events, without the agent's session.
 	refs  event.Refs
 	state state
-	// own is the run's own lock, if it was reserved. takeLock takes it. Otherwise own is nil.
+	// own is the run's lock if a conversation has reserved it. If own is nil, takeLock creates the lock.
 	own     *filelock.Lock
 	locks   []*filelock.Lock
 	created bool // true if the session is new and has no earlier turns

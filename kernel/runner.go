@@ -80,9 +80,9 @@ type Runner struct {
 // wake this process, or cannot reach it.
 const lookEvery = time.Second
 
-// If no caller waits for a line, it is written after this delay at the latest. With stream_sync, such lines belong to
-// the agent's set-up, or say that the prompt is about to be sent. Without stream_sync, the output may be shown up to
-// this delay before the log has it.
+// A recorded line is written to disk when a caller waits for it, or after this delay at the latest. With stream_sync,
+// the lines without a waiting caller belong to the agent's set-up, or say that the prompt is about to be sent. Without
+// stream_sync, the output may be shown up to this delay before the log has it.
 const (
 	streamLazy = 20 * time.Millisecond
 	setupLazy  = 100 * time.Millisecond

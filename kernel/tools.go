@@ -47,7 +47,7 @@ func (s *toolSeen) mergeReport(t provider.ToolCall) {
 		s.Status = string(t.Status)
 		s.begun = s.begun || t.Status == acp.ToolCallStatusInProgress || t.Status == acp.ToolCallStatusCompleted
 	}
-	// an unchanged input is not copied
+	// keep the earlier slice if the input is unchanged, because inputs may be large
 	if len(t.RawInput) > 0 && string(t.RawInput) != "{}" && !bytes.Equal(t.RawInput, s.call.RawInput) {
 		s.call.RawInput = t.RawInput
 	}
@@ -192,8 +192,8 @@ func (c *client) unasked(t toolSeen, place shell.Place) *message.Text {
 // failed reports whether the agent reported that the tool call failed. A failed call may still have had effects.
 func failed(t toolSeen) bool { return t.Status == string(acp.ToolCallStatusFailed) }
 
-// acts reports whether a tool call does more than read. If the kind does not answer this, the content does. Content
-// that policy cannot understand counts as more than reading.
+// acts reports whether a tool call does more than read. The kind of the call decides. If the kind says nothing about
+// this, the content decides. Content that policy cannot understand counts as more than reading.
 func acts(r policy.Request) bool {
 	switch acp.ToolKind(r.Kind) {
 	case acp.ToolKindExecute, acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
@@ -231,9 +231,8 @@ func (r *Runner) allowedForGood(session event.SessionID) (list []interaction.Que
 	return list
 }
 
-// freedBy returns the id of an earlier question. The permanent yes to that question probably also allowed this request.
-// The commands of the two must run the same programs, and the request must not have a higher tier. Without such a
-// question it returns "".
+// freedBy looks for an earlier question whose permanent yes probably also allowed this request, and returns its id or
+// "". The commands of both must run the same programs, and the request must not have a higher tier.
 func freedBy(always []interaction.Question, req policy.Request) event.InteractionID {
 	for _, q := range always {
 		then := policy.Request{Place: req.Place}

@@ -97,7 +97,8 @@ func tokens(in, out int) []byte {
 	return fmt.Appendf(nil, `{"inputTokens":%d,"outputTokens":%d}`, in, out)
 }
 
-// expect checks that the first calls are free and the next one is refused for the reason.
+// expect checks that the first free calls are allowed and that the next one is refused with this reason. The parameter
+// "free" is their number.
 func (p *project) expect(free int, reason string, c Call, answer fact.Responded) {
 	p.Helper()
 	for i := range free {
@@ -201,7 +202,7 @@ func TestUsageBelongsToTheBeginning(t *testing.T) {
 		}
 	}
 	w.now = w.now.AddDate(0, 0, 1)
-	for _, in := range []int{120, 180, 190} { // 100 of this day
+	for _, in := range []int{120, 180, 190} { // reports of the whole session: today's calls add 30, 60 and 10 tokens
 		if e := p.call(c, report(in, float64(in)/100)); e != nil {
 			t.Fatal(e)
 		}
@@ -254,8 +255,8 @@ func TestAllProjects(t *testing.T) {
 	one.expect(0, "3 of 3 calls are used", Call{}, fact.Responded{})
 }
 
-// TestLock checks that one process at a time is between the check and the record of its call, and that an ended context
-// ends the wait.
+// TestLock checks that only one process at a time can hold the lock in which it checks a budget and records its call. A
+// waiting process stops waiting when its context ends.
 func TestLock(t *testing.T) {
 	w := newWorld(t)
 	b := config.Budget{Per: "day", Calls: of(3), Scope: userScope}

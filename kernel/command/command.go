@@ -194,8 +194,8 @@ func lookup(name string) (Command, bool) {
 	return all[i], true
 }
 
-// nearest returns the name of the command that was probably meant, or "". Either name is the beginning of the
-// returned name, or at most one letter in three is wrong.
+// nearest returns the name of the command that was probably meant, or "". The returned name begins with the typed name,
+// or at most one letter in three is wrong.
 func nearest(name string, agents []string) string {
 	best, least := "", math.MaxInt
 	names := append(slices.Clone(agents), each(Commands(), func(c Command) string { return c.Name })...)

@@ -91,7 +91,8 @@ type ContactChanged struct {
 // StrangerIgnored is the payload of service.stranger_ignored.
 type StrangerIgnored struct {
 	Peer
-	// Since is the number of ignored messages without an event, since the previous event of this type.
+	// Since is the number of ignored messages after the previous event of this type. These messages have no event of
+	// their own.
 	Since int `json:"unrecorded"`
 }
 
@@ -237,7 +238,7 @@ type Notified struct {
 
 // ServedProject is the payload of service.project_added and service.project_removed.
 type ServedProject struct {
-	// Home is the path of another project's log. The bot of that other project also serves Project.
+	// Home is the path of the log of the project with the bot. This bot also serves Project.
 	Home string `json:"home"`
 	// Project is the path of the project's folder.
 	Project string `json:"project"`

@@ -71,7 +71,7 @@ func (m *Meter) BeginSession(ctx context.Context, log event.Reader, refs event.R
 		return nil
 	}
 	older.Session, older.Types, older.Newest = refs.Session, []event.Type{event.Responded}, true
-	older.Limit = 32 // an agent reports its usage after each turn or never
+	older.Limit = 32 // enough, because an agent reports its usage after each turn or never
 	for e, err := range log.Events(ctx, older) {
 		if err != nil {
 			return err

@@ -14,7 +14,7 @@ const (
 	MissedRefused = "refused" // the input was not accepted, and nothing was sent
 )
 
-// ScheduleStarted is the payload of schedule.started. The times of the schedule after From count.
+// ScheduleStarted is the payload of schedule.started. The schedule makes inputs only for its times after From.
 type ScheduleStarted struct {
 	Schedule string    `json:"schedule"`
 	From     time.Time `json:"from"`
@@ -52,7 +52,7 @@ type SchedulePaused struct {
 	By       string `json:"by"`
 }
 
-// ScheduleResumed is the payload of schedule.resumed. The times of the schedule after From count.
+// ScheduleResumed is the payload of schedule.resumed. The schedule makes inputs only for its times after From.
 type ScheduleResumed struct {
 	Schedule string    `json:"schedule"`
 	By       string    `json:"by"`

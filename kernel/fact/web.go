@@ -57,7 +57,8 @@ type WebRefused struct {
 	From
 	// By is the name of a person.
 	By string `json:"by,omitempty"`
-	// Unrecorded is the number of refused requests without an event, since the previous event of this type.
+	// Unrecorded is the number of refused requests after the previous event of this type. These requests have no event
+	// of their own.
 	Unrecorded int `json:"unrecorded,omitempty"`
 }
 

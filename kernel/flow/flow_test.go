@@ -123,7 +123,7 @@ func FuzzExpression(f *testing.F) {
 		if e, err := parseExpression(s); err == nil {
 			sc := scope{flow: &Flow{places: map[string]int{}}, step: &Step{}}
 			if sc.check(e) == nil {
-				_, _ = e.evaluate(vars()) // an error is as good as a value
+				_, _ = e.evaluate(vars()) // an error is allowed, and only a panic is a fault
 			}
 		}
 	})
@@ -149,7 +149,7 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// TestCheck checks the errors of files. It fails if a fault is found only while the flow runs.
+// TestCheck checks that Load finds the faults of flow files, before a flow runs.
 func TestCheck(t *testing.T) {
 	const one = "[[step]]\nid = 'a'\ntext = 'x'\n"
 	for file, want := range map[string]string{

@@ -61,9 +61,9 @@ func (s Store) Compare(ctx context.Context, r *store.Reader) error {
 	return s.compareNewest(ctx, r, n)
 }
 
-// compareNewest returns an *UnknownError in two cases. Either a later event was seen here, or a different event with
-// the same number. Or the log belongs to another context than its folder. At a new path, compareNewest uses all entries
-// with the log's name, because the log may be a copy or may have moved. A moved log is accepted.
+// compareNewest returns an *UnknownError if the log lacks an event that was seen here, or has another event with the
+// same number. It also returns one if the log belongs to another context than its folder. At a new path, compareNewest
+// uses all entries with the log's name, because the log may be a copy or may have moved. A moved log is accepted.
 func (s Store) compareNewest(ctx context.Context, r *store.Reader, n store.Newest) error {
 	if n.Seq == 0 {
 		return nil // a new log

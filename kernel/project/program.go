@@ -12,12 +12,13 @@ import (
 	"github.com/perlica/perlica/kernel/program"
 )
 
-// errInHook means that a program of a hook wants to add to a record. Its events would start the hook again, for ever.
+// errInHook means that a program of a hook wants to add events to a log. The new events would start the hook again, for
+// ever.
 var errInHook = errors.New("a program that Perlica started for a hook or a question only reads the record: it makes " +
 	"no call, and it changes nothing")
 
-// Programs returns the store of the user's programs. For a trust by the environment, it trusts the present bytes of the
-// programs.
+// Programs returns the store of the user's programs. If an environment variable trusts the project, Programs also
+// trusts the present bytes of its programs.
 func (p *Project) Programs() *program.Store {
 	s := &program.Store{Dir: filepath.Join(p.Dirs.State, "programs"), Project: p.Workspace.Root,
 		Roots: []string{p.Workspace.Root, p.Dir}, Environ: p.Environ}

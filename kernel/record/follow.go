@@ -124,7 +124,7 @@ func (f *follower) followLog(ctx context.Context, past func(putEntry) error, put
 	}
 	for changed := true; ; {
 		began := time.Now()
-		holders, err := f.lookAtHolders() // before the events: a process that has ended by now has written its last event
+		holders, err := f.lookAtHolders() // read first: an ended process has written its last event
 		if err != nil {
 			return err
 		}

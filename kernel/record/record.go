@@ -191,7 +191,7 @@ var readers = map[event.Type]func(*Record, event.Event) error{
 		case p.Error != provider.ErrReplied.Error():
 		case e.Interaction != "":
 			r.question(e).Unsent = true
-		case n > 0: // each decision of a run is followed by its reply
+		case n > 0: // the newest decision is the one whose reply failed
 			r.Decisions, r.Withdrawn = r.Decisions[:n-1], r.Withdrawn+1
 		}
 	}),

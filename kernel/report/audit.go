@@ -59,7 +59,8 @@ type Audit struct {
 	runs      map[event.RunID]*auditedRun
 	inputs    map[event.InputID]*auditedInput
 	questions map[event.InteractionID]*auditedQuestion
-	// last is the run of the previous event. The next event mostly has the same run.
+	// last is the run of the previous event. It often saves a lookup in runs, because the next event mostly has the
+	// same run.
 	last *auditedRun
 	// broken has the rules that the current event breaks.
 	broken []*message.Text

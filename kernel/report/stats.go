@@ -225,7 +225,7 @@ func (c *counter) addUsage(ctx context.Context, log event.Reader) error {
 	var m fact.Meter
 	older := event.Query{Before: c.q.Since}
 	if c.q.Since.IsZero() {
-		older.Before = time.Unix(0, 0) // c.reports has all reports
+		older.Before = time.Unix(0, 0) // c.reports already has all reports, so read no older ones
 	}
 	for _, u := range c.reports {
 		if err := m.BeginSession(ctx, log, u.refs, u.said, older); err != nil {

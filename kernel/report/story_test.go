@@ -9,8 +9,8 @@ import (
 	"github.com/perlica/perlica/kernel/language"
 )
 
-// TestSandboxOfARun checks that a run's story and its HTML name the sandbox that an earlier run of the session
-// entered. Mutants: only the run's own events count; a later event counts, too.
+// TestSandboxOfARun checks that a run's story and its HTML name the sandbox that an earlier run of the session entered.
+// A sandbox that was entered after the run must not be named.
 func TestSandboxOfARun(t *testing.T) {
 	log := storyLog(t)
 	session, later := event.Refs{Session: storyRefs.Session}, storyRefs

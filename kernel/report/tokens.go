@@ -204,7 +204,8 @@ func folded(word string) string {
 	}, word)
 }
 
-// left has the combining accents that unicode61 omits. It treats other combining marks as letters.
+// left has the combining accents that the index leaves out, as unicode61 does. All other combining marks count as
+// letters.
 var left = &unicode.RangeTable{R16: []unicode.Range16{
 	{Lo: 0x300, Hi: 0x304, Stride: 1}, {Lo: 0x306, Hi: 0x30c, Stride: 1}, {Lo: 0x30f, Hi: 0x311, Stride: 2},
 	{Lo: 0x31b, Hi: 0x31b, Stride: 1}, {Lo: 0x323, Hi: 0x328, Stride: 1}, {Lo: 0x32d, Hi: 0x32e, Stride: 1},

@@ -53,7 +53,7 @@ func translated[T any](title *message.Text, f func(*language.Sentences, T) strin
 	}}
 }
 
-// failure returns the words of an error, which the record may lack.
+// failure describes an error. The error is nil if its payload is missing.
 func failure(say *language.Sentences, err *provider.Error) string {
 	if err == nil {
 		return say.Say(nothingElse)

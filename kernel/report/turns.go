@@ -66,7 +66,7 @@ func ReadTurns(ctx context.Context, log event.Reader, s event.SessionID, before 
 		return readTurns(ctx, log, event.Query{Session: s, After: first - 1})
 	}
 	var turns []TurnSummary
-	for _, run := range slices.Backward(runs) { // the end of a turn may follow the event before
+	for _, run := range slices.Backward(runs) { // one query for each run: its end may follow the event "before"
 		turn, err := readTurns(ctx, log, event.Query{Run: run})
 		if err != nil {
 			return nil, err

@@ -29,7 +29,8 @@ type world struct {
 	shift  time.Duration // the error of the clock
 	calls  []string      // the schedule, its planned time, the time of the call and the text
 	start  time.Duration // the time that an agent takes to start, before the intent
-	// run returns the error of a call, after it has taken its time. Nil means no time and no error.
+	// run plays the agent during a call. It may sleep, and it returns the call's error. If run is nil, the call takes
+	// no time and has no error.
 	run func(c Call) error
 }
 
@@ -54,7 +55,7 @@ func (w *world) now() time.Time {
 	return time.Now().Add(w.shift).UTC()
 }
 
-// keeper returns a keeper of the log. An intent on the log is its call of an agent.
+// keeper returns a keeper of the log. Its Answer calls no agent: it only records the intent of the call.
 func (w *world) keeper() *Keeper {
 	return &Keeper{
 		Log: w.log, Locks: w.dir, Now: w.now,
@@ -171,7 +172,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestSlowStart checks that a keeper goes on in time if it sees its own plan before the input is taken.
+// TestSlowStart checks slow agents: a keeper that sees the plan of an input without its intent still plans the next
+// times in time.
 func TestSlowStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := table("a")
@@ -262,9 +264,9 @@ func TestClockJumps(t *testing.T) {
 			w.during(func() {
 				time.Sleep(32 * time.Minute) // 00:30 is called
 				w.set(func() { w.shift += by })
-				time.Sleep(30 * time.Minute) // by later: 00:30 is called 2 minutes late, and 01:00
+				time.Sleep(30 * time.Minute) // by the wrong clock: 00:30 comes 2 minutes late, 01:00 in time
 				w.set(func() { w.shift -= by })
-				time.Sleep(30 * time.Minute) // 01:30 is called after the clock is right again
+				time.Sleep(30 * time.Minute) // by the right clock again: 01:30 is called, unless it was called before
 			}, w.keeper())
 			var times []string
 			for _, call := range w.calls {
@@ -343,8 +345,8 @@ func TestChangedText(t *testing.T) {
 	})
 }
 
-// TestChangedRule checks that other times count from the moment at which a process sees them. None of them counts as
-// missed, and no input is made for a time before.
+// TestChangedRule checks a schedule with changed times. The new times count from the moment at which a process sees the
+// change. No earlier time is missed or called.
 func TestChangedRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := table("a")

@@ -104,7 +104,7 @@ func members(n record.Notice) (kind string, line Line) {
 	return followed(n)
 }
 
-// followed returns the same for the notices that only a follower gets.
+// followed works like members, for the notices that only a follower of the log gets.
 func followed(n record.Notice) (kind string, line Line) {
 	switch n := n.(type) {
 	case record.Received:
