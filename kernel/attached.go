@@ -315,7 +315,7 @@ func (a *Attached) unprompted(u provider.Update, retelling bool) {
 		a.r.place(a.setup)).Request) {
 		return
 	}
-	s.wasAsked = true // one event is enough
+	s.wasAsked = true // report the call once
 	why := whyByItself
 	if s.declined {
 		why = whyByItselfRefused

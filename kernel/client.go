@@ -104,7 +104,7 @@ func (r *Runner) receivedEvent(f provider.Frame, refs event.Refs) event.Event {
 
 // startTurn opens the turn. The notice n is shown together with the next notice, or when the prompt is written.
 func (c *client) startTurn(n record.Started) {
-	c.show.holdNotice(n) // the agent's updates follow this notice
+	c.show.holdNotice(n) // held, so that it is shown together with the agent's first update
 	c.sums.startTurn()
 }
 
@@ -119,7 +119,7 @@ func (c *client) Update(u provider.Update) {
 	case !c.sums.addUpdate(&u, c.run.t.Agent.Model, c.speaker()):
 	case called:
 		b := provider.BlockedRequest{Method: u.Tool.Title, ID: string(u.Tool.ID), Params: u.Raw}
-		_ = c.run.r.log.Record(blockedEvents(b, c.refs())...) // after an error the log ends, and so does the run
+		_ = c.run.r.log.Record(blockedEvents(b, c.refs())...) // if the log fails, the agent's next line ends the run
 		c.refused(b)
 	case c.run.clientPrompt == nil: // otherwise the agent's own client has received the line itself
 		c.show.holdNotice(record.Updated{Update: u})

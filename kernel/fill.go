@@ -284,7 +284,7 @@ func (f *filling) putQuestion(q interaction.Question) (*interaction.Answer, inte
 	q.Subject = subject
 	c.show.addNotice(record.Asked{Question: q, Request: f.p.ID, Answerable: c.run.t.AnswerIn > 0 && c.sums.isLive()})
 	if why := f.q.awaitEnd(t, f.p); why != "" {
-		_ = c.run.r.questions.Lapse(ctx, t, why) // Outcome returns an error of the log
+		_ = c.run.r.questions.Lapse(ctx, t, why) // Outcome returns the same error
 	}
 	a, lapsed, err := t.Outcome()
 	if err != nil {

@@ -90,7 +90,7 @@ func (r *Runner) awaitSeen(ctx context.Context, id event.InteractionID) (bool, e
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = changes.Close() }() // nothing was written
+	defer func() { _ = changes.Close() }() // nothing was written, so the error does not matter
 	for end := time.Now().Add(3 * lookEvery); ; {
 		_, ok, err := r.log.Last(ctx, event.Query{Interaction: id, Types: []event.Type{event.InteractionResolved}})
 		left := time.Until(end)

@@ -30,7 +30,7 @@ type questions struct {
 	c     *client
 	queue chan *provider.PermissionRequest // in wire order
 	begin sync.Once                        // starts decideLoop at the first question
-	loop  sync.WaitGroup                   // decideLoop
+	loop  sync.WaitGroup                   // the goroutine of decideLoop
 
 	deciding sync.Mutex     // held during judgeRequest and awaitOpen
 	open     sync.WaitGroup // one goroutine for each question that waits for a program or a person

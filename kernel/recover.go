@@ -225,8 +225,8 @@ func (r *Runner) recordedResult(ctx context.Context, intent event.Event) (record
 	if err != nil || res.Outcome != "" {
 		return res, err
 	}
-	// No other code records the outcome of a run that is missing in the list of open runs. If the run's process still
-	// lives, this call changes nothing.
+	// The run may be missing in the list of open runs that Recover has read, so its outcome is recorded here. While the
+	// process of the run lives, this call changes nothing.
 	ended, err := r.recoverRuns(ctx, []event.RunID{intent.Run}, died)
 	switch {
 	case err != nil:

@@ -333,7 +333,7 @@ func (run *run) promptAgent(ctx context.Context) (provider.Answer, error) {
 				return call.Answer()
 			}
 			run.client.show.flushQueue()
-			run.warnOfSpace() // while the agent works
+			run.warnOfSpace() // here it costs no time, because the agent works
 		case <-answered:
 			return call.Answer()
 		case <-run.agent.conn.Gone():

@@ -231,7 +231,7 @@ func (p *probe) Drained() {}
 // RequestPermission denies the request, because no prompt was sent.
 func (p *probe) RequestPermission(r *provider.PermissionRequest) {
 	p.addWarning("the agent asked for permission before it was prompted: " + r.Tool.Title)
-	p.said.Go(func() { _ = r.Cancel() }) // the agent may be ending
+	p.said.Go(func() { _ = r.Cancel() }) // an error is ignored, because the agent may be ending
 }
 
 // RefusedPermission does nothing, because the connection also reports the refusal as a warning.

@@ -80,7 +80,7 @@ func (v Vouchers) appendVoucher(ctx context.Context, e event.Event) error {
 	if _, err = log.Append(ctx, e); err == nil {
 		_, _ = log.Checkpoint(ctx) // the voucher counts without a checkpoint, and the next checkpoint also covers it
 	}
-	_ = log.Close() // the appended events are already on disk
+	_ = log.Close() // the events are already on disk, so the error does not matter
 	return err
 }
 
@@ -116,7 +116,7 @@ func (v Vouchers) Known(ctx context.Context) (Known, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = log.Close() }() // this code only reads
+	defer func() { _ = log.Close() }() // only read, so the error does not matter
 	known := Known{}
 	q := event.Query{Types: []event.Type{event.VoucherGiven, event.VoucherRevoked}}
 	for e, err := range log.Events(ctx, q) {

@@ -79,7 +79,7 @@ func (g *Guard) Lock(ctx context.Context) (unlock func(), err error) {
 		return func() {}, nil
 	}
 	paths := []string{filepath.Join(g.opt.Locks, lockName)}
-	if g.user { // all processes take this lock first
+	if g.user { // every process takes this lock first, so that no two block each other
 		if err := os.MkdirAll(g.opt.Dir, 0o700); err != nil {
 			return nil, ErrNotChecked.With(err)
 		}
@@ -409,7 +409,7 @@ func (g *Guard) openView(ctx context.Context, log *store.Reader) (*view.View, er
 func (v *views) close() {
 	for _, l := range v.list {
 		if l.log != nil {
-			_ = l.Close() // only read
+			_ = l.Close() // only read, so the error does not matter
 			_ = l.log.Close()
 		}
 	}

@@ -155,7 +155,7 @@ func applyCall(ctx context.Context, tx *sqlx.Tx, log event.Reader, e event.Event
 func applyAnswer(ctx context.Context, tx *sqlx.Tx, log event.Reader, e event.Event) error {
 	a, err := fact.Decode[fact.Responded](e)
 	if err != nil {
-		return nil // its usage is no longer known
+		return nil // the payload was pruned, so the usage is no longer known
 	}
 	used, err := fact.UsedBy(ctx, log, e, a)
 	if err != nil {

@@ -74,7 +74,7 @@ func (c Checkup) Run(ctx context.Context, report func(Check)) {
 	}
 	defer func() {
 		if e.log != nil {
-			_ = e.log.Close() // this code only reads
+			_ = e.log.Close() // only read, so the error does not matter
 		}
 	}()
 	for _, check := range []struct {

@@ -101,7 +101,7 @@ func (d Dirs) ViewKey() []byte {
 		made := make([]byte, viewKeyBytes)
 		_, _ = rand.Read(made) // rand.Read never fails
 		if os.MkdirAll(d.State, 0o700) == nil {
-			_ = disk.WriteFile(path, made, 0o600, os.Link) // another process may have been first
+			_ = disk.WriteFile(path, made, 0o600, os.Link) // a failure shows in the following read
 		}
 		key, err = os.ReadFile(path)
 	}

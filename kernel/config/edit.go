@@ -120,7 +120,7 @@ func edit(data []byte, path []string, literal string) []byte {
 	if l.inline.to > 0 {
 		// The new key goes after the last key of an inline table.
 		entry := keyOf(path[l.inlineDepth:]) + " = " + literal
-		if l.inline.from == l.inline.to { // empty, so to is after the brace
+		if l.inline.from == l.inline.to { // the table is empty, so l.inline.to is the place after its opening brace
 			return splice(data, l.inline.to, l.inline.to, " "+entry+" ")
 		}
 		return splice(data, l.inline.to, l.inline.to, ", "+entry)

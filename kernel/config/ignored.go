@@ -44,7 +44,7 @@ func replaceIn(root *os.Root, name, text string) error {
 		err = root.Rename(next, name)
 	}
 	if err != nil {
-		_ = root.Remove(next) // err names the fault
+		_ = root.Remove(next) // the caller gets the first error, err
 	}
 	return err
 }

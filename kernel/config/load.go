@@ -280,7 +280,7 @@ func readProject(ws Workspace) (projectFiles, Problems) {
 	read := func(path string, limit int64) []byte {
 		rel, err := filepath.Rel(ws.Root, path)
 		if err != nil {
-			rel = path // the root refuses this path
+			rel = path // the following reads report an error, because the root refuses this path
 		}
 		data, err := readRegular(root.Stat, open, rel, limit)
 		if problem := unreadable(path, err); problem != nil {

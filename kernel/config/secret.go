@@ -53,7 +53,7 @@ func (s Secret) Read(dirs Dirs, name string, getenv func(string) string) (string
 	if err != nil {
 		return "", fmt.Errorf("%s cannot be read: %s", printable(path), cause(err))
 	}
-	defer func() { _ = f.Close() }() // this code only reads
+	defer func() { _ = f.Close() }() // only read, so the error does not matter
 	info, err := f.Stat()
 	if err != nil {
 		return "", fmt.Errorf("%s cannot be read: %s", printable(path), cause(err))

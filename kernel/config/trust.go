@@ -200,7 +200,7 @@ func (l *loader) tightenLayer(file *layer) {
 
 func (l *loader) loosensEntry(file *layer, e entry) bool {
 	if e.row.loosens == whenProjectDefines {
-		return slices.ContainsFunc(file.entries, func(set entry) bool { // an adapter of that provider
+		return slices.ContainsFunc(file.entries, func(set entry) bool { // looks for an adapter of the chosen provider
 			return set.id == e.value.(string) && strings.HasPrefix(set.row.name, "providers."+anyID+".adapter.")
 		})
 	}

@@ -148,7 +148,7 @@ type MessageEnding string
 type BridgeFinished struct {
 	How           MessageEnding `json:"how"`
 	Detail        string        `json:"detail,omitempty"`
-	message.Coded               // of Detail
+	message.Coded               // the code of Detail, with the inserted values
 }
 
 // NewBridgeFinished returns the end of a message with an error as its detail.

@@ -108,7 +108,7 @@ type HookFailed struct {
 	// Event is the number of the event that the hook got. It is 0 for a policy program.
 	Event  event.Seq `json:"event,omitempty"`
 	Why    string    `json:"why"`
-	Stderr string    `json:"stderr,omitempty"` // its end, masked
+	Stderr string    `json:"stderr,omitempty"` // the last part of its error output, with masked secrets
 	message.Coded
 }
 

@@ -19,7 +19,7 @@ const (
 	FlowDone     = "done"
 	FlowFailed   = "failed"
 	FlowSkipped  = "skipped"
-	FlowRetry    = "retry" // a person wants a new input for a step
+	FlowRetry    = "retry" // a person has asked to call the step or the item again
 )
 
 // FlowDecided is the payload of flow.step.decided.

@@ -86,7 +86,7 @@ func Queue(ctx context.Context, path string) (*Lock, error) {
 	case <-ctx.Done():
 		go func() {
 			<-taken
-			_ = f.Close() // nothing was written
+			_ = f.Close() // nothing was written, so the error does not matter
 		}()
 		return nil, errors.Join(ErrHeld, context.Cause(ctx))
 	}
@@ -123,7 +123,7 @@ func (l *Lock) Take() (*Lock, error) {
 			return l, nil
 		}
 	}
-	_ = l.f.Close() // another process checks the lock, or this system cannot convert a shared lock
+	_ = l.f.Close() // try the ordinary way: another process checks the lock, or this system cannot convert it
 	return Acquire(l.f.Path())
 }
 
@@ -178,7 +178,7 @@ func Held(path string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("lock %s: %w", path, err)
 	}
-	return !free, f.Close() // nothing was written
+	return !free, f.Close()
 }
 
 // Count counts the lock files in a context's folder. The result "held" is the number of locked files of runs. The

@@ -113,7 +113,7 @@ func (d *Driver) takeLock(ctx context.Context, f *Flow, id string) (*filelock.Lo
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = changes.Close() }() // nothing was written
+	defer func() { _ = changes.Close() }() // nothing was written, so the error does not matter
 	shown := map[string]Phase{}
 	for {
 		if s, err := read(ctx, &d.Log.Reader, id, f); err == nil {
@@ -276,7 +276,7 @@ func (r *drive) watch(ctx context.Context, changed chan error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = changes.Close() }() // nothing was written
+	defer func() { _ = changes.Close() }() // nothing was written, so the error does not matter
 	for {
 		new, err := changes.Wait(ctx, 0)
 		if err != nil {

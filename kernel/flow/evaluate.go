@@ -432,7 +432,7 @@ func init() {
 }
 
 func (ev *evaluation) call(n *node) (any, error) {
-	f := functions[n.name] // the check has found it
+	f := functions[n.name] // checkNode has made sure that it exists
 	if f.each == nil {
 		args := make([]any, len(n.kids))
 		for i, k := range n.kids {

@@ -49,7 +49,7 @@ func (s *State) lookAt(ctx context.Context, log event.Reader, locks string, st *
 	case st.Flow != "":
 		inner, err := Look(ctx, log, locks, strings.TrimPrefix(string(s.InputID(st, 0)), event.FlowPrefix))
 		if err != nil {
-			return nil // it has not begun
+			return nil // the inner flow has not begun
 		}
 		switch outcome := inner.Outcome(); outcome {
 		case string(Running), string(Asked), string(Unknown):
@@ -100,7 +100,7 @@ func (s *State) lookAtCall(ctx context.Context, log event.Reader, locks string, 
 	switch {
 	case ok && end.Type == event.OutcomeUnknown:
 		s.setPhase(st, item, Unknown)
-	case ok: // the driver died before the decision
+	case ok: // the answer is on the log, but the driver died before its decision
 	default:
 		alive, err := filelock.Held(filelock.Run(locks, string(intent.Run)))
 		if err != nil {
@@ -194,7 +194,7 @@ func FindRun(ctx context.Context, log event.Reader, ref string) (string, error) 
 		if found != "" && ref != "" {
 			return "", fmt.Errorf("%q begins the ids of several flow runs: %s and %s", ref, found, s.ID)
 		}
-		found = s.ID // without a ref: the last one
+		found = s.ID // without a ref, the newest flow run is meant
 	}
 	if found == "" {
 		return "", fmt.Errorf("%w: %s", ErrNoRun, ref)

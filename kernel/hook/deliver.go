@@ -59,7 +59,7 @@ func (p Positions) read(h Hook) (at event.Seq, ok bool, err error) {
 		return 0, false, err
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	return event.Seq(n), err == nil, nil // a torn file counts as absent
+	return event.Seq(n), err == nil, nil // a half-written file counts as absent
 }
 
 // write replaces the number. It does not sync the file: after a power failure the hook gets some events again.

@@ -13,14 +13,14 @@ type Command struct {
 	Help string
 }
 
-// Sentences has all sentences for people, in one language. The comment after a field lists the values that are
-// inserted, in their order.
+// Sentences has all sentences for people, in one language. A comment such as "inserted: the id" lists the values that
+// are inserted into a sentence, in their order.
 type Sentences struct {
 	// Name is the language's name in the language itself.
 	Name string
 
 	// Durations: the singular and the plural of days, hours, minutes and seconds. Joint goes between two units.
-	Unit, Units [4]string // the number
+	Unit, Units [4]string // inserted: the number
 	Joint       string
 
 	// Pairing.
@@ -30,63 +30,63 @@ type Sentences struct {
 
 	// Sentences about the result of a message.
 	Ack, ReactionAck string // ReactionAck is an emoji
-	TooOld           string // the message's age, the maximum age
-	NotRead          string // the kind of the message
+	TooOld           string // inserted: the message's age, the maximum age
+	NotRead          string // inserted: the kind of the message
 	Unread           map[string]string
 	MayNotAsk        string
-	NotSent          string // the error
+	NotSent          string // inserted: the error
 	Elsewhere        string
 	Done             string
 	// Silent is sent instead of an empty answer.
 	Silent  string
-	Failed  string // the error, the partial text
-	Unknown string // the known details, the partial text, the run
+	Failed  string // inserted: the error, the partial text
+	Unknown string // inserted: the known details, the partial text, the run
 	// Interrupted is the final text of a progress message if its bridge died.
 	Interrupted    string
-	Partial        string // the part of the answer that arrived
-	StoppedBecause string // the reason
-	StoppedBy      string // the person
+	Partial        string // inserted: the part of the answer that arrived
+	StoppedBecause string // inserted: the reason
+	StoppedBy      string // inserted: the person
 	TokenLimit     string
-	EndedWith      string // the agent's stop reason
+	EndedWith      string // inserted: the agent's stop reason
 	StopReasons    map[string]string
-	Unasked, Freed string // the number of tool calls
+	Unasked, Freed string // inserted: the number of tool calls
 	Pruned         string
 	WholeFile      string
 	CutFile        string
-	AnswerRefused  string // the error
+	AnswerRefused  string // inserted: the error
 	NotYours       string
 
 	// Sentences about waiting inputs.
-	InLine, ForAgent   string // the position in the line
+	InLine, ForAgent   string // inserted: the position in the line
 	TakeBack           string
 	SendIt, TakeItBack string // labels of buttons
 	NotWaiting         string
 	NothingUnder       string
 	NothingWaits       string
-	SeveralHeld        string // the number of messages
+	SeveralHeld        string // inserted: the number of messages
 	NotHeld            string
 	HeldMark           string
 	HowToTakeBack      string
-	Held               string // the number of the message
-	HeldNotYours       string // the sentence Held
-	HeldOne            string // the sentence Held
-	HeldSeveral        string // the number of questions, the sentence Held
+	Held               string // inserted: the number of the message
+	HeldNotYours       string // inserted: the sentence Held
+	HeldOne            string // inserted: the sentence Held
+	HeldSeveral        string // inserted: the number of questions, the sentence Held
 	TakenBack          string
-	TakenBackBy        string // the person, the front end
+	TakenBackBy        string // inserted: the person, the front end
 	GoesOn             string
 
 	// Sentences about questions.
 	MayNotSay    string
-	InRunOf      string // the sender of the input
-	Asks         string // title, agent, id
+	InRunOf      string // inserted: the sender of the input
+	Asks         string // inserted: title, agent, id
 	UseTool      string
-	Address      string // the address
-	TakesWord    string // the word
-	TakesText    string // the number of the option
-	CardFile     string // the number of messages that the whole question needs
-	ByNumber     string // the id
-	ByButton     string // the id
-	YesTakesAll  string // the id
+	Address      string // inserted: the address
+	TakesWord    string // inserted: the word
+	TakesText    string // inserted: the number of the option
+	CardFile     string // inserted: the number of messages that the whole question needs
+	ByNumber     string // inserted: the id
+	ByButton     string // inserted: the id
+	YesTakesAll  string // inserted: the id
 	AlwaysBehind string
 	Card         card.Words // the words on a question's card
 	// Kinds has the names of the kinds of options, by the words of interaction/card.
@@ -96,33 +96,33 @@ type Sentences struct {
 	NotOpen     string
 	NotHere     string
 	NotWhole    string
-	ByID        string // the id
-	ByIDAndWord string // the id, the word
-	NeedsText   string // the way to answer
-	NeedsWord   string // the way to answer
-	TooSoon     string // the way to answer
-	GivesUp     string // the option, the agent
+	ByID        string // inserted: the id
+	ByIDAndWord string // inserted: the id, the word
+	NeedsText   string // inserted: the way to answer
+	NeedsWord   string // inserted: the way to answer
+	TooSoon     string // inserted: the way to answer
+	GivesUp     string // inserted: the option, the agent
 	TheAgent    string
-	WhereMeant  string // the way to answer
-	AnsweredBy  string // the person, the time, the place, the option
+	WhereMeant  string // inserted: the way to answer
+	AnsweredBy  string // inserted: the person, the time, the place, the option
 	BridgeDied  string
 	BridgeEnded string
-	ClosedWith  string // the reason
+	ClosedWith  string // inserted: the reason
 	Closings    map[string]string
-	WhatItWas   string // the answer, as lines of a card
+	WhatItWas   string // inserted: the answer, as lines of a card
 
 	// Sentences about unsent messages, and about messages that may arrive twice. Repeated goes before such a message.
 	// It must not be longer than in English.
 	Repeated      string
 	UnsentMessage string
-	UnsentCard    string // the question's id
-	UnsentFile    string // the file's name
+	UnsentCard    string // inserted: the question's id
+	UnsentFile    string // inserted: the file's name
 	UnsentAnswer  string
 
 	// Sentences about progress.
-	Tool, Tools          string // the last title; the number and the last title
-	NotOne               string // the title
-	NotOneOf, NotSeveral string // the number, the last title; the number not completed, the number, the last title
+	Tool, Tools          string // inserted: the last title; the number and the last title
+	NotOne               string // inserted: the title
+	NotOneOf, NotSeveral string // inserted: number, last title; number, number not completed, number, last title
 
 	// Sentences of commands.
 	Commands       []Command
@@ -134,47 +134,47 @@ type Sentences struct {
 	NoResume       string
 	NoFolds        string
 	NoCopy         string
-	NoExport       string // the session
+	NoExport       string // inserted: the session
 	NoEarlierInput string
-	LastInput      string // the text of the last input
+	LastInput      string // inserted: the text of the last input
 	OtherSession   string
 	Discarded      string
-	LanguageIs     string // the language's name
-	Languages      string // the language in use
-	NoLanguage     string // the typed text
+	LanguageIs     string // inserted: the language's name
+	Languages      string // inserted: the language in use
+	NoLanguage     string // inserted: the typed text
 
 	// Sentences about several projects of one bot.
 	OneProject            string
-	ProjectIs, NoProject  string // the project's name; the typed text
+	ProjectIs, NoProject  string // inserted: the project's name; the typed text
 	YouAreHere, NotServed string // each follows a project's name
 	HowToSwitch           string
-	InProject             string // the project's name
-	Unserved, FailedAt    string // the project's name
+	InProject             string // inserted: the project's name
+	Unserved, FailedAt    string // inserted: the project's name
 
 	// News about turns of other front ends.
 	Follows, FollowsNot string
-	NeedsAdmin          string // the command
-	AtDesk, EndedAtDesk string // the front end, the beginning of the input
-	FailedAtDesk        string // the error
+	NeedsAdmin          string // inserted: the command
+	AtDesk, EndedAtDesk string // inserted: the front end, the beginning of the input
+	FailedAtDesk        string // inserted: the error
 	UnknownAtDesk       string
-	RestAtDesk          string // the run
-	StillOpen           string // the question's id
+	RestAtDesk          string // inserted: the run
+	StillOpen           string // inserted: the question's id
 
 	// Sentences about questions of a team's workers.
-	InTeam         string // the worker, the input's sender, project and id
-	InTeamUnsigned string // the worker, the input's id
-	OfTeam         string // the worker
-	TeamUnread     string // the error
-	TeamAway       string // the worker
-	TeamUnsure     string // the worker
+	InTeam         string // inserted: the worker, the input's sender, project and id
+	InTeamUnsigned string // inserted: the worker, the input's id
+	OfTeam         string // inserted: the worker
+	TeamUnread     string // inserted: the error
+	TeamAway       string // inserted: the worker
+	TeamUnsure     string // inserted: the worker
 	TeamNoRight    string
 	TeamOtherwise  string
 	TeamGone       string
 	TeamElsewhere  string
-	UnsentTeamCard string // the question's id
+	UnsentTeamCard string // inserted: the question's id
 
 	// Answers of the commands.
-	NotDone string // an error without a translation
+	NotDone string // inserted: an error without a translation
 	// Checks has the names of the checks of /doctor and of their results.
 	Checks           map[string]string
 	AskedToStop      string

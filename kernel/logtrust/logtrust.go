@@ -123,7 +123,7 @@ func (s Store) Check(ctx context.Context, path string) error {
 	if err != nil {
 		return nil // the log does not exist, or Open reports the fault
 	}
-	defer func() { _ = r.Close() }() // this code only reads
+	defer func() { _ = r.Close() }() // only read, so the error does not matter
 	return s.Compare(ctx, r)
 }
 
@@ -181,7 +181,7 @@ func (s Store) checkFiles(ctx context.Context, path string) (now files, err erro
 	if err != nil {
 		return now, nil // Open reports the fault
 	}
-	defer func() { _ = r.Close() }() // this code only reads
+	defer func() { _ = r.Close() }() // only read, so the error does not matter
 	origin, err := r.Origin(ctx)
 	if err != nil || origin == "" {
 		return now, err

@@ -73,7 +73,7 @@ type Start struct {
 // Result is the result of a program. After an error, the fields have the known part.
 type Result struct {
 	Stdout []byte
-	Stderr string // its end
+	Stderr string // the last part of its error output
 	Files  []File // the files of the command, as they were at the start
 	Took   time.Duration
 }

@@ -24,7 +24,7 @@ func (p *Project) Programs() *program.Store {
 		Roots: []string{p.Workspace.Root, p.Dir}, Environ: p.Environ}
 	if p.Config.Project.Once {
 		for _, c := range p.Commands() {
-			files, _ := s.Files(c) // a missing program is an error at its start
+			files, _ := s.Files(c) // if a program is missing, its start reports the error
 			s.Pin(files)
 		}
 	}

@@ -55,7 +55,7 @@ func (p *Project) OfferSandbox(agent agents.Agent) bool {
 	if err != nil {
 		return false
 	}
-	_ = f.Close() // nothing was written
+	_ = f.Close() // nothing was written, so the error does not matter
 	return sandbox.Check(*p.SandboxIn(sandbox.Protect), []string{p.Resolver().Self, "sandbox", "try"}).Available
 }
 

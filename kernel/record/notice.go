@@ -108,7 +108,7 @@ func (Freed) notice()    {}
 func (r *Record) Notice(e event.Event) Notice {
 	switch err := r.Apply(e); {
 	case e.Damage() != nil && e.Type != event.MessageReceived && e.Type != event.Requested && e.Type != event.CallEnforced:
-		_ = r.factNotice(e) // only the type of the event counts
+		_ = r.factNotice(e) // the notice is not shown, but the event's type counts for later notices
 		return NewWarned("damaged", e.Damage().Row())
 	case err != nil:
 		return NewWarned("unreadable", unreadable.With(string(e.Type)))

@@ -77,7 +77,7 @@ func (w *world) keeper() *Keeper {
 			refs := event.Refs{Input: c.Input, Run: event.RunID("run of " + c.Input)}
 			_, err := w.log.Append(ctx, event.NewFact(event.Requested, "perlica", refs, fact.Requested{}))
 			if errors.As(err, new(*eventlog.ConflictError)) {
-				return nil // the recorded result is returned
+				return nil // the input was called before: no second call
 			}
 			if err != nil {
 				return err
