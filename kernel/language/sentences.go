@@ -122,7 +122,7 @@ type Sentences struct {
 	// Sentences about progress.
 	Tool, Tools          string // inserted: the last title; the number and the last title
 	NotOne               string // inserted: the title
-	NotOneOf, NotSeveral string // inserted: number, last title; number, number not completed, number, last title
+	NotOneOf, NotSeveral string // inserted: the number, the title; the number not completed, the number, the title
 
 	// Sentences of commands.
 	Commands       []Command

@@ -353,7 +353,7 @@ func (n *narrator) addText(e event.Event, s StepSaid) bool {
 		n.spoken.WriteString(s.Text)
 	}
 	if n.said.Len() == 0 {
-		n.saidAt, s.Text = Step{Seq: e.Seq, At: e.Time}, strings.TrimPrefix(s.Text, "\n") // cuts the break before a later message
+		n.saidAt, s.Text = Step{Seq: e.Seq, At: e.Time}, strings.TrimPrefix(s.Text, "\n") // \n of a later message
 	}
 	n.thought = s.Thought
 	n.said.WriteString(s.Text)
