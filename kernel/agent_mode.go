@@ -161,7 +161,7 @@ func (o Offers) Models() (id string, values []string, now string) {
 }
 
 // earlierChoices returns the mode and the model for the new session. An earlier choice wins over the setup's mode if
-// the agent still offers it. The earlier model counts only if the setup names no model.
+// the agent still offers it. The earlier model is used only if the setup names no model.
 func (s *agentSession) earlierChoices() (mode, model string) {
 	mode, model = s.setup.Mode, s.setup.Model
 	if e := s.setup.Earlier.Mode; e != "" {

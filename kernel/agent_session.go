@@ -32,7 +32,7 @@ type Setup struct {
 	Model   string          // empty means the agent's own choice
 	Mode    string          // empty means the mode in which the agent asks a person
 	// Earlier holds the choices that were made in the previous session. They are made again if the agent still offers
-	// them. Earlier.Mode replaces Mode. Earlier.Model counts only if Model is empty.
+	// them. Earlier.Mode replaces Mode. Earlier.Model is used only if Model is empty.
 	Earlier fact.SessionConfigured
 	Servers []acp.McpServer
 	System  string // the text that goes before the first prompt of the agent's session
@@ -270,8 +270,8 @@ func (s *agentSession) Received(f provider.Frame) error {
 	return s.r.log.Record(s.r.receivedEvent(f, s.refsNow()))
 }
 
-// Update passes an update to the present turn. Between turns an update is only recorded: after session/load, the agent
-// repeats all earlier turns.
+// Update passes an update to the present turn. Between turns, Update only records it, because after session/load the
+// agent repeats all earlier turns.
 func (s *agentSession) Update(u provider.Update) {
 	from, to := s.applyState(u)
 	s.mu.RLock()
@@ -319,8 +319,8 @@ func (s *agentSession) RequestPermission(p *provider.PermissionRequest) {
 	})
 }
 
-// RefusedPermission reports a question to the turn that the connection refused before a person or a rule could judge
-// it.
+// RefusedPermission tells the present turn about a question that the connection refused. Neither a person nor a rule
+// has judged this question.
 func (s *agentSession) RefusedPermission(t provider.ToolCall) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

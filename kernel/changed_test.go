@@ -118,8 +118,9 @@ func TestRunsWhatTheSessionChanged(t *testing.T) {
 	}
 }
 
-// TestWhatCountsAsChanged tries the ways in which an agent changes a file. An edit that a person allowed does not
-// count. These count: an effect beyond the person's permission, and an edit that only the mode allowed.
+// TestWhatCountsAsChanged tries the ways in which an agent changes a file. If a person allowed an edit, Perlica does
+// not ask about the file later. It does ask if the effect went beyond the permission, or if only the mode allowed the
+// edit.
 func TestWhatCountsAsChanged(t *testing.T) {
 	for name, test := range map[string]struct {
 		mode   policy.Mode
@@ -187,12 +188,12 @@ func TestEditedSources(t *testing.T) {
 	}
 }
 
-// TestReplayedToolCalls checks that a person's permission still counts when the agent repeats the call during
-// session/load. It also checks that a tool call between two turns counts.
+// TestReplayedToolCalls checks that a person's permission stays valid when the agent repeats the call during
+// session/load. It also checks that a file is changed by a tool call between two turns.
 func TestReplayedToolCalls(t *testing.T) {
 	const noResume = "[initialize]\n@unset agentCapabilities.sessionCapabilities.resume\n[session/load]\n"
 	for name, test := range map[string]struct {
-		between int // the number of turns in between
+		between int // the number of turns before the agent repeats its calls
 		loads   string
 		asked   bool
 	}{

@@ -13,8 +13,9 @@ import (
 	"github.com/perlica/perlica/policy/shell"
 )
 
-// TestForgedApprovals checks that rows that a stranger wrote into the view of the approvals change no decision. A
-// deleted no still counts. If the view cannot be read, a person is asked, even if the mode would allow the request.
+// TestForgedApprovals checks that rows that a stranger wrote into the view of the approvals change no decision. A no
+// that was deleted from the view must still refuse. If the view cannot be read, a person is asked, even if the mode
+// would allow the request.
 func TestForgedApprovals(t *testing.T) {
 	r := openRunner(t)
 	r.opt.ViewKey = []byte("a secret of the user's")

@@ -133,7 +133,7 @@ func (r *Runner) recoverRun(ctx context.Context, id event.RunID, why cause) (end
 	if !left.Intended {
 		return false, nil
 	}
-	// Readers must see these events before the end of the open questions.
+	// Record the missing resolutions first. Readers must see them before the ends of the questions that are still open.
 	if err := r.resolveRest(ctx, id); err != nil {
 		return false, err
 	}
@@ -244,9 +244,10 @@ var (
 	ErrNoCall       = errors.New("the run made no call")
 )
 
-// Resolve records a person's judgement whether the prompt of a run with an unknown outcome was sent. The newest
-// judgement counts. Resolve only records this event. It returns ErrOutcomeKnown for a known outcome and ErrUnderWay for
-// a running run. It returns ErrNoOutcome if Recover has not yet ended the run, and ErrNoCall if the run has no intent.
+// Resolve records a person's judgement whether the prompt of a run with an unknown outcome was sent. A newer judgement
+// replaces an older one. Resolve only records this event. It returns ErrOutcomeKnown for a known outcome and
+// ErrUnderWay for a running run. It returns ErrNoOutcome if Recover has not yet ended the run, and ErrNoCall if the run
+// has no intent.
 func (r *Runner) Resolve(ctx context.Context, run event.RunID, f fact.Resolved) error {
 	e, ok, err := r.log.Last(ctx, event.Query{Run: run, Types: []event.Type{
 		event.Responded, event.ProviderError, event.OutcomeUnknown,

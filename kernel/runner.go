@@ -224,7 +224,7 @@ func (r *Runner) rememberApproval(ctx context.Context, a policy.Approval, by str
 	if _, err := r.log.Append(ctx, event.NewFact(event.ApprovalRemembered, "user", refs, a)); err != nil {
 		return err
 	}
-	// If the process dies here, the approval does not count, and a person is asked again.
+	// If the process dies here, the approval is not valid, and a person is asked again.
 	if err := r.opt.Vouchers.Add(ctx, a); err != nil {
 		r.opt.Trail.Warn("the approval will not count", "error", err.Error())
 	}

@@ -1,6 +1,6 @@
 // Package approvals knows the standing approvals of a log and the decisions that this user made on this machine.
 //
-// A decision that came with a foreign log counts only after the user's own log vouches for it. The package decides
+// A decision that came with a foreign log is not valid until the user's own log vouches for it. The package decides
 // nothing.
 package approvals
 
@@ -23,8 +23,8 @@ import (
 )
 
 // Vouchers knows the decisions of this user on this machine: standing approvals and paired contacts. A cloned
-// repository can bring a log with foreign decisions. So a yes counts only if its hash is in the user's own log. If the
-// user's log is lost, all these decisions stop counting. The zero Vouchers knows no decision.
+// repository can bring a log with foreign decisions. So a yes is valid only if its hash is in the user's own log. If
+// the user's log is lost, all these decisions become invalid. The zero Vouchers knows no decision.
 type Vouchers struct{ dirs config.Dirs }
 
 // NewVouchers returns Vouchers that store the hashes in the user's own log. The first Add creates that log.
@@ -78,13 +78,13 @@ func (v Vouchers) appendVoucher(ctx context.Context, e event.Event) error {
 		return err
 	}
 	if _, err = log.Append(ctx, e); err == nil {
-		_, _ = log.Checkpoint(ctx) // the voucher counts without a checkpoint, and the next checkpoint also covers it
+		_, _ = log.Checkpoint(ctx) // the voucher is valid without a checkpoint, and the next one covers it
 	}
 	_ = log.Close() // the events are already on disk, so the error does not matter
 	return err
 }
 
-// Filter returns the approvals that count: every no, and each yes for which the user's log vouches.
+// Filter returns the valid approvals of the list: every no, and each yes for which the user's log vouches.
 func (v Vouchers) Filter(ctx context.Context, list []policy.Approval) ([]policy.Approval, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -99,7 +99,7 @@ func (v Vouchers) Filter(ctx context.Context, list []policy.Approval) ([]policy.
 	return counts, err
 }
 
-// Known returns the decisions for which the user's log vouches. If it returns an error, no decision counts.
+// Known returns the decisions for which the user's log vouches. After an error, no decision is valid.
 func (v Vouchers) Known(ctx context.Context) (Known, error) {
 	if v.dirs.State == "" {
 		return nil, nil

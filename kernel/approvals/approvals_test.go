@@ -61,8 +61,8 @@ func (v Vouchers) holds(t *testing.T) int64 {
 	return rep.Events
 }
 
-// TestVouchers checks that a decision counts after Add, stops counting after Revoke, and counts after another Add. It
-// also checks that reading creates no file.
+// TestVouchers checks that a decision is valid after Add, invalid after Revoke, and valid after another Add. It also
+// checks that reading creates no file.
 func TestVouchers(t *testing.T) {
 	v := here(t)
 	for _, step := range []struct {
@@ -117,8 +117,8 @@ func TestVouchersAtOnce(t *testing.T) {
 	}
 }
 
-// TestVouchersKilled kills processes that call Add in a loop. It checks that all acknowledged decisions still count and
-// that the log accepts new events.
+// TestVouchersKilled kills processes that call Add in a loop. It checks that all acknowledged decisions are still valid
+// and that the log accepts new events.
 func TestVouchersKilled(t *testing.T) {
 	v := here(t)
 	if state := os.Getenv("PERLICA_TEST_STATE"); state != "" {

@@ -73,7 +73,7 @@ type Config struct {
 	SandboxHosts []string
 
 	Project Project
-	// Withheld lists the settings of the project file that do not count before the project is trusted, one per line.
+	// Withheld lists the settings of the project file that have no effect before the project is trusted, one per line.
 	Withheld []string
 	// Notes lists the reserved keys that the files set without effect, one per line.
 	Notes []string
@@ -180,7 +180,7 @@ type Provider struct {
 	MaxLineBytes   int
 	// Mode is the agent's mode. "" means the registry's asking mode, and "none" leaves the agent in its first mode.
 	Mode string
-	// Sandbox is the sandbox of this agent. It counts if it is stricter than Config.Sandbox.
+	// Sandbox is the sandbox of this agent. It has an effect only if it is stricter than Config.Sandbox.
 	Sandbox sandbox.Mode
 	// SandboxHosts replaces Config.SandboxHosts for this agent if it is not nil.
 	SandboxHosts []string

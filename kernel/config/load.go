@@ -150,8 +150,8 @@ func (l *layer) setFolder(dir string) {
 	}
 }
 
-// trusted reports whether all settings of the project count. If the trust store is broken, trusted adds a problem and
-// returns false.
+// trusted reports whether all settings of the project take effect. If the trust store is broken, trusted adds a problem
+// and returns false.
 func (l *loader) trusted(ws Workspace, dirs Dirs, environ []string) bool {
 	if v := lookup(environ, trustVariable); v != "" {
 		ok, err := strconv.ParseBool(v)

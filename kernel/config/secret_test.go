@@ -70,7 +70,8 @@ func TestSecretOfEverybody(t *testing.T) {
 	}
 }
 
-// TestChannelsOfAProject checks that the channel settings of a project file count only after the project is trusted.
+// TestChannelsOfAProject checks that the channel settings of a project file have no effect before the project is
+// trusted.
 func TestChannelsOfAProject(t *testing.T) {
 	p := newPlace(t)
 	p.project(`[service.channels]

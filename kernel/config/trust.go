@@ -66,7 +66,7 @@ func trustLine(ws Workspace, digest string) string {
 	return digest + "  " + fmt.Sprintf("%q", realPath(ws)) + "\n"
 }
 
-// Trust makes all settings of the project's files count while the files have this digest. The caller passes the
+// Trust lets all settings of the project's files take effect while the files have this digest. The caller passes the
 // Config.Project.Digest of the files that the person saw, so that a later change is not trusted. When Trust returns
 // nil, the trust survives a crash.
 func Trust(dirs Dirs, ws Workspace, digest string) error {
@@ -107,7 +107,7 @@ func Trusted(dirs Dirs, ws Workspace, digest string) (bool, error) {
 	return string(data) == trustLine(ws, digest), nil
 }
 
-// loosening is the condition under which a key of a project file loosens the other settings. Such a key does not count
+// loosening is the condition under which a key of a project file loosens the other settings. Such a key has no effect
 // before the project is trusted.
 type loosening int
 

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// TestOnlyTightens checks for each setting whether it counts in an untrusted project file.
+// TestOnlyTightens checks for each setting whether it has an effect in an untrusted project file.
 func TestOnlyTightens(t *testing.T) {
 	for _, tt := range []struct {
 		name, user, project string
-		withheld            string // the withheld lines; "" means that the setting counts
+		withheld            string // the withheld lines; "" means that the setting has an effect
 	}{
 		{"deny rule", "", "[[policy.rule]]\neffect='deny'", ""},
 		{"ask rule", "", "[[policy.rule]]\neffect='ask'", ""},

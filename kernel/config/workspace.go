@@ -109,8 +109,8 @@ func above(dir, home string) iter.Seq[string] {
 }
 
 // workTree returns the top of the git work tree that contains dir. Without a work tree, top is dir and ok is false. A
-// .git above dir counts only if it belongs to this user, to root, or to the owner of dir. In /tmp, for example, another
-// user could have put it there.
+// .git above dir is used only if it belongs to this user, to root, or to the owner of dir. In /tmp, for example,
+// another user could have put it there.
 func workTree(dir, home string) (top string, ok bool) {
 	if end, err := os.Stat(home); err == nil && isHome(dir, end) {
 		return dir, false

@@ -76,7 +76,7 @@ type PolicyDecided struct {
 	Rule any    `json:"rule,omitempty"`
 	// Approval is the id of the standing approval that gave the answer.
 	Approval string `json:"approval,omitempty"`
-	// Program is the policy program that gave the answer, with By "program". Otherwise it is nil.
+	// Program is the policy program that gave the answer, if By is "program". Otherwise it is nil.
 	Program *ProgramRuling `json:"program,omitempty"`
 	Why     string         `json:"why"`
 	Option  string         `json:"option,omitempty"`
@@ -189,8 +189,8 @@ type SandboxEntered struct {
 	Version   string `json:"version,omitempty"`
 	// Landlock means that Landlock blocks the abstract sockets of other programs.
 	Landlock bool `json:"landlock,omitempty"`
-	// Rules are the access rights to paths, and the hosts that the agent may connect to. For a file, the rule for its
-	// nearest parent path counts.
+	// Rules are the access rights to paths, and the hosts that the agent may connect to. A file gets the rights of the
+	// nearest parent path in this list.
 	Rules []string `json:"rules,omitempty"`
 }
 
@@ -336,9 +336,10 @@ type Requested struct {
 
 // BudgetReached is the payload of budget.refused and budget.warned. A budget refuses a call, or a person is warned.
 type BudgetReached struct {
-	// Budget is the name of the budget: its keys as the configuration has them.
+	// Budget is the name of the budget. It is made of the budget's keys, such as "day calls=10".
 	Budget string `json:"budget"`
-	// Period names the period: its first moment in UTC, or the id of a session or of a run.
+	// Period identifies the period. It is the first moment of a day, a week or a month, in UTC, or the id of a session
+	// or of a run.
 	Period string `json:"period"`
 	Cause  string `json:"cause"` // calls, tokens, money, or unknown for a provider without reported costs
 	// Until is the time when the budget is free again. It is absent if no time renews the budget.
@@ -386,7 +387,7 @@ type Failed struct {
 	Known     string `json:"known,omitempty"`
 	// KnownMessage is the code of the sentence in Known, with the values inserted into the sentence.
 	KnownMessage message.Coded `json:"known_message,omitzero"`
-	// Content is the same as in Responded.
+	// Content has the same meaning as Responded.Content.
 	Content []provider.Block `json:"content,omitempty"`
 }
 

@@ -9,8 +9,8 @@ import (
 
 // Meter calculates the tokens and the cost of each run from the agents' reports. An agent reports the cost of its
 // session so far. Some agents also report the tokens of the session so far, and some begin at zero again after a
-// restart. So a run's share is the difference to the session's previous report. If the new report is lower, the whole
-// report counts. The zero value is ready.
+// restart. So a run's share is the difference to the session's previous report. If the new report is lower than the
+// previous one, the whole new report is the run's share. The zero value is ready.
 type Meter struct {
 	costs  map[bill]float64
 	tokens map[account][2]int64

@@ -1,8 +1,8 @@
 // Package hook starts programs of the user for events and questions.
 //
 // A hook gets each event of its types after the event is on disk. It delays nothing and changes nothing. A policy
-// program judges a request of the agent before a person is asked. Its answer counts like a rule, and any failure means
-// that a person is asked.
+// program judges a request of the agent before a person is asked. Its answer has the effect of a rule, and any failure
+// means that a person is asked.
 //
 // The one idea is that the log is the queue of the hooks: a file has the number of the last event that a hook got. The
 // process `perlica hook deliver` delivers the rest, one event after another, and a lock admits one such process for

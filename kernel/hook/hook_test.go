@@ -124,8 +124,8 @@ func waitForEver() {
 	panic(fmt.Sprint(w, err))
 }
 
-// TestMisbehaviours asks programs that misbehave. Only a single valid answer of a program that ended well counts. The
-// results are the table in docs/hooks.md.
+// TestMisbehaviours asks programs that misbehave. An answer is accepted only if it is a single valid one and the
+// program ended well. The results are the table in docs/hooks.md.
 func TestMisbehaviours(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| the program | counts as | reason on record |\n|---|---|---|\n")
@@ -242,7 +242,7 @@ func appendTo(t *testing.T, path, text string) {
 	}
 }
 
-// TestSeveralPrograms checks that a later no outweighs a yes, and that a yes does not count if another program failed.
+// TestSeveralPrograms checks that a later no outweighs a yes, and that a yes is ignored if another program failed.
 func TestSeveralPrograms(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "project", "judge")

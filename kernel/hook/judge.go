@@ -51,7 +51,7 @@ type Question struct {
 	Input    event.InputID   `json:"input_id"`
 	Mode     policy.Mode     `json:"mode"`
 	Tier     string          `json:"tier"`
-	// MayAllow means that the answer "allow" counts. Otherwise it means "ask".
+	// MayAllow means that the answer "allow" is accepted. Otherwise it means "ask".
 	MayAllow bool                 `json:"may_allow"`
 	Title    string               `json:"title"`
 	Why      string               `json:"why,omitempty"`
@@ -79,8 +79,8 @@ var (
 	errSilence = message.New("hook.silence", "gave no answer")
 )
 
-// Ask asks the programs in order until one denies. An "allow" of a program counts only if no program denies and none
-// fails. When ctx ends, Ask ends the programs. The function failed is called for each failure.
+// Ask asks the programs in order until one denies. It accepts an "allow" only if no program denies and none fails. When
+// ctx ends, Ask ends the programs. The function failed is called for each failure.
 func (j Judges) Ask(ctx context.Context, q Question, failed func(fact.HookFailed)) (ruling Ruling) {
 	q.Version, q.Type, q.Project = 1, "permission", j.store.Project
 	input, err := json.Marshal(q)
@@ -111,7 +111,7 @@ func (j Judges) Ask(ctx context.Context, q Question, failed func(fact.HookFailed
 			ruling = said
 		}
 	}
-	if !whole { // the failed program might have denied, so an "allow" of another one does not count
+	if !whole { // the failed program might have denied, so an "allow" of another one is ignored
 		return Ruling{}
 	}
 	return ruling

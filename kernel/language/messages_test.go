@@ -53,7 +53,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestAccepted checks that the first known language of the header counts, otherwise English.
+// TestAccepted checks that Accepted chooses the first known language of the header, and otherwise English.
 func TestAccepted(t *testing.T) {
 	for header, want := range map[string]language.Language{
 		"": "en", "*": "en", "fr": "en", "zh": "zh", "zh-CN,zh;q=0.9,en;q=0.8": "zh", "en-GB,en;q=0.9,zh;q=0.8": "en",

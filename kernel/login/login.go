@@ -87,6 +87,6 @@ func recorded(ctx context.Context, r *kernel.Runner, what fact.Login, do func() 
 		ended.Error = err.Error()
 	}
 	err = errors.Join(err, record(event.LoginEnded, ended))
-	_, _ = r.Log().Checkpoint(ctx) // the events count without a checkpoint
+	_, _ = r.Log().Checkpoint(ctx) // the events are valid without a checkpoint
 	return err
 }

@@ -42,8 +42,8 @@ func (p *Project) CheckSandbox() error {
 // offered is the file that remembers that a person heard of the sandbox.
 const offered = "sandbox-offered"
 
-// OfferSandbox reports whether a person should hear of the sandbox: no setting names one, and this machine can start
-// protect. It tries the machine once for each folder of state.
+// OfferSandbox reports whether a person should hear of the sandbox, because no setting names one and this machine can
+// start the mode protect. It tries the machine once for each folder of state.
 func (p *Project) OfferSandbox(agent agents.Agent) bool {
 	if p.Config.Sandbox != "" || p.Config.Provider(agent.ID).Sandbox != "" {
 		return false

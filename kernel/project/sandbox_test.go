@@ -11,7 +11,7 @@ import (
 	"github.com/perlica/perlica/provider/registry"
 )
 
-// TestHosts checks which list of hosts counts for an agent.
+// TestHosts checks which list of hosts is used for an agent.
 func TestHosts(t *testing.T) {
 	for _, c := range []struct {
 		name         string

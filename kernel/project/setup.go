@@ -115,8 +115,8 @@ func (p *Project) Agent(c Choice, s sessions.Session) (agent agents.Agent, err e
 	return agent, err
 }
 
-// environ returns a variable of the project's environment, or "". If the variable occurs several times, the last one
-// counts.
+// environ returns a variable of the project's environment, or "". If the variable occurs several times, environ returns
+// the last value.
 func (p *Project) environ(name string) string {
 	for _, kv := range slices.Backward(p.Environ) {
 		if n, v, _ := strings.Cut(kv, "="); n == name {

@@ -72,7 +72,7 @@ type Question struct {
 }
 
 // Read applies the events of a run that q selects. An event that cannot be decoded comes from a later version, and only
-// its type counts. The error comes from the log.
+// its type is used. The error comes from the log.
 func Read(ctx context.Context, log event.Reader, run event.RunID, q event.Query) (*Record, error) {
 	r := &Record{Result: Result{Run: run}, Refs: event.Refs{Run: run}}
 	q.Run = run
@@ -126,7 +126,7 @@ var resulting = []event.Type{
 }
 
 // Apply adds an event of the run. Many types of events change nothing. The error means that the payload cannot be
-// decoded. In that case, or if the payload is missing, only the event's type counts.
+// decoded. In that case, or if the payload is missing, Apply uses only the event's type.
 func (r *Record) Apply(e event.Event) error {
 	if r.First == 0 {
 		r.First, r.At = e.Seq, e.Time

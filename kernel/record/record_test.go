@@ -8,7 +8,7 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestRecordOfAnything checks that an event without a readable payload still counts by its type. Apply must return an
+// TestRecordOfAnything checks that the type of an event is used even if its payload is unreadable. Apply must return an
 // error for exactly those types, because it decodes the payload only of these types.
 func TestRecordOfAnything(t *testing.T) {
 	for _, typ := range event.Known().Types() {

@@ -232,8 +232,8 @@ func isPrompt(line []byte) bool {
 	return member(line, "method") == acp.AgentMethodSessionPrompt
 }
 
-// member returns the string value of an object's member with exactly this name. If the name occurs several times, the
-// last one counts. If the member is absent, it returns "".
+// member returns the string value of an object's member with exactly this name. If the name occurs several times,
+// member returns the last value. If the member is absent, it returns "".
 func member(object []byte, name string) (text string) {
 	var members map[string]json.RawMessage // a struct would also match names in another case
 	if json.Unmarshal(object, &members) != nil || json.Unmarshal(members[name], &text) != nil {

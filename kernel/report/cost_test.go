@@ -13,7 +13,7 @@ import (
 )
 
 // TestWhatARunCosts checks that a run's cost is the difference between two reports, because an agent reports the cost
-// of its whole session. If an agent begins at zero again, the whole new report counts.
+// of its whole session. If an agent begins at zero again, the cost is the whole new report.
 func TestWhatARunCosts(t *testing.T) {
 	start := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	now := start

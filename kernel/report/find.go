@@ -107,7 +107,8 @@ func FindRun(ctx context.Context, log event.Reader, ref string) (event.RunID, er
 		parts.addID(e.Run, isShortFor(ref, string(e.Run)))
 	}
 	if len(inputs.ids) > 0 {
-		// After a failure before the call, the same input may have been given again, so the newest run counts.
+		// An input may have several runs, because it may be given again after a failure before the call. The newest run
+		// is meant.
 		return inputs.ids[len(inputs.ids)-1], nil
 	}
 	return parts.single(ref)

@@ -80,7 +80,7 @@ func readRun(ctx context.Context, log event.Reader, id event.RunID) (Run, error)
 		if err != nil {
 			return run, err
 		}
-		_ = rec.Apply(e) // if a fact is unreadable, its type still counts
+		_ = rec.Apply(e) // if a fact is unreadable, Apply uses its type
 		if !e.Type.Outcome() {
 			continue
 		}

@@ -80,8 +80,8 @@ type StatsQuery struct {
 	Zone *time.Location
 }
 
-// ReadStats returns the statistics of the selected runs. It reads facts only. If a payload is missing, only the event's
-// type counts.
+// ReadStats returns the statistics of the selected runs. It reads facts only. If a payload is missing, it uses only the
+// event's type.
 func ReadStats(ctx context.Context, log event.Reader, q StatsQuery) (Stats, error) {
 	c := counter{q: q, runs: map[event.RunID]*counted{}, providers: map[event.SessionID]string{},
 		names: map[event.SessionID]string{}, answers: map[Answers]int{}}
@@ -104,7 +104,7 @@ func ReadStats(ctx context.Context, log event.Reader, q StatsQuery) (Stats, erro
 	return c.stats(), nil
 }
 
-// numbered has the types of facts that count.
+// numbered has the types of facts that the statistics use.
 var numbered = []event.Type{
 	event.MessageReceived, event.Requested, event.Responded, event.ProviderError, event.OutcomeUnknown,
 	event.CallEnforced, event.ToolBlocked, event.PolicyUnasked, event.PolicyDecided, event.ReplyFailed,
@@ -165,7 +165,7 @@ func (c *counter) addEvent(e event.Event) {
 	if r == nil { // the run is not counted, but the next run's cost is the difference to its report
 		r = &counted{}
 	}
-	_ = r.Apply(e) // if a fact is unreadable, its type still counts
+	_ = r.Apply(e) // if a fact is unreadable, Apply uses its type
 	if e.Type == event.Responded && (r.Cost != nil || r.Usage != nil) {
 		c.reports = append(c.reports, usageReport{e.Refs, r.Report()})
 	}

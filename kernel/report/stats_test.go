@@ -98,8 +98,8 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// TestStatsOfAPrunedLog checks that a pruned run still counts by the types of its events, and gets its provider from
-// the session.
+// TestStatsOfAPrunedLog checks that a pruned run is still in the statistics by the types of its events, and gets its
+// provider from the session.
 func TestStatsOfAPrunedLog(t *testing.T) {
 	log := statsLog(t)
 	if _, err := log.Prune(t.Context(), event.Pruning{Until: 1000, Run: "1"}); err != nil {

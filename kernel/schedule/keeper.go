@@ -135,7 +135,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// read returns the schedules that count now, and their states.
+// read returns the configured schedules and their states.
 func (k *Keeper) read(ctx context.Context) ([]Schedule, stateSet, error) {
 	list, err := k.Schedules()
 	if err != nil {

@@ -345,7 +345,7 @@ func TestChangedText(t *testing.T) {
 	})
 }
 
-// TestChangedRule checks a schedule with changed times. The new times count from the moment at which a process sees the
+// TestChangedRule checks a schedule with changed times. The new times apply from the moment at which a process sees the
 // change. No earlier time is missed or called.
 func TestChangedRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

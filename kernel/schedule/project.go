@@ -15,8 +15,8 @@ import (
 // Work is the work of a Keeper in a project.
 type Work struct {
 	Runner *kernel.Runner
-	// Load loads the project again, so that a changed configuration counts at once. A project's own schedules count only
-	// if their file is trusted.
+	// Load loads the project again, so that a changed configuration takes effect at once. A project's own schedules are
+	// used only if their file is trusted.
 	Load func() (*project.Project, error)
 	// Grace is the time that calls have to end after the Keeper's ctx has ended. They are then cancelled.
 	Grace time.Duration
@@ -63,7 +63,7 @@ func Of(p *project.Project) ([]Schedule, error) {
 	return list, nil
 }
 
-// answer answers a call with the configuration that counts now.
+// answer answers a call with the present configuration.
 func (w Work) answer(hard, soft context.Context, c Call) (record.Result, error) {
 	if c.Flow != "" {
 		return record.Result{}, errors.New("schedules cannot run flows yet")

@@ -118,7 +118,7 @@ func Pause(ctx context.Context, log *eventlog.Log, s Schedule, by string) error 
 	})
 }
 
-// Resume records that a paused schedule goes on. Its times after now count.
+// Resume records that a paused schedule goes on. It makes inputs only for its times after now.
 func Resume(ctx context.Context, log *eventlog.Log, s Schedule, by string, now time.Time) error {
 	return change(ctx, log, s, func(st State) (event.Event, error) {
 		if !st.Paused {

@@ -62,7 +62,8 @@ func (s Schedule) After(at time.Time) (next time.Time, ok bool) {
 		if wall, err = gronx.NextTickAfter(s.Cron, wall, false); err != nil {
 			return time.Time{}, false
 		}
-		// In a doubled hour, the first pass of the clock counts. The second pass has no time.
+		// When clocks go back, they show some times twice. In the second pass, next lies before at, so the search goes
+		// on.
 		if next = instantOf(wall, s.zone); next.After(at) {
 			return next, true
 		}

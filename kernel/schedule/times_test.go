@@ -26,8 +26,8 @@ func newSchedule(t *testing.T, rule, zone string) Schedule {
 	return s
 }
 
-// TestAfter checks the planned times of rules, above all on the days on which clocks are changed. A skipped time counts
-// at the next valid minute, and a doubled one counts once.
+// TestAfter checks the planned times of rules, above all on the days on which clocks are changed. A skipped time moves
+// to the next valid minute, and a doubled one is used once.
 func TestAfter(t *testing.T) {
 	for _, c := range []struct {
 		zone, rule, from, want string
