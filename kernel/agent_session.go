@@ -101,7 +101,7 @@ func newAgentSession(r *Runner, setup Setup, base event.Refs, client *client) *a
 // startProcess starts the agent's process, or adopts the process that Turn.Launch has started.
 func (s *agentSession) startProcess() (err error) {
 	for _, dir := range append([]string{s.setup.Dir}, s.setup.AddDirs...) {
-		if !utf8.ValidString(dir) { // JSON would change the name
+		if !utf8.ValidString(dir) { // JSON would change an invalid name
 			return &InputError{fmt.Errorf(
 				"the agent cannot be told its directory %q: the name is not valid UTF-8; rename it or choose another one", dir)}
 		}

@@ -337,7 +337,7 @@ func (q *questions) awaitAnswer(t *interaction.Ticket, a asking) {
 	} else {
 		q.countLapse(p, lapsed)
 		if lapsed == interaction.Unattended || lapsed == interaction.TimeUp {
-			o, _ := t.First(string(acp.PermissionOptionKindRejectOnce)) // an option of Perlica itself is sent as "cancelled"
+			o, _ := t.First(string(acp.PermissionOptionKindRejectOnce)) // without one, the agent gets "cancelled"
 			res.Option = o.ID
 		}
 	}

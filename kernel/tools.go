@@ -199,7 +199,7 @@ func acts(r policy.Request) bool {
 	case acp.ToolKindExecute, acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
 		return true
 	case acp.ToolKindRead, acp.ToolKindSearch, acp.ToolKindThink, acp.ToolKindFetch:
-		// Some agents report commands as reads and run them without a question.
+		// Look at the content, because some agents report commands as reads and run them without a question.
 		return r.Changes || len(r.Commands) > 0 && (r.Tier() != shell.Ordinary || r.Writes())
 	case acp.ToolKindSwitchMode:
 		return r.Tier() != shell.Ordinary

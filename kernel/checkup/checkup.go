@@ -303,8 +303,8 @@ func (e *examination) pruneAgain(p event.Pruning) (string, error) {
 	if e.context != "default" {
 		command = "perlica --context " + e.context + " log prune"
 	}
-	// The pruned events are older than the event after p.Until. If the pruning had no time limit, that event is
-	// log.pruned.
+	// The option --before needs a time that is later than every pruned event. The time of the next event after p.Until
+	// is such a time. For a pruning without a time limit, this event is its own log.pruned.
 	for next, err := range e.log.Events(e.ctx, event.Query{After: p.Until, Limit: 1}) {
 		if err != nil {
 			return "", err

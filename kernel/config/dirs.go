@@ -40,7 +40,7 @@ func userDirs(goos string, getenv func(string) string) (Dirs, error) {
 	if goos == "windows" {
 		home = getenv("USERPROFILE")
 	}
-	// A relative path such as "~" in quotes would become a folder of the project.
+	// Refuse a relative path, such as "~" in quotes, because it would become a folder of the project.
 	if home != "" && !filepath.IsAbs(home) && getenv(homeVariable) == "" {
 		return Dirs{}, fmt.Errorf("config: the home directory is not an absolute path: %s", printable(home))
 	}

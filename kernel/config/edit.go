@@ -174,7 +174,7 @@ func SetProject(dirs Dirs, ws Workspace, key, value string) error {
 	if len(problems) > 0 {
 		return problems
 	}
-	// A new file has only the setting that its user wants.
+	// A new file is trusted, because it has only the setting that its user wants.
 	trusted := !before.present()
 	if before.present() {
 		var err error

@@ -123,7 +123,7 @@ func (l *Lock) Take() (*Lock, error) {
 			return l, nil
 		}
 	}
-	_ = l.f.Close() // try the ordinary way: another process checks the lock, or this system cannot convert it
+	_ = l.f.Close() // the ordinary way; another process may be checking the lock
 	return Acquire(l.f.Path())
 }
 
@@ -156,7 +156,8 @@ func (l *Lock) Sweep() { removeIfFree(flock.New(l.f.Path(), flock.SetFlag(os.O_R
 
 func removeIfFree(f *flock.Flock) {
 	if free, err := f.TryRLock(); err == nil && free {
-		// Another process may have replaced the file by a new locked file after this process opened it.
+		// Another process may have replaced the file by a new locked file after this process opened it. So check the
+		// file again before its removal.
 		if current, err := isCurrent(f, f.Path()); err == nil && current {
 			_ = os.Remove(f.Path())
 		}

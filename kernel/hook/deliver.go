@@ -183,7 +183,7 @@ func (d *Deliverer) deliverEvents(ctx context.Context, h Hook) (at event.Seq, st
 			return at, started, err
 		}
 		started++
-		// If the process dies here, the hook gets this event again.
+		// The position is written only now. So if the process has died before, the hook gets this event again.
 		at = e.Seq
 		if err := d.Positions.write(h, at); err != nil {
 			return at, started, err

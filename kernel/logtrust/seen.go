@@ -44,7 +44,7 @@ func (s Store) Seen(path string, n store.Newest) {
 	}
 	if e, ok := s.readEntry(path); ok && n.Seq > e.Size {
 		e.setNewest(n, e.Path)
-		_ = s.writeEntry(e) // after an error, an older copy of the log is not noticed
+		_ = s.writeEntry(e) // after an error, an older copy of the log will not be noticed
 	}
 }
 

@@ -109,7 +109,7 @@ func (s *Store) Run(ctx context.Context, start Start) (res Result, err error) {
 	if err != nil {
 		return res, errNotStarted.With(err)
 	}
-	stop := context.AfterFunc(timed, func() { _ = p.Kill() }) // without an error: End names remaining processes
+	stop := context.AfterFunc(timed, func() { _ = p.Kill() }) // an error is ignored: End names remaining processes
 	defer stop()
 	go func() { // the write blocks if the program ignores its input, until End closes the pipe
 		_, _ = p.Stdin().Write(start.Input)

@@ -187,7 +187,7 @@ func hasSeparator(word string) bool {
 // readFile reads a file once. The roots are folders whose files need trust, in addition to s.Roots. data is nil for a
 // file outside of all roots.
 func (s *Store) readFile(path string, roots []string) (f File, data []byte, err error) {
-	// Opening a pipe would otherwise wait for a writer.
+	// Without O_NONBLOCK, opening a pipe would wait for a writer.
 	r, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return f, nil, err

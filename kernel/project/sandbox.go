@@ -118,7 +118,7 @@ func (p *Project) hosts(agent agents.Agent) (hosts []proxy.Host) {
 // address, or empty.
 func defaultHosts(agent agents.Agent, api, base string) (list []string) {
 	if u, err := url.Parse(base); err == nil && u.Host != "" {
-		if u.Port() == "" { // with its port the entry may lead to a private address
+		if u.Port() == "" { // an entry with a port may also lead to a private address
 			u.Host += ":" + map[string]string{"http": "80", "https": "443"}[u.Scheme]
 		}
 		return []string{u.Host}

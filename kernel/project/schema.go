@@ -29,7 +29,7 @@ func ParseSchema(text []byte) (*Schema, error) {
 		}
 		return nil, fmt.Errorf("the text is not a JSON Schema: %v", err)
 	}
-	// No answer could match such a schema, and the user would notice only after the call.
+	// No answer could match an unknown type, and the user would notice this only after the call.
 	if name := unknownType(text); name != "" {
 		return nil, fmt.Errorf("there is no type %q in JSON Schema", name)
 	}

@@ -133,7 +133,7 @@ func FindSession(ctx context.Context, log event.Reader, ref string) (event.Sessi
 		parts.addID(e.Session, isShortFor(ref, string(e.Session)))
 		switch e.Type {
 		case event.SessionDeleted:
-			delete(names, e.Session) // the name can be used again
+			delete(names, e.Session) // another session may use the name now
 		default:
 			if f, err := fact.Decode[fact.SessionRenamed](e); err == nil && f.Name != "" {
 				names[e.Session] = f.Name

@@ -312,7 +312,7 @@ func sessionTag(id event.SessionID) string { return "s" + hex.EncodeToString([]b
 func (x *indexer) rememberFact(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 	switch e.Type {
 	case event.SessionCreated, event.SessionRenamed, event.MessageReceived:
-		// The payloads of all three types have fields of SessionCreated.
+		// One struct is enough, because all three payloads have the fields of SessionCreated that are needed here.
 		p, err := fact.Decode[fact.SessionCreated](e)
 		if err != nil {
 			return nil
@@ -324,7 +324,7 @@ func (x *indexer) rememberFact(ctx context.Context, tx *sqlx.Tx, e event.Event) 
 				provider = CASE ?2 WHEN '' THEN provider ELSE ?2 END,
 				name = CASE ?3 WHEN '' THEN name ELSE ?3 END`, string(e.Session), p.Provider, p.Name)
 	case event.SessionDeleted:
-		// the name can be used again
+		// Another session may use the name of a deleted session.
 		return x.execStatement(ctx, tx, `UPDATE sessions SET name = '' WHERE id = ?`, string(e.Session))
 	case event.InteractionRequested:
 		p, err := fact.Decode[interaction.Question](e)

@@ -84,7 +84,7 @@ func readRun(ctx context.Context, log event.Reader, id event.RunID) (Run, error)
 		if !e.Type.Outcome() {
 			continue
 		}
-		// The payloads of all outcomes have the field Tools.
+		// Responded is enough, because the payloads of all outcomes have the field Tools.
 		if f, err := fact.Decode[fact.Responded](e); err == nil {
 			run.Tools = len(f.Tools)
 		}

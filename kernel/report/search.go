@@ -134,7 +134,7 @@ func (p providers) of(ctx context.Context, log event.Reader, id event.SessionID)
 		if err != nil {
 			return "", err
 		}
-		// Both payloads have the field.
+		// SessionCreated is enough, because both payloads have the field Provider.
 		if f, err := fact.Decode[fact.SessionCreated](e); err == nil && f.Provider != "" {
 			name = f.Provider
 			break

@@ -162,7 +162,7 @@ func (c *counter) addEvent(e event.Event) {
 		c.runs[e.Run] = r
 		c.order = append(c.order, r)
 	}
-	if r == nil { // the run is not counted, but the next run's cost is the difference to its report
+	if r == nil { // not in the statistics, but the next run needs this run's report
 		r = &counted{}
 	}
 	_ = r.Apply(e) // if a fact is unreadable, Apply uses its type

@@ -175,7 +175,7 @@ func (k *Keeper) plan(ctx context.Context, s Schedule) (*planned, error) {
 		call, err := k.planAlone(ctx, s, since)
 		var conflict *eventlog.ConflictError
 		switch {
-		case errors.As(err, &conflict): // another process has just recorded an event about a schedule
+		case errors.As(err, &conflict): // read the log again: another process has just recorded an event
 		case errors.Is(err, errRunning):
 			err = filelock.Poll(ctx, true, func() error {
 				if held, err := filelock.Held(filelock.Schedule(k.Locks, s.ID)); err != nil || !held {
