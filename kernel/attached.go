@@ -267,7 +267,8 @@ func (a *Attached) Received(f provider.Frame) error {
 	return a.r.log.Record(a.r.receivedEvent(f, refs))
 }
 
-// Update handles the update in the line that Received has just recorded. An update of an earlier turn is only recorded.
+// Update handles the update in the line that Received has just recorded. It ignores an update of an earlier turn,
+// because the record is enough.
 func (a *Attached) Update(u provider.Update) {
 	if a.earlier || a.loads.Load() > 0 && u.Mode == "" && u.Commands == nil && u.Options == nil {
 		return

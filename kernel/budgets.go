@@ -12,7 +12,7 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// StoppedByBudget is the By of a stop by a budget.
+// StoppedByBudget is the value of fact.Stop.By if a budget stops a call.
 const StoppedByBudget = "budget"
 
 // Budgets returns the state of the budgets. session may be empty.

@@ -6,8 +6,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// A lifecycle has a channel for each event that ends the waiting of the turn's goroutines. Each channel is closed once,
-// and nothing is sent on it.
+// A lifecycle tells the goroutines of a turn about its stages: the agent is attached, the turn is cancelled, the run
+// has ended. It closes one channel for each stage, once, and sends nothing on it.
 type lifecycle struct {
 	attached  chan struct{} // closed when conn is set; a method that needs conn earlier waits
 	conn      *provider.Conn

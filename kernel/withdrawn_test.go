@@ -11,9 +11,8 @@ import (
 	"github.com/perlica/perlica/policy"
 )
 
-// TestRefusedIsNotShownAsAllowed checks two open requests with the same id. Both are refused. Only if the answer to the
-// first request was sent before the second came, that answer counts. The shown notices must agree with the answers that
-// the agent got.
+// TestRefusedIsNotShownAsAllowed checks two open requests with the same id. Both are refused, unless the answer to the
+// first request was sent before the second came. The shown notices must agree with the answers that the agent got.
 func TestRefusedIsNotShownAsAllowed(t *testing.T) {
 	r := openRunner(t)
 	c := converse(t, r, "", "", "")

@@ -81,8 +81,8 @@ func (r Resolver) model(a *Agent, c config.Provider) error {
 	return nil
 }
 
-// table converts a configured table to JSON and decodes the JSON into the value into. For an absent table it returns an
-// empty string.
+// table converts a configured table to JSON, and decodes the JSON into the value that the parameter "into" points to.
+// For an absent table it returns an empty string.
 func table(m map[string]any, into any) (string, error) {
 	if len(m) == 0 {
 		return "", nil

@@ -121,7 +121,7 @@ type Service struct {
 	Telegram Telegram
 	Webhook  Webhook
 	IMessage IMessage
-	// Language is the language for contacts without an own choice.
+	// Language is the language for contacts that have chosen none.
 	Language string
 	// Ack is the text that acknowledges a message. "" means no acknowledgement.
 	Ack string

@@ -79,7 +79,8 @@ type loader struct {
 	problems Problems
 }
 
-// putSetting replaces the earlier value of a key. If the row's adds is true, it appends to that value.
+// putSetting replaces the earlier value of a key. If the key's row says that files add to a list, putSetting appends
+// instead.
 func (l *loader) putSetting(s setting) {
 	if old, ok := l.values[s.key]; !ok {
 		l.order = append(l.order, s.key)

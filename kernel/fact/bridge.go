@@ -18,25 +18,26 @@ type Peer struct {
 	Contact string `json:"contact"`
 }
 
-// ServiceStarted is the payload of service.started.
+// ServiceStarted is the payload of service.started: the bridge has begun to serve these channels.
 type ServiceStarted struct {
 	PID      int      `json:"pid"`
 	Version  string   `json:"version"`
 	Channels []string `json:"channels"`
 }
 
-// ServiceStopped is the payload of service.stopped.
+// ServiceStopped is the payload of service.stopped: the bridge has ended.
 type ServiceStopped struct {
 	Why string `json:"why"`
 }
 
-// ChannelState is the payload of service.channel_failed and service.channel_restored.
+// ChannelState is the payload of service.channel_failed and service.channel_restored: a channel has stopped working, or
+// works again.
 type ChannelState struct {
 	Channel string `json:"channel"`
 	Error   string `json:"error,omitempty"`
 }
 
-// CursorMoved is the payload of service.cursor_moved.
+// CursorMoved is the payload of service.cursor_moved: the bridge has read the channel up to the position Cursor.
 type CursorMoved struct {
 	Channel string `json:"channel"`
 	Cursor  string `json:"cursor"`
@@ -45,7 +46,7 @@ type CursorMoved struct {
 // Right is a permission of a contact, a browser or a member, such as reading or answering questions.
 type Right string
 
-// Pairing is the payload of service.pairing_opened.
+// Pairing is the payload of service.pairing_opened: a code can be used until Expires, and gives a contact the Rights.
 type Pairing struct {
 	ID      string    `json:"id"`
 	Salt    []byte    `json:"salt"`
@@ -55,13 +56,13 @@ type Pairing struct {
 	By      string    `json:"by"`
 }
 
-// PairingAttempted is the payload of service.pairing_attempted.
+// PairingAttempted is the payload of service.pairing_attempted: a contact sent six digits while a code was open.
 type PairingAttempted struct {
 	Pairing string `json:"pairing"`
 	Peer
 }
 
-// ContactPaired is the payload of service.contact_paired.
+// ContactPaired is the payload of service.contact_paired: a contact is paired now and has these Rights.
 type ContactPaired struct {
 	Peer
 	Chat    string  `json:"chat"`
@@ -88,7 +89,7 @@ type ContactChanged struct {
 	By      string `json:"by"`
 }
 
-// StrangerIgnored is the payload of service.stranger_ignored.
+// StrangerIgnored is the payload of service.stranger_ignored: a contact that is not paired has sent a message.
 type StrangerIgnored struct {
 	Peer
 	// Since is the number of ignored messages after the previous event of this type. These messages have no event of
@@ -99,7 +100,7 @@ type StrangerIgnored struct {
 // MessageKind is the kind of a contact's message.
 type MessageKind string
 
-// BridgeReceived is the payload of service.message_received.
+// BridgeReceived is the payload of service.message_received: a message of a contact.
 type BridgeReceived struct {
 	Peer
 	Chat string `json:"chat"`
@@ -144,7 +145,7 @@ type FilesFetched struct {
 // MessageEnding is the final state of a contact's message.
 type MessageEnding string
 
-// BridgeFinished is the payload of service.message_finished.
+// BridgeFinished is the payload of service.message_finished: the final state of a contact's message.
 type BridgeFinished struct {
 	How           MessageEnding `json:"how"`
 	Detail        string        `json:"detail,omitempty"`
@@ -166,7 +167,7 @@ type Button struct {
 	Data  string // at most 64 bytes; the channel returns them when a person presses the button
 }
 
-// BridgeQueued is the payload of service.message_queued.
+// BridgeQueued is the payload of service.message_queued: a message that the bridge will send to a contact.
 type BridgeQueued struct {
 	Peer
 	ID      string   `json:"id"`
@@ -186,7 +187,8 @@ type BridgeQueued struct {
 	Question event.InteractionID `json:"question,omitempty"`
 }
 
-// Delivery is the payload of service.send_started, service.message_sent and service.send_failed.
+// Delivery is the payload of service.send_started, service.message_sent and service.send_failed. It describes one
+// attempt to send a queued message.
 type Delivery struct {
 	ID       string `json:"id"`
 	Platform string `json:"platform_id,omitempty"`
@@ -198,12 +200,13 @@ type Delivery struct {
 	Final bool `json:"final,omitempty"`
 }
 
-// CardClosed is the payload of service.question_closed.
+// CardClosed is the payload of service.question_closed: the asked contacts are told how the question ended.
 type CardClosed struct {
 	How string `json:"how"`
 }
 
-// TeamQuestion is the payload of service.team_question.
+// TeamQuestion is the payload of service.team_question: a question of a team's worker that the bridge will show to its
+// contacts.
 type TeamQuestion struct {
 	Worker string `json:"worker"`
 	Input  string `json:"input"`
@@ -217,7 +220,8 @@ type TeamQuestion struct {
 	Asked    time.Time       `json:"asked"` // by the hub's clock
 }
 
-// Notified is the payload of notify.started, notify.sent and notify.failed.
+// Notified is the payload of notify.started, notify.sent and notify.failed. It describes one attempt to deliver a
+// notification.
 type Notified struct {
 	// Cause is the number of the event that caused the notification.
 	Cause event.Seq `json:"cause"`
@@ -236,7 +240,8 @@ type Notified struct {
 	Next time.Time `json:"next_attempt,omitzero"`
 }
 
-// ServedProject is the payload of service.project_added and service.project_removed.
+// ServedProject is the payload of service.project_added and service.project_removed: a bot serves a further project, or
+// serves it no longer.
 type ServedProject struct {
 	// Home is the path of the log of the project with the bot. This bot also serves Project.
 	Home string `json:"home"`
@@ -247,7 +252,7 @@ type ServedProject struct {
 	By      string `json:"by"`
 }
 
-// ProjectChosen is the payload of service.project_chosen.
+// ProjectChosen is the payload of service.project_chosen: a contact has chosen the project that gets its messages.
 type ProjectChosen struct {
 	Home string `json:"home"`
 	Peer
@@ -255,7 +260,8 @@ type ProjectChosen struct {
 	Log string `json:"log"`
 }
 
-// MessageRouted is the payload of service.message_routed.
+// MessageRouted is the payload of service.message_routed. It names the project of a message, before that project has
+// the message.
 type MessageRouted struct {
 	Home    string `json:"home"`
 	Channel string `json:"channel"`
@@ -265,7 +271,8 @@ type MessageRouted struct {
 	Log string `json:"log"`
 }
 
-// ChannelRead is the payload of service.channel_read.
+// ChannelRead is the payload of service.channel_read: the bot has read the channel up to the position Cursor, for all
+// its projects.
 type ChannelRead struct {
 	Home    string `json:"home"`
 	Channel string `json:"channel"`

@@ -65,7 +65,7 @@ type WebRefused struct {
 // WebInput has the parts of a request that a restarted server needs to send the waiting input.
 type WebInput struct {
 	Device string `json:"device"`
-	// SHA256 identifies the content of the request's body. Another value with the same input id is another input.
+	// SHA256 identifies the content of the request's body. So a different body with the same input id is noticed.
 	SHA256      string `json:"input_sha256"`
 	Provider    string `json:"provider,omitempty"`
 	Dir         string `json:"dir,omitempty"`

@@ -92,9 +92,9 @@ func Queue(ctx context.Context, path string) (*Lock, error) {
 	}
 }
 
-// lockFile returns the file of a lock, to be opened for writing. A process that watches the folder can so see the end
-// of the lock's holder, as the closing of a written file. Held opens the file for reading only, and so does not wake
-// the watcher.
+// lockFile returns the file of a lock, to be opened for writing. When the lock's holder ends, the system closes this
+// file, so a process that watches the folder notices the end. Held does not wake the watcher, because it opens the file
+// for reading only.
 func lockFile(path string) *flock.Flock {
 	return flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDWR))
 }

@@ -81,8 +81,8 @@ func TestFaultyExpressions(t *testing.T) {
 	}
 }
 
-// TestEndless checks that an expression that would take too long or make too much is cut off. It fails if a function
-// does not charge for its work.
+// TestEndless checks that an expression that would take too long or make too much text is cut off. Each function must
+// add the cost of its work.
 func TestEndless(t *testing.T) {
 	double := "big"
 	for range 30 {

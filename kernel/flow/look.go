@@ -174,7 +174,8 @@ func List(ctx context.Context, log event.Reader) ([]Summary, error) {
 	return list, nil
 }
 
-// FindRun returns the id of the flow run that ref names: its id, or the beginning of one id.
+// FindRun returns the id of the flow run that ref names. ref is the id, or a beginning that only this id has. An empty
+// ref means the newest flow run.
 func FindRun(ctx context.Context, log event.Reader, ref string) (string, error) {
 	if ref != "" {
 		q := event.Query{Run: RunID(ref), Types: []event.Type{event.FlowStarted}}

@@ -21,7 +21,7 @@ type Turns struct {
 	Runner  *kernel.Runner
 	// Choice is the choice of the front end. The provider and the schema of a step replace those of the Choice.
 	Choice project.Choice
-	// Permissions and AnswerIn are those of a step without permissions. See kernel.Turn.
+	// Permissions and AnswerIn are used for a step that names no permissions. See kernel.Turn.
 	Permissions policy.Mode
 	AnswerIn    time.Duration
 	Sender      string

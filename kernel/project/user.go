@@ -68,7 +68,7 @@ func User(dir string, environ []string, settings map[string]string) (*Project, e
 	})
 }
 
-// ForTeam works like Find for work for a team. The agents, the settings and the rules come from the directory. The log
+// ForTeam returns the project in which this machine works for a team. It works like Find, with one difference: the log
 // is the team's context in the state directory, and all directories share it.
 func ForTeam(dir string, environ []string, settings map[string]string, team string) (*Project, error) {
 	settings = maps.Clone(settings)

@@ -249,7 +249,7 @@ func (r *Record) failed(outcome Outcome, p fact.Failed) {
 	r.Duration = milliseconds(p.DurationMS)
 }
 
-// question returns the question that an event belongs to. It adds a new question.
+// question returns the question that an event belongs to. If the question is new, question adds it to the record.
 func (r *Record) question(e event.Event) *Question {
 	i, known := r.questionIndex[e.Interaction]
 	if !known {

@@ -189,9 +189,9 @@ func parts(first string, more ...string) string {
 }
 
 // searchSchema has the index of words. The index has no copy of the texts, because the text of a hit is read from the
-// log. Provider, session and kind are words in a separate column, so a filter is only one more word. The table
-// stretches has the oldest and the newest time in each group of 512 events. A clock may jump, so the times are not in
-// order.
+// log. Provider, session and kind are words in a separate column, so a filter is only one more word. A clock may jump,
+// so times do not have the order of the events. The table stretches therefore has the oldest and the newest time in
+// each group of 512 events.
 const searchSchema = `
 	CREATE VIRTUAL TABLE words USING fts5(
 		text, chars, tags,

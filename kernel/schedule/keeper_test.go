@@ -313,8 +313,8 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestChangedText checks a text that changes between the plan and the call, because the process died in between. The
-// text at the time of the call is planned again and called, once.
+// TestChangedText checks a process that dies between the plan and the call, and a text that changes then. The next
+// process plans the new text and calls it once.
 func TestChangedText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, table("a"))

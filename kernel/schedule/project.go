@@ -18,7 +18,8 @@ type Work struct {
 	// Load loads the project again, so that a changed configuration takes effect at once. A project's own schedules are
 	// used only if their file is trusted.
 	Load func() (*project.Project, error)
-	// Grace is the time that calls have to end after the Keeper's ctx has ended. They are then cancelled.
+	// Grace is the time that running calls have after the end of the Keeper's ctx. Calls that are still running after
+	// this time are cancelled.
 	Grace time.Duration
 	// Show is the function in kernel.Turn for a call. It may be nil.
 	Show func(c Call, n record.Notice)
