@@ -332,7 +332,7 @@ func TestAnAgentThatDiedAtRest(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 
-	// The function of Lost is called at once, and the conversation has no agent.
+	// At the agent's death, the function of Lost is called at once, and the conversation has no agent any more.
 	lost := make(chan error, 2)
 	c.Lost(func(err error) { lost <- err })
 	c.mu.Lock()

@@ -82,7 +82,7 @@ func (run *run) awaitLastWords() {
 	run.client.drainUpdates(run.agent.closing)
 }
 
-// isAnswer reports whether the error came from the agent as its answer, even as an undecodable one.
+// isAnswer reports whether the error is the agent's answer to the request, or an answer that cannot be decoded.
 func isAnswer(e *provider.Error) bool {
 	switch e.Type {
 	case provider.TypeAgent, provider.TypeAuth:

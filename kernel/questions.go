@@ -203,8 +203,8 @@ func unambiguous(options []acp.PermissionOption) []acp.PermissionOption {
 	})
 }
 
-// needsPerson reports whether a person must answer. For a refused command a person must type a word, so it is true only
-// if a person can answer.
+// needsPerson reports whether a person must answer. A person can allow a refused command by typing a word. So for such
+// a command, needsPerson returns true only if a person can answer at all.
 func (q *questions) needsPerson(d policy.Decision) bool {
 	if d.Effect == policy.Deny {
 		return d.Word != "" && q.c.run.t.AnswerIn > 0

@@ -312,7 +312,8 @@ func checkTimezone(s string) string {
 	return ""
 }
 
-// checkCron accepts five fields, or a word of gronx for five fields. Times have no seconds and no years.
+// checkCron accepts five fields, or a word that package gronx expands to five fields, such as "@daily". Times have no
+// seconds and no years.
 func checkCron(s string) string {
 	fields := len(strings.Fields(s))
 	if word := fields == 1 && s[0] == '@' && s != "@everysecond"; fields != 5 && !word || !gronx.IsValid(s) {

@@ -126,7 +126,7 @@ func applySession(ctx context.Context, tx *sqlx.Tx, e event.Event) error {
 }
 
 // ephemeral returns the value of the column ephemeral. 0 means that lists always show the session. 1 means that they
-// show it only on request. 2 means the same until the first input.
+// show it only on request. 2 means that they show it on request, and always after its first input.
 func ephemeral(f fact.SessionCreated) int {
 	switch {
 	case !f.Ephemeral:
