@@ -118,7 +118,7 @@ func TestRefusedBeforeAnybodyWasAsked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := openRunner(t)
 			var res record.Result
-			// If the second question comes after the answer to the first, it is not a duplicate.
+			// Try again if the second question came after the answer to the first, because it is no duplicate then.
 			for try := 0; try < 20 && len(res.Warnings) == 0; try++ {
 				conv := converse(t, r, "", "", "")
 				var err error

@@ -12,8 +12,8 @@ import (
 	"github.com/perlica/perlica/kernel/fact"
 )
 
-// usage describes the database with the amounts that a log's calls used. A row has the sums of all calls of one kind
-// that began in one quarter of an hour, in one session or in one flow run.
+// usage describes the database with the amounts that a log's calls used. A row has the sums of all calls of one kind in
+// one quarter of an hour, one session or one flow run.
 func usage(log event.Reader) view.Projection {
 	return view.Projection{
 		Name:    "budgets",

@@ -238,7 +238,7 @@ type Schedule struct {
 	Origin      string // file:line
 }
 
-// Budget is one [[budget]] table. A nil limit and an empty condition are absent.
+// Budget is one [[budget]] table. A nil limit or an empty condition means that the table does not have this key.
 type Budget struct {
 	Per           string
 	Calls, Tokens *int

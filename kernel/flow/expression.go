@@ -141,7 +141,7 @@ func isNameByte(b byte) bool {
 	return b == '_' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9'
 }
 
-// spanOf returns the number of bytes at the beginning of s that satisfy the function is.
+// spanOf returns the number of bytes at the beginning of s for which the function "is" returns true.
 func spanOf(s string, is func(byte) bool) int {
 	n := 0
 	for n < len(s) && is(s[n]) {
