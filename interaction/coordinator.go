@@ -29,8 +29,8 @@ type Coordinator struct {
 	woken func()     // the function of OnWake, or nil
 }
 
-// OnWake sets a function that Look calls. Another process has then added something to the log, or this process looks
-// at the log regularly. Call OnWake before Reachable.
+// OnWake sets the function that Look calls after it has read the log. Look runs when another process has added an
+// answer, and also at regular intervals. Call OnWake before Reachable.
 func (c *Coordinator) OnWake(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,8 +93,9 @@ func (c *Coordinator) Ask(ctx context.Context, q Question) (*Ticket, error) {
 	return t, nil
 }
 
-// AskOnce asks a question whose ID follows from its reason. If the log has the question, AskOnce takes it up and
-// records nothing, and an answer that is on the log closes the Ticket at once. Otherwise it is the same as Ask.
+// AskOnce asks a question whose ID follows from its reason. If the log already has the question, AskOnce records
+// nothing and opens the question again. If the log also has its answer, the Ticket is closed at once. For a new
+// question, AskOnce does the same as Ask.
 func (c *Coordinator) AskOnce(ctx context.Context, q Question) (*Ticket, error) {
 	q.Refs.Interaction = q.ID
 	q.Asked, q.Writer = c.now(), c.log.Writer()
@@ -131,8 +132,8 @@ func (c *Coordinator) removeTicket(t *Ticket) {
 }
 
 // Answer answers a question of this or another process. When it returns nil, the answer is on disk and counts. If
-// another process asked, Answer has woken that process. A TakenError has the end of a question that was already
-// closed. An answer that does not count is recorded as rejected.
+// another process asked, Answer has woken that process. If the question was already closed, the error is a TakenError,
+// which says how the question ended. An answer that does not count is recorded as rejected.
 //
 // If the log masks a part of the typed text, the answer does not count. Otherwise the log could not show the text
 // that the agent received.
@@ -171,8 +172,8 @@ func (c *Coordinator) maskedAnswer(a Answer) (k Answer) {
 	return k
 }
 
-// rejectAnswer records an answer that does not count. It returns the error in the parameter "why", or that error and an
-// error of the log.
+// rejectAnswer records an answer that does not count. It returns the error in the parameter "why". If the log cannot be
+// written, it joins the log's error to it.
 func (c *Coordinator) rejectAnswer(ctx context.Context, q Question, a Answer, why error) error {
 	if c.log.Err() != nil {
 		return why
@@ -204,7 +205,7 @@ type lapse struct {
 	Reason Reason `json:"reason"`
 }
 
-// Resolution is the agent's answer at the end of a question.
+// Resolution describes the reply that the agent received at the end of a question.
 type Resolution struct {
 	Option string `json:"option,omitempty"` // the agent's option that was sent; empty: cancelled
 	Sent   bool   `json:"sent"`             // the reply was sent

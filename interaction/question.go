@@ -123,7 +123,7 @@ type Origin struct {
 	Agent string `json:"agent,omitempty"`
 }
 
-// Process is a process with the system's name for it.
+// Process is the number of a process and the program name that the system reports for it.
 type Process struct {
 	PID  int    `json:"pid"`
 	Name string `json:"name"`

@@ -60,8 +60,8 @@ func makePrivate(dir string) error {
 	return os.Chmod(dir, 0o700)
 }
 
-// staleAge is the minimum age of a socket that removeStale removes. A process creates its socket file before it
-// listens.
+// staleAge is the minimum age of a socket that removeStale removes. A younger socket may belong to a process that has
+// created the file and does not listen yet.
 const staleAge = time.Minute
 
 // removeStale removes the sockets of killed processes. It connects to each socket, which only wakes a running

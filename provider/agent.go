@@ -91,7 +91,7 @@ func (c *Conn) Exit() (e Exit, ok bool) {
 	}
 	f := c.proc.Forced()
 	switch {
-	case f.Kill && e.Code != 0: // with code 0 the process left at the same moment
+	case f.Kill && e.Code != 0: // with code 0 the process ended by itself just before the signal
 		e.Forced = "SIGKILL"
 	case f.Term:
 		e.Forced = "SIGTERM"

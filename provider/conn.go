@@ -115,7 +115,7 @@ type heldUpdate struct {
 	update  Update
 }
 
-// maxEarly is the largest number of updates before the response that names their session.
+// maxEarly is the largest number of updates that the connection holds until a response names their session.
 const maxEarly = 1000
 
 // Start starts the agent's process and writes nothing to it. The error is an *Error of TypeStart.
@@ -191,7 +191,7 @@ func (c *Conn) failWith(e *Error) {
 		c.err = e
 		c.mu.Unlock()
 		close(c.gone)
-		_ = c.in.SetWriteDeadline(time.Now()) // a half-written line stays half-written
+		_ = c.in.SetWriteDeadline(time.Now()) // interrupts a Write, even within a line
 	})
 }
 
@@ -201,7 +201,8 @@ func (c *Conn) failAndKill(e *Error) {
 	_ = c.proc.Kill() // the caller must call End, which returns this error
 }
 
-// parseLine is ParseMessage. With a Peer it also reads the session id, because there may be several sessions.
+// parseLine does the same as ParseMessage. With a Peer it also reads the session id, because there may be several
+// sessions.
 func (c *Conn) parseLine(line []byte) Message {
 	env := ParseMessage(line)
 	if c.opt.Peer != nil && env.Params != nil {

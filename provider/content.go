@@ -39,8 +39,8 @@ func (b Block) Embedded() bool { return b.Data != nil }
 // Link reports whether a block only names a location. Perlica shows the location and never opens it.
 func (b Block) Link() bool { return b.Kind == blockLink }
 
-// extensions maps the type of a block to the extension of the saved file. There are no other extensions,
-// because an agent could name a program.
+// extensions maps the type of a block to the extension of the saved file. The agent does not choose the extension,
+// because it could choose the extension of a program.
 var extensions = map[string]string{
 	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/bmp": ".bmp",
 	"image/svg+xml": ".svg",
@@ -207,8 +207,8 @@ func (u Update) Saying() string {
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ": ")
 }
 
-// compactionChunk is a piece of the summary that replaces earlier messages. It is only recorded, because an
-// agent may send the whole summary in a compaction_update.
+// compactionChunk is a piece of the summary that replaces earlier messages. It is recorded but not shown, because an
+// agent may also send the whole summary in a compaction_update.
 const compactionChunk = "compaction_summary_chunk"
 
 // blockText is a text in any of the usual forms: a string, a content block, a message with its content, or a

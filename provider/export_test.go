@@ -41,7 +41,7 @@ func (c *Conn) Options() *Options { return &c.opt }
 // Exited is closed when the agent's process has ended.
 func (c *Conn) Exited() <-chan struct{} { return c.proc.Exited() }
 
-// Input returns the agent's standard input. ReplaceInput closes it and takes another file.
+// Input returns the agent's standard input. It becomes invalid after ReplaceInput.
 func (c *Conn) Input() *os.File { return c.in }
 
 // ReplaceInput closes the agent's standard input and writes to w from now on.

@@ -86,7 +86,8 @@ func TestSlowClientOfTheGone(t *testing.T) {
 	}
 }
 
-// TestCancel checks that the agent hangs until it is cancelled, and answers the cancelled prompt itself.
+// TestCancel cancels the prompt of an agent that does not answer. The agent must then answer this prompt, and also the
+// next one.
 func TestCancel(t *testing.T) {
 	w := &watcher{}
 	s := open(t, start(t, child("ok"), w))

@@ -102,7 +102,7 @@ func TestDeafFromTheFirstByte(t *testing.T) {
 	tapInput(t, c)
 	deafSoon(c)
 	in := c.Input()
-	for full := 0; full < 3; { // one deadline may have passed before the write began
+	for full := 0; full < 3; { // three failures in a row, because one deadline may have passed before its write began
 		in.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)) // each attempt has its own
 		if _, err := in.Write(make([]byte, 1)); err == nil {
 			full = -1

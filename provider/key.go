@@ -36,8 +36,8 @@ func stringKey(id string) string {
 	return `"` + quote.Replace(s) + `"`
 }
 
-// numberKey returns one text for all spellings of a number, such as 100, 1e2 and 10E1: the digits without trailing
-// zeros, then "e" and the exponent unless it is 0.
+// numberKey returns the same text for all spellings of a number, so that equal ids can be compared as texts. For
+// example, it returns "1e2" for 100, 1e2 and 10E1, and "7" for 7 and 7.0.
 func numberKey(id string) string {
 	digits, exponent, _ := strings.Cut(strings.ToLower(id), "e")
 	digits, negative := strings.CutPrefix(digits, "-")

@@ -64,7 +64,7 @@ func salvage(data json.RawMessage, t reflect.Type, at string) (kept json.RawMess
 	return kept, dropped, json.Unmarshal(kept, reflect.New(t).Interface()) == nil
 }
 
-// salvageMembers is salvage for an object. The result "kept" is nil if data is not an object.
+// salvageMembers does the work of salvage for an object. The result "kept" is nil if data is not an object.
 func salvageMembers(data json.RawMessage, t reflect.Type, at string) (kept json.RawMessage, dropped []string) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(data, &members) != nil || members == nil {

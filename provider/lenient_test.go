@@ -117,7 +117,7 @@ func TestLenientLater(t *testing.T) {
 	}
 }
 
-// TestLenientUpdates checks that lists in updates are decoded in the same way.
+// TestLenientUpdates checks that a list in an update loses only its items of the wrong form.
 func TestLenientUpdates(t *testing.T) {
 	u, ok := provider.ParseUpdate(updateLine(
 		`{"sessionUpdate":"config_option_update","configOptions":[{"type":"slider"},`+goodOption+`]}`), "")

@@ -9,10 +9,10 @@ import (
 	"github.com/coder/acp-go-sdk"
 )
 
-// handleMalformed handles a line that is not exactly one message. Its content is not acted on. If an answer or a
-// request can be recognized in it, handleMalformed ends the wait for it: Perlica stops waiting for the answer, or
-// refuses the request so that the agent stops waiting. An answer may stand next to other text, have a member twice,
-// have no id, or be written over several lines.
+// handleMalformed handles a line that is not exactly one message, and does not act on its content. If the line contains
+// an answer, the call with this answer fails at once. If the line contains a request, Perlica refuses the request, so
+// that the agent does not wait for ever. For example, other text may precede an answer, or the agent may write an
+// answer over several lines.
 func (c *Conn) handleMalformed(env Message) {
 	if len(bytes.TrimSpace(env.Line)) == 0 {
 		return
@@ -37,7 +37,7 @@ func (c *Conn) handleMalformed(env Message) {
 				p.fault = e.Saying(errUnreadable.With(shown))
 				close(p.arrived)
 			}
-		case m.request && c.opt.Peer == nil: // otherwise the peer has the line
+		case m.request && c.opt.Peer == nil: // a peer has already received the line
 			for _, id := range m.ids {
 				c.refuseRequest(id, -32600, "the request is not one line with one message, each member once")
 			}
@@ -77,7 +77,7 @@ type severalLines struct {
 	deep int // how many brackets are open
 }
 
-// maxSeveral is the largest size of an object that is written over several lines.
+// maxSeveral is the largest size of an object that is written over several lines, in bytes.
 const maxSeveral = 1 << 20
 
 // add takes the next line and returns the object when its last line has come. A brace at the start of a line begins an

@@ -234,8 +234,8 @@ func TestRefusedRequests(t *testing.T) {
 	}
 }
 
-// TestPermissionBeforeTheSession checks that before a session exists, no question belongs to it, not even a question
-// without a session id.
+// TestPermissionBeforeTheSession checks that Perlica asks nobody before the session exists. This also holds for a
+// question without a session id.
 func TestPermissionBeforeTheSession(t *testing.T) {
 	w := &watcher{}
 	c := start(t, child("liar", "<", `>{"id":0,"result":{"protocolVersion":1}}`,

@@ -146,7 +146,7 @@ func replay(t *testing.T, path string, w *watcher) (a provider.Answer, perr erro
 			err = s.Close(t.Context())
 		case "":
 			if v.Error != nil {
-				break // the connection refuses without the client
+				break // the connection itself refuses this request, without asking the client
 			}
 			var p *provider.PermissionRequest
 			w.waitFor(t, "the question", func() bool {

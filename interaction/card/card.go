@@ -200,7 +200,8 @@ func paths(s interaction.Subject) []string {
 
 const ordinary = "ordinary"
 
-// addTier adds the policy's tier and the reason for asking a person.
+// addTier adds the policy's tier, which is its class for the request, such as "always-asked". It also adds the reason
+// for asking a person and the word that the person must type, if any.
 func (l *layout) addTier() {
 	s := l.q.Subject
 	tone, words := Plain, l.word(strings.ReplaceAll(Line(s.Tier, 16), "-", " "))
@@ -341,7 +342,7 @@ func label(o interaction.Option, most int) string {
 		}
 		return "“" + Line(o.Label, most) + "”"
 	}
-	// The card above shows the request that would be remembered, so the label does not repeat it.
+	// This label leaves out the request that Perlica would remember, because the card above shows it.
 	text := o.Label
 	switch strings.TrimPrefix(o.ID, "perlica:remember-") {
 	case "session":
@@ -387,7 +388,8 @@ func (l *layout) addDiff(d interaction.Diff, must bool) {
 // blank reports whether a line of a diff is empty after its sign.
 func blank(line string) bool { return line == "" || strings.Trim(line[1:], " \t") == "" }
 
-// addDiffLine adds a line of a diff. n is the number of equal lines in a row.
+// addDiffLine adds a line of a diff. If n is more than 1, the line stands for n blank lines, and the row only says how
+// many there are.
 func (l *layout) addDiffLine(line string, n int, must bool) {
 	sign := ""
 	if line != "" {

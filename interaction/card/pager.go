@@ -94,7 +94,7 @@ func (p *Pager) dividePages(all bool) {
 		rows = slices.Concat([]int{0}, head[:some], []int{omittedIndex}, must[1:])
 	}
 	for len(rows) > room && !p.small {
-		n := min(p.height-1, len(rows)-room) // the last row of such a page is a hint
+		n := min(p.height-1, len(rows)-room) // another page follows, so the last row is the hint for turning the page
 		p.pages, rows = append(p.pages, rows[:n]), rows[n:]
 	}
 	p.pages = append(p.pages, rows)
@@ -123,8 +123,8 @@ func (p *Pager) Draw() (rows []Row) {
 	return append(rows, p.card.Options...)
 }
 
-// Keys returns the last rows of the page: the hints about the keys. After a question is drawn, a front end waits
-// before a key that allows has an effect. It draws the hints after this wait.
+// Keys returns the last rows of the page: the hints about the keys. For a moment after a question is drawn, a front end
+// ignores each key that allows. It draws the hints after this moment.
 func (p *Pager) Keys() []Row {
 	switch {
 	case p.Small():
@@ -145,7 +145,8 @@ func (p *Pager) omittedRow() Row {
 	return Row{Head: "  " + Line(text, p.width-2), Tone: Aside}
 }
 
-// tooSmall returns the rows for a screen that is too small. They are the end of a short notice.
+// tooSmall returns a short notice for a screen that is too small. If the notice has more rows than the screen, its
+// first rows are left out.
 func (p *Pager) tooSmall() []Row {
 	rows := slices.Concat(p.card.Rows[:1], Note(p.hints.Small, p.width), Note(p.hints.Elsewhere, p.width))
 	return rows[max(0, len(rows)-p.height):]
@@ -177,7 +178,7 @@ func (p *Pager) Ready() bool {
 	return true
 }
 
-// Shown returns the number of the question's rows that were on the screen, and of all rows.
+// Shown returns the number of the question's rows that were on the screen, and the number of all its rows.
 func (p *Pager) Shown() *interaction.Shown {
 	s := &interaction.Shown{Of: len(p.card.Rows)}
 	for _, seen := range p.seen {

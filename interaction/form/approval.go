@@ -8,8 +8,9 @@ import (
 	"github.com/perlica/perlica/interaction"
 )
 
-// Approval reports whether a form asks for approval of an action. Such a form has no field, or a field with a yes and
-// a no to a permission, or a field for a typed yes. A setting with the name of a permission counts, too.
+// Approval reports whether a form asks for approval of an action. These forms do: a form without fields, a form with a
+// choice of yes or no, and a form in which the person types yes. A checkbox counts, too, if its texts ask for a
+// permission, such as "Allow this command?".
 func Approval(message string, schema json.RawMessage) bool {
 	var s struct {
 		Title       string          `json:"title"`
@@ -30,8 +31,8 @@ func Approval(message string, schema json.RawMessage) bool {
 	return fields == 0 || approves
 }
 
-// approves reports whether a field asks for an approval. The parameter "own" are the texts of the field. The parameter
-// "said" are the texts about the whole form.
+// approves reports whether a field asks for an approval. The parameter "own" lists the texts of the field, and the
+// parameter "said" lists the texts about the whole form.
 func (p property) approves(own, said []string) bool {
 	all := slices.Concat(own, said)
 	if labels := p.labels(); len(labels) > 0 {
@@ -186,8 +187,8 @@ func isNo(label string) bool {
 		len(list) == 2 && list[0] == "don" && list[1] == "t" || len(list) == 3 && list[0] == "don" && list[1] == "t"
 }
 
-// AskLeave adds the possible answers of a form that asks for approval. Otherwise it is Ask. It turns the values that
-// mean yes and no into the yes and the no of a permission.
+// AskLeave does the same as Ask, but for a form that asks for approval. It also turns the values that mean yes and no
+// into the yes and the no of a permission.
 func (f Field) AskLeave(q *interaction.Question) {
 	f.Ask(q)
 	for i, o := range q.Options {

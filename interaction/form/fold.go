@@ -43,7 +43,7 @@ func folded(text string) string {
 	return norm.NFC.String(b.String())
 }
 
-// blank reports whether nothing is visible for a letter.
+// blank reports whether Unicode calls r a letter or a symbol although a screen shows nothing for it.
 func blank(r rune) bool {
 	return r == 0x115f || r == 0x1160 || r == 0x3164 || r == 0xffa0 || r == 0x2800
 }

@@ -10,8 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// secretIn returns the part of a form that asks for a secret, or "". It also searches an invalid schema, because
-// other clients may show it. The texts about the whole form count only if some field takes typed text.
+// secretIn returns the part of a form that asks for a secret, or "". It also searches an invalid schema, because other
+// clients may show it. The texts about the whole form count only if some field takes typed text, because a person
+// cannot type a secret into a choice.
 func secretIn(message string, schema json.RawMessage) string {
 	var whole struct {
 		Title       string `json:"title"`
@@ -118,7 +119,8 @@ func marked(p map[string]any) bool {
 	return false
 }
 
-// patternText removes the signs of a regular expression that may be in the middle of a key's prefix.
+// patternText makes the prefix of a key readable in a regular expression. For example, it turns "^sk[_-]live" into
+// "sk_live".
 var patternText = strings.NewReplacer(`\`, "", "^", "", "(", " ", "?:", "", "[_-]", "_", "[-_]", "-")
 
 // markedText reports whether one member with a text marks the field as a secret.
@@ -146,7 +148,8 @@ var known = sync.OnceValue(func() *regexp.Regexp {
 		`whsec_|AGE-SECRET|-----BEGIN|gsk_|pplx-|r8_|tvly-|dckr_pat|ATATT|figd_|ntn_|secret_)`)
 })
 
-// begins matches the same prefixes inside a pattern. There any sign may follow the prefix.
+// begins matches a prefix of a key inside a pattern of a schema, such as "ghp" in "^ghp[A-Z]+$". Any sign of the
+// pattern may follow the prefix.
 var begins = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(^|[^A-Za-z0-9])(gh[pousr]|sk|xox|xox[a-z]|glpat|AKIA|ASIA|A[KS]IA|AIza|npm|pypi|hf|` +
 		`whsec|eyJ|shpat|BEGIN)([^A-Za-z0-9]|$)`)
@@ -211,7 +214,8 @@ func asksInLabels(p map[string]any, texts []string) bool {
 	})
 }
 
-// isMethod reports whether a choice is between ways, kinds or places. Such a choice may have the label "password".
+// isMethod reports whether a choice is between ways, kinds or places, such as ways to log in. Its label "password" then
+// asks for no secret.
 func isMethod(texts []string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool {
 		return slices.ContainsFunc(words(text), func(w string) bool { return methods().MatchString(w) })
@@ -239,7 +243,7 @@ func namesSecret(text string, number bool) bool {
 	return slices.ContainsFunc(respelled(text), func(text string) bool { return readingNamesSecret(text, number) })
 }
 
-// readingNamesSecret reports whether one reading of a text names a secret.
+// readingNamesSecret reports whether a text names a secret. The text is one of the readings from respelled.
 func readingNamesSecret(text string, number bool) bool {
 	list := words(text)
 	if len(list) == 0 {
@@ -584,8 +588,8 @@ func foreign(joined string) bool {
 	return false
 }
 
-// about matches the endings with which a word for a secret means something about the secret, such as a limit or a
-// length.
+// about matches endings that turn a word for a secret into a property of the secret, as in "password length". A text
+// with such an ending asks for no secret.
 var about = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(数|上限|制限|限|数量|预算|長|长度|策略|强度|管理器|规则|个数|计数|窗口|ポリシー|の長さ|の有効期限|化|화|수|제한|정책|길이|` +
 		folded("ов") + `$|` + folded("ная политика") + `)`)

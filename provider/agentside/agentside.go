@@ -52,7 +52,7 @@ func (c *Conn) Serve(ctx context.Context, in io.Reader, handle func(Message)) er
 }
 
 // Read reads lines from the parameter "in" and calls handle with each line that is not blank. A line is valid until
-// handle returns. It returns as Serve does.
+// handle returns. Read ends in the same cases as Serve, with the same results.
 func Read(ctx context.Context, in io.Reader, handle func(line []byte)) error {
 	ended := make(chan error, 1)
 	go func() {

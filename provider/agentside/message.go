@@ -104,7 +104,7 @@ func Encode(v any) json.RawMessage {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(fmt.Sprintf("a line without JSON: %v", err)) // an agent encodes its own values only
+		panic(fmt.Sprintf("a line without JSON: %v", err)) // every caller passes a value that can be encoded
 	}
 	return bytes.TrimRight(b.Bytes(), "\n")
 }

@@ -85,7 +85,7 @@ func init() {
 			free := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
 			say(said{Raised: branded && unix.Prlimit(0, unix.RLIMIT_LOCKS, &free, nil) == nil})
 		},
-		"bind": func(args []string) { // mounts the first argument over the second; PARENT in it is the parent's number
+		"bind": func(args []string) { // mounts the first argument over the second; PARENT means the parent's number
 			to := strings.ReplaceAll(args[1], "PARENT", strconv.Itoa(os.Getppid()))
 			if args[0] == "proc" || args[0] == "tmpfs" {
 				must(unix.Mount(args[0], to, args[0], 0, strings.Join(args[2:], ",")))
@@ -103,7 +103,7 @@ func init() {
 			must(c.Run())
 		},
 		"undumpable": func([]string) {
-			say(said{}) // below a process of another user
+			say(said{}) // this process's parent belongs to another user
 			c := role("say")
 			c.Stdout = os.Stdout
 			must(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
@@ -244,8 +244,8 @@ func branded() bool {
 	return len(l.Agents) > 0
 }
 
-// TestHidepid checks that a process that the system hides ends the line and is not a gap. This includes a process of
-// the same user that cannot be dumped, such as sshd's.
+// TestHidepid checks that Perlica can read the line of a process up to an ancestor that the system hides, without an
+// error. This includes a process of the same user that cannot be dumped, such as sshd's.
 func TestHidepid(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("this takes root")
@@ -265,7 +265,7 @@ func TestHidepid(t *testing.T) {
 	}
 }
 
-// TestApart checks that the table lists the processes that may answer a question of another process.
+// TestApart checks for each process of the table whether it may answer the question of another process.
 func TestApart(t *testing.T) {
 	k := func(pid int, name string) link {
 		return link{Process: Process{PID: pid, Name: name}, ticks: uint64(pid), spaces: [3]string{"m", "p", "u"}}

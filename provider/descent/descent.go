@@ -1,8 +1,8 @@
 // Package descent determines the agents from which a process descends.
 //
-// The package recognizes each process that an agent started, in any namespace, under any parent and after any
-// number of runs. It never trusts a process's own claim that it is free. Claims of a process can only add to
-// the knowledge about it.
+// The package recognizes each process that an agent started, in any namespace, under any parent and after any number of
+// runs. It never trusts a process that claims to have no agent above it. A claim of a process can only add an agent.
+// The process and its ancestors together are called its line.
 //
 // A person's process has these properties. Every other process is treated as an agent's.
 //
@@ -11,19 +11,21 @@
 //     the limit, and only CAP_SYS_RESOURCE in the first user namespace can raise it. The value names
 //     the permission mode. A descendant can only lower the value, which means a stricter mode.
 //  2. No ancestor is a Perlica that runs agents. Such a Perlica shows this in its name (Linux).
-//  3. No environment in the line contains Mark.
-//  4. The line was read without a gap (Linux). It was read from the real /proc with nothing mounted over an
-//     entry, and each parent is older than its child. The line ends at process 1, at a parent in an outer
-//     pid namespace, or at a process that the system itself hides (hidepid). Only the owner of a pid
-//     namespace can hide processes in this way. Signal 0, and not /proc, shows that the process is alive.
+//  3. No process of the line has the variable Mark in its environment.
+//  4. Every process of the line could be read (Linux). It was read from the real /proc with nothing mounted
+//     over an entry, and each parent is older than its child. The line ends at process 1, at a parent in an
+//     outer pid namespace, or at a process that the system itself hides (hidepid). Only the owner of a pid
+//     namespace can hide processes in this way. Because /proc does not show a hidden process, signal 0 tests
+//     whether it is alive.
 //  5. The process has a controlling terminal if it left the namespaces of an ancestor or is in a namespace
 //     that needs no privilege. Commands check this (Line.Hidden).
 //  6. An answer comes from the namespaces of the Perlica that asked (Line.Apart). The answering process needs
-//     a terminal in two cases: a service that starts programs for any process started it, or its line leaves
-//     the container. It needs no terminal if the Perlica that asked has the same ancestor.
+//     a terminal if it was started by a service such as cron, which starts programs for any process. It also
+//     needs one if it has an ancestor outside the container. It needs none if the Perlica that asked descends
+//     from the same ancestor.
 //
-// The age of a terminal, of a tmux server or of a login proves nothing, so no rule uses it. A login through
-// sshd, login, su, sudo or a display manager has no brand, and so it counts at any age.
+// The age of a terminal, of a tmux server or of a login proves nothing, so no rule uses it. A login through sshd,
+// login, su, sudo or a display manager has no brand, so it counts as a person's, however old it is.
 package descent
 
 import (
@@ -68,7 +70,7 @@ func (e *gapError) Error() string {
 // Unwrap returns errHidden.
 func (e *gapError) Unwrap() error { return errHidden }
 
-// Process is a process with the system's name for it.
+// Process is the number, the program name and the start of a process, as the system reports them.
 type Process struct {
 	PID     int
 	Name    string
@@ -184,10 +186,10 @@ type ApartError struct {
 
 func (e *ApartError) Error() string { return "an answer from here does not count: " + e.Why }
 
-// Apart returns an *ApartError if this process is in other namespaces than the process that asked. It also
-// returns one if only a terminal could show that a person started this process. That is the case if one of
-// the launchers started it, or if its parent is outside the container. A common ancestor below that point
-// makes the terminal unnecessary.
+// Apart returns an *ApartError if this process is in other namespaces than the process that asked. It also returns one
+// if only a terminal could show that a person started this process. That is the case if one of the launchers started
+// it, or if its parent is outside the container. The terminal is unnecessary if both processes have a common ancestor
+// below the launcher, or inside the container.
 func (l Line) Apart(asker int) error {
 	theirs, err := ancestry(asker)
 	if err != nil && len(theirs) == 0 {
@@ -248,7 +250,7 @@ func line(links []link) (l Line) {
 		l.Agents = append(l.Agents, a)
 	}
 	seen := map[string]bool{}
-	for i := len(links) - 1; i >= 0; i-- { // from the top: the first process with a mark is the agent or the rest of it
+	for i := len(links) - 1; i >= 0; i-- { // from the top, to find an agent's uppermost process first
 		for _, m := range links[i].marks {
 			name, pid, ticks := parse(m)
 			if seen[m] || runners[runnerKey(pid, ticks)] {

@@ -58,7 +58,7 @@ func lowerLocks(to uint64) (first bool) {
 		return false
 	}
 	err := unix.Prlimit(0, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: to, Max: to}, nil)
-	return err == nil && now.Max == unix.RLIM_INFINITY // a system without this limit has only the other signs
+	return err == nil && now.Max == unix.RLIM_INFINITY // a limit that was finite before is already an ancestor's brand
 }
 
 // ownBrand returns the brand with which this process was started.

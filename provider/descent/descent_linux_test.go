@@ -46,8 +46,8 @@ func TestStartAndBirth(t *testing.T) {
 	}
 }
 
-// TestAncestorIsNotForeign checks that a process descends from all agents of its ancestors, so no ancestor is foreign,
-// not even a Perlica that runs agents. Mutant: Foreign without the check of its own line.
+// TestAncestorIsNotForeign checks that foreignAgent names no agent for the parent. A process descends from all agents
+// of its ancestors, so none of them is foreign to it.
 func TestAncestorIsNotForeign(t *testing.T) {
 	if _, ok, err := foreignAgent(os.Getppid()); ok || err != nil {
 		t.Errorf("the parent is foreign: %v, %v", ok, err)

@@ -8,8 +8,7 @@ import (
 
 func at(second int64) Process { return Process{PID: int(second), Started: time.Unix(second, 0)} }
 
-// TestLine checks that the table maps the properties of a process and its ancestors to the agents. The process comes
-// first.
+// TestLine checks the agents that Perlica finds for a process. In the table, the process comes before its ancestors.
 func TestLine(t *testing.T) {
 	shell := link{Process: at(1)}
 	runner := link{Process: at(10), ticks: 10, runner: true, runs: "reads"}

@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errPeerGone means that the socket has no process. A process that waits for an answer keeps its socket open.
+// errPeerGone means that no process has the socket open. A process that waits for an answer never causes this error,
+// because it keeps its socket open.
 var errPeerGone = errors.New("descent: the process at the other side is gone")
 
 // unixPeer returns the number of the process that connected, in this process's pid namespace.

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// openTerminal returns the controlling terminal by the only name that every Unix has for it.
+// openTerminal returns "/dev/tty" if this process has a controlling terminal, because every Unix has this name for it.
 func openTerminal() string {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {

@@ -104,7 +104,8 @@ func compact(b []byte) []byte {
 	return again
 }
 
-// TestShapes checks that the table has answers of one kind in each API's form. No recorded stream has these forms.
+// TestShapes checks rare kinds of answers, such as an empty answer or a refusal, in the form of each API. No recorded
+// stream contains them.
 func TestShapes(t *testing.T) {
 	for name, c := range map[string]struct {
 		stream     map[API]string

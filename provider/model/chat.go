@@ -197,7 +197,7 @@ func (r *chatReader) readEvent(e event) (out []piece, err error) {
 		out = append(out, r.messagePieces(c.Delta, c.Delta.Content.text+c.Text+c.Delta.Refusal,
 			c.Delta.Content.thought+cmp.Or(c.Delta.Reasoning, c.Delta.Thought))...)
 		if r.extras {
-			c.Message.Content.images, c.Message.Images, c.Message.ToolCalls = nil, nil, nil // they came in pieces
+			c.Message.Content.images, c.Message.Images, c.Message.ToolCalls = nil, nil, nil // already received
 		}
 		out = append(out, r.messagePieces(c.Message, missing(c.Message.Content.text+c.Message.Refusal, r.text.String()),
 			missing(c.Message.Content.thought+cmp.Or(c.Message.Reasoning, c.Message.Thought), r.thought.String()))...)

@@ -28,14 +28,14 @@ func encodings(header http.Header) (list []string) {
 var decoders = map[string]func(*bufio.Reader) (io.Reader, error){"gzip": gunzip, "x-gzip": gunzip, "deflate": inflate}
 
 func gunzip(r *bufio.Reader) (io.Reader, error) {
-	if b, _ := r.Peek(2); string(b) != "\x1f\x8b" { // reading reports the error
+	if b, _ := r.Peek(2); string(b) != "\x1f\x8b" { // a later Read reports the error
 		return r, nil
 	}
 	return gzip.NewReader(r)
 }
 
 func inflate(r *bufio.Reader) (io.Reader, error) {
-	b, _ := r.Peek(2) // reading reports the error
+	b, _ := r.Peek(2) // a later Read reports the error
 	if len(b) < 2 || b[0]&0xf != 8 || (int(b[0])<<8|int(b[1]))%31 != 0 {
 		return r, nil
 	}

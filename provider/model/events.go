@@ -82,9 +82,9 @@ func (r *eventReader) nextData() (event, error) {
 	}
 }
 
-// readLine returns the next line without its end. The line is valid until the next call. A line that was cut
-// off also gives io.EOF, but the last line of a stream may end with a whole JSON value. readLine never waits for
-// data after the end of a line.
+// readLine returns the next line without its end. The line is valid until the next call. If the stream ends within a
+// line, readLine drops the line and returns io.EOF. The exception is a data line with a complete JSON value, because
+// some servers leave out the last line end. readLine never waits for data after the end of a line.
 func (r *eventReader) readLine() ([]byte, error) {
 	r.line = r.line[:0]
 	for {

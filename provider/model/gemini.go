@@ -149,5 +149,6 @@ func (r *geminiReader) readEvent(e event) (out []piece, err error) {
 
 func (r *geminiReader) ending() (stopReason, bool) { return r.reason, r.reason.acp != "" }
 
-// isLast returns false, because each chunk contains the usage and the last chunk ends the stream.
+// isLast returns false, so the agent reads until the server ends the stream. Any chunk may have the usage, and the
+// server ends the stream after the last one.
 func (*geminiReader) isLast() bool { return false }

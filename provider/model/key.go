@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// hidden is a key. It is replaced at each place of a response. A server may echo the key, and the response is recorded
-// and shown.
+// hidden is a key. Its methods replace the key wherever it occurs in a response, because a server may echo the key. The
+// response is recorded and shown.
 type hidden string
 
 // minHidden is the length from which a key is replaced, in bytes. A shorter placeholder key for a server

@@ -278,7 +278,7 @@ func (r *run) passPiece(p piece) {
 		r.files = append(r.files, cmp.Or(p.file.mime, p.file.uri))
 		r.agent.sendUpdate(r.session.id, object{"sessionUpdate": kind, "content": p.file.content()})
 	case usagePiece:
-		if p.usage.known && p.usage.input+p.usage.output > 0 || !r.use.known { // a report without numbers replaces none
+		if p.usage.known && p.usage.input+p.usage.output > 0 || !r.use.known { // keep a report with numbers
 			r.use = p.usage
 		}
 	case toolPiece:
@@ -337,7 +337,8 @@ func fields(header http.Header) []field {
 	return out
 }
 
-// receivedHead passes on a status and its header. An early response precedes the final one.
+// receivedHead passes on a status and its header. If early is true, it is an informational response, such as 103, and
+// the final response follows.
 func (a *agent) receivedHead(session string, early bool, status string, header []field) error {
 	o := object{"sessionId": session, "status": status, "headers": header}
 	if early {

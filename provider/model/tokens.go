@@ -15,7 +15,7 @@ type Price struct {
 	CachedInput float64 `json:"cached_input" toml:"cached_input"` // 0 means the price of Input
 	CacheWrite  float64 `json:"cache_write" toml:"cache_write"`   // 0 means unknown
 	Currency    string  `json:"currency" toml:"currency"`         // ISO 4217
-	Per         float64 `json:"per" toml:"per"`                   // the tokens that a price is for; 0 means 1,000,000
+	Per         float64 `json:"per" toml:"per"`                   // number of tokens for one price; 0 means 1,000,000
 	AsOf        string  `json:"as_of" toml:"as_of"`               // the date of the price
 }
 

@@ -53,7 +53,7 @@ func Attached(spec Spec, signals <-chan os.Signal) (code int, sig string, err er
 	}
 	defer p.tree.closeTree()
 	p.tree.prepareAttached(p.cmd)
-	runtime.LockOSThread() // watch has the reason
+	runtime.LockOSThread() // watchChild explains why
 	defer runtime.UnlockOSThread()
 	if err := p.box.Restrict(); err != nil {
 		return 0, "", err
@@ -62,7 +62,7 @@ func Attached(spec Spec, signals <-chan os.Signal) (code int, sig string, err er
 		return 0, "", startError(spec, path, err)
 	}
 	p.proxy.Started()
-	p.watch.Entered() // it removes the files of vanished sockets; the person sees a failure
+	p.watch.Entered() // its result is not needed, because the person sees a failure
 	if err := p.tree.setLeader(p.cmd.Process); err != nil {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait() // it was killed

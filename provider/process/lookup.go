@@ -129,7 +129,7 @@ func unwrapExec(err error) error {
 	return err
 }
 
-// lieOnPath returns the first regular file of that name on PATH.
+// lieOnPath returns the first regular file with this name on PATH.
 func lieOnPath(name string) string {
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		if dir == "" {

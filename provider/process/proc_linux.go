@@ -83,8 +83,8 @@ func descendants(pid int) []procStat {
 	return found
 }
 
-// listedBelow is a cheap descendants: it reads only a few files if the system lists children. It may miss a process if
-// a sibling of the process ends at the same moment.
+// listedBelow returns the same processes as the function descendants, but it reads only a few files if the system lists
+// children. It may miss a process if a sibling of the process ends at the same moment.
 func listedBelow(pid int) (found []procStat) {
 	if !childrenAreListed() {
 		return descendants(pid)

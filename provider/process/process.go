@@ -161,7 +161,7 @@ func startOnce(spec Spec) (*Process, error) {
 		return nil, fmt.Errorf("provider: start %s: %w", spec.Argv[0], err)
 	}
 	defer closeAll(child)
-	// This precedes the first agent, so that all its descendants are known.
+	// Announce must precede the start of the first agent. Otherwise its descendants would not inherit the brand.
 	if err = descent.Announce(spec.Limit); err == nil {
 		p.tree, err = newTree(p.mark)
 	}

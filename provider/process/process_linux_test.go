@@ -163,8 +163,8 @@ func TestProcessEndFindsDaemonWithoutMark(t *testing.T) {
 	}
 }
 
-// TestProcessOrderlyEndFindsDaemonWithoutMark checks that the agent is a script that exits when its input ends. Its
-// program has moved to its own session and cleared its environment. End still ends the program.
+// TestProcessOrderlyEndFindsDaemonWithoutMark checks that End ends a program with its own session and a cleared
+// environment. The agent is a script that started this program. The script exits when its input ends.
 func TestProcessOrderlyEndFindsDaemonWithoutMark(t *testing.T) {
 	spec := procSpec("proc-parent")
 	spec.Argv = []string{"sh", "-c", `"$0" "$@"; exit $?`, spec.Argv[0], "setsid", "clean"}
@@ -297,7 +297,7 @@ func TestProcessOutlivesTheThreadThatStartedIt(t *testing.T) {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		if unix.Gettid() == os.Getpid() {
 			defer runtime.UnlockOSThread()
-			done := make(chan int) // the main thread never ends: keep it busy and use another
+			done := make(chan int) // block the main thread, because it never ends, and use another
 			go func() { start(); close(done) }()
 			<-done
 			return

@@ -72,8 +72,8 @@ func boxStart(t *testing.T, spec Spec) (*Process, *bufio.Reader) {
 }
 
 // TestSandboxSocketVanishes checks that an agent starts although a program removes its socket while bwrap makes the
-// sandbox. The socket lies in a folder that is read-only inside, so bwrap cannot cover the missing socket. Mutant: the
-// sandbox is made once only.
+// sandbox. The socket lies in a folder that is read-only inside, so bwrap cannot cover the missing socket. Start must
+// therefore make the sandbox again.
 func TestSandboxSocketVanishes(t *testing.T) {
 	spec := procSpec("box-orphan")
 	boxStart(t, spec)
@@ -207,7 +207,7 @@ func TestSandboxDescent(t *testing.T) {
 	procEnd(t, p)
 }
 
-// TestSandboxFails checks that a sandbox that cannot be had is an error with a reason, and no process is started.
+// TestSandboxFails checks that Start returns an error with a reason and a hint if bwrap is missing.
 func TestSandboxFails(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	spec := procSpec("proc-echo")

@@ -76,8 +76,8 @@ func (s *stderrTail) keepTail(b []byte) {
 	}
 }
 
-// drainSlices is the number of parts of a short wait for data that should already be there. If the whole
-// process stalls, only one part passes during the stall, and the reader can run in the other parts.
+// drainSlices is the number of parts into which a short wait for available data is divided. If the machine pauses this
+// process, one part of the wait ends during the pause. The reader still has the other parts to read the data.
 const drainSlices = 10
 
 // drainPipe waits at most d until everything was read.
@@ -120,7 +120,7 @@ type Output struct {
 func (o *Output) EndWithAgent(ended <-chan struct{}) {
 	select {
 	case <-o.exited:
-		_ = o.f.SetReadDeadline(time.Now()) // Windows has no deadline: the job ends the children, too
+		_ = o.f.SetReadDeadline(time.Now()) // this fails on Windows, but there the job ends the children, too
 	case <-ended:
 	}
 }
@@ -137,7 +137,7 @@ func (o *Output) Read(b []byte) (int, error) {
 	if o.rest >= restLimit {
 		return 0, io.EOF
 	}
-	for range drainSlices { // a deadline that has already passed hides available data
+	for range drainSlices { // each try has a later deadline, because a Read after its deadline returns no data
 		_ = o.f.SetReadDeadline(time.Now().Add(drainWait / drainSlices))
 		n, err := o.f.Read(b)
 		if !errors.Is(err, os.ErrDeadlineExceeded) {

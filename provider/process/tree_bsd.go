@@ -40,9 +40,9 @@ func (t *tree) termGroup() error         { return signalGroup(t.pgid, syscall.SI
 func (t *tree) killGroup() error         { return signalGroup(t.pgid, syscall.SIGKILL) }
 func (t *tree) closeTree() error         { return nil }
 
-// endRest ends the remaining members of the group after its leader has ended. The group keeps its number while
-// it has a member. In a short moment an empty group's number may pass to another group; this cannot be
-// excluded.
+// endRest ends the remaining members of the group after its leader has ended. The group keeps its number while it has a
+// member. Between a check and a signal, the group may become empty and the system may give its number to another group.
+// This system offers no protection against that.
 func (t *tree) endRest(grace time.Duration, noGrace <-chan struct{}) (ended, survived []Survivor) {
 	if errors.Is(syscall.Kill(-t.pgid, 0), syscall.ESRCH) {
 		return nil, nil
@@ -81,7 +81,7 @@ func (t *tree) waitGone(d time.Duration, noGrace <-chan struct{}) bool {
 func awaitExit(pid int) {
 	kq, err := unix.Kqueue()
 	if err != nil {
-		return // Wait then blocks and delays signals
+		return // cmd.Wait then does the waiting, and signals must wait for it
 	}
 	defer unix.Close(kq)
 	unix.CloseOnExec(kq)

@@ -99,7 +99,7 @@ func (t *tree) rememberBelow(pid int) {
 	}
 }
 
-// rememberBelowQuickly is a cheap form of the method remember: it reads only a few files. It may miss a process if a
+// rememberBelowQuickly does the work of rememberBelow, but it reads only a few files. It may miss a process if a
 // sibling of the process ends at the same moment.
 func (t *tree) rememberBelowQuickly(pid int) {
 	if !childrenAreListed() {
@@ -218,9 +218,9 @@ func (t *tree) knowsProcess(s procStat) bool {
 	return ok && start == s.start || s.pgid == t.pgid
 }
 
-// isOrphan reports whether a process is an adopted orphan that only this agent can have left. Such a process
-// has no mark, and no other agent of this process runs. A program of the person stays in the session of this
-// process or has PersonVariable.
+// isOrphan reports whether a process is an adopted orphan that only this agent can have left. Such a process has no
+// mark, and no other agent of this process runs. It is not a program that the person started, because such a program is
+// in this process's session or has PersonVariable.
 func (t *tree) isOrphan(s procStat) bool {
 	since, err := adopt()
 	if err != nil || trees.Load() != 1 || s.ppid != os.Getpid() || s.start < since || t.knowsProcess(s) {
@@ -355,9 +355,9 @@ func awaitExit(pid int) {
 	}
 }
 
-// pollExit waits in the runtime's poller until the process has ended, if the system can poll pidfds (Linux
-// 5.10). A goroutine that waits in a system call first occupies one of the runtime's processors. On a machine
-// with two processors, while the other one synced the log, the agent's lines had to wait for the sync.
+// pollExit waits in the runtime's poller until the process has ended, if the system can poll pidfds (Linux 5.10). A
+// goroutine that waits in a system call would occupy one of the runtime's processors for a while. On a machine with two
+// processors, the agent's lines would then wait whenever the other one syncs the log.
 func pollExit(pid int) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
@@ -369,9 +369,9 @@ func pollExit(pid int) {
 	if err != nil {
 		return
 	}
-	// A pidfd is readable after its process has ended. The function polls it each time, because the runtime's
-	// poller reports the end only once and may report it before this wait begins.
-	_ = conn.Read(func(fd uintptr) bool { // waitid follows in any case
+	// A pidfd is readable after its process has ended. The runtime's poller reports that only once, perhaps before this
+	// wait begins. So the function first polls the pidfd itself.
+	_ = conn.Read(func(fd uintptr) bool { // after an error, the caller's waitid waits instead
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 		return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
 	})

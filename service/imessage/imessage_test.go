@@ -185,8 +185,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestStoredWhileRead checks a message that is stored during a reading in a chat that was already
-// read. Its row is lower than a row that is read then. The cursor must not pass it.
+// TestStoredWhileRead stores a message during a Poll, in a chat that this Poll has already read. Then the Poll reads a
+// message with a higher row in another chat. The cursor must not pass the first message before Poll has returned it.
 func TestStoredWhileRead(t *testing.T) {
 	w := start(t)
 	w.write(t, db{said(1, 1, "old"), said(2, 2, "older")})

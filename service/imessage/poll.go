@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/service/channel"
 )
 
-// These durations choose the chats that are read. Changed chats are read. After a change, chats with a last message
-// within these durations are read, too. A late message may not change the last date of its chat.
+// If a chat has changed, Poll also reads the unchanged chats with a last message within these durations. It does so
+// because a message that arrives late may leave the last date of its chat unchanged.
 const (
 	active = 24 * time.Hour     // before the newest message
 	past   = 7 * 24 * time.Hour // before the cursor, for newly listed chats
@@ -116,8 +116,9 @@ func (c *Channel) look(ctx context.Context, row int64, since time.Time) (list []
 		end = max(end, id)
 	}
 	if end > row && !since.IsZero() {
-		// During the first reading, a message may have been stored in a chat that was read before. All rows up to end
-		// exist now. The second reading finds them, and the corrections that Messages makes within moments.
+		// During the first reading, Messages may have stored a message in a chat that this reading had already left.
+		// All rows up to end exist now, so a second reading finds them. It also finds corrections, which Messages makes
+		// within moments.
 		if !channel.Wait(ctx, c.opt.Settle) {
 			return nil, row, newest, ctx.Err()
 		}
@@ -206,7 +207,7 @@ func (c *Channel) history(ctx context.Context, id, row int64, since time.Time) (
 	}
 }
 
-// nameOf returns the id of a message. Most messages have an id of Messages.
+// nameOf returns the id of a message: the id that Messages gave it, or otherwise the number of its row.
 func nameOf(guid string, row int64) string {
 	if guid == "" && row > 0 {
 		return fmt.Sprintf("row:%d", row)

@@ -161,7 +161,7 @@ func compose(m channel.Outbound) (o outgoing, err error) {
 	}
 	if m.ReplyTo != "" {
 		in, number, err := parseID(m.ReplyTo)
-		if err == nil && in == chat { // a press has no message, and a message elsewhere cannot be answered
+		if err == nil && in == chat { // a press names no message, and another chat's cannot be answered
 			o.ReplyTo = &reply{number, true}
 		}
 	}

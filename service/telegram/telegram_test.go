@@ -299,7 +299,7 @@ func TestPress(t *testing.T) {
 		}()
 		select {
 		case <-answers:
-			// The result is known now. The end of the poll would cancel the attempt.
+			// The poll may end now. An earlier end would cancel the attempt to answer the press.
 		case <-done:
 			t.Error("the poll ended before the press was answered")
 		}

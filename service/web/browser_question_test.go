@@ -105,7 +105,8 @@ func testQuestion(t *testing.T, b *browser) {
 	}
 }
 
-// testRace checks that one of two answers counts and that the other page names its sender.
+// testRace checks that one of two answers counts, and that the page with the other answer names the sender of the
+// first.
 func testRace(t *testing.T, b *browser) {
 	one, two := b.paired("one", phone), b.paired("two", desktop)
 	_, run := b.send(`@ask execute "Build it" command=make`, "")
@@ -178,7 +179,7 @@ func testEarly(t *testing.T, b *browser) {
 	yes := ".question .yes:not(.remember):not([aria-disabled])"
 	early := func(what string) {
 		t.Helper()
-		// The page says so once.
+		// The first early press adds this notice, and it stays after later ones.
 		p.sees("You pressed too early")
 		if js[bool](p, "Boolean(document.querySelector('.question .options button[disabled]'))") {
 			t.Errorf("%s: an answer is on its way", what)

@@ -270,7 +270,7 @@ func testBeside(t *testing.T, b *browser) {
 	p.click(".composer .send")
 	p.wait("document.querySelector('.turn .outcome')")
 	p.show("beside")
-	// not the input
+	// Read only the remarks and outcomes, because the input on the page has the same words.
 	got := js[string](p,
 		"[...document.querySelectorAll('.turn .remark, .turn .outcome')].map((e) => e.innerText).join('\\n')")
 	for _, want := range []string{"image/png", "file:///etc/passwd", "audio/wav", "slow today", "Quota", "9 % are left",

@@ -225,8 +225,8 @@ func (p *tab) sees(text string) {
 	p.wait("document.body.innerText.includes($?)", text)
 }
 
-// click presses the mouse on an element as soon as it exists. A new or redrawn element may move it
-// away from the mouse. click then releases the mouse elsewhere and tries again.
+// click presses the mouse on an element as soon as it exists. When the page adds or redraws another element, the target
+// may move away from the mouse. click then releases the mouse elsewhere and tries again.
 func (p *tab) click(selector string) {
 	p.t.Helper()
 	for end := time.Now().Add(within); ; {
@@ -342,7 +342,7 @@ func (b *browser) pair(p *tab, name string, yes bool, rights ...access.Right) (c
 	return pairing.Code
 }
 
-// devicesNamed returns the devices with a name.
+// devicesNamed returns the devices with this name.
 func (w *world) devicesNamed(name string) (list []device.Device) {
 	w.t.Helper()
 	all, err := device.List(w.t.Context(), &w.user.Log().Reader)

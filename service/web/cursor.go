@@ -12,13 +12,14 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// cursor records the last event that a client has seen of each log. Its keys are the shortened places of the logs. Each
-// mark has the log's shortened origin, so that a replaced log is recognised.
+// cursor records the last event that a client has seen of each log. Its keys identify the logs by a hash of their
+// place, which is the project and the context. Each mark also has a hash of the log's origin, which is the unique name
+// of the log. A log with another origin has been replaced.
 type cursor map[string]mark
 
 // mark records the last event that a client has seen of one log.
 type mark struct {
-	// origin is the log's shortened origin. It is empty if the log had no event.
+	// origin is the hash of the log's origin. It is empty if the log had no event.
 	origin string
 	seq    event.Seq
 }
@@ -69,14 +70,14 @@ func (c cursor) String() string {
 	return strings.Join(parts, "-")
 }
 
-// part returns the part of the cursor's text that belongs to one log. The parameter "at" is the shortened place of the
-// log.
+// part returns the part of the cursor's text that belongs to one log. The parameter "at" is the log's key in the
+// cursor.
 func (c cursor) part(at string) string {
 	return at + "." + c[at].origin + "." + strconv.FormatInt(int64(c[at].seq), 36)
 }
 
 // around splits the cursor's text at the event number of one log. It returns the text before and after the number. The
-// parameter "at" is the shortened place of the log.
+// parameter "at" is the log's key in the cursor.
 func (c cursor) around(at string) (ahead, behind string) {
 	for _, other := range slices.Sorted(maps.Keys(c)) {
 		switch {

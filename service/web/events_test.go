@@ -154,7 +154,7 @@ func TestCursor(t *testing.T) {
 				}
 				s.close()
 				want := slices.Clone(all[i+1:])
-				// The server reads the logs at the same time.
+				// The server reads the logs at the same time, so the events of two logs have no fixed order.
 				slices.Sort(want)
 				slices.Sort(got)
 				if !slices.Equal(got, want) {

@@ -169,7 +169,7 @@ func (f *feed) awaitLine(one *follower) {
 	}
 }
 
-// tryAgain makes the feed notify a follower at the next line. The follower could not read the log.
+// tryAgain makes the feed notify a follower at the next line, because the follower could not read the log now.
 func (f *feed) tryAgain(one *follower) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

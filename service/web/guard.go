@@ -65,7 +65,7 @@ var securityHeaders = map[string]string{
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	r = withLanguage(r)
-	// The proxy left its own path in the request.
+	// Remove the path below which the proxy shows the server, if the proxy left it in the request.
 	if base := s.opt.Base; base != "" && strings.HasPrefix(r.URL.Path, base+"/") {
 		r = r.Clone(r.Context())
 		r.URL.Path, r.URL.RawPath = strings.TrimPrefix(r.URL.Path, base), strings.TrimPrefix(r.URL.RawPath, base)

@@ -181,10 +181,10 @@ func (s *Server) input(w http.ResponseWriter, r *request) error {
 	case <-accepted:
 	case <-f.over:
 	case <-s.opt.Devices.Revoked(r.visitor.ID):
-		// The device learns nothing further about the input.
+		// A revoked device must not learn the result of its input.
 		return unauthorized.wrap(errRevoked)
 	case <-r.Context().Done():
-		// The run continues.
+		// The client has gone, but the run continues.
 		return nil
 	}
 	return f.writeReply(r.Context(), w, l)
@@ -289,7 +289,8 @@ func (s *Server) answerInput(f *pendingInput, l *eventLog, in *sentInput) (recor
 	}
 	intent, called, err := r.Log().Intent(s.hard, t.Input.ID)
 	if lost := (*eventlog.LostIntentError)(nil); errors.As(err, &lost) {
-		// Run reports an unknown outcome and starts no agent.
+		// The log lost its record of this input's call, and the prompt may have left. Run therefore starts no agent and
+		// reports an unknown outcome.
 		return r.Run(s.hard, t)
 	}
 	if err != nil {

@@ -209,7 +209,7 @@ func TestForm(t *testing.T) {
 }
 
 // TestOneAnswer sends answers from two devices and another process at the same time. One answer counts, and the other
-// senders learn its giver.
+// senders learn the name of its sender.
 func TestOneAnswer(t *testing.T) {
 	w := newWorld(t, 1)
 	second := w.newToken("second", access.Approve, access.Read)

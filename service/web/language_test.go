@@ -59,7 +59,8 @@ func TestLanguage(t *testing.T) {
 	id := w.question()["id"].(string)
 	_, hangs := w.send("@hang", "")
 	w.do("POST", "/v1/runs/"+hangs+"/cancel", object{"why": "enough"}).want(202)
-	// Three turns have ended, each with its checkpoint and its anchor. The log changes no longer.
+	// Wait until the log has a checkpoint and an anchor for each of the three turns. After that, the log no longer
+	// changes.
 	for end := time.Now().Add(time.Minute); ; {
 		is := w.do("GET", "/v1/verify?project="+w.dirs[0], nil).want(200).object()
 		if is["checkpoints"] == 3.0 && is["anchors"] == 3.0 {

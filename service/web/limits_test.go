@@ -16,7 +16,7 @@ func TestOutflow(t *testing.T) {
 		t.Errorf("nothing has happened for an hour: %v", err)
 	}
 	o.noteNews()
-	// A longer wait fails at once.
+	// With this deadline, reserveBytes fails at once if it would have to wait longer.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if err := o.reserveBytes(ctx, 100*perSecond); err == nil {

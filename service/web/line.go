@@ -11,9 +11,9 @@ import (
 	"github.com/perlica/perlica/kernel/queue"
 )
 
-// findInLine looks for the input among the inputs that wait on record. These inputs are the line. If the input is in
-// the line, it keeps its recorded session and attachments. findInLine returns an error if another input waits under the
-// same id.
+// findInLine looks for the input in the line, which is the list of waiting inputs on the log. If the line has the
+// input, findInLine sets the session and the attachments that the log has for it. findInLine returns an error if
+// another input waits under the same id.
 func (in *sentInput) findInLine(ctx context.Context, r *kernel.Runner) error {
 	waits, ok, err := queue.Find(ctx, &r.Log().Reader, event.InputID(in.ID))
 	if err != nil || !ok {

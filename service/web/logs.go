@@ -244,7 +244,7 @@ func (l *eventLog) findProject() (*project.Project, error) {
 	p.Attended = l.opt.Here.Attended
 	if err == nil && p.Workspace.Root != l.Project {
 		if real, rerr := filepath.EvalSymlinks(p.Workspace.Root); rerr != nil || real != l.Project {
-			// The found project belongs to a folder above.
+			// Find also searches the folders above, and it has found another project there.
 			err = fs.ErrNotExist
 		}
 	}

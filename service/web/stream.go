@@ -328,7 +328,7 @@ func (f *follower) replaced(ctx context.Context, t *track) bool {
 	at := t.l.short()
 	t.log = log
 	if f.cursor[at].origin == short(origin) {
-		return true // a copy of the same log
+		return true // the new file is a copy of the same log, so the cursor stays valid
 	}
 	f.cursor[at] = mark{origin: short(origin)}
 	f.appendNamed("reset", t.l.place)

@@ -57,7 +57,7 @@ func TestTeamHangs(t *testing.T) {
 	<-over
 }
 
-// TestNoTeam checks that a server without a team has no copies.
+// TestNoTeam checks that a server without a team lists no copies of workers' logs.
 func TestNoTeam(t *testing.T) {
 	w := newWorld(t, 1)
 	w.do("GET", "/v1/sessions?project=team", nil).problem(notFound)

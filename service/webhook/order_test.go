@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/service/webhook"
 )
 
-// TestAfter checks that a message came after a card if its first attempt followed the receiver's
-// confirmation of the card. Seconds on its clock do not matter.
+// TestAfter checks that a message counts as later than a sent question if the receiver had confirmed the question
+// before the message's first attempt. A difference of some seconds between the clocks does not matter.
 func TestAfter(t *testing.T) {
 	r := receive(t, func(http.ResponseWriter, int) {})
 	for id, want := range map[string]bool{"early": false, "late": true} {

@@ -143,9 +143,9 @@ func (c *Channel) signRequest(req *http.Request, p post, body []byte) {
 	if p.Key != "" {
 		req.Header.Set(KeyHeader, p.Key)
 	}
-	// With this header, net/http takes a POST for repeatable and repeats it when a reused
-	// connection breaks. Only the caller may decide that. A new connection for each request
-	// prevents it, and its errors are clear.
+	// net/http treats a POST with an idempotency key as repeatable, and repeats it when a reused connection breaks.
+	// Only the caller may decide to repeat it. So each request has its own connection, and its body cannot be read
+	// again.
 	req.GetBody = nil
 	req.Close = true
 }

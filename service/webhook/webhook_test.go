@@ -97,7 +97,7 @@ func taken(t *testing.T, c *webhook.Channel, cursor string) ([]channel.Inbound, 
 	return list, next
 }
 
-// accept calls Poll with a cursor that accepts messages, and ends it.
+// accept calls Poll with a cursor that accepts messages, and then cancels the call.
 func accept(t *testing.T, c *webhook.Channel, cursor string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

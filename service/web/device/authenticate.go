@@ -57,7 +57,7 @@ func (d *Devices) Authenticate(r *http.Request, body []byte) (Visitor, error) {
 		if s.digest != digestOf(body) {
 			return ErrSignature
 		}
-		// Only nonces that the device has signed are remembered. A stranger cannot fill the memory.
+		// The server remembers a nonce only after it has verified the signature, so a stranger cannot fill the memory.
 		switch first, full := d.seen.first(s.key, s.nonce, d.opt.Now()); {
 		case !first:
 			return ErrReplayed
@@ -127,8 +127,8 @@ func (d *Devices) Refuse(ctx context.Context, f fact.WebRefused) {
 	_, _ = d.log.Append(ctx, newFact(event.WebRefused, f))
 }
 
-// clockTolerance is the largest accepted difference between a device's clock and this machine's clock. The nonce limits
-// the age of a request.
+// clockTolerance is the largest accepted difference between a device's clock and this machine's clock. It may be large,
+// because the nonce limits the age of a request.
 const clockTolerance = 10 * time.Minute
 
 // bySignature returns the device that has signed the request. The function "rest" must accept the signed values, too.
@@ -205,7 +205,7 @@ func (d *Devices) byToken(field string) (Visitor, error) {
 	g := d.guesses[dev.ID]
 	if g == nil {
 		g = &guesses{}
-		// guesses has at most one entry for each program.
+		// The map cannot grow without limit, because it has at most one entry for each program.
 		d.guesses[dev.ID] = g
 	}
 	switch {

@@ -24,9 +24,9 @@ import (
 //	Signature-Input: perlica=("@method" "@authority" "@path" "@query" "content-digest");created=UNIX;nonce="SERVERS.RANDOM";keyid="DEVICE";alg="ecdsa-p256-sha256"
 //	Signature: perlica=:BASE64:
 //
-// This package accepts no other form: no other component, parameter, order, label or space, and no
-// second field. A library parses the general form, and this package would have to refuse the rest
-// again.
+// This package accepts no other form: no other component, parameter, order, label or space, and no second field. The
+// package uses no library, because a library accepts the general form, and the package would then have to refuse the
+// other forms itself.
 
 // publicKey is a device's public key on the curve P-256.
 type publicKey = *ecdsa.PublicKey

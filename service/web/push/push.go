@@ -33,8 +33,9 @@ type Options struct {
 	Dir   string // the folder of the key and the subscriptions; it is made on demand
 	Trail *slog.Logger
 
-	// Due returns how long the question stays open for which a device must be woken. ok is false if the device needs no
-	// message. The sender calls Due before each message, and Due may wait.
+	// Due decides whether a device must be woken for an open question, and returns the time for which that question
+	// stays open. ok is false if the device needs no message. The sender calls Due before each message, and Due may
+	// wait.
 	Due func(ctx context.Context, device string) (time.Duration, bool)
 
 	// Gap is the pause between two messages to a device. 0 means 10 s.

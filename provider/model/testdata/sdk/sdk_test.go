@@ -129,8 +129,8 @@ func readGemini(s stream) (out read, err error) {
 	return out, nil
 }
 
-// differs are the streams of servers that are not the maker's, in a form that the SDK does not read, and
-// why.
+// differs lists the streams that the maker's SDK cannot read, because the server of another vendor sent them. The value
+// is the reason.
 var differs = map[string]string{
 	"openai-chat-mistral-reasoning.chunks": "Mistral's list of texts and thoughts is JSON in the SDK's text",
 }
