@@ -50,8 +50,8 @@ var families = []string{
 // only lists packages of other modules and of the standard library, each with the folders that may import it. These
 // packages start processes, receive signals, open sockets, speak SQL, or read a command line.
 var only = map[string][]string{
-	// The table onlyName limits service further.
 	"github.com/wneessen/go-mail/smtp": {"service/notify"},
+	// The table onlyName allows some of these folders only single names of this package.
 	"os/exec": {"provider/process", "provider/proxy", "provider/sandbox", "kernel/hook", "kernel/program", "kernel/project",
 		"service", "service/imessage", "service/notify", "cmd/perlica/chat", "cmd/perlica/provider", "cmd/bench",
 		"cmd/measure",
@@ -87,9 +87,10 @@ var only = map[string][]string{
 		"eventlog/store", "eventlog/export", "eventlog/verify"},
 	"gopkg.in/natefinch/lumberjack.v2": {"eventlog/trail"},
 	"github.com/pelletier/go-toml/v2":  {"kernel/config", "kernel/flow", "cmd/perlica/config"},
-	// The table onlyName limits kernel/agents further.
+	// The table onlyName allows kernel/agents only single names of this package.
 	"mvdan.cc/sh/v3/syntax": {"kernel/agents", "policy/shell"},
-	// No recorded payload contains types of this package.
+	// The types of this package must not occur in recorded payloads, so that its next version cannot change their
+	// format.
 	"github.com/coder/acp-go-sdk": {"service/acp", "kernel/report", "kernel/record", "kernel/project", "kernel/agents",
 		"kernel", "cmd/perlica", "cmd/perlica/provider", "cmd/perlica/dialog", "provider", "provider/predictable"},
 }

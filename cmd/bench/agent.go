@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// agent is the program that writes updates. As an ACP agent it obeys these prompts: "flood N" writes N updates of
-// 200 bytes, and "think N" writes N thoughts of that size. "stamp N" writes N updates with the time, 2 ms apart.
-// "ask N" asks N times for permission and writes the time at which it read each answer. The agent answers every
-// other prompt at once. Without initialize and a session it is the bare program that a proxy reads lines from.
+// agent is the program that writes updates. As an ACP agent it obeys these prompts: "flood N" writes N updates of 200
+// bytes, and "think N" writes N thoughts of that size. "stamp N" writes N updates with the time, 2 ms apart. "ask N"
+// asks N times for permission and writes the time at which it read each answer. The agent answers every other prompt
+// at once. The comparisons with a bare proxy send it only prompts, without initialize and session/new.
 func agent() {
 	in := bufio.NewReader(os.Stdin)
 	out := bufio.NewWriterSize(os.Stdout, 64<<10)

@@ -66,7 +66,7 @@ func durable(dir string, _ options) {
 	prepared, plain := openBare(dir), openBare(dir)
 	raw := must(os.OpenFile(filepath.Join(dir, "raw"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600))
 	bytes := make([]byte, rowBytes)
-	const n = 100 // The switch between sides is then a small part of the time.
+	const n = 100 // A round has n operations, so switching between the sides takes only a small part of its time.
 	frame, fact := appends(frames, n, sample(event.Frame)), appends(facts, n, sample(event.Fact))
 	row := repeat(n, func() { plain.execRow(payload) })
 	again := repeat(n, func() { prepared.insertRow(payload) })
@@ -96,7 +96,8 @@ func groups(dir string, _ options) {
 		rates(fmt.Sprintf("events of 1 KiB, %d a commit", n), ours, theirs, "at least 0.9")
 		cpus(ours, theirs, "at most 1.25")
 	}
-	// Record returns before its event is on disk, so its caller and the log's writer work at the same time.
+	// This comparison records the events one by one. Record returns before its event is on disk, so its caller and
+	// the log's writer work at the same time.
 	const n = 10_000
 	ours := &side{ops: n, round: func() { stream(log, n) }}
 	theirs := &side{ops: n, round: func() {

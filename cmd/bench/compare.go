@@ -14,9 +14,9 @@ type side struct {
 	round func() // does the operations; ops is their number
 	ops   int
 
-	took []time.Duration // time of an operation in each round
+	took []time.Duration // the time of one operation; one value for each round
 	cpu  time.Duration   // total processor time of this process during the rounds
-	done int             // number of operations
+	done int             // operations of all rounds so far
 }
 
 // compare runs rounds of all sides in turn, after one warm-up round. Other work on the machine then affects each side
@@ -56,7 +56,8 @@ func cpus(ours, bare *side, promise string) {
 	ratio("  processor time", ours.cpuTime(), bare.cpuTime(), "µs", promise)
 }
 
-// barePragmas are the log's own pragmas. The empty SQL comment makes the driver set page_size first, as for the log.
+// barePragmas are the log's own pragmas. The driver sets pragmas in alphabetical order. The empty SQL comment puts
+// page_size before journal_mode, where it is needed.
 const barePragmas = "?_pragma=busy_timeout(10000)&_pragma=/**/page_size(8192)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
 	"&_pragma=wal_autocheckpoint(1000)&_txlock=immediate"
 

@@ -22,7 +22,8 @@ import (
 const (
 	warmRounds = 300
 	warmText   = "hello"
-	// the pause before each turn, in which the rest of the last turn's work happens; nobody types faster
+	// warmPause is the pause before each turn. Perlica finishes the work of the last turn in this time, and no person
+	// types faster.
 	warmPause = 10 * time.Millisecond
 )
 

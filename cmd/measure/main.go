@@ -105,8 +105,8 @@ func symbol(d *ast.FuncDecl) string {
 	return name
 }
 
-// complexity returns the function's cyclomatic complexity by McCabe, with && and || counted. A case on one line is a
-// row of a table and adds nothing.
+// complexity returns the function's cyclomatic complexity by McCabe, with && and || counted. A case with a single
+// statement is like a row of a table, so it adds nothing.
 func complexity(d *ast.FuncDecl) int {
 	n := 1
 	ast.Inspect(d, func(node ast.Node) bool {

@@ -183,8 +183,8 @@ func (w *world) turnsOfACPX(b behind) {
 	if out := w.does(w.acpx(b, yes, "prompt", b.Plain), 0); !strings.Contains(out, b.Said) {
 		w.t.Errorf("acpx shows %q", out)
 	}
-	// acpx uses an agent for a moment longer, and refuses prompts while this agent ends. The next agent continues the
-	// session.
+	// acpx does not end an agent at once, and refuses prompts while the agent ends. The test therefore waits until
+	// the agent is gone. The next agent continues the session.
 	w.gone()
 	w.does(w.acpx(b, yes, "prompt", b.Ask), 0)
 	w.gone()

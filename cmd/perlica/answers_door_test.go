@@ -16,7 +16,7 @@ import (
 )
 
 // TestThreeDoorsAtOnce answers one question at the same time over HTTP, at a terminal and on a phone. One answer
-// counts, and the agent gets that answer. The other doors learn the giver of the first answer.
+// counts, and the agent gets that answer. The other two front ends are told the name of the person who gave it.
 func TestThreeDoorsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	b := w.bot()

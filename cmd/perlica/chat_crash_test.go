@@ -67,14 +67,15 @@ func TestChatKilled(t *testing.T) {
 		name, scenario, keys string
 		until                []string // the chat is killed after an event of this type with these texts in its payload
 		then                 func(w *world, s *terminal)
-		unknown, calls       int // a negative number of calls: the prompt may have left or not
+		unknown, calls       int // the expected numbers; calls is negative if the prompt may have left or not
 	}{
 		{name: "while the agent starts", scenario: "[initialize]\n@hang", keys: "hello\r",
 			until: []string{"inbound.message.received"}},
 		{name: "before the intent", scenario: "[session/new]\n@hang", keys: "hello\r",
 			until: []string{"inbound.message.received"}},
 		{name: "after the intent", keys: "@hang\r", until: []string{"llm.requested"}, unknown: 1, calls: -1},
-		// The agent may still read one line, because it gets an answer to its own request.
+		// A read that began before @ignore stdin still returns one line. The answer to the agent's request is this
+		// line, so the agent does not read the prompt.
 		{name: "in the middle of the prompt", scenario: "[session/new]\n@ignore stdin\n@request vendor/x wait=no",
 			keys: "\x1b[200~" + strings.Repeat("x", 300_000) +
 				"\x1b[201~\r", until: []string{"acp.request.sent", sent}, unknown: 1, calls: 1},

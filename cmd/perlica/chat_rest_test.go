@@ -103,8 +103,8 @@ func TestChatLosesItsTerminal(t *testing.T) {
 			if err := s.pty.Close(); err != nil {
 				t.Fatal(err)
 			}
-			// The redraw fails. This ends the reading of this test and closes the terminal. The process may have ended
-			// already.
+			// The signal makes the chat draw again. This ends the read in which the test waits for output, so that
+			// the terminal is really closed. The chat may have ended already.
 			_ = s.cmd.Process.Signal(syscall.SIGWINCH)
 			s.wait()
 			w.audit()

@@ -28,7 +28,7 @@ func TestChatTypingIsNoAnswer(t *testing.T) {
 		s.press(keys)
 		w.eventually("what is typed is shown", func() error {
 			shown := strings.Contains(s.text()[before:], keys)
-			if time.Since(last) > chat.CalmAfter/2 { // Two such delays together could be a pause.
+			if time.Since(last) > chat.CalmAfter/2 { // Two such delays in a row could count as a pause in the typing.
 				t.Skip("the machine stood still between two keys")
 			}
 			if !shown {

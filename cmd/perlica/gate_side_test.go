@@ -84,10 +84,10 @@ func TestSidesAgreeWithThePolicy(t *testing.T) {
 	}
 	everyCommand(t, func(cmd *cobra.Command, words []string) {
 		if len(words) == 0 {
-			return // This command is the chat, the bridge or a run, which have other rules.
+			return // Without words, perlica is the chat, the bridge or a run, which have other rules.
 		}
 		if slices.Equal(words, []string{"sandbox", "enter"}) {
-			return // Perlica itself starts it as the agent's process, and it becomes any program.
+			return // Perlica itself starts 'sandbox enter' in a sandbox, and it becomes the agent.
 		}
 		person := frame.AccessOf(cmd) == frame.PersonOnly || frame.AccessOf(cmd) == frame.AnswersQuestion
 		for _, name := range append([]string{cmd.Name()}, cmd.Aliases...) {

@@ -191,8 +191,8 @@ func TestReadersOfAForgedLog(t *testing.T) {
 	damaged := regexp.MustCompile(`(?i)damage|does not have its recorded hash`)
 	for name, change := range map[string]string{
 		"payload": `payload = CAST(replace(CAST(payload AS TEXT), '` + recordedText + `', '` + forgedText + `') AS BLOB)`,
-		// The forger changes the payload and the hash in the header, so that both fit. The leaf of the tree no longer
-		// fits.
+		// The forger changes the payload and its recorded length, so that both agree. The event's leaf of the tree no
+		// longer fits.
 		"payload and length": `payload = CAST(replace(CAST(payload AS TEXT), '` + recordedText + `', '` + forgedText +
 			`!') AS BLOB), payload_len = payload_len + 1`,
 		"emptied": `payload = x''`,

@@ -253,7 +253,8 @@ func TestUnusableLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// This write must fail, because the limit is in force.
+		// The anchor gets so large that perlica cannot write to it within the limit below. The log stays small
+		// enough.
 		if err := os.WriteFile(name, bytes.Repeat(line, 1<<20/len(line)+1), 0o600); err != nil {
 			t.Fatal(err)
 		}

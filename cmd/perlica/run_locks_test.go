@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestNoLocks checks the error on a disk where file locks do not work. The error must not blame another process.
-// Before a process can lock a file, it asks for locks of its three standard files.
+// TestNoLocks checks the error on a disk where file locks do not work. The error must not blame another process. The
+// first three calls of fcntl must work, because each process first checks its three standard files.
 func TestNoLocks(t *testing.T) {
 	w := newWorld(t)
 	w.run("run", "hello").exits(0)

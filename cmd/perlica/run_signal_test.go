@@ -267,7 +267,8 @@ func TestStuckReader(t *testing.T) {
 // TestDeafAgent checks that a run ends although the agent has stopped reading its input.
 func TestDeafAgent(t *testing.T) {
 	w := newWorld(t)
-	// The agent may still read one line, because it gets an answer to its own request.
+	// A read that began before @ignore stdin still returns one line. The answer to the agent's request is this line,
+	// so the agent reads no later line.
 	j := w.start("run", w.script("@ignore stdin", "@ignore eof", "@request vendor/x wait=no", "@sleep 50ms", "@say deaf",
 		"@hang"))
 	w.until(1, "acp.notification.received", "deaf")

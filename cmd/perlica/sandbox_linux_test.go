@@ -29,7 +29,7 @@ func sandboxed(t *testing.T) {
 }
 
 // TestChatOffersTheSandbox checks that the chat names the sandbox in its first line and offers protect once, if no
-// setting names a sandbox. Mutants: the offer comes twice; it comes although the configuration has decided.
+// setting names a sandbox. The chat must not offer it if a setting has decided, even for off.
 func TestChatOffersTheSandbox(t *testing.T) {
 	sandboxed(t)
 	w := newWorld(t)
@@ -85,8 +85,8 @@ func (w *world) inside(n int) {
 	w.logged(1, "sandbox.entered", `"mode":"off"`)
 }
 
-// TestFrontEndsStartInside checks that the agent of each front end starts in the configured sandbox. Mutants: the agent
-// starts outside; each start in a sandbox is repeated.
+// TestFrontEndsStartInside checks that the agent of each front end starts in the configured sandbox. Each agent must
+// start exactly once.
 func TestFrontEndsStartInside(t *testing.T) {
 	const predictable = "perlica agent predictable"
 	t.Run("run", func(t *testing.T) {
@@ -181,8 +181,8 @@ func (w *world) editor(prompt, until string) string {
 	return editor.stdout.String()
 }
 
-// TestEditorActsOutside checks that a command that the editor runs for the agent is judged without the sandbox of the
-// agent: a file that the session changed is asked about. Mutant: the agent's sandbox counts for the editor's command.
+// TestEditorActsOutside checks that the policy does not count on the agent's sandbox for a command that the editor
+// runs. The command runs a file that the session has changed, so a person must be asked.
 func TestEditorActsOutside(t *testing.T) {
 	sandboxed(t)
 	w := newWorld(t)
@@ -215,9 +215,9 @@ func TestServersNeedTheirSandbox(t *testing.T) {
 	}
 }
 
-// TestKilledOffline checks that after a kill of Perlica the agent in the sandbox offline and its open connections end,
-// whatever way through the proxy they took. No process stays, and the next run works. Mutant: bwrap and the agent do not
-// die with Perlica.
+// TestKilledOffline kills Perlica while the agent runs in the sandbox offline and has open connections. The agent and
+// all its connections must end, with and without a tunnel through the proxy. No process may remain, and the next run
+// must work.
 func TestKilledOffline(t *testing.T) {
 	sandboxed(t)
 	if _, err := exec.LookPath("curl"); err != nil {

@@ -42,7 +42,7 @@ func cmdLimit(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("no prompt leaves in time")
 }
 
-// cmdPhone sends the lines of a file as a person at a phone would. It ends when a message has matched each pattern.
+// cmdPhone sends the lines of a file as a person at a phone would. It ends when each pattern has matched a message.
 // Standard output then has all received messages:
 //
 //	phone alice hello.txt '^You said: hello'
@@ -75,7 +75,7 @@ func cmdPhone(ts *testscript.TestScript, neg bool, args []string) {
 		defer again.Stop()
 		for end := time.After(untilMost); lacks() != ""; {
 			select {
-			case <-again.C: // Another process needs time to act.
+			case <-again.C: // The pause gives another process time to act.
 				continue
 			case <-end:
 			case <-ended:

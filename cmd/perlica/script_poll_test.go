@@ -32,7 +32,7 @@ func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
 			return
 		}
 		select {
-		case <-again.C: // Another process needs time to act.
+		case <-again.C: // The pause gives another process time to act.
 		case <-end:
 			ts.Fatalf("no match for %s within %s", args[0], untilMost)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/kernel/command"
 )
 
-// commandsFromAPhone are all slash commands, each with three replies. The replies are for contacts with the right to
-// ask, also with the right to approve, and also with the right to change settings.
+// commandsFromAPhone are all slash commands, each with three replies. The first reply is for a contact with only the
+// right to ask. The second contact may also approve, and the third may also change settings.
 var commandsFromAPhone = []struct{ text, ask, approve, admin string }{
 	everybody("/help", "list these commands"),
 	everybody("/help cancel", "stop the running turn"),

@@ -14,7 +14,8 @@ import (
 )
 
 // Split separates the arguments of 'perlica acp' from the arguments of its agent. The agent's arguments begin with
-// the first argument that is not a flag of the command. All arguments of another command are its own.
+// the first argument that is not a flag of the command. For example, it splits "acp --provider claude --cli" before
+// --cli. If the command is not acp, no argument belongs to an agent.
 func Split(root *cobra.Command, args []string) (own, agents []string) {
 	cmd, _, err := root.Find(args)
 	if err != nil || cmd.Name() != "acp" || cmd.Parent() != root {

@@ -55,7 +55,7 @@ A budget for each session has an amount only with --session.`,
 	return cmd
 }
 
-// read returns the state of the budgets. Without a log, nothing is used.
+// read returns the state of the budgets. If there is no log yet, the used amounts are zero.
 func (a *app) read(cmd *cobra.Command, session string) ([]budget.Status, error) {
 	list := []budget.Status{}
 	read := func(log *store.Reader, p *project.Project) (err error) {
@@ -63,7 +63,7 @@ func (a *app) read(cmd *cobra.Command, session string) ([]budget.Status, error) 
 		if g == nil || err != nil {
 			return err
 		}
-		defer func() { _ = g.Close() }() // only read
+		defer func() { _ = g.Close() }() // The budgets were only read, so a failed close loses no data.
 		list, err = g.Status(cmd.Context(), log, event.SessionID(session))
 		return err
 	}

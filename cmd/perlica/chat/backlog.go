@@ -173,8 +173,8 @@ func (b *backlog) listInputs() string {
 	return strings.Join(lines, "\n")
 }
 
-// onArrival makes the backlog call the function arrive when an input of another process can be sent. The function
-// "done" ends this.
+// onArrival makes the backlog call the function arrive as soon as it can send an input of another process. After a
+// call of the returned function "done", the backlog calls arrive no longer.
 func (b *backlog) onArrival(arrive func()) (done func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -189,11 +189,11 @@ func (b *backlog) onArrival(arrive func()) (done func()) {
 // watchLog looks for inputs that other processes queue, until ctx ends.
 func (b *backlog) watchLog(ctx context.Context) {
 	if b.c.team != nil {
-		return // The hub queues the inputs of a team.
+		return // With a team, other processes queue their inputs on the hub and not on this log.
 	}
 	changes, err := b.c.r.Log().Changes(ctx)
 	if err != nil {
-		return // The chat sees the inputs of other processes after its next turn.
+		return // Without this watch, the chat finds such inputs only after its next turn.
 	}
 	defer func() { _ = changes.Close() }() // A failed close of a reader loses no data.
 	for {

@@ -39,7 +39,7 @@ type Flags struct {
 	dialog.Flags
 	Team   dialog.TeamFlags
 	Resume bool   // Choose the session from a list.
-	First  string // a text that is sent at once
+	First  string // the first input, which the chat sends when it has started; "" for no input
 }
 
 // Command returns the command chat.
@@ -219,7 +219,8 @@ func (c *chat) enterSession(s sessions.Session, name string) (err error) {
 	}
 	choice, badDir := f.Choice()
 	agent, adHoc := c.agent, c.f.Agent != "" && (name == "" || name == c.agent.ID)
-	// Otherwise the chat keeps its agent, because the configuration may lack it.
+	// If name is the agent that the chat uses already, the chat keeps this agent. The configuration may not contain
+	// it, because --agent may have named its command.
 	if agent.Why = ""; name == "" || name != agent.ID {
 		if agent, err = f.ChooseAgent(c.ctx, c.p, c.r, choice, s); err != nil {
 			return err
@@ -229,7 +230,7 @@ func (c *chat) enterSession(s sessions.Session, name string) (err error) {
 		return badDir
 	}
 	setup := c.p.Setup(choice, agent, s)
-	setup.Limit = c.p.Mode() // A person can answer at the terminal.
+	setup.Limit = c.p.Mode() // Runs that the agent starts may have this mode, too, because a person can answer here.
 	setup.Forms, setup.Notices = setup.Limit != policy.ModeDeny, true
 	conv, err := c.r.Converse(c.ctx, setup, c.p.Config.Chat.Idle, "chat")
 	if err != nil {

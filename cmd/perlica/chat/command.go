@@ -128,7 +128,8 @@ func (c *chat) agentCommands() (names []string) {
 
 func (c *chat) printText(text string) {
 	if text != "" {
-		_, _ = io.WriteString(c.a.Stderr, c.renderText(text)) // The reader of the keys notices a closed terminal.
+		// If the terminal is closed, reading the next key fails, too, and ends the chat.
+		_, _ = io.WriteString(c.a.Stderr, c.renderText(text))
 	}
 }
 
@@ -139,7 +140,8 @@ func (c *chat) renderText(text string) string {
 	return screen.RenderMarkdown(text, c.styles, screen.TerminalWidth(c.a.Stderr))
 }
 
-// applyOutput does the chat's part of a command.
+// applyOutput carries out the effects of a command that only the chat itself can produce, such as the change to
+// another session. It reports whether the chat is over.
 func (c *chat) applyOutput(out command.Output) (leave bool) {
 	switch out.Effect {
 	case command.Exit:
@@ -181,7 +183,7 @@ func (c *chat) applyOutput(out command.Output) (leave bool) {
 		c.changeSession(out)
 	case command.None:
 		if s, err := c.sessionOf(c.conv.Session()); err == nil {
-			c.session.Name = s.Name // The user may have saved it under a name.
+			c.session.Name = s.Name // The command may have given the session a name.
 		}
 	}
 	return false
@@ -341,9 +343,9 @@ var (
 	})
 )
 
-// completePath completes a path. The path follows a mark, which is @, @" or empty. If no file name begins with the
-// last part of the path, the names that contain it in any case are offered. A hidden file is offered if this part
-// begins with a dot.
+// completePath completes a path. mark is the text before the path: @, @" or nothing. After an @, it also offers names
+// that only contain the last part of the path, if no name begins with this part. A hidden file is offered only if
+// this part begins with a dot.
 func (c *chat) completePath(path, mark string) (words []string) {
 	words = c.pathsMatching(path, mark, strings.HasPrefix)
 	if len(words) > 0 || mark == "" {
@@ -354,8 +356,8 @@ func (c *chat) completePath(path, mark string) (words []string) {
 	})
 }
 
-// pathsMatching returns the paths of all files in the folder of path for which the function "fits" returns true. base
-// is the last part of path.
+// pathsMatching returns the paths of the files in the folder of path for which the function "fits" returns true. It
+// passes to this function the name of the file, and in base the last part of path.
 func (c *chat) pathsMatching(path, mark string, fits func(name, base string) bool) (words []string) {
 	dir, base := "", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
@@ -363,7 +365,7 @@ func (c *chat) pathsMatching(path, mark string, fits func(name, base string) boo
 	}
 	entries, err := os.ReadDir(filepath.Clean(c.absolutePath(dir) + "/"))
 	if err != nil {
-		return nil // There is nothing to offer.
+		return nil // The folder cannot be read, so there is nothing to offer.
 	}
 	for _, e := range entries {
 		name := e.Name()

@@ -47,7 +47,8 @@ func (c *chat) newEditor(keys *screen.Keys) (*screen.Editor, error) {
 	return screen.NewEditor(keys, o)
 }
 
-// workspaceKey returns the name that the user's own files use for the workspace.
+// workspaceKey returns a short hash of the workspace's path. The file with the typed lines of this workspace has this
+// name in the user's own folder.
 func workspaceKey(p *project.Project) string {
 	sum := sha256.Sum256([]byte(p.Workspace.Root))
 	return hex.EncodeToString(sum[:8])

@@ -12,8 +12,8 @@ import (
 
 const canSuspend = true
 
-// handleSignals ends the chat in order after a signal. After a stop of the process it sets the terminal's mode
-// again.
+// handleSignals makes a signal such as SIGTERM end the chat in order. When the shell continues the stopped process,
+// it sets the terminal's mode again.
 func (c *chat) handleSignals() (release func()) {
 	frame.SurviveBrokenPipes()
 	ch := make(chan os.Signal, 8)
@@ -72,7 +72,7 @@ func (c *chat) suspendProcess() {
 
 func (c *chat) restoreAfterStop() {
 	c.setBracketedPaste(false)
-	_ = c.tty.Aside(func() error { // The reader of the keys notices a closed terminal.
+	_ = c.tty.Aside(func() error { // If the terminal is closed, reading the next key fails, too.
 		again := make(chan struct{})
 		c.mu.Lock()
 		c.suspended = again

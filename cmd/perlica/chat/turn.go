@@ -107,7 +107,7 @@ func (c *chat) sendInput(line string, in kernel.Input) {
 		}
 	}
 	fmt.Fprintln(c.a.Stderr)            // an empty line before the next prompt
-	var unseen *dialog.TeamPendingError // Sending the input again would make a second call.
+	var unseen *dialog.TeamPendingError // The team has the input; sending the line again would make a second call.
 	c.keepLine(line, in.ID != "" || errors.As(err, &unseen), res, err)
 	switch {
 	case res.Stopped != nil:
@@ -132,7 +132,7 @@ func (c *chat) keepLine(line string, queued bool, res record.Result, err error) 
 		return
 	}
 	c.lastInput, c.lastAttached = line, nil
-	if !queued { // With a queued input, the attached files belong to the next line.
+	if !queued { // The attached files belong to the next line if this input came from the queue.
 		c.lastAttached, c.attached = c.attached, nil
 	}
 	c.turns++
@@ -163,7 +163,7 @@ func (c *chat) turnEvents(stop *frame.Stopper, say *dialog.Printer) screen.Ahead
 		if err == nil {
 			say.Note("taken back: " + frame.OneLine(line))
 		}
-		return line // The queue may be empty. The typed line then stays.
+		return line // If the queue is empty, line is "" and the text stays empty.
 	}
 	return on
 }

@@ -121,7 +121,7 @@ func (a *app) configShow(keys []string, asJSON bool) error {
 
 // writeValues prints the values as TOML. It does not use a grid, because a grid would change spaces in the values.
 func writeValues(w io.Writer, values []config.Value, s screen.Styles) error {
-	const widest = 32 // A longer value moves its origin, which stands after it, to the right.
+	const widest = 32 // in columns; the origin after a longer value stands further to the right
 	keys, literals := 0, 0
 	for _, v := range values {
 		keys = max(keys, len(v.Key))

@@ -43,7 +43,7 @@ PERLICA_TRUST_PROJECT=1 trusts the files for one command.`,
 				}
 				trusted := p.Config.Project.Trusted
 				for _, c := range p.Commands() {
-					files, _ := p.Programs().Files(c) // a missing program has no trust to end
+					files, _ := p.Programs().Files(c) // A program that is missing has no trusted file to revoke.
 					if err := p.Programs().Untrust(files); err != nil {
 						return err
 					}

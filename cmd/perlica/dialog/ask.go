@@ -25,14 +25,14 @@ type Asker struct {
 	done func() error // closes the terminal that NewAsker opened
 
 	Suspend func()                // Suspend stops the process until the shell continues it.
-	Calm    func(context.Context) // Calm waits until no other text is being typed. Nil if nobody types text.
+	Calm    func(context.Context) // Calm waits for a pause in the typing of other text. It may be nil.
 
-	where string // the kind of terminal, which the record names as the place of the answer
+	where string // the place that the record names for an answer, such as "terminal" or "chat"
 
 	// AnswerTo sends the answer to a question of another process. With AnswerTo, Ctrl-C ends the watching and stops
 	// no turn. If AnswerTo is nil, the questions belong to the Runner r of this process.
 	AnswerTo func(context.Context, interaction.Question, interaction.Answer) error
-	Away     bool // with AnswerTo: the question belongs to this command's turn, which runs on another machine
+	Away     bool // Away is set with AnswerTo if the question is about this command's turn on another machine.
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -78,7 +78,8 @@ func NewAsker(a *frame.App, r *kernel.Runner, say *Printer) *Asker {
 	k := NewAskerAt(a, r, say, tty, "terminal")
 	k.done = tty.Close
 	k.Suspend = func() {
-		say.Status.Aside(func() { _ = tty.Aside(frame.Suspend) }) // The reader of the keys notices a closed terminal.
+		// If the terminal is closed, reading the next key fails, too.
+		say.Status.Aside(func() { _ = tty.Aside(frame.Suspend) })
 	}
 	return k
 }

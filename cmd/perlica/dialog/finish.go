@@ -22,7 +22,7 @@ import (
 
 // Finish prints the rest of the answer, the result and any error.
 func (p *Printer) Finish(res record.Result, err error) {
-	defer func() { _ = p.Status.Close() }() // A closed terminal is no error here.
+	defer func() { _ = p.Status.Close() }() // If the terminal is closed, there is no line to remove.
 	if p.format != "text" {
 		rec := streamjson.NewResult(res, err, frame.RefusalErrorType(err))
 		if p.Misfit != nil && !rec.IsError {
@@ -103,7 +103,9 @@ func (p *Printer) explainEnd(res record.Result) {
 	if res.Run == "" { // The input was sent to a team and has no run here.
 		show = "perlica team inputs " + string(res.Input)
 	}
-	if res.Err != nil || res.Outcome == record.OutcomeUnknown { // An agent may answer the request to cancel with an error.
+	// A stopped turn may have an error, because an agent may answer the cancel with an error. The reason of the stop
+	// is then printed first.
+	if res.Err != nil || res.Outcome == record.OutcomeUnknown {
 		p.explainStop(res)
 	}
 	switch {
@@ -133,7 +135,8 @@ func (p *Printer) explainEnd(res record.Result) {
 func (p *Printer) explainStop(res record.Result) {
 	switch {
 	case res.Stopped == nil, res.Stopped.By == streamjson.ByPipe, res.Stopped.By == streamjson.ByOutput:
-		// A closed pipe ends the run without a message. Another fault of the output is the run's error.
+		// These stops print nothing: nobody reads a closed pipe, and the command itself reports any other fault of
+		// standard output.
 	case res.Stopped.By == streamjson.ByTimeout:
 		p.printFault("stopped: "+res.Stopped.Why, "")
 	default:
@@ -152,9 +155,9 @@ func (p *Printer) errorHint(res record.Result, show string) string {
 	return "the record: " + show
 }
 
-// Held returns the names of variables in this environment that the agent did not get: variables that may contain the
-// agent's key, and the variables loginVars that its login methods need. logsIn reports whether the agent has a
-// login. A model without an agent program has only a key.
+// Held returns the names of this environment's variables that Perlica did not pass to the agent. They may contain the
+// agent's key, or they are in loginVars, because the agent's login needs them. logsIn reports whether the agent has a
+// login. A model without an agent program has only a key, so logsIn is false.
 type Held func(loginVars []string) (names []string, logsIn bool)
 
 // HeldFrom returns the Held function of an agent. environ is the environment of this process, and Perlica passes

@@ -129,7 +129,7 @@ func (f Flags) Rules() (rules []policy.Rule, err error) {
 	return rules, nil
 }
 
-// RuleTexts returns the rules of Rules as texts.
+// RuleTexts returns each rule of Rules as one text, such as "--allow make test".
 func (f Flags) RuleTexts() (texts []string) {
 	rules, _ := f.Rules() // An earlier call of Rules has returned the error.
 	for _, r := range rules {

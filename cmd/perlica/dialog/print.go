@@ -42,7 +42,7 @@ type Printer struct {
 	Closed      bool               // Standard output is closed or cannot be written.
 	Failed      error              // the write error, unless the reader closed the pipe
 	lineOpen    bool               // The answer so far does not end with a newline.
-	shared      bool               // Both streams are the same file, which is not a terminal.
+	shared      bool               // Standard output and standard error are the same file, which is not a terminal.
 	held        []string           // lines for standard error that wait until a line of the answer ends
 	answerEnded bool               // The answer is complete.
 
@@ -138,7 +138,8 @@ func (p *Printer) Note(text string) {
 	p.Line(p.Styles.Dim(card.Marked("perlica: "+text, screen.TerminalWidth(p.a.Stderr))))
 }
 
-// fitRow shortens an agent's text so that the text and beside more columns fit into one row of the terminal.
+// fitRow shortens an agent's text to one row of the terminal. beside is the number of columns that other text in this
+// row needs.
 func (p *Printer) fitRow(text string, beside int) string {
 	if w := screen.TerminalWidth(p.a.Stderr); w > 0 {
 		return card.Line(text, max(w-beside, 1))
@@ -197,7 +198,8 @@ func (p *Printer) warning(w record.Warned) {
 	p.Note("warning: " + strings.ReplaceAll(w.Subtype, "_", " ") + ": " + frame.OneLine(w.Detail))
 }
 
-// mostJudged is the largest width of a rule's subject, in columns. 'perlica log show' shows the whole subject.
+// mostJudged is the largest number of columns for an action that the policy has decided, such as a command. 'perlica
+// log show' shows the whole action.
 const mostJudged = 300
 
 func (p *Printer) update(n record.Updated) {

@@ -19,7 +19,8 @@ import (
 	"github.com/perlica/perlica/kernel/streamjson"
 )
 
-// questionScreen shows one question at a terminal and reads the answer. It ends with the answer or with Ctrl-Z.
+// questionScreen shows one question at a terminal and reads the answer. It ends with the answer or with Ctrl-Z. An
+// allow key is a key for an option that allows something. It counts only some time after the question was drawn.
 type questionScreen struct {
 	k    *Asker
 	q    interaction.Question
@@ -29,7 +30,7 @@ type questionScreen struct {
 	pager         *card.Pager
 
 	wait             interaction.Wait
-	allowKeysCount   bool       // A key that allows something counts now.
+	allowKeysCount   bool       // An allow key counts now.
 	allowKeysCounted bool       // value of allowKeysCount before the last key was read
 	keyRows          []card.Row // rows that explain the keys; drawn when allow keys count
 	explained        bool       // The screen has explained why a key did not count.
@@ -97,12 +98,13 @@ func (s *questionScreen) drawPage(first bool) error {
 	return s.printText(before+frame.RenderRows(rows, s.k.say.Styles), keys)
 }
 
-// printText prints text, and discards all keys that were typed before the text was complete. The rows of keys follow
-// later, when allow keys count. The final newline comes after the discarding, so a key that is typed at the complete
-// text is not lost.
+// printText prints text and then discards the keys that were typed before the text was complete. It prints the final
+// newline after this, so a key that answers the complete text is not lost. The rows in keys are printed later, when
+// allow keys count.
 func (s *questionScreen) printText(text string, keys []card.Row) (err error) {
 	s.k.say.Status.Print(func(w io.Writer) {
-		_, _ = io.WriteString(w, strings.TrimSuffix(text, "\n")) // The reader of the keys notices a closed terminal.
+		// If the terminal is closed, Discard or the reading of the next key fails, too.
+		_, _ = io.WriteString(w, strings.TrimSuffix(text, "\n"))
 		err = s.keys.Discard()
 		_, _ = io.WriteString(w, "\n")
 	})
@@ -164,7 +166,7 @@ func (s *questionScreen) nextKey(ctx context.Context) (key screen.Key, resized b
 		case ctx.Err() != nil:
 			return key, false, ctx.Err()
 		case w != s.width || h != s.height:
-			return key, true, nil // The key was meant for the old screen.
+			return key, true, nil // The caller drops the key, because it was meant for the old screen.
 		case errors.Is(err, context.Canceled):
 			continue
 		}

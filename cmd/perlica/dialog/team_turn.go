@@ -222,8 +222,8 @@ func localStop(here *fact.Stop, there fact.Stop) fact.Stop {
 	return there
 }
 
-// untakenNotice is the time after which the user is told that no worker has taken the input. Perhaps no worker
-// serves its project and labels.
+// untakenNotice is the time after which the user is told that no worker has taken the input. Perhaps no worker serves
+// the input's project and labels.
 const untakenNotice = 10 * time.Second
 
 // copyWait is the longest time that a question waits until the agent's earlier text has been shown.
@@ -244,13 +244,14 @@ func (r *teamTurn) showStatus(s hub.Status, open []hub.Question) {
 	for _, q := range open {
 		var shown interaction.Question
 		if json.Unmarshal(q.Question, &shown) != nil || string(shown.ID) != q.ID || q.Worker != s.Worker {
-			continue // A worker writes no such row, so the row is ignored.
+			continue // The row is ignored, because a genuine worker writes no such row.
 		}
 		still[shown.ID] = true
 		if r.firstSeen[shown.ID].IsZero() {
 			r.firstSeen[shown.ID] = time.Now()
 		}
-		// The agent's earlier text comes first, unless the copy of the log is late.
+		// The question is shown after the agent's earlier text, which comes from the copy of the log. If the copy is
+		// late, the question is shown without this text.
 		if !r.shownQuestions[shown.ID] && (r.inCopy[shown.ID] || r.live.Show == nil ||
 			time.Since(r.firstSeen[shown.ID]) > copyWait) {
 			r.openQuestions[shown.ID], r.shownQuestions[shown.ID] = q, true
@@ -310,7 +311,7 @@ func (r *teamTurn) showQuestionEnd(n record.Closed) {
 // showClosed shows how a question ended.
 func (r *teamTurn) showClosed(q hub.Question) {
 	var n record.Closed
-	_ = json.Unmarshal(q.Question, &n.Question) // showStatus has parsed it before.
+	_ = json.Unmarshal(q.Question, &n.Question) // This cannot fail, because showStatus has parsed the same text before.
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if end, err := r.t.Ended(ctx, q.ID); err == nil && end != nil {
@@ -334,5 +335,6 @@ func (r *teamTurn) proposeAnswer(ctx context.Context, q interaction.Question, a 
 	if !ok || !slices.ContainsFunc(list, func(open hub.Question) bool { return open.ID == string(q.ID) }) {
 		return errors.New("the question is closed")
 	}
-	return r.t.Answer(ctx, shown.(hub.Question), a) // The hub may have replaced the question since it was shown.
+	// The answer is for the question as the person saw it, even if the hub has replaced the question since then.
+	return r.t.Answer(ctx, shown.(hub.Question), a)
 }

@@ -1,5 +1,4 @@
-// Package export writes the record or a part of it in formats that others can verify or read. It decides nothing and
-// knows no command.
+// Package export writes the record or a part of it in formats that others can verify or read.
 package export
 
 import (

@@ -145,7 +145,7 @@ func (a *app) run(cmd *cobra.Command, f runFlags, name string) error {
 	ctx, stop := frame.CatchSignals(cmd.Context(), 0)
 	defer stop.Release()
 	say := dialog.NewPrinter(ctx, a.App, dialog.Flags{Format: "text", Quiet: f.Json}, stop)
-	defer func() { _ = say.Status.Close() }() // errors of the terminal are ignored
+	defer func() { _ = say.Status.Close() }() // If the terminal is closed, there is no line to remove.
 	if limit != "" {
 		say.Note("warning: " + limit)
 	}

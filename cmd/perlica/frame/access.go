@@ -29,7 +29,8 @@ type Access string
 const (
 	accessKey = "access"
 
-	// ReadOnly is the Access of a command that changes nothing that only a person may decide. An agent may use it.
+	// ReadOnly is the Access of a command that makes no change for which a person's decision is needed. An agent may
+	// use it.
 	ReadOnly Access = "read-only"
 	// PersonOnly is the Access of a command that only a person may use. Such a command answers, grants, trusts,
 	// revokes, resolves or prunes, changes a key or a setting, or makes an input at another front end.
@@ -97,27 +98,26 @@ func (a *App) PersonOnly(what string) error {
 func (a *App) agentOfProcess() (agent descent.Agent, ok bool, err error) {
 	line, err := descent.Self()
 	if err != nil && a.System != "linux" {
-		err = nil // Systems other than Linux show only the variables of this process.
+		err = nil // Other systems never show the variables of the ancestors, so this is no error there.
 	}
 	agent, ok = line.Youngest()
 	switch {
 	case !ok:
 		return agent, false, err
-	case err != nil: // An older agent may be among the unreadable ancestors.
+	case err != nil: // An older agent may be among the unreadable ancestors, so the start times decide nothing.
 		return agent, true, nil
 	}
 	return agent, a.existedBefore(agent.Top.Started), nil
 }
 
-// startSlack is the largest error of a process's start time. The system rounds its number of ticks down.
+// startSlack is the largest error of a process's start time. The system rounds this time down to a tick of its clock.
 const startSlack = 20 * time.Millisecond
 
 // existedBefore reports whether a part of the user's state or of the project's record existed at the time start. If
 // it cannot tell, it returns true.
 func (a *App) existedBefore(start time.Time) bool {
 	here := *a
-	// With --user, Locate would find the user's own project. The command may write to this directory's project,
-	// too.
+	// The flag --user is ignored here, because the command may also write to the project of this directory.
 	here.UserFlag = false
 	p, err := here.Locate(nil)
 	var problems config.Problems
@@ -216,7 +216,7 @@ func (a *App) ProgramEnv() []string {
 // needsTerminal refuses an action if this process runs in another namespace and no terminal controls it. In such
 // a namespace only a controlling terminal shows that a person acts.
 func needsTerminal(what string) error {
-	if line, _ := descent.Self(); !line.Hidden { // agentOfProcess has handled an error of Self before.
+	if line, _ := descent.Self(); !line.Hidden { // The callers have handled an error of Self before.
 		return nil
 	}
 	return requireTerminal(WithHint(ExitUsage.With(fmt.Errorf(
@@ -224,7 +224,7 @@ func needsTerminal(what string) error {
 		personHint))
 }
 
-// requireTerminal returns the error refusal if no terminal controls this process.
+// requireTerminal returns the parameter refusal if this process has no controlling terminal.
 func requireTerminal(refusal error) error {
 	tty, err := screen.OpenTTY()
 	if err != nil {
@@ -233,12 +233,12 @@ func requireTerminal(refusal error) error {
 	return tty.Close()
 }
 
-// MayAnswer returns an error if the process that asks the question cannot tell this process from a process of an
-// agent.
+// MayAnswer returns an error if the asking process cannot verify that this process does not belong to an agent. For
+// example, one of the two processes may run in a container.
 func (a *App) MayAnswer(r *kernel.Runner, q interaction.Question) error {
 	line, err := descent.Self()
 	if err != nil || len(line.Agents) > 0 {
-		return nil // An answer from such a process is refused later.
+		return nil // A later step refuses the answer of a process that may belong to an agent.
 	}
 	pid, err := r.Questions().Asker(q.Writer)
 	if err != nil && line.Partial {
@@ -284,7 +284,7 @@ func (a *App) LocateLimited(f map[string]string) (p *project.Project, warning st
 	if hidden {
 		limit = string(policy.ModeDeny)
 	}
-	// Ask is the loosest permission mode here. A later step finds out whether a person can answer.
+	// Without a setting the mode is ask. A later step finds out whether a person can answer.
 	own = cmp.Or(own, string(policy.ModeAsk))
 	if descent.Stricter(own, limit) != own {
 		p.Config.Permissions = limit

@@ -21,8 +21,8 @@ type Grid struct {
 
 const (
 	gap       = 2  // space between two cells, in columns of the screen
-	longWord  = 16 // length in columns; a column may become so narrow that a longer word breaks
-	leastCell = 4  // least number of columns for a value of a block
+	longWord  = 16 // in columns; a column may become so narrow that longer words break
+	leastCell = 4  // in columns; the least width of a value if each row is a block of lines
 )
 
 // Add adds a row.

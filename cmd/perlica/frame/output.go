@@ -194,5 +194,5 @@ func (a *App) Progress(ctx context.Context, doing string, log *store.Reader) (f 
 	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr),
 		screen.SystemClock())
 	return func(seq int64) { status.Set(fmt.Sprintf("%s: event %d%s", doing, seq, of)) },
-		func() { _ = status.Close() } // A closed terminal is no error here.
+		func() { _ = status.Close() } // If the terminal is closed, there is no line to remove.
 }

@@ -130,8 +130,8 @@ func ViewSessions(ctx context.Context, log *store.Reader, p *project.Project, f 
 	return ViewSessionsAt(ctx, log, paths.Sessions, p.Dirs.ViewKey(), f)
 }
 
-// ViewSessionsAt calls f with a log's view of the sessions. path is the file of the view, and key is passed to
-// sessions.Open.
+// ViewSessionsAt calls f with a log's view of the sessions. path is the file of the view. key is the secret with
+// which the seal of this file is checked.
 func ViewSessionsAt(ctx context.Context, log event.Reader, path string, key []byte,
 	f func(*sessions.View) error) (err error) {
 	view, remove, err := project.OpenView(path,

@@ -48,7 +48,7 @@ type listed struct {
 	Timeout string         `json:"timeout"`
 	Origin  string         `json:"origin"`
 	Files   []program.File `json:"files"`
-	// Trusted is false if the program would not start. Problem is the reason.
+	// Trusted is false if Perlica would not start the program. Problem then has the reason.
 	Trusted bool         `json:"trusted"`
 	Problem string       `json:"problem,omitempty"`
 	Failure *lastFailure `json:"last_failure,omitempty"`
@@ -144,7 +144,7 @@ func (a *app) list(ctx context.Context, asJSON bool) error {
 	return a.Table(g)
 }
 
-// addFailures adds the last failure of each program. Without a log there are none.
+// addFailures adds the last failure of each program. If there is no log yet, it adds nothing.
 func (a *app) addFailures(ctx context.Context, p *project.Project, list []listed) (err error) {
 	log, _, err := a.Reader(ctx, p)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -264,14 +264,14 @@ that delivers to it.`,
 	cmd.Flags().Int64Var(&after, "after", -1, "a hook that got no event yet gets those after this `number`")
 	cmd.Flags().StringVar(&team, "team", "", "deliver the events of the log of this `team`")
 	for _, name := range []string{"after", "team"} {
-		_ = cmd.Flags().MarkHidden(name) // the flag exists
+		_ = cmd.Flags().MarkHidden(name) // This cannot fail, because the flag exists.
 	}
 	return cmd
 }
 
 func (a *app) deliver(ctx context.Context, after event.Seq, team string, wait bool) (started int, err error) {
 	locate := a.Locate
-	if !a.Attended() { // an agent may have set the variable that trusts the project
+	if !a.Attended() { // Without a person here, an agent may have set the variable that trusts the project.
 		locate = a.LocateWithoutTrust
 	}
 	p, err := locate(nil)

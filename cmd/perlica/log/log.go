@@ -90,8 +90,8 @@ func lineRefs(e event.Event) string {
 	return "-"
 }
 
-// parseKept parses a checkpoint that a user has kept outside of the log. Tags, tickets and chats change empty lines
-// and line ends around the text, and parseKept reverts such changes. The signature does not cover these parts.
+// parseKept parses a checkpoint that a user has stored outside of the log, for example in a Git tag, a ticket or a
+// chat. Such places change line ends and blank space around the text, so parseKept reverts these changes first.
 func parseKept(text []byte) (evidence.Checkpoint, error) {
 	return evidence.ParseCheckpoint(normalizeNote(text))
 }

@@ -120,7 +120,7 @@ func (a *app) logSearch(ctx context.Context, phrases []string, f searchFlags) er
 		return err
 	}
 	if width := screen.TerminalWidth(a.Stdout); width > 0 {
-		w.Width = max(width-8, 30) // The rest is room for the indent and an ellipsis at both ends.
+		w.Width = max(width-8, 30) // The 8 columns are for the indent and for an ellipsis at both ends.
 	}
 	if f.team {
 		return a.searchTeam(ctx, w, f)
@@ -169,7 +169,7 @@ func (a *app) openSearch(ctx context.Context, log event.Reader, at, of string) (
 	}
 	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr),
 		screen.SystemClock())
-	defer func() { _ = status.Close() }() // A closed terminal is no error here.
+	defer func() { _ = status.Close() }() // If the terminal is closed, there is no line to remove.
 	used := ""
 	s, remove, err := project.OpenView(at, func(path string) (*report.Search, error) {
 		used = path

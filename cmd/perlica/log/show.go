@@ -138,8 +138,8 @@ func lastRun(ctx context.Context, log event.Reader, q event.Query) (event.RunID,
 	return e.Run, err
 }
 
-// narrowQuery adds the thing that was found to the conditions of q. It returns false if q already excludes this
-// thing.
+// narrowQuery restricts q to the run, session or question that was found. It does not change q for a found event. It
+// returns false if q excludes the found thing, for example because q names another run.
 func narrowQuery(q *event.Query, found report.Found) bool {
 	if e := found.Event; e != nil {
 		return (q.Run == "" || q.Run == e.Run) && (q.Session == "" || q.Session == e.Session) &&

@@ -125,7 +125,7 @@ func (noLogAtError) Unwrap() error   { return fs.ErrNotExist }
 func (a *app) verifyWithProgress(ctx context.Context, log subject, opt verify.Options) (verify.Report, error) {
 	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr),
 		screen.SystemClock())
-	defer func() { _ = status.Close() }() // A closed terminal is no error here.
+	defer func() { _ = status.Close() }() // If the terminal is closed, there is no line to remove.
 	shown := int64(0)
 	opt.Progress = func(n int64) {
 		if n-shown >= 10_000 {

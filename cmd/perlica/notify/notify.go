@@ -35,9 +35,9 @@ type row struct {
 	Target string   `json:"target"` // without secrets
 	When   []string `json:"when,omitempty"`
 	After  string   `json:"after,omitempty"`
-	// Content means that the notifications have words of questions and answers.
+	// Content is true if the notifications contain words of questions and answers.
 	Content bool `json:"content"`
-	// Elsewhere names the process that delivers to the target, if this machine's terminal does not.
+	// Elsewhere says which process delivers to the target. It is empty if this process can deliver to it.
 	Elsewhere string `json:"elsewhere,omitempty"`
 	Error     string `json:"error,omitempty"` // the reason why the target cannot be used
 	// Last is the newest result on record. It is nil if there is none.

@@ -164,7 +164,8 @@ func (i *invocation) runInput() error {
 		return max(code, frame.ExitFailure).With(frame.WithHint(fmt.Errorf("--save-to: %w", say.Unsaved),
 			"the call was made, and its answer is on record: perlica log show %s", res.Run))
 	}
-	// Exit codes other than these three are more important than a misfit.
+	// An answer that does not match the schema replaces only these three exit codes, because all others report
+	// something worse.
 	if misfit != nil && slices.Contains([]frame.ExitCode{0, frame.ExitStrict, frame.ExitUnanswered}, code) {
 		return frame.ExitFailure.With(frame.WithHint(misfit,
 			"nothing is sent again; the answer is on record: perlica log show %s", res.Run))

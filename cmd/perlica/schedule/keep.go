@@ -64,7 +64,7 @@ SIGTERM and Ctrl-C cancel the calls that are running; a second one ends their ag
 				return nil
 			})
 			if _, printed := frame.ExitCodeOf(err); !printed {
-				return nil // the outcomes were printed
+				return nil // The error has only an exit code, and the outcomes were printed.
 			}
 			return err
 		},
@@ -98,7 +98,7 @@ answer. The planned times stay the same. The exit codes are those of 'perlica ru
 	return cmd
 }
 
-// form is the form of a result on standard output.
+// form selects the text that standard output gets for each result.
 type form int
 
 const (
@@ -106,8 +106,8 @@ const (
 	printAnswers             // the text of the answer; the line goes to standard error
 )
 
-// keep opens the project and calls f with a Keeper that prints its events and results. The ctx of f ends at the first
-// signal. The error has the worst exit code of all inputs.
+// keep opens the project and calls f with a Keeper that prints its events and results. It passes to f a context that
+// ends at the first signal. The error has the worst exit code of all inputs.
 func (a *app) keep(ctx context.Context, form form,
 	f func(context.Context, *schedule.Keeper, *project.Project) error) error {
 	p, err := a.Locate(nil)
@@ -180,7 +180,8 @@ type printer struct {
 	failed error // the error of standard output
 }
 
-// show prints an event of the Keeper, or an error of a look.
+// show prints an event of the Keeper. If err is not nil, the Keeper has failed to look for due inputs, and show
+// prints this error.
 func (o *printer) show(e event.Event, err error) {
 	if err != nil {
 		o.Complain(err)

@@ -64,7 +64,7 @@ type Editor struct {
 	pos     int
 	search  string                                     // the prompt that readline shows during a search in the history
 	op      func([]rune, int) ([]rune, int)            // the change of the text that the next OnChange makes
-	ops     []func(text []rune, pos int) ([]rune, int) // a queue of changes; each byte markOp makes the first one
+	ops     []func(text []rune, pos int) ([]rune, int) // queued changes; each byte markOp makes the next one
 	reason  error                                      // the reason why the line ends; nil means that Enter was pressed
 	ended   chan struct{}                              // closed by the last OnChange of a line
 	folded  []fold                                     // the pastes in the line
@@ -216,7 +216,7 @@ func (e *Editor) unsettled() time.Duration {
 	return e.settle.Left(time.Now(), columns)
 }
 
-// atRest waits until the editor may draw. It serves callers that must draw now. The caller holds mu, and atRest
+// atRest waits until the editor may draw. Callers that cannot draw later use it. The caller holds mu, and atRest
 // releases mu while it waits.
 func (e *Editor) atRest() {
 	for tries, left := 0, e.unsettled(); left > 0 && tries < 10; tries, left = tries+1, e.unsettled() {
@@ -239,7 +239,7 @@ func (e *Editor) Above(lines string) {
 	e.drawLine()
 }
 
-// writeText writes to the terminal. It ignores errors, because the reader of the keys notices a closed terminal.
+// writeText writes to the terminal. It ignores errors: if the terminal is closed, reading the next key fails, too.
 func (e *Editor) writeText(s string) { _, _ = io.WriteString(e.o.Out, s) }
 
 // drawLine shows the current line. The caller holds mu.
@@ -271,8 +271,9 @@ type noHelp struct{}
 func (noHelp) Do([]rune, int) ([][]rune, int)  { return nil, 0 }
 func (noHelp) Paint(line []rune, _ int) []rune { return line }
 
-// openInput lets the keys of a new line pass to readline when readline has drawn the line. readline holds a lock
-// while it draws. It does not hold this lock when a key ends a line.
+// openInput lets the keys of a new line pass to readline, but only after readline has drawn the line. readline holds
+// a lock while it draws, and openInput waits for this lock. A key that ends the line must not arrive earlier, because
+// readline handles it without the lock.
 func (e *Editor) openInput() {
 	e.mu.Lock()
 	ctx := e.opening
@@ -286,7 +287,7 @@ func (e *Editor) openInput() {
 	}
 }
 
-// sink drops the output of readline. From a search it keeps the prompt.
+// sink receives the output of readline and drops it. It stores only the prompt of a search in the history.
 type sink struct{ e *Editor }
 
 func (s sink) Write(p []byte) (int, error) {

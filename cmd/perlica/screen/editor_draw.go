@@ -8,7 +8,7 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// canvas draws the line and knows its place on the terminal.
+// canvas draws the line and remembers the rows on the terminal that show it.
 type canvas struct {
 	w    io.Writer
 	size func() (w, h int)
@@ -68,7 +68,7 @@ func (c *canvas) home(w int) string {
 	return "\r\x1b[" + strconv.Itoa(up) + "A"
 }
 
-// writeText writes to the terminal. It ignores errors, because the reader of the keys notices a closed terminal.
+// writeText writes to the terminal. It ignores errors: if the terminal is closed, reading the next key fails, too.
 func (c *canvas) writeText(s string) { _, _ = io.WriteString(c.w, s) }
 
 // hang is the indentation, in columns, of all lines of a text except the first.

@@ -16,7 +16,8 @@ const (
 )
 
 // pump is the standard input of readline. It passes bytes to readline only while a line is read. After a byte that
-// may end the line, pump waits until this is decided, because the next bytes may belong to the next reader.
+// may end the line, pump waits until the editor knows whether the line has ended, because the next bytes may belong
+// to the next reader.
 type pump struct {
 	e *Editor
 
@@ -37,8 +38,9 @@ func (p *pump) openGate(ctx context.Context) {
 	p.cond.Broadcast()
 }
 
-// openGateAfter opens the gate if a byte could have ended the line and did not. The parameter "after" is this byte. If
-// it can never end a line, the gate does not change, because a later byte may have closed it.
+// openGateAfter is called after a byte that did not end the line. If such a byte could have ended it, pump has closed
+// the gate, and openGateAfter opens the gate again. Otherwise the gate does not change, because a later byte may have
+// closed it.
 func (p *pump) openGateAfter(after rune) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -212,8 +214,8 @@ func (e *Editor) endLine(reason error) (rune, bool) {
 	return readline.CharEnter, true
 }
 
-// keepLine does not end the line. In the place of the pressed key, readline gets the character in the parameter "as".
-// The function op then changes the text.
+// keepLine lets the line continue after a key. readline gets the character in the parameter "as" instead of the key,
+// and the function op then changes the text.
 func (e *Editor) keepLine(key, as rune, op func([]rune, int) ([]rune, int)) (rune, bool) {
 	e.op = op
 	e.in.openGateAfter(key)
@@ -227,7 +229,7 @@ func (e *Editor) pressEnter(p press) (rune, bool) {
 	if e.reason != nil || p.searching || !continues(string(e.text)) {
 		return p.key, true
 	}
-	e.rl.Terminal.KickRead() // readline stops reading at Enter, because it believes that the line has ended.
+	e.rl.Terminal.KickRead() // After Enter, readline has stopped reading. KickRead makes it read again.
 	return e.keepLine(p.key, readline.CharBell, func(text []rune, _ int) ([]rune, int) {
 		return append(text[:len(text)-1:len(text)-1], '\n'), len(text)
 	})
@@ -323,7 +325,7 @@ type listener struct{ e *Editor }
 func (l listener) OnChange(text []rune, pos int, r rune) ([]rune, int, bool) {
 	e := l.e
 	if text == nil && r == 0 {
-		return nil, 0, false // readline calls this before it reads a line.
+		return nil, 0, false // readline also calls OnChange before it reads a line, and then nothing has changed.
 	}
 	searching := e.rl.Operation.IsSearchMode()
 	e.mu.Lock()

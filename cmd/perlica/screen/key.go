@@ -147,7 +147,7 @@ func decodeEscape(b []byte) (k Key, n int, sequence bool) {
 // namedKey returns the key that a CSI or SS3 sequence stands for.
 func namedKey(params string, final byte) Key {
 	if strings.IndexAny(params, "[?<=>") == 0 || strings.HasSuffix(params, ":3") {
-		return Key{} // a function key of the Linux console, a terminal's reply, or the release of a key
+		return Key{} // no effect: a function key of the Linux console, a terminal's reply, or the release of a key
 	}
 	withModifier := strings.HasSuffix(params, ";5") || strings.HasSuffix(params, ";3") // with Ctrl or Alt
 	control := func(c rune) Key { return Key{Kind: keyControl, Rune: c} }

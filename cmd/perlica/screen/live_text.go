@@ -35,10 +35,10 @@ type drawFunc = func(columns, room, gone int) (final string, rows []string)
 // showLive returns a liveText above the status line. The parameter "out" is the terminal of the status line. The caller
 // must first finish an earlier liveText.
 //
-// The function draw returns the text that became final since its last call, and the rows that may still change. Each
-// row must fit in the columns, and there may be at most room rows. gone is the number of rows that draw returned
-// last and that have left the screen. These rows must not change. If the final text ends within a line, draw returns
-// no rows.
+// The function draw returns the text that became final since its last call, and the rows that may still change.
+// columns is the largest width of a row, and room is the largest number of rows. gone is the number of rows of the
+// last result that have left the screen since then. These rows must not change. If the final text ends within a line,
+// draw returns no rows.
 func (s *StatusLine) showLive(out io.Writer, height func() int, draw drawFunc) *liveText {
 	l := &liveText{s: s, out: out, height: height, draw: draw}
 	s.mu.Lock()

@@ -113,8 +113,8 @@ func (p *picker) drawList() {
 		hint = "nothing is found; Backspace and Ctrl-U take words back, Esc leaves"
 	}
 	lines = append(lines, p.l.Styles.Dim(fitting(hint, w-1)))
-	// After the list is drawn, the cursor moves back to the typed words. The reader of the keys notices a closed
-	// terminal.
+	// After the list is drawn, the cursor moves back to the typed words. If the terminal is closed, reading the next
+	// key fails, too.
 	back := fmt.Sprintf("\r\x1b[%dA\x1b[%dC", len(lines)-1, max(TextWidth(head), 1))
 	_, _ = io.WriteString(p.l.Out, p.home(w)+strings.Join(lines, "\n")+back)
 	p.head = head

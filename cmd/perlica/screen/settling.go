@@ -46,8 +46,8 @@ func (s *StatusLine) Resized() {
 	s.redrawLine()
 }
 
-// atRest waits until the terminal may be drawn on, if it shows rows that may change. It serves callers that must
-// draw now. The caller holds the lock, and atRest releases the lock while it waits.
+// atRest waits until the terminal may be drawn on, if it shows rows that may change. Callers that cannot draw later
+// use it. The caller holds the lock, and atRest releases the lock while it waits.
 func (s *StatusLine) atRest() {
 	for end := s.clock.Now().Add(mostSettling); s.shown() && s.clock.Now().Before(end); {
 		left := s.unsettled()

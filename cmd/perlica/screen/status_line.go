@@ -277,7 +277,7 @@ func (s *StatusLine) home(above int) (home, rest string) {
 }
 
 func (s *StatusLine) writeText(text string) {
-	_, _ = io.WriteString(s.w, text) // The reader of the keys notices a closed terminal.
+	_, _ = io.WriteString(s.w, text) // If the terminal is closed, nobody can see the line.
 }
 
 // drawnHeight returns the number of rows of the line and of the typed text on a terminal of the given width. Without

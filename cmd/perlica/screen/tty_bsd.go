@@ -12,7 +12,7 @@ const (
 )
 
 func (d *device) discardTyped() error {
-	const fread = 1 // This is FREAD of sys/fcntl.h. It drops the bytes that were received.
+	const fread = 1 // FREAD of sys/fcntl.h; with it, TIOCFLUSH drops the received bytes
 	return unix.IoctlSetPointerInt(d.fd, unix.TIOCFLUSH, fread)
 }
 

@@ -10,7 +10,8 @@ import (
 
 const ttyPath = "/dev/tty"
 
-// device is the terminal, which cannot be opened on this system. A question then has no answer, and this means no.
+// device takes the place of the terminal on a system where Perlica cannot open one. Nobody can answer a question
+// there, and a question without an answer means no.
 type device struct{}
 
 func openDevice(string) (*device, error)      { return nil, errors.ErrUnsupported }

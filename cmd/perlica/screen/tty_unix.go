@@ -114,5 +114,5 @@ func (d *device) readBytes(ctx context.Context, wait time.Duration) ([]byte, err
 }
 
 func (d *device) echoText(s string) {
-	_, _ = unix.Write(d.fd, []byte(s)) // The reader of the keys notices a closed terminal.
+	_, _ = unix.Write(d.fd, []byte(s)) // If the terminal is closed, reading the next key fails, too.
 }

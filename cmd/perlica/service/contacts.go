@@ -281,8 +281,8 @@ func serviceLogsCommand(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// invitations is the largest number of five-minute codes that a bridge shows without a request. If a code were
-// always open, somebody could guess it.
+// invitations is the largest number of five-minute codes that a bridge shows without a request. The number is
+// limited, because somebody could guess the code if one were always open.
 const invitations = 12
 
 // invitation shows a code for pairing while no contact is paired.

@@ -19,7 +19,8 @@ import (
 	"github.com/perlica/perlica/service/bot"
 )
 
-// homeOf returns the place of a project's log. The place identifies the project's bot.
+// homeOf returns the path of a project's log without symbolic links. On record, this path is the name of the
+// project's bot.
 func homeOf(p *project.Project) (string, error) {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	return bot.Place(paths.EventLog), err
@@ -143,7 +144,7 @@ func (a *app) openProject(ctx context.Context, f fact.ServedProject, name string
 	}
 	notified := a.startNotifying(p, b)
 	kept := startSchedules(p, runner, func() (*project.Project, error) { return a.findProject(f) }, log)
-	closeLog := done // the result done has another value then
+	closeLog := done // The returned function needs the present value, because the result done gets another one.
 	return b, func() error { kept(); notified(); return closeLog() }, nil
 }
 

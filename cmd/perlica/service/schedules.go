@@ -15,13 +15,14 @@ import (
 	"github.com/perlica/perlica/kernel/schedule"
 )
 
-// startSchedules keeps the schedules of a project until the function stop is called. stop returns when all calls have
-// ended, after the bridge's time of grace at the latest. load finds the project again, so that changed schedules count.
+// startSchedules sends the inputs of a project's schedules at their planned times, until the function stop is called.
+// stop returns when all calls have ended, after the bridge's time of grace at the latest. load reads the project
+// again, so that changed schedules take effect.
 func startSchedules(p *project.Project, runner *kernel.Runner, load func() (*project.Project, error),
 	log *slog.Logger) (stop func()) {
 	work := schedule.Work{Runner: runner, Load: load, Grace: p.Config.Service.Grace,
 		Answered: func(c schedule.Call, res record.Result, err error) {
-			if err == nil { // the log has an event of an input that was not accepted
+			if err == nil { // If an input was not accepted, an event on the log says so.
 				log.Info("schedule "+c.ID+": "+string(res.Outcome), "run", frame.ShortID(res.Run))
 			}
 		}}
@@ -35,7 +36,7 @@ func startSchedules(p *project.Project, runner *kernel.Runner, load func() (*pro
 		switch {
 		case err == nil:
 			log.Info(strings.Replace(string(e.Type), ".", " ", 1) + ": " + report.Summarize(e, nil))
-		case err.Error() != told: // a mistake in the configuration comes at each look
+		case err.Error() != told: // A lasting mistake causes the same error at each look, so it is printed once.
 			told = err.Error()
 			log.Warn("the schedules wait", "error", told)
 		}

@@ -100,7 +100,9 @@ func (a *app) serveBridge(ctx context.Context, companion Companion) (err error) 
 	if err != nil {
 		return err
 	}
-	r := &openBridges{runner: runner} // The log is open before any channel is polled.
+	// Opening a channel does not poll it. The function isPaired is therefore called only after service.Open has set
+	// r.home.
+	r := &openBridges{runner: runner}
 	list, left, closeChannels, err := a.openChannels(p,
 		func(channel, contact string) bool { return r.isPaired(ctx, channel, contact) })
 	if err != nil {

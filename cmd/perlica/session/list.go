@@ -60,10 +60,10 @@ team's hub. 'perlica run --team -s REF' continues each of them.`,
 	return cmd
 }
 
-// listedSession is a session and the kind of process that holds it.
+// listedSession is a session and the kind of process that has it open.
 type listedSession struct {
 	sessions.Session
-	HeldBy string      `json:"held_by,omitempty"` // "chat", "service" or "run"; empty if no process holds it
+	HeldBy string      `json:"held_by,omitempty"` // "chat", "service" or "run"; empty if no process has it open
 	PID    int         `json:"pid,omitempty"`
 	Run    event.RunID `json:"run_id,omitempty"` // the turn that is running
 }
@@ -79,7 +79,7 @@ func listSessions(ctx context.Context, view *sessions.View, log *store.Reader, p
 	if err != nil {
 		return nil, err
 	}
-	// Sessions of single runs that have ended may be many, so all decides whether they are listed.
+	// Single runs that have ended may have many sessions, so they are listed only if all is true.
 	known, err := view.List(ctx, all)
 	if err != nil {
 		return nil, err

@@ -228,7 +228,7 @@ func progressBar(done, whole int) string {
 func (a *app) submitInputs(ctx context.Context, t *team.Team, in *inputs, asJSON bool) error {
 	status := screen.NewStatusLine(a.Stderr, screen.StatusWidth(a.Stderr, a.Getenv), a.Styles(a.Stderr),
 		screen.SystemClock())
-	defer func() { _ = status.Close() }() // A closed terminal is no error here.
+	defer func() { _ = status.Close() }() // If the terminal is closed, there is no line to remove.
 	total := 0
 	for _, err := range in.readDrafts() {
 		if err != nil {
@@ -262,7 +262,7 @@ func (a *app) submitInputs(ctx context.Context, t *team.Team, in *inputs, asJSON
 			return nil
 		})
 	})
-	_ = status.Close() // A closed terminal is no error here.
+	_ = status.Close() // If the terminal is closed, there is no line to remove.
 	if len(counts) > 0 && !asJSON {
 		err = errors.Join(err, a.Say("%d new, %d there before, %d under the id of another input", counts[hub.New],
 			counts[hub.There], counts[hub.Differs]))

@@ -176,7 +176,7 @@ func newWatcher(ctx context.Context, a *app, thoughts bool, end context.CancelFu
 func (w *watcher) closeView() {
 	w.endTurn()
 	w.asker.Close()
-	_ = w.say.Status.Close() // A closed terminal is no error here.
+	_ = w.say.Status.Close() // If the terminal is closed, there is no line to remove.
 }
 
 func (w *watcher) printNote(format string, args ...any) { w.say.Note(fmt.Sprintf(format, args...)) }
