@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// side is one program of a comparison within this process.
+// side is one of the compared programs, which run within this process.
 type side struct {
 	round func() // does the operations; ops is their number
 	ops   int

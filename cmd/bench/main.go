@@ -53,7 +53,7 @@ var parts = map[string]func(args []string){
 	"followers": func(args []string) { followAll(args[0], args[1]) },
 }
 
-// failure is the error that ends a comparison.
+// failure is the value of the panic that ends a comparison with an error.
 type failure struct{ error }
 
 func check(err error) {

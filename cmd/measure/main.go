@@ -1,8 +1,8 @@
 // Command measure counts figures of the tree's structure in the source and prints them as a table. Run it with 'make
 // measure'.
 //
-// It sets no limits: layout_test.go and ratchet_test.go do. Product code is the code of the program. Test files,
-// packages that serve only tests, cmd/bench and cmd/measure are not part of it.
+// It only counts. The tests in layout_test.go and ratchet_test.go set the limits. Product code is the code of the
+// program. Test files, packages that serve only tests, cmd/bench and cmd/measure are not part of it.
 package main
 
 import (

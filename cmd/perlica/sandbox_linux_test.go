@@ -216,8 +216,8 @@ func TestServersNeedTheirSandbox(t *testing.T) {
 }
 
 // TestKilledOffline kills Perlica while the agent runs in the sandbox offline and has open connections. The agent and
-// all its connections must end, with and without a tunnel through the proxy. No process may remain, and the next run
-// must work.
+// all its connections must end, however the connections were opened. No process may remain, and the next run must
+// work.
 func TestKilledOffline(t *testing.T) {
 	sandboxed(t)
 	if _, err := exec.LookPath("curl"); err != nil {

@@ -189,7 +189,7 @@ func (s *projects) openPlace(ctx context.Context, dir string) (*acp.Place, error
 	return s.openLog(ctx, p, p)
 }
 
-// isTop reports whether a folder is the root or the home directory. Perlica makes no project there.
+// isTop reports whether a folder is the root or the home directory, because Perlica makes no project in them.
 func isTop(dir, home string) bool {
 	if dir == filepath.Dir(dir) {
 		return true

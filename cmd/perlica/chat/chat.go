@@ -99,7 +99,7 @@ type chat struct {
 	host         *command.Host
 	hint         func(error) string // returns a hint for an agent's error
 	turns        int                // number of turns in this session so far
-	prompted     bool               // This conversation has had a prompt.
+	prompted     bool               // A prompt was sent in this conversation.
 	thoughts     bool               // The thoughts are shown.
 	attached     []string
 	lastInput    string   // the last input

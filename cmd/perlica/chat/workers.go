@@ -24,7 +24,7 @@ type workers struct {
 
 	mu   sync.Mutex // guards the fields below
 	open []teamQuestion
-	away error // the reason why the list may be incomplete
+	away error // the reason why the list may be incomplete; nil after the hub has answered
 	// the questions shown by /pending; the value is the id that the worker gave the question
 	shown map[event.InteractionID]string
 }

@@ -2,5 +2,5 @@
 // progress, and asks the person the agent's questions. The turn runs in this process, in another process or on a
 // team's worker. The commands run, chat and watch share the package.
 //
-// Package dialog only shows turns. The kernel starts and ends the agents.
+// The kernel starts and ends the agents, and package dialog never does.
 package dialog

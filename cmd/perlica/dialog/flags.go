@@ -41,7 +41,7 @@ type Flags struct {
 	Allow, Deny       []string // commands in the notation of policy rules
 	Format            string
 	Json, Quiet       bool
-	Newline           bool // end the answer with a newline, also if standard output is a pipe or file
+	Newline           bool // The answer ends with a newline, also if standard output is a pipe or file.
 	Thoughts, Verbose bool
 	Append            string   // text for the system prompt, or @ and a file name
 	AddDirs           []string // more root directories of the agent's session

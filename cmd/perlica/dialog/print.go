@@ -28,7 +28,7 @@ type Printer struct {
 	a        *frame.App
 	format   string
 	quiet    bool
-	newline  bool // End the answer with a newline in any case.
+	newline  bool // The answer ends with a newline, also if standard output is a pipe or file.
 	thoughts bool
 	verbose  bool // Also show the ids, the plan and the start of each tool call.
 	Styles   screen.Styles

@@ -25,7 +25,7 @@ type TurnView struct {
 	Say    *Printer
 	stream *screen.MarkdownStream // nil if the answer is printed unchanged
 	open   bool                   // The answer so far does not end with a newline.
-	quick  bool                   // The terminal has a status line for short-lived texts.
+	quick  bool                   // The terminal has a status line, which shows running tool calls.
 
 	thought strings.Builder
 	calls   map[acp.ToolCallId]*shownTool

@@ -162,7 +162,7 @@ func (a *app) run(cmd *cobra.Command, f runFlags, name string) error {
 	return err
 }
 
-// driving is one use of the command run, after its flags were read.
+// driving is one invocation of the command run, after its flags were read.
 type driving struct {
 	f      runFlags
 	file   *flow.Flow

@@ -49,8 +49,8 @@ type exitError struct {
 	err  error
 }
 
-// With returns an error that ends the process with the code c. Perlica prints err first. If err is nil, it prints
-// nothing.
+// With returns an error that ends the process with the exit code c. If err is not nil, Perlica prints err before the
+// end.
 func (c ExitCode) With(err error) error { return &exitError{c, err} }
 
 func (e *exitError) Error() string {

@@ -77,7 +77,8 @@ are signed notes, as 'perlica log checkpoint' prints them.
 }
 
 // keyFlags returns the flags with which a user verifies a proof. They name the keys that signed the proof's
-// checkpoints; older checkpoints may have older keys. For a key of another user the flag is --key KEY.
+// checkpoints, and older checkpoints may have older keys. If another user's key has signed, keyFlags returns --key
+// KEY, because it does not know this key.
 func keyFlags(by []evidence.Checkpoint, p *project.Project) string {
 	var flags []string
 	keys, err := evidence.ReadKeys(p.Dirs.KeyDir())

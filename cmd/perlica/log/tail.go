@@ -23,7 +23,7 @@ import (
 	"github.com/perlica/perlica/kernel/project"
 )
 
-// followPoll is the time between two looks for a log that does not exist yet.
+// followPoll is the time between two attempts to find a log that does not exist yet.
 const followPoll = 250 * time.Millisecond
 
 // movedPoll is the time between two checks that the path still leads to the followed log.

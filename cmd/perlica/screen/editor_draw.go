@@ -50,7 +50,8 @@ func (c *canvas) writeAbove(lines string) {
 	c.forgetRows()
 }
 
-// home returns a sequence that moves the cursor to the first row, on a terminal of w columns.
+// home returns a sequence that moves the cursor to the first of the rows. w is the present width of the terminal in
+// columns.
 func (c *canvas) home(w int) string {
 	up := 0
 	if c.row < len(c.rows) {

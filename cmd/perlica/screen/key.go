@@ -42,8 +42,8 @@ const (
 // IsControl reports whether the key is the control character c.
 func (k Key) IsControl(c rune) bool { return k.Kind == keyControl && k.Rune == c }
 
-// isEnter reports whether the key is Enter. A key that was pressed before raw mode arrives as a line feed, which
-// counts.
+// isEnter reports whether the key is Enter. A line feed counts, too, because Enter arrives as a line feed if it was
+// pressed before raw mode.
 func (k Key) isEnter() bool {
 	return k.IsControl(readline.CharEnter) || k.IsControl(readline.CharCtrlJ)
 }

@@ -306,8 +306,8 @@ func newInvitation(a *app, log *eventlog.Log, records *service.Records, view *se
 }
 
 // nextText returns the text about pairing for the view. Without a view it also prints the text. While no contact is
-// paired, the text has a code. Later it tells how to get one. A new code replaces a code that has expired or had too
-// many wrong guesses.
+// paired, the text has a code. Once a contact is paired, or after the last of the invitations, the text tells how to
+// get a code. A new code replaces a code that has expired or had too many wrong guesses.
 func (i *invitation) nextText(ctx context.Context, paired bool) string {
 	now := time.Now()
 	open, mine, err := i.records.Pairing(ctx, i.code, now)

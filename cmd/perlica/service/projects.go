@@ -19,8 +19,7 @@ import (
 	"github.com/perlica/perlica/service/bot"
 )
 
-// homeOf returns the path of a project's log without symbolic links. On record, this path is the name of the
-// project's bot.
+// homeOf returns the path of a project's log without symbolic links. Records identify the project's bot by this path.
 func homeOf(p *project.Project) (string, error) {
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	return bot.Place(paths.EventLog), err

@@ -79,7 +79,7 @@ func listSessions(ctx context.Context, view *sessions.View, log *store.Reader, p
 	if err != nil {
 		return nil, err
 	}
-	// Single runs that have ended may have many sessions, so they are listed only if all is true.
+	// There may be many sessions of single runs that have ended, so they are listed only if all is true.
 	known, err := view.List(ctx, all)
 	if err != nil {
 		return nil, err
