@@ -2,8 +2,8 @@ package budget
 
 import "time"
 
-// calendar returns the limits of the day, the week or the month that contains now, in now's timezone. A week begins on
-// Monday.
+// calendar returns the first moment of the day, the week or the month that contains now, and the first moment after it.
+// Both are in now's timezone. A week begins on Monday.
 func calendar(per string, now time.Time) (from, until time.Time) {
 	y, m, d := now.Date()
 	switch per {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestCalendar checks the limits of days, weeks and months, also on days with a changed clock.
+// TestCalendar checks the first and the last moments of days, weeks and months, also on days with a changed clock.
 func TestCalendar(t *testing.T) {
 	for _, tt := range []struct{ zone, per, now, from, until string }{
 		{"UTC", "day", "2026-11-27T07:00:00Z", "2026-11-27T00:00:00Z", "2026-11-28T00:00:00Z"},

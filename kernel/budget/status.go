@@ -10,8 +10,8 @@ import (
 	"github.com/perlica/perlica/eventlog/store"
 )
 
-// Status is the state of one budget. From and Until are the limits of its period, and both are zero for a session and a
-// run.
+// Status is the state of one budget. From and Until are the beginning and the end of its present period. Both are zero
+// for a session and a run.
 type Status struct {
 	Budget string    `json:"budget"` // the keys as the configuration has them
 	From   time.Time `json:"from,omitzero"`
@@ -20,8 +20,8 @@ type Status struct {
 	Origin string    `json:"origin"` // file:line
 }
 
-// Amount is one limit of a budget, and the amount that is used. Used is nil if the period is not known: the session of
-// a budget for each session, or the run of a budget for each run.
+// Amount is one limit of a budget, and the used amount. Used and Left are nil if the caller named no period: no session
+// for a budget for each session, or a budget for each run.
 type Amount struct {
 	Of       string   `json:"of"` // calls, tokens or money
 	Used     *float64 `json:"used,omitempty"`
@@ -30,8 +30,8 @@ type Amount struct {
 	Currency string   `json:"currency,omitempty"`
 }
 
-// Status returns the state of all budgets. session may be empty. A nil Guard has no budgets. Without a log, nothing is
-// used, and log is nil.
+// Status returns the state of all budgets. session may be empty. log is nil if no log exists, and the used amounts are
+// then 0. A nil Guard has no budgets.
 func (g *Guard) Status(ctx context.Context, log *store.Reader, session event.SessionID) (list []Status, err error) {
 	if g == nil {
 		return nil, nil
@@ -101,7 +101,7 @@ func (a Amount) Sentence() *message.Text {
 	return leftOf[a.Of].With(show(*a.Used), show(a.Limit), show(*a.Left))
 }
 
-// Renewal returns the time of renewal as a sentence, or nil without such a time.
+// Renewal returns a sentence with the time at which the budget is renewed, or nil if no time renews the budget.
 func (s Status) Renewal() *message.Text {
 	if s.Until.IsZero() {
 		return nil

@@ -402,8 +402,8 @@ func checkRulePath(s string) string {
 var toolKinds = []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode",
 	"other"}
 
-// section returns the section with the row's key in its objects: providers, or a list of tables. It returns "" for a
-// key of the Config itself.
+// section returns the section that the row's key belongs to: "providers", or the name of a list of tables. It returns
+// "" for a key outside of these sections.
 func (r *row) section() string {
 	if strings.HasPrefix(r.name, "providers."+anyID) {
 		return providerSection

@@ -60,7 +60,7 @@ func (m *Meter) Add(refs event.Refs, said Responded) (in, out int64, cost float6
 }
 
 // BeginSession prepares the Meter for the first report of an agent's session. It reads earlier reports of that session
-// from the log, among the events that older selects.
+// from the log, among the events that the query "older" selects.
 func (m *Meter) BeginSession(ctx context.Context, log event.Reader, refs event.Refs, said Responded,
 	older event.Query) error {
 	_, paid := m.costs[bill{accountOf(refs), currency(said.Cost)}]

@@ -330,7 +330,8 @@ func AcquireSession(ctx context.Context, path string, wait bool) (lock *Lock, er
 // PollEvery is the time between two calls of try in Poll.
 const PollEvery = 100 * time.Millisecond
 
-// Poll calls the function try until the error is no longer busy. If "wait" is false, it calls try once.
+// Poll calls the function "try" until it returns nil or an error other than the parameter "busy". If "wait" is false,
+// Poll calls it once.
 func Poll(ctx context.Context, wait bool, try func() error, busy error) error {
 	for {
 		err := try()

@@ -35,7 +35,8 @@ type Starter struct {
 	stop    context.CancelFunc
 }
 
-// NewStarter sets the remaining fields of a Starter, and returns it. Its function Committed is ready for a log.
+// NewStarter sets the remaining fields of a Starter, and returns it. After that, the Starter's function Committed may
+// be given to a log.
 func NewStarter(s *Starter) *Starter {
 	s.types = map[event.Type]bool{}
 	for _, h := range s.Hooks {
@@ -124,8 +125,9 @@ func (s *Starter) watch() {
 	}
 }
 
-// begin writes the position of each hook that has none. The process that start starts ignores PERLICA_TRUST_PROJECT, so
-// it may not know the hook. 'perlica hook deliver' then delivers the first events, too.
+// begin writes the first position of each hook that has none, so that the hook gets the first events of a log. The
+// process that the function start starts ignores PERLICA_TRUST_PROJECT, so it may not know the hook. With the position
+// on disk, 'perlica hook deliver' delivers the first events, too.
 func (s *Starter) begin() {
 	first := event.Seq(s.first.Load())
 	for _, h := range s.Hooks {
@@ -176,7 +178,8 @@ func (s *Starter) awaitLocks(ended <-chan struct{}) {
 	}
 }
 
-// start starts the delivering process. ended is closed at its end, and it is nil after an error.
+// start starts the delivering process. ended is closed when that process has ended. It is nil if the process could not
+// be started.
 func (s *Starter) start() (ended chan struct{}) {
 	argv := append(s.Argv[1:len(s.Argv):len(s.Argv)], "--after", strconv.FormatInt(s.first.Load()-1, 10))
 	cmd := exec.Command(s.Argv[0], argv...)

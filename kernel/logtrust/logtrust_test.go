@@ -159,8 +159,8 @@ func TestMadeHere(t *testing.T) {
 	}
 }
 
-// TestAnotherFileBehindTheCheck checks that a log that replaces the checked file before the opening is checked itself.
-// It must not count as made here.
+// TestAnotherFileBehindTheCheck replaces the log's file after its check and before its opening. The new file must be
+// checked, too, and must not count as made here.
 func TestAnotherFileBehindTheCheck(t *testing.T) {
 	me, other := user(t), user(t)
 	foreign := filepath.Join(t.TempDir(), "eventlog.db")

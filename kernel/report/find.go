@@ -175,8 +175,8 @@ const (
 	shown    = 8
 )
 
-// isShortFor reports whether ref stands for the id. So ref must be the beginning or the end of the id, or the beginning
-// of the characters that lists show.
+// isShortFor reports whether a person may write ref instead of the id. ref must be the beginning or the end of the id,
+// or the beginning of the characters that lists show.
 func isShortFor(ref, id string) bool {
 	if len(ref) < minShort {
 		return false

@@ -74,8 +74,8 @@ func (s Schedule) Decide(st State, since, now time.Time) (d Decision) {
 	return d
 }
 
-// Next returns the next moment at which the schedule has a time, together with its delay. ok is false if the schedule
-// has none.
+// Next returns the next planned time, and the time at which its input is due, which may be later by a delay. ok is
+// false if the schedule has no next time.
 func (s Schedule) Next(st State, now time.Time) (planned, due time.Time, ok bool) {
 	from := st.From
 	if from.IsZero() || st.Rule != s.Rule() || now.Before(from.Add(-late)) {

@@ -108,7 +108,7 @@ var (
 	errNotPaused = message.New("schedule.not-paused", "the schedule is not paused")
 )
 
-// Pause records that a schedule is paused. It then makes and misses nothing.
+// Pause records that a schedule is paused. A paused schedule makes no inputs and misses no times.
 func Pause(ctx context.Context, log *eventlog.Log, s Schedule, by string) error {
 	return change(ctx, log, s, func(st State) (event.Event, error) {
 		if st.Paused {
