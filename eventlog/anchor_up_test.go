@@ -40,7 +40,7 @@ func TestAnchorDamagedUpwards(t *testing.T) {
 	if rep := verifyFile(t, path, verify.Options{Keys: v.verifiers}); rep.OK() {
 		t.Error("the line is not found")
 	}
-	// Without the key the signature cannot be checked.
+	// Without the key the signature cannot be checked, so Append must take the line as a loss of events.
 	l, err = Open(t.Context(), path, Options{Context: "default"})
 	if err != nil {
 		t.Fatal(err)

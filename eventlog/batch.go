@@ -191,7 +191,7 @@ func (w *batchWriter) commitBoth(ctx context.Context, lines *intents.Entry) erro
 	if lines == nil {
 		synced <- nil
 	} else {
-		go func() { synced <- lines.Sync() }() // ends with this call
+		go func() { synced <- lines.Sync() }() // commitBoth waits for the result
 	}
 	err := w.execStatement(ctx, `COMMIT`)
 	serr := <-synced

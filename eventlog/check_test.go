@@ -94,7 +94,7 @@ func TestCheckIntegrityFindsDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The first two pages contain the schema. The later pages contain rows and indexes.
+	// Damage the third page, because the first two pages contain the schema. The later ones contain rows and indexes.
 	if _, err := f.WriteAt([]byte(strings.Repeat("damage! ", 8192/8)), 2*8192); err != nil {
 		t.Fatal(err)
 	}

@@ -132,7 +132,7 @@ func TestCheckpointOnDemand(t *testing.T) {
 	if err != nil || again != first {
 		t.Errorf("%+v, want the same again; %v", again, err)
 	}
-	// The new key signs the same tree.
+	// After a rotation of the keys, the new key must sign the same tree.
 	if _, err := evidence.RotateKeys(keyDir); err != nil {
 		t.Fatal(err)
 	}

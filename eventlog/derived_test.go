@@ -70,7 +70,7 @@ func TestOpenRunsFollowFromTheEvents(t *testing.T) {
 			t.Errorf("%s: %+v", sql, rep)
 		}
 	}
-	// If events are missing, Verify reports no fault of the list.
+	// If events are missing, they cannot prove a fault of the list, so Verify must not report one.
 	path := fixture(t)
 	if err := forgeFile(path, loosen+`DELETE FROM events WHERE type = 'llm.requested'`); err != nil {
 		t.Fatal(err)

@@ -53,7 +53,7 @@ func TestImportLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := contents(t, path)
-	// The second path, without .db, has the same anchor as new.db.
+	// Import must also refuse the second path. It has no .db at its end, but a log there would have the same anchor.
 	for _, taken := range []string{path, strings.TrimSuffix(path, ".db")} {
 		if err := os.WriteFile(anchor.Path(path), nil, 0o600); err != nil {
 			t.Fatal(err)

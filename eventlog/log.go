@@ -161,8 +161,9 @@ const (
 	intentPause = 25 * time.Millisecond
 )
 
-// Intent returns the intent of the call for an input. ok is false if the input was not called. The error is a
-// *LostIntentError if the .intents file names the input and the log does not.
+// Intent returns the intent for an input. That is the event llm.requested, which is on disk before the prompt leaves.
+// ok is false if the input was not called. The error is a *LostIntentError if the .intents file names the input and the
+// log does not.
 func (l *Log) Intent(ctx context.Context, id event.InputID) (e event.Event, ok bool, err error) {
 	for look := 1; ; look++ {
 		if e, ok, err = l.Reader.Intent(ctx, id); ok || err != nil {

@@ -213,7 +213,7 @@ func TestProofWithoutPayload(t *testing.T) {
 	if _, err := Prove(t.Context(), &l.Reader, 61); !errors.As(err, new(*event.DamagedError)) {
 		t.Errorf("a payload that nothing says to be removed: %v", err)
 	}
-	// The audit after the test needs the payloads.
+	// Restore the payloads, because the audit after the test needs them.
 	restore := strings.Join([]string{`DROP TRIGGER events_lose_nothing_but_payloads`,
 		`UPDATE events SET payload = CAST('{"n":' || (seq - 1) || '}' AS BLOB) WHERE payload IS NULL`}, ";")
 	if err := forgeFile(path, restore); err != nil {

@@ -49,7 +49,7 @@ type queue struct {
 	bytes int
 	// urgent means that the queued entries must be committed now. It is false if the queue is empty.
 	urgent bool
-	// armed means that the timer due is running.
+	// armed means that the timer "due" is running.
 	armed   bool
 	closing bool
 
@@ -155,7 +155,8 @@ func (q *queue) wakeWriter() {
 	}
 }
 
-// timerFired makes the queued entries urgent. The timer due calls it. The next recorded entry starts due again.
+// timerFired makes the queued entries urgent. The writer goroutine calls it when the timer "due" has fired. The next
+// recorded entry starts the timer again.
 func (q *queue) timerFired() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

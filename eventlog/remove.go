@@ -19,7 +19,7 @@ type pruneJob struct {
 	done chan<- error
 }
 
-// removeStep is the number of events from which one commit removes the payloads. It limits the size of the
+// removeStep is the maximum number of events that lose their payloads in one commit. It limits the size of the
 // write-ahead log.
 const removeStep = 1024
 
@@ -34,7 +34,7 @@ func (l *Log) runPruneJob(w *batchWriter, job pruneJob) error {
 	}
 	err = fmt.Errorf("eventlog: prune: %w", disk.Explain(err))
 	if !errors.Is(err, disk.ErrBusy) && !errors.Is(err, disk.ErrFull) {
-		// After an error of the disk, the state of the file is unknown.
+		// After any other error, the state of the file is unknown. So return a WriteError, which ends the log.
 		err = &WriteError{Op: "prune", Err: err}
 		l.queue.finishBatch(nil, evidence.Checkpoint{}, err)
 	}
@@ -50,8 +50,8 @@ func (w *batchWriter) removePayloads(job pruneJob) error {
 	if err := w.retryWhileBusy(ctx, func() error { return w.takeConn(ctx) }); err != nil {
 		return err
 	}
-	// SQLite then overwrites freed space with zeros. If this process dies before the file is rewritten, most of the
-	// bytes are gone.
+	// With this setting SQLite overwrites freed space with zeros. If this process dies before the file is rewritten,
+	// most of the bytes are already gone.
 	if err := w.setPragma(ctx, `PRAGMA secure_delete = ON`); err != nil {
 		return err
 	}

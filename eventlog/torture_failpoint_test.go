@@ -121,7 +121,7 @@ func TestTortureFailpoints(t *testing.T) {
 				t.Errorf("%s, failed: %v", name, err)
 			}
 
-			// After Reopen the writer finds the result. It must not lose or repeat events.
+			// This writer reopens its failed log and continues. It must not lose or repeat events.
 			s.Path, s.Revive, s.passed = filepath.Join(dir, name+" revived.db"), true, nil
 			if err := s.perform(io.Discard); err != nil {
 				t.Errorf("%s, revived: %v", name, err)

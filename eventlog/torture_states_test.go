@@ -21,8 +21,8 @@ type recording struct {
 	name string
 
 	// stories are the possible contents of the log. Usually there is one story. There are two if a commit failed and
-	// the next writer did not find its events. Those events may appear again until the next writer has acknowledged
-	// an event.
+	// the next writer did not find the events of that commit. Those events may appear again until the next writer has
+	// acknowledged an event.
 	stories []story
 }
 
@@ -232,7 +232,7 @@ var scenes = []struct {
 		dir := quickDir(t)
 		s := script{Path: filepath.Join(dir, logName), Seed: seed, Runs: 2, Revive: true}
 		r := newRecorder(dir)
-		// An Open may fail, too.
+		// Ignore the output, because the fault may also let Open fail.
 		r.performTraced(t, s, "-e", fmt.Sprintf("inject=fsync,fdatasync:error=EIO:when=%d", 7+seed%12))
 		st := tell(s)
 		st.unsent = true

@@ -42,7 +42,7 @@ func (l *Log) runWriter() {
 	}
 }
 
-// runJob calls the function job unless it is nil, and commits the urgent entries. It returns true if the log is
+// runJob calls the function "job" unless it is nil, and commits the urgent entries. It returns true if the log is
 // closed.
 func (l *Log) runJob(job func()) (ended bool) {
 	l.commitMu.Lock()

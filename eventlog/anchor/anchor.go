@@ -63,7 +63,7 @@ func parseLine(line string) (evidence.Checkpoint, error) {
 	if f[3] == "-" {
 		return c, nil
 	}
-	// The parser of notes also accepts a signature that was cut short. This check does not.
+	// Check the length, because the parser of notes also accepts a signature that was cut short.
 	if b, err := base64.StdEncoding.Strict().DecodeString(f[3]); err != nil || len(b) != signatureBytes ||
 		strings.ContainsAny(f[3], "\r\n") {
 		return c, errors.New("its signature is malformed")
@@ -133,9 +133,9 @@ func Size(path string) int64 {
 	return Above(0, path, func(evidence.Checkpoint) bool { return false })
 }
 
-// Above returns the same number as Size, but it ignores each line for which the function forged returns true. If the
-// number is not above the parameter "least", Above may return 0. Checking a signature is slow, so Above calls forged
-// only if the size of some line is above the parameter "least".
+// Above returns the same number as Size, but it ignores each line for which the function "forged" returns true. If the
+// number is not above the parameter "least", Above may return 0. Checking a signature is slow. Above therefore calls
+// "forged" only if the size of some line is above "least".
 func Above(least int64, path string, forged func(evidence.Checkpoint) bool) int64 {
 	name := Path(path)
 	if disk.Check(name) != nil {
@@ -217,7 +217,7 @@ func Append(path string, c evidence.Checkpoint, lock func(write func() error) er
 		}
 	}()
 	name := Path(path)
-	// A cloned repository may contain a link with this name that points to another file of the user.
+	// Refuse a link, because a cloned repository may contain one that points to another file of the user.
 	if fi, err := os.Lstat(name); err == nil && !fi.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a file of its own", name)
 	}

@@ -87,7 +87,8 @@ func codeOf(err error) int {
 	if err == nil {
 		return 0
 	}
-	// For an error of another package, ErrCode returns SQLITE_ERROR. Explain has no entry for that code.
+	// For an error of another package, ErrCode returns SQLITE_ERROR. That is harmless, because Explain has no entry for
+	// it.
 	return int(direct.ErrCode(err))
 }
 

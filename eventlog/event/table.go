@@ -37,7 +37,8 @@ const (
 	resolutionPerQuestion once = "events_one_resolution"
 )
 
-// step is the effect of an event on its run. Recovery looks for runs that have an intent and no outcome.
+// step is the effect of an event on its run. An intent is on disk before the prompt leaves, and an outcome follows the
+// call. Recovery looks for runs that have an intent and no outcome.
 type step int
 
 const (

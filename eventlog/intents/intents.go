@@ -57,7 +57,7 @@ const (
 	Undone = '-'
 )
 
-// A Call is an intent: the Seq of its event and the id of its input.
+// A Call is a call of the agent: the Seq of the event llm.requested and the id of the input.
 type Call struct {
 	Seq   int64
 	Input string

@@ -125,7 +125,7 @@ func TestRepair(t *testing.T) {
 				t.Errorf("%s: %s is not named", name, c.Input)
 			}
 		}
-		// The next process finds no difference. It reads only one line.
+		// The first write has repaired the file, so the next process must find no difference.
 		after := append(slices.Clone(tc.log), next)
 		if got := write(t, intents.Open(path), logOf(after...), intents.Appended,
 			intents.Call{Seq: 30, Input: "later"}); got != (intents.Repair{}) {

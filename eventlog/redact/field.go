@@ -141,7 +141,7 @@ func nameBefore(s string, p int) (k key) {
 	for end > start && s[end-1] == '.' { // password.....: in tables
 		end--
 	}
-	// The n of an escaped newline does not belong to the name.
+	// Leave out the n of an escaped newline, because it does not belong to the name.
 	if start < end && strings.IndexByte("nrtbf", s[start]) >= 0 && backslashes(s, start)%2 == 1 {
 		start++
 	}

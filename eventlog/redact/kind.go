@@ -35,8 +35,8 @@ var kindIndex = sync.OnceValue(func() *index {
 })
 
 // kindAt returns the kind of the key that begins at s[at], and the offset of the key's end. A kind with the shape
-// kindSolid or kindJWT needs a whole run of letters. It cannot begin before the offset dead, because that run was
-// already examined.
+// kindSolid or kindJWT needs a whole run of letters. Such a key cannot begin before the offset "dead", because the run
+// up to there was already examined.
 func kindAt(table *index, s string, at, dead int) (k kind, end int) {
 	if at+1 >= len(s) {
 		return kind{}, 0

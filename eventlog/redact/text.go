@@ -19,7 +19,7 @@ type text struct {
 	lineValid     bool
 	// at is the offset up to which the text was searched for strings.
 	at int
-	// open means that the offset at is inside a string.
+	// open means that the offset "at" is inside a string.
 	open bool
 }
 

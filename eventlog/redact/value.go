@@ -67,7 +67,7 @@ func isMasked(s string, from, q int) bool {
 }
 
 // folded returns the end of a quoted word that continues on the line after the offset "at" of s. Otherwise it returns
-// at.
+// the offset "at".
 func folded(s string, at int, quote byte) int {
 	from := afterBreak(s, at)
 	to := from + lengthOf(s[from:], func(c byte) bool {
@@ -271,7 +271,7 @@ func (sc *scanner) isPrefix(from, to int) bool {
 	return sc.s[to] == '\'' || sc.s[to] == '"' && !sc.isJSON(to)
 }
 
-// phraseEnd returns the end of the line if only words follow s[at]. Otherwise it returns at.
+// phraseEnd returns the end of the line if only words follow s[at]. Otherwise it returns the offset "at".
 func phraseEnd(s string, at int) int {
 	end := at
 	for end+1 < len(s) && s[end] == ' ' && isLower(s[end+1]) {

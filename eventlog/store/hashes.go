@@ -104,9 +104,9 @@ func (h Hashes) Size() (int64, error) {
 	return size, err
 }
 
-// Intent returns the intent of the call for an input. ok is false if the input was not called. Intent also searches
-// among the runs, which have another index and table. Damage of one index therefore cannot cause a second call. The
-// error wraps ErrCorrupt if the two searches disagree.
+// Intent returns the intent for an input. That is the event llm.requested, which is on disk before the prompt leaves.
+// ok is false if the input was not called. Intent also searches among the runs, which have another index and table.
+// Damage of one index therefore cannot cause a second call. The error wraps ErrCorrupt if the two searches disagree.
 func (r *Reader) Intent(ctx context.Context, id event.InputID) (e event.Event, ok bool, err error) {
 	q := event.Query{Input: id, Types: []event.Type{event.Requested}}
 	e, ok, err = r.Last(ctx, q)

@@ -67,9 +67,9 @@ func OpenToShow(ctx context.Context, path string) (*Reader, error) {
 // ToShow reports whether OpenToShow made the Reader.
 func (r *Reader) ToShow() bool { return r.shown != nil }
 
-// CheckAlongside calls the function check in a goroutine, while the caller reads. Close ends the goroutine. The check
-// is needed because a changed column may take an event out of the caller's selection, and the caller would not see
-// that damage.
+// CheckAlongside calls the function "check" in a goroutine, while the caller reads. Close ends the goroutine. The check
+// is needed because a changed column may take an event out of the caller's selection, and the caller would not see that
+// damage.
 func (r *Reader) CheckAlongside(ctx context.Context, check func(context.Context, *Reader) error) {
 	ctx, r.shown.stop = context.WithCancel(ctx)
 	r.shown.checked = make(chan struct{})

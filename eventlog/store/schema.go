@@ -43,7 +43,8 @@ func Prepare(ctx context.Context, db *sqlx.DB) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // After Commit this does nothing.
-	// Another process may have just made the tables. With the write lock, this process sees them.
+	// Read the version again, because another process may have just made the tables. With the write lock, this process
+	// sees them.
 	var version int
 	if err := tx.GetContext(ctx, &version, `PRAGMA user_version`); err != nil || version == SchemaVersion {
 		return err

@@ -149,7 +149,7 @@ func openAt(ctx context.Context, path string, file os.FileInfo, dsn string) (*Wr
 	if err != nil {
 		return nil, err
 	}
-	// The writer needs one connection. Its prepared statements stay valid as long as that connection.
+	// Use one connection only, because the writer's prepared statements are valid only on their own connection.
 	db.SetMaxOpenConns(1)
 	w := &Writable{DB: db, Files: &Files{Path: path, DB: file}}
 	end := time.Now().Add(BusyTimeout)

@@ -59,8 +59,8 @@ var refused = map[string]string{
 	"a byte order mark":                  "\ufeff{}",
 }
 
-// TestUnmarshalRefuses checks that Unmarshal refuses every such text, also if the Go type does not have the members
-// of the text.
+// TestUnmarshalRefuses checks that Unmarshal refuses every text in "refused", also if the Go type does not have the
+// members of the text.
 func TestUnmarshalRefuses(t *testing.T) {
 	for name, text := range refused {
 		var m message

@@ -325,7 +325,7 @@ func (v *verification) compareNodes() {
 				v.find(0, Tree, nodeMissing.With(first, last))
 			}
 		case !v.lost:
-			// Use the stored hash for the unknown leaves.
+			// Some leaves of this group are unknown, so continue with the stored hash of the whole group.
 			v.tree.Size, v.tree.Roots, v.tree.Nodes = v.start.Size, append(v.tree.Roots[:0], v.start.Roots...), v.tree.Nodes[:0]
 			v.tree.AddSubtree(tree.NodeHeight, stored)
 			i = -1

@@ -253,7 +253,8 @@ func (f *file) End(ctx context.Context) error {
 	if len(f.v.gone) == 0 {
 		return nil
 	}
-	// A missing payload may have been pruned after the start of the verification.
+	// A missing payload may have been pruned after the start of the verification. So also apply the later log.pruned
+	// events.
 	for e, err := range f.reader.Events(ctx, event.Query{After: event.Seq(f.size), Types: []event.Type{event.LogPruned}}) {
 		if disk.IsBroken(err) {
 			return nil // an unreadable event explains nothing

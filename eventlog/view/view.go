@@ -120,7 +120,7 @@ func open(ctx context.Context, r event.Reader, path string, key []byte, def Proj
 	if err != nil {
 		return nil, err
 	}
-	// If a crash loses changes of a view, the view applies those events again. So it need not sync.
+	// The file need not be synced. If a crash loses changes of a view, the view applies those events again.
 	db, err := sqlx.Open("sqlite", store.DSN(path, fmt.Sprintf("busy_timeout(%d)", store.BusyTimeout.Milliseconds()),
 		"synchronous(OFF)"))
 	if err != nil {
@@ -251,7 +251,8 @@ func (v *View) applyPortion(ctx context.Context, end event.Event, ok bool) (even
 	if err != nil {
 		return 0, err
 	}
-	// The position moves even if the view needs none of the events. Otherwise they would be read again.
+	// Move the position even if the view needs none of the events, because they would be read again. The position moves
+	// to the end of this portion, or to the newest event.
 	if at+portion < end.Seq {
 		last, ok, err := v.reader.Last(ctx, event.Query{After: at, Until: at + portion})
 		if err != nil {

@@ -153,7 +153,8 @@ func (w *Witness) postRequest(ctx context.Context, body []byte) (a answer, err e
 	if client == nil {
 		client = http.DefaultClient
 	}
-	// A witness that has moved answers with its new URL. The user decides whether to use that URL.
+	// Follow no redirection. A witness that has moved answers with its new URL, and the user decides whether to use
+	// that URL.
 	here := *client
 	here.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := here.Do(req)
