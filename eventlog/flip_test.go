@@ -39,8 +39,8 @@ func TestFlips(t *testing.T) {
 			if tc.file == "eventlog.anchor" && f.found < *flips {
 				t.Errorf("every bit of the anchor means something")
 			}
-			// If the log is in use, flips in the database may have no effect, because the write-ahead log may have
-			// newer copies of all its pages.
+			// In a log in use, the write-ahead log may have newer copies of all pages of the database. Flips in the
+			// database may then have no effect.
 			if f.found == 0 && (tc.dir != live || tc.file != "eventlog.db") {
 				t.Errorf("nothing was found")
 			}

@@ -251,8 +251,8 @@ func (v *View) applyPortion(ctx context.Context, end event.Event, ok bool) (even
 	if err != nil {
 		return 0, err
 	}
-	// Move the position even if the view needs none of the events, because they would be read again. The position moves
-	// to the end of this portion, or to the newest event.
+	// Move the position even if the view needs none of the events. Otherwise they would be read again. The position
+	// moves to the end of this portion, or to the newest event.
 	if at+portion < end.Seq {
 		last, ok, err := v.reader.Last(ctx, event.Query{After: at, Until: at + portion})
 		if err != nil {
