@@ -76,7 +76,8 @@ func openBare(dir string) *bareLog {
 	must(db.Exec(
 		`CREATE TABLE e (seq INTEGER PRIMARY KEY, a TEXT, ts INTEGER, b TEXT, c TEXT, d TEXT, e TEXT, f TEXT, g TEXT,
 		h TEXT, i TEXT, j TEXT, k TEXT, l TEXT, m INTEGER, n BLOB, o BLOB, p BLOB) STRICT`))
-	// Only this connection keeps the prepared statements. A transaction of database/sql would prepare them again.
+	// The rows go through this one connection, because a transaction of database/sql would prepare the statements
+	// again.
 	conn := must(db.Conn(context.Background()))
 	prepare := func(query string) *sql.Stmt { return must(conn.PrepareContext(context.Background(), query)) }
 	return &bareLog{db: db, conn: conn, begin: prepare(`BEGIN IMMEDIATE`), commitTx: prepare(`COMMIT`),

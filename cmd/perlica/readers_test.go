@@ -172,7 +172,8 @@ func (w *world) recordedLog() (run, question string) {
 	return run, question
 }
 
-// unview deletes the views of the log, so that Perlica builds them again.
+// unview deletes the views of the log, so that Perlica builds them again. The views are databases that Perlica
+// derives from the log.
 func (w *world) unview() {
 	w.t.Helper()
 	dir := filepath.Dir(logFile(w.project))

@@ -50,7 +50,7 @@ func TestTerminalAnswer(t *testing.T) {
 }
 
 // TestTerminalKeys checks that each key chooses its option, and that other input does not answer. Perlica sorts the
-// agent's options. An option that allows for good needs a second key.
+// agent's options. An option that allows an action for good needs a second key.
 func TestTerminalKeys(t *testing.T) {
 	options := ` options=ra:reject_always:Never,ya:allow_always:Reject,r1:reject_once:No,y1:allow_once:Yes`
 	for _, c := range []struct{ keys, want string }{
@@ -78,8 +78,8 @@ func TestTerminalKeys(t *testing.T) {
 	}
 }
 
-// confirmed tests the second key of an option that allows for good. It first goes back to the question, and then
-// confirms.
+// confirmed tests the second key of an option that allows an action for good. It first goes back to the question, and
+// then confirms.
 func (s *terminal) confirmed(key string) {
 	const confirm = "This allows it for good: the agent will not ask again, and Perlica cannot limit"
 	s.expect(confirm)
@@ -156,9 +156,9 @@ func TestTerminalShowsAll(t *testing.T) {
 	w.audit()
 }
 
-// TestTerminalHeldKey holds a key down. It may allow one question, but not the next one. The screen explains once
-// why the key does not count, and a key that denies counts at once. The second key of an option that allows for good
-// has the same rule.
+// TestTerminalHeldKey holds a key down. It may allow one question, but not the next one. The screen explains once why
+// the key does not count, and a key that denies counts at once. All this must also hold for the second key of an
+// option that allows an action for good.
 func TestTerminalHeldKey(t *testing.T) {
 	const tooSoon = "Too soon to count"
 	hold := func(s *terminal, key string, until func(text string) bool) {

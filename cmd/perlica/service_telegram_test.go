@@ -119,7 +119,7 @@ func (w *world) secretly(name, text string) string {
 	return path
 }
 
-// nowhere fails if a file of the world contains the text. Only the file in the parameter but may contain it.
+// nowhere fails if a file of the world contains the text. Only the file in the parameter "but" may contain it.
 func (w *world) nowhere(text, but string) {
 	w.t.Helper()
 	for _, root := range []string{w.home, w.project} {

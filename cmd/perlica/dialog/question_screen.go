@@ -304,7 +304,7 @@ func (s *questionScreen) recordChoice(ctx context.Context, o interaction.Option)
 	case o.Text:
 		answer.Text, err = s.readValue(ctx)
 	}
-	s.keyRows, s.explained = s.pager.Keys(), false // The answer's rows stand below the rows of keys now.
+	s.keyRows, s.explained = s.pager.Keys(), false // The rows of keys will be printed again below the typed text.
 	s.wait.Input(time.Now())
 	if errors.Is(err, screen.ErrEscaped) || errors.Is(err, screen.ErrInterrupted) {
 		return false, nil

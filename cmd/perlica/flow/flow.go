@@ -152,7 +152,7 @@ func listFlows(ctx context.Context, log *store.Reader, p *project.Project) ([]li
 	return list, nil
 }
 
-// looking reads the state of the flow run that ref names and calls f.
+// looking reads the state of the flow run that ref names. It calls f with this state and the log.
 func (a *app) looking(ctx context.Context, ref string, f func(*flow.State, *store.Reader) error) error {
 	return a.Reading(ctx, func(log *store.Reader, p *project.Project) error {
 		paths, err := p.Workspace.Context(p.Config.ContextID)

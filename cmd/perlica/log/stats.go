@@ -111,7 +111,7 @@ func (a *app) logStats(ctx context.Context, f frame.EventFilter, q report.StatsQ
 }
 
 // statsOfProjects adds the runs in the logs of all known projects to stats. For each log that cannot be read it
-// prints a note. The error damaged names the logs with damaged events.
+// prints a note. The result damaged is an error that names the logs with damaged events.
 func (a *app) statsOfProjects(ctx context.Context, stats *report.Stats, q report.StatsQuery) (damaged error) {
 	dirs, err := config.UserDirs(a.Getenv)
 	if err != nil {

@@ -183,7 +183,8 @@ func mergeNewest(searches []iter.Seq2[searchHit, error]) iter.Seq2[searchHit, er
 	}
 }
 
-// showOfTeam looks in all copies for the thing that ref names and shows it. If "last" is true, it shows the newest run.
+// showOfTeam looks in all copies for the run, session, question or event that ref names, and shows it. If "last" is
+// true, it shows the newest run.
 func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f frame.EventFilter) error {
 	if _, err := strconv.ParseInt(ref, 10, 64); err == nil && len(ref) < 8 {
 		return frame.WithHint(frame.UsageErrorf("the number of an event counts in one log, and --team is about several"),
@@ -217,8 +218,8 @@ func (a *app) showOfTeam(ctx context.Context, ref string, last bool, f frame.Eve
 	})
 }
 
-// placeIn looks in one copy for the thing that ref names. If "last" is true, it looks for the last run that the filter
-// selects, and returns the run's start time.
+// placeIn looks in one copy for the run, session, question or event that ref names. If "last" is true, it looks for
+// the last run that the filter selects, and returns the run's start time.
 func placeIn(ctx context.Context, l *hub.CopyReader, ref string, last bool, f frame.EventFilter) (time.Time, error) {
 	q, err := f.Query(ctx, l, time.Now())
 	if err != nil {

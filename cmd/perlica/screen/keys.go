@@ -93,8 +93,9 @@ func (k *Keys) Alone(ctx context.Context) (bool, error) {
 	}
 }
 
-// Pending waits for the time within and reports whether a byte other than Enter was typed. A byte that was typed
-// earlier and not read counts, too. The bytes stay for Next, but Pending drops Enter.
+// Pending reports whether a byte other than Enter is typed. It waits for such a byte, but not longer than the
+// parameter "within" says. A byte that was typed earlier and not read counts, too. The bytes stay for Next, but
+// Pending drops Enter.
 func (k *Keys) Pending(ctx context.Context, within time.Duration) (bool, error) {
 	for end := time.Now().Add(within); ; {
 		if k.buf = bytes.TrimLeft(k.buf, "\r\n"); len(k.buf) > 0 {

@@ -30,8 +30,9 @@ func (s *MarkdownStream) previewRows(columns int) []string {
 	return rowsOf(s.layBlocks(&p, s.split.cutBlocks(s.split.pending()), columns), columns-1)
 }
 
-// settleRows makes the beginning of the incomplete text final and returns its rendering, at most rows rows. Text
-// that comes later does not change these rows, even if it ends an emphasis or widens a table.
+// settleRows makes the beginning of the incomplete text final and returns its rendering. The parameter rows is the
+// largest number of rows that become final. Text that comes later does not change these rows, even if it ends an
+// emphasis or widens a table.
 func (s *MarkdownStream) settleRows(rows, columns int) string {
 	src := s.split.pending()
 	if s.split.fence.mark != 0 || s.split.raw {

@@ -83,7 +83,7 @@ func (s *splitter) Flush() (done []markdownBlock) {
 	return done
 }
 
-// pending returns the text that is in no complete block yet.
+// pending returns the text after the last complete block.
 func (s *splitter) pending() string { return s.block.String() + s.rest }
 
 // cutBlocks cuts text into blocks as if the text ended there. text is the pending text or a beginning of it.

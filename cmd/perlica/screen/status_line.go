@@ -267,8 +267,9 @@ func (s *StatusLine) eraseLine() {
 	}
 }
 
-// home returns a sequence that moves to the beginning of the line, or further up by above rows. The result "rest" is
-// the sequence that clears the screen from there on. A terminal that became narrower has broken the line.
+// home returns a sequence that moves to the beginning of the line, and from there up by the number of rows in the
+// parameter "above". The result "rest" is the sequence that clears the screen from there on. A terminal that became
+// narrower has broken the line, so home uses the present number of its rows.
 func (s *StatusLine) home(above int) (home, rest string) {
 	if up := above + s.drawnHeight(s.width()) - 1; up > 0 {
 		return fmt.Sprintf("\r\x1b[%dA", up), ClearBelow

@@ -231,7 +231,8 @@ func (a *app) runSideTasks(ctx context.Context, r *openBridges, view *serviceVie
 		wait.Reset(min(view.interval(live), notify.every))
 		select {
 		case <-wait.C:
-		case <-view.happened: // The bridge records an event first and acts on it a little later.
+		// A short wait, because the bridge records an event first and acts on it a little later.
+		case <-view.happened:
 			select {
 			case <-time.After(screenSoon):
 			case <-ctx.Done():

@@ -105,7 +105,8 @@ func (s *serviceView) columns() int {
 	return 80
 }
 
-// renderText returns the view as text. The text fits the terminal, because clearScreen counts its rows.
+// renderText returns the view as text. Its lines fit the width of the terminal, so that clearScreen can count the
+// rows.
 func (s *serviceView) renderText(l service.Live, pairing string) string {
 	styles := s.a.Styles(s.a.Stderr)
 	var lines []string

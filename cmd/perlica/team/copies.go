@@ -22,8 +22,8 @@ import (
 	"github.com/perlica/perlica/service/team/hub"
 )
 
-// These are the intervals at which a keeper looks at the copies. It verifies a copy from the beginning once per
-// wholeEvery.
+// These are the intervals at which 'perlica team keep' looks at the copies. It verifies a copy from the beginning
+// once per wholeEvery, and otherwise only the new events.
 const (
 	keepEvery  = 10 * time.Second
 	wholeEvery = time.Hour

@@ -127,7 +127,7 @@ func (in *inputs) closeFile() {
 	}
 }
 
-// readDrafts yields the inputs of the file. An error is the last value, and it names the line.
+// readDrafts yields the inputs of the file. After an error it yields nothing more. The error names the line.
 func (in *inputs) readDrafts() iter.Seq2[team.Draft, error] {
 	return func(yield func(team.Draft, error) bool) {
 		if _, err := in.f.Seek(0, io.SeekStart); err != nil {
@@ -192,7 +192,8 @@ const (
 	batchBytes  = 8 << 20
 )
 
-// readBatches yields the inputs of the file in batches. An error is the last value and comes without inputs.
+// readBatches yields the inputs of the file in batches. After an error it yields nothing more, and an error comes
+// without inputs.
 func (in *inputs) readBatches() iter.Seq2[[]team.Draft, error] {
 	return func(yield func([]team.Draft, error) bool) {
 		var batch []team.Draft

@@ -148,7 +148,7 @@ type watcher struct {
 	say   *dialog.Printer
 	view  *dialog.TurnView // the view of the turn that is on the screen
 	asker *dialog.Asker
-	held  bool // A process that named itself holds the session.
+	held  bool // A process that has recorded its name has the session open.
 
 	worker string // the worker that has the session; "" for this machine
 	by     string
