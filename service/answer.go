@@ -35,8 +35,8 @@ var addressed = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^#([0-9a-fA-F-]{8,36})\s+(.+)$`)
 })
 
-// readAnswer finds out whether the message answers a question. It sets f.Kind only if the message is an
-// answer, or is an answer that cannot count. Free text chooses no option.
+// readAnswer finds out whether the message answers a question. It sets f.Kind if the message is an answer, and also if
+// it is an answer that must be refused. Free text chooses no option.
 func (r *answerReader) readAnswer(ctx context.Context, f *fact.BridgeReceived) error {
 	if r.m.Button != "" {
 		r.awaitCards(ctx)
@@ -61,8 +61,8 @@ func (r *answerReader) readAnswer(ctx context.Context, f *fact.BridgeReceived) e
 	return nil
 }
 
-// takeChoice stores in f the choice that a text makes. named is true if the message names its question without doubt. A
-// yes that needs a word, and a lasting yes, count only if named is true.
+// takeChoice stores in f the choice that a text makes. named is true if the message names its question without doubt,
+// for example by the question's id. Otherwise a yes that needs a typed word and a lasting yes are refused.
 func (r *answerReader) takeChoice(a *openQuestion, text string, named bool, f *fact.BridgeReceived) {
 	c, err := command.ReadChoice(a.Question, text)
 	if err != nil {
@@ -77,7 +77,7 @@ func (r *answerReader) applyChoice(a *openQuestion, c command.Choice, named bool
 		how = fmt.Sprintf(r.say.ByIDAndWord, shortID(a.ID), a.Word)
 	}
 	switch {
-	case c.Option.Text && (c.Word == "" || !named): // other texts may begin with a number
+	case c.Option.Text && (c.Word == "" || !named): // a text such as "2 files" may not be an answer
 		f.Kind, f.Word = kindRefused, fmt.Sprintf(r.say.NeedsText, how)
 	case c.Option.Always() && !(c.Always && named):
 		f.Kind, f.Word = kindRefused, c.GivesUp(r.say, a.Question)+fmt.Sprintf(r.say.WhereMeant, how)
@@ -85,7 +85,7 @@ func (r *answerReader) applyChoice(a *openQuestion, c command.Choice, named bool
 		f.Kind, f.Word = kindRefused, fmt.Sprintf(r.say.NeedsWord, how)
 	case c.Option.Allows() && !named && r.fresh(a):
 		f.Kind, f.Word = kindRefused, fmt.Sprintf(r.say.TooSoon, how)
-	case !c.Option.Allows() && (c.Word != "" || c.Always): // no person answers like this
+	case !c.Option.Allows() && (c.Word != "" || c.Always): // a no with a word or with "always" is not an answer
 	default:
 		f.Kind, f.Question, f.Option, f.Word, f.Always = kindAnswer, a.ID, c.Option.ID, c.Word, c.Always
 	}
@@ -292,7 +292,7 @@ func (r *answerReader) pinQuestion(ctx context.Context, l command.Line) (event.I
 	return a.ID, nil
 }
 
-// A tooSoonError refuses a yes that names no question. It came before a person can have read the card.
+// A tooSoonError refuses a yes that names no question, because the yes came before a person can have read the card.
 type tooSoonError struct{ text string }
 
 func (e *tooSoonError) Error() string { return e.text }

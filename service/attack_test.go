@@ -53,7 +53,7 @@ type busy struct {
 }
 
 func (b *busy) Send(ctx context.Context, m channel.Outbound) (id string, err error) {
-	// This message is the question and not the report of its end.
+	// Only the question is slow. A message about its end is shorter or does not contain its title.
 	if !strings.Contains(m.Text, "May I") || len(m.Text) < 60 {
 		return b.Channel.Send(ctx, m)
 	}
@@ -69,7 +69,7 @@ func (b *busy) Send(ctx context.Context, m channel.Outbound) (id string, err err
 	return b.Channel.Send(ctx, m)
 }
 
-// on waits until c has a value or is closed.
+// on waits until the channel c has a value or is closed.
 func on(t *testing.T, c <-chan struct{}) {
 	t.Helper()
 	select {
@@ -79,9 +79,9 @@ func on(t *testing.T, c <-chan struct{}) {
 	}
 }
 
-// TestACardOnItsWay checks bare numbers around the arrival of a card. A number before the card does
-// not answer it. A number after it counts if there was time to read the card, however late the
-// platform confirms it. It does not count if the platform does not know the result.
+// TestACardOnItsWay checks a bare number that is sent around the arrival of a card. A number sent before the card does
+// not answer it. A number sent after it counts if there was time to read the card, even if the platform confirms the
+// card later. No number counts if the platform does not know whether the card arrived.
 func TestACardOnItsWay(t *testing.T) {
 	for _, way := range []struct {
 		name  string
@@ -131,7 +131,8 @@ func TestACardOnItsWay(t *testing.T) {
 	}
 }
 
-// TestANumberForSomethingElse checks that a reply to another message is not a bare number.
+// TestANumberForSomethingElse checks that a number does not answer the open question if it is a reply to another
+// message.
 func TestANumberForSomethingElse(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())

@@ -54,7 +54,7 @@ type Bridge struct {
 	spoken     map[fact.Peer]language.Language
 	watching   bool                     // the bridge reads the turns of other front ends
 	faults     map[string]fault         // by channel
-	revived    map[string]chan struct{} // by channel; see answers
+	revived    map[string]chan struct{} // by channel; closed when the platform works again
 	lastErrors []string
 	closed     bool
 }
@@ -329,7 +329,7 @@ func (b *Bridge) Close(ctx context.Context) error {
 		wg.Go(func() { ib.closeConversation(ctx) })
 	}
 	wg.Wait()
-	_ = b.records.view.CatchUp(ctx) // the next process that opens the view can also catch up
+	_ = b.records.view.CatchUp(ctx) // after an error, the next process brings the view up to date
 	return errors.Join(b.records.Close(), b.lock.Close())
 }
 
@@ -363,7 +363,7 @@ func lockProject(path, context string, now time.Time) (*flock.Flock, error) {
 		return nil, errors.Join(readHolder(path), f.Close())
 	}
 	if b, err := json.Marshal(HeldError{os.Getpid(), context, now.UTC()}); err == nil {
-		_ = os.WriteFile(path, b, 0o600) // the lock holds without this text
+		_ = os.WriteFile(path, b, 0o600) // the text only describes the holder, so the lock works without it
 	}
 	return f, nil
 }

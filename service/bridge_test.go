@@ -103,7 +103,7 @@ func TestEveryWayToAnswer(t *testing.T) {
 			t.Errorf("the card does not say who allowed what: %q", edit)
 		}
 		alice.expect("permission: allow")
-		alice.Say(answer(card)) // once more
+		alice.Say(answer(card)) // a second answer to the same question
 		alice.expect("not open to you any more")
 	}
 	if n := strings.Count(w.prompts(), "session/prompt"); n != 3 {
@@ -230,7 +230,8 @@ func TestTheBridgeStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	const stopped = "The turn was stopped: the bridge was told to stop"
-	// A slow stop may leave the message to the next bridge.
+	// The stop cancels the turn, and its contact is told. If the stop took longer, the next bridge may tell the
+	// contact.
 	if took := time.Since(begin); took < 5*time.Second {
 		alice.expect(stopped)
 	}

@@ -352,8 +352,8 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 	return err
 }
 
-// mostOfACard limits the messages of a card if the platform accepts files. A person would not read
-// further ones.
+// mostOfACard limits the messages of a card if the platform accepts files, because a person would not read more. The
+// whole text is then in a file.
 const mostOfACard = 8
 
 // parts returns the messages of a card. If the texts are too many, it returns the beginning, a file

@@ -29,7 +29,7 @@ type Contact struct {
 	Language language.Language `json:"language,omitempty"`
 	Follows  bool              `json:"follows,omitempty"` // the contact is told about the turns of other front ends
 
-	fact fact.ContactPaired // the vouched content
+	fact fact.ContactPaired // the recorded pairing, as its voucher must contain it
 }
 
 // literal returns Markdown that shows a text unchanged in one line.
@@ -68,8 +68,8 @@ func (b *Bridge) sentencesFor(who fact.Peer) *language.Sentences {
 // DefaultRights returns the rights of a contact if the pairing names no others.
 func DefaultRights() access.Rights { return access.Rights{access.Ask, access.Approve} }
 
-// voucher is the user's own statement about a contact: it was paired here with these rights for the
-// log at this place. A copied log therefore brings no contacts along.
+// voucher is the user's own statement that this user paired the contact, with these rights, for the log at this path.
+// Vouchers are stored outside the log, so the contacts of a copied log have no rights.
 type voucher struct {
 	Log string `json:"log"`
 	fact.ContactPaired
@@ -77,8 +77,7 @@ type voucher struct {
 
 func placeOf(r *store.Reader) string { return bot.Place(r.Path()) }
 
-// Confirm vouches for a contact that Unconfirmed has returned. After a nil error the contact counts
-// with its recorded rights.
+// Confirm vouches for a contact that Unconfirmed has returned. After a nil error the contact has its recorded rights.
 func (r *Records) Confirm(ctx context.Context, c Contact) error {
 	return r.vouchers.Add(ctx, voucher{r.place, c.fact})
 }
@@ -89,7 +88,7 @@ func Confirming(c Contact) string {
 	return fmt.Sprintf("'perlica service pair %s' if you know it, 'perlica service unpair %s' if not", ref, ref)
 }
 
-// Grant changes the rights of a contact that Contacts has returned. They count at once.
+// Grant changes the rights of a contact that Contacts has returned. The new rights apply at once.
 func (r *Records) Grant(ctx context.Context, log *eventlog.Log, c Contact, rights access.Rights, by string) error {
 	if rights.String() == c.Rights.String() {
 		return nil
@@ -110,8 +109,8 @@ func (r *Records) Grant(ctx context.Context, log *eventlog.Log, c Contact, right
 
 // Unpair ends a contact's rights. The contact need not be vouched for.
 func (r *Records) Unpair(ctx context.Context, log *eventlog.Log, c Contact, by string) error {
-	// The voucher goes first. If the process dies before the next step, the contact has no rights
-	// and is still listed.
+	// The voucher is removed first. If the process dies before the next step, the contact has no rights but is still
+	// listed, so a person can unpair it again.
 	if err := r.vouchers.Revoke(ctx, voucher{r.place, c.fact}); err != nil {
 		return err
 	}

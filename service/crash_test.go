@@ -97,9 +97,9 @@ func TestDeathAtEachPoint(t *testing.T) {
 	perhaps := [2]int{0, 1}
 	for _, at := range []struct {
 		point, text string
-		outcome     string // that is reported
-		acks        [2]int // minimum and maximum without keys; otherwise one
-		marked      int    // messages marked as repeated without keys
+		outcome     string // the reported outcome
+		acks        [2]int // fewest and most acknowledgements on a channel that forgets keys; otherwise one
+		marked      int    // messages marked as repeated on a channel that forgets keys
 		card        string // the report about the question
 	}{
 		{point: "message", text: hello, outcome: answered, acks: [2]int{1, 1}}, // received, not on disk

@@ -82,7 +82,8 @@ func TestFollow(t *testing.T) {
 	<-res
 	alice.expect("has ended")
 
-	// A contact's own turn is reported once. The next report shows that it was skipped.
+	// A contact's own turn is not reported as a turn of another front end. The next report would come after such a
+	// report.
 	alice.say("hello")
 	alice.expect("You said: hello")
 	<-w.runElsewhere("behind it")

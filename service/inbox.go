@@ -156,7 +156,7 @@ func (ib *inbox) finishMessage(m received, refs event.Refs, f fact.BridgeFinishe
 	more ...fact.BridgeQueued) {
 	refs.Input = m.input
 	events := []event.Event{event.NewFact(event.BridgeFinished, "perlica", refs, f)}
-	if m.Kind == kindInput && refs.Run == "" && f.How != endUnknown { // the input was not called
+	if m.Kind == kindInput && refs.Run == "" && f.How != endUnknown { // no call was made for the input
 		left, err := ib.b.leaveQueue(ib.b.hard, m.input, "perlica", ib.key.Channel)
 		if err != nil {
 			ib.b.fail(err)

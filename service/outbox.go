@@ -42,8 +42,8 @@ func queueEvent(input event.InputID, f fact.BridgeQueued) event.Event {
 	return event.NewFact(event.BridgeQueued, "perlica", event.Refs{Input: input, Interaction: f.Question}, f)
 }
 
-// Notify queues a text for the contact with this name, or with this channel and id, together with the event sent: both
-// or neither. It waits until Run serves.
+// Notify queues a text for the contact with this name, or with this channel and id. It records the text and the event
+// "sent" in one commit, so that neither is recorded alone. It waits until Run serves.
 func (b *Bridge) Notify(ctx context.Context, name, text string, sent event.Event) error {
 	select {
 	case <-b.serving:
@@ -208,8 +208,8 @@ func (b *Bridge) deliverMessage(ctx context.Context, q *queued) bool {
 // tryOnce attempts one sending and records the attempt. decided means that nothing remains to be
 // sent; otherwise err is the reason of the failure. ok is false if the bridge ends.
 func (b *Bridge) tryOnce(ctx context.Context, ch channel.Channel, q *queued) (decided, ok bool, err error) {
-	// A contact that was unpaired in the meantime is a stranger. A stranger gets only the refusal
-	// of a code.
+	// A contact that was unpaired in the meantime is a stranger. The only message for a stranger is the refusal of a
+	// pairing code.
 	if _, paired, err := b.records.contact(ctx, q.Channel, q.Contact); err != nil {
 		if ctx.Err() == nil {
 			b.fail(err)
@@ -247,7 +247,8 @@ func (b *Bridge) tryOnce(ctx context.Context, ch channel.Channel, q *queued) (de
 	case errors.Is(err, channel.ErrNotSent):
 		return false, b.recordDelivery(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: err.Error()}) == nil, err
 	case ctx.Err() != nil:
-		// The record says that the message may have been sent.
+		// The bridge is ending. The attempt has no result on record, so the next bridge knows that the message may have
+		// arrived.
 		return false, false, err
 	}
 	q.faults++
@@ -286,8 +287,8 @@ func (b *Bridge) turnContinues(q *queued) bool {
 	return ib.statusID == q.ID
 }
 
-// undecided records that a message may have been sent. The result "done" is true if the bridge gives the message up. A
-// lost message is better than a repeated one or than a delay of the later messages.
+// undecided records that a message may have been sent. The result "done" is true if the bridge gives the message up. It
+// gives up an optional message if a repetition or a delay of the later messages would be worse than the loss.
 func (b *Bridge) undecided(ch channel.Channel, q *queued, why error) (done, ok bool) {
 	f := fact.Delivery{ID: q.ID, Error: why.Error(), Unknown: true}
 	if ch.Limits().Dedupes || edits(q.Kind) {

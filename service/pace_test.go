@@ -36,10 +36,10 @@ func TestSlots(t *testing.T) {
 		is("a")
 		leave()
 		is("a")
-		s.giveBack() // a waits for a person
+		s.giveBack() // the turn a waits for a person
 		is("a", "c")
 		s.retakeSlot()
-		s.giveBack() // c has ended
+		s.giveBack() // the turn c has ended
 		is("a", "c")
 		s.giveBack()
 		is("a", "c", "d")

@@ -126,7 +126,8 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound
 	}
 	paired := fact.ContactPaired{Peer: who, Chat: m.Chat, Name: access.Name(m.Name), Rights: p.rights, Pairing: p.id,
 		Message: m.ID}
-	// If the process dies after this step, the voucher matches no recorded contact.
+	// If the process dies after this step, the voucher has no effect, because no contact with this pairing is on
+	// record.
 	if err := b.records.vouchers.Add(ctx, voucher{b.records.place, paired}); err != nil {
 		b.warn("no one can be paired: the user's own state cannot be written", "error", err.Error())
 		return nil, nil

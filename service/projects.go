@@ -312,7 +312,7 @@ func (ib *inbox) changeProject(ctx context.Context, name string) (string, error)
 	case name == "":
 		return rows, nil
 	case s != nil && s != now:
-		// A later message has changed the project again.
+		// This message chose the project s, but a later message has already chosen another one. The rows mark that one.
 		return rows, nil
 	case s == nil:
 		return "", language.Said(fmt.Sprintf(say.NoProject, name) + "\n\n" + rows)

@@ -160,7 +160,7 @@ func TestProjectIsWanted(t *testing.T) {
 	alice.expect("You are in shop now")
 	stop()
 	b, stop := u.serve(nil, errors.New("its folder is gone"))
-	// The next attempt would come in five seconds.
+	// After five attempts the next pause is five seconds. The person's message must therefore cause an earlier attempt.
 	for tries := 0; tries < 5; pause(5 * time.Millisecond) {
 		b.mu.Lock()
 		tries = b.tries

@@ -24,7 +24,7 @@ func TestProjects(t *testing.T) {
 	alice, bob := u.own.phone("alice"), u.own.phone("bob")
 	u.pair(b, alice, 0)
 	u.pair(b, bob, 0)
-	u.pair(b, alice, 1) // she is in this project then
+	u.pair(b, alice, 1) // the last pairing makes this her current project
 	alice.say("to the shop")
 	alice.expect("You said: to the shop")
 	bob.say("to the lab")
@@ -136,7 +136,7 @@ type gathering struct {
 	full
 	n     int
 	point string
-	late  bool // the first one comes last
+	late  bool // the first message comes last
 	done  bool
 }
 
@@ -193,10 +193,9 @@ func botProcess() int {
 	return 1
 }
 
-// TestProjectsDeathAtEachPoint kills the bot at several points. A message has a project, but the
-// project does not have the message. The project has it, but the cursor is not recorded. The
-// contact has changed the project in between. The cursor is recorded, but the platform does not
-// know it. Each message is called once in the project for which it was
+// TestProjectsDeathAtEachPoint kills the bot at several points of its work on three messages. The second message
+// changes the project. The points 1 to 3 are the handling of these messages. At the point "read", the cursor is
+// recorded, but the platform does not know it. Each message is called at most once, in the project for which it was
 // written.
 func TestProjectsDeathAtEachPoint(t *testing.T) {
 	for _, point := range []string{"1", "2", "3", "read"} {

@@ -228,7 +228,7 @@ func (r *Records) unsent(ctx context.Context) ([]*queued, error) {
 	return r.outbox(ctx, selectQueued+`WHERE state IN ('queued', 'started') ORDER BY seq`)
 }
 
-// orphans returns the cards of questions with an end that no contact has seen yet.
+// orphans returns the cards of the questions for which no contact was told an end.
 func (r *Records) orphans(ctx context.Context) ([]*queued, error) {
 	return r.outbox(ctx, selectQueued+`
 		WHERE kind = 'card' AND question IN (SELECT id FROM questions WHERE how = '')
@@ -291,9 +291,9 @@ const (
 	endAnswered fact.MessageEnding = "answered"
 	endFailed   fact.MessageEnding = "failed"
 	endUnknown  fact.MessageEnding = "unknown" // the outcome of its call is unknown
-	endDone     fact.MessageEnding = "done"    // of a command, or of an answer that counts
+	endDone     fact.MessageEnding = "done"    // a command was carried out, or an answer was accepted
 	endRefused  fact.MessageEnding = "refused"
-	endBack     fact.MessageEnding = "withdrawn" // before it was called
+	endBack     fact.MessageEnding = "withdrawn" // taken back before a call was made for it
 )
 
 // These are the kinds of messages to a contact.
@@ -304,9 +304,9 @@ const (
 	outNotice fact.OutKind = "note"
 	outStatus fact.OutKind = "status"
 	outEnd    fact.OutKind = "status_end" // changes a status message to its end, or deletes it if the text is empty
-	outEdit   fact.OutKind = "edit"       // of a sent message
+	outEdit   fact.OutKind = "edit"       // changes a sent message
 
-	outRefusal fact.OutKind = "refusal" // of a code from a stranger
+	outRefusal fact.OutKind = "refusal" // tells a stranger that a code was refused
 )
 
 // once reports whether a message of this kind must not be sent twice. Such a message may be lost.

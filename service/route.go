@@ -88,7 +88,7 @@ func (p *Projects) earlier(ctx context.Context, ch channel.Channel, m channel.In
 				return err
 			}
 			received, sent, _, err := b.records.known(ctx, input, ch.Name(), m.ID)
-			if to == nil && (received || sent) { // from the time before the second project
+			if to == nil && (received || sent) { // the message came before the bot had a second project
 				to = s
 			}
 			return err
@@ -147,8 +147,8 @@ func (p *Projects) routeMessage(ctx context.Context, ch channel.Channel, m chann
 	return to, p.record.Route(ctx, input, who, m.ID, to.log, now.log)
 }
 
-// tryCode tests whether a message is the code of a project in which its sender is not paired. Each guess counts in each
-// of these projects. The result "done" means that the message is finished.
+// tryCode tests whether a message is the code of a project in which its sender is not paired. A wrong code is one more
+// guess in each of these projects. The result "done" means that the message needs no further handling.
 func (p *Projects) tryCode(ctx context.Context, ch channel.Channel, m channel.Inbound, who fact.Peer,
 	paired []*served) (done bool, err error) {
 	var first func() error // replies that the code was wrong
@@ -176,7 +176,7 @@ func (p *Projects) tryCode(ctx context.Context, ch channel.Channel, m channel.In
 		}
 		return b.commitEvents(ctx, events...)
 	})
-	if err != nil || done || first == nil || len(paired) > 0 { // a contact's message may be an input
+	if err != nil || done || first == nil || len(paired) > 0 { // this may be a contact's input
 		return done, err
 	}
 	return true, first()

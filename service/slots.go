@@ -10,7 +10,7 @@ import (
 // its agent waits, and the person may take hours.
 type slots struct {
 	mu   sync.Mutex // guards the fields below
-	free int        // negative means that answered turns run in addition to the limit
+	free int        // negative means that more turns run than allowed; see retakeSlot
 	line []chan struct{}
 }
 
@@ -34,7 +34,7 @@ func (s *slots) takeSlot(ctx context.Context) bool {
 		s.line = slices.Delete(s.line, i, i+1)
 		return false
 	}
-	s.free++ // the slot was handed out at the same moment
+	s.free++ // the slot was handed out just before ctx ended, so it is returned
 	s.handOut()
 	return false
 }
@@ -55,8 +55,8 @@ func (s *slots) giveBack() {
 	s.handOut()
 }
 
-// retakeSlot takes back a released slot at once, because its turn is running. The limit may be
-// exceeded until other turns end.
+// retakeSlot takes back a released slot at once, because its turn continues after an answer. More turns than allowed
+// may then run until other turns end.
 func (s *slots) retakeSlot() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (ib *inbox) questionOpened() {
 	}
 }
 
-// questionClosed records that such a question of the running turn has ended.
+// questionClosed records that a question of the running turn has ended. It does nothing if no question is open.
 func (ib *inbox) questionClosed() {
 	ib.mu.Lock()
 	defer ib.mu.Unlock()

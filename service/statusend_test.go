@@ -57,7 +57,7 @@ func TestASignWhoseBridgeDied(t *testing.T) {
 	defer bridge.kill()
 	alice.say("@tool read Look path=x\n@sleep 4s\n@tool read Look path=y\n@sleep 1h")
 	sign := alice.wait(func(a local.Arrived) bool { return strings.HasPrefix(a.Text, "⏳") })
-	// Its sending is on record then.
+	// The arrival of an edit shows that the sending of the status message is on record.
 	alice.wait(func(a local.Arrived) bool { return a.Edits == sign.Key })
 	bridge.kill()
 

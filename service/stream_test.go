@@ -72,7 +72,7 @@ func TestAnAnswerIsShownAsItComes(t *testing.T) {
 	alice.mu.Unlock()
 	card := alice.expect("Answer with an option's number")
 	alice.mu.Lock()
-	alice.read = before // the two may arrive in any order
+	alice.read = before // search again, because the card and the partial answer may arrive in any order
 	alice.mu.Unlock()
 	shown := alice.expect("let me see\n\n⏳")
 	alice.allow(card)

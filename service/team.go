@@ -117,7 +117,7 @@ func (b *Bridge) askTeamQuestion(ctx context.Context, t *team.Team, q team.OpenQ
 		}
 	}
 	if len(a.cards) == 0 {
-		return nil // a contact may be paired while the question is open
+		return nil // the next call asks again, because a contact may be paired until then
 	}
 	b.mu.Lock()
 	b.openQuestions[id] = a
@@ -171,7 +171,7 @@ func (b *Bridge) teamQuestionOf(ctx context.Context, id event.InteractionID) (*f
 		return nil, err
 	}
 	f := new(fact.TeamQuestion)
-	_ = e.Decode(f) // pruned: the question's text is lost
+	_ = e.Decode(f) // if the payload was pruned, f stays empty, but the question is known
 	return f, nil
 }
 
@@ -211,7 +211,7 @@ func (b *Bridge) takeUpCards(ctx context.Context) error {
 		a := open[k.Question]
 		if a == nil {
 			if a, err = b.findQuestion(ctx, k.Question); err != nil || a.team == nil {
-				continue // closed with the others
+				continue // closeOrphans closes this card, because the question is not a worker's
 			}
 			a.cards = map[fact.Peer]*card{}
 			open[k.Question] = a

@@ -32,7 +32,7 @@ type crew struct {
 // test runs in parallel.
 func newCrew(t *testing.T, url func(*hubtest.Server, string) string, rights ...access.Right) *crew {
 	t.Helper()
-	// Most of these tests wait.
+	// These tests run in parallel, because they mostly wait.
 	t.Parallel()
 	s, db := hubtest.Shared(t)
 	c := &crew{t: t, s: s, db: db, home: t.TempDir(), url: url(s, db)}

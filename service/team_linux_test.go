@@ -56,7 +56,7 @@ func TestTeamOnThePhone(t *testing.T) {
 			alice.say("#" + id + " 1")
 		}
 		end := alice.expect("answered at", tooSoon, "not clear which question")
-		// The card had just arrived.
+		// The answer is refused if it comes too soon after the card. The person then answers again after some time.
 		if !strings.Contains(end.Text, "answered at") {
 			w.reads()
 			answer(card, id)
@@ -70,7 +70,7 @@ func TestTeamOnThePhone(t *testing.T) {
 		}
 		n++
 	}
-	// An answer that needs more than a number needs it here, too.
+	// Some answers need a word or "always" in addition to the number. This also holds for a worker's question.
 	for id, text := range map[string]string{"word": `@ask execute "Wipe" command="rm -rf /"`,
 		"always": `@ask execute "Build" command="make"`} {
 		c.submit(id, text)
@@ -96,7 +96,7 @@ func TestTeamOnThePhone(t *testing.T) {
 	if got := c.given(); len(got) != n || got[0] != label+" local" {
 		t.Errorf("on record: %q", got)
 	}
-	// The hub does not have the end of this question. The question is not asked again nevertheless.
+	// The hub loses the ends of all questions, so they look open. The bridge asks none of them again.
 	cards := alice.count("or with `#")
 	c.s.SQL(t, c.db, `UPDATE perlica.questions SET closed = NULL`)
 	c.submit("last", `@ask execute "The last" command="make"`)
@@ -123,7 +123,7 @@ func TestTeamFirst(t *testing.T) {
 		o, _ := q.First("allow_once")
 		return interaction.Answer{Option: o.ID, By: "somebody", Where: "terminal"}
 	}
-	// The bridge sees the end when its contact answers, or on its own.
+	// The answer must arrive before the bridge itself has seen the end of the question. Otherwise the test tries again.
 	for i, told := 0, false; !told; i++ {
 		id := "late" + string(rune('a'+i))
 		c.submit(id, `@ask execute "Late" command=make`)

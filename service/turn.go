@@ -87,7 +87,7 @@ func (ib *inbox) takenBackElsewhere(m received) bool {
 	if !ok || e.Type != event.MessageWithdrawn {
 		return false
 	}
-	f, _ := fact.Decode[fact.MessageWithdrawn](e) // without it the message names no person
+	f, _ := fact.Decode[fact.MessageWithdrawn](e) // if it was pruned, the reply names no person
 	ib.finishMessage(m, event.Refs{}, fact.BridgeFinished{How: endBack, Detail: f.Where},
 		fmt.Sprintf(ib.b.sentencesFor(ib.key).TakenBackBy, literal(f.By), literal(f.Where)))
 	return true
@@ -332,7 +332,7 @@ var (
 func (ib *inbox) answerQuestion(c Contact, m received) {
 	there, err := ib.b.teamQuestionOf(ib.b.hard, m.Question)
 	if err == nil && there != nil {
-		ib.b.inboxWG.Go(func() { // no other message waits for a hub
+		ib.b.inboxWG.Go(func() { // its own goroutine, so that a slow hub delays no other message
 			defer ib.b.countAnswers(m.Question, -1)
 			ib.answerTeamQuestion(c, m, there)
 		})
@@ -347,7 +347,7 @@ func (ib *inbox) answerQuestion(c Contact, m received) {
 			interaction.Answer{Option: m.Option, Text: m.Word, Always: m.Always, By: c.Label(), Where: ib.key.Channel})
 	}
 	switch {
-	case err == nil: // closing the card tells it
+	case err == nil: // the closed card already shows the answer to its sender
 		ib.finishMessage(m, event.Refs{Interaction: m.Question}, fact.BridgeFinished{How: endDone}, "")
 	case ib.b.log().Err() != nil:
 		ib.b.fail(err)

@@ -74,7 +74,7 @@ func (b *Bridge) refused(ctx context.Context, ch channel.Channel, q *queued, err
 		q.plain = true
 		return false, b.recordDelivery(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: err.Error()}) == nil
 	}
-	if q.Kind != outEnd { // the status message may have been deleted
+	if q.Kind != outEnd { // no warning for an end, because its status message may have been deleted
 		b.warn("the platform refuses a message", "channel", q.Channel, "error", err.Error())
 	}
 	return true, b.recordDelivery(q, event.SendFailed, fact.Delivery{ID: q.ID, Error: err.Error(), Final: true}) == nil &&
@@ -86,7 +86,7 @@ func (b *Bridge) refused(ctx context.Context, ch channel.Channel, q *queued, err
 func (b *Bridge) sendInstead(ctx context.Context, q *queued) (ok bool) {
 	f := b.insteadOf(q)
 	switch {
-	case q.Kind == outEdit: // the text is news to the contact
+	case q.Kind == outEdit: // the contact does not know the text yet, so it is sent as a new message
 		f.Text, f.Question = q.Text, q.Question
 	case q.Kind == outCard && !b.lost(q):
 		return true

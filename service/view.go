@@ -23,7 +23,7 @@ var projection = view.Projection{
 	Version:  6,
 	Schema:   schema,
 	Types:    event.Known().For(event.Bridge),
-	Withheld: true, // a message counts as received after its text was pruned
+	Withheld: true, // also apply events with a pruned payload, because their messages were received
 	Apply:    apply,
 }
 
@@ -44,7 +44,7 @@ func (a applier) execAll(query string, args ...any) error {
 // fact of a later version must not stop the bridge.
 func (a applier) decodePayload(v any) bool { return a.e.Payload != nil && a.e.Decode(v) == nil }
 
-// on applies a fact if it can be decoded.
+// on decodes the event's fact and calls the function do with it. It does nothing if the fact cannot be decoded.
 func on[T any](a applier, do func(f T) error) error {
 	var f T
 	if !a.decodePayload(&f) {
@@ -91,7 +91,7 @@ func (a applier) bridge() error {
 	}
 	return on(a, func(f fact.ServiceStarted) error {
 		list, _ := json.Marshal(f.Channels) // strings always encode
-		// This bridge reports a channel that still cannot be read again.
+		// The errors of an earlier bridge are deleted. If a channel still fails, this bridge reports a new error.
 		return errors.Join(a.execAll(set, 1, f.PID, string(list), a.e.Time.UnixNano(), ""),
 			a.execAll(`UPDATE channels SET error = ''`))
 	})
@@ -196,7 +196,7 @@ func (a applier) inbox() error {
 			string(a.e.Run), string(a.e.Input))
 	}
 	var f fact.BridgeReceived
-	_ = a.decodePayload(&f) // its id is in the header, so it is never received again
+	_ = a.decodePayload(&f) // a pruned message keeps its id, so a repetition is recognised
 	if f.Kind == kindSend {
 		if err := a.execAll(`
 			UPDATE inbox SET fact = json_remove(fact, '$.held')

@@ -127,8 +127,8 @@ func (ib *inbox) setGiveUp(giveUp func()) {
 	}
 }
 
-// claimPending decides that the pending message is called now. It returns false if the message was
-// taken back.
+// claimPending decides that the call for the pending message begins now. It returns false if the message was taken
+// back.
 func (ib *inbox) claimPending() bool {
 	ib.mu.Lock()
 	defer ib.mu.Unlock()

@@ -54,8 +54,8 @@ type Place struct {
 // Answers names the questions that the client may answer.
 type Answers string
 
-// These are the values of editor.answers. No value lets a client answer a question of the refused
-// tier.
+// These are the values of editor.answers. The policy puts each request into a tier by its danger. A client can never
+// answer a question of the refused tier, because no rule and no mode allows such a request.
 const (
 	AnswersOrdinary Answers = "ordinary" // questions of the ordinary tier
 	AnswersAsked    Answers = "asked"    // all questions except questions of the refused tier

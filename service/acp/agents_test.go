@@ -94,7 +94,7 @@ func TestReload(t *testing.T) {
 		id := w.session("one")
 		w.until(w.prompt(id, "hi"))
 		load := w.request("session/load", map[string]any{"sessionId": id, "cwd": w.path("one"), "mcpServers": []any{}})
-		// The prompt was sent before the answer and waits for it.
+		// The client sends this prompt before the agent has answered session/load. The prompt waits for that answer.
 		m, before := w.until(w.prompt(id, "again"))
 		if m.Result.StopReason != "end_turn" {
 			t.Fatalf("%s: %s", c.name, m.line)
@@ -127,7 +127,7 @@ func TestRefusedAlone(t *testing.T) {
 		then    string
 		unasked string
 	}{
-		// The predictable agent reports the failure itself.
+		// Without a further update, the predictable agent itself reports the failure of the refused call.
 		{"", ""},
 		{`@update {"sessionUpdate":"tool_call_update","toolCallId":"call-1","status":"completed"}` + "\n",
 			"although it was refused"},

@@ -25,7 +25,7 @@ func (r *relay) named(f provider.Frame) {
 			} `json:"rawInput"`
 		} `json:"update"`
 	}
-	// An update of another form names no session.
+	// An error is ignored, because an update of another form names no session.
 	_ = json.Unmarshal(provider.ParseMessage(f.Line).Params, &v)
 	u := v.Update
 	ids := append(u.RawInput.Threads, u.RawInput.Thread)

@@ -47,7 +47,7 @@ func TestDeafInFlood(t *testing.T) {
 	_ = w.in.Close() // as an editor does
 	select {
 	case <-w.ended:
-		w.ended <- nil // for the waits of the cleanup
+		w.ended <- nil // the cleanup waits for this value, too
 	case <-time.After(timeout):
 		t.Fatal("the relay does not end")
 	}

@@ -20,7 +20,7 @@ func (r *relay) declined(f provider.Frame) bool {
 		Schema  json.RawMessage            `json:"requestedSchema"`
 		Meta    map[string]json.RawMessage `json:"_meta"`
 	}
-	// A request of another form asks for no secret.
+	// An error is ignored, because a request of another form asks for no secret.
 	_ = json.Unmarshal(provider.ParseMessage(f.Line).Params, &v)
 	if _, err := form.Read(v.Message, v.Schema); errors.Is(err, form.ErrSecret) {
 		r.declineForm(f)
@@ -46,5 +46,5 @@ func (r *relay) declined(f provider.Frame) bool {
 }
 
 func (r *relay) declineForm(f provider.Frame) {
-	_ = r.conn.Carry(resultLine(f.ID, map[string]string{"action": "decline"})) // the error is ignored as in carryRequest
+	_ = r.conn.Carry(resultLine(f.ID, map[string]string{"action": "decline"})) // an error: the agent has ended
 }

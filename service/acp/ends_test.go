@@ -14,8 +14,8 @@ import (
 	"github.com/perlica/perlica/kernel"
 )
 
-// TestDismissed checks a client that chooses no option. It has not chosen the agent's no,
-// neither on record nor for the agent.
+// TestDismissed checks a client that closes a question without choosing an option. This is not an answer: neither the
+// record nor the agent gets a no.
 func TestDismissed(t *testing.T) {
 	for name, result := range map[string]string{
 		"cancelled":              `"result":{"outcome":{"outcome":"cancelled"},"_meta":{"x":1}}`,
@@ -140,7 +140,7 @@ func TestForeignID(t *testing.T) {
 	w.start(env, nil)
 	other := w.session("two")
 	turn, _ := w.prompt(other, "@say now\n@hang"), w.next()
-	// The session does not belong to the running turn.
+	// This request names the session s during the other session's turn. Its lines must not be recorded in that turn.
 	w.until(w.request("session/set_mode", map[string]string{"sessionId": s, "modeId": "ask"}))
 	w.until(w.request("session/load", map[string]any{"sessionId": s, "cwd": w.path("one"), "mcpServers": []any{}}))
 	w.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":%q}}`, other))

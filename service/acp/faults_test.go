@@ -79,7 +79,7 @@ func TestAgentFaults(t *testing.T) {
 		"it dies, and prompts wait": {"@say a\n@sleep 500ms\n@exit 6", func(w *world) {
 			s := w.session("one")
 			ids := []string{w.prompt(s, "x"), w.prompt(s, "y")}
-			for range ids { // in any order
+			for range ids { // the answers come in any order
 				m := w.next()
 				for m.Method != "" {
 					m = w.next()
@@ -96,7 +96,7 @@ func TestAgentFaults(t *testing.T) {
 			s := w.session("one")
 			id := w.prompt(s, "x")
 			w.until(id)
-			_, between := w.until(id) // both lines pass
+			_, between := w.until(id) // the client gets both answers
 			if text(between) != "more" {
 				w.t.Error(between)
 			}

@@ -75,7 +75,7 @@ func (r *relay) agentResponse(f provider.Frame) {
 			return
 		}
 		r.mu.Lock()
-		// A result of another form is ignored.
+		// An error is ignored, because the agent need not describe itself.
 		_ = json.Unmarshal(m.Result, &r.agent)
 		r.mu.Unlock()
 		if line := initializedLine(f.Line); string(line) != string(f.Line) {
@@ -86,7 +86,7 @@ func (r *relay) agentResponse(f provider.Frame) {
 		held := r.out.holdLine(f.Line, at.Durable())
 		r.turns.Go(func() {
 			r.freed(q.closes, q.method)
-			// Another process may continue the session now.
+			// The client gets the answer now, because the session is free for other processes.
 			r.out.releaseLine(held, f.Line)
 		})
 		return
@@ -97,7 +97,7 @@ func (r *relay) agentResponse(f provider.Frame) {
 		// This line must precede Perlica's own lines about the session.
 		held := r.out.holdLine(f.Line, at.Durable())
 		r.opened(q, provider.ParseMessage(f.Line))
-		// The session accepts prompts now.
+		// The client gets the answer now, because the session accepts prompts.
 		r.out.releaseLine(held, f.Line)
 		return
 	}
@@ -129,7 +129,7 @@ func canceled(line []byte) string {
 	var v struct {
 		Request json.RawMessage `json:"requestId"`
 	}
-	// A notification of another form names no request.
+	// An error is ignored, because a notification of another form names no request.
 	_ = json.Unmarshal(provider.ParseMessage(line).Params, &v)
 	return provider.IDKey(string(v.Request))
 }

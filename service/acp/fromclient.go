@@ -40,7 +40,7 @@ type target struct {
 
 func (r *relay) clientRequest(m provider.Message) {
 	var to target
-	// A request of another form has no target.
+	// An error is ignored, because a request of another form names no session and no directory.
 	_ = json.Unmarshal(m.Params, &to)
 	s := r.session(to.Session)
 	at := r.home
@@ -133,7 +133,7 @@ func (r *relay) initialize(m provider.Message, q *request) {
 	var v struct {
 		Client struct{ Name, Version string } `json:"clientInfo"`
 	}
-	// The member may be absent.
+	// An error is ignored, because the client's name is optional.
 	_ = json.Unmarshal(m.Params, &v)
 	r.mu.Lock()
 	r.client = cmp.Or(r.opt.Visitor, strings.TrimSpace(v.Client.Name+" "+v.Client.Version))
@@ -168,7 +168,7 @@ func (r *relay) clientNotification(m provider.Message) {
 	switch exception.Of(exception.Client, m.Method).Does {
 	case exception.Cancels:
 		var v target
-		// A notification of another form names no session.
+		// An error is ignored, because a notification of another form names no session.
 		_ = json.Unmarshal(m.Params, &v)
 		r.stopSession(r.session(v.Session), &stopLine{line: m.Line, cancels: true})
 		return
@@ -191,7 +191,7 @@ func (r *relay) clientNotification(m provider.Message) {
 		r.recordLine(r.home, false, m.Line)
 		return
 	}
-	// The error is ignored as in carryRequest.
+	// An error means that the agent has ended. Serve reports it.
 	_ = r.conn.Carry(m.Line)
 }
 
@@ -203,7 +203,7 @@ func (s *session) carryChoice(m provider.Message) {
 	send := func() {
 		defer close(gone)
 		s.chosen(m)
-		// The error is ignored as in carryRequest.
+		// An error means that the agent has ended. Serve reports it.
 		_ = s.r.conn.Carry(m.Line)
 	}
 	if closed(s.ready) && closed(before) {
@@ -237,7 +237,7 @@ func (s *session) chosen(m provider.Message) {
 		ModeID, ConfigID string
 		Value            any
 	}
-	// A request of another form chooses no mode.
+	// An error is ignored, because a request of another form chooses no mode.
 	_ = json.Unmarshal(m.Params, &v)
 	if value, ok := v.Value.(string); ok && v.ConfigID != "" && v.ConfigID == s.modeOption {
 		v.ModeID = value

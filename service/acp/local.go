@@ -25,7 +25,7 @@ func (r *relay) Local(f provider.Frame) bool {
 	r.mu.Unlock()
 	switch {
 	case q == nil || s == nil:
-		// Without a session, the directory of the request is unknown.
+		// The policy needs the directory of the session to judge the request.
 		return false
 	case exempt.Does == exception.Continues:
 		r.out.addLine(f.Line, q.at.Durable())

@@ -40,14 +40,14 @@ func rewrite(object []byte, f func(name string, value []byte) []byte) ([]byte, e
 	return append(out, '}'), err
 }
 
-// unannounced removes the announcements of steered methods from an object: the member "steering",
-// and each member that names a steered method as its control method.
+// unannounced removes the announcements of methods that steer a running turn, because Perlica refuses such inputs. It
+// removes the member "steering", and each member that names such a method as its control method.
 func unannounced(object []byte) []byte {
 	out, err := rewrite(object, func(name string, value []byte) []byte {
 		var v struct {
 			ControlMethod string `json:"controlMethod"`
 		}
-		// Only an object has a control method.
+		// An error is ignored, because only an object can have a control method.
 		_ = json.Unmarshal(value, &v)
 		if name == "steering" || exception.Of(exception.Client, v.ControlMethod).Does == exception.Steers {
 			return nil
@@ -63,7 +63,7 @@ func unannounced(object []byte) []byte {
 	return out
 }
 
-// initializedLine returns the agent's answer to initialize in the form for the client.
+// initializedLine returns the agent's answer to initialize without the announcements that the client must not see.
 func initializedLine(line []byte) []byte {
 	out, err := rewrite(line, func(name string, value []byte) []byte {
 		if name != "result" || value[0] != '{' {
@@ -77,8 +77,8 @@ func initializedLine(line []byte) []byte {
 	return out
 }
 
-// initializeLine returns the client's initialize in the form for the agent. The version is 1, and
-// the withheld capabilities are missing.
+// initializeLine returns the client's initialize as the agent gets it. The version is 1, and the withheld capabilities
+// are missing.
 func initializeLine(line []byte, withheld []string) ([]byte, error) {
 	return rewrite(line, func(name string, value []byte) []byte {
 		if name != "params" {
@@ -108,8 +108,8 @@ func initializeLine(line []byte, withheld []string) ([]byte, error) {
 	})
 }
 
-// withHTTP returns the client's initialize in the form for Perlica's own model agent. This agent
-// must describe its HTTP requests.
+// withHTTP returns the client's initialize with a member that asks Perlica's own model agent to describe its HTTP
+// requests.
 func withHTTP(line []byte) ([]byte, error) {
 	return with(line, []string{"params", "clientCapabilities", "_meta", "perlica.dev"}, []byte(`{"http":true}`))
 }
@@ -242,7 +242,7 @@ func (p promptParams) text() string {
 // inputID returns the id that a client gives its input, or "".
 func (p promptParams) inputID() (string, error) {
 	var meta map[string]json.RawMessage // raw values: a number of another member may be unreadable in Go
-	// Another form of _meta has no id.
+	// An error is ignored, because another form of _meta has no input id.
 	_ = json.Unmarshal(p.Meta, &meta)
 	v, ok := meta[metaPrefix+"inputId"]
 	if !ok {

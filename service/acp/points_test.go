@@ -29,7 +29,7 @@ func readPoint(path string) (p point) {
 		err = json.Unmarshal(b, &p)
 	}
 	if err != nil {
-		// No line contains the zero point.
+		// Without a file nothing is killed, because no line matches the zero point.
 		return point{}
 	}
 	return p
@@ -181,7 +181,8 @@ func TestDeathAtEachPoint(t *testing.T) {
 		}
 		k := startKilled(t, w.dir)
 		if at.Where == "behind" {
-			// Only this line has later lines that depend on it.
+			// If this line is an answer, Perlica is killed just after writing it. The client then sends no prompt,
+			// because the prompt could arrive before the kill.
 			_, _ = fmt.Sscanf(at.Text, `"id":%d`, &k.dies)
 		}
 		if m, ok := k.turn(w.path("one"), id, at.script); ok && at.Where != "behind" {

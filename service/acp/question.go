@@ -63,7 +63,7 @@ func (r *relay) replied(key string, q *agentRequest) {
 	if len(r.answered) <= remembered {
 		return
 	}
-	if old := r.agentRequests[r.answered[0]]; old != nil && old.replied { // otherwise the agent has used the id again
+	if old := r.agentRequests[r.answered[0]]; old != nil && old.replied { // an open request may have the same id by now
 		delete(r.agentRequests, r.answered[0])
 	}
 	r.answered = r.answered[1:]
@@ -181,7 +181,7 @@ func (r *relay) clientResponse(m provider.Message) {
 	case permission:
 		r.answerQuestion(q, with, m)
 	default:
-		// The error is ignored as in carryRequest.
+		// An error means that the agent has ended. Serve reports it.
 		_ = r.conn.Carry(m.Line)
 	}
 }
@@ -191,7 +191,7 @@ func (r *relay) answerQuestion(q *agentRequest, with agentRequest, m provider.Me
 	var v struct {
 		Outcome struct{ Outcome, OptionID string }
 	}
-	// An answer of another form selects no option.
+	// An error is ignored, because an answer of another form selects no option.
 	_ = json.Unmarshal(m.Result, &v)
 	option := v.Outcome.OptionID
 	permission, question := with.permission, *with.question

@@ -36,7 +36,7 @@ func TestQuestions(t *testing.T) {
 		w := newWorld(t, nil, nil)
 		id, q := w.ask("@ask execute Build command=make")
 		w.answer("reject-once", "ana")
-		// The end of the question and the end of the turn come in any order.
+		// The lines about the end of the question and the end of the turn come in any order.
 		var got []message
 		for canceled, answered, late := false, false, false; !canceled || !answered; {
 			m := w.next()

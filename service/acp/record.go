@@ -66,7 +66,8 @@ func (r *relay) receiving(f provider.Frame) *kernel.Attached {
 	at := r.place(f.Session)
 	switch f.Kind {
 	case provider.Request:
-		// Both requests with one id are refused, and the client learns the end of the first one.
+		// A second question with the id of an open question is not registered. Perlica refuses both, and the client
+		// learns the end of the first one.
 		if !r.twin(f) {
 			r.agentRequests[f.Key] = &agentRequest{method: f.Method, at: at,
 				judged: f.Method == acp.ClientMethodSessionRequestPermission}

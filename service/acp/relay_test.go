@@ -325,7 +325,7 @@ func TestLocal(t *testing.T) {
 	})
 }
 
-// TestBlocked checks that an input under another name does not pass.
+// TestBlocked checks that no method other than session/prompt brings an input to the agent.
 func TestBlocked(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	s := w.session("one")

@@ -251,7 +251,8 @@ func (r *relay) opened(q *request, m provider.Message) {
 	if err != nil {
 		s.at = o.place.Runner.Unattached(id)
 		s.err = err
-		// The agent has not loaded the turns that another process is running in this session.
+		// The session is busy in another process. The agent has not loaded the turns of that process, so the client
+		// must load the session again.
 		if errors.Is(err, filelock.ErrBusy) {
 			s.err = fmt.Errorf("%w; load or resume the session again when it is free", err)
 		}

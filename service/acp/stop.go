@@ -19,7 +19,7 @@ type stopLine struct {
 }
 
 func (l *stopLine) sendOnce(r *relay) {
-	// The error is ignored as in carryRequest.
+	// If the agent has ended, the line is not needed. Serve reports the agent's error.
 	l.sent.Do(func() { _ = r.conn.Carry(l.line) })
 }
 

@@ -163,7 +163,7 @@ func TestRemembered(t *testing.T) {
 		q := &agentRequest{judged: true, method: "session/request_permission", line: []byte("x")}
 		r.agentRequests[fmt.Sprint(i)] = q
 		r.replied(fmt.Sprint(i), q)
-		r.replied(fmt.Sprint(i), q) // as for two questions with one id
+		r.replied(fmt.Sprint(i), q) // the second call must change nothing; it happens if two questions have one id
 	}
 	if len(r.agentRequests) != remembered || len(r.answered) != remembered || r.agentRequests[fmt.Sprint(n-1)] == nil {
 		t.Errorf("%d questions, %d ids", len(r.agentRequests), len(r.answered))

@@ -262,7 +262,7 @@ func Judge(resp *http.Response, text []byte, pause time.Duration) error {
 	case code == http.StatusUnauthorized, code == http.StatusProxyAuthRequired:
 		return fmt.Errorf("%w: the receiver does not accept the signature (%s)", ErrNotSent, said)
 	case code == http.StatusRequestTimeout, code == http.StatusConflict:
-		// The receiver stopped reading, or is busy with the same key.
+		// The result is unknown. The receiver stopped reading, or handles a request with the same key at this moment.
 	case code >= 400 && code < 500, code == http.StatusNotImplemented:
 		return &RejectedError{Why: said}
 	}

@@ -118,7 +118,7 @@ func fitting(b block, f Format, room int) []block {
 	}
 	var pieces []block
 	var cur strings.Builder
-	frame := Units(block{b.code, b.lang, ""}.render(f)) // of code
+	frame := Units(block{b.code, b.lang, ""}.render(f)) // the length of the marks around code
 	size, started := frame, false                       // size is the length of the rendered cur
 	add := func(text, glue string) {
 		// The lines of a block are rendered separately, so the block is at most as long as the sum of its lines. This

@@ -101,7 +101,7 @@ func inline(s string, m marks, depth int) string {
 	for i := 0; i < len(s); {
 		n, out := mark(s, i, m, depth)
 		if n == 0 {
-			if s[i] == '`' { // an unclosed opening does not open again
+			if s[i] == '`' { // skip all backticks of an opening without an end
 				n := len(s[i:]) - len(strings.TrimLeft(s[i:], "`"))
 				i += n
 				continue

@@ -30,7 +30,8 @@ type hello struct {
 	Token string `json:"token,omitempty"`
 }
 
-// place records when a phone confirmed a message, and the confirming connection. n counts messages like Channel.count.
+// place records when and on which connection a phone confirmed a message. n is the value of Channel.count at that
+// moment, because messages are numbered with this count.
 type place struct {
 	n  int
 	by *phone
@@ -84,7 +85,7 @@ func (c *Channel) servePhone(p *phone) {
 		close(p.gone)
 	}()
 	if c, ok := p.conn.(*net.UnixConn); ok && descent.CheckUnix(c) != nil {
-		return // a process of an agent, or a process that has ended
+		return // refuse an agent's process, and a process that has already ended
 	}
 	in := bufio.NewScanner(p.conn)
 	in.Buffer(nil, maxLine)

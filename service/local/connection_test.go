@@ -34,7 +34,7 @@ func TestAfter(t *testing.T) {
 		t.Fatal(s.err)
 	}
 	r.says(line{Message: &Message{ID: "behind"}})
-	early.says(line{Message: &Message{ID: "late"}}) // from a phone that never saw the card
+	early.says(line{Message: &Message{ID: "late"}}) // this phone never saw the card
 	third := alice(t, path)
 	third.says(line{Message: &Message{ID: "anew"}})
 	var list []channel.Inbound

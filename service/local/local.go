@@ -186,8 +186,8 @@ func (c *Channel) changed() {
 	c.change = make(chan struct{})
 }
 
-// After reports whether a waiting message came after a sent one. It did if its phone had confirmed the sent message, or
-// had connected after another phone of the contact had confirmed it.
+// After reports whether a waiting message came after a sent one. It is true if the message's phone had confirmed the
+// sent message before. It is also true if this phone connected after another phone of the contact had confirmed it.
 func (c *Channel) After(m channel.Inbound, sent string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

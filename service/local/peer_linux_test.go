@@ -36,7 +36,7 @@ func TestCall(t *testing.T) {
 	if err != nil {
 		os.Exit(1)
 	}
-	// the connection may be closed already
+	// An error is ignored, because the bridge may have closed the connection already.
 	_, _ = conn.Write([]byte(`{"hello":{"contact":"p","name":"p"}}` + "\n" + `{"message":{"id":"1","text":"/allow"}}` +
 		"\n"))
 	_, _ = conn.Read(make([]byte, 100))

@@ -97,16 +97,16 @@ func (p *Phone) Run(ctx context.Context) {
 func (p *Phone) writeLine(l line) {
 	b, err := json.Marshal(l)
 	if err == nil {
-		_ = p.conn.SetWriteDeadline(time.Now().Add(10 * time.Second)) // an error shows at the write
+		_ = p.conn.SetWriteDeadline(time.Now().Add(10 * time.Second)) // an error of the connection also fails the write
 		_, err = p.conn.Write(append(b, '\n'))
 	}
 	if err != nil {
-		_ = p.conn.Close() // the reader notices it
+		_ = p.conn.Close() // serveConn then ends with a read error
 	}
 }
 
 func (p *Phone) serveConn(ctx context.Context, conn net.Conn) {
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // the reader notices it
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // the loop below then ends with a read error
 	defer stop()
 	p.mu.Lock()
 	if p.seen == nil {

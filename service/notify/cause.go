@@ -51,7 +51,7 @@ func causeOf(e event.Event) (c cause, ok bool) {
 	case event.InteractionRequested:
 		q, err := fact.Decode[interaction.Question](e)
 		c.kinds, c.until = []string{question}, q.Expires
-		return c, err == nil && q.Expires.After(e.Time) // otherwise nobody is asked
+		return c, err == nil && q.Expires.After(e.Time) // a question that has already expired asks nobody
 	case event.Responded:
 		r, err := fact.Decode[fact.Responded](e)
 		c.kinds, c.lasted = []string{finished}, time.Duration(r.DurationMS)*time.Millisecond
@@ -90,7 +90,8 @@ func due(c cause, r config.Notify) (at time.Time, ok bool) {
 			at = c.at.Add(r.After)
 			return at, at.Before(c.until)
 		case finished, failed:
-			// Nobody waits at a terminal for the input of a schedule.
+			// A turn shorter than the rule's time makes no notification, because a person still waits at the terminal.
+			// Nobody waits for a schedule's turn, so each such turn makes one.
 			if c.lasted < r.After && !c.planned {
 				continue
 			}
@@ -118,7 +119,7 @@ type entry struct {
 	due      time.Time // the time of the next attempt
 	attempts int
 	started  bool   // the last attempt has no result
-	over     bool   // its question was closed during an attempt
+	over     bool   // its question was closed during an attempt, so a failure is not repeated
 	err      string // of the last attempt
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/perlica/perlica/provider"
 )
 
-// TestCauses checks the causes that each event makes, for a table with a waiting time. Mutants: after does not count;
-// an answered question still waits; an old cause is sent.
+// TestCauses checks for each event whether a table with a waiting time makes a notification, and that an old event
+// makes none.
 func TestCauses(t *testing.T) {
 	ran := func(d time.Duration) fact.Responded { return fact.Responded{DurationMS: d.Milliseconds()} }
 	broken := func(d time.Duration) fact.Failed {

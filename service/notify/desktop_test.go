@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestTerminal checks the bytes for a terminal: one sequence, one bell, and no control character of a text. Mutant: the
-// text is written unchanged.
+// TestTerminal checks the bytes for a terminal: one sequence, one bell, and no control character of a text.
 func TestTerminal(t *testing.T) {
 	n := note{Title: "A; B \x1b]0;x\x07", Content: hostile, Lines: []string{"To see it: perlica pending"}}
 	for env, begin := range map[string]string{
@@ -33,8 +32,8 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestDesktopProgram checks the arguments and the errors of the program of the desktop. Mutants: the markup is not
-// escaped; a title that begins with a dash is an option.
+// TestDesktopProgram checks the arguments and the errors of the program of the desktop. The markup is escaped, and a
+// title that begins with a dash is not an option.
 func TestDesktopProgram(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the stand-in is the program of Linux")

@@ -17,7 +17,7 @@ import (
 	"github.com/perlica/perlica/service/webhook"
 )
 
-// ntfyKind marks the address of an own server of ntfy: ntfy+https://HOST/TOPIC.
+// ntfyKind begins the address of a user's own ntfy server, for example ntfy+https://HOST/TOPIC.
 const ntfyKind = "ntfy"
 
 // httpTarget is a target that gets one POST for each notification. It follows no redirect.

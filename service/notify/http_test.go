@@ -26,8 +26,8 @@ func table(to, rest string) string {
 		"to = %q\n%s\n", to, rest)
 }
 
-// TestReplies checks the attempts after each reply of a receiver, over two hours. Mutants: an unknown result is
-// repeated; a redirect is followed; the pause of Retry-After is ignored; the attempts have no end.
+// TestReplies checks the attempts after each reply of a receiver, over two hours. An unknown result is repeated only
+// for a target with keys. No redirect is followed. The pause of Retry-After is kept, and the attempts end.
 func TestReplies(t *testing.T) {
 	elsewhere := newReceiver(t, func(int, http.ResponseWriter, *http.Request) {})
 	status := func(code int, header ...string) func(int, http.ResponseWriter, *http.Request) {
@@ -122,8 +122,8 @@ func TestDeadReceiver(t *testing.T) {
 	}
 }
 
-// TestHangingReceiver checks that the end of the process cuts an attempt, and that its result is unknown. Mutant: the
-// result of a cut attempt is not recorded.
+// TestHangingReceiver checks that the end of the process interrupts an attempt, and that the unknown result is
+// recorded.
 func TestHangingReceiver(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	rc := newReceiver(t, func(_ int, _ http.ResponseWriter, r *http.Request) {
@@ -143,8 +143,8 @@ func TestHangingReceiver(t *testing.T) {
 const hostile = "@everyone <!channel> <@U1> [x](https://evil.example) **b** `c` \x1b]0;t\x07 \u202e\r\nSubject: x\r\n\r\n" +
 	" password=hunter2hunter2 end"
 
-// TestContent checks that nothing of a question or an answer leaves without content = true, and that the content is
-// redacted, bounded and harmless. Mutants: the content is always sent; it is not redacted; Discord may mention.
+// TestContent checks that the words of a question or an answer leave only with content = true. They are redacted and
+// bounded, and Discord mentions nobody.
 func TestContent(t *testing.T) {
 	for kind, to := range addresses {
 		for _, content := range []string{"false", "true"} {
@@ -220,7 +220,7 @@ func checkFormat(t *testing.T, kind string, r request) {
 	}
 }
 
-// TestAddresses checks the addresses that are targets. Mutant: http is possible for other machines.
+// TestAddresses checks the accepted and the refused addresses. For example, http is refused for other machines.
 func TestAddresses(t *testing.T) {
 	for to, want := range map[string]string{
 		"desktop": "desktop", "contact:alice": "contact alice",

@@ -56,8 +56,8 @@ func mailTarget(p *project.Project, r config.Notify) (Target, error) {
 	return Target{Name: "mail " + oneLine(m.to, maxName), send: m.send}, nil
 }
 
-// send delivers one mail. Until the last byte of the text, nothing was sent. Between that byte and the reply, the
-// result is unknown.
+// send delivers one mail. An error before the last byte of the text means that nothing was sent. Without the server's
+// reply to the whole text, the result is unknown.
 func (m *mailer) send(ctx context.Context, n note) (reply string, err error) {
 	unsent := func(step string, err error) (string, error) {
 		var code *textproto.Error
@@ -76,7 +76,7 @@ func (m *mailer) send(ctx context.Context, n note) (reply string, err error) {
 		_ = conn.Close() // nothing was sent
 		return unsent("greeting", err)
 	}
-	defer func() { _ = c.Close() }() // the result is known by then
+	defer func() { _ = c.Close() }() // an error does not matter, because the result is known
 	if m.settings.TLS == "starttls" {
 		if err := c.StartTLS(m.tls()); err != nil {
 			return unsent("STARTTLS", err)
@@ -107,7 +107,7 @@ func (m *mailer) send(ctx context.Context, n note) (reply string, err error) {
 		}
 		return "", err
 	}
-	_ = c.Quit() // the server has the mail
+	_ = c.Quit() // an error does not matter, because the server has the mail
 	if said, ok := w.(interface{ ServerResponse() string }); ok {
 		reply = oneLine(said.ServerResponse(), replyShown)
 	}

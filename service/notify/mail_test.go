@@ -160,8 +160,8 @@ func hostileNote() note {
 		Lines: []string{"Session: x"}, Content: "你好 " + strings.Repeat("x", 2000) + "\n.\nend"}
 }
 
-// TestMail sends a mail with encryption and a login, and reads it as a mail program does. Mutants: the connection is
-// not encrypted; the title is not encoded; a line with a dot alone ends the mail.
+// TestMail sends a mail with encryption and a login, and reads it as a mail program does. The title is encoded, and a
+// line with a single dot does not end the mail.
 func TestMail(t *testing.T) {
 	for _, implicit := range []bool{false, true} {
 		s := &mailServer{implicit: implicit}
@@ -193,8 +193,8 @@ func TestMail(t *testing.T) {
 	}
 }
 
-// TestMailFaults checks the kind of error after each fault of a server. Mutants: a 4xx is final; a 5xx is repeated; a
-// lost reply to the text counts as not sent.
+// TestMailFaults checks the kind of error after each fault of a server. A 5xx is final and a 4xx is not. If the reply
+// to the text is lost, the result is unknown.
 func TestMailFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		replies map[string][]string
@@ -251,7 +251,7 @@ func TestMailOnce(t *testing.T) {
 	}
 }
 
-// TestMailCertificate checks that an unknown certificate gets nothing. Mutant: InsecureSkipVerify.
+// TestMailCertificate checks that a server with an unknown certificate gets nothing.
 func TestMailCertificate(t *testing.T) {
 	for _, implicit := range []bool{false, true} {
 		s := &mailServer{implicit: implicit}
@@ -266,8 +266,7 @@ func TestMailCertificate(t *testing.T) {
 	}
 }
 
-// TestNoPlainPassword checks that no password goes to another machine without encryption. Mutant: PLAIN is used for
-// each host.
+// TestNoPlainPassword checks that no password goes to another machine without encryption.
 func TestNoPlainPassword(t *testing.T) {
 	s := &mailServer{}
 	m := newMailServer(t, s)

@@ -137,7 +137,7 @@ func sessionName(ctx context.Context, log *store.Reader, id event.SessionID) (st
 	if !ok || err != nil {
 		return short, err
 	}
-	f, err := fact.Decode[fact.SessionRenamed](named) // both payloads have the name
+	f, err := fact.Decode[fact.SessionRenamed](named) // SessionCreated has the same field Name
 	if err != nil {
 		return short, nil
 	}

@@ -1,11 +1,11 @@
 // Package notify sends notifications of a log's events.
 //
 // The causes are an open question, the end of a long turn, an unknown outcome, a budget and a schedule. They follow
-// from the events alone. Each cause makes at most one notification for each target, over restarts and over several
-// processes: Perlica records an attempt before it, and a lock lets one process deliver to a target at a time. A failed
-// attempt is repeated for one hour. An attempt with an unknown result is repeated only if the target knows the key of
-// the notification. A notification has no words of the agent or of the user, unless the configuration asks for the
-// content. The content is redacted. Nothing waits for a notification, and nothing of a run depends on one.
+// from the events alone. Each cause makes at most one notification for each target, even if processes restart or
+// several run: Perlica records each attempt before it sends, and a lock lets one process deliver to a target at a time.
+// A failed attempt is repeated for one hour. An attempt with an unknown result is repeated only if the target knows the
+// key of the notification. A notification has no words of the agent or of the user, unless the configuration asks for
+// the content. The content is redacted. Nothing waits for a notification, and nothing of a run depends on one.
 //
 // Start runs one goroutine for each target. Each owns its ledger, and stop joins them.
 package notify
@@ -82,25 +82,25 @@ func Start(p *project.Project, opt Options) (stop func()) {
 	}
 }
 
-// deliverAll opens the log and delivers to all targets. It ends after follow has ended. The end of send cuts the
-// deliveries short.
+// deliverAll opens the log and delivers to all targets until the context follow ends and the remaining notifications
+// are delivered. The end of the context send interrupts the deliveries.
 func deliverAll(follow, send context.Context, p *project.Project, opt Options) {
 	r, done, err := p.Open(send, opt.Version)
 	if err != nil {
 		return // the front end reports the same error about the same log
 	}
-	defer func() { _ = done() }() // every event was synced
+	defer func() { _ = done() }() // an error loses nothing, because every event was synced
 	targets, errs := Targets(p, opt)
 	for _, err := range errs {
 		r.Trail().Warn("notify", "error", err.Error())
 	}
 	paths, err := p.Workspace.Context(p.Config.ContextID)
 	if err != nil {
-		return // p.Open has opened this context
+		return // cannot happen, because p.Open has opened this context
 	}
 	teller, err := tellerOf(p)
 	if err != nil {
-		return // p.Open uses the same redactor
+		return // cannot happen, because p.Open uses the same redactor
 	}
 	var all sync.WaitGroup
 	for _, t := range targets {
@@ -138,7 +138,7 @@ func Test(ctx context.Context, p *project.Project, t Target) (reply string, err 
 	return t.send(ctx, teller.plain(test, uuid.NewString()))
 }
 
-// run delivers until follow ends, and then once more.
+// run delivers until the context follow ends. It then delivers once more, for the last events.
 func (d *delivery) run(follow, send context.Context) {
 	for {
 		err := d.followLog(follow, send)
@@ -155,7 +155,7 @@ func (d *delivery) run(follow, send context.Context) {
 	}
 }
 
-// followLog delivers until follow ends or the log fails. Its error is never nil.
+// followLog delivers until the context follow ends or the log fails. Its error is never nil.
 func (d *delivery) followLog(follow, send context.Context) error {
 	changes, err := d.log.Changes(follow)
 	if err != nil {
@@ -256,7 +256,7 @@ func (d *delivery) attempt(ctx context.Context, e *entry) error {
 	if !f.Final {
 		f.Next = d.now().Add(pauseAfter(f.Attempt, err)).UTC()
 		if end := e.first.Add(maxAge + time.Second).UTC(); f.Next.After(end) {
-			f.Next = end // the last attempt is given up then
+			f.Next = end // at this time the notification is given up
 		}
 	}
 	return d.record(event.NotifyFailed, e.cause, f)

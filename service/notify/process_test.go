@@ -136,8 +136,8 @@ func (w *world) await(results int) {
 	}
 }
 
-// TestTwoProcesses checks that three processes deliver each cause once to each target. Mutants: no lock; the log is not
-// read again under the lock.
+// TestTwoProcesses checks that three processes deliver each cause once to each target. They need the lock, and must
+// read the log again under it.
 func TestTwoProcesses(t *testing.T) {
 	c := newCounter(t, func(*http.Request) {})
 	w := newWorld(t, c.tables())
@@ -159,8 +159,8 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestKilled checks that a process that is killed during an attempt leads to no second notification, except at a target
-// that knows the key. Mutant: the attempt is not recorded before it is made.
+// TestKilled checks a process that is killed during an attempt. No second notification follows, except at a target that
+// knows the key, because each attempt is recorded before it is made.
 func TestKilled(t *testing.T) {
 	arrived := make(chan string, 10)
 	var alive sync.Map // the paths whose requests are answered

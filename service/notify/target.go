@@ -34,7 +34,8 @@ type Target struct {
 
 	// send makes one attempt and returns the target's reply. Its errors have the kinds of channel.Channel.
 	send func(ctx context.Context, n note) (reply string, err error)
-	// queue replaces the attempt for a contact.
+	// queue is set for a contact, instead of send. It records the message for the contact and the event "sent" in one
+	// commit.
 	queue func(ctx context.Context, n note, sent event.Event) error
 }
 

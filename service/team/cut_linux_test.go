@@ -32,7 +32,7 @@ func TestCut(t *testing.T) {
 		return len(asked) == 1
 	})
 	network.Cut()
-	// as 'perlica pending' does in another process on the worker's machine
+	// This reads the questions as 'perlica pending' does in another process on the worker's machine.
 	open, err := alice.r.PendingQuestions(t.Context())
 	if err != nil || len(open) != 1 {
 		t.Fatal(open, err)
@@ -81,7 +81,7 @@ func TestLostAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// the statement is prepared from here on
+	// This claim without an input prepares the statement, so that the next claim needs one exchange.
 	if n, err := w.claimInputs(t.Context(), t.Context(), 1); n != 0 || err != nil {
 		t.Fatal(n, err)
 	}

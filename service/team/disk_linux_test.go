@@ -30,7 +30,8 @@ func TestDiskFull(t *testing.T) {
 	free := s.Fill(t)
 	client := m.open(t)
 	var taken []string
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // shorter than the search for a submission
+	// The hub must refuse at once. This time is shorter than the client's search for an interrupted submission.
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	var err error
 	for i := 0; i < 1000 && err == nil; i++ {

@@ -23,7 +23,7 @@ func TestLeavesAmidWork(t *testing.T) {
 	_, alice := founded(t, s, db)
 	s.SQL(t, db, "CREATE ROLE bob_"+db+" LOGIN IN ROLE perlica_member")
 	m, bob := member(t, alice, s.URL("bob_"+db, db), "bob", access.Ask)
-	// one slot is free
+	// The second slot stays free, so the worker looks for inputs during its call.
 	w, err := NewWorker(t.Context(), bob, WorkerOptions{Slots: 2, Projects: map[string]string{"website": m.dir},
 		Note: func(string) {}})
 	if err != nil {

@@ -149,8 +149,8 @@ func (l *Live) showChanges(ctx context.Context, s hub.Status) bool {
 // errPruned says that a part of the run's updates was removed.
 var errPruned = errors.New("what the run said was removed from the copy of its worker's log")
 
-// readRun shows the new events of the run in the copy. Except for errPruned and hub.ErrEdited, an
-// error belongs to the connection, and the next call continues after the shown events.
+// readRun shows the new events of the run in the copy. After errPruned or hub.ErrEdited, the copy cannot be read
+// further. Any other error is a failed connection, and the next call continues after the shown events.
 func (l *Live) readRun(ctx context.Context, s hub.Status) (said bool, err error) {
 	r := hub.NewCopyReader(l.t.Hub, s.Worker)
 	head, err := r.Head(ctx)
@@ -161,8 +161,8 @@ func (l *Live) readRun(ctx context.Context, s hub.Status) (said bool, err error)
 	if head <= l.at {
 		return false, nil
 	}
-	// Before the intent, a process of the worker may have died and another one may have started a
-	// new run.
+	// Until the run has recorded its intent to call the agent, a process of the worker may die. Another process may
+	// then have started a new run.
 	if l.run == nil || !l.run.Intended {
 		e, ok, err := r.Last(ctx, event.Query{Input: event.InputID(s.ID), Types: []event.Type{event.MessageReceived},
 			After: l.at, Until: head})

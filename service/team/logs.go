@@ -35,7 +35,7 @@ func (t *Team) Logs(ctx context.Context) ([]*hub.CopyReader, error) {
 	}), err
 }
 
-// noSession is the sessions.ErrNoSession of a search in the copies of workers' logs.
+// noSession says that no copy of a worker's log has the wanted session. It is a sessions.ErrNoSession.
 type noSession struct{}
 
 func (noSession) Error() string        { return "no copy of a worker's log has such a session" }
@@ -44,7 +44,7 @@ func (noSession) Is(target error) bool { return target == sessions.ErrNoSession 
 // Hint returns the command that lists the sessions.
 func (noSession) Hint() string { return "'perlica session list --team' lists them" }
 
-// otherProject is a sessions.ErrNoSession for a session of another project.
+// otherProject says that the wanted session belongs to another project. It is a sessions.ErrNoSession.
 type otherProject struct {
 	session event.SessionID
 	of, not string

@@ -27,7 +27,7 @@ func (w *Worker) stopInput(c hub.Cancel) {
 		told := w.unsigned[c.Input]
 		w.unsigned[c.Input] = true
 		w.mu.Unlock()
-		if !told { // each pulse returns the request again
+		if !told { // report it once, although each pulse returns the request again
 			w.opt.Note(fmt.Sprintf("%s: a wish to stop it is not %s's", c.Input, c.Member))
 		}
 		return
@@ -45,7 +45,7 @@ func (w *Worker) takeAnswer(ctx context.Context, a hub.Answer) {
 	open, ok := w.questions[event.InteractionID(a.Question)]
 	w.mu.Unlock()
 	if !ok {
-		// Another process of this worker asks.
+		// Another process of this worker has asked the question, so that process handles the answer.
 		return
 	}
 	verdict := ""

@@ -127,8 +127,8 @@ func (w *storm) prompts() map[string]int {
 	return n
 }
 
-// inSecondPlace reports whether the intents file of a log names the input. This file is the second place of each
-// intent.
+// inSecondPlace reports whether the intents file of a log names the input. Perlica writes each intent to the log and to
+// this file.
 func (w *storm) inSecondPlace(id string) bool {
 	return slices.ContainsFunc(w.teams, func(j *Team) bool {
 		called, _, err := intents.Names(j.Log().Path(), id)
@@ -167,8 +167,8 @@ func TestStorm(t *testing.T) {
 		for _, j := range w.teams {
 			n += calls(t, j, id)
 		}
-		// An intent is in the log and in the intents file. A worker that is killed between the two writes leaves only
-		// the line in the file.
+		// A worker writes an intent to the intents file and then to the log. If it is killed in between, only the file
+		// names the input.
 		if n > 1 || n == 0 && (states[id] != "outcome_unknown" || prompts[id] > 0 || !w.inSecondPlace(id)) {
 			t.Errorf("%s was called %d times: %s", id, n, states[id])
 		}

@@ -156,7 +156,7 @@ func (w *Worker) reportRefusal(c hub.Claim, why error) {
 
 func (w *Worker) reportResult(c hub.Claim, res record.Result) {
 	w.opt.Note(fmt.Sprintf("%s: %s (%s)", c.ID, res.Outcome, res.Duration.Round(time.Millisecond)))
-	res.Replayed = false // it is this worker's own result, from any time
+	res.Replayed = false // for the team it is the result of this claim, even if an earlier process made the call
 	w.queueReport(c, string(res.Outcome), streamjson.NewResult(res, nil, ""))
 }
 

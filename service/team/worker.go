@@ -61,9 +61,9 @@ type Worker struct {
 	free       int
 	running    map[string]chan fact.Stop             // by input
 	questions  map[event.InteractionID]localQuestion // questions of this process
-	remembered map[string]hub.Claim                  // the claim with the highest position of each generation
+	remembered map[string]hub.Claim                  // by generation: the claim with the highest position
 	said       string                                // the last reported error
-	unsigned   map[string]bool                       // running inputs with a reported unsigned stop
+	unsigned   map[string]bool                       // running inputs with a reported unsigned request to stop
 }
 
 // localQuestion is an open question of this process.
@@ -182,7 +182,7 @@ func (w *Worker) Run(drain, hard context.Context) error {
 	others.Go(func() { w.copyLog(pulsing, stop) })
 	err := w.takeInputs(drain, hard, stop)
 	drained()
-	looks.Wait() // looking starts tasks
+	looks.Wait() // before tasks.Wait, because a look for claims may start a task
 	w.tasks.Wait()
 	over()
 	w.outbox.closeAfter(flushLimit)
@@ -237,7 +237,8 @@ func (w *Worker) takeInputs(drain, hard context.Context, stop context.CancelCaus
 			var forgotten *hub.ForgottenError
 			switch {
 			case errors.As(err, &forgotten):
-				// The hub also shows no claims to a machine that is no longer a member.
+				// Either the hub lost the claims, or it shows none because this machine is no longer a member.
+				// checkMembership tells which.
 				return cmp.Or(w.checkMembership(hard, stop), err)
 			case err != nil && drain.Err() == nil:
 				w.trouble(err)
@@ -331,7 +332,7 @@ func (w *Worker) findClaims(ctx, hard context.Context, stop context.CancelCauseF
 	owned = slices.DeleteFunc(owned, func(c hub.Claim) bool { return w.running[c.ID] != nil })
 	w.mu.Unlock()
 	for _, c := range owned {
-		// findClaims starts at most as many tasks as there are slots.
+		// Wait for a free slot, because a long list of claims must not start more tasks than there are slots.
 		for w.room() <= 0 {
 			select {
 			case <-ctx.Done():

@@ -255,7 +255,8 @@ func (h *Hub) Input(ctx context.Context, id string) (in Input, ok bool, err erro
 	return in, ok, err
 }
 
-// ErrNoClaim says that the hub does not know a claim or a question. The hub was restored from an earlier backup.
+// ErrNoClaim says that the hub does not know a claim or a question, because the hub was restored from an earlier
+// backup.
 var ErrNoClaim = errors.New("hub: there is no such claim here")
 
 // Report writes the outcome of a claim to the hub. The owner has signed the outcome, and the owner's log has it. Report

@@ -88,7 +88,7 @@ func plan(t testing.TB, h *Hub, generic bool) (text string, pages int) {
 	// The first match is the sum for the whole statement.
 	if m := regexp.MustCompile(`Buffers: shared hit=(\d+)(?: read=(\d+))?`).FindStringSubmatch(text); m != nil {
 		var read int
-		_, _ = fmt.Sscan(m[2], &read) // "" stands for none
+		_, _ = fmt.Sscan(m[2], &read) // without this part of the plan, read stays 0
 		_, _ = fmt.Sscan(m[1], &pages)
 		pages += read
 	}
@@ -113,7 +113,7 @@ func TestClaimPlan(t *testing.T) {
 				strings.Contains(text, "JIT:") {
 				t.Errorf("analyzed %v, generic %v:\n%s", known, generic, text)
 			}
-			// The index of each table may be a page or two deeper.
+			// A few more pages are no fault, because the indexes of the long queue may be a page or two deeper.
 			if few == 0 || many > few+40 {
 				t.Errorf("analyzed %v, generic %v: %d pages of a queue of 200, %d of one of 20,000:\n%s", known, generic, few, many,
 					text)
@@ -147,7 +147,7 @@ func TestLongSteps(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	const most = (batches - 1) * size // and size of them were claimed
+	const most = (batches - 1) * size // the adoption closes all inputs except the claimed batch
 	for table, rows := range map[string]int{"inputs": most, "closings": most, "payloads": most, "queue": most,
 		"claims": size, "outcomes": size} {
 		var whole, inserted int // complete reads of the table, and inserted rows

@@ -12,7 +12,8 @@ import (
 	"github.com/perlica/perlica/eventlog/evidence"
 )
 
-// goneBytes is the number of bytes that the time limit of an exchange allows for each removed payload.
+// goneBytes is added to the size of a batch for each removed payload, in bytes. A larger batch gets a longer time
+// limit, and a removal takes time, too.
 const goneBytes = 64
 
 var (

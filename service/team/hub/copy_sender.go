@@ -16,7 +16,7 @@ import (
 // cause. No process may continue, because a log without its intents would repeat calls.
 type ForkError struct {
 	Worker string
-	Seq    event.Seq // the first event known to differ, or a later one
+	Seq    event.Seq // the first difference is at this event or at an earlier one
 	What   string    // how the difference was found
 }
 
@@ -107,7 +107,8 @@ func (s *CopySender) compare(ctx context.Context) (*ForkError, error) {
 	}
 	c, err := evidence.ParseCheckpoint(s.end.Note)
 	if err != nil || c.Origin != s.end.Origin {
-		// The checkpoint is not this worker's. A keeper reports it.
+		// This checkpoint cannot be read or belongs to another log. It proves nothing about the worker's log, and a
+		// keeper reports it.
 		return nil, nil
 	}
 	if err := s.log.IsOwn(ctx, c); errors.Is(err, evidence.ErrCheckpoint) {

@@ -58,8 +58,8 @@ func ReadCopy(ctx context.Context, h *Hub, worker string, from tree.Range, f fun
 		if err == nil {
 			err = f(s)
 		}
-		// The rest of the rows is not needed. Closing the connection drops it, and the next call
-		// connects again.
+		// The function f has left some rows unread, and nobody needs them. Closing the connection drops these rows, and
+		// the next call connects again.
 		if open != nil {
 			cancel()
 			open.Close()
@@ -177,7 +177,7 @@ func (s *CopySource) Next(ctx context.Context) (func(*verify.Block) error, error
 		return nil, err
 	}
 	covers := s.last
-	if s.over { // checkpoints beyond the last event, too
+	if s.over { // at the end, also check checkpoints that claim more events than the copy has
 		covers = max(covers, s.Copy.Checkpoint)
 	}
 	n := 0

@@ -48,9 +48,9 @@ type Adoption struct {
 }
 
 // Adopt ends the present generation and begins another one on this server. It closes every input without an outcome,
-// and none of these can be claimed again. If the present generation began here, Adopt fails unless even is true. A
-// restored copy of the disk needs even, because nothing else tells it from the original. A million inputs take about a
-// minute. The caller limits the time.
+// and none of these can be claimed again. If the present generation began here, Adopt fails unless "even" is true. A
+// server on a restored copy of the disk needs "even", because it looks like the original server. A million inputs take
+// about a minute. The caller limits the time.
 func (h *Hub) Adopt(ctx context.Context, name, by string, even bool) (done Adoption, err error) {
 	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {

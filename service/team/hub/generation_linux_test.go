@@ -84,7 +84,7 @@ func TestRestoredBackups(t *testing.T) {
 	if err := h.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`), []byte("s")); err != nil {
 		t.Fatal(err)
 	}
-	claimed(t, h, 1) // of b, which neither copy knows
+	claimed(t, h, 1) // this claims the input b, and neither copy knows the claim
 	for i, c := range copies {
 		c.Restore(t)
 		r := open(t, c.URL("owner", "postgres"))
@@ -95,8 +95,8 @@ func TestRestoredBackups(t *testing.T) {
 		if err != nil || done != (Adoption{Queued: 2, Claimed: 1}) {
 			t.Errorf("copy %d: %+v, %v", i, done, err)
 		}
-		// The owner of a reports its outcome. The outcome is shown before the closing if its claim
-		// is known.
+		// The owner of the input a reports its outcome. A server that knows the claim shows the outcome, not the
+		// closing by the adoption.
 		if err := r.Report(t.Context(), "alice", "a", "responded", json.RawMessage(`{}`), []byte("s")); err != nil ||
 			state(t, r, "a") != "responded" {
 			t.Errorf("copy %d: %v", i, err)

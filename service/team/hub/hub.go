@@ -100,10 +100,10 @@ func (e *VersionError) Hint() string {
 
 const server, schema = "PostgreSQL", "the team's schema"
 
-// Hub is a connection to a team's database. It connects on demand, and again after a loss. Its
-// methods may be called from several goroutines, and one statement runs at a time. After an error
-// of a writing method it is unknown whether the data was written, except for this package's own
-// errors other than ErrUnsure. The caller must Close it.
+// Hub is a connection to a team's database. It connects on demand, and again after a loss. Its methods may be called
+// from several goroutines, and one statement runs at a time. After an error of a writing method it is unknown whether
+// the data was written. This package's own errors, except ErrUnsure, mean that it was not written. The caller must
+// Close it.
 type Hub struct {
 	config *pgx.ConnConfig
 

@@ -42,7 +42,7 @@ func (h *Hub) Submit(ctx context.Context, generation string, inputs []Input) (ca
 		came, err = submit(ctx, c, generation, inputs, cols)
 		return err
 	})
-	if errors.Is(err, ErrEnded) { // or the server is another one
+	if errors.Is(err, ErrEnded) { // the server may be another one; then the error is ErrNotAdopted
 		if s, lerr := h.Look(ctx); lerr == nil && s.Generation == generation && !s.Adopted {
 			err = ErrNotAdopted
 		}

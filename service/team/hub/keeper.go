@@ -19,8 +19,8 @@ type Kept struct {
 	Line string // the signature
 }
 
-// Keeper verifies the copies and cosigns the newest checkpoint of each sound copy, as a witness
-// does. One goroutine uses it.
+// Keeper verifies the copies and cosigns the newest checkpoint of each sound copy: it adds its own signature, as a
+// neutral witness. One goroutine uses it.
 type Keeper struct {
 	Hub  *Hub
 	Name string          // the name of its signatures
@@ -101,7 +101,7 @@ func (k *Keeper) Look(ctx context.Context, c Copy) (v Verdict, err error) {
 	for _, member := range k.Keys(c.Worker) {
 		vkey, err := evidence.KeyUnder(member, c.Origin, false)
 		if err != nil {
-			continue // this kind of key cannot sign a log
+			continue // skip a key that cannot sign a log
 		}
 		key, err := evidence.NewVerifier(vkey)
 		if err != nil {

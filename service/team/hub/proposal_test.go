@@ -11,8 +11,8 @@ func TestStatements(t *testing.T) {
 	seen := map[string]string{}
 	for name, text := range map[string]string{
 		"plain": Answer{Question: "q", Member: "m", Option: "o"}.SignedText("t", "w", "d"),
-		// Two statements have the same lines, once in an option of the agent and once in the
-		// worker's name on the hub.
+		// Without quoting, the next two statements would be equal. One has the extra lines in an option of the agent,
+		// the other in the worker's name on the hub.
 		"option": Answer{Question: "q", Member: "m", Option: "a\ntext " + empty +
 			"\nquestion f\nshown d2\nmember m\noption yes"}.SignedText("t", "w", "d"),
 		"worker": Answer{Question: "f", Member: "m", Option: "yes"}.SignedText("t",
