@@ -258,7 +258,7 @@ func (b *Bridge) takeUp(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
-		case m.Held && !paired: // its queue would never handle a held message
+		case m.Held && !paired: // finish it now, because its queue skips held messages
 			b.inboxOf(m.Peer).handleMessage(m)
 		default:
 			b.inboxOf(m.Peer).addMessage(m)

@@ -61,7 +61,7 @@ func TestAllIsChinese(t *testing.T) {
 		return regexp.MustCompile(`#[0-9a-f]{8}`).FindString(alice.expect("，或 `#").Text)
 	}
 	closed := 0
-	end := func(answer string) { // of a question
+	end := func(answer string) { // answers the open question and waits for the end of its turn
 		alice.say(answer)
 		closed++
 		n := 0

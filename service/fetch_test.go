@@ -89,7 +89,7 @@ func TestASlowFileHoldsUpItsContactOnly(t *testing.T) {
 // attempts.
 func TestAFileThatCannotBeHad(t *testing.T) {
 	w := newWorld(t)
-	tries := map[string]int{} // of the one contact's queue
+	tries := map[string]int{} // by file; only one goroutine fetches files
 	s := w.remote(func(_ context.Context, f channel.File) (string, error) {
 		switch tries[f.Name]++; {
 		case f.Name == "gone":

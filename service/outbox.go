@@ -180,7 +180,7 @@ func (b *Bridge) deliverMessage(ctx context.Context, q *queued) bool {
 	if ch == nil {
 		return true // the message waits for a bridge that serves its channel
 	}
-	// The bridge died between the attempt and its result.
+	// An earlier bridge died after it had begun this attempt, so the result of the attempt is unknown.
 	if q.state == "started" {
 		if done, ok := b.undecided(ch, q, errors.New("the bridge died while it was being sent")); done || !ok {
 			return ok

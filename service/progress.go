@@ -100,7 +100,7 @@ func (s *status) keepUpdated(ctx context.Context, e channel.Editor) {
 			wait = max(wait, limit.After)
 			s.requestEdit()
 		} else if errors.As(err, &refused) {
-			break // the next edit would be refused, too
+			break // a further edit would be refused, too
 		}
 	}
 	<-ctx.Done()

@@ -15,9 +15,9 @@ import (
 // removing is a platform that can edit and delete messages.
 type removing struct {
 	*local.Channel
-	removed chan string // the ids
+	removed chan string // the ids of the deleted messages
 	edits   *atomic.Int32
-	fail    error // the error of an edit
+	fail    error // the error that each edit returns; may be nil
 }
 
 func (removing) Pace(string) time.Duration { return 5 * time.Millisecond }

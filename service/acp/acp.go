@@ -121,7 +121,7 @@ type relay struct {
 
 // request is a request of the client or of Perlica that waits for its answer.
 type request struct {
-	id     string // as it was written
+	id     string // the JSON of the id, as the client or Perlica wrote it
 	method string
 	at     *kernel.Attached // records the answer
 	prompt *prompt          // set for a session/prompt

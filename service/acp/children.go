@@ -17,10 +17,10 @@ func (r *relay) named(f provider.Frame) {
 	var v struct {
 		Update struct {
 			Kind     string `json:"sessionUpdate"`
-			Session  string `json:"sessionId"`         // of ACP's subagent_update
-			Subagent string `json:"subagentSessionId"` // of earlier forms of this update
+			Session  string `json:"sessionId"`         // in ACP's subagent_update
+			Subagent string `json:"subagentSessionId"` // in earlier forms of this update
 			RawInput struct {
-				Thread  string   `json:"agentThreadId"` // of Codex's tools
+				Thread  string   `json:"agentThreadId"` // in the tool calls of Codex
 				Threads []string `json:"receiverThreadIds"`
 			} `json:"rawInput"`
 		} `json:"update"`

@@ -364,7 +364,7 @@ func (w *world) logGone(calls int) {
 	if w.prompts() != calls {
 		w.t.Errorf("the agent got %d prompts, want %d", w.prompts(), calls)
 	}
-	_ = w.done() // the log has failed
+	_ = w.done() // an error is expected, because the log has failed
 	w.moveLog(true)
 	w.start(nil, nil)
 	w.until(w.prompt(w.session("one"), "@say again"))

@@ -172,7 +172,7 @@ func TestLogFails(t *testing.T) {
 	if read := strings.Join(w.agentRead(), "\n"); strings.Contains(read, "allow-once") {
 		t.Errorf("the answer went on: %s", read)
 	}
-	w.done = func() error { return nil } // the log has failed
+	w.done = func() error { return nil } // closing the failed log would report its error
 }
 
 // TestSlowClient checks that a client that does not read slows the agent down and gets all output

@@ -74,7 +74,7 @@ type Record struct {
 	mu     sync.Mutex // guards the fields below
 	chosen map[fact.Peer]string
 	read   map[string]string
-	routes channel.Recent[string] // the newest ones
+	routes channel.Recent[string] // the newest messages' projects, by input id
 }
 
 // newest is the number of routes that Record holds in memory, which is the size of a channel.Recent.

@@ -158,7 +158,7 @@ func atoms(b block, f Format, room int) []string {
 	if space := strings.LastIndexByte(b.text[:at], ' '); space > at/2 {
 		at = space + 1
 	}
-	if at == 0 { // the first character is longer than the rest
+	if at == 0 { // the middle is in the first character: cut after it
 		_, at = utf8.DecodeRuneInString(b.text)
 	}
 	left, right := b, b

@@ -45,13 +45,13 @@ type Message struct {
 
 // Arrived is a message to a phone.
 type Arrived struct {
-	Key     string           `json:"key"` // its id
+	Key     string           `json:"key"` // the id of the message
 	Text    string           `json:"text"`
 	Buttons []channel.Button `json:"buttons,omitempty"`
 	ReplyTo string           `json:"reply_to,omitempty"`
 	File    string           `json:"file,omitempty"` // the file's name
 	Content []byte           `json:"content,omitempty"`
-	Edits   string           `json:"edits,omitempty"` // the key of the message that it replaces
+	Edits   string           `json:"edits,omitempty"` // the key of the earlier message that this one replaces
 }
 
 // maxLine is the longest line that is read.

@@ -26,11 +26,11 @@ const (
 // cause is an event that may make a notification.
 type cause struct {
 	Seq event.Seq
-	ID  string // of the event
+	ID  string // the event's id
 	event.Refs
 	at      time.Time
 	kinds   []string      // the first one names the cause
-	lasted  time.Duration // of a turn
+	lasted  time.Duration // the duration of a turn
 	planned bool          // a schedule made the input
 	until   time.Time     // the end of a question
 }
@@ -120,7 +120,7 @@ type entry struct {
 	attempts int
 	started  bool   // the last attempt has no result
 	over     bool   // its question was closed during an attempt, so a failure is not repeated
-	err      string // of the last attempt
+	err      string // the error of the last attempt
 }
 
 // read applies the new events of the log. It drops the causes that are too old for a first attempt, for example after

@@ -48,9 +48,9 @@ func TestReplies(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		reply    func(int, http.ResponseWriter, *http.Request)
-		want     string // of a target without keys
+		want     string // the events for a target without keys
 		requests int
-		keyed    string // of a target with keys; empty means the same
+		keyed    string // the events for a target with keys; empty means the same
 		pause    time.Duration
 	}{
 		"200":      {status(200), "started, sent", 1, "", 0},

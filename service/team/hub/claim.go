@@ -255,7 +255,7 @@ func (h *Hub) Input(ctx context.Context, id string) (in Input, ok bool, err erro
 	return in, ok, err
 }
 
-// ErrNoClaim says that the hub does not know a claim or a question, because the hub was restored from an earlier
+// ErrNoClaim says that the hub does not know a claim or a question, for example because it was restored from an earlier
 // backup.
 var ErrNoClaim = errors.New("hub: there is no such claim here")
 

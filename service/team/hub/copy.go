@@ -91,7 +91,7 @@ func enrol(ctx context.Context, h *Hub, worker, origin string, known bool) (foun
 		}
 		found, err = one(ctx, c, worker)
 		if errors.Is(err, ErrNone) && !known || err == nil && found.Origin != origin {
-			return ErrOtherLog // or the log had another name
+			return ErrOtherLog // the name has another log, or the log has another name
 		}
 		return err
 	})
@@ -170,7 +170,7 @@ func AppendCopy(ctx context.Context, h *Hub, s Batch) error {
 		return errMoved
 	}
 	if errors.Is(err, ErrUnsure) {
-		return nil // events that a standby lacks after a promotion are sent again
+		return nil // after ErrUnsure the batch is written; a promoted standby gets missing events again
 	}
 	return err
 }

@@ -63,7 +63,7 @@ func CopyReaders(ctx context.Context, h *Hub, views string) (list []*CopyReader,
 		if err != nil && !errors.Is(err, ErrEdited) {
 			return nil, err
 		}
-		if !ok || store.OriginOf(first.ID) == c.Origin { // a later read finds an edited event
+		if !ok || store.OriginOf(first.ID) == c.Origin { // if the first event was edited, a later read finds out
 			list = append(list, r)
 		}
 	}

@@ -118,7 +118,7 @@ func TestServerControls(t *testing.T) {
 	if _, err := after.Adopt(t.Context(), "g2", "alice", false); err != nil {
 		t.Fatal(err)
 	}
-	for _, generation := range []string{"g1", "g2"} { // for every generation in the queue
+	for _, generation := range []string{"g1", "g2"} { // the claim runs once for each generation in the queue
 		standby.SQL(t, "postgres",
 			`DELETE FROM perlica.queue; INSERT INTO perlica.queue (input, generation, sender, lane, priority, ready) VALUES ('b', '`+generation+`', 'alice', E'p\n\n', 0, true)`)
 		if got := claimed(t, after, 1); len(got) != 0 {
@@ -159,7 +159,7 @@ func TestRoundTrips(t *testing.T) {
 	h := open(t, p.URL("owner", "postgres"))
 	found(t, h, "alice")
 	submitted(t, h, newInput("a", "x"), newInput("b", "x"), newInput("c", "x"))
-	answer(t, h) // each connection prepares the statements once
+	answer(t, h) // the first claim also prepares the statements, so it is not counted
 	before := p.Trips()
 	answer(t, h)
 	answer(t, h)

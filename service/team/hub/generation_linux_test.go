@@ -24,7 +24,7 @@ func TestPromotion(t *testing.T) {
 	standby := old.Backup(t, true)
 	standby.Run(t)
 	old.AwaitReplayed(t, standby)
-	standby.Kill() // it receives nothing from here on
+	standby.Kill() // so it lacks the next claim
 	standby.Cut()
 	if got := claimed(t, h, 1); !slices.Equal(got, []string{"a"}) {
 		t.Fatalf(`got %v; want slices.Equal(got, []string{"a"})`, got)
@@ -121,7 +121,7 @@ func TestForgottenClaims(t *testing.T) {
 	s.Kill()
 	back := s.Copy(t)
 	s.Run(t)
-	_, _ = h.Look(t.Context()) // the connection died with the server
+	_, _ = h.Look(t.Context()) // this call fails and drops the dead connection
 	claims, err := h.Claim(t.Context(), worker, 1, nil)
 	if err != nil || len(claims) != 1 {
 		t.Fatalf("got %v, %v; want err == nil && len(claims) == 1", claims, err)
@@ -183,7 +183,7 @@ func TestKilledServer(t *testing.T) {
 	}
 	s.Kill()
 	s.Run(t)
-	_, _ = h.Look(t.Context()) // the connection died with the server
+	_, _ = h.Look(t.Context()) // this call fails and drops the dead connection
 	if st := state(t, h, "b"); st != Queued {
 		t.Fatalf("the control lost nothing: %s", st)
 	}
@@ -303,7 +303,7 @@ func TestMakeSchemaAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		h := open(t, s.URL("owner", db))
-		if _, err := h.Look(t.Context()); !errors.Is(err, ErrNoTeam) { // it connects
+		if _, err := h.Look(t.Context()); !errors.Is(err, ErrNoTeam) { // the connection works
 			t.Fatalf("got %v; want errors.Is(err, ErrNoTeam)", err)
 		}
 		all.Go(func() {

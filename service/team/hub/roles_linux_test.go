@@ -206,7 +206,7 @@ func TestTeamsOfOneServer(t *testing.T) {
 		db := s.Database(t)
 		s.SQL(t, "postgres", "ALTER DATABASE "+db+" OWNER TO maker")
 		hubs[i] = open(t, s.URL("maker", db))
-		if _, err := hubs[i].Look(t.Context()); !errors.Is(err, ErrNoTeam) { // it connects
+		if _, err := hubs[i].Look(t.Context()); !errors.Is(err, ErrNoTeam) { // the connection works
 			t.Fatalf("got %v; want errors.Is(err, ErrNoTeam)", err)
 		}
 	}

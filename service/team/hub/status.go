@@ -11,10 +11,10 @@ import (
 
 // These are the states of an input in addition to the outcomes of a run.
 const (
-	Waiting   = "waiting" // its time has not come
+	Waiting   = "waiting" // the input's time has not come
 	Queued    = "queued"
 	Claimed   = "claimed"
-	Refused   = "refused"   // by its owner: no call was made
+	Refused   = "refused"   // the owner refused the input: no call was made
 	Withdrawn = "withdrawn" // from the queue
 	Adopted   = "adopted"   // closed by an adoption: the outcome is unknown
 	Resolved  = "resolved"  // a person's opinion

@@ -19,7 +19,7 @@ func (s *Server) Small(t testing.TB, megabytes string) {
 	}
 	t.Cleanup(func() {
 		s.Kill()
-		_ = syscall.Unmount(s.dir, syscall.MNT_DETACH) // the machine's clean-up removes it otherwise
+		_ = syscall.Unmount(s.dir, syscall.MNT_DETACH) // after an error, the disk stays until the machine restarts
 	})
 	if o := owner(); o != nil {
 		if err := os.Chown(s.dir, int(o.Uid), int(o.Gid)); err != nil {

@@ -70,7 +70,7 @@ func prepare(settings []string) (*Server, error) {
 
 func (s *Server) remove() {
 	s.Kill()
-	_ = os.RemoveAll(s.dir) // a temporary folder
+	_ = os.RemoveAll(s.dir) // an error does not matter for a temporary folder
 }
 
 // kept lists the servers that belong to no single test.
@@ -183,7 +183,7 @@ func (s *Server) Kill() {
 		return
 	}
 	pids := append(s.children(), s.process.Process.Pid)
-	_ = s.process.Process.Signal(syscall.SIGSTOP) // it then starts no further process; it may be gone
+	_ = s.process.Process.Signal(syscall.SIGSTOP) // so that it starts no further process; an error: it is gone
 	pids = append(pids, s.children()...)
 	for _, pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone
