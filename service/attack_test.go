@@ -112,7 +112,7 @@ func TestACardOnItsWay(t *testing.T) {
 				ch.word <- nil
 			}
 			if way.count {
-				// The sender may have meant another question.
+				// The number comes too soon after the card, so the sender may have meant another question.
 				alice.expect("only just before your message")
 				w.reads()
 				alice.say("1")
@@ -195,8 +195,8 @@ func TestRightsAreThoseOfTheMoment(t *testing.T) {
 	alice.expect("permission: reject")
 }
 
-// TestPairedAgainBeginsAnew checks that a newly paired contact starts a new session, because a
-// number may have a new owner.
+// TestPairedAgainBeginsAnew checks that a newly paired contact starts a new session, because a phone number may have a
+// new owner.
 func TestPairedAgainBeginsAnew(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())

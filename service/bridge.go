@@ -203,7 +203,7 @@ func (b *Bridge) startUp(ctx context.Context) error {
 	if _, err := b.log().Append(ctx, events...); err != nil {
 		return err
 	}
-	// The calls of an earlier process get their outcomes before a new call is possible.
+	// The calls of an earlier process get their outcomes first, so that no input is called twice.
 	recovered, err := b.opt.Runner.Recover(ctx)
 	if err != nil {
 		return err

@@ -38,7 +38,8 @@ func TestAMessageIsAnsweredInOrder(t *testing.T) {
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
-	// The next process still knows the received messages and the session.
+	// The next bridge still knows the received messages, so it acknowledges none of them again. It also continues the
+	// session.
 	w.serve(local.DefaultLimits())
 	alice.say("@show history")
 	if a := alice.expect("number 2"); !strings.Contains(a.Text, "number 0") {
@@ -62,7 +63,7 @@ func TestAQuestionIsAnsweredFromThePhone(t *testing.T) {
 		t.Errorf("the card does not show what is asked: %s", card.Text)
 	}
 	alice.say("and then this")
-	// The turn still waits for the answer.
+	// The text is acknowledged, but it does not answer the question, so the turn still waits.
 	alice.expect("ACK")
 	held := alice.expect("this does not answer it")
 	alice.say("1")
@@ -286,7 +287,7 @@ func TestCommandsFromAPhone(t *testing.T) {
 	alice.expect("did you mean /cancel?")
 	alice.say("/cancel")
 	alice.expect("asked to stop")
-	// The stop comes before or after the sending of the prompt.
+	// The reply is the same whether the stop comes before or after the sending of the prompt.
 	alice.expect("The turn was stopped by ALICE (local:" + alice.Contact + ").")
 	alice.say("/clear")
 	alice.expect("another session")

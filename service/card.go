@@ -347,7 +347,7 @@ func (b *Bridge) closeOrphans(ctx context.Context) error {
 	if len(events) == 0 {
 		return nil
 	}
-	// startUp then reads the messages to send from the view.
+	// These events need no commitEvents, because startUp reads the messages to send from the view later.
 	_, err = b.log().Append(ctx, events...)
 	return err
 }

@@ -95,8 +95,8 @@ func (r *Records) Grant(ctx context.Context, log *eventlog.Log, c Contact, right
 	}
 	now := c.fact
 	now.Rights = rights
-	// If the process dies after this step, the voucher matches no recorded rights. If it dies after
-	// the next step, both sets of rights are vouched for, and the new one is on record.
+	// If the process dies after this step, the new voucher has no effect, because no such rights are on record. If it
+	// dies after the next step, the recorded new rights are vouched for, and the old voucher remains without effect.
 	if err := r.vouchers.Add(ctx, voucher{r.place, now}); err != nil {
 		return err
 	}

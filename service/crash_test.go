@@ -63,7 +63,7 @@ func (m *mortal) Send(ctx context.Context, out channel.Outbound) (string, error)
 	if m.point == "before "+what {
 		die()
 	}
-	// Most platforms make a new message at each attempt.
+	// A new key makes this channel like most platforms: each attempt makes a new message.
 	if m.isKeyless() {
 		out.Key = crand.Text()
 	}
@@ -113,7 +113,7 @@ func TestDeathAtEachPoint(t *testing.T) {
 		{point: "question", text: ask, outcome: unknown, acks: perhaps}, // on record, not shown
 		{point: "before card", text: ask, outcome: unknown, acks: perhaps, card: bridgeDied},
 		{point: "behind card", text: ask, outcome: unknown, acks: perhaps, card: bridgeDied},
-		// answered, the card still open
+		// the question is answered, but its card is still open
 		{point: "question closed", text: ask, outcome: unknown, acks: perhaps,
 			card: "ALICE (local:" + contactOf("alice") + ") answered at"},
 	} {
@@ -146,7 +146,7 @@ func TestDeathAtEachPoint(t *testing.T) {
 						t.Errorf("it does not say what was asked: %q", a.Text)
 					}
 				}
-				// The dead bridge may have sent the first outcome.
+				// The dead bridge may have sent the first outcome already, so wait for the repeated one.
 				if keyless && at.marked > 0 {
 					alice.expect("(possibly repeated)")
 				}

@@ -145,7 +145,7 @@ func (b *Bridge) askFollowers(ctx context.Context, input fact.MessageReceived, q
 	if err := b.commitEvents(ctx, events...); err != nil {
 		return err
 	}
-	// The question may have been answered before it was in openQuestions.
+	// The question may have been answered before it was in openQuestions. Then nothing else would close its cards.
 	end, err := interaction.Closed(ctx, &b.log().Reader, q.ID)
 	if err == nil && end != nil {
 		b.closeCards(q.ID, end.Answer, end.Lapsed)

@@ -187,7 +187,8 @@ func TestGrant(t *testing.T) {
 		}
 		return len(list)
 	}
-	// The log alone gives no rights. An older copy of the log in its place gives none either.
+	// A log gives no rights without the vouchers of its user. An older copy of the log in the same place gives no
+	// earlier rights either.
 	copied := newWorld(t)
 	copyAll(t, w, copied, false)
 	if n := counted(copied); n > 0 {

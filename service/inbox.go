@@ -61,7 +61,7 @@ func (ib *inbox) addMessage(m received) {
 	line, bell := &ib.queue, ib.wake
 	switch m.Kind {
 	case kindBack:
-		// The message was already taken back.
+		// Nothing is left to do, because the earlier message was taken back when this message was recorded.
 		return
 	case kindSend:
 		ib.releaseHeld(m.About)
@@ -280,7 +280,7 @@ func (ib *inbox) moveSession(ctx context.Context, session event.SessionID, provi
 		provider = old.Provider()
 	}
 	if _, err := ib.openConversation(ctx, session, provider); err != nil {
-		// The contact stays in the old session.
+		// The contact stays in the old session, because the new one could not be opened.
 		return err
 	}
 	if old != nil {
@@ -343,7 +343,7 @@ func (b *Bridge) makeRoom(me *inbox) {
 			return
 		}
 		if !oldest.opened().Rest() {
-			// A turn has begun in this conversation and keeps the slot.
+			// The agent was not ended, because a turn has begun in this conversation. This turn keeps its agent.
 			return
 		}
 	}

@@ -29,7 +29,7 @@ func TestNoticesOnThePhone(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	alice.say("@say plain")
-	// Remarks of earlier turns are gone.
+	// The next answer does not repeat the remarks of an earlier turn.
 	if got := alice.expect("plain").Text; got != "plain" {
 		t.Errorf("%q", got)
 	}

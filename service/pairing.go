@@ -106,7 +106,7 @@ func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound
 	if err != nil || !may {
 		return b.ignoreStranger(who, now), err
 	}
-	// The attempt is recorded before it is judged. A crash in between gives no further attempt.
+	// The attempt is recorded before the code is compared, so a crash gives nobody a further attempt.
 	if _, err := b.log().Append(ctx, event.NewFact(event.PairingAttempted, "user", event.Refs{},
 		fact.PairingAttempted{Pairing: p.id, Peer: who})); err != nil {
 		return nil, err

@@ -196,7 +196,7 @@ func (u *user) pair(b *twice, p *person, i int) {
 	p.expect(called[i] + "\n\nYou are paired")
 }
 
-// calls counts the prompts that ended with a text in each project.
+// calls counts the prompts of each project that end with this text.
 func (u *user) calls(text string) (n [2]int) {
 	for i, w := range u.projects {
 		for line := range strings.SplitSeq(w.prompts(), "\n") {

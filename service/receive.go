@@ -149,7 +149,7 @@ func (b *Bridge) recordMessages(ctx context.Context, ch channel.Channel, message
 // judgeMessage makes the events of one message.
 func (b *Bridge) judgeMessage(ctx context.Context, ch channel.Channel, m channel.Inbound) ([]event.Event, error) {
 	name := ch.Name()
-	// This also brings the view up to date with all earlier commits.
+	// contact also brings the view up to date, so the checks below see all earlier messages.
 	c, paired, err := b.records.contact(ctx, name, m.Contact)
 	if err != nil {
 		return nil, err

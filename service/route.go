@@ -27,7 +27,8 @@ func (p *Projects) receivePolled(ctx context.Context, ch channel.Channel, messag
 	if next == cursor {
 		return nil
 	}
-	// If the process dies before this step, all messages come again and are recognised.
+	// If the process dies before the cursor is recorded, the platform delivers all messages again, and they are
+	// recognised.
 	return p.record.Read(ctx, ch.Name(), next)
 }
 
@@ -130,7 +131,7 @@ func (p *Projects) routeMessage(ctx context.Context, ch channel.Channel, m chann
 			return nil, err
 		}
 		next := cmp.Or(pick(offered, l.Args), now)
-		// The pairings of an unserved project are unknown.
+		// Only a served project shows its pairings, so ask for the named project to be opened soon.
 		if named := pick(p.list, l.Args); named != nil {
 			named.requestOpen()
 		}

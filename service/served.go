@@ -86,7 +86,7 @@ func (p *Projects) serveProject(ctx context.Context, s *served, tried func()) {
 			wait = least
 		}
 		tried()
-		// Messages cannot open the project more often than this.
+		// Wait at least this long, so that many messages do not open the project too often.
 		if !channel.Wait(ctx, least) {
 			return
 		}

@@ -101,7 +101,7 @@ func (b *Bridge) agentCommands(who fact.Peer) (names []string) {
 	}
 	o, _, _ := ib.opened().Offers()
 	for _, c := range o.Commands {
-		// The bot's own command must stay reachable if the bot serves several projects.
+		// If the bot serves several projects, an agent's command of the same name must not hide the bot's own /project.
 		if c.Name != projectCommand || b.projects == nil {
 			names = append(names, c.Name)
 		}

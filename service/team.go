@@ -295,7 +295,8 @@ func (r *answerReader) toTeam(ctx context.Context, l command.Line, f *fact.Bridg
 	if a == nil || err != nil {
 		return false, err
 	}
-	// The id may also be the end of a local run's id, by chance or on purpose.
+	// The id may also be the end of a local question's id, by chance or on purpose. Then the command is ambiguous and
+	// is refused.
 	if len(args) < len(strings.Fields(l.Args)) {
 		if local, err := command.Names(ctx, &r.b.log().Reader, strings.Fields(l.Args)[0]); local || err != nil {
 			f.Kind, f.Word = kindRefused, r.say.NotOpen

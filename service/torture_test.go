@@ -87,7 +87,7 @@ func TestTorture(t *testing.T) {
 			platformKills++
 			remote.again(rng.Uint64())
 		case 5, 6, 7:
-			// Otherwise all kills would precede the first answer.
+			// Wait for an outcome sometimes. Otherwise all kills would happen before the first answer.
 			if n := rng.IntN(len(people)); len(sent[n]) > 0 {
 				people[n].outcome(sent[n][rng.IntN(len(sent[n]))])
 			}

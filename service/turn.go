@@ -47,7 +47,7 @@ func (ib *inbox) runTurn(c Contact, m received) {
 	b.makeRoom(ib)
 	stop := make(chan fact.Stop, 1)
 	end := ib.beginTurn(m, stop)
-	// The bridge may have stopped all turns before it knew this turn.
+	// The bridge may have stopped all turns before it knew this turn, so this turn must not begin.
 	if b.turning.Err() != nil {
 		end()
 		return // the next start answers it
@@ -66,7 +66,7 @@ func (ib *inbox) runTurn(c Contact, m received) {
 	case b.log().Err() != nil:
 		b.fail(err) // the next start finds out the outcome
 	case errors.As(err, &stopped) && b.turning.Err() != nil:
-		// Nothing was sent. The next start answers the message.
+		// The bridge stops, and nothing was sent to the agent. The next start answers the message.
 	case errors.Is(err, kernel.ErrInputRunning):
 		ib.finishMessage(m, event.Refs{}, fact.NewBridgeFinished(endUnknown, err),
 			say.Elsewhere)

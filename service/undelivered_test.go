@@ -192,7 +192,7 @@ func TestBackOffEndsWhenThePlatformAnswers(t *testing.T) {
 	bob.say("one")
 	<-failed
 	down.Store(false)
-	// The first attempt to acknowledge it succeeds.
+	// The acknowledgement of this message arrives, which ends the wait of bob's message.
 	alice.say("two")
 	bob.expect("You said: one")
 	alice.expect("You said: two")
@@ -218,7 +218,7 @@ func TestBackOffEndsWithANewMessage(t *testing.T) {
 	w.pair(s, alice)
 	down.Store(true)
 	alice.say("one")
-	// This is the first message of the outbox. All others are queued after it.
+	// The first message of the outbox has failed. All later messages wait for it.
 	<-failed
 	down.Store(false)
 	alice.say("two")

@@ -115,7 +115,8 @@ func (w *world) runBridge() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	// A child of the killed bridge may still hold its socket for a moment.
+	// An error ends this process, and the caller tries again. A child of the killed bridge may still hold the socket
+	// for a moment.
 	ch, err := local.Listen(w.socket(), local.DefaultLimits())
 	if err != nil {
 		return err
@@ -188,7 +189,7 @@ func platformProcess() int {
 		fmt.Fprintln(os.Stderr, "platform:", err)
 		return 1
 	}
-	// the server calls it one call at a time
+	// The random numbers need no lock, because the server calls this function for one request at a time.
 	s.Fault = func(method string, _ int) telegramtest.Fault { return mishap(rng, method) }
 	_ = os.Remove(w.path("run/platform.sock")) // left by a killed process
 	l, err := net.Listen("unix", w.path("run/platform.sock"))

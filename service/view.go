@@ -160,8 +160,8 @@ func (a applier) contact() error {
 }
 
 func (a applier) paired(f fact.ContactPaired) error {
-	// A code counts once, even if it arrives on several channels at the same moment. The log has
-	// their order.
+	// A code pairs only one contact. If it arrives on several channels at the same moment, the first one on the log
+	// counts.
 	used, err := a.tx.ExecContext(a.ctx, `UPDATE pairing SET used = 1 WHERE id = ? AND used = 0`, f.Pairing)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (a applier) paired(f fact.ContactPaired) error {
 	if n, err := used.RowsAffected(); err != nil || n == 0 && f.Pairing != "" {
 		return err
 	}
-	// The message with the code is not an input, however often it arrives.
+	// The message with the pairing code is marked as received here, so a repetition of it is never an input.
 	if f.Message != "" {
 		if err := a.execAll(`
 			INSERT INTO inbox (input, seq, received, fact, channel, contact, finished) VALUES (?, ?, ?, '{}', ?, ?, 'paired')

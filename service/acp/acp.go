@@ -174,7 +174,7 @@ func Serve(ctx context.Context, opt Options) error {
 	r.end(&kernel.StoppedError{Stop: fact.Stop{By: "client", Why: "the client closed its side"}})
 	r.turns.Wait()
 	eerr := conn.End(context.Background())
-	// The agent's last lines may have opened a session.
+	// Wait again, because the agent's last lines may have opened a session, which starts a goroutine.
 	r.turns.Wait()
 	r.closeSessions()
 	r.answerAll(err)
@@ -301,7 +301,7 @@ func (r *relay) sendOwn(at *kernel.Attached, line []byte) {
 	r.recordLine(at, true, line)
 	durable := at.Durable()
 	if r.hasFailed() {
-		// The log has failed. The client must still learn of this failure.
+		// The log has failed, so the line is not on disk. The client must still get it.
 		durable = nil
 	}
 	r.out.addLine(line, durable)

@@ -41,7 +41,7 @@ func TestDeafInFlood(t *testing.T) {
 	w.request("session/new", map[string]any{"cwd": w.path("one"), "mcpServers": []any{}})
 	<-client
 	w.prompt("session-1", "@stream 1000000 200")
-	// The client has stopped reading.
+	// The relay's output is full, because the client has stopped reading.
 	for range client {
 	}
 	_ = w.in.Close() // as an editor does
@@ -63,7 +63,7 @@ func TestHeldBehind(t *testing.T) {
 	r.requests["1"] = &request{id: "1", prompt: &prompt{id: "1"}}
 	r.out.addLine([]byte("x"), nil)
 	<-reached
-	// These lines follow the line that is being written.
+	// These lines fill the queue. The gate holds the line that is being written.
 	for range outLines {
 		r.out.addLine([]byte("x"), nil)
 	}

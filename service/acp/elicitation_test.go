@@ -29,7 +29,7 @@ func TestApprovalByForm(t *testing.T) {
 			open := o.Open
 			o.Open = func(ctx context.Context, dir string) (*Place, error) {
 				p, err := open(ctx, dir)
-				// This mode accepts no form.
+				// The mode allow must not accept the form: only the client does.
 				p.Turn.Permissions = "allow"
 				return p, err
 			}

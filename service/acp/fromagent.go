@@ -48,7 +48,7 @@ func (r *relay) agentResponse(f provider.Frame) {
 	switch {
 	case q == nil:
 	case q.prompt != nil:
-		// The answer passes when the outcome is on disk.
+		// Hold the answer back until the outcome of the turn is on disk.
 		held := r.out.holdLine(f.Line, nil)
 		r.mu.Lock()
 		first, answered := q.prompt.held == nil, r.requests[f.Key] != q
@@ -58,7 +58,8 @@ func (r *relay) agentResponse(f provider.Frame) {
 		r.mu.Unlock()
 		switch {
 		case answered:
-			// Perlica answered the prompt while this line waited in the queue.
+			// Drop the agent's answer, because Perlica answered the prompt while this line waited for room in the
+			// queue.
 			r.out.releaseLine(held, nil)
 		case !first:
 			r.out.releaseLine(held, f.Line)
@@ -94,7 +95,7 @@ func (r *relay) agentResponse(f provider.Frame) {
 		if q.loaded != nil {
 			q.loaded()
 		}
-		// This line must precede Perlica's own lines about the session.
+		// Queue the agent's line first, because it must precede Perlica's own lines about the session.
 		held := r.out.holdLine(f.Line, at.Durable())
 		r.opened(q, provider.ParseMessage(f.Line))
 		// The client gets the answer now, because the session accepts prompts.

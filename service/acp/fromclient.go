@@ -155,7 +155,7 @@ func (r *relay) withheld() (names []string) {
 		names = append(names, "fs", "terminal")
 	}
 	if r.opt.Visitor != "" {
-		// A login happens on this machine.
+		// The client must not log in, because a login would happen on this machine.
 		names = append(names, "auth")
 		if r.opt.Answers == AnswersNone {
 			names = append(names, "elicitation")
@@ -179,14 +179,14 @@ func (r *relay) clientNotification(m provider.Message) {
 		r.mu.Unlock()
 		switch {
 		case r.isOwn(key):
-			// The client cannot cancel a request of Perlica.
+			// The id belongs to a request of Perlica, which the client cannot cancel. The line is only recorded.
 			r.recordLine(r.home, false, m.Line)
 			return
 		case q != nil && q.prompt != nil && q.prompt.haltTurn(&stopLine{line: m.Line, cancels: true, prompt: q.prompt}):
 			return
 		}
 	}
-	// A client on another machine may only send notifications with a known effect.
+	// A client on another machine may send only the notifications above. Any other line is only recorded.
 	if r.opt.Visitor != "" {
 		r.recordLine(r.home, false, m.Line)
 		return

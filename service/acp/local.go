@@ -41,7 +41,7 @@ func (r *relay) Local(f provider.Frame) bool {
 			withdrawn := q.over
 			q.passed = !withdrawn
 			r.mu.Unlock()
-			// The agent has just withdrawn the request.
+			// Do nothing more than cancel, because the agent has withdrawn the request in the meantime.
 			if withdrawn {
 				break
 			}

@@ -197,7 +197,7 @@ const metaPrefix = "perlica.dev/"
 func marshal(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		// An id is JSON already, and the other values are Perlica's own.
+		// This cannot happen: an id is JSON already, and the other values are Perlica's own.
 		panic(err)
 	}
 	return b

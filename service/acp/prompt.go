@@ -78,7 +78,7 @@ func (r *relay) prompt(m provider.Message, s *session) {
 	}
 	s.last = p.left
 	if closed(s.ready) && closed(p.after) {
-		// The client's next line must follow the prompt.
+		// Wait until the prompt was sent, because the client's next line must follow it.
 		<-p.left
 	}
 }

@@ -101,12 +101,12 @@ func (p *prompt) passQuestion(n record.Asked) {
 	}
 	r.mu.Lock()
 	q := r.agentRequests[provider.IDKey(n.Request)]
-	// The question is already answered.
+	// Do not show the question, because it is already answered.
 	if q == nil || q.over || q.replied {
 		r.mu.Unlock()
 		return
 	}
-	// A request that the client carries out itself has no line.
+	// A request for the client's files or terminals has no line that would ask the client.
 	if q.line == nil || !r.mayAnswer(n.Question) {
 		r.mu.Unlock()
 		p.notice("the agent asks:", n.Title+".", "It waits at another front end: perlica pending show", string(n.ID))
@@ -206,7 +206,7 @@ func (r *relay) answerQuestion(q *agentRequest, with agentRequest, m provider.Me
 		return string(
 			o.OptionId) == option
 	}) {
-		// The client was never shown Perlica's own options.
+		// The client chose one of Perlica's own options. It was never shown these, so this is not an answer.
 		r.dropped(q)
 		permission.Dismiss(nil)
 		return

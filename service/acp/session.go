@@ -100,7 +100,7 @@ func (r *relay) findSession(id string) *session {
 	}
 	for _, q := range r.requests {
 		if q.open != nil && q.open.how == "" {
-			// The id may belong to the session that is being opened.
+			// The id may belong to a new session, because the agent has not told its id yet.
 			return nil
 		}
 	}

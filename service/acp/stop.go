@@ -131,7 +131,7 @@ func (p *prompt) endStops(res record.Result) {
 		}
 	}
 	for _, l := range stops {
-		// A line that stops one prompt passes only if the agent knows this prompt.
+		// A line that names one prompt passes only if the agent has received this prompt.
 		if l.prompt == nil || res.Calls > 0 {
 			l.sendOnce(r)
 		}

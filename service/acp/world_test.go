@@ -91,7 +91,7 @@ func newWorld(t *testing.T, env []string, set func(*Options)) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), places: map[string]*Place{}}
 	for _, name := range []string{"home", "one", "two"} {
-		// This folder makes the directory a project.
+		// The folder .perlica_config makes the directory a project.
 		if err := os.MkdirAll(w.path(name+"/.perlica_config"), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -105,7 +105,7 @@ func (c *Channel) handleLine(p *phone, l line) bool {
 	if l.Hello != nil && p.contact == "" {
 		token := l.Hello.Token
 		if len(token) < leastToken {
-			// The phone must have its token before it counts as a contact.
+			// The phone gets its token first. If the token is lost, no contact with this token exists.
 			token = rand.Text()
 			if p.writeLine(line{Token: token}) != nil {
 				return false

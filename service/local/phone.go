@@ -114,7 +114,7 @@ func (p *Phone) serveConn(ctx context.Context, conn net.Conn) {
 	}
 	p.conn = conn
 	p.writeLine(line{Hello: &hello{p.Name, p.Token}})
-	// Without a token a message would have no lasting sender.
+	// Without a token the bridge could not recognise the sender later, so the messages wait for the token.
 	if p.Token != "" {
 		p.sayAll()
 	}

@@ -55,7 +55,7 @@ func TestCauses(t *testing.T) {
 			if got, ok := l.next(); ok != c.want || ok && got.cause.Seq != seq {
 				t.Errorf("got %v %+v, want %v", ok, got, c.want)
 			}
-			// An hour later, neither a process that slept nor a new one has the cause.
+			// An hour later the cause is too old. It is dropped by a ledger that knew it, and ignored by a new one.
 			for _, late := range []*ledger{&l, {target: "t", rules: rules}} {
 				if err := late.read(t.Context(), &w.r.Log().Reader, time.Now().Add(maxAge+time.Minute)); err != nil {
 					t.Fatal(err)

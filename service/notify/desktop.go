@@ -79,7 +79,7 @@ func show(ctx context.Context, program string, environ []string, n note) (string
 	case ctx.Err() != nil, errors.As(err, &exit) && exit.ExitCode() < 0:
 		return "", fmt.Errorf("%s: %w", filepath.Base(program), err)
 	}
-	// The program says that it showed nothing, or it did not start.
+	// The program did not start, or its exit code says that it showed nothing.
 	return "", fmt.Errorf("%w: %s: %w: %s", channel.ErrNotSent, filepath.Base(program), err, said)
 }
 

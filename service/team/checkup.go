@@ -122,7 +122,8 @@ func checkDurability(s hub.State) checkup.Check {
 	default:
 		commit := s.Commit
 		if commit == "off" || commit == "local" {
-			// Perlica sets this value in each of its sessions on the server.
+			// Perlica sets synchronous_commit to "on" in each of its sessions, so the weaker value of the server does
+			// not apply.
 			commit = "on"
 		}
 		c.Detail =

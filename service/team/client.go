@@ -172,8 +172,8 @@ func (t *Team) handOver(ctx context.Context, generation string, batch []hub.Inpu
 		state, err := t.Hub.Look(limit)
 		switch {
 		case err == nil && state.Generation == generation && state.Adopted:
-			// This is the same server. The accepted inputs are there, and the others may be
-			// submitted again.
+			// This is the server that received the batch. It has the accepted inputs and recognises them, so the whole
+			// batch can be submitted again.
 			if came, err = t.Hub.Submit(limit, generation, batch); err == nil || errors.Is(err, hub.ErrUnsure) {
 				for id, what := range came {
 					if what == hub.There {
@@ -350,8 +350,7 @@ func (t *Team) Answer(ctx context.Context, q hub.Question, a interaction.Answer)
 	if _, ok := t.member(q.Worker); !ok {
 		return &UncountedError{Why: whyNoMember.With(q.Worker)}
 	}
-	// The signed text does not have the field Always. This field is valid only together with an option for a lasting
-	// yes, and the option is signed.
+	// The signed text needs no field Always, because a lasting yes is an option of its own, and the option is signed.
 	p := hub.Answer{Question: q.ID, Member: t.As, Option: a.Option, Text: a.Text}
 	var err error
 	if p.Signature, err = t.signText(p.SignedText(t.State().ID, q.Worker, q.Digest())); err != nil {

@@ -71,8 +71,8 @@ func (w *Worker) copyLog(ctx context.Context, stop context.CancelCauseFunc) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
-			// The next batch has all events that arrive until then.
-			_, _ = changes.Wait(ctx, pulseEvery) // an error is the log's, and Send returns it, too
+			// Wait until the log changes, for at most this time. All changes until then are sent together.
+			_, _ = changes.Wait(ctx, pulseEvery) // Send returns the same error of the log
 		}
 	}
 }

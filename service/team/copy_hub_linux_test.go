@@ -193,9 +193,9 @@ func TestCopyResumes(t *testing.T) {
 		}
 		s.Run(t)
 	}
-	// the first call finds the broken connection
+	// The first call fails, because it finds the broken connection.
 	until(t, "all of it is there", func() bool { return sender.Send(t.Context()) == nil })
-	_, _ = alice.Hub.Look(t.Context()) // so does this connection
+	_, _ = alice.Hub.Look(t.Context()) // this call also finds its broken connection
 	isWhole(t, alice)
 	if cuts == 0 {
 		t.Error("it was never cut off")

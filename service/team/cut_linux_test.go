@@ -140,7 +140,7 @@ func TestPromotionAmidCalls(t *testing.T) {
 	standby.Promote(t)
 	network.Aim(standby)
 
-	// The new primary is adopted during the calls.
+	// An admin adopts the new primary while the calls continue.
 	now := m
 	now.opt.URL = standby.URL("owner", "postgres")
 	admin := now.open(t)

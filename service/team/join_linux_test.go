@@ -136,7 +136,7 @@ func TestJoin(t *testing.T) {
 	if err := again.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// This is another database with the same team name.
+	// This database has a team with the same name, but it is another team.
 	other := s.Database(t)
 	opt := newMachine(t, s.URL("owner", other)).opt
 	if _, _, err := Init(t.Context(), opt, "team"); err != nil {

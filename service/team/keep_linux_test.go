@@ -93,7 +93,7 @@ func TestKeeper(t *testing.T) {
 	if n, err := bob.Log().Count(t.Context(), event.Query{Types: []event.Type{event.TeamCosigned}}); n != 2 || err != nil {
 		t.Errorf("cosigned %d times, %v", n, err)
 	}
-	// Alice verifies her own copy without cosigning it.
+	// Alice's keeper verifies the copy of her own log, but does not cosign it.
 	if v = round(t, keeper(t, alice), true); v.Problem != "" || v.Cosigned != 0 {
 		t.Errorf("her own: %+v", v)
 	}
@@ -158,7 +158,7 @@ func TestKeeperFindsEdits(t *testing.T) {
 	}
 }
 
-// TestKeeperSeesForks checks that a stopped worker is named.
+// TestKeeperSeesForks checks that a keeper reports a worker that stopped because its log and its copy differ.
 func TestKeeperSeesForks(t *testing.T) {
 	_, _, alice, bob := kept(t)
 	if err := hub.ForkCopy(t.Context(), alice.Hub, "alice", 7); err != nil {

@@ -75,7 +75,7 @@ func (l *Live) Wait(ctx context.Context, id string) (s hub.Status, err error) {
 				}
 			}
 		}
-		// The last updates may still be on their way.
+		// The input has ended, but the last updates may not be in the copy yet. They get some time to arrive.
 		if s.State != "" && s.Ended() {
 			if ended.IsZero() {
 				ended = time.Now()

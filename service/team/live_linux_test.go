@@ -80,7 +80,7 @@ func TestLive(t *testing.T) {
 	submit(t, client, asks("a", "@say one\n@tool execute make\n@usage 1 2\n@say two"))
 	cut := false
 	l.Look = func(hub.Status, []hub.Question) {
-		// The hub is lost once during the run, until this is reported.
+		// At the first look the hub becomes unreachable. It comes back when this is reported.
 		if !cut {
 			cut = true
 			if err := s.Away(db); err != nil {

@@ -81,8 +81,8 @@ func (o *outbox) sendReports(ctx context.Context) {
 		}
 		err := f(under)
 		if err == nil || errors.Is(err, hub.ErrNoClaim) || errors.Is(err, hub.ErrNotAllowed) {
-			// The report was sent, or this hub will never accept it. The hub was restored from a backup that is older
-			// than the claim, or this worker has left the team.
+			// Drop the report. It was sent, or this hub will never accept it: the hub is older than the claim, or this
+			// worker has left the team.
 			o.mu.Lock()
 			o.list = o.list[1:]
 			o.mu.Unlock()

@@ -193,7 +193,7 @@ func (w *storm) verify() {
 	}
 	sizes := map[string]int64{}
 	for _, j := range w.teams {
-		// The connection may lead to a killed server.
+		// Try several times, because the connection may lead to a killed server.
 		until(w.t, "the copy of "+j.As+" is whole", func() bool {
 			return hub.NewCopySender(j.Hub, &j.Log().Reader, j.As).Send(context.Background()) == nil
 		})

@@ -54,7 +54,7 @@ func (r refusal) Unwrap() error { return r.error }
 func (w *Worker) workOn(ctx context.Context, c hub.Claim, stop chan fact.Stop) {
 	lock, err := filelock.Acquire(filelock.Input(filepath.Join(filepath.Dir(w.t.Log().Path()), "locks"), c.ID))
 	if errors.Is(err, filelock.ErrHeld) {
-		// Another process of this worker handles it.
+		// Another process of this worker holds the input's lock and does the work.
 		return
 	}
 	if err == nil {
@@ -79,7 +79,7 @@ func (w *Worker) advanceClaim(ctx context.Context, c hub.Claim, stop chan fact.S
 			Signature: c.Signature,
 		}))
 	var there *eventlog.ConflictError
-	// An earlier process of this worker may have recorded the claim.
+	// A conflict is no error: an earlier process of this worker has recorded the claim.
 	if err != nil && !errors.As(err, &there) {
 		return err
 	}
@@ -233,7 +233,7 @@ func (w *Worker) session(ctx context.Context, s served, in *hub.Input) (found se
 		return found, nil
 	case w.me.Name:
 	default:
-		// The row was changed on the hub.
+		// No sender asks for this: somebody changed the row on the hub.
 		return found, refusal{fmt.Errorf("it goes on with a session of %s, and was given to %s", in.Worker, w.me.Name)}
 	}
 	view, err := s.r.Sessions(ctx)

@@ -96,7 +96,7 @@ func TestUnsigned(t *testing.T) {
 	}
 	right, err := carol.signDraft(&Draft{ID: "right", Text: "@say Right", Project: "website"}, carol.State().Generation)
 	if err == nil {
-		// This member does not use her own program.
+		// Carol has no right to ask. She submits with another program, so no check on her machine refuses the input.
 		_, err = carol.Hub.Submit(t.Context(), right.Generation, []hub.Input{right})
 	}
 	if err != nil {
@@ -119,7 +119,7 @@ func TestUnsigned(t *testing.T) {
 		UPDATE perlica.inputs SET permissions = 'allow' WHERE id = 'mode';
 		UPDATE perlica.inputs SET signature = (SELECT signature FROM perlica.inputs WHERE id = 'fine') WHERE id = 'replayed';
 		UPDATE perlica.inputs SET sender = 'nobody' WHERE id = 'project';`)
-	// A person with the database's password makes himself an admin.
+	// A person with a database password inserts a statement without a valid signature that makes bob an admin.
 	if err := alice.Hub.State(t.Context(), hub.Member{Name: "bob", Version: 9, Key: bob.Key,
 		Rights: access.Rights{access.Admin}, Login: bob.State().Login, Signer: "alice", Signature: []byte("x")}); err != nil {
 		t.Fatal(err)
@@ -147,8 +147,8 @@ func TestUnsigned(t *testing.T) {
 		t.Errorf("a statement that no admin signed is pinned: %+v", bob)
 	}
 
-	// Only an input's owner, or a member with the right, tells its outcome. A writing role is not
-	// enough.
+	// Only the owner of an input, or a member with the right, can tell its outcome. A database role that may write is
+	// not enough.
 	open := asks("open", "@say Open")
 	open.Labels = []string{"no-worker-has-it"}
 	submit(t, bob, open)
@@ -250,7 +250,7 @@ func TestAnswers(t *testing.T) {
 	if err := carol.Answer(t.Context(), q, interaction.Answer{Option: yes.ID}); !errors.Is(err, ErrNoRight) {
 		t.Errorf("without the right: %v", err)
 	}
-	// A person with the password can write such rows.
+	// Anybody with a database password can write these rows, so the worker must refuse them.
 	for _, a := range []hub.Answer{{Question: q.ID, Member: "carol", Option: yes.ID, Signature: []byte("x")},
 		{Question: q.ID, Member: "alice", Option: yes.ID, Signature: []byte("x")}} {
 		if _, err := alice.Hub.Propose(t.Context(), a); err != nil {

@@ -272,7 +272,7 @@ func (w *Worker) claimInputs(ctx, hard context.Context, most int) (int, error) {
 	w.mu.Unlock()
 	claims, err := w.t.Hub.Claim(ctx, w.me, most, remembered)
 	if err != nil {
-		// The fate of the claim is unknown. findClaims finds claimed inputs.
+		// The hub may have the claim. If it has, findClaims finds it later.
 		return 0, err
 	}
 	for _, c := range claims {

@@ -85,7 +85,7 @@ func plan(t testing.TB, h *Hub, generic bool) (text string, pages int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The first match is the sum for the whole statement.
+	// The plan prints this line for each step. The first line is the sum for the whole statement.
 	if m := regexp.MustCompile(`Buffers: shared hit=(\d+)(?: read=(\d+))?`).FindStringSubmatch(text); m != nil {
 		var read int
 		_, _ = fmt.Sscan(m[2], &read) // without this part of the plan, read stays 0
@@ -143,7 +143,7 @@ func TestLongSteps(t *testing.T) {
 	if done, err := h.Adopt(t.Context(), "g2", "alice", true); err != nil || done.Queued < batches*size-size {
 		t.Fatalf("got %v, %v; want err == nil && done.Queued >= batches*size - size", done, err)
 	}
-	// The server counts a connection's work when the connection ends.
+	// The server adds a connection's work to its statistics when the connection ends.
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,8 @@ type Adoption struct {
 func (h *Hub) Adopt(ctx context.Context, name, by string, even bool) (done Adoption, err error) {
 	err = h.Do(ctx, func(ctx context.Context, c *pgx.Conn) error {
 		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
-			// A submission locks this row, and a claim locks rows of the queue. The deletion below waits for claims.
+			// No submission runs at the same time, because each one locks this row. Running claims lock rows of the
+			// queue, so the deletion below waits for them.
 			var same bool
 			err := tx.QueryRow(ctx, `
 				SELECT g.system = here.system AND g.timeline = here.timeline
@@ -82,7 +83,7 @@ func (h *Hub) Adopt(ctx context.Context, name, by string, even bool) (done Adopt
 			if err := begin(ctx, tx, name, by); err != nil {
 				return err
 			}
-			// This separate statement sees the claims that the deletion waited for.
+			// This must be a separate statement, so that it sees the claims for which the deletion waited.
 			return tx.QueryRow(ctx, `
 				WITH closed AS (
 					INSERT INTO perlica.closings (input, kind, by, note)

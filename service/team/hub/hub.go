@@ -130,7 +130,8 @@ func Open(url string) (*Hub, error) {
 	config.RuntimeParams["search_path"] = "pg_catalog" // all names in this package include their schema
 	h := &Hub{config: config}
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		// PostgreSQL only sends a warning when the wait for a standby was cancelled.
+		// A warning after a commit means that the wait for a standby was cancelled. Without this check, the commit
+		// would look confirmed.
 		h.warned = h.warned || n.SeverityUnlocalized == "WARNING"
 	}
 	return h, nil

@@ -110,8 +110,8 @@ func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []Input,
 			ON CONFLICT DO NOTHING`, in.Lane(), in.Project, in.Provider, append([]string{}, in.Labels...), in.Worker)
 	}
 	came := map[string]string{}
-	// The row of the generation is locked until the commit. An adoption waits for this commit, or this statement sees
-	// the adoption.
+	// The row of the generation is locked until the commit. So an adoption waits for this commit, or it came first and
+	// no row is inserted.
 	b.Queue(`
 		WITH current AS (
 			SELECT g.name
@@ -137,7 +137,8 @@ func submit(ctx context.Context, c *pgx.Conn, generation string, inputs []Input,
 			}
 			return err
 		})
-	// The join selects the inputs that this transaction has inserted. An existing input has its payload already.
+	// The join with xmin selects the inputs that this transaction has inserted, because an existing input has its
+	// payload already.
 	b.Queue(`
 		INSERT INTO perlica.payloads (input, part, piece, bytes)
 		SELECT p.input, p.part, p.piece, p.bytes
