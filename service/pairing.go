@@ -93,8 +93,8 @@ func (r *Records) mayTry(ctx context.Context, who fact.Peer, now time.Time) (may
 	return err == nil && access.MayGuess(attempts, time.Unix(0, last), now), attempts == 0, err
 }
 
-// stranger handles a message of an unpaired sender. While a pairing is open, a code gets a reply. Of a sender's wrong
-// codes only the first one gets a reply. The caller appends the events.
+// stranger handles a message of an unpaired sender. It replies only if a pairing is open and the message has a code. A
+// sender gets one reply about wrong codes, and none about further ones. The caller appends the events.
 func (b *Bridge) stranger(ctx context.Context, channel string, m channel.Inbound) ([]event.Event, error) {
 	who, now := fact.Peer{Channel: channel, Contact: m.Contact}, b.opt.Now()
 	code := codeIn(m)

@@ -178,7 +178,7 @@ func (w *world) audit(people []*person, sent [][]string) {
 		for _, a := range p.arrived {
 			text := strings.TrimPrefix(a.ReplyTo, p.Contact+"/")
 			switch {
-			case !named.MatchString(text): // this is about an answer or about no message
+			case !named.MatchString(text): // a reply that names no message, for example about an answer
 				continue
 			case isAck(a):
 				acks[text]++

@@ -1,8 +1,8 @@
 // Package local is the bridge's own channel: a Unix socket, and phones that connect to it.
 //
 // A message is accepted only after the bridge has it on disk. Only the user can connect. A repeated message arrives
-// once. A contact is identified by its token and not by its name. The channel refuses nothing else, because the bridge
-// judges rights.
+// once. A contact is identified by its token and not by its name. The channel judges no rights, because the bridge does
+// this.
 //
 // The protocol has JSON lines with one object each. A phone sends "hello" with its token, or gets a
 // new token. It then repeats "message" until the message is "accepted" or "refused". The bridge

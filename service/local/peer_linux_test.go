@@ -59,8 +59,8 @@ func call(t *testing.T, path string, env ...string) *os.Process {
 	return p
 }
 
-// TestAgentsAreRefused checks that the bridge closes the connection of a phone below a Perlica that
-// runs agents without reading it. Another phone is heard.
+// TestAgentsAreRefused checks a phone that is a child process of a Perlica that runs agents. The bridge closes its
+// connection and reads nothing from it. Another phone is heard.
 func TestAgentsAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	c, err := Listen(path, DefaultLimits())

@@ -59,8 +59,8 @@ var ErrAway = errors.New("the team's hub cannot be reached")
 // within limits the time to read from the hub, and the time until the hub has received an answer.
 const within = 15 * time.Second
 
-// Answer gives an answer to the question with this name. The worker calls the same question id. Answer returns nil if
-// the answer counts. The answer is signed for the question as the hub has it now, which must have this name. If the
+// Answer gives an answer to the question with this name. id is the id of the question at its worker. Answer returns nil
+// if the answer counts. The answer is signed for the question as the hub has it now, which must have this name. If the
 // question is closed, the error is nil only if the same answer was given before and counts. The other errors are those
 // of Team.Answer, or ErrAway.
 func (l *Link) Answer(ctx context.Context, name event.InteractionID, id string, a interaction.Answer) error {

@@ -61,7 +61,8 @@ func (t *Team) stands(s *hub.Status) bool {
 	if hub.Hash(s.Result) == s.Digest {
 		return true
 	}
-	// Only the outcome of a pruned result is signed, so the rest of the row is unproven.
+	// The result was changed or pruned, so only its outcome is proven by the signature. The rest of the row is
+	// replaced.
 	r, err := ResultOf(*s)
 	if err != nil || !r.Pruned {
 		return false

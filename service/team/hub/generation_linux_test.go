@@ -156,8 +156,8 @@ func TestForgottenClaims(t *testing.T) {
 	}
 }
 
-// TestKilledServer checks that acknowledged data survives a crash. Without waiting for commits it
-// does not. This package prevents that setting, and a worker's memory detects the loss.
+// TestKilledServer checks that acknowledged data survives a crash. If commits did not wait for the disk, the data would
+// be lost. This package prevents that setting, and a worker that remembers its claims detects the loss.
 func TestKilledServer(t *testing.T) {
 	s := hubtest.Start(t, "wal_writer_delay=10000ms", "synchronous_commit=off")
 	h := open(t, s.URL("owner", "postgres"))
