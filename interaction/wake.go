@@ -111,7 +111,7 @@ func (c *Coordinator) Reachable() error {
 				continue
 			}
 			c.Look(context.Background())
-			_ = conn.Close() // tells the other process that this process has read the log
+			_ = conn.Close() // the close tells the other process that this process has read the log
 		}
 	})
 	c.waking = b

@@ -288,7 +288,7 @@ func (c *Conn) handleNotification(env Message) {
 		c.passUpdate(session, u)
 	case "$/cancel_request":
 		var v struct{ RequestID json.RawMessage }
-		if c.opt.Peer == nil && json.Unmarshal(env.Params, &v) == nil { // a peer has already received the line
+		if c.opt.Peer == nil && json.Unmarshal(env.Params, &v) == nil { // a peer was already given the line
 			c.withdrawPermission(IDKey(string(v.RequestID)))
 		}
 	}

@@ -21,7 +21,7 @@ func lenient(data []byte, v any) (dropped []string, err error) {
 		if !ok {
 			return dropped, err
 		}
-		if len(out) == 0 { // a duplicate member: the last one counts
+		if len(out) == 0 { // every part is valid, so a member occurs twice
 			out = []string{"members that stand there twice"}
 		}
 		reflect.ValueOf(v).Elem().SetZero() // remove the results of the first attempt

@@ -153,7 +153,7 @@ func recognize(object []byte) (m recognized) {
 	if len(m.ids) > 0 {
 		m.answer = !method && (protocol || result)
 	} else {
-		m.answer = !method && protocol && result // a line of a program's own log may have an error
+		m.answer = !method && protocol && result // "error" alone is not enough: a program's log line may have it
 	}
 	return m
 }

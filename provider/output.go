@@ -32,7 +32,7 @@ func (c *Conn) readOutput() {
 		}
 		e := c.failure()
 		if e != nil && e.Type == TypeRecord {
-			continue // empty the pipe, so that the process can exit
+			continue // read on, because a process with a full pipe cannot exit
 		}
 		if err := c.opt.Recorder.Received(env.Frame); err != nil {
 			e := &Error{Type: TypeRecord, cause: errors.Join(ErrRecord, err)}

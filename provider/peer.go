@@ -55,7 +55,7 @@ func (c *Conn) CarryPrompt(call *Call, line []byte) *PromptCall {
 // session/resume or session/fork. Adopt leaves out the parts that do not have the protocol's form.
 func (c *Conn) Adopt(id string, answer []byte) *Session {
 	var o offer
-	_, _ = lenient(answer, &o) // the peer has the line itself
+	_, _ = lenient(answer, &o) // the peer reads the answer itself, so a wrong part does not matter here
 	return c.openedSession(id, o.Modes, o.ConfigOptions)
 }
 

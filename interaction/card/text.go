@@ -50,7 +50,7 @@ func columns(r rune) int {
 	if unicode.IsMark(r) || unicode.IsLetter(r) {
 		return max(narrow.RuneWidth(r), 1)
 	}
-	if r >= 0x1F1E6 && r <= 0x1F1FF { // two letters for flags can be one flag or two
+	if r >= 0x1F1E6 && r <= 0x1F1FF { // a terminal may draw half of a flag as wide as a flag
 		return 2
 	}
 	return max(narrow.RuneWidth(r), wide.RuneWidth(r), 1)

@@ -22,7 +22,7 @@ func Approval(message string, schema json.RawMessage) bool {
 	fields, approves := 0, false
 	_ = members(s.Properties, func(name string, raw json.RawMessage) error {
 		var p property
-		_ = json.Unmarshal(raw, &p) // The name and the type count even after an error.
+		_ = json.Unmarshal(raw, &p) // After an error, the name and the decoded members count.
 		fields++
 		own := []string{name, p.Title, p.Description}
 		approves = approves || p.approves(own, said)

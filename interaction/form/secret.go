@@ -160,7 +160,7 @@ var digits = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\^?\(?(\\d|\[0-9\])(\{(\d+)(,\d+)?\}|\+|(\\d|\[0-9\])+)\)?\$?$`)
 })
 
-// isCode reports whether a field of digits asks for a one-time code or another code of a person.
+// isCode reports whether a field of digits asks for a one-time code or another secret code.
 func isCode(p map[string]any, texts []string) bool {
 	pattern, _ := p["pattern"].(string)
 	least, _ := p["minLength"].(float64)
@@ -295,7 +295,8 @@ var codes = sync.OnceValue(func() *regexp.Regexp {
 		`key)s?\b|\bunlock pattern\b|\bmaster (key|pass)\b`)
 })
 
-// spelled joins the single letters from the index i on to one word. It returns "" if there is no such word.
+// spelled joins the single letters from the index i on, as in "p i n", to one word. It returns "" for fewer than three
+// letters.
 func spelled(list []string, i int) string {
 	if utf8.RuneCountInString(list[i]) != 1 || utf8.RuneCountInString(wordOr(list, i-1)) == 1 {
 		return ""
@@ -529,7 +530,7 @@ func wordOr(list []string, i int) string {
 	return list[i]
 }
 
-// wordSet returns the words of a list in the folded form.
+// wordSet splits a list at its commas. It folds each entry, so that a folded word of a form can be looked up.
 func wordSet(list string) map[string]bool {
 	m := map[string]bool{}
 	for w := range strings.SplitSeq(list, ",") {
@@ -546,8 +547,8 @@ func hasWord(list []string, of string) bool {
 	return slices.ContainsFunc(list, func(w string) bool { return inList(of, w) })
 }
 
-// terms are the words for secrets. The words in latin also count inside a longer word. The words in whole count only
-// as whole words. The words in other are of other scripts.
+// terms are the words for secrets. A word in the field latin also counts inside a longer word. A word in the field
+// whole counts only as a whole word. The field other has the words in other scripts.
 var terms = sync.OnceValue(func() (t struct {
 	latin, other []string
 	whole        map[string]bool

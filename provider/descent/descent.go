@@ -134,7 +134,7 @@ func Of(pid int) (Line, error) {
 		if stricter(own.limit, links[0].limit) {
 			links[0].limit = own.limit
 		}
-		links[0].brand, links[0].branded = ownBrand() // needed if /proc is hidden
+		links[0].brand, links[0].branded = ownBrand() // this also works if /proc cannot be read
 	}
 	l := line(links)
 	l.Partial, l.Hidden = namespaced()

@@ -226,7 +226,7 @@ func (r *run) passStream(from reader, events *eventReader, body io.ReadCloser) (
 			return stopReason{}, &failure{message: err.Error(), unknown: true}
 		case from.isLast():
 			stop := time.AfterFunc(lateEnd, func() { _ = body.Close() })
-			_, _ = io.Copy(io.Discard, body) // for the record; the answer is complete
+			_, _ = io.Copy(io.Discard, body) // records the rest; the answer is already complete
 			stop.Stop()
 			return r.endStream(from, io.EOF)
 		}
@@ -361,5 +361,5 @@ func (a *agent) receivedEnd(session string, err error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		end["error"] = a.hidden().text(err.Error())
 	}
-	_ = a.sendReceived(end) // the goroutine that reads from the client notices that it is gone
+	_ = a.sendReceived(end) // Serve ends if the client has gone
 }

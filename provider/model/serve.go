@@ -218,7 +218,7 @@ func sessionID(params json.RawMessage) string {
 	var p struct {
 		SessionID string `json:"sessionId"`
 	}
-	_ = json.Unmarshal(params, &p) // malformed parameters name no session
+	_ = json.Unmarshal(params, &p) // after an error, p names no session
 	return p.SessionID
 }
 
@@ -251,7 +251,7 @@ func (a *agent) requestClient(ctx context.Context, method string, params object)
 			return nil
 		}
 		refused := &agentside.Error{}
-		_ = json.Unmarshal(m.Error, refused) // an error of another form has no message
+		_ = json.Unmarshal(m.Error, refused) // if this fails, refused has no message
 		return refused
 	case <-ctx.Done():
 		return ctx.Err()
@@ -260,12 +260,12 @@ func (a *agent) requestClient(ctx context.Context, method string, params object)
 
 // sendResult answers a request.
 func (a *agent) sendResult(id json.RawMessage, result object) {
-	_ = a.conn.Send(agentside.Message{ID: id, Result: agentside.Encode(result)}) // the reader notices a gone client
+	_ = a.conn.Send(agentside.Message{ID: id, Result: agentside.Encode(result)}) // Serve ends if the client has gone
 }
 
 // sendUpdate sends an update of a session.
 func (a *agent) sendUpdate(session string, u object) {
-	_ = a.sendNotification("session/update", object{"sessionId": session, "update": u}) // the reader notices a gone client
+	_ = a.sendNotification("session/update", object{"sessionId": session, "update": u}) // Serve ends with the client
 }
 
 func (a *agent) sendNotification(method string, params object) error {

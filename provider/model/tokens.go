@@ -94,7 +94,7 @@ func (l *loose[T]) UnmarshalJSON(b []byte) error {
 	l.v = nil
 	if bytes.HasPrefix(b, []byte("{")) {
 		l.v = new(T)
-		_ = json.Unmarshal(b, l.v) // a member of another form is absent
+		_ = json.Unmarshal(b, l.v) // a member of another form stays empty
 	}
 	return nil
 }

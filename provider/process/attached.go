@@ -65,12 +65,12 @@ func Attached(spec Spec, signals <-chan os.Signal) (code int, sig string, err er
 	p.watch.Entered() // its result is not needed, because the person sees a failure
 	if err := p.tree.setLeader(p.cmd.Process); err != nil {
 		_ = p.cmd.Process.Kill()
-		_ = p.cmd.Wait() // it was killed
+		_ = p.cmd.Wait() // the result is known: it was killed
 		return 0, "", err
 	}
 	ended, stop := context.WithCancel(context.Background())
 	go passOn(ended, signals, p.cmd.Process)
-	_ = p.cmd.Wait() // the state has the result
+	_ = p.cmd.Wait() // p.cmd.ProcessState has the result
 	stop()
 	if _, survived := p.tree.endRest(p.grace, p.noGrace); len(survived) > 0 {
 		err = &survivedError{Processes: survived}
@@ -84,7 +84,7 @@ func passOn(ended context.Context, signals <-chan os.Signal, to *os.Process) {
 		select {
 		case sig := <-signals:
 			if sig == syscall.SIGTERM || sig == syscall.SIGHUP {
-				_ = to.Signal(sig) // the process may have ended
+				_ = to.Signal(sig) // fails only if the process has ended
 			}
 		case <-ended.Done():
 			return

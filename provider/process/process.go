@@ -120,7 +120,7 @@ func (p *Process) discard() {
 	close(p.stderr.done)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = p.End(ctx)       // only bwrap was started
+	_ = p.End(ctx)       // nothing can be left, because only bwrap ran
 	_ = p.stdout.Close() // it has no reader
 }
 

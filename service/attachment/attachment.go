@@ -40,7 +40,7 @@ func Save(dir, message string, n int, name string, r io.Reader, limit int64) (pa
 	}
 	defer func() {
 		if err != nil {
-			_ = f.Close()           // may be closed already; err has the cause
+			_ = f.Close()           // may fail, because f may be closed already; err has the cause
 			_ = os.Remove(f.Name()) // half a file is useless
 		}
 	}()

@@ -182,8 +182,9 @@ func (c *Channel) inbound(raw json.RawMessage, id int64) (m channel.Inbound, alb
 	return m, "", false
 }
 
-// isPersons reports whether a message comes from a person or from this bot. A message in the name of a chat does not
-// show its author: an anonymous administrator has the same id in every group. Rights belong to people.
+// isPersons reports whether a message comes from a person or from this bot. Rights belong to people, so a message in
+// the name of a chat does not count. It does not show its author, because an anonymous administrator has the same id in
+// every group.
 func (c *Channel) isPersons(m *message) bool {
 	return m.From != nil && m.Sender == nil && (!m.From.Bot || decimal(m.From.ID) == c.self)
 }

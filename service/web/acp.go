@@ -72,7 +72,7 @@ func (s *Server) acp(w http.ResponseWriter, r *request) error {
 	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(inputBody)
 	status, why := s.relayMessages(r, conn, opt)
-	// The client may be gone.
+	// Close fails only if the client has already gone.
 	_ = conn.Close(status, why)
 	return nil
 }

@@ -170,7 +170,7 @@ func (s *Server) guardRoute(rt route) http.HandlerFunc {
 // readBody reads the body, which must be JSON. A GET request must have no body.
 func (r *request) readBody(w http.ResponseWriter, limit int64) (err error) {
 	out := http.NewResponseController(w)
-	_ = out.SetReadDeadline(time.Now().Add(bodyTime)) // otherwise the end of the connection is the only limit
+	_ = out.SetReadDeadline(time.Now().Add(bodyTime)) // if this fails, a slow body has no time limit
 	defer func() { _ = out.SetReadDeadline(time.Time{}) }()
 	if r.body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit)); err != nil {
 		var large *http.MaxBytesError
@@ -246,7 +246,7 @@ func (a *answer) WriteHeader(status int) {
 func (a *answer) beginAnswer(status int) {
 	if a.status == 0 {
 		a.status = status
-		// Without a deadline, only the end of the connection ends the write.
+		// If this fails, the write has no time limit and ends at the latest with the connection.
 		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(a.patience))
 	}
 }

@@ -124,7 +124,7 @@ func (ts *liveSessions) giveUp(key sessionKey, k *liveSession) {
 	}
 	ts.mu.Unlock()
 	if mine {
-		// The error is on record.
+		// Close has recorded its error on the log, so the error needs no handling here.
 		_ = k.conv.Close(context.Background())
 	}
 }
@@ -160,7 +160,7 @@ func (ts *liveSessions) closeAll() {
 	ts.mu.Unlock()
 	for _, k := range all {
 		k.rest.Stop()
-		// The error is on record.
+		// Close has recorded its error on the log, so the error needs no handling here.
 		_ = k.conv.Close(context.Background())
 	}
 }

@@ -105,7 +105,7 @@ func (c *counters) countFacts(ctx context.Context, l *eventLog, log logReader) e
 func (n *counted) addEvent(e event.Event) {
 	n.upTo = e.Seq
 	var r record.Record
-	// Apply fails for unreadable events; these are counted by their type.
+	// Apply fails for an unreadable event. The event still counts, because its type is known.
 	_ = r.Apply(e)
 	if e.Type == event.Requested {
 		if f, err := fact.Decode[fact.Requested](e); err == nil {
@@ -172,7 +172,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *request) error {
 	b.line("perlica_inputs_under_way", float64(under))
 	s.counts.writeMetrics(&b)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	// The client may be gone.
+	// A failure means that the client has gone, and then nobody needs the answer.
 	_, _ = w.Write([]byte(b.String()))
 	return nil
 }

@@ -236,7 +236,7 @@ func refuse(w http.ResponseWriter, r *http.Request, err error) {
 		h.Set("Retry-After", p.At.UTC().Format(http.TimeFormat))
 	}
 	w.WriteHeader(p.Status)
-	// The client may be gone.
+	// A failure means that the client has gone, and then nobody needs the answer.
 	_ = json.NewEncoder(w).Encode(&p)
 }
 
@@ -248,7 +248,7 @@ func reply(w http.ResponseWriter, status int, v any) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	// The client may be gone.
+	// A failure means that the client has gone, and then nobody needs the answer.
 	_, _ = w.Write(append(b, '\n'))
 	return nil
 }

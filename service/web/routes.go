@@ -100,7 +100,7 @@ func (s *Server) other(mux *http.ServeMux, w http.ResponseWriter, r *http.Reques
 	}
 	w.Header().Set("Content-Type", kind)
 	if _, err := w.Write(data); err != nil {
-		// The client is gone.
+		// The client has gone, so nobody needs an answer.
 		return nil
 	}
 	return nil
@@ -129,7 +129,7 @@ func (s *Server) self(w http.ResponseWriter, r *request) error {
 
 func (s *Server) describe(w http.ResponseWriter, _ *request) error {
 	w.Header().Set("Content-Type", "application/json")
-	// The client may be gone.
+	// A failure means that the client has gone, and then nobody needs the answer.
 	_, _ = w.Write(description)
 	return nil
 }
@@ -139,7 +139,7 @@ func (s *Server) health(w http.ResponseWriter, _ *request) error { return plain(
 // plain writes a text.
 func plain(w http.ResponseWriter, text string) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	// The client may be gone.
+	// A failure means that the client has gone, and then nobody needs the answer.
 	_, _ = w.Write([]byte(text))
 	return nil
 }

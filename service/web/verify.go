@@ -162,7 +162,7 @@ func (s *Server) proof(w http.ResponseWriter, r *request) error {
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", `attachment; filename="event-`+strconv.FormatInt(int64(seq), 10)+`.tlog-proof"`)
-	// The client may be gone.
+	// A failure means that the client has gone, and then nobody needs the answer.
 	_, _ = w.Write(text)
 	return nil
 }

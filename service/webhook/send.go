@@ -131,7 +131,7 @@ func (c *Channel) postReply(ctx context.Context, p post) (id string, err error) 
 	var said struct {
 		ID string `json:"id"`
 	}
-	_ = strict.Unmarshal(text, &said) // an answer needs no body
+	_ = strict.Unmarshal(text, &said) // a receiver may answer without a body
 	return said.ID, nil
 }
 

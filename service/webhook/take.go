@@ -101,7 +101,7 @@ func (c *Channel) takeMessage(w http.ResponseWriter, r *http.Request) {
 		status, said = no.status, map[string]string{"error": no.why}
 	}
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(said) // a disconnected client repeats
+	_ = json.NewEncoder(w).Encode(said) // a client without this answer sends the message again
 }
 
 // notAnAgent refuses a request of a process that descends from an agent. Such a process could read
@@ -123,7 +123,7 @@ func notAnAgent(r *http.Request) error {
 	switch err := descent.CheckTCP(peer, at); {
 	case errors.As(err, &agent):
 		return &refusal{http.StatusForbidden, err.Error()}
-	case err != nil: // the process may be visible next time
+	case err != nil: // ask the sender to try again, because its process may be visible then
 		return &refusal{http.StatusServiceUnavailable, err.Error()}
 	}
 	return nil

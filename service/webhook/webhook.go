@@ -232,8 +232,9 @@ func Sign(secret Secret, timestamp string, body []byte) string {
 	return "v1=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// stale is the largest time by which a message may be older than the card that it answers. A gateway that was cut off
-// may deliver old messages much later. Seconds do not matter, because clocks differ.
+// stale is the largest time by which a message may be older than the question that it answers. An older message is not
+// an answer, because a gateway without a network may deliver its messages late. A few seconds do not matter, because
+// clocks differ.
 const stale = time.Minute
 
 // sending records when the receiver confirmed a message.
@@ -242,7 +243,7 @@ type sending struct {
 	at     time.Time
 }
 
-// tick numbers an event.
+// tick returns the next number. The numbers give the order of received attempts and confirmed replies.
 func (c *Channel) tick() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -260,7 +261,7 @@ func (c *Channel) cameFirst(id string, now int64) int64 {
 	return now
 }
 
-// landed records that the receiver has a message.
+// landed records that the receiver has confirmed a posted message.
 func (c *Channel) landed(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

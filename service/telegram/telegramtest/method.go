@@ -61,7 +61,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case f.Late:
 	case f.Status != 0 && f.Raw:
 		w.WriteHeader(f.Status)
-		_, _ = io.WriteString(w, f.Say) // a disconnected client does not mind
+		_, _ = io.WriteString(w, f.Say) // fails only if the client has disconnected
 		return
 	case f.Status != 0:
 		answer(w, nil, &problem{f.Status, f.Say}, f.RetryAfter)
@@ -81,7 +81,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case f.Half:
 		w.Header().Set("Content-Length", "1000")
 		_, _ = io.WriteString(w, `{"ok":true,"result":{"mess`)
-		_ = http.NewResponseController(w).Flush() // the cut follows anyway
+		_ = http.NewResponseController(w).Flush() // an error does not matter, because the connection is cut next
 		panic(http.ErrAbortHandler)
 	}
 	answer(w, result, p, 0)
@@ -110,7 +110,7 @@ func answer(w http.ResponseWriter, result any, p *problem, retryAfter int) {
 		}
 		w.WriteHeader(p.code)
 	}
-	_ = json.NewEncoder(w).Encode(body) // a disconnected client does not mind
+	_ = json.NewEncoder(w).Encode(body) // fails only if the client has disconnected
 }
 
 func read(r *http.Request) (req request, err error) {
@@ -153,13 +153,13 @@ func (r request) text(name string) string {
 	case json.Number:
 		return v.String()
 	default:
-		b, _ := json.Marshal(v) // it came from JSON
+		b, _ := json.Marshal(v) // v was decoded from JSON
 		return string(b)
 	}
 }
 
 func (r request) number(name string) int64 {
-	n, _ := strconv.ParseInt(r.text(name), 10, 64) // 0 is refused where it matters
+	n, _ := strconv.ParseInt(r.text(name), 10, 64) // an invalid number is 0, which the method may refuse
 	return n
 }
 
@@ -208,7 +208,7 @@ func (s *Server) updates(r *http.Request, req request, f Fault) (any, *problem) 
 				continue
 			}
 			one := map[string]json.RawMessage{}
-			_ = json.Unmarshal(u.Body, &one) // the server made it
+			_ = json.Unmarshal(u.Body, &one) // this server encoded it
 			one["update_id"] = json.RawMessage(strconv.FormatInt(u.ID, 10))
 			list = append(list, one)
 		}
@@ -382,5 +382,5 @@ func (s *Server) serveFile(w http.ResponseWriter, at string) {
 		return
 	}
 	w.Header().Set("Content-Length", fmt.Sprint(len(f.Data)))
-	_, _ = w.Write(f.Data) // a disconnected client does not mind
+	_, _ = w.Write(f.Data) // fails only if the client has disconnected
 }

@@ -128,7 +128,7 @@ func fromFact(f fact.DevicePaired, at time.Time) Device {
 	dev := Device{ID: f.ID, Name: access.Name(f.Name), Kind: Program, Rights: f.Rights, Paired: at, token: f.Token}
 	if f.Token == nil {
 		dev.Kind, dev.Address, dev.Browser = Browser, f.Address, f.Browser
-		dev.key, _ = keyOfRecord(f.Key) // an unreadable key verifies no signature
+		dev.key, _ = keyOfRecord(f.Key) // an unreadable key is nil, which verifies no signature
 	}
 	return dev
 }
