@@ -19,7 +19,7 @@ const (
 func TestLenient(t *testing.T) {
 	for name, tt := range map[string]struct {
 		initialize, session string // additional members of the two answers
-		modes, options      int    // the numbers that remain
+		modes, options      int    // the numbers of modes and options that remain
 		logins              int
 		warnings            int
 	}{

@@ -95,7 +95,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatal("the line was changed")
 		}
 		if !utf8.Valid(line) {
-			return // encoding/json replaces invalid UTF-8
+			return // encoding/json would replace the invalid UTF-8
 		}
 		members, once := members(line)
 		if members == nil {

@@ -237,7 +237,7 @@ var faults = []fault{
 func TestOnce(t *testing.T) {
 	for _, f := range faults {
 		if f.secure != nil {
-			continue // TestSecure has these
+			continue // TestSecure checks these cases
 		}
 		t.Run(f.name, func(t *testing.T) {
 			s := listen(t, f.serveFault)

@@ -153,7 +153,8 @@ func marked(pid int, mark string) int {
 	if slices.Contains(found, mark) {
 		return markOurs
 	}
-	// Marks that this process inherited do not identify one of its own agents.
+	// Ignore the marks that this process itself has inherited from an agent above it. They do not mark one of its own
+	// agents.
 	if own := os.Getenv(agentMark); len(found) == 0 || strings.Join(found, "/") == own {
 		return markNone
 	}
@@ -181,7 +182,8 @@ func Survivors() []Survivor {
 		if len(ms) == 0 || anyAlive(ms) {
 			continue
 		}
-		// The process numbers in a mark are valid only in their own namespace.
+		// The process numbers in a mark are valid only in their own namespace, so skip the processes of other
+		// namespaces.
 		if ns, _ := os.Readlink("/proc/" + strconv.Itoa(s.pid) + "/ns/pid"); ns != namespace {
 			continue
 		}

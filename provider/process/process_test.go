@@ -146,7 +146,7 @@ func TestProcessLeavesWhenStdinCloses(t *testing.T) {
 		t.Fatal("it has an exit state while it runs")
 	}
 	procEnd(t, p)
-	procEnd(t, p) // the second call returns the same
+	procEnd(t, p) // a second End returns the same result
 	if code, sig, ok := p.ExitState(); code != 0 || sig != "" || !ok {
 		t.Fatalf("exit state %d %q %v", code, sig, ok)
 	}

@@ -30,7 +30,7 @@ func (c *Channel) Send(ctx context.Context, m channel.Outbound) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	// The message with the text has the buttons.
+	// The file gets no buttons, because the message with the text has them.
 	if _, err := c.document(ctx, m, outgoing{Chat: o.Chat, Thread: o.Thread}); err != nil {
 		return "", fmt.Errorf("telegram: the text was sent, but not its file: %s", err.Error())
 	}

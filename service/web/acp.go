@@ -58,14 +58,14 @@ func (s *Server) acp(w http.ResponseWriter, r *request) error {
 		return stoppingNow.problem(nothingSent)
 	default:
 	}
-	// Close waits for this connection.
+	// Count this connection, because Server.Close waits for all of them.
 	s.turns.Add(1)
 	defer s.turns.Done()
 	// The ACP draft of this transport requires this header.
 	w.Header().Set("Acp-Connection-Id", uuid.Must(uuid.NewV7()).String())
 	conn, err := websocket.Accept(w, r.Request, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
-		// Accept has already answered.
+		// Accept has already sent the client an error.
 		return nil
 	}
 	// CloseNow does nothing after an orderly close.

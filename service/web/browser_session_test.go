@@ -169,7 +169,7 @@ func testTwoTabs(t *testing.T, b *browser) {
 	two.hide(true)
 	for _, line := range []string{"000000500", "000001500"} {
 		one.wait("document.body.innerText.includes($?)", line)
-		b.http.CloseClientConnections() // the streams, and not the turn
+		b.http.CloseClientConnections() // this cuts the streams, but the turn continues
 		one.wait("document.querySelector('.link-state.live')")
 	}
 	two.hide(false)

@@ -197,7 +197,7 @@ func js[T any](p *tab, expression string, args ...any) T {
 // fill replaces each "$?" of an expression by a value in JSON.
 func fill(expression string, args []any) string {
 	for _, a := range args {
-		b, _ := json.Marshal(a) // strings and numbers
+		b, _ := json.Marshal(a) // strings and numbers can always be encoded
 		expression = strings.Replace(expression, "$?", string(b), 1)
 	}
 	return expression

@@ -82,7 +82,7 @@ func TestDevicesOverHTTP(t *testing.T) {
 	}
 	revoke(ids["program"], other).problem(forbidden)
 	revoke("nothing", admin).problem(notFound)
-	revoke("program", admin).problem(notFound) // a name
+	revoke("program", admin).problem(notFound) // a name is not an id
 	revoke(ids["other"], other).want(200)
 	revoke(ids["other"], other).problem(unauthorized)
 	s := w.follow("/v1/events", "")

@@ -28,7 +28,7 @@ func (s *Server) pairingBegin(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return notPaired(err)
 	}
-	// The browser may hold data of another server with the same address.
+	// The browser may hold data of another server with the same address. This header makes it delete them.
 	w.Header().Set("Clear-Site-Data", `"storage"`)
 	return reply(w, http.StatusOK, map[string]string{"pairing": handle})
 }

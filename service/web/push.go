@@ -201,7 +201,7 @@ func (s *Server) due(ctx context.Context, id string) (time.Duration, bool) {
 	if newest.IsZero() || s.present.awaitRequest(ctx, id, newest, s.opt.Foreground) {
 		return 0, false
 	}
-	// The question may have been answered by now.
+	// The question may have been answered during the wait, so look for the open questions again.
 	newest, until := span(s.openQuestions(ctx))
 	return time.Until(until), !newest.IsZero()
 }

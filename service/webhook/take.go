@@ -198,7 +198,8 @@ func (c *Channel) keepFiles(m message) (list []channel.File, err error) {
 		return nil, nil
 	}
 	for i, f := range m.Files {
-		// Other content under a known id must not replace the received file.
+		// The file's place contains a hash of its content, because another content with the same id must not replace
+		// the file.
 		place := fmt.Sprintf("%s\n%x", m.ID, sha256.Sum256(f.Data))
 		path, err := attachment.Save(c.opt.Files, place, i, f.Name, bytes.NewReader(f.Data), c.opt.MaxBody)
 		if err != nil {

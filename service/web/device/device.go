@@ -243,13 +243,13 @@ func (d *Devices) appendFact(ctx context.Context, build func(s *state) (event.Ev
 		}
 		_, err = d.log.AppendUnless(ctx, event.Query{Types: types(), After: head}, e)
 		if conflict := (*eventlog.ConflictError)(nil); errors.As(err, &conflict) {
-			// Another process or goroutine was faster.
+			// Another process or goroutine has appended an event first, so build this event again from the new state.
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		// The event counts without a checkpoint. The next checkpoint covers it.
+		// An error does not matter, because the event counts without a checkpoint, and the next checkpoint covers it.
 		_, _ = d.log.Checkpoint(ctx)
 		return d.refreshState(ctx)
 	}
