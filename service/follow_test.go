@@ -143,8 +143,7 @@ func TestFollowAcrossARestart(t *testing.T) {
 	alice.expect("A turn at the computer (chat) has ended")
 }
 
-// TestGrant checks that rights change without a new pairing, count at once, and count only if this
-// user changed them.
+// TestGrant checks that rights change at once and without a new pairing, and only if this user has changed them.
 func TestGrant(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())

@@ -293,8 +293,8 @@ func TestButtonsOfWhatWaits(t *testing.T) {
 	}
 }
 
-// TestTakenBackElsewhere checks that a message that another front end took from the session's queue
-// is not sent here.
+// TestTakenBackElsewhere checks that the bridge does not send a message that another front end took from the session's
+// queue.
 func TestTakenBackElsewhere(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())

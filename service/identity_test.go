@@ -87,8 +87,8 @@ func TestNamesAreEscaped(t *testing.T) {
 	}
 }
 
-// TestClonedLogPairsNoContact checks that contacts count only with the vouchers of their user's
-// state, and only for the log in its place.
+// TestClonedLogPairsNoContact checks that a contact on the log has rights only with a voucher of this user. The voucher
+// is valid only for the log at the same path.
 func TestClonedLogPairsNoContact(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve(local.DefaultLimits())

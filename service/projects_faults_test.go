@@ -180,8 +180,8 @@ func TestProjectIsWanted(t *testing.T) {
 	}
 }
 
-// TestCodesOfProjects checks that a code pairs in its own project. The guesses of a contact of
-// another project count like all guesses.
+// TestCodesOfProjects checks that a code pairs in its own project. A contact of another project that guesses codes is
+// limited like a stranger.
 func TestCodesOfProjects(t *testing.T) {
 	u := newUser(t)
 	u.projects[0].isPaired("alice")

@@ -236,9 +236,9 @@ func (b *Bridge) repeated(ch channel.Channel, m channel.Inbound, recorded string
 	}
 }
 
-// digest returns the digest of a message's content: the text, the data of the button on a separate line, and the files.
-// A file that is still on the platform counts with its name and size on a separate line, too. The digest is empty if a
-// file cannot be read.
+// digest returns the digest of a message's content, so that a repeated message can be recognised. The content is the
+// text, the data of the pressed button, and the files. For a file that is still on the platform, its name and its size
+// are used. The digest is empty if a file cannot be read.
 func (b *Bridge) digest(m channel.Inbound) string {
 	in := kernel.Input{Text: m.Text}
 	if m.Button != "" {

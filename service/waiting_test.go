@@ -82,8 +82,7 @@ func (c unreadable) Poll(context.Context, string) ([]channel.Inbound, string, er
 	return nil, "", channel.ErrNotSent
 }
 
-// TestAFaultIsOfItsBridge checks that a channel's fault of an earlier bridge is not shown as a
-// fault of this one.
+// TestAFaultIsOfItsBridge checks that a bridge does not show a channel's fault that an earlier bridge has recorded.
 func TestAFaultIsOfItsBridge(t *testing.T) {
 	w := newWorld(t)
 	faults := func(s *serving) (n int) {

@@ -130,7 +130,7 @@ func TestDismissedLate(t *testing.T) {
 		answered := make(chan struct{})
 		go func() {
 			defer close(answered)
-			// The editor's answer may come first. Then this one is too late, which is no error of the test.
+			// An error is ignored, because the editor may answer first, and this answer then comes too late.
 			_ = r.AnswerQuestion(context.Background(), open[0], interaction.Answer{Option: "reject-once", By: "ana",
 				Where: "pending"})
 		}()

@@ -31,7 +31,7 @@ func (t *Team) Confirm(ctx context.Context, name, key string, rights access.Righ
 	return fmt.Errorf("nobody asks to join as %s with that key", name)
 }
 
-// Leave ends this machine's membership. An admin may end another one.
+// Leave ends the membership with this name. This machine must be an admin, also to end its own membership.
 func (t *Team) Leave(ctx context.Context, name string) error {
 	m, ok := t.member(name)
 	if _, err := t.may(t.As, access.Admin); err != nil {

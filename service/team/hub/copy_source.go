@@ -114,8 +114,8 @@ func (s *CopySource) Checkpoint(size int64) (c evidence.Checkpoint, ok bool) {
 	return c, false
 }
 
-// Tree returns the tree of the read leaves and of the events that were not read again. It relies on
-// the copy alone, so it is only as reliable as the result of verify.Check for this source.
+// Tree returns the tree of the read leaves and of the events that were not read again. It is computed from the copy
+// alone, so it is only as reliable as the result of verify.Check for this source.
 func (s *CopySource) Tree() tree.Range { return s.tree.Clone() }
 
 // Events yields the events of an unread source. It checks nothing.

@@ -98,8 +98,8 @@ var template = sync.OnceValues(func() (*Server, error) {
 	return s, err
 })
 
-// Init makes an empty cluster. All clusters of a process have one system identifier. A test that
-// needs another one makes it in another process.
+// Init makes an empty cluster. All clusters of a process have the same system identifier. A test that needs a different
+// identifier makes its cluster in another process.
 func (s *Server) Init(t testing.TB) {
 	t.Helper()
 	if err := s.init(); err != nil {
