@@ -86,7 +86,7 @@ func TestCheckpointOfTheFirstBatch(t *testing.T) {
 			}
 		},
 	} {
-		var broken error // The committing goroutine reads broken only when it has a batch.
+		var broken error // No race: the committing goroutine reads broken only when it has a batch.
 		dir := t.TempDir()
 		l, err := Open(t.Context(), filepath.Join(dir, "e.db"), Options{Lazy: time.Hour, Keys: evidence.UseKeys(dir),
 			fail: func(point string) error {

@@ -41,7 +41,7 @@ func childCrowd(path string) {
 	}()
 	c := &crowder{path: path, name: os.Getenv("EVENTLOG_TEST_NAME")}
 	c.openLog()
-	// Start with the input at which the other processes are. Each of them may be in the middle of one input.
+	// Begin near the newest input. Go back by one input for each process, because each may be in the middle of one.
 	before, err := c.log.Count(context.Background(), event.Query{Types: []event.Type{event.Requested}})
 	c.must(err)
 	for n := max(before-crowdSize, 0); ; n++ {
@@ -70,7 +70,7 @@ func (c *crowder) openLog() {
 		Context: "default", Lazy: time.Millisecond, Keys: evidence.UseKeys(os.Getenv("EVENTLOG_TEST_KEYS")),
 	})
 	c.must(err)
-	c.log.batch.wait = time.Minute // A process that was stopped while it held the lock continues later.
+	c.log.batch.wait = time.Minute // A process may be suspended for long while it holds the lock.
 }
 
 func (c *crowder) must(err error) {

@@ -20,7 +20,7 @@ import (
 
 // Options are the options of Open.
 type Options struct {
-	// Context is the context_id of every event written.
+	// Context is the context_id of every event written. A project may have several contexts, each with its own log.
 	Context string
 	// Now returns the current time. nil means time.Now.
 	Now func() time.Time

@@ -111,7 +111,7 @@ END`)
 		}
 		mustAppend(t, l, fact(event.Truncated, event.Refs{}))
 		mustAppend(t, l, fact(event.Truncated, event.Refs{}))
-		die = true // The committing goroutine reads die only when it has a batch.
+		die = true // No race: the committing goroutine reads die only when it has a batch.
 		if _, err := l.Append(t.Context(), fact(event.Truncated, event.Refs{})); err == nil {
 			t.Fatal("the log lives")
 		}
@@ -211,7 +211,7 @@ func TestAnchoredAfterReopen(t *testing.T) {
 	if err := l.Anchored(); err != nil {
 		t.Fatal(err)
 	}
-	die = true // The committing goroutine reads die only when it has a batch.
+	die = true // No race: the committing goroutine reads die only when it has a batch.
 	if _, err := l.EndRun(t.Context(), fact(event.CallEnforced, event.Refs{})); !errors.Is(err, fault) {
 		t.Errorf("when it died: %v", err)
 	}

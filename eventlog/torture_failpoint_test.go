@@ -28,8 +28,8 @@ var failpoints = []struct {
 
 var errFailpoint = errors.New("made to fail")
 
-// armLog installs the fault of the script in the log. The committing goroutine reads the hook only when it has a
-// batch.
+// armLog installs the fault of the script in the log. That is no race, because the committing goroutine reads the hook
+// only when it has a batch.
 func (s script) armLog(l *Log) {
 	l.batch.fail = func(point string) error {
 		s.passed[point]++

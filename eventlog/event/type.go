@@ -116,7 +116,7 @@ const (
 	DeviceRevoked       Type = "web.device_revoked"
 	WebRefused          Type = "web.refused"
 
-	// Perlica writes the types that begin with Team to the log of the team's context.
+	// Perlica writes the types that begin with Team to the log of the context that belongs to the team.
 	TeamJoined   Type = "team.joined"
 	TeamMember   Type = "team.member"
 	TeamClaimed  Type = "team.claimed"

@@ -313,7 +313,7 @@ func (v *verification) addMissing(b *Block, last int64) {
 func (v *verification) compareNodes() {
 	for i := 0; i < len(v.tree.Nodes); i++ {
 		n := v.tree.Nodes[i]
-		damaged := v.damaged && n.Level == tree.NodeHeight // also true after the stored hash replaced the group
+		damaged := v.damaged && n.Level == tree.NodeHeight // stays true when the stored hash replaces the group
 		switch stored, ok := v.nodes[place{n.Level, n.N}]; {
 		case n.Level > tree.NodeHeight && v.lost, ok && stored == n.Hash:
 		case !damaged && (ok || v.hasNodes):
