@@ -227,8 +227,8 @@ func TestReadersOfAForgedLog(t *testing.T) {
 // forgedColumn is the text that the forger writes into a column of the log.
 const forgedColumn = "f0f0f0f0-1111-7222-8333-f0f0f0f0f0f0"
 
-// forgeries returns changes of the log, each as SQL by its name. Each change removes an event from a selection, or adds
-// it to another selection.
+// forgeries returns changes of the log, each as SQL by its name. Each change makes a query miss an event, or return
+// an event that does not belong to its result.
 func forgeries() map[string]string {
 	const first, second = `(SELECT min(seq) FROM events WHERE type = 'llm.responded')`,
 		`(SELECT min(seq) FROM events WHERE type = 'interaction.requested')`

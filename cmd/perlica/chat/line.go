@@ -83,7 +83,7 @@ func (c *chat) editElsewhere(text string) (edited string, err error) {
 	c.setBracketedPaste(false)
 	defer c.setBracketedPaste(true)
 	err = c.tty.Aside(func() error {
-		// The variable is a shell command and may have arguments, as for git.
+		// VISUAL or EDITOR contains a shell command, which may have arguments, as for git.
 		cmd := exec.Command("sh", "-c", program+` "$@"`, program, f.Name())
 		if runtime.GOOS == "windows" {
 			words := append(strings.Fields(program), f.Name())

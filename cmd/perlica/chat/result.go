@@ -81,7 +81,7 @@ func (c *chat) pageElsewhere(pager string, rows []card.Row) error {
 	c.setBracketedPaste(false)
 	defer c.setBracketedPaste(true)
 	return c.tty.Aside(func() error {
-		cmd := exec.Command("sh", "-c", pager) // The variable is a shell command, as for git.
+		cmd := exec.Command("sh", "-c", pager) // The variable PAGER contains a shell command, as for git.
 		if runtime.GOOS == "windows" {
 			words := strings.Fields(pager)
 			cmd = exec.Command(words[0], words[1:]...)

@@ -117,8 +117,8 @@ func (c *chat) sendInput(line string, in kernel.Input) {
 	}
 }
 
-// keepLine remembers the sent line as it was typed, so a text that began with two slashes stays a text. If the input
-// was refused, the line comes back into the editor, or stays in the queue.
+// keepLine remembers the sent line exactly as it was typed. A text that was typed after two slashes would otherwise
+// come back as a command. If the input was refused, the line comes back into the editor, or stays in the queue.
 func (c *chat) keepLine(line string, queued bool, res record.Result, err error) {
 	if err != nil {
 		c.a.Complain(err)

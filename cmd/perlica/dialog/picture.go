@@ -5,9 +5,9 @@ import (
 	"encoding/base64"
 	"fmt"
 	"image"
-	_ "image/gif"  // The decoders of
-	_ "image/jpeg" // all formats that
-	_ "image/png"  // terminals draw.
+	_ "image/gif"  // decodes GIF
+	_ "image/jpeg" // decodes JPEG
+	_ "image/png"  // decodes PNG
 	"strings"
 )
 

@@ -17,15 +17,15 @@ func SurviveBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPI
 // IsClosedPipe reports whether err means that nobody reads the pipe.
 func IsClosedPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
-// resumeWait limits the wait in StopProcess. If no shell could continue the process, the system does not stop it at
-// all.
+// resumeWait limits the wait in StopProcess. The limit is needed, because the system does not stop the process if no
+// shell could continue it.
 const resumeWait = 500 * time.Millisecond
 
 // StopProcess stops the process and its job as Ctrl-Z would. It then waits for a value on the channel, but at most
 // for resumeWait. No code may catch SIGTSTP, because only the signal's default action stops a process.
 func StopProcess[T any](again <-chan T) {
-	// The lock excludes a child between fork and exec. The signal would stop such a child. This process would then wait
-	// in the fork, never stop itself, and the shell would wait for this process.
+	// The lock keeps other goroutines from starting a child now. The signal would also stop a child between fork and
+	// exec. This process would then wait for the child and never stop, and the shell would wait for this process.
 	syscall.ForkLock.RLock()
 	_ = syscall.Kill(0, syscall.SIGTSTP) // A process may always signal its own job.
 	syscall.ForkLock.RUnlock()

@@ -134,7 +134,7 @@ func (a *app) keep(ctx context.Context, form form,
 	err = a.keepOpen(hard, soft, r, out, func(k *schedule.Keeper) error { return f(soft, k, p) })
 	stopNotifying()
 	if cerr := done(); err == nil && cerr != nil {
-		a.Note("warning: closing the log: " + cerr.Error()) // The outcomes are on disk.
+		a.Note("warning: closing the log: " + cerr.Error()) // The outcomes are on disk, so a warning is enough.
 	}
 	if err == nil && out.failed != nil {
 		err = out.failed

@@ -89,7 +89,7 @@ type listedSchedule struct {
 	Permissions string      `json:"permissions"`
 	Paused      bool        `json:"paused"`
 	Next        *time.Time  `json:"next,omitempty"`
-	Due         *time.Time  `json:"due,omitempty"` // the time Next with its delay
+	Due         *time.Time  `json:"due,omitempty"` // Next plus the delay of this schedule
 	Last        *time.Time  `json:"last,omitempty"`
 	Outcome     string      `json:"outcome,omitempty"`
 	Run         event.RunID `json:"run_id,omitempty"`

@@ -110,8 +110,8 @@ func decodeKey(b []byte) (k Key, n int, sequence bool) {
 	return Key{Kind: KeyRune, Rune: r}, n, false
 }
 
-// decodeEscape decodes a sequence that begins with Esc. Alt with a letter is such a sequence and is not the letter.
-// Ctrl-C is never a part of a sequence.
+// decodeEscape decodes a sequence that begins with Esc. For example, Alt with y sends Esc and y, and must not count
+// as the letter y. Ctrl-C is never a part of a sequence.
 func decodeEscape(b []byte) (k Key, n int, sequence bool) {
 	if len(b) == 1 {
 		return Key{}, 0, true

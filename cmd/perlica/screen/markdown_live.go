@@ -66,7 +66,8 @@ func (s *MarkdownStream) settleRows(rows, columns int) string {
 	return text
 }
 
-// maxTries limits the tries in settleRows. It looks for a place where the divided text looks like the whole text.
+// maxTries limits the tries in settleRows. Each try looks for a place at which the text can be divided without
+// changing its look.
 const maxTries = 60
 
 // places returns the places at which a text may be divided, after the place in the parameter "from": before a line, a

@@ -6,7 +6,7 @@ import "strings"
 type blockKind int
 
 const (
-	blockProse blockKind = iota // all other blocks
+	blockProse blockKind = iota // a block of no other kind
 	blockBlank                  // lines without text
 	blockOpen                   // the line that opens a fence
 	blockCode                   // a line of code within a fence

@@ -70,8 +70,8 @@ func (w *SafeWriter) writeOut(out []byte) error {
 	return nil
 }
 
-// sanitize appends the sanitized bytes of p to out. The result "rest" are bytes at the end that need more bytes after
-// them.
+// sanitize appends the sanitized bytes of p to out. The result "rest" has the bytes at the end that can be judged
+// only together with the next bytes.
 func sanitize(out, p []byte) (done, rest []byte) {
 	for i := 0; i < len(p); {
 		c := p[i]

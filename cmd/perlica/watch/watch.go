@@ -215,7 +215,7 @@ func (w *watcher) showNotice(n record.Notice) {
 			w.say.Line(w.say.Styles.Dim(text))
 		}
 	case record.Held:
-		if w.held = n.By != ""; w.held { // A single run names no holder, and the input announces it.
+		if w.held = n.By != ""; w.held { // By is empty for a single run, which its input announces.
 			w.by = fmt.Sprintf("the %s (process %d)", n.By, n.PID)
 			w.printNote("%s has held the session since %s", w.by, n.Since.Local().Format(time.DateTime))
 		}
