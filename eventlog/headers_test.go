@@ -10,7 +10,7 @@ import (
 )
 
 // TestHeaders checks that Headers finds each change of a header, a leaf, the order or the number of events. It must
-// also find a change after the number with which Headers begins.
+// also find the change if it begins in the middle of the log.
 func TestHeaders(t *testing.T) {
 	leaveToOtherBuild(t)
 	passes := map[string]bool{

@@ -11,8 +11,8 @@ import (
 	"github.com/perlica/perlica/eventlog/verify"
 )
 
-// spoil makes a copy of the victim's log. It changes the copy's database by d and the copy's anchor by edit. If the
-// anchor is then empty, spoil removes it.
+// spoil makes a copy of the victim's log. It changes the copy's database as d says, and the copy's anchor with the
+// function "edit". If the anchor is then empty, spoil removes it.
 func spoil(t *testing.T, v *victim, d tampering, edit func(string) string) verify.Report {
 	t.Helper()
 	path := v.copyLog(t)

@@ -185,8 +185,8 @@ type edits struct {
 // A move says that s[from:to] of the text was replaced. shift is the number of bytes by which the later text moved.
 type move struct{ from, to, shift int }
 
-// replace replaces s[from:to] by mask. All earlier replacements must be to the left. replace splits no rune. In JSON
-// it does not leave the string around s[from].
+// replace replaces s[from:to] by the text in "mask". All earlier replacements must be to the left. replace splits no
+// rune. In JSON it does not leave the string around s[from].
 func (e *edits) replace(from, to int, mask string) {
 	if from < e.done || e.s[from:to] == mask {
 		return
