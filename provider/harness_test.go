@@ -116,7 +116,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// child returns an agent that is this test binary as the test child of that name.
+// child returns an agent that is this test binary as the test child with this name.
 func child(name string, args ...string) provider.Agent {
 	return provider.Agent{
 		ID:      name,

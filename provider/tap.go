@@ -66,8 +66,8 @@ func (o *sending) waitSent(c *Conn) error {
 // sendLine queues a line and waits until it has left.
 func (c *Conn) sendLine(line []byte, call *Call) error { return c.queueLine(line, call).waitSent(c) }
 
-// postLine queues a line for the reader, which does not wait until the line has left. While the queue is full,
-// the reader reads nothing. An agent that asks and never reads the answers thus stops, and the write timeout
+// postLine queues a line for the reader, which does not wait until the line has left. While the queue is full, the
+// reader reads nothing. Therefore an agent that asks and never reads the answers blocks itself, and the write timeout
 // ends it.
 func (c *Conn) postLine(line []byte) {
 	c.queueLine(line, nil)

@@ -25,7 +25,7 @@ import (
 // MinWidth is the minimum width of a card, in columns.
 const MinWidth = 20
 
-// PhoneWidth is the width of a card in a message, in columns. Phones show so many columns in one row.
+// PhoneWidth is the width of a card in a message, in columns. A phone shows about this many columns in one row.
 const PhoneWidth = 44
 
 // Tone is the meaning of a row, for front ends that use colours.

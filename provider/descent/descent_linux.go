@@ -72,8 +72,8 @@ func ownBrand() (mode string, ok bool) {
 	return brandOf(now.Max)
 }
 
-// brandOf decodes a hard limit of file locks. Every finite limit is a brand, because a process can lower its
-// own.
+// brandOf decodes a hard limit of file locks. Every finite limit counts as a brand, because a branded process can lower
+// its limit to any other value. An unknown value therefore means the strictest mode.
 func brandOf(limit uint64) (mode string, ok bool) {
 	switch limit {
 	case unix.RLIM_INFINITY:

@@ -90,8 +90,9 @@ type Forced struct {
 	Rest       []Survivor // remaining processes that were ended, too
 }
 
-// Start starts an agent in its own process group (on Windows: job object). The error is a *launchError, or a
-// *sandbox.Error if the machine lacks the sandbox, unless the system lacked a resource.
+// Start starts an agent in its own process group (on Windows: job object). The error is usually a *launchError. It is a
+// *sandbox.Error if the machine cannot make the sandbox. It has neither type if the system lacks a resource, such as
+// free descriptors.
 func Start(spec Spec) (*Process, error) {
 	if spec.Launched != nil {
 		if p, err, ok := spec.Launched.takeProcess(spec); ok {

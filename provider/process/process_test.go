@@ -48,7 +48,7 @@ func init() {
 	}
 }
 
-// procSpec returns a Spec that starts this binary as the test child of that name.
+// procSpec returns a Spec that starts this binary as the test child with this name.
 func procSpec(child string, args ...string) Spec {
 	return Spec{
 		Agent: child,

@@ -184,7 +184,8 @@ func (t *tree) divideEnded(all []Survivor) (ended, survived []Survivor) {
 	return ended, survived
 }
 
-// findMembers calls the function below and opens the living processes of this agent among its results.
+// findMembers opens the living processes of this agent. The parameter "below" is a function that returns the processes
+// below a process.
 func (t *tree) findMembers(below func(int) []procStat) []victim {
 	var vs []victim
 	for _, s := range below(os.Getpid()) {

@@ -59,7 +59,7 @@ func All() []Known {
 	return out
 }
 
-// Lookup returns the known agent with that id.
+// Lookup returns the known agent with this id.
 func Lookup(id string) (Known, bool) {
 	for _, k := range known {
 		if k.ID == id {
@@ -69,7 +69,7 @@ func Lookup(id string) (Known, bool) {
 	return Known{}, false
 }
 
-// Uses reports whether a known agent uses the variable with that name.
+// Uses reports whether a known agent uses the variable with this name.
 func Uses(variable string) bool {
 	return slices.ContainsFunc(known, func(k Known) bool { return slices.Contains(k.Env, variable) })
 }

@@ -41,8 +41,9 @@ func store(name string, d db) error {
 	return os.Rename(name+".new", name)
 }
 
-// imsg is the stand-in. Its folder has these files: db; mode, the misbehaviour; after-history, the
-// db after the first read history; log, the command lines; sent, the last sent message.
+// imsg is the stand-in. Its folder has these files. The file db has the stored messages, and after-history replaces it
+// once a history was read. The file mode names a fault to simulate. The file log has the command lines, and sent has
+// the last sent message.
 func imsg(dir string, args []string) error {
 	alone, err := os.OpenFile(filepath.Join(dir, "running"), os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -55,8 +55,8 @@ func TestRepliesElsewhere(t *testing.T) {
 	}
 }
 
-// TestAnothersWords checks words of another bot, and words written long before they were sent. They
-// do not count as a person's present words. Bots are not people.
+// TestAnothersWords checks that words of another bot do not count as a person's present words, because bots are not
+// people. Words that a person wrote long before sending them do not count, either.
 func TestAnothersWords(t *testing.T) {
 	w := start(t, nil)
 	w.SayMore(42, 7, "Ada", map[string]any{"text": "1", "via_bot": map[string]any{"id": 3, "is_bot": true}})

@@ -192,7 +192,7 @@ func TestForm(t *testing.T) {
 		t.Errorf("%v", p)
 	}
 	answer(q, text["id"], "7").want(200)
-	for _, option := range []int{1, 0} { // no, then send
+	for _, option := range []int{1, 0} { // the value "no" for the field b, and then the option that sends the form
 		next := w.do("GET", "/v1/questions?project="+url.QueryEscape(w.dirs[0]), nil)
 		for len(items(next.want(200).object(), "questions")) == 0 {
 			next = w.do("GET", "/v1/questions?project="+url.QueryEscape(w.dirs[0]), nil)

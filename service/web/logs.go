@@ -188,8 +188,8 @@ func (l *eventLog) openReader(ctx context.Context) (logReader, error) {
 	return l.reader, l.reader.RequireSchema(ctx)
 }
 
-// openRunner opens the log for work and returns its runner and project. Opening it gives an outcome
-// to every run without an outcome and without a process.
+// openRunner opens the log for work and returns its runner and project. Opening also records an outcome for each run
+// that has none although its process has ended.
 func (l *eventLog) openRunner(ctx context.Context) (*kernel.Runner, *project.Project, error) {
 	if err := l.requireOwn(onlyWorkerAppends); err != nil {
 		return nil, nil, err

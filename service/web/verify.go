@@ -114,7 +114,8 @@ func (v *verified) checkLog(r *request, l *eventLog, log *store.Reader) error {
 	return nil
 }
 
-// noEvent returns the error for a missing event in the words of the request.
+// noEvent returns the error for a missing event. The parameter ref is the event's name in the request, and the error
+// repeats it.
 func noEvent(err error, ref string) error {
 	if errors.Is(err, disk.ErrNotExist) {
 		return notFound.problem(noSuchEvent.With(ref))

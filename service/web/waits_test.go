@@ -65,7 +65,7 @@ func TestTooManyInputs(t *testing.T) {
 		w.do("POST", "/v1/inputs", in).want(202)
 	}
 	w.do("POST", "/v1/inputs", in).problem(tooMany)
-	// A waiting input is not sent.
+	// Stop the server before its turn ends, so that no waiting input is sent.
 	w.server.Stop()
 	w.answer(q, "reject_once").want(200)
 }

@@ -4,8 +4,8 @@
 // A message is accepted (202) only after the caller of Poll has stored it. The request therefore waits for a Poll with
 // a cursor after its message, because such a cursor proves that the message was stored. Otherwise the request gets 503,
 // and the sender repeats it. Posted replies are signed in the same way as received messages, and posted once for each
-// Send. The package refuses messages without a signature by the shared secret from the last five minutes. It also
-// refuses redirects and, by default, addresses of other machines.
+// Send. A received message must have a signature that was made with the shared secret in the last five minutes. The
+// package refuses redirects and, by default, addresses of other machines.
 //
 // A message's id is its idempotency key. A sender repeats a message until it gets 202. The caller
 // knows the ids of its messages and recognises a repetition.

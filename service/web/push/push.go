@@ -57,7 +57,7 @@ type Sender struct {
 	deliveries map[string]*delivery
 }
 
-// delivery holds the pending request for one device.
+// delivery says whether a device needs a further message after the message that is being sent.
 type delivery struct{ wanted bool }
 
 // New returns a sender. It reads and makes no file yet.
