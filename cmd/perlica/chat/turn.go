@@ -173,7 +173,7 @@ func (c *chat) setActive(s *frame.Stopper, line *screen.StatusLine) {
 	c.mu.Lock()
 	c.stop, c.line = s, line
 	c.mu.Unlock()
-	if s != nil && c.ctx.Err() != nil { // The signal came before this call.
+	if s != nil && c.ctx.Err() != nil { // A signal came before this call, and s must still get it.
 		s.Stop(causeOf(c.ctx))
 	}
 }

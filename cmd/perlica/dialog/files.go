@@ -93,7 +93,7 @@ func (f Flags) SavePipes(p *project.Project) ([]string, error) {
 	for i, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
-			continue // The kernel refuses a path that it cannot read.
+			continue // The path stays in the list. If it cannot be read, the kernel refuses it later.
 		}
 		b, err := f.readOnce("--attach", path)
 		if err != nil {

@@ -354,7 +354,7 @@ func (p *Printer) showStatus() {
 }
 
 func (p *Printer) closedLine(n record.Closed) {
-	title := card.Line(n.Question.Title, 60) // The rest of the line fits into the same row of a terminal.
+	title := card.Line(n.Question.Title, 60) // 60 columns leave room for the rest of the line in one row.
 	if n.Answer == nil {
 		why := strings.ReplaceAll(string(n.Reason), "_", " ")
 		if n.Question.Why != "" && n.Reason == interaction.Unattended {

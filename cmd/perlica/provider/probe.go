@@ -213,7 +213,7 @@ func probeRows(r agents.ProbeReport) []row {
 	for _, o := range r.Options {
 		if s := o.Select; len(r.Modes) > 0 && s != nil && s.Category != nil &&
 			*s.Category == acp.SessionConfigOptionCategoryMode {
-			continue // This name is the same as the id.
+			continue // The name is the same as the id, so it adds nothing.
 		}
 		rows = append(rows, optionRow(o, r.Selected))
 	}

@@ -190,10 +190,10 @@ func (n notifier) sendState(state string) {
 	}
 	conn, err := net.Dial("unixgram", n.socket)
 	if err != nil {
-		return // systemd notices that no report comes.
+		return // The error is ignored, because systemd notices the missing report.
 	}
 	if conn.SetWriteDeadline(time.Now().Add(noticeTime)) == nil { // A reader that is slow must not stop the bridge.
-		_, _ = conn.Write([]byte(state)) // systemd notices that no report comes.
+		_, _ = conn.Write([]byte(state)) // The error is ignored, because systemd notices the missing report.
 	}
 	_ = conn.Close()
 }

@@ -261,7 +261,7 @@ func (w *watcher) showInput(n record.Received) {
 func (w *watcher) endTurn() {
 	w.view.End()
 	if w.say.Answer != nil && !w.say.Closed {
-		_ = w.say.Answer.Close() // A closed terminal is no error here.
+		_ = w.say.Answer.Close() // An error means that the terminal is closed, so nobody can read the text.
 	}
 	w.say.Status.Clear()
 }

@@ -188,6 +188,6 @@ func (p *proxyListener) Accept() (net.Conn, error) {
 		if ip := from.Addr().Unmap(); err == nil && (ip.IsLoopback() || p.proxy.Contains(ip)) {
 			return c, nil
 		}
-		_ = c.Close() // This connection comes from another machine.
+		_ = c.Close() // The connection comes from another machine, so it is refused.
 	}
 }
