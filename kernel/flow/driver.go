@@ -66,11 +66,13 @@ var (
 	ErrOtherInputs = errors.New("the flow run began with other inputs")
 )
 
-var validID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@+-]{0,79}$`)
+var validID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@+-]{0,79}$`)
+})
 
 // CheckID returns an error if id cannot be the id of a flow run.
 func CheckID(id string) error {
-	if !validID.MatchString(id) {
+	if !validID().MatchString(id) {
 		return fmt.Errorf("the id %q is not 1 to 80 letters, digits or characters of ._:@+-", id)
 	}
 	return nil

@@ -24,6 +24,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -221,14 +222,14 @@ func decode(text []byte, f *Flow) error {
 }
 
 var (
-	flowName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-	stepName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+	flowName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`) })
+	stepName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`) })
 )
 
 // checkNames checks the names of the flow, its inputs and its steps.
 func (f *Flow) checkNames() error {
 	switch {
-	case !flowName.MatchString(f.Name):
+	case !flowName().MatchString(f.Name):
 		return fmt.Errorf("the name %q is not 1 to 64 letters, digits, dots, dashes or underscores", f.Name)
 	case len(f.Steps) == 0:
 		return errors.New("there is no [[step]]")
@@ -236,12 +237,12 @@ func (f *Flow) checkNames() error {
 		return fmt.Errorf("there are %d steps; the limit is %d", len(f.Steps), mostSteps)
 	}
 	for name := range f.Inputs {
-		if !stepName.MatchString(name) {
+		if !stepName().MatchString(name) {
 			return fmt.Errorf("the input %q is not a name of letters, digits and underscores", name)
 		}
 	}
 	for i, s := range f.Steps {
-		if !stepName.MatchString(s.ID) {
+		if !stepName().MatchString(s.ID) {
 			return fmt.Errorf("step %d: the id %q is not a name of letters, digits and underscores", i+1, s.ID)
 		}
 		if _, ok := f.places[s.ID]; ok {
