@@ -259,7 +259,7 @@ func testIPhone(t *testing.T, b *browser) {
 	pairing, err := b.devices.OpenPairing(t.Context(), []access.Right{access.Read, access.Approve}, "test")
 	check(t, err)
 	p.do(chromedp.Navigate(b.http.URL + "/#pair=" + pairing.Code))
-	p.sees("First add this page to the home screen")
+	p.sees("Add this page to the home screen")
 	p.show("install")
 	p.looks("install")
 	if code := js[string](p, "document.querySelector('input[name=code]').value"); code != pairing.Code {
