@@ -140,7 +140,7 @@ func TestWebKilledUnderThePage(t *testing.T) {
 	j.wait()
 	p.wait(broken)
 	p.press(".question:not(.closed)[data-still] .no")
-	p.sees("Your answer was not confirmed")
+	p.sees("your answer was not confirmed")
 	p.sends("@say Once more")
 	p.sees("Perlica did not confirm it")
 

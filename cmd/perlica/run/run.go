@@ -69,7 +69,7 @@ Exit codes: 0 answered; 1 the agent failed, or standard output could not be writ
 usage or configuration; 3 the time of --timeout was up; 4 the session does not exist, or it is
 busy; 5 a question went unanswered; 6 the outcome is unknown; 7 the event log could not be
 written, and nothing was sent; 8 the agent needs a login; 9 --strict was given, and a tool ran
-without a question; 130 interrupted; 143 terminated.`,
+without a question; 10 a budget refuses the call, and nothing was sent; 130 interrupted; 143 terminated.`,
 		Example: `  perlica run "what does this repository do?"
   git diff | perlica run "review this change"
   perlica run --provider claude --permissions reads "find the bug in parse.go"
