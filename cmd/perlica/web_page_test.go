@@ -142,7 +142,7 @@ func TestWebKilledUnderThePage(t *testing.T) {
 	p.press(".question:not(.closed)[data-still] .no")
 	p.sees("your answer was not confirmed")
 	p.sends("@say Once more")
-	p.sees("Perlica did not confirm it")
+	p.sees("Perlica did not confirm your input")
 
 	j = w.start("web", "--listen", strings.TrimPrefix(at, "http://"))
 	j.expect("the page is at " + at)
