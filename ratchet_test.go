@@ -18,7 +18,7 @@ import (
 
 // maxComplexity is the largest cyclomatic complexity of a function, with && and || counted. maxColumns is the
 // largest width of a line. testdata/ratchet.txt lists the exceptions with their numbers and reasons: functions above
-// the limit, and rooms with wider lines. This list must only become shorter. Files, lines of a file and exported
+// the limit, and folders with wider lines. This list must only become shorter. Files, lines of a file and exported
 // names have no limit. Authors divided code to satisfy such limits, and the parts were harder to read.
 const (
 	maxComplexity = 20

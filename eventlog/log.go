@@ -162,8 +162,8 @@ const (
 )
 
 // Intent returns the intent for an input. That is the event llm.requested, which is on disk before the prompt leaves.
-// ok is false if the input was not called. The error is a *LostIntentError if the .intents file names the input and the
-// log does not.
+// ok is false if no call was made for the input. The error is a *LostIntentError if the .intents file names the input
+// and the log does not.
 func (l *Log) Intent(ctx context.Context, id event.InputID) (e event.Event, ok bool, err error) {
 	for look := 1; ; look++ {
 		if e, ok, err = l.Reader.Intent(ctx, id); ok || err != nil {

@@ -131,8 +131,8 @@ func (st story) compareWith(ctx context.Context, l *Log, acked int) (found int, 
 	return found, nil
 }
 
-// inSecondPlace checks that the .intents file has the intents of the first n events, in any state. If an append failed
-// after its commit, the line in that file says that no prompt left.
+// inSecondPlace checks that the .intents file names the intents of the first n events. The last intent may be absent if
+// its append failed after the commit, because no prompt was sent then.
 func (st story) inSecondPlace(path string, n int) error {
 	c, err := intents.Read(path)
 	if err != nil {

@@ -81,8 +81,9 @@ func (b *Bridge) refused(ctx context.Context, ch channel.Channel, q *queued, err
 		b.sendInstead(ctx, q)
 }
 
-// sendInstead sends a replacement for a message that is given up. The end of a question or of a
-// contact's message becomes a separate message. An answer's replacement names its file or card.
+// sendInstead sends a replacement for a message that could not be sent and is given up. If that message was to change
+// an earlier one, for example to show a question's outcome, its text becomes a new message. For a file, an answer or a
+// card, the replacement names the lost part.
 func (b *Bridge) sendInstead(ctx context.Context, q *queued) (ok bool) {
 	f := b.insteadOf(q)
 	switch {

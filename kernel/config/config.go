@@ -29,7 +29,8 @@ type Config struct {
 	StreamSync bool
 	// Redact holds regular expressions of texts to mask, in addition to the built-in ones.
 	Redact []string
-	// RedactBeforeHash means that these texts are masked on the log, too.
+	// RedactBeforeHash means that secrets are masked before an event is hashed and written. Otherwise they are on the
+	// log, and only exports and the debug trail mask them.
 	RedactBeforeHash bool
 	// AnswerTimeout is the time after which an open question counts as a no.
 	AnswerTimeout time.Duration
@@ -115,8 +116,8 @@ type Chat struct {
 
 // Service is the configuration of the messaging bridge.
 type Service struct {
-	// Channels maps the channels in any layer to true if the bridge serves them. The bridge serves "local" unless it
-	// maps to false.
+	// Channels has true for each channel that the bridge serves, and false for each channel that the configuration turns
+	// off. The bridge also serves "local" if Channels does not have it.
 	Channels map[string]bool
 	Telegram Telegram
 	Webhook  Webhook

@@ -189,7 +189,8 @@ func (w Wanted) times() (since, before int64) {
 	return since, before
 }
 
-// stretch returns the limits of the text numbers for a period of time.
+// stretch returns the range of the texts that may belong to a period of time: from the number "low" to the number
+// before "high". Each indexed text has a number.
 func (s *Search) stretch(ctx context.Context, since, before int64) (low, high int64, err error) {
 	var first, last *int64
 	err = s.view.DB().QueryRowxContext(ctx, `

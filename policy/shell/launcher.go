@@ -80,8 +80,8 @@ func (w *walker) suffixesOf(fs []field, st *state, in flow) {
 	}
 }
 
-// clientWithin judges a database client that another program runs, for example in a container. It asks about statements
-// that remove data, although suffixesOf looks only for refused commands.
+// clientWithin judges a database client that another program runs, for example in a container. At this point the walker
+// looks only for refused commands. clientWithin lifts that limit, so that statements that remove data are asked about.
 func (w *walker) clientWithin(fs []field, st *state, in flow) {
 	name := commandName(fs[0])
 	if _, ok := clients(name); !ok && name != "dropdb" {

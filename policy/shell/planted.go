@@ -51,9 +51,9 @@ var plantedTable = sync.OnceValue(func() (list []plantedRow) {
 	return list
 })
 
-// planted returns the reason why a person must decide about a change of the target, or nil if the table does not have
-// the target. The parameter "target" is a clean absolute path or pattern. Inside the working directory, it compares
-// only the part of the path below this directory.
+// planted returns the reason why a person must decide about a change of the target, such as a git hook. It returns nil
+// if plantedTable does not list the target. The parameter "target" is a clean absolute path or pattern. For a target in
+// the working directory, planted compares only the part of the path below this directory.
 func (p Place) planted(target string, glob bool) *message.Text {
 	below, inside := target, p.Dir != "/" && within(p.Dir, target)
 	if inside {

@@ -29,7 +29,7 @@ func readPoint(path string) (p point) {
 		err = json.Unmarshal(b, &p)
 	}
 	if err != nil {
-		// Without a file nothing is killed, because no line matches the zero point.
+		// Without this file the test kills nothing: the zero point names no place.
 		return point{}
 	}
 	return p

@@ -66,8 +66,8 @@ func (r *relay) receiving(f provider.Frame) *kernel.Attached {
 	at := r.place(f.Session)
 	switch f.Kind {
 	case provider.Request:
-		// A second question with the id of an open question is not registered. Perlica refuses both, and the client
-		// learns the end of the first one.
+		// An agent must not use the id of an open question again. Perlica refuses both questions. Only the first one is
+		// registered, because the client knows it and must be told its end.
 		if !r.twin(f) {
 			r.agentRequests[f.Key] = &agentRequest{method: f.Method, at: at,
 				judged: f.Method == acp.ClientMethodSessionRequestPermission}

@@ -77,9 +77,9 @@ func (a *App) Gate(cmd *cobra.Command) error {
 // personHint tells a refused user in which terminals Perlica recognises a person.
 const personHint = "do it in a terminal of your own: one that no agent started, outside of namespaces, or in a login such as ssh"
 
-// PersonOnly returns an error if this process descends from an agent. It allows the action if the action can change
-// only things that were made after the agent's start. It also returns an error if the ancestors of this process cannot
-// be read. The argument "what" is the name of the action.
+// PersonOnly returns an error if this process descends from an agent, or if its ancestors cannot be read. One case is
+// an exception: an action that can only change things made after the agent's start. The argument "what" is the name of
+// the action in the error.
 func (a *App) PersonOnly(what string) error {
 	agent, ok, err := a.agentOfProcess()
 	switch {
