@@ -293,9 +293,7 @@ func TestTeamKilled(t *testing.T) {
 			switch point {
 			case "question closed":
 			case "":
-				alice.mu.Lock()
-				card := alice.arrived[len(alice.arrived)-1]
-				alice.mu.Unlock()
+				card := alice.wait(func(a local.Arrived) bool { return strings.Contains(a.Text, "Build") })
 				alice.Say(local.Message{ReplyTo: card.Key, Text: "1"})
 			default:
 				alice.allow(alice.wait(func(a local.Arrived) bool { return strings.Contains(a.Text, "Build") }))
