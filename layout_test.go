@@ -41,7 +41,8 @@ const maxFloors = 12
 // a package outside of both.
 var families = []string{
 	"cmd/perlica/acp", "cmd/perlica/chat", "cmd/perlica/config", "cmd/perlica/doctor", "cmd/perlica/flow",
-	"cmd/perlica/hook", "cmd/perlica/log", "cmd/perlica/notify", "cmd/perlica/pending", "cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run",
+	"cmd/perlica/hook", "cmd/perlica/log", "cmd/perlica/notify", "cmd/perlica/pending",
+	"cmd/perlica/policy", "cmd/perlica/provider", "cmd/perlica/run",
 	"cmd/perlica/sandbox", "cmd/perlica/schedule",
 	"cmd/perlica/service",
 	"cmd/perlica/session", "cmd/perlica/team", "cmd/perlica/watch", "cmd/perlica/web",

@@ -93,7 +93,7 @@ func (c *Coordinator) Ask(ctx context.Context, q Question) (*Ticket, error) {
 	return t, nil
 }
 
-// AskOnce asks a question whose ID follows from its reason. If the log already has the question, AskOnce records
+// AskOnce asks a question with an ID that follows from its reason. If the log already has the question, AskOnce records
 // nothing and opens the question again. If the log also has its answer, the Ticket is closed at once. For a new
 // question, AskOnce does the same as Ask.
 func (c *Coordinator) AskOnce(ctx context.Context, q Question) (*Ticket, error) {

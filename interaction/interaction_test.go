@@ -227,8 +227,8 @@ func TestChooseRefusesTheAmbiguous(t *testing.T) {
 	}
 }
 
-// TestLabelsThatSayTheContrary checks a yes with a label such as "No", because an agent may choose any label. A person
-// who types this label must not choose the yes.
+// TestLabelsThatSayTheContrary checks a yes with a label such as "No", because an agent may choose any label. If a
+// person types this label, the answer must not be yes.
 func TestLabelsThatSayTheContrary(t *testing.T) {
 	for _, label := range []string{
 		"no", "No", "Reject", "reject", "No, thanks", "Don't allow", "Don’t allow", "Cancel", "nein", "не надо", "不",

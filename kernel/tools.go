@@ -231,8 +231,8 @@ func (r *Runner) allowedForGood(session event.SessionID) (list []interaction.Que
 	return list
 }
 
-// freedBy looks for an earlier question whose permanent yes probably also allowed this request, and returns its id or
-// "". The commands of both must run the same programs, and the request must not have a higher tier.
+// freedBy returns the id of an earlier question if its permanent yes probably also allowed this request. Otherwise it
+// returns "". The commands of both must run the same programs, and the request must not have a higher tier.
 func freedBy(always []interaction.Question, req policy.Request) event.InteractionID {
 	for _, q := range always {
 		then := policy.Request{Place: req.Place}

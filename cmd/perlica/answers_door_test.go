@@ -15,8 +15,8 @@ import (
 	"github.com/perlica/perlica/eventlog/event"
 )
 
-// TestThreeDoorsAtOnce answers one question at the same time over HTTP, at a terminal and on a phone. One answer
-// counts, and the agent gets that answer. The other two front ends are told the name of the person who gave it.
+// TestThreeDoorsAtOnce answers one question at the same time over HTTP, at a terminal and on a phone. The agent
+// gets the first answer. The other two front ends show the name of the person of that answer.
 func TestThreeDoorsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	b := w.bot()

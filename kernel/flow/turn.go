@@ -1,16 +1,13 @@
 package flow
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
 
-	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
 	"github.com/perlica/perlica/kernel/project"
 	"github.com/perlica/perlica/kernel/record"
-	"github.com/perlica/perlica/kernel/sessions"
 	"github.com/perlica/perlica/policy"
 	"github.com/perlica/perlica/provider/descent"
 )
@@ -43,33 +40,21 @@ func (t *Turns) Answer(ctx context.Context, c Call) (record.Result, error) {
 		}
 		choice.Schema = c.Step.SchemaText
 	}
-	s, err := t.session(ctx, c.Session)
-	if err != nil {
-		return record.Result{}, err
-	}
-	agent, err := t.Project.Agent(choice, s)
-	if err != nil {
-		return record.Result{}, err
-	}
-	turn := kernel.Turn{
-		Input: kernel.Input{ID: c.Input, Text: c.Text, Source: "flow", Sender: t.Sender},
-		Setup: t.Project.Setup(choice, agent, s), Wait: true, Permissions: t.Permissions, AnswerIn: t.AnswerIn,
+	u := project.Unattended{
+		Input: kernel.Input{ID: c.Input, Text: c.Text, Source: "flow", Sender: t.Sender}, Choice: choice,
+		Permissions: t.Permissions, AnswerIn: t.AnswerIn, Session: c.Session,
 	}
 	if c.Step.Permissions != "" {
 		// A step may tighten the permissions. A file that came with a project must not loosen them.
-		turn.Permissions = policy.Mode(descent.Stricter(c.Step.Permissions, string(t.Permissions)))
-		if turn.Permissions == policy.ModeDeny {
-			turn.AnswerIn = 0
-		}
+		u.Permissions = policy.Mode(descent.Stricter(c.Step.Permissions, string(t.Permissions)))
 	}
-	turn.Forms, turn.Notices = turn.AnswerIn > 0 && turn.Permissions != policy.ModeDeny, true
 	if t.Show != nil {
-		turn.Show = func(n record.Notice) { t.Show(c, n) }
+		u.Show = func(n record.Notice) { t.Show(c, n) }
 	}
-	res, err := t.Runner.Run(ctx, turn)
+	res, err := t.Project.AnswerUnattended(ctx, t.Runner, u)
 	for errors.Is(err, kernel.ErrInputRunning) { // another process calls the input: use the result of that call
 		if err = t.await(ctx); err == nil {
-			res, err = t.Runner.Run(ctx, turn)
+			res, err = t.Project.AnswerUnattended(ctx, t.Runner, u)
 		}
 	}
 	if err == nil && schema != nil && res.Outcome == record.OutcomeResponded {
@@ -78,19 +63,6 @@ func (t *Turns) Answer(ctx context.Context, c Call) (record.Result, error) {
 		}
 	}
 	return res, err
-}
-
-// session returns the session that a call continues. An empty id means a new session.
-func (t *Turns) session(ctx context.Context, id event.SessionID) (s sessions.Session, err error) {
-	if id == "" {
-		return s, nil
-	}
-	view, err := t.Runner.Sessions(ctx)
-	if err != nil {
-		return s, err
-	}
-	s, err = view.Find(ctx, string(id))
-	return s, cmp.Or(err, view.Close())
 }
 
 // await waits for the next change of the log, and at most a second.

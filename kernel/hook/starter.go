@@ -27,7 +27,7 @@ type Starter struct {
 	Trail *slog.Logger
 
 	types   map[event.Type]bool
-	first   atomic.Int64  // the number of the first event for a hook; 0 if there is none
+	first   atomic.Int64  // number of the first event for a hook, or 0
 	wake    chan struct{} // capacity 1
 	close   chan struct{}
 	loop    sync.WaitGroup

@@ -2,8 +2,8 @@ package project
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/perlica/perlica/eventlog/event"
 	"github.com/perlica/perlica/kernel"
@@ -16,13 +16,13 @@ import (
 // Unattended is an input that no person sends, such as the input of a schedule or of a flow's step.
 type Unattended struct {
 	// Input has an id that follows from the reason for the input.
-	Input    kernel.Input
-	Provider string // empty means the session's agent, or the default agent
-	// Permissions is the mode that answers the agent's questions. With deny, no question waits. In every other mode, a
-	// question that the mode leaves open waits for a person at any front end.
+	Input  kernel.Input
+	Choice Choice
+	// Permissions is the mode that answers the agent's questions. AnswerIn is the time for which a question that the
+	// mode leaves open waits for a person at any front end. With the mode deny, no question waits.
 	Permissions policy.Mode
+	AnswerIn    time.Duration
 	Session     event.SessionID // the session that the input continues; empty means a new one
-	Schema      json.RawMessage // see Choice.Schema
 
 	Stop <-chan fact.Stop    // see kernel.Turn
 	Show func(record.Notice) // see kernel.Turn
@@ -35,16 +35,17 @@ func (p *Project) AnswerUnattended(ctx context.Context, r *kernel.Runner, u Unat
 	if err != nil {
 		return record.Result{}, err
 	}
-	c := Choice{Provider: u.Provider, Schema: u.Schema}
-	agent, err := p.Agent(c, session)
+	agent, err := p.Agent(u.Choice, session)
 	if err != nil {
 		return record.Result{}, err
 	}
-	t := kernel.Turn{Input: u.Input, Setup: p.Setup(c, agent, session), Wait: true, Permissions: u.Permissions,
+	t := kernel.Turn{Input: u.Input, Setup: p.Setup(u.Choice, agent, session), Wait: true, Permissions: u.Permissions,
 		Stop: u.Stop, Show: u.Show}
 	if u.Permissions != policy.ModeDeny {
-		t.AnswerIn = p.Config.AnswerTimeout
+		t.AnswerIn = u.AnswerIn
 	}
+	// Without a Limit, a run that the agent itself starts can only tighten u.Permissions. The Limit of the Setup is the
+	// configured mode, which may be looser.
 	t.Limit, t.Forms, t.Notices = "", t.AnswerIn > 0, true
 	return r.Run(ctx, t)
 }

@@ -25,7 +25,7 @@ type State struct {
 	seq     event.Seq     // the number of the newest event
 }
 
-// Decision says what follows from a schedule, its state and the time. All fields may be empty.
+// Decision has the events and the call that follow from a schedule, its state and the time. All fields may be empty.
 type Decision struct {
 	Start  *fact.ScheduleStarted
 	Missed *fact.ScheduleMissed

@@ -17,7 +17,7 @@ type Overview struct {
 	Paused bool
 	// Next is the next planned time, and Due is the same time with its delay. Both are zero if no time follows.
 	Next, Due time.Time
-	// Last is the newest planned time that was called or missed. It is zero if there is none.
+	// Last is the newest planned time that was called or missed. The zero time means that no time has passed.
 	Last time.Time
 	// Outcome is the outcome of the call at the time Last. NotCalled and Running are outcomes, too. A missed time has the
 	// value of fact.ScheduleMissed.Why.

@@ -82,8 +82,9 @@ func (w Work) answer(hard, soft context.Context, c Call) (record.Result, error) 
 		}
 	})()
 	u := project.Unattended{
-		Input:    kernel.Input{ID: c.Input, Text: c.Text, Source: "schedule", Sender: c.ID},
-		Provider: c.Provider, Permissions: policy.Mode(c.Permissions), Stop: stop,
+		Input:  kernel.Input{ID: c.Input, Text: c.Text, Source: "schedule", Sender: c.ID},
+		Choice: project.Choice{Provider: c.Provider}, Permissions: policy.Mode(c.Permissions),
+		AnswerIn: p.Config.AnswerTimeout, Stop: stop,
 	}
 	if w.Show != nil {
 		u.Show = func(n record.Notice) { w.Show(c, n) }

@@ -52,7 +52,7 @@ func (s Schedule) Input(at time.Time) event.InputID {
 	return event.InputID("schedule:" + s.ID + "@" + at.UTC().Format(time.RFC3339Nano))
 }
 
-// After returns the first planned time after the time at. ok is false if there is none.
+// After returns the first planned time after the time at. ok is false if no time follows.
 func (s Schedule) After(at time.Time) (next time.Time, ok bool) {
 	if s.Cron == "" {
 		return s.afterEvery(at), true
@@ -126,7 +126,7 @@ func (s Schedule) count(from, to time.Time) (n int, first time.Time) {
 	return n, first
 }
 
-// latest returns the newest planned time after from and not after to. ok is false if there is none.
+// latest returns the newest planned time t with from < t ≤ to. ok is false without such a time.
 func (s Schedule) latest(from, to time.Time) (last time.Time, ok bool) {
 	// Look back a minute, then four minutes, and so on, until a planned time is found. The newest time is usually near.
 	for window := time.Minute; ; window *= 4 {

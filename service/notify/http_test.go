@@ -140,8 +140,8 @@ func TestHangingReceiver(t *testing.T) {
 }
 
 // hostile are words that the formats of targets could read as something else.
-const hostile = "@everyone <!channel> <@U1> [x](https://evil.example) **b** `c` \x1b]0;t\x07 \u202e\r\nSubject: x\r\n\r\n" +
-	" password=hunter2hunter2 end"
+const hostile = "@everyone <!channel> <@U1> [x](https://evil.example) **b** `c` \x1b]0;t\x07 \u202e\r\n" +
+	"Subject: x\r\n\r\n password=hunter2hunter2 end"
 
 // TestContent checks that the words of a question or an answer leave only with content = true. They are redacted and
 // bounded, and Discord mentions nobody.

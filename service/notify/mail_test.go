@@ -70,7 +70,8 @@ func newMailServer(t *testing.T, s *mailServer) *mailer {
 		how = "implicit"
 	}
 	return &mailer{trust: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, password: "letmein",
-		from: "p@shop.example", to: "me@example.org", settings: config.SMTP{Host: "127.0.0.1", Port: s.listener.Addr().(*net.TCPAddr).Port, TLS: how,
+		from: "p@shop.example", to: "me@example.org", settings: config.SMTP{
+			Host: "127.0.0.1", Port: s.listener.Addr().(*net.TCPAddr).Port, TLS: how,
 			User: "perlica", From: "p@shop.example"}}
 }
 

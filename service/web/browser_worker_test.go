@@ -189,7 +189,8 @@ func testPush(t *testing.T, b *browser) {
 	p.deliver("a question waits")
 	p.wait("navigator.serviceWorker.ready.then((r) => r.getNotifications()).then((all) => { window.shown = all.map((n) " +
 		"=> n.title + ': ' + n.body); }) && window.shown && window.shown.length")
-	if shown := js[[]string](p, "window.shown"); !slices.Equal(shown, []string{"Perlica: A question is waiting for an answer."}) {
+	want := []string{"Perlica: A question is waiting for an answer."}
+	if shown := js[[]string](p, "window.shown"); !slices.Equal(shown, want) {
 		t.Errorf("shown are %q", shown)
 	}
 	p.tap()

@@ -40,7 +40,7 @@ type row struct {
 	// Elsewhere says which process delivers to the target. It is empty if this process can deliver to it.
 	Elsewhere string `json:"elsewhere,omitempty"`
 	Error     string `json:"error,omitempty"` // the reason why the target cannot be used
-	// Last is the newest result on record. It is nil if there is none.
+	// Last is the newest result on record. Nil means that the record has no result.
 	Last *result `json:"last,omitempty"`
 }
 
