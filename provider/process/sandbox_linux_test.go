@@ -83,10 +83,7 @@ func TestSandboxSocketVanishes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 20 {
-		l, err := net.Listen("unix", filepath.Join(dir, "socket"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := listen(t, filepath.Join(dir, "socket"))
 		before := len(descendants(os.Getpid()))
 		started, removed := make(chan struct{}), make(chan struct{})
 		go func() { // the socket vanishes when bwrap begins
@@ -109,6 +106,21 @@ func TestSandboxSocketVanishes(t *testing.T) {
 		if err := p.End(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// listen opens a socket. The sandbox of another test, in another process, may cover the socket of the round before. Then
+// bwrap can put an empty file in its place for some milliseconds, so listen waits for the path.
+func listen(t *testing.T, path string) net.Listener {
+	for {
+		l, err := net.Listen("unix", path)
+		if err == nil {
+			return l
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) || t.Context().Err() != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
 
